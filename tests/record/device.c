@@ -166,6 +166,11 @@ void device_numbers(const char *torch, const int range[2], uint64_t stream, size
 size_t device_place(const json_t *c, size_t i)
 {
     const json_t *p = json_object_get(c, "places");
+    const char *at = device_text(c, "at");
+    const size_t named = device_codes(at);
+    if (i < named)
+        return (size_t)device_code(at, i);
+    i -= named;
     const uint64_t count = (uint64_t)json_integer_value(json_array_get(p, 0));
     const uint64_t stream = (uint64_t)json_integer_value(json_array_get(p, 1));
     const uint64_t below = (uint64_t)json_integer_value(json_array_get(p, 2));

@@ -67,7 +67,7 @@ void device_numbers(const char *torch, const int range[2], uint64_t stream, size
                     float *x);
 uint64_t device_word(uint64_t stream, uint64_t i);
 
-/* Place i of Session.sample, whose "places" are in the case. */
+/* Place i of Session.sample, whose "places" are in the case; behind those that "at" names, if it does. */
 size_t device_place(const json_t *c, size_t i);
 
 /* The norm of a list of one tensor, as ATen for CUDA adds it up. */

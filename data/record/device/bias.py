@@ -46,7 +46,8 @@ def multiply(s, kind, how, shape):
     b = laid_out(s.draw(form, (k, n), STREAMS[1], -6, 4), layout[1] == "T")
     c = s.draw("float32" if given == "wide" else form, (n,) if vector else (m, n), STREAMS[2], 0, 10)
     return {"form": form, "how": how, "m": m, "n": n, "k": k, "streams": list(STREAMS[:3]),
-            **told(s, lambda: function(a, b, c, more), STREAMS[3])}
+            **told(s, lambda: function(a, b, c, more), STREAMS[3],
+                   exact=lambda: function(a.double(), b.double(), c.double(), {}))}
 
 
 def ask(s):

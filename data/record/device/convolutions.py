@@ -34,7 +34,7 @@ def convolve(s, kind, of, layout, shape):
     sizes = ((images, c, size, size), (k, c, filter, filter), (images, k, out, out))
     x, w, dy = (s.draw(form, sizes[i], STREAMS[i], -6, 4).contiguous(memory_format=memory) for i in range(3))
 
-    def call():
+    def call(x=x, w=w, dy=dy):
         if of == "forward":
             return torch.nn.functional.conv2d(x, w, None, stride, padding)
         wanted = [of == "dgrad", of == "wgrad", False]
@@ -42,7 +42,7 @@ def convolve(s, kind, of, layout, shape):
                                                    wanted)[wanted.index(True)]
 
     return {"form": form, "of": of, "images": images, "channels": c, "size": size, "filters": k, "filter": filter,
-            "stride": stride, "padding": padding, "streams": list(STREAMS[:3]), **told(s, call, STREAMS[3])}
+            "stride": stride, "padding": padding, "streams": list(STREAMS[:3]), **told(s, call, STREAMS[3], exact=lambda: call(x.double(), w.double(), dy.double()))}
 
 
 def ask(s):

@@ -40,18 +40,34 @@ def scales_of(s, how, m, n, a, b, groups):
     return s.draw("float32", x, STREAMS[3], -1, 2), s.draw("float32", y, STREAMS[4], -1, 2)
 
 
+def exactly(how, a, b, ends, scales):
+    """The result in binary64."""
+    a, b = a.double(), b.double()
+    x, y = (scale.double() for scale in scales) if scales else (torch.ones((), dtype=torch.float64, device=a.device),) * 2
+    first = [0] + ends[:-1]
+    if how == "rows":
+        d = torch.cat([a[i:j] @ b[g] * (y[g] if scales else y) for g, (i, j) in enumerate(zip(first, ends))])
+        return d * (x[:, None] if scales else x)
+    if how == "columns":
+        d = torch.cat([a[g] @ b[:, i:j] * (x[g][:, None] if scales else x) for g, (i, j) in enumerate(zip(first, ends))], 1)
+        return d * y
+    if how == "depth":
+        d = torch.stack([a[:, i:j] @ b[i:j] for i, j in zip(first, ends)])
+        return d * (x.view(len(ends), -1, 1) * y.view(len(ends), 1, -1) if scales else 1)
+    return a @ b * (x[:, :, None] * y[:, None, :] if scales else 1)
+
+
 def multiply(s, kind, how, shape, fast=False):
     m, n, k, sizes = shape
     form, given = (FP8, "") if kind == FP8 else KINDS[kind]
     allow(given)
     of_a, of_b, ends = sized(how, m, n, k, sizes)
     a, b = s.draw(form, of_a, STREAMS[0], -6, 4), column_major(s.draw(form, of_b, STREAMS[1], -6, 4))
+    scales = scales_of(s, how, m, n, a, b, len(sizes)) if kind == FP8 else None
     offsets = None if ends is None else torch.tensor(ends, dtype=torch.int32, device=s.device)
     if kind == FP8:
-        x, y = scales_of(s, how, m, n, a, b, len(sizes))
-
         def call():
-            return torch._scaled_grouped_mm(a, b, x, y, offs=offsets, out_dtype=torch.bfloat16, use_fast_accum=fast)
+            return torch._scaled_grouped_mm(a, b, *scales, offs=offsets, out_dtype=torch.bfloat16, use_fast_accum=fast)
     else:
         grouped = torch._grouped_mm if kind == "bfloat16" else torch.nn.functional.grouped_mm
 
@@ -59,7 +75,7 @@ def multiply(s, kind, how, shape, fast=False):
             return grouped(a, b, offs=offsets)
 
     return {"form": form, "how": how, "groups": len(sizes), "a": list(of_a), "b": list(of_b), "ends": ends or [],
-            "fast": fast, "streams": [STREAMS[i] for i in (0, 1, 3, 4)], **told(s, call, STREAMS[2])}
+            "fast": fast, "streams": [STREAMS[i] for i in (0, 1, 3, 4)], **told(s, call, STREAMS[2], exact=lambda: exactly(how, a, b, ends or [], scales))}
 
 
 def ask(s):
