@@ -66,8 +66,8 @@ typedef struct whole_product whole_product;
 whole_product *whole_open(const stack *s, int order, size_t group);
 void whole_close(whole_product *x);
 
-/* Of those elements of the product that are in the case's digest. */
-uint64_t whole_digest(whole_product *x, const way *w, const ending *e);
+/* Of those elements of the product that are in the case's digest. again: the sums are those of the last call. */
+uint64_t whole_digest(whole_product *x, const way *w, const ending *e, int again);
 
 /* An element of the sum of its products. */
 float stacks_finish(const stack *s, const ending *e, spot p, float sum);

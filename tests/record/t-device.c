@@ -33,14 +33,14 @@ static const struct question {
     {"fused", device_fused, {"\"m\": [\""}},
     {"pointwise", device_pointwise, {"\"digest\": \""}},
     {"matrices", device_matrices, {"\"d\": \""}},
-    {"segments", device_segments, {"\"d\": \""}},
+    {"segments", device_segments, {"\"d\": \"", "\"digest\": \""}},
     {"models", device_products, {"\"d\": \"", "\"digest\": \""}},
     {"models_fp8", device_scaled, {"\"d\": \"", "\"digest\": \""}},
-    {"bias", device_batched, {"\"d\": \""}},
-    {"batched", device_batched, {"\"d\": \""}},
-    {"convolutions", device_convolutions, {"\"d\": \""}},
-    {"grouped", device_grouped, {"\"d\": \""}},
-    {"integers", device_integers, {"\"d\": \""}},
+    {"bias", device_batched, {"\"d\": \"", "\"digest\": \""}},
+    {"batched", device_batched, {"\"d\": \"", "\"digest\": \""}},
+    {"convolutions", device_convolutions, {"\"d\": \"", "\"digest\": \""}},
+    {"grouped", device_grouped, {"\"d\": \"", "\"digest\": \""}},
+    {"integers", device_integers, {"\"d\": \"", "\"digest\": \""}},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0], LINE = 1 << 17, FOLDERS = 64 };
 

@@ -270,9 +270,13 @@ static void answer_tiles(tiled *t, char *answer)
         none += t->cut[tile] == t->ways;
     }
     name_tiles(t, text, sizeof text);
-    const int all = none == 0 && device_same_digest(t->c, "digest", digest_of(t));
-    device_say(answer, "%s %s in tiles of %zux%zu: %s%s", all ? "fits" : "none fits", t->row.name, t->high, t->wide,
-               text, none || all ? "" : "; all places do, the digest does not");
+    const int reads = (double)t->m * (double)t->n * (double)t->k <= device_most_products;
+    const int all = none == 0 && (!reads || device_same_digest(t->c, "digest", digest_of(t)));
+    device_say(answer, "%s %s in tiles of %zux%zu: %s%s",
+               !all    ? "none fits"
+               : reads ? "fits"
+                       : "sample fits",
+               t->row.name, t->high, t->wide, text, none || all ? "" : "; all places do, the digest does not");
     free(mine);
     free(t->list);
     free(t->cut);
