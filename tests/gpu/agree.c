@@ -11,32 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t number(const json_t *o, const char *key)
-{
-    return (uint64_t)json_integer_value(json_object_get(o, key));
-}
-
 static double real(const json_t *o, const char *key)
 {
     return json_number_value(json_object_get(o, key));
 }
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
 static int is(const json_t *o, const char *key, const char *value)
 {
-    return strcmp(text(o, key), value) == 0;
+    return strcmp(kept_text(o, key), value) == 0;
 }
 
 int agree_unanswered(const json_t *o, const char *name, char *why)
 {
     if (!is(o, "status", "skipped") && !is(o, "status", "failed"))
         return kept_complain(why, name, "no status");
-    return *text(o, "text") ? 0 : kept_complain(why, name, "without an answer and without a reason");
+    return *kept_text(o, "text") ? 0 : kept_complain(why, name, "without an answer and without a reason");
 }
 
 /* ---- trainings ---- */
@@ -91,22 +80,22 @@ static const char *compare_digests(const json_t *root, const json_t *o, const di
 {
     char device[1024];
     const int equal = is(o, "status", "equal");
-    snprintf(device, sizeof device, "%.400s, driver %.64s, %.64s", text(root, "device"), text(root, "driver"),
-             text(root, "date"));
+    snprintf(device, sizeof device, "%.400s, driver %.64s, %.64s", kept_text(root, "device"), kept_text(root, "driver"),
+             kept_text(root, "date"));
     return !d->whole                                               ? "its digests are cut or changed"
            : strncmp(device, d->device, sizeof d->device - 1) != 0 ? "its digests are of another device, driver or date"
-           : strcmp(text(o, "arch"), d->arch) != 0                 ? "its digests are of another architecture"
-           : number(o, "steps") != d->planned                      ? "its digests are of a run of other steps"
-           : number(o, "steps") != d->steps                        ? "its digests have other steps"
-           : equal && number(o, "tensors") != d->steps * d->tensors ? "its digests have other tensors"
-           : !is_loss(o, "first_loss", d->first_loss)               ? "its digests have another first loss"
-           : !is_loss(o, "last_loss", d->last_loss)                 ? "its digests have another last loss"
-                                                                    : NULL;
+           : strcmp(kept_text(o, "arch"), d->arch) != 0            ? "its digests are of another architecture"
+           : kept_number(o, "steps") != d->planned                 ? "its digests are of a run of other steps"
+           : kept_number(o, "steps") != d->steps                   ? "its digests have other steps"
+           : equal && kept_number(o, "tensors") != d->steps * d->tensors ? "its digests have other tensors"
+           : !is_loss(o, "first_loss", d->first_loss)                    ? "its digests have another first loss"
+           : !is_loss(o, "last_loss", d->last_loss)                      ? "its digests have another last loss"
+                                                                         : NULL;
 }
 
 static int agree_digests(const json_t *root, const json_t *o, const char *beside, char *why)
 {
-    const char *slash = strrchr(beside, '/'), *file = text(o, "digests"), *differs;
+    const char *slash = strrchr(beside, '/'), *file = kept_text(o, "digests"), *differs;
     char folder[4096], longer[4096];
     digest_facts d;
     size_t n;
@@ -116,19 +105,19 @@ static int agree_digests(const json_t *root, const json_t *o, const char *beside
     all = all ? all : kept_read(folder, file, &n);
     if (!all || n == 0 || all[n - 1] != '\n') {
         free(all);
-        return kept_complain(why, text(o, "run"), "its digests are not there, or cut");
+        return kept_complain(why, kept_text(o, "run"), "its digests are not there, or cut");
     }
     read_digests(&d, all);
     free(all);
     differs = compare_digests(root, o, &d);
-    return differs ? kept_complain(why, text(o, "run"), differs) : 0;
+    return differs ? kept_complain(why, kept_text(o, "run"), differs) : 0;
 }
 
 int agree_training(const json_t *root, const json_t *o, const char *beside, char *why)
 {
-    const char *name = text(o, "run"), *file = text(o, "digests");
-    const uint64_t steps = number(o, "steps"), compared = number(o, "compared");
-    const int has_report = text(o, "report")[0] != 0, differs = is(o, "status", "differs");
+    const char *name = kept_text(o, "run"), *file = kept_text(o, "digests");
+    const uint64_t steps = kept_number(o, "steps"), compared = kept_number(o, "compared");
+    const int has_report = kept_text(o, "report")[0] != 0, differs = is(o, "status", "differs");
     if (!*name)
         return kept_complain(why, "training", "without a run");
     if (is(o, "status", "skipped") || is(o, "status", "failed"))
@@ -138,8 +127,8 @@ int agree_training(const json_t *root, const json_t *o, const char *beside, char
     /* a difference of its day: the digests are the device's, and judge today's library */
     if (steps == 0 || (differs ? compared >= steps || !has_report : compared != steps || has_report))
         return kept_complain(why, name, "steps and status do not fit");
-    if (number(o, "tensors") < compared || (compared && number(o, "tensors") % compared && !differs) ||
-        number(o, "skipped_steps") > steps || !*text(o, "arch"))
+    if (kept_number(o, "tensors") < compared || (compared && kept_number(o, "tensors") % compared && !differs) ||
+        kept_number(o, "skipped_steps") > steps || !*kept_text(o, "arch"))
         return kept_complain(why, name, "tensors, skipped steps or architecture");
     if (real(o, "seconds") <
         (double)steps * real(o, "seconds_step") / 2) /* the median of the device's part of each step */
@@ -167,7 +156,7 @@ static int subject(const char *name)
 /* Whether a row is what the shares of row o are of: a library's with the same operands, or a copy. */
 static int is_measure(const json_t *measure, const json_t *o)
 {
-    const char *name = text(measure, "name"), *of = text(o, "name");
+    const char *name = kept_text(measure, "name"), *of = kept_text(o, "name");
     if (real(o, "flops") > 0)
         return (strstr(name, ", cuBLAS") || strstr(name, ", cublasLt")) && subject(name) == subject(of) &&
                strncmp(name, of, (size_t)subject(of)) == 0;
@@ -192,9 +181,9 @@ static int has_its_share(const json_t *rows, size_t i)
 /* "fp16 4096^3": two operations for each product. */
 static int has_its_operations(const json_t *o)
 {
-    const char *power = strstr(text(o, "name"), "^3,");
+    const char *power = strstr(kept_text(o, "name"), "^3,");
     const char *order = power;
-    while (order && order > text(o, "name") && order[-1] >= '0' && order[-1] <= '9')
+    while (order && order > kept_text(o, "name") && order[-1] >= '0' && order[-1] <= '9')
         order--;
     const double n = order ? strtod(order, NULL) : 0;
     return !power || fabs(real(o, "flops") - 2 * n * n * n) <= 1e-8 * real(o, "flops");
@@ -203,13 +192,13 @@ static int has_its_operations(const json_t *o)
 int agree_speed(const json_t *rows, size_t i, char *why)
 {
     const json_t *o = json_array_get(rows, i);
-    const char *name = text(o, "name");
+    const char *name = kept_text(o, "name");
     const double seconds = real(o, "seconds");
     if (*name && !is(o, "status", "done"))
         return seconds > 0 ? kept_complain(why, name, "a time, without an answer") : agree_unanswered(o, name, why);
     if (!*name || !(seconds > 0))
         return kept_complain(why, name, "no speed");
-    if ((!is(o, "bits", "equal") && !is(o, "bits", "unchecked")) || number(o, "differing"))
+    if ((!is(o, "bits", "equal") && !is(o, "bits", "unchecked")) || kept_number(o, "differing"))
         return kept_complain(why, name, "what was measured differs");
     if (!(real(o, "bytes") >= 0) || !(real(o, "flops") >= 0) || (real(o, "bytes") > 0) == (real(o, "flops") > 0))
         return kept_complain(why, name, "neither bytes alone nor operations alone");

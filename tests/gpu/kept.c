@@ -15,6 +15,17 @@ int kept_complain(char *why, const char *name, const char *what)
     return 1;
 }
 
+const char *kept_text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+uint64_t kept_number(const json_t *o, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
 int kept_ends(const char *name, const char *end)
 {
     const size_t n = strlen(name), m = strlen(end);
@@ -115,16 +126,9 @@ int kept_sums(const char *folder, char *why)
 
 /* ---- reports ---- */
 
-static const char *text(const json_t *o, const char *key)
+static int is_zero(const json_t *o, const char *key)
 {
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-static json_int_t number(const json_t *o, const char *key)
-{
-    const json_t *x = json_object_get(o, key);
-    return json_is_integer(x) ? json_integer_value(x) : -1;
+    return json_is_integer(json_object_get(o, key)) && kept_number(o, key) == 0;
 }
 
 static int is_hex(const char *s)
@@ -137,14 +141,15 @@ int kept_statistics(const json_t *root, char *why)
     const json_t *arrays = json_object_get(root, "arrays"), *o;
     size_t i;
     int bad = 0;
-    if (!*text(root, "device") || json_array_size(arrays) == 0 ||
-        number(root, "compared") != (json_int_t)json_array_size(arrays) || number(root, "differing") != 0)
+    if (!*kept_text(root, "device") || json_array_size(arrays) == 0 ||
+        !json_is_integer(json_object_get(root, "compared")) ||
+        kept_number(root, "compared") != json_array_size(arrays) || !is_zero(root, "differing"))
         bad += kept_complain(why, "statistics", "not as many arrays as it says, or some differ");
     json_array_foreach(arrays, i, o)
     {
-        if (!json_is_true(json_object_get(o, "equal")) || !is_hex(text(o, "digest")) || !*text(o, "format") ||
-            !*text(o, "numbers") || number(o, "elements") < 0)
-            bad += kept_complain(why, text(o, "format"), "an array that differs, or is not whole");
+        if (!json_is_true(json_object_get(o, "equal")) || !is_hex(kept_text(o, "digest")) || !*kept_text(o, "format") ||
+            !*kept_text(o, "numbers") || !json_is_integer(json_object_get(o, "elements")))
+            bad += kept_complain(why, kept_text(o, "format"), "an array that differs, or is not whole");
     }
     return bad;
 }
@@ -154,13 +159,13 @@ int kept_cuda_check(const json_t *root, char *why)
     const json_t *rows = json_object_get(root, "questions"), *o;
     size_t i;
     int bad = 0;
-    if (!*text(root, "device") || !*text(root, "torch") || !*text(root, "date") || json_array_size(rows) == 0 ||
-        number(root, "stat_differing") != 0 || number(root, "watch_differing") != 0)
+    if (!*kept_text(root, "device") || !*kept_text(root, "torch") || !*kept_text(root, "date") ||
+        json_array_size(rows) == 0 || !is_zero(root, "stat_differing") || !is_zero(root, "watch_differing"))
         bad += kept_complain(why, "cuda_check", "not whole, or some differ");
     json_array_foreach(rows, i, o)
     {
-        if (!*text(o, "question") || strcmp(text(o, "status"), "equal") != 0)
-            bad += kept_complain(why, text(o, "question"), "differs, or is not whole");
+        if (!*kept_text(o, "question") || strcmp(kept_text(o, "status"), "equal") != 0)
+            bad += kept_complain(why, kept_text(o, "question"), "differs, or is not whole");
     }
     return bad;
 }

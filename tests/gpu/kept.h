@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { WHY = 512 };
 
@@ -33,3 +34,7 @@ int kept_ends(const char *name, const char *end);
 
 /* kept_complain -- 1; the first complaint goes to `why`. */
 int kept_complain(char *why, const char *name, const char *what);
+
+/* kept_text, kept_number -- what an object has under a key: "" and 0 where that is no text, no integer. */
+const char *kept_text(const json_t *o, const char *key);
+uint64_t kept_number(const json_t *o, const char *key);

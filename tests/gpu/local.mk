@@ -6,7 +6,8 @@ tests_gpu_t_in_step_SOURCES = \
 tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
 # records of devices: the program's, and what is kept beside them
 tests_gpu_t_record_SOURCES = \
-  tests/gpu/agree.c tests/gpu/agree.h tests/gpu/kept.c tests/gpu/kept.h tests/gpu/t-record.c tests/gpu/whole.c tests/gpu/whole.h
+  tests/gpu/agree.c tests/gpu/agree.h tests/gpu/folders.c tests/gpu/folders.h tests/gpu/kept.c tests/gpu/kept.h \
+  tests/gpu/replay.c tests/gpu/replay.h tests/gpu/t-record.c tests/gpu/whole.c tests/gpu/whole.h
 
 endif
 # Records of mpsim-gpu-functions: a made-up unit, the reader. The unit tests spend their time in loops of their own.

@@ -56,6 +56,7 @@ ok $? "a changed digit in any line of $page is found"
 # ---- a number changes in a record ----
 mkdir "$dir/records"
 cp "$top"/data/gpu/*.json "$top"/data/gpu/*.digests "$dir/records"
+chmod u+w "$dir"/records/*
 # changes FILE LINE FROM TO [PAGE]: in the first line of the record that matches LINE and FROM; the page's lines become others
 changes() {
     today || return

@@ -38,6 +38,7 @@ X
 echo '========= ERROR SUMMARY: 0 errors' >"$s/memcheck.txt"
 echo '========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)' >"$s/racecheck.txt"
 cp "$top"/data/vectors/device/cpu-torch-2.15.0/manifest.json "$top"/data/vectors/device/cpu-torch-2.15.0/division.ndjson "$s/pytorch"
+chmod u+w "$s"/pytorch/*
 cp "$s/pytorch/manifest.json" "$s/products"
 cp "$s/pytorch/manifest.json" "$s/beside"
 echo tables >"$s/functions.tables"
