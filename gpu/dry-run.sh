@@ -84,7 +84,7 @@ quick=
 if grep -q -e '"--quick"' "\$script"; then quick=--quick; fi
 case " \$* " in
 *" --device cuda "*) ;;
-*) exec "$python" "\$script" "\$@" ;;
+*) exec "$python" "\$script" "\$@" ;; # says that there is no device
 esac
 n=\$#
 while [ \$n -gt 0 ]; do
@@ -94,6 +94,7 @@ while [ \$n -gt 0 ]; do
     set -- "\$@" "\$word"
     n=\$((n - 1))
 done
+case " \$* " in *" --quick "*) quick= ;; esac
 exec "$python" "\$script" \$quick "\$@"
 X
 
@@ -108,7 +109,7 @@ for f in "$dir"/top/gpu/build/mpsim-gpu*; do
     printf '  %-28s exit %-3s %s\n' "${f##*/}" $status "$(head -n 1 "$dir/said")"
     [ $status -eq 77 ] && [ "$(wc -l <"$dir/said")" -eq 1 ] || failed=1
     if [ -x "$hosts/${f##*/}-host" ] && [ ! -e "$dir/stand-ins/${f##*/}" ]; then
-        printf '#!/bin/sh\nexec "%s" "$@"\n' "$hosts/${f##*/}-host" | stand_in "${f##*/}"
+        printf '#!/bin/sh\nexec "%s" --tiny "$@"\n' "$hosts/${f##*/}-host" | stand_in "${f##*/}"
     elif [ ! -e "$dir/stand-ins/${f##*/}" ]; then
         cp "$f" "$dir/stand-ins/"
     fi
