@@ -1,5 +1,5 @@
 # cuda.mk -- what both builds of the CUDA sources share, Autotools' (local.mk) and that of device.mk.
-cuda_sources = gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/cvt.cu gpu/checks/device.cu gpu/checks/mma.cu gpu/checks/mma_variants.cu gpu/checks/order.cu gpu/checks/reduce.cu \
+cuda_sources = gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/cvt.cu gpu/checks/device.cu gpu/checks/dmma.cu gpu/checks/mma.cu gpu/checks/mma_variants.cu gpu/checks/order.cu gpu/checks/reduce.cu \
   gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/speed/speed.cu
 # libmpsim-cuda.
 cuda_stats_sources = gpu/stats/stats.cu

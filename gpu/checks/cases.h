@@ -322,7 +322,7 @@ static inline MPSIM_HD int gpu_slot_c(const gpu_dots *j)
 
 static inline MPSIM_HD uint64_t gpu_tile_outputs(const gpu_dots *j)
 {
-    return (uint64_t)(j->rows * j->columns);
+    return (uint64_t)(j->rows * j->columns * j->words);
 }
 
 static inline MPSIM_HD void gpu_words(const gpu_dots *j, uint64_t tile, int slot, uint32_t w[4])

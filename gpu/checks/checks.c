@@ -2,6 +2,7 @@
 #include "checks.h"
 
 #include "cases.h"
+#include "doubles.h"
 #include "reference.h"
 #include "variants.h"
 
@@ -104,10 +105,16 @@ enum { SAME = sizeof same_rows / sizeof same_rows[0] };
 
 /* ---- checks ---- */
 
+static int is_plain(int instruction)
+{
+    const gpu_instruction *in = gpu_instruction_at(instruction);
+    return in && in->family != GPU_DMMA;
+}
+
 /* Dot products number i: which instruction, inputs and other instruction. */
 static int find_dots(size_t i, int *instruction, int *distribution, int *same_as)
 {
-    for (int n = 0; gpu_instruction_at(n); n++) {
+    for (int n = 0; is_plain(n); n++) {
         const size_t d = GPU_DISTRIBUTIONS - !is_tf32(gpu_instruction_at(n));
         *instruction = n;
         *distribution = (int)i;
@@ -127,7 +134,7 @@ static int find_dots(size_t i, int *instruction, int *distribution, int *same_as
 static size_t count_dots(void)
 {
     size_t n = SAME;
-    for (int i = 0; gpu_instruction_at(i); i++)
+    for (int i = 0; is_plain(i); i++)
         n += (size_t)(GPU_DISTRIBUTIONS - !is_tf32(gpu_instruction_at(i)));
     return n;
 }
@@ -278,6 +285,32 @@ static void model_of_sum(mpsim_model *m, const gpu_dots *j)
     m->result = j->sum.result;
 }
 
+/* Where output `index` of a result of two outputs is. */
+static uint64_t double_place(const gpu_dots *j, uint64_t index, int *row, int *column)
+{
+    const int place = (int)(index % gpu_tile_outputs(j)) / 2;
+    *row = place / j->columns;
+    *column = place % j->columns;
+    return index / gpu_tile_outputs(j);
+}
+
+/* By the row of the model, which is that of every architecture. */
+static uint32_t double_reference(const gpu_dots *j, uint64_t index)
+{
+    uint64_t a[GPU_DEPTH], b[GPU_DEPTH], d = 0;
+    int row, column;
+    const uint64_t tile = double_place(j, index, &row, &column);
+    mpsim_model m;
+    for (int k = 0; k < j->k; k++) {
+        a[k] = gpu_double_operand(j, tile, 0, row, k);
+        b[k] = gpu_double_operand(j, tile, 1, column, k);
+    }
+    if (mpsim_model_parse(&m, "hopper-fp64") != MPSIM_OK ||
+        mpsim_dot(&m, &j->a, a, &j->b, b, (size_t)j->k, gpu_double_addend(j, tile, row, column), NULL, &d) != MPSIM_OK)
+        return ~0u;
+    return gpu_double_word(d, (int)(index & 1));
+}
+
 uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
 {
     if (!c->is_dots) {
@@ -291,6 +324,8 @@ uint64_t gpu_check_reference(const gpu_check *c, uint64_t index)
     }
     mpsim_model m;
     dot_case x;
+    if (c->dots.words == 2)
+        return double_reference(&c->dots, index);
     model_of_sum(&m, &c->dots);
     fill_dot(&x, &c->dots, index);
     return model_dot(&m, &c->dots, &x);
@@ -337,6 +372,17 @@ static void put_codes(text *t, const char *what, const uint32_t *codes, int n)
         put(t, " %" PRIx32, codes[i]);
 }
 
+static void describe_double(text *t, const gpu_dots *j, uint64_t index, uint64_t hardware, uint64_t reference)
+{
+    int row, column;
+    const uint64_t tile = double_place(j, index, &row, &column);
+    put(t, "%s word: hardware 0x%08" PRIx64 ", reference 0x%08" PRIx64 "; c %" PRIx64 "; a, b",
+        index & 1 ? "high" : "low", hardware, reference, gpu_double_addend(j, tile, row, column));
+    for (int k = 0; k < j->k; k++)
+        put(t, " %" PRIx64 " %" PRIx64, gpu_double_operand(j, tile, 0, row, k),
+            gpu_double_operand(j, tile, 1, column, k));
+}
+
 void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, char *to, size_t size)
 {
     text t = {to, size};
@@ -357,6 +403,10 @@ void gpu_check_describe(const gpu_check *c, uint64_t index, uint64_t hardware, c
     const gpu_dots *j = &c->dots;
     const mpsim_format *d = &j->sum.result.format;
     dot_case x;
+    if (j->words == 2) {
+        describe_double(&t, j, index, hardware, reference);
+        return;
+    }
     fill_dot(&x, j, index);
     /* what a check of two instructions compares with is another one, which is not run again here */
     put_value(&t, "hardware", d, hardware);

@@ -98,7 +98,7 @@ typedef struct gpu_sum_model {
 } gpu_sum_model;
 
 /* What an instruction is given beside its operands, see variants.h and mma_forms.h; chain 0: not a variant. */
-typedef enum gpu_variant_unit { GPU_UNIT_WGMMA, GPU_UNIT_MMA } gpu_variant_unit;
+typedef enum gpu_variant_unit { GPU_UNIT_WGMMA, GPU_UNIT_MMA, GPU_UNIT_DMMA } gpu_variant_unit;
 typedef struct gpu_variant {
     int unit;       /* gpu_variant_unit */
     int form;       /* which instruction of its unit */
@@ -117,6 +117,7 @@ typedef struct gpu_dots {
     int rows, k;        /* of a tile */
     int columns, depth; /* of a tile; places of a line among the inputs, at least k */
     uint64_t slots;     /* of a tile */
+    int words;          /* outputs that are one result: 1, or 2 of binary64 */
     gpu_variant variant;
     int distribution;
     uint64_t stream;
@@ -126,7 +127,7 @@ typedef struct gpu_dots {
     uint32_t probe_a[GPU_DEPTH], probe_b[GPU_DEPTH], probe_c; /* GPU_PROBE */
 } gpu_dots;
 
-typedef enum gpu_family { GPU_MMA, GPU_WGMMA } gpu_family;
+typedef enum gpu_family { GPU_MMA, GPU_WGMMA, GPU_DMMA } gpu_family; /* DMMA: of variants alone */
 
 typedef struct gpu_instruction {
     const char *name; /* "mma.m16n8k16" */

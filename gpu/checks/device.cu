@@ -46,9 +46,11 @@ static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *t
         gpu_convert_launch, gpu_arith_launch, gpu_cvt_launch, gpu_reduce_launch, gpu_cvt_next_launch}; /* by gpu_unit */
     if (!c->is_dots)
         return scalars[c->scalar.unit](&c->scalar, span, tally);
+    if (c->dots.variant.chain && c->dots.variant.unit == GPU_UNIT_WGMMA)
+        return gpu_variant_launch(&c->dots, span, tally, device.swap);
     if (c->dots.variant.chain)
-        return c->dots.variant.unit == GPU_UNIT_WGMMA ? gpu_variant_launch(&c->dots, span, tally, device.swap)
-                                                      : gpu_mma_variant_launch(&c->dots, span, tally);
+        return c->dots.variant.unit == GPU_UNIT_MMA ? gpu_mma_variant_launch(&c->dots, span, tally)
+                                                    : gpu_dmma_launch(&c->dots, span, tally);
     return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA
                ? gpu_wgmma_launch(&c->dots, span, tally, device.swap)
                : gpu_mma_launch(&c->dots, span, tally);
@@ -124,7 +126,7 @@ static void say_name(const gpu_dots *j, const gpu_tally *t, char *text, size_t s
                                         "depth", "depth", "depth",  "addend", "addend"};
     const uint64_t index = t->kept_index[0], tile = index / gpu_tile_outputs(j), at = index % gpu_tile_outputs(j);
     const int row = (int)at / j->columns, column = (int)at % j->columns;
-    if (j->variant.chain && t->kept)
+    if (j->variant.chain && j->words == 1 && t->kept)
         snprintf(text, size, "; as at row %d, column %d, whose %s (depth %d) is 0x%x, not 0x%x", row, column,
                  kinds[tile % GPU_NAME_KINDS], gpu_named_depth(j, tile, row), t->kept_output[0],
                  gpu_name_answer(j, tile, row, column));

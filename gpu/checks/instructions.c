@@ -30,6 +30,10 @@ static const gpu_instruction instructions[] = {
     {"wgmma.m64n8k8", "tf32", "tf32", "binary32", GPU_WGMMA, 64, 8, 90, {"tf32-fp32", NULL}},
     FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "binary32", "wgmma-fp8-fp32", NULL),
     FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "fp16", "wgmma-fp8-fp16", NULL),
+    {"dmma.m8n8k4", "binary64", "binary64", "binary64", GPU_DMMA, 8, 4, 80, {"fp64", NULL}},
+    {"dmma.m16n8k4", "binary64", "binary64", "binary64", GPU_DMMA, 16, 4, 90, {"fp64", NULL}},
+    {"dmma.m16n8k8", "binary64", "binary64", "binary64", GPU_DMMA, 16, 8, 90, {"fp64", NULL}},
+    {"dmma.m16n8k16", "binary64", "binary64", "binary64", GPU_DMMA, 16, 16, 90, {"fp64", NULL}},
 };
 enum { INSTRUCTIONS = sizeof instructions / sizeof instructions[0] };
 
@@ -87,8 +91,9 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     mpsim_model m;
     if (!runs_on(in, sm) || gpu_model(&m, sm, in) != 0)
         return -1;
-    if (m.addition != MPSIM_ADDITION_FUSED || m.length > GPU_DEPTH || (m.chunk != 0 && m.chunk != (uint32_t)in->k) ||
-        m.order == MPSIM_ORDER_PAIRWISE)
+    const int is_fused = m.addition == MPSIM_ADDITION_FUSED, is_chain = m.addition == MPSIM_ADDITION_FMA;
+    if ((in->family == GPU_DMMA ? !is_chain : !is_fused) || m.length > GPU_DEPTH ||
+        (m.chunk != 0 && m.chunk != (uint32_t)in->k) || m.order == MPSIM_ORDER_PAIRWISE)
         return -1;
     memset(j, 0, sizeof *j);
     j->instruction = instruction;
@@ -96,6 +101,7 @@ int gpu_dots_fill(gpu_dots *j, int sm, int instruction, int distribution)
     j->rows = in->rows;
     j->k = in->k;
     j->columns = GPU_COLUMNS;
+    j->words = in->family == GPU_DMMA ? 2 : 1;
     j->depth = GPU_DEPTH;
     j->slots = GPU_SLOTS;
     j->distribution = distribution;

@@ -113,11 +113,42 @@ static void name_of_mma(char *to, size_t size, const struct mma_form *f, int hal
              strchr(plain, ' '), selector, halved ? " halves" : "");
 }
 
+/* ---- binary64: each instruction with numbers, and with NaNs, whose bits no source says ---- */
+
+enum { DMMA_FIRST = 28, DMMAS = 4 };
+
+static int dmma_check(gpu_check *c, size_t i, int sm, int quick)
+{
+    if (i >= 2 * DMMAS)
+        return 0;
+    const gpu_instruction *in = gpu_instruction_at(DMMA_FIRST + (int)i / 2);
+    snprintf(c->name, sizeof c->name, "variant %s binary64%s", in->name, i % 2 ? " NaNs" : "");
+    c->is_dots = 1;
+    c->since = in->since;
+    c->question = (int)i % 2;
+    c->count = outputs((uint64_t)(2 * in->rows * GPU_COLUMNS), quick);
+    gpu_dots *j = &c->dots;
+    if (gpu_dots_fill(j, sm, DMMA_FIRST + (int)i / 2, i % 2 ? GPU_RANDOM : GPU_MIXED) != 0)
+        return -1;
+    j->stream = 4000000 + i;
+    j->variant = (gpu_variant){.unit = GPU_UNIT_DMMA, .form = (int)i / 2, .chain = 1};
+    return 1;
+}
+
+static size_t count_mma(void)
+{
+    int number, halved;
+    size_t n = 0;
+    while (find_mma(n, &number, &halved))
+        n++;
+    return n;
+}
+
 static int mma_check(gpu_check *c, size_t i, int sm, int quick)
 {
     int number, halved;
     if (!find_mma(i, &number, &halved))
-        return 0;
+        return dmma_check(c, i - count_mma(), sm, quick);
     const struct mma_form *f = &mma_forms[number];
     const gpu_instruction *in = gpu_instruction_at(f->row);
     name_of_mma(c->name, sizeof c->name, f, halved);

@@ -12,6 +12,7 @@
 #include "host_wgmma.h"
 
 #include "../../gpu/checks/device.cu"
+#include "../../gpu/checks/dmma.cu"
 #include "../../gpu/checks/mma_variants.cu"
 #include "../../gpu/checks/variants.cu"
 #include "../../gpu/train.h"

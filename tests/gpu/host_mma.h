@@ -62,3 +62,23 @@ inline void gpu_host_mma_variant(const gpu_dots &j, const uint32_t x[4], const u
         d[i] = gpu_dot_reference(&j, a, b, d[i]);
     }
 }
+
+/* mma.sync of binary64: fma by fma. */
+inline void gpu_host_dmma(const gpu_dots &j, const double x[8], const double y[4], double d[4])
+{
+    struct {
+        double x[8], y[4];
+    } mine, all[32];
+    memcpy(mine.x, x, sizeof mine.x);
+    memcpy(mine.y, y, sizeof mine.y);
+    const unsigned lane = gpu_host_lane();
+    gpu_host_meet(gpu_host.now->number / 32 * 32, 32, 0xffffffffu, &mine, sizeof mine, all, __FILE__, __LINE__);
+    for (unsigned i = 0; i < unsigned(j.rows) / 4; i++) {
+        const unsigned row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
+        for (unsigned k = 0; k < unsigned(j.k); k++)
+            d[i] = fma(all[4 * (row % 8) + k % 4].x[j.rows == 8 ? 0 : row / 8 + 2 * (k / 4)],
+                       all[4 * column + k % 4].y[k / 4], d[i]);
+        if (d[i] != d[i]) /* the model's NaN */
+            d[i] = __longlong_as_double(0x7fffffffffffffff);
+    }
+}

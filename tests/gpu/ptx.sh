@@ -49,7 +49,7 @@ lists() { # lists NAME FILE INSTRUCTION...: each stands in the file
     ok $? "$name"
 }
 
-for f in convert cvt reduce order arith mma mma_variants device; do
+for f in convert cvt reduce order arith dmma mma mma_variants device; do
     ptx $f sm_90
 done
 ptx wgmma sm_90a
@@ -58,11 +58,11 @@ cat "$dir/cvt_next.ptx" >>"$dir/cvt.ptx"
 ptx variants sm_90a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
-for f in convert cvt reduce order mma mma_variants variants wgmma device; do
+for f in convert cvt reduce order dmma mma mma_variants variants wgmma device; do
     none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
 done
 none "no flushing to zero and no approximation outside arith.cu" \
-    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/order.ptx" "$dir/mma.ptx" "$dir/mma_variants.ptx" \
+    "$(grep -n -E '\.(ftz|approx)' "$dir/convert.ptx" "$dir/cvt.ptx" "$dir/reduce.ptx" "$dir/order.ptx" "$dir/mma.ptx" "$dir/dmma.ptx" "$dir/mma_variants.ptx" \
         "$dir/variants.ptx" "$dir/wgmma.ptx" "$dir/device.ptx")"
 
 # ---- arith.cu, kernel by kernel ----
@@ -124,6 +124,8 @@ lists "wgmma.cu has every wgmma, and what they wait for" "$dir/wgmma.ptx" \
 grep -q '^[ 	]*fence\.proxy\.async\.shared::cta;' "$dir/wgmma.ptx" && grep -q 'wgmma\.fence\.sync\.aligned' \
     "$dir/wgmma.ptx" && grep -q 'wgmma\.commit_group\.sync\.aligned' "$dir/wgmma.ptx"
 ok $? "wgmma.cu fences and commits"
+lists "dmma.cu has every mma.sync of binary64" "$dir/dmma.ptx" mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 \
+    ${mma}k4.row.col.f64.f64.f64.f64 ${mma}k8.row.col.f64.f64.f64.f64 ${mma}k16.row.col.f64.f64.f64.f64
 sparse=mma.sp::ordered_metadata.sync.aligned.m16n8
 lists "mma_variants.cu has every sparse mma, and FP8 with a depth of 16" "$dir/mma_variants.ptx" \
     ${sparse}k32.row.col.f32.f16.f16.f32 ${sparse}k16.row.col.f32.f16.f16.f32 ${sparse}k32.row.col.f16.f16.f16.f16 \
@@ -203,7 +205,8 @@ ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas"
     "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
 ok $? "ptxas serialises no wgmma"
 ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
-    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas" "$built/checks/mma_variants.ptxas"
+    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas" \
+    "$built/checks/mma_variants.ptxas" "$built/checks/dmma.ptxas"
 ok $? "and spills nothing in matrix products and checks of their instructions"
 
 # ---- the search itself: a register of a product under way is read; more registers than there are; no file ----

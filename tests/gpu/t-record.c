@@ -12,6 +12,7 @@
 
 #include "../../gpu/checks/cases.h"
 #include "../../gpu/checks/checks.h"
+#include "../../gpu/checks/doubles.h"
 #include "../../gpu/checks/reference.h"
 #include "../../gpu/program/record.h"
 #include "lib/digest/scalar.h"
@@ -51,8 +52,10 @@ static uint64_t played(const gpu_check *c, uint64_t index)
         return gpu_scalar_reference(&c->scalar, in);
     }
     const gpu_dots *j = &c->dots;
-    const uint64_t outputs = gpu_tile_outputs(j), tile = index / outputs;
-    const int row = (int)(index % outputs) / j->columns, column = (int)(index % outputs) % j->columns;
+    const uint64_t outputs = gpu_tile_outputs(j), tile = index / outputs, place = index % outputs / (uint64_t)j->words;
+    const int row = (int)place / j->columns, column = (int)place % j->columns;
+    if (j->words == 2)
+        return gpu_double_word(gpu_double_expected(j, tile, row, column), (int)(index & 1));
     uint32_t a[GPU_MOST_DEPTH], b[GPU_MOST_DEPTH];
     for (int k = 0; k < j->k; k++) {
         a[k] = gpu_operand(j, tile, 0, row, k);
@@ -345,7 +348,7 @@ static void test_inputs(void)
 {
     const int layout = GPU_LAYOUT;
     int bad = 0;
-    for (int n = 0; gpu_instruction_at(n); n++) {
+    for (int n = 0; gpu_instruction_at(n) && gpu_instruction_at(n)->family != GPU_DMMA; n++) {
         gpu_check c;
         memset(&c, 0, sizeof c);
         c.is_dots = 1;

@@ -6,6 +6,7 @@
 #include "host_mma.h"
 #include "host_wgmma.h"
 
+#include "../../gpu/checks/dmma.cu"
 #include "../../gpu/checks/mma_variants.cu"
 #include "../../gpu/checks/variants.cu"
 #include "support/extent.h"
@@ -94,8 +95,9 @@ static uint64_t mismatches(const gpu_dots &j, uint64_t first, uint64_t tiles, in
     gpu_tally t = {};
     t.first = ~0ull;
     const gpu_span span = {first * gpu_tile_outputs(&j), (first + tiles) * gpu_tile_outputs(&j), 1, 1, NULL};
-    if ((j.variant.unit == GPU_UNIT_WGMMA ? gpu_variant_launch(&j, &span, &t, swap)
-                                          : gpu_mma_variant_launch(&j, &span, &t)) != cudaSuccess) {
+    if ((j.variant.unit == GPU_UNIT_DMMA    ? gpu_dmma_launch(&j, &span, &t)
+         : j.variant.unit == GPU_UNIT_WGMMA ? gpu_variant_launch(&j, &span, &t, swap)
+                                            : gpu_mma_variant_launch(&j, &span, &t)) != cudaSuccess) {
         printf("# %s\n", gpu_host.text);
         gpu_host_clear();
         return ~0ull;
