@@ -10,7 +10,7 @@
 # come into DIR/session.tar.gz, which is written anew after each part, and every 20 seconds within one: whenever this
 # script is killed, an archive of what was found is there. An archive of more than 15 MiB goes on in session.tar.gz.2 to
 # session.tar.gz.4 (`cat DIR/session.tar.gz* | tar xz` reads all); what does not fit is left out, with a line that says
-# so. summary.txt has the time of each part; at its end it lists what is missing, with the commands that ask for it.
+# so. SHA256SUMS has a digest of each file, for data/gpu/take.sh. summary.txt has the time of each part; at its end it lists what is missing, with the commands that ask for it.
 # Exit: 0: all parts were run and agree; 1: one differs, failed or is missing; 2: usage; 4: DIR cannot be written.
 set -u
 

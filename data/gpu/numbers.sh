@@ -51,6 +51,7 @@ function day(date,    m) {
 }
 function power(n) { return sprintf("2^%d", log(n) / log(2) + 0.5) }
 function differing(n) { return n ? grouped(n) : "0" }
+function differing_checks(k) { return differing(differ[k]) (answers[k] ? ", and " grouped(answers[k]) " that answer questions" : "") }
 
 # ---- records ----
 FNR == 1 {
@@ -94,12 +95,13 @@ kind == "log" && /ERROR SUMMARY: |RACECHECK SUMMARY: / {
 
 function check_kind(s) {
     return s ~ /^convert .* below$/ ? "below" : s ~ /^convert / ? "convert" : s ~ /^(add|sub|mul|div|fma|sqrt) / ? "arithmetic" : \
-        s ~ /^wgmma.* as mma.sync$/ ? "same" : s ~ /^mma\./ ? "mma" : s ~ /^wgmma\./ ? "wgmma" : "other"
+        s ~ /^cvt\./ ? "cvt" : s ~ /^(memory|variant) / ? substr(s, 1, 6) : s ~ /^wgmma.* as mma.sync$/ ? "same" : s ~ /^mma\./ ? "mma" : s ~ /^wgmma\./ ? "wgmma" : "other"
 }
 kind == "record" && value("status") == "done" && value("count") != "" {
     what = value("name")
     k = check_kind(what)
-    differ[k] += value("mismatches")
+    if (value("question") == "true") answers[k] += value("mismatches") # no error: what the answer is
+    else differ[k] += value("mismatches")
     all_differ += value("question") == "true" ? 0 : value("mismatches")
     if (("check " what) in seen) next
     seen["check " what] = 1
@@ -221,6 +223,7 @@ function log_row(tool, what,    name) {
     sub(/-.*/, "", name)
     in_table("compute-sanitizer'\''s " name " of " what, "", has_log[tool] ? differing(errors[tool]) " errors" : "no record is kept")
 }
+function more_checks(k, what) { in_table(checks[k] " " what, large(results[k]) " results", differing_checks(k)) }
 function page_of_records(    f, more, more_steps, pair, few, many) {
     for (f in digest_steps) if (!(f in listed)) { more++; more_steps += digest_steps[f] }
     for (pair in kinds) { if (!few || kinds[pair] < few) few = kinds[pair]; if (kinds[pair] > many) many = kinds[pair] }
@@ -229,17 +232,20 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     in_table("what", "how much", "differs")
     print "|---|---|---|"
     in_table("conversions of binary32 to " formats " (`cvt`, " checks["convert"] " instructions): all " power(operands) " operands of each, NaN bits, too", \
-        large(results["convert"]) " results", differing(differ["convert"]))
+        large(results["convert"]) " results", differing_checks("convert"))
     in_table("the 13 bits below a tf32 after " checks["below"] " of these conversions, which are asked again", \
-        large(results["below"]) " results", differing(differ["below"]))
+        large(results["below"]) " results", differing_checks("below"))
     in_table("fp16 and bf16: add, sub, mul, div of all " power(couples) " pairs, " power(triples) " fma; " \
         "binary32: add, sub, mul, fma, div, sqrt, " power(triples) " each", \
-        large(results["arithmetic"]) " results", differing(differ["arithmetic"]))
+        large(results["arithmetic"]) " results", differing_checks("arithmetic"))
     in_table("`mma.sync` beside its model: " pairs["mma"] " pairs of formats and depths, " range(few, many) " kinds of operands, " \
-        large(each) " results of each", large(results["mma"]) " results", differing(differ["mma"]))
-    in_table("`wgmma` beside its model: " pairs["wgmma"] " pairs, the same", large(results["wgmma"]) " results", differing(differ["wgmma"]))
-    in_table("`wgmma` beside `mma.sync`, the same operands: " checks["same"] " pairs", large(results["same"]) " results", differing(differ["same"]))
-    if (checks["other"]) in_table(checks["other"] " other checks: " counted(others), large(results["other"]) " results", differing(differ["other"]))
+        large(each) " results of each", large(results["mma"]) " results", differing_checks("mma"))
+    in_table("`wgmma` beside its model: " pairs["wgmma"] " pairs, the same", large(results["wgmma"]) " results", differing_checks("wgmma"))
+    in_table("`wgmma` beside `mma.sync`, the same operands: " checks["same"] " pairs", large(results["same"]) " results", differing_checks("same"))
+    if (checks["cvt"]) more_checks("cvt", "more conversions (`cvt`: relu, satfinite, up, down, pairs, other sources)")
+    if (checks["memory"]) more_checks("memory", "reductions in memory (`red`, `atom`, `cp.reduce`, orders of sums)")
+    if (checks["varian"]) more_checks("varian", "variants of instructions of tensor cores")
+    if (checks["other"]) more_checks("other", "other checks: " counted(others))
     in_table("probes of single instructions (`gpu/checks/probes.c`)", probes, "0 from the model rows: `t-record` repeats them")
     in_table(trainings " trainings (`gpu/runs`: " nets "; " ways ")", grouped(steps) " steps, " grouped(tensors) " tensors, every bit", \
         differing(trainings_differ))
