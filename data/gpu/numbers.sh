@@ -10,7 +10,7 @@ set -u
 LC_ALL=C
 export LC_ALL
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 4
-pages='README.md data/gpu/README.md doc/dot.md doc/train.md data/vectors/device/README.md'
+pages='README.md data/gpu/README.md gpu/README.md doc/dot.md doc/train.md data/vectors/device/README.md'
 case ${1-} in
 --pages) echo "$pages" | tr ' ' '\n' && exit 0 ;;
 esac
@@ -107,6 +107,9 @@ kind == "record" && value("status") == "done" && value("count") != "" {
     seen["check " what] = 1
     checks[k]++
     results[k] += value("count")
+    seconds[k] += value("seconds")
+    if (!(k in fastest) || value("seconds") < fastest[k]) fastest[k] = value("seconds") + 0
+    if (value("seconds") > slowest[k]) slowest[k] = value("seconds") + 0
     split(what, word, " ")
     if (k == "convert") { formats = also(formats, word[2]); operands = value("count") }
     if (k == "arithmetic" && word[2] == "binary32") triples = value("count")
@@ -275,6 +278,13 @@ END {
             verdict ? grouped(verdict) " differed" : "no bit differed"
     }
     if (page == "data/gpu/README.md") page_of_records()
+    if (page == "gpu/README.md") {
+        printf "An %s took %s s for each check of %s conversions, %s s for each of %s results of `wgmma`:\n", devices, \
+            range(sprintf("%.2f", fastest["convert"]), sprintf("%.2f", slowest["convert"])), power(operands), \
+            range(sprintf("%.3f", fastest["wgmma"]), sprintf("%.3f", slowest["wgmma"])), power(each)
+        printf "%.1f ns for a result of `wgmma` on average, of `mma.sync` %.1f ns.\n", 1e9 * seconds["wgmma"] / results["wgmma"], \
+            1e9 * seconds["mma"] / results["mma"]
+    }
     if (page == "doc/dot.md") {
         printf "of all sizes, sums that cancel, results below the normal range, ...), %s results of each: %s results, %s mismatches.\n", \
             large(each), large(cores), differing(differ["mma"] + differ["wgmma"])
