@@ -172,7 +172,8 @@ tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # Those that spend their time in loops of their own.
 hot_objects = tests/gpu/replay.$(OBJEXT) tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) tests/record/device.$(OBJEXT) \
-  tests/record/elementwise.$(OBJEXT) tests/record/matrices.$(OBJEXT) tests/record/multiply.$(OBJEXT) \
+  tests/record/convolutions.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/integers.$(OBJEXT) \
+  tests/record/matrices.$(OBJEXT) tests/record/multiply.$(OBJEXT) tests/record/whole.$(OBJEXT) \
   tests/record/scaled.$(OBJEXT) tests/record/sums.$(OBJEXT) \
   tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
 $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)

@@ -4,6 +4,7 @@
 #include "lib/digest/scalar.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct integers {
     size_t n, k;
@@ -38,6 +39,7 @@ static const struct kind {
     const char *name;
     uint32_t (*of)(int64_t sum);
 } kinds[] = {{"exact sums modulo 2^32", wrapped}, {"exact sums (saturated)", saturated}};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static int8_t *drawn(const integers *x, size_t operand, size_t n)
 {
@@ -48,41 +50,43 @@ static int8_t *drawn(const integers *x, size_t operand, size_t n)
     return p;
 }
 
-/* A row of sums, a product of the depth after the other. */
-static void add_row(const integers *x, const int8_t *a, const int8_t *b, int64_t *sums)
+/* Products first to first + n - 1 of a row, 256 at most, so that int32 holds their sum. */
+static void add_products(const int8_t *restrict a, const int8_t *restrict b, size_t n, size_t columns,
+                         int32_t *restrict part)
 {
-    for (size_t j = 0; j < x->n; j++)
-        sums[j] = 0;
+    memset(part, 0, columns * sizeof *part);
+    for (size_t k = 0; k < n; k++)
+        for (size_t j = 0; j < columns; j++)
+            part[j] += (int32_t)a[k] * b[k * columns + j];
+}
+
+static void add_row(const integers *x, const int8_t *a, const int8_t *b, int32_t *part, int64_t *sums)
+{
+    memset(sums, 0, x->n * sizeof *sums);
     for (size_t first = 0; first < x->k; first += 256) {
-        for (size_t j = 0; j < x->n; j++) {
-            int32_t sum = 0; /* 256 products fit */
-            for (size_t k = first; k < x->k && k < first + 256; k++)
-                sum += a[k] * b[j * x->k + k];
-            sums[j] += sum;
-        }
+        add_products(a + first, b + first * x->n, x->k - first < 256 ? x->k - first : 256, x->n, part);
+        for (size_t j = 0; j < x->n; j++)
+            sums[j] += part[j];
     }
 }
 
-/* The digest of the first elements, whole rows. */
-static uint64_t digest_of(const integers *x, size_t elements, uint32_t (*of)(int64_t sum))
+/* The digests of the first elements, whole rows, by each kind. */
+static void add_digests(const integers *x, size_t elements, uint64_t *digests)
 {
-    int8_t *a = drawn(x, 0, elements / x->n * x->k), *rows = drawn(x, 1, x->n * x->k), *b = malloc(x->n * x->k);
+    int8_t *a = drawn(x, 0, elements / x->n * x->k), *b = drawn(x, 1, x->n * x->k);
     int64_t *sums = malloc(x->n * sizeof *sums);
-    uint64_t digest = 0;
-    device_need(b && sums);
-    for (size_t k = 0; k < x->k; k++)
-        for (size_t j = 0; j < x->n; j++)
-            b[j * x->k + k] = rows[k * x->n + j];
+    int32_t *part = malloc(x->n * sizeof *part);
+    device_need(sums && part);
     for (size_t i = 0; i < elements / x->n; i++) {
-        add_row(x, a + i * x->k, b, sums);
+        add_row(x, a + i * x->k, b, part, sums);
         for (size_t j = 0; j < x->n; j++)
-            digest += mpsim_mix(i * x->n + j, of(sums[j]));
+            for (size_t kind = 0; kind < KINDS; kind++)
+                digests[kind] += mpsim_mix(i * x->n + j, kinds[kind].of(sums[j]));
     }
     free(a);
     free(b);
-    free(rows);
     free(sums);
-    return digest;
+    free(part);
 }
 
 static int places_fit(const integers *x, const json_t *c, uint32_t (*of)(int64_t sum))
@@ -97,6 +101,7 @@ static int places_fit(const integers *x, const json_t *c, uint32_t (*of)(int64_t
 void device_integers(const json_t *head, const json_t *c, char *answer)
 {
     device_fits fits = {.all = 1};
+    uint64_t digests[KINDS] = {0};
     integers x = {
         (size_t)device_integer(c, "n"), (size_t)device_integer(c, "k"), json_is_true(json_object_get(c, "least")), {0}};
     const size_t elements = (size_t)device_integer(c, "elements");
@@ -108,9 +113,10 @@ void device_integers(const json_t *head, const json_t *c, char *answer)
         return;
     }
     fits.sample = (double)elements * (double)x.k > device_most_products / 8;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (places_fit(&x, c, kinds[i].of) &&
-            (fits.sample || device_same_digest(c, "digest", digest_of(&x, elements, kinds[i].of))))
+    if (!fits.sample)
+        add_digests(&x, elements, digests);
+    for (size_t i = 0; i < KINDS; i++)
+        if (places_fit(&x, c, kinds[i].of) && (fits.sample || device_same_digest(c, "digest", digests[i])))
             device_fit(&fits, "%s", kinds[i].name);
     device_say_fits(answer, &fits);
 }
