@@ -136,9 +136,9 @@ static digests of_case(const product_case *x)
     return d;
 }
 
-int ways_reads_digest(const product_case *x)
+int ways_reads_digest(const product_case *x, size_t ways)
 {
-    return (double)x->m * (double)x->n * (double)x->k <= device_most_products;
+    return (double)ways * (double)x->m * (double)x->n * (double)x->k <= device_most_products;
 }
 
 void ways_judge_digest(candidates *all, const product_case *x)

@@ -175,7 +175,7 @@ static void find_fits(const json_t *head, product *p, device_fits *fits, int sof
         if (p->as->tf32 > rounds)
             continue;
         const product_case x = case_of(p);
-        const int digest = ways_reads_digest(&x);
+        const int digest = ways_reads_digest(&x, 1);
         fits->sample = !digest;
         collect(&all, p, ways_architecture(head), software);
         judge_sample(&all, p, digest && p->places > FEW ? FEW : p->places);

@@ -274,10 +274,10 @@ void device_scaled(const json_t *head, const json_t *c, char *answer)
         return;
     }
     const product_case x = case_of(&s);
-    fits.sample = !ways_reads_digest(&x);
     for (int software = 0; software < 2 && fits.count == 0; software++) {
         collect_scaled(&all, &s, ways_architecture(head), software);
         judge_sample(&all, &s);
+        fits.sample = !ways_reads_digest(&x, ways_left(&all));
         if (!fits.sample)
             ways_judge_digest(&all, &x);
         name_fits(&all, &s, &fits);

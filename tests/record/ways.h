@@ -98,8 +98,8 @@ typedef struct product_case {
     void (*name)(const void *of, const way *w, char *name, size_t size);
 } product_case;
 
-/* Whether all of a result is computed today. */
-int ways_reads_digest(const product_case *x);
+/* Whether all of a result is computed today, by so many ways. */
+int ways_reads_digest(const product_case *x, size_t ways);
 
 /* Candidates that give another digest, or other elements of the sample, are out. */
 void ways_judge_digest(candidates *all, const product_case *x);
