@@ -12,12 +12,13 @@ tests_gpu_t_record_SOURCES = \
 endif
 # Records of mpsim-gpu-functions: a made-up unit, the reader. The unit tests spend their time in loops of their own.
 made_up_unit = tests/gpu/around.c tests/gpu/unit.c tests/gpu/unit.h
+unit_fitter = tests/gpu/unitfit.c tests/gpu/unitfit.h
 dist_check_SCRIPTS += tests/gpu/functions.sh
 tests_all += tests/gpu/functions.sh
 if HAVE_CHECK
 functions_tests = tests/gpu/t-functions
 tests_gpu_t_functions_SOURCES = $(made_up_unit) tests/gpu/functionsjudge.c tests/gpu/functionsjudge.h \
-  tests/gpu/functionsrecord.c tests/gpu/functionsrecord.h tests/gpu/t-functions.c tests/gpu/unitrules.c tests/gpu/unitrules.h
+  tests/gpu/functionsrecord.c tests/gpu/functionsrecord.h tests/gpu/t-functions.c $(unit_fitter) tests/gpu/unitrules.c tests/gpu/unitrules.h
 tests_gpu_t_functions_LDADD = gpu/libfunctions.a $(LDADD)
 tests_gpu_t_functions_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 if HAVE_MPFR
@@ -25,7 +26,12 @@ functions_tests += tests/gpu/t-exact
 tests_gpu_t_exact_LDADD = gpu/libfunctions.a $(LDADD)
 tests_gpu_t_exact_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 endif
-programs_all += $(functions_tests)
+# What the fitter finds in a record: run by hand (gpu/README.md).
+programs_all += $(functions_tests) tests/gpu/x-fit
+tests_gpu_x_fit_SOURCES = tests/gpu/functionsrecord.c tests/gpu/functionsrecord.h $(unit_fitter) tests/gpu/unitrules.c \
+  tests/gpu/unitrules.h tests/gpu/x-fit.c
+tests_gpu_x_fit_LDADD = gpu/libfunctions.a $(LDADD)
+tests_gpu_x_fit_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_all += $(functions_tests)
 endif
 if HAVE_CXX

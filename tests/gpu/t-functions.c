@@ -6,6 +6,7 @@
 
 #include "support/extent.h"
 #include "unit.h"
+#include "unitfit.h"
 
 #include "../../gpu/functions/cases.h"
 #include "../../gpu/functions/exact.h"
@@ -177,7 +178,7 @@ static void prove_tiny(const files *f)
     free(s);
 }
 
-/* All 2^23 results of the binades that a function follows from, one function a day. */
+/* All 2^23 results of the binades that a function follows from; each function has its day. */
 static void prove_whole(const files *f)
 {
     static const struct {
@@ -186,7 +187,7 @@ static void prove_whole(const files *f)
                 {GPU_LG2, 2, 1}, {GPU_SIN, 1, 1}, {GPU_SQRT, 2, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char name[120], why[FUNCTIONS_LINE] = "";
-        if (!test_in_whole_part(i, sizeof rows / sizeof *rows))
+        if (!test_in_part(i, sizeof rows / sizeof *rows))
             continue;
         gpu_functions_session *s = new_session(0);
         play(s, rows[i].function, rows[i].tables);
@@ -196,6 +197,34 @@ static void prove_whole(const files *f)
         free(s->packed);
         free(s);
     }
+}
+
+/* The fitter finds coefficients of the made-up unit from its results alone: of some segments; each table has its day. */
+static void prove_fit(void)
+{
+    static const struct {
+        int function;
+        uint32_t first;
+    } rows[] = {{GPU_RCP, 0x3f800000}, {GPU_EX2, 0x3f800000},  {GPU_RSQRT, 0x3f800000}, {GPU_RSQRT, 0x40000000},
+                {GPU_LG2, 0x3f800000}, {GPU_SQRT, 0x3f800000}, {GPU_SQRT, 0x40000000}};
+    const int segments = test_expensive() ? 0 : 4;
+    static fit f;
+    uint32_t *y = malloc(sizeof *y << 23);
+    for (size_t k = 0; y && k < sizeof rows / sizeof *rows; k++) {
+        char name[160];
+        if (!test_in_part(k, sizeof rows / sizeof *rows))
+            continue;
+        for (uint32_t i = 0; i < 1 << 23; i++)
+            y[i] = test_unit_mufu(rows[k].function, rows[k].first + i);
+        const int found = fit_table(&f, y, 23, segments);
+        snprintf(name, sizeof name, "%s from %08x: quadratics of %d bits, found from the results, give every bit",
+                 gpu_operation_at(rows[k].function)->name, (unsigned)rows[k].first, f.shape.low_bits);
+        ok(found && f.left_out < 2, name, NULL);
+        y[((size_t)1 << 23) - 5000] ^= 1;
+        const size_t last = ((size_t)1 << 23) - ((size_t)1 << f.shape.low_bits);
+        ok(!fit_one(&f.shape, y + last, 0, &f.segment[0]), "and with a changed bit there are none", NULL);
+    }
+    free(y);
 }
 
 static void prove_packing(void)
@@ -312,6 +341,7 @@ int main(int argc, char **argv)
         prove_packing();
         prove_tiny(&f);
         prove_whole(&f);
+        prove_fit();
         (void)remove(f.record);
         (void)remove(f.tables);
         (void)rmdir(folder);
