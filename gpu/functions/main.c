@@ -185,7 +185,7 @@ static int usage(FILE *to, int status)
                 "divisions.\n"
                 "  --output FILE   the record, JSON\n"
                 "  --tables FILE   results of some binades, packed\n"
-                "  --most BYTES    of tables at most (default: 30000000); others are left out\n"
+                "  --most BYTES    of tables at most (default: 16777216); others are left out\n"
                 "  --only WORD     operations whose names contain it\n"
                 "  --tiny          few operands, for tests\n");
     return status;
@@ -211,7 +211,7 @@ static int take(gpu_functions_options *o, const char *name, const char *value)
 /* 0, or the exit code plus 1. */
 static int parse(gpu_functions_options *o, int argc, char **argv)
 {
-    const gpu_functions_options defaults = {NULL, NULL, NULL, 30000000, 60, 0, 0};
+    const gpu_functions_options defaults = {NULL, NULL, NULL, 16777216, 60, 0, 0};
     *o = defaults;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--tiny") == 0)
