@@ -47,7 +47,7 @@ memcheck-statistics - 40 20 SANITIZER --tool memcheck --error-exitcode 9 STATIST
 racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATISTICS --small --piece 1/8
 # an H200 answered these on 26 November 2026
 pytorch     beside 80  45  PYTHON data/record/ask_device.py --device cuda --of first --jobs 5 --total LIMIT TRACES --output-dir TO/pytorch
-checks      -      35   7  GPU --only checks --skip wgmma --skip cvt --skip memory
+checks      -      35   7  GPU --only checks --skip wgmma --skip cvt --skip memory --skip variant
 wgmma       -      30   3  GPU --only wgmma --skip speed --skip variant
 probes      -      15   1  GPU --only probes
 training    -      60  40  GPU --only training --skip fp8 --skip gpt
