@@ -6,7 +6,7 @@ cuda_stats_sources = gpu/stats/stats.cu
 # mpsim-gpu-functions.
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.
-cuda_wgmma_sources = gpu/checks/variants.cu gpu/checks/wgmma.cu gpu/kernels/gemm_wgmma.cu
+cuda_wgmma_sources = gpu/checks/variants.cu gpu/checks/wgmma.cu gpu/checks/wgmma_sparse.cu gpu/kernels/gemm_wgmma.cu
 # Instructions of Blackwell alone.
 cuda_next_sources = gpu/checks/cvt_next.cu
 cuda_next_codes = -gencode arch=compute_100a,code=sm_100a -gencode arch=compute_120a,code=sm_120a

@@ -98,7 +98,7 @@ typedef struct gpu_sum_model {
 } gpu_sum_model;
 
 /* What an instruction is given beside its operands, see variants.h and mma_forms.h; chain 0: not a variant. */
-typedef enum gpu_variant_unit { GPU_UNIT_WGMMA, GPU_UNIT_MMA, GPU_UNIT_DMMA } gpu_variant_unit;
+typedef enum gpu_variant_unit { GPU_UNIT_WGMMA, GPU_UNIT_MMA, GPU_UNIT_DMMA, GPU_UNIT_SPARSE } gpu_variant_unit;
 typedef struct gpu_variant {
     int unit;       /* gpu_variant_unit */
     int form;       /* which instruction of its unit */

@@ -48,9 +48,10 @@ static cudaError_t launch(const gpu_check *c, const gpu_span *span, gpu_tally *t
         return scalars[c->scalar.unit](&c->scalar, span, tally);
     if (c->dots.variant.chain && c->dots.variant.unit == GPU_UNIT_WGMMA)
         return gpu_variant_launch(&c->dots, span, tally, device.swap);
+    static cudaError_t (*const others[])(const gpu_dots *j, const gpu_span *span, gpu_tally *tally) = {
+        NULL, gpu_mma_variant_launch, gpu_dmma_launch, gpu_wgmma_sparse_launch}; /* by gpu_variant_unit */
     if (c->dots.variant.chain)
-        return c->dots.variant.unit == GPU_UNIT_MMA ? gpu_mma_variant_launch(&c->dots, span, tally)
-                                                    : gpu_dmma_launch(&c->dots, span, tally);
+        return others[c->dots.variant.unit](&c->dots, span, tally);
     return gpu_instruction_at(c->dots.instruction)->family == GPU_WGMMA
                ? gpu_wgmma_launch(&c->dots, span, tally, device.swap)
                : gpu_mma_launch(&c->dots, span, tally);

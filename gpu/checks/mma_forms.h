@@ -37,6 +37,17 @@
     X(K16_E5M2F16, "m16n8k16.row.col.f16.e5m2.e5m2.f16", H, 2, 1, 15, 16, 0, 0)
 #define GPU_FP8_FORMS(X) GPU_SPARSE_FP8_FORMS(X) GPU_K16_FORMS(X)
 #define GPU_MMA_FORMS(X) GPU_SPARSE_FORMS(X) GPU_FP8_FORMS(X)
+/* wgmma, N = 16: X(ID, text, results, what comes last: signs and, of 16 bits, K-major, row, products, sparse, selector);
+ * each without swizzle and with those of 64 and 128 bytes. */
+#define GPU_SPARSE_WGMMA_FORMS(X)                                                                   \
+    X(WSP_F16, "m64n16k32.f32.f16.f16", F, SPARSE_TAIL_HALF, 16, 16, 4, 0)                          \
+    X(WSP_F16_1, "m64n16k32.f32.f16.f16", F, SPARSE_TAIL_HALF, 16, 16, 4, 1)                        \
+    X(WSP_F16F16, "m64n16k32.f16.f16.f16", H, SPARSE_TAIL_HALF, 17, 16, 4, 0)                       \
+    X(WSP_BF16, "m64n16k32.f32.bf16.bf16", F, SPARSE_TAIL_HALF, 18, 16, 4, 0)                       \
+    X(WSP_TF32, "m64n16k16.f32.tf32.tf32", F, SPARSE_TAIL, 19, 8, 2, 0)                             \
+    X(WSP_E4M3, "m64n16k64.f32.e4m3.e4m3", F, SPARSE_TAIL, 20, 32, 4, 0)                            \
+    X(WSP_E5M2, "m64n16k64.f32.e5m2.e5m2", F, SPARSE_TAIL, 23, 32, 4, 0)                            \
+    X(WSP_E4M3F16, "m64n16k64.f16.e4m3.e4m3", H, SPARSE_TAIL, 24, 32, 4, 0)
 /* clang-format on */
 
 /* ---- metadata ---- */
@@ -61,12 +72,12 @@ static inline MPSIM_HD uint32_t gpu_metadata_groups(const gpu_dots *j, uint64_t 
     return bits;
 }
 
-/* What a lane gives (PTX ISA, "Matrix fragments for sparse mma"; CUTLASS, ELayout_64x64, 64x32 and 64x16). With g = lane / 4
+/* What a lane of a warp gives, whose 16 rows begin at first_row (PTX ISA, "Matrix fragments for sparse mma"; CUTLASS, ELayout_64x64, 64x32 and 64x16). With g = lane / 4
  * and t = lane mod 4: 8 bits, row g + 8 (t mod 2), 8 groups from 8 (t / 2) on. Else rows g and g + 8, four groups each: of
  * 8 groups lanes 2 selector and the next give one half each, of 4 lane t = selector gives all. Others are not asked. */
-static inline MPSIM_HD uint32_t gpu_metadata(const gpu_dots *j, uint64_t tile, int lane)
+static inline MPSIM_HD uint32_t gpu_metadata(const gpu_dots *j, uint64_t tile, int first_row, int lane)
 {
-    const int g = lane / 4, t = lane % 4, groups = 2 * j->k / j->variant.sparse;
+    const int g = first_row + lane / 4, t = lane % 4, groups = 2 * j->k / j->variant.sparse;
     if (j->a.bits == 8)
         return gpu_metadata_groups(j, tile, g + 8 * (t % 2), 8 * (t / 2), 8);
     const int lanes = groups / 4, first = t - lanes * j->variant.selector;

@@ -103,7 +103,7 @@ static __device__ GPU_NOINLINE void mma_variant_load(const gpu_dots &j, uint64_t
         r.y[i] = i < deep / (4 * p) ? mma_register(b + g * deep, p * t + 4 * p * i, j.a.bits) : 0;
         r.d[i] = gpu_addend(&j, tile, g + 8 * (i / 2), 2 * t + i % 2);
     }
-    r.metadata = j.variant.sparse ? gpu_metadata(&j, tile, lane) : 0;
+    r.metadata = j.variant.sparse ? gpu_metadata(&j, tile, 0, lane) : 0;
 }
 
 static __device__ GPU_NOINLINE uint32_t mma_variant_expected(const gpu_dots &j, uint64_t tile, const uint32_t *a,

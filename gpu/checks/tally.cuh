@@ -86,6 +86,7 @@ cudaError_t gpu_order_launch(const gpu_order_plan *p, uint32_t *sums, uint32_t *
 /* Spans of dot products hold whole tiles. `swap`: see wgmma.cu. */
 cudaError_t gpu_mma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_wgmma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally, int swap);
+cudaError_t gpu_wgmma_sparse_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_dmma_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_mma_variant_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally);
 cudaError_t gpu_variant_launch(const gpu_dots *j, const gpu_span *span, gpu_tally *tally, int swap);

@@ -113,6 +113,47 @@ static void name_of_mma(char *to, size_t size, const struct mma_form *f, int hal
              strchr(plain, ' '), selector, halved ? " halves" : "");
 }
 
+/* ---- sparse wgmma ---- */
+
+static const struct mma_form sparse_forms[] = {
+#define SPARSE_ROW(ID, text, result, tail, row, k, sparse, selector) {text, row, k, sparse, selector},
+    GPU_SPARSE_WGMMA_FORMS(SPARSE_ROW)};
+enum { SPARSE_FORMS = sizeof sparse_forms / sizeof sparse_forms[0], SPARSE_WAYS = 3, SPARSE_N = 16 };
+
+/* Each form with three swizzles, twice as those of mma.sync. */
+static int sparse_check(gpu_check *c, size_t i, int sm, int quick)
+{
+    static const int swizzles[SPARSE_WAYS] = {0, 64, 128};
+    if (i >= 2 * SPARSE_WAYS * (size_t)SPARSE_FORMS)
+        return 0;
+    const int number = (int)i / (2 * SPARSE_WAYS), swizzle = swizzles[i / 2 % SPARSE_WAYS], halved = (int)i % 2;
+    const struct mma_form *f = &sparse_forms[number];
+    char plain[32];
+    gpu_instruction_name(gpu_instruction_at(f->row), plain, sizeof plain);
+    snprintf(c->name, sizeof c->name, "variant wgmma.sp.k%d%s sel%d sw%d%s", 2 * f->k, strchr(plain, ' '), f->selector,
+             swizzle, halved ? " halves" : "");
+    c->is_dots = 1;
+    c->since = 90;
+    c->question = 1;
+    c->count = outputs((uint64_t)(GPU_ROWS * SPARSE_N), quick);
+    gpu_dots *j = &c->dots;
+    if (gpu_dots_fill(j, sm, f->row, GPU_MIXED) != 0)
+        return -1;
+    j->columns = SPARSE_N;
+    j->depth = 2 * j->k;
+    j->slots = GPU_SLOTS_OF_VARIANT;
+    j->stream = 5000000 + (uint64_t)i / 2;
+    if (halved)
+        j->sum.length /= 2;
+    j->variant = (gpu_variant){.unit = GPU_UNIT_SPARSE,
+                               .form = number,
+                               .chain = 1,
+                               .swizzle = swizzle,
+                               .sparse = f->sparse,
+                               .selector = f->selector};
+    return 1;
+}
+
 /* ---- binary64: each instruction with numbers, and with NaNs, whose bits no source says ---- */
 
 enum { DMMA_FIRST = 28, DMMAS = 4 };
@@ -120,7 +161,7 @@ enum { DMMA_FIRST = 28, DMMAS = 4 };
 static int dmma_check(gpu_check *c, size_t i, int sm, int quick)
 {
     if (i >= 2 * DMMAS)
-        return 0;
+        return sparse_check(c, i - 2 * DMMAS, sm, quick);
     const gpu_instruction *in = gpu_instruction_at(DMMA_FIRST + (int)i / 2);
     snprintf(c->name, sizeof c->name, "variant %s binary64%s", in->name, i % 2 ? " NaNs" : "");
     c->is_dots = 1;

@@ -15,6 +15,7 @@
 #include "../../gpu/checks/dmma.cu"
 #include "../../gpu/checks/mma_variants.cu"
 #include "../../gpu/checks/variants.cu"
+#include "../../gpu/checks/wgmma_sparse.cu"
 #include "../../gpu/train.h"
 #include "support/onebyone.h"
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../../gpu/checks/checks.h"
+#include "host_mma.h"
 
 struct gpu_host_form { /* the arguments of X in gpu/checks/variants.h */
     int types, n, in_registers, mn_a, mn_b, negate_a, negate_b;
@@ -153,4 +154,40 @@ inline void gpu_host_variant(const gpu_host_form &f, const uint32_t x[4], uint64
                 *at = (*at & ~(mask << shift)) | sum << shift;
             }
         }
+}
+
+/* A sparse one, N = 16: a line of A has 32 bytes, of B 64; metadata of a warp are those of mma.sync (host_mma.h). */
+inline uint32_t gpu_host_sparse_code(const gpu_dots &j, uint64_t descriptor, int line, int k)
+{
+    const int size = 32 / j.k;
+    const size_t at = gpu_host_address(descriptor, 0, size, line, k);
+    uint32_t code = 0;
+    if (at + size_t(size) > gpu_host.dynamic_bytes)
+        gpu_host_fail(cudaErrorLaunchFailure, "wgmma reads beside the shared memory");
+    else
+        memcpy(&code, gpu_host.shared + at, size_t(size));
+    return j.a.bits == 19 ? code >> 13 : code;
+}
+
+inline void gpu_host_sparse_wgmma(const gpu_dots &j, uint64_t a, uint64_t b, uint32_t metadata, uint32_t d[8])
+{
+    const unsigned lane = gpu_host_lane(), warp = gpu_host.now->number / 32;
+    const int is_half = j.sum.result.format.bits == 16;
+    uint32_t all[32];
+    gpu_host_lanes l = {};
+    gpu_host_meet(32 * warp, 32, 0xffffffffu, &metadata, sizeof metadata, all, __FILE__, __LINE__);
+    for (int i = 0; i < 32; i++)
+        l.lane[i].metadata = all[i];
+    for (int e = 0; e < 8; e++) { /* element e: column 8 (e / 4) + 2 (lane mod 4) + e mod 2 */
+        const int row = int(lane / 4) + 8 * (e / 2 % 2), column = 8 * (e / 4) + int(2 * (lane % 4)) + e % 2;
+        uint32_t x[GPU_DEPTH], y[GPU_DEPTH], *const at = is_half ? &d[e / 2] : &d[e];
+        const int shift = is_half ? 16 * (e % 2) : 0;
+        const uint32_t mask = is_half ? 0xffff : 0xffffffff;
+        for (int k = 0; k < j.k; k++) {
+            x[k] = gpu_host_sparse_code(j, a, int(16 * warp) + row, k);
+            y[k] = gpu_host_sparse_code(j, b, column, gpu_host_depth(j, l, row, k));
+        }
+        const uint32_t sum = gpu_dot_reference(&j, x, y, *at >> shift & mask);
+        *at = (*at & ~(mask << shift)) | sum << shift;
+    }
 }

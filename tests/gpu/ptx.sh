@@ -56,9 +56,10 @@ ptx wgmma sm_90a
 ptx cvt_next sm_100a
 cat "$dir/cvt_next.ptx" >>"$dir/cvt.ptx"
 ptx variants sm_90a
+ptx wgmma_sparse sm_90a
 
 # ---- no floating point but the instruction under test: so none in the integer reference ----
-for f in convert cvt reduce order dmma mma mma_variants variants wgmma device; do
+for f in convert cvt reduce order dmma mma mma_variants variants wgmma wgmma_sparse device; do
     none "$f.cu computes nothing in floating point" "$(arithmetic "$dir/$f.ptx")"
 done
 none "no flushing to zero and no approximation outside arith.cu" \
@@ -159,6 +160,9 @@ for t in bf16 bf16x2; do printf '%s\n' "ex2.approx.ftz.$t" "tanh.approx.$t"; don
 arithmetic "$dir/functions.ptx" | sort -u >"$dir/out"
 sort -u "$dir/unit" | cmp -s - "$dir/out"
 ok $? "functions.cu has each of the 27 approximate instructions, and computes nothing else in floating point"
+w=wgmma.mma_async.sp.sync.aligned.m64n16
+lists "wgmma_sparse.cu has every sparse wgmma" "$dir/wgmma_sparse.ptx" ${w}k32.f32.f16.f16 ${w}k32.f16.f16.f16 \
+    ${w}k32.f32.bf16.bf16 ${w}k16.f32.tf32.tf32 ${w}k64.f32.e4m3.e4m3 ${w}k64.f32.e5m2.e5m2 ${w}k64.f16.e4m3.e4m3
 # ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
 rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
     { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg|abs)\.'
@@ -202,10 +206,10 @@ ptxas() { # ptxas WANTED WHAT FILE...: the exit code of gpu/ptxas.sh
 }
 built=$(dirname "${MPSIM_GPU:-./mpsim-gpu}")/gpu
 ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
-    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas"
+    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/wgmma_sparse.ptxas" "$built/checks/mma.ptxas"
 ok $? "ptxas serialises no wgmma"
 ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
-    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/mma.ptxas" \
+    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/wgmma_sparse.ptxas" "$built/checks/mma.ptxas" \
     "$built/checks/mma_variants.ptxas" "$built/checks/dmma.ptxas"
 ok $? "and spills nothing in matrix products and checks of their instructions"
 
