@@ -129,8 +129,8 @@ static void name_way(const void *of, const way *w, char *name, size_t size)
 static product_case case_of(const product *p)
 {
     static char inputs[200];
-    snprintf(inputs, sizeof inputs, "mm %s %s %s %zux%zux%zu", p->form, p->operand->name, p->out->name, p->m, p->n,
-             p->k);
+    snprintf(inputs, sizeof inputs, "mm %s %s %s %zux%zux%zu of %" PRIu64 ", %" PRIu64, p->form, p->operand->name,
+             p->out->name, p->m, p->n, p->k, p->streams[0], p->streams[1]);
     return (product_case){.c = p->c,
                           .of = p,
                           .inputs = inputs,

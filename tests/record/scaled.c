@@ -2,6 +2,7 @@
  * in all elements. */
 #include "ways.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,8 +237,8 @@ static product_case case_of(const scaled *s)
 {
     static char inputs[200];
     const mpsim_format *a = device_format(s->forms[0]), *b = device_format(s->forms[1]);
-    snprintf(inputs, sizeof inputs, "scaled %s %s %s %s %zux%zux%zu", a->name, b->name, s->out->name, s->kind, s->m,
-             s->n, s->k);
+    snprintf(inputs, sizeof inputs, "scaled %s %s %s %s %zux%zux%zu of %" PRIu64 ", %" PRIu64, a->name, b->name,
+             s->out->name, s->kind, s->m, s->n, s->k, s->streams[0], s->streams[1]);
     return (product_case){.c = s->c,
                           .of = s,
                           .inputs = inputs,

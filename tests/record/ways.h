@@ -88,7 +88,7 @@ void ways_multiply(const way *w, const operands *x, float *sums);
 typedef struct product_case {
     const json_t *c; /* "places", "d", "digest" */
     const void *of;
-    const char *inputs; /* names what results depend on but the way: they are kept */
+    const char *inputs; /* names all that results depend on but the way: they are kept */
     size_t m, n, k;
     const mpsim_format *fa, *fb, *out;
     /* The k numbers of a row of a, or of a column of b (right). */
