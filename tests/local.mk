@@ -151,7 +151,7 @@ endif
 
 # what devices answered through PyTorch: a reader for each kind of question
 tests_record_t_device_SOURCES = \
-  tests/record/batched.c tests/record/convolutions.c tests/record/cuts.c tests/record/device.c tests/record/device.h \
+  tests/record/attentions.c tests/record/batched.c tests/record/convolutions.c tests/record/cuts.c tests/record/device.c tests/record/device.h \
   tests/record/digests.c tests/record/doubles.c tests/record/elementwise.c tests/record/endings.c tests/record/grouped.c \
   tests/record/integers.c tests/record/matrices.c tests/record/multiply.c tests/record/optimizers.c tests/record/plays.c \
   tests/record/pointwise.c tests/record/products.c tests/record/scaled.c tests/record/segments.c tests/record/segments.h \
@@ -171,7 +171,7 @@ programs_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 tests_all += $(unit_tests) $(mpfr_tests) $(nvidia_tests)
 
 # Those that spend their time in loops of their own.
-hot_objects = tests/gpu/replay.$(OBJEXT) tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) tests/record/device.$(OBJEXT) \
+hot_objects = tests/gpu/replay.$(OBJEXT) tests/gpu/t-record.$(OBJEXT) tests/gpu/whole.$(OBJEXT) tests/record/device.$(OBJEXT) tests/record/attentions.$(OBJEXT) \
   tests/record/convolutions.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/integers.$(OBJEXT) \
   tests/record/matrices.$(OBJEXT) tests/record/multiply.$(OBJEXT) tests/record/whole.$(OBJEXT) \
   tests/record/scaled.$(OBJEXT) tests/record/sums.$(OBJEXT) \

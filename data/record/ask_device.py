@@ -27,7 +27,9 @@ LISTS = {"first": {"casts": 30, "functions": 40, "reductions": 40, "optimizers":
          # Beside each other on an H100: 8 s for torch and the profiler, then 0.05 s a case (330 cases of `products` took 18 s on
          # an H200), and 2 ms for each 2^22 numbers that are drawn: `models` draws 10^10.
          "multiplications": {"models": 60, "convolutions": 60, "bias": 45, "batched": 45, "segments": 40, "models_fp8": 40,
-                             "grouped": 40, "integers": 30}}
+                             "grouped": 40, "integers": 30},
+         # 8 s for torch and the profiler, then 160 cases of 0.15 s: four calls, one of them under the profiler, digests.
+         "raw": {"attention_raw": 80}}
 QUESTIONS = {name: seconds for of in LISTS.values() for name, seconds in of.items()}
 
 

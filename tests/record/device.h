@@ -20,7 +20,8 @@ extern double device_most_products;
 typedef void device_reader(const json_t *head, const json_t *c, char *answer);
 device_reader device_casts, device_functions, device_division, device_reductions, device_optimizers, device_products,
     device_scaled, device_fused, device_pointwise, device_matrices, device_autocast, device_attention, device_training,
-    device_doubles, device_segments, device_batched, device_convolutions, device_grouped, device_integers;
+    device_doubles, device_segments, device_batched, device_convolutions, device_grouped, device_integers,
+    device_attention_raw;
 
 /* Puts into a case of products what a device would answer that multiplies by this row, the depth in
  * these parts (0: whole). */
@@ -32,6 +33,9 @@ void device_play_segments(json_t *c, const char *row, size_t whole, size_t at);
 /* Devices that rows play, for the readers of stacks and integers: the way is found, a changed digit, too. */
 typedef void device_ok(int passed, const char *format, const char *a, const char *b);
 void device_check_plays(device_ok *ok);
+
+/* Attention that the library plays: its way is found, and one changed code. */
+void device_check_attention(device_ok *ok);
 
 /* Ends the program where there is no memory, or the library refuses what it must not. */
 void device_need(int given);

@@ -41,6 +41,7 @@ static const struct question {
     {"convolutions", device_convolutions, {"\"d\": \"", "\"digest\": \""}},
     {"grouped", device_grouped, {"\"d\": \"", "\"digest\": \""}},
     {"integers", device_integers, {"\"d\": \"", "\"digest\": \""}},
+    {"attention_raw", device_attention_raw, {"\"codes\": \"", "\"digest\": \""}},
 };
 enum { QUESTIONS = sizeof questions / sizeof questions[0], LINE = 1 << 17, FOLDERS = 64 };
 
@@ -412,6 +413,7 @@ int main(int argc, char **argv)
     }
     check_played();
     device_check_plays(ok);
+    device_check_attention(ok);
     wait_for_devices(top, found, folders);
     printf("1..%d\n", plan);
     return failures > 0;
