@@ -483,7 +483,8 @@ void device_attention_raw(const json_t *head, const json_t *c, char *answer)
     else if (!d || t == TENSORS)
         device_say(answer, "not understood");
     else if (!*device_text(c, "codes"))
-        device_say(answer, "a digest alone%s", json_is_false(json_object_get(c, "again")) ? "; it does not come again" : "");
+        device_say(answer, "a digest alone%s",
+                   json_is_false(json_object_get(c, "again")) ? "; it does not come again" : "");
     else if (!k)
         device_say(answer, "none fits: not the codes of these rows");
     else

@@ -76,7 +76,7 @@ def logsumexp(s, kind, inputs, causal, o):
     name, arguments = OPERATORS[s.device, kind]
     got = getattr(torch.ops.aten, name)(*inputs[:3], *arguments(causal))
     lse = got[1].reshape(1, HEADS, -1)[:, :, :o.shape[2]].contiguous()
-    return {"tensor": "lse", "digest": digest(lse), "same": digest(got[0]) == digest(o), "type": str(lse.dtype)[6:],
+    return {"tensor": "lse", "digest": digest(lse), "same": digest(got[0]) == digest(o), "out": str(lse.dtype)[6:],
             **raw(lse, o.shape[2])}
 
 
