@@ -6,7 +6,7 @@
 #
 # The programs of `make -f gpu/device.mk build` are carried; each has to say in one line that there is no device (exit 77).
 # Then stand-ins take their places, which the build's tests have: tests/gpu/NAME-host is NAME with its kernels on a CPU. They run
-# tiny checks and small trainings; a part may take eight times its seconds. A program without a stand-in is run as it is. PYTHON asks
+# tiny checks and small trainings; a part may take sixteen times its seconds. A program without a stand-in is run as it is. PYTHON asks
 # the CPU, with few and small cases (--device cpu --quick). The environment has a search path of nvcc, the C compiler and Python, and
 # nothing else.
 # PYTHON=...: the Python, with torch; BUILD, HOSTS, MPSIM: where the programs, the stand-ins and mpsim are.
@@ -124,7 +124,7 @@ done
 # ---- the parts ----
 
 cd "$dir/top" || exit 4
-sed -i -e 's/^most=590 /most=6000 /' -e 's/^    limit=$(field "$1" 3) /    limit=$((8 * $(field "$1" 3))) /' gpu/session.sh
+sed -i -e 's/^most=590 /most=6000 /' -e 's/^    limit=$(field "$1" 3) /    limit=$((16 * $(field "$1" 3))) /' gpu/session.sh
 [ $# -gt 0 ] || set -- all
 began=$(date +%s)
 env -i HOME="$dir/home" PATH="$dir/stand-ins:${python%/*}:/usr/bin:/bin:$CUDA_HOME/bin" BUILD="$dir/stand-ins" \
