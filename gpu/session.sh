@@ -32,7 +32,7 @@ table() {
 machine     -       5   1  nvidia-smi -q
 products    beside 70  35  PYTHON data/record/ask_device.py --device cuda --of multiplications --jobs 5 --total LIMIT --output-dir TO/products
 functions   -      60  35  BUILD/mpsim-gpu-functions --output TO/functions.json --tables TO/functions.tables
-attention   beside 80  35  PYTHON data/record/ask_device.py --device cuda --of raw --total LIMIT --output-dir TO/products
+attention   beside 80  35  PYTHON data/record/ask_device.py --device cuda --of raw --total LIMIT --output-dir TO/attention
 cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
 orders      -      20   2  GPU --only orders

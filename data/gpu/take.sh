@@ -24,6 +24,8 @@ beside/*.*json        gpu/NAME-beside-@
 pytorch/*.*json       vectors/device/DEVICE-torch-VERSION/@
 products/*.ndjson     vectors/device/DEVICE-torch-VERSION/@
 products/manifest.json  vectors/device/DEVICE-torch-VERSION/manifest-products.json
+attention/*.ndjson    vectors/device/DEVICE-torch-VERSION/@
+attention/manifest.json vectors/device/DEVICE-torch-VERSION/manifest-attention.json
 PLACES
 }
 
@@ -80,7 +82,7 @@ for file in "$session"/*.json "$session"/*.json.part; do
 done
 if [ -z "$device" ] || [ -z "$day" ]; then fail 1 "no record of $session has a device and a date"; fi
 version=none
-for file in "$session"/p*/manifest.json; do
+for file in "$session"/attention/manifest.json "$session"/p*/manifest.json; do
     [ ! -f "$file" ] || version=$(word_of torch "$file" | sed 's/+.*//')
 done
 answers=$device-torch-$version
