@@ -88,26 +88,27 @@ done
 answers=$device-torch-$version
 [ ! -d "$data/vectors/device/$answers" ] || answers=$answers-$day
 
-# ---- copies ----
+# ---- copies: the plan has a line for each file, a tab between its two paths ----
 plan=$(mktemp) && trap 'rm -f "$plan"' EXIT || exit 4
+tab=$(printf '\t')
 places | while read -r pattern place; do
     for file in "$session"/$pattern; do
         [ -f "$file" ] || continue
         name=$(basename "$file" .part)
-        echo "$file $data/$(echo "$place" | sed "s|NAME|$device-$day|; s|DEVICE-torch-VERSION|$answers|; s|@|$name|")"
+        printf '%s\t%s/%s\n' "$file" "$data" "$(echo "$place" | sed "s|NAME|$device-$day|; s|DEVICE-torch-VERSION|$answers|; s|@|$name|")"
     done
 done >"$plan"
 [ -s "$plan" ] || fail 1 "$session has nothing to take"
-while read -r file to; do
+while IFS=$tab read -r file to; do
     if [ -e "$to" ] && ! cmp -s "$file" "$to"; then fail 1 "$to is there already, and another one"; fi
 done <"$plan" || exit 1
-while read -r file to; do
+while IFS=$tab read -r file to; do
     mkdir -p "$(dirname "$to")" && cp "$file" "$to" || fail 4 "$to: cannot be written"
     echo "$to"
 done <"$plan" || exit 4
-sed 's/.* //; s|/[^/]*$||' "$plan" | sort -u | while read -r folder; do
+sed "s/.*$tab//; s|/[^/]*\$||" "$plan" | sort -u | while read -r folder; do
     add_sums "$folder" || exit
 done || exit
 find "$session" -type f ! -name SHA256SUMS | sort | while read -r file; do
-    grep -q "^$file " "$plan" || echo "not taken: $file"
+    cut -f 1 "$plan" | grep -qxF "$file" || echo "not taken: $file"
 done
