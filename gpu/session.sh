@@ -42,7 +42,8 @@ beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modu
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
 watch       timed  35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json
-memcheck    -      60  30  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny --skip cvt
+memcheck    -      60  25  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny --skip cvt --skip variant
+memcheck-variants - 40 15  SANITIZER --tool memcheck --error-exitcode 9 GPU --one-process --tiny --only variant
 racecheck   -      35  14  SANITIZER --tool racecheck --error-exitcode 9 GPU --one-process --tiny --only gpt-fp8
 memcheck-statistics - 40 20 SANITIZER --tool memcheck --error-exitcode 9 STATISTICS --small --piece 1/4
 racecheck-statistics - 50 30 SANITIZER --tool racecheck --error-exitcode 9 STATISTICS --small --piece 1/8

@@ -6,6 +6,7 @@ The file (schema mpsim.cuda-check/2) has a line for each question: `question`, `
 """
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
@@ -201,6 +202,7 @@ def main():
     if device == "cuda" and not _cuda.library():
         print("libmpsim-cuda is not found: MPSIM_CUDA names it")
         return 1
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else PyTorch refuses products on a device in this mode
     torch.use_deterministic_algorithms(True)
 
     def say(line):

@@ -255,6 +255,7 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     in_table(more " trainings by `mpsim train --device cuda` (`more-*.digests`, to which the device'\''s name was added here)", \
         grouped(more_steps) " steps, a digest of all tensors of each", "0: `t-digests` repeats them")
     log_row("memcheck", "checks and kernels")
+    log_row("memcheck-variants", "variants of instructions of tensor cores")
     log_row("racecheck", "`gpt-fp8`")
     log_row("memcheck-statistics", "a quarter of the arrays of statistics")
     log_row("racecheck-statistics", "an eighth of them")

@@ -1,11 +1,14 @@
 /* reduce.cu -- the reductions of reductions.h by the hardware, against mpsim_scalar_arith: each thread has 16 bytes of
- * its own, stores a number there, lets the memory add another one and reads what is there. No order plays a part.
+ * its own, stores a number there, lets the memory add another one and reads what is there. No order plays a part, and no
+ * other thread: PTX keeps what one thread does to one place in its order, so that the fences cost little (those of a device
+ * would be most of the time). cp.reduce has its own.
  *
  * Vectors and pairs change several elements. One of them is what is asked for; the others have the operands exchanged. */
 #include "reduce.cuh"
 #include "scalar.cuh"
 
-static __device__ uint32_t global_words[GPU_BLOCKS * GPU_THREADS][WORDS];
+/* 16 bytes are what vectors and cp.reduce ask for. */
+static __device__ __align__(16) uint32_t global_words[GPU_BLOCKS * GPU_THREADS][WORDS];
 
 static __device__ void fill(reduction &r, const gpu_scalar &s, const uint32_t in[3])
 {
@@ -40,10 +43,10 @@ static __device__ uint32_t hardware(const gpu_scalar &s, const uint32_t in[3])
         store_shared(r.shared, r.memory);
     else
         store_global(r.global, r.memory);
-    __threadfence();
+    __threadfence_block();
     const uint32_t wrong = reduce(r, s.instruction);
     wait_bulk();
-    __threadfence();
+    __threadfence_block();
     if (s.is_shared)
         load_shared(after, r.shared);
     else

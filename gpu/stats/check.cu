@@ -351,9 +351,11 @@ const char *line_of(const question *q)
 
 void report(session *s, const question *q, uint64_t digest, int equal)
 {
-    if (s->plan->json)
-        fprintf(s->plan->json, "%s\n    %s\"equal\": %s, \"digest\": \"%016" PRIx64 "\"}", s->compared ? "," : "",
-                line_of(q), equal ? "true" : "false", digest);
+    if (!s->plan->json)
+        return;
+    fprintf(s->plan->json, "%s\n    %s\"equal\": %s, \"digest\": \"%016" PRIx64 "\"}", s->compared ? "," : "",
+            line_of(q), equal ? "true" : "false", digest);
+    fflush(s->plan->json); /* a session may end the program */
 }
 
 /* A report that has this array must have the digest of what the CPU counts. */
