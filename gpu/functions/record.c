@@ -1,29 +1,19 @@
 /* record.c -- the record of mpsim-gpu-functions. fprintf only: the machine with the device may have nothing else. */
 #include "session.h"
 
+#include "../program/json.h"
+
 #include <inttypes.h>
 #include <mpsim/mpsim.h>
-
-static void write_text(FILE *to, const char *name, const char *s)
-{
-    fprintf(to, ",\"%s\":\"", name);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            putc('\\', to);
-        if ((unsigned char)*s >= 32 && (unsigned char)*s < 127)
-            putc(*s, to);
-    }
-    putc('"', to);
-}
 
 /* Its name, how it ended; 1: it has results. */
 static int write_outcome(FILE *to, int first, const char *operation, const gpu_outcome *o)
 {
     static const char *const names[] = {"done", "skipped", "failed"};
     fprintf(to, "%s\n  {\"operation\":\"%s\"", first ? "" : ",", operation);
-    write_text(to, "status", o->is_asked ? names[o->status] : "skipped");
+    gpu_json_text(to, "status", o->is_asked ? names[o->status] : "skipped");
     if (!o->is_asked || o->status != GPU_DONE)
-        write_text(to, "text", o->is_asked ? o->text : "not asked");
+        gpu_json_text(to, "text", o->is_asked ? o->text : "not asked");
     else
         fprintf(to, ",\"seconds\":%.3f", o->seconds);
     return o->is_asked && o->status == GPU_DONE;
@@ -76,12 +66,12 @@ int gpu_functions_write(FILE *to, const gpu_functions_session *s)
 {
     const gpu_device *d = &s->device;
     fprintf(to, "{\"schema\":\"mpsim.gpu-functions/1\"");
-    write_text(to, "version", mpsim_version());
-    write_text(to, "device", d->name);
+    gpu_json_text(to, "version", mpsim_version());
+    gpu_json_text(to, "device", d->name);
     fprintf(to, ",\"sm\":%d,\"memory\":%" PRIu64, d->sm, d->memory);
-    write_text(to, "driver", d->driver_name);
+    gpu_json_text(to, "driver", d->driver_name);
     fprintf(to, ",\"driver_cuda\":%d,\"toolkit\":%d", d->driver, d->runtime);
-    write_text(to, "date", s->date);
+    gpu_json_text(to, "date", s->date);
     fprintf(to, ",\"tiny\":%d,\"shift\":%d,\"sample_step\":%" PRIu32 ",\"pairs\":%" PRIu32, s->options.tiny,
             s->extent.shift, s->extent.sample_step, s->extent.pairs);
     fprintf(to, ",\n \"operations\":[");

@@ -1,6 +1,8 @@
 /* record.c -- see record.h. fprintf only: the machine with the device may have nothing else. */
 #include "record.h"
 
+#include "json.h"
+
 #include "../checks/checks.h"
 
 #include <inttypes.h>
@@ -16,19 +18,6 @@ int gpu_probe_agrees(const gpu_probe *p, size_t i, int sm, uint32_t *reference)
     return p->d == *reference;
 }
 
-/* ASCII as it is, but for what JSON must escape. */
-static void string(FILE *to, const char *s)
-{
-    putc('"', to);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            putc('\\', to);
-        if ((unsigned char)*s >= 32 && (unsigned char)*s < 127)
-            putc(*s, to);
-    }
-    putc('"', to);
-}
-
 static const char *status_name(gpu_status s)
 {
     return s == GPU_DONE ? "done" : s == GPU_SKIPPED ? "skipped" : "failed";
@@ -41,18 +30,18 @@ static void write_check(FILE *to, size_t i, const gpu_record *record)
     mpsim_model m;
     const int found = gpu_check_at(&c, i, record->device.sm, record->quick);
     fprintf(to, "%s\n  {\"name\":", i ? "," : "");
-    string(to, gpu_check_name(i));
+    gpu_json_string(to, gpu_check_name(i));
     fprintf(to, ",\"status\":\"%s\"", status_name(r->status));
     if (r->status != GPU_DONE) {
         fprintf(to, ",\"text\":");
-        string(to, r->text);
+        gpu_json_string(to, r->text);
         putc('}', to);
         return;
     }
     if (found == 1 && c.is_dots && c.dots.same_as < 0 &&
         gpu_model(&m, record->device.sm, gpu_instruction_at(c.dots.instruction)) == 0) {
         fprintf(to, ",\"model\":");
-        string(to, m.name);
+        gpu_json_string(to, m.name);
     }
     fprintf(to, ",\"count\":%" PRIu64 ",\"mismatches\":%" PRIu64 ",\"question\":%s", r->count, r->mismatches,
             r->question ? "true" : "false");
@@ -64,19 +53,13 @@ static void write_check(FILE *to, size_t i, const gpu_record *record)
             r->sample_step, r->large_step);
     if (r->mismatches) {
         fprintf(to, ",\"first\":%" PRIu64 ",\"text\":", r->first);
-        string(to, r->text);
+        gpu_json_string(to, r->text);
         fprintf(to, ",\"samples\":[");
         for (uint32_t k = 0; k < r->kept; k++)
             fprintf(to, "%s[%" PRIu64 ",%" PRIu32 "]", k ? "," : "", r->kept_index[k], r->kept_output[k]);
         putc(']', to);
     }
     fprintf(to, ",\"seconds\":%.3f}", r->seconds);
-}
-
-static void write_text(FILE *to, const char *name, const char *s)
-{
-    fprintf(to, ",\"%s\":", name);
-    string(to, s);
 }
 
 static void write_codes(FILE *to, const char *name, const uint32_t *codes, int n)
@@ -91,13 +74,13 @@ static void write_probe(FILE *to, size_t i, const gpu_record *record)
 {
     const gpu_probe *p = &record->probe[i];
     fprintf(to, "%s\n  {\"id\":", i ? "," : "");
-    string(to, p->id);
+    gpu_json_string(to, p->id);
     fprintf(to, ",\"instruction\":");
-    string(to, p->instruction);
+    gpu_json_string(to, p->instruction);
     fprintf(to, ",\"operands\":");
-    string(to, p->operands);
+    gpu_json_string(to, p->operands);
     fprintf(to, ",\"result\":");
-    string(to, p->result);
+    gpu_json_string(to, p->result);
     fprintf(to, ",\"status\":\"%s\"", status_name(p->status));
     write_codes(to, "a", p->a, p->k);
     write_codes(to, "b", p->b, p->k);
@@ -105,7 +88,7 @@ static void write_probe(FILE *to, size_t i, const gpu_record *record)
     if (p->status == GPU_DONE)
         fprintf(to, ",\"d\":%" PRIu32, p->d);
     else
-        write_text(to, "text", p->text);
+        gpu_json_text(to, "text", p->text);
     putc('}', to);
 }
 
@@ -123,14 +106,14 @@ static void write_order(FILE *to, size_t i, const gpu_record *record)
 {
     const gpu_order *o = &record->order[i];
     fprintf(to, "%s\n  {\"name\":", i ? "," : "");
-    string(to, o->name);
-    write_text(to, "status", status_name(o->status));
+    gpu_json_string(to, o->name);
+    gpu_json_text(to, "status", status_name(o->status));
     if (o->status == GPU_DONE) {
-        write_text(to, "format", o->format);
+        gpu_json_text(to, "format", o->format);
         fprintf(to, ",\"rounds\":%d,\"changed\":%d,\"uneven\":%d", o->rounds, o->changed, o->uneven);
         write_sums(to, o);
     } else {
-        write_text(to, "text", o->text);
+        gpu_json_text(to, "text", o->text);
     }
     putc('}', to);
 }
@@ -149,12 +132,12 @@ static void write_training(FILE *to, size_t i, const gpu_record *record)
     static const char *const statuses[] = {"equal", "differs", "skipped", "failed"};
     const gpu_training *t = &record->training[i];
     fprintf(to, "%s\n  {\"run\":", i ? "," : "");
-    string(to, t->run);
-    write_text(to, "status", statuses[t->status]);
+    gpu_json_string(to, t->run);
+    gpu_json_text(to, "status", statuses[t->status]);
     if (t->report[0])
-        write_text(to, "report", t->report);
+        gpu_json_text(to, "report", t->report);
     if (t->steps) {
-        write_text(to, "arch", t->arch);
+        gpu_json_text(to, "arch", t->arch);
         fprintf(to,
                 ",\"steps\":%" PRIu64 ",\"compared\":%" PRIu64 ",\"tensors\":%" PRIu64 ",\"skipped_steps\":%" PRIu64,
                 t->steps, t->compared, t->tensors, t->skipped);
@@ -164,7 +147,7 @@ static void write_training(FILE *to, size_t i, const gpu_record *record)
         if (t->seconds_step > 0)
             write_number(to, "seconds_step", t->seconds_step);
         if (t->digests[0])
-            write_text(to, "digests", t->digests);
+            gpu_json_text(to, "digests", t->digests);
     }
     putc('}', to);
 }
@@ -173,10 +156,10 @@ static void write_speed(FILE *to, size_t i, const gpu_record *record)
 {
     const gpu_speed_row *r = &record->speed[i];
     fprintf(to, "%s\n  {\"name\":", i ? "," : "");
-    string(to, r->name);
-    write_text(to, "status", status_name(r->status));
+    gpu_json_string(to, r->name);
+    gpu_json_text(to, "status", status_name(r->status));
     if (r->status != GPU_DONE) {
-        write_text(to, "text", r->text);
+        gpu_json_text(to, "text", r->text);
         putc('}', to);
         return;
     }
@@ -184,7 +167,7 @@ static void write_speed(FILE *to, size_t i, const gpu_record *record)
     write_number(to, "flops", r->flops);
     write_number(to, "seconds", r->seconds);
     write_number(to, "share", r->share);
-    write_text(to, "bits", r->checked < 0 ? "unchecked" : r->checked ? "equal" : "different");
+    gpu_json_text(to, "bits", r->checked < 0 ? "unchecked" : r->checked ? "equal" : "different");
     if (r->compared)
         fprintf(to, ",\"compared\":%" PRIu64 ",\"differing\":%" PRIu64, r->compared, r->differing);
     if (r->difference > 0)
@@ -192,10 +175,10 @@ static void write_speed(FILE *to, size_t i, const gpu_record *record)
     if (r->sm_clock) {
         fprintf(to, ",\"sm_clock\":%u,\"memory_clock\":%u,\"power\":%u,\"temperature\":%u,\"throttle\":%" PRIu64,
                 r->sm_clock, r->memory_clock, r->power, r->temperature, r->throttle);
-        write_text(to, "throttle_text", r->throttle_text);
+        gpu_json_text(to, "throttle_text", r->throttle_text);
     }
     if (r->text[0])
-        write_text(to, "text", r->text);
+        gpu_json_text(to, "text", r->text);
     putc('}', to);
 }
 
@@ -212,12 +195,12 @@ static void write_list(FILE *to, const char *name, size_t n, const gpu_record *r
 int gpu_record_write(FILE *to, const gpu_record *r)
 {
     fprintf(to, "{\"schema\":\"mpsim.gpu/1\",\"version\":");
-    string(to, mpsim_version());
-    write_text(to, "device", r->device.name);
+    gpu_json_string(to, mpsim_version());
+    gpu_json_text(to, "device", r->device.name);
     fprintf(to, ",\"sm\":%d,\"memory\":%" PRIu64, r->device.sm, r->device.memory);
-    write_text(to, "driver", r->device.driver_name);
+    gpu_json_text(to, "driver", r->device.driver_name);
     fprintf(to, ",\"driver_cuda\":%d,\"toolkit\":%d", r->device.driver, r->device.runtime);
-    write_text(to, "date", r->date);
+    gpu_json_text(to, "date", r->date);
     fprintf(to, ",\"quick\":%d", r->quick);
     write_list(to, "checks", r->checks, r, write_check);
     write_list(to, "probes", r->probes, r, write_probe);
