@@ -20,6 +20,16 @@ KINDS = {"float16": ("float16", ""), "float16 wide": ("float16", "wide"), "float
          "float32": ("float32", "")}
 
 
+def without_parameters(name):
+    """A kernel's name up to its list of parameters: parentheses within <> and of anonymous namespaces stay."""
+    depth = 0
+    for i, c in enumerate(name):
+        depth += (c == "<") - (c == ">")
+        if c == "(" and depth <= 0 and not name.startswith("(anonymous", i):
+            return name[:i]
+    return name
+
+
 def kernels(function):
     """Names of what ran on the device, without their parameters, or why they are not known."""
     try:
@@ -27,7 +37,8 @@ def kernels(function):
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
             function()
             torch.cuda.synchronize()
-        return sorted({e.key.split("(")[0] for e in seen.key_averages() if e.device_type == torch.autograd.DeviceType.CUDA})
+        return sorted({without_parameters(e.key) for e in seen.key_averages()
+                       if e.device_type == torch.autograd.DeviceType.CUDA})
     except Exception as e:                       # the answer is worth more than its kernel's name
         return [f"not known: {type(e).__name__}"]
 

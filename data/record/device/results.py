@@ -7,7 +7,7 @@ from session import digest, hexadecimal
 
 MOST = 1 << 20                                   # elements: whole rows of the result, from the first
 BY_TILES = ("segment_k_on", "stream_k", "streamk")  # kernels that cut the depth of some tiles: 4,096 places show which
-NAME = 400                                       # characters of a kernel's name: grouped products have long ones
+NAME = 1500                                      # characters of a kernel's name: those of grouped products hold a tile's shape
 
 
 def near_ties(d, exact, count):

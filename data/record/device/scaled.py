@@ -30,14 +30,40 @@ def scales_of(s, kind, m, n, k):
     return x, y
 
 
+def in_fours(y, claimed):
+    """Scales of blocks of 128 by 128 (depth by columns) as cuBLAS reads them: a column of them has whole fours in memory. Some
+    versions of PyTorch want to see these strides, others (`claimed`) those of a tensor without gaps, and read the same memory."""
+    blocks, columns = y.shape
+    memory = torch.zeros((columns, (blocks + 3) // 4 * 4), device=y.device)
+    memory[:, :blocks] = y.t()
+    return memory.as_strided((blocks, columns), (1, blocks)) if claimed else memory[:, :blocks].t()
+
+
+def with_strides(multiply_by, y):
+    """y in the first form that this PyTorch takes."""
+    for claimed in (False, True):
+        try:
+            multiply_by(in_fours(y, claimed))
+            return in_fours(y, claimed)
+        except (RuntimeError, ValueError):
+            if claimed:
+                raise
+
+
 def multiply(s, forms, kind, fast, out, shape):
     m, n, k = shape
     a = s.draw(forms[0], (m, k), 50, -6, 6)
     b = s.draw(forms[1], (k, n), 51, -6, 6).view(torch.uint8).t().contiguous().t().view(getattr(torch, forms[1]))
     x, y = scales_of(s, kind, m, n, k)
 
-    def call():
+    def by(y):
         return torch._scaled_mm(a, b, scale_a=x, scale_b=y, out_dtype=out, use_fast_accum=fast)
+
+    if kind.endswith("128x128") and y.shape[0] % 4:
+        y = with_strides(by, y)
+
+    def call():
+        return by(y)
 
     d = call()
     facts = {"forms": list(forms), "scales": kind, "fast": fast, "m": m, "n": n, "k": k, "streams": [50, 51, 52, 53],
