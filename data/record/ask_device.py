@@ -30,6 +30,7 @@ LISTS = {"first": {"casts": 30, "functions": 40, "reductions": 40, "optimizers":
                              "grouped": 40, "integers": 30},
          # 8 s for torch and the profiler, then 160 cases of 0.15 s: four calls, one of them under the profiler, digests.
          "raw": {"attention_raw": 80}}
+LOST = 75                                        # exit status: a case lost the device's context; another process goes on behind it
 QUESTIONS = {name: seconds for of in LISTS.values() for name, seconds in of.items()}
 
 
@@ -45,6 +46,7 @@ def arguments():
     ap.add_argument("--jobs", type=int, default=1, help="questions at once; no answer is a time")
     ap.add_argument("--traces", help="what `training` compares with: a folder made by device/traces.sh")
     ap.add_argument("--modules", default=os.path.join(HERE, "device"), help="where the modules are")
+    ap.add_argument("--again", action="store_true", help=argparse.SUPPRESS)   # with --inside: behind the cases that are known
     ap.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)  # the process of one question
     a = ap.parse_args()
     if a.of and a.questions:
@@ -60,9 +62,9 @@ def arguments():
 # ---- the process of one question ----
 
 def inside(a):
-    """Exit status: 0 done, 77 skipped, else failed."""
+    """Exit status: 0 done, 77 skipped, LOST, else failed."""
     sys.path[:0] = [a.modules, os.path.join(HERE, "device"), HERE]
-    from session import Session, Skipped
+    from session import Lost, Session, Skipped
     question, = a.questions
     session = Session(question, a)
     try:
@@ -70,6 +72,9 @@ def inside(a):
     except Skipped as why:
         session.end(skipped=str(why))
         sys.exit(77)
+    except Lost as case:
+        print("lost the device:", case, flush=True)
+        os._exit(LOST)                           # without what a lost context makes wait
     session.end()
 
 
@@ -98,15 +103,17 @@ def end(process):
 class Asked:
     """A question's process, and until when it may run."""
 
-    def __init__(self, a, question, limit):
-        self.question, self.limit, self.began = question, limit, time.monotonic()
+    def __init__(self, a, question, limit, began=None):
+        """began: of the process before, which lost the device; this one goes on."""
+        self.question, self.limit, self.began = question, limit, began or time.monotonic()
         self.process = None
         if limit <= 0:
             return
         options = ["--device", a.device, "--output-dir", a.output_dir, "--modules", a.modules, "--inside"]
         options += ["--quick"] if a.quick else []
         options += ["--traces", a.traces] if a.traces else []
-        with open(os.path.join(a.output_dir, question + ".log"), "wb") as log:
+        options += ["--again"] if began else []
+        with open(os.path.join(a.output_dir, question + ".log"), "ab" if began else "wb") as log:
             self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), question] + options, stdout=log,
                                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
 
@@ -154,8 +161,12 @@ def ask_all(a, told):
                 running.append(Asked(a, question, min(limit, a.total - (time.monotonic() - began))))
             ended = [(asked, asked.state()) for asked in running]
             for asked, state in ended:
-                if state:
-                    running.remove(asked)
+                if not state:
+                    continue
+                running.remove(asked)
+                if state[1] == LOST and asked.began + asked.limit > time.monotonic():
+                    running.append(Asked(a, asked.question, asked.limit, asked.began))
+                else:
                     told(asked, *state)
             if all(state is None for _, state in ended):
                 time.sleep(0.05)

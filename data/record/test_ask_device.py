@@ -20,10 +20,12 @@ MODULES = {
     "raises": "def ask(s):\n    s.answer('one', d=1)\n    raise RuntimeError('CUDA error: of this test')\n",
     "cannot": "from session import Skipped\ndef ask(s):\n    raise Skipped('nothing to ask')\n",
     "refuses": "def ask(s):\n    def no():\n        raise RuntimeError('no such kernel')\n    s.try_answer('one', no)\n",
+    "loses": "def ask(s):\n    def no():\n        s.is_lost = lambda: True\n        raise RuntimeError('a fault')\n"
+             "    s.try_answer('one', no)\n    s.answer('two', d=2)\n    s.try_answer('three', no)\n    s.answer('four', d=4)\n",
     "last": "def ask(s):\n    s.answer('one', d=3)\n",
 }
 STATES = {"good": ("done", 2), "hangs": ("out of time", 1), "crashes": ("crashed", 1), "raises": ("failed", 1),
-          "cannot": ("skipped", 0), "refuses": ("done", 1), "last": ("done", 1)}
+          "cannot": ("skipped", 0), "refuses": ("done", 1), "loses": ("done", 4), "last": ("done", 1)}
 
 
 def run(folder, out, *options):
@@ -52,6 +54,9 @@ def questions_are_isolated(folder, out):
         assert not is_there(int(f.read())), "what a question started is still there"
     with open(os.path.join(out, "refuses.ndjson"), encoding="ascii") as f:
         assert "no such kernel" in f.read()
+    with open(os.path.join(out, "loses.ndjson"), encoding="ascii") as f:
+        lines = [json.loads(line) for line in f]
+    assert "schema" in lines[0] and [line.get("case") for line in lines[1:]] == ["one", "two", "three", "four", None], lines
 
 
 def total_time_is_kept(folder, out):
@@ -89,6 +94,21 @@ def words_are_those_of_the_library():
     assert session.hexadecimal(session.of_bits(torch.arange(256), torch.float8_e5m2))[:11] == "00 01 02 03"
 
 
+def names_lose_their_parameters():
+    from products import without_parameters
+    for name, want in (("void k(int)", "void k"), ("nvjet_sm90", "nvjet_sm90"), ("void a::(anonymous namespace)::k<int>(f*)",
+                       "void a::(anonymous namespace)::k<int>"), ("void k<f<(b::M)0> >(p, q<1>)", "void k<f<(b::M)0> >")):
+        assert without_parameters(name) == want, name
+
+
+def scales_are_in_fours():
+    import torch
+    from scaled import in_fours
+    y = torch.arange(14.0).reshape(7, 2)
+    assert torch.equal(in_fours(y, False), y) and in_fours(y, False).stride() == (1, 8) and in_fours(y, True).stride() == (1, 7)
+    assert torch.equal(in_fours(y, True).as_strided((7, 2), (1, 8)), y)
+
+
 def lists_name_the_modules():
     sys.path.insert(0, HERE)
     from ask_device import LISTS
@@ -111,6 +131,8 @@ def main():
         questions_are_isolated(folder, os.path.join(folder, "one"))
         total_time_is_kept(folder, os.path.join(folder, "two"))
     words_are_those_of_the_library()
+    names_lose_their_parameters()
+    scales_are_in_fours()
     print("all passed")
 
 

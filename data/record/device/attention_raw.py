@@ -82,6 +82,8 @@ def logsumexp(s, kind, inputs, causal, o):
 
 def look(s, kind, dtype, length, width, causal):
     case = f"{kind} {dtype} {length}x{width} {'causal' if causal else 'whole'}"
+    if case in s.known:
+        return
     shape = (1, HEADS, length, width)
     inputs = [s.draw(dtype, shape, stream) for stream in (60, 61, 62, 64)]
     base = {"kind": kind, "type": dtype, "length": length, "width": width, "causal": causal, "streams": [60, 61, 62, 64]}

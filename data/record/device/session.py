@@ -24,6 +24,10 @@ class Skipped(Exception):
     """The question cannot be put here; the text says why."""
 
 
+class Lost(Exception):
+    """A case lost the device's context: a new process goes on behind it."""
+
+
 def signed(x):
     return x - (1 << 64) if x >> 63 else x
 
@@ -101,12 +105,20 @@ def driver():
         return None
 
 
+def known_cases(path):
+    """Those that an earlier process has answered."""
+    with open(path, encoding="utf-8") as f:
+        return {json.loads(line).get("case") for line in f}
+
+
 class Session:
     """device, quick; the file of answers."""
 
     def __init__(self, question, a):
         self.device, self.quick, self.traces = a.device, a.quick, a.traces
-        self.file = open(os.path.join(a.output_dir, question + ".ndjson"), "w", encoding="utf-8")
+        path = os.path.join(a.output_dir, question + ".ndjson")
+        self.known = known_cases(path) if getattr(a, "again", False) else set()
+        self.file = open(path, "a" if self.known else "w", encoding="utf-8")
         head = {"schema": "mpsim.device/1", "question": question, "kind": a.device, "quick": a.quick,
                 "torch": torch.__version__, "python": platform.python_version()}
         if a.device == "cuda":
@@ -118,14 +130,24 @@ class Session:
         else:
             torch.set_num_threads(1)
             head.update(device="CPU", capability=torch.backends.cpu.get_cpu_capability())
-        self.write(head)
+        if not self.known:
+            self.write(head)
 
     def write(self, line):
         self.file.write(json.dumps(line) + "\n")
         self.file.flush()
 
     def answer(self, case, **facts):
-        self.write({"case": case, **facts})
+        if case not in self.known:
+            self.write({"case": case, **facts})
+
+    def is_lost(self):
+        try:
+            if self.device == "cuda":
+                torch.cuda.synchronize()
+        except RuntimeError:
+            return True
+        return False
 
     def end(self, **facts):
         self.write({"end": True, **facts})
@@ -157,9 +179,11 @@ class Session:
 
     def try_answer(self, case, function):
         """function() gives the facts; what this PyTorch or device refuses becomes a line that says so."""
+        if case in self.known:
+            return
         try:
             self.answer(case, **function())
         except Exception as e:
-            if self.device == "cuda":
-                torch.cuda.synchronize()         # raises where the context is lost: then the question ends
             self.answer(case, refused=f"{type(e).__name__}: {(str(e).splitlines() or [''])[0]}"[:120])
+            if self.is_lost():
+                raise Lost(case) from e
