@@ -47,7 +47,7 @@ static inline MPSIM_HD uint32_t gpu_exact_code(gpu_real y)
 {
     const uint64_t rest = y.m & 0xffffffffffu, half = (uint64_t)1 << 39, kept = y.m >> 40;
     const uint64_t up = rest > half || (rest == half && (kept & 1));
-    const int64_t code = ((int64_t)(y.exp + 126) << 23) + (int64_t)(kept + up); /* a carry moves the exponent on */
+    const int64_t code = (int64_t)(y.exp + 126) * 0x800000 + (int64_t)(kept + up); /* a carry moves the exponent on */
     const uint32_t sign = (uint32_t)y.sign << 31;
     if (code >= 0x7f800000)
         return sign | 0x7f800000u;

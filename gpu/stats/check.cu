@@ -412,6 +412,8 @@ void ask(session *s, const question *q)
     } else if (q->n) {
         s->broken = cudaMemcpy(s->device, s->host, q->n * width, cudaMemcpyHostToDevice) != cudaSuccess;
     }
+    if (cudaDeviceSynchronize() != cudaSuccess) /* such a copy may end later, and the stream waits for no other */
+        s->broken = 1;
     memset(&got, 0, sizeof got);
     judge(&want, f, casts, n_casts, s->host, q->n);
     const unsigned char *at = s->device + q->offset + (q->stride < 0 && q->n ? (q->n - 1) * gap : 0);
@@ -530,7 +532,8 @@ void time_one(session *s, const timing *t, const timing *before, size_t n, doubl
     if (c) {
         if (!before || strcmp(before->format, t->format) || before->kind != t->kind) {
             fill(s->host, f, t->kind, n);
-            bad |= cudaMemcpy(s->device, s->host, n * width, cudaMemcpyHostToDevice) != cudaSuccess;
+            bad |= cudaMemcpy(s->device, s->host, n * width, cudaMemcpyHostToDevice) != cudaSuccess ||
+                   cudaDeviceSynchronize() != cudaSuccess;
         }
         const auto count = [&](size_t elements) {
             bad |= mpsim_cuda_count(c, f, s->device, elements, 0, s->stream, &k) != MPSIM_OK;
@@ -624,12 +627,16 @@ int stats_check(const stats_check_plan *plan)
     s.plan = plan;
     const size_t most = plan->largest > plan->timed ? plan->largest : plan->timed;
     s.room = 4 * (most > 1000000 ? most : 1000000) + 4096;
-    s.host = static_cast<unsigned char *>(malloc(s.room));
-    if (!s.host || cudaGetDeviceProperties(&p, 0) != cudaSuccess || cudaMalloc(&s.device, s.room) != cudaSuccess ||
-        cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking) != cudaSuccess) {
-        fprintf(plan->to, "no device, or no memory\n");
-        free(s.host);
+    if (cudaGetDeviceProperties(&p, 0) != cudaSuccess) {
+        fprintf(plan->to, "no device\n");
         return STATS_CHECK_NO_DEVICE;
+    }
+    s.host = static_cast<unsigned char *>(malloc(s.room));
+    if (!s.host || cudaMalloc(&s.device, s.room) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking) != cudaSuccess) {
+        fprintf(plan->to, "no memory, here or on the device\n");
+        free(s.host);
+        return STATS_CHECK_FAILED;
     }
     if (plan->json)
         begin_report(plan, p.name);
