@@ -105,6 +105,13 @@ lists "cvt.cu and cvt_next.cu have every cvt of their list" "$dir/cvt.ptx" $(row
 lists "reduce.cu has every red, atom and cp.reduce of its list" "$dir/reduce.ptx" $(rows reductions.c)
 # shellcheck disable=SC2046 # words
 lists "and so has order.cu" "$dir/order.ptx" $(rows reductions.c)
+for f in reduce order; do # st.v4, vectors of red and cp.reduce fault elsewhere; .read would not wait for what was written
+    ! grep -E '\.(global|shared) \.align [1248] |cp\.async\.bulk\.wait_group\.read' "$dir/$f.ptx" >"$dir/out" &&
+        grep -q 'cp\.async\.bulk\.wait_group 0;' "$dir/$f.ptx"
+    ok $? "places of $f.cu are aligned to 16 bytes, and what cp.reduce has written is waited for"
+done
+! grep -E '(membar|fence)\.([a-z]*\.)*(gl|gpu|sys);' "$dir/reduce.ptx" >"$dir/out"
+ok $? "and no case of reduce.cu waits for the whole device"
 mma=mma.sync.aligned.m16n8
 lists "mma.cu has every mma.sync" "$dir/mma.ptx" \
     ${mma}k8.row.col.f32.f16.f16.f32 ${mma}k16.row.col.f32.f16.f16.f32 \
