@@ -37,7 +37,7 @@ cvt         -      30   9  GPU --only cvt
 memory      -      30   6  GPU --only memory
 orders      -      20   2  GPU --only orders
 variants    -      45  12  GPU --only variant
-speed       timed  60  22  GPU --only speed
+speed       timed  60  30  GPU --only speed
 beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
