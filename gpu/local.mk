@@ -21,7 +21,7 @@ EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
   gpu/train.h \
-  gpu/checks/cvt.cuh gpu/checks/mma.cuh gpu/checks/reduce.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
+  gpu/checks/chosen.cuh gpu/checks/cvt.cuh gpu/checks/mma.cuh gpu/checks/reduce.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \

@@ -1,5 +1,6 @@
 /* mma_variants.cu -- sparse mma.sync, and FP8 with a depth of 16, against the model of their row: a warp a tile, as in
  * mma.cu. The forms are in mma_forms.h. */
+#include "chosen.cuh"
 #include "mma.cuh"
 #include "mma_forms.h"
 
@@ -106,17 +107,6 @@ static __device__ GPU_NOINLINE void mma_variant_load(const gpu_dots &j, uint64_t
     r.metadata = j.variant.sparse ? gpu_metadata(&j, tile, 0, lane) : 0;
 }
 
-static __device__ GPU_NOINLINE uint32_t mma_variant_expected(const gpu_dots &j, uint64_t tile, const uint32_t *a,
-                                                             const uint32_t *b, int row, int column)
-{
-    uint32_t chosen[GPU_DEPTH];
-    if (j.distribution == GPU_NAMES)
-        return gpu_name_answer(&j, tile, row, column);
-    for (int k = 0; k < j.k; k++)
-        chosen[k] = b[column * gpu_depth_of_b(&j) + gpu_chosen(&j, tile, row, k)];
-    return gpu_dot_reference(&j, a + row * j.k, chosen, gpu_addend(&j, tile, row, column));
-}
-
 __global__ void __launch_bounds__(GPU_THREADS, 1)
     mma_variant_kernel(GPU_CONSTANT(gpu_dots) j, GPU_CONSTANT(gpu_span) span, gpu_tally *tally)
 {
@@ -135,7 +125,7 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
         for (int i = 0; i < 4; i++) {
             const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
             local.add(span, tile * outputs + (uint64_t)(row * j.columns + column), r.d[i],
-                      mma_variant_expected(j, tile, a, b, row, column));
+                      gpu_chosen_expected(j, tile, a, b, row, column));
         }
         __syncwarp();
     }

@@ -1,8 +1,8 @@
 /* wgmma_sparse.cu -- wgmma with a sparse A (sm_90a only), 64 x 16, against the model of its row. Both operands are in
  * shared memory, K-major: A without its zeros; metadata are those of mma.sync, 16 rows a warp. The forms are in mma_forms.h. */
+#include "chosen.cuh"
 #include "mma_forms.h"
 #include "packing.h"
-#include "tally.cuh"
 
 enum { SPARSE_N = 16, SPARSE_ROWS = 64, SPARSE_LINE = 128 }; /* bytes of a line, at most */
 enum { SPARSE_A = SPARSE_ROWS * SPARSE_LINE, SPARSE_B = SPARSE_N * SPARSE_LINE };
@@ -27,17 +27,6 @@ static __device__ GPU_NOINLINE void sparse_fill(const gpu_dots &j, uint64_t tile
         for (int n = 0; n < p.bytes; n++)
             packed[gpu_place(&p, i / p.depth, i % p.depth) + (uint32_t)n] = (unsigned char)(word >> (8 * n));
     }
-}
-
-static __device__ GPU_NOINLINE uint32_t sparse_expected(const gpu_dots &j, uint64_t tile, const uint32_t *a,
-                                                        const uint32_t *b, int row, int column)
-{
-    uint32_t chosen[GPU_DEPTH];
-    if (j.distribution == GPU_NAMES)
-        return gpu_name_answer(&j, tile, row, column);
-    for (int k = 0; k < j.k; k++)
-        chosen[k] = b[column * 2 * j.k + gpu_chosen(&j, tile, row, k)];
-    return gpu_dot_reference(&j, a + row * j.k, chosen, gpu_addend(&j, tile, row, column));
 }
 
 #if GPU_ON_HOST
@@ -137,7 +126,7 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
                 const int row = sparse_row(i, is_half), column = sparse_column(i, is_half) + n;
                 const uint32_t is = is_half ? d[i] >> (16 * n) & 0xffff : d[i];
                 local.add(span, tile * outputs + (uint64_t)(row * SPARSE_N + column), is,
-                          sparse_expected(j, tile, a, b, row, column));
+                          gpu_chosen_expected(j, tile, a, b, row, column));
             }
         __syncthreads();
     }
