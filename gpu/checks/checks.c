@@ -35,7 +35,7 @@ enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO, RNA = MPSIM_
         what " " format, GPU_ARITH_##F, 80, MPSIM_OP_##OP, format, format, RN, GPU_INPUTS_TRIPLES, 30, GPU_ROUNDED, 0 \
     }
 
-/* NaNs are compared bit by bit, those of cvt.rna.tf32, too: the rule is MPSIM_NANS_ONES_OR_CUT. */
+/* NaNs are compared bit by bit; cvt.rna.tf32 gives the NaNs of MPSIM_NANS_ONES_OR_CUT. */
 static const scalar_row scalar_rows[] = {
     CONVERT("fp16", RN_F16, 80, "fp16", RN, GPU_ROUNDED, 0),
     CONVERT("fp16 toward-zero", RZ_F16, 80, "fp16", RZ, GPU_ROUNDED, 0),

@@ -4,7 +4,7 @@
 q, k, v and the gradient g of O are of streams 60, 61, 62 and 64: 2 heads, exponents -3 to 0. A line is one tensor of one
 implementation: a digest of both heads, whether a second call gives the same, and of flash and cuDNN the codes of the
 first head: all rows of up to 128, of others every (length / 32)-th row; base64 of little-endian codes. "math" and
-"efficient" have digests alone. The gradients are those of torch.use_deterministic_algorithms where the implementation has
+"efficient" have digests alone. Gradients are computed under torch.use_deterministic_algorithms where the implementation has
 one and it repeats ("mode"). The case of 16 rows holds its inputs, too. logsumexp is asked of the operator itself, which must
 give the same O ("same").
 """
