@@ -29,13 +29,13 @@ from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
 from ._watch import watch
 
 if TYPE_CHECKING:
-    from . import callbacks as callbacks, record as record
+    from . import callbacks as callbacks, emulate as emulate, record as record
 
 __version__: str = _lib.mpsim_version().decode()
 __all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor", "advise",
            "decode", "diff", "dot", "encode", "events", "formats", "gemm", "memory", "models", "modes", "open", "presets", "quantize",
            "recipes", "replay", "report", "round", "scaled_mm", "scalers", "stat", "watch"]
-_LATER = ("callbacks", "record")  # need torch, and are loaded when they are asked for
+_LATER = ("callbacks", "emulate", "record")  # need torch, and are loaded when they are asked for
 
 
 def __getattr__(name: str) -> Any:

@@ -151,6 +151,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "model_at": (c_int, [POINTER(CModel), c_size_t]),
     "model_parse": (c_int, [POINTER(CModel), c_char_p]),
     "model_accepts": (c_int, [POINTER(CModel), F, F]),
+    "model_for": (c_int, [POINTER(CModel), c_char_p, F, F, F]),
+    "model_for_blocks": (c_int, [POINTER(CModel), c_char_p, F, F, c_size_t, F]),
     "dot": (c_int, [POINTER(CModel), F, Bytes, F, Bytes, c_size_t, c_uint64, c_void_p, POINTER(c_uint64)]),
     "gemm": (c_int, [POINTER(CModel), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix),
                      POINTER(CMatrix), Bytes, c_size_t, c_void_p, c_void_p]),

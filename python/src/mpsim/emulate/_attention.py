@@ -1,0 +1,141 @@
+"""Attention as torch hands it over whole: scaled_dot_product_attention and its gradients, materialised as `mpsim train` has it.
+
+    S = scores(Q K^T);  P = softmax(scale S + mask);  O = context(P V)
+    dP = dO V^T;  dV = P^T dO;  dS = (P (dP - sum of P dP)) scale;  dQ = dS K;  dK = dS^T Q
+
+The layers are named PATH.scores, PATH.softmax and PATH.context. Heads that share keys have their gradients added in their order.
+"""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import torch
+
+from .._product import View
+from ._claims import PAIR, Matrices
+from ._products import Record, dtype_of
+from ._roles import ACT, GRAD
+
+
+class Attention:
+    def __init__(self, core: Any, matrices: Matrices) -> None:
+        self.core, self.products, self.matrices = core, matrices.products, matrices
+        self.table = {"aten::_scaled_dot_product_flash_attention_for_cpu": self.forward,
+                      "aten::_scaled_dot_product_flash_attention_for_cpu_backward": self.backward}
+
+    # ---- shapes ----
+
+    @staticmethod
+    def grouped(x: Any, heads: int) -> Any:
+        """(batch, heads of x, rows, columns) as (batch, heads, heads that share, rows, columns)."""
+        return x.unflatten(1, (heads, x.shape[1] // heads))
+
+    def records(self) -> tuple[Record, Record]:
+        """Those of the two products; the first one keeps the second, the path of the softmax, and P for the gradients."""
+        base = self.matrices.record("pair", True, 2)
+        path, suffix = base.path, base.name[len(base.path):]
+        scores, context = (Record(f"{path}.{word}", f"{path}.{word}{suffix}", "pair", True, 2, base.recomputed) for word in ("scores", "context"))
+        scores.extra = [context, f"{path}.softmax", None]
+        return scores, context
+
+    def product(self, record: Record, slots: tuple[str, str, str], a: Any, b: Any, out: Any, transposed: tuple[bool, bool] = (False, False)) -> Any:
+        """out = a b^T of stacks."""
+        kind = "fprop" if slots[0] == "act" else "dgrad"
+        format = self.products.placement(record, kind).format[slots[2]]
+        if out is None:
+            out = torch.empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2]), dtype=dtype_of(format))
+        self.products.run(record, kind, View.of(a), View.of(b), View.of(out), transposed=transposed, slots=slots, to=format)
+        return out
+
+    # ---- softmax ----
+
+    def softmax(self, path: str, s: Any, scale: float, causal: bool, mask: Any) -> tuple[Any, Any]:
+        """P, and the logarithm of the sum."""
+        core = self.core
+        placement = core.plans.place_kind(path, "softmax")
+        x = core.to_format(s, placement.format["act"]).float() * scale
+        if causal:
+            hidden = torch.ones(s.shape[-2:], dtype=torch.bool).triu(1)
+            x = x.masked_fill(hidden, -torch.inf)
+        if mask is not None:
+            x = x.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else x + mask.float()
+        lse = torch.logsumexp(x, -1)
+        p = torch.softmax(x, -1).masked_fill((lse == -torch.inf).unsqueeze(-1), 0.0)
+        return core.rounded(p, placement.format["out"]), lse
+
+    def softmax_backward(self, path: str, dp: Any, p: Any, scale: float, causal: bool) -> Any:
+        core = self.core
+        placement = core.plans.place_kind(path, "softmax")
+        dp, wide = core.to_format(dp, placement.format["agrad"]).float(), p.float()
+        ds = wide * (dp - (wide * dp).sum(-1, keepdim=True)) * scale
+        return core.rounded(ds, placement.format["dgrad"])
+
+    # ---- the operators ----
+
+    def forward(self, q: Any, k: Any, v: Any, dropout_p: float = 0.0, is_causal: bool = False, *, attn_mask: Any = None,
+                scale: Optional[float] = None) -> Any:
+        core = self.core
+        scores, context = self.records()
+        heads = k.shape[1]
+        q5, k5, v5 = self.grouped(q, heads), k.unsqueeze(2), v.unsqueeze(2)
+        mask = self.masked(attn_mask, q, heads)
+        scale = scale if scale is not None else q.shape[-1] ** -0.5
+        p, lse = self.probabilities(scores, q5, k5, scale, is_causal, mask)
+        batch, h, rows, size = q.shape[0], q.shape[1], q.shape[2], v.shape[-1]
+        format = self.products.placement(context, "fprop").format["out"]
+        out = torch.empty((batch, rows, h, size), dtype=dtype_of(format)).transpose(1, 2)
+        self.product(context, PAIR["fprop"], p, v5.mT, self.grouped(out, heads))
+        role = max(core.roles.of(x) for x in (q, k, v))
+        core.paths.mark(scores)
+        scores.extra[2] = p if torch.is_grad_enabled() else None
+        core.roles.put(out, role)
+        lse = lse.flatten(1, 2)
+        core.roles.put(lse, role)
+        return out, lse
+
+    @staticmethod
+    def masked(mask: Any, q: Any, heads: int) -> Any:
+        """The mask, broadcast to (batch, heads, heads that share, rows, columns)."""
+        if mask is None:
+            return None
+        mask = mask.reshape((1,) * (4 - mask.dim()) + tuple(mask.shape)) if mask.dim() < 4 else mask
+        return mask.unsqueeze(2) if mask.shape[1] == 1 else mask.unflatten(1, (heads, mask.shape[1] // heads))
+
+    def probabilities(self, scores: Record, q: Any, k: Any, scale: float, causal: bool, mask: Any) -> tuple[Any, Any]:
+        s = self.product(scores, PAIR["fprop"], q, k, None)
+        return self.softmax(scores.extra[1], s, scale, causal, mask)
+
+    def backward(self, dy: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, dropout_p: float, is_causal: bool, *, attn_mask: Any = None,
+                 scale: Optional[float] = None) -> Any:
+        core = self.core
+        scores = core.paths.found()
+        if not isinstance(scores, Record) or scores.extra is None:
+            raise core.refused("_scaled_dot_product_flash_attention_for_cpu_backward", "its forward pass was not seen")
+        context, path, p = scores.extra
+        heads = k.shape[1]
+        q5, k5, v5, dy5 = self.grouped(q, heads), k.unsqueeze(2), v.unsqueeze(2), self.grouped(dy, heads)
+        scale = scale if scale is not None else q.shape[-1] ** -0.5
+        if p is None:
+            p, _ = self.probabilities(scores, q5, k5, scale, is_causal, self.masked(attn_mask, q, heads))
+        dp = self.product(context, PAIR["left"], dy5, v5, None, (False, True))
+        dv = self.product(context, PAIR["right"], p.mT, dy5.mT, None, (True, True))
+        ds = self.softmax_backward(path, dp, p, scale, is_causal)
+        dq = self.product(scores, PAIR["left"], ds, k5.mT, None, (False, True)).flatten(1, 2)
+        dk = self.product(scores, PAIR["right"], ds.mT, q5.mT, None, (True, True))
+        scores.extra[2] = None
+        made = dq, self.summed(scores, dk), self.summed(context, dv)
+        given = []
+        for x, like in zip(made, (q, k, v)):
+            x = x.to(like.dtype)
+            core.roles.put(x, GRAD)
+            given.append(x)
+        return tuple(given)
+
+    def summed(self, record: Record, x: Any) -> Any:
+        """The gradients of heads that share keys, added in binary32 in their order."""
+        if x.shape[2] == 1:
+            return x.squeeze(2)
+        total = x[:, :, 0].float()
+        for i in range(1, x.shape[2]):
+            total = total + x[:, :, i].float()
+        return self.core.rounded(total, self.products.placement(record, "dgrad").format["dgrad"])

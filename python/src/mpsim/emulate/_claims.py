@@ -1,0 +1,195 @@
+"""Products that arrive at the dispatcher: which operand is what, and the call of the library that computes them.
+
+A handler gets the arguments of the operator and gives what the operator gives. None of them calls torch's product.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import torch
+
+from .._product import View
+from .._formats import Format
+from ._plans import BINARY32, SLOTS
+from ._products import Products, Record, dtype_of
+from ._roles import GRAD, WEIGHT
+
+FLOATS = frozenset((torch.float32, torch.bfloat16, torch.float16, torch.float64))
+# the slots of the gradients of a product of two activations, and what becomes of them
+PAIR = {"fprop": ("act", "weight", "out"), "left": ("agrad", "weight", "dgrad"), "right": ("agrad", "act", "dgrad")}
+
+
+class Matrices:
+    """mm, bmm and all that is made of them."""
+
+    def __init__(self, core: Any, products: Products) -> None:
+        self.core, self.products = core, products
+        self.roles, self.paths = core.roles, core.paths
+
+    # ---- which product it is ----
+
+    def record(self, form: str, attention: bool, rank: int) -> Record:
+        """A product of a forward pass."""
+        place = self.paths.here()
+        number = place.number("product")
+        name = place.path + (f"#{place.call}" if place.call else "") + (f".{number}" if number else "")
+        record = Record(place.path, name, form, attention, rank, self.paths.depth > 0)
+        return record
+
+    def _side(self, record: Optional[Record], a: Any, b: Any, first: bool) -> str:
+        """Of a product with a gradient, whose gradient it gives: of the `left` operand of the forward product (in the slot act) or of the
+        `right` one (in the slot weight). first: the gradient is the first operand."""
+        other = b if first else a
+        if record is None:
+            return "left" if self.roles.of(other) == WEIGHT else "right"
+        key = other.untyped_storage()._cdata
+        if record.left != record.right:
+            if key == record.right:
+                return "left"
+            if key == record.left:
+                return "right"
+        if record.form == "linear" and record.left != record.right:
+            return "left" if self.roles.of(other) == WEIGHT else "right"
+        # one tensor twice, or a tensor that a recomputation has made again: autograd's formulas are grad mat2^T or mat2 grad^T of the left
+        # operand, mat1^T grad or grad^T mat1 of the right one
+        upright = self._upright(a if first else b, record)
+        left = first == upright
+        return ("right" if left else "left") if record.swapped else ("left" if left else "right")
+
+    @staticmethod
+    def _upright(grad: Any, record: Record) -> bool:
+        rows, columns = grad.shape[-2:]
+        if rows != columns and record.shape:
+            return (rows, columns) == tuple(record.shape[-2:])
+        return bool(grad.stride(-1) == 1 or grad.stride(-2) != 1)
+
+    # ---- one product, or a stack of them ----
+
+    def multiply(self, a: Any, b: Any, bias: Any = None) -> Any:
+        """a b, of the last two dimensions of both; bias: a row, entered in the epilogue."""
+        return self._multiply(a, b, bias, False)[0]
+
+    def _multiply(self, a: Any, b: Any, bias: Any, raw: bool) -> tuple[Any, Format]:
+        """The product and its format; raw: the sums in binary32, before they are rounded to it."""
+        ra, rb = self.roles.of(a), self.roles.of(b)
+        if ra == GRAD or rb == GRAD:
+            return self._gradient(a, b, ra == GRAD, raw)
+        return self._forward(a, b, ra, rb, bias, raw)
+
+    def _forward(self, a: Any, b: Any, ra: int, rb: int, bias: Any, raw: bool) -> tuple[Any, Format]:
+        weighs = ra == WEIGHT or rb == WEIGHT
+        record = self.record("linear" if weighs else "pair", not weighs, 2)
+        record.swapped = ra == WEIGHT and rb != WEIGHT
+        act, weight = (b, a) if record.swapped else (a, b)
+        record.left, record.right = act.untyped_storage()._cdata, weight.untyped_storage()._cdata
+        record.dtypes = act.dtype, weight.dtype
+        tag = self.roles.tag(weight)
+        record.param = tag.param if tag is not None else None
+        shape = (*a.shape[:-1], b.shape[-1])
+        record.shape = shape
+        format = self.products.placement(record, "fprop").format["out"]
+        out = torch.empty(shape, dtype=torch.float32 if raw else dtype_of(format))
+        left, right, to = View.of(a), View.of(b).t(), View.of(out)
+        if record.swapped:
+            left, right, to = right, left, to.t()
+        self.products.run(record, "fprop", left, right, to, bias, slots=SLOTS["fprop"] if weighs else PAIR["fprop"], to=BINARY32 if raw else format)
+        self.paths.mark(record)
+        self.roles.put(out, max(ra, rb))
+        return out, format
+
+    def _gradient(self, a: Any, b: Any, first: bool, raw: bool) -> tuple[Any, Format]:
+        record = self.paths.found()
+        if not isinstance(record, Record):
+            record = self.record("linear", False, 2)
+            record.left = record.right = 0
+            side = self._side(None, a, b, first)
+        else:
+            side = self._side(record, a, b, first)
+        kind = "dgrad" if side == "left" else "wgrad"
+        pair = record.form == "pair"
+        if pair:
+            kind, slots = "dgrad", PAIR[side]
+        else:
+            slots = SLOTS[kind]
+        format = self.products.placement(record, kind).format[slots[2]]
+        shape = (*a.shape[:-1], b.shape[-1])
+        dtype = torch.float32 if raw else record.dtypes[0 if side == "left" else 1]
+        out = torch.empty(shape, dtype=dtype)
+        left, right, to = View.of(a), View.of(b).t(), View.of(out)
+        if not first:
+            left, right, to = right, left, to.t()
+        transposed = (False, True) if side == "left" else (True, True)
+        self.products.run(record, kind, left, right, to, transposed=transposed, slots=slots, to=BINARY32 if raw else format)
+        self.roles.put(out, GRAD)
+        return out, format
+
+    # ---- the operators ----
+
+    def mm(self, a: Any, b: Any) -> Any:
+        return self.multiply(a, b)
+
+    def bmm(self, a: Any, b: Any) -> Any:
+        return self.multiply(a, b)
+
+    def addmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        row = c.dim() == 1 and c.shape[0] == b.shape[-1] or c.dim() == 2 and c.shape[0] == 1 and a.shape[0] != 1
+        if beta == 1 and alpha == 1 and row and self.roles.of(a) != GRAD and self.roles.of(b) != GRAD and self.roles.of(a) != WEIGHT:
+            return self.multiply(a, b, c.reshape(-1))
+        return self._combined(c, a, b, beta, alpha)
+
+    def baddbmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        return self._combined(c, a, b, beta, alpha)
+
+    def addbmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        n, m, k = a.shape
+        return self._combined(c, a.permute(1, 0, 2).reshape(m, n * k), b.reshape(n * k, b.shape[-1]), beta, alpha)
+
+    def _combined(self, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+        """RN(alpha a b + beta c), each operation in binary32 before the one rounding."""
+        sums, format = self._multiply(a, b, None, True)
+        total = sums if alpha == 1 else sums * alpha
+        if beta != 0:
+            c = self.core.presented(c)
+            total = total + (c.float() if beta == 1 else c.float() * beta)
+        out = self.core.rounded(total, format)
+        self.roles.put(out, max(self.roles.of(sums), self.roles.of(c)))
+        return out
+
+    def mv(self, a: Any, x: Any) -> Any:
+        return self.multiply(a, x.unsqueeze(-1)).squeeze(-1)
+
+    def dot(self, x: Any, y: Any) -> Any:
+        return self.multiply(x.unsqueeze(0), y.unsqueeze(-1)).reshape(())
+
+    def addmv(self, c: Any, a: Any, x: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        return self._combined(c.unsqueeze(-1) if c.dim() else c, a, x.unsqueeze(-1), beta, alpha).squeeze(-1)
+
+
+class Claims:
+    """Operators by name."""
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+        self.products = Products(core)
+        self.matrices = m = Matrices(core, self.products)
+        self.table: dict[str, Callable[..., Any]] = {
+            "aten::mm": m.mm, "aten::bmm": m.bmm, "aten::addmm": m.addmm, "aten::baddbmm": m.baddbmm, "aten::addbmm": m.addbmm,
+            "aten::mv": m.mv, "aten::dot": m.dot, "aten::vdot": m.dot, "aten::addmv": m.addmv,
+        }
+        from ._attention import Attention
+
+        self.table.update(Attention(core, m).table)
+        self.table.update({name + "_": handler for name, handler in self.table.items() if name[6:9] in ("add", "bad")})
+
+
+# Operators with a product inside that nothing here claims: an error in a strict emulation, else native and in the report.
+HIDDEN = frozenset("aten::" + name for name in (
+    "_cdist_forward", "_euclidean_dist", "_cdist_backward", "_int_mm", "_scaled_mm", "_scaled_grouped_mm", "_weight_int4pack_mm",
+    "_weight_int8pack_mm", "_transformer_encoder_layer_fwd", "_native_multi_head_attention", "_triton_multi_head_attention",
+    "_fused_sdp_choice_placeholder", "_efficient_attention_forward", "_flash_attention_forward", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_cudnn_attention", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward",
+    "_thnn_fused_lstm_cell_placeholder", "linalg_matrix_exp", "_linalg_solve_ex", "linalg_inv_ex", "_linalg_svd", "linalg_qr",
+    "linalg_cholesky_ex", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "linalg_lu_factor_ex", "linalg_lu",
+    "linalg_lstsq", "triangular_solve", "linalg_solve_triangular", "cholesky_inverse", "ormqr", "geqrf", "_convert_weight_to_int4pack",
+    "_sparse_addmm", "_sparse_mm", "sspaddmm", "hspmm", "_cslt_sparse_mm", "_sparse_semi_structured_mm", "_sparse_semi_structured_linear",
+    "_spdiags", "_compute_linear_combination", "segment_reduce_placeholder"))

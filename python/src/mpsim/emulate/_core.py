@@ -1,0 +1,282 @@
+"""The state of an emulation, which all its parts share: parameters, roles, paths, plans, formats."""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import torch
+
+from .._cast import round as round_array
+from .._error import Error, InputError
+from .._formats import Format
+from .._policy import TABLE
+from ._between import Between, Marked
+from ._claims import Claims
+from ._mode import Mode, user_line
+from ._paths import Paths
+from ._plans import BINARY32, Architecture, Plans
+from ._products import DTYPES, FORMATS, dtype_of
+from ._roles import ACT, CONST, GRAD, WEIGHT, Roles
+
+Tensor = torch.Tensor
+HASH, PRIME, MASK = 0xcbf29ce484222325, 0x100000001b3, 2**64 - 1  # FNV-1a
+
+
+def fnv(h: int, data: bytes) -> int:
+    for byte in data:
+        h = (h ^ byte) * PRIME & MASK
+    return h
+
+
+class Param:
+    """A parameter of the model: a float32 tensor that keeps what updates accumulate in."""
+
+    __slots__ = ("name", "path", "tensor", "placement", "storage", "split", "low", "dtype", "_copy", "_version")
+
+    def __init__(self, name: str, tensor: Any) -> None:
+        self.name, self.tensor, self.dtype = name, tensor, tensor.dtype
+        self.path = name.rpartition(".")[0]
+        self._copy: Any = None
+        self._version = -1
+
+    def put(self, placement: Any, split: bool) -> None:
+        """Its placement, of the plan in force."""
+        self.placement, self.split = placement, split
+        self.storage: Format = placement.storage
+        self.low = self.storage is not BINARY32
+        self._copy = None
+
+    def copy(self, core: Any) -> Any:
+        """The model's copy: numbers of the storage format, in its dtype."""
+        if self._copy is None or self._version != self.tensor._version:
+            mode = "nearest-away" if self.split else "nearest-even"
+            self._copy = core.to_format(self.tensor.detach(), self.storage, mode)
+            self._version = self.tensor._version
+            core.roles.pin(self._copy, WEIGHT)
+        return self._copy
+
+
+class Core:
+    """See above. `report` is None, or what counts; `watchers` are told of every product."""
+
+    def __init__(self, model: Any, plans: Plans, arch: Architecture, seed: int, strict: bool, native: tuple[str, ...], between: str) -> None:
+        self.model, self.plans, self.arch, self.seed, self.strict, self.allowed = model, plans, arch, seed, strict, native
+        self.roles, self.paths = Roles(), Paths(model)
+        self.step = self.micro = 0
+        self.paused = 0
+        self.report: Any = None
+        self.watchers: list[Callable[..., None]] = []
+        self.operand_watchers: list[Callable[..., None]] = []
+        self.notes: list[str] = []
+        self.natively: dict[str, int] = {}
+        self.not_claimed: dict[str, tuple[str, str]] = {}
+        self.streams: dict[str, int] = {}
+        self.params: dict[int, Param] = {}
+        self.claims = Claims(self)
+        self.between = Between(self) if between == "native" else self._mpsim()
+        self.mode = Mode(self)
+        self.casts_all = False
+
+    def _mpsim(self) -> Any:
+        from ._layers import Layers
+
+        return Layers(self)
+
+    # ---- parameters ----
+
+    def adopt(self) -> None:
+        """The parameters of the model become float32 tensors, with the roles that they have."""
+        for name, p in self.model.named_parameters():
+            if not p.is_floating_point():
+                continue
+            if p.device.type != "cpu":
+                raise InputError(f"emulate: parameter '{name}' is on the device '{p.device.type}'; only tensors in memory are emulated")
+            param = Param(name, p)
+            if p.dtype not in FORMATS:
+                raise InputError(f"emulate: parameter '{name}' has the dtype {p.dtype}, expected float32, bfloat16, float16 or float64")
+            if p.dtype != torch.float32:
+                p.data = p.data.float()
+                self.note(f"parameters of {str(param.dtype)[6:]} are float32 tensors while they are emulated")
+            self.params[id(p)] = param
+            self.roles.pin(p, WEIGHT, param)
+        for _, b in self.model.named_buffers():
+            self.roles.put(b, CONST)
+        self.place()
+
+    def place(self) -> None:
+        """The placements of parameters, of the plan in force."""
+        plan = self.plans.plan
+        self.casts_all = plan.casts_all and plan.compute is not BINARY32
+        self.listed = plan.autocast == "torch" and plan.compute is not BINARY32
+        for param in self.params.values():
+            rank = param.tensor.dim()
+            module = self.paths.modules.get(param.path)
+            kind = kind_of(module)
+            placement = self.plans.of(param.path, "fprop").place(param.path, kind, rank=TABLE if kind == "embedding" else rank, weighs=True)
+            param.put(placement, plan.master == "split")
+            if placement.kept is not BINARY32:
+                with torch.no_grad():
+                    param.tensor.copy_(self.to_format(param.tensor.detach(), placement.kept).float())
+
+    def release(self) -> None:
+        """The parameters have their dtypes again."""
+        for param in self.params.values():
+            if param.dtype != torch.float32:
+                param.tensor.data = param.tensor.data.to(param.dtype)
+                if param.tensor.grad is not None:
+                    param.tensor.grad = None
+
+    def enter_weight(self, x: Any, param: Optional[Param], format: Format) -> Any:
+        """A parameter, or a view of one, as it enters an operation: float32 numbers of its storage's format, then of this one."""
+        if param is not None and param.low:
+            x = self.presented(x).float()
+        return self.to_format(x.detach() if x.requires_grad else x, format).float()
+
+    def presented(self, x: Any) -> Any:
+        """What reads a parameter sees its storage copy, in that dtype."""
+        tag = self.roles.tag(x)
+        if tag is None or tag.param is None or not tag.param.low:
+            return x
+        copy = tag.param.copy(self)
+        if x.shape == copy.shape and x.stride() == copy.stride():
+            return copy
+        return copy.as_strided(x.shape, x.stride(), x.storage_offset() - tag.param.tensor.storage_offset())
+
+    # ---- formats ----
+
+    def to_format(self, x: Any, format: Format, mode: str = "nearest-even") -> Any:
+        """Numbers of a format, in the dtype that holds them: x itself if it has such a dtype, or a narrower one."""
+        own = FORMATS.get(x.dtype)
+        if own is None or own is format or own.within(format):
+            return x
+        dtype = DTYPES.get(format.name)
+        if mode == "nearest-even" and dtype is not None:
+            return x.to(dtype)
+        values = round_array(x.detach().float(), format, mode)
+        return values.to(dtype) if dtype is not None else values
+
+    def rounded(self, x: Any, format: Format, keep: bool = False) -> Any:
+        """A result rounded to its format, in that dtype; keep: in the dtype that it has."""
+        y = self.to_format(x, format)
+        if keep:
+            return y.to(x.dtype)
+        dtype = dtype_of(format)
+        return y if y.dtype == dtype else y.to(dtype)
+
+    # ---- operators that nobody claims ----
+
+    def native(self, func: Any, operator: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
+        """torch's kernel, in the dtypes that come."""
+        roles = self.roles
+        role, low, widest = CONST, False, None
+        for t in given:
+            tag = roles.tags.get(t.untyped_storage()._cdata)
+            r = ACT if tag is None else tag.role
+            if r > role:
+                role = r
+            if tag is not None and tag.param is not None and tag.param.low:
+                low = True
+            if r >= ACT and t.is_floating_point() and t.dim():
+                widest = t.dtype if widest is None else torch.promote_types(widest, t.dtype)
+        if operator.looks_up or operator.random:
+            role = max(role, ACT)
+        if low:
+            args, kwargs = self._presented_all(operator, args, kwargs)
+        if self.listed and (operator.float32 and self.paths.forward or not self.paths.forward and self._listed_back()):
+            args = tuple(self._float32(a) for a in args)
+            if self.paths.forward:
+                self.paths.mark(LISTED)
+        out = func(*args, **kwargs)
+        if operator.writes or operator.out:
+            for t in (given[0],) if not operator.out else (kwargs[n] for n in operator.out if n in kwargs):
+                roles.put(t, role)
+            if operator.writes and not isinstance(out, (tuple, list)):
+                return out
+        narrow = widest if self.casts_all and widest is not None and "dtype" not in kwargs else None
+        if isinstance(out, Tensor):
+            return self._tagged(out, role, narrow)
+        if isinstance(out, (tuple, list)):
+            return type(out)(self._tagged(y, role, narrow) if isinstance(y, Tensor) else y for y in out) if type(out) in (tuple, list) else out
+        return out
+
+    def _tagged(self, y: Any, role: int, narrow: Any) -> Any:
+        if narrow is not None and y.is_floating_point() and y.dtype != narrow and torch.promote_types(y.dtype, narrow) == y.dtype:
+            y = y.to(narrow)
+        self.roles.put(y, role)
+        return y
+
+    def _listed_back(self) -> bool:
+        return self.paths.found() is LISTED
+
+    def _float32(self, a: Any) -> Any:
+        if isinstance(a, Tensor):
+            return a.float() if a.dtype in (torch.bfloat16, torch.float16) else a
+        return type(a)(self._float32(x) for x in a) if type(a) in (list, tuple) else a
+
+    def _presented_all(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        def shown(a: Any) -> Any:
+            if isinstance(a, Tensor):
+                return self.presented(a)
+            return type(a)(shown(x) for x in a) if type(a) in (list, tuple) else a
+
+        return (tuple(a if i in operator.writes else shown(a) for i, a in enumerate(args)),
+                {k: v if k in operator.out else shown(v) for k, v in kwargs.items()})
+
+    # ---- streams, notes, refusals ----
+
+    def stream(self, name: str) -> int:
+        """The stream of random bits of a name in this step, as `mpsim train` has it."""
+        name = f"{name}/{self.micro}" if self.micro else name
+        stream = self.streams.get(name)
+        if stream is None:
+            stream = self.streams[name] = fnv(fnv(HASH, (self.step + 1).to_bytes(8, "little")), name.encode())
+        return stream
+
+    def note(self, line: str) -> None:
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def where(self) -> str:
+        path = self.paths.here().path
+        mark = None if self.paths.forward else self.paths.found()
+        path = getattr(mark, "path", path)
+        return f"module '{path}'" if path else "the model itself"
+
+    def refused(self, name: str, why: str) -> InputError:
+        return InputError(f"emulate: {name} in {self.where()} ({user_line()}): {why}")
+
+    def located(self, error: Error, name: str) -> Error:
+        text = str(error)
+        return error if text.startswith("emulate: ") else type(error)(f"emulate: {name} in {self.where()} ({user_line()}): {text}")
+
+    def unclaimed(self, operator: Any) -> None:
+        """An operator that has a product inside, or may have: it would be computed natively."""
+        name = operator.name
+        if any(name == a or a.endswith("*") and name.startswith(a[:-1]) for a in self.allowed):
+            self.natively[name] = self.natively.get(name, 0) + 1
+            return
+        why = "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
+        self.not_claimed.setdefault(name, (self.where(), user_line()))
+        if self.strict:
+            raise self.refused(name, f"{why}; native=['{name}'] allows it")
+        self.natively[name] = self.natively.get(name, 0) + 1
+
+    def seen_paused(self, operator: Any) -> None:
+        pass
+
+    def saw(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, model: Any) -> None:
+        for watcher in self.watchers:
+            watcher(record, kind, slots, views, entered, model)
+
+
+LISTED = Marked("", "float32")
+
+
+def kind_of(module: Any) -> Optional[str]:
+    """The kind of a module that torch has; None: its name and the rank of its weight tell."""
+    nn = torch.nn
+    for kind, classes in (("linear", (nn.Linear, nn.Bilinear)), ("conv", (nn.modules.conv._ConvNd,)), ("batchnorm", (nn.modules.batchnorm._BatchNorm,)),
+                          ("norm", (nn.LayerNorm, nn.GroupNorm)), ("embedding", (nn.Embedding, nn.EmbeddingBag))):
+        if isinstance(module, classes):
+            return kind
+    rms = getattr(nn, "RMSNorm", None)
+    return "norm" if rms is not None and isinstance(module, rms) else None

@@ -1,0 +1,86 @@
+"""Delayed scaling: the histories of largest magnitudes of all operands, and the scales that come of them (mpsim/recipe.h)."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, byref, c_float, c_int16, c_uint8, c_uint32
+from typing import Any, Optional
+
+from .._error import InputError
+from .._formats import find
+from .._library import lib, text
+
+
+class CConfig(ctypes.Structure):
+    _fields_ = [("history", c_uint32), ("algorithm", c_uint8), ("variant", c_uint8), ("margin", c_int16), ("fp8_max", c_float)]
+
+
+class CDelayed(ctypes.Structure):
+    _fields_ = [("config", CConfig), ("scale", c_float), ("scale_inverse", c_float), ("history", POINTER(c_float))]
+
+
+STRUCTURES = {"mpsim_delayed_config": CConfig, "mpsim_delayed": CDelayed}
+
+for _name, _restype, _arguments in (("init", ctypes.c_int, [POINTER(CDelayed), POINTER(CConfig), POINTER(c_float)]),
+                                    ("record", None, [POINTER(CDelayed), c_float]), ("update", None, [POINTER(CDelayed), c_float])):
+    _function = getattr(lib, "mpsim_delayed_" + _name)
+    _function.restype, _function.argtypes = _restype, _arguments
+
+
+class History:
+    """One operand's."""
+
+    __slots__ = ("c", "numbers", "element", "seen")
+
+    def __init__(self, config: CConfig, element: str) -> None:
+        own = CConfig.from_buffer_copy(config)
+        own.fp8_max = find(element).max
+        self.numbers = (c_float * own.history)()
+        self.c, self.element, self.seen = CDelayed(), element, False
+        if lib.mpsim_delayed_init(byref(self.c), byref(own), self.numbers):
+            raise InputError("the settings of delayed scaling are out of range")
+
+
+class Histories:
+    """Those of all layers: of act, weight and agrad."""
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+        self.all: dict[tuple[str, str], History] = {}
+
+    def scale(self, record: Any, slot: str, recipe: Any) -> Optional[float]:
+        """The scale that steps before have left; None: the recipe is not delayed."""
+        plan = self.core.plans.of(record.path, "fprop")
+        if not plan.delayed:
+            return None
+        key = record.name, slot
+        history = self.all.get(key)
+        if history is None:
+            history = self.all[key] = History(plan.history, text(recipe.element))
+        return float(history.c.scale)
+
+    def record(self, record: Any, slot: str, amax: float) -> None:
+        """A cast of this step saw this largest magnitude."""
+        history = self.all[(record.name, slot)]
+        history.seen = True
+        lib.mpsim_delayed_record(byref(history.c), amax)
+
+    def update(self) -> None:
+        """A step is over."""
+        for history in self.all.values():
+            if history.seen:
+                lib.mpsim_delayed_update(byref(history.c), 0.0)
+            history.seen = False
+
+    def state_dict(self) -> dict[str, Any]:
+        return {f"{slot}:{name}": {"scale": h.c.scale, "scale_inverse": h.c.scale_inverse, "history": list(h.numbers), "element": h.element}
+                for (name, slot), h in self.all.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        plan = self.core.plans.plan
+        for key, kept in state.items():
+            slot, _, name = key.partition(":")
+            history = self.all[(name, slot)] = History(plan.history, kept["element"])
+            if len(kept["history"]) != len(history.numbers):
+                raise InputError(f"state: '{key}' has a history of {len(kept['history'])} steps, expected {len(history.numbers)}")
+            history.c.scale, history.c.scale_inverse = kept["scale"], kept["scale_inverse"]
+            history.numbers[:] = kept["history"]

@@ -1,0 +1,137 @@
+"""mpsim.emulate: a user's model in the arithmetic of a policy."""
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+import torch
+
+from .._error import InputError, whole_of
+from ._core import Core
+from ._plans import Architecture, Plans
+from ._roles import GRAD
+
+RUNNING: list["Emulator"] = []
+
+
+class Emulator(contextlib.AbstractContextManager["Emulator"]):
+    """What `mpsim.emulate` gives. A context manager: inside of it the model computes as the policy says.
+
+    notes: lines on what a reader of the results must know.
+    step, micro: the number of the step at hand, from 0, and of the micro-batch in it.
+    """
+
+    def __init__(self, model: Any, policy: Any, arch: Any, seed: int, overrides: Optional[Mapping[str, Any]], strict: bool, between: str,
+                 native: Sequence[str], fused: Optional[Mapping[str, str]], attention: str, tf32: bool) -> None:
+        if not isinstance(model, torch.nn.Module):
+            raise InputError(f"emulate: expected a torch.nn.Module, found {type(model).__name__}")
+        if between not in ("native", "mpsim"):
+            raise InputError(f"between: expected 'native' or 'mpsim', found {between!r}")
+        self.model = model
+        layers = [name for name, module in model.named_modules() if name]
+        plans = Plans(policy, overrides, layers)
+        self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
+        self.fused = dict(fused or {})
+        self._open = False
+        self._undo: list[Callable[[], None]] = []
+
+    # ---- the context ----
+
+    def __enter__(self) -> "Emulator":
+        if RUNNING:
+            raise InputError("emulate: another emulation runs; one at a time")
+        core = self.core
+        core.adopt()
+        RUNNING.append(self)
+        self._open = True
+        core.paths.open()
+        self._wrap_backward()
+        self._flags()
+        torch.clear_autocast_cache()
+        self._root = self.model.register_forward_pre_hook(self._begins)
+        core.mode.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        core = self.core
+        core.mode.__exit__(*error)
+        self._root.remove()
+        core.paths.close()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+        core.release()
+        core.roles.clear()
+        RUNNING.remove(self)
+        self._open = False
+
+    def _flags(self) -> None:
+        """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
+        mkldnn, mha = torch.backends.mkldnn, torch.backends.mha
+        kept = mkldnn.set_flags(False) if hasattr(mkldnn, "set_flags") else None
+        fast = mha.get_fastpath_enabled()
+        mha.set_fastpath_enabled(False)
+        self._undo.append(lambda: mha.set_fastpath_enabled(fast))
+        if kept is not None:
+            self._undo.append(lambda: mkldnn.set_flags(*kept))
+
+    def _begins(self, _module: Any, _inputs: Any) -> None:
+        """The model is called: a pass begins, unless it is inside another one, or a recomputation."""
+        paths = self.core.paths
+        if len(paths.stack) <= 1 and not paths.depth:
+            paths.begin_pass()
+
+    def _wrap_backward(self) -> None:
+        """Gradients begin with what the caller hands to the engine."""
+        import torch.autograd as autograd
+        import torch.autograd.graph as graph
+
+        core, outer = self.core, self
+        run = graph._engine_run_backward
+
+        def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) > 2 and args[2]:
+                raise core.refused("backward", "create_graph=True, a gradient of gradients, is not emulated yet")
+            if torch._C._current_graph_task_id() == -1:
+                outer._before_backward()
+            for x in args[0] if args else ():
+                if isinstance(x, torch.Tensor):
+                    core.roles.put(x, GRAD)
+            try:
+                return run(t_outputs, *args, **kwargs)
+            finally:
+                if torch._C._current_graph_task_id() == -1:
+                    outer._after_backward()
+
+        graph._engine_run_backward = engine_run_backward
+        autograd._engine_run_backward = engine_run_backward  # type: ignore[attr-defined]
+
+        def undo() -> None:
+            graph._engine_run_backward = run
+            autograd._engine_run_backward = run  # type: ignore[attr-defined]
+
+        self._undo.append(undo)
+
+    def _before_backward(self) -> None:
+        pass
+
+    def _after_backward(self) -> None:
+        core = self.core
+        core.micro += 1
+        core.paths.begin_pass()
+
+    # ---- what users read ----
+
+    @property
+    def notes(self) -> list[str]:
+        return self.core.notes
+
+    @property
+    def step(self) -> int:
+        return self.core.step
+
+
+def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper", seed: int = 0, overrides: Optional[Mapping[str, Any]] = None,
+            strict: bool = True, between: str = "native", native: Sequence[str] = (), fused: Optional[Mapping[str, str]] = None,
+            attention: str = "whole", tf32: bool = False) -> Emulator:
+    return Emulator(model, policy, arch, seed, overrides, strict, between, native, fused, attention, tf32)

@@ -1,0 +1,165 @@
+"""The dispatch mode: every operator of torch passes here, below autograd.
+
+Products go to who claims them. Everything else runs natively, on numbers of the formats that the policy has for it, and the role of
+what it gives is kept. A call costs microseconds; what an operator is, is looked up once.
+"""
+from __future__ import annotations
+
+import traceback
+from typing import Any, Callable, Optional
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._error import Error
+from ._claims import HIDDEN
+from ._roles import ACT, LOOK_UPS, RANDOM
+
+Tensor = torch.Tensor
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) if hasattr(torch.nn, "Buffer") else (torch.Tensor, torch.nn.Parameter)
+SPACES = ("aten", "prim", "prims", "profiler")
+FREE = frozenset("aten::" + name for name in (  # what changes no number
+    "detach", "view", "_unsafe_view", "t", "transpose", "permute", "expand", "slice", "select", "as_strided", "alias", "squeeze", "unsqueeze", "split",
+    "split_with_sizes", "chunk", "unbind", "reshape", "_reshape_alias", "_local_scalar_dense", "is_same_size", "unfold", "diagonal", "movedim",
+    "lift_fresh", "_to_copy", "clone", "contiguous", "copy_", "empty_strided", "empty", "empty_like", "record_stream", "set_", "resize_"))
+
+FLOAT32 = frozenset("aten::" + name for name in (  # torch.autocast computes these in float32 on CUDA (ATen/autocast_mode.h)
+    "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh", "tan", "pow", "softplus",
+    "cumprod", "cumsum", "dist", "linalg_vector_norm", "norm", "prod", "sum", "renorm", "logsumexp", "_pdist_forward", "upsample_nearest1d",
+    "_upsample_nearest_exact1d", "upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_nearest3d", "_upsample_nearest_exact3d",
+    "upsample_linear1d", "upsample_bilinear2d", "_upsample_bilinear2d_aa", "upsample_trilinear3d", "upsample_bicubic2d",
+    "_upsample_bicubic2d_aa"))
+
+
+class Operator:
+    """What is known of an operator."""
+
+    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "between", "composite", "float32")
+
+    def __init__(self, func: Any, claims: Any, between: Any) -> None:
+        schema = func._schema
+        self.name: str = schema.name
+        self.space: str = self.name.partition("::")[0]
+        self.claim: Optional[Callable[..., Any]] = claims.table.get(self.name)
+        self.free = self.name in FREE
+        base = self.name[:-1] if self.name.endswith("_") else self.name
+        self.looks_up, self.random = self.name in LOOK_UPS, self.name in RANDOM or base in RANDOM
+        self.writes = tuple(i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
+        self.out = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write and a.kwarg_only)
+        self.hidden = self.name in HIDDEN
+        self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
+        self.composite = bool(func._can_decompose())
+        self.float32 = base in FLOAT32
+
+
+def tensors(args: Any, found: list[Any]) -> list[Any]:
+    for a in args:
+        if isinstance(a, Tensor):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            tensors(a, found)
+    return found
+
+
+class Mode(TorchDispatchMode):
+    """The mode of an emulation."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, core: Any) -> None:
+        super().__init__()
+        self.core = core
+        self.operators: dict[Any, Operator] = {}
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """torch would wrap the method, for microseconds a call, to keep Dynamo out of it."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        core = self.core
+        kwargs = kwargs or {}
+        operator = self.operators.get(func)
+        if operator is None:
+            if not hasattr(func, "_schema"):
+                raise core.refused(str(func), "a higher-order operator: its products would not be seen")
+            operator = self.operators[func] = Operator(func, core.claims, core.between)
+        if core.paused:
+            core.seen_paused(operator)
+            return func(*args, **kwargs)
+        if operator.free and not operator.writes:
+            return self._free(func, operator, args, kwargs)
+        given = tensors(args, [])
+        if kwargs:
+            tensors(kwargs.values(), given)
+        for t in given:
+            if type(t) not in PLAIN or t.device.type != "cpu":
+                return self._foreign(func, operator, t, types, args, kwargs)
+        if operator.claim is not None and given and given[0].is_floating_point():
+            return self._claimed(operator, args, kwargs)
+        if operator.hidden or operator.space not in SPACES:
+            core.unclaimed(operator)
+        if operator.between is not None:
+            return operator.between(func, given, args, kwargs)
+        if operator.composite and torch.is_inference_mode_enabled():
+            with self:  # composites come whole there
+                made = func.decompose(*args, **kwargs)
+            if made is not NotImplemented:
+                return made
+        return core.native(func, operator, given, args, kwargs)
+
+    def _free(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
+        """Views and copies: the role of what they are made of. A cast or a copy of a parameter reads its storage copy."""
+        core = self.core
+        x = args[0] if args and isinstance(args[0], Tensor) else None
+        if x is None or type(x) not in PLAIN or x.device.type != "cpu":
+            return func(*args, **kwargs)
+        tag = core.roles.tag(x)
+        if tag is not None and tag.param is not None and tag.param.low and operator.name in ("aten::_to_copy", "aten::clone", "aten::contiguous"):
+            out = func(core.presented(x), *args[1:], **kwargs)
+        else:
+            out = func(*args, **kwargs)
+        role = ACT if tag is None else tag.role
+        if isinstance(out, Tensor):
+            core.roles.put(out, role)
+        elif isinstance(out, (list, tuple)):
+            for y in out:
+                if isinstance(y, Tensor):
+                    core.roles.put(y, role)
+        return out
+
+    def _claimed(self, operator: Operator, args: Any, kwargs: Any) -> Any:
+        core = self.core
+        try:
+            if not operator.out and not operator.writes:
+                return operator.claim(*args, **kwargs)  # type: ignore[misc]
+            target = kwargs[operator.out[0]] if operator.out else args[operator.writes[0]]
+            made = operator.claim(*args, **{k: v for k, v in kwargs.items() if k not in operator.out})  # type: ignore[misc]
+            target.copy_(made)
+            core.roles.put(target, core.roles.of(made))
+            return target
+        except Error as error:
+            raise core.located(error, operator.name) from None
+
+    def _foreign(self, func: Any, operator: Operator, t: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        if isinstance(t, FakeTensor) or t.device.type == "meta":
+            if operator.claim is not None and not isinstance(t, FakeTensor):
+                raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
+            return func(*args, **kwargs)
+        if type(t) not in PLAIN:
+            if type(t).__name__ == "DTensor":
+                raise self.core.refused(operator.name, "a DTensor; parallel training is not emulated yet")
+            return NotImplemented
+        raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
+
+
+def user_line() -> str:
+    """The line of the user's code that is running: the last one of a file that is neither torch's nor this package's."""
+    here = __file__.rpartition("/")[0]
+    for frame in reversed(traceback.extract_stack()[:-1]):
+        name = frame.filename
+        if not name.startswith((here, "<")) and "/torch/" not in name:
+            return f"{name}:{frame.lineno}"
+    return "?"

@@ -1,0 +1,164 @@
+"""Which module an operation belongs to, forward and backward, and the address of its random bits.
+
+Forward: the innermost module of global hooks. Backward: the sequence number of the node of autograd, under which the forward pass
+has left a mark. A module is called once or several times in a pass; a recomputation (checkpointing) is the call that it repeats.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from torch.nn.modules import module as modules
+
+MARKS = 1 << 20  # of operations whose backward pass is to come; of more the oldest half is forgotten
+
+_current_node = torch._C._current_autograd_node
+_graph_task = torch._C._current_graph_task_id
+_sequence = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+
+
+class Place:
+    """A call of a module: its path, and the how many-th call of this pass it is."""
+
+    __slots__ = ("path", "call", "count")
+
+    def __init__(self, path: str, call: int) -> None:
+        self.path, self.call = path, call
+        self.count: dict[str, int] = {}  # operations of a kind so far, in this call
+
+    def number(self, kind: str) -> int:
+        """Which operation of its kind in this call this is, from 0."""
+        n = self.count.get(kind, 0)
+        self.count[kind] = n + 1
+        return n
+
+    def copy(self) -> "Place":
+        other = Place(self.path, self.call)
+        other.count = dict(self.count)
+        return other
+
+
+class Paths:
+    """The stack of modules."""
+
+    def __init__(self, model: Any) -> None:
+        self.names: dict[int, str] = {}
+        for name, module in model.named_modules():
+            self.names.setdefault(id(module), name)
+        self.modules = dict(model.named_modules())  # which keeps their numbers theirs
+        self.root = Place("", 0)
+        self.stack: list[Place] = []
+        self.calls: dict[str, int] = {}
+        self.marks: dict[int, Any] = {}
+        self.depth = 0  # recomputations that run, one in another
+        self.handles: list[Any] = []
+        self.restores: list[Callable[[], None]] = []
+
+    # ---- hooks ----
+
+    def open(self) -> None:
+        self.handles = [modules.register_module_forward_pre_hook(self._enter),
+                        modules.register_module_forward_hook(self._leave, always_call=True)]
+        self._watch_checkpoints()
+
+    def close(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+        for restore in self.restores:
+            restore()
+        self.handles, self.restores = [], []
+
+    def _enter(self, module: Any, _inputs: Any) -> None:
+        name = self.names.get(id(module))
+        if name is None:  # a module that the model does not own: what it does belongs to who calls it
+            self.stack.append(self.stack[-1] if self.stack else self.root)
+            return
+        call = self.calls.get(name, 0)
+        self.calls[name] = call + 1
+        self.stack.append(Place(name, call))
+
+    def _leave(self, _module: Any, _inputs: Any, _output: Any) -> None:
+        if self.stack:
+            self.stack.pop()
+
+    def begin_pass(self) -> None:
+        """A micro-batch begins: modules are called for the first time again."""
+        self.calls.clear()
+        self.root = Place("", 0)
+
+    # ---- where an operation is ----
+
+    @property
+    def forward(self) -> bool:
+        """Whether an operation belongs to a forward pass: it is in a module, or no backward pass runs."""
+        return bool(self.stack) or _graph_task() == -1
+
+    def here(self) -> Place:
+        return self.stack[-1] if self.stack else self.root
+
+    def mark(self, record: Any) -> None:
+        """What the node that autograd has just made for this operation is to find going back. The first mark stays: an operation
+        without a node has the number of the one before."""
+        number = _sequence() - 1
+        if number not in self.marks:
+            self.marks[number] = record
+            if len(self.marks) > MARKS:
+                for key in list(self.marks)[: MARKS // 2]:
+                    del self.marks[key]
+
+    def found(self) -> Any:
+        """What the forward pass has left for the node that runs; None: nothing, or no node runs."""
+        node = _current_node()
+        return None if node is None else self.marks.get(node._sequence_nr())
+
+    @staticmethod
+    def node_name() -> str:
+        node = _current_node()
+        return "" if node is None else str(node.name())
+
+    # ---- recomputation ----
+
+    def _snapshot(self) -> tuple[dict[str, int], list[Place], Place]:
+        return dict(self.calls), [place.copy() for place in self.stack], self.root.copy()
+
+    def _again(self, then: tuple[dict[str, int], list[Place], Place], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """A function called again: what it calls is counted as it was the first time."""
+        now = self.calls, self.stack, self.root
+        self.calls, self.stack, self.root = dict(then[0]), [place.copy() for place in then[1]], then[2].copy()
+        self.depth += 1
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.calls, self.stack, self.root = now
+            self.depth -= 1
+
+    def _watch_checkpoints(self) -> None:
+        """torch.utils.checkpoint tells nobody that it calls a function again, so what it calls is replaced in its module."""
+        import torch.utils.checkpoint as checkpoints
+
+        outer, reentrant = self, checkpoints.CheckpointFunction
+        name = "_checkpoint_without_reentrant_generator"
+        name = name + "_impl" if hasattr(checkpoints, name + "_impl") else name
+        generator = getattr(checkpoints, name)
+
+        class Reentrant:
+            @staticmethod
+            def apply(function: Any, *args: Any) -> Any:
+                then = None
+
+                def run(*inputs: Any, **kwargs: Any) -> Any:
+                    nonlocal then
+                    if then is not None:
+                        return outer._again(then, function, inputs, kwargs)
+                    then = outer._snapshot()
+                    return function(*inputs, **kwargs)
+
+                return reentrant.apply(run, *args)
+
+        def without_reentrant(function: Any, *args: Any, **kwargs: Any) -> Any:  # calls its function in the recomputation alone
+            then = outer._snapshot()
+            return generator(lambda *inputs, **words: outer._again(then, function, inputs, words), *args, **kwargs)
+
+        checkpoints.CheckpointFunction = Reentrant  # type: ignore[assignment,misc]
+        setattr(checkpoints, name, without_reentrant)
+        self.restores = [lambda: setattr(checkpoints, "CheckpointFunction", reentrant), lambda: setattr(checkpoints, name, generator)]

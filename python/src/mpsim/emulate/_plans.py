@@ -1,0 +1,172 @@
+"""What the policy says of a product: formats and recipes of its operands and its result, the model that adds it up.
+
+A product has a kind and slots. `fprop`: act x weight -> out. `dgrad`: agrad x weight -> dgrad. `wgrad`: agrad x act -> wgrad. Of two
+activations (attention) the first is in the slot act and the second in the slot weight, and both their gradients are dgrad.
+"""
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from ctypes import byref
+from typing import Any, Mapping, Optional, Union
+
+from .._dot import MODELS, model_of
+from .._error import InputError, shown, unknown
+from .._formats import Format, find
+from .._library import CModel, CRecipe, lib
+from .._policy import Policy
+
+BINARY32 = find("binary32")
+SLOTS = {"fprop": ("act", "weight", "out"), "dgrad": ("agrad", "weight", "dgrad"), "wgrad": ("agrad", "act", "wgrad")}
+PRODUCTS = tuple(SLOTS)
+
+
+def policy_of(value: Any, what: str, layers: list[str]) -> Policy:
+    """A policy: an open one, a bundled name, a path, a dict, or a precision's word ("bf16")."""
+    if isinstance(value, Policy):
+        return value
+    try:
+        return Policy.open(value, layers)
+    except InputError as error:
+        if isinstance(value, str) and "/" not in value and "." not in value:
+            try:
+                return Policy.open({"precision": value}, layers)
+            except InputError:
+                pass
+        raise InputError(f"{what}: {error}") from None
+
+
+class Override:
+    """Paths and products that another policy has."""
+
+    def __init__(self, key: str, value: Any, layers: list[str]) -> None:
+        self.key, self.product = key, ""
+        pattern = key
+        head, slash, tail = key.rpartition("/")
+        if slash and tail in PRODUCTS:
+            pattern, self.product = head, tail
+        self.policy = policy_of(value, f"overrides: '{key}'", layers)
+        try:
+            # a pattern of the shell, or a regular expression: whichever fits
+            self.glob, self.regex = re.compile(fnmatch.translate(pattern)), re.compile(pattern)
+        except re.error:
+            self.regex = self.glob
+        self.used = False
+
+    def fits(self, path: str, product: str) -> bool:
+        if self.product and product != self.product:
+            return False
+        fits = bool(self.glob.fullmatch(path) or self.regex.fullmatch(path))
+        self.used = self.used or fits
+        return fits
+
+
+class Architecture:
+    """Where matrix products run: models by the formats of their operands, as `mpsim train --arch` has them."""
+
+    def __init__(self, name: str, tf32: bool = False) -> None:
+        self.name, self.tf32 = name, tf32
+        self.scaled = name.endswith("-scaled")
+        self.base = name[: -len("-scaled")] if self.scaled else name
+        known = {text for text in _architectures()}
+        self.is_model = self.base not in known
+        if self.is_model:
+            if name not in MODELS and not _parses(name):
+                raise unknown("architecture or accumulation model", name, (*sorted(known), *MODELS))
+        elif self.scaled and not _scales(self.base):
+            raise InputError(f"arch '{name}': only blackwell-scaled and rtx-blackwell-scaled multiply blocks with their scales")
+        self.of = functools.lru_cache(maxsize=None)(self._of)
+        self.of_blocks = functools.lru_cache(maxsize=None)(self._of_blocks)
+
+    def _of(self, a: Format, b: Format) -> CModel:
+        if self.is_model:
+            return model_of(self.base)[0]
+        if a is BINARY32 and b is BINARY32:
+            return model_of("fma")[0]
+        model = CModel()
+        if lib.mpsim_model_for(byref(model), self.base.encode(), a.c, b.c, BINARY32.c):
+            raise InputError(f"arch '{self.name}' has no products of {a} and {b}; name another one, or a model: exact, fma, ...")
+        return model
+
+    def _of_blocks(self, a: Format, b: Format, block: int, scales: Format) -> CModel:
+        model = CModel()
+        if lib.mpsim_model_for_blocks(byref(model), self.base.encode(), a.c, b.c, block, scales.c):
+            raise InputError(f"arch '{self.name}' has no products of {a} and {b} with scales in {scales} for every {block}")
+        return model
+
+
+def _architectures() -> set[str]:
+    names = set()
+    model = CModel()
+    for i in range(lib.mpsim_model_count()):
+        lib.mpsim_model_at(byref(model), i)
+        if model.architecture:
+            names.add(model.architecture.decode())
+    return names
+
+
+def _parses(name: str) -> bool:
+    return not lib.mpsim_model_parse(byref(CModel()), name.encode("ascii", "replace"))
+
+
+def _scales(base: str) -> bool:
+    model = CModel()
+    for i in range(lib.mpsim_model_count()):
+        lib.mpsim_model_at(byref(model), i)
+        if model.block and model.architecture and model.architecture.decode() == base:
+            return True
+    return False
+
+
+class Plans:
+    """Placements of all layers, of the plan in force and of overrides."""
+
+    def __init__(self, policy: Any, overrides: Optional[Mapping[str, Any]], layers: list[str]) -> None:
+        self.policy = policy_of(policy, "policy", layers)
+        self.overrides = [Override(key, value, layers) for key, value in (overrides or {}).items()]
+        self.begin(0)
+
+    def begin(self, step: int) -> bool:
+        """The plan of a step, from 0, comes in force. Whether that is another one."""
+        plan = self.policy.plan(step)
+        if getattr(self, "plan", None) is plan:
+            return False
+        self.plan = plan
+        self.step = step
+        self.placed: dict[Any, Any] = {}
+        self.chosen: dict[tuple[str, str], Any] = {}
+        return True
+
+    def of(self, path: str, product: str) -> Any:
+        """The plan that has a product of a path."""
+        key = path, product
+        plan = self.chosen.get(key)
+        if plan is None:
+            plan = self.plan
+            for override in self.overrides:
+                if override.fits(path, product):
+                    plan = override.policy.plan(self.step)
+            self.chosen[key] = plan
+        return plan
+
+    def place(self, path: str, product: str, rank: int, attention: bool = False) -> Any:
+        """The placement of a layer, as one of its products has it."""
+        key = path, product, rank, attention
+        placed = self.placed.get(key)
+        if placed is None:
+            plan = self.of(path, product)
+            placed = self.placed[key] = plan.place(path, "conv" if rank > 2 else "linear", rank=rank, attention=attention, multiplies=True)
+        return placed
+
+    def place_kind(self, path: str, kind: str) -> Any:
+        """The placement of an operation between the products."""
+        key = path, kind
+        placed = self.placed.get(key)
+        if placed is None:
+            placed = self.placed[key] = self.of(path, "fprop").place(path, kind)
+        return placed
+
+
+def one_scale(recipe: Optional[CRecipe]) -> bool:
+    return recipe is not None and recipe.block_rows == 0 and recipe.block_cols == 0
