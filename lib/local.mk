@@ -5,7 +5,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/loop.h \
-  lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/recipe.h \
+  lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/placement.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaledmm.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
   lib/include/mpsim/summary.h lib/include/mpsim/torchmm.h lib/include/mpsim/transformer.h

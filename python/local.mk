@@ -7,7 +7,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/_blocks.py python/src/mpsim/_cast.py python/src/mpsim/_dot.py python/src/mpsim/_error.py \
   python/src/mpsim/_figures.py python/src/mpsim/_formats.py python/src/mpsim/_inspect.py python/src/mpsim/_library.py \
   python/src/mpsim/_lines.py python/src/mpsim/_loops.py python/src/mpsim/_numbers.py \
-  python/src/mpsim/_open.py python/src/mpsim/_options.py \
+  python/src/mpsim/_open.py python/src/mpsim/_optim.py python/src/mpsim/_options.py python/src/mpsim/_policy.py \
   python/src/mpsim/_program.py python/src/mpsim/_random.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_stat.py python/src/mpsim/_statistics.py \
   python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
@@ -17,7 +17,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/emulate/_plans.py python/src/mpsim/emulate/_products.py python/src/mpsim/emulate/_roles.py \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py \
-  python/tests/test_peers.py python/tests/test_random.py \
+  python/tests/test_peers.py python/tests/test_policy.py python/tests/test_random.py \
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py python/tests/emulate/test_networks.py \
   python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py
 PYTHON = python3
@@ -32,12 +32,12 @@ python/program: mpsim$(EXEEXT)
 	  static=$$(echo '$(mpsim_LDADD)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
 	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(mpsim_LDADD) $(LIBS)
 # libmpsim-trace of the wheel, which finds the libraries beside it in the same way.
-trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libstat.a sim/libtrace.a \
+trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libpolicy.a sim/libstat.a sim/libtrace.a \
   lib/train/libparallel.a
 # What is linked statically stays hidden.
 trace_link = $(CC) $(base_cflags) $(PIC_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-trace.so.0 \
   -Wl,--disable-new-dtags,-rpath,'$$ORIGIN' -Wl,--version-script=python/trace.map -o $@ $(trace_objects)
-trace_needs = $(JANSSON_LIBS) $(LIBZIP_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -Llib/.libs -lmpsim -lm -lpthread
+trace_needs = $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) -Llib/.libs -lmpsim -lm -lpthread
 python/libmpsim-trace.so.0: lib/libmpsim-trace.la
 	@$(MKDIR_P) python
 	@echo '{ global: mpsim_*; local: *; };' >python/trace.map

@@ -6,13 +6,12 @@ noinst_LIBRARIES += sim/libsim.a
 sim_loops = sim/diff/libsim_a-computed.$(OBJEXT) sim/diff/libsim_a-measure.$(OBJEXT) sim/diff/libsim_a-side.$(OBJEXT) \
   sim/text/libsim_a-sha256.$(OBJEXT)
 $(sim_loops): LIGHT_CFLAGS = $(OPT_CFLAGS)
-sim_libsim_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' \
-  -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
+sim_libsim_a_CPPFLAGS = $(sim_cppflags)
 sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) \
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # libsim and all that it needs
 # (each of libsim and libstat needs the other: the program tells what libstat does)
-sim_libs = sim/libsim.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+sim_libs = sim/libsim.a sim/libpolicy.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/data.c sim/advise/gate.c \
@@ -30,8 +29,8 @@ sim_libsim_a_SOURCES = \
   sim/cli/environment.c sim/cli/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
   sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
   sim/cli/options.h sim/cli/host.c sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
-  sim/cli/resource.c sim/cli/resource.h sim/cli/reportoptions.c sim/cli/reportoptions.h \
-  sim/cli/scalerword.c sim/cli/scalerword.h sim/cli/steps.c sim/cli/steps.h \
+  sim/cli/reportoptions.c sim/cli/reportoptions.h \
+  sim/cli/steps.c sim/cli/steps.h \
   sim/cli/textfile.c sim/cli/textfile.h \
   sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/bytes.h sim/diff/computed.c sim/diff/computed.h \
@@ -63,12 +62,8 @@ sim_libsim_a_SOURCES = \
   sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
   sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/steps.h sim/plot/sweep.c \
   sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
-  sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/blocks.c \
-  sim/policy/blocks.h sim/policy/keys.c sim/policy/keys.h sim/policy/list.c sim/policy/list.h \
-  sim/policy/muon.c sim/policy/muon.h sim/policy/gather.c sim/policy/gather.h sim/policy/scaling.c sim/policy/tree.c sim/policy/tree.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c \
-  sim/policy/parts.h sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/unmatched.c sim/policy/unmatched.h \
-  sim/policy/table.c sim/policy/table.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
-  sim/policy/yaml.h sim/program.c sim/program.h \
+  sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/list.c \
+  sim/policy/list.h sim/policy/unmatched.c sim/policy/unmatched.h sim/program.c sim/program.h \
   sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
   sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
@@ -172,6 +167,18 @@ sim_libstat_a_SOURCES = \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/stat/walk.c sim/stat/walk.h
 
+# Policies: of the program, and of the same library.
+noinst_LIBRARIES += sim/libpolicy.a
+sim_libpolicy_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
+sim_libpolicy_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(YAML_CFLAGS)
+sim_libpolicy_a_SOURCES = \
+  sim/array/want.c sim/array/want.h sim/cli/resource.c sim/cli/resource.h sim/cli/scalerword.c sim/cli/scalerword.h \
+  sim/policy/blocks.c sim/policy/blocks.h sim/policy/gather.c sim/policy/gather.h sim/policy/keys.c sim/policy/keys.h \
+  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h \
+  sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/scaling.c sim/policy/table.c \
+  sim/policy/table.h sim/policy/tree.c sim/policy/tree.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
+  sim/policy/yaml.h
+
 # layouts of files that need a library which may not be there
 if HAVE_LIBARCHIVE
 sim_libtrace_a_SOURCES += sim/trace/streamlibarchive.c
@@ -181,21 +188,21 @@ sim_libtrace_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5datase
   sim/trace/hdf5metadata.c
 endif
 
-# libmpsim-trace: all of libreader, what that needs of libstat, libtrace and the threads, and libmpsim beside it.
+# libmpsim-trace: all of libreader, what that needs of libpolicy, libstat, libtrace and the threads, and libmpsim beside it.
 sim_libreader_a_CPPFLAGS = $(sim_cppflags)
 sim_libreader_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
 sim_libreader_a_SOURCES = sim/reader/call.h sim/reader/files.c sim/reader/files.h sim/reader/host.c \
-  sim/reader/reader.c sim/reader/report.c sim/reader/surroundings.c sim/reader/surroundings.h
+  sim/reader/policy.c sim/reader/reader.c sim/reader/report.c sim/reader/surroundings.c sim/reader/surroundings.h
 if SHARED
 lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =
 lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
 lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
-lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libstat.a sim/libtrace.a lib/train/libparallel.a lib/libmpsim.la
-dist_mpsiminclude_HEADERS += lib/include/mpsim/report.h lib/include/mpsim/trace.h
+lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/train/libparallel.a lib/libmpsim.la
+dist_mpsiminclude_HEADERS += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/trace.h
 pkgconfig_DATA += lib/mpsim-trace.pc
 else
-EXTRA_DIST += lib/include/mpsim/report.h lib/include/mpsim/trace.h
+EXTRA_DIST += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/trace.h
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,
@@ -243,7 +250,7 @@ sim_libsim_a_SOURCES += sim/train/nocuda.c sim/verify/nogpu.c
 endif
 
 # folders that are compiled in: another --prefix compiles them anew
-sim/cli/libsim_a-resource.o sim/cli/libsim_a-resource.obj: Makefile
+sim/cli/libpolicy_a-resource.o sim/cli/libpolicy_a-resource.obj: Makefile
 
 bin_PROGRAMS += mpsim
 mpsim_SOURCES = sim/main.c

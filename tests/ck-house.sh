@@ -52,7 +52,7 @@ shared() { ls "$build/lib/.libs/$1.so" 2>/dev/null || ls "$build/lib/.libs/$1.dy
 exported() { # sanitizers and coverage add symbols of their own
     nm -D --defined-only "$1" | sed -n 's/.* [TDBRV] //p' | grep -v -e '^_' -e '^__' | sort -u
 }
-declared lib/include/mpsim/trace.h lib/include/mpsim/report.h >"$dir/of-trace"
+declared lib/include/mpsim/trace.h lib/include/mpsim/report.h lib/include/mpsim/policy.h >"$dir/of-trace"
 declared lib/include/mpsim/*.h >"$dir/declared"
 grep -v -x -F -f "$dir/of-trace" "$dir/declared" >"$dir/of-mpsim"
 lib=$(shared libmpsim) trace=$(shared libmpsim-trace)
@@ -96,7 +96,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/reader/              ^sim/(array|cli|reader|stat|text|trace)/|^lib/include/(mpsim/|train/parallel[.]h)|^<
+^sim/reader/              ^sim/(array|cli|policy|reader|stat|text|trace)/|^lib/include/(mpsim/|train/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<

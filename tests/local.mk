@@ -88,7 +88,7 @@ unit_tests = \
   tests/sim/t-diff tests/sim/t-diff-verdicts tests/sim/t-policy tests/sim/t-policy-bad tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-diff-bytes tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-report tests/sim/t-textfile \
+  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-report tests/sim/t-textfile \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \
@@ -159,6 +159,8 @@ tests_record_t_device_SOURCES = \
   tests/record/tiles.c tests/record/ways.c tests/record/ways.h tests/record/whole.c
 
 # two files of one tensor
+# the library's own host of the work (sim/cli/host.h) comes before the program's
+tests_sim_t_policy_reader_LDADD = $(support_libs) sim/libreader.a $(LDADD)
 tests_sim_t_diff_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff.c
 tests_sim_t_diff_verdicts_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff-verdicts.c
 
@@ -262,7 +264,7 @@ fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: 
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
 	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(lib_train_libparallel_a_SOURCES) $(sim_libsim_a_SOURCES) \
-	    $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
+	    $(sim_libpolicy_a_SOURCES) $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
 fuzz:
 	@$(fuzz_make)
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)

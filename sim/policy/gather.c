@@ -20,18 +20,18 @@ static const char *word_of(const char *key)
     return NULL;
 }
 
-/* The map of loss_scaling: it is made, or made from a scaler's name. */
+/* The map of loss_scaling: it is made, or made from a scaler's name. NULL without memory. */
 static yaml_value *scaling_of(yaml_value *map, unsigned line)
 {
     const yaml_item *item = tree_find(map, "loss_scaling");
     if (item && item->value->type != YAML_TEXT)
         return item->value;
     yaml_value *scaling = tree_new(YAML_MAP, item ? item->value->line : line, NULL);
+    if (!scaling)
+        return NULL;
     tree_add_text(scaling, scaling->line, "scaler", item ? item->value->text : "dynamic");
-    if (!item) {
-        tree_add(map, "loss_scaling", scaling);
-        return scaling;
-    }
+    if (!item)
+        return tree_add(map, "loss_scaling", scaling) ? NULL : scaling;
     tree_free(item->value);
     map->items[item - map->items].value = scaling;
     return scaling;
@@ -45,10 +45,11 @@ static int move_one(yaml_value *map)
         if (!word)
             continue;
         yaml_value *scaling = scaling_of(map, map->items[i].line);
-        if (scaling->type != YAML_MAP)
+        if (!scaling || scaling->type != YAML_MAP)
             return 0;
-        tree_add(scaling, word, map->items[i].value);
-        scaling->items[scaling->count - 1].line = map->items[i].line;
+        const unsigned line = map->items[i].line;
+        if (tree_add(scaling, word, map->items[i].value) == 0)
+            scaling->items[scaling->count - 1].line = line;
         free(map->items[i].key);
         map->count--;
         memmove(&map->items[i], &map->items[i + 1], (map->count - i) * sizeof *map->items);

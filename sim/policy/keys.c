@@ -3,7 +3,7 @@
  * given. */
 #include "keys.h"
 
-#include "../array/need.h"
+#include "../array/want.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "blocks.h"
@@ -34,8 +34,11 @@ static int set_text(policy_draft *d, const yaml_value *v, char **to)
     if (strlen(text) >= sizeof escaped / 4 || strcmp(escape_text(escaped, sizeof escaped, text), text) != 0)
         return policy_bad(&d->r, d->at, "%s: a line of at most %zu printable characters is needed", d->name,
                           sizeof escaped / 4 - 1);
+    char *own = want_text(text);
+    if (!own)
+        return -1;
     free(*to);
-    *to = need_text(text);
+    *to = own;
     return 0;
 }
 
@@ -287,18 +290,24 @@ static int set_master(policy_draft *d, const yaml_value *v)
 
 static policy_patterns *new_patterns(policy_draft *d, const yaml_value *v)
 {
-    policy_patterns *list = need_memory(1, sizeof *list);
-    list->items = need_memory(v->count, sizeof *list->items);
+    policy_patterns *list = want_memory(1, sizeof *list);
+    if (!list)
+        return NULL;
+    list->items = want_memory(v->count, sizeof *list->items);
     list->next = d->policy->patterns;
     d->policy->patterns = list;
     d->patterns[d->key] = list;
     d->patterns_of[d->key] = v;
-    return list;
+    return list->items ? list : NULL;
 }
 
-static void add_pattern(policy_patterns *list, const char *glob, layer_kind kind)
+static int add_pattern(policy_patterns *list, const char *glob, layer_kind kind)
 {
-    list->items[list->count++] = (policy_pattern){.glob = need_text(glob), .kind = kind};
+    char *own = want_text(glob);
+    if (!own)
+        return -1;
+    list->items[list->count++] = (policy_pattern){.glob = own, .kind = kind};
+    return 0;
 }
 
 /* A list of patterns; one that a plan inherits is read once. */
@@ -308,11 +317,14 @@ static int set_patterns(policy_draft *d, const yaml_value *v, const policy_patte
         return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", d->name);
     if (v && d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
-        for (size_t i = 0; i < v->count; i++) {
+        for (size_t i = 0; list && i < v->count; i++) {
             if (v->items[i].value->type != YAML_TEXT)
                 return policy_bad(&d->r, v->items[i].line, "%s: a pattern is one word", d->name);
-            add_pattern(list, v->items[i].value->text, LAYER_OTHER);
+            if (add_pattern(list, v->items[i].value->text, LAYER_OTHER))
+                return -1;
         }
+        if (!list)
+            return -1;
     }
     *to = v ? d->patterns[d->key] : NULL;
     return 0;
@@ -329,7 +341,7 @@ static int set_layer_kinds(policy_draft *d, const yaml_value *v)
         return policy_bad(&d->r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
     if (v && d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
-        for (size_t i = 0; i < v->count; i++) {
+        for (size_t i = 0; list && i < v->count; i++) {
             layer_kind kind;
             const char *word = NULL;
             if (value_text(&d->r, d->name, v->items[i].value, &word))
@@ -339,8 +351,11 @@ static int set_layer_kinds(policy_draft *d, const yaml_value *v)
                                   "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
                                   "softmax, embedding, loss, other",
                                   word);
-            add_pattern(list, v->items[i].key, kind);
+            if (add_pattern(list, v->items[i].key, kind))
+                return -1;
         }
+        if (!list)
+            return -1;
     }
     d->plan->layer_kinds = v ? d->patterns[d->key] : NULL;
     return 0;

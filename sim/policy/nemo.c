@@ -9,7 +9,7 @@
 #include "keys.h"
 #include "tree.h"
 
-#include "../array/need.h"
+#include "../array/want.h"
 #include "../cli/options.h"
 
 #include <stdio.h>
@@ -83,8 +83,11 @@ static void ignore(unfolding *u, const char *prefix, const char *key)
 {
     char name[160], *before = u->ignored;
     escape_text(name, sizeof name, key);
-    u->ignored = need_format("%s%s%s%s", before ? before : "", before ? ", " : "", prefix, name);
+    char *both = want_format("%s%s%s%s", before ? before : "", before ? ", " : "", prefix, name);
+    if (!both)
+        return;
     free(before);
+    u->ignored = both;
 }
 
 /* Keys of a map: those of the table become a policy's, a misspelt one is an error, the rest is ignored. */
@@ -227,7 +230,8 @@ static int set_optimizer(unfolding *u, const yaml_value *megatron)
     if (tree_find(u->file, "optimizer"))
         return from ? policy_bad(u->r, from->line, "policy: optimizer stands beside the block, too") : 0;
     yaml_value *to = tree_new(YAML_MAP, u->line, NULL);
-    tree_add(u->file, "optimizer", to);
+    if (tree_add(u->file, "optimizer", to))
+        return -1;
     if (from)
         return u->megatron ? set_megatron_optimizer(u, from, to) : set_dtensor_optimizer(u, from, to);
     tree_add_text(to, u->line, "name", "trace");

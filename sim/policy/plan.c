@@ -181,6 +181,26 @@ int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank)
            !find_pattern(p->muon_exclude, layer);
 }
 
+static layer_kind kind_of(const plan *p, const plan_layer *l)
+{
+    const policy_pattern *said = l->kind >= 0 ? find_pattern(p->layer_kinds, l->name) : NULL;
+    return said ? said->kind : l->kind >= 0 ? (layer_kind)l->kind : policy_layer(p, l->name, l->rank);
+}
+
+void plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, train_placement *to)
+{
+    const layer_kind kind = kind_of(p, l);
+    plan_place(p, kind, l->name, to);
+    to->muon = l->weighs && plan_is_muon(p, kind, l->name, (uint64_t)l->rank);
+    if (!l->weighs)
+        to->states = NULL;
+    plan_keep_ends(p, d, l->name, to);
+    if (l->attends)
+        plan_place_attention(p, to);
+    if (!l->multiplies)
+        drop_recipe(to);
+}
+
 const char *plan_optimizers(char *out, size_t size, const char *last)
 {
     *out = '\0';

@@ -126,6 +126,19 @@ int plan_attends(const plan *p);
  * ("h3.attn.qkv": 3). 1: it has widened the depth. */
 int policy_depth_add(policy_depth *d, const char *layer);
 
+/* A layer of a network: its weight's rank tells the kind where kind is -1 and neither layer_kinds nor the name does. */
+typedef struct plan_layer {
+    const char *name;
+    int kind;       /* layer_kind, which layer_kinds of the policy may replace; -1: see policy_layer */
+    int rank;       /* of its weight; -1: it has none, POLICY_TABLE: an embedding's table            */
+    int weighs;     /* it has parameters                                                             */
+    int multiplies; /* it is a product: a recipe is for what enters one, whatever layer_kinds call the layer */
+    int attends;    /* a product of attention                                                        */
+} plan_layer;
+
+/* plan_place_layer -- all that a plan says of a layer; d: the numbers of the network's layers that multiply. */
+void plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, train_placement *to);
+
 /* plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the
  * plan keeps. */
 void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, train_placement *to);

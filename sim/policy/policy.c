@@ -3,7 +3,8 @@
 #include "keys.h"
 #include "nemo.h"
 
-#include "../array/need.h"
+#include "../array/lacking.h"
+#include "../array/want.h"
 #include "../cli/options.h"
 #include "../cli/resource.h"
 #include "../text/words.h"
@@ -21,9 +22,9 @@
 static int add_plan(policy_draft *d)
 {
     policy *p = d->policy;
-    plan *plans = p->plans = need_more(p->plans, p->count + 1, sizeof *plans);
-    if (keys_apply(d, &plans[p->count]))
+    if (want_room(&p->plans, p->count, 1, sizeof *p->plans) || keys_apply(d, &p->plans[p->count]))
         return -1;
+    plan *plans = p->plans;
     const uint64_t from = plans[p->count].from;
     if (p->count && from <= plans[p->count - 1].from)
         return policy_bad(&d->r, d->entry,
@@ -98,20 +99,19 @@ static int is_there(const char *path)
 }
 
 /* The file that is meant, *there: itself, or a bundled policy of that name. NULL and errno. */
-static char *find_file(const char *path, int *there)
+static char *find_file(const char *path, const char *bundled, int *there)
 {
-    char folder[RESOURCE_PATH];
     *there = strcmp(path, "-") == 0 || strchr(path, '/') ? 1 : is_there(path);
     if (*there)
-        return *there > 0 ? need_text(path) : NULL;
-    char *found = need_format("%s/%s.yaml", policy_bundled(folder), path);
-    *there = is_there(found);
+        return *there > 0 ? want_text(path) : NULL;
+    char *found = want_format("%s/%s.yaml", bundled, path);
+    *there = found ? is_there(found) : -1;
     if (*there > 0)
         return found;
     const int why = errno;
     free(found);
     errno = why;
-    return *there < 0 ? NULL : need_text(path);
+    return *there < 0 ? NULL : want_text(path);
 }
 
 /* The bundled policies whose names are near, as the end of a message. */
@@ -136,42 +136,70 @@ static char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *start = slash ? slash + 1 : path;
     const char *dot = strrchr(start, '.');
-    char *name = need_part(start, dot && dot > start ? (size_t)(dot - start) : strlen(start));
+    char *name = want_part(start, dot && dot > start ? (size_t)(dot - start) : strlen(start));
     char escaped[512];
-    char *printable = need_text(escape_text(escaped, sizeof escaped, name));
+    char *printable = name ? want_text(escape_text(escaped, sizeof escaped, name)) : NULL;
     free(name);
     return printable;
 }
 
-int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
+/* The plans of a tree, which is freed; NULL: it could not be read. */
+static int take_tree(policy *p, yaml_value *tree, uint64_t steps_per_epoch, trace_error *error)
 {
-    char folder[RESOURCE_PATH];
-    memset(p, 0, sizeof *p);
-    int there;
-    p->path = find_file(path, &there);
-    const int why = errno;
-    p->name = base_name(path);
     policy_draft d = {
         .r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
-    int code = -1;
-    if (!p->path) {
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(why));
-    } else if (!there) {
-        suggestion s;
-        const char *at = policy_bundled(folder);
-        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "no such file, and no bundled policy of that name in %s%s",
-                        at, nearest(&s, path, at));
-    } else {
-        yaml_value *tree = tree_load(p->path, error);
-        if (tree)
-            gather_scaling(tree);
-        code = tree && nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;
-        tree_free(tree);
-    }
+    if (tree)
+        gather_scaling(tree);
+    const int code = tree && nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;
+    tree_free(tree);
+    return code;
+}
+
+/* An exit code; without memory what the library's own functions return instead of ending the program. */
+static int end(policy *p, int code, const trace_error *error)
+{
     if (code == 0)
         return 0;
     policy_clear(p);
-    return error->exit;
+    return error->exit ? error->exit : host_no_memory();
+}
+
+int policy_load_from(policy *p, const char *path, const char *bundled, uint64_t steps_per_epoch, trace_error *error)
+{
+    char folder[RESOURCE_PATH];
+    int there, code = -1;
+    memset(p, 0, sizeof *p);
+    error->exit = 0;
+    bundled = bundled ? bundled : policy_bundled(folder);
+    p->path = find_file(path, bundled, &there);
+    const int why = errno;
+    p->name = base_name(path);
+    suggestion s;
+    if (!p->path && there < 0)
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", text_error(why));
+    else if (p->path && !there)
+        trace_error_set(error, EXIT_IO, path, UINT64_MAX, "no such file, and no bundled policy of that name in %s%s",
+                        bundled, nearest(&s, path, bundled));
+    else if (p->path && p->name)
+        code = take_tree(p, tree_load(p->path, error), steps_per_epoch, error);
+    return end(p, code, error);
+}
+
+int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error)
+{
+    return policy_load_from(p, path, NULL, steps_per_epoch, error);
+}
+
+int policy_read(policy *p, const char *name, const char *text, size_t n, uint64_t steps_per_epoch, trace_error *error)
+{
+    int code = -1;
+    memset(p, 0, sizeof *p);
+    error->exit = 0;
+    p->path = want_text(name);
+    p->name = base_name(name);
+    if (p->path && p->name)
+        code = take_tree(p, tree_read(p->path, text, n, error), steps_per_epoch, error);
+    return end(p, code, error);
 }
 
 void policy_clear(policy *p)

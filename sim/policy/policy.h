@@ -21,6 +21,10 @@ typedef struct policy {
  * policy that does not say it; 0: its schedule must not speak of epochs then. 0, or an exit code
  * with *error filled; the line names the file, the line and the key. */
 int policy_load(policy *p, const char *path, uint64_t steps_per_epoch, trace_error *error);
+/* policy_load_from -- the same; bundled ones are those of a folder; NULL: see policy_bundled. policy_read -- of n bytes in memory, which
+ * errors call `name`. */
+int policy_load_from(policy *p, const char *path, const char *bundled, uint64_t steps_per_epoch, trace_error *error);
+int policy_read(policy *p, const char *name, const char *text, size_t n, uint64_t steps_per_epoch, trace_error *error);
 void policy_clear(policy *p);
 
 /* policy_bundled -- the folder of the bundled policies, perhaps in `folder`. */

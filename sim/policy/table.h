@@ -2,19 +2,20 @@
  * of layers. */
 #pragma once
 
+#include <mpsim/policy.h>
 #include <train/step.h>
 
 /* What a layer does, as autocast's lists see it. */
 typedef enum layer_kind {
-    LAYER_LINEAR,
-    LAYER_CONV,
-    LAYER_BATCHNORM,
-    LAYER_NORM, /* layer norm, group norm, RMS norm */
-    LAYER_SOFTMAX,
-    LAYER_EMBEDDING,
-    LAYER_LOSS,
-    LAYER_OTHER,
-    LAYER_KINDS
+    LAYER_LINEAR = MPSIM_LAYER_LINEAR,
+    LAYER_CONV = MPSIM_LAYER_CONV,
+    LAYER_BATCHNORM = MPSIM_LAYER_BATCHNORM,
+    LAYER_NORM = MPSIM_LAYER_NORM,
+    LAYER_SOFTMAX = MPSIM_LAYER_SOFTMAX,
+    LAYER_EMBEDDING = MPSIM_LAYER_EMBEDDING,
+    LAYER_LOSS = MPSIM_LAYER_LOSS,
+    LAYER_OTHER = MPSIM_LAYER_OTHER,
+    LAYER_KINDS = MPSIM_LAYER_KINDS
 } layer_kind;
 
 typedef struct autocast_row {

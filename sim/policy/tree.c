@@ -1,8 +1,9 @@
 /* tree.c -- see tree.h. */
 #include "tree.h"
 
-#include "../array/need.h"
+#include "../array/want.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const yaml_item *tree_find(const yaml_value *map, const char *key)
@@ -15,30 +16,40 @@ const yaml_item *tree_find(const yaml_value *map, const char *key)
 
 yaml_value *tree_new(yaml_type type, unsigned line, const char *text)
 {
-    yaml_value *v = need_memory(1, sizeof *v);
+    yaml_value *v = want_memory(1, sizeof *v);
+    if (!v)
+        return NULL;
     v->type = type;
     v->line = line;
-    v->text = text ? need_text(text) : NULL;
+    v->text = text ? want_text(text) : NULL;
+    if (text && !v->text)
+        v->type = YAML_LIST; /* a text has one */
     return v;
 }
 
-void tree_add(yaml_value *to, const char *key, yaml_value *v)
+int tree_add(yaml_value *to, const char *key, yaml_value *v)
 {
-    to->items = need_more(to->items, to->count + 1, sizeof *to->items);
-    to->items[to->count++] = (yaml_item){key ? need_text(key) : NULL, v->line, v};
+    char *own = to && v && key ? want_text(key) : NULL;
+    if (!to || !v || (key && !own) || want_room(&to->items, to->count, 1, sizeof *to->items)) {
+        free(own);
+        tree_free(v);
+        return -1;
+    }
+    to->items[to->count++] = (yaml_item){own, v->line, v};
+    return 0;
 }
 
-void tree_add_text(yaml_value *to, unsigned line, const char *key, const char *text)
+int tree_add_text(yaml_value *to, unsigned line, const char *key, const char *text)
 {
-    tree_add(to, key, tree_new(YAML_TEXT, line, text));
+    return tree_add(to, key, tree_new(YAML_TEXT, line, text));
 }
 
 yaml_value *tree_copy(const yaml_value *v)
 {
     yaml_value *c = tree_new(v->type, v->line, v->text);
-    for (size_t i = 0; i < v->count; i++) {
-        tree_add(c, v->items[i].key, tree_copy(v->items[i].value));
-        c->items[i].line = v->items[i].line;
+    for (size_t i = 0; c && i < v->count; i++) {
+        if (tree_add(c, v->items[i].key, tree_copy(v->items[i].value)) == 0)
+            c->items[c->count - 1].line = v->items[i].line;
     }
     return c;
 }

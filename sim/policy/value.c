@@ -1,7 +1,7 @@
 /* value.c -- see value.h. */
 #include "value.h"
 
-#include "../array/need.h"
+#include "../array/want.h"
 #include "../cli/options.h"
 
 #include <stdarg.h>
@@ -22,14 +22,17 @@ int policy_bad(policy_reader *r, unsigned line, const char *message, ...)
 
 void policy_remark(policy_reader *r, unsigned line, const char *message, ...)
 {
-    char *text, *before = *r->remarks;
+    char *before = *r->remarks;
     va_list args;
     va_start(args, message);
-    (void)need(vasprintf(&text, message, args) < 0 ? NULL : text);
+    char *text = want_format_of(message, args);
     va_end(args);
-    *r->remarks = need_format("%s%sline %u: %s", before ? before : "", before ? "\n" : "", line, text);
+    char *both = text ? want_format("%s%sline %u: %s", before ? before : "", before ? "\n" : "", line, text) : NULL;
     free(text);
+    if (!both)
+        return;
     free(before);
+    *r->remarks = both;
 }
 
 int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text)

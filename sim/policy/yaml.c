@@ -1,7 +1,8 @@
 /* yaml.c -- see yaml.h. */
 #include "yaml.h"
 
-#include "../array/need.h"
+#include "../array/lacking.h"
+#include "../array/want.h"
 #include "../cli/options.h"
 #include "../cli/textfile.h"
 
@@ -63,10 +64,10 @@ static int add_item(loader *l, yaml_value *v, const yaml_node_t *key, int index,
         for (size_t i = 0; i < v->count; i++)
             if (strcmp(v->items[i].key, text) == 0)
                 return bad(l, line_of(key), "'%.60s' stands twice", text);
-        item->key = need_text(text);
+        item->key = want_text(text);
         item->line = line_of(key);
     }
-    item->value = convert(l, index, depth + 1);
+    item->value = key && !item->key ? NULL : convert(l, index, depth + 1);
     if (item->value && !key)
         item->line = item->value->line;
     v->count++;
@@ -92,9 +93,9 @@ static int has_key(const yaml_value *v, const yaml_node_t *key)
     return 0;
 }
 
-static void make_room(yaml_value *v, size_t more)
+static int make_room(yaml_value *v, size_t more)
 {
-    v->items = need_more(v->items, v->count + more, sizeof *v->items);
+    return want_room(&v->items, v->count, more, sizeof *v->items);
 }
 
 static const char too_deep[] = "nested too deeply", too_many[] = "too many keys and values";
@@ -107,7 +108,8 @@ static int check_size(loader *l, unsigned line, int depth)
 /* The pairs of a map, or those whose keys v has not; merge keys are left to add_merged. */
 static int add_pairs(loader *l, yaml_value *v, const yaml_node_t *map, int only_new, int depth)
 {
-    make_room(v, count_of(map));
+    if (make_room(v, count_of(map)))
+        return -1;
     for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
         const yaml_node_t *key = yaml_document_get_node(l->document, p->key);
         if (!is_merge(key) && !(only_new && has_key(v, key)) && add_item(l, v, key, p->value, depth))
@@ -145,7 +147,8 @@ static int add_items(loader *l, yaml_value *v, const yaml_node_t *n, int depth)
 {
     if (n->type == YAML_MAPPING_NODE)
         return add_pairs(l, v, n, 0, depth) || add_merged(l, v, n, depth) ? -1 : 0;
-    make_room(v, count_of(n));
+    if (make_room(v, count_of(n)))
+        return -1;
     for (const yaml_node_item_t *i = n->data.sequence.items.start; i < n->data.sequence.items.top; i++)
         if (add_item(l, v, NULL, *i, depth))
             return -1;
@@ -155,7 +158,9 @@ static int add_items(loader *l, yaml_value *v, const yaml_node_t *n, int depth)
 static int convert_text(loader *l, yaml_value *v, const yaml_node_t *n)
 {
     v->type = YAML_TEXT;
-    v->text = need_text((const char *)n->data.scalar.value);
+    v->text = want_text((const char *)n->data.scalar.value);
+    if (!v->text)
+        return -1;
     if (strlen(v->text) != n->data.scalar.length)
         return bad(l, v->line, "a zero byte in the text");
     for (size_t k = n->data.scalar.length; k > 0 && v->text[k - 1] == '\n'; k--)
@@ -166,7 +171,9 @@ static int convert_text(loader *l, yaml_value *v, const yaml_node_t *n)
 static yaml_value *convert(loader *l, int index, int depth)
 {
     const yaml_node_t *n = yaml_document_get_node(l->document, index);
-    yaml_value *v = need_memory(1, sizeof *v);
+    yaml_value *v = want_memory(1, sizeof *v);
+    if (!v)
+        return NULL;
     v->line = line_of(n);
     v->type = n->type == YAML_MAPPING_NODE ? YAML_MAP : YAML_LIST;
     l->nodes++;
@@ -194,9 +201,15 @@ static unsigned too_many_directives(const unsigned char *text, size_t n)
     return 0;
 }
 
-static void begin(yaml_parser_t *parser)
+static int no_memory(void)
 {
-    (void)need(yaml_parser_initialize(parser) ? parser : NULL);
+    (void)host_no_memory();
+    return -1;
+}
+
+static int begin(yaml_parser_t *parser)
+{
+    return yaml_parser_initialize(parser) ? 0 : no_memory();
 }
 
 /* What would make the tree larger than the file, endless or slow to build is refused before the
@@ -211,7 +224,8 @@ static int is_refused(loader *l, const unsigned char *text, size_t n)
     const unsigned line = too_many_directives(text, n);
     if (line)
         return bad(l, line, "too many lines that begin with %%");
-    begin(&parser);
+    if (begin(&parser))
+        return -1;
     yaml_parser_set_input_string(&parser, text, n);
     while (!refused && !end && yaml_parser_parse(&parser, &e)) {
         const int begins = e.type == YAML_SEQUENCE_START_EVENT || e.type == YAML_MAPPING_START_EVENT;
@@ -247,7 +261,7 @@ static unsigned problem_line(const yaml_parser_t *parser, const unsigned char *t
 static int syntax_error(loader *l, const yaml_parser_t *parser)
 {
     if (parser->error == YAML_MEMORY_ERROR || !parser->problem) /* other errors say what is wrong */
-        (void)need(NULL);
+        return no_memory();
     return bad(l, problem_line(parser, l->text, l->n), "not valid YAML: %.150s", parser->problem);
 }
 
@@ -271,9 +285,8 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
     yaml_value *v = NULL;
     l->text = text;
     l->n = n;
-    if (is_refused(l, text, n))
+    if (is_refused(l, text, n) || begin(&parser))
         return NULL;
-    begin(&parser);
     yaml_parser_set_input_string(&parser, text, n);
     if (!yaml_parser_load(&parser, &document)) {
         syntax_error(l, &parser);
@@ -284,8 +297,9 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
     if (yaml_document_get_root_node(&document)) {
         v = convert(l, 1, 0);
     } else {
-        v = need_memory(1, sizeof *v);
-        v->type = YAML_MAP;
+        v = want_memory(1, sizeof *v);
+        if (v)
+            v->type = YAML_MAP;
     }
     if (v && end_of_stream(l, &parser)) {
         tree_free(v);
@@ -298,10 +312,19 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
 
 yaml_value *tree_load(const char *path, trace_error *error)
 {
-    loader l = {.path = path, .error = error};
     size_t n;
     char *text = text_file_read(path, MAX_BYTES, &n, error);
-    yaml_value *v = text ? parse(&l, (const unsigned char *)text, n) : NULL;
+    yaml_value *v = text ? tree_read(path, text, n, error) : NULL;
     free(text);
     return v;
+}
+
+yaml_value *tree_read(const char *path, const char *text, size_t n, trace_error *error)
+{
+    loader l = {.path = path, .error = error};
+    if (n > MAX_BYTES) {
+        trace_error_set(error, EXIT_DATA, path, UINT64_MAX, "more than %d bytes", (int)MAX_BYTES);
+        return NULL;
+    }
+    return parse(&l, (const unsigned char *)text, n);
 }

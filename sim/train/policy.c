@@ -125,21 +125,16 @@ static int is_attention(const train_layer *l)
     return l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT;
 }
 
-/* A recipe is for what enters a product, whatever layer_kinds call the layer. */
 static void place(const plan *p, const policy_depth *d, const train_layer *l, train_placement *to)
 {
-    const layer_kind kind = policy_layer(p, l->name, types[l->type].rank);
-    plan_place(p, kind, l->name, to);
-    to->muon = types[l->type].weighs && plan_is_muon(p, kind, l->name, (uint64_t)types[l->type].rank);
-    if (!types[l->type].weighs)
-        to->states = NULL;
-    plan_keep_ends(p, d, l->name, to);
-    if (is_attention(l))
-        plan_place_attention(p, to);
-    if (is_product(l))
-        return;
-    memset(to->recipe, 0, sizeof to->recipe);
-    to->hadamard = to->promote = 0;
+    const struct type_row *t = &types[l->type];
+    const plan_layer layer = {.name = l->name,
+                              .kind = -1,
+                              .rank = t->rank,
+                              .weighs = t->weighs,
+                              .multiplies = t->multiplies,
+                              .attends = is_attention(l)};
+    plan_place_layer(p, d, &layer, to);
 }
 
 /* The promoted format of two operands, as torch has it: theirs if it is one, else binary32. */

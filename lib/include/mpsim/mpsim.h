@@ -36,6 +36,7 @@
 #include <mpsim/muon.h>
 #include <mpsim/optim.h>
 #include <mpsim/optimstate.h>
+#include <mpsim/placement.h>
 #include <mpsim/recipe.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>

@@ -8,6 +8,7 @@
 #define MPSIM_TRAIN_STEP_H
 
 #include <mpsim/mpsim.h>
+#include <mpsim/placement.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,37 +18,22 @@ extern "C" {
 
 /* What a tensor is to its layer. */
 typedef enum train_role {
-    TRAIN_ACT,    /* input of the layer, as it enters the product         */
-    TRAIN_OUT,    /* output                                               */
-    TRAIN_WEIGHT, /* weight and bias, as they enter                       */
-    TRAIN_AGRAD,  /* gradient of the output, as it enters the product     */
-    TRAIN_DGRAD,  /* gradient of the input                                */
-    TRAIN_WGRAD,  /* gradients of weight and bias, as backward leaves them */
-    TRAIN_ROLES
+    TRAIN_ACT = MPSIM_ROLE_ACT,
+    TRAIN_OUT = MPSIM_ROLE_OUT,
+    TRAIN_WEIGHT = MPSIM_ROLE_WEIGHT,
+    TRAIN_AGRAD = MPSIM_ROLE_AGRAD,
+    TRAIN_DGRAD = MPSIM_ROLE_DGRAD,
+    TRAIN_WGRAD = MPSIM_ROLE_WGRAD,
+    TRAIN_ROLES = MPSIM_ROLES
 } train_role;
 
 typedef enum train_master {
-    TRAIN_NO_MASTER,
-    TRAIN_MASTER,      /* a binary32 copy beside low-precision parameters      */
-    TRAIN_SPLIT_MASTER /* bf16 parameters and the other 16 bits of the master  */
+    TRAIN_NO_MASTER = MPSIM_NO_MASTER,
+    TRAIN_MASTER = MPSIM_MASTER,
+    TRAIN_SPLIT_MASTER = MPSIM_SPLIT_MASTER
 } train_master;
 
-/* Formats lie within binary32, are signed and have a zero and a NaN. */
-typedef struct train_placement { /* of one layer */
-    mpsim_format format[TRAIN_ROLES];
-    mpsim_format storage; /* of the model's parameters                                           */
-    mpsim_format kept;    /* of what accumulates updates: the master's, or storage               */
-    mpsim_format state;   /* of momentum and moments                                             */
-    const mpsim_block_recipe *recipe[TRAIN_ROLES]; /* of ACT, WEIGHT and AGRAD, or NULL: rows of
-                                                      mpsim_block_at; of what enters a product   */
-    uint32_t hadamard;          /* 16: operands of the weight's gradient go through the random Hadamard
-                          transform in groups of so many along the depth before their recipe; 0  */
-    uint32_t promote;           /* depth of a block, of recipes with one-byte elements: their codes are
-                          multiplied, and sums leave the tensor core with their scales after so
-                          many products; 0: what code and scale stand for, as bf16 numbers       */
-    uint32_t muon;              /* 1: the weight is stepped by Muon; trainings                            */
-    const mpsim_states *states; /* in which moments are kept in few bits; NULL: as `state` says  */
-} train_placement;
+typedef mpsim_placement train_placement; /* of one layer */
 
 /* ---- from gradients to the optimizer ---- */
 
