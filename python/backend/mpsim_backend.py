@@ -170,9 +170,12 @@ class Wheel:
 
 
 def add_modules(wheel):
-    for f in sorted((PYTHON / "src" / "mpsim").iterdir()):
-        if f.suffix in (".py", ".pyi") or f.name == "py.typed":
-            wheel.add("mpsim/" + f.name, f.read_bytes())
+    """The modules, those of sub-packages, too; a link to what is installed beside them is none of them."""
+    package = PYTHON / "src" / "mpsim"
+    for f in sorted(package.rglob("*")):
+        name = f.relative_to(package)
+        if "_install" not in name.parts and (f.suffix in (".py", ".pyi") or f.name == "py.typed"):
+            wheel.add("mpsim/" + name.as_posix(), f.read_bytes())
 
 
 def add_installed(wheel, info, stage, build):

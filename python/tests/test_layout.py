@@ -81,6 +81,20 @@ def test_everything_public_is_described():
             assert thing.__doc__ and len(thing.__doc__) > 40, name
 
 
+def test_modules():
+    """The wheel has every module of the sources, those of sub-packages, too."""
+    sources = os.path.join(SOURCES, "python", "src", "mpsim")
+    try:
+        package = importlib.metadata.distribution("mpsim")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
+    if not SOURCES:
+        pytest.skip("MPSIM_SRCDIR names no checkout")
+    there = {os.path.relpath(os.path.join(folder, name), os.path.dirname(sources)) for folder, _, names in os.walk(sources)
+             for name in names if name.endswith((".py", ".pyi")) and "_install" not in folder}
+    assert there <= {f.as_posix() for f in package.files} and "mpsim/emulate/__init__.py" in there
+
+
 def test_licences():
     """METADATA names the licence of each library in the wheel; the texts of those that refer to another's are there."""
     try:
