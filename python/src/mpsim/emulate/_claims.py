@@ -11,8 +11,9 @@ import torch
 from .._product import View
 from .._formats import Format
 from ._plans import BINARY32, SLOTS
-from ._products import Products, Record, dtype_of
+from ._products import FORMATS, Products, Record, dtype_of
 from ._roles import GRAD, WEIGHT
+from ._torchcpu import known, product
 
 FLOATS = frozenset((torch.float32, torch.bfloat16, torch.float16, torch.float64))
 # the slots of the gradients of a product of two activations, and what becomes of them
@@ -71,6 +72,8 @@ class Matrices:
 
     def _multiply(self, a: Any, b: Any, bias: Any, raw: bool) -> tuple[Any, Format]:
         """The product and its format; raw: the sums in binary32, before they are rounded to it."""
+        if self.core.as_torch:
+            return self._as_torch(a, b, bias, raw)
         ra, rb = self.roles.of(a), self.roles.of(b)
         if ra == GRAD or rb == GRAD:
             return self._gradient(a, b, ra == GRAD, raw)
@@ -96,6 +99,24 @@ class Matrices:
         self.paths.mark(record)
         self.roles.put(out, max(ra, rb))
         return out, format
+
+    def _as_torch(self, a: Any, b: Any, bias: Any, raw: bool) -> tuple[Any, Format]:
+        """torch's own product, in the dtypes that come."""
+        core, roles = self.core, self.roles
+        ra, rb = roles.of(a), roles.of(b)
+        why = known(core.arch.row, a, b)
+        record = self.record("linear" if WEIGHT in (ra, rb) else "pair", WEIGHT not in (ra, rb), 2)
+        if why is None:
+            out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=torch.float32 if raw else a.dtype)
+            product(core, record, core.arch.row, a, b, bias, out)
+        else:
+            core.ran_natively(record, why)
+            out = torch.matmul(a.float(), b.float()) if raw else torch.matmul(a, b) if bias is None else torch.addmm(bias, a, b)
+        if self.paths.forward:
+            record.left, record.right = a.untyped_storage()._cdata, b.untyped_storage()._cdata
+            self.paths.mark(record)
+        roles.put(out, max(ra, rb))
+        return out, FORMATS[a.dtype]
 
     def _gradient(self, a: Any, b: Any, first: bool, raw: bool) -> tuple[Any, Format]:
         record = self.paths.found()
@@ -133,6 +154,8 @@ class Matrices:
 
     def addmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         row = c.dim() == 1 and c.shape[0] == b.shape[-1] or c.dim() == 2 and c.shape[0] == 1 and a.shape[0] != 1
+        if beta == 1 and alpha == 1 and row and self.core.as_torch:
+            return self.multiply(a, b, c.reshape(-1))
         if beta == 1 and alpha == 1 and row and self.roles.of(a) != GRAD and self.roles.of(b) != GRAD and self.roles.of(a) != WEIGHT:
             return self.multiply(a, b, c.reshape(-1))
         return self._combined(c, a, b, beta, alpha)

@@ -74,7 +74,9 @@ class Core:
         self.claims = Claims(self)
         self.between = Between(self) if between == "native" else self._mpsim()
         self.mode = Mode(self)
-        self.casts_all = False
+        self.casts_all = self.listed = False
+        self.as_torch = False  # products in the dtypes that come, under torch.autocast itself
+        self.reasons: dict[str, int] = {}
 
     def _mpsim(self) -> Any:
         from ._layers import Layers
@@ -105,8 +107,9 @@ class Core:
     def place(self) -> None:
         """The placements of parameters, of the plan in force."""
         plan = self.plans.plan
+        self.as_torch = self.arch.is_cpu and plan.autocast == "torch" and plan.recipe is None
         self.casts_all = plan.casts_all and plan.compute is not BINARY32
-        self.listed = plan.autocast == "torch" and plan.compute is not BINARY32
+        self.listed = plan.autocast == "torch" and plan.compute is not BINARY32 and not self.as_torch
         for param in self.params.values():
             rank = param.tensor.dim()
             module = self.paths.modules.get(param.path)
@@ -259,6 +262,12 @@ class Core:
         if self.strict:
             raise self.refused(name, f"{why}; native=['{name}'] allows it")
         self.natively[name] = self.natively.get(name, 0) + 1
+
+    def ran_natively(self, record: Any, why: str) -> None:
+        """A product that torch computes itself."""
+        self.reasons[why] = self.reasons.get(why, 0) + 1
+        for watcher in self.watchers:
+            watcher(record, "native", (), (), (), None)
 
     def seen_paused(self, operator: Any) -> None:
         pass

@@ -9,6 +9,7 @@ import torch
 from .._error import InputError, whole_of
 from ._core import Core
 from ._plans import Architecture, Plans
+from ._products import DTYPES
 from ._roles import GRAD
 
 RUNNING: list["Emulator"] = []
@@ -40,7 +41,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def __enter__(self) -> "Emulator":
         if RUNNING:
             raise InputError("emulate: another emulation runs; one at a time")
-        core = self.core
+        core, plan = self.core, self.core.plans.plan
         core.adopt()
         RUNNING.append(self)
         self._open = True
@@ -49,12 +50,17 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self._flags()
         torch.clear_autocast_cache()
         self._root = self.model.register_forward_pre_hook(self._begins)
+        self._autocast = torch.autocast("cpu", DTYPES[plan.compute.name]) if core.as_torch and plan.compute.name in ("bf16", "fp16") else None
+        if self._autocast is not None:
+            self._autocast.__enter__()
         core.mode.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         core = self.core
         core.mode.__exit__(*error)
+        if self._autocast is not None:
+            self._autocast.__exit__(*error)
         self._root.remove()
         core.paths.close()
         for undo in reversed(self._undo):
@@ -80,6 +86,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         paths = self.core.paths
         if len(paths.stack) <= 1 and not paths.depth:
             paths.begin_pass()
+            torch.clear_autocast_cache()
 
     def _wrap_backward(self) -> None:
         """Gradients begin with what the caller hands to the engine."""
@@ -98,7 +105,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                 if isinstance(x, torch.Tensor):
                     core.roles.put(x, GRAD)
             try:
-                return run(t_outputs, *args, **kwargs)
+                with torch.autocast("cpu", enabled=False):
+                    return run(t_outputs, *args, **kwargs)
             finally:
                 if torch._C._current_graph_task_id() == -1:
                     outer._after_backward()

@@ -99,7 +99,7 @@ class Mode(TorchDispatchMode):
             return self._claimed(operator, args, kwargs)
         if operator.hidden or operator.space not in SPACES:
             core.unclaimed(operator)
-        if operator.between is not None:
+        if operator.between is not None and not core.as_torch:
             return operator.between(func, given, args, kwargs)
         if operator.composite and torch.is_inference_mode_enabled():
             with self:  # composites come whole there

@@ -20,6 +20,7 @@ from .._policy import Policy
 BINARY32 = find("binary32")
 SLOTS = {"fprop": ("act", "weight", "out"), "dgrad": ("agrad", "weight", "dgrad"), "wgrad": ("agrad", "act", "wgrad")}
 PRODUCTS = tuple(SLOTS)
+CPUS = ("avx512", "amx", "arm")  # the architectures of lib/dot/cpurows.h
 
 
 def policy_of(value: Any, what: str, layers: list[str]) -> Policy:
@@ -76,6 +77,8 @@ class Architecture:
                 raise unknown("architecture or accumulation model", name, (*sorted(known), *MODELS))
         elif self.scaled and not _scales(self.base):
             raise InputError(f"arch '{name}': only blackwell-scaled and rtx-blackwell-scaled multiply blocks with their scales")
+        self.is_cpu = self.base in CPUS
+        self.row = f"{self.base}-bf16-fp32"  # of CPUs
         self.of = functools.lru_cache(maxsize=None)(self._of)
         self.of_blocks = functools.lru_cache(maxsize=None)(self._of_blocks)
 
