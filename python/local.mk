@@ -18,7 +18,8 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py \
   python/tests/test_peers.py python/tests/test_policy.py python/tests/test_random.py \
-  python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py python/tests/emulate/test_networks.py \
+  python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \
+  python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py python/tests/emulate/test_parity.py \
   python/tests/emulate/bugs.py python/tests/emulate/families.py python/tests/emulate/judges.py \
   python/tests/emulate/refusals.py python/tests/emulate/survey.py python/tests/emulate/test_families.py \
   python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 @dataclasses.dataclass
@@ -33,13 +34,14 @@ class Config:
     biases: bool = True
     tied: bool = True
     attention: str = "sdpa"   # or eager: scores, softmax and context as modules
+    checkpoint: str = ""      # blocks are run again in backward: reentrant, plain
 
     @classmethod
-    def of(cls, config: "dict[str, Any]", attention: str = "sdpa") -> "Config":
+    def of(cls, config: "dict[str, Any]", **options: str) -> "Config":
         """From the section "config" of a run's JSON."""
-        words = {**config, **config.get("decoder", {})}
+        words = {**config, **config.get("decoder", {}), **options}
         names = {f.name for f in dataclasses.fields(cls)}
-        return cls(**{k: v for k, v in words.items() if k in names}, attention=attention)
+        return cls(**{k: v for k, v in words.items() if k in names})
 
     @property
     def size(self) -> int:
@@ -216,7 +218,7 @@ class Decoder(nn.Module):
 
     def __init__(self, c: Config) -> None:
         super().__init__()
-        self.depth = c.depth
+        self.depth, self.again = c.depth, c.checkpoint
         self.wte = nn.Embedding(c.vocabulary, c.width)
         if c.positions == "learned":
             self.wpe = nn.Embedding(c.context, c.width)
@@ -232,7 +234,8 @@ class Decoder(nn.Module):
         if hasattr(self, "wpe"):
             x = x + self.wpe.weight[:tokens.shape[1]]
         for i in range(self.depth):
-            x = getattr(self, f"h{i}")(x)
+            block = getattr(self, f"h{i}")
+            x = checkpoint(block, x, use_reentrant=self.again == "reentrant") if self.again else block(x)
         return self.head(self.lnf(x))
 
 
@@ -285,9 +288,9 @@ def words(seed: int, stream: str, first: int, n: int) -> np.ndarray:
     return np.array(made[first % 4:first % 4 + n], np.int64)
 
 
-def windows(text: np.ndarray, seed: int, step: int, batch: int, context: int) -> "Tuple[torch.Tensor, torch.Tensor]":
-    """Tokens and labels of a step (from 0): windows of what is trained on, the text without its last tenth."""
+def windows(text: np.ndarray, seed: int, index: int, batch: int, context: int) -> "Tuple[torch.Tensor, torch.Tensor]":
+    """Tokens and labels of micro-batch `index` of the run: windows of what is trained on, the text without its last tenth."""
     trained = len(text) - len(text) // 10
-    starts = words(seed, "text windows", step * batch, batch) * (trained - context) >> 32
+    starts = words(seed, "text windows", index * batch, batch) * (trained - context) >> 32
     rows = torch.from_numpy(np.stack([text[s:s + context + 1] for s in starts]))
     return rows[:, :-1], rows[:, 1:]

@@ -91,13 +91,17 @@ def train(folder: str, net: str, policy: str, arch: str, steps: int, options: "L
 
 # ---- what the module trains on, and with ----
 
-def batches_of(run: Run) -> "Iterator[Tuple[torch.Tensor, torch.Tensor]]":
-    """Inputs and labels of every step. Which digits a step has, the input of the first layer in a trace says."""
+Batch = Tuple[torch.Tensor, torch.Tensor]
+
+
+def batches_of(run: Run) -> "Iterator[List[Batch]]":
+    """Inputs and labels of every step's micro-batches. Which digits a step has, the input of the first layer in a trace says."""
     c = run.config
     if "decoder" in c:
-        text = networks.text_of(os.path.join(SOURCES, "data", "text", "text.inc"))
+        text, d = networks.text_of(os.path.join(SOURCES, "data", "text", "text.inc")), c["decoder"]
         for step in range(c["steps"]):
-            yield networks.windows(text, c["seed"], step, c["batch"], c["decoder"]["context"])
+            yield [networks.windows(text, c["seed"], step * d["accumulate"] + m, c["batch"], d["context"])
+                   for m in range(d["accumulate"])]
         return
     pixels, labels = networks.digits_of(os.path.join(SOURCES, "data", "digits", "digits.inc"))
     of = {row.tobytes(): label for row, label in zip(pixels, labels)}
@@ -105,7 +109,7 @@ def batches_of(run: Run) -> "Iterator[Tuple[torch.Tensor, torch.Tensor]]":
         first = tensor_of(mpsim.open(run.trace(step)), "act:conv1" if c["net"] == "cnn" else "act:fc1").reshape(-1, 64)
         known = torch.tensor([int(of[row.tobytes()]) for row in first * 16])
         inputs = torch.from_numpy(first)
-        yield (inputs.reshape(-1, 1, 8, 8) if c["net"] == "cnn" else inputs), known
+        yield [(inputs.reshape(-1, 1, 8, 8) if c["net"] == "cnn" else inputs, known)]
 
 
 def tensor_of(file: Any, name: str) -> np.ndarray:
@@ -339,9 +343,10 @@ def stored(p: torch.Tensor, dtype: str) -> torch.Tensor:
 class Training:
     """A network of networks.py under mpsim.emulate, step for step beside the trace of a run."""
 
-    def __init__(self, run: Run, attention: str = "sdpa", **options: Any) -> None:
+    def __init__(self, run: Run, form: "Optional[Dict[str, str]]" = None, **options: Any) -> None:
+        """form: attention and checkpoint of networks.Config; options: of mpsim.emulate."""
         self.run, self.judge = run, Judge()
-        self.config = networks.Config.of(run.config, attention)
+        self.config = networks.Config.of(run.config, **(form or {}))
         self.model = networks.build(self.config)
         take_weights(self.model, run)
         self.optimizers = optimizers_of(self.model, run)
@@ -383,7 +388,7 @@ class Training:
                 continue
             self.judge.compare(step, full, of_program(ours, self.config.net == "cnn"), theirs)
 
-    def step(self, e: Any, number_: int, inputs: torch.Tensor, labels: torch.Tensor) -> None:
+    def step(self, e: Any, number_: int, batches: "List[Batch]") -> None:
         said = self.run.steps[number_ - 1]
         for o in self.optimizers:
             for g in o.param_groups:
@@ -393,10 +398,13 @@ class Training:
         if traced:
             with _disable_current_modes():
                 self.compare(e, number_, ("weight", "master", "opt"))
-        loss = networks.loss_of(self.model, inputs, labels)
-        e.backward(loss)
+        losses = []
+        for inputs, labels in batches:
+            loss = networks.loss_of(self.model, inputs, labels)
+            e.backward(loss / len(batches) if len(batches) > 1 else loss)
+            losses.append(float(loss.detach()))
         with _disable_current_modes():
-            self.judge.compare(number_, "loss", float(loss.detach()), said["loss"])
+            self.judge.compare(number_, "loss", losses[0] if len(losses) == 1 else np.mean(losses), said["loss"])
             if traced:
                 self.compare(e, number_, ("act", "out", "agrad", "dgrad", "wgrad"))
         for o in self.optimizers:
@@ -406,8 +414,8 @@ class Training:
     def go(self, everything: bool = False) -> Judge:
         """All steps, up to the first that differs unless all are asked for."""
         with self.emulate() as e:
-            for number_, (inputs, labels) in enumerate(batches_of(self.run), 1):
-                self.step(e, number_, inputs, labels)
+            for number_, batches in enumerate(batches_of(self.run), 1):
+                self.step(e, number_, batches)
                 if self.judge.found and not everything:
                     return self.judge
             with _disable_current_modes():
@@ -430,7 +438,7 @@ def one(a: argparse.Namespace, net: str, policy: str) -> "Tuple[str, Judge]":
     with tempfile.TemporaryDirectory() as folder:
         traced = f"1-{a.steps}" if net in ("mlp", "cnn") or a.steps <= 10 else f"1,2,3,10,{a.steps // 2},{a.steps}"
         run = train(folder, net, policy, a.arch, a.steps, SIZES[net] + a.option, traced)
-        t = Training(run, a.attention)
+        t = Training(run, {"attention": a.attention, "checkpoint": a.checkpoint})
         judge = t.judge
         try:
             judge = t.go(a.all_steps)
@@ -449,6 +457,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--arch", default="hopper")
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--attention", default="sdpa", choices=("sdpa", "eager"))
+    p.add_argument("--checkpoint", default="", choices=("reentrant", "plain"), help="blocks are run again in backward")
     p.add_argument("--option", action="append", default=[], help="another option of mpsim train, as --option=--batch --option=8")
     p.add_argument("--all-steps", action="store_true", help="go on behind a step that differs")
     p.add_argument("--show", type=int, default=1, help="differences that are printed of each run")

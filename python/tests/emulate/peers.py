@@ -44,6 +44,7 @@ class Operand:
     codes: np.ndarray    # a byte each
     scales: np.ndarray   # codes of scales, or the binary32 numbers that decode
     values: np.ndarray   # what codes and scales stand for
+    step: int = 1
 
 
 # what a quantiser makes: codes or None, scales or None, values or None
@@ -73,6 +74,7 @@ class Peers:
         self.nvfp4, self.current = importlib.import_module("record_te").stand_ins(root)
         sys.path.insert(0, os.path.join(root, "tests", "pytorch"))
         self.blockwise = importlib.import_module("references.blockwise_quantizer_reference").BlockwiseQuantizerReference
+        self.scale_of = importlib.import_module("references.quantize_scale_calc").scale_from_amax_tensor
         path = os.path.join(root, "tests", "pytorch", "test_mxfp8_2d_quantize.py")
         self.e8m0 = self.references.functions(path, ("_float_to_e8m0",), {"torch": torch, "FP8_E4M3_MAX": 448.0})["_float_to_e8m0"]
         return True
@@ -151,6 +153,25 @@ def te_current(elements: str) -> "Callable[[Peers, Operand], Made]":
     return judge
 
 
+class TeDelayed:
+    """Delayed scaling: the scale of the largest amax of the steps before, by TransformerEngine's scale_from_amax_tensor; 1 at first."""
+
+    def __init__(self, elements: str) -> None:
+        self.elements = elements
+        self.amax: "Dict[Tuple[str, str], Dict[int, float]]" = {}
+
+    def __call__(self, p: Peers, o: Operand) -> Made:
+        dtype, seen = p.references.FP8[element_of(o, self.elements)], self.amax.setdefault((o.path, o.role), {})
+        before = [amax for step, amax in seen.items() if step < o.step]
+        scale, inverse = torch.ones(1), torch.ones(1)
+        if before and max(before) > 0:
+            scale, inverse, _ = p.scale_of(torch.float32, torch.tensor([max(before)]), dtype, eps=0.0, pow_2_scales=False)
+        seen[o.step] = float(o.x.float().abs().max())
+        top = torch.finfo(dtype).max
+        codes = (o.x.float() * scale).clamp(-top, top).to(dtype).view(torch.uint8).numpy()
+        return codes, inverse.reshape(1, 1).numpy(), None
+
+
 def te_block(elements: str, pow2: str) -> "Callable[[Peers, Operand], Made]":
     def judge(p: Peers, o: Operand) -> Made:
         block = "128x128" if o.role == "weight" else "1x128"
@@ -172,6 +193,7 @@ JUDGES: "Dict[str, List[Judge]]" = {
     "mxfp8-ceil": [("torchao", "torchao", torchao_mx("e4m3", "ceil"))],
     "mxfp8-rceil": [("torchao", "torchao", torchao_mx("e4m3", "rceil"))],
     "te-fp8-current": [("TransformerEngine", "te", te_current("e4m3/e5m2"))],
+    "te-fp8-delayed": [("TransformerEngine", "te", TeDelayed("e4m3/e5m2"))],
     "nemo-fp16-fp8-blockwise": [("TransformerEngine", "te", te_block("e4m3/e5m2", "1"))],
     # policies that are no file: keys
     "mxfp4": [("microxcaling", "microx", microx("e2m1")), ("torchao", "torchao", torchao_mx("e2m1", "floor"))],

@@ -49,7 +49,7 @@ def test_like_train(net, attention, tmp_path):
     """Three steps: weights, moments, activations, gradients, losses."""
     if net == "llama" and not hasattr(parity.mpsim, "rotary"):
         pytest.skip("mpsim.rotary is not there")
-    training = Torch(parity.train(str(tmp_path), net, "fp32", "hopper", 3, parity.SIZES[net], "1-3"), attention)
+    training = Torch(parity.train(str(tmp_path), net, "fp32", "hopper", 3, parity.SIZES[net], "1-3"), {"attention": attention})
     training.judge = Distances()
     training.go()
     apart = {k: d for k, d in training.judge.apart.items() if not k[0].endswith(NOISE)}

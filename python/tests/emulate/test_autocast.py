@@ -1,0 +1,36 @@
+"""A selection of autocast.py: torch's own step under autocast on this CPU, every product, loss and gradient."""
+import os
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+autocast = pytest.importorskip("autocast")
+
+if not callable(getattr(autocast.mpsim, "emulate", None)):
+    pytest.skip("no mpsim.emulate", allow_module_level=True)
+if not autocast.has_bf16():
+    pytest.skip("this CPU does not multiply by vdpbf16ps alone", allow_module_level=True)
+
+
+def case_of(name):
+    if name in ("gpt2", "llama"):
+        pytest.importorskip("transformers")
+    return autocast.case(name, 64)
+
+
+@pytest.mark.parametrize("name", autocast.CASES)
+def test_as_torch(name):
+    c = case_of(name)
+    products, rest = autocast.compare(autocast.by_mpsim(c), autocast.by_torch(c), name.startswith("cnn"))
+    assert (products.differ, rest.differ) == (0, 0), products.first or rest.first
+    assert products.numbers > 10_000
+
+
+@pytest.mark.parametrize("what, mode, options", autocast.CONTROLS)
+def test_controls(what, mode, options):
+    """A wrong model differs."""
+    c = case_of("mlp")
+    products, rest = autocast.compare(autocast.by_mpsim(c, mode, **options), autocast.by_torch(c), False)
+    assert products.differ > 0 and rest.differ > 0

@@ -1,0 +1,49 @@
+"""A selection of parity.py: networks under mpsim.emulate equal those of `mpsim train` in every bit. All policies, 100 steps each:
+`make check-emulate`."""
+import os
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+parity = pytest.importorskip("parity")
+
+if not callable(getattr(parity.mpsim, "emulate", None)):
+    pytest.skip("no mpsim.emulate", allow_module_level=True)
+
+SELECTION = [("mlp", p) for p in ("fp32", "pytorch-amp-fp16", "bf16-pure", "bf16-stochastic", "bf16-kahan", "apex-O2", "te-fp8-delayed",
+                                  "te-nvfp4", "deepseek-v3-fp8", "fp8-lm")] + [
+    ("cnn", "pytorch-amp-bf16"), ("cnn", "apex-O2"), ("cnn", "te-mxfp8"), ("gpt", "pytorch-amp-bf16"), ("gpt", "te-fp8-current-dpa"),
+    ("gpt", "deepspeed-fp16"), ("llama", "megatron-bf16"), ("llama", "te-nvfp4"), ("llama", "torchao-adamw8bit")]
+
+
+def trained(tmp_path, net, policy, steps=3, form=None, option=(), arch="hopper", **options):
+    run = parity.train(str(tmp_path), net, policy, arch, steps, parity.SIZES[net] + list(option), f"1-{steps}")
+    return parity.Training(run, form, **options).go()
+
+
+def equal(judge):
+    assert not judge.found, str(judge.found[0])
+    assert judge.compared > 10_000
+
+
+@pytest.mark.parametrize("net, policy", SELECTION)
+def test_every_bit(net, policy, tmp_path):
+    equal(trained(tmp_path, net, policy))
+
+
+@pytest.mark.parametrize("checkpoint", ["reentrant", "plain"])
+def test_checkpoints(checkpoint, tmp_path):
+    """Blocks that run again in backward take the random bits of the first time."""
+    equal(trained(tmp_path, "gpt", "te-nvfp4", form={"checkpoint": checkpoint}))
+
+
+def test_micro_batches(tmp_path):
+    equal(trained(tmp_path, "gpt", "te-nvfp4", option=["--accumulate", "2"]))
+
+
+@pytest.mark.parametrize("options", [{"arch": "fma"}, {"arch": "exact"}, {"arch": "ampere"}, {"seed": 1}])
+def test_controls(options, tmp_path):
+    """What must differ: another accumulator, other random bits."""
+    assert trained(tmp_path, "mlp", "te-nvfp4", option=["--lr", "1"], **options).different > 0
