@@ -8,9 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 parity = pytest.importorskip("parity")
-
-if not callable(getattr(parity.mpsim, "emulate", None)):
-    pytest.skip("no mpsim.emulate", allow_module_level=True)
+pytest.importorskip("mpsim.emulate._emulator", exc_type=ImportError)
 
 SELECTION = [("mlp", p) for p in ("fp32", "pytorch-amp-fp16", "bf16-pure", "bf16-stochastic", "bf16-kahan", "apex-O2", "te-fp8-delayed",
                                   "te-nvfp4", "deepseek-v3-fp8", "fp8-lm")] + [
