@@ -3,7 +3,7 @@ mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/attention.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
-  lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
+  lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h lib/include/mpsim/layerrun.h \
   lib/include/mpsim/loop.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/placement.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaledmm.h lib/include/mpsim/scaler.h \
@@ -46,10 +46,10 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \
   lib/dot/onednn.c lib/dot/onednn.h lib/dot/onednn_chunks.c lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h lib/dot/torchmm.c \
   lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
-  lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/functions.c \
+  lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/elements.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \
-  lib/layer/kernel/kernel.h lib/layer/layer.c lib/layer/normal.c lib/layer/rownorm.c \
-  lib/layer/rows.h lib/layer/scalar.h lib/layer/seen.h lib/layer/shared.h lib/layer/tile.c lib/layer/transformer.h \
+  lib/layer/kernel/kernel.h lib/layer/kinds.c lib/layer/layer.c lib/layer/normal.c lib/layer/rownorm.c \
+  lib/layer/rows.h lib/layer/run.c lib/layer/run.h lib/layer/scalar.h lib/layer/seen.h lib/layer/shared.h lib/layer/softmax.c lib/layer/strided.c lib/layer/strided.h lib/layer/sums.c lib/layer/tile.c lib/layer/transformer.h \
   lib/optim/adafactor.c lib/optim/adafactor64.c lib/optim/aten.c lib/optim/aten.h lib/optim/expand.c lib/optim/expand.h \
   lib/optim/fused.c lib/optim/gradient.c lib/optim/kernel/fused.h lib/optim/kernel/generic.c \
   lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c lib/optim/kernel/kernel.h \

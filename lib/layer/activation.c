@@ -1,4 +1,4 @@
-/* activation.c -- GELU and SwiGLU of arrays; see mpsim/transformer.h. */
+/* activation.c -- GELU, SwiGLU and other functions of arrays; see mpsim/transformer.h. */
 #include <mpsim/transformer.h>
 
 #include "kernel/kernel.h"
@@ -15,7 +15,7 @@ typedef struct job {
 static mpsim_status start(job *j, mpsim_activation kind, const mpsim_format *math, const mpsim_format *f)
 {
     mpsim_status s = mpsim_layer_begin(&j->m, math, &j->out, f, 0, NULL, 0);
-    if (s == MPSIM_OK && (unsigned)kind > MPSIM_SWIGLU)
+    if (s == MPSIM_OK && (unsigned)kind > MPSIM_EXP)
         s = MPSIM_EINVAL;
     if (s != MPSIM_OK)
         return s;
@@ -51,28 +51,100 @@ static inline void s_of(const job *j, const mpsim_math *m, float *s, const float
     mpsim_rows_round(m, s, n);
 }
 
-/* ---- forward ---- */
+/* The function of n <= SOME numbers, rounded. */
+static inline void function_of(const mpsim_math *m, mpsim_layer_function *function, float *t, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        t[i] = mpsim_math_round(m, x[i]);
+    function(t, t, n);
+    mpsim_rows_round(m, t, n);
+}
 
-/* v: the values of gates. */
-static inline void forward_some(const job *j, const mpsim_math *m, float *y, const float *x, const float *v, size_t n)
+/* ---- ReLU: n <= SOME numbers at once, by their bits: loops of which compilers make vectors ---- */
+
+/* x <= 0 becomes +0; NaN stays. */
+static void relu_some(float *y, const float *x, size_t n)
+{
+    uint32_t u[SOME] = {0};
+    memcpy(u, x, n * sizeof *u);
+    for (size_t i = 0; i < SOME; i++) {
+        const uint32_t is_number = ((u[i] & 0x7fffffff) - 0x7f800001) >> 31;
+        u[i] &= (u[i] >> 31 & is_number) - 1;
+    }
+    memcpy(y, u, n * sizeof *u);
+}
+
+/* x where open > 0, else +0. */
+static void pass_some(float *y, const float *x, const float *open, size_t n)
+{
+    uint32_t u[SOME] = {0}, o[SOME] = {0};
+    memcpy(u, x, n * sizeof *u);
+    memcpy(o, open, n * sizeof *o);
+    for (size_t i = 0; i < SOME; i++) {
+        const uint32_t is_open = ((o[i] - 0x7f800001) & (0 - o[i]) & ~o[i]) >> 31;
+        u[i] &= 0 - is_open;
+    }
+    memcpy(y, u, n * sizeof *u);
+}
+
+static inline void relu(const mpsim_math *m, float *y, const float *x, size_t n)
 {
     float t[SOME];
-    if (j->kind == MPSIM_SWIGLU) {
-        s_of(j, m, t, x, n);
-        for (size_t i = 0; i < n; i++)
-            y[i] = mpsim_swiglu_y(m, mpsim_math_round(m, x[i]), mpsim_math_round(m, v[i]), t[i]);
-    } else {
-        t_of(j, m, t, x, n);
-        for (size_t i = 0; i < n; i++)
-            y[i] = mpsim_gelu_y(m, mpsim_math_round(m, x[i]), t[i]);
+    if (m->kind == MPSIM_MATH_BINARY32) {
+        relu_some(y, x, n);
+        return;
     }
+    for (size_t i = 0; i < n; i++)
+        t[i] = mpsim_math_round(m, x[i]);
+    relu_some(y, t, n);
+}
+
+/* ---- forward ---- */
+
+static inline void gelu_some(const job *j, const mpsim_math *m, float *y, const float *x, size_t n)
+{
+    float t[SOME];
+    t_of(j, m, t, x, n);
+    for (size_t i = 0; i < n; i++)
+        y[i] = mpsim_gelu_y(m, mpsim_math_round(m, x[i]), t[i]);
+}
+
+/* v: the values of gates; NULL: SiLU. */
+static inline void silu_some(const job *j, const mpsim_math *m, float *y, const float *x, const float *v, size_t n)
+{
+    float t[SOME];
+    s_of(j, m, t, x, n);
+    for (size_t i = 0; i < n; i++)
+        y[i] = v ? mpsim_swiglu_y(m, mpsim_math_round(m, x[i]), mpsim_math_round(m, v[i]), t[i])
+                 : mpsim_silu_y(m, mpsim_math_round(m, x[i]), t[i]);
+}
+
+static inline void function_some(const job *j, const mpsim_math *m, float *y, const float *x, size_t n)
+{
+    float t[SOME];
+    const mpsim_layer_kernels *k = j->kernels;
+    function_of(m, j->kind == MPSIM_SIGMOID ? k->sigmoid : j->kind == MPSIM_TANH ? k->tanh : k->exp, t, x, n);
+    memcpy(y, t, n * sizeof *y);
+}
+
+static inline void forward_some(const job *j, const mpsim_math *m, float *y, const float *x, const float *v, size_t n)
+{
+    if (j->kind <= MPSIM_GELU)
+        gelu_some(j, m, y, x, n);
+    else if (j->kind == MPSIM_RELU)
+        relu(m, y, x, n);
+    else if (j->kind <= MPSIM_SILU)
+        silu_some(j, m, y, x, v, n);
+    else
+        function_some(j, m, y, x, n);
     mpsim_rows_round(&j->out, y, n);
 }
 
-static inline void forward(const job *j, const mpsim_math *m, float *y, const float *x, size_t n)
+/* v: the values of gates, or NULL. */
+static inline void forward(const job *j, const mpsim_math *m, float *y, const float *x, const float *v, size_t n)
 {
     for (size_t i = 0; i < n; i += SOME)
-        forward_some(j, m, y + i, x + i, x + n + i, n - i < SOME ? n - i : SOME);
+        forward_some(j, m, y + i, x + i, v ? v + i : NULL, n - i < SOME ? n - i : SOME);
 }
 
 mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f, float *y,
@@ -85,9 +157,21 @@ mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, con
     if (!y || !x)
         return MPSIM_EINVAL;
     const size_t stride = kind == MPSIM_SWIGLU ? 2 * cols : cols;
-    for (size_t i = 0; i < rows; i++)
-        MPSIM_ROWS_BY_MATH(&j.m, m, forward(&j, m, y + i * cols, x + i * stride, cols));
+    for (size_t i = 0; i < rows; i++) {
+        const float *const from = x + i * stride, *const v = kind == MPSIM_SWIGLU ? from + cols : NULL;
+        MPSIM_ROWS_BY_MATH(&j.m, m, forward(&j, m, y + i * cols, from, v, cols));
+    }
     return MPSIM_OK;
+}
+
+mpsim_status mpsim_swiglu_forward(const mpsim_format *math, const mpsim_format *f, float *y, const float *gate,
+                                  const float *value, size_t n)
+{
+    job j;
+    const mpsim_status s = start(&j, MPSIM_SWIGLU, math, f);
+    if (s == MPSIM_OK)
+        MPSIM_ROWS_BY_MATH(&j.m, m, forward(&j, m, y, gate, value, n));
+    return s;
 }
 
 /* ---- backward ---- */
@@ -124,14 +208,64 @@ static inline void backward_gelu(const job *j, const mpsim_math *m, float *dx, c
     }
 }
 
-static inline void backward(const job *j, const mpsim_math *m, float *dx, const float *dy, const float *x, size_t n)
+/* y: what forward gave. */
+static inline void backward_relu(const mpsim_math *m, float *dx, const float *dy, const float *y, size_t n)
+{
+    float d[SOME], o[SOME];
+    if (m->kind == MPSIM_MATH_BINARY32) {
+        pass_some(dx, dy, y, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        d[i] = mpsim_math_round(m, dy[i]);
+        o[i] = mpsim_math_round(m, y[i]);
+    }
+    pass_some(dx, d, o, n);
+}
+
+static inline void backward_silu(const job *j, const mpsim_math *m, float *dx, const float *dy, const float *x,
+                                 size_t n)
+{
+    float s[SOME];
+    s_of(j, m, s, x, n);
+    for (size_t i = 0; i < n; i++)
+        dx[i] = mpsim_silu_dx(m, mpsim_math_round(m, dy[i]), mpsim_math_round(m, x[i]), s[i]);
+}
+
+static inline void backward_function(const job *j, const mpsim_math *m, float *dx, const float *dy, const float *y,
+                                     size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float d = mpsim_math_round(m, dy[i]), v = mpsim_math_round(m, y[i]);
+        dx[i] = j->kind == MPSIM_SIGMOID ? mpsim_sigmoid_dx(m, d, v)
+                : j->kind == MPSIM_TANH  ? mpsim_tanh_dx(m, d, v)
+                                         : mpsim_exp_dx(m, d, v);
+    }
+}
+
+static inline void backward_some(const job *j, const mpsim_math *m, float *dx, const float *dy, const float *x,
+                                 size_t n)
+{
+    if (j->kind <= MPSIM_GELU)
+        backward_gelu(j, m, dx, dy, x, n);
+    else if (j->kind == MPSIM_RELU)
+        backward_relu(m, dx, dy, x, n);
+    else if (j->kind == MPSIM_SILU)
+        backward_silu(j, m, dx, dy, x, n);
+    else
+        backward_function(j, m, dx, dy, x, n);
+}
+
+/* dv and v: the gradients and the values of gates, or NULL. */
+static inline void backward(const job *j, const mpsim_math *m, float *dx, float *dv, const float *dy, const float *x,
+                            const float *v, size_t n)
 {
     for (size_t i = 0; i < n; i += SOME) {
         const size_t some = n - i < SOME ? n - i : SOME;
-        if (j->kind == MPSIM_SWIGLU)
-            backward_gates(j, m, dx + i, dx + n + i, dy + i, x + i, x + n + i, some);
+        if (v)
+            backward_gates(j, m, dx + i, dv + i, dy + i, x + i, v + i, some);
         else
-            backward_gelu(j, m, dx + i, dy + i, x + i, some);
+            backward_some(j, m, dx + i, dy + i, x + i, some);
     }
 }
 
@@ -144,12 +278,25 @@ mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *
         return s;
     if (!dx || !dy || !x)
         return MPSIM_EINVAL;
-    const size_t stride = kind == MPSIM_SWIGLU ? 2 * cols : cols;
+    const size_t stride = kind == MPSIM_SWIGLU ? 2 * cols : cols, values = kind == MPSIM_SWIGLU ? cols : 0;
     for (size_t i = 0; i < rows; i++) {
         float *const to = dx + i * stride;
-        const float *const d = dy + i * cols, *const v = x + i * stride;
-        MPSIM_ROWS_BY_MATH(&j.m, m, backward(&j, m, to, d, v, cols));
+        const float *const d = dy + i * cols, *const from = x + i * stride;
+        MPSIM_ROWS_BY_MATH(&j.m, m, backward(&j, m, to, to + values, d, from, values ? from + values : NULL, cols));
         mpsim_rows_round(&j.out, to, stride);
     }
+    return MPSIM_OK;
+}
+
+mpsim_status mpsim_swiglu_backward(const mpsim_format *math, const mpsim_format *f, float *dgate, float *dvalue,
+                                   const float *dy, const float *gate, const float *value, size_t n)
+{
+    job j;
+    const mpsim_status s = start(&j, MPSIM_SWIGLU, math, f);
+    if (s != MPSIM_OK)
+        return s;
+    MPSIM_ROWS_BY_MATH(&j.m, m, backward(&j, m, dgate, dvalue, dy, gate, value, n));
+    mpsim_rows_round(&j.out, dgate, n);
+    mpsim_rows_round(&j.out, dvalue, n);
     return MPSIM_OK;
 }

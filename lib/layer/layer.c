@@ -1,10 +1,8 @@
-/* layer.c -- exp, log, sums, softmax with cross-entropy; see mpsim/layer.h. */
+/* layer.c -- exp, log, softmax with cross-entropy; see mpsim/layer.h. */
 #include <mpsim/layer.h>
 
 #include "kernel/kernel.h"
 #include "shared.h"
-
-enum { LANES_MAX = 1024 };
 
 mpsim_status mpsim_math_init(mpsim_math *m, const mpsim_format *f)
 {
@@ -49,23 +47,6 @@ mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_ma
         if (!needed[i])
             s = MPSIM_EINVAL;
     return s;
-}
-
-/* ---- sums ---- */
-
-float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride, size_t lanes)
-{
-    mpsim_math m;
-    float s[LANES_MAX] = {0};
-    if (lanes == 0 || lanes > LANES_MAX || (lanes & (lanes - 1)) || (n > 0 && !x) ||
-        mpsim_math_init(&m, math) != MPSIM_OK)
-        return NAN;
-    for (size_t i = 0; i < n; i += lanes) {
-        const size_t left = n - i < lanes ? n - i : lanes;
-        for (size_t t = 0; t < left; t++)
-            s[t] = mpsim_math_add(&m, s[t], mpsim_math_round(&m, x[(i + t) * stride]));
-    }
-    return mpsim_lanes_tree(&m, s, lanes);
 }
 
 /* ---- softmax and cross-entropy ---- */
@@ -124,28 +105,76 @@ static float row_xent(const softmax *p, float *dx, const float *x, size_t label,
     return mpsim_softmax_loss(&p->m, sum, logit, max);
 }
 
+typedef struct losses {
+    size_t rows;
+    const float *x;
+    const uint32_t *labels, *ignored; /* ignored NULL: none is */
+    float *loss, *dx;
+    uint64_t *correct, *counted;
+} losses;
+
+static int is_ignored(const losses *l, size_t i)
+{
+    return l->ignored && l->labels[i] == *l->ignored;
+}
+
+/* A row that counts: 1 if it is correct. */
+static uint64_t one_row(const softmax *p, const losses *l, size_t i)
+{
+    int hit;
+    const float loss = row_xent(p, l->dx ? l->dx + i * p->classes : NULL, l->x + i * p->classes, l->labels[i], &hit);
+    if (l->loss)
+        l->loss[i] = loss;
+    return (uint64_t)hit;
+}
+
+static void no_row(const softmax *p, const losses *l, size_t i)
+{
+    if (l->loss)
+        l->loss[i] = 0;
+    if (l->dx)
+        memset(l->dx + i * p->classes, 0, p->classes * sizeof *l->dx);
+}
+
+static mpsim_status cross_entropy(const mpsim_format *math, const mpsim_format *f, size_t classes, float coefficient,
+                                  const losses *l)
+{
+    softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
+    uint64_t hits = 0, counted = 0;
+    const mpsim_status s = mpsim_layer_begin(&p.m, math, &p.out, f, l->rows > 0, MPSIM_NEEDED(l->x, l->labels));
+    if (s != MPSIM_OK)
+        return s;
+    for (size_t i = 0; i < l->rows; i++)
+        if (l->labels[i] >= classes && !is_ignored(l, i))
+            return MPSIM_EINVAL;
+    p.coefficient = mpsim_math_round(&p.m, coefficient);
+    for (size_t i = 0; i < l->rows; i++) {
+        if (is_ignored(l, i)) {
+            no_row(&p, l, i);
+            continue;
+        }
+        hits += one_row(&p, l, i);
+        counted++;
+    }
+    if (l->correct)
+        *l->correct = hits;
+    if (l->counted)
+        *l->counted = counted;
+    return MPSIM_OK;
+}
+
 mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_format *f, size_t rows, size_t classes,
                                 const float *x, const uint32_t *labels, float coefficient, float *loss, float *dx,
                                 uint64_t *correct)
 {
-    softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
-    uint64_t hits = 0;
-    const mpsim_status s = mpsim_layer_begin(&p.m, math, &p.out, f, rows > 0, MPSIM_NEEDED(x, labels));
-    if (s != MPSIM_OK)
-        return s;
-    for (size_t i = 0; i < rows; i++)
-        if (labels[i] >= classes)
-            return MPSIM_EINVAL;
-    p.coefficient = mpsim_math_round(&p.m, coefficient);
-    for (size_t i = 0; i < rows; i++) {
-        int hit;
-        float *const row = dx ? dx + i * classes : NULL;
-        const float l = row_xent(&p, row, x + i * classes, labels[i], &hit);
-        hits += (uint64_t)hit;
-        if (loss)
-            loss[i] = l;
-    }
-    if (correct)
-        *correct = hits;
-    return MPSIM_OK;
+    const losses l = {rows, x, labels, NULL, loss, dx, correct, NULL};
+    return cross_entropy(math, f, classes, coefficient, &l);
+}
+
+mpsim_status mpsim_cross_entropy(const mpsim_format *math, const mpsim_format *f, size_t rows, size_t classes,
+                                 const float *x, const uint32_t *labels, uint32_t ignored, float coefficient,
+                                 float *loss, float *dx, uint64_t *correct, uint64_t *counted)
+{
+    const losses l = {rows, x, labels, &ignored, loss, dx, correct, counted};
+    return cross_entropy(math, f, classes, coefficient, &l);
 }

@@ -110,12 +110,44 @@ static inline MPSIM_HD float mpsim_swiglu_dvalue(const mpsim_math *m, float dy, 
     return mpsim_math_mul(m, dy, mpsim_math_mul(m, gate, s));
 }
 
+/* The derivative of x * sigmoid(x), of s = sigmoid(x). */
+static inline MPSIM_HD float mpsim_silu_slope(const mpsim_math *m, float x, float s)
+{
+    const float rest = mpsim_math_mul(m, x, mpsim_math_sub(m, 1.0f, s));
+    return mpsim_math_mul(m, s, mpsim_math_add(m, 1.0f, rest));
+}
+
 /* The gradient of the gate. */
 static inline MPSIM_HD float mpsim_swiglu_dgate(const mpsim_math *m, float dy, float gate, float value, float s)
 {
-    const float rest = mpsim_math_mul(m, gate, mpsim_math_sub(m, 1.0f, s));
-    const float slope = mpsim_math_mul(m, s, mpsim_math_add(m, 1.0f, rest));
-    return mpsim_math_mul(m, mpsim_math_mul(m, dy, value), slope);
+    return mpsim_math_mul(m, mpsim_math_mul(m, dy, value), mpsim_silu_slope(m, gate, s));
+}
+
+/* s: sigmoid(x). */
+static inline MPSIM_HD float mpsim_silu_y(const mpsim_math *m, float x, float s)
+{
+    return mpsim_math_mul(m, x, s);
+}
+
+static inline MPSIM_HD float mpsim_silu_dx(const mpsim_math *m, float dy, float x, float s)
+{
+    return mpsim_math_mul(m, dy, mpsim_silu_slope(m, x, s));
+}
+
+/* Of results y: sigmoid's, tanh's, exp's. */
+static inline MPSIM_HD float mpsim_sigmoid_dx(const mpsim_math *m, float dy, float y)
+{
+    return mpsim_math_mul(m, dy, mpsim_math_mul(m, y, mpsim_math_sub(m, 1.0f, y)));
+}
+
+static inline MPSIM_HD float mpsim_tanh_dx(const mpsim_math *m, float dy, float y)
+{
+    return mpsim_math_mul(m, dy, mpsim_math_sub(m, 1.0f, mpsim_math_mul(m, y, y)));
+}
+
+static inline MPSIM_HD float mpsim_exp_dx(const mpsim_math *m, float dy, float y)
+{
+    return mpsim_math_mul(m, dy, y);
 }
 
 /* ---- softmax of causal attention ---- */
@@ -141,6 +173,18 @@ static inline MPSIM_HD float mpsim_causal_term(const mpsim_math *m, float p, flo
 static inline MPSIM_HD float mpsim_causal_ds(const mpsim_math *m, float p, float dp, float d, float scale)
 {
     return mpsim_math_mul(m, mpsim_math_mul(m, p, mpsim_math_sub(m, dp, d)), scale);
+}
+
+/* log of P, of x - max and log z. */
+static inline MPSIM_HD float mpsim_softmax_log(const mpsim_math *m, float less, float log_z)
+{
+    return mpsim_math_sub(m, less, log_z);
+}
+
+/* e: exp of a logarithm y; d: the sum of dy. */
+static inline MPSIM_HD float mpsim_softmax_log_ds(const mpsim_math *m, float e, float dy, float d, float scale)
+{
+    return mpsim_math_mul(m, mpsim_math_sub(m, dy, mpsim_math_mul(m, e, d)), scale);
 }
 
 /* ---- tiles: binary32 ---- */

@@ -193,7 +193,7 @@ START_TEST(errors_touch_nothing)
         ck_assert_int_eq(mpsim_activate_backward(a, NULL, NULL, o, NULL, x, 1, 2), MPSIM_EINVAL);
         ck_assert_int_eq(mpsim_activate_backward(a, NULL, NULL, o, x, NULL, 1, 2), MPSIM_EINVAL);
     }
-    ck_assert_int_eq(mpsim_activate((mpsim_activation)3, NULL, NULL, o, x, 1, 2), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_activate((mpsim_activation)(MPSIM_EXP + 1), NULL, NULL, o, x, 1, 2), MPSIM_EINVAL);
     for (size_t i = 0; i < 4; i++)
         ck_assert(o[i] == 9);
 }

@@ -63,6 +63,28 @@ MPSIM_API mpsim_status mpsim_softmax_xent(const mpsim_format *math, const mpsim_
                                           const float *x, const uint32_t *labels, float coefficient, float *loss,
                                           float *dx, uint64_t *correct);
 
+/* mpsim_cross_entropy -- the same but for rows whose label is `ignored`: their loss is +0, their dx +0, and they count
+ * neither as correct nor in *counted, the number of the others (NULL: not wanted). */
+MPSIM_API mpsim_status mpsim_cross_entropy(const mpsim_format *math, const mpsim_format *f, size_t rows, size_t classes,
+                                           const float *x, const uint32_t *labels, uint32_t ignored, float coefficient,
+                                           float *loss, float *dx, uint64_t *correct, uint64_t *counted);
+
+/* mpsim_mean -- mpsim_sum_lanes(x, MPSIM_LANES_ALL) / f32(counted), both rounded to `math`, as is the quotient: the mean
+ * loss of n rows, of which `counted` have one. NaN as of mpsim_sum_lanes. */
+MPSIM_API float mpsim_mean(const mpsim_format *math, const float *x, size_t n, size_t counted);
+
+/* mpsim_column_sums -- sums[c] of a rows x cols matrix: mpsim_sum_lanes over its rows with MPSIM_LANES_ALL, rounded to f.
+ *
+ * mpsim_period_sums -- sums: period x cols: sums[t] = s rounded to f, s = +0 or, with `added` 1, the number there, then
+ * s = s + x[r] for r = t, t + period, ... ascending, in `math`: the gradient of a matrix that was added to each `period`
+ * rows. period = 1: a chain over all rows. rows below a multiple of period: some have one number less.
+ *
+ * Rows of x are `stride` numbers apart. Statuses as above; MPSIM_EINVAL for a period of 0, too. */
+MPSIM_API mpsim_status mpsim_column_sums(const mpsim_format *math, const mpsim_format *f, float *sums, const float *x,
+                                         size_t rows, size_t cols, size_t stride);
+MPSIM_API mpsim_status mpsim_period_sums(const mpsim_format *math, const mpsim_format *f, float *sums, const float *x,
+                                         size_t rows, size_t cols, size_t stride, size_t period, int added);
+
 /* Batch normalisation of a rows x channels matrix: every channel over all rows (images and pixels
  * of a convolution). n is f32(rows), rounded to `math`. Sums over rows are mpsim_sum_lanes with
  * MPSIM_LANES_ALL; their terms are computed before they are added. */

@@ -32,6 +32,7 @@
 #include <mpsim/gradient.h>
 #include <mpsim/isa.h>
 #include <mpsim/layer.h>
+#include <mpsim/layerrun.h>
 #include <mpsim/loop.h>
 #include <mpsim/muon.h>
 #include <mpsim/optim.h>

@@ -90,8 +90,13 @@ MPSIM_API mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx,
 
 typedef enum mpsim_activation {
     MPSIM_GELU_TANH,
-    MPSIM_GELU,  /* with erf */
-    MPSIM_SWIGLU /* a row of x is `cols` gates, then `cols` values */
+    MPSIM_GELU,   /* with erf */
+    MPSIM_SWIGLU, /* a row of x is `cols` gates, then `cols` values */
+    MPSIM_RELU,   /* of RELU, SIGMOID, TANH and EXP the backward pass takes the result y in the place of x */
+    MPSIM_SILU,
+    MPSIM_SIGMOID,
+    MPSIM_TANH,
+    MPSIM_EXP
 } mpsim_activation;
 
 /* mpsim_activate -- y: rows x cols, x: rows x cols, of SWIGLU rows x 2 cols (y must not overlap x then).
@@ -100,6 +105,9 @@ typedef enum mpsim_activation {
  *               k = 0x1.988454p-1 (sqrt(2 / pi)), c = 0x1.6e4e26p-5 (0.044715)
  *   GELU        t = erf(x * r);  y = (0.5 * x) * (1 + t);  r = 0x1.6a09e6p-1 (sqrt(1 / 2))
  *   SWIGLU      g a gate, v its value: y = (g * sigmoid(g)) * v
+ *   RELU        y = x if x > 0 or NaN, else +0
+ *   SILU        y = x * sigmoid(x)
+ *   SIGMOID, TANH, EXP   the function
  *
  * mpsim_activate_backward -- dx of x's shape from dy (not overlapping it for SWIGLU):
  *
@@ -107,11 +115,73 @@ typedef enum mpsim_activation {
  *               dx = dy * ((0.5 * (1 + t)) + (((0.5 * x) * s) * w))
  *   GELU        p = q * exp(-0.5 * (x * x));  q = 0x1.988454p-2 (1 / sqrt(2 pi))
  *               dx = dy * ((0.5 * (1 + t)) + (x * p))
- *   SWIGLU      s = sigmoid(g);  dv = dy * (g * s);  dg = (dy * v) * (s * (1 + (g * (1 - s)))) */
+ *   SWIGLU      s = sigmoid(g);  dv = dy * (g * s);  dg = (dy * v) * (s * (1 + (g * (1 - s))))
+ *   RELU        dx = dy if y > 0, else +0
+ *   SILU        s = sigmoid(x);  dx = dy * (s * (1 + (x * (1 - s))))
+ *   SIGMOID     dx = dy * (y * (1 - y));   TANH  dx = dy * (1 - (y * y));   EXP  dx = dy * y */
 MPSIM_API mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f, float *y,
                                       const float *x, size_t rows, size_t cols);
 MPSIM_API mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f,
                                                float *dx, const float *dy, const float *x, size_t rows, size_t cols);
+
+/* ---- tables and elements ---- */
+
+/* mpsim_embed -- y[r] = table[index[r]], of rows of `cols` numbers, rounded to f; index[r] < entries.
+ *
+ * mpsim_embed_backward -- of entries first to first + n - 1 of the table, whose gradients dtable has: dtable[v] = s, in
+ * `math`; s = +0 or, with `added` 1, the number in dtable, then s = s + dy[r] for every r of `rows` with index[r] = v,
+ * ascending. An index that is none of these entries changes nothing. */
+MPSIM_API mpsim_status mpsim_embed(const mpsim_format *f, float *y, const float *table, const uint32_t *index,
+                                   size_t rows, size_t cols, size_t entries);
+MPSIM_API mpsim_status mpsim_embed_backward(const mpsim_format *math, float *dtable, const float *dy,
+                                            const uint32_t *index, size_t rows, size_t cols, size_t first, size_t n,
+                                            int added);
+
+/* mpsim_add_array, mpsim_multiply_array -- y[i] = a[i] + b[i], a[i] * b[i] in `math`, rounded to f: with `math` NULL
+ * one rounding. y may be a or b. */
+MPSIM_API mpsim_status mpsim_add_array(const mpsim_format *math, const mpsim_format *f, float *y, const float *a,
+                                       const float *b, size_t n);
+MPSIM_API mpsim_status mpsim_multiply_array(const mpsim_format *math, const mpsim_format *f, float *y, const float *a,
+                                            const float *b, size_t n);
+
+/* mpsim_dropout -- element i stays if the random word of index rng->index + i is at least 2^32 p (0 <= p <= 1,
+ * rounded down to an integer), and y[i] = x[i] * k then, k = f32(1 / (1 - p)) rounded to `math`; else +0; with p = 1 all
+ * are +0. The same function takes dy to dx. y may be x. MPSIM_EINVAL for another p. */
+MPSIM_API mpsim_status mpsim_dropout(const mpsim_format *math, const mpsim_format *f, double p, const mpsim_rng *rng,
+                                     float *y, const float *x, size_t n);
+
+/* ---- softmax of rows ---- */
+
+/* `rows` rows of `cols` scores, one below the other. A row sees its first n columns, which are all that is read: n =
+ * cols; or, with `length` above 0, of queries beside keys: query i = (first + row) modulo length sees i + 1 + cols - length
+ * of them (0 if that is not above 0). Of these a row sees, with a mask of rows x cols bytes, those whose byte is not 0. */
+typedef struct mpsim_softmax {
+    size_t rows, cols, length;
+    size_t first; /* the place of the first row; 0 where it begins a matrix */
+    float scale;  /* rounded to `math` before it is used */
+    const mpsim_format *math, *f;
+} mpsim_softmax;
+
+/* Over the columns j that a row sees:
+ *
+ * mpsim_softmax_rows -- x[j] = scale * s[j];  m = max x[j] (exact; NaN if one is NaN);  e[j] = exp(x[j] - m);  z =
+ * mpsim_sum_lanes(e, MPSIM_LANES_ROW), with +0 for columns that it does not see;  P[j] = e[j] / z, +0 elsewhere.
+ *
+ * mpsim_softmax_backward -- D = mpsim_sum_lanes(P[j] * dP[j], MPSIM_LANES_ROW);  dS[j] = (P[j] * (dP[j] - D)) * scale,
+ * +0 elsewhere.
+ *
+ * mpsim_log_softmax -- y[j] = (x[j] - m) - log(z), -infinity elsewhere.
+ *
+ * mpsim_log_softmax_backward -- D = mpsim_sum_lanes(dy, MPSIM_LANES_ROW);  dS[j] = (dy[j] - (exp(y[j]) * D)) * scale, +0
+ * elsewhere.
+ *
+ * mask NULL: none is masked. p, y, ds may be s, dp, dy. */
+MPSIM_API mpsim_status mpsim_softmax_rows(const mpsim_softmax *c, float *p, const float *s, const uint8_t *mask);
+MPSIM_API mpsim_status mpsim_softmax_backward(const mpsim_softmax *c, float *ds, const float *dp, const float *p,
+                                              const uint8_t *mask);
+MPSIM_API mpsim_status mpsim_log_softmax(const mpsim_softmax *c, float *y, const float *s, const uint8_t *mask);
+MPSIM_API mpsim_status mpsim_log_softmax_backward(const mpsim_softmax *c, float *ds, const float *dy, const float *y,
+                                                  const uint8_t *mask);
 
 /* ---- softmax of causal attention ---- */
 
@@ -123,11 +193,8 @@ typedef struct mpsim_causal {
     const mpsim_format *math, *f;
 } mpsim_causal;
 
-/* mpsim_causal_softmax -- m = max x[j] (exact; NaN if one is NaN);  e[j] = exp(x[j] - m);
- * z = mpsim_sum_lanes(e, MPSIM_LANES_ROW);  P[j] = e[j] / z for j <= i, +0 beyond.
- *
- * mpsim_causal_softmax_backward -- D = mpsim_sum_lanes(P[j] * dP[j], MPSIM_LANES_ROW) over j <= i;
- * dS[j] = (P[j] * (dP[j] - D)) * scale, +0 beyond. */
+/* mpsim_causal_softmax, mpsim_causal_softmax_backward -- mpsim_softmax_rows and mpsim_softmax_backward of `length`
+ * columns and queries. */
 MPSIM_API mpsim_status mpsim_causal_softmax(const mpsim_causal *c, float *p, const float *s);
 MPSIM_API mpsim_status mpsim_causal_softmax_backward(const mpsim_causal *c, float *ds, const float *dp, const float *p);
 

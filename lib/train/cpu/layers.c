@@ -47,56 +47,19 @@ int cpu_gather(train_engine *e, train_tensor *y, const train_tensor *x, const vo
 
 /* ---- activations ---- */
 
-/* n <= SOME numbers at once, by their bits: loops of which compilers make vectors. */
-enum { SOME = 64 };
-
-/* x <= 0 becomes +0; NaN stays. */
-static void relu_some(float *y, const float *x, size_t n)
-{
-    uint32_t u[SOME] = {0};
-    memcpy(u, x, n * sizeof *u);
-    for (size_t i = 0; i < SOME; i++) {
-        const uint32_t is_number = ((u[i] & 0x7fffffff) - 0x7f800001) >> 31;
-        u[i] &= (u[i] >> 31 & is_number) - 1;
-    }
-    memcpy(y, u, n * sizeof *u);
-}
-
-/* x where open > 0, else +0. */
-static void pass_some(float *y, const float *x, const float *open, size_t n)
-{
-    uint32_t u[SOME] = {0}, o[SOME] = {0};
-    memcpy(u, x, n * sizeof *u);
-    memcpy(o, open, n * sizeof *o);
-    for (size_t i = 0; i < SOME; i++) {
-        const uint32_t is_open = ((o[i] - 0x7f800001) & (0 - o[i]) & ~o[i]) >> 31;
-        u[i] &= 0 - is_open;
-    }
-    memcpy(y, u, n * sizeof *u);
-}
-
 int cpu_relu(train_engine *e, train_tensor *y, const train_tensor *x)
 {
-    (void)e;
-    const float *from = cpu_values(x);
-    const size_t n = cpu_size(x);
-    float *to = cpu_values(y);
-    for (size_t i = 0; i < n; i += SOME)
-        relu_some(to + i, from + i, n - i < SOME ? n - i : SOME);
+    const mpsim_status s = mpsim_activate(MPSIM_RELU, NULL, NULL, cpu_values(y), cpu_values(x), 1, cpu_size(x));
     y->inverse = 1;
-    return 0;
+    return s ? cpu_fail(e, "relu: %s", mpsim_status_string(s)) : 0;
 }
 
 int cpu_relu_backward(train_engine *e, train_tensor *dx, const train_tensor *dy, const train_tensor *y)
 {
-    (void)e;
-    const float *from = cpu_values(dy), *open = cpu_values(y);
-    const size_t n = cpu_size(y);
-    float *to = cpu_values(dx);
-    for (size_t i = 0; i < n; i += SOME)
-        pass_some(to + i, from + i, open + i, n - i < SOME ? n - i : SOME);
+    const mpsim_status s = mpsim_activate_backward(MPSIM_RELU, NULL, NULL, cpu_values(dx), cpu_values(dy),
+                                                   cpu_values(y), 1, cpu_size(y));
     dx->inverse = 1;
-    return 0;
+    return s ? cpu_fail(e, "relu_backward: %s", mpsim_status_string(s)) : 0;
 }
 
 /* ---- pooling ---- */
@@ -159,44 +122,31 @@ int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *
 
 /* ---- sums and the loss ---- */
 
-/* Columns that are summed side by side: mpsim_sum_lanes of each. */
+/* Columns of a piece at least: what one thread sums side by side. */
 enum { ABREAST = 16 };
 
 typedef struct columns {
     const float *x;
     float *sums;
     size_t rows, cols;
+    mpsim_status status[CPU_PIECES];
 } columns;
-
-static void sum_abreast(const columns *o, size_t first, size_t n)
-{
-    float s[MPSIM_LANES_ALL][ABREAST] = {{0}};
-    for (size_t i = 0; i < o->rows; i++) {
-        float *to = s[i % MPSIM_LANES_ALL];
-        const float *x = o->x + i * o->cols + first;
-        for (size_t j = 0; j < n; j++)
-            to[j] += x[j];
-    }
-    for (size_t h = MPSIM_LANES_ALL / 2; h > 0; h /= 2)
-        for (size_t t = 0; t < h; t++)
-            for (size_t j = 0; j < n; j++)
-                s[t][j] += s[t + h][j];
-    memcpy(o->sums + first, s[0], n * sizeof *s[0]);
-}
 
 static void sum_columns(void *job, size_t piece, size_t first, size_t n)
 {
-    (void)piece;
-    for (size_t i = 0; i < n; i += ABREAST)
-        sum_abreast(job, first + i, n - i < ABREAST ? n - i : ABREAST);
+    columns *o = job;
+    o->status[piece] = mpsim_column_sums(NULL, NULL, o->sums + first, o->x + first, o->rows, n, o->cols);
 }
 
 static int sums_of(train_engine *e, train_tensor *d, const train_tensor *x, train_counts *counts)
 {
-    columns o = {cpu_values(x), cpu_floats(e, 0, x->cols), x->rows, x->cols};
+    columns o = {cpu_values(x), cpu_floats(e, 0, x->cols), x->rows, x->cols, {MPSIM_OK}};
     if (!o.sums)
         return -1;
     cpu_pieces(e, x->cols, ABREAST, x->rows, sum_columns, &o);
+    for (size_t i = 0; i < CPU_PIECES; i++)
+        if (o.status[i])
+            return cpu_fail(e, "column_sums: %s", mpsim_status_string(o.status[i]));
     return cpu_store(e, d, o.sums, counts);
 }
 
@@ -206,16 +156,6 @@ int cpu_column_sums(train_engine *e, const train_pair *list, size_t n)
         if (sums_of(e, list[i].y, list[i].x, list[i].counts))
             return -1;
     return 0;
-}
-
-/* The mean of n losses, in math. */
-static int mean_of(train_engine *e, const mpsim_format *math, const float *losses, size_t n, float *mean)
-{
-    float rows = (float)n;
-    if (math && cpu_round(e, math, MPSIM_ROUND_NEAREST_EVEN, &rows, &rows, 1, NULL))
-        return -1;
-    *mean = mpsim_sum_lanes(math, losses, n, 1, MPSIM_LANES_ALL) / rows;
-    return math ? cpu_round(e, math, MPSIM_ROUND_NEAREST_EVEN, mean, mean, 1, NULL) : 0;
 }
 
 typedef struct loss {
@@ -258,8 +198,8 @@ int cpu_softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x, c
     }
     if (correct)
         *correct = hits;
-    if (mean_loss && mean_of(e, math, o.losses, x->rows, mean_loss))
-        return -1;
+    if (mean_loss)
+        *mean_loss = mpsim_mean(math, o.losses, x->rows, x->rows);
     return dx ? cpu_store(e, dx, o.dx, counts) : 0;
 }
 

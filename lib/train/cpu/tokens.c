@@ -1,15 +1,6 @@
 /* tokens.c -- the CPU engine: sums of tensors, rows of tables and their gradients, sums over ranks. */
 #include "cpu.h"
 
-#include <string.h>
-
-/* y[j] = a[j] + b[j]; y may be either. */
-static void add(float *y, const float *a, const float *b, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        y[j] = a[j] + b[j];
-}
-
 /* ---- sums of two ---- */
 
 typedef struct sum {
@@ -21,9 +12,14 @@ typedef struct sum {
 static mpsim_status add_some(const void *operation, size_t first, size_t n)
 {
     const sum *s = operation;
-    for (size_t i = first; i < first + n; i++)
-        add(s->y + i * s->cols, s->a + i * s->cols, s->b + i % s->period * s->cols, s->cols);
-    return MPSIM_OK;
+    mpsim_status status = MPSIM_OK;
+    for (size_t i = first, some; i < first + n && !status; i += some) { /* rows up to the table's last */
+        const size_t left = first + n - i, of_table = s->period - i % s->period;
+        some = left < of_table ? left : of_table;
+        status = mpsim_add_array(NULL, NULL, s->y + i * s->cols, s->a + i * s->cols, s->b + i % s->period * s->cols,
+                                 some * s->cols);
+    }
+    return status;
 }
 
 int cpu_add(train_engine *e, train_tensor *y, const train_tensor *a, const train_tensor *b, train_counts *counts)
@@ -48,14 +44,13 @@ typedef struct table_sum {
 static mpsim_status add_periods(const void *operation, size_t first, size_t n)
 {
     const table_sum *s = operation;
-    for (size_t t = first; t < first + n; t++) {
-        float *row = s->table + t * s->cols;
-        for (size_t j = 0; j < s->cols; j++)
-            row[j] = 0;
-        for (size_t r = t; r < s->rows; r += s->period)
-            add(row, row, s->dy + r * s->cols, s->cols);
+    mpsim_status status = MPSIM_OK;
+    for (size_t t = first; t < first + n && !status; t++) {
+        const size_t rows = t < s->rows ? (s->rows - t - 1) / s->period + 1 : 0;
+        status = mpsim_period_sums(NULL, NULL, s->table + t * s->cols, rows ? s->dy + t * s->cols : NULL, rows, s->cols,
+                                   s->period * s->cols, 1, 0);
     }
-    return MPSIM_OK;
+    return status;
 }
 
 int cpu_add_rows_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy, train_counts *counts)
@@ -71,20 +66,18 @@ typedef struct rows_of_table {
     float *y;
     const float *table;
     const uint32_t *index;
-    size_t cols;
+    size_t cols, entries;
 } rows_of_table;
 
 static mpsim_status take_some(const void *operation, size_t first, size_t n)
 {
     const rows_of_table *t = operation;
-    for (size_t i = first; i < first + n; i++)
-        memcpy(t->y + i * t->cols, t->table + t->index[i] * t->cols, t->cols * sizeof *t->y);
-    return MPSIM_OK;
+    return mpsim_embed(NULL, t->y + first * t->cols, t->table, t->index + first, n, t->cols, t->entries);
 }
 
 int cpu_embed(train_engine *e, train_tensor *y, const train_tensor *table, const uint32_t *index, train_counts *counts)
 {
-    const rows_of_table t = {cpu_values(y), cpu_values(table), index, y->cols};
+    const rows_of_table t = {cpu_values(y), cpu_values(table), index, y->cols, table->rows};
     return cpu_rows(e, "embed", y, 1, take_some, &t, counts);
 }
 
@@ -100,15 +93,8 @@ typedef struct table_rows {
 static mpsim_status collect_some(const void *operation, size_t first, size_t n)
 {
     const table_rows *t = operation;
-    float *table = t->table + first * t->cols;
-    if (!t->added && t->cols)
-        memset(table, 0, n * t->cols * sizeof *table);
-    for (size_t r = 0; r < t->rows; r++) {
-        const size_t v = t->index[r];
-        if (v >= first && v - first < n)
-            add(table + (v - first) * t->cols, table + (v - first) * t->cols, t->dy + r * t->cols, t->cols);
-    }
-    return MPSIM_OK;
+    return mpsim_embed_backward(NULL, t->table + first * t->cols, t->dy, t->index, t->rows, t->cols, first, n,
+                                t->added);
 }
 
 int cpu_embed_backward(train_engine *e, train_tensor *dtable, const train_tensor *dy, const uint32_t *index, int added,

@@ -1,0 +1,111 @@
+/* elements.c -- rows of tables and their gradients, sums and products of elements, dropout; see mpsim/transformer.h. */
+#include <mpsim/transformer.h>
+
+#include "../round/rng.h"
+#include "rows.h"
+
+/* ---- tables ---- */
+
+mpsim_status mpsim_embed(const mpsim_format *f, float *y, const float *table, const uint32_t *index, size_t rows,
+                         size_t cols, size_t entries)
+{
+    mpsim_math m, out;
+    const int any = rows > 0 && cols > 0;
+    mpsim_status s = mpsim_layer_begin(&m, NULL, &out, f, any, MPSIM_NEEDED(y, table, index));
+    for (size_t r = 0; s == MPSIM_OK && any && r < rows; r++)
+        s = index[r] < entries ? MPSIM_OK : MPSIM_EINVAL;
+    for (size_t r = 0; s == MPSIM_OK && any && r < rows; r++) {
+        memcpy(y + r * cols, table + index[r] * cols, cols * sizeof *y);
+        mpsim_rows_round(&out, y + r * cols, cols);
+    }
+    return s;
+}
+
+static inline void add_to(const mpsim_math *m, float *restrict sum, const float *restrict x, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        sum[j] = mpsim_math_add(m, sum[j], mpsim_math_round(m, x[j]));
+}
+
+mpsim_status mpsim_embed_backward(const mpsim_format *math, float *dtable, const float *dy, const uint32_t *index,
+                                  size_t rows, size_t cols, size_t first, size_t n, int added)
+{
+    mpsim_math rounding, out;
+    const int any = n > 0 && cols > 0;
+    const void *const from = rows > 0 ? dy : (const void *)dtable, *const of = rows > 0 ? index : (const void *)dtable;
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, NULL, any, MPSIM_NEEDED(dtable, from, of));
+    if (s != MPSIM_OK || !any)
+        return s;
+    if (added)
+        mpsim_rows_round(&rounding, dtable, n * cols);
+    else
+        memset(dtable, 0, n * cols * sizeof *dtable);
+    for (size_t r = 0; r < rows; r++) {
+        const size_t v = index[r];
+        if (v >= first && v - first < n)
+            MPSIM_ROWS_BY_MATH(&rounding, m, add_to(m, dtable + (v - first) * cols, dy + r * cols, cols));
+    }
+    return MPSIM_OK;
+}
+
+/* ---- elements ---- */
+
+static inline void add(const mpsim_math *m, float *y, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = mpsim_math_add(m, mpsim_math_round(m, a[i]), mpsim_math_round(m, b[i]));
+}
+
+static inline void multiply(const mpsim_math *m, float *y, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = mpsim_math_mul(m, mpsim_math_round(m, a[i]), mpsim_math_round(m, b[i]));
+}
+
+mpsim_status mpsim_add_array(const mpsim_format *math, const mpsim_format *f, float *y, const float *a, const float *b,
+                             size_t n)
+{
+    mpsim_math rounding, out;
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n > 0, MPSIM_NEEDED(y, a, b));
+    if (s != MPSIM_OK)
+        return s;
+    MPSIM_ROWS_BY_MATH(&rounding, m, add(m, y, a, b, n));
+    mpsim_rows_round(&out, y, n);
+    return MPSIM_OK;
+}
+
+mpsim_status mpsim_multiply_array(const mpsim_format *math, const mpsim_format *f, float *y, const float *a,
+                                  const float *b, size_t n)
+{
+    mpsim_math rounding, out;
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n > 0, MPSIM_NEEDED(y, a, b));
+    if (s != MPSIM_OK)
+        return s;
+    MPSIM_ROWS_BY_MATH(&rounding, m, multiply(m, y, a, b, n));
+    mpsim_rows_round(&out, y, n);
+    return MPSIM_OK;
+}
+
+/* ---- dropout ---- */
+
+enum { SOME = 256 };
+
+mpsim_status mpsim_dropout(const mpsim_format *math, const mpsim_format *f, double p, const mpsim_rng *rng, float *y,
+                           const float *x, size_t n)
+{
+    mpsim_math m, out;
+    uint32_t room[SOME + MPSIM_RNG_ROOM];
+    const mpsim_status s = mpsim_layer_begin(&m, math, &out, f, n > 0, MPSIM_NEEDED(rng, y, x));
+    if (s != MPSIM_OK || !(p >= 0 && p <= 1))
+        return s != MPSIM_OK ? s : MPSIM_EINVAL;
+    const uint64_t least = (uint64_t)(p * 0x1p+32);
+    const float k = mpsim_math_round(&m, p < 1 ? (float)(1 / (1 - p)) : 0.0f);
+    for (size_t i = 0; i < n; i += SOME) {
+        const size_t some = n - i < SOME ? n - i : SOME;
+        const uint32_t *w = mpsim_rng_words(room, rng, i, some);
+        for (size_t j = 0; j < some; j++)
+            y[i + j] = w[j] >= least ? mpsim_math_mul(&m, mpsim_math_round(&m, x[i + j]), k) : 0.0f;
+        mpsim_rows_round(&out, y + i, some);
+    }
+    return MPSIM_OK;
+}

@@ -1,0 +1,368 @@
+/* run.c -- operations on arrays in memory, in parts: each is taken into dense rows of binary32, computed and stored. What
+ * a part is depends on the shape only, and no result depends on the parts. */
+#include "run.h"
+
+#include "../base/matrix.h"
+#include "shared.h"
+
+#include <stdlib.h>
+
+enum {
+    PIECES = 64,        /* at most, of threads                                  */
+    ELEMENTS = 1 << 12, /* of a part by rows: they stay in the cache            */
+    ABREAST = 16,       /* columns of a part at least, unless they are very long */
+    TALL = 1 << 20,     /* elements of a part by columns                        */
+    SMALLEST = 1 << 14, /* elements of a piece at least: waking a thread must be worth it */
+    SCALAR_ALIGNMENT = sizeof(float)
+};
+
+typedef struct run {
+    const mpsim_layer *o;
+    const mpsim_layer_row *kind;
+    const mpsim_strided *arrays;
+    mpsim_layer_shape shape;
+    size_t flat[2];                    /* the shape of elements */
+    uint8_t dense[MPSIM_LAYER_ARRAYS]; /* without gaps */
+    uint8_t plain[MPSIM_LAYER_ARRAYS]; /* dense, and binary32: used where it lies */
+    uint32_t *index;
+    size_t things, step, piece; /* rows or columns: all, of a part, of a piece */
+    mpsim_status status[PIECES];
+    uint64_t found[PIECES][2];
+} run;
+
+static int by_columns(const run *r)
+{
+    return r->kind->cut == MPSIM_CUT_COLUMNS;
+}
+
+/* ---- a part of an array ---- */
+
+typedef struct window {
+    size_t row, rows, column, cols;
+} window;
+
+static window window_of(const run *r, size_t first, size_t n)
+{
+    return by_columns(r) ? (window){0, r->shape.rows, first, n} : (window){first, n, 0, r->shape.cols};
+}
+
+static ptrdiff_t last_stride(const run *r, const mpsim_strided *a)
+{
+    return a->stride[r->shape.dims - 1];
+}
+
+typedef void line(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, float *x);
+
+static void give(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, float *x)
+{
+    mpsim_strided_give(a, at, stride, n, x);
+}
+
+static void rows(const run *r, const mpsim_strided *a, int dense, window w, float *x, line *how)
+{
+    const ptrdiff_t stride = last_stride(r, a);
+    if (dense && w.cols == r->shape.cols) {
+        how(a, (ptrdiff_t)(w.row * w.cols), 1, w.rows * w.cols, x);
+        return;
+    }
+    for (size_t i = 0; i < w.rows; i++)
+        how(a, mpsim_strided_at(a, &r->shape, w.row + i) + (ptrdiff_t)w.column * stride, stride, w.cols,
+            x + i * w.cols);
+}
+
+/* A number a row: runs along the last dimension of rows. */
+static void scalars(const run *r, const mpsim_strided *a, window w, float *x, line *how)
+{
+    const size_t d = r->shape.dims;
+    if (d == 1) {
+        how(a, 0, 1, 1, x);
+        return;
+    }
+    const size_t across = r->shape.shape[d - 2];
+    for (size_t i = 0, some; i < w.rows; i += some) {
+        const size_t left = w.rows - i, here = across - (w.row + i) % across;
+        some = left < here ? left : here;
+        how(a, mpsim_strided_at(a, &r->shape, w.row + i), a->stride[d - 2], some, x + i);
+    }
+}
+
+static void table(const run *r, const mpsim_strided *a, window w, float *x, line *how)
+{
+    for (size_t k = 0; k < r->o->entries; k++)
+        how(a, (ptrdiff_t)k * a->stride[0] + (ptrdiff_t)w.column * last_stride(r, a), last_stride(r, a), w.cols,
+            x + k * w.cols);
+}
+
+static void taken(const run *r, const mpsim_strided *a, window w, float *x, line *how)
+{
+    for (size_t i = 0; i < w.rows; i++)
+        how(a, (ptrdiff_t)r->index[w.row + i] * a->stride[0], last_stride(r, a), w.cols, x + i * w.cols);
+}
+
+static void move(const run *r, size_t k, window w, float *x, line *how)
+{
+    const mpsim_strided *a = &r->arrays[k];
+    switch ((mpsim_layer_use)r->kind->arrays[k].use) {
+    case MPSIM_USE_ROWS:
+        rows(r, a, r->dense[k], w, x, how);
+        break;
+    case MPSIM_USE_COLUMNS:
+        how(a, (ptrdiff_t)w.column * last_stride(r, a), last_stride(r, a), w.cols, x);
+        break;
+    case MPSIM_USE_SCALARS:
+        scalars(r, a, w, x, how);
+        break;
+    case MPSIM_USE_TABLE:
+        table(r, a, w, x, how);
+        break;
+    case MPSIM_USE_TAKEN:
+        taken(r, a, w, x, how);
+        break;
+    case MPSIM_USE_MASK:
+        for (size_t i = 0; i < w.rows; i++)
+            mpsim_strided_bytes(a, mpsim_strided_at(a, &r->shape, w.row + i), last_stride(r, a), w.cols,
+                                (uint8_t *)x + i * w.cols);
+    }
+}
+
+/* Numbers that a part of array k has at most. */
+static size_t numbers_of(const run *r, size_t k)
+{
+    const window w = window_of(r, 0, r->step);
+    const size_t of[] = {[MPSIM_USE_ROWS] = w.rows * w.cols,  [MPSIM_USE_COLUMNS] = w.cols,
+                         [MPSIM_USE_SCALARS] = w.rows,        [MPSIM_USE_TABLE] = r->o->entries * w.cols,
+                         [MPSIM_USE_TAKEN] = w.rows * w.cols, [MPSIM_USE_MASK] = w.rows * w.cols / sizeof(float) + 1};
+    return of[r->kind->arrays[k].use];
+}
+
+/* Whether the function is to have room for array k. */
+static int wanted(const run *r, size_t k)
+{
+    return r->arrays[k].data || r->kind->arrays[k].how & (MPSIM_USE_ONES | MPSIM_USE_ZEROS | MPSIM_USE_ROOM);
+}
+
+static int lies_there(const run *r, size_t k)
+{
+    return r->plain[k] && (!by_columns(r) || r->step == r->shape.cols);
+}
+
+/* ---- a part ---- */
+
+static void take(const run *r, size_t k, window w, float *x)
+{
+    const mpsim_layer_operand *a = &r->kind->arrays[k];
+    if (!r->arrays[k].data)
+        for (size_t i = 0; a->how & (MPSIM_USE_ONES | MPSIM_USE_ZEROS) && i < w.cols; i++)
+            x[i] = a->how & MPSIM_USE_ONES ? 1.0f : 0.0f;
+    else if (a->how & MPSIM_USE_IN && (!(a->how & MPSIM_USE_OUT) || a->use != MPSIM_USE_TABLE || r->o->added))
+        move(r, k, w, x, mpsim_strided_take);
+}
+
+static mpsim_status part(run *r, size_t piece, size_t first, size_t n, float *const *room)
+{
+    const window w = window_of(r, first, n);
+    mpsim_layer_part p = {.first = w.row, .rows = w.rows, .cols = w.cols, .index = r->index ? r->index + w.row : NULL};
+    for (size_t k = 0; k < r->kind->n; k++) {
+        p.x[k] = room[k];
+        if (lies_there(r, k))
+            p.x[k] = (float *)r->arrays[k].data + w.row * w.cols;
+        else if (room[k])
+            take(r, k, w, room[k]);
+        if (r->kind->arrays[k].use == MPSIM_USE_MASK)
+            p.mask = (const uint8_t *)p.x[k];
+    }
+    const mpsim_status s = r->kind->some(r->o, &p);
+    for (size_t k = 0; s == MPSIM_OK && k < r->kind->n; k++)
+        if (r->kind->arrays[k].how & MPSIM_USE_OUT && r->arrays[k].data && !lies_there(r, k))
+            move(r, k, w, p.x[k], give);
+    r->found[piece][0] += p.found[0];
+    r->found[piece][1] += p.found[1];
+    return s;
+}
+
+static float *memory(const run *r, float **room)
+{
+    size_t n = 1;
+    for (size_t k = 0; k < r->kind->n; k++)
+        n += wanted(r, k) && !lies_there(r, k) ? numbers_of(r, k) : 0;
+    float *const all = malloc(n * sizeof *all), *next = all;
+    for (size_t k = 0; all && k < r->kind->n; k++) {
+        room[k] = wanted(r, k) && !lies_there(r, k) ? next : NULL;
+        next += room[k] ? numbers_of(r, k) : 0;
+    }
+    return all;
+}
+
+static void run_piece(size_t piece, void *job)
+{
+    run *const r = job;
+    const size_t begin = piece * r->piece, left = r->things - begin, end = begin + (left < r->piece ? left : r->piece);
+    float *room[MPSIM_LAYER_ARRAYS] = {NULL};
+    float *const all = memory(r, room);
+    mpsim_status s = all ? MPSIM_OK : MPSIM_ENOMEM;
+    for (size_t i = begin; s == MPSIM_OK && i < end; i += r->step)
+        s = part(r, piece, i, end - i < r->step ? end - i : r->step, room);
+    free(all);
+    r->status[piece] = s;
+}
+
+/* ---- how much is a part, a piece ---- */
+
+static size_t at_least_one(size_t n)
+{
+    return n ? n : 1;
+}
+
+static void cut(run *r)
+{
+    const size_t across = at_least_one(by_columns(r) ? r->shape.rows : r->shape.cols);
+    r->things = by_columns(r) ? r->shape.cols : r->shape.rows;
+    r->step = at_least_one((by_columns(r) ? TALL : ELEMENTS) / across);
+    const size_t units = by_columns(r) && r->step >= ABREAST ? ABREAST : 1;
+    const size_t worth = at_least_one(SMALLEST / across), share = at_least_one((r->things + PIECES - 1) / PIECES);
+    r->piece = ((worth > share ? worth : share) + units - 1) / units * units;
+    r->step -= r->step > units ? r->step % units : 0;
+}
+
+static mpsim_status work(run *r, uint64_t *found, const mpsim_pool *pool)
+{
+    cut(r);
+    const int alone = !pool || r->piece >= r->things;
+    if (alone)
+        r->piece = r->things;
+    r->step = r->step < r->piece ? r->step : r->piece;
+    const size_t pieces = (r->things + r->piece - 1) / r->piece;
+    if (alone)
+        run_piece(0, r);
+    else
+        pool->run(pool->self, pieces, run_piece, r);
+    uint64_t sum[2] = {0, 0};
+    for (size_t i = 0; i < pieces; i++) {
+        if (r->status[i] != MPSIM_OK)
+            return r->status[i];
+        sum[0] += r->found[i][0];
+        sum[1] += r->found[i][1];
+    }
+    if (found)
+        memcpy(found, sum, sizeof sum);
+    return MPSIM_OK;
+}
+
+/* ---- checks ---- */
+
+/* Formats of arrays, and of the arithmetic. */
+static mpsim_status check_arrays(const mpsim_layer *o, const mpsim_layer_row *kind, const mpsim_strided *arrays,
+                                 int any)
+{
+    mpsim_math m, f;
+    mpsim_status s = mpsim_layer_begin(&m, o->math, &f, o->f, 0, NULL, 0);
+    for (size_t k = 0; s == MPSIM_OK && k < kind->n; k++) {
+        const uint8_t may = MPSIM_USE_OPTIONAL | MPSIM_USE_ONES | MPSIM_USE_ZEROS | MPSIM_USE_ROOM;
+        if (!arrays[k].data && any && !(kind->arrays[k].how & may))
+            s = MPSIM_EINVAL;
+        else if (arrays[k].data && kind->arrays[k].use != MPSIM_USE_MASK)
+            s = mpsim_math_init(&f, arrays[k].format);
+    }
+    return s;
+}
+
+/* What the functions would refuse, before anything is done; what depends on the shape they refuse at once. */
+static mpsim_status check(const mpsim_layer *o, const mpsim_strided *arrays, size_t n)
+{
+    const mpsim_layer_row *kind = o ? mpsim_layer_row_of(o->kind) : NULL;
+    if (!kind || !arrays || n < kind->n || o->dims < 1 || o->dims > MPSIM_LAYER_DIMS)
+        return MPSIM_EINVAL;
+    const int swiglu = o->activation == MPSIM_SWIGLU;
+    const int activates = o->kind == MPSIM_LAYER_ACTIVATE || o->kind == MPSIM_LAYER_ACTIVATE_BACKWARD;
+    if (activates && (!swiglu != !arrays[o->kind == MPSIM_LAYER_ACTIVATE ? 1 : 2].data))
+        return MPSIM_EINVAL;
+    if (o->kind == MPSIM_LAYER_ACTIVATE_BACKWARD && !swiglu != !arrays[4].data)
+        return MPSIM_EINVAL;
+    if (o->norm > MPSIM_NORM_RMS || o->activation > MPSIM_EXP || !(o->p >= 0 && o->p <= 1))
+        return MPSIM_EINVAL;
+    const int tables = o->kind == MPSIM_LAYER_EMBED || o->kind == MPSIM_LAYER_EMBED_BACKWARD;
+    if ((o->kind == MPSIM_LAYER_PERIOD_SUMS && o->entries == 0) || (tables && o->entries > UINT32_MAX))
+        return MPSIM_EINVAL;
+    if (o->kind == MPSIM_LAYER_BATCHNORM && !arrays[6].data != !arrays[7].data)
+        return MPSIM_EINVAL;
+    size_t any = 1;
+    for (size_t d = 0; d < o->dims; d++)
+        any = any && o->shape[d];
+    if ((o->kind == MPSIM_LAYER_ROWNORM_BACKWARD || o->kind == MPSIM_LAYER_ROWNORM_GRADIENTS) && any &&
+        o->norm == MPSIM_NORM_LAYER && !arrays[2].data)
+        return MPSIM_EINVAL;
+    return check_arrays(o, kind, arrays, (int)any);
+}
+
+/* The index in 32 bits; what is ignored as MPSIM_LAYER_IGNORED. */
+static mpsim_status take_index(run *r)
+{
+    const mpsim_layer *o = r->o;
+    const size_t entries = o->kind == MPSIM_LAYER_CROSS_ENTROPY ? r->shape.cols : o->entries;
+    if (!o->index || entries >= UINT32_MAX)
+        return MPSIM_EINVAL;
+    r->index = malloc(r->shape.rows * sizeof *r->index);
+    if (!r->index)
+        return MPSIM_ENOMEM;
+    for (size_t i = 0; i < r->shape.rows; i++) {
+        const int64_t v = o->index[i];
+        const int ignored = o->ignores && v == o->ignored && o->kind != MPSIM_LAYER_EMBED;
+        if (!ignored && (v < 0 || (uint64_t)v >= entries))
+            return MPSIM_EINVAL;
+        r->index[i] = ignored ? (uint32_t)MPSIM_LAYER_IGNORED : (uint32_t)v;
+    }
+    return MPSIM_OK;
+}
+
+/* ---- the call ---- */
+
+/* Elements of arrays without gaps: rows of one. */
+static void flatten(run *r)
+{
+    int all = r->kind->cut == MPSIM_CUT_ELEMENTS;
+    for (size_t k = 0; k < r->kind->n; k++)
+        all = all && (!r->arrays[k].data || r->dense[k]);
+    if (!all)
+        return;
+    r->flat[0] = r->shape.rows * r->shape.cols;
+    r->flat[1] = 1;
+    r->shape = (mpsim_layer_shape){.dims = 2, .rows = r->flat[0], .cols = 1, .shape = r->flat};
+}
+
+static void look(run *r)
+{
+    const mpsim_layer *o = r->o;
+    r->shape = (mpsim_layer_shape){.dims = o->dims, .rows = 1, .cols = o->shape[o->dims - 1], .shape = o->shape};
+    for (size_t d = 0; d + 1 < o->dims; d++)
+        r->shape.rows *= o->shape[d];
+    for (size_t k = 0; k < r->kind->n; k++) {
+        const mpsim_strided *a = &r->arrays[k];
+        r->dense[k] = a->data && r->kind->arrays[k].use == MPSIM_USE_ROWS && mpsim_strided_dense(a, &r->shape);
+        r->plain[k] = r->dense[k] && mpsim_strided_plain(a) && (uintptr_t)a->data % SCALAR_ALIGNMENT == 0;
+    }
+    flatten(r);
+}
+
+/* Results of a table or of columns are there even without rows. */
+static int is_empty(const run *r)
+{
+    return r->shape.cols == 0 || (r->shape.rows == 0 && !by_columns(r));
+}
+
+mpsim_status mpsim_layer_run(const mpsim_layer *o, const mpsim_strided *arrays, size_t n, uint64_t *found,
+                             const mpsim_pool *pool)
+{
+    mpsim_status s = mpsim_is_pool(pool) ? check(o, arrays, n) : MPSIM_EINVAL;
+    if (s != MPSIM_OK)
+        return s;
+    run r = {.o = o, .kind = mpsim_layer_row_of(o->kind), .arrays = arrays};
+    look(&r);
+    if (found)
+        found[0] = found[1] = 0;
+    if (r.kind->indexed && r.shape.rows > 0)
+        s = take_index(&r);
+    if (s == MPSIM_OK && !is_empty(&r))
+        s = work(&r, found, pool);
+    free(r.index);
+    return s;
+}
