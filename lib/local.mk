@@ -1,9 +1,9 @@
 # lib/ -- libmpsim: the numerics, a folder a module. libc and libm only. Beside it the trainer.
 mpsimincludedir = $(includedir)/mpsim
 dist_mpsiminclude_HEADERS = \
-  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/attention.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
+  lib/include/mpsim/api.h lib/include/mpsim/arith.h lib/include/mpsim/attention.h lib/include/mpsim/between.h lib/include/mpsim/block.h lib/include/mpsim/blockstats.h \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
-  lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h lib/include/mpsim/layerrun.h \
+  lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/loop.h \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/placement.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaledmm.h lib/include/mpsim/scaler.h \

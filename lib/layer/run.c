@@ -17,13 +17,13 @@ enum {
 };
 
 typedef struct run {
-    const mpsim_layer *o;
+    const mpsim_between *o;
     const mpsim_layer_row *kind;
     const mpsim_strided *arrays;
     mpsim_layer_shape shape;
-    size_t flat[2];                    /* the shape of elements */
-    uint8_t dense[MPSIM_LAYER_ARRAYS]; /* without gaps */
-    uint8_t plain[MPSIM_LAYER_ARRAYS]; /* dense, and binary32: used where it lies */
+    size_t flat[2];                      /* the shape of elements */
+    uint8_t dense[MPSIM_BETWEEN_ARRAYS]; /* without gaps */
+    uint8_t plain[MPSIM_BETWEEN_ARRAYS]; /* dense, and binary32: used where it lies */
     uint32_t *index;
     size_t things, step, piece; /* rows or columns: all, of a part, of a piece */
     mpsim_status status[PIECES];
@@ -197,7 +197,7 @@ static void run_piece(size_t piece, void *job)
 {
     run *const r = job;
     const size_t begin = piece * r->piece, left = r->things - begin, end = begin + (left < r->piece ? left : r->piece);
-    float *room[MPSIM_LAYER_ARRAYS] = {NULL};
+    float *room[MPSIM_BETWEEN_ARRAYS] = {NULL};
     float *const all = memory(r, room);
     mpsim_status s = all ? MPSIM_OK : MPSIM_ENOMEM;
     for (size_t i = begin; s == MPSIM_OK && i < end; i += r->step)
@@ -251,7 +251,7 @@ static mpsim_status work(run *r, uint64_t *found, const mpsim_pool *pool)
 /* ---- checks ---- */
 
 /* Formats of arrays, and of the arithmetic. */
-static mpsim_status check_arrays(const mpsim_layer *o, const mpsim_layer_row *kind, const mpsim_strided *arrays,
+static mpsim_status check_arrays(const mpsim_between *o, const mpsim_layer_row *kind, const mpsim_strided *arrays,
                                  int any)
 {
     mpsim_math m, f;
@@ -267,38 +267,38 @@ static mpsim_status check_arrays(const mpsim_layer *o, const mpsim_layer_row *ki
 }
 
 /* What the functions would refuse, before anything is done; what depends on the shape they refuse at once. */
-static mpsim_status check(const mpsim_layer *o, const mpsim_strided *arrays, size_t n)
+static mpsim_status check(const mpsim_between *o, const mpsim_strided *arrays, size_t n)
 {
     const mpsim_layer_row *kind = o ? mpsim_layer_row_of(o->kind) : NULL;
-    if (!kind || !arrays || n < kind->n || o->dims < 1 || o->dims > MPSIM_LAYER_DIMS)
+    if (!kind || !arrays || n < kind->n || o->dims < 1 || o->dims > MPSIM_BETWEEN_DIMS)
         return MPSIM_EINVAL;
     const int swiglu = o->activation == MPSIM_SWIGLU;
-    const int activates = o->kind == MPSIM_LAYER_ACTIVATE || o->kind == MPSIM_LAYER_ACTIVATE_BACKWARD;
-    if (activates && (!swiglu != !arrays[o->kind == MPSIM_LAYER_ACTIVATE ? 1 : 2].data))
+    const int activates = o->kind == MPSIM_BETWEEN_ACTIVATE || o->kind == MPSIM_BETWEEN_ACTIVATE_BACKWARD;
+    if (activates && (!swiglu != !arrays[o->kind == MPSIM_BETWEEN_ACTIVATE ? 1 : 2].data))
         return MPSIM_EINVAL;
-    if (o->kind == MPSIM_LAYER_ACTIVATE_BACKWARD && !swiglu != !arrays[4].data)
+    if (o->kind == MPSIM_BETWEEN_ACTIVATE_BACKWARD && !swiglu != !arrays[4].data)
         return MPSIM_EINVAL;
     if (o->norm > MPSIM_NORM_RMS || o->activation > MPSIM_EXP || !(o->p >= 0 && o->p <= 1))
         return MPSIM_EINVAL;
-    const int tables = o->kind == MPSIM_LAYER_EMBED || o->kind == MPSIM_LAYER_EMBED_BACKWARD;
-    if ((o->kind == MPSIM_LAYER_PERIOD_SUMS && o->entries == 0) || (tables && o->entries > UINT32_MAX))
+    const int tables = o->kind == MPSIM_BETWEEN_EMBED || o->kind == MPSIM_BETWEEN_EMBED_BACKWARD;
+    if ((o->kind == MPSIM_BETWEEN_PERIOD_SUMS && o->entries == 0) || (tables && o->entries > UINT32_MAX))
         return MPSIM_EINVAL;
-    if (o->kind == MPSIM_LAYER_BATCHNORM && !arrays[6].data != !arrays[7].data)
+    if (o->kind == MPSIM_BETWEEN_BATCHNORM && !arrays[6].data != !arrays[7].data)
         return MPSIM_EINVAL;
     size_t any = 1;
     for (size_t d = 0; d < o->dims; d++)
         any = any && o->shape[d];
-    if ((o->kind == MPSIM_LAYER_ROWNORM_BACKWARD || o->kind == MPSIM_LAYER_ROWNORM_GRADIENTS) && any &&
+    if ((o->kind == MPSIM_BETWEEN_ROWNORM_BACKWARD || o->kind == MPSIM_BETWEEN_ROWNORM_GRADIENTS) && any &&
         o->norm == MPSIM_NORM_LAYER && !arrays[2].data)
         return MPSIM_EINVAL;
     return check_arrays(o, kind, arrays, (int)any);
 }
 
-/* The index in 32 bits; what is ignored as MPSIM_LAYER_IGNORED. */
+/* The index in 32 bits; what is ignored as MPSIM_BETWEEN_IGNORED. */
 static mpsim_status take_index(run *r)
 {
-    const mpsim_layer *o = r->o;
-    const size_t entries = o->kind == MPSIM_LAYER_CROSS_ENTROPY ? r->shape.cols : o->entries;
+    const mpsim_between *o = r->o;
+    const size_t entries = o->kind == MPSIM_BETWEEN_CROSS_ENTROPY ? r->shape.cols : o->entries;
     if (!o->index || entries >= UINT32_MAX)
         return MPSIM_EINVAL;
     r->index = malloc(r->shape.rows * sizeof *r->index);
@@ -306,10 +306,10 @@ static mpsim_status take_index(run *r)
         return MPSIM_ENOMEM;
     for (size_t i = 0; i < r->shape.rows; i++) {
         const int64_t v = o->index[i];
-        const int ignored = o->ignores && v == o->ignored && o->kind != MPSIM_LAYER_EMBED;
+        const int ignored = o->ignores && v == o->ignored && o->kind != MPSIM_BETWEEN_EMBED;
         if (!ignored && (v < 0 || (uint64_t)v >= entries))
             return MPSIM_EINVAL;
-        r->index[i] = ignored ? (uint32_t)MPSIM_LAYER_IGNORED : (uint32_t)v;
+        r->index[i] = ignored ? (uint32_t)MPSIM_BETWEEN_IGNORED : (uint32_t)v;
     }
     return MPSIM_OK;
 }
@@ -331,7 +331,7 @@ static void flatten(run *r)
 
 static void look(run *r)
 {
-    const mpsim_layer *o = r->o;
+    const mpsim_between *o = r->o;
     r->shape = (mpsim_layer_shape){.dims = o->dims, .rows = 1, .cols = o->shape[o->dims - 1], .shape = o->shape};
     for (size_t d = 0; d + 1 < o->dims; d++)
         r->shape.rows *= o->shape[d];
@@ -349,8 +349,8 @@ static int is_empty(const run *r)
     return r->shape.cols == 0 || (r->shape.rows == 0 && !by_columns(r));
 }
 
-mpsim_status mpsim_layer_run(const mpsim_layer *o, const mpsim_strided *arrays, size_t n, uint64_t *found,
-                             const mpsim_pool *pool)
+mpsim_status mpsim_between_run(const mpsim_between *o, const mpsim_strided *arrays, size_t n, uint64_t *found,
+                               const mpsim_pool *pool)
 {
     mpsim_status s = mpsim_is_pool(pool) ? check(o, arrays, n) : MPSIM_EINVAL;
     if (s != MPSIM_OK)

@@ -1,4 +1,4 @@
-/* run.h -- what an operation on arrays in memory is; shared by run.c and kinds.c. See mpsim/layerrun.h. */
+/* run.h -- what an operation on arrays in memory is; shared by run.c and kinds.c. See mpsim/between.h. */
 #pragma once
 
 #include "strided.h"
@@ -29,7 +29,7 @@ typedef struct mpsim_layer_operand {
 /* Some rows of all columns, or all rows of some columns, as dense rows of binary32. */
 typedef struct mpsim_layer_part {
     size_t first, rows, cols; /* the first row */
-    float *x[MPSIM_LAYER_ARRAYS];
+    float *x[MPSIM_BETWEEN_ARRAYS];
     const uint8_t *mask;
     const uint32_t *index; /* of these rows */
     uint64_t found[2];
@@ -41,11 +41,11 @@ typedef enum mpsim_layer_cut {
     MPSIM_CUT_ELEMENTS /* a part is some elements, of arrays without gaps of any shape */
 } mpsim_layer_cut;
 
-typedef mpsim_status mpsim_layer_some(const mpsim_layer *o, mpsim_layer_part *p);
+typedef mpsim_status mpsim_layer_some(const mpsim_between *o, mpsim_layer_part *p);
 
 /* What a kind is: its arrays, and the function of a part. */
 typedef struct mpsim_layer_row {
-    mpsim_layer_operand arrays[MPSIM_LAYER_ARRAYS];
+    mpsim_layer_operand arrays[MPSIM_BETWEEN_ARRAYS];
     uint8_t n;
     uint8_t cut; /* mpsim_layer_cut */
     uint8_t indexed;
@@ -53,7 +53,7 @@ typedef struct mpsim_layer_row {
 } mpsim_layer_row;
 
 /* An index that is to be ignored. */
-enum { MPSIM_LAYER_IGNORED = -1 };
+enum { MPSIM_BETWEEN_IGNORED = -1 };
 
 /* mpsim_layer_row_of -- NULL for an unknown kind. */
 const mpsim_layer_row *mpsim_layer_row_of(unsigned kind);

@@ -1,7 +1,7 @@
-/* strided.h -- numbers of arrays in memory, taken and stored as rows of binary32; see mpsim/layerrun.h. */
+/* strided.h -- numbers of arrays in memory, taken and stored as rows of binary32; see mpsim/between.h. */
 #pragma once
 
-#include <mpsim/layerrun.h>
+#include <mpsim/between.h>
 
 /* The dimensions of an operation: rows are all but the last. */
 typedef struct mpsim_layer_shape {

@@ -4,7 +4,7 @@
 #include "support/support.h"
 
 #include <math.h>
-#include <mpsim/layerrun.h>
+#include <mpsim/between.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,40 +19,40 @@ static const struct {
     const char *name;
     int n, arrays[8];
 } kinds[] = {
-    [MPSIM_LAYER_ROWNORM] = {"rownorm",
-                             6,
-                             {WHOLE, COLUMN | MISSING, COLUMN | MISSING, WHOLE | RESULT, SCALAR | RESULT | MISSING,
-                              SCALAR | RESULT | MISSING}},
-    [MPSIM_LAYER_ROWNORM_BACKWARD] = {"rownorm back",
-                                      6,
-                                      {WHOLE, WHOLE, SCALAR, SCALAR, COLUMN | MISSING, WHOLE | RESULT}},
-    [MPSIM_LAYER_ROWNORM_GRADIENTS] =
+    [MPSIM_BETWEEN_ROWNORM] = {"rownorm",
+                               6,
+                               {WHOLE, COLUMN | MISSING, COLUMN | MISSING, WHOLE | RESULT, SCALAR | RESULT | MISSING,
+                                SCALAR | RESULT | MISSING}},
+    [MPSIM_BETWEEN_ROWNORM_BACKWARD] = {"rownorm back",
+                                        6,
+                                        {WHOLE, WHOLE, SCALAR, SCALAR, COLUMN | MISSING, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_ROWNORM_GRADIENTS] =
         {"rownorm gradients", 6, {WHOLE, WHOLE, SCALAR, SCALAR, COLUMN | RESULT | MISSING, COLUMN | RESULT | MISSING}},
-    [MPSIM_LAYER_ACTIVATE] = {"activate", 3, {WHOLE, WHOLE, WHOLE | RESULT}},
-    [MPSIM_LAYER_ACTIVATE_BACKWARD] = {"activate back", 5, {WHOLE, WHOLE, WHOLE, WHOLE | RESULT, WHOLE | RESULT}},
-    [MPSIM_LAYER_SOFTMAX] = {"softmax", 3, {WHOLE, MASK | MISSING, WHOLE | RESULT}},
-    [MPSIM_LAYER_SOFTMAX_BACKWARD] = {"softmax back", 4, {WHOLE, WHOLE, MASK | MISSING, WHOLE | RESULT}},
-    [MPSIM_LAYER_LOG_SOFTMAX] = {"log softmax", 3, {WHOLE, MASK | MISSING, WHOLE | RESULT}},
-    [MPSIM_LAYER_LOG_SOFTMAX_BACKWARD] = {"log softmax back", 4, {WHOLE, WHOLE, MASK | MISSING, WHOLE | RESULT}},
-    [MPSIM_LAYER_CROSS_ENTROPY] = {"cross-entropy", 3, {WHOLE, SCALAR | RESULT | MISSING, WHOLE | RESULT | MISSING}},
-    [MPSIM_LAYER_EMBED] = {"embed", 2, {TABLE, WHOLE | RESULT}},
-    [MPSIM_LAYER_EMBED_BACKWARD] = {"embed back", 2, {WHOLE, TABLE | RESULT | BOTH}},
-    [MPSIM_LAYER_ADD] = {"add", 3, {WHOLE, WHOLE, WHOLE | RESULT}},
-    [MPSIM_LAYER_MULTIPLY] = {"multiply", 3, {WHOLE, WHOLE, WHOLE | RESULT}},
-    [MPSIM_LAYER_DROPOUT] = {"dropout", 2, {WHOLE, WHOLE | RESULT}},
-    [MPSIM_LAYER_COLUMN_SUMS] = {"column sums", 2, {WHOLE, COLUMN | RESULT}},
-    [MPSIM_LAYER_PERIOD_SUMS] = {"period sums", 2, {WHOLE, TABLE | RESULT | BOTH}},
-    [MPSIM_LAYER_BATCHNORM] = {"batchnorm",
-                               8,
-                               {WHOLE, COLUMN | MISSING, COLUMN | MISSING, WHOLE | RESULT, COLUMN | RESULT | MISSING,
-                                COLUMN | RESULT | MISSING, COLUMN | RESULT | BOTH, COLUMN | RESULT | BOTH}},
-    [MPSIM_LAYER_BATCHNORM_BACKWARD] = {"batchnorm back",
-                                        8,
-                                        {WHOLE, WHOLE, COLUMN, COLUMN, COLUMN | MISSING, WHOLE | RESULT | MISSING,
-                                         COLUMN | RESULT | MISSING, COLUMN | RESULT | MISSING}},
-    [MPSIM_LAYER_BATCHNORM_INFERENCE] = {"batchnorm inference",
-                                         6,
-                                         {WHOLE, COLUMN, COLUMN, COLUMN | MISSING, COLUMN | MISSING, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_ACTIVATE] = {"activate", 3, {WHOLE, WHOLE, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_ACTIVATE_BACKWARD] = {"activate back", 5, {WHOLE, WHOLE, WHOLE, WHOLE | RESULT, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_SOFTMAX] = {"softmax", 3, {WHOLE, MASK | MISSING, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_SOFTMAX_BACKWARD] = {"softmax back", 4, {WHOLE, WHOLE, MASK | MISSING, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_LOG_SOFTMAX] = {"log softmax", 3, {WHOLE, MASK | MISSING, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_LOG_SOFTMAX_BACKWARD] = {"log softmax back", 4, {WHOLE, WHOLE, MASK | MISSING, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_CROSS_ENTROPY] = {"cross-entropy", 3, {WHOLE, SCALAR | RESULT | MISSING, WHOLE | RESULT | MISSING}},
+    [MPSIM_BETWEEN_EMBED] = {"embed", 2, {TABLE, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_EMBED_BACKWARD] = {"embed back", 2, {WHOLE, TABLE | RESULT | BOTH}},
+    [MPSIM_BETWEEN_ADD] = {"add", 3, {WHOLE, WHOLE, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_MULTIPLY] = {"multiply", 3, {WHOLE, WHOLE, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_DROPOUT] = {"dropout", 2, {WHOLE, WHOLE | RESULT}},
+    [MPSIM_BETWEEN_COLUMN_SUMS] = {"column sums", 2, {WHOLE, COLUMN | RESULT}},
+    [MPSIM_BETWEEN_PERIOD_SUMS] = {"period sums", 2, {WHOLE, TABLE | RESULT | BOTH}},
+    [MPSIM_BETWEEN_BATCHNORM] = {"batchnorm",
+                                 8,
+                                 {WHOLE, COLUMN | MISSING, COLUMN | MISSING, WHOLE | RESULT, COLUMN | RESULT | MISSING,
+                                  COLUMN | RESULT | MISSING, COLUMN | RESULT | BOTH, COLUMN | RESULT | BOTH}},
+    [MPSIM_BETWEEN_BATCHNORM_BACKWARD] = {"batchnorm back",
+                                          8,
+                                          {WHOLE, WHOLE, COLUMN, COLUMN, COLUMN | MISSING, WHOLE | RESULT | MISSING,
+                                           COLUMN | RESULT | MISSING, COLUMN | RESULT | MISSING}},
+    [MPSIM_BETWEEN_BATCHNORM_INFERENCE] = {"batchnorm inference",
+                                           6,
+                                           {WHOLE, COLUMN, COLUMN, COLUMN | MISSING, COLUMN | MISSING, WHOLE | RESULT}},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -67,7 +67,7 @@ typedef struct array {
 } array;
 
 static array arrays[8];
-static mpsim_layer o;
+static mpsim_between o;
 static size_t rows, cols;
 
 static size_t count(const array *x)
@@ -235,45 +235,45 @@ static mpsim_status plain(void)
         x[k] = arrays[k].dense;
         mask[k] = arrays[k].a.data ? arrays[k].mask : NULL;
     }
-    switch ((mpsim_layer_kind)o.kind) {
-    case MPSIM_LAYER_ROWNORM:
+    switch ((mpsim_between_kind)o.kind) {
+    case MPSIM_BETWEEN_ROWNORM:
         return mpsim_rownorm_forward(&r, x[3], x[4], x[5], x[0], x[1], dense(2, 1));
-    case MPSIM_LAYER_ROWNORM_BACKWARD:
+    case MPSIM_BETWEEN_ROWNORM_BACKWARD:
         return mpsim_rownorm_backward(&r, x[5], NULL, NULL, x[0], x[1], x[2], x[3], x[4]);
-    case MPSIM_LAYER_ROWNORM_GRADIENTS:
+    case MPSIM_BETWEEN_ROWNORM_GRADIENTS:
         return mpsim_rownorm_backward(&r, NULL, x[4], x[5], x[0], x[1], x[2], x[3], x[0]);
-    case MPSIM_LAYER_ACTIVATE:
+    case MPSIM_BETWEEN_ACTIVATE:
         return activate(0);
-    case MPSIM_LAYER_ACTIVATE_BACKWARD:
+    case MPSIM_BETWEEN_ACTIVATE_BACKWARD:
         return activate(1);
-    case MPSIM_LAYER_SOFTMAX:
+    case MPSIM_BETWEEN_SOFTMAX:
         return mpsim_softmax_rows(&c, x[2], x[0], mask[1]);
-    case MPSIM_LAYER_SOFTMAX_BACKWARD:
+    case MPSIM_BETWEEN_SOFTMAX_BACKWARD:
         return mpsim_softmax_backward(&c, x[3], x[0], x[1], mask[2]);
-    case MPSIM_LAYER_LOG_SOFTMAX:
+    case MPSIM_BETWEEN_LOG_SOFTMAX:
         return mpsim_log_softmax(&c, x[2], x[0], mask[1]);
-    case MPSIM_LAYER_LOG_SOFTMAX_BACKWARD:
+    case MPSIM_BETWEEN_LOG_SOFTMAX_BACKWARD:
         return mpsim_log_softmax_backward(&c, x[3], x[0], x[1], mask[2]);
-    case MPSIM_LAYER_CROSS_ENTROPY:
+    case MPSIM_BETWEEN_CROSS_ENTROPY:
         return mpsim_cross_entropy(o.math, o.f, rows, cols, x[0], index32, 1u << 31, o.scale, x[1], x[2],
                                    &want_found[0], &want_found[1]);
-    case MPSIM_LAYER_EMBED:
+    case MPSIM_BETWEEN_EMBED:
         return mpsim_embed(o.f, x[1], x[0], index32, rows, cols, o.entries);
-    case MPSIM_LAYER_EMBED_BACKWARD:
+    case MPSIM_BETWEEN_EMBED_BACKWARD:
         return mpsim_embed_backward(o.math, x[1], x[0], index32, rows, cols, 0, o.entries, o.added);
-    case MPSIM_LAYER_ADD:
+    case MPSIM_BETWEEN_ADD:
         return mpsim_add_array(o.math, o.f, x[2], x[0], x[1], rows * cols);
-    case MPSIM_LAYER_MULTIPLY:
+    case MPSIM_BETWEEN_MULTIPLY:
         return mpsim_multiply_array(o.math, o.f, x[2], x[0], x[1], rows * cols);
-    case MPSIM_LAYER_DROPOUT:
+    case MPSIM_BETWEEN_DROPOUT:
         return mpsim_dropout(o.math, o.f, o.p, &o.rng, x[1], x[0], rows * cols);
-    case MPSIM_LAYER_COLUMN_SUMS:
+    case MPSIM_BETWEEN_COLUMN_SUMS:
         return mpsim_column_sums(o.math, o.f, x[1], x[0], rows, cols, cols);
-    case MPSIM_LAYER_PERIOD_SUMS:
+    case MPSIM_BETWEEN_PERIOD_SUMS:
         return mpsim_period_sums(o.math, o.f, x[1], x[0], rows, cols, cols, o.entries, o.added);
-    case MPSIM_LAYER_BATCHNORM:
+    case MPSIM_BETWEEN_BATCHNORM:
         return mpsim_batchnorm_forward(&b, x[3], x[4], x[5], dense(6, 1), dense(7, 1), x[0], x[1], x[2]);
-    case MPSIM_LAYER_BATCHNORM_BACKWARD:
+    case MPSIM_BETWEEN_BATCHNORM_BACKWARD:
         return mpsim_batchnorm_backward(&b, x[5], x[6], x[7], x[0], x[1], x[2], x[3], x[4]);
     default:
         return mpsim_batchnorm_inference(&b, x[5], x[0], x[1], x[2], x[3], x[4]);
@@ -297,8 +297,8 @@ static void choose(unsigned kind, uint64_t *state)
     cols = o.shape[o.dims - 1];
     if (rows * cols > MOST / 32)
         cols = o.shape[o.dims - 1] = 3;
-    const int activates = kind == MPSIM_LAYER_ACTIVATE || kind == MPSIM_LAYER_ACTIVATE_BACKWARD;
-    const int loss = kind == MPSIM_LAYER_CROSS_ENTROPY;
+    const int activates = kind == MPSIM_BETWEEN_ACTIVATE || kind == MPSIM_BETWEEN_ACTIVATE_BACKWARD;
+    const int loss = kind == MPSIM_BETWEEN_CROSS_ENTROPY;
     o.norm = (uint8_t)(test_random(state) % 2);
     o.activation = activates ? (uint8_t)(test_random(state) % (MPSIM_EXP + 1)) : 0;
     o.added = test_random(state) % 2;
@@ -311,7 +311,7 @@ static void choose(unsigned kind, uint64_t *state)
     o.rng = (mpsim_rng){1, 2, test_random(state)};
     o.math = layer_format(layer_formats[test_random(state) % LAYER_MATHS]);
     o.f = layer_format(test_random(state) % 2 ? "fp16" : NULL);
-    o.ignores = kind != MPSIM_LAYER_EMBED && test_random(state) % 2;
+    o.ignores = kind != MPSIM_BETWEEN_EMBED && test_random(state) % 2;
     o.ignored = -100;
     o.index = index;
     for (size_t i = 0; i < rows; i++) {
@@ -353,14 +353,14 @@ static void one(unsigned kind, uint64_t *state)
         make(&arrays[k], kinds[kind].arrays[k], state);
     for (int k = 0; k < kinds[kind].n; k++)
         if (kinds[kind].arrays[k] & MISSING && test_random(state) % 3 == 0)
-            leave_out(&arrays[k], kind == MPSIM_LAYER_BATCHNORM || kind == MPSIM_LAYER_BATCHNORM_INFERENCE
-                                      ? k == (kind == MPSIM_LAYER_BATCHNORM ? 1 : 3)
+            leave_out(&arrays[k], kind == MPSIM_BETWEEN_BATCHNORM || kind == MPSIM_BETWEEN_BATCHNORM_INFERENCE
+                                      ? k == (kind == MPSIM_BETWEEN_BATCHNORM ? 1 : 3)
                                       : 1);
-    if (kind == MPSIM_LAYER_ACTIVATE && o.activation != MPSIM_SWIGLU)
+    if (kind == MPSIM_BETWEEN_ACTIVATE && o.activation != MPSIM_SWIGLU)
         arrays[1].a.data = NULL;
-    if (kind == MPSIM_LAYER_ACTIVATE_BACKWARD && o.activation != MPSIM_SWIGLU)
+    if (kind == MPSIM_BETWEEN_ACTIVATE_BACKWARD && o.activation != MPSIM_SWIGLU)
         arrays[2].a.data = arrays[4].a.data = NULL;
-    if (kind == MPSIM_LAYER_BATCHNORM && test_random(state) % 2)
+    if (kind == MPSIM_BETWEEN_BATCHNORM && test_random(state) % 2)
         arrays[6].a.data = arrays[7].a.data = NULL;
     mpsim_strided given[8];
     for (size_t k = 0; k < 8; k++)
@@ -368,7 +368,8 @@ static void one(unsigned kind, uint64_t *state)
     uint64_t found[2] = {7, 7};
     want_found[0] = want_found[1] = 0;
     /* Columns of no rows: what a plain call would refuse or leave alone is left alone here, too. */
-    const mpsim_status want = plain(), s = mpsim_layer_run(&o, given, 8, found, test_random(state) % 2 ? &pool : NULL);
+    const mpsim_status want = plain(),
+                       s = mpsim_between_run(&o, given, 8, found, test_random(state) % 2 ? &pool : NULL);
     ck_assert_msg(s == want || cols == 0 || rows == 0, "%s, %zu x %zu: %s, not %s", kinds[kind].name, rows, cols,
                   mpsim_status_string(s), mpsim_status_string(want));
     for (int k = 0; s == MPSIM_OK && k < kinds[kind].n; k++)
@@ -377,7 +378,7 @@ static void one(unsigned kind, uint64_t *state)
                 if (cols > 0)
                     put(&arrays[k], arrays[k].want, place(&arrays[k], i), arrays[k].dense[i]);
     compare(kinds[kind].name);
-    if (kind == MPSIM_LAYER_CROSS_ENTROPY && s == MPSIM_OK && cols > 0)
+    if (kind == MPSIM_BETWEEN_CROSS_ENTROPY && s == MPSIM_OK && cols > 0)
         ck_assert(found[0] == want_found[0] && found[1] == want_found[1]);
 }
 
@@ -399,17 +400,17 @@ START_TEST(many_parts)
     layer_fill(x, 1 << 18, LAYER_PLAIN, &state);
     for (size_t k = 0; k < 3; k++) {
         const size_t n = shapes[k][0], c = shapes[k][1];
-        mpsim_layer m = {.kind = MPSIM_LAYER_SOFTMAX, .dims = 2, .shape = {n, c}, .scale = 1};
+        mpsim_between m = {.kind = MPSIM_BETWEEN_SOFTMAX, .dims = 2, .shape = {n, c}, .scale = 1};
         const ptrdiff_t s = (ptrdiff_t)c;
         mpsim_strided all[3] = {{NULL, x, {s, 1}}, {NULL, NULL, {0}}, {NULL, y, {s, 1}}};
         const mpsim_softmax plain_rows = {.rows = n, .cols = c, .scale = 1};
-        ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, &pool), MPSIM_OK);
+        ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, &pool), MPSIM_OK);
         ck_assert_int_eq(mpsim_softmax_rows(&plain_rows, w, x, NULL), MPSIM_OK);
         ck_assert(memcmp(y, w, n * c * sizeof *y) == 0);
-        m.kind = MPSIM_LAYER_COLUMN_SUMS;
+        m.kind = MPSIM_BETWEEN_COLUMN_SUMS;
         all[1] = (mpsim_strided){NULL, a, {0, 1}};
         if (c <= 600) {
-            ck_assert_int_eq(mpsim_layer_run(&m, all, 2, NULL, &pool), MPSIM_OK);
+            ck_assert_int_eq(mpsim_between_run(&m, all, 2, NULL, &pool), MPSIM_OK);
             ck_assert_int_eq(mpsim_column_sums(NULL, NULL, b, x, n, c, c), MPSIM_OK);
             ck_assert(memcmp(a, b, c * sizeof *a) == 0);
         }
@@ -424,39 +425,39 @@ START_TEST(errors_touch_nothing)
     mpsim_format bad = *mpsim_format_find("fp16");
     bad.bits = 1;
     mpsim_strided all[3] = {{NULL, x, {2, 1}}, {NULL, x, {2, 1}}, {NULL, y, {2, 1}}};
-    const mpsim_layer add = {.kind = MPSIM_LAYER_ADD, .dims = 2, .shape = {2, 2}};
-    mpsim_layer m = add;
+    const mpsim_between add = {.kind = MPSIM_BETWEEN_ADD, .dims = 2, .shape = {2, 2}};
+    mpsim_between m = add;
     const mpsim_pool none = {NULL, NULL, NULL};
-    ck_assert_int_eq(mpsim_layer_run(NULL, all, 3, NULL, NULL), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_layer_run(&m, NULL, 3, NULL, NULL), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 2, NULL, NULL), MPSIM_EINVAL);
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, &none), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(NULL, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, NULL, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 2, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, &none), MPSIM_EINVAL);
     m.kind = KINDS;
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
     m = add;
     m.dims = 0;
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
-    m.dims = MPSIM_LAYER_DIMS + 1;
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    m.dims = MPSIM_BETWEEN_DIMS + 1;
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
     m = add;
     m.math = mpsim_format_find("binary64");
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_ERANGE);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_ERANGE);
     all[0].format = &bad;
-    ck_assert_int_eq(mpsim_layer_run(&add, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&add, all, 3, NULL, NULL), MPSIM_EINVAL);
     all[0].format = mpsim_format_find("binary64");
-    ck_assert_int_eq(mpsim_layer_run(&add, all, 3, NULL, NULL), MPSIM_ERANGE);
+    ck_assert_int_eq(mpsim_between_run(&add, all, 3, NULL, NULL), MPSIM_ERANGE);
     all[0] = (mpsim_strided){NULL, NULL, {2, 1}};
-    ck_assert_int_eq(mpsim_layer_run(&add, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&add, all, 3, NULL, NULL), MPSIM_EINVAL);
     all[0].data = x;
-    m = (mpsim_layer){.kind = MPSIM_LAYER_CROSS_ENTROPY, .dims = 2, .shape = {2, 2}, .scale = 1, .index = at};
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    m = (mpsim_between){.kind = MPSIM_BETWEEN_CROSS_ENTROPY, .dims = 2, .shape = {2, 2}, .scale = 1, .index = at};
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
     m.index = NULL;
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
-    m = (mpsim_layer){.kind = MPSIM_LAYER_ACTIVATE, .activation = MPSIM_SWIGLU, .dims = 2, .shape = {2, 2}};
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    m = (mpsim_between){.kind = MPSIM_BETWEEN_ACTIVATE, .activation = MPSIM_SWIGLU, .dims = 2, .shape = {2, 2}};
     all[1].data = NULL;
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
     m.activation = MPSIM_EXP + 1;
-    ck_assert_int_eq(mpsim_layer_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_between_run(&m, all, 3, NULL, NULL), MPSIM_EINVAL);
     for (size_t i = 0; i < 4; i++)
         ck_assert(y[i] == 9);
 }

@@ -23,6 +23,7 @@
 
 #include <mpsim/arith.h>
 #include <mpsim/attention.h>
+#include <mpsim/between.h>
 #include <mpsim/block.h>
 #include <mpsim/blockstats.h>
 #include <mpsim/digest.h>
@@ -32,7 +33,6 @@
 #include <mpsim/gradient.h>
 #include <mpsim/isa.h>
 #include <mpsim/layer.h>
-#include <mpsim/layerrun.h>
 #include <mpsim/loop.h>
 #include <mpsim/muon.h>
 #include <mpsim/optim.h>
