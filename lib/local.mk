@@ -5,7 +5,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/digest.h lib/include/mpsim/dot.h lib/include/mpsim/format.h \
   lib/include/mpsim/function.h lib/include/mpsim/gradient.h lib/include/mpsim/isa.h lib/include/mpsim/layer.h \
   lib/include/mpsim/loop.h \
-  lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/placement.h lib/include/mpsim/recipe.h \
+  lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/product.h lib/include/mpsim/placement.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaledmm.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
   lib/include/mpsim/summary.h lib/include/mpsim/torchmm.h lib/include/mpsim/transformer.h
@@ -45,6 +45,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/panel.c \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \
   lib/dot/onednn.c lib/dot/onednn.h lib/dot/onednn_chunks.c lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h lib/dot/torchmm.c \
+  lib/dot/enter.c lib/dot/epilogue.c lib/dot/epilogue.h lib/dot/pieces.c lib/dot/pieces.h lib/dot/product.c lib/dot/stack.c lib/dot/stack.h \
   lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
   lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/elements.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \

@@ -192,17 +192,17 @@ endif
 sim_libreader_a_CPPFLAGS = $(sim_cppflags)
 sim_libreader_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
 sim_libreader_a_SOURCES = sim/reader/call.h sim/reader/files.c sim/reader/files.h sim/reader/host.c \
-  sim/reader/policy.c sim/reader/reader.c sim/reader/report.c sim/reader/surroundings.c sim/reader/surroundings.h
+  sim/reader/policy.c sim/reader/reader.c sim/reader/report.c sim/reader/surroundings.c sim/reader/surroundings.h sim/reader/threads.c
 if SHARED
 lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =
 lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
 lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
 lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/train/libparallel.a lib/libmpsim.la
-dist_mpsiminclude_HEADERS += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/trace.h
+dist_mpsiminclude_HEADERS += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
 pkgconfig_DATA += lib/mpsim-trace.pc
 else
-EXTRA_DIST += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/trace.h
+EXTRA_DIST += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,

@@ -52,7 +52,7 @@ shared() { ls "$build/lib/.libs/$1.so" 2>/dev/null || ls "$build/lib/.libs/$1.dy
 exported() { # sanitizers and coverage add symbols of their own
     nm -D --defined-only "$1" | sed -n 's/.* [TDBRV] //p' | grep -v -e '^_' -e '^__' | sort -u
 }
-declared lib/include/mpsim/trace.h lib/include/mpsim/report.h lib/include/mpsim/policy.h >"$dir/of-trace"
+declared lib/include/mpsim/trace.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/policy.h >"$dir/of-trace"
 declared lib/include/mpsim/*.h >"$dir/declared"
 grep -v -x -F -f "$dir/of-trace" "$dir/declared" >"$dir/of-mpsim"
 lib=$(shared libmpsim) trace=$(shared libmpsim-trace)

@@ -72,7 +72,7 @@ unit_tests = \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
-  tests/dot/t-chain tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
+  tests/dot/t-chain tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-product tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-conversions tests/gpu/t-in-step tests/gpu/t-orders tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-attention tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-elements tests/layer/t-rownorm \
@@ -88,7 +88,7 @@ unit_tests = \
   tests/sim/t-diff tests/sim/t-diff-verdicts tests/sim/t-policy tests/sim/t-policy-bad tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-diff-bytes tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-report tests/sim/t-textfile \
+  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-report tests/sim/t-textfile tests/sim/t-threads \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \

@@ -105,10 +105,31 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
     return p->values && p->special && (!fused || p->exponents) && (!cut || p->signs) && (!exact || (p->low && p->high));
 }
 
+/* What the codes of an operand in memory are. */
+static const mpsim_format *lying(const mpsim_source *x)
+{
+    return x->entry ? x->entry->from : x->format;
+}
+
+static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_t count)
+{
+    mpsim_lines l = {.decode = g->loops->decode,
+                     .entry = x->entry,
+                     .numbers = x->format,
+                     .bytes = mpsim_format_code_bytes(lying(x)),
+                     .codes = x->codes,
+                     .count = count,
+                     .depth = g->depth,
+                     .line = x->line,
+                     .next = x->next};
+    mpsim_unpacker_init(&l.u, x->entry ? mpsim_format_find("binary32") : x->format, wide);
+    return l;
+}
+
 /* Everything about the operands that the fast paths need; memory for them. */
 static mpsim_status new_panels(job *g)
 {
-    const mpsim_matrix *a = g->a, *b = g->b;
+    const mpsim_source *a = g->a, *b = g->b;
     const int wide = g->run == mpsim_exact_rows || g->run == mpsim_group_rows ||
                      (g->run == mpsim_fused_rows && g->tile.wide) ||
                      (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32) ||
@@ -123,21 +144,9 @@ static mpsim_status new_panels(job *g)
     const size_t fill = quads ? quads : g->run == mpsim_scaledgroups_rows ? g->m->group : 1;
     if (g->depth % fill != 0)
         g->padded = g->depth + fill - g->depth % fill;
-    g->lines_a = (mpsim_lines){.decode = g->loops->decode,
-                               .codes = a->codes,
-                               .count = g->rows,
-                               .depth = g->depth,
-                               .line = a->transposed ? 1 : a->stride,
-                               .next = a->transposed ? a->stride : 1};
-    g->lines_b = (mpsim_lines){.decode = g->loops->decode,
-                               .codes = b->codes,
-                               .count = g->columns,
-                               .depth = g->depth,
-                               .line = b->transposed ? b->stride : 1,
-                               .next = b->transposed ? 1 : b->stride};
+    g->lines_a = lines_of(g, a, wide, g->rows);
+    g->lines_b = lines_of(g, b, wide, g->columns);
     g->lines_a.flush = g->lines_b.flush = g->run == mpsim_lanes_rows && g->m->traits != 0;
-    mpsim_unpacker_init(&g->lines_a.u, a->format, wide);
-    mpsim_unpacker_init(&g->lines_b.u, b->format, wide);
     mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
     mpsim_packer_init(&g->result, &g->m->result);
     mpsim_packer_init(&g->outer, &g->m->outer);
@@ -165,6 +174,17 @@ static mpsim_status new_panels(job *g)
 
 /* ---- elements ---- */
 
+/* Where results go: row i, column j. */
+typedef struct place {
+    void *codes;
+    size_t stride, row, column; /* those of the first code */
+} place;
+
+static size_t index_at(const place *to, size_t i, size_t j)
+{
+    return (i - to->row) * to->stride + (j - to->column);
+}
+
 static mpsim_number addend(const job *g, size_t i, size_t j)
 {
     const mpsim_format *f = &g->m->result.format;
@@ -183,78 +203,105 @@ static mpsim_vector scales_of(const mpsim_scales *x, size_t i)
     return v;
 }
 
-static mpsim_status element(const job *g, size_t i, size_t j)
+/* Line i as codes of the format that is multiplied, in `memory`, which holds them, unless they lie so. */
+static mpsim_vector line_of(const job *g, const mpsim_source *x, size_t i, void *memory)
 {
-    const mpsim_matrix *a = g->a, *b = g->b;
-    const mpsim_vectors v = {{a->format, a->codes, mpsim_format_code_bytes(a->format), mpsim_index_in(a, i, 0),
-                              a->transposed ? a->stride : 1},
-                             {b->format, b->codes, mpsim_format_code_bytes(b->format), mpsim_index_in(b, 0, j),
-                              b->transposed ? 1 : b->stride},
-                             scales_of(g->scales_a, i),
-                             scales_of(g->scales_b, j)};
+    const size_t bytes = mpsim_format_code_bytes(lying(x));
+    unsigned char code[8];
+    mpsim_vector v = {x->format, x->codes, bytes, i * x->line, x->next};
+    if (!x->entry)
+        return v;
+    v = (mpsim_vector){x->format, memory, mpsim_format_code_bytes(x->format), 0, 1};
+    for (size_t k = 0; k < g->depth; k++) {
+        float value;
+        mpsim_code_store(code, bytes, 0, mpsim_code_load(x->codes, bytes, i * x->line + k * x->next));
+        mpsim_decode_array_f32(x->entry->from, &value, code, 1);
+        mpsim_encode_array_f32(x->format, &x->entry->rounding, NULL, (char *)memory + k * v.bytes, &value, 1, NULL);
+    }
+    return v;
+}
+
+static mpsim_status element(const job *g, const place *to, size_t i, size_t j)
+{
+    unsigned char *lines = NULL;
+    if (g->a->entry || g->b->entry) {
+        lines = (unsigned char *)malloc(16 * g->depth + 1);
+        if (!lines)
+            return MPSIM_ENOMEM;
+    }
+    const mpsim_vectors v = {line_of(g, g->a, i, lines), line_of(g, g->b, j, lines ? lines + 8 * g->depth : NULL),
+                             scales_of(g->scales_a, i), scales_of(g->scales_b, j)};
     const uint64_t base = g->rng ? g->rng->index + ((uint64_t)(i * g->columns + j) << 32) : 0;
     uint64_t d;
     const mpsim_status s = mpsim_dot_reference(g->m, &v, g->depth, addend(g, i, j), g->rng, base, &d);
     if (s == MPSIM_OK)
-        mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j, d);
+        mpsim_code_store(to->codes, mpsim_format_code_bytes(&g->m->result.format), index_at(to, i, j), d);
+    free(lines);
     return s;
 }
 
 /* ---- tiles ---- */
 
 /* n codes of row i from column j on. */
-static void store(const job *g, size_t i, size_t j, const uint64_t *codes, size_t n)
+static void store(const job *g, const place *to, size_t i, size_t j, const uint64_t *codes, size_t n)
 {
-    const size_t bytes = mpsim_format_code_bytes(&g->m->result.format), at = i * g->d_stride + j;
+    const size_t bytes = mpsim_format_code_bytes(&g->m->result.format), at = index_at(to, i, j);
     if (bytes == 4) {
         uint32_t u[N];
         for (size_t l = 0; l < N; l++)
             u[l] = (uint32_t)codes[l];
-        memcpy((unsigned char *)g->d + 4 * at, u, 4 * n);
+        memcpy((unsigned char *)to->codes + 4 * at, u, 4 * n);
     } else {
         for (size_t l = 0; l < n; l++)
-            mpsim_code_store(g->d, bytes, at + l, codes[l]);
+            mpsim_code_store(to->codes, bytes, at + l, codes[l]);
     }
 }
 
 /* Rows first to first + n - 1 of a tile. All their addends are read before the first result is
  * stored, or by the reference just before its own is. */
-static mpsim_status rows_of_tile(const job *g, path *run, size_t first, size_t n, size_t panel)
+static mpsim_status rows_of_tile(const job *g, const place *to, size_t first, size_t n, size_t panel)
 {
     uint64_t codes[ROWS][N];
     unsigned redo[ROWS];
     const size_t columns = mpsim_panel_columns(g, panel);
     memset(redo, 0xff, sizeof redo);
-    if (run)
-        run(g, first, n, panel, codes, redo);
+    if (g->run)
+        g->run(g, first, n, panel, codes, redo);
     for (size_t r = 0; r < n; r++) {
         const size_t i = first + r, j0 = panel * N;
         redo[r] &= (2u << (columns - 1)) - 1;
         if (!redo[r]) {
-            store(g, i, j0, codes[r], columns);
+            store(g, to, i, j0, codes[r], columns);
             continue;
         }
         for (size_t j = 0; j < columns; j++) {
-            const mpsim_status s = redo[r] >> j & 1 ? element(g, i, j0 + j) : MPSIM_OK;
+            const mpsim_status s = redo[r] >> j & 1 ? element(g, to, i, j0 + j) : MPSIM_OK;
             if (s != MPSIM_OK)
                 return s;
             if (!(redo[r] >> j & 1))
-                mpsim_code_store(g->d, mpsim_format_code_bytes(&g->m->result.format), i * g->d_stride + j0 + j,
+                mpsim_code_store(to->codes, mpsim_format_code_bytes(&g->m->result.format), index_at(to, i, j0 + j),
                                  codes[r][j]);
         }
     }
     return MPSIM_OK;
 }
 
+enum { BLOCK_ROWS = 32 };
+
 static void compute(size_t task, void *context)
 {
     const job *g = (const job *)context;
     const size_t panel = task / g->blocks, first = task % g->blocks * g->block_rows;
     const size_t end = g->rows - first < g->block_rows ? g->rows : first + g->block_rows;
+    uint64_t tile[BLOCK_ROWS * N];
+    const place in_d = {g->d, g->d_stride, 0, 0}, here = {tile, N, first, panel * N};
     const mpsim_environment before = mpsim_environment_default();
     for (size_t i = first; i < end; i += ROWS)
-        if (rows_of_tile(g, g->run, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
+        if (rows_of_tile(g, g->taker ? &here : &in_d, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
             g->failed[task] = 1;
+    if (g->taker && !g->failed[task])
+        g->taker->take(g->taker->self, first, end - first, g->first_column + panel * N, mpsim_panel_columns(g, panel),
+                       tile);
     mpsim_environment_restore(before);
 }
 
@@ -323,6 +370,14 @@ static size_t strip_of(const job *g, int is_alone)
     return whole || g->columns < 2 * width ? g->columns : width;
 }
 
+static mpsim_source lines_from(const mpsim_source *x, size_t j)
+{
+    mpsim_source part = *x;
+    if (x->codes)
+        part.codes = (const unsigned char *)x->codes + j * x->line * mpsim_format_code_bytes(lying(x));
+    return part;
+}
+
 static mpsim_matrix from_column(const mpsim_matrix *x, size_t j)
 {
     mpsim_matrix part = *x;
@@ -342,11 +397,14 @@ static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first
 {
     job g = *whole;
     const size_t of_a = (g.rows - 1) / N + 1;
-    const mpsim_matrix b = from_column(g.b, first), c = g.c ? from_column(g.c, first) : b;
+    const mpsim_source b = lines_from(g.b, first);
+    const mpsim_matrix c = g.c ? from_column(g.c, first) : (mpsim_matrix){0};
     mpsim_status s = MPSIM_OK;
     g.b = &b;
     g.c = g.c ? &c : NULL;
-    g.d = (unsigned char *)g.d + first * mpsim_format_code_bytes(&g.m->result.format);
+    if (g.d)
+        g.d = (unsigned char *)g.d + first * mpsim_format_code_bytes(&g.m->result.format);
+    g.first_column = first;
     g.columns = g.lines_b.count = n;
     g.lines_b.codes = b.codes;
     g.panels = (n - 1) / N + 1;
@@ -366,7 +424,7 @@ static mpsim_status in_strips(job *g, const mpsim_pool *pool)
 {
     const size_t width = strip_of(g, pool->threads && pool->threads(pool->self) == 1);
     size_t tasks;
-    g->block_rows = g->run ? 32 : 1; /* the reference takes its time for a row */
+    g->block_rows = g->run ? BLOCK_ROWS : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;
     g->panels = (width - 1) / N + 1;
     if (!product_fits(&tasks, g->panels, g->blocks))
@@ -389,12 +447,28 @@ static mpsim_status in_strips(job *g, const mpsim_pool *pool)
     return s;
 }
 
+mpsim_status mpsim_job_run(const job *what, const mpsim_pool *pool)
+{
+    static const mpsim_pool here = {run_here, NULL, one_thread};
+    job g = *what;
+    if (g.rows == 0 || g.columns == 0)
+        return MPSIM_OK;
+    g.loops = mpsim_loops_active();
+    g.run = choose(&g);
+    return in_strips(&g, pool ? pool : &here);
+}
+
+mpsim_source mpsim_source_of(const mpsim_matrix *x, int columns)
+{
+    const int along = x->transposed ? !columns : columns;
+    return (mpsim_source){x->format, NULL, x->codes, along ? 1 : x->stride, along ? x->stride : 1};
+}
+
 static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,
                              const mpsim_scales *sa, const mpsim_matrix *b, const mpsim_scales *sb,
                              const mpsim_matrix *c, void *d, size_t d_stride, const mpsim_rng *rng,
                              const mpsim_pool *pool)
 {
-    static const mpsim_pool here = {run_here, NULL, one_thread};
     if (!a || !b)
         return MPSIM_EINVAL;
     mpsim_status s = mpsim_dot_check(m, a->format, b->format, rng);
@@ -406,24 +480,20 @@ static mpsim_status multiply(const mpsim_model *m, size_t rows, size_t columns, 
         return MPSIM_EINVAL;
     if (c && (!c->format || !mpsim_format_same(c->format, &m->result.format) || !mpsim_is_matrix(c, rows, columns)))
         return MPSIM_EINVAL;
-    if (rows == 0 || columns == 0)
-        return MPSIM_OK;
-
-    job g = {.m = m,
-             .a = a,
-             .b = b,
-             .c = c,
-             .scales_a = sa,
-             .scales_b = sb,
-             .rows = rows,
-             .columns = columns,
-             .depth = depth,
-             .d = d,
-             .d_stride = d_stride,
-             .rng = rng,
-             .loops = mpsim_loops_active()};
-    g.run = choose(&g);
-    return in_strips(&g, pool ? pool : &here);
+    const mpsim_source rows_of_a = mpsim_source_of(a, 0), columns_of_b = mpsim_source_of(b, 1);
+    const job g = {.m = m,
+                   .a = &rows_of_a,
+                   .b = &columns_of_b,
+                   .c = c,
+                   .scales_a = sa,
+                   .scales_b = sb,
+                   .rows = rows,
+                   .columns = columns,
+                   .depth = depth,
+                   .d = d,
+                   .d_stride = d_stride,
+                   .rng = rng};
+    return mpsim_job_run(&g, pool);
 }
 
 mpsim_status mpsim_gemm(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,

@@ -12,17 +12,35 @@ enum { N = MPSIM_PANEL, ROWS = 8 /* that a path does at once */ };
 
 typedef struct job job;
 
+/* An operand: product k of line i (a row of a, a column of b) is code number i line + k next. */
+typedef struct mpsim_source {
+    const mpsim_format *format; /* of the numbers that are multiplied                                       */
+    const mpsim_entry *entry;   /* NULL: the codes are of this format; else numbers become such as they are read */
+    const void *codes;
+    size_t line, next;
+} mpsim_source;
+
+/* Who takes results: codes of the result's format, row i and column j of the product in codes[(i - first) N + j - column].
+ * Called by any thread, in the default floating-point environment. */
+typedef struct mpsim_taker {
+    void (*take)(void *self, size_t first, size_t rows, size_t column, size_t columns, const void *codes);
+    void *self;
+} mpsim_taker;
+
 /* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
  * the reference must do. n <= ROWS. It runs in the default floating-point environment. */
 typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo);
 
 struct job {
     const mpsim_model *m;
-    const mpsim_matrix *a, *b, *c;           /* c may be NULL */
+    const mpsim_source *a, *b;
+    const mpsim_matrix *c;                   /* may be NULL */
     const mpsim_scales *scales_a, *scales_b; /* NULL: all are 1 */
     size_t rows, columns, depth;
     void *d;
     size_t d_stride;
+    const mpsim_taker *taker; /* NULL: results go to d */
+    size_t first_column;      /* of a strip, for the taker */
     const mpsim_rng *rng;
     size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
     size_t block_rows;
@@ -47,6 +65,12 @@ struct job {
     mpsim_packer result, outer;
     int native_result, native_outer; /* they round as the machine's binary32 does */
 };
+
+/* mpsim_job_run -- the job of which the fields up to rng are filled, all of them checked. rng: row i and column j take the words
+ * of mpsim_gemm. */
+mpsim_status mpsim_job_run(const job *what, const mpsim_pool *pool);
+/* mpsim_source_of -- an operand whose lines are rows of x, or, with `columns`, columns of it. */
+mpsim_source mpsim_source_of(const mpsim_matrix *x, int columns);
 
 path mpsim_group_rows, mpsim_fused_rows, mpsim_chain_rows, mpsim_rounded_rows, mpsim_exact_rows, mpsim_lanes_rows,
     mpsim_scaledgroups_rows;

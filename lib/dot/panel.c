@@ -6,6 +6,20 @@
 
 enum { N = MPSIM_PANEL };
 
+/* ---- numbers that enter ---- */
+
+/* n codes become the bits of binary32 values; `raw` may be `bits` where the codes are such values. */
+static void enter(const mpsim_entry *e, uint32_t *bits, const void *raw, size_t n)
+{
+    float *values = (float *)(void *)bits;
+    if (!e->as_values)
+        mpsim_decode_array_f32(e->from, values, raw, n);
+    else if (raw != bits)
+        memcpy(bits, raw, n * sizeof *bits);
+    if (e->rounds)
+        mpsim_round_array_f32(e->to, &e->rounding, NULL, values, values, n, NULL);
+}
+
 /* ---- codes to values, of binary32 and of binary64 ---- */
 
 #define REAL float
@@ -153,19 +167,39 @@ static size_t source_of(const mpsim_panels *to, size_t k)
     return chunk ? k - k % chunk + mpsim_fused_quads(k % chunk, chunk) : k;
 }
 
+/* The same of 16 codes that were loaded. */
+static void enter_loaded(const mpsim_lines *x, uint64_t *raw)
+{
+    union {
+        uint8_t u8[N];
+        uint16_t u16[N];
+        uint32_t u32[N];
+    } codes;
+    uint32_t bits[N];
+    if (!x->entry)
+        return;
+    for (size_t j = 0; j < N; j++)
+        mpsim_code_store(&codes, x->bytes, j, raw[j]);
+    enter(x->entry, bits, &codes, N);
+    for (size_t j = 0; j < N; j++)
+        raw[j] = bits[j];
+}
+
 /* Up to 16 codes of a line from product k on. */
 static void load_along(const mpsim_lines *x, const mpsim_panels *to, uint64_t *raw, size_t l, size_t k)
 {
     const size_t n = to->padded - k < N ? to->padded - k : N;
     if (!to->quads) {
         const size_t left = k < x->depth ? x->depth - k : 0;
-        load(raw, x->codes, x->u.bytes, l * x->line + k * x->next, x->next, left < n ? left : n);
+        load(raw, x->codes, x->bytes, l * x->line + k * x->next, x->next, left < n ? left : n);
+        enter_loaded(x, raw);
         return;
     }
     for (size_t i = 0; i < N; i++) {
         const size_t from = i < n ? source_of(to, k + i) : x->depth;
-        raw[i] = from < x->depth ? mpsim_code_load(x->codes, x->u.bytes, l * x->line + from * x->next) : 0;
+        raw[i] = from < x->depth ? mpsim_code_load(x->codes, x->bytes, l * x->line + from * x->next) : 0;
     }
+    enter_loaded(x, raw);
 }
 
 /* Code 0 is no zero in a format without zeros. */
@@ -239,7 +273,7 @@ static void places_of(size_t *at, const mpsim_lines *x, const mpsim_panels *to, 
 {
     for (size_t i = 0; i < count; i++) {
         const size_t from = source_of(to, k + i);
-        at[i] = from < x->depth ? from * x->next * x->u.bytes : SIZE_MAX;
+        at[i] = from < x->depth ? from * x->next * x->bytes : SIZE_MAX;
     }
 }
 
@@ -254,10 +288,10 @@ static inline void copy_codes(const size_t bytes, unsigned char *to, size_t step
 
 static void gather_line(unsigned char *to, size_t step, const mpsim_lines *x, size_t l, const size_t *at, size_t count)
 {
-    const unsigned char *from = (const unsigned char *)x->codes + l * x->line * x->u.bytes;
-    if (x->u.bytes == 1)
+    const unsigned char *from = (const unsigned char *)x->codes + l * x->line * x->bytes;
+    if (x->bytes == 1)
         copy_codes(1, to, step, from, at, count);
-    else if (x->u.bytes == 2)
+    else if (x->bytes == 2)
         copy_codes(2, to, step, from, at, count);
     else
         copy_codes(4, to, step, from, at, count);
@@ -299,7 +333,7 @@ static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t step, s
 {
     int16_t scales[N] = {0};
     if (x->flush)
-        flush_values(y, x->u.format);
+        flush_values(y, x->numbers);
     if (!x->scales || k >= x->depth)
         return 0;
     for (size_t j = 0; j < n; j++)
@@ -311,7 +345,7 @@ static unsigned adapt(const mpsim_lines *x, float *y, int16_t *e, size_t step, s
 static void gather_along(unsigned char *to, const mpsim_lines *x, const mpsim_panels *panels, size_t l, size_t k,
                          size_t n, size_t whole)
 {
-    const size_t bytes = x->u.bytes, left = k < x->depth ? x->depth - k : 0, there = left < n ? left : n;
+    const size_t bytes = x->bytes, left = k < x->depth ? x->depth - k : 0, there = left < n ? left : n;
     size_t places[BLOCK * N];
     if (!panels->quads && x->next == 1) {
         memcpy(to, (const unsigned char *)x->codes + (l * x->line + k) * bytes, there * bytes);
@@ -329,15 +363,19 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
     for (size_t k = 0; k < to->padded; k += BLOCK * N) {
         const size_t n = to->padded - k < BLOCK * N ? to->padded - k : BLOCK * N, whole = n / N, rest = n % N;
         const size_t at = l * to->padded + k;
-        unsigned char raw[4 * (BLOCK + 1) * N];
+        uint32_t raw[(BLOCK + 1) * N], entered[(BLOCK + 1) * N];
+        const uint32_t *codes = x->entry ? entered : raw;
         float *values = (float *)to->values + at, y[N];
         int16_t *e = to->exponents ? to->exponents + at : NULL, ey[N];
-        gather_along(raw, x, to, l, k, n, (whole + 1) * N);
-        special |= x->decode(&x->u, values, e, 0, to->lowest, raw, 0, whole);
+        gather_along((unsigned char *)raw, x, to, l, k, n, (whole + 1) * N);
+        if (x->entry)
+            enter(x->entry, entered, raw, (whole + (rest > 0)) * N);
+        special |= x->decode(&x->u, values, e, 0, to->lowest, codes, 0, whole);
         for (size_t i = 0; adapts(x) && i < whole; i++)
             special |= adapt(x, values + i * N, e ? e + i * N : NULL, 1, l, k + i * N, N, 0);
         if (rest) {
-            special |= x->decode(&x->u, y, ey, 0, to->lowest, raw + whole * N * x->u.bytes, 0, 1);
+            special |= x->decode(&x->u, y, ey, 0, to->lowest, (const unsigned char *)codes + whole * N * x->u.bytes, 0,
+                                 1);
             special |= adapt(x, y, ey, 1, l, k + whole * N, N, 0);
             memcpy(values + whole * N, y, rest * sizeof y[0]);
             if (e)
@@ -377,8 +415,8 @@ static inline void words_of(const size_t bytes, uint32_t *to, const unsigned cha
 static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels *panels, size_t first, size_t n,
                          size_t k, size_t count)
 {
-    const size_t bytes = x->u.bytes, left = k < x->depth ? x->depth - k : 0, there = left < count ? left : count;
-    const int words = !panels->quads && bytes < 4 && x->next == 1;
+    const size_t bytes = x->bytes, left = k < x->depth ? x->depth - k : 0, there = left < count ? left : count;
+    const int words = !panels->quads && !x->entry && bytes < 4 && x->next == 1;
     size_t places[BLOCK];
     if (n < N || panels->quads || there < count)
         memset(to, 0, (count * bytes + 3) / 4 * N * 4);
@@ -404,9 +442,11 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
         const size_t at = first * to->padded + k * N;
         float *values = (float *)to->values + at;
         int16_t *e = to->exponents ? to->exponents + at : NULL;
-        uint32_t raw[BLOCK * N];
+        uint32_t raw[BLOCK * N], entered[BLOCK * N];
         const int words = gather_across(raw, x, to, first, n, k, count);
-        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, raw, words, count);
+        if (x->entry)
+            enter(x->entry, entered, raw, count * N);
+        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, x->entry ? entered : raw, words, count);
         for (size_t i = 0; adapts(x) && i < count; i++) {
             int16_t *ei = !e ? NULL : to->pairs ? e + i / 2 * 2 * N + i % 2 : e + i * N;
             special |= adapt(x, values + i * N, ei, to->pairs ? 2 : 1, first, k + i, n, 1);
@@ -467,7 +507,8 @@ static void pack_k_major(const mpsim_lines *x, const mpsim_panels *to, size_t fi
         const size_t from = source_of(to, k), there = from < x->depth ? n : 0;
         uint64_t raw[N];
         row y;
-        load(raw, x->codes, x->u.bytes, first * x->line + from * x->next, x->line, there);
+        load(raw, x->codes, x->bytes, first * x->line + from * x->next, x->line, there);
+        enter_loaded(x, raw);
         const unsigned bad = decode(&x->u, &y, raw);
         clear_special(&x->u, &y, bad);
         special |= bad;

@@ -77,9 +77,20 @@ typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, i
  * signs: a word, or one a column. */
 typedef void mpsim_mark_function(float *values, uint32_t *signs, size_t n);
 
+/* How codes of one format become numbers of another one as they are read, in binary32, which has all numbers of both. */
+typedef struct mpsim_entry {
+    const mpsim_format *from, *to;
+    mpsim_rounding rounding;
+    int as_values; /* the codes are binary32 values */
+    int rounds;    /* 0: they are numbers of the other format */
+} mpsim_entry;
+
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
 typedef struct mpsim_lines {
-    mpsim_unpacker u;
+    mpsim_unpacker u;            /* of binary32 where there is an entry */
+    const mpsim_entry *entry;    /* NULL: none                          */
+    const mpsim_format *numbers; /* of what is multiplied            */
+    size_t bytes;                /* of a code in memory                 */
     mpsim_decode_function *decode;
     mpsim_mark_function *mark; /* NULL: not wanted */
     const void *codes;

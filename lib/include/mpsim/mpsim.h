@@ -38,6 +38,7 @@
 #include <mpsim/optim.h>
 #include <mpsim/optimstate.h>
 #include <mpsim/placement.h>
+#include <mpsim/product.h>
 #include <mpsim/recipe.h>
 #include <mpsim/rng.h>
 #include <mpsim/round.h>

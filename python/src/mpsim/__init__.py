@@ -26,6 +26,7 @@ from ._program import Page, Report
 from ._random import Random
 from ._reports import advise, diff, memory, replay, report, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
+from ._threads import set_threads
 from ._watch import watch
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __version__: str = _lib.mpsim_version().decode()
 __all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor", "advise",
            "decode", "diff", "dot", "encode", "events", "formats", "gemm", "memory", "models", "modes", "open", "presets", "quantize",
-           "recipes", "replay", "report", "round", "scaled_mm", "scalers", "stat", "watch"]
+           "recipes", "replay", "report", "round", "scaled_mm", "scalers", "set_threads", "stat", "watch"]
 _LATER = ("callbacks", "emulate", "record")  # need torch, and are loaded when they are asked for
 
 

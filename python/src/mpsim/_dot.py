@@ -13,6 +13,7 @@ from ._formats import Format, find
 from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, CScaledMM, check, lib, text
 from ._cast import encode
 from ._random import Random, words_of
+from ._threads import pool
 from ._typing import T
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
         start = CMatrix(addressof(result.c), address(first), columns, 0)
     d = np.empty((rows, columns), result.code_dtype)
     status = lib.mpsim_gemm(m, rows, columns, depth, byref(left), byref(right), start and to(start),
-                            pointer(d), columns, words, None)
+                            pointer(d), columns, words, pool())
     if status:
         _refused(status, "gemm", model, p, q)
     product = p.given.give(_result(d, result))
@@ -238,7 +239,7 @@ def scaled_mm(a: Any, b: Any, scale_a: Any = 1.0, scale_b: Any = 1.0, *, like: s
     d = np.empty((rows, columns), kept.code_dtype)
     status = lib.mpsim_scaled_mm_run(product, rows, columns, depth, byref(left), byref(right), real_of(scale_a, "scale_a"),
                                      real_of(scale_b, "scale_b"), None if of_result is None else byref(of_result),
-                                     pointer(d), None)
+                                     pointer(d), pool())
     if status:
         _refused(status, "scaled_mm", like, p, q)
     result = p.given.give(_result(d, kept))

@@ -72,6 +72,35 @@ class CMatrix(ctypes.Structure):
     _fields_ = [("format", c_void_p), ("codes", c_void_p), ("stride", c_size_t), ("transposed", c_int)]
 
 
+class CStack(ctypes.Structure):
+    _fields_ = [("format", c_void_p), ("codes", c_void_p), ("rank", c_uint32), ("shape", c_size_t * 8), ("strides", c_int64 * 8)]
+
+
+class CEntering(ctypes.Structure):
+    _fields_ = [("format", c_void_p), ("mode", c_uint8), ("use", c_uint8), ("hadamard", c_uint32), ("recipe", c_void_p),
+                ("given", c_float), ("rng", CRng)]
+
+
+class CEntered(ctypes.Structure):
+    _fields_ = [(name, c_uint64) for name in ("nonzero", "lost", "overflow", "nonfinite")]
+
+
+class CEntryStats(ctypes.Structure):
+    _fields_ = [(name, c_void_p) for name in ("amax", "counts", "casts")]
+
+
+class COperand(ctypes.Structure):
+    _fields_ = [("stack", CStack), ("format", c_void_p), ("mode", c_uint8), ("inverse", c_float), ("factors", c_void_p),
+                ("block_rows", c_size_t), ("block_cols", c_size_t), ("grid_rows", c_size_t), ("grid_cols", c_size_t),
+                ("scales", c_void_p), ("memory", c_void_p)]
+
+
+class CProduct(ctypes.Structure):
+    _fields_ = [("model", c_void_p), ("a", c_void_p), ("b", c_void_p), ("d", c_void_p), ("numbers", c_void_p), ("factor", c_float),
+                ("start", c_void_p), ("bias", c_void_p), ("add", c_void_p), ("add_factor", c_float), ("depth_limit", c_size_t),
+                ("rng", c_void_p), ("counts", c_void_p)]
+
+
 class CScaledMM(ctypes.Structure):
     _fields_ = [("name", c_char * 96), ("model", CModel), ("fast", c_uint8), ("order", c_uint8), ("parts", c_uint32),
                 ("out", CFormat)]
@@ -106,7 +135,8 @@ class CPreset(ctypes.Structure):  # its beginning: presets are only pointed to
 STRUCTURES = {
     "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_loop": CLoop, "mpsim_block_recipe": CRecipe,
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
-    "mpsim_scaled_mm": CScaledMM,
+    "mpsim_scaled_mm": CScaledMM, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
+    "mpsim_entry_stats": CEntryStats, "mpsim_operand": COperand, "mpsim_product": CProduct,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
     "mpsim_scaler_result": CScalerResult,
 }
@@ -156,6 +186,10 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "dot": (c_int, [POINTER(CModel), F, Bytes, F, Bytes, c_size_t, c_uint64, c_void_p, POINTER(c_uint64)]),
     "gemm": (c_int, [POINTER(CModel), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix),
                      POINTER(CMatrix), Bytes, c_size_t, c_void_p, c_void_p]),
+    "operand_enter": (c_int, [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p]),
+    "operand_free": (None, [c_void_p]),
+    "operand_turn": (c_int, [c_void_p, c_void_p]),
+    "product_run": (c_int, [c_void_p, c_void_p]),
     "scaled_mm_parse": (c_int, [POINTER(CScaledMM), c_char_p]),
     "scaled_mm_run": (c_int, [POINTER(CScaledMM), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix), c_float,
                               c_float, POINTER(c_float), Bytes, c_void_p]),
