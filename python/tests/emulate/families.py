@@ -224,7 +224,7 @@ OF_PICTURES: dict[str, tuple[bool, Callable[[], Case]]] = {
     "beit": (False, seen("BeitConfig", "BeitForImageClassification", use_relative_position_bias=True, **VISION)),
     "dinov2": (False, seen("Dinov2Config", "Dinov2ForImageClassification", hidden_size=32, num_hidden_layers=2,
                            num_attention_heads=4, mlp_ratio=2, image_size=16, patch_size=4)),
-    "mobilevit": (False, seen("MobileViTConfig", "MobileViTForImageClassification", size=64, image_size=64,
+    "mobilevit": (False, seen("MobileViTConfig", "MobileViTForImageClassification", size=128, image_size=128,
                               hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 16, 16, 24, 32, 64])),
 }
 for _name, (_facts, _make) in OF_PICTURES.items():
@@ -499,9 +499,9 @@ def spectral_gan() -> Case:
         return self.out(self.two(self.one(x)).flatten(1))
     norm = nn.utils.parametrizations.spectral_norm
     made = Plain(run, one=nn.Sequential(norm(nn.Conv2d(3, 8, 4, 2, 1)), nn.LeakyReLU(0.2)),
-                 two=nn.Sequential(norm(nn.Conv2d(8, 16, 4, 2, 1)), nn.LeakyReLU(0.2)), out=norm(nn.Linear(16 * 16, 1)))
+                 two=nn.Sequential(norm(nn.Conv2d(8, 16, 4, 2, 1)), nn.LeakyReLU(0.2)), out=norm(nn.Linear(16 * 16, 2)))
     def batch(seed: int) -> dict[str, Any]:
-        return {"x": numbers(seed, 4, 3, 16, 16), "y": torch.ones(4, 1)}
+        return {"x": numbers(seed, 4, 3, 16, 16), "y": torch.ones(4, 2)}
     def loss(model: nn.Module, given: dict[str, Any]) -> torch.Tensor:
         return F.binary_cross_entropy_with_logits(model(x=given["x"]), given["y"])
     return Case(made.train(), batch, loss)
