@@ -170,6 +170,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "encode_array_f32": _CAST, "encode_array_f64": _CAST, "round_array_f32": _CAST, "round_array_f64": _CAST,
     "block_count": (c_size_t, []),
     "block_at": (POINTER(CRecipe), [c_size_t]),
+    "block_find": (POINTER(CRecipe), [c_char_p]),
+    "block_scale_format": (F, [POINTER(CRecipe)]),
     "block_parse": (c_int, [POINTER(CRecipe), POINTER(c_uint), c_char_p, c_char_p, c_size_t]),
     "block_grid": (None, [POINTER(CRecipe), c_size_t, c_size_t, POINTER(c_size_t), POINTER(c_size_t)]),
     "block_bytes": (c_uint64, [POINTER(CRecipe), c_size_t, c_size_t]),

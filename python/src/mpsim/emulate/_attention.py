@@ -44,7 +44,7 @@ class Attention:
         format = self.products.placement(record, kind).format[slots[2]]
         if out is None:
             out = torch.empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2]), dtype=dtype_of(format))
-        self.products.run(record, kind, View.of(a), View.of(b), View.of(out), transposed=transposed, slots=slots, to=format)
+        self.products.run(record, kind, View.of(a), View.of(b), View.of(out), transposed, slots=slots, to=format)
         return out
 
     # ---- softmax ----

@@ -10,10 +10,10 @@ import torch
 
 from .._product import View
 from .._formats import Format
-from ._plans import BINARY32, SLOTS
-from ._products import FORMATS, Products, Record, dtype_of
+from ._plans import SLOTS
+from ._products import Products, Record, dtype_of
 from ._roles import GRAD, WEIGHT
-from ._torchcpu import known, product
+from ._torchcpu import known, natively, product
 
 FLOATS = frozenset((torch.float32, torch.bfloat16, torch.float16, torch.float64))
 # the slots of the gradients of a product of two activations, and what becomes of them
@@ -66,83 +66,77 @@ class Matrices:
 
     # ---- one product, or a stack of them ----
 
-    def multiply(self, a: Any, b: Any, bias: Any = None) -> Any:
-        """a b, of the last two dimensions of both; bias: a row, entered in the epilogue."""
-        return self._multiply(a, b, bias, False)[0]
-
-    def _multiply(self, a: Any, b: Any, bias: Any, raw: bool) -> tuple[Any, Format]:
-        """The product and its format; raw: the sums in binary32, before they are rounded to it."""
-        if self.core.as_torch:
-            return self._as_torch(a, b, bias, raw)
+    def multiply(self, a: Any, b: Any, bias: Any = None, record: Optional[Record] = None, **terms: Any) -> Any:
+        """a b, of the last two dimensions of both. bias: a row, entered in the epilogue. factor, add, add_factor: the result is
+        RN(factor a b + add_factor add), add being a tensor of the result's shape."""
         ra, rb = self.roles.of(a), self.roles.of(b)
+        if self.core.as_torch:
+            return self._as_torch(a, b, ra, rb, bias, terms)
         if ra == GRAD or rb == GRAD:
-            return self._gradient(a, b, ra == GRAD, raw)
-        return self._forward(a, b, ra, rb, bias, raw)
+            return self._gradient(a, b, ra == GRAD, record, terms)
+        return self._forward(a, b, ra, rb, bias, record, terms)
 
-    def _forward(self, a: Any, b: Any, ra: int, rb: int, bias: Any, raw: bool) -> tuple[Any, Format]:
+    def _forward(self, a: Any, b: Any, ra: int, rb: int, bias: Any, record: Optional[Record], terms: dict[str, Any]) -> Any:
         weighs = ra == WEIGHT or rb == WEIGHT
-        record = self.record("linear" if weighs else "pair", not weighs, 2)
+        if record is None:
+            record = self.record("linear" if weighs else "pair", not weighs, 2)
+            self.paths.mark(record)
         record.swapped = ra == WEIGHT and rb != WEIGHT
         act, weight = (b, a) if record.swapped else (a, b)
         record.left, record.right = act.untyped_storage()._cdata, weight.untyped_storage()._cdata
         record.dtypes = act.dtype, weight.dtype
         tag = self.roles.tag(weight)
         record.param = tag.param if tag is not None else None
-        shape = (*a.shape[:-1], b.shape[-1])
-        record.shape = shape
+        record.shape = (*a.shape[:-1], b.shape[-1])
         format = self.products.placement(record, "fprop").format["out"]
-        out = torch.empty(shape, dtype=torch.float32 if raw else dtype_of(format))
-        left, right, to = View.of(a), View.of(b).t(), View.of(out)
-        if record.swapped:
-            left, right, to = right, left, to.t()
-        self.products.run(record, "fprop", left, right, to, bias, slots=SLOTS["fprop"] if weighs else PAIR["fprop"], to=BINARY32 if raw else format)
-        self.paths.mark(record)
+        out = torch.empty(record.shape, dtype=dtype_of(format))
+        self._run(record, "fprop", a, b, out, not record.swapped, (False, False), SLOTS["fprop"], format, bias=bias, **terms)
         self.roles.put(out, max(ra, rb))
-        return out, format
+        return out
 
-    def _as_torch(self, a: Any, b: Any, bias: Any, raw: bool) -> tuple[Any, Format]:
-        """torch's own product, in the dtypes that come."""
-        core, roles = self.core, self.roles
-        ra, rb = roles.of(a), roles.of(b)
-        why = known(core.arch.row, a, b)
-        record = self.record("linear" if WEIGHT in (ra, rb) else "pair", WEIGHT not in (ra, rb), 2)
-        if why is None:
-            out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=torch.float32 if raw else a.dtype)
-            product(core, record, core.arch.row, a, b, bias, out)
-        else:
-            core.ran_natively(record, why)
-            out = torch.matmul(a.float(), b.float()) if raw else torch.matmul(a, b) if bias is None else torch.addmm(bias, a, b)
-        if self.paths.forward:
-            record.left, record.right = a.untyped_storage()._cdata, b.untyped_storage()._cdata
-            self.paths.mark(record)
-        roles.put(out, max(ra, rb))
-        return out, FORMATS[a.dtype]
-
-    def _gradient(self, a: Any, b: Any, first: bool, raw: bool) -> tuple[Any, Format]:
-        record = self.paths.found()
+    def _gradient(self, a: Any, b: Any, first: bool, record: Optional[Record], terms: dict[str, Any]) -> Any:
+        if record is None:
+            record = self.paths.found()
         if not isinstance(record, Record):
             record = self.record("linear", False, 2)
-            record.left = record.right = 0
             side = self._side(None, a, b, first)
         else:
             side = self._side(record, a, b, first)
         kind = "dgrad" if side == "left" else "wgrad"
-        pair = record.form == "pair"
-        if pair:
+        slots = SLOTS[kind]
+        if record.form == "pair":
             kind, slots = "dgrad", PAIR[side]
-        else:
-            slots = SLOTS[kind]
         format = self.products.placement(record, kind).format[slots[2]]
-        shape = (*a.shape[:-1], b.shape[-1])
-        dtype = torch.float32 if raw else record.dtypes[0 if side == "left" else 1]
-        out = torch.empty(shape, dtype=dtype)
-        left, right, to = View.of(a), View.of(b).t(), View.of(out)
-        if not first:
-            left, right, to = right, left, to.t()
-        transposed = (False, True) if side == "left" else (True, True)
-        self.products.run(record, kind, left, right, to, transposed=transposed, slots=slots, to=BINARY32 if raw else format)
+        out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=record.dtypes[0 if side == "left" else 1])
+        self._run(record, kind, a, b, out, first, (False, True) if side == "left" else (True, True), slots, format, **terms)
         self.roles.put(out, GRAD)
-        return out, format
+        return out
+
+    def _run(self, record: Record, kind: str, a: Any, b: Any, out: Any, first: bool, transposed: tuple[bool, bool], slots: tuple[str, str, str],
+             format: Format, add: Any = None, **terms: Any) -> None:
+        """out = a b; first: a is in the first slot, else b is, and all is computed transposed."""
+        left, right, to = View.of(a), View.of(b).t(), View.of(out)
+        added = None if add is None else View.of(self.core.presented(add).expand(out.shape))
+        if not first:
+            left, right, to, added = right, left, to.t(), None if added is None else added.t()
+        self.products.run(record, kind, left, right, to, transposed, slots=slots, to=format, add=added, **terms)
+
+    def _as_torch(self, a: Any, b: Any, ra: int, rb: int, bias: Any, terms: dict[str, Any]) -> Any:
+        """torch's own product, in the dtypes that come."""
+        core, roles = self.core, self.roles
+        why = known(core.arch.row, a, b)
+        weighs = WEIGHT in (ra, rb)
+        record = self.record("linear" if weighs else "pair", not weighs, 2)
+        if self.paths.forward:
+            record.left, record.right = a.untyped_storage()._cdata, b.untyped_storage()._cdata
+            self.paths.mark(record)
+        if why is None:
+            out = product(core, record, core.arch.row, a, b, bias, terms)
+        else:
+            core.ran_natively(record, why)
+            out = natively(a, b, bias, terms)
+        roles.put(out, max(ra, rb))
+        return out
 
     # ---- the operators ----
 
@@ -154,9 +148,8 @@ class Matrices:
 
     def addmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         row = c.dim() == 1 and c.shape[0] == b.shape[-1] or c.dim() == 2 and c.shape[0] == 1 and a.shape[0] != 1
-        if beta == 1 and alpha == 1 and row and self.core.as_torch:
-            return self.multiply(a, b, c.reshape(-1))
-        if beta == 1 and alpha == 1 and row and self.roles.of(a) != GRAD and self.roles.of(b) != GRAD and self.roles.of(a) != WEIGHT:
+        roles = self.roles
+        if beta == 1 and alpha == 1 and row and roles.of(a) not in (GRAD, WEIGHT) and roles.of(b) != GRAD:
             return self.multiply(a, b, c.reshape(-1))
         return self._combined(c, a, b, beta, alpha)
 
@@ -169,13 +162,10 @@ class Matrices:
 
     def _combined(self, c: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
         """RN(alpha a b + beta c), each operation in binary32 before the one rounding."""
-        sums, format = self._multiply(a, b, None, True)
-        total = sums if alpha == 1 else sums * alpha
-        if beta != 0:
-            c = self.core.presented(c)
-            total = total + (c.float() if beta == 1 else c.float() * beta)
-        out = self.core.rounded(total, format)
-        self.roles.put(out, max(self.roles.of(sums), self.roles.of(c)))
+        if beta == 0:
+            return self.multiply(a, b, factor=float(alpha))
+        out = self.multiply(a, b, factor=float(alpha), add=c, add_factor=float(beta))
+        self.roles.put(out, self.roles.of(c))
         return out
 
     def mv(self, a: Any, x: Any) -> Any:
@@ -200,8 +190,10 @@ class Claims:
             "aten::mv": m.mv, "aten::dot": m.dot, "aten::vdot": m.dot, "aten::addmv": m.addmv,
         }
         from ._attention import Attention
+        from ._grouped import Grouped
 
-        self.table.update(Attention(core, m).table)
+        for part in (Attention(core, m), Grouped(core, m)):
+            self.table.update(part.table)
         self.table.update({name + "_": handler for name, handler in self.table.items() if name[6:9] in ("add", "bad")})
 
 

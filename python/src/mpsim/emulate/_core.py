@@ -267,14 +267,20 @@ class Core:
         """A product that torch computes itself."""
         self.reasons[why] = self.reasons.get(why, 0) + 1
         for watcher in self.watchers:
-            watcher(record, "native", (), (), (), None)
+            watcher(record, "native", (), (), (), (), why, None, None)
 
     def seen_paused(self, operator: Any) -> None:
         pass
 
-    def saw(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, model: Any) -> None:
+    def saw(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, formats: Any, model: Any, out: Any, to: Any) -> None:
+        """A product, before it is computed."""
         for watcher in self.watchers:
-            watcher(record, kind, slots, views, entered, model)
+            watcher(record, kind, slots, views, entered, formats, model, out, to)
+
+    def entered(self, record: Any, word: str, view: Any, entering: Any, operand: Any) -> None:
+        """An operand that a recipe has quantised."""
+        for watcher in self.operand_watchers:
+            watcher(record, word, view, entering, operand)
 
 
 LISTED = Marked("", "float32")

@@ -11,10 +11,10 @@ import re
 from ctypes import byref
 from typing import Any, Mapping, Optional, Union
 
-from .._dot import MODELS, model_of
+from .._dot import MODELS
 from .._error import InputError, shown, unknown
 from .._formats import Format, find
-from .._library import CModel, CRecipe, lib
+from .._library import CModel, CRecipe, lib, text
 from .._policy import Policy
 
 BINARY32 = find("binary32")
@@ -82,21 +82,27 @@ class Architecture:
         self.of = functools.lru_cache(maxsize=None)(self._of)
         self.of_blocks = functools.lru_cache(maxsize=None)(self._of_blocks)
 
-    def _of(self, a: Format, b: Format) -> CModel:
+    def _of(self, a: Format, b: Format) -> str:
+        """The name of the model."""
         if self.is_model:
-            return model_of(self.base)[0]
+            return self.base
         if a is BINARY32 and b is BINARY32:
-            return model_of("fma")[0]
+            return "fma"
         model = CModel()
         if lib.mpsim_model_for(byref(model), self.base.encode(), a.c, b.c, BINARY32.c):
             raise InputError(f"arch '{self.name}' has no products of {a} and {b}; name another one, or a model: exact, fma, ...")
-        return model
+        return text(model.name)
 
-    def _of_blocks(self, a: Format, b: Format, block: int, scales: Format) -> CModel:
+    def _of_blocks(self, left: str, right: str) -> str:
+        """The name of the model that multiplies the blocks of two recipes with their scales."""
         model = CModel()
-        if lib.mpsim_model_for_blocks(byref(model), self.base.encode(), a.c, b.c, block, scales.c):
-            raise InputError(f"arch '{self.name}' has no products of {a} and {b} with scales in {scales} for every {block}")
-        return model
+        a, b = (lib.mpsim_block_find(name.encode()).contents for name in (left, right))
+        scales, other = lib.mpsim_block_scale_format(byref(a)), lib.mpsim_block_scale_format(byref(b))
+        same = scales and other and text(scales.contents.name) == text(other.contents.name) and a.block_cols == b.block_cols
+        if not same or lib.mpsim_model_for_blocks(byref(model), self.base.encode(), find(text(a.element)).c, find(text(b.element)).c, a.block_cols,
+                                                  scales):
+            raise InputError(f"arch '{self.name}' has no products of {left} and {right} with their scales")
+        return text(model.name)
 
 
 def _architectures() -> set[str]:

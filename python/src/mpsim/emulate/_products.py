@@ -1,17 +1,19 @@
 """Products as the plan has them: operands entered, multiplied under a model, rounded into a tensor."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional
 
 import torch
 
 from .._formats import Format, find
-from .._library import CRng
+from .._library import CRecipe, CRng, lib, text
 from .._product import Entering, Operand, View, enter, multiply
 from ._delayed import Histories
 from ._plans import BINARY32, Plans, one_scale
 
-BF16, FP16, BINARY64 = find("bf16"), find("fp16"), find("binary64")
+GIVEN = 11  # MPSIM_SCALE_GIVEN
+BF16, FP16, BINARY64, TF32 = find("bf16"), find("fp16"), find("binary64"), find("tf32")
 FORMATS = {torch.float32: BINARY32, torch.bfloat16: BF16, torch.float16: FP16, torch.float64: BINARY64}
 DTYPES = {"binary32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "binary64": torch.float64}
 
@@ -58,77 +60,83 @@ class Products:
             return None
         return CRng(self.core.seed, self.core.stream(f"{word}:{record.name}"), 0)
 
-    def operand(self, record: Record, placement: Any, slot: str, view: View, transposed: bool, param: Any) -> Any:
-        """What a product reads of a tensor: a view and the format that it is rounded to, or an Operand. `view` has its depth along its
+    def operand(self, record: Record, placement: Any, slot: str, view: View, transposed: bool, param: Any) -> tuple[Any, Format, str]:
+        """What a product reads of a tensor, its format, and the name of a recipe whose scales enter the model. `view` has its depth along its
         columns; transposed: as the copy of the tensor's transpose, of block recipes."""
         format: Format = placement.format[slot]
-        recipe = placement.recipe.get(slot)
-        split = False
-        if param is not None:
-            storage = param.storage
-            if storage is not BINARY32:
-                if format is BINARY32 or storage.within(format):
-                    format = storage
-                split = param.split
+        recipe = placement.recipe[slot]
+        rounding = "nearest-even"
+        if param is not None and param.low:
+            if param.storage.within(format):
+                format = param.storage
+            if param.split:
+                rounding = "nearest-away"
         if recipe is None:
             if self.arch.tf32 and format is BINARY32:
-                return enter(view, Entering(find("tf32"), rounding="nearest-away"))
-            if split:
-                return enter(view, Entering(format, rounding="nearest-away"))
-            return view, format
+                return enter(view, Entering(TF32, rounding="nearest-away")), TF32, ""
+            if rounding == "nearest-even":
+                return (view, format), format, ""
+            return enter(view, Entering(format, rounding=rounding)), format, ""
+        element = find(text(recipe.element))
         if one_scale(recipe):
-            return self._one_scale(record, slot, view, transposed, format, recipe)
+            return self._one_scale(record, slot, view, transposed, Entering(format, rounding=rounding), recipe), element, ""
         word = self.words[slot][transposed]
         hadamard = placement.hadamard if transposed and slot != "weight" else 0
         how = "codes" if placement.promote else "scaled" if self.arch.scaled else "values"
-        rng = self._rng(recipe, record, word)
-        return enter(view, Entering(format, recipe, rng=rng, hadamard=hadamard, blocks=how, promote=placement.promote,
-                                    rounding="nearest-away" if split else "nearest-even"),
-                     self.core.report.casts(record, word, recipe) if self.core.report else None)
+        entering = Entering(format, recipe, rng=self._rng(recipe, record, word), hadamard=hadamard, blocks=how, promote=placement.promote,
+                            rounding=rounding)
+        made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None)
+        self.core.entered(record, word, view, entering, made)
+        return made, BF16 if how == "values" else element, text(recipe.name) if how == "scaled" else ""
 
-    def _one_scale(self, record: Record, slot: str, view: View, transposed: bool, format: Format, recipe: Any) -> Any:
-        key = (slot, view.address) if slot == "agrad" else slot
+    def _one_scale(self, record: Record, slot: str, view: View, transposed: bool, plain: Entering, recipe: Any) -> Any:
+        key = slot, view.address
         made = record.operands.get(key)
         if made is None:
             upright = view.t() if transposed else view
             given = self.histories.scale(record, slot, recipe)
-            rng = self._rng(recipe, record, slot)
-            made = enter(upright, Entering(format, recipe, given=given, rng=rng),
-                         self.core.report.casts(record, slot, recipe) if self.core.report else None)
+            if given is not None:
+                recipe = given_recipe(recipe)
+            entering = Entering(plain.format, recipe, given=given, rng=self._rng(recipe, record, slot))
+            made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None)
             if given is not None and not record.recomputed:
                 self.histories.record(record, slot, made.amax)
-            if slot == "agrad":
-                record.operands = {k: v for k, v in record.operands.items() if k in ("act", "weight")}
+            record.operands = {k: v for k, v in record.operands.items() if k[0] != slot}
             record.operands[key] = made
+            self.core.entered(record, slot, upright, entering, made)
         return made.t() if transposed else made
 
     # ---- products ----
 
-    def model(self, placement: Any, a: Any, b: Any, slots: tuple[str, str]) -> Any:
-        left, right = (x.format if isinstance(x, Operand) else x[1] for x in (a, b))
-        if self.arch.scaled and isinstance(a, Operand) and isinstance(b, Operand) and a.scaled and b.scaled:
-            return self.arch.of_blocks(left, right, a.block, a.scale_format)
-        return self.arch.of(left, right)
-
-    def run(self, record: Record, kind: str, a: View, b: View, out: View, bias: Any = None, transposed: tuple[bool, bool] = (False, False), *,
-            slots: tuple[str, str, str], to: Format) -> None:
+    def run(self, record: Record, kind: str, a: View, b: View, out: View, transposed: tuple[bool, bool] = (False, False), *,
+            slots: tuple[str, str, str], to: Format, bias: Any = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0) -> None:
         """out = a b^T as the plan has it, rounded to a format: a of rows x depth, b of columns x depth, in the slots. bias: a tensor of one
-        number a column, in the slot weight."""
+        number a column, in the slot weight. factor, add, add_factor: those of multiply."""
         sa, sb, so = slots
         placement = self.placement(record, kind)
-        params = [record.param if slot == "weight" else None for slot in (sa, sb)]
-        left = self.operand(record, placement, sa, a, transposed[0], params[0])
-        right = self.operand(record, placement, sb, b, transposed[1], params[1])
-        model = self.model(placement, left, right, (sa, sb))
-        entered = None
-        if bias is not None:
-            entered = self.bias(bias, placement)
-        if self.core.watchers:
-            self.core.saw(record, kind, (sa, sb), (a, b), (left, right), model)
-        multiply(out, left, right, model, bias=entered, to=to, counts=self.core.report.products(record, kind, so) if self.core.report else None)
+        left, fa, ra = self.operand(record, placement, sa, a, transposed[0], record.param if sa == "weight" else None)
+        right, fb, rb = self.operand(record, placement, sb, b, transposed[1], record.param if sb == "weight" else None)
+        model = self.arch.of_blocks(ra, rb) if ra and rb else self.arch.of(fa, fb)
+        row = None if bias is None else self.bias(bias, placement)
+        core = self.core
+        if core.watchers:
+            core.saw(record, kind, slots, (a, b), (left, right), (fa, fb), model, out, to)
+        multiply(out, left, right, model, bias=row, factor=factor, add=add, add_factor=add_factor, format=to,
+                 counts=core.report.products(record, kind, so) if core.report else None)
 
     def bias(self, bias: Any, placement: Any) -> View:
         """A bias as it enters: a float32 row of numbers of the format of weights."""
         tag = self.core.roles.tag(bias)
-        param = tag.param if tag is not None else None
-        return View.of(self.core.enter_weight(bias, param, placement.format["weight"]))
+        return View.row(self.core.enter_weight(bias, tag.param if tag is not None else None, placement.format["weight"]))
+
+
+@functools.lru_cache(maxsize=None)
+def _given(name: str) -> CRecipe:
+    recipe = CRecipe.from_buffer_copy(lib.mpsim_block_find(name.encode()).contents)
+    recipe.rule = GIVEN
+    return recipe
+
+
+def given_recipe(recipe: CRecipe) -> CRecipe:
+    """The same with a scale that is given."""
+    return _given(text(recipe.name))

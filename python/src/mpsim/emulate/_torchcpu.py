@@ -11,7 +11,6 @@ from typing import Any, Optional
 
 import torch
 
-from .._dot import model_of
 from .._library import lib
 from .._product import View, multiply
 from ._products import FORMATS, Record
@@ -21,10 +20,10 @@ SMALL = 16**3
 
 
 @functools.lru_cache(maxsize=None)
-def chunked(base: str, depth: int, transposed: bool) -> Any:
+def chunked(base: str, depth: int, transposed: bool) -> str:
     """The model of a product of this depth."""
     chunk = lib.mpsim_torch_mm_chunk(depth, transposed)
-    return model_of(f"{base}:chunk={chunk}" if chunk and chunk < depth else base)[0]
+    return f"{base}:chunk={chunk}" if chunk and chunk < depth else base
 
 
 def known(base: str, a: Any, b: Any) -> Optional[str]:
@@ -39,11 +38,23 @@ def known(base: str, a: Any, b: Any) -> Optional[str]:
     return None
 
 
-def product(core: Any, record: Record, base: str, a: Any, b: Any, bias: Any, out: Any) -> None:
-    """out = a b (+ bias, in the epilogue)."""
+def natively(a: Any, b: Any, bias: Any, terms: dict[str, Any]) -> Any:
+    """torch's own product with what is added to it."""
+    c, beta, alpha = (bias, 1, 1) if bias is not None else (terms.get("add"), terms.get("add_factor", 1), terms.get("factor", 1))
+    if c is None:
+        return torch.matmul(a, b) if alpha == 1 else torch.matmul(a, b) * alpha
+    return (torch.addmm if a.dim() == 2 else torch.baddbmm)(c, a, b, beta=beta, alpha=alpha)
+
+
+def product(core: Any, record: Record, base: str, a: Any, b: Any, bias: Any, terms: dict[str, Any]) -> Any:
+    """a b by the rule; the bias enters in the epilogue."""
     format = FORMATS[a.dtype]
+    out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=a.dtype)
     model = chunked(base, a.shape[-1], a.stride(-1) != 1)
-    left, right = View.of(a), View.of(b).t()
+    left, right, to = View.of(a), View.of(b).t(), View.of(out)
     if core.watchers:
-        core.saw(record, "fprop", ("act", "weight"), (left, right), ((left, format), (right, format)), model)
-    multiply(View.of(out), (left, format), (right, format), model, bias=None if bias is None else View.of(bias.float()), to=FORMATS[out.dtype])
+        core.saw(record, "as torch", ("act", "weight", "out"), (left, right), ((left, None), (right, None)), (format, format), model, to, format)
+    add = terms.get("add")
+    multiply(to, (left, None), (right, None), model, bias=None if bias is None else View.row(bias.float()), factor=terms.get("factor", 1.0),
+             add=None if add is None else View.of(add.expand(out.shape)), add_factor=terms.get("add_factor", 1.0), format=format)
+    return out
