@@ -50,12 +50,12 @@ class Histories:
     def scale(self, record: Any, slot: str, recipe: Any) -> Optional[float]:
         """The scale that steps before have left; None: the recipe is not delayed."""
         plan = self.core.plans.of(record.path, "fprop")
-        if not plan.delayed:
+        if plan.delayed is None:
             return None
         key = record.name, slot
         history = self.all.get(key)
         if history is None:
-            history = self.all[key] = History(plan.history, text(recipe.element))
+            history = self.all[key] = History(plan.delayed, text(recipe.element))
         return float(history.c.scale)
 
     def record(self, record: Any, slot: str, amax: float) -> None:
@@ -79,7 +79,7 @@ class Histories:
         plan = self.core.plans.plan
         for key, kept in state.items():
             slot, _, name = key.partition(":")
-            history = self.all[(name, slot)] = History(plan.history, kept["element"])
+            history = self.all[(name, slot)] = History(plan.delayed, kept["element"])
             if len(kept["history"]) != len(history.numbers):
                 raise InputError(f"state: '{key}' has a history of {len(kept['history'])} steps, expected {len(history.numbers)}")
             history.c.scale, history.c.scale_inverse = kept["scale"], kept["scale_inverse"]
