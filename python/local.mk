@@ -91,5 +91,11 @@ bench-watch:
 	@$(PYTHON) -W ignore $(srcdir)/python/watch_cost.py
 bench-stat:
 	@$(PYTHON) $(srcdir)/python/stat_cost.py
-.PHONY: python-stage wheel manylinux check-python check-sdist bench-python bench-watch
+# make check-emulate: judges of mpsim.emulate, of the package that PYTHON has installed, with torch; an hour. PEERS: options of peers.py.
+emulate_tests = $(srcdir)/python/tests/emulate
+check-emulate:
+	@MPSIM_SRCDIR="$(abs_srcdir)" $(PYTHON) $(emulate_tests)/parity.py --all-policies --steps 100
+	@$(PYTHON) $(emulate_tests)/autocast.py --controls
+	@MPSIM_SRCDIR="$(abs_srcdir)" $(PYTHON) $(emulate_tests)/peers.py $(PEERS)
+.PHONY: python-stage wheel manylinux check-python check-sdist check-emulate bench-python bench-watch
 CLEANFILES += python/program python/libmpsim-trace.so.0 python/trace.map

@@ -438,10 +438,11 @@ def one(a: argparse.Namespace, net: str, policy: str) -> "Tuple[str, Judge]":
     with tempfile.TemporaryDirectory() as folder:
         traced = f"1-{a.steps}" if net in ("mlp", "cnn") or a.steps <= 10 else f"1,2,3,10,{a.steps // 2},{a.steps}"
         run = train(folder, net, policy, a.arch, a.steps, SIZES[net] + a.option, traced)
-        t = Training(run, {"attention": a.attention, "checkpoint": a.checkpoint})
-        judge = t.judge
+        judge = Judge()
         try:
-            judge = t.go(a.all_steps)
+            t = Training(run, {"attention": a.attention, "checkpoint": a.checkpoint}, between=a.between)
+            judge = t.judge
+            t.go(a.all_steps)
         except Exception as error:  # one row of many
             if a.verbose:
                 traceback.print_exc()
@@ -457,6 +458,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--arch", default="hopper")
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--attention", default="sdpa", choices=("sdpa", "eager"))
+    p.add_argument("--between", default="mpsim", choices=("mpsim", "native"), help="who computes between the products")
     p.add_argument("--checkpoint", default="", choices=("reentrant", "plain"), help="blocks are run again in backward")
     p.add_argument("--option", action="append", default=[], help="another option of mpsim train, as --option=--batch --option=8")
     p.add_argument("--all-steps", action="store_true", help="go on behind a step that differs")

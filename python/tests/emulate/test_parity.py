@@ -1,5 +1,6 @@
 """A selection of parity.py: networks under mpsim.emulate equal those of `mpsim train` in every bit. All policies, 100 steps each:
 `make check-emulate`."""
+import itertools
 import os
 import sys
 
@@ -39,6 +40,20 @@ def test_checkpoints(checkpoint, tmp_path):
 
 def test_micro_batches(tmp_path):
     equal(trained(tmp_path, "gpt", "te-nvfp4", option=["--accumulate", "2"]))
+
+
+def test_order_of_calls(tmp_path, monkeypatch):
+    """A control: random bits by a count of calls."""
+    from mpsim.emulate import _products
+    calls, enter = itertools.count(1), _products.enter
+
+    def counted(view, entering, *more):
+        if entering.rng is not None:
+            entering.c.rng.stream = next(calls)
+        return enter(view, entering, *more)
+    monkeypatch.setattr(_products, "enter", counted)
+    judge = trained(tmp_path, "mlp", "te-nvfp4", option=["--lr", "1"])
+    assert next(calls) > 1 and judge.different > 0
 
 
 @pytest.mark.parametrize("options", [{"arch": "fma"}, {"arch": "exact"}, {"arch": "ampere"}, {"seed": 1}])
