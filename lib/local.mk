@@ -8,7 +8,7 @@ dist_mpsiminclude_HEADERS = \
   lib/include/mpsim/mpsim.h lib/include/mpsim/muon.h lib/include/mpsim/optim.h lib/include/mpsim/optimstate.h lib/include/mpsim/product.h lib/include/mpsim/placement.h lib/include/mpsim/recipe.h \
   lib/include/mpsim/rng.h lib/include/mpsim/round.h lib/include/mpsim/scaledmm.h lib/include/mpsim/scaler.h \
   lib/include/mpsim/stats.h lib/include/mpsim/status.h \
-  lib/include/mpsim/summary.h lib/include/mpsim/torchmm.h lib/include/mpsim/transformer.h
+  lib/include/mpsim/summary.h lib/include/mpsim/torchmm.h lib/include/mpsim/transformer.h lib/include/mpsim/update.h
 
 # Compiled once, without libtool, for the static library, which programs and tests link, and for the shared one, which
 # is all of the static one.
@@ -52,12 +52,12 @@ lib_libmpsim_a_SOURCES = \
   lib/layer/kernel/kernel.h lib/layer/kinds.c lib/layer/layer.c lib/layer/normal.c lib/layer/rownorm.c \
   lib/layer/rows.h lib/layer/run.c lib/layer/run.h lib/layer/scalar.h lib/layer/seen.h lib/layer/shared.h lib/layer/softmax.c lib/layer/strided.c lib/layer/strided.h lib/layer/sums.c lib/layer/tile.c lib/layer/transformer.h \
   lib/optim/adafactor.c lib/optim/adafactor64.c lib/optim/aten.c lib/optim/aten.h lib/optim/expand.c lib/optim/expand.h \
-  lib/optim/fused.c lib/optim/gradient.c lib/optim/kernel/fused.h lib/optim/kernel/generic.c \
+  lib/optim/fused.c lib/optim/gradient.c lib/optim/gradients.c lib/optim/kernel/fused.h lib/optim/kernel/generic.c \
   lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c lib/optim/kernel/kernel.h \
   lib/optim/kernel/kernels.h lib/optim/kernel/ops.h lib/optim/lion.c lib/optim/lowbits.c \
-  lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c lib/optim/power.c \
+  lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c lib/optim/power.c lib/optim/ready.c \
   lib/optim/reduce.c lib/optim/reference.c lib/optim/state.c lib/optim/states.c lib/optim/steps.h \
-  lib/optim/store.c lib/optim/table.c lib/optim/traits.c lib/round/kernel/cast32.h \
+  lib/optim/store.c lib/optim/table.c lib/optim/traits.c lib/optim/update.c lib/round/kernel/cast32.h \
   lib/round/kernel/cast64.h lib/round/kernel/decode.h lib/round/kernel/generic.c \
   lib/round/kernel/kernel.c lib/round/kernel/kernel.h lib/round/kernel/loops.h \
   lib/round/kernel/words.h lib/round/loop.c lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c \
@@ -114,7 +114,7 @@ lib_train_libtrain_a_SOURCES = \
   lib/train/check/checked.c lib/train/check/common.c lib/train/check/layers.c lib/train/check/products.c \
   lib/train/check/tensors.c lib/train/check/tokens.c lib/train/check/updates.c lib/train/common.c lib/train/compare.c \
   lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
-  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/moments.c lib/train/cpu/norm.c \
+  lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
   lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \

@@ -79,7 +79,7 @@ unit_tests = \
   tests/layer/t-run tests/layer/t-softmax tests/layer/t-xent tests/layer/t-vectors \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \
-  tests/optim/t-muon tests/quant/t-tiles tests/quant/t-written tests/record/t-device \
+  tests/optim/t-muon tests/optim/t-update tests/quant/t-tiles tests/quant/t-written tests/record/t-device \
   tests/round/t-cast-proof tests/round/t-framework tests/round/t-golden tests/round/t-isa \
   tests/round/t-nan tests/round/t-cast \
   tests/round/t-peers tests/round/t-refused tests/round/t-rng tests/round/t-stochastic \

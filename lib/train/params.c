@@ -271,7 +271,7 @@ static unsigned needs_of_run(const train *t, const train_param *p)
     for (size_t i = 0; i < t->run->n_plans; i++) {
         const train_plan *plan = &t->run->plans[i];
         const train_placement *l = &plan->layers[p->layer];
-        needs |= l->muon && !p->bias ? TRAIN_NEEDS_M : train_needs(&plan->optimizer, &l->kept);
+        needs |= l->muon && !p->bias ? MPSIM_OPTIM_M : mpsim_optim_needs(&plan->optimizer, &l->kept);
     }
     return needs;
 }
@@ -286,19 +286,19 @@ static int use(train *t, const train_plan *plan, train_param *p)
     const train_placement *l = &plan->layers[p->layer];
     const unsigned needs = needs_of_run(t, p);
     const mpsim_format *state = l->muon && !p->bias ? &l->kept
-                                                    : train_state_format(l, (uint64_t)p->kept.rows * p->kept.cols);
+                                                    : mpsim_placement_state(l, (uint64_t)p->kept.rows * p->kept.cols);
     int code = bring(t, &p->kept, &p->kept, &l->kept);
     if (!mpsim_format_same(&l->kept, &l->storage))
         code = code || bring(t, &p->copy, &p->kept, &l->storage);
     else
         drop(t, &p->copy);
-    if (needs & TRAIN_NEEDS_M)
+    if (needs & MPSIM_OPTIM_M)
         code = code || bring(t, &p->m, &p->kept, state);
-    if (needs & TRAIN_NEEDS_V)
+    if (needs & MPSIM_OPTIM_V)
         code = code || bring(t, &p->v, &p->kept, state);
-    if (needs & TRAIN_NEEDS_VMAX)
+    if (needs & MPSIM_OPTIM_VMAX)
         code = code || bring(t, &p->vmax, &p->kept, state);
-    if (needs & TRAIN_NEEDS_KAHAN)
+    if (needs & MPSIM_OPTIM_KAHAN)
         code = code || bring(t, &p->kahan, &p->kept, &l->kept);
     drop(t, &p->wgrad);
     drop(t, &p->grad);

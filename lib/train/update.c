@@ -86,7 +86,7 @@ static int check(train *t, mpsim_unscale_rule rule, double scale, const char **c
         x[i] = t->params[i].source;
     if (t->e->ops->norm(t->e, x, t->n_params, NULL, norms))
         return failed(t, error);
-    *overflows = train_norm_overflows(norms, t->n_params);
+    *overflows = mpsim_norm_overflows(norms, t->n_params);
     if (*overflows && !*cause)
         *cause = train_norm_name;
     return 0;
@@ -115,19 +115,19 @@ typedef struct update {
 static int set_update(train *t, const mpsim_optim *all, train_param *p, update *own, train_update *u, char *error)
 {
     mpsim_optim *o = &own->optim;
-    *o = train_optim_of(all, train_param_place(t, p));
+    *o = mpsim_optim_placed(all, train_param_place(t, p));
     train_param_matrices(t, p, o);
-    o->state = *train_state_format(train_param_place(t, p), (uint64_t)p->kept.rows * p->kept.cols);
-    const unsigned needs = train_needs(o, &o->param);
+    o->state = *mpsim_placement_state(train_param_place(t, p), (uint64_t)p->kept.rows * p->kept.cols);
+    const unsigned needs = mpsim_optim_needs(o, &o->param);
     if (!decays(t, p))
         o->weight_decay = 0;
     own->rng = (mpsim_rng){.seed = t->run->settings.seed, .stream = train_stream_of_step(t->step, p->name)};
     *u = (train_update){.param = &p->kept,
                         .grad = &p->grad,
-                        .m = needed(needs, TRAIN_NEEDS_M, &p->m),
-                        .v = needed(needs, TRAIN_NEEDS_V, &p->v),
-                        .vmax = needed(needs, TRAIN_NEEDS_VMAX, &p->vmax),
-                        .kahan = needed(needs, TRAIN_NEEDS_KAHAN, &p->kahan),
+                        .m = needed(needs, MPSIM_OPTIM_M, &p->m),
+                        .v = needed(needs, MPSIM_OPTIM_V, &p->v),
+                        .vmax = needed(needs, MPSIM_OPTIM_VMAX, &p->vmax),
+                        .kahan = needed(needs, MPSIM_OPTIM_KAHAN, &p->kahan),
                         .optim = o,
                         .step = p->age + 1,
                         .rng = &own->rng,
@@ -173,14 +173,14 @@ static int step_params(train *t, const mpsim_optim *all, update *own, char *erro
     return train_params_refresh(t, error);
 }
 
-static int move(train *t, const train_rules *rules, double scale, double unscaled, train_step *out, char *error)
+static int move(train *t, const mpsim_step_rules *rules, double scale, double unscaled, train_step *out, char *error)
 {
     float norms[TRAIN_PARAMS];
     gradients context = {t, error};
-    const train_gradients g = {&context, t->n_params, norms, format_of, unscale, norms_of, scale_by};
+    const mpsim_gradients g = {&context, t->n_params, norms, format_of, unscale, norms_of, scale_by};
     mpsim_optim o = t->plan->optimizer;
-    train_readied ready;
-    if (train_ready(rules, &g, scale, unscaled, (double)NAN, &ready))
+    mpsim_readied ready;
+    if (mpsim_gradients_ready(rules, &g, scale, unscaled, (double)NAN, &ready))
         return -1;
     out->norm = ready.norm;
     out->clipped = ready.clipped;
@@ -195,9 +195,9 @@ static int move(train *t, const train_rules *rules, double scale, double unscale
 int train_apply(train *t, train_step *out, char *error)
 {
     const train_plan *p = t->plan;
-    const train_rules rules = {(mpsim_unscale_rule)p->scaler.unscale, p->clip, p->max_norm, p->optimizer.variant,
-                               (int)p->clip_scaled};
-    const double unscaled = train_unscaling_of(&rules, t->scaler.scale).before;
+    const mpsim_step_rules rules = {(mpsim_unscale_rule)p->scaler.unscale, p->clip, p->max_norm, p->optimizer.variant,
+                                    (int)p->clip_scaled};
+    const double unscaled = mpsim_unscaling_of(&rules, t->scaler.scale).before;
     const char *cause;
     int found;
     if (check(t, rules.unscale, unscaled, &cause, &found, error))

@@ -14,7 +14,7 @@ typedef struct optimizer_row {
     uint8_t shapes;                  /* shapes must be known                                */
     uint8_t no_moments;              /* `state` counts them                                 */
     const char *states, *formula;    /* moments in few bits: mpsim_states_find; NULL: none  */
-    /* state of n elements of a parameter (the part of a rank); NULL: train_needs says it */
+    /* state of n elements of a parameter (the part of a rank); NULL: mpsim_optim_needs says it */
     void (*state)(ledger *l, const struct optimizer_row *o, const shape_tensor *t, uint64_t n,
                   const train_placement *place);
     const char *what, *source;
@@ -26,5 +26,5 @@ int optimizer_find(const char *name, optimizer_row *to);
 /* optimizer_of_plan -- the policy's own, or adamw where it leaves that to the trace. */
 optimizer_row optimizer_of_plan(const plan *p);
 
-/* optimizer_settings -- of a parameter, for train_needs and train_bytes_add. */
+/* optimizer_settings -- of a parameter, for mpsim_optim_needs and train_bytes_add. */
 mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix);

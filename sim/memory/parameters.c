@@ -132,8 +132,9 @@ static void count_weights(counting *c, const shape_tensor *t, const train_placem
 static void count_state(counting *c, const shape_tensor *t, const train_placement *place, const mpsim_optim *o,
                         uint64_t each)
 {
-    const uint64_t n = cut(c, 1, t->n),
-                   kahan = train_needs(o, &place->kept) & TRAIN_NEEDS_KAHAN ? mpsim_format_code_bytes(&place->kept) : 0;
+    const uint64_t n = cut(c, 1, t->n), kahan = mpsim_optim_needs(o, &place->kept) & MPSIM_OPTIM_KAHAN
+                                                    ? mpsim_format_code_bytes(&place->kept)
+                                                    : 0;
     if (each > kahan)
         add(c->l, LEDGER_STATE, each - kahan, n, t->n, "%u of %s",
             (unsigned)((each - kahan) / mpsim_format_code_bytes(&place->state)), place->state.name);

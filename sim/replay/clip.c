@@ -54,7 +54,7 @@ static int any_differs(const replay *r, parameter *const *list, size_t n, int *d
 
 /* ---- the gradients of all parameters, as train/step.h sees them ---- */
 
-/* The list, as the context of train_gradients. */
+/* The list, as the context of mpsim_gradients. */
 typedef struct gradients {
     parameter **list;
     size_t n;
@@ -144,7 +144,7 @@ static void clip_values(parameter *const *list, size_t n, float limit)
 
 /* *norm: NaN is the exact one. Gradients are unscaled where that is done before; *done: by what they were
  * divided already. 0 or an exit code. */
-static int find_norm(replay *r, const train_rules *rules, gradients *g, double scale, double *done, double *norm)
+static int find_norm(replay *r, const mpsim_step_rules *rules, gradients *g, double scale, double *done, double *norm)
 {
     const plan *pl = r->plan;
     int differ, code;
@@ -162,7 +162,7 @@ static int find_norm(replay *r, const train_rules *rules, gradients *g, double s
         return 0;
     }
     if (!mpsim_clip_unscales(rules->clip) && !rules->clip_scaled) {
-        *done = train_unscaling_of(rules, scale).before;
+        *done = mpsim_unscaling_of(rules, scale).before;
         unscale(g, rules->unscale, *done);
         code = replay_cpu_norm(r, g->list, g->n, norm);
     }
@@ -177,7 +177,7 @@ static int find_norm(replay *r, const train_rules *rules, gradients *g, double s
     return code;
 }
 
-static int check_norm(const replay *r, const train_rules *rules)
+static int check_norm(const replay *r, const mpsim_step_rules *rules)
 {
     if (rules->clip == MPSIM_CLIP_NONE || !r->plan->recorded_norm || !isnan(r->record.grad_norm))
         return 0;
@@ -205,12 +205,12 @@ static int moves(const replay *r, const parameter *p)
 int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
 {
     const plan *pl = r->plan;
-    const train_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip, r->out.max_norm, variant_of(r),
-                               !r->out.recorded_clip && pl->clip_scaled};
+    const mpsim_step_rules rules = {(mpsim_unscale_rule)pl->scaler.unscale, r->out.clip, r->out.max_norm, variant_of(r),
+                                    !r->out.recorded_clip && pl->clip_scaled};
     gradients all = {need_memory(r->n_parameters, sizeof *all.list), 0};
-    train_gradients g = {&all,     0,       need_memory(r->n_parameters, sizeof *g.norms), format_of, unscale,
+    mpsim_gradients g = {&all,     0,       need_memory(r->n_parameters, sizeof *g.norms), format_of, unscale,
                          norms_of, scale_by};
-    train_readied ready;
+    mpsim_readied ready;
     int code = check_norm(r, &rules);
     for (size_t i = 0; i < r->n_parameters && !code; i++)
         if (moves(r, &r->parameters[i]))
@@ -220,7 +220,7 @@ int replay_unscale_and_clip(replay *r, double scale, double *in_optimizer)
     if (!code)
         code = find_norm(r, &rules, &all, scale, &unscaled, &norm);
     if (!code)
-        code = train_ready(&rules, &g, scale, unscaled, norm, &ready);
+        code = mpsim_gradients_ready(&rules, &g, scale, unscaled, norm, &ready);
     if (!code) {
         r->out.norm = ready.norm;
         r->out.clipped = ready.clipped;

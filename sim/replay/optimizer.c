@@ -275,13 +275,13 @@ static void say_lacking(replay *r, const record_settings *t, const mpsim_optim *
 /* Moments that a parameter should have had when its record began. */
 static void say_lacking_state(replay *r, const parameter *p, const mpsim_optim *o)
 {
-    const unsigned needs = train_needs(o, &p->place.kept);
-    if ((needs & TRAIN_NEEDS_M) && p->lacks_state)
+    const unsigned needs = mpsim_optim_needs(o, &p->place.kept);
+    if ((needs & MPSIM_OPTIM_M) && p->lacks_state)
         replay_say(r, NOTE_STATE,
                    "moments (opt.m%s) of %.60s at step %lld: they begin at 0, so that "
                    "its weights and moments may differ from there on",
-                   needs & TRAIN_NEEDS_V ? ", opt.v" : "", p->name, (long long)r->step);
-    if ((needs & TRAIN_NEEDS_VMAX) && p->lacks_vmax)
+                   needs & MPSIM_OPTIM_V ? ", opt.v" : "", p->name, (long long)r->step);
+    if ((needs & MPSIM_OPTIM_VMAX) && p->lacks_vmax)
         replay_say(r, NOTE_VMAX,
                    "opt.vmax of %.60s at step %lld: amsgrad begins with opt.v, so that "
                    "its weights may differ from there on",

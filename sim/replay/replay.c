@@ -96,7 +96,7 @@ static void place_parameter(replay *r, parameter *p)
     plan_place(r->plan, p->kind, p->layer, &p->place);
     plan_keep_ends(r->plan, &r->depth, p->layer, &p->place);
     place_as_recorded(r, p);
-    p->place.state = *train_state_format(&p->place, p->count);
+    p->place.state = *mpsim_placement_state(&p->place, p->count);
 }
 
 static parameter *find_parameter(replay *r, const char *name, const trace_tensor *tensor)

@@ -191,7 +191,7 @@ static int norms_overflow(replay *r, int *found)
         if (r->parameters[i].ranks && r->parameters[i].group >= 0)
             norms[used++] = r->parameters[i].norm; /* of another process: 0 */
     const int code = world_unite(norms, used * sizeof *norms);
-    *found = !code && train_norm_overflows(norms, used);
+    *found = !code && mpsim_norm_overflows(norms, used);
     free(norms);
     return code;
 }
@@ -278,15 +278,15 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
     o.store = (uint8_t)r->plan->optimizer.store;
     o.grad_scale = r->of[replay_owner(r, p)].grad_scale;
     replay_tensor_scalars(r, p, p->t + 1, &o);
-    o = train_optim_of(&o, &p->place);
+    o = mpsim_optim_placed(&o, &p->place);
     const mpsim_rng rng = replay_rng(r, p->name);
-    const unsigned needs = train_needs(&o, &p->place.kept);
+    const unsigned needs = mpsim_optim_needs(&o, &p->place.kept);
     replay_before old = {copy_of(p->p, p->n),
                          copy_of(p->model, p->n),
-                         copy_of(needs & TRAIN_NEEDS_M ? p->pm : NULL, p->n),
-                         copy_of(needs & TRAIN_NEEDS_V ? p->pv : NULL, p->n),
-                         copy_of(needs & TRAIN_NEEDS_VMAX ? p->vmax : NULL, p->n),
-                         copy_of(needs & TRAIN_NEEDS_KAHAN ? p->kahan : NULL, p->n)};
+                         copy_of(needs & MPSIM_OPTIM_M ? p->pm : NULL, p->n),
+                         copy_of(needs & MPSIM_OPTIM_V ? p->pv : NULL, p->n),
+                         copy_of(needs & MPSIM_OPTIM_VMAX ? p->vmax : NULL, p->n),
+                         copy_of(needs & MPSIM_OPTIM_KAHAN ? p->kahan : NULL, p->n)};
     const mpsim_optim_tensor t = {
         .param = p->p, .grad = p->g, .m = p->pm, .v = p->pv, .vmax = p->vmax, .kahan = p->kahan, .n = p->n};
     const mpsim_status s = mpsim_optim_check(&o);

@@ -254,7 +254,7 @@ static int check_steps(const train_run *r, const train_plan *t, char *error)
     for (size_t i = 0; i < r->n_layers; i++) {
         if (!types[r->layers[i].type].weighs)
             continue;
-        const mpsim_optim o = train_optim_of(&t->optimizer, &t->layers[i]);
+        const mpsim_optim o = mpsim_optim_placed(&t->optimizer, &t->layers[i]);
         const mpsim_status s = mpsim_optim_check(&o);
         if (s)
             return blame(&o, s, error);

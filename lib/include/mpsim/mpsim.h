@@ -49,6 +49,7 @@
 #include <mpsim/summary.h>
 #include <mpsim/torchmm.h>
 #include <mpsim/transformer.h>
+#include <mpsim/update.h>
 
 MPSIM_BEGIN
 

@@ -95,8 +95,6 @@ int cpu_unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unscale
 int cpu_norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f, float *norms);
 int cpu_scale(train_engine *e, train_tensor *const *x, size_t n, float factor);
 int cpu_muon(train_engine *e, const train_update *u, const mpsim_muon *o, uint64_t *updates, uint64_t *lost);
-/* n values of each (NULL: none). */
-mpsim_status cpu_keep_values(const mpsim_states *s, float *kept, float *m, float *v, float *vmax, size_t n);
 int cpu_keep(train_engine *e, const mpsim_states *s, train_tensor *kept, train_tensor *m, train_tensor *v,
              train_tensor *vmax);
 int cpu_optim(train_engine *e, const train_update *list, size_t n, uint64_t *updates, uint64_t *lost);
