@@ -13,7 +13,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/record.pyi \
   python/src/mpsim/emulate/__init__.py python/src/mpsim/emulate/_attention.py python/src/mpsim/emulate/_between.py \
   python/src/mpsim/emulate/_claims.py python/src/mpsim/emulate/_core.py python/src/mpsim/emulate/_delayed.py \
-  python/src/mpsim/emulate/_emulator.py python/src/mpsim/emulate/_grouped.py python/src/mpsim/emulate/_mode.py python/src/mpsim/emulate/_paths.py \
+  python/src/mpsim/emulate/_emulator.py python/src/mpsim/emulate/_fused.py python/src/mpsim/emulate/_grouped.py python/src/mpsim/emulate/_layers.py python/src/mpsim/emulate/_mode.py python/src/mpsim/emulate/_paths.py \
   python/src/mpsim/emulate/_plans.py python/src/mpsim/emulate/_products.py python/src/mpsim/emulate/_roles.py python/src/mpsim/emulate/_torchcpu.py \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py \

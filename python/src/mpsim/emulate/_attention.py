@@ -51,24 +51,15 @@ class Attention:
 
     def softmax(self, path: str, s: Any, scale: float, causal: bool, mask: Any) -> tuple[Any, Any]:
         """P, and the logarithm of the sum."""
-        core = self.core
-        placement = core.plans.place_kind(path, "softmax")
-        x = core.to_format(s, placement.format["act"]).float() * scale
-        if causal:
-            hidden = torch.ones(s.shape[-2:], dtype=torch.bool).triu(1)
-            x = x.masked_fill(hidden, -torch.inf)
-        if mask is not None:
-            x = x.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else x + mask.float()
-        lse = torch.logsumexp(x, -1)
-        p = torch.softmax(x, -1).masked_fill((lse == -torch.inf).unsqueeze(-1), 0.0)
-        return core.rounded(p, placement.format["out"]), lse
+        placement = self.core.plans.place_kind(path, "softmax")
+        entered = self.core.to_format(s, placement.format["act"]).float()
+        made: tuple[Any, Any] = self.core.between.causal(entered, placement.format["out"], scale, causal, mask)
+        return made
 
     def softmax_backward(self, path: str, dp: Any, p: Any, scale: float, causal: bool) -> Any:
-        core = self.core
-        placement = core.plans.place_kind(path, "softmax")
-        dp, wide = core.to_format(dp, placement.format["agrad"]).float(), p.float()
-        ds = wide * (dp - (wide * dp).sum(-1, keepdim=True)) * scale
-        return core.rounded(ds, placement.format["dgrad"])
+        placement = self.core.plans.place_kind(path, "softmax")
+        entered = self.core.to_format(dp, placement.format["agrad"]).float()
+        return self.core.between.causal_backward(entered, p, placement.format["dgrad"], scale, causal)
 
     # ---- the operators ----
 

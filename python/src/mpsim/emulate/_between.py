@@ -10,8 +10,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from .._formats import Format
-from ._plans import BINARY32
-from ._products import dtype_of
+from ._products import Record, dtype_of
 from ._roles import ACT, CONST, GRAD
 
 Tensor = torch.Tensor
@@ -45,6 +44,7 @@ class Between:
                 self.table["aten::" + name] = self._forward(kind if "batch_norm" not in name else "batchnorm")
             for name in backward:
                 self.table["aten::" + name] = self._backward(kind if "batch_norm" not in name else "batchnorm")
+        self.table["aten::sum"] = self.sum
         self.table["aten::embedding"] = self.embedding
         self.table["aten::embedding_dense_backward"] = self.embedding_backward
 
@@ -124,3 +124,61 @@ class Between:
         placement = self.placement(mark.path if mark is not None else "", "embedding")
         made = func(self.entered(args[0], placement), *args[1:], **kwargs)
         return self.rounded(made, GRAD, ("wgrad",), placement)
+
+    # ---- sums over rows: gradients of what was added to each of them ----
+
+    def sum(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
+        """The gradient of a bias, or of a parameter that was added to rows: of numbers in the format of agrad, in binary32, rounded once."""
+        core = self.core
+        x = given[0]
+        mark = None if core.paths.forward or len(args) < 2 else core.paths.found()
+        placement = self.of_sums(mark)
+        left = self.left(x, args[1] if len(args) > 1 else None)
+        if placement is None or not left or core.roles.of(x) != GRAD or not x.is_floating_point():
+            return core.native(func, core.mode.operators[func], given, args, kwargs)
+        entered = core.to_format(x, placement.format["agrad"])
+        made = self.column_sums(entered.reshape(-1, entered.shape[-1])) if left == 1 else self.period_sums(entered)
+        made = core.rounded(made, placement.format["wgrad"], keep=True)
+        if len(args) > 2 and args[2]:
+            made = made.view((1,) * (x.dim() - left) + tuple(made.shape))
+        core.roles.put(made, GRAD)
+        return made
+
+    def of_sums(self, mark: Any) -> Any:
+        if isinstance(mark, Record):
+            return self.core.claims.products.placement(mark, "wgrad") if mark.form in ("linear", "conv") else None
+        return mark.extra.placement if isinstance(mark, Marked) and mark.extra is not None else None
+
+    @staticmethod
+    def left(x: Any, dims: Any) -> int:
+        """How many dimensions a sum over the leading ones leaves: 1, or 2; 0: it is another sum."""
+        if not dims or x.dim() < 2:
+            return 0
+        summed = sorted(d % x.dim() for d in dims)
+        if summed != list(range(len(summed))):
+            return 0
+        left = x.dim() - len(summed)
+        return left if left == 1 or left == 2 and len(summed) == 1 else 0
+
+    def column_sums(self, x: Any) -> Any:
+        return x.float().sum(0)
+
+    def period_sums(self, x: Any) -> Any:
+        return x.float().sum(0)
+
+    # ---- softmax of attention ----
+
+    def causal(self, s: Any, format: Format, scale: float, causal: bool, mask: Any) -> tuple[Any, Any]:
+        """P of scores in float32, and the logarithms of the sums."""
+        x = s * scale
+        if causal:
+            x = x.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+        if mask is not None:
+            x = x.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else x + mask.float()
+        lse = torch.logsumexp(x, -1)
+        p = torch.softmax(x, -1).masked_fill((lse == -torch.inf).unsqueeze(-1), 0.0)
+        return self.core.rounded(p, format), lse
+
+    def causal_backward(self, dp: Any, p: Any, format: Format, scale: float, causal: bool) -> Any:
+        wide = p.float()
+        return self.core.rounded(wide * (dp - (wide * dp).sum(-1, keepdim=True)) * scale, format)

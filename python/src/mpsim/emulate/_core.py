@@ -170,14 +170,15 @@ class Core:
     def native(self, func: Any, operator: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
         """torch's kernel, in the dtypes that come."""
         roles = self.roles
-        role, low, widest = CONST, False, None
+        role, low, widest, weight = CONST, False, None, None
         for t in given:
             tag = roles.tags.get(t.untyped_storage()._cdata)
             r = ACT if tag is None else tag.role
             if r > role:
                 role = r
-            if tag is not None and tag.param is not None and tag.param.low:
-                low = True
+            if tag is not None and tag.param is not None:
+                weight = tag.param
+                low = low or weight.low
             if r >= ACT and t.is_floating_point() and t.dim():
                 widest = t.dtype if widest is None else torch.promote_types(widest, t.dtype)
         if operator.looks_up or operator.random:
@@ -188,6 +189,10 @@ class Core:
             args = tuple(self._float32(a) for a in args)
             if self.paths.forward:
                 self.paths.mark(LISTED)
+        elif weight is not None and self.paths.forward:
+            mark = Marked(weight.path, "other")
+            mark.extra = weight
+            self.paths.mark(mark)
         out = func(*args, **kwargs)
         if operator.writes or operator.out:
             for t in (given[0],) if not operator.out else (kwargs[n] for n in operator.out if n in kwargs):

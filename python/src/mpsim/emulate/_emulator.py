@@ -32,7 +32,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         layers = [name for name, module in model.named_modules() if name]
         plans = Plans(policy, overrides, layers)
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
-        self.fused = dict(fused or {})
+        self.fused, self.between = dict(fused or {}), between
         self._open = False
         self._undo: list[Callable[[], None]] = []
 
@@ -48,6 +48,12 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         core.paths.open()
         self._wrap_backward()
         self._flags()
+        if self.between == "mpsim":
+            from ._fused import fuse
+
+            self._undo += fuse(core, self.fused)
+        elif self.fused:
+            raise InputError("fused: for between='mpsim' alone")
         torch.clear_autocast_cache()
         self._root = self.model.register_forward_pre_hook(self._begins)
         self._autocast = torch.autocast("cpu", DTYPES[plan.compute.name]) if core.as_torch and plan.compute.name in ("bf16", "fp16") else None
