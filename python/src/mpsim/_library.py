@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int64, c_size_t, c_ubyte, \
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int64, c_size_t, c_ssize_t, c_ubyte, \
     c_uint, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -106,6 +106,16 @@ class CScaledMM(ctypes.Structure):
                 ("out", CFormat)]
 
 
+class CStrided(ctypes.Structure):
+    _fields_ = [("format", c_void_p), ("data", c_void_p), ("stride", c_ssize_t * 8)]
+
+
+class CBetween(ctypes.Structure):
+    _fields_ = [(name, c_uint8) for name in ("kind", "norm", "activation", "added", "ignores", "dims")] + [
+        ("shape", c_size_t * 8), ("length", c_size_t), ("entries", c_size_t), ("eps", c_float), ("momentum", c_float), ("scale", c_float),
+        ("p", c_double), ("rng", CRng), ("index", c_void_p), ("ignored", c_int64), ("math", c_void_p), ("f", c_void_p)]
+
+
 class CScalerConfig(ctypes.Structure):
     _fields_ = [("name", c_char * 24)] + [(name, c_uint8) for name in (
         "dynamic", "skip", "growth_rule", "refill", "arithmetic", "guard", "floor_rule", "order", "unscale",
@@ -135,7 +145,7 @@ class CPreset(ctypes.Structure):  # its beginning: presets are only pointed to
 STRUCTURES = {
     "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_loop": CLoop, "mpsim_block_recipe": CRecipe,
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
-    "mpsim_scaled_mm": CScaledMM, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
+    "mpsim_scaled_mm": CScaledMM, "mpsim_strided": CStrided, "mpsim_between": CBetween, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
     "mpsim_entry_stats": CEntryStats, "mpsim_operand": COperand, "mpsim_product": CProduct,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
     "mpsim_scaler_result": CScalerResult,
@@ -195,6 +205,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "scaled_mm_parse": (c_int, [POINTER(CScaledMM), c_char_p]),
     "scaled_mm_run": (c_int, [POINTER(CScaledMM), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix), c_float,
                               c_float, POINTER(c_float), Bytes, c_void_p]),
+    "between_run": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
+    "mean": (c_float, [c_void_p, c_void_p, c_size_t, c_size_t]),
     "scaler_count": (c_size_t, []),
     "scaler_at": (POINTER(CScalerType), [c_size_t]),
     "scaler_parse": (c_int, [POINTER(CScalerConfig), c_char_p]),
