@@ -9,6 +9,7 @@ from .._cast import round as round_array
 from .._error import Error, InputError
 from .._formats import Format
 from .._policy import TABLE
+from ._audit import Ledger
 from ._between import Between, Marked
 from ._claims import Claims
 from ._mode import Mode, user_line
@@ -56,7 +57,7 @@ class Param:
 
 
 class Core:
-    """See above. `report` is None, or what counts; `watchers` are told of every product."""
+    """See above. `report` is None, or what counts; `watchers` are told of every product before it is computed, `results` of what it gave."""
 
     def __init__(self, model: Any, plans: Plans, arch: Architecture, seed: int, strict: bool, native: tuple[str, ...], between: str) -> None:
         self.model, self.plans, self.arch, self.seed, self.strict, self.allowed = model, plans, arch, seed, strict, native
@@ -64,7 +65,10 @@ class Core:
         self.step = self.micro = 0
         self.paused = 0
         self.report: Any = None
-        self.watchers: list[Callable[..., None]] = []
+        self.ledger = Ledger(self)
+        self.watchers: list[Callable[..., None]] = [self.ledger.product]
+        self.results: list[Callable[..., None]] = []
+        self.calling = ""  # the operator whose products are computed
         self.operand_watchers: list[Callable[..., None]] = []
         self.notes: list[str] = []
         self.natively: dict[str, int] = {}
@@ -261,9 +265,11 @@ class Core:
         name = operator.name
         if any(name == a or a.endswith("*") and name.startswith(a[:-1]) for a in self.allowed):
             self.natively[name] = self.natively.get(name, 0) + 1
+            self.ledger.refused(name, self.where(), user_line(), "natively, as native= says")
             return
         why = "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
         self.not_claimed.setdefault(name, (self.where(), user_line()))
+        self.ledger.refused(name, self.where(), user_line(), why)
         if self.strict:
             raise self.refused(name, f"{why}; native=['{name}'] allows it")
         self.natively[name] = self.natively.get(name, 0) + 1
@@ -281,6 +287,11 @@ class Core:
         """A product, before it is computed."""
         for watcher in self.watchers:
             watcher(record, kind, slots, views, entered, formats, model, out, to)
+
+    def gave(self, record: Any, kind: str, slots: Any, out: Any, to: Any) -> None:
+        """What a product gave."""
+        for watcher in self.results:
+            watcher(record, kind, slots, out, to)
 
     def entered(self, record: Any, word: str, view: Any, entering: Any, operand: Any) -> None:
         """An operand that a recipe has quantised."""

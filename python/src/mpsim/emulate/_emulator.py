@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import torch
 
 from .._error import InputError, whole_of
+from ._audit import Audit
 from ._core import Core
+from ._doctor import Doctor, examine
 from ._plans import Architecture, Plans
 from ._products import DTYPES
 from ._roles import GRAD
@@ -33,6 +35,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         plans = Plans(policy, overrides, layers)
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
         self.fused, self.between = dict(fused or {}), between
+        self.asked: dict[str, Any] = {}  # the arguments of `emulate`
         self._open = False
         self._undo: list[Callable[[], None]] = []
 
@@ -41,10 +44,15 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def __enter__(self) -> "Emulator":
         if RUNNING:
             raise InputError("emulate: another emulation runs; one at a time")
-        core, plan = self.core, self.core.plans.plan
-        core.adopt()
-        RUNNING.append(self)
+        self.core.adopt()
         self._open = True
+        self._listen()
+        return self
+
+    def _listen(self) -> None:
+        """From here on torch's operators come here."""
+        core, plan = self.core, self.core.plans.plan
+        RUNNING.append(self)
         core.paths.open()
         self._wrap_backward()
         self._flags()
@@ -60,9 +68,15 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if self._autocast is not None:
             self._autocast.__enter__()
         core.mode.__enter__()
-        return self
 
     def __exit__(self, *error: Any) -> None:
+        self._deafen(*error)
+        self.core.release()
+        self.core.roles.clear()
+        self._open = False
+
+    def _deafen(self, *error: Any) -> None:
+        """The end of _listen."""
         core = self.core
         core.mode.__exit__(*error)
         if self._autocast is not None:
@@ -72,10 +86,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         for undo in reversed(self._undo):
             undo()
         self._undo = []
-        core.release()
-        core.roles.clear()
         RUNNING.remove(self)
-        self._open = False
 
     def _flags(self) -> None:
         """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
@@ -136,6 +147,34 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     # ---- what users read ----
 
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """What runs inside is not part of this emulation, which goes on behind it."""
+        listens = self in RUNNING
+        if listens:
+            self._deafen(None, None, None)
+        try:
+            yield
+        finally:
+            if listens:
+                self._listen()
+
+    def again(self, **changes: Any) -> "Emulator":
+        """Another emulation of the same model, as this one was made but for the changes."""
+        return emulate(self.model, **{**self.asked, **changes})
+
+    def doctor(self, batch: Any, loss: Optional[Callable[[Any], Any]] = None) -> Doctor:
+        """One step that changes nothing: what a strict emulation refuses, and what torch computes between the products.
+
+        batch: what the model is given (a tensor, a tuple of arguments, a dict of keywords), or a function that gives the loss. loss: a
+        function of what the model gives; None: its `.loss`, or what it gives is the loss. Works before `with`, and inside.
+        """
+        return examine(self, batch, loss)
+
+    def audit(self) -> Audit:
+        """Every product so far, with the row of its model, and every operator of torch that was called."""
+        return Audit(self.core)
+
     @property
     def notes(self) -> list[str]:
         return self.core.notes
@@ -147,5 +186,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
 def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper", seed: int = 0, overrides: Optional[Mapping[str, Any]] = None,
             strict: bool = True, between: str = "native", native: Sequence[str] = (), fused: Optional[Mapping[str, str]] = None,
-            attention: str = "whole", tf32: bool = False) -> Emulator:
-    return Emulator(model, policy, arch, seed, overrides, strict, between, native, fused, attention, tf32)
+            attention: str = "whole", tf32: bool = False, report: Any = True) -> Emulator:
+    asked = {name: value for name, value in locals().items() if name != "model"}
+    e = Emulator(model, policy, arch, seed, overrides, strict, between, native, fused, attention, tf32)
+    e.asked = asked
+    return e

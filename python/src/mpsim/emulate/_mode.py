@@ -5,13 +5,13 @@ what it gives is kept. A call costs microseconds; what an operator is, is looked
 """
 from __future__ import annotations
 
-import traceback
 from typing import Any, Callable, Optional
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._error import Error
+from ._audit import line_of_user as user_line
 from ._claims import HIDDEN
 from ._roles import ACT, LOOK_UPS, RANDOM
 
@@ -34,7 +34,7 @@ FLOAT32 = frozenset("aten::" + name for name in (  # torch.autocast computes the
 class Operator:
     """What is known of an operator."""
 
-    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "between", "composite", "float32")
+    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "between", "composite", "float32", "calls", "claimed")
 
     def __init__(self, func: Any, claims: Any, between: Any) -> None:
         schema = func._schema
@@ -50,6 +50,7 @@ class Operator:
         self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
         self.composite = bool(func._can_decompose())
         self.float32 = base in FLOAT32
+        self.calls = self.claimed = 0
 
 
 def tensors(args: Any, found: list[Any]) -> list[Any]:
@@ -70,6 +71,7 @@ class Mode(TorchDispatchMode):
         super().__init__()
         self.core = core
         self.operators: dict[Any, Operator] = {}
+        self.last = "the program"  # operator that was called
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -84,6 +86,8 @@ class Mode(TorchDispatchMode):
             if not hasattr(func, "_schema"):
                 raise core.refused(str(func), "a higher-order operator: its products would not be seen")
             operator = self.operators[func] = Operator(func, core.claims, core.between)
+        operator.calls += 1
+        self.last = operator.name
         if core.paused:
             core.seen_paused(operator)
             return func(*args, **kwargs)
@@ -130,6 +134,8 @@ class Mode(TorchDispatchMode):
 
     def _claimed(self, operator: Operator, args: Any, kwargs: Any) -> Any:
         core = self.core
+        core.calling = operator.name
+        operator.claimed += 1
         try:
             if not operator.out and not operator.writes:
                 return operator.claim(*args, **kwargs)  # type: ignore[misc]
@@ -153,13 +159,3 @@ class Mode(TorchDispatchMode):
                 raise self.core.refused(operator.name, "a DTensor; parallel training is not emulated yet")
             return NotImplemented
         raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
-
-
-def user_line() -> str:
-    """The line of the user's code that is running: the last one of a file that is neither torch's nor this package's."""
-    here = __file__.rpartition("/")[0]
-    for frame in reversed(traceback.extract_stack()[:-1]):
-        name = frame.filename
-        if not name.startswith((here, "<")) and "/torch/" not in name:
-            return f"{name}:{frame.lineno}"
-    return "?"

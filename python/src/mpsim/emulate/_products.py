@@ -123,6 +123,8 @@ class Products:
             core.saw(record, kind, slots, (a, b), (left, right), (fa, fb), model, out, to)
         multiply(out, left, right, model, bias=row, factor=factor, add=add, add_factor=add_factor, format=to,
                  counts=core.report.products(record, kind, so) if core.report else None)
+        if core.results:
+            core.gave(record, kind, slots, out, to)
 
     def bias(self, bias: Any, placement: Any) -> View:
         """A bias as it enters: a float32 row of numbers of the format of weights."""
