@@ -6,12 +6,12 @@
 
 #include "../base/matrix.h"
 #include "kernel/kernel.h"
+#include "operands.h"
 #include "rows.h"
 #include "seen.h"
 #include "transformer.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { ROWS_A_TASK = 16, CHUNK = 64, DEFAULT_TILE = 128 };
 
@@ -26,19 +26,6 @@ void mpsim_attention_init(mpsim_attention *a, size_t dim)
     a->scale = (float)(1 / sqrt((double)(dim ? dim : 1)));
     a->tile = DEFAULT_TILE;
     a->left = a->right = SIZE_MAX;
-}
-
-/* ---- numbers of a format, as codes and as binary32 ---- */
-
-typedef struct numbers {
-    const mpsim_format *format;
-    size_t bytes;
-    int plain; /* codes are binary32 numbers */
-} numbers;
-
-static numbers numbers_of(const mpsim_format *f)
-{
-    return (numbers){f, mpsim_format_code_bytes(f), mpsim_format_same(f, mpsim_format_find("binary32"))};
 }
 
 /* ---- the work ---- */
@@ -58,7 +45,7 @@ typedef struct work {
     const mpsim_rng *rng;
     const mpsim_pool *pool;
     const mpsim_layer_kernels *kernels;
-    numbers s, p, o;
+    mpsim_numbers s, p, o;
     mpsim_math s_math, o_math, y_math; /* of the softmax, of O, of y */
     mpsim_rounding nearest;
     float back;  /* 1 / p_scale */
@@ -278,16 +265,6 @@ static void take_row(work *w, size_t i, mpsim_attention_counts *c)
 
 /* ---- tiles ---- */
 
-/* Row `i` and on of a matrix. */
-static mpsim_matrix from_row(const mpsim_matrix *m, size_t i, int transposed)
-{
-    mpsim_matrix part = *m;
-    const size_t step = m->transposed ? 1 : m->stride;
-    part.codes = (const unsigned char *)m->codes + i * step * mpsim_format_code_bytes(m->format);
-    part.transposed = transposed ? !m->transposed : m->transposed;
-    return part;
-}
-
 static mpsim_rng stream(const work *w, size_t which)
 {
     mpsim_rng r = {0, 0, 0};
@@ -301,7 +278,7 @@ static mpsim_rng stream(const work *w, size_t which)
 static mpsim_status multiply_scores(work *w)
 {
     const size_t rows = w->to - w->from;
-    const mpsim_matrix q = from_row(w->q, w->from, 0), k = from_row(w->k, w->first, 1);
+    const mpsim_matrix q = mpsim_from_row(w->q, w->from, 0), k = mpsim_from_row(w->k, w->first, 1);
     const mpsim_rng rng = stream(w, 0);
     return mpsim_gemm(w->a->scores, rows, w->n, w->shape->dim, &q, &k, NULL, w->s_codes + w->from * w->n * w->s.bytes,
                       w->n, w->rng ? &rng : NULL, w->pool);
@@ -312,7 +289,7 @@ static mpsim_status multiply_context(work *w)
     const size_t rows = w->to - w->from, size = w->shape->size;
     unsigned char *const o = w->o_codes + w->from * size * w->o.bytes;
     const mpsim_matrix p = {w->p.format, w->p_codes + w->from * w->n * w->p.bytes, w->n, 0};
-    const mpsim_matrix v = from_row(w->v, w->first, 0), c = {w->o.format, o, size, 0};
+    const mpsim_matrix v = mpsim_from_row(w->v, w->first, 0), c = {w->o.format, o, size, 0};
     const mpsim_rng rng = stream(w, 1);
     return mpsim_gemm(w->a->context, rows, size, w->n, &p, &v, w->a->separate ? NULL : &c, o, size,
                       w->rng ? &rng : NULL, w->pool);
@@ -391,39 +368,25 @@ static void add_counts(mpsim_attention_counts *to, const mpsim_attention_counts 
 
 /* ---- begin ---- */
 
-/* Whether f has numbers of binary32 only, and 0. */
-static mpsim_status check_format(const mpsim_format *f)
-{
-    mpsim_math unused;
-    mpsim_rounding r;
-    const mpsim_status s = mpsim_math_init(&unused, f);
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    if (s != MPSIM_OK)
-        return s;
-    return mpsim_decode(f, mpsim_encode_f32(f, &r, 0, 0, NULL)) == 0 ? MPSIM_OK : MPSIM_ERANGE;
-}
-
 static mpsim_status check(work *w)
 {
     const mpsim_attention *a = w->a;
     if (mpsim_model_check(a->scores) != MPSIM_OK || mpsim_model_check(a->context) != MPSIM_OK ||
-        mpsim_rounding_check(&a->p.rounding) != MPSIM_OK || mpsim_format_check(&a->p.format) != MPSIM_OK ||
-        a->p.rounding.mode >= MPSIM_ROUND_STOCHASTIC_A || a->p.rounding.scale != 1 || !(a->p_scale > 0) ||
-        !isfinite(a->p_scale) || !isfinite(a->scale) || (a->beta != 0 && !(a->beta > 1)) || !isfinite(a->beta) ||
-        !(a->margin >= 0) || (a->exp2 && !(a->scale > 0)))
+        !mpsim_is_plain_rounding(&a->p) || !(a->p_scale > 0) || !isfinite(a->p_scale) || !isfinite(a->scale) ||
+        (a->beta != 0 && !(a->beta > 1)) || !isfinite(a->beta) || !(a->margin >= 0) || (a->exp2 && !(a->scale > 0)))
         return MPSIM_EINVAL;
     mpsim_status s = mpsim_math_init(&w->y_math, a->f);
     if (s == MPSIM_OK)
         s = mpsim_math_init(&w->o_math, &a->context->result.format);
     if (s == MPSIM_OK)
-        s = check_format(&a->context->result.format);
+        s = mpsim_check_zero(&a->context->result.format);
     if (s == MPSIM_OK)
-        s = check_format(&a->scores->result.format);
+        s = mpsim_check_zero(&a->scores->result.format);
     if (s == MPSIM_OK && a->softmax)
-        s = check_format(a->softmax);
+        s = mpsim_check_zero(a->softmax);
     if (s == MPSIM_OK)
         s = mpsim_math_init(&w->s_math, a->softmax);
-    return s == MPSIM_OK ? check_format(&a->p.format) : s;
+    return s == MPSIM_OK ? mpsim_check_zero(&a->p.format) : s;
 }
 
 static mpsim_status check_operands(const mpsim_attention_shape *shape, const mpsim_matrix *q, const mpsim_matrix *k,
@@ -435,25 +398,17 @@ static mpsim_status check_operands(const mpsim_attention_shape *shape, const mps
     return MPSIM_OK;
 }
 
-static void *memory(size_t n, size_t m, size_t bytes)
-{
-    const size_t all = n * m;
-    if ((m && n > SIZE_MAX / m) || all > SIZE_MAX / bytes)
-        return NULL;
-    return calloc(all ? all : 1, bytes);
-}
-
 static mpsim_status allocate(work *w)
 {
     const size_t queries = w->shape->queries, keys = w->shape->keys, size = w->shape->size;
     const size_t width = w->a->tile && w->a->tile < keys ? w->a->tile : keys;
-    w->x = memory(queries, width, sizeof *w->x);
-    w->s_codes = memory(queries, width, w->s.bytes);
-    w->p_codes = memory(queries, width, w->p.bytes);
-    w->sums = memory(queries, size, sizeof *w->sums);
-    w->o_codes = !w->a->separate && w->o.plain ? (unsigned char *)w->sums : memory(queries, size, w->o.bytes);
-    w->rows = memory(queries, 1, sizeof *w->rows);
-    w->counts = memory(queries / ROWS_A_TASK + 1, 1, sizeof *w->counts);
+    w->x = mpsim_zeros(queries, width, sizeof *w->x);
+    w->s_codes = mpsim_zeros(queries, width, w->s.bytes);
+    w->p_codes = mpsim_zeros(queries, width, w->p.bytes);
+    w->sums = mpsim_zeros(queries, size, sizeof *w->sums);
+    w->o_codes = !w->a->separate && w->o.plain ? (unsigned char *)w->sums : mpsim_zeros(queries, size, w->o.bytes);
+    w->rows = mpsim_zeros(queries, 1, sizeof *w->rows);
+    w->counts = mpsim_zeros(queries / ROWS_A_TASK + 1, 1, sizeof *w->counts);
     for (size_t i = 0; w->rows && i < queries; i++)
         w->rows[i].max = -INFINITY;
     return w->x && w->s_codes && w->p_codes && w->sums && w->o_codes && w->rows && w->counts ? MPSIM_OK : MPSIM_ENOMEM;
@@ -473,9 +428,9 @@ static void release(work *w)
 
 static mpsim_status run(work *w, mpsim_attention_counts *counts)
 {
-    w->s = numbers_of(&w->a->scores->result.format);
-    w->p = numbers_of(&w->a->p.format);
-    w->o = numbers_of(&w->a->context->result.format);
+    w->s = mpsim_numbers_of(&w->a->scores->result.format);
+    w->p = mpsim_numbers_of(&w->a->p.format);
+    w->o = mpsim_numbers_of(&w->a->context->result.format);
     w->back = mpsim_f32_div(1.0f, w->a->p_scale);
     w->log2e = (float)((double)w->a->scale * 0x1.71547652b82fep+0);
     w->kernels = mpsim_layer_kernels_active();

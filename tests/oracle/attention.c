@@ -183,3 +183,94 @@ void oracle_attention(const oracle_head *h, oracle_outcome *to)
     for (size_t i = 0; i < h->shape.queries; i++)
         want_row(h, to, i);
 }
+
+/* ---- back ---- */
+
+/* P and dS of a tile, whose rows are all queries. */
+typedef struct square {
+    float p[ORACLE_QUERIES * ORACLE_KEYS], ds[ORACLE_QUERIES * ORACLE_KEYS];
+} square;
+
+static const oracle_format *softmax_format(const oracle_head *h)
+{
+    return oracle_format_find(h->a->softmax ? h->a->softmax->name : NULL);
+}
+
+static void one_element(const oracle_head *h, const mpsim_attention_gradient *g, const float *dy, float lse, float d,
+                        size_t i, size_t j, float *p, float *ds)
+{
+    const product by = product_of(h->by);
+    const oracle_format *sf = softmax_format(h), *pf = oracle_format_find(h->by->p);
+    const size_t dim = h->shape.dim, size = h->shape.size;
+    const float s = dot(&by, 0, h->by->operand, h->q + i * dim, 1, h->by->operand, h->k + j * dim, 1, dim);
+    const float l = (float)((double)h->a->scale * 1.4426950408889634), far = oracle_mul(sf, lse, 0x1.715476p+0f);
+    float e;
+    if (h->a->exp2)
+        e = mpsim_exp2(oracle_to(sf, (double)fmaf(oracle_to(sf, (double)s), l, -far)));
+    else
+        e = mpsim_exp(oracle_sub(sf, oracle_mul(sf, h->a->scale, s), lse));
+    e = oracle_to(sf, (double)e);
+    const float dp = dot(&by, 0, h->by->operand, dy + i * size, 1, h->by->operand, h->v + j * size, 1, size);
+    const float less = oracle_sub(sf, oracle_to(sf, (double)dp), oracle_to(sf, (double)d)), t = oracle_mul(sf, e, less);
+    *p = oracle_to(pf, (double)e);
+    *ds = oracle_to(pf, (double)(g->scale_last ? t : oracle_mul(sf, t, h->a->scale)));
+}
+
+static float last(const oracle_head *h, const mpsim_attention_gradient *g, float x, int scaled)
+{
+    const float y = scaled && g->scale_last ? oracle_mul(f32(), x, h->a->scale) : x;
+    return oracle_to(oracle_format_find(g->f ? g->f->name : NULL), (double)y);
+}
+
+static void back_tile(const oracle_head *h, const mpsim_attention_gradient *g, const float *dy, const float *lse,
+                      const float *d, size_t first, size_t width, square *t, oracle_gradients *to)
+{
+    const product by = product_of(h->by);
+    const size_t dim = h->shape.dim, size = h->shape.size;
+    size_t from = 0, n = 0;
+    for (size_t i = 0; i < h->shape.queries; i++) {
+        from = takes_part(h, i, first, width) && n == 0 ? i : from;
+        n += (size_t)takes_part(h, i, first, width);
+    }
+    for (size_t i = from; i < from + n; i++)
+        for (size_t j = 0; j < width; j++) {
+            float *const p = &t->p[i * width + j], *const ds = &t->ds[i * width + j];
+            *p = *ds = 0;
+            if (oracle_sees(h->a, &h->shape, i, first + j))
+                one_element(h, g, dy, lse[i], d[i], i, first + j, p, ds);
+        }
+    for (size_t j = 0; n > 0 && j < width; j++) {
+        for (size_t c = 0; c < size; c++)
+            to->dv[(first + j) * size + c] = dot(&by, 0, h->by->p, t->p + from * width + j, width, h->by->operand,
+                                                 dy + from * size + c, size, n);
+        for (size_t c = 0; c < dim; c++)
+            to->dk[(first + j) * dim + c] = dot(&by, 0, h->by->p, t->ds + from * width + j, width, h->by->operand,
+                                                h->q + from * dim + c, dim, n);
+    }
+    for (size_t i = from; i < from + n; i++)
+        for (size_t c = 0; c < dim; c++) {
+            float *const sum = &to->dq[i * dim + c];
+            *sum = oracle_add(
+                f32(), *sum,
+                dot(&by, 0, h->by->p, t->ds + i * width, 1, h->by->operand, h->k + first * dim + c, dim, width));
+        }
+}
+
+void oracle_attention_backward(const oracle_head *h, const mpsim_attention_gradient *g, const float *dy,
+                               const float *lse, const float *d, oracle_gradients *to)
+{
+    static square t;
+    const size_t keys = h->shape.keys, width = h->a->tile && h->a->tile < keys ? h->a->tile : keys;
+    const size_t tiles = keys ? (keys - 1) / width + 1 : 0;
+    memset(to, 0, sizeof *to);
+    for (size_t k = 0; k < tiles; k++) {
+        const size_t first = (h->a->reverse ? tiles - 1 - k : k) * width;
+        back_tile(h, g, dy, lse, d, first, keys - first < width ? keys - first : width, &t, to);
+    }
+    for (size_t i = 0; i < h->shape.queries * h->shape.dim; i++)
+        to->dq[i] = last(h, g, to->dq[i], 1);
+    for (size_t i = 0; i < keys * h->shape.dim; i++)
+        to->dk[i] = last(h, g, to->dk[i], 1);
+    for (size_t i = 0; i < keys * h->shape.size; i++)
+        to->dv[i] = last(h, g, to->dv[i], 0);
+}

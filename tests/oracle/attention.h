@@ -29,5 +29,14 @@ typedef struct oracle_outcome {
 
 void oracle_attention(const oracle_head *h, oracle_outcome *to);
 
+/* The gradients of a head, of the gradient dy of y: numbers of the operands' format; P and dS in the format of P, results in
+ * that of f. lse and d are those of the forward pass and the dots of rows. */
+typedef struct oracle_gradients {
+    float dq[ORACLE_QUERIES * ORACLE_DIM], dk[ORACLE_KEYS * ORACLE_DIM], dv[ORACLE_KEYS * ORACLE_SIZE];
+} oracle_gradients;
+
+void oracle_attention_backward(const oracle_head *h, const mpsim_attention_gradient *g, const float *dy,
+                               const float *lse, const float *d, oracle_gradients *to);
+
 /* Whether query i sees key j. */
 int oracle_sees(const mpsim_attention *a, const mpsim_attention_shape *shape, size_t i, size_t j);

@@ -97,6 +97,49 @@ MPSIM_API mpsim_status mpsim_attention_forward(const mpsim_attention *a, const m
                                                float *y, float *lse, uint8_t *flags, mpsim_attention_counts *counts,
                                                const mpsim_rng *rng, const mpsim_pool *pool);
 
+/* How the gradients are computed. Of `a` the products of the scores, scale, tile, causal, reverse, exp2, left, right, mask and
+ * softmax count. */
+typedef struct mpsim_attention_gradient {
+    const mpsim_attention *a;
+    const mpsim_model *dp;     /* of dP = dY V^T                                                          */
+    const mpsim_model *dvalue; /* of dV = P^T dY                                                          */
+    const mpsim_model *dkey;   /* of dK = dS^T Q                                                          */
+    const mpsim_model *dquery; /* of a tile's part of dQ = dS K                                           */
+    mpsim_rounded p, ds;       /* of P and dS as these products read them, not stochastic, of scale 1     */
+    uint8_t scale_last;        /* 1: dQ and dK are multiplied by `scale`, not dS, as FlashAttention has it */
+    const mpsim_format *f;     /* of dQ, dK, dV; NULL: binary32                                           */
+} mpsim_attention_gradient;
+
+/* mpsim_attention_gradient_init -- P and dS in binary32 to nearest even; the rest 0; the models are to be set. */
+MPSIM_API void mpsim_attention_gradient_init(mpsim_attention_gradient *g, const mpsim_attention *a);
+
+/* mpsim_attention_backward -- dq: queries x dim, dk: keys x dim, dv: keys x size numbers, from the gradient dy of y, a matrix of
+ * queries x size, and lse of the forward pass. Tiles of keys in the order of the forward pass; of each the rows from the first
+ * to the last that see a key of it. P and dS are computed again, nothing of a tile is kept:
+ *
+ *   d = mpsim_sum_lanes(dy[c] y[c], MPSIM_LANES_ROW), in binary32, of every row
+ *   S[j] = scores(q[i] k[j]);  x[j] = s(scale S[j]);  e[j] = s(exp(s(x[j] - lse))), +0 of keys that it does not see
+ *   P[j] = p(e[j]);  dP[j] = dp(dy[i] v[j]);  dS[j] = ds(s(s(e[j] s(s(dP[j]) - s(d))) scale)), with scale_last without
+ *       the last product
+ *   dv[j] = dvalue(sum over the rows of P[i][j] dy[i]);  dk[j] = dkey(sum over the rows of dS[i][j] q[i])
+ *   dQ[i] = f32(dQ[i] + dquery(sum over the tile's keys of dS[i][j] k[j])), from +0
+ *
+ * and in the end dq = dQ, dk, dv rounded to f; with scale_last f32(dQ scale), f32(dk scale). With exp2, and l as above: e[j] =
+ * s(exp2(s(x[j] l - s(f32(lse 0x1.715476p+0f))))) of x[j] = s(S[j]), the product exact. With binary32 everywhere, causal, the bits
+ * are those of mpsim_causal_tile_again and mpsim_causal_tile_backward between the same products.
+ *
+ *   y     queries x size numbers of the forward pass; or NULL, and
+ *   dots  queries numbers d; or NULL
+ *   rng   NULL unless a model rounds stochastically: tile t takes streams rng->stream + 5 t (scores), + 1 (dp), + 2
+ *         (dvalue), + 3 (dkey), + 4 (dquery)
+ *
+ * Each of dq, dk and dv may be NULL: not wanted. Statuses as of mpsim_attention_forward. */
+MPSIM_API mpsim_status mpsim_attention_backward(const mpsim_attention_gradient *g, const mpsim_attention_shape *shape,
+                                                const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v,
+                                                const mpsim_matrix *dy, const float *y, const float *dots,
+                                                const float *lse, float *dq, float *dk, float *dv, const mpsim_rng *rng,
+                                                const mpsim_pool *pool);
+
 /* mpsim_attention_exact -- what all that stands for: softmax(scale Q K^T) V of the same numbers, not tiled, in binary64. Scores are
  * exact sums rounded once, exp is the C library's, sums go over the keys in their order: the error is below
  * (keys + 8 + 2 max |x|) 2^-53 of the sum of P |v|. Of `a` only scale and what is seen count. A row that sees no key is +0.
