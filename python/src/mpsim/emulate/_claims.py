@@ -107,6 +107,8 @@ class Matrices:
         if record.form == "pair":
             kind, slots = "dgrad", PAIR[side]
         format = self.products.placement(record, kind).format[slots[2]]
+        if kind == "wgrad" and record.param is not None:  # a shared parameter's gradient is as its first owner has it
+            format = record.param.placement.format["wgrad"]
         out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=record.dtypes[0 if side == "left" else 1])
         self._run(record, kind, a, b, out, first, (False, True) if side == "left" else (True, True), slots, format, **terms)
         self.roles.put(out, GRAD)

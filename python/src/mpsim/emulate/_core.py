@@ -187,7 +187,7 @@ class Core:
                 widest = t.dtype if widest is None else torch.promote_types(widest, t.dtype)
         if operator.looks_up or operator.random:
             role = max(role, ACT)
-        if low:
+        if low and not operator.factory:
             args, kwargs = self._presented_all(operator, args, kwargs)
         if self.listed and (operator.float32 and self.paths.forward or not self.paths.forward and self._listed_back()):
             args = tuple(self._float32(a) for a in args)

@@ -90,13 +90,19 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     def _flags(self) -> None:
         """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
-        mkldnn, mha = torch.backends.mkldnn, torch.backends.mha
-        kept = mkldnn.set_flags(False) if hasattr(mkldnn, "set_flags") else None
+        mha = torch.backends.mha
         fast = mha.get_fastpath_enabled()
         mha.set_fastpath_enabled(False)
         self._undo.append(lambda: mha.set_fastpath_enabled(fast))
-        if kept is not None:
-            self._undo.append(lambda: mkldnn.set_flags(*kept))
+        functions: Any = torch._VF
+        lstm = functions.lstm
+
+        def without_onednn(*args: Any) -> Any:
+            with torch.backends.mkldnn.flags(enabled=False):
+                return lstm(*args)
+
+        functions.lstm = without_onednn
+        self._undo.append(lambda: setattr(functions, "lstm", lstm))
 
     def _begins(self, _module: Any, _inputs: Any) -> None:
         """The model is called: a pass begins, unless it is inside another one, or a recomputation."""
@@ -145,6 +151,12 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         core.micro += 1
         core.paths.begin_pass()
 
+    # ---- a step ----
+
+    def backward(self, loss: Any, **how: Any) -> None:
+        """loss.backward() under the policy's loss scaler."""
+        loss.backward(**how)
+
     # ---- what users read ----
 
     @contextlib.contextmanager
@@ -174,6 +186,13 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def audit(self) -> Audit:
         """Every product so far, with the row of its model, and every operator of torch that was called."""
         return Audit(self.core)
+
+    def weight(self, parameter: Any) -> Any:
+        """The model's copy of a parameter: its numbers in the format that the policy stores parameters in, as float32."""
+        param = self.core.params.get(id(parameter))
+        if param is None:
+            raise InputError("weight: expected a parameter of the model")
+        return param.copy(self.core).float() if param.low else parameter.detach()
 
     @property
     def notes(self) -> list[str]:

@@ -34,7 +34,8 @@ FLOAT32 = frozenset("aten::" + name for name in (  # torch.autocast computes the
 class Operator:
     """What is known of an operator."""
 
-    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "between", "composite", "float32", "calls", "claimed")
+    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "between", "composite", "float32", "calls", "claimed",
+                 "factory")
 
     def __init__(self, func: Any, claims: Any, between: Any) -> None:
         schema = func._schema
@@ -51,6 +52,7 @@ class Operator:
         self.composite = bool(func._can_decompose())
         self.float32 = base in FLOAT32
         self.calls = self.claimed = 0
+        self.factory = self.name.endswith("_like") or self.name.startswith("aten::new_")
 
 
 def tensors(args: Any, found: list[Any]) -> list[Any]:
