@@ -1,4 +1,4 @@
-"""torch's own step under autocast on this CPU beside mpsim.emulate(policy="pytorch-amp-bf16", arch="avx512-bf16-fp32").
+"""torch's own step under autocast on this CPU beside mpsim.emulate(policy="pytorch-amp-bf16", arch="avx512").
 
     python3 autocast.py [gpt2 llama mlp cnn-nchw cnn-nhwc ...] [--width 64] [--controls]
 
@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 import mpsim
 
-ARCH = "avx512-bf16-fp32"
+ARCH = "avx512"
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "_scaled_dot_product_flash_attention_for_cpu")
 
 
@@ -120,7 +120,8 @@ class BiasBehind(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten.addmm.default and not kwargs:
-            return torch.add(torch.mm(args[1], args[2]), args[0])
+            made = torch.mm(args[1], args[2])
+            return torch.add(made, args[0]).to(made.dtype)
         return func(*args, **(kwargs or {}))
 
 
