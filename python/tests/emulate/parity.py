@@ -335,9 +335,19 @@ def moments_of(e: Any, optimizers: "List[torch.optim.Optimizer]", p: torch.Tenso
     return found
 
 
-def stored(p: torch.Tensor, dtype: str) -> torch.Tensor:
-    """The model's copy of a parameter, in the format of the trace."""
-    return p.detach().to({"bfloat16": torch.bfloat16, "float16": torch.float16}.get(dtype, torch.float32))
+DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16}
+
+
+def dtypes_of(path: str) -> "Dict[str, str]":
+    """The dtypes of a file's tensors."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+    return {name: entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
+
+
+def read(x: torch.Tensor, dtype: str) -> torch.Tensor:
+    """As a layer reads it: rounded to the format of the trace."""
+    return x.detach().to(DTYPES.get(dtype, torch.float32))
 
 
 class Training:
@@ -364,23 +374,25 @@ class Training:
         if kind in KINDS:
             for key in aliases(kind, name, self.config.depth):
                 if key in self.seen.tensors:
-                    return self.seen.tensors[key]
+                    found = self.seen.tensors[key]
+                    return read(found, dtype) if kind in ("act", "agrad") else found
             return None
         if kind in ("weight", "master"):
-            return stored(parameters[name], dtype)
+            return read(parameters[name], dtype)
         if kind == "wgrad":
             return parameters[name].grad
         return moments_of(e, self.optimizers, parameters[name]).get(kind)
 
     def compare(self, e: Any, step: int, kinds: "Tuple[str, ...]") -> None:
         """Tensors of the trace's step, in its order."""
-        file = mpsim.open(self.run.trace(step))
+        path = self.run.trace(step)
+        file, dtypes = mpsim.open(path), dtypes_of(path)
         for full in file:
             kind, _, name = full.partition(":")
-            if kind.split(".")[0] not in kinds or (kind, name) in SILENT:
+            if kind.split(".")[0] not in kinds or (kind, name.rpartition(".")[2]) in SILENT:
                 continue
             theirs = tensor_of(file, full)
-            ours = self.ours(e, kind, name, str(file[full].dtype))
+            ours = self.ours(e, kind, name, dtypes[full])
             if ours is None and kind.startswith("opt.") and not theirs.any():
                 continue  # moments before the first update
             if ours is None:
@@ -423,8 +435,8 @@ class Training:
         return self.judge
 
 
-# what a module cannot show: (kind, layer)
-SILENT = {("act", "loss"), ("dgrad", "loss")}
+# what a module cannot show, as it reads numbers of a narrower format than it computes in: (kind, layer)
+SILENT = {("act", "loss"), ("dgrad", "loss"), ("dgrad", "softmax")}
 
 
 # ---- many ----
