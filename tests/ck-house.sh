@@ -250,8 +250,8 @@ lent="$lent|delayed_(config_init|init|record|update)|block_(find|quantize)|decod
 ok "the oracles of tests call what tests/README.md lists of the library" "$(grep -n -o -E \
     '(^|[^a-z0-9_])(mpsim|train)_[a-z0-9_]+ *\(' tests/oracle/*.[ch] | grep -v -E "[^a-z0-9_](mpsim_($lent)|train_digit) *\\($")"
 # ---- schemas of reports: mpsim.NAME/VERSION in sim is mpsim.NAME.VERSION.json in doc/schema; scaler-state is no JSON ----
-reports() { # names in C files, and those that have a file which says the same: what only one of both has
-    find "$1/sim" -name '*.c' | xargs grep -h -o 'mpsim[.][a-z-]*/[0-9][0-9]*' | grep -v '^mpsim[.]scaler-state/' | sort -u >"$dir/named"
+reports() { # names in C files and in those of mpsim.emulate, and those that have a file which says the same: what only one of both has
+    find "$1/sim" "$1"/python/src/mpsim/emulate* -name '*.c' -o -name '*.py' | xargs grep -h -o 'mpsim[.][a-z-]*/[0-9][0-9]*' | grep -v '^mpsim[.]scaler-state/' | sort -u >"$dir/named"
     for file in "$1"/doc/schema/mpsim.*.json; do
         grep -o '"schema": {"const": "mpsim[.][a-z-]*/[0-9]*"' "$file" | cut -d'"' -f6 | head -n 1 >"$dir/const"
         case $file in */"$(tr / . <"$dir/const").json") cat "$dir/const" ;; *) echo "$file: it is of $(cat "$dir/const")" ;; esac
@@ -261,7 +261,7 @@ reports() { # names in C files, and those that have a file which says the same: 
 ok "every report that names a schema has it in doc/schema, and every schema a report" "$(reports .)"
 ok "every report says which version made it" "$(grep -L -E '^ *"mpsim": \{.*"type": "string"' doc/schema/mpsim.*.json
     for file in doc/schema/mpsim.*.json; do tr -d ' \n' <"$file" | grep -q '"required":\["schema","mpsim",' || echo "$file: not required"; done)"
-mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema"
+mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema" "$dir/tree/python/src/mpsim/emulate"
 echo '"mpsim.stat/1" "mpsim.stat/2" "mpsim.scaler-state/2"' >"$dir/tree/sim/stat/report.c"
 for name in stat.1 info.1; do echo '"schema": {"const": "mpsim.stat/1"}' >"$dir/tree/doc/schema/mpsim.$name.json"; done
 ok "a report without a schema is found, and a schema that says another name" "$([ "$(reports "$dir/tree" | grep -c '^[<>] ')" -eq 2 ] || echo none)"

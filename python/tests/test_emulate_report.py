@@ -1,8 +1,11 @@
 """What a user reads of an emulation: the audit, the doctor, the report, the trace, comparisons, the search for what breaks a run."""
 import json
+import os
+import subprocess
 
 import pytest
-from conftest import mpsim, peer
+from conftest import SOURCES, mpsim, peer
+from mpsim._library import PROGRAM
 
 torch = peer("torch")
 nn, F = torch.nn, torch.nn.functional
@@ -52,6 +55,36 @@ def same_state(a, b):
         (p is None) == (q is None) and (p is None or torch.equal(p, q)) for p, q in zip(a[1], b[1]))
 
 
+def fits(report, line=False):
+    """Whether a report is as its schema says."""
+    folder = os.path.join(SOURCES, "doc", "schema")
+    try:
+        import jsonschema
+    except ImportError:
+        return True
+    if not SOURCES or not os.path.isdir(folder):
+        return True
+    with open(os.path.join(folder, "{}.{}.json".format(*("mpsim.stat/1" if line else report["schema"]).split("/"))), encoding="utf-8") as file:
+        schema = json.load(file)
+    schema = {"$ref": "#/$defs/line", "$defs": schema["$defs"]} if line else schema
+    found = [f"{e.json_path}: {e.message[:200]}" for e in jsonschema.Draft202012Validator(schema).iter_errors(report)]
+    assert not found, found
+    return True
+
+
+def step_of(e, model, x, y, n=1):
+    """Steps of plain SGD."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    for _ in range(n):
+        loss = model(x, y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if e.core.report is not None and e.core.report.at is not None:  # until the hooks of optimizers end steps
+            e.core.report.end()
+            e.core.step, e.core.micro = e.core.step + 1, 0
+
+
 # ---- the audit ----
 
 def test_audit():
@@ -74,7 +107,7 @@ def test_audit():
     assert audit.foreign == [] and audit.native == []
     text = str(audit)
     assert max(map(len, text.splitlines())) <= 80 and "36 products, 18 rows" in text and "sdpa_backward" in text
-    assert len(json.loads(audit.to_json())["products"]) == 18
+    assert len(json.loads(audit.to_json())["products"]) == 18 and fits(json.loads(audit.to_json()))
 
 
 def test_audit_as_a_data_frame():
@@ -117,6 +150,7 @@ def test_doctor_finds_what_is_refused():
         model(x)
     ended = mpsim.emulate(model, "pytorch-amp-bf16").doctor(x)  # torch has no such kernel for bf16
     assert "NotImplementedError" in ended.error and "not known" in str(ended) and json.loads(ended.to_json())["ok"] is False
+    assert fits(json.loads(ended.to_json())) and fits(json.loads(found.to_json()))
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -138,3 +172,85 @@ def test_doctor_changes_nothing(inside):
     assert all(torch.equal(a, b) for a, b in zip(*want)) and all(torch.equal(v, before[0][k]) for k, v in model.state_dict().items())
     with pytest.raises(mpsim.InputError, match="gives no loss"):
         mpsim.emulate(model, "fp32").doctor(x)
+
+
+# ---- the report ----
+
+@pytest.mark.parametrize("policy, arch", [("te-nvfp4", "blackwell-scaled"), ("te-fp8-current", "hopper"), ("pytorch-amp-fp16", "hopper")])
+def test_report_changes_no_bit(policy, arch):
+    """Statistics read; a NaN, an overflow and a subnormal number among the weights are what they were without."""
+    want = []
+    for report in (False, 1):
+        model, x, y = a_net()
+        with torch.no_grad():
+            model.fc.weight[1], model.out.weight[3], model.out.weight[4, 0] = 1e5, 6e4, float("nan")
+        with mpsim.emulate(model, policy, arch=arch, report=report):
+            loss = model(x, y)
+            loss.backward()
+        want.append([t.detach().contiguous().view(torch.int32) for t in (loss, *(p.grad for p in model.parameters()))])
+    assert all(torch.equal(a, b) for a, b in zip(*want))
+
+
+def test_report(tmp_path):
+    model, x, y = a_net()
+    with mpsim.emulate(model, "te-mxfp8", report=2) as e:
+        step_of(e, model, x, y, 4)
+    report = e.report()
+    assert [s["step"] for s in report.steps] == [1, 2, 3, 4] and [line["step"] for line in report.lines if line["level"] == "step"] == [1, 2, 4]
+    losses = [s["loss"] for s in report.steps]
+    assert losses[0] > losses[-1] and all(s["agrad"]["nonzero"] > 1000 and s["act"]["nonzero"] > 1000 for s in report.steps)
+    names = {line["name"] for line in report.lines if line["level"] == "tensor"}
+    assert {"act:fc", "weight:fc.weight", "out:fc", "agrad:fc", "dgrad:fc", "wgrad:fc.weight", "act:att.scores.1", "dgrad:att.context.1"} <= names
+    line = next(line for line in report.lines if line.get("name") == "act:fc")
+    assert [(b["recipe"], b["axis"]) for b in line["blocks"]] == [("mxfp8", "rows"), ("mxfp8", "columns")] and 20 < line["blocks"][0]["sqnr_db"] < 40
+    assert line["shape"] == [16, 32] and line["dtype"] == "BF16" and line["count"] == 512
+    assert all(fits(json.loads(text), line=True) for text in report.to_ndjson().splitlines())
+    assert fits(json.loads(report.to_json())) and fits(json.loads(report.stat().to_json()))
+    text = str(report)
+    assert max(map(len, text.splitlines())) <= 80 and text.startswith("Net under te-mxfp8, arch hopper: 4 steps") and "Verdict: " in text
+    report.save(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["audit.json", "report.txt", "stat.jsonl", "train.json"]
+    for figure, name in (("heatmap", "stat.jsonl"), ("sqnr", "stat.jsonl"), ("training", "train.json")):
+        done = subprocess.run([PROGRAM, "plot", "--type", "txt", "-o", tmp_path / figure, figure, tmp_path / name], stderr=subprocess.PIPE)
+        assert done.returncode == 0 or b"gnuplot" in done.stderr, done.stderr
+
+
+def test_statistics_are_those_of_stat():
+    """Counts of the report beside `mpsim stat` of the same tensors."""
+    torch.manual_seed(0)
+    layer = nn.Linear(64, 32, bias=False)
+    x = torch.randn(16, 64) * 1e-3
+    grad = torch.randn(16, 32) * 1e-5
+    with mpsim.emulate(layer, "pytorch-amp-fp16", report=1) as e:
+        y = layer(x)
+        y.backward(grad.to(y.dtype))
+    lines = {line["name"]: line for line in e.report().lines if line["level"] == "tensor"}
+    for name, t in (("weight:weight", layer.weight.detach()), ("act:(x)", x)):
+        want = mpsim.stat({"x": t}, formats=["fp16"])["tensors"][0]
+        got = lines[name.replace("(x)", "")]
+        assert {k: v for k, v in got.items() if k not in ("level", "file", "name", "kind", "step")} == {
+            k: v for k, v in want.items() if k not in ("file", "name", "kind", "step")}
+    assert lines["wgrad:weight"]["formats"] == [] and lines["out:"]["formats"][0]["format"] == "fp16"
+
+
+def test_report_of_what_underflows_names_it():
+    model, x, y = a_net()
+    with mpsim.emulate(model, "fp16-unscaled", report=1) as e:
+        (model(x, y) * 1e-5).backward()
+    report = e.report()
+    assert "lose more than 1 % to zero" in str(report) and report.rows[0].lost > 0
+    counts, agrads = report.steps[0]["agrad"], [row for row in report.rows if row.name.startswith(("agrad:", "dgrad:"))]
+    assert counts["lost"] == sum(row.lost for row in agrads) and counts["nonzero"] == sum(row.nonzero for row in agrads)
+
+
+def test_report_off_and_thinned():
+    model, x, y = a_net()
+    with mpsim.emulate(model, "fp32", report=False) as e:
+        model(x, y)
+    with pytest.raises(mpsim.InputError, match="does not count"):
+        e.report()
+    with mpsim.emulate(model, "te-mxfp8", report={3}) as e:
+        step_of(e, model, x, y, 4)
+    assert {line["step"] for line in e.report().lines if line["level"] == "tensor"} == {3} and len(e.report().steps) == 4
+    with pytest.raises(mpsim.InputError, match="report: every"):
+        mpsim.emulate(model, "fp32", report=-1)

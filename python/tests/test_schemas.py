@@ -163,7 +163,7 @@ def test_reports(line, files):
         assert lines and [e for one in lines for e in judge(line_schema(schema_of(report)), one)] == []
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [name for name in ALL if not name.startswith("mpsim.emulate-")])  # test_emulate_report.py
 def test_schemas(name):
     """Each is a schema, was the judge of a report, and notices a key too many, one too few, one of another type."""
     schema = ALL[name]

@@ -216,32 +216,41 @@ class Tally:
     def record(self) -> dict[str, Any]:
         """The members of a record of stat, from "count" on."""
         s = self.stats
-        stats = byref(s)
-        v: dict[str, Any] = {"count": s.count, "zero": s.zero, "nan": s.nan, "inf": s.inf, "amax": s.amax, "amin": s.amin,
-                             "mean": number(lib.mpsim_stats_mean(stats)), "l2": number(lib.mpsim_stats_l2(stats))}
-        v["formats"] = [{"format": label, "scale": scale, **self._cast(self.casts[i])}
-                        for i, (label, scale) in enumerate(self.targets.of(self.scaled))]
+        v = stats_record(s)
+        v["formats"] = [cast_record(label, scale, self.casts[i], s) for i, (label, scale) in enumerate(self.targets.of(self.scaled))]
         if self.targets.recipes:
-            v["blocks"] = [self._block(name, self.blocks[i]) for i, (name, _) in enumerate(self.targets.recipes)]
+            v["blocks"] = [block_record(name, "rows", self.blocks[i], s) for i, (name, _) in enumerate(self.targets.recipes)]
         return v
 
-    def _errors(self, c: CCastStats) -> dict[str, Any]:
-        return {"sqnr_db": number(lib.mpsim_cast_stats_sqnr_db(byref(c), byref(self.stats))),
-                "mse": number(lib.mpsim_cast_stats_mse(byref(c))),
-                "max_rel_err": c.max_rel_err if c.compared else "NaN", "compared": c.compared}
 
-    def _cast(self, c: CCastStats) -> dict[str, Any]:
-        counts = c.counts
-        return {"underflow": counts.underflow, "subnormal": counts.subnormal, "overflow": counts.overflow,
-                "inexact": counts.inexact, **self._errors(c)}
+def stats_record(s: CStats) -> dict[str, Any]:
+    """The first members of a record of stat."""
+    stats = byref(s)
+    return {"count": s.count, "zero": s.zero, "nan": s.nan, "inf": s.inf, "amax": s.amax, "amin": s.amin,
+            "mean": number(lib.mpsim_stats_mean(stats)), "l2": number(lib.mpsim_stats_l2(stats))}
 
-    def _block(self, name: str, b: CBlockStats) -> dict[str, Any]:
-        found = [i for i, n in enumerate(b.scales) if n]
-        first = found[0] if found else 0
-        return {"recipe": name, "axis": "rows", "elements": self.stats.count, "underflow": b.underflow,
-                "subnormal": b.casts.counts.subnormal, "overflow": b.saturated, "spoilt": b.spoilt,
-                "inexact": b.casts.counts.inexact, **self._errors(b.casts), "blocks": b.blocks, "zero_blocks": b.zero_blocks,
-                "saturated_blocks": b.saturated_blocks, "lost_blocks": b.lost_blocks, "nonfinite_blocks": b.nonfinite_blocks,
-                "least_scales": b.least_scales, "largest_scales": b.largest_scales,
-                "scales": {"zero": b.scale_zero, "nonfinite": b.scale_nonfinite, "first": first + SCALE_MIN if found else 0,
-                           "counts": list(b.scales[first:found[-1] + 1]) if found else []}}
+
+def errors_record(c: CCastStats, s: CStats) -> dict[str, Any]:
+    return {"sqnr_db": number(lib.mpsim_cast_stats_sqnr_db(byref(c), byref(s))),
+            "mse": number(lib.mpsim_cast_stats_mse(byref(c))),
+            "max_rel_err": c.max_rel_err if c.compared else "NaN", "compared": c.compared}
+
+
+def cast_record(label: str, scale: float, c: CCastStats, s: CStats) -> dict[str, Any]:
+    """Of a cast of the elements that s is of."""
+    counts = c.counts
+    return {"format": label, "scale": scale, "underflow": counts.underflow, "subnormal": counts.subnormal, "overflow": counts.overflow,
+            "inexact": counts.inexact, **errors_record(c, s)}
+
+
+def block_record(name: str, axis: str, b: CBlockStats, s: CStats) -> dict[str, Any]:
+    """Of a block recipe."""
+    found = [i for i, n in enumerate(b.scales) if n]
+    first = found[0] if found else 0
+    return {"recipe": name, "axis": axis, "elements": s.count, "underflow": b.underflow,
+            "subnormal": b.casts.counts.subnormal, "overflow": b.saturated, "spoilt": b.spoilt,
+            "inexact": b.casts.counts.inexact, **errors_record(b.casts, s), "blocks": b.blocks, "zero_blocks": b.zero_blocks,
+            "saturated_blocks": b.saturated_blocks, "lost_blocks": b.lost_blocks, "nonfinite_blocks": b.nonfinite_blocks,
+            "least_scales": b.least_scales, "largest_scales": b.largest_scales,
+            "scales": {"zero": b.scale_zero, "nonfinite": b.scale_nonfinite, "first": first + SCALE_MIN if found else 0,
+                       "counts": list(b.scales[first:found[-1] + 1]) if found else []}}

@@ -124,5 +124,5 @@ def one_step(e: Any, batch: Any, loss: Optional[Callable[[Any], Any]]) -> Option
         if backward is not None:
             backward(value)
         else:
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
     return float(value.detach())

@@ -69,7 +69,8 @@ class Product:
                  recipes: tuple[Optional[str], ...], model: Optional[str], why: Optional[str]) -> None:
         self.path, self.name, self.operator, self.kind, self.roles, self.shape = record.path, record.name, operator, kind, roles, shape
         self.formats, self.recipes, self.model, self.why = formats, recipes, model, why
-        self.evidence, self.unconfirmed, self.source = row_of(model) if model else (None, None, None)
+        row: tuple[Optional[str], Optional[str], Optional[str]] = row_of(model) if model else (None, None, None)
+        self.evidence, self.unconfirmed, self.source = row
         self.calls, self.line = 0, line_of_user()
 
     def as_dict(self) -> dict[str, Any]:

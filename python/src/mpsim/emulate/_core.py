@@ -66,6 +66,7 @@ class Core:
         self.paused = 0
         self.report: Any = None
         self.ledger = Ledger(self)
+        self.math_said = "native" if between == "native" else "mpsim"
         self.watchers: list[Callable[..., None]] = [self.ledger.product]
         self.results: list[Callable[..., None]] = []
         self.calling = ""  # the operator whose products are computed

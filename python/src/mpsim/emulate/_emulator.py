@@ -9,9 +9,11 @@ import torch
 from .._error import InputError, whole_of
 from ._audit import Audit
 from ._core import Core
+from ._counting import Counting
 from ._doctor import Doctor, examine
 from ._plans import Architecture, Plans
 from ._products import DTYPES
+from ._report import Report
 from ._roles import GRAD
 
 RUNNING: list["Emulator"] = []
@@ -123,7 +125,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             if len(args) > 2 and args[2]:
                 raise core.refused("backward", "create_graph=True, a gradient of gradients, is not emulated yet")
             if torch._C._current_graph_task_id() == -1:
-                outer._before_backward()
+                outer._before_backward(t_outputs)
             for x in args[0] if args else ():
                 if isinstance(x, torch.Tensor):
                     core.roles.put(x, GRAD)
@@ -143,8 +145,10 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
         self._undo.append(undo)
 
-    def _before_backward(self) -> None:
-        pass
+    def _before_backward(self, roots: Any) -> None:
+        report = self.core.report
+        if report is not None and len(roots) == 1 and roots[0].numel() == 1:
+            report.loss(roots[0].detach())
 
     def _after_backward(self) -> None:
         core = self.core
@@ -183,6 +187,11 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         """
         return examine(self, batch, loss)
 
+    def report(self) -> Report:
+        """What was counted so far: underflow, overflow, saturation, SQNR, largest magnitudes and scales by tensor and step, updates that
+        were lost, and the history of the loss scale."""
+        return Report(self, self.core.report)
+
     def audit(self) -> Audit:
         """Every product so far, with the row of its model, and every operator of torch that was called."""
         return Audit(self.core)
@@ -209,4 +218,6 @@ def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper
     asked = {name: value for name, value in locals().items() if name != "model"}
     e = Emulator(model, policy, arch, seed, overrides, strict, between, native, fused, attention, tf32)
     e.asked = asked
+    if report is not False and report is not None:
+        e.core.report = Counting(e.core, report)
     return e

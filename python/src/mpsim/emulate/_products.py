@@ -112,7 +112,10 @@ class Products:
             slots: tuple[str, str, str], to: Format, bias: Any = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0) -> None:
         """out = a b^T as the plan has it, rounded to a format: a of rows x depth, b of columns x depth, in the slots. bias: a tensor of one
         number a column, in the slot weight. factor, add, add_factor: those of multiply."""
-        sa, sb, so = slots
+        sa, sb, _ = slots
+        report = self.core.report
+        if report is not None and report.at != self.core.step:
+            report.begin()
         placement = self.placement(record, kind)
         left, fa, ra = self.operand(record, placement, sa, a, transposed[0], record.param if sa == "weight" else None)
         right, fb, rb = self.operand(record, placement, sb, b, transposed[1], record.param if sb == "weight" else None)
@@ -121,8 +124,14 @@ class Products:
         core = self.core
         if core.watchers:
             core.saw(record, kind, slots, (a, b), (left, right), (fa, fb), model, out, to)
-        multiply(out, left, right, model, bias=row, factor=factor, add=add, add_factor=add_factor, format=to,
-                 counts=core.report.products(record, kind, so) if core.report else None)
+        sums = None if report is None else report.wide(out, to, model)
+        counts = None if report is None or sums is not None else report.products(record, kind, slots)
+        multiply(out if sums is None else View.of(sums), left, right, model, bias=row, factor=factor, add=add, add_factor=add_factor,
+                 format=to if sums is None else BINARY32, counts=counts)
+        if sums is not None:
+            report.narrow(record, kind, slots, sums, out, to)
+        elif report is not None:
+            report.result(record, kind, slots, out, to)
         if core.results:
             core.gave(record, kind, slots, out, to)
 
