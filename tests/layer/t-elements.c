@@ -216,6 +216,24 @@ START_TEST(labels_that_are_ignored)
 }
 END_TEST
 
+/* ---- rotary positions ---- */
+
+START_TEST(rotary)
+{
+    static float c[300 * 8], s[300 * 8];
+    ck_assert_int_eq(mpsim_rotary(c, s, 300, 8, 500), MPSIM_OK);
+    for (size_t i = 0; i < 300 * 8; i++) {
+        const double a = (double)(i / 8) * pow(500, -(double)(i % 8) / 8);
+        ck_assert(fabs((double)c[i] - cos(a)) < 1e-6 && fabs((double)s[i] - sin(a)) < 1e-6);
+    }
+    ck_assert(c[0] == 1 && s[0] == 0);
+    ck_assert_int_eq(mpsim_rotary(NULL, s, 3, 2, 500), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_rotary(c, s, 3, 2, 0), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_rotary(c, s, 3, 2, (double)INFINITY), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_rotary(NULL, NULL, 0, 2, 500), MPSIM_OK);
+}
+END_TEST
+
 START_TEST(errors_touch_nothing)
 {
     const mpsim_format *wide = mpsim_format_find("binary64");
@@ -243,6 +261,7 @@ int main(void)
     tcase_add_test(numbers, sums_and_products);
     tcase_add_test(numbers, dropout);
     tcase_add_test(numbers, labels_that_are_ignored);
+    tcase_add_test(numbers, rotary);
     tcase_add_test(contract, errors_touch_nothing);
     TCase *const cases[] = {numbers, contract, NULL};
     return test_main("layer-elements", cases);

@@ -150,6 +150,12 @@ MPSIM_API mpsim_status mpsim_multiply_array(const mpsim_format *math, const mpsi
 MPSIM_API mpsim_status mpsim_dropout(const mpsim_format *math, const mpsim_format *f, double p, const mpsim_rng *rng,
                                      float *y, const float *x, size_t n);
 
+/* mpsim_rotary -- tables of rotary positions: cosines and sines of places x half numbers, of the angle a of place p and
+ * column c, in binary64: ratio = (2 c) / (2 half);  w = e^(-ratio ln(base));  a = p w, less the whole turns that are nearest,
+ * a - floor(a 0x1.45f306dc9c883p-3 + 0.5) 0x1.921fb54442d18p+2;  mpsim_cos(f32(a)), mpsim_sin(f32(a)). e^x and ln are
+ * correctly rounded. MPSIM_EINVAL for a base that is not finite and above 0. */
+MPSIM_API mpsim_status mpsim_rotary(float *cosines, float *sines, size_t places, size_t half, double base);
+
 /* ---- softmax of rows ---- */
 
 /* `rows` rows of `cols` scores, one below the other. A row sees its first n columns, which are all that is read: n =

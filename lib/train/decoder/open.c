@@ -2,38 +2,7 @@
  * rotary positions; see train.h. */
 #include "../trainer.h"
 
-#include <math.h>
 #include <stdlib.h>
-
-/* exp, ln of binary64, correctly rounded. */
-static double function(mpsim_function which, double x)
-{
-    const mpsim_format *fp64 = mpsim_format_find("binary64");
-    mpsim_rounding r;
-    uint64_t code;
-    double y;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    memcpy(&code, &x, sizeof code);
-    code = mpsim_function_apply(which, fp64, fp64, &r, code, 0, NULL);
-    memcpy(&y, &code, sizeof y);
-    return y;
-}
-
-static void fill(float *cosines, float *sines, size_t places, size_t half)
-{
-    const double ln_base = function(MPSIM_FUNCTION_LOG, 10000.0);
-    for (size_t c = 0; c < half; c++) {
-        const double ratio = (2 * (double)c) / (double)(2 * half);
-        const double w = function(MPSIM_FUNCTION_EXP, -ratio * ln_base);
-        for (size_t p = 0; p < places; p++) {
-            double a = (double)p * w;
-            const double turns = floor(a * 0x1.45f306dc9c883p-3 + 0.5);
-            a = a - turns * 0x1.921fb54442d18p+2;
-            cosines[p * half + c] = mpsim_cos((float)a);
-            sines[p * half + c] = mpsim_sin((float)a);
-        }
-    }
-}
 
 static int open_rotary(train *t, char *error)
 {
@@ -42,8 +11,9 @@ static int open_rotary(train *t, char *error)
     float *values = malloc(2 * places * half * sizeof *values);
     if (!values)
         return train_fail(error, "out of memory");
-    fill(values, values + places * half, places, half);
-    int code = 0;
+    int code = mpsim_rotary(values, values + places * half, places, half, 10000.0)
+                   ? train_fail(error, "rotary positions")
+                   : 0;
     for (int k = 0; k < 2 && !code; k++) {
         train_tensor *x = &t->rotary[k];
         *x = (train_tensor){.format = mpsim_format_find("binary32"), .rows = places, .cols = half};

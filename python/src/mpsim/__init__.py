@@ -20,6 +20,9 @@ from ._cast import MODES as modes, PRESETS as presets, decode, encode, round
 from ._dot import MODELS as models, dot, gemm, scaled_mm
 from ._error import Error, FileError, InputError
 from ._formats import Format, formats
+from ._functions import attention, attention_backward, cross_entropy, cross_entropy_backward, embedding, embedding_backward, gelu, \
+    gelu_backward, layer_norm, layer_norm_backward, linear, linear_backward, rms_norm, rms_norm_backward, rotary, softmax, softmax_backward, \
+    swiglu, swiglu_backward
 from ._library import lib as _lib
 from ._open import File, Tensor, open
 from ._program import Page, Report
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
     from . import callbacks as callbacks, emulate as emulate, record as record
 
 __version__: str = _lib.mpsim_version().decode()
-__all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor", "advise",
-           "decode", "diff", "dot", "encode", "events", "formats", "gemm", "memory", "models", "modes", "open", "presets", "quantize",
-           "recipes", "replay", "report", "round", "scaled_mm", "scalers", "set_threads", "stat", "watch"]
+__all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor",
+           "advise", "attention", "attention_backward", "cross_entropy", "cross_entropy_backward", "decode", "diff", "dot", "embedding",
+           "embedding_backward", "encode", "events", "formats", "gelu", "gelu_backward", "gemm", "layer_norm", "layer_norm_backward",
+           "linear", "linear_backward", "memory", "models", "modes", "open", "presets", "quantize", "recipes", "replay", "report",
+           "rms_norm", "rms_norm_backward", "rotary", "round", "scaled_mm", "scalers", "set_threads", "softmax", "softmax_backward",
+           "stat", "swiglu", "swiglu_backward", "watch"]
 _LATER = ("callbacks", "emulate", "record")  # need torch, and are loaded when they are asked for
 
 

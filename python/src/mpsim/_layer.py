@@ -16,7 +16,7 @@ from typing import Any, Optional, Sequence
 
 from ._error import InputError
 from ._formats import Format, of_dtype
-from ._library import CRng, check, lib
+from ._library import EINVAL, CRng, check, lib
 from ._threads import pool
 
 RANK = 8
@@ -25,6 +25,9 @@ ACTIVATIONS = {name: i for i, name in enumerate(("gelu-tanh", "gelu", "swiglu", 
 (ROWNORM, ROWNORM_BACKWARD, ROWNORM_GRADIENTS, ACTIVATE, ACTIVATE_BACKWARD, SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX,
  LOG_SOFTMAX_BACKWARD, CROSS_ENTROPY, EMBED, EMBED_BACKWARD, ADD, MULTIPLY, DROPOUT, COLUMN_SUMS, PERIOD_SUMS, BATCHNORM,
  BATCHNORM_BACKWARD, BATCHNORM_INFERENCE) = range(20)
+_WORDS = ("layer_norm", "norm_backward", "norm_gradients", "activate", "activate_backward", "softmax", "softmax_backward", "log_softmax",
+          "log_softmax_backward", "cross_entropy", "embedding", "embedding_backward", "add", "multiply", "dropout", "column_sums", "period_sums",
+          "batch_norm", "batch_norm_backward", "batch_norm_inference")
 _LAYER = struct.Struct("@6B8N2N3fd3QPqPP")  # mpsim_between
 _ARRAYS = [struct.Struct("@" + "PP8n" * n) for n in range(9)]  # so many mpsim_strided
 _ZEROS = (0,) * RANK
@@ -204,8 +207,11 @@ def _run(kind: int, shape: Sequence[int], arrays: _Arrays, math: Optional[Format
     _ARRAYS[count].pack_into(own.arrays, 0, *flat)
     layer, at, found = own.at
     status = lib.mpsim_between_run(layer, at, count, found, pool())
+    if status == EINVAL and index:
+        entries = entries if kind != CROSS_ENTROPY else shape[-1]
+        raise InputError(f"{_WORDS[kind]}: expected indices from 0 to {entries - 1}" + (f" or {ignored}" if ignores else "") + ", found others")
     if status:
-        check(status, "layer")
+        check(status, f"{_WORDS[kind]}: arrays of shape {tuple(shape)}, math {math or 'binary32'}, format {format or 'of the result'}")
 
 
 # ---- normalisation ----

@@ -116,6 +116,22 @@ class CBetween(ctypes.Structure):
         ("p", c_double), ("rng", CRng), ("index", c_void_p), ("ignored", c_int64), ("math", c_void_p), ("f", c_void_p)]
 
 
+class CAttention(ctypes.Structure):
+    _fields_ = [("scores", c_void_p), ("context", c_void_p), ("p", CRounded), ("p_scale", c_float), ("scale", c_float), ("tile", c_size_t)] + [
+        (name, c_uint8) for name in ("causal", "reverse", "separate", "sum_rounded", "reciprocal")] + [
+        ("beta", c_float), ("margin", c_float), ("exp2", c_uint8), ("left", c_size_t), ("right", c_size_t), ("mask", c_void_p),
+        ("softmax", c_void_p), ("f", c_void_p)]
+
+
+class CAttentionShape(ctypes.Structure):
+    _fields_ = [(name, c_size_t) for name in ("queries", "keys", "dim", "size")]
+
+
+class CAttentionGradient(ctypes.Structure):
+    _fields_ = [(name, c_void_p) for name in ("a", "dp", "dvalue", "dkey", "dquery")] + [("p", CRounded), ("ds", CRounded),
+                                                                                        ("scale_last", c_uint8), ("f", c_void_p)]
+
+
 class CScalerConfig(ctypes.Structure):
     _fields_ = [("name", c_char * 24)] + [(name, c_uint8) for name in (
         "dynamic", "skip", "growth_rule", "refill", "arithmetic", "guard", "floor_rule", "order", "unscale",
@@ -145,7 +161,8 @@ class CPreset(ctypes.Structure):  # its beginning: presets are only pointed to
 STRUCTURES = {
     "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_loop": CLoop, "mpsim_block_recipe": CRecipe,
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
-    "mpsim_scaled_mm": CScaledMM, "mpsim_strided": CStrided, "mpsim_between": CBetween, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
+    "mpsim_scaled_mm": CScaledMM, "mpsim_attention": CAttention, "mpsim_attention_shape": CAttentionShape,
+    "mpsim_attention_gradient": CAttentionGradient, "mpsim_strided": CStrided, "mpsim_between": CBetween, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
     "mpsim_entry_stats": CEntryStats, "mpsim_operand": COperand, "mpsim_product": CProduct,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
     "mpsim_scaler_result": CScalerResult,
@@ -205,6 +222,11 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "scaled_mm_parse": (c_int, [POINTER(CScaledMM), c_char_p]),
     "scaled_mm_run": (c_int, [POINTER(CScaledMM), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix), c_float,
                               c_float, POINTER(c_float), Bytes, c_void_p]),
+    "attention_init": (None, [c_void_p, c_size_t]),
+    "attention_gradient_init": (None, [c_void_p, c_void_p]),
+    "attention_forward": (c_int, [c_void_p] * 11),
+    "attention_backward": (c_int, [c_void_p] * 14),
+    "rotary": (c_int, [c_void_p, c_void_p, c_size_t, c_size_t, c_double]),
     "between_run": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
     "mean": (c_float, [c_void_p, c_void_p, c_size_t, c_size_t]),
     "scaler_count": (c_size_t, []),

@@ -1,0 +1,623 @@
+"""Layers of neural networks on arrays, forward and backward, in any arithmetic: products by accumulation models, recipes of block formats,
+and what lies between products in a fixed order of operations."""
+from __future__ import annotations
+
+from ctypes import addressof, byref
+from typing import Any, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _layer
+from ._arrays import F32, Given, address, of_any
+from ._blocks import recipe_of
+from ._dot import model_of
+from ._error import InputError, flag_of, integer_of, name_of, real_of, shown
+from ._formats import Format, find
+from ._library import STOCHASTIC, CAttention, CAttentionGradient, CAttentionShape, CMatrix, CRecipe, CRng, check, lib
+from ._product import Entering, Operand, View, enter, multiply
+from ._random import Random
+from ._threads import pool
+
+Named = Union[str, Format, None]
+ROUNDINGS = 2**32  # random words that lie between those of two results
+
+
+def _format(name: Named) -> Optional[Format]:
+    return None if name is None else find(name)
+
+
+class _Given:
+    """An array as float32, where it lies if it is that, and how results become arrays of its kind."""
+
+    __slots__ = ("given", "a")
+
+    def __init__(self, x: Any, what: str) -> None:
+        self.given: Given = of_any(x, what)
+        self.a: Any = np.asarray(self.given.floats(what), F32)
+
+    def give(self, y: Any) -> Any:
+        return self.given.give(y)
+
+
+def _array(x: Any, what: str, shape: Optional[Sequence[int]] = None) -> Any:
+    """Another array, as float32."""
+    if x is None:
+        return None
+    a = _Given(x, what).a
+    if shape is not None and a.shape != tuple(shape):
+        raise InputError(f"{what}: expected shape {tuple(shape)}, found {a.shape}")
+    return a
+
+
+def _indices(x: Any, what: str) -> Any:
+    """Whole numbers, as int64."""
+    a = np.asarray(x.numpy() if hasattr(x, "data_ptr") else x)
+    if a.dtype.kind not in "iu":
+        raise InputError(f"{what}: expected whole numbers, found {a.dtype}")
+    return np.ascontiguousarray(a, np.int64)
+
+
+# ---- products ----
+
+class _Side:
+    """A matrix that enters products: rounded to a format, through a recipe. A recipe with one scale makes one copy for all products."""
+
+    def __init__(self, a: Any, format: Optional[Format], recipe: Optional[str], rng: Optional[Random]) -> None:
+        self.view, self.size, self.rng = View.of(a), a.size, rng
+        self.format = format
+        self.one: Optional[Operand] = None
+        self.recipe: Optional[CRecipe] = None
+        self.hadamard = 0
+        if recipe is not None:
+            self.recipe, self.hadamard = recipe_of(recipe)
+        if self.recipe is not None and not self.recipe.block_rows and not self.hadamard:
+            self.one = self._enter(self.view)
+
+    def _enter(self, view: View) -> Operand:
+        words: Optional[CRng] = None
+        if self.recipe is not None and self.recipe.element_mode >= STOCHASTIC:
+            if self.rng is None:
+                raise InputError("stochastic rounding: expected rng=mpsim.Random(seed)")
+            words = self.rng.take(self.size)
+        return enter(view, Entering(self.format, self.recipe, hadamard=self.hadamard, rng=words))
+
+    def along(self, turned: bool) -> Any:
+        """As an operand whose depth are its columns, or turned its rows."""
+        if self.one is not None:
+            return self.one.t() if turned else self.one
+        view = self.view.t() if turned else self.view
+        return (view, self.format) if self.recipe is None else self._enter(view)
+
+
+def _pair(x: Any, what: str) -> tuple[Any, Any]:
+    """One for both operands, or one each."""
+    if isinstance(x, (tuple, list)):
+        if len(x) != 2:
+            raise InputError(f"{what}: expected one, or one for each of two operands, found {len(x)}")
+        return x[0], x[1]
+    return x, x
+
+
+def _multiply(shape: tuple[int, int], a: Any, b: Any, model: str, result: Optional[Format], rng: Optional[Random],
+              bias: Any = None) -> Any:
+    """The product of two operands as float32 numbers of `result`."""
+    name_of(model, "model")
+    d = np.empty(shape, F32)
+    words: Optional[CRng] = None
+    if model_of(model)[2]:
+        if rng is None:
+            raise InputError(f"model '{model}' rounds stochastically: expected rng=mpsim.Random(seed)")
+        words = rng.take(ROUNDINGS * d.size)
+    if d.size:
+        multiply(View.of(d), a, b, model, bias=None if bias is None else View.row(bias), rng=words, format=result)
+    return d
+
+
+def _matrix(x: Any, what: str) -> tuple[_Given, Any, tuple[int, ...]]:
+    """Rows of the last dimension, and the dimensions before."""
+    given = _Given(x, what)
+    if given.a.ndim < 1:
+        raise InputError(f"{what}: expected an array of at least one dimension, found a number")
+    shape = given.a.shape[:-1]
+    return given, given.a.reshape(int(np.prod(shape)), given.a.shape[-1]), shape
+
+
+def linear(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, format: Any = None, recipe: Any = None, result: Named = None,
+           rng: Optional[Random] = None) -> Any:
+    """`x @ weight.T + bias`, each element a dot product under an accumulation model, the bias in the epilogue: one rounding.
+
+    x: (..., inputs). weight: outputs x inputs. bias: outputs, or None.
+    model: as of `gemm`. format: what x and weight are rounded to first, to nearest even; None: as they are; two for two formats.
+    recipe: a block recipe (one of `mpsim.recipes`) that both go through, blocks along the depth; two for two recipes, None for none.
+    result: the format that the result is rounded to; None: float32's numbers.
+    rng: an `mpsim.Random`, for models and recipes that round stochastically.
+
+    >>> x, w = np.float32([[1, 0.3, -2]]), np.float32([[1, 1, 1], [0.1, 0.2, 0.3]])
+    >>> mpsim.linear(x, w, np.float32([0.5, 0]), "hopper-bf16-fp32", format="bf16", result="bf16")
+    array([[-0.19921875, -0.44140625]], dtype=float32)
+    """
+    given, rows, front = _matrix(x, "linear")
+    w = _array(weight, "linear: weight")
+    if w.ndim != 2 or w.shape[1] != rows.shape[1]:
+        raise InputError(f"linear: expected a weight of outputs x {rows.shape[1]}, found shape {w.shape}")
+    b = _array(bias, "linear: bias", w.shape[:1])
+    formats, recipes = _pair(format, "format"), _pair(recipe, "recipe")
+    left, right = _Side(rows, _format(formats[0]), recipes[0], rng), _Side(w, _format(formats[1]), recipes[1], rng)
+    d = _multiply((rows.shape[0], w.shape[0]), left.along(False), right.along(False), model, _format(result), rng, b)
+    return given.give(d.reshape(*front, w.shape[0]))
+
+
+class LinearGradients(NamedTuple):
+    """Gradients of `linear`."""
+
+    x: Any
+    weight: Any
+    bias: Any
+
+
+def linear_backward(dy: Any, x: Any, weight: Any, model: str = "fma", *, format: Any = None, gradient: Named = None, recipe: Any = None,
+                    gradient_recipe: Optional[str] = None, result: Named = None, rng: Optional[Random] = None) -> LinearGradients:
+    """The gradients of `linear`: x `dy @ weight`, weight `dy.T @ x`, bias the sum over rows of dy in a fixed order (MPSIM_LANES_ALL).
+
+    dy: (..., outputs). gradient, gradient_recipe: the format and the recipe of dy; None: as it is. The rest as of `linear`. A recipe with
+    blocks quantises each operand for each product along its depth; one with a single scale once.
+
+    >>> x, w, dy = np.float32([[1, 2], [3, 4]]), np.float32([[1, 0.5]]), np.float32([[1], [-1]])
+    >>> mpsim.linear_backward(dy, x, w, format="e4m3", gradient="e5m2").weight
+    array([[-2., -2.]], dtype=float32)
+    """
+    given, rows, front = _matrix(x, "linear_backward")
+    w = _array(weight, "linear_backward: weight")
+    if w.ndim != 2 or w.shape[1] != rows.shape[1]:
+        raise InputError(f"linear_backward: expected a weight of outputs x {rows.shape[1]}, found shape {w.shape}")
+    g = _array(dy, "linear_backward: dy", (*front, w.shape[0])).reshape(rows.shape[0], w.shape[0])
+    formats, recipes, to = _pair(format, "format"), _pair(recipe, "recipe"), _format(result)
+    left, right = _Side(rows, _format(formats[0]), recipes[0], rng), _Side(w, _format(formats[1]), recipes[1], rng)
+    back = _Side(g, _format(gradient), gradient_recipe, rng)
+    dx = _multiply(rows.shape, back.along(False), right.along(True), model, to, rng)
+    dw = _multiply((w.shape[0], w.shape[1]), back.along(True), left.along(True), model, to, rng)
+    db = np.empty(w.shape[0], F32)
+    _layer.column_sums(db, _rounded(g, _format(gradient)), format=to)
+    return LinearGradients(given.give(dx.reshape(*front, w.shape[1])), given.give(dw), given.give(db))
+
+
+def _rounded(a: Any, format: Optional[Format]) -> Any:
+    """float32 numbers rounded to a format, to nearest even."""
+    if format is None:
+        return a
+    from ._cast import round as rounded
+
+    return np.asarray(rounded(a, format), F32)
+
+
+# ---- attention ----
+
+class Attention(NamedTuple):
+    """What `attention` gives: y, and for the gradients the logarithm of the sum of exponentials of each row."""
+
+    y: Any
+    lse: Any
+
+
+class AttentionGradients(NamedTuple):
+    """Gradients of `attention`."""
+
+    q: Any
+    k: Any
+    v: Any
+
+
+class _Heads:
+    """Heads of q, k and v, each a matrix of codes of its format; and the settings of one call."""
+
+    def __init__(self, what: str, q: Any, k: Any, v: Any, format: Any, model: str, p: Named, p_scale: float, scale: Optional[float], causal: bool,
+                 left: Optional[int], right: Optional[int], mask: Any, tile: Optional[int], reverse: bool, exp2: bool, softmax: Named,
+                 result: Named) -> None:
+        self.given = _Given(q, what)
+        self.q, self.k, self.v = self.given.a, _array(k, f"{what}: k"), _array(v, f"{what}: v")
+        self._shapes(what)
+        formats = [*format] if isinstance(format, (tuple, list)) else [format] * 3
+        if len(formats) != 3:
+            raise InputError(f"{what}: expected a format, or one each for q, k and v, found {len(formats)}")
+        self.formats = [find(f) if f is not None else find("binary32") for f in formats]
+        self.codes = [_codes(a, f) for a, f in zip((self.q, self.k, self.v), self.formats)]
+        self.model, _, stochastic = model_of(model)
+        if stochastic:
+            raise InputError(f"{what}: model '{model}' rounds stochastically, which attention from Python does not")
+        self.c = CAttention()
+        lib.mpsim_attention_init(byref(self.c), self.q.shape[-1])
+        c = self.c
+        c.scores = c.context = addressof(self.model)
+        c.p.format = find(p if p is not None else self.formats[2]).c
+        c.p_scale, c.causal, c.reverse, c.exp2 = real_of(p_scale, "p_scale"), flag_of(causal, "causal"), flag_of(reverse, "reverse"), flag_of(exp2, "exp2")
+        if scale is not None:
+            c.scale = real_of(scale, "scale")
+        for name, value in (("left", left), ("right", right), ("tile", tile)):
+            if value is not None:
+                number = integer_of(value)
+                if number is None or number < 0:
+                    raise InputError(f"{name}: expected a number of keys, found {shown(value)}")
+                setattr(c, name, number)
+        self.mask = None if mask is None else _mask(mask, (*self.q.shape[:-1], self.k.shape[-2]))
+        self.keep = [_format(softmax), _format(result)]
+        c.softmax, c.f = (None if f is None else addressof(f.c) for f in self.keep)
+        self.shape = CAttentionShape(self.q.shape[-2], self.k.shape[-2], self.q.shape[-1], self.v.shape[-1])
+
+    def _shapes(self, what: str) -> None:
+        q, k, v = self.q.shape, self.k.shape, self.v.shape
+        heads = q[-3] if len(q) > 2 else 1
+        shared = k[-3] if len(k) > 2 else 1
+        if not (len(q) == len(k) == len(v) >= 2 and q[:-3] == k[:-3] == v[:-3] and k[:-1] == v[:-1] and q[-1] == k[-1]) or (
+                heads != shared and (shared == 0 or heads % shared)):
+            raise InputError(f"{what}: expected q (..., heads, queries, dim), k (..., heads or a divisor, keys, dim), v (..., as k, keys, size), "
+                             f"found shapes {q}, {k} and {v}")
+        self.share = heads // shared if shared else 1
+        self.heads = int(np.prod(q[:-2]))
+
+    def matrices(self, head: int) -> list[CMatrix]:
+        """q, k and v of a head."""
+        where = (head, head // self.share, head // self.share)
+        return [_of_head(codes, f, h) for codes, f, h in zip(self.codes, self.formats, where)]
+
+    def see(self, head: int) -> None:
+        """The mask of a head becomes that of the call."""
+        if self.mask is not None:
+            self.c.mask = address(self.mask) + head * self.shape.queries * self.shape.keys
+
+
+def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
+    a = np.asarray(mask.numpy() if hasattr(mask, "data_ptr") else mask)
+    if a.dtype != np.bool_:
+        raise InputError(f"mask: expected booleans, found {a.dtype}")
+    try:
+        return np.ascontiguousarray(np.broadcast_to(a, shape), np.uint8)
+    except ValueError:
+        raise InputError(f"mask: expected a shape that is repeated to {shape}, found {a.shape}") from None
+
+
+def _codes(a: Any, format: Format) -> Any:
+    from ._cast import encode
+
+    return np.ascontiguousarray(a) if format.name == "binary32" else encode(a, format)
+
+
+def _of_head(codes: Any, format: Format, head: int) -> CMatrix:
+    rows, columns = codes.shape[-2:]
+    return CMatrix(addressof(format.c), address(codes) + head * rows * columns * codes.itemsize, columns, 0)
+
+
+def attention(q: Any, k: Any, v: Any, model: str = "fma", *, format: Any = None, p: Named = None, p_scale: float = 1.0,
+              scale: Optional[float] = None, causal: bool = False, left: Optional[int] = None, right: Optional[int] = None, mask: Any = None,
+              tile: Optional[int] = None, reverse: bool = False, exp2: bool = False, softmax: Named = None, result: Named = None) -> Attention:
+    """softmax(scale q k^T) v of each head in tiles of keys with online softmax, as FlashAttention computes it.
+
+    q: (..., heads, queries, dim). k: (..., heads, keys, dim), or a divisor of the heads, which share keys. v: (..., as k, keys, size).
+    model: of both products. format: what q, k and v are rounded to, to nearest even; three for one each. p: the format of the
+        probabilities as they enter the second product; None: that of v. p_scale: what they are multiplied by before.
+    scale: 1 / sqrt(dim). causal, left, right: keys that a query sees; mask: booleans, repeated to (..., heads, queries, keys), False
+        where a key is not seen. tile: keys a tile, 128; 0: all. reverse: tiles from the last. exp2: by powers of two.
+    softmax: the format between the products; result: of y; None: float32's numbers.
+
+    >>> q = np.float32([[[1, 0], [0, 1]]])
+    >>> mpsim.attention(q, q, q, causal=True, format="bf16", result="bf16").y
+    array([[[1.        , 0.        ],
+            [0.33007812, 0.66796875]]], dtype=float32)
+    """
+    h = _Heads("attention", q, k, v, format, model, p, p_scale, scale, causal, left, right, mask, tile, reverse, exp2, softmax, result)
+    queries, size = h.q.shape[-2], h.v.shape[-1]
+    y, lse = np.zeros((*h.q.shape[:-1], size), F32), np.zeros(h.q.shape[:-1], F32)
+    for head in range(h.heads):
+        h.see(head)
+        mq, mk, mv = h.matrices(head)
+        status = lib.mpsim_attention_forward(byref(h.c), byref(h.shape), byref(mq), byref(mk), byref(mv), address(y) + 4 * head * queries * size,
+                                             address(lse) + 4 * head * queries, None, None, None, pool())
+        check(status, "attention")
+    return Attention(h.given.give(y), h.given.give(lse))
+
+
+def attention_backward(dy: Any, q: Any, k: Any, v: Any, y: Any, lse: Any, model: str = "fma", *, format: Any = None, gradient: Named = None,
+                       p: Named = None, ds: Named = None, scale: Optional[float] = None, causal: bool = False, left: Optional[int] = None,
+                       right: Optional[int] = None, mask: Any = None, tile: Optional[int] = None, reverse: bool = False, exp2: bool = False,
+                       softmax: Named = None, scale_last: bool = False, result: Named = None) -> AttentionGradients:
+    """The gradients of `attention`, in tiles: scores and probabilities are computed again from lse.
+
+    dy: the gradient of y. y, lse: what `attention` gave. gradient: the format of dy. p, ds: the formats of the probabilities and of the
+    gradient of the scores as they enter products; None: those of v and of dy. scale_last: dq and dk are multiplied by the scale, not ds,
+    as FlashAttention has it. result: of the three gradients. The gradients of heads that share keys are added in their order, in
+    float32, before they are rounded. The rest as of `attention`.
+
+    >>> q = np.float32([[[1, 0], [0, 1]]])
+    >>> y, lse = mpsim.attention(q, q, q, causal=True)
+    >>> mpsim.attention_backward(np.ones_like(y), q, q, q, y, lse, causal=True, result="bf16").v
+    array([[[1.328125  , 1.328125  ],
+            [0.66796875, 0.66796875]]], dtype=float32)
+    """
+    h = _Heads("attention_backward", q, k, v, format, model, p, 1.0, scale, causal, left, right, mask, tile, reverse, exp2, softmax, None)
+    g = _array(dy, "attention_backward: dy", (*h.q.shape[:-1], h.v.shape[-1]))
+    out, sums = _array(y, "attention_backward: y", g.shape), _array(lse, "attention_backward: lse", h.q.shape[:-1])
+    of_dy, to = _format(gradient) or find("binary32"), _format(result)
+    codes = _codes(g, of_dy)
+    c = CAttentionGradient()
+    lib.mpsim_attention_gradient_init(byref(c), byref(h.c))
+    c.dp = c.dvalue = c.dkey = c.dquery = addressof(h.model)
+    c.p.format, c.ds.format = h.c.p.format, find(ds if ds is not None else of_dy).c
+    c.scale_last = flag_of(scale_last, "scale_last")
+    shared = h.share > 1
+    c.f = addressof(to.c) if to is not None and not shared else None
+    dq, dk, dv = np.zeros_like(h.q), _room(h, h.k), _room(h, h.v)
+    for head in range(h.heads):
+        h.see(head)
+        mq, mk, mv = h.matrices(head)
+        m = _of_head(codes, of_dy, head)
+        at = [address(a) + 4 * head * a.shape[-2] * a.shape[-1] for a in (out, dq, dk, dv)]
+        status = lib.mpsim_attention_backward(byref(c), byref(h.shape), byref(mq), byref(mk), byref(mv), byref(m), at[0], None,
+                                              address(sums) + 4 * head * h.shape.queries, at[1], at[2], at[3], None, pool())
+        check(status, "attention_backward")
+    if shared:
+        dq, dk, dv = _rounded(dq, to), _together(dk, h, to), _together(dv, h, to)
+    return AttentionGradients(h.given.give(dq), h.given.give(dk), h.given.give(dv))
+
+
+def _room(h: _Heads, like: Any) -> Any:
+    """For the gradient of each head's keys or values."""
+    return np.zeros((*h.q.shape[:-2], *like.shape[-2:]), F32)
+
+
+def _together(x: Any, h: _Heads, to: Optional[Format]) -> Any:
+    """The sum over heads that share keys, in their order."""
+    x = x.reshape(*x.shape[:-3], x.shape[-3] // h.share, h.share, *x.shape[-2:])
+    total = x[..., 0, :, :]
+    for i in range(1, h.share):
+        total = total + x[..., i, :, :]
+    return _rounded(np.ascontiguousarray(total), to)
+
+
+# ---- normalisation ----
+
+class NormGradients(NamedTuple):
+    """Gradients of `layer_norm` and `rms_norm`; those of parameters that were not there are None."""
+
+    x: Any
+    weight: Any
+    bias: Any
+
+
+def _norm(what: str, kind: str, x: Any, weight: Any, bias: Any, eps: float, math: Named, result: Named) -> Any:
+    given, rows, front = _matrix(x, what)
+    w, b = (_array(z, f"{what}: parameters", rows.shape[1:]) for z in (weight, bias))
+    y = np.empty_like(rows)
+    _layer.layer_norm(y, rows, w, b, eps=real_of(eps, "eps"), kind=kind, math=_format(math), format=_format(result))
+    return given.give(y.reshape(*front, rows.shape[1]))
+
+
+def _norm_backward(what: str, kind: str, dy: Any, x: Any, weight: Any, eps: float, math: Named, result: Named) -> NormGradients:
+    given, rows, front = _matrix(x, what)
+    w, m, to = _array(weight, f"{what}: weight", rows.shape[1:]), _format(math), _format(result)
+    g = _array(dy, f"{what}: dy", (*front, rows.shape[1])).reshape(rows.shape)
+    mean, inverse, dx = np.empty(rows.shape[0], F32), np.empty(rows.shape[0], F32), np.empty_like(rows)
+    _layer.layer_norm(dx, rows, w, mean=mean, inverse=inverse, eps=real_of(eps, "eps"), kind=kind, math=m)
+    center = mean if kind == "layer" else None
+    _layer.norm_backward(dx, g, rows, center, inverse, w, kind=kind, math=m, format=to)
+    dw, db = np.zeros(rows.shape[1], F32), np.zeros(rows.shape[1], F32)
+    _layer.norm_gradients(dw, db, g, rows, center, inverse, kind=kind, math=m)
+    return NormGradients(given.give(dx.reshape(*front, rows.shape[1])), *(given.give(_rounded(z, to)) for z in (dw, db)))
+
+
+def layer_norm(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, math: Named = None, result: Named = None) -> Any:
+    """LayerNorm over the last dimension, in a fixed order of correctly rounded operations.
+
+    weight, bias: of the last dimension, or None for 1 and none.
+    math: the format that inputs and the result of every operation are rounded to, as a chain of framework operations in that format
+        does; None: float32. result: what the result is rounded to in the end; None: float32's numbers.
+
+    >>> mpsim.layer_norm(np.float32([1, 2, 3, 6]), result="bf16")
+    array([-1.0703125 , -0.53515625,  0.        ,  1.6015625 ], dtype=float32)
+    """
+    return _norm("layer_norm", "layer", x, weight, bias, eps, math, result)
+
+
+def layer_norm_backward(dy: Any, x: Any, weight: Any = None, *, eps: float = 1e-5, math: Named = None, result: Named = None) -> NormGradients:
+    """The gradients of `layer_norm`; mean and deviation of rows are computed again. Arguments as there.
+
+    >>> mpsim.layer_norm_backward(np.ones((2, 2)), np.float32([[1, 2], [5, 9]])).bias
+    array([2., 2.], dtype=float32)
+    """
+    return _norm_backward("layer_norm_backward", "layer", dy, x, weight, eps, math, result)
+
+
+def rms_norm(x: Any, weight: Any = None, *, eps: float = 1e-5, math: Named = None, result: Named = None) -> Any:
+    """RMSNorm over the last dimension; arguments as of `layer_norm`.
+
+    >>> mpsim.rms_norm(np.float32([[3, 4]]), result="bf16")
+    array([[0.84765625, 1.1328125 ]], dtype=float32)
+    """
+    return _norm("rms_norm", "rms", x, weight, None, eps, math, result)
+
+
+def rms_norm_backward(dy: Any, x: Any, weight: Any = None, *, eps: float = 1e-5, math: Named = None, result: Named = None) -> NormGradients:
+    """The gradients of `rms_norm`; that of the bias, which it has not, is None.
+
+    >>> mpsim.rms_norm_backward(np.float32([[1, 0]]), np.float32([[3, 4]]), result="bf16").x
+    array([[ 0.18066406, -0.13574219]], dtype=float32)
+    """
+    return _norm_backward("rms_norm_backward", "rms", dy, x, weight, eps, math, result)._replace(bias=None)
+
+
+# ---- activations ----
+
+def _gelu(approximate: str) -> str:
+    if approximate not in ("none", "tanh"):
+        raise InputError(f"approximate: expected none or tanh, found {shown(approximate)}")
+    return "gelu-tanh" if approximate == "tanh" else "gelu"
+
+
+def gelu(x: Any, approximate: str = "none", *, math: Named = None, result: Named = None) -> Any:
+    """GELU by erf, or with approximate="tanh" by tanh; math and result as of `layer_norm`.
+
+    >>> mpsim.gelu(np.float32([-1, 0, 2]), result="bf16")
+    array([-0.15820312,  0.        ,  1.953125  ], dtype=float32)
+    """
+    given = _Given(x, "gelu")
+    y = np.empty_like(given.a)
+    _layer.activate(_gelu(approximate), y, given.a, math=_format(math), format=_format(result))
+    return given.give(y)
+
+
+def gelu_backward(dy: Any, x: Any, approximate: str = "none", *, math: Named = None, result: Named = None) -> Any:
+    """The gradient of `gelu`.
+
+    >>> mpsim.gelu_backward(np.float32([1, 2]), np.float32([0, 0]))
+    array([0.5, 1. ], dtype=float32)
+    """
+    given = _Given(x, "gelu_backward")
+    dx = np.empty_like(given.a)
+    _layer.activate_backward(_gelu(approximate), dx, _array(dy, "gelu_backward: dy", dx.shape), given.a, math=_format(math), format=_format(result))
+    return given.give(dx)
+
+
+def swiglu(gate: Any, value: Any, *, math: Named = None, result: Named = None) -> Any:
+    """gate * sigmoid(gate) * value; math and result as of `layer_norm`.
+
+    >>> mpsim.swiglu(np.float32([1, -1]), np.float32([2, 2]), result="bf16")
+    array([ 1.4609375, -0.5390625], dtype=float32)
+    """
+    given = _Given(gate, "swiglu")
+    y = np.empty_like(given.a)
+    _layer.activate("swiglu", y, given.a, _array(value, "swiglu: value", y.shape), math=_format(math), format=_format(result))
+    return given.give(y)
+
+
+def swiglu_backward(dy: Any, gate: Any, value: Any, *, math: Named = None, result: Named = None) -> tuple[Any, Any]:
+    """The gradients of gate and value.
+
+    >>> mpsim.swiglu_backward(np.float32([1]), np.float32([0]), np.float32([3]))
+    (array([1.5], dtype=float32), array([0.], dtype=float32))
+    """
+    given = _Given(gate, "swiglu_backward")
+    dgate, dvalue = np.empty_like(given.a), np.empty_like(given.a)
+    g, v = (_array(z, "swiglu_backward: dy, value", given.a.shape) for z in (dy, value))
+    _layer.activate_backward("swiglu", dgate, g, given.a, v, dvalue, math=_format(math), format=_format(result))
+    return given.give(dgate), given.give(dvalue)
+
+
+# ---- softmax, losses, tables ----
+
+def _queries(causal: bool, shape: Sequence[int], what: str) -> int:
+    if not flag_of(causal, "causal"):
+        return 0
+    if len(shape) < 2:
+        raise InputError(f"{what}: expected (..., queries, keys) with causal, found shape {tuple(shape)}")
+    return shape[-2]
+
+
+def softmax(x: Any, *, scale: float = 1.0, causal: bool = False, mask: Any = None, log: bool = False, math: Named = None,
+            result: Named = None) -> Any:
+    """Softmax of scale * x over the last dimension, or its logarithm.
+
+    causal: rows are queries, the last of which sees all keys, each one before a key fewer. mask: booleans that are repeated to the shape
+    of x, False where a key is not seen; its probability is 0. math and result as of `layer_norm`.
+
+    >>> mpsim.softmax(np.float32([[1, 2], [3, 3]]), causal=True)
+    array([[1. , 0. ],
+           [0.5, 0.5]], dtype=float32)
+    """
+    given = _Given(x, "softmax")
+    y = np.empty_like(given.a)
+    _layer.softmax(y, given.a, scale=real_of(scale, "scale"), length=_queries(causal, y.shape, "softmax"), log=flag_of(log, "log"),
+                   mask=None if mask is None else _mask(mask, y.shape), math=_format(math), format=_format(result))
+    return given.give(y)
+
+
+def softmax_backward(dy: Any, y: Any, *, scale: float = 1.0, causal: bool = False, mask: Any = None, log: bool = False, math: Named = None,
+                     result: Named = None) -> Any:
+    """The gradient of x, from what `softmax` gave and the gradient of that.
+
+    >>> mpsim.softmax_backward(np.float32([[1, 0]]), np.float32([[0.5, 0.5]]))
+    array([[ 0.25, -0.25]], dtype=float32)
+    """
+    given = _Given(y, "softmax_backward")
+    dx = np.empty_like(given.a)
+    _layer.softmax_backward(dx, _array(dy, "softmax_backward: dy", dx.shape), given.a, scale=real_of(scale, "scale"), log=flag_of(log, "log"),
+                            length=_queries(causal, dx.shape, "softmax_backward"), mask=None if mask is None else _mask(mask, dx.shape),
+                            math=_format(math), format=_format(result))
+    return given.give(dx)
+
+
+def cross_entropy(x: Any, labels: Any, *, ignored: Optional[int] = -100, math: Named = None) -> float:
+    """The mean cross-entropy of softmax of logits (..., classes) and their labels (...), of those that are not `ignored`.
+
+    >>> mpsim.cross_entropy(np.float32([[2, 2], [5, 1]]), np.array([1, -100]))
+    0.6931471824645996
+    """
+    _, rows, _ = _matrix(x, "cross_entropy")
+    loss = np.empty(rows.shape[0], F32)
+    _, counted = _layer.cross_entropy(rows, _indices(labels, "labels"), loss=loss, ignored=ignored, math=_format(math))
+    return _layer.mean(loss, counted, math=_format(math))
+
+
+def cross_entropy_backward(x: Any, labels: Any, *, scale: float = 1.0, ignored: Optional[int] = -100, math: Named = None,
+                           result: Named = None) -> Any:
+    """The gradient of the mean times `scale`, the loss scale: (softmax - 1 at the label) * f32(scale / rows that count).
+
+    >>> mpsim.cross_entropy_backward(np.float32([[2, 2], [5, 1]]), np.array([1, -100]), scale=8)
+    array([[ 4., -4.],
+           [ 0.,  0.]], dtype=float32)
+    """
+    given, rows, front = _matrix(x, "cross_entropy_backward")
+    at, dx = _indices(labels, "labels"), np.empty_like(rows)
+    counted = int(np.count_nonzero(at != ignored)) if ignored is not None else at.size
+    coefficient = float(np.float32(real_of(scale, "scale") / max(counted, 1)))
+    _layer.cross_entropy(rows, at, dx=dx, coefficient=coefficient, ignored=ignored, math=_format(math), format=_format(result))
+    return given.give(dx.reshape(*front, rows.shape[1]))
+
+
+def embedding(table: Any, index: Any, *, result: Named = None) -> Any:
+    """The rows of a table (entries x size) that the index (...) says, rounded to `result`.
+
+    >>> mpsim.embedding(np.float32([[1, 2], [3, 4.01]]), np.array([1, 1]), result="bf16")
+    array([[3., 4.],
+           [3., 4.]], dtype=float32)
+    """
+    given = _Given(table, "embedding")
+    if given.a.ndim != 2:
+        raise InputError(f"embedding: expected a table of entries x size, found shape {given.a.shape}")
+    at = _indices(index, "index")
+    y = np.empty((at.size, given.a.shape[1]), F32)
+    _layer.embedding(y, given.a, at, format=_format(result))
+    return given.give(y.reshape(*at.shape, given.a.shape[1]))
+
+
+def embedding_backward(dy: Any, index: Any, entries: int, *, ignored: Optional[int] = None, math: Named = None) -> Any:
+    """The gradient of the table: for each entry a chain of the rows of dy that took it, ascending. Rows of the entry `ignored` are
+    left out.
+
+    >>> mpsim.embedding_backward(np.float32([[1], [2], [3]]), np.array([1, 0, 1]), 3)
+    array([[2.],
+           [4.],
+           [0.]], dtype=float32)
+    """
+    given, rows, front = _matrix(dy, "embedding_backward")
+    at = _indices(index, "index")
+    number = integer_of(entries)
+    if number is None or number < 1:
+        raise InputError(f"entries: expected the number of entries of the table, found {shown(entries)}")
+    if at.shape != front:
+        raise InputError(f"embedding_backward: expected an index of shape {front}, found {at.shape}")
+    d = np.zeros((number, rows.shape[1]), F32)
+    _layer.embedding_backward(d, rows, at, ignored=ignored, math=_format(math))
+    return given.give(d)
+
+
+def rotary(length: int, size: int, base: float = 10000.0) -> tuple[Any, Any]:
+    """Cosines and sines of rotary positions, length x size / 2, as `mpsim train` has them: the same bits on every machine.
+
+    >>> cos, sin = mpsim.rotary(4096, 64)
+    >>> cos.shape, float(cos[1, 0]) == float(np.float32(np.cos(1.0)))
+    ((4096, 32), True)
+    """
+    sizes = integer_of(length), integer_of(size)
+    if sizes[0] is None or sizes[1] is None or sizes[0] < 0 or sizes[1] < 0 or sizes[1] % 2:
+        raise InputError(f"rotary: expected a length and an even size, found {shown(length)} and {shown(size)}")
+    cos, sin = np.empty((sizes[0], sizes[1] // 2), F32), np.empty((sizes[0], sizes[1] // 2), F32)
+    check(lib.mpsim_rotary(address(cos), address(sin), sizes[0], sizes[1] // 2, real_of(base, "base")), f"rotary: base {shown(base)}")
+    return cos, sin
