@@ -294,10 +294,10 @@ class Core:
         for watcher in self.results:
             watcher(record, kind, slots, out, to)
 
-    def entered(self, record: Any, word: str, view: Any, entering: Any, operand: Any) -> None:
+    def entered(self, record: Any, kind: str, word: str, view: Any, entering: Any, operand: Any) -> None:
         """An operand that a recipe has quantised."""
         for watcher in self.operand_watchers:
-            watcher(record, word, view, entering, operand)
+            watcher(record, kind, word, view, entering, operand)
 
 
 LISTED = Marked("", "float32")

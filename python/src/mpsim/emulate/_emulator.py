@@ -5,6 +5,7 @@ import contextlib
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .._error import InputError, whole_of
 from ._audit import Audit
@@ -100,8 +101,12 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         lstm = functions.lstm
 
         def without_onednn(*args: Any) -> Any:
-            with torch.backends.mkldnn.flags(enabled=False):
+            kept = torch._C._get_mkldnn_enabled()
+            torch._C._set_mkldnn_enabled(False)
+            try:
                 return lstm(*args)
+            finally:
+                torch._C._set_mkldnn_enabled(kept)
 
         functions.lstm = without_onednn
         self._undo.append(lambda: setattr(functions, "lstm", lstm))
@@ -195,6 +200,18 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def audit(self) -> Audit:
         """Every product so far, with the row of its model, and every operator of torch that was called."""
         return Audit(self.core)
+
+    def on_operand(self, function: Callable[..., Any]) -> None:
+        """Calls a function with what each recipe makes of an operand, by keywords: path, kind (of the product that it was made for), role ("act",
+        "weight", "agrad"), transposed, input, given, codes, scales, values (arrays of rows x depth), tensor_scale, recipe."""
+        from ._operands import quantised
+
+        def watch(record: Any, kind: str, word: str, view: Any, entering: Any, operand: Any) -> None:
+            with _disable_current_modes():
+                function(path=record.path, kind=kind, role=word.partition(".")[0], transposed=word.endswith(".qt"),
+                         **quantised(view, entering, operand))
+
+        self.core.operand_watchers.append(watch)
 
     def weight(self, parameter: Any) -> Any:
         """The model's copy of a parameter: its numbers in the format that the policy stores parameters in, as float32."""

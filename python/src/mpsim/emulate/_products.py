@@ -60,7 +60,7 @@ class Products:
             return None
         return CRng(self.core.seed, self.core.stream(f"{word}:{record.name}"), 0)
 
-    def operand(self, record: Record, placement: Any, slot: str, view: View, transposed: bool, param: Any) -> tuple[Any, Format, str]:
+    def operand(self, record: Record, kind: str, placement: Any, slot: str, view: View, transposed: bool, param: Any) -> tuple[Any, Format, str]:
         """What a product reads of a tensor, its format, and the name of a recipe whose scales enter the model. `view` has its depth along its
         columns; transposed: as the copy of the tensor's transpose, of block recipes."""
         format: Format = placement.format[slot]
@@ -79,17 +79,17 @@ class Products:
             return enter(view, Entering(format, rounding=rounding)), format, ""
         element = find(text(recipe.element))
         if one_scale(recipe):
-            return self._one_scale(record, slot, view, transposed, Entering(format, rounding=rounding), recipe), element, ""
+            return self._one_scale(record, kind, slot, view, transposed, Entering(format, rounding=rounding), recipe), element, ""
         word = self.words[slot][transposed]
         hadamard = placement.hadamard if transposed and slot != "weight" else 0
         how = "codes" if placement.promote else "scaled" if self.arch.scaled else "values"
         entering = Entering(format, recipe, rng=self._rng(recipe, record, word), hadamard=hadamard, blocks=how, promote=placement.promote,
                             rounding=rounding)
         made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None)
-        self.core.entered(record, word, view, entering, made)
+        self.core.entered(record, kind, word, view, entering, made)
         return made, BF16 if how == "values" else element, text(recipe.name) if how == "scaled" else ""
 
-    def _one_scale(self, record: Record, slot: str, view: View, transposed: bool, plain: Entering, recipe: Any) -> Any:
+    def _one_scale(self, record: Record, kind: str, slot: str, view: View, transposed: bool, plain: Entering, recipe: Any) -> Any:
         key = slot, view.address
         made = record.operands.get(key)
         if made is None:
@@ -103,7 +103,7 @@ class Products:
                 self.histories.record(record, slot, made.amax)
             record.operands = {k: v for k, v in record.operands.items() if k[0] != slot}
             record.operands[key] = made
-            self.core.entered(record, slot, upright, entering, made)
+            self.core.entered(record, kind, slot, upright, entering, made)
         return made.t() if transposed else made
 
     # ---- products ----
@@ -117,8 +117,8 @@ class Products:
         if report is not None and report.at != self.core.step:
             report.begin()
         placement = self.placement(record, kind)
-        left, fa, ra = self.operand(record, placement, sa, a, transposed[0], record.param if sa == "weight" else None)
-        right, fb, rb = self.operand(record, placement, sb, b, transposed[1], record.param if sb == "weight" else None)
+        left, fa, ra = self.operand(record, kind, placement, sa, a, transposed[0], record.param if sa == "weight" else None)
+        right, fb, rb = self.operand(record, kind, placement, sb, b, transposed[1], record.param if sb == "weight" else None)
         model = self.arch.of_blocks(ra, rb) if ra and rb else self.arch.of(fa, fb)
         row = None if bias is None else self.bias(bias, placement)
         core = self.core
