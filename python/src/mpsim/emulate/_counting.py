@@ -327,7 +327,7 @@ class Counting:
                 label, name = label_of(record, slot, kind, slots)
                 self.plain(label, name, tensor_of(view), format)
 
-    def operand(self, record: Any, word: str, view: View, entering: Any, operand: Any) -> None:
+    def operand(self, record: Any, kind: str, word: str, view: View, entering: Any, operand: Any) -> None:
         """A watcher of operands that a recipe has quantised."""
         if record.recomputed or not self.full:
             return
