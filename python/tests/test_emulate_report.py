@@ -254,3 +254,99 @@ def test_report_off_and_thinned():
     assert {line["step"] for line in e.report().lines if line["level"] == "tensor"} == {3} and len(e.report().steps) == 4
     with pytest.raises(mpsim.InputError, match="report: every"):
         mpsim.emulate(model, "fp32", report=-1)
+
+
+# ---- comparisons ----
+
+def test_compare():
+    model, x, y = a_net()
+    before = state_of(model)
+    e = mpsim.emulate(model, "te-mxfp8", arch="blackwell-scaled")
+    found = e.compare("fp32", (x, y))
+    assert same_state(before, state_of(model)) and e.compare("te-mxfp8", (x, y)).first is None
+    names = [row.name for row in found.rows]
+    assert names[0] == "out:att" and found.first.name == "out:att" and {"dgrad:fc", "wgrad:fc.weight", "grad:fc.weight", "grad:emb.weight"} <= set(names)
+    errors = [row.error for row in found]
+    assert errors == sorted(errors, reverse=True) and 0 < errors[-1] < errors[0] < 1
+    # the same by hand
+    grads = []
+    for policy in ("te-mxfp8", "fp32"):
+        with mpsim.emulate(model, policy, arch="blackwell-scaled"):
+            model(x, y).backward()
+        grads.append(model.fc.weight.grad.double())
+        model.zero_grad()
+    by_hand = (grads[0] - grads[1]).norm() / grads[1].norm()
+    assert next(row for row in found if row.name == "grad:fc.weight").error == pytest.approx(float(by_hand), rel=1e-12)
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 80 and "the first in order of execution is out:att" in " ".join(text.split())
+    assert fits(json.loads(found.to_json()))
+    with e:
+        assert [row.error for row in e.compare("fp32", (x, y))] == errors
+        assert e.compare("te-mxfp8", (x, y), overrides={"out": "fp32"}).first.name == "out:out"
+
+
+# ---- the search for what breaks a run ----
+
+class Tall(nn.Module):
+    """A sum of 3,200,000 in layer b, which is no number of fp16."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Linear(8, 8, bias=False) for _ in range(3))
+        with torch.no_grad():
+            for layer in (self.a, self.b, self.c):
+                layer.weight.fill_(0.125)
+            self.b.weight.fill_(5e4)
+
+    def forward(self, x):
+        return self.c(self.b(self.a(x)) * 1e-6).float().sum()
+
+
+def test_bisect_finds_the_product():
+    model, x = Tall(), torch.full((4, 8), 8.0)
+    before = state_of(model)
+
+    def metric():
+        loss = model(x)
+        loss.backward()
+        return loss.item()
+
+    e = mpsim.emulate(model, "fp16-unscaled")
+    found = e.bisect(metric)
+    assert found.sets == [[("b", "fprop")]] and found.runs == len(found.log) <= 9 and len(found.units) == 8
+    assert same_state(before, state_of(model)) and found.overrides == {"b/fprop": "fp32"}
+    assert e.bisect(metric).log == found.log  # deterministic
+    with mpsim.emulate(model, "fp16-unscaled", overrides=found.overrides):
+        assert torch.isfinite(model(x))
+    assert "1 of 8 units break the metric" in str(found) and fits(json.loads(found.to_json()))
+    with e:
+        assert e.bisect(lambda e: bool(torch.isfinite(e.model(x)))).sets == found.sets
+
+
+def test_bisect_says_where_nothing_is_found():
+    model, x = Tall(), torch.full((4, 8), 8.0)
+    e = mpsim.emulate(model, "fp16-unscaled")
+    assert "is good under fp16-unscaled" in e.bisect(lambda: True).verdict
+    assert "with all products under fp32, too" in e.bisect(lambda: False and model(x)).verdict
+    with pytest.raises(mpsim.InputError, match="bisect: metric"):
+        e.bisect(3)
+    with pytest.raises(mpsim.InputError, match="expected True, False or a number, found str"):
+        e.bisect(lambda: "good")
+
+
+@pytest.mark.parametrize("sets", [[{3}], [{1, 6}], [{0, 7}, {4}], [{2, 3, 5}, {1}, {6, 7}]])
+def test_bisect_of_what_acts_together(sets):
+    """Delta debugging alone, on sets that are known: each is found, whole, and nothing beside it."""
+    from mpsim.emulate._bisect import Search, _search
+
+    class Known(Search):
+        def value(self, low):
+            self.units = [(str(i), "fprop") for i in range(8)]
+            low = {int(path) for path, _ in (self.units if low is None else low)}
+            return not any(each <= low for each in sets)
+
+    from mpsim._policy import Policy
+
+    found = _search(Known(None, None, Policy.open("fp32"), None), "policy")
+    assert sorted(sorted(int(path) for path, _ in each) for each in found.sets) == sorted(map(sorted, sets))
+    assert found.runs <= 60 and len({frozenset(units) for units, _, _ in found.log}) == found.runs

@@ -11,7 +11,7 @@ import torch
 from .._product import View
 from .._formats import Format
 from ._plans import SLOTS
-from ._products import Products, Record, dtype_of
+from ._products import FORMATS, Products, Record, dtype_of
 from ._roles import GRAD, WEIGHT
 from ._torchcpu import known, natively, product
 
@@ -109,7 +109,10 @@ class Matrices:
         format = self.products.placement(record, kind).format[slots[2]]
         if kind == "wgrad" and record.param is not None:  # a shared parameter's gradient is as its first owner has it
             format = record.param.placement.format["wgrad"]
-        out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=record.dtypes[0 if side == "left" else 1])
+        dtype = record.dtypes[0 if side == "left" else 1]
+        if not format.within(FORMATS[dtype]):  # as an override has it: autograd rounds it to the dtype of what it is the gradient of
+            dtype = dtype_of(format)
+        out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
         self._run(record, kind, a, b, out, first, (False, True) if side == "left" else (True, True), slots, format, **terms)
         self.roles.put(out, GRAD)
         return out

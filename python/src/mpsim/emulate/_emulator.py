@@ -9,6 +9,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .._error import InputError, whole_of
 from ._audit import Audit
+from ._bisect import Bisection, bisect
+from ._compare import Comparison, compare
 from ._core import Core
 from ._counting import Counting
 from ._doctor import Doctor, examine
@@ -191,6 +193,20 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         function of what the model gives; None: its `.loss`, or what it gives is the loss. Works before `with`, and inside.
         """
         return examine(self, batch, loss)
+
+    def compare(self, policy: Any, batch: Any, loss: Optional[Callable[[Any], Any]] = None, **changes: Any) -> Comparison:
+        """The same step under this policy and under another one, which change nothing: results of products and gradients of parameters,
+        the worst first. batch, loss: as of `doctor`. changes: other arguments of `emulate` for the second run, as arch="ampere"."""
+        return compare(self, policy, batch, loss, changes)
+
+    def bisect(self, metric: Callable[..., Any], baseline: Any = "fp32", threshold: Optional[float] = None) -> Bisection:
+        """The modules and kinds of products that break a run: all others are turned back to the baseline by halves.
+
+        metric: a function of the emulation, or of nothing, that computes with the model (a few steps, say) and gives True where the run is
+            good, or a number, the smaller the better. It makes its own optimizer; the model is put back after each run.
+        threshold: the largest number that is good; None: the middle between the number under this policy and that under the baseline.
+        """
+        return bisect(self, metric, baseline, threshold)
 
     def report(self) -> Report:
         """What was counted so far: underflow, overflow, saturation, SQNR, largest magnitudes and scales by tensor and step, updates that

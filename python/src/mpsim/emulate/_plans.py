@@ -86,7 +86,7 @@ class Architecture:
         """The name of the model."""
         if self.is_model:
             return self.base
-        if a is BINARY32 and b is BINARY32:
+        if a is BINARY32 or b is BINARY32:  # the other one, as parameters that are stored in bf16, is widened
             return "fma"
         model = CModel()
         if lib.mpsim_model_for(byref(model), self.base.encode(), a.c, b.c, BINARY32.c):
