@@ -14,10 +14,11 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/emulate/__init__.py python/src/mpsim/emulate/_apart.py python/src/mpsim/emulate/_audit.py python/src/mpsim/emulate/_bisect.py python/src/mpsim/emulate/_compare.py python/src/mpsim/emulate/_counting.py python/src/mpsim/emulate/_report.py python/src/mpsim/emulate/_doctor.py python/src/mpsim/emulate/_attention.py python/src/mpsim/emulate/_between.py \
   python/src/mpsim/emulate/_claims.py python/src/mpsim/emulate/_core.py python/src/mpsim/emulate/_delayed.py \
   python/src/mpsim/emulate/_emulator.py python/src/mpsim/emulate/_fused.py python/src/mpsim/emulate/_grouped.py python/src/mpsim/emulate/_layers.py python/src/mpsim/emulate/_mode.py python/src/mpsim/emulate/_paths.py \
+  python/src/mpsim/emulate/_optimizer.py python/src/mpsim/emulate/_rules.py python/src/mpsim/emulate/_scaling.py \
   python/src/mpsim/emulate/_plans.py python/src/mpsim/emulate/_products.py python/src/mpsim/emulate/_roles.py python/src/mpsim/emulate/_torchcpu.py \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py \
-  python/tests/test_peers.py python/tests/test_policy.py python/tests/test_random.py \
+  python/tests/test_peers.py python/tests/test_emulate_optimizer.py python/tests/test_policy.py python/tests/test_random.py \
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \
   python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py python/tests/emulate/test_parity.py \
   python/tests/emulate/bugs.py python/tests/emulate/families.py python/tests/emulate/judges.py \

@@ -135,6 +135,7 @@ def take_weights(model: torch.nn.Module, run: Run) -> None:
 
 class Lion(torch.optim.Optimizer):
     """Lion as lion-pytorch names it: its rule is the library's, so the step of its own says that nobody took it over."""
+    mpsim_algorithm = "lion"
 
     def __init__(self, params: Any, lr: float, betas: "Tuple[float, float]", weight_decay: float) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
