@@ -63,20 +63,47 @@ static void fill(const row *r, float *y, size_t cols, float value)
 
 /* ---- forward ---- */
 
-/* x - m in y, -infinity of masked columns; y may be s. Whether there is a column that it sees. */
+/* x of columns that it sees, -infinity of others; y may be s. Whether there is one that it sees. */
+static inline int scores(const job *j, const mpsim_math *m, const row *r, float *y, const float *s)
+{
+    int any = r->n > 0 && !r->mask;
+    for (size_t c = 0; c < r->n; c++)
+        y[c] = mpsim_causal_x(m, j->scale, mpsim_math_round(m, s[c]));
+    for (size_t c = 0; c < r->n && r->mask; c++) {
+        any |= r->mask[c] != 0;
+        y[c] = r->mask[c] ? y[c] : -INFINITY;
+    }
+    return any;
+}
+
+enum { ABREAST = 16 };
+
+/* The largest of n numbers, NaN if one is, some side by side; of two zeros either. */
+static float largest(const float *x, size_t n)
+{
+    float some[ABREAST], max = -INFINITY;
+    size_t c = 0;
+    for (size_t t = 0; t < ABREAST; t++)
+        some[t] = -INFINITY;
+    for (; c + ABREAST <= n; c += ABREAST)
+        for (size_t t = 0; t < ABREAST; t++)
+            some[t] = mpsim_softmax_max(some[t], x[c + t]);
+    for (size_t t = 0; t < ABREAST; t++)
+        max = mpsim_softmax_max(max, some[t]);
+    for (; c < n; c++)
+        max = mpsim_softmax_max(max, x[c]);
+    return max;
+}
+
+/* x - m in y, -infinity of masked columns. */
 static inline int differences(const job *j, const mpsim_math *m, const row *r, float *y, const float *s)
 {
-    float max = -INFINITY;
-    int any = 0;
+    const int any = scores(j, m, r, y, s);
+    const float max = largest(y, r->n);
     for (size_t c = 0; c < r->n; c++)
-        if (sees(r, c)) {
-            max = mpsim_softmax_max(max, mpsim_causal_x(m, j->scale, mpsim_math_round(m, s[c])));
-            any = 1;
-        }
-    for (size_t c = 0; c < r->n; c++) {
-        const float x = mpsim_causal_x(m, j->scale, mpsim_math_round(m, s[c]));
-        y[c] = sees(r, c) ? mpsim_math_sub(m, x, max) : -INFINITY;
-    }
+        y[c] = mpsim_math_sub(m, y[c], max);
+    for (size_t c = 0; c < r->n && r->mask; c++)
+        y[c] = r->mask[c] ? y[c] : -INFINITY;
     return any;
 }
 

@@ -291,6 +291,21 @@ static void do_attention(void *context)
         abort();
 }
 
+/* dq, dk and dv lie where the scores do, which are not needed then. */
+static void do_gradients(void *context)
+{
+    attention *h = context;
+    const size_t n = h->shape.queries * HEAD;
+    float *const to = h->scores;
+    mpsim_attention_gradient g;
+    mpsim_attention_gradient_init(&g, &h->a);
+    g.dp = g.dvalue = g.dkey = g.dquery = h->a.scores;
+    g.p.format = g.ds.format = *h->x.format;
+    if (mpsim_attention_backward(&g, &h->shape, &h->x, &h->x, &h->x, &h->x, h->y, NULL, h->y, to, to + n, to + 2 * n,
+                                 NULL, NULL) != MPSIM_OK)
+        abort();
+}
+
 static void do_both_products(void *context)
 {
     attention *h = context;
@@ -317,6 +332,15 @@ static void run_head(bench *b, attention *h, const mpsim_model *m, const char *f
                          .ratio = products / t,
                          .to = "products"};
     bench_print(b, &r);
+    const double back = bench_seconds(b, do_gradients, h);
+    const bench_row gradients = {.operation = "attention back",
+                                 .what = m->name,
+                                 .how = how,
+                                 .n = 2.5 * n,
+                                 .per_second = 2.5 * n / back,
+                                 .ratio = 2.5 * products / back,
+                                 .to = "products"};
+    bench_print(b, &gradients);
 }
 
 static int run_attention(bench *b)

@@ -69,6 +69,26 @@ static void run_softmax_back(void *context, size_t from, size_t n)
     (void)mpsim_causal_softmax_backward(&c, w->b->y + from, w->b->x + from, w->b->x + from);
 }
 
+static void run_rows(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const mpsim_softmax c = {.rows = n / COLS, .cols = COLS, .scale = 0.125f, .math = w->math};
+    (void)mpsim_softmax_rows(&c, w->b->y + from, w->b->x + from, NULL);
+}
+
+static void run_sums(void *context, size_t from, size_t n)
+{
+    work *w = context;
+    (void)mpsim_column_sums(w->math, NULL, w->sums, w->b->x + from, n / COLS, COLS, COLS);
+}
+
+static void run_dropout(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const mpsim_rng rng = {1, 2, from};
+    (void)mpsim_dropout(w->math, NULL, 0.1, &rng, w->b->y + from, w->b->x + from, n);
+}
+
 static const struct {
     const char *operation, *how;
     void (*run)(void *context, size_t from, size_t n);
@@ -78,11 +98,16 @@ static const struct {
     {"activate", "gelu-tanh", run_gelu, MPSIM_GELU_TANH, MPSIM_NORM_LAYER},
     {"activate", "gelu-tanh back", run_gelu_back, MPSIM_GELU_TANH, MPSIM_NORM_LAYER},
     {"activate", "gelu", run_gelu, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"activate", "relu", run_gelu, MPSIM_RELU, MPSIM_NORM_LAYER},
+    {"activate", "silu", run_gelu, MPSIM_SILU, MPSIM_NORM_LAYER},
     {"rownorm", "layernorm", run_norm, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"rownorm", "layernorm back", run_norm_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"rownorm", "rmsnorm", run_norm, MPSIM_GELU, MPSIM_NORM_RMS},
     {"causal", "softmax 64", run_softmax, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"causal", "softmax 64 back", run_softmax_back, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"softmax", "rows of 1024", run_rows, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"sums", "columns", run_sums, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"dropout", "p = 0.1", run_dropout, MPSIM_GELU, MPSIM_NORM_LAYER},
 };
 
 int main(int argc, char **argv)

@@ -144,7 +144,7 @@ def _table(x: Any, shape: Sequence[int]) -> tuple[int, ...]:
     format, address, own, strides = _lies(x)
     n = len(shape)
     if len(own) != 2 or own[1] != shape[-1]:
-        raise _misfit("a table", own, ("entries", shape[-1]))
+        raise InputError(f"layer: expected a table of entries x {shape[-1]}, found shape {tuple(own)}")
     if n == 1:
         raise InputError("layer: expected rows of at least two dimensions beside a table")
     return (format, address, strides[0], *_ZEROS[1:n - 1], strides[1], *_ZEROS[n:])
