@@ -350,3 +350,46 @@ def test_bisect_of_what_acts_together(sets):
     found = _search(Known(None, None, Policy.open("fp32"), None), "policy")
     assert sorted(sorted(int(path) for path, _ in each) for each in found.sets) == sorted(map(sorted, sets))
     assert found.runs <= 60 and len({frozenset(units) for units, _, _ in found.log}) == found.runs
+
+
+# ---- the trace ----
+
+def test_record(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        model, x, y = a_net()
+        e = mpsim.emulate(model, "te-mxfp8")
+        weight = model.fc.weight.detach().clone()
+        e.record(folder, every=1)
+        with e:
+            step_of(e, model, x, y, 3)
+    assert sorted(os.listdir(folders[0])) == ["step_000001", "step_000002", "step_000003"]
+    step = mpsim.open(folders[0] / "step_000001" / "rank_00000.safetensors")
+    names = set(step)
+    assert {"act:fc", "out:fc", "agrad:fc", "dgrad:fc", "weight:fc.weight", "master:fc.weight", "wgrad:fc.weight", "wgrad:ln.bias"} <= names
+    assert torch.equal(torch.as_tensor(step["master:fc.weight"][:]), weight) and step["weight:fc.weight"].format.name == "bf16"
+    assert step["out:fc"].shape == (16, 64) and step["agrad:att.context.1"].format.name == "bf16"
+    for words in (["diff", *folders], ["stat", "-q", folders[0]], ["replay", "-q", "-P", "te-mxfp8", folders[0]],
+                  ["report", "-q", "--no-figures", "-o", tmp_path / "page.html", folders[0]]):
+        done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert done.returncode == 0, (words, done.stdout[-500:], done.stderr)
+    stated = {t["name"]: t for t in mpsim.stat(folders[0], formats="mxfp8")["tensors"] if t["step"] == 1}
+    line = next(line for line in e.report().lines if line.get("name") == "agrad:out" and line["step"] == 1)
+    rows = {k: line["blocks"][0][k] for k in ("underflow", "overflow", "inexact", "blocks")}
+    assert rows == {k: stated["agrad:out"]["blocks"][0][k] for k in rows} and line["amax"] == stated["agrad:out"]["amax"]
+
+
+def test_record_changes_nothing(tmp_path):
+    want = []
+    for records in (False, True):
+        model, x, y = a_net()
+        with mpsim.emulate(model, "te-nvfp4", arch="blackwell-scaled") as e:
+            if records:
+                trace = e.record(tmp_path, kinds=["act", "wgrad"])
+            step_of(e, model, x, y, 2)
+            if records:
+                trace.close()
+            step_of(e, model, x, y, 1)
+        want.append([v.clone() for v in model.state_dict().values()])
+    assert all(torch.equal(a, b) for a, b in zip(*want)) and len(os.listdir(tmp_path)) == 2
+    assert {name.partition(":")[0] for name in mpsim.open(tmp_path / "step_000002" / "rank_00000.safetensors")} == {"act", "wgrad"}

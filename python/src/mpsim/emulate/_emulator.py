@@ -16,6 +16,7 @@ from ._counting import Counting
 from ._doctor import Doctor, examine
 from ._plans import Architecture, Plans
 from ._products import DTYPES
+from ._record import ALL, Trace, record
 from ._report import Report
 from ._roles import GRAD
 
@@ -40,6 +41,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         plans = Plans(policy, overrides, layers)
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
         self.fused, self.between = dict(fused or {}), between
+        self._closing: list[Callable[[], None]] = []  # what ends with the emulation
         self.asked: dict[str, Any] = {}  # the arguments of `emulate`
         self._open = False
         self._undo: list[Callable[[], None]] = []
@@ -75,6 +77,9 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         core.mode.__enter__()
 
     def __exit__(self, *error: Any) -> None:
+        for close in self._closing:
+            close()
+        self._closing = []
         self._deafen(*error)
         self.core.release()
         self.core.roles.clear()
@@ -207,6 +212,17 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         threshold: the largest number that is good; None: the middle between the number under this policy and that under the baseline.
         """
         return bisect(self, metric, baseline, threshold)
+
+    def record(self, folder: Any, every: int = 1, consecutive: int = 1, kinds: Sequence[str] = ALL, max_bytes: Optional[int] = None) -> Trace:
+        """From here on a trace in a folder, which `mpsim replay`, `stat`, `diff` and `report` read: what products read and give, weights,
+        gradients and moments.
+
+        every, consecutive: the steps whose remainder by `every` is below `consecutive`; steps count from 1. kinds: of tensors; moments come
+        always. max_bytes: recording ends before the trace grows beyond.
+        """
+        trace = record(self, folder, every, consecutive, kinds, max_bytes)
+        self._closing.append(trace.close)
+        return trace
 
     def report(self) -> Report:
         """What was counted so far: underflow, overflow, saturation, SQNR, largest magnitudes and scales by tensor and step, updates that
