@@ -64,6 +64,27 @@ def test_batch_norm(shape):
     assert torch.equal(other, y)
 
 
+@pytest.mark.parametrize("shape", [(3, 6), (2, 6, 5), (2, 6, 3, 4)])
+def test_group_norm(shape):
+    x, w, b, dy = normal(*shape), normal(6, seed=1), normal(6, seed=2), normal(*shape, seed=3)
+    y, mean, inverse = torch.empty_like(x), torch.empty(shape[0], 3), torch.empty(shape[0], 3)
+    layer.group_norm(y, x, 3, w, b, mean=mean, inverse=inverse)
+    dx, dw, db = torch.empty_like(x), torch.empty(6), torch.empty(6)
+    layer.group_norm_backward(dx, dw, db, dy, x, mean, inverse, 3, w)
+    x64, w64, b64 = (z.double().requires_grad_() for z in (x, w, b))
+    want = torch.nn.functional.group_norm(x64, 3, w64, b64)
+    want.backward(dy.double())
+    for got, other in ((y, want), (dx, x64.grad), (dw, w64.grad), (db, b64.grad)):
+        near(got, other, 1e-4)
+    one, rows = torch.empty_like(x), torch.empty(shape[0], 6 * x[0, 0].numel())  # a group: LayerNorm of all, the parameters repeated
+    layer.group_norm(one, x, 1, w, b)
+    layer.layer_norm(rows, x.reshape(shape[0], -1), *(p.repeat_interleave(x[0, 0].numel()) for p in (w, b)))
+    assert torch.equal(one.reshape(rows.shape), rows)
+    low = torch.empty(shape, dtype=torch.bfloat16)
+    layer.group_norm(low, x, 3, w, b)
+    assert torch.equal(low, y.bfloat16())
+
+
 F = torch.nn.functional
 FUNCTIONS = {"gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "gelu": F.gelu, "relu": F.relu, "silu": F.silu, "sigmoid": torch.sigmoid,
              "tanh": torch.tanh, "exp": torch.exp}

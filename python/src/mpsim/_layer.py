@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from ctypes import addressof, c_uint64, create_string_buffer
+from ctypes import addressof, c_float, c_uint64, create_string_buffer
 from typing import Any, Optional, Sequence
 
 from ._error import InputError
@@ -71,6 +71,7 @@ class _Own(threading.local):
 
 
 _own = _Own()
+_VIEW_OF_ONE = c_float(1.0)
 
 
 def _lies(x: Any) -> tuple[int, int, Sequence[int], Sequence[int]]:
@@ -289,6 +290,77 @@ def batch_norm_inference(y: Any, x: Any, running_mean: Any, running_var: Any, we
     s = _whole(t.shape)
     _run(BATCHNORM_INFERENCE, s, [_rows(t, s), *(_columns(z, s) for z in (running_mean, running_var, weight, bias)), _result(u, s)],
          math, format, eps=eps)
+
+
+def _room(like: Any) -> Any:
+    """A float32 array of that shape, of torch or NumPy."""
+    if hasattr(like, "new_empty"):
+        import torch
+
+        return torch.empty(like.shape, dtype=torch.float32)
+    import numpy as np
+
+    return np.empty(like.shape, np.float32)
+
+
+def _groups(x: Any, groups: int) -> Any:
+    """(batch, channels, ...) as rows of groups: (batch, groups, the rest)."""
+    if len(x.shape) < 2 or groups < 1 or x.shape[1] % groups:
+        raise InputError(f"layer: expected (batch, channels, ...) with a multiple of {groups} channels, found shape {tuple(x.shape)}")
+    return x.reshape(x.shape[0], groups, -1)
+
+
+def _each(weight: Any, x: Any) -> Any:
+    """A number a channel, for every element of (batch, channels, ...)."""
+    return weight.reshape(-1, *(1,) * (len(x.shape) - 2))
+
+
+def _stored(y: Any, h: Any, format: Optional[Format]) -> None:
+    """y = h, rounded once."""
+    s = _whole(h.shape)
+    one = _VIEW_OF_ONE
+    _run(MULTIPLY, s, [_rows(h, s), (0, addressof(one), *_ZEROS), _result(y, s)], None, format)
+
+
+def group_norm_backward(dx: Any, dweight: Any, dbias: Any, dy: Any, x: Any, mean: Any, inverse: Any, groups: int, weight: Any = None, *,
+                        math: Optional[Format] = None, format: Optional[Format] = None) -> None:
+    """The gradients of group_norm; each of the three may be None. dweight and dbias: sums over images and pixels of dy * h and dy, in lanes
+    (MPSIM_LANES_ALL), h = (x - mean) * inverse."""
+    g = _room(x)
+    if dx is not None:
+        if weight is None:
+            _stored(g, dy, math)
+        else:
+            multiply(g, dy, _each(weight, x), math=math)
+        back = _room(x)
+        norm_backward(_groups(back, groups), _groups(g, groups), _groups(x, groups), mean, inverse, math=math)
+        _stored(dx, back, format)
+    if dweight is not None:
+        _normal(g, x, mean, inverse, groups, math)
+        multiply(g, dy, g, math=math)
+        column_sums(dweight, _Turned(g), math=math)
+    if dbias is not None:
+        column_sums(dbias, _Turned(dy), math=math)
+
+
+def _normal(h: Any, x: Any, mean: Any, inverse: Any, groups: int, math: Optional[Format]) -> None:
+    """h = (x - mean) * inverse."""
+    rows, to = _groups(x, groups), _groups(h, groups)
+    add(to, rows, -mean.reshape(*rows.shape[:2], 1), math=math)
+    multiply(to, to, inverse.reshape(*rows.shape[:2], 1), math=math)
+
+
+def group_norm(y: Any, x: Any, groups: int, weight: Any = None, bias: Any = None, *, mean: Any = None, inverse: Any = None, eps: float = 1e-5,
+               math: Optional[Format] = None, format: Optional[Format] = None) -> None:
+    """y = GroupNorm of x, (batch, channels, ...): LayerNorm of the channels of a group together, d * inverse; then * weight, then + bias of the
+    channel, each rounded to `math`. mean and inverse: batch x groups. Sums go over channels, then pixels, in lanes (MPSIM_LANES_ROW)."""
+    h = _room(x)
+    layer_norm(_groups(h, groups), _groups(x, groups), mean=mean, inverse=inverse, eps=eps, math=math)
+    if weight is not None:
+        multiply(h, h, _each(weight, x), math=math)
+    if bias is not None:
+        add(h, h, _each(bias, x), math=math)
+    _stored(y, h, format)
 
 
 # ---- elements ----
