@@ -34,7 +34,7 @@ class Matrices:
         place = self.paths.here()
         number = place.number("product")
         name = place.path + (f"#{place.call}" if place.call else "") + (f".{number}" if number else "")
-        record = Record(place.path, name, form, attention, rank, self.paths.depth > 0)
+        record = Record(place.path, name, form, attention, rank, not self.paths.counts())
         return record
 
     def _side(self, record: Optional[Record], a: Any, b: Any, first: bool) -> str:

@@ -63,6 +63,8 @@ class Core:
         self.model, self.plans, self.arch, self.seed, self.strict, self.allowed = model, plans, arch, seed, strict, native
         self.roles, self.paths = Roles(), Paths(model)
         self.step = self.micro = 0
+        self.over = 0  # 1: optimizers have ended this step, and the next one has not begun
+        self.optimizers: Any = None
         self.paused = 0
         self.report: Any = None
         self.ledger = Ledger(self)
@@ -80,6 +82,7 @@ class Core:
         self.between = Between(self) if between == "native" else self._mpsim()
         self.mode = Mode(self)
         self.casts_all = self.listed = False
+        self.on_cpu = arch.is_cpu
         self.as_torch = False  # products in the dtypes that come, under torch.autocast itself
         self.reasons: dict[str, int] = {}
 
@@ -233,6 +236,24 @@ class Core:
 
         return (tuple(a if i in operator.writes else shown(a) for i, a in enumerate(args)),
                 {k: v if k in operator.out else shown(v) for k, v in kwargs.items()})
+
+    # ---- steps ----
+
+    def stepped(self) -> None:
+        """Optimizers have stepped."""
+        if self.report is not None:
+            self.report.stepped(self.optimizers)
+        self.over = 1
+
+    def advance(self) -> bool:
+        """The next step begins. Whether another plan comes in force with it."""
+        self.claims.products.histories.update()
+        self.step, self.micro, self.over = self.step + 1, 0, 0
+        self.streams.clear()
+        if not self.plans.begin(self.step):
+            return False
+        self.place()
+        return True
 
     # ---- streams, notes, refusals ----
 

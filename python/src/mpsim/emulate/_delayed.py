@@ -71,7 +71,10 @@ class Histories:
                 lib.mpsim_delayed_update(byref(history.c), 0.0)
             history.seen = False
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, over: int) -> dict[str, Any]:
+        """over: 1 where the step is over, and its magnitudes are in no scale yet."""
+        if over:
+            self.update()
         return {f"{slot}:{name}": {"scale": h.c.scale, "scale_inverse": h.c.scale_inverse, "history": list(h.numbers), "element": h.element}
                 for (name, slot), h in self.all.items()}
 

@@ -14,11 +14,13 @@ from ._compare import Comparison, compare
 from ._core import Core
 from ._counting import Counting
 from ._doctor import Doctor, examine
+from ._optimizer import Optimizers
 from ._plans import Architecture, Plans
 from ._products import DTYPES
 from ._record import ALL, Trace, record
 from ._report import Report
 from ._roles import GRAD
+from ._scaling import Scaling
 
 RUNNING: list["Emulator"] = []
 
@@ -40,6 +42,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         layers = [name for name, module in model.named_modules() if name]
         plans = Plans(policy, overrides, layers)
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
+        self.scaling = Scaling()
+        self.optimizers = self.core.optimizers = Optimizers(self.core, self.scaling, native)
         self.fused, self.between = dict(fused or {}), between
         self._closing: list[Callable[[], None]] = []  # what ends with the emulation
         self.asked: dict[str, Any] = {}  # the arguments of `emulate`
@@ -52,6 +56,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if RUNNING:
             raise InputError("emulate: another emulation runs; one at a time")
         self.core.adopt()
+        self.optimizers.place(self.core.plans.plan)
         self._open = True
         self._listen()
         return self
@@ -75,6 +80,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if self._autocast is not None:
             self._autocast.__enter__()
         core.mode.__enter__()
+        self.optimizers.open()
 
     def __exit__(self, *error: Any) -> None:
         for close in self._closing:
@@ -88,6 +94,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def _deafen(self, *error: Any) -> None:
         """The end of _listen."""
         core = self.core
+        self.optimizers.close()
         core.mode.__exit__(*error)
         if self._autocast is not None:
             self._autocast.__exit__(*error)
@@ -122,6 +129,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         """The model is called: a pass begins, unless it is inside another one, or a recomputation."""
         paths = self.core.paths
         if len(paths.stack) <= 1 and not paths.depth:
+            self._advance()
             paths.begin_pass()
             torch.clear_autocast_cache()
 
@@ -157,7 +165,14 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
         self._undo.append(undo)
 
+    def _advance(self) -> None:
+        """Another step begins, if optimizers have ended the one before."""
+        core = self.core
+        if core.over and core.advance():
+            self.optimizers.place(core.plans.plan)
+
     def _before_backward(self, roots: Any) -> None:
+        self._advance()
         report = self.core.report
         if report is not None and len(roots) == 1 and roots[0].numel() == 1:
             report.loss(roots[0].detach())
@@ -170,8 +185,50 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     # ---- a step ----
 
     def backward(self, loss: Any, **how: Any) -> None:
-        """loss.backward() under the policy's loss scaler."""
-        loss.backward(**how)
+        """loss.backward() of the loss times the policy's loss scale."""
+        self.scaling.backward(loss, **how)
+
+    def step(self, *optimizers: Any, closure: Any = None) -> Any:
+        """A step of optimizers whose gradients alone are checked and clipped together; `optimizer.step()` does it with all that are there."""
+        return self.optimizers.step(*optimizers, closure=closure)
+
+    def unscale(self) -> None:
+        """Checks and unscales the gradients before the step, so that the caller can read or clip them."""
+        self.optimizers.unscale()
+
+    @property
+    def steps(self) -> int:
+        """Steps that are over."""
+        return self.core.step + self.core.over
+
+    @property
+    def scale(self) -> float:
+        """The loss scale of the next backward pass; 1 where the policy has none."""
+        return self.scaling.scale
+
+    @property
+    def norm(self) -> float:
+        """The norm of all gradients in the last step, unscaled, before clipping; NaN where nothing clips."""
+        return self.optimizers.norm
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a run needs to go on with the bits of one that was not interrupted, beside the state_dicts of model and optimizers."""
+        core = self.core
+        return {"mpsim.emulate": 1, "policy": core.plans.policy.name, "seed": core.seed, "step": self.steps,
+                "histories": core.claims.products.histories.state_dict(core.over), "optimizers": self.optimizers.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        core = self.core
+        for name, own in (("policy", core.plans.policy.name), ("seed", core.seed)):
+            if state.get(name) != own:
+                raise InputError(f"state: expected the {name} {own!r}, found {state.get(name)!r}")
+        core.over, core.step, core.micro = 0, int(state["step"]), 0
+        core.streams.clear()
+        core.plans.begin(core.step)
+        core.place()
+        self.optimizers.place(core.plans.plan)
+        core.claims.products.histories.load_state_dict(state["histories"])
+        self.optimizers.load_state_dict(state["optimizers"])
 
     # ---- what users read ----
 
@@ -255,10 +312,6 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     @property
     def notes(self) -> list[str]:
         return self.core.notes
-
-    @property
-    def step(self) -> int:
-        return self.core.step
 
 
 def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper", seed: int = 0, overrides: Optional[Mapping[str, Any]] = None,

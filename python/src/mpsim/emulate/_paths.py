@@ -51,6 +51,7 @@ class Paths:
         self.calls: dict[str, int] = {}
         self.marks: dict[int, Any] = {}
         self.depth = 0  # recomputations that run, one in another
+        self.first = 0  # checkpoints without gradients whose function runs for the first time
         self.handles: list[Any] = []
         self.restores: list[Callable[[], None]] = []
 
@@ -92,6 +93,10 @@ class Paths:
     def forward(self) -> bool:
         """Whether an operation belongs to a forward pass: it is in a module, or no backward pass runs."""
         return bool(self.stack) or _graph_task() == -1
+
+    def counts(self) -> bool:
+        """Whether an operation is one of a training step, for the first time: no evaluation, no recomputation."""
+        return not self.depth and (torch.is_grad_enabled() or self.first > 0)
 
     def here(self) -> Place:
         return self.stack[-1] if self.stack else self.root
@@ -151,7 +156,11 @@ class Paths:
                     if then is not None:
                         return outer._again(then, function, inputs, kwargs)
                     then = outer._snapshot()
-                    return function(*inputs, **kwargs)
+                    outer.first += 1
+                    try:
+                        return function(*inputs, **kwargs)
+                    finally:
+                        outer.first -= 1
 
                 return reentrant.apply(run, *args)
 
