@@ -71,7 +71,7 @@ static mpsim_status begin_side(side *s, const mpsim_operand *o, const mpsim_oute
     s->entry = (mpsim_entry){.from = s->o.stack.format,
                              .to = s->o.format,
                              .as_values = mpsim_is_f32(s->o.stack.format),
-                             .rounds = !mpsim_is_f32(s->o.format)};
+                             .rounds = !o->rounded && !mpsim_is_f32(s->o.format)};
     mpsim_rounding_init(&s->entry.rounding, (mpsim_round_mode)o->mode);
     return status;
 }
@@ -326,8 +326,7 @@ static mpsim_status multiply(product *p, size_t i)
 static int is_operand(const mpsim_operand *o)
 {
     return o && mpsim_is_stack(&o->stack, 0) && mpsim_format_check(o->format) == MPSIM_OK &&
-           o->mode < MPSIM_ROUND_STOCHASTIC_A &&
-           (!o->factors || (o->block_rows && o->block_cols && mpsim_format_same(o->format, o->stack.format)));
+           o->mode < MPSIM_ROUND_STOCHASTIC_A && (!o->factors || (o->block_rows && o->block_cols));
 }
 
 /* Blocks of both, of one depth; with scales if the model has them. */

@@ -1,6 +1,5 @@
 /* engine.c -- the CPU engine: tensors, casts, quantising. Everything is the library's arithmetic on
  * binary32 values. */
-#include "../../base/transpose.h"
 #include "cpu.h"
 
 #include <math.h>
@@ -94,116 +93,70 @@ static int cpu_cast_list(train_engine *e, const train_pair *list, size_t n, mpsi
 
 /* ---- quantising ---- */
 
-/* A matrix, quantised by pieces: rows of whole blocks. */
-typedef struct quantising {
-    const train_quantize *q;
+/* The values of x, or of x transposed. */
+static mpsim_stack stack_of(const train_tensor *x, int transposed)
+{
+    const int64_t cols = (int64_t)x->cols;
+    mpsim_stack s = {.format = mpsim_format_find("binary32"), .codes = cpu_values(x), .rank = 2};
+    s.shape[transposed] = x->rows;
+    s.strides[transposed] = cols;
+    s.shape[!transposed] = x->cols;
+    s.strides[!transposed] = 1;
+    return s;
+}
+
+/* Codes, one after the other, that become the values of a tensor. */
+typedef struct decoding {
     const train_tensor *y;
-    const float *x;
-    float amax;         /* of NVFP4; -1: of the piece, which is all then */
-    float decoded[256]; /* what codes of one byte stand for */
-    uint8_t *codes;     /* buffer 1; NULL: values, in y */
-    float *inverses, inverse;
-    uint8_t *scale_codes; /* buffer 4, of blocks; NULL: not wanted */
-    size_t grid_cols;     /* blocks of a row */
-    int counting;
+    const mpsim_operand *o;
     mpsim_status status[CPU_PIECES];
-    train_counts counts[CPU_PIECES];
-} quantising;
+} decoding;
 
-static int in_one_block(const mpsim_block_recipe *b)
+static void decode_some(void *job, size_t piece, size_t first, size_t n)
 {
-    return b->block_rows == 0 && b->block_cols == 0;
+    decoding *d = job;
+    const mpsim_stack *s = &d->o->stack;
+    d->status[piece] =
+        mpsim_decode_array_f32(s->format, cpu_values(d->y) + first,
+                               (const char *)s->codes + first * mpsim_format_code_bytes(s->format), n);
 }
 
-/* Rows of a piece that is whole: of blocks whose scales are their own, or the caller's. 0: all rows. */
-static size_t rows_of_piece(const mpsim_block_recipe *b)
+/* y holds what has entered. */
+static mpsim_status take(train_engine *e, train_tensor *y, const mpsim_operand *o)
 {
-    if (b->rule == MPSIM_SCALE_GIVEN)
-        return b->block_rows ? b->block_rows : 1;
-    return b->rule == MPSIM_SCALE_NVFP4_TORCHAO ? 0 : b->block_rows;
-}
-
-/* Rows first to first + n - 1. */
-static void quantize_some(void *job, size_t piece, size_t first, size_t n)
-{
-    quantising *o = job;
-    const mpsim_block_recipe *b = o->q->recipe;
-    const size_t cols = o->y->cols, at = first * cols, all = n * cols;
-    float *y = cpu_values(o->y) + at, inverse = 1;
-    mpsim_counts cast = {0, 0, 0, 0, 0};
-    mpsim_rng rng = o->q->rng;
-    rng.index += at;
-    mpsim_blocks out = {.counts = o->counting ? &cast : NULL};
-    out.codes = o->codes ? o->codes + at : NULL;
-    out.values = o->codes ? NULL : y;
-    if (o->scale_codes)
-        out.scale_codes = o->scale_codes + first / b->block_rows * o->grid_cols;
-    else if (o->inverses)
-        out.inverses = o->inverses + first / b->block_rows * o->grid_cols;
-    else if (o->codes && all)
-        out.inverses = &inverse;
-    o->status[piece] = mpsim_block_quantize(b, o->x + at, n, cols, o->amax, o->q->given, &rng, &out,
-                                            o->scale_codes ? &inverse : NULL);
-    if (o->status[piece])
-        return;
-    for (size_t i = 0; out.codes && i < all; i++)
-        y[i] = o->decoded[out.codes[i]];
-    if (out.values)
-        o->status[piece] = cpu_round_here(o->y->format, y, all, NULL);
-    if (piece == 0)
-        o->inverse = inverse;
-    if (o->counting) {
-        cpu_count(&o->counts[piece], o->x + at, y, all);
-        o->counts[piece].lost += cast.underflow;
-        o->counts[piece].overflow += cast.overflow;
-    }
-}
-
-/* y from x, which has y's shape. */
-static int quantize(train_engine *e, train_tensor *y, const float *x, const train_quantize *q, train_counts *counts)
-{
-    const size_t n = cpu_size(y), unit = rows_of_piece(q->recipe);
-    const int codes = q->blocks || in_one_block(q->recipe);
-    size_t grid_rows;
-    quantising o = {.q = q, .y = y, .x = x, .amax = -1, .inverse = 1, .counting = counts != NULL};
-    mpsim_block_grid(q->recipe, y->rows, y->cols, &grid_rows, &o.grid_cols);
-    if (codes && !(o.codes = cpu_buffer(e, 1, n)))
-        return -1;
-    for (uint64_t code = 0; codes && code < 256; code++)
-        o.decoded[code] = (float)mpsim_decode(y->format, code);
-    o.inverses = q->blocks ? cpu_values(q->blocks) : NULL;
-    if (q->scale_codes && !(o.scale_codes = cpu_buffer(e, 4, grid_rows * o.grid_cols)))
-        return -1;
-    if (q->recipe->rule == MPSIM_SCALE_NVFP4_TE)
-        o.amax = mpsim_amax(x, n);
-    cpu_pieces(e, y->rows, unit ? unit : y->rows + 1, y->cols, quantize_some, &o);
-    for (size_t i = 0; i < CPU_PIECES; i++) {
-        if (o.status[i])
-            return cpu_fail(e, "quantize: %s (scale %g): %s", q->recipe->name, (double)q->given,
-                            mpsim_status_string(o.status[i]));
-        if (counts)
-            cpu_add_counts(counts, &o.counts[i]);
-    }
-    const mpsim_format *scales = q->scale_codes ? mpsim_block_scale_format(q->recipe) : NULL;
-    for (size_t i = 0; scales && i < grid_rows * o.grid_cols; i++)
-        o.inverses[i] = (float)mpsim_decode(scales, o.scale_codes[i]);
-    y->inverse = o.inverse;
-    return 0;
+    decoding d = {.y = y, .o = o};
+    cpu_pieces(e, cpu_size(y), CPU_IN_CACHE, 1, decode_some, &d);
+    for (size_t i = 0; i < CPU_PIECES; i++)
+        if (d.status[i])
+            return d.status[i];
+    y->inverse = o->inverse;
+    return MPSIM_OK;
 }
 
 static int cpu_quantize(train_engine *e, train_tensor *y, const train_tensor *x, const train_quantize *q, float *amax,
                         train_counts *counts)
 {
-    const float most = amax ? mpsim_amax(cpu_values(x), cpu_size(x)) : 0;
-    if (amax && most > *amax)
-        *amax = most;
-    if (!q->transposed)
-        return quantize(e, y, cpu_values(x), q, counts);
-    float *transposed = cpu_floats(e, 0, cpu_size(x));
-    if (!transposed)
-        return -1;
-    mpsim_transpose(transposed, cpu_values(x), x->rows, x->cols);
-    return quantize(e, y, transposed, q, counts);
+    const mpsim_stack s = stack_of(x, q->transposed != 0);
+    const mpsim_block_use use = q->scale_codes ? MPSIM_BLOCKS_SCALED
+                                : q->blocks    ? MPSIM_BLOCKS_AS_CODES
+                                               : MPSIM_BLOCKS_AS_VALUES;
+    const mpsim_entering how = {.recipe = q->recipe, .use = (uint8_t)use, .given = q->given, .rng = q->rng};
+    mpsim_entered entered = {0, 0, 0, 0};
+    const mpsim_entry_stats stats = {.amax = amax, .counts = counts ? &entered : NULL};
+    mpsim_operand o;
+    mpsim_status status = mpsim_operand_enter(&o, &s, &how, &stats, e->pool);
+    if (!status) {
+        status = take(e, y, &o);
+        if (q->blocks && o.factors)
+            memcpy(cpu_values(q->blocks), o.factors, cpu_size(q->blocks) * sizeof(float));
+        mpsim_operand_free(&o);
+    }
+    if (status)
+        return cpu_fail(e, "quantize: %s (scale %g): %s", q->recipe->name, (double)q->given,
+                        mpsim_status_string(status));
+    if (counts)
+        cpu_add_counts(counts, &(train_counts){entered.nonzero, entered.lost, entered.overflow, entered.nonfinite});
+    return 0;
 }
 
 static int cpu_quantize_list(train_engine *e, const train_quantized *list, size_t n)
@@ -218,16 +171,15 @@ static int cpu_quantize_list(train_engine *e, const train_quantized *list, size_
 
 static int cpu_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
 {
-    float *v = cpu_floats(e, 0, cpu_size(x));
-    if (!v)
-        return -1;
-    if (transposed)
-        mpsim_transpose(v, cpu_values(x), x->rows, x->cols);
-    else if (cpu_size(x))
-        memcpy(v, cpu_values(x), cpu_size(x) * sizeof *v);
-    for (size_t i = 0; i < y->rows; i++)
-        mpsim_hadamard_groups(v + i * y->cols, y->cols, 16, 0);
-    return cpu_store(e, y, v, NULL);
+    const mpsim_stack s = stack_of(x, transposed != 0);
+    const mpsim_entering how = {.format = x->format, .hadamard = 16};
+    mpsim_operand o;
+    mpsim_status status = mpsim_operand_enter(&o, &s, &how, NULL, e->pool);
+    if (!status) {
+        status = take(e, y, &o);
+        mpsim_operand_free(&o);
+    }
+    return status ? cpu_fail(e, "hadamard: %s", mpsim_status_string(status)) : 0;
 }
 
 /* ---- the engine ---- */

@@ -90,7 +90,7 @@ class CEntryStats(ctypes.Structure):
 
 
 class COperand(ctypes.Structure):
-    _fields_ = [("stack", CStack), ("format", c_void_p), ("mode", c_uint8), ("inverse", c_float), ("factors", c_void_p),
+    _fields_ = [("stack", CStack), ("format", c_void_p), ("mode", c_uint8), ("rounded", c_uint8), ("inverse", c_float), ("factors", c_void_p),
                 ("block_rows", c_size_t), ("block_cols", c_size_t), ("grid_rows", c_size_t), ("grid_cols", c_size_t),
                 ("scales", c_void_p), ("memory", c_void_p)]
 

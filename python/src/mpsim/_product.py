@@ -23,7 +23,7 @@ RANK = 8
 MODES = {"nearest-even": 0, "nearest-away": 1, "toward-zero": 2}
 USES = {"values": 0, "codes": 1, "scaled": 2}
 _PACK = struct.Struct("=QQI4x8Q8q")  # mpsim_stack
-_OPERAND = struct.Struct("=QB3xf6Q")  # what follows the stack in mpsim_operand, but for `memory`
+_OPERAND = struct.Struct("=QBB2xf6Q")  # what follows the stack in mpsim_operand, but for `memory`
 _PRODUCT = struct.Struct("=5Qf4x3Qf4x3Q")  # mpsim_product
 _NOTHING = (0,) * RANK
 _addresses: dict[int, int] = {}
@@ -219,7 +219,7 @@ def _side(side: Any, own: COperand, at: int) -> int:
         return addressof(side.c)
     view, format = side
     memmove(at, view.at(), _PACK.size)
-    _OPERAND.pack_into(own, _PACK.size, _address(view.format if format is None else format), 0, 1.0, 0, 0, 0, 0, 0, 0)
+    _OPERAND.pack_into(own, _PACK.size, _address(view.format if format is None else format), 0, 0, 1.0, 0, 0, 0, 0, 0, 0)
     return at
 
 
