@@ -160,7 +160,10 @@ void mpsim_end_sums(mpsim_ending *to, size_t first, size_t rows, size_t column, 
     } s;
     double codes[MOST];
     mpsim_status status;
-    for (size_t i = 0; i < rows; i++) {
+    const int plain = mpsim_is_f32(e->sums);
+    if (plain && columns == stride)
+        memcpy(s.f32, sums, rows * stride * sizeof(float));
+    for (size_t i = 0; i < rows && !(plain && columns == stride); i++) {
         const unsigned char *row = (const unsigned char *)sums + i * stride * bytes;
         if (e->wide)
             mpsim_read_f64(s.f64 + i * columns, e->sums, row, 0, 1, columns);

@@ -410,6 +410,13 @@ static inline void words_of(const size_t bytes, uint32_t *to, const unsigned cha
         to[n / 4 * N] = word_of(bytes, rest);
 }
 
+/* n codes of 4 bytes of a line to every N-th word. */
+static inline void spread(uint32_t *to, const unsigned char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * N, from + 4 * i, 4);
+}
+
 /* Codes of n lines from `first` on, of `count` products from k on, and zeros: those of a product side by side, or in
  * words (see mpsim_decode_function). Returns whether they are. */
 static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels *panels, size_t first, size_t n,
@@ -418,13 +425,16 @@ static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels 
     const size_t bytes = x->bytes, left = k < x->depth ? x->depth - k : 0, there = left < count ? left : count;
     const int words = !panels->quads && !x->entry && bytes < 4 && x->next == 1;
     size_t places[BLOCK];
+    const int side_by_side = !panels->quads && bytes == 4 && x->next == 1;
     if (n < N || panels->quads || there < count)
         memset(to, 0, (count * bytes + 3) / 4 * N * 4);
-    if (!words)
+    if (!words && !side_by_side)
         places_of(places, x, panels, k, count);
     for (size_t j = 0; j < n; j++) {
         const unsigned char *from = (const unsigned char *)x->codes + ((first + j) * x->line + k) * bytes;
-        if (!words)
+        if (side_by_side)
+            spread(to + j, from, there);
+        else if (!words)
             gather_line((unsigned char *)to + j * bytes, N, x, first + j, places, count);
         else if (bytes == 1)
             words_of(1, to + j, from, there);

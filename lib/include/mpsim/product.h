@@ -72,10 +72,11 @@ typedef struct mpsim_entry_stats {
  * stay as long as it does. */
 typedef struct mpsim_operand {
     mpsim_stack stack; /* rows x depth                                                        */
-    const mpsim_format *format; /* of what is multiplied; where it is another than the stack's, a product rounds what it reads */
-    uint8_t mode;               /* of this rounding                                                    */
-    uint8_t rounded;            /* 1: they are numbers of this format already, and only lie in another */
-    float inverse;              /* numbers stand for number * inverse                                  */
+    const mpsim_format
+        *format;     /* of what is multiplied; where it is another than the stack's, a product rounds what it reads */
+    uint8_t mode;    /* of this rounding                                                    */
+    uint8_t rounded; /* 1: they are numbers of this format already, and only lie in another */
+    float inverse;   /* numbers stand for number * inverse                                  */
     /* of blocks that are multiplied as codes or scaled; NULL: none. block_rows x block_cols elements share a factor; those of a
      * matrix are grid_rows x grid_cols, row-major, matrix after matrix in the order of the codes, which have no gaps */
     const float *factors;

@@ -116,9 +116,8 @@ static void decode_some(void *job, size_t piece, size_t first, size_t n)
 {
     decoding *d = job;
     const mpsim_stack *s = &d->o->stack;
-    d->status[piece] =
-        mpsim_decode_array_f32(s->format, cpu_values(d->y) + first,
-                               (const char *)s->codes + first * mpsim_format_code_bytes(s->format), n);
+    d->status[piece] = mpsim_decode_array_f32(s->format, cpu_values(d->y) + first,
+                                              (const char *)s->codes + first * mpsim_format_code_bytes(s->format), n);
 }
 
 /* y holds what has entered. */
