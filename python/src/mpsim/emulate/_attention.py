@@ -109,7 +109,8 @@ class Attention:
         if p is None:
             p, _ = self.probabilities(scores, q5, k5, scale, is_causal, self.masked(attn_mask, q, heads))
         dp = self.product(context, PAIR["left"], dy5, v5, None, (False, True))
-        dv = self.product(context, PAIR["right"], p.mT, dy5.mT, None, (True, True))
+        turned = self.product(context, PAIR["right"], dy5.mT, p.mT, None, (True, True))  # of dV, as the gradient comes first
+        dv = turned.mT
         ds = self.softmax_backward(path, dp, p, scale, is_causal)
         dq = self.product(scores, PAIR["left"], ds, k5.mT, None, (False, True)).flatten(1, 2)
         dk = self.product(scores, PAIR["right"], ds.mT, q5.mT, None, (True, True))

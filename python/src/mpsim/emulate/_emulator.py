@@ -39,7 +39,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if between not in ("native", "mpsim"):
             raise InputError(f"between: expected 'native' or 'mpsim', found {between!r}")
         self.model = model
-        layers = [name for name, module in model.named_modules() if name]
+        layers = [name for name, module in model.named_modules() if multiplies(module)]
         plans = Plans(policy, overrides, layers)
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
         self.scaling = Scaling()
@@ -312,6 +312,13 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     @property
     def notes(self) -> list[str]:
         return self.core.notes
+
+
+def multiplies(module: Any) -> bool:
+    """Whether a module has a matrix of its own that it multiplies with: policies that keep the first and the last layers count these."""
+    if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+        return False
+    return any(p.dim() > 1 for p in module.parameters(recurse=False))
 
 
 def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper", seed: int = 0, overrides: Optional[Mapping[str, Any]] = None,
