@@ -29,7 +29,7 @@ nodist_zshcompletion_DATA = doc/completion/_mpsim
 fishcompletiondir = $(datadir)/fish/vendor_completions.d
 nodist_fishcompletion_DATA = doc/completion/mpsim.fish
 endif
-manual_commands = advise attention calc cast diff dot explain formats info log memory merge mismatch plot replay report scaler stat train verify
+manual_commands = advise attention calc cast diff dot emulate explain formats info log memory merge mismatch plot replay report scaler stat train verify
 CLEANFILES += $(man1_MANS) $(man3_MANS) $(man5_MANS) $(man7_MANS) $(nodist_bashcompletion_DATA) \
   $(nodist_zshcompletion_DATA) $(nodist_fishcompletion_DATA)
 

@@ -20,6 +20,8 @@ const command commands[] = {
     {"log", "FILE...", "Judge a training log; tell how far runs are apart, beside noise and seeds", cmd_log, 0},
     {"train", "--policy POLICY", "Train a network in mixed precision, emulated to the bit", cmd_train,
      COMMAND_DATA | COMMAND_FOLDERS},
+    {"emulate", "-P POLICY SCRIPT [ARGUMENT...]", "Run a script of PyTorch in the arithmetic of a policy", cmd_emulate,
+     COMMAND_WORDS | COMMAND_SCRIPT},
     {"memory", "[FILE...]", "Bytes of weights, gradients, optimizer state, activations under a policy", cmd_memory,
      COMMAND_DATA},
     {"advise", "TRACE...", "Which format, loss scale and recipe a recorded run tolerates, and why", cmd_advise,

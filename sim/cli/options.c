@@ -71,11 +71,11 @@ static const char *nearest(suggestion *s, const char *word, const struct option 
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first, const char *more)
 {
     struct option longs[OPTIONS_MAX];
-    char shorts[2 * OPTIONS_MAX + 4] = ":";
+    char shorts[2 * OPTIONS_MAX + 8] = "";
     const option_row *row[OPTIONS_MAX];
     confine_wish wish = CONFINE_AS_USUAL;
     int n = 0;
-    size_t s = 1;
+    size_t s = (size_t)snprintf(shorts, sizeof shorts, "%s:", c->traits & COMMAND_SCRIPT ? "+" : "");
     for (const option_row *o = table; o->name; o++) {
         if (o->type == OPTION_HEADING)
             continue;
@@ -99,7 +99,7 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     shorts[s] = '\0';
 
     opterr = 0;
-    optind = 1;
+    optind = c->traits & COMMAND_SCRIPT ? 0 : 1; /* 0: also another order of operands */
     for (;;) {
         const int k = getopt_long(argc, argv, shorts, longs, NULL);
         if (k == -1)

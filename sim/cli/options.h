@@ -53,7 +53,8 @@ enum {
     COMMAND_DATA = 1 << 1,     /* reads policies, templates, vectors of the program's own */
     COMMAND_FOLDERS = 1 << 2,  /* makes folders for its outputs            */
     COMMAND_GNUPLOT = 1 << 3,  /* runs gnuplot                             */
-    COMMAND_WORDS = 1 << 4     /* its operands are no files: they may be empty */
+    COMMAND_WORDS = 1 << 4,    /* its operands are no files: they may be empty */
+    COMMAND_SCRIPT = 1 << 5    /* options end where operands begin: what follows is another program's */
 };
 
 typedef struct command command;

@@ -14,8 +14,8 @@ printf '#!/bin/sh\ngzip -c grads.safetensors\n' >"$dir/bin/aws"
 printf '#!/bin/sh\ncat grads.safetensors\n' >"$dir/bin/rclone"
 printf '#!/bin/sh\ntail -c 1048576 grads.safetensors\n' >"$dir/bin/curl"
 chmod +x "$dir"/bin/*
-PATH=$dir/bin:$PATH
-export PATH
+PATH=$dir/bin:$PATH PYTHON=true # which runs every script of emulate
+export PATH PYTHON
 
 # ---- the files ----
 # safetensors FILE HEADER SIZE: a file of this header; elements are the last bytes of a recorded one
