@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from conftest import SOURCES, mpsim, peer
@@ -393,3 +394,110 @@ def test_record_changes_nothing(tmp_path):
         want.append([v.clone() for v in model.state_dict().values()])
     assert all(torch.equal(a, b) for a, b in zip(*want)) and len(os.listdir(tmp_path)) == 2
     assert {name.partition(":")[0] for name in mpsim.open(tmp_path / "step_000002" / "rank_00000.safetensors")} == {"act", "wgrad"}
+
+
+# ---- scripts ----
+
+PLAIN = """
+import sys
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+x, y = torch.randn(64, 16), torch.randint(0, 4, (64,))
+for step in range(int(sys.argv[1])):
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print("loss", loss.item(), __name__)
+if len(sys.argv) > 2:
+    sys.exit(int(sys.argv[2])) if sys.argv[2].isdigit() else model.no_such_thing
+"""
+AMP = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 32), nn.Linear(32, 4)
+
+    def forward(self, x):
+        y = torch.relu(self.a(x))
+        return self.b(y)
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    model, scaler = Net(), torch.amp.GradScaler("cpu", init_scale=1024.0)
+    model.a(torch.zeros(1, 16))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    x, y = torch.randn(64, 16), torch.randint(0, 4, (64,))
+    for step in range(4):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = model(x)
+            loss = nn.functional.cross_entropy(out, y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        schedule.step()
+        optimizer.zero_grad()
+    print(out.dtype, loss.item())
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capfd):
+    """Runs a script under a policy, in this process: what a process of its own would take is torch's time."""
+    from mpsim.emulate._script import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def run(text, *words, code=0, options=("-P", "te-mxfp8")):
+        (tmp_path / "train.py").write_text(text)
+        got = main([*options, "train.py", *words])
+        out, err = capfd.readouterr()
+        assert got == code, err
+        return out, err, tmp_path
+    return run
+
+
+def test_script(script):
+    out, err, folder = script(PLAIN, "3")
+    assert out.startswith("loss ") and out.endswith("__main__\n") and "Sequential under te-mxfp8, arch hopper" in err and "Verdict" in err
+    report = json.loads((folder / "emulate.json").read_text())
+    assert fits(report) and report["config"]["net"] == "Sequential" and report["runs"][0]["policy"]["name"] == "te-mxfp8"
+    assert {json.loads(line)["level"] for line in (folder / "emulate.jsonl").read_text().splitlines()} == {"config", "tensor", "step", "kind", "total"}
+    assert len(json.loads((folder / "emulate.audit.json").read_text())["products"]) == 5 and "products" in (folder / "emulate.txt").read_text()
+    again = subprocess.run([sys.executable, "-W", "error", "-m", "mpsim.emulate", "-P", "te-mxfp8", "--", "train.py", "3"], cwd=folder,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (again.returncode, again.stdout.decode()) == (0, out)
+    plain = subprocess.run([sys.executable, "train.py", "3"], cwd=folder, stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert 0 < abs(float(plain.split()[1]) - float(out.split()[1])) < 0.05  # it is emulated
+
+
+def test_script_that_fails(script):
+    _, err, folder = script(PLAIN, "1", "wrong", code=1, options=("-P", "fp32", "-q", "-o", "other.json"))
+    assert "no_such_thing" in err and "_script.py" not in err and "Verdict" not in err and fits(json.loads((folder / "other.json").read_text()))
+    script(PLAIN, "1", "7", code=7)
+    _, err, _ = script("import torch\n", code=3)
+    assert err == "mpsim: emulate: the script called no model of PyTorch and built no optimizer: nothing was emulated\n"
+    _, err, _ = script(PLAIN, "1", code=4, options=("-P", "no-such"))
+    assert err.splitlines()[-1].startswith("mpsim: policy: no-such: no such file")
+    _, err, _ = script(PLAIN.replace("nn.functional.cross_entropy(model(x), y)", "torch.cdist(model(x), model(x)).sum()"), "1", code=3)
+    assert "_euclidean_dist in" in err and "(train.py:10)" in err
+    _, err, _ = script(PLAIN + "\nother = nn.Linear(2, 2)\ntorch.optim.SGD(other.parameters(), lr=1.0)\n", "1", code=3)
+    assert "a second model, Linear, beside Sequential" in err
+
+
+def test_script_with_autocast_and_a_scaler(script):
+    out, err, folder = script(AMP, options=("-P", "pytorch-amp-fp16", "--seed", "3", "--record", "run"))
+    assert out.startswith("torch.float16 ") and "regions of autocast of the script did nothing (4)" in " ".join(err.split())
+    steps = json.loads((folder / "emulate.json").read_text())["runs"][0]["steps"]
+    assert steps[0]["scale"] == 1024 and 1 < steps[0]["loss"] < 2 and os.path.isdir(folder / "run" / "step_000001")

@@ -165,7 +165,7 @@ class Counting:
         self.by_kind: dict[str, Sums] = {}
         self.formats: dict[str, None] = {}  # labels, in their order
         self.recipes: dict[str, None] = {}
-        self.remarks: list[str] = []
+        self.root_scale = 1.0  # that a caller's own scaler has multiplied the loss by
         self.summaries.append(lib.mpsim_summary_new())
         self.sets: dict[Optional[str], CastSet] = {}
 
@@ -197,7 +197,7 @@ class Counting:
         """The root of a backward pass; of several micro-batches the mean."""
         if self.at is not None:
             told = self.now.setdefault("losses", [])
-            told.append(float(value))
+            told.append(float(value) / self.root_scale)
 
     def stepped(self, optimizers: Any) -> None:
         """The optimizers have stepped (Optimizers of _optimizer.py): the step is over."""
@@ -236,7 +236,7 @@ class Counting:
     def _step(self, columns: dict[str, list[int]]) -> dict[str, Any]:
         """The record of `mpsim train`."""
         now = self.now
-        scale, losses = float(now.get("scale", 1.0)), now.get("losses")
+        scale, losses = float(now.get("scale", self.root_scale)), now.get("losses")
         if losses and "loss" not in now:
             now["loss"] = sum(losses) / len(losses)
         step: dict[str, Any] = {
