@@ -95,9 +95,9 @@ static void lanes_add(const mpsim_math *math, float *restrict s, const float *re
 }
 
 /* Every channel's lanes to their sum. */
-static void lanes_sum(const mpsim_math *math, lanes *a, float *sum)
+static void lanes_sum(const mpsim_math *math, lanes *a, size_t used, float *sum)
 {
-    for (size_t h = MPSIM_LANES_ALL / 2; h > 0; h /= 2)
+    for (size_t h = used / 2; h > 0; h /= 2)
         for (size_t t = 0; t < h; t++)
             lanes_add(math, a->s[t], a->s[t + h]);
     memcpy(sum, a->s[0], sizeof a->s[0]);
@@ -106,15 +106,17 @@ static void lanes_sum(const mpsim_math *math, lanes *a, float *sum)
 /* sum[c] = the sum of x, or, with means, of (x - mean)^2. */
 static void sum_rows(const job *j, const part *p, float *sum, const float *x, const float *restrict mean)
 {
-    lanes a = {{{0}}};
+    lanes a;
+    const size_t used = mpsim_lanes_used(j->b->rows);
     float term[WIDTH];
+    memset(a.s, 0, used * sizeof a.s[0]);
     for (size_t r = 0; r < j->b->rows; r++) {
         load(j, p, term, x + r * j->b->channels);
         if (mean)
             CHANNELS(&j->m, m, c, term[c] = mpsim_batchnorm_square(m, term[c], mean[c]));
         lanes_add(&j->m, a.s[r % MPSIM_LANES_ALL], term);
     }
-    lanes_sum(&j->m, &a, sum);
+    lanes_sum(&j->m, &a, used, sum);
 }
 
 /* v = (v - mean) * inverse. */
@@ -126,8 +128,10 @@ static void normalise(const job *j, const part *restrict p, float *restrict v)
 /* sum[c] = the sum of dy * h. */
 static void sum_products(const job *j, const part *p, float *sum, const float *dy, const float *x)
 {
-    lanes a = {{{0}}};
+    lanes a;
+    const size_t used = mpsim_lanes_used(j->b->rows);
     float g[WIDTH], h[WIDTH];
+    memset(a.s, 0, used * sizeof a.s[0]);
     for (size_t r = 0; r < j->b->rows; r++) {
         load(j, p, g, dy + r * j->b->channels);
         load(j, p, h, x + r * j->b->channels);
@@ -135,7 +139,7 @@ static void sum_products(const job *j, const part *p, float *sum, const float *d
         CHANNELS(&j->m, m, c, h[c] = mpsim_math_mul(m, g[c], h[c]));
         lanes_add(&j->m, a.s[r % MPSIM_LANES_ALL], h);
     }
-    lanes_sum(&j->m, &a, sum);
+    lanes_sum(&j->m, &a, used, sum);
 }
 
 /* ---- forward ---- */

@@ -140,9 +140,9 @@ static inline void columns_add(const mpsim_math *m, columns *a, size_t lane, siz
     }
 }
 
-static inline void columns_sum(const mpsim_math *m, float (*s)[WIDTH], size_t width, float *sum)
+static inline void columns_sum(const mpsim_math *m, float (*s)[WIDTH], size_t lanes, size_t width, float *sum)
 {
-    for (size_t h = MPSIM_LANES_ALL / 2; h > 0; h /= 2)
+    for (size_t h = lanes / 2; h > 0; h /= 2)
         for (size_t t = 0; t < h; t++)
             for (size_t c = 0; c < width; c++)
                 s[t][c] = mpsim_math_add(m, s[t][c], s[t + h][c]);
@@ -157,17 +157,20 @@ mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dw
     const mpsim_status s = start(&j, r, MPSIM_NEEDED(dy, x, used, inverse, weight));
     if (s != MPSIM_OK)
         return s;
+    const size_t lanes = mpsim_lanes_used(r->rows);
     for (size_t at = 0; (dweight || dbias) && at < r->cols; at += WIDTH) {
         const size_t width = r->cols - at < WIDTH ? r->cols - at : WIDTH;
-        columns a = {.dweight = {{0}}};
+        columns a;
+        memset(a.dweight, 0, lanes * sizeof a.dweight[0]);
+        memset(a.dbias, 0, lanes * sizeof a.dbias[0]);
         for (size_t i = 0; i < r->rows; i++) {
             const row line = row_at(&j, i, dy, x, mean, inverse, weight);
             MPSIM_ROWS_BY_MATH(&j.m, m, columns_add(m, &a, i % MPSIM_LANES_ALL, at, width, &line));
         }
         if (dweight)
-            columns_sum(&j.m, a.dweight, width, dweight + at);
+            columns_sum(&j.m, a.dweight, lanes, width, dweight + at);
         if (dbias)
-            columns_sum(&j.m, a.dbias, width, dbias + at);
+            columns_sum(&j.m, a.dbias, lanes, width, dbias + at);
     }
     for (size_t i = 0; dx && r->cols > 0 && i < r->rows; i++) {
         const row line = row_at(&j, i, dy, x, mean, inverse, weight);

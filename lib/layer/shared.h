@@ -27,3 +27,13 @@ static inline float mpsim_lanes_tree(const mpsim_math *m, float *s, size_t lanes
             s[t] = mpsim_math_add(m, s[t], s[t + h]);
     return s[0];
 }
+
+/* Of MPSIM_LANES_ALL lanes over n numbers those that a tree needs: a power of two. The others are +0, which changes no
+ * sum of numbers that began with +0. */
+static inline size_t mpsim_lanes_used(size_t n)
+{
+    size_t lanes = 1;
+    while (lanes < n && lanes < MPSIM_LANES_ALL)
+        lanes *= 2;
+    return lanes;
+}

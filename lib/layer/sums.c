@@ -44,10 +44,12 @@ static inline void add_abreast(const mpsim_math *m, float *restrict s, const flo
 
 static inline void sum_abreast(const mpsim_math *m, const matrix *x, float *sums, size_t first, size_t n)
 {
-    float s[MPSIM_LANES_ALL][ABREAST] = {{0}};
+    float s[MPSIM_LANES_ALL][ABREAST];
+    const size_t lanes = mpsim_lanes_used(x->rows);
+    memset(s, 0, lanes * sizeof s[0]);
     for (size_t i = 0; i < x->rows; i++)
         add_abreast(m, s[i % MPSIM_LANES_ALL], x->x + i * x->stride + first, n);
-    for (size_t h = MPSIM_LANES_ALL / 2; h > 0; h /= 2)
+    for (size_t h = lanes / 2; h > 0; h /= 2)
         for (size_t t = 0; t < h; t++)
             for (size_t j = 0; j < n; j++)
                 s[t][j] = mpsim_math_add(m, s[t][j], s[t + h][j]);

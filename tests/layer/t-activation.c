@@ -1,4 +1,4 @@
-/* t-activation.c -- GELU and SwiGLU: every bit as the formulas of mpsim/transformer.h have it. */
+/* t-activation.c -- GELU, SwiGLU and others: every bit as the formulas of mpsim/transformer.h have it. */
 #include "oracle/layer.h"
 #include "support/layerinput.h"
 #include "support/support.h"
@@ -64,7 +64,39 @@ static void swiglu(element *e)
     e->dx = mul(mul(e->dy, e->v), mul(s, add(1, mul(g, sub(1, s)))));
 }
 
-static void (*const formulas[])(element *e) = {gelu_tanh, gelu, swiglu};
+static void silu(element *e)
+{
+    const float x = e->x, s = to(mpsim_sigmoid(x));
+    e->y = mul(x, s);
+    e->dx = mul(e->dy, mul(s, add(1, mul(x, sub(1, s)))));
+}
+
+/* Of those below dx is taken from what is given as y. */
+static void relu(element *e)
+{
+    e->y = e->x > 0 || isnan(e->x) ? e->x : 0;
+    e->dx = e->x > 0 ? e->dy : 0;
+}
+
+static void sigmoid(element *e)
+{
+    e->y = to(mpsim_sigmoid(e->x));
+    e->dx = mul(e->dy, mul(e->x, sub(1, e->x)));
+}
+
+static void hyperbolic(element *e)
+{
+    e->y = to(mpsim_tanh(e->x));
+    e->dx = mul(e->dy, sub(1, mul(e->x, e->x)));
+}
+
+static void exponential(element *e)
+{
+    e->y = to(mpsim_exp(e->x));
+    e->dx = mul(e->dy, e->x);
+}
+
+static void (*const formulas[])(element *e) = {gelu_tanh, gelu, swiglu, relu, silu, sigmoid, hyperbolic, exponential};
 
 static size_t compare(int kind, const char *math, const char *out, size_t rows, size_t cols, const float *x,
                       const float *dy)
@@ -107,7 +139,7 @@ START_TEST(as_the_formulas)
     static float x[2 * MOST], dy[MOST];
     uint64_t state = test_seed();
     size_t looked = 0;
-    for (int kind = MPSIM_GELU_TANH; kind <= MPSIM_SWIGLU; kind++)
+    for (int kind = MPSIM_GELU_TANH; kind <= MPSIM_EXP; kind++)
         for (size_t f = 0; f < LAYER_MATHS; f++)
             for (size_t round = 0; round < test_scaled(49); round++) {
                 const size_t *size = sizes[test_random(&state) % 7];
@@ -178,7 +210,7 @@ START_TEST(errors_touch_nothing)
     const mpsim_format *wide = mpsim_format_find("binary64");
     const float x[4] = {1, 2, 3, 4};
     float o[4] = {9, 9, 9, 9};
-    for (int k = MPSIM_GELU_TANH; k <= MPSIM_SWIGLU; k++) {
+    for (int k = MPSIM_GELU_TANH; k <= MPSIM_EXP; k++) {
         const mpsim_activation a = (mpsim_activation)k;
         ck_assert_int_eq(mpsim_activate(a, wide, NULL, o, x, 1, 2), MPSIM_ERANGE);
         ck_assert_int_eq(mpsim_activate(a, NULL, wide, o, x, 1, 2), MPSIM_ERANGE);

@@ -101,7 +101,7 @@ def _rows(x: Any, shape: Sequence[int]) -> tuple[int, ...]:
         return _MISSING
     format, address, own, strides = _lies(x)
     n = len(shape)
-    if tuple(own) == tuple(shape):
+    if own == shape or tuple(own) == tuple(shape):
         return (format, address, *strides, *_ZEROS[n:])
     if len(own) > n:
         raise _misfit("an array", own, shape)
@@ -114,7 +114,7 @@ def _rows(x: Any, shape: Sequence[int]) -> tuple[int, ...]:
 
 def _result(x: Any, shape: Sequence[int]) -> tuple[int, ...]:
     """The same of a result, which nothing is repeated in."""
-    if x is not None and tuple(x.shape) != tuple(shape):
+    if x is not None and x.shape != shape and tuple(x.shape) != tuple(shape):
         raise _misfit("a result", x.shape, shape)
     return _rows(x, shape)
 
@@ -125,7 +125,7 @@ def _columns(x: Any, shape: Sequence[int]) -> tuple[int, ...]:
         return _MISSING
     format, address, own, strides = _lies(x)
     n = len(shape)
-    if own[-1] != shape[-1] or any(size != 1 for size in own[:-1]):
+    if own[-1] != shape[-1] or len(own) > 1 and any(size != 1 for size in own[:-1]):
         raise _misfit("a number a column", own, shape[-1:])
     return (format, address, *_ZEROS[:n - 1], strides[-1], *_ZEROS[n:])
 
@@ -136,7 +136,7 @@ def _scalars(x: Any, shape: Sequence[int]) -> tuple[int, ...]:
         return _MISSING
     format, address, own, strides = _lies(x)
     n = len(shape)
-    if tuple(own) != tuple(shape[:-1]) and tuple(own) != (*shape[:-1], 1):
+    if own != shape[:-1] and tuple(own) != tuple(shape[:-1]) and tuple(own) != (*shape[:-1], 1):
         raise _misfit("a number a row", own, shape[:-1])
     return (format, address, *strides[:n - 1], *_ZEROS[n - 1:])
 
