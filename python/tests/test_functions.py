@@ -117,6 +117,27 @@ def test_attention_in_formats():
     assert all(np.array_equal(a[1], b) for a, b in zip(got, alone))
 
 
+def test_attention_on_tensors_of_torch():
+    """Heads of a projection, where they lie, in their own dtype."""
+    torch = pytest.importorskip("torch")
+    from mpsim import _attention
+    from mpsim._formats import find
+
+    bf16 = find("bf16")
+    qkv = torch.randn(2, 9, 3, 4, 8).bfloat16()  # batch, places, three, heads, size
+    q, k, v = (qkv[:, :, i].transpose(1, 2) for i in range(3))
+    y, lse = torch.zeros(2, 4, 9, 8), torch.zeros(2, 4, 9)
+    how = _attention.Settings(MODEL, MODEL, 8, bf16, causal=True, tile=4, result=bf16)
+    _attention.forward(y, lse, q, k, v, how, [bf16] * 3)
+    want = mpsim.attention(*(x.float().numpy() for x in (q, k, v)), MODEL, format="bf16", causal=True, tile=4, result="bf16")
+    assert np.array_equal(y.numpy(), want.y) and np.array_equal(lse.numpy(), want.lse)
+    dy, grads = torch.randn(2, 4, 9, 8).bfloat16(), [torch.zeros(2, 4, 9, 8) for _ in range(3)]
+    _attention.backward(*grads, dy, q, k, v, y, lse, how, [bf16] * 3, models=[MODEL] * 4, gradient=bf16, p=bf16, ds=bf16)
+    other = mpsim.attention_backward(dy.float().numpy(), *(x.float().numpy() for x in (q, k, v)), *want, MODEL, format="bf16", gradient="bf16",
+                                     causal=True, tile=4)
+    assert all(np.array_equal(a.numpy(), b) for a, b in zip(grads, other))
+
+
 # ---- what lies between ----
 
 def norm64(x, w, b, kind):

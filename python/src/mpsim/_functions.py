@@ -2,21 +2,19 @@
 and what lies between products in a fixed order of operations."""
 from __future__ import annotations
 
-from ctypes import addressof, byref
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _layer
+from . import _attention, _layer
 from ._arrays import F32, Given, address, of_any
 from ._blocks import recipe_of
 from ._dot import model_of
 from ._error import InputError, flag_of, integer_of, name_of, real_of, shown
 from ._formats import Format, find
-from ._library import STOCHASTIC, CAttention, CAttentionGradient, CAttentionShape, CMatrix, CRecipe, CRng, check, lib
+from ._library import STOCHASTIC, CRecipe, CRng, check, lib
 from ._product import Entering, Operand, View, enter, multiply
 from ._random import Random
-from ._threads import pool
 
 Named = Union[str, Format, None]
 ROUNDINGS = 2**32  # random words that lie between those of two results
@@ -208,61 +206,33 @@ class AttentionGradients(NamedTuple):
 
 
 class _Heads:
-    """Heads of q, k and v, each a matrix of codes of its format; and the settings of one call."""
+    """Heads of q, k and v, and the settings of one call."""
 
     def __init__(self, what: str, q: Any, k: Any, v: Any, format: Any, model: str, p: Named, p_scale: float, scale: Optional[float], causal: bool,
                  left: Optional[int], right: Optional[int], mask: Any, tile: Optional[int], reverse: bool, exp2: bool, softmax: Named,
                  result: Named) -> None:
         self.given = _Given(q, what)
         self.q, self.k, self.v = self.given.a, _array(k, f"{what}: k"), _array(v, f"{what}: v")
-        self._shapes(what)
         formats = [*format] if isinstance(format, (tuple, list)) else [format] * 3
         if len(formats) != 3:
             raise InputError(f"{what}: expected a format, or one each for q, k and v, found {len(formats)}")
         self.formats = [find(f) if f is not None else find("binary32") for f in formats]
-        self.codes = [_codes(a, f) for a, f in zip((self.q, self.k, self.v), self.formats)]
-        self.model, _, stochastic = model_of(model)
-        if stochastic:
-            raise InputError(f"{what}: model '{model}' rounds stochastically, which attention from Python does not")
-        self.c = CAttention()
-        lib.mpsim_attention_init(byref(self.c), self.q.shape[-1])
-        c = self.c
-        c.scores = c.context = addressof(self.model)
-        c.p.format = find(p if p is not None else self.formats[2]).c
-        c.p_scale, c.causal, c.reverse, c.exp2 = real_of(p_scale, "p_scale"), flag_of(causal, "causal"), flag_of(reverse, "reverse"), flag_of(exp2, "exp2")
-        if scale is not None:
-            c.scale = real_of(scale, "scale")
+        self.p = self.formats[2] if p is None else find(p)
+        name_of(model, "model")
         for name, value in (("left", left), ("right", right), ("tile", tile)):
-            if value is not None:
-                number = integer_of(value)
-                if number is None or number < 0:
-                    raise InputError(f"{name}: expected a number of keys, found {shown(value)}")
-                setattr(c, name, number)
+            number = 0 if value is None else integer_of(value)
+            if number is None or number < 0:
+                raise InputError(f"{name}: expected a number of keys, found {shown(value)}")
+        if self.q.ndim < 2 or self.k.ndim < 2:
+            raise InputError(f"{what}: expected (..., heads, rows, columns), found shapes {self.q.shape} and {self.k.shape}")
         self.mask = None if mask is None else _mask(mask, (*self.q.shape[:-1], self.k.shape[-2]))
-        self.keep = [_format(softmax), _format(result)]
-        c.softmax, c.f = (None if f is None else addressof(f.c) for f in self.keep)
-        self.shape = CAttentionShape(self.q.shape[-2], self.k.shape[-2], self.q.shape[-1], self.v.shape[-1])
+        self.settings = _attention.Settings(
+            model, model, self.q.shape[-1], self.p, real_of(p_scale, "p_scale"), None if scale is None else real_of(scale, "scale"),
+            flag_of(causal, "causal"), left, right, tile, flag_of(reverse, "reverse"), flag_of(exp2, "exp2"), _format(softmax), _format(result))
 
-    def _shapes(self, what: str) -> None:
-        q, k, v = self.q.shape, self.k.shape, self.v.shape
-        heads = q[-3] if len(q) > 2 else 1
-        shared = k[-3] if len(k) > 2 else 1
-        if not (len(q) == len(k) == len(v) >= 2 and q[:-3] == k[:-3] == v[:-3] and k[:-1] == v[:-1] and q[-1] == k[-1]) or (
-                heads != shared and (shared == 0 or heads % shared)):
-            raise InputError(f"{what}: expected q (..., heads, queries, dim), k (..., heads or a divisor, keys, dim), v (..., as k, keys, size), "
-                             f"found shapes {q}, {k} and {v}")
-        self.share = heads // shared if shared else 1
-        self.heads = int(np.prod(q[:-2]))
-
-    def matrices(self, head: int) -> list[CMatrix]:
-        """q, k and v of a head."""
-        where = (head, head // self.share, head // self.share)
-        return [_of_head(codes, f, h) for codes, f, h in zip(self.codes, self.formats, where)]
-
-    def see(self, head: int) -> None:
-        """The mask of a head becomes that of the call."""
-        if self.mask is not None:
-            self.c.mask = address(self.mask) + head * self.shape.queries * self.shape.keys
+    @property
+    def share(self) -> int:
+        return self.q.shape[-3] // self.k.shape[-3] if self.q.ndim > 2 else 1
 
 
 def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
@@ -273,17 +243,6 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> Any:
         return np.ascontiguousarray(np.broadcast_to(a, shape), np.uint8)
     except ValueError:
         raise InputError(f"mask: expected a shape that is repeated to {shape}, found {a.shape}") from None
-
-
-def _codes(a: Any, format: Format) -> Any:
-    from ._cast import encode
-
-    return np.ascontiguousarray(a) if format.name == "binary32" else encode(a, format)
-
-
-def _of_head(codes: Any, format: Format, head: int) -> CMatrix:
-    rows, columns = codes.shape[-2:]
-    return CMatrix(addressof(format.c), address(codes) + head * rows * columns * codes.itemsize, columns, 0)
 
 
 def attention(q: Any, k: Any, v: Any, model: str = "fma", *, format: Any = None, p: Named = None, p_scale: float = 1.0,
@@ -304,14 +263,8 @@ def attention(q: Any, k: Any, v: Any, model: str = "fma", *, format: Any = None,
             [0.33007812, 0.66796875]]], dtype=float32)
     """
     h = _Heads("attention", q, k, v, format, model, p, p_scale, scale, causal, left, right, mask, tile, reverse, exp2, softmax, result)
-    queries, size = h.q.shape[-2], h.v.shape[-1]
-    y, lse = np.zeros((*h.q.shape[:-1], size), F32), np.zeros(h.q.shape[:-1], F32)
-    for head in range(h.heads):
-        h.see(head)
-        mq, mk, mv = h.matrices(head)
-        status = lib.mpsim_attention_forward(byref(h.c), byref(h.shape), byref(mq), byref(mk), byref(mv), address(y) + 4 * head * queries * size,
-                                             address(lse) + 4 * head * queries, None, None, None, pool())
-        check(status, "attention")
+    y, lse = np.zeros((*h.q.shape[:-1], h.v.shape[-1]), F32), np.zeros(h.q.shape[:-1], F32)
+    _attention.forward(y, lse, h.q, h.k, h.v, h.settings, h.formats, h.mask)
     return Attention(h.given.give(y), h.given.give(lse))
 
 
@@ -336,24 +289,11 @@ def attention_backward(dy: Any, q: Any, k: Any, v: Any, y: Any, lse: Any, model:
     g = _array(dy, "attention_backward: dy", (*h.q.shape[:-1], h.v.shape[-1]))
     out, sums = _array(y, "attention_backward: y", g.shape), _array(lse, "attention_backward: lse", h.q.shape[:-1])
     of_dy, to = _format(gradient) or find("binary32"), _format(result)
-    codes = _codes(g, of_dy)
-    c = CAttentionGradient()
-    lib.mpsim_attention_gradient_init(byref(c), byref(h.c))
-    c.dp = c.dvalue = c.dkey = c.dquery = addressof(h.model)
-    c.p.format, c.ds.format = h.c.p.format, find(ds if ds is not None else of_dy).c
-    c.scale_last = flag_of(scale_last, "scale_last")
-    shared = h.share > 1
-    c.f = addressof(to.c) if to is not None and not shared else None
     dq, dk, dv = np.zeros_like(h.q), _room(h, h.k), _room(h, h.v)
-    for head in range(h.heads):
-        h.see(head)
-        mq, mk, mv = h.matrices(head)
-        m = _of_head(codes, of_dy, head)
-        at = [address(a) + 4 * head * a.shape[-2] * a.shape[-1] for a in (out, dq, dk, dv)]
-        status = lib.mpsim_attention_backward(byref(c), byref(h.shape), byref(mq), byref(mk), byref(mv), byref(m), at[0], None,
-                                              address(sums) + 4 * head * h.shape.queries, at[1], at[2], at[3], None, pool())
-        check(status, "attention_backward")
-    if shared:
+    alone = h.share == 1
+    _attention.backward(dq, dk, dv, g, h.q, h.k, h.v, out, sums, h.settings, h.formats, models=[model] * 4, gradient=of_dy, p=h.p,
+                        ds=of_dy if ds is None else find(ds), mask=h.mask, scale_last=flag_of(scale_last, "scale_last"), result=to if alone else None)
+    if not alone:
         dq, dk, dv = _rounded(dq, to), _together(dk, h, to), _together(dv, h, to)
     return AttentionGradients(h.given.give(dq), h.given.give(dk), h.given.give(dv))
 
