@@ -66,7 +66,23 @@ def peers_of(name, x, codes, m):
     return calls, x.size // some.size
 
 
+def products():
+    """mpsim.gemm and the door of products below it, where they lie; multiply-adds a second of the larger ones."""
+    from mpsim._formats import find
+    from mpsim._product import View, multiply
+
+    f, rng = find("bf16"), np.random.default_rng(1)
+    for n in (8, 64, 512):
+        a, d = rng.standard_normal((n, n), np.float32), np.empty((n, n), np.float32)
+        calls = {"gemm": lambda: mpsim.gemm(a, a, model="hopper-bf16-fp32", format="bf16"),
+                 "multiply": lambda: multiply(View.of(d), (View.of(a), f), (View.of(a), f), "hopper-bf16-fp32")}
+        for what, call in calls.items():
+            t = best(call, 0.4)
+            print(f"{what:8} {n:4}^3 {t:10.1f} us {n**3 / t / 1e3:7.2f} G/s", flush=True)
+
+
 def main():
+    products()
     m = {name: module(name) for name in ("ml_dtypes", "torch", "gfloat", "gfloat.formats", "pychop")}
     if m["torch"]:
         m["torch"].set_num_threads(1)

@@ -202,6 +202,66 @@ static int run_products(bench *b)
     return bad;
 }
 
+/* ---- stacks ---- */
+
+/* Heads of attention, and a layer: values in binary32, rounded as they enter, results in bf16; compared with the large product. */
+static const struct stacks {
+    size_t matrices, rows, columns, depth;
+} stacks[] = {{64, 128, 128, 32}, {1, 1024, 256, 256}};
+
+typedef struct stacked {
+    mpsim_product p;
+    mpsim_operand a, b;
+    mpsim_stack d;
+} stacked;
+
+static void do_stack(void *context)
+{
+    const stacked *s = context;
+    if (mpsim_product_run(&s->p, NULL) != MPSIM_OK)
+        abort();
+}
+
+static mpsim_stack stack_in(const char *format, void *memory, size_t matrices, size_t rows, size_t cols)
+{
+    const int64_t apart = (int64_t)(rows * cols);
+    return (mpsim_stack){.format = mpsim_format_find(format),
+                         .codes = memory,
+                         .rank = 3,
+                         .shape = {matrices, rows, cols},
+                         .strides = {apart, (int64_t)cols, 1}};
+}
+
+/* each: seconds of a multiply-add that it is compared with; x: values, at least as many as an operand has. */
+static void run_stacks(bench *b, const mpsim_model *m, const mpsim_format *f, float *x, void *d, double each)
+{
+    for (size_t i = 0; i < COUNT(stacks); i++) {
+        const struct stacks *w = &stacks[i];
+        const double n = (double)w->matrices * (double)w->rows * (double)w->columns * (double)w->depth;
+        const mpsim_stack a = stack_in("binary32", x, w->matrices, w->rows, w->depth);
+        const mpsim_stack y = stack_in("binary32", x, w->matrices, w->columns, w->depth);
+        stacked s = {.d = stack_in("bf16", d, w->matrices, w->rows, w->columns)};
+        char how[64];
+        mpsim_operand_init(&s.a, &a, f, MPSIM_ROUND_NEAREST_EVEN);
+        mpsim_operand_init(&s.b, &y, f, MPSIM_ROUND_NEAREST_EVEN);
+        mpsim_product_init(&s.p);
+        s.p.model = m;
+        s.p.a = &s.a;
+        s.p.b = &s.b;
+        s.p.d = &s.d;
+        snprintf(how, sizeof how, "%zu of %zux%zux%zu", w->matrices, w->rows, w->columns, w->depth);
+        const double t = bench_seconds(b, do_stack, &s);
+        const bench_row r = {.operation = "product",
+                             .what = m->name,
+                             .how = how,
+                             .n = n,
+                             .per_second = n / t,
+                             .ratio = each * n / t,
+                             .to = "large"};
+        bench_print(b, &r);
+    }
+}
+
 /* ---- shapes of training ---- */
 
 /* Layers of 64 and 128 features in batches of 64, with both gradients; convolutions of 3 x 3 over
@@ -229,12 +289,14 @@ static const char *const shape_models[][2] = {{"hopper-fp16-fp32", "fp16"},
 static int run_shapes(bench *b)
 {
     double *x = malloc(MOST * sizeof *x);
-    void *a = malloc(MOST * 4), *d = malloc(MOST * 4);
-    if (!x || !a || !d)
+    float *values = malloc(MOST * sizeof *values);
+    void *a = malloc(MOST * 4), *d = malloc(MOST * 8);
+    if (!x || !values || !a || !d)
         return 1;
     for (size_t i = 0; i < MOST; i++) {
         const uint32_t w = mpsim_rng_word(1, 0, i), v = mpsim_rng_word(1, 1, i);
         x[i] = v % 4 ? (w & 1 ? 1 : -1) * (double)w * 0x1p-32 / (1 + (v >> 8) % 16) : 0;
+        values[i] = (float)x[i];
     }
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
@@ -259,8 +321,10 @@ static int run_shapes(bench *b)
                 each = t / multiply_adds(&p);
             report("shape", &p, f->name, each, t);
         }
+        run_stacks(b, &p.m, f, values, d, each);
     }
     free(x);
+    free(values);
     free(a);
     free(d);
     return 0;

@@ -30,6 +30,7 @@ from ._random import Random
 from ._reports import advise, diff, memory, replay, report, stat
 from ._scaler import EVENTS as events, SCALERS as scalers, Scaler, Step
 from ._threads import set_threads
+from ._torchmm import torch_mm
 from ._watch import watch
 
 if TYPE_CHECKING:

@@ -132,6 +132,11 @@ class CAttentionGradient(ctypes.Structure):
                                                                                         ("scale_last", c_uint8), ("f", c_void_p)]
 
 
+class CTorchMM(ctypes.Structure):
+    _fields_ = [("name", c_char * 96), ("by", c_uint8), ("left_transposed", c_uint8), ("right_transposed", c_uint8), ("tiles", c_uint8),
+                ("cut", c_uint8), ("part", c_uint32), ("chunk", c_uint32), ("threads", c_uint32)]
+
+
 class CScalerConfig(ctypes.Structure):
     _fields_ = [("name", c_char * 24)] + [(name, c_uint8) for name in (
         "dynamic", "skip", "growth_rule", "refill", "arithmetic", "guard", "floor_rule", "order", "unscale",
@@ -161,7 +166,7 @@ class CPreset(ctypes.Structure):  # its beginning: presets are only pointed to
 STRUCTURES = {
     "mpsim_format": CFormat, "mpsim_rounding": CRounding, "mpsim_rng": CRng, "mpsim_loop": CLoop, "mpsim_block_recipe": CRecipe,
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
-    "mpsim_scaled_mm": CScaledMM, "mpsim_attention": CAttention, "mpsim_attention_shape": CAttentionShape,
+    "mpsim_scaled_mm": CScaledMM, "mpsim_torch_mm": CTorchMM, "mpsim_attention": CAttention, "mpsim_attention_shape": CAttentionShape,
     "mpsim_attention_gradient": CAttentionGradient, "mpsim_strided": CStrided, "mpsim_between": CBetween, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
     "mpsim_entry_stats": CEntryStats, "mpsim_operand": COperand, "mpsim_product": CProduct,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
@@ -229,6 +234,8 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "rotary": (c_int, [c_void_p, c_void_p, c_size_t, c_size_t, c_double]),
     "between_run": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p]),
     "mean": (c_float, [c_void_p, c_void_p, c_size_t, c_size_t]),
+    "torch_mm_parse": (c_int, [POINTER(CTorchMM), c_char_p]),
+    "torch_mm_run": (c_int, [POINTER(CTorchMM), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix), c_void_p, c_void_p]),
     "scaler_count": (c_size_t, []),
     "scaler_at": (POINTER(CScalerType), [c_size_t]),
     "scaler_parse": (c_int, [POINTER(CScalerConfig), c_char_p]),
