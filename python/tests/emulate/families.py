@@ -273,7 +273,7 @@ def heard(config: str, model: str, **sizes: Any) -> Callable[[], Case]:
     def make() -> Case:
         given = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, conv_dim=(16, 16),
                      conv_kernel=(8, 4), conv_stride=(4, 4), num_feat_extract_layers=2, num_conv_pos_embeddings=8,
-                     num_conv_pos_embedding_groups=2, classifier_proj_size=16, num_labels=4, mask_time_prob=0.0, **sizes)
+                     num_conv_pos_embedding_groups=2, classifier_proj_size=16, num_labels=4, mask_time_prob=0.0, layerdrop=0.0, **sizes)
         made = transformers(model)(transformers(config)(**given)).train()
         def batch(seed: int) -> dict[str, Any]:
             return {"input_values": numbers(seed, 2, 512), "labels": integers(seed, 4, 2)}
