@@ -21,9 +21,11 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/tests/test_peers.py python/tests/test_emulate_optimizer.py python/tests/test_policy.py python/tests/test_random.py \
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \
   python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py python/tests/emulate/test_parity.py \
-  python/tests/emulate/bugs.py python/tests/emulate/families.py python/tests/emulate/judges.py \
-  python/tests/emulate/refusals.py python/tests/emulate/survey.py python/tests/emulate/test_families.py \
   python/tests/test_emulate_report.py python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py
+# what emulate refuses, and model families that it is tried on
+EXTRA_DIST += python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \
+  python/tests/emulate/judges.py python/tests/emulate/refusals.py python/tests/emulate/survey.py \
+  python/tests/emulate/test_families.py python/tests/emulate/test_refusals.py
 PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is

@@ -46,37 +46,37 @@ class Within(nn.Module):
         return self.run(self.inner(x), self.inner.weight)
 
 
-@case("double backward", "double backward", "create_graph")
+@case("double backward", "double backward", "create_graph", "line")
 def double_backward(model: nn.Module, x: torch.Tensor) -> None:
     x = x.requires_grad_()
     slope, = torch.autograd.grad(model(x).sum(), x, create_graph=True)
     slope.square().sum().backward()
 
 
-@case("torch.func.grad", "grad")
+@case("torch.func.grad", "torch.func.grad", "module '0'", "line")
 def functional_gradient(model: nn.Module, x: torch.Tensor) -> None:
     values = dict(model.named_parameters())
     torch.func.grad(lambda given: torch.func.functional_call(model, given, (x,)).sum())(values)
 
 
-@case("vmap", "vmap")
+@case("vmap", "vmap", "module '0'", "line")
 def mapped(model: nn.Module, x: torch.Tensor) -> None:
     torch.vmap(model)(x).sum().backward()
 
 
-@case("jvp", "jvp")
+@case("jvp", "forward-mode", "aten::", "line")
 def forward_mode(model: nn.Module, x: torch.Tensor) -> None:
     torch.func.jvp(model, (x,), (torch.ones_like(x),))
 
 
-@case("forward AD", "forward")
+@case("forward AD", "forward-mode", "line")
 def dual_numbers(model: nn.Module, x: torch.Tensor) -> None:
     import torch.autograd.forward_ad as forward
     with forward.dual_level():
         model(forward.make_dual(x, torch.ones_like(x)))
 
 
-@case("torch.compile", "torch.compile")
+@case("torch.compile", "torch.compile", "line")
 def compiled(model: nn.Module, x: torch.Tensor) -> None:
     torch.compile(model, backend="aot_eager")(x).sum().backward()
 
@@ -86,7 +86,7 @@ def compiled_before(model: nn.Module, x: torch.Tensor) -> None:
     model(x).sum().backward()
 
 
-@case("flex_attention", "flex_attention", model=lambda: Within(flexible))
+@case("flex_attention", "flex_attention", "line", model=lambda: Within(flexible))
 def flex(model: nn.Module, x: torch.Tensor) -> None:
     with torch.no_grad():
         model(x)
@@ -99,12 +99,12 @@ def flexible(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return flex_attention(q, q, q)  # type: ignore[return-value]
 
 
-@case("meta tensor", "meta", "aten::")
+@case("meta tensor", "meta", "aten::", "line")
 def on_meta(model: nn.Module, x: torch.Tensor) -> None:
     nn.Linear(32, 32, device="meta")(x.to("meta"))
 
 
-@case("another thread", "thread")
+@case("another thread", "thread", "line")
 def in_a_thread(model: nn.Module, x: torch.Tensor) -> None:
     raised: list[BaseException] = []
     def work() -> None:
@@ -119,7 +119,7 @@ def in_a_thread(model: nn.Module, x: torch.Tensor) -> None:
         raise raised[0]
 
 
-@case("backward in a thread", "thread")
+@case("backward in a thread", "thread", "line")
 def backward_in_a_thread(model: nn.Module, x: torch.Tensor) -> None:
     loss, raised = model(x).sum(), []
     def work() -> None:
@@ -151,22 +151,17 @@ def complex_product(model: nn.Module, x: torch.Tensor) -> None:
     model(x).sum().backward()
 
 
-@case("integer product", "aten::mm", "int", "line", model=lambda: Within(lambda x, w: (x.int() @ w.int()).float() + x))
-def integer_product(model: nn.Module, x: torch.Tensor) -> None:
-    model(x)
-
-
 @case("sparse product", "sparse", "line", model=lambda: Within(lambda x, w: torch.sparse.mm(w.detach().to_sparse(), x.t())))
 def sparse_product(model: nn.Module, x: torch.Tensor) -> None:
     model(x).sum().backward()
 
 
-@case("nested tensor", "NestedTensor", model=lambda: Within(lambda x, w: F.linear(torch.nested.nested_tensor([x[:2], x[2:]], layout=torch.jagged), w)))
+@case("nested tensor", "NestedTensor", "line", model=lambda: Within(lambda x, w: F.linear(torch.nested.nested_tensor([x[:2], x[2:]], layout=torch.jagged), w)))
 def nested(model: nn.Module, x: torch.Tensor) -> None:
     model(x)
 
 
-@case("quantised layer", "quantized", model=lambda: torch.ao.nn.quantized.dynamic.Linear(32, 32))
+@case("quantised layer", "quantized", "line", model=lambda: torch.ao.nn.quantized.dynamic.Linear(32, 32))
 def quantised(model: nn.Module, x: torch.Tensor) -> None:
     model(x)
 

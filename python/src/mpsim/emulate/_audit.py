@@ -42,15 +42,18 @@ def recipe_said(side: Any) -> Optional[str]:
 
 
 def line_of_user() -> str:
-    """The line of the user's code that runs: the innermost of a file that is neither torch's nor this package's."""
-    here = __file__.rpartition("/")[0]
+    """The line of the user's code that runs: the innermost of a file that is neither this package's nor of another installed one; where
+    there is none, of an installed package but torch."""
+    here, found = __file__.rpartition("/")[0], "?"
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith((here, "<")) and "/torch/" not in name:
-            return f"{name}:{frame.f_lineno}"
+            if "-packages/" not in name:
+                return f"{name}:{frame.f_lineno}"
+            found = f"{name}:{frame.f_lineno}" if found == "?" else found
         frame = frame.f_back  # type: ignore[assignment]
-    return "?"
+    return found
 
 
 class Product:

@@ -66,6 +66,7 @@ class Core:
         self.over = 0  # 1: optimizers have ended this step, and the next one has not begun
         self.optimizers: Any = None
         self.paused = 0
+        self.thread, self.within = 0, []  # the thread that is emulated; transformations that are entered, as vmap
         self.report: Any = None
         self.ledger = Ledger(self)
         self.math_said = "native" if between == "native" else "mpsim"
@@ -209,12 +210,14 @@ class Core:
                 return out
         narrow = widest if self.casts_all and widest is not None and "dtype" not in kwargs else None
         if isinstance(out, Tensor):
-            return self._tagged(out, role, narrow)
+            return self._tagged(operator, out, role, narrow)
         if isinstance(out, (tuple, list)):
-            return type(out)(self._tagged(y, role, narrow) if isinstance(y, Tensor) else y for y in out) if type(out) in (tuple, list) else out
+            return type(out)(self._tagged(operator, y, role, narrow) if isinstance(y, Tensor) else y for y in out) if type(out) in (tuple, list) else out
         return out
 
-    def _tagged(self, y: Any, role: int, narrow: Any) -> Any:
+    def _tagged(self, operator: Any, y: Any, role: int, narrow: Any) -> Any:
+        if y.layout is not torch.strided:
+            raise self.refused(operator.name, f"a tensor of the layout {str(y.layout)[6:]}; only dense ones are emulated")
         if narrow is not None and y.is_floating_point() and y.dtype != narrow and torch.promote_types(y.dtype, narrow) == y.dtype:
             y = y.to(narrow)
         self.roles.put(y, role)
@@ -301,6 +304,12 @@ class Core:
         self.reasons[why] = self.reasons.get(why, 0) + 1
         for watcher in self.watchers:
             watcher(record, "native", (), (), (), (), why, None, None)
+
+    def other_numbers(self, operator: Any, x: Any) -> None:
+        """A product of numbers that are not floating-point ones: of integers, which no arithmetic here changes, or of complex ones."""
+        if x.is_complex():
+            raise self.refused(operator.name, f"a product of {str(x.dtype)[6:]}; only real numbers are emulated")
+        self.natively[operator.name + " of integers"] = self.natively.get(operator.name + " of integers", 0) + 1
 
     def seen_paused(self, operator: Any) -> None:
         pass

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._error import InputError, whole_of
+from . import _refusals
 from ._audit import Audit
 from ._bisect import Bisection, bisect
 from ._compare import Comparison, compare
@@ -55,6 +57,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def __enter__(self) -> "Emulator":
         if RUNNING:
             raise InputError("emulate: another emulation runs; one at a time")
+        for name, path, why in _refusals.in_model(self.model):
+            raise InputError(f"emulate: {name} at '{path}': {why}" if path else f"emulate: {name}: {why}")
         self.core.adopt()
         self.optimizers.place(self.core.plans.plan)
         self._open = True
@@ -65,7 +69,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         """From here on torch's operators come here."""
         core, plan = self.core, self.core.plans.plan
         RUNNING.append(self)
-        core.paths.open()
+        self._undo += _refusals.watch(core)
+        core.paths.open(core.refused)
         self._wrap_backward()
         self._flags()
         if self.between == "mpsim":
@@ -142,8 +147,12 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         run = graph._engine_run_backward
 
         def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() != core.thread:
+                raise core.refused("backward", "it runs in another thread, whose operations are not seen")
+            if core.within:
+                raise core.refused("backward", f"inside of {core.within[-1]}, which is not emulated yet")
             if len(args) > 2 and args[2]:
-                raise core.refused("backward", "create_graph=True, a gradient of gradients, is not emulated yet")
+                raise core.refused("backward", "create_graph=True: double backward, a gradient of gradients, is not emulated yet")
             if torch._C._current_graph_task_id() == -1:
                 outer._before_backward(t_outputs)
             for x in args[0] if args else ():

@@ -13,9 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .._error import Error
 from ._audit import line_of_user as user_line
 from ._claims import HIDDEN
+from ._refusals import PARALLEL
 from ._roles import ACT, LOOK_UPS, RANDOM
 
 Tensor = torch.Tensor
+STRIDED = torch.strided
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) if hasattr(torch.nn, "Buffer") else (torch.Tensor, torch.nn.Parameter)
 SPACES = ("aten", "prim", "prims", "profiler")
 FREE = frozenset("aten::" + name for name in (  # what changes no number
@@ -99,10 +101,13 @@ class Mode(TorchDispatchMode):
         if kwargs:
             tensors(kwargs.values(), given)
         for t in given:
-            if type(t) not in PLAIN or t.device.type != "cpu":
-                return self._foreign(func, operator, t, types, args, kwargs)
-        if operator.claim is not None and given and given[0].is_floating_point():
-            return self._claimed(operator, args, kwargs)
+            if type(t) not in PLAIN or t.device.type != "cpu" or t.layout is not STRIDED:
+                if not self._plain(t):
+                    return self._foreign(func, operator, t, args, kwargs)
+        if operator.claim is not None and given:
+            if given[0].is_floating_point():
+                return self._claimed(operator, args, kwargs)
+            core.other_numbers(operator, given[0])
         if operator.hidden or operator.space not in SPACES:
             core.unclaimed(operator)
         if operator.between is not None and not core.as_torch:
@@ -118,8 +123,10 @@ class Mode(TorchDispatchMode):
         """Views and copies: the role of what they are made of. A cast or a copy of a parameter reads its storage copy."""
         core = self.core
         x = args[0] if args and isinstance(args[0], Tensor) else None
-        if x is None or type(x) not in PLAIN or x.device.type != "cpu":
+        if x is None:
             return func(*args, **kwargs)
+        if (type(x) not in PLAIN or x.device.type != "cpu" or x.layout is not STRIDED) and not self._plain(x):
+            return self._foreign(func, operator, x, args, kwargs)
         tag = core.roles.tag(x)
         if tag is not None and tag.param is not None and tag.param.low and operator.name in ("aten::_to_copy", "aten::clone", "aten::contiguous"):
             out = func(core.presented(x), *args[1:], **kwargs)
@@ -136,6 +143,8 @@ class Mode(TorchDispatchMode):
 
     def _claimed(self, operator: Operator, args: Any, kwargs: Any) -> Any:
         core = self.core
+        if core.within:
+            raise core.refused(operator.name, f"a product inside of {core.within[-1]}, which is not emulated yet")
         core.calling = operator.name
         operator.claimed += 1
         try:
@@ -149,15 +158,24 @@ class Mode(TorchDispatchMode):
         except Error as error:
             raise core.located(error, operator.name) from None
 
-    def _foreign(self, func: Any, operator: Operator, t: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    @staticmethod
+    def _plain(t: Any) -> bool:
+        """Whether a tensor is an ordinary one: in memory, and of a class that handles no operators itself."""
+        return type(t).__torch_dispatch__ is Tensor.__torch_dispatch__ and t.device.type == "cpu" and t.layout is STRIDED
+
+    def _foreign(self, func: Any, operator: Operator, t: Any, args: Any, kwargs: Any) -> Any:
+        """An operator on a tensor that is not an ordinary one."""
         from torch._subclasses.fake_tensor import FakeTensor
 
-        if isinstance(t, FakeTensor) or t.device.type == "meta":
-            if operator.claim is not None and not isinstance(t, FakeTensor):
-                raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
+        kind = type(t).__name__
+        if isinstance(t, FakeTensor) or t.device.type == "meta" and operator.claim is None:
             return func(*args, **kwargs)
-        if type(t) not in PLAIN:
-            if type(t).__name__ == "DTensor":
-                raise self.core.refused(operator.name, "a DTensor; parallel training is not emulated yet")
-            return NotImplemented
-        raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
+        if kind == "DTensor":
+            raise self.core.refused(operator.name, f"a DTensor; {PARALLEL}")
+        if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            raise self.core.refused(operator.name, f"a tensor of the class {kind}, whose own operators are not emulated")
+        if t.device.type != "cpu":
+            raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
+        if operator.claim is None and not operator.hidden:
+            return func(*args, **kwargs)
+        raise self.core.refused(operator.name, f"a tensor of the layout {str(t.layout)[6:]}; only dense ones are emulated")

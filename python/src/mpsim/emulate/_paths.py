@@ -5,10 +5,13 @@ has left a mark. A module is called once or several times in a pass; a recomputa
 """
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any, Callable
 
 import torch
 from torch.nn.modules import module as modules
+
+from ._refusals import class_refused
 
 MARKS = 1 << 20  # of operations whose backward pass is to come; of more the oldest half is forgotten
 
@@ -57,7 +60,8 @@ class Paths:
 
     # ---- hooks ----
 
-    def open(self) -> None:
+    def open(self, refused: Callable[[str, str], Exception]) -> None:
+        self.thread, self.refused = get_ident(), refused
         self.handles = [modules.register_module_forward_pre_hook(self._enter),
                         modules.register_module_forward_hook(self._leave, always_call=True)]
         self._watch_checkpoints()
@@ -71,7 +75,14 @@ class Paths:
 
     def _enter(self, module: Any, _inputs: Any) -> None:
         name = self.names.get(id(module))
+        if get_ident() != self.thread:
+            if name is not None:
+                raise self.refused("a forward pass", f"'{name or type(module).__name__}' runs in another thread, whose operations are not seen")
+            return
         if name is None:  # a module that the model does not own: what it does belongs to who calls it
+            refused, why = class_refused(module)
+            if refused:
+                raise self.refused(refused, why)
             self.stack.append(self.stack[-1] if self.stack else self.root)
             return
         call = self.calls.get(name, 0)
@@ -79,7 +90,7 @@ class Paths:
         self.stack.append(Place(name, call))
 
     def _leave(self, _module: Any, _inputs: Any, _output: Any) -> None:
-        if self.stack:
+        if self.stack and get_ident() == self.thread:
             self.stack.pop()
 
     def begin_pass(self) -> None:
