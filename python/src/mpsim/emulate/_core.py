@@ -9,10 +9,10 @@ from .._cast import round as round_array
 from .._error import Error, InputError
 from .._formats import Format
 from .._policy import TABLE
-from ._audit import Ledger
+from ._audit import Ledger, line_of_user
 from ._between import Between, Marked
 from ._claims import Claims
-from ._mode import Mode, user_line
+from ._mode import Mode
 from ._paths import Paths
 from ._plans import BINARY32, Architecture, Plans
 from ._products import DTYPES, FORMATS, dtype_of
@@ -279,22 +279,22 @@ class Core:
         return f"module '{path}'" if path else "the model itself"
 
     def refused(self, name: str, why: str) -> InputError:
-        return InputError(f"emulate: {name} in {self.where()} ({user_line()}): {why}")
+        return InputError(f"emulate: {name} in {self.where()} ({line_of_user()}): {why}")
 
     def located(self, error: Error, name: str) -> Error:
         text = str(error)
-        return error if text.startswith("emulate: ") else type(error)(f"emulate: {name} in {self.where()} ({user_line()}): {text}")
+        return error if text.startswith("emulate: ") else type(error)(f"emulate: {name} in {self.where()} ({line_of_user()}): {text}")
 
     def unclaimed(self, operator: Any) -> None:
         """An operator that has a product inside, or may have: it would be computed natively."""
         name = operator.name
         if any(name == a or a.endswith("*") and name.startswith(a[:-1]) for a in self.allowed):
             self.natively[name] = self.natively.get(name, 0) + 1
-            self.ledger.refused(name, self.where(), user_line(), "natively, as native= says")
+            self.ledger.refused(name, self.where(), line_of_user(), "natively, as native= says")
             return
         why = "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
-        self.not_claimed.setdefault(name, (self.where(), user_line()))
-        self.ledger.refused(name, self.where(), user_line(), why)
+        self.not_claimed.setdefault(name, (self.where(), line_of_user()))
+        self.ledger.refused(name, self.where(), line_of_user(), why)
         if self.strict:
             raise self.refused(name, f"{why}; native=['{name}'] allows it")
         self.natively[name] = self.natively.get(name, 0) + 1

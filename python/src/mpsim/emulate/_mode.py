@@ -11,7 +11,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._error import Error
-from ._audit import line_of_user as user_line
 from ._claims import HIDDEN
 from ._refusals import PARALLEL
 from ._roles import ACT, LOOK_UPS, RANDOM
