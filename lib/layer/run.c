@@ -349,13 +349,29 @@ static int is_empty(const run *r)
     return r->shape.cols == 0 || (r->shape.rows == 0 && !by_columns(r));
 }
 
+/* Whether results of the whole shape are stored in the format that they are to be rounded to: one rounding does then. */
+static int stores_as(const mpsim_between *o, const mpsim_layer_row *kind, const mpsim_strided *arrays)
+{
+    int found = 0, same = 1;
+    for (size_t k = 0; k < kind->n; k++)
+        if (kind->arrays[k].how & MPSIM_USE_OUT && kind->arrays[k].use == MPSIM_USE_ROWS && arrays[k].data) {
+            found = 1;
+            same = same && arrays[k].format && mpsim_format_same(arrays[k].format, o->f);
+        }
+    return found && same;
+}
+
 mpsim_status mpsim_between_run(const mpsim_between *o, const mpsim_strided *arrays, size_t n, uint64_t *found,
                                const mpsim_pool *pool)
 {
     mpsim_status s = mpsim_is_pool(pool) ? check(o, arrays, n) : MPSIM_EINVAL;
     if (s != MPSIM_OK)
         return s;
-    run r = {.o = o, .kind = mpsim_layer_row_of(o->kind), .arrays = arrays};
+    const mpsim_layer_row *const kind = mpsim_layer_row_of(o->kind);
+    mpsim_between own = *o;
+    if (own.f && stores_as(o, kind, arrays))
+        own.f = NULL;
+    run r = {.o = &own, .kind = kind, .arrays = arrays};
     look(&r);
     if (found)
         found[0] = found[1] = 0;
