@@ -405,7 +405,8 @@ class Training:
         said = self.run.steps[number_ - 1]
         for o in self.optimizers:
             for g in o.param_groups:
-                g["lr"] = said["lr"] if "lr" in said else g["lr"]
+                first = g.setdefault("initial_lr", g["lr"])  # Muon's follows the schedule, too
+                g["lr"] = first * said["lr"] / rule_of(self.run)[1]["lr"] if isinstance(o, torch.optim.Muon) and "lr" in said else said.get("lr", g["lr"])
         traced = bool(self.run.trace(number_))
         self.seen.on = traced
         if traced:
