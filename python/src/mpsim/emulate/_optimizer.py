@@ -25,6 +25,7 @@ from ._rules import KAHAN, STATES, Rule, algorithm_of, implied_variant, name_of,
 from ._scaling import BEFORE_UNSCALE, Scaling
 
 M, V, VMAX, NEEDS_KAHAN = 1, 2, 4, 8
+STOCHASTIC = STORES.index("stochastic")
 NORM = "norm of all gradients"
 ADJUST = {None: 0, "original": 0, "match_rms_adamw": 1, "spectral_unclamped": 2}
 HASH, PRIME, MASK = 0xcbf29ce484222325, 0x100000001b3, 2**64 - 1  # FNV-1a
@@ -347,10 +348,11 @@ class Optimizers:
             why = unsupported(rule, group)
             if why:
                 raise InputError(f"emulate: optimizer {name_of(optimizer)}: {why}")
+            numbers = numbers_of(group)
             for p in group["params"]:
                 param = self.context.params.get(id(p))
                 if param is not None and p.grad is not None:
-                    jobs.append(Job(self, optimizer, rule, group, param))
+                    jobs.append(Job(self, optimizer.state[p], self.settings(optimizer, rule, group, numbers, param), param))
         if not jobs:
             return
         updates = (CUpdate * len(jobs))(*(job.c for job in jobs))
@@ -369,10 +371,10 @@ class Optimizers:
             self.lost_now[name] = now
             self.lost[name] = Lost(before.updates + now.updates, before.lost + now.lost)
 
-    def settings(self, optimizer: Any, rule: Rule, group: dict[str, Any], param: Any) -> Settings:
-        """Of a group and a placement; made again where a number has changed."""
+    def settings(self, optimizer: Any, rule: Rule, group: dict[str, Any], numbers: tuple[Any, ...], param: Any) -> Settings:
+        """Of a group and a placement; made again where a number of the group has changed."""
         shape = tuple(param.tensor.shape[-2:]) if rule.algorithm == "adafactor" and param.tensor.dim() > 1 else ()
-        key = (id(optimizer), rule, numbers_of(group), id(param.placement), param.tensor.numel(), shape, param.tensor.dim(), self._in_optimizer)
+        key = (id(optimizer), rule, numbers, id(param.placement), param.tensor.numel(), shape, param.tensor.dim(), self._in_optimizer)
         found = self._settings.get(key)
         if found is None:
             if len(self._settings) > 4096:  # a schedule makes new ones each step
@@ -471,10 +473,9 @@ def _put(p: Any, x: Any) -> None:
 class Job:
     """The update of one parameter: its arrays in the optimizer's own state."""
 
-    def __init__(self, of: Optimizers, optimizer: Any, rule: Rule, group: dict[str, Any], param: Any) -> None:
+    def __init__(self, of: Optimizers, state: dict[str, Any], s: Settings, param: Any) -> None:
         self.param, self.parameter = param, param.tensor
-        self.settings = s = of.settings(optimizer, rule, group, param)
-        self.state = optimizer.state[self.parameter]
+        self.settings, self.state = s, state
         self.kept: list[Any] = []
         self.values = _flat(self.parameter)
         n, rows, cols = self.values.numel(), 0, 0
@@ -484,9 +485,9 @@ class Job:
         else:
             rows, cols = self._matrix(s)
         taken, first = self._taken(s, names, needs)
-        self.rng = CRng(of.context.seed, stream_of(of._at, param.name), 0)
+        self.rng = CRng(of.context.seed, stream_of(of._at, param.name), 0) if s.optim.store == STOCHASTIC else None
         arrays = [self._array(name, needs & bit, bit, n) for name, bit in zip((*self._names(names, s), KAHAN), (M, V, VMAX, NEEDS_KAHAN))]
-        self.c = CUpdate(ctypes.pointer(s.optim), ctypes.pointer(self.muon) if s.muon is not None else None, s.states, ctypes.pointer(self.rng),
+        self.c = CUpdate(ctypes.pointer(s.optim), ctypes.pointer(self.muon) if s.muon is not None else None, s.states, ctypes.pointer(self.rng) if self.rng else None,
                          taken + 1 if not first else 1, rows, cols, CTensors(self.values.data_ptr(), self._grad(), *arrays, n))
 
     def _grad(self) -> int:
