@@ -115,6 +115,8 @@ class Paths:
     def mark(self, record: Any) -> None:
         """What the node that autograd has just made for this operation is to find going back. The first mark stays: an operation
         without a node has the number of the one before."""
+        if not torch.is_grad_enabled():  # no node was made
+            return
         number = _sequence() - 1
         if number not in self.marks:
             self.marks[number] = record
