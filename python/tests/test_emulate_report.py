@@ -73,17 +73,14 @@ def fits(report, line=False):
     return True
 
 
-def step_of(e, model, x, y, n=1):
-    """Steps of plain SGD."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+def step_of(e, model, x, y, n=1, rule=torch.optim.SGD):
+    """Steps of an optimizer."""
+    optimizer = rule(model.parameters(), lr=0.05)
     for _ in range(n):
         loss = model(x, y)
-        loss.backward()
+        e.backward(loss)
         optimizer.step()
         optimizer.zero_grad()
-        if e.core.report is not None and e.core.report.at is not None:  # until the hooks of optimizers end steps
-            e.core.report.end()
-            e.core.step, e.core.micro = e.core.step + 1, 0
 
 
 # ---- the audit ----
@@ -234,6 +231,27 @@ def test_statistics_are_those_of_stat():
     assert lines["wgrad:weight"]["formats"] == [] and lines["out:"]["formats"][0]["format"] == "fp16"
 
 
+def test_report_tells_updates_and_the_scaler():
+    model, x, y = a_net()
+    with mpsim.emulate(model, "pytorch-amp-fp16", report=1) as e:
+        step_of(e, model, x, y, 2)
+        with torch.no_grad():
+            model.out.weight[0, 0] = float("inf")
+        step_of(e, model, x, y, 1)
+        again = e.report(), e.report()
+        step_of(e, model, x, y, 1)
+    report = e.report()
+    assert [s["scale"] for s in report.steps] == [65536, 65536, 65536, 32768] and [s["skipped"] for s in report.steps] == [False, False, True, True]
+    assert report.steps[2]["events"][:1] == ["overflow"] and report.steps[2]["cause"] and report.steps[0]["updates"] > 10000
+    assert again[0].steps == again[1].steps == report.steps[:3]  # asking ends no step
+    assert "2 of 4 steps were skipped, the first is 3" in " ".join(str(report).split()) and "loss scale 65536 at step 1" in str(report)
+    assert fits(json.loads(report.to_json())) and report.train()["runs"][0]["total"]["skipped"] == 2
+    model, x, y = a_net()
+    with mpsim.emulate(model, "bf16-pure", report=1) as e:
+        step_of(e, model, x, y, 1)
+    assert "of the updates are lost; the worst is " in " ".join(str(e.report()).split())
+
+
 def test_report_of_what_underflows_names_it():
     model, x, y = a_net()
     with mpsim.emulate(model, "fp16-unscaled", report=1) as e:
@@ -363,7 +381,7 @@ def test_record(tmp_path):
         weight = model.fc.weight.detach().clone()
         e.record(folder, every=1)
         with e:
-            step_of(e, model, x, y, 3)
+            step_of(e, model, x, y, 3, torch.optim.AdamW)
     assert sorted(os.listdir(folders[0])) == ["step_000001", "step_000002", "step_000003"]
     step = mpsim.open(folders[0] / "step_000001" / "rank_00000.safetensors")
     names = set(step)
@@ -374,6 +392,8 @@ def test_record(tmp_path):
                   ["report", "-q", "--no-figures", "-o", tmp_path / "page.html", folders[0]]):
         done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert done.returncode == 0, (words, done.stdout[-500:], done.stderr)
+    replayed = mpsim.replay(str(folders[0]), "te-mxfp8")
+    assert "record     0 of 90,000 carried weights, moments and masters differ" in str(replayed)  # the trainer's steps, bit for bit
     stated = {t["name"]: t for t in mpsim.stat(folders[0], formats="mxfp8")["tensors"] if t["step"] == 1}
     line = next(line for line in e.report().lines if line.get("name") == "agrad:out" and line["step"] == 1)
     rows = {k: line["blocks"][0][k] for k in ("underflow", "overflow", "inexact", "blocks")}

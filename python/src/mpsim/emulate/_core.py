@@ -119,8 +119,11 @@ class Core:
         self.as_torch = self.arch.is_cpu and plan.autocast == "torch" and plan.recipe is None
         self.casts_all = plan.casts_all and plan.compute is not BINARY32
         self.listed = plan.autocast == "torch" and plan.compute is not BINARY32 and not self.as_torch
+        ranks: dict[str, int] = {}  # of a module's largest parameter: a bias is placed as the weight beside it
         for param in self.params.values():
-            rank = param.tensor.dim()
+            ranks[param.path] = max(ranks.get(param.path, 0), param.tensor.dim())
+        for param in self.params.values():
+            rank = ranks[param.path]
             module = self.paths.modules.get(param.path)
             kind = kind_of(module)
             placement = self.plans.of(param.path, "fprop").place(param.path, kind, rank=TABLE if kind == "embedding" else rank, weighs=True)

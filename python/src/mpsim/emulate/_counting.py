@@ -165,6 +165,7 @@ class Counting:
         self.by_kind: dict[str, Sums] = {}
         self.formats: dict[str, None] = {}  # labels, in their order
         self.recipes: dict[str, None] = {}
+        self.optimizers: Any = None  # that have stepped
         self.root_scale = 1.0  # that a caller's own scaler has multiplied the loss by
         self.summaries.append(lib.mpsim_summary_new())
         self.sets: dict[Optional[str], CastSet] = {}
@@ -200,15 +201,22 @@ class Counting:
             told.append(float(value) / self.root_scale)
 
     def stepped(self, optimizers: Any) -> None:
-        """The optimizers have stepped (Optimizers of _optimizer.py): the step is over."""
+        """Optimizers have stepped (Optimizers of _optimizer.py). The step ends when the next one begins: others may step, too."""
+        if self.at != self.core.step:
+            self.begin()
+        self.optimizers = optimizers
+
+    def _ask(self) -> None:
+        """What the optimizers and the loss scaler say of the step."""
+        optimizers = self.optimizers
+        if optimizers is None:
+            return
         lost = optimizers.lost_now.values()
-        self.tell(norm=optimizers.norm, clipped=optimizers.clipped, skipped=optimizers.skipped, updates=sum(each.updates for each in lost),
-                  lost=sum(each.lost for each in lost))
-        history = optimizers.scaling.history
-        if history and history[-1].step == self.core.step:
-            said = history[-1]
-            self.tell(scale=said.scale, next_scale=said.next, events=said.events, cause=said.cause, skipped=said.skipped)
-        self.end()
+        self.now.update(norm=optimizers.norm, clipped=optimizers.clipped, skipped=optimizers.skipped, updates=sum(each.updates for each in lost),
+                        lost=sum(each.lost for each in lost))
+        said = next((each for each in reversed(optimizers.scaling.history) if each.step <= (self.at or 0)), None)
+        if said is not None and said.step == self.at:
+            self.now.update(scale=said.scale, next_scale=said.next, events=said.events, cause=said.cause, skipped=said.skipped)
 
     def tell(self, **numbers: Any) -> None:
         """Numbers of the step at hand: loss, scale, next_scale, events, skipped, cause, norm, clipped, updates, lost, lr."""
@@ -218,29 +226,43 @@ class Counting:
 
     def end(self) -> None:
         """The step is over."""
+        self._close(self.steps, self.lines, self.totals, self.by_kind)
+        for _, _, counts in self.live.values():
+            memset(addressof(counts), 0, sizeof(counts))
+        self.now, self.at, self.seen, self.optimizers = {}, None, {}, None
+
+    def so_far(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[tuple[str, str], list[int]], dict[str, Sums]]:
+        """Records of steps, lines, totals by tensor and sums by kind, with the step at hand as it is now, which goes on."""
+        kinds = {}
+        for kind, sums in self.by_kind.items():
+            kinds[kind] = Sums()
+            kinds[kind].merge(sums)
+        made = list(self.steps), list(self.lines), {key: list(total) for key, total in self.totals.items()}, kinds
+        if self.at is not None:
+            self._close(*made)
+        return made
+
+    def _close(self, steps: list[dict[str, Any]], lines: list[dict[str, Any]], totals: dict[tuple[str, str], list[int]], kinds: dict[str, Sums]) -> None:
+        """The step at hand, added to those before."""
         columns = {column: [0] * 4 for column in ("act", "agrad", "wgrad")}
         for kind, name, counts in self.live.values():
-            if not counts.nonzero and not counts.nonfinite:
-                continue
-            values = [getattr(counts, field) for field in COUNTED]
-            total = self.totals.setdefault((kind, name), [0, 0, 0, 0])
-            for i, n in enumerate(values):
-                columns[COLUMN[kind]][i] += n
-                total[i] += n
-            memset(addressof(counts), 0, sizeof(counts))
-        self.steps.append(self._step(columns))
-        if self.full:
-            self._put()
-        self.now, self.at = {}, None
+            if counts.nonzero or counts.nonfinite:
+                total = totals.setdefault((kind, name), [0, 0, 0, 0])
+                for i, n in enumerate(getattr(counts, field) for field in COUNTED):
+                    columns[COLUMN[kind]][i] += n
+                    total[i] += n
+        self._ask()
+        steps.append(self._step(columns))
+        if self.full and self.seen:
+            self._put(lines, kinds)
 
     def _step(self, columns: dict[str, list[int]]) -> dict[str, Any]:
         """The record of `mpsim train`."""
         now = self.now
         scale, losses = float(now.get("scale", self.root_scale)), now.get("losses")
-        if losses and "loss" not in now:
-            now["loss"] = sum(losses) / len(losses)
+        loss = now.get("loss", sum(losses) / len(losses) if losses else math.nan)
         step: dict[str, Any] = {
-            "step": (self.at or 0) + 1, "loss": number(float(now.get("loss", math.nan))), "scale": scale,
+            "step": (self.at or 0) + 1, "loss": number(float(loss)), "scale": scale,
             "next_scale": float(now.get("next_scale", scale)), "events": list(now.get("events", ())), "skipped": bool(now.get("skipped", False)),
             "cause": now.get("cause"), "norm": number(float(now.get("norm", math.nan))), "clipped": bool(now.get("clipped", False))}
         step.update({column: dict(zip(COUNTED, values)) for column, values in columns.items()})
@@ -249,17 +271,15 @@ class Counting:
             step["lr"] = float(now["lr"])
         return step
 
-    def _put(self) -> None:
+    def _put(self, lines: list[dict[str, Any]], kinds: dict[str, Sums]) -> None:
         """The lines of a step with statistics."""
         step, whole = (self.at or 0) + 1, Sums()
         for seen in self.seen.values():
-            self.lines.append({"level": "tensor", "file": "-", "name": f"{seen.kind}:{seen.name}", "kind": seen.kind, "step": step, "dtype": seen.dtype,
-                               "shape": seen.shape, **seen.record()})
+            lines.append({"level": "tensor", "file": "-", "name": f"{seen.kind}:{seen.name}", "kind": seen.kind, "step": step, "dtype": seen.dtype,
+                          "shape": seen.shape, **seen.record()})
             whole.merge(seen)
-            self.by_kind.setdefault(seen.kind, Sums()).merge(seen)
-        if self.seen:
-            self.lines.append({"level": "step", "step": step, "tensors": whole.tensors, **whole.record()})
-        self.seen = {}
+            kinds.setdefault(seen.kind, Sums()).merge(seen)
+        lines.append({"level": "step", "step": step, "tensors": whole.tensors, **whole.record()})
 
     # ---- counts, of every step ----
 

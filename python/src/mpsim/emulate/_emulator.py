@@ -49,6 +49,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self.fused, self.between = dict(fused or {}), between
         self._closing: list[Callable[[], None]] = []  # what ends with the emulation
         self.asked: dict[str, Any] = {}  # the arguments of `emulate`
+        self.own_scaler = False  # the caller's GradScaler has scaled a loss
         self._open = False
         self._undo: list[Callable[[], None]] = []
 
@@ -72,6 +73,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self._undo += _refusals.watch(core)
         core.paths.open(core.refused)
         self._wrap_backward()
+        self._watch_scaler()
         self._flags()
         if self.between == "mpsim":
             from ._fused import fuse
@@ -173,6 +175,22 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             autograd._engine_run_backward = run  # type: ignore[attr-defined]
 
         self._undo.append(undo)
+
+    def _watch_scaler(self) -> None:
+        """The scale of a caller's own GradScaler, which the report divides losses by."""
+        outer, scaler = self, getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
+        old = scaler.scale
+
+        def scale(self: Any, outputs: Any) -> Any:
+            made = old(self, outputs)
+            if self.is_enabled():
+                outer.own_scaler = True
+                if outer.core.report is not None:
+                    outer.core.report.root_scale = float(self.get_scale())
+            return made
+
+        scaler.scale = scale
+        self._undo.append(lambda: setattr(scaler, "scale", old))
 
     def _advance(self) -> None:
         """Another step begins, if optimizers have ended the one before."""

@@ -91,27 +91,25 @@ class Report:
         core = e.core
         if counting is None:
             raise InputError("report: the emulation does not count: report=False")
-        if counting.at is not None and (counting.now or any(counts.nonzero or counts.nonfinite for _, _, counts in counting.live.values())):
-            counting.end()  # a step that no optimizer has ended
         self.e, self.counting = e, counting
-        self.steps = list(counting.steps)
+        self.steps, lines, self.totals, kinds = counting.so_far()
         self.config = _targets(counting.formats, counting.recipes)
-        self.lines: list[dict[str, Any]] = [self.config, *counting.lines, *self._sums(counting)]
+        self.lines: list[dict[str, Any]] = [self.config, *lines, *self._sums(kinds)]
         self.lost = dict(getattr(getattr(e, "optimizers", None), "lost", {}))
         self.notes = list(core.notes)
         self.rows = self._rows()
 
     @staticmethod
-    def _sums(counting: Counting) -> Iterator[dict[str, Any]]:
+    def _sums(kinds: dict[str, Sums]) -> Iterator[dict[str, Any]]:
         whole = Sums()
-        for kind, sums in counting.by_kind.items():
+        for kind, sums in kinds.items():
             whole.merge(sums)
             yield {"level": "kind", "kind": kind, "tensors": sums.tensors, **sums.record()}
         yield {"level": "total", "tensors": whole.tensors, **whole.record(), "failed_files": 0, "unread": []}
 
     def _rows(self) -> list[Row]:
         rows: dict[str, Row] = {}
-        for (kind, name), values in self.counting.totals.items():
+        for (kind, name), values in self.totals.items():
             row = rows.setdefault(f"{kind}:{name}", Row(f"{kind}:{name}"))
             row.nonzero, row.lost, row.overflow, row.nonfinite = values
         for line in self.lines:

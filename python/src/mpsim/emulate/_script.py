@@ -91,7 +91,6 @@ class Session:
         self.asked = asked
         self.e: Any = None
         self.model: Any = None
-        self.own_scaler = False
         self.autocasts = 0
         self.scaling = False  # a backward under the policy's scale runs
         self.undo: list[Callable[[], None]] = []
@@ -108,8 +107,6 @@ class Session:
         self.replace(torch.nn.Module, "__call__", self._call)
         self.replace(torch.Tensor, "backward", self._backward)
         self.replace(torch.autocast, "__init__", self._autocast)
-        scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
-        self.replace(scaler, "scale", self._scale)
 
     def stop(self) -> None:
         for undo in reversed(self.undo):
@@ -164,7 +161,7 @@ class Session:
 
         def backward(self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None) -> Any:
             e = session.e
-            if e is None or session.scaling or gradient is not None or self.numel() != 1 or session.own_scaler or not hasattr(e, "backward"):
+            if e is None or session.scaling or gradient is not None or self.numel() != 1 or e.own_scaler:
                 return old(self, gradient, retain_graph, create_graph, inputs)
             session.scaling = True
             try:
@@ -173,19 +170,6 @@ class Session:
                 session.scaling = False
 
         return backward
-
-    def _scale(self, old: Any) -> Any:
-        session = self
-
-        def scale(self: Any, outputs: Any) -> Any:
-            made = old(self, outputs)
-            if self.is_enabled():
-                session.own_scaler = True
-                if session.e is not None and session.e.core.report is not None:
-                    session.e.core.report.root_scale = float(self.get_scale())
-            return made
-
-        return scale
 
     def _autocast(self, old: Any) -> Any:
         session = self
@@ -213,7 +197,7 @@ class Session:
         e.__exit__(None, None, None)
         if self.autocasts:
             e.core.note(f"regions of autocast of the script did nothing ({self.autocasts}): the policy says the formats")
-        if self.own_scaler:
+        if e.own_scaler:
             e.core.note("the script's own GradScaler scaled the loss; the policy's loss scaler took no part")
         try:
             write(e, self.asked)
