@@ -140,12 +140,27 @@ static mpsim_status round_widened(mpsim_epilogue *e, void *codes, const float *s
 
 /* ---- a tile ---- */
 
+/* Rows of a whole panel without gaps; `bytes` is a constant where this is inlined. */
+static inline void write_rows(const mpsim_ending *to, const tile *t, const size_t bytes, const unsigned char *codes)
+{
+    unsigned char *row = (unsigned char *)to->d +
+                         (to->first + (int64_t)t->first * to->row + (int64_t)t->column) * (int64_t)bytes;
+    for (size_t i = 0; i < t->rows; i++)
+        memcpy(row + (int64_t)i * to->row * (int64_t)bytes, codes + i * N * bytes, N * bytes);
+}
+
 static void write_tile(const mpsim_ending *to, const tile *t, const void *codes)
 {
     const size_t bytes = mpsim_format_code_bytes(to->e->lies);
-    for (size_t i = 0; i < t->rows; i++)
-        mpsim_write_codes(to->d, bytes, to->first + (int64_t)(t->first + i) * to->row + (int64_t)t->column * to->col,
-                          to->col, t->columns, (const unsigned char *)codes + i * t->columns * bytes);
+    if (to->col == 1 && t->columns == N && bytes == 2)
+        write_rows(to, t, 2, (const unsigned char *)codes);
+    else if (to->col == 1 && t->columns == N && bytes == 4)
+        write_rows(to, t, 4, (const unsigned char *)codes);
+    else
+        for (size_t i = 0; i < t->rows; i++)
+            mpsim_write_codes(to->d, bytes,
+                              to->first + (int64_t)(t->first + i) * to->row + (int64_t)t->column * to->col, to->col,
+                              t->columns, (const unsigned char *)codes + i * t->columns * bytes);
 }
 
 void mpsim_end_sums(mpsim_ending *to, size_t first, size_t rows, size_t column, size_t columns, const void *sums,

@@ -250,7 +250,10 @@ static void store(const job *g, const place *to, size_t i, size_t j, const uint6
         uint32_t u[N];
         for (size_t l = 0; l < N; l++)
             u[l] = (uint32_t)codes[l];
-        memcpy((unsigned char *)to->codes + 4 * at, u, 4 * n);
+        if (n == N) /* a size that the compiler knows */
+            memcpy((unsigned char *)to->codes + 4 * at, u, sizeof u);
+        else
+            memcpy((unsigned char *)to->codes + 4 * at, u, 4 * n);
     } else {
         for (size_t l = 0; l < n; l++)
             mpsim_code_store(to->codes, bytes, at + l, codes[l]);

@@ -1,18 +1,26 @@
 /* job.c -- see job.h. */
 #include "job.h"
 
+/* The columns of a panel, as bits, where an operand is no number. */
+static unsigned special_columns(const job *g, size_t panel)
+{
+    const unsigned char *special = g->panels_b.special + panel * N;
+    uint64_t any[2];
+    unsigned columns = 0;
+    memcpy(any, special, sizeof any);
+    for (size_t j = 0; (any[0] | any[1]) && j < mpsim_panel_columns(g, panel); j++)
+        columns |= (unsigned)special[j] << j;
+    return columns;
+}
+
 unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c)
 {
     const size_t n = mpsim_panel_columns(g, panel);
-    unsigned special = 0;
-    uint64_t of_b[2];
+    unsigned special = special_columns(g, panel);
     memset(c, 0, N * sizeof *c);
     if (g->c)
-        special = mpsim_unpack_line(&g->addends, c, g->c->codes, mpsim_index_in(g->c, i, panel * N),
-                                    g->c->transposed ? g->c->stride : 1, n);
-    memcpy(of_b, g->panels_b.special + panel * N, sizeof of_b);
-    for (size_t j = 0; (of_b[0] | of_b[1]) && j < n; j++)
-        special |= (unsigned)g->panels_b.special[panel * N + j] << j;
+        special |= mpsim_unpack_line(&g->addends, c, g->c->codes, mpsim_index_in(g->c, i, panel * N),
+                                     g->c->transposed ? g->c->stride : 1, n);
     for (size_t j = 0; special && j < n; j++)
         c[j] = special >> j & 1 ? 0 : c[j];
     return g->panels_a.special[i] ? ~0u : special;
@@ -21,6 +29,13 @@ unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c)
 void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo)
 {
     double c[N];
+    if (!g->c) {
+        const unsigned special = special_columns(g, panel);
+        memset(s, 0, n * N * sizeof *s);
+        for (size_t r = 0; r < n; r++)
+            redo[r] = g->panels_a.special[first + r] ? ~0u : special;
+        return;
+    }
     for (size_t r = 0; r < n; r++) {
         redo[r] = mpsim_start_row(g, first + r, panel, c);
         for (size_t j = 0; j < N; j++)

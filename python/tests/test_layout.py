@@ -37,7 +37,7 @@ def test_structures(tmp_path):
     assert theirs[:-1] == ours
 
 
-@pytest.mark.parametrize("module", ["_formats", "_functions", "_cast", "_blocks", "_dot", "_scaler", "_reports", "_watch"])
+@pytest.mark.parametrize("module", ["_formats", "_functions", "_cast", "_blocks", "_dot", "_scaler", "_reports", "_watch", "_threads", "_torchmm"])
 def test_docstrings(module):
     extra = {"np": np, "mpsim": mpsim}
     if module == "_watch":

@@ -47,8 +47,8 @@ def torch_mm(a: Any, b: Any, *, like: str, format: Union[str, Format, None] = No
     format: bf16 or fp16, which both are rounded to first; None: they are of it.
     The result is of a's kind, as float32. out: as of `round`.
 
-    >>> a = np.full((2, 1, 1500), 0.1, np.float32)
-    >>> mpsim.torch_mm(a, np.ones((1500, 1), np.float32), like="torch-mm:avx512", format="bf16").ravel()
+    >>> a = np.full((2, 32, 1500), 0.1, np.float32)
+    >>> mpsim.torch_mm(a, np.ones((1500, 24), np.float32), like="torch-mm:avx512", format="bf16")[:, 0, 0]
     array([150., 150.], dtype=float32)
     """
     product = _like(like, name_of(like, "product"))
