@@ -554,7 +554,7 @@ void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to)
     const int mode = to->rounding.mode;
     p->to = to;
     p->fast = (mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_TOWARD_ZERO) && f->zero == MPSIM_ZERO_SIGNED &&
-              mpsim_has_sign(f) && f->mbits < 52 && mpsim_emin(f) >= -1022;
+              mpsim_has_sign(f) && f->mbits > 0 && f->mbits < 52 && mpsim_emin(f) >= -1022;
     p->drop = p->fast ? 52 - f->mbits : 1;
     p->odd = p->fast && mode == MPSIM_ROUND_NEAREST_EVEN;
     p->half = p->odd ? (uint64_t)1 << (p->drop - 1) : 0;

@@ -10,9 +10,10 @@ static int is_within(const mpsim_format *f, const mpsim_format *g)
            mpsim_format_highest(f) <= mpsim_format_highest(g);
 }
 
+/* Ties go to the even significand in lanes: of a format without explicit bits that is no even code. */
 static int is_nearest(const mpsim_rounded *p)
 {
-    return p->rounding.mode == MPSIM_ROUND_NEAREST_EVEN && !p->rounding.flush_output &&
+    return p->rounding.mode == MPSIM_ROUND_NEAREST_EVEN && !p->rounding.flush_output && p->format.mbits > 0 &&
            p->format.zero != MPSIM_ZERO_NONE && mpsim_has_sign(&p->format);
 }
 

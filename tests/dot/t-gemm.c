@@ -422,6 +422,26 @@ START_TEST(bug_20261126_lanes_that_wrap)
 END_TEST
 
 /* The rounding mode of the machine changes nothing: every operation in binary is exact. */
+/* Of a format without explicit significand bits a tie goes to the even code, whatever kernel rounds: 3 lies between 2 and 4. */
+START_TEST(bug_20261127_ties_of_one_bit)
+{
+    static const char *const models[] = {"fma:e3m0:fn",   "sequential:e3m0:fn", "pairwise:e3m0:fn",
+                                         "exact:e3m0:fn", "fma:e4m0:fn:bias=8", "exact:e4m0:fn:bias=8",
+                                         "exact:e4m0:fn"};
+    const float a[] = {2, 1}, b[] = {1, 1};
+    const mpsim_format *f = mpsim_format_find("binary32");
+    const mpsim_matrix x = {f, a, 2, 0}, y = {f, b, 2, 1};
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        uint64_t want = 0, d = 0;
+        ck_assert_msg(mpsim_model_parse(&m, models[i]) == MPSIM_OK, "%s", models[i]);
+        ck_assert(mpsim_dot(&m, f, a, f, b, 2, 0, NULL, &want) == MPSIM_OK);
+        ck_assert(mpsim_gemm(&m, 1, 1, 2, &x, &y, NULL, &d, 1, NULL, NULL) == MPSIM_OK);
+        ck_assert_msg(d == want && d % 2 == 0, "%s: code %d, expected %d", models[i], (int)d, (int)want);
+    }
+}
+END_TEST
+
 START_TEST(rounding_of_the_machine)
 {
     static const int modes[] = {
@@ -680,6 +700,7 @@ int main(void)
     tcase_add_test(t, accumulators_alone);
     tcase_add_test(t, bug_20261126_lanes_of_odd_depth);
     tcase_add_test(t, bug_20261126_lanes_that_wrap);
+    tcase_add_test(t, bug_20261127_ties_of_one_bit);
     tcase_add_test(t, rounding_of_the_machine);
     tcase_add_test(t, strips_do_not_show);
     tcase_add_test(t, wrong_arguments);
