@@ -26,6 +26,7 @@
 #include <mpsim/between.h>
 #include <mpsim/block.h>
 #include <mpsim/blockstats.h>
+#include <mpsim/convolution.h>
 #include <mpsim/digest.h>
 #include <mpsim/dot.h>
 #include <mpsim/format.h>
