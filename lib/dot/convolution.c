@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS = MPSIM_DIMS };
+enum { DIMS = MPSIM_DIMS, TENSOR = MPSIM_TENSOR };
 
 static const size_t largest = INT32_MAX;
 
-void mpsim_convolution_init(mpsim_convolution *c, size_t dims)
+void mpsim_convolution_init(mpsim_convolution *c)
 {
     if (!c)
         return;
     memset(c, 0, sizeof *c);
-    c->dims = (uint8_t)(dims <= DIMS ? dims : 0);
+    c->factor = 1;
     c->groups = 1;
     for (size_t d = 0; d < DIMS; d++)
         c->stride[d] = c->dilation[d] = 1;
@@ -32,38 +32,32 @@ static int in_range(const size_t *sizes, size_t n, size_t least)
     return 1;
 }
 
-static int is_convolution(const mpsim_convolution *c)
+static int are_settings(const mpsim_convolution *c, size_t dims)
 {
-    return c->dims >= 1 && c->dims <= DIMS && c->transposed <= 1 && c->order < MPSIM_CONVOLUTION_ORDERS &&
-           c->taps < MPSIM_CONVOLUTION_TAPS && in_range(&c->images, 1, 0) && in_range(&c->channels, 1, 0) &&
-           in_range(&c->outputs, 1, 0) && in_range(&c->groups, 1, 1) && c->channels % c->groups == 0 &&
-           c->outputs % c->groups == 0 && in_range(c->in, c->dims, 0) && in_range(c->out, c->dims, 0) &&
-           in_range(c->kernel, c->dims, 0) && in_range(c->stride, c->dims, 1) && in_range(c->padding, c->dims, 0) &&
-           in_range(c->dilation, c->dims, 1);
+    return c->transposed <= 1 && c->order < MPSIM_CONVOLUTION_ORDERS && c->taps < MPSIM_CONVOLUTION_TAPS &&
+           in_range(&c->groups, 1, 1) && in_range(c->stride, dims, 1) && in_range(c->padding, dims, 0) &&
+           in_range(c->dilation, dims, 1);
 }
 
-/* The size of y in dimension d, or less than 0. */
-static int64_t size_of(const mpsim_convolution *c, size_t d, size_t extra)
+/* Rounded down; the divisor is above 0. */
+static int64_t quotient(int64_t a, int64_t b)
 {
-    const int64_t in = (int64_t)c->in[d], stride = (int64_t)c->stride[d], padding = 2 * (int64_t)c->padding[d];
-    const int64_t e = ((int64_t)c->kernel[d] - 1) * (int64_t)c->dilation[d] + 1;
-    if (c->transposed)
-        return (in - 1) * stride - padding + e + (int64_t)extra;
-    return in + padding < e ? (in + padding < e - stride ? -1 : 0) : (in + padding - e) / stride + 1;
+    return a >= 0 ? a / b : -((-a - 1) / b) - 1;
 }
 
-mpsim_status mpsim_convolution_sizes(mpsim_convolution *c, const size_t *output_padding)
+mpsim_status mpsim_convolution_size(const mpsim_convolution *c, size_t dimension, size_t in, size_t kernel,
+                                    size_t output_padding, size_t *out)
 {
-    size_t out[DIMS] = {0};
-    if (!c || !is_convolution(c) || (output_padding && !in_range(output_padding, c->dims, 0)))
+    if (!c || !out || dimension >= DIMS || !are_settings(c, dimension + 1) || !in_range(&in, 1, 0) ||
+        !in_range(&kernel, 1, 0) || !in_range(&output_padding, 1, 0))
         return MPSIM_EINVAL;
-    for (size_t d = 0; d < c->dims; d++) {
-        const int64_t n = size_of(c, d, output_padding ? output_padding[d] : 0);
-        if (n < 0 || n > (int64_t)largest)
-            return MPSIM_EINVAL;
-        out[d] = (size_t)n;
-    }
-    memcpy(c->out, out, c->dims * sizeof out[0]);
+    const int64_t stride = (int64_t)c->stride[dimension], padding = 2 * (int64_t)c->padding[dimension];
+    const int64_t e = ((int64_t)kernel - 1) * (int64_t)c->dilation[dimension] + 1;
+    const int64_t size = c->transposed ? ((int64_t)in - 1) * stride - padding + e + (int64_t)output_padding
+                                       : quotient((int64_t)in + padding - e, stride) + 1;
+    if (size < 0 || size > (int64_t)largest)
+        return MPSIM_EINVAL;
+    *out = (size_t)size;
     return MPSIM_OK;
 }
 
@@ -74,222 +68,199 @@ static void widen(size_t *to, const size_t *from, size_t n, size_t missing)
         to[d] = d < DIMS - n ? missing : from[d - (DIMS - n)];
 }
 
-static mpsim_geometry geometry_of(const mpsim_convolution *c)
-{
-    mpsim_geometry g = {.images = c->images,
-                        .channels = c->channels,
-                        .outputs = c->outputs,
-                        .groups = c->groups,
-                        .order = c->order,
-                        .taps = c->taps,
-                        .transposed = c->transposed};
-    widen(g.in, c->in, c->dims, 1);
-    widen(g.out, c->out, c->dims, 1);
-    widen(g.kernel, c->kernel, c->dims, 1);
-    widen(g.stride, c->stride, c->dims, 1);
-    widen(g.padding, c->padding, c->dims, 0);
-    widen(g.dilation, c->dilation, c->dims, 1);
-    return g;
-}
-
 /* ---- tensors ---- */
 
-static mpsim_strided widened(const mpsim_strided *x, size_t dims)
+static mpsim_tensor tensor_of(const mpsim_stack *x)
 {
-    mpsim_strided y = *x;
-    for (size_t d = 0; d < DIMS; d++)
-        y.stride[2 + d] = d < DIMS - dims ? 0 : x->stride[2 + d - (DIMS - dims)];
-    return y;
+    const size_t missing = TENSOR - x->rank;
+    mpsim_tensor t = {.format = x->format, .codes = (const unsigned char *)x->codes};
+    for (size_t i = 0; i < TENSOR; i++) {
+        const size_t from = i < 2 ? i : i - missing;
+        const int has = i < 2 || i >= 2 + missing;
+        t.size[i] = has ? x->shape[from] : 1;
+        t.stride[i] = has ? x->strides[from] : 0;
+    }
+    return t;
 }
 
-/* Whether memory can hold a tensor, and it is there. */
-static int is_there(const mpsim_strided *x, size_t first, size_t second, const size_t *extent)
+static mpsim_factor factor_of(const mpsim_operand *o)
 {
-    const double n = (double)first * (double)second * (double)extent[0] * (double)extent[1] * (double)extent[2];
-    return n == 0 || (x->codes && n < 0x1p56 && n < (double)(SIZE_MAX / 32));
+    mpsim_factor f = {.x = tensor_of(&o->stack), .rounds = !mpsim_format_same(o->format, o->stack.format)};
+    f.rounded.format = *o->format;
+    mpsim_rounding_init(&f.rounded.rounding, (mpsim_round_mode)o->mode);
+    return f;
 }
 
-static mpsim_status check_operand(const mpsim_strided *x)
+mpsim_axes mpsim_factor_axes(const mpsim_factor *f)
 {
-    const mpsim_rounded *r = x->rounded;
-    if (mpsim_format_check(x->format) != MPSIM_OK)
-        return MPSIM_EINVAL;
-    if (r && (mpsim_format_check(&r->format) != MPSIM_OK || mpsim_rounding_check(&r->rounding) != MPSIM_OK ||
-              mpsim_is_stochastic(r->rounding.mode)))
-        return MPSIM_EINVAL;
-    return mpsim_operand_format(x)->zero == MPSIM_ZERO_NONE ? MPSIM_ERANGE : MPSIM_OK;
+    return (mpsim_axes){.format = f->x.format, .codes = f->x.codes, .rounded = f->rounds ? &f->rounded : NULL};
 }
 
-int mpsim_operand_open(mpsim_operand *o, const mpsim_strided *x, size_t images, size_t channels, const size_t *extent,
-                       int planar, const mpsim_pool *pool)
+int mpsim_factor_open(mpsim_factor *f, int planar, const mpsim_pool *pool)
 {
-    mpsim_axes axes = {.format = x->format, .codes = (const unsigned char *)x->codes, .rounded = x->rounded};
-    *o = (mpsim_operand){.format = mpsim_operand_format(x), .codes = axes.codes};
-    memcpy(o->stride, x->stride, sizeof o->stride);
-    if (!x->rounded && (planar || x->stride[1] == 1 || channels == 1))
-        return 1;
-    ptrdiff_t side = 1;
-    const size_t size[2 + DIMS] = {images, channels, extent[0], extent[1], extent[2]};
     static const uint8_t by_channels[] = {0, 2, 3, 4, 1}, by_planes[] = {0, 1, 2, 3, 4};
     const uint8_t *turns = planar ? by_planes : by_channels;
-    for (size_t i = 0; i < 2 + DIMS; i++)
-        mpsim_axes_add(&axes, size[turns[i]], x->stride[turns[i]]);
-    for (size_t i = 2 + DIMS; i-- > 0; side *= (ptrdiff_t)size[turns[i]])
-        o->stride[turns[i]] = side;
-    o->own = malloc(mpsim_axes_count(&axes) * mpsim_format_code_bytes(o->format) + 1);
-    o->codes = (const unsigned char *)o->own;
-    if (o->own)
-        mpsim_axes_put(&axes, o->own, pool);
-    return o->own != NULL;
-}
-
-/* ---- sums ---- */
-
-int mpsim_convolving_bias(const mpsim_convolving *v, mpsim_summing *s)
-{
-    if (!v->how->bias)
+    mpsim_tensor *x = &f->x;
+    mpsim_axes axes = mpsim_factor_axes(f);
+    int64_t side = 1;
+    if (!f->rounds && (planar || x->stride[1] == 1 || x->size[1] == 1))
         return 1;
-    s->bias = mpsim_summing_bias(s, v->how->bias, v->g->outputs);
-    return s->bias != NULL;
+    for (size_t i = 0; i < TENSOR; i++)
+        mpsim_axes_add(&axes, x->size[turns[i]], (ptrdiff_t)x->stride[turns[i]]);
+    f->own = malloc(mpsim_axes_count(&axes) * mpsim_format_code_bytes(mpsim_axes_format(&axes)) + 1);
+    if (!f->own)
+        return 0;
+    mpsim_axes_put(&axes, f->own, pool);
+    for (size_t i = TENSOR; i-- > 0; side *= (int64_t)x->size[turns[i]])
+        x->stride[turns[i]] = side;
+    x->codes = (const unsigned char *)f->own;
+    return 1;
 }
+
+/* ---- tasks ---- */
 
 int mpsim_convolving_is_random(const mpsim_convolving *v)
 {
-    const mpsim_model *m = v->how->model;
-    return v->how->rng &&
+    const mpsim_model *m = v->c->model;
+    return v->c->rng &&
            (mpsim_is_stochastic(m->product.rounding.mode) || mpsim_is_stochastic(m->accumulator.rounding.mode) ||
             mpsim_is_stochastic(m->outer.rounding.mode) || mpsim_is_stochastic(m->result.rounding.mode));
 }
 
+typedef struct tasks {
+    mpsim_task *task;
+    void *context;
+    unsigned char *status; /* of each */
+} tasks;
+
 static void run_task(size_t i, void *context)
 {
-    mpsim_tasks *t = (mpsim_tasks *)context;
+    const tasks *t = (const tasks *)context;
     t->status[i] = (unsigned char)t->task(t->context, i);
 }
 
-mpsim_status mpsim_tasks_run(mpsim_tasks *t, const mpsim_pool *pool)
+mpsim_status mpsim_tasks_run(size_t n, mpsim_task *task, void *context, const mpsim_pool *pool)
 {
-    mpsim_status s = MPSIM_OK;
-    t->status = (unsigned char *)calloc(t->n ? t->n : 1, 1);
-    if (!t->status)
-        return MPSIM_ENOMEM;
-    if (pool && t->n > 1)
-        pool->run(pool->self, t->n, run_task, t);
+    tasks t = {task, context, (unsigned char *)calloc(n ? n : 1, 1)};
+    mpsim_status s = t.status ? MPSIM_OK : MPSIM_ENOMEM;
+    if (pool && n > 1 && t.status)
+        pool->run(pool->self, n, run_task, &t);
     else
-        for (size_t i = 0; i < t->n; i++)
-            run_task(i, t);
-    for (size_t i = 0; i < t->n && s == MPSIM_OK; i++)
-        s = (mpsim_status)t->status[i];
-    free(t->status);
+        for (size_t i = 0; i < n && t.status; i++)
+            run_task(i, &t);
+    for (size_t i = 0; i < n && s == MPSIM_OK; i++)
+        s = (mpsim_status)t.status[i];
+    free(t.status);
     return s;
 }
 
 /* ---- what is asked ---- */
 
-/* A tensor that a call is given, and its sizes. */
-typedef struct given {
-    const mpsim_strided *x;
-    size_t first, second;
-    const size_t *extent;
-} given;
-
-static given input_of(const mpsim_geometry *g, const mpsim_strided *x)
+static int is_tensor(const mpsim_stack *x, uint32_t rank)
 {
-    return (given){x, g->images, g->channels, g->in};
+    return mpsim_is_stack(x, 0) && x->rank == rank && in_range(x->shape, rank, 0);
 }
 
-static given output_of(const mpsim_geometry *g, const mpsim_strided *x)
+static int is_operand(const mpsim_operand *o, uint32_t rank)
 {
-    return (given){x, g->images, g->outputs, g->out};
+    return o && is_tensor(&o->stack, rank) && mpsim_format_check(o->format) == MPSIM_OK &&
+           o->mode < MPSIM_ROUND_STOCHASTIC_A && !o->factors;
 }
 
-static given weight_of(const mpsim_geometry *g, const mpsim_strided *x)
+/* Numbers along the sizes, and times those of memory, fit. */
+static int fits(const mpsim_stack *x)
 {
-    return g->transposed ? (given){x, g->channels, g->outputs / g->groups, g->kernel}
-                         : (given){x, g->outputs, g->channels / g->groups, g->kernel};
+    double n = 1;
+    for (uint32_t i = 0; i < x->rank; i++)
+        n *= (double)x->shape[i];
+    return n < 0x1p56 && n < (double)(SIZE_MAX / 32);
 }
 
-static mpsim_status check_bias(const mpsim_strided *bias, size_t n)
+static mpsim_status check(const mpsim_convolution *c, const mpsim_pool *pool)
 {
-    return mpsim_format_check(bias->format) != MPSIM_OK || bias->rounded || (n && !bias->codes) ? MPSIM_EINVAL
-                                                                                                : MPSIM_OK;
-}
-
-/* Whether the sums can be made of a and b, and stored as d; *v is set. */
-static mpsim_status prepare(mpsim_convolving *v, mpsim_geometry *g, const mpsim_convolution *c,
-                            const mpsim_convolution_how *how, given a, given b, given d)
-{
-    if (!is_there(a.x, a.first, a.second, a.extent) || !is_there(b.x, b.first, b.second, b.extent) ||
-        !is_there(d.x, d.first, d.second, d.extent) || !mpsim_is_pool(how->pool))
+    if (!c || !c->d || c->d->rank < 3 || c->d->rank > TENSOR || !is_tensor(c->d, c->d->rank) ||
+        !is_operand(c->a, c->d->rank) || !is_operand(c->b, c->d->rank) || !are_settings(c, c->d->rank - 2) ||
+        !fits(c->d) || !fits(&c->a->stack) || !fits(&c->b->stack) || !mpsim_is_pool(pool))
         return MPSIM_EINVAL;
-    mpsim_status s = check_operand(a.x);
-    if (s == MPSIM_OK)
-        s = check_operand(b.x);
-    if (s == MPSIM_OK && how->bias)
-        s = check_bias(how->bias, g->outputs);
-    if (s == MPSIM_OK)
-        s = mpsim_summing_check(how, mpsim_operand_format(a.x), mpsim_operand_format(b.x), d.x);
-    const mpsim_pool *pool = how->pool;
-    *v = (mpsim_convolving){.g = g, .how = how, .threads = !pool ? 1 : pool->threads ? pool->threads(pool->self) : 8};
-    v->first = widened(a.x, c->dims);
-    v->second = widened(b.x, c->dims);
-    v->result = widened(d.x, c->dims);
-    return s;
+    if (c->a->format->zero == MPSIM_ZERO_NONE || c->b->format->zero == MPSIM_ZERO_NONE)
+        return MPSIM_ERANGE;
+    return mpsim_summing_check(c);
 }
 
-static int is_call(const mpsim_convolution *c, const mpsim_convolution_how *how, const mpsim_strided *a,
-                   const mpsim_strided *b, const mpsim_strided *d)
+/* Whether the sizes of x, w and y are those of one convolution. */
+static int agree(const mpsim_convolution *c, const mpsim_stack *x, const mpsim_stack *w, const mpsim_stack *y)
 {
-    return c && how && a && b && d && is_convolution(c);
+    const size_t channels = x->shape[1], outputs = y->shape[1], groups = c->groups;
+    return x->shape[0] == y->shape[0] && channels % groups == 0 && outputs % groups == 0 &&
+           w->shape[0] == (c->transposed ? channels : outputs) &&
+           w->shape[1] == (c->transposed ? outputs : channels) / groups &&
+           (!c->bias || c->bias->shape[c->bias->rank - 1] == outputs);
 }
 
-mpsim_status mpsim_convolution_forward(const mpsim_convolution *c, const mpsim_convolution_how *how,
-                                       const mpsim_strided *x, const mpsim_strided *w, const mpsim_strided *y)
+/* x is what is read, y what it becomes. */
+static void begin(mpsim_convolving *v, const mpsim_convolution *c, const mpsim_pool *pool, const mpsim_stack *x,
+                  const mpsim_stack *w, const mpsim_stack *y)
+{
+    const size_t dims = c->d->rank - 2;
+    *v = (mpsim_convolving){.c = c,
+                            .pool = pool,
+                            .threads = !pool           ? 1
+                                       : pool->threads ? pool->threads(pool->self)
+                                                       : 8,
+                            .a = factor_of(c->a),
+                            .b = factor_of(c->b),
+                            .d = tensor_of(c->d),
+                            .images = x->shape[0],
+                            .channels = x->shape[1],
+                            .outputs = y->shape[1]};
+    widen(v->in, x->shape + 2, dims, 1);
+    widen(v->out, y->shape + 2, dims, 1);
+    widen(v->kernel, w->shape + 2, dims, 1);
+    widen(v->stride, c->stride, dims, 1);
+    widen(v->padding, c->padding, dims, 0);
+    widen(v->dilation, c->dilation, dims, 1);
+    mpsim_summing_init(&v->s, c);
+}
+
+static mpsim_status end(mpsim_convolving *v, mpsim_status s)
+{
+    free(v->a.own);
+    free(v->b.own);
+    return s == MPSIM_OK ? mpsim_summing_end(&v->s) : s;
+}
+
+mpsim_status mpsim_convolution_forward(const mpsim_convolution *c, const mpsim_pool *pool)
 {
     mpsim_convolving v;
-    if (!is_call(c, how, x, w, y))
+    const mpsim_status s = check(c, pool);
+    if (s != MPSIM_OK)
+        return s;
+    if (!agree(c, &c->a->stack, &c->b->stack, c->d))
         return MPSIM_EINVAL;
-    mpsim_geometry g = geometry_of(c);
-    const mpsim_status s = prepare(&v, &g, c, how, input_of(&g, x), weight_of(&g, w), output_of(&g, y));
-    return s == MPSIM_OK ? mpsim_convolve_taps(&v, g.transposed) : s;
+    begin(&v, c, pool, &c->a->stack, &c->b->stack, c->d);
+    return end(&v, mpsim_convolve_taps(&v, c->transposed));
 }
 
-/* Sums of gradients have no bias. */
-static int is_gradient(const mpsim_convolution *c, const mpsim_convolution_how *how, const mpsim_strided *a,
-                       const mpsim_strided *b, const mpsim_strided *d)
-{
-    return is_call(c, how, a, b, d) && !how->bias;
-}
-
-/* The convolution that a gradient of an input is: outputs are its channels. */
-static mpsim_geometry reversed(const mpsim_geometry *g)
-{
-    mpsim_geometry r = *g;
-    r.channels = g->outputs;
-    r.outputs = g->channels;
-    memcpy(r.in, g->out, sizeof r.in);
-    memcpy(r.out, g->in, sizeof r.out);
-    return r;
-}
-
-mpsim_status mpsim_convolution_backward_input(const mpsim_convolution *c, const mpsim_convolution_how *how,
-                                              const mpsim_strided *dy, const mpsim_strided *w, const mpsim_strided *dx)
+mpsim_status mpsim_convolution_backward_input(const mpsim_convolution *c, const mpsim_pool *pool)
 {
     mpsim_convolving v;
-    if (!is_gradient(c, how, dy, w, dx))
+    const mpsim_status s = check(c, pool);
+    if (s != MPSIM_OK)
+        return s;
+    if (c->bias || !agree(c, c->d, &c->b->stack, &c->a->stack))
         return MPSIM_EINVAL;
-    mpsim_geometry g = geometry_of(c), back = reversed(&g);
-    const mpsim_status s = prepare(&v, &back, c, how, output_of(&g, dy), weight_of(&g, w), input_of(&g, dx));
-    return s == MPSIM_OK ? mpsim_convolve_taps(&v, !g.transposed) : s;
+    begin(&v, c, pool, &c->a->stack, &c->b->stack, c->d);
+    return end(&v, mpsim_convolve_taps(&v, !c->transposed));
 }
 
-mpsim_status mpsim_convolution_backward_weight(const mpsim_convolution *c, const mpsim_convolution_how *how,
-                                               const mpsim_strided *dy, const mpsim_strided *x, const mpsim_strided *dw)
+mpsim_status mpsim_convolution_backward_weight(const mpsim_convolution *c, const mpsim_pool *pool)
 {
     mpsim_convolving v;
-    if (!is_gradient(c, how, dy, x, dw))
+    const mpsim_status s = check(c, pool);
+    if (s != MPSIM_OK)
+        return s;
+    if (c->bias || !agree(c, &c->b->stack, c->d, &c->a->stack))
         return MPSIM_EINVAL;
-    mpsim_geometry g = geometry_of(c);
-    const mpsim_status s = prepare(&v, &g, c, how, output_of(&g, dy), input_of(&g, x), weight_of(&g, dw));
-    return s == MPSIM_OK ? mpsim_convolve_positions(&v) : s;
+    begin(&v, c, pool, &c->b->stack, c->d, &c->a->stack);
+    return end(&v, mpsim_convolve_positions(&v));
 }

@@ -12,16 +12,21 @@ enum {
 };
 
 typedef struct work {
-    const mpsim_convolving *v;
-    mpsim_summing s;
-    mpsim_operand x;           /* what windows are of    */
-    unsigned char *lines;      /* of the other tensor: for each channel, all positions of all images */
+    mpsim_convolving *v;
+    mpsim_factor *seen, *other; /* what windows are of, the other tensor */
+    int transposed;
+    unsigned char *lines;      /* of the other: for each channel, all positions of all images */
     size_t n_lines, of_window; /* channels of a group: of lines, of windows */
     mpsim_window window;
     mpsim_run *runs;
     size_t n_runs, depth;
     size_t rows, runs_each, row_tiles, column_tiles;
 } work;
+
+static const mpsim_format *format_of(const mpsim_factor *f)
+{
+    return f->rounds ? &f->rounded.format : f->x.format;
+}
 
 /* ---- a tile ---- */
 
@@ -33,26 +38,26 @@ static size_t width_of(const mpsim_run *runs, size_t n)
     return width;
 }
 
-static void place_runs(const work *w, mpsim_place *to, const mpsim_run *runs, size_t n)
+static void place_runs(const work *w, mpsim_spot *to, const mpsim_run *runs, size_t n)
 {
-    const mpsim_geometry *g = w->v->g;
-    const ptrdiff_t *stride = w->v->result.stride;
+    const mpsim_convolving *g = w->v;
+    const int64_t *stride = w->v->d.stride;
     for (size_t i = 0; i < n; i++) {
-        mpsim_place p = {0, 0, 0};
+        mpsim_spot p = {0, 0, 0};
         for (size_t d = 0; d < MPSIM_DIMS; d++) {
-            p.at += (ptrdiff_t)runs[i].tap[d] * stride[2 + d];
+            p.at += (int64_t)runs[i].tap[d] * stride[2 + d];
             p.number = p.number * g->kernel[d] + runs[i].tap[d];
         }
         for (size_t c = runs[i].channel; c < runs[i].channel + runs[i].n; c++)
-            *to++ = (mpsim_place){p.at + (ptrdiff_t)c * stride[1], p.number + c * mpsim_product3(g->kernel), 0};
+            *to++ = (mpsim_spot){p.at + (int64_t)c * stride[1], p.number + c * mpsim_product3(g->kernel), 0};
     }
 }
 
-static void place_lines(const work *w, mpsim_place *to, size_t first, size_t n)
+static void place_lines(const work *w, mpsim_spot *to, size_t first, size_t n)
 {
-    const uint64_t each = (uint64_t)w->of_window * mpsim_product3(w->v->g->kernel);
+    const uint64_t each = (uint64_t)w->of_window * mpsim_product3(w->v->kernel);
     for (size_t i = 0; i < n; i++)
-        to[i] = (mpsim_place){(ptrdiff_t)(first + i) * w->v->result.stride[0], (first + i) * each, 0};
+        to[i] = (mpsim_spot){(int64_t)(first + i) * w->v->d.stride[0], (first + i) * each, 0};
 }
 
 typedef struct tile {
@@ -68,10 +73,10 @@ typedef struct tile {
 static mpsim_status add_piece(tile *t, size_t k, size_t n)
 {
     const work *w = t->w;
-    const int transposed = w->v->g->transposed;
-    const mpsim_format *of_lines = transposed ? w->s.b : w->s.a;
+    const int transposed = w->transposed;
+    const mpsim_format *of_lines = format_of(w->other);
     const mpsim_matrix lines = {of_lines, t->lines + k * mpsim_format_code_bytes(of_lines), w->depth, transposed};
-    const mpsim_matrix read = {w->x.format, t->read, t->width, transposed};
+    const mpsim_matrix read = {format_of(w->seen), t->read, t->width, transposed};
     mpsim_window_gather(&w->window, t->runs, t->n_runs, t->width, t->group * w->of_window, k, n, t->read);
     if (mpsim_convolving_is_random(w->v))
         return mpsim_sumtile_dots(&t->sums, transposed ? t->read : t->lines, transposed ? t->lines : t->read, n);
@@ -80,7 +85,7 @@ static mpsim_status add_piece(tile *t, size_t k, size_t n)
 
 static size_t piece_of(const work *w)
 {
-    return w->s.piece && w->s.piece < w->depth && !mpsim_convolving_is_random(w->v) ? w->s.piece : w->depth;
+    return w->v->s.piece && w->v->s.piece < w->depth && !mpsim_convolving_is_random(w->v) ? w->v->s.piece : w->depth;
 }
 
 static mpsim_status add_up(tile *t)
@@ -100,10 +105,10 @@ static mpsim_status add_up(tile *t)
 static mpsim_status do_tile(tile *t, size_t first, size_t n)
 {
     const work *w = t->w;
-    const int transposed = w->v->g->transposed;
-    t->lines = w->lines + first * w->depth * mpsim_format_code_bytes(transposed ? w->s.b : w->s.a);
+    const int transposed = w->transposed;
+    t->lines = w->lines + first * w->depth * mpsim_format_code_bytes(format_of(w->other));
     t->read = (unsigned char *)malloc(piece_of(w) * t->width * w->window.bytes + 1);
-    const int is_open = mpsim_sumtile_open(&t->sums, &w->s, transposed ? t->width : n, transposed ? n : t->width);
+    const int is_open = mpsim_sumtile_open(&t->sums, &w->v->s, transposed ? t->width : n, transposed ? n : t->width);
     mpsim_status s = t->read && is_open ? MPSIM_OK : MPSIM_ENOMEM;
     if (s == MPSIM_OK) {
         place_runs(w, transposed ? t->sums.row : t->sums.column, t->runs, t->n_runs);
@@ -131,43 +136,42 @@ static mpsim_status task(void *context, size_t i)
 
 static void set_window(work *w)
 {
-    const mpsim_geometry *g = w->v->g;
-    const size_t *extent = g->transposed ? g->out : g->in, *positions = g->transposed ? g->in : g->out;
-    w->window = (mpsim_window){.codes = w->x.codes,
-                               .bytes = mpsim_format_code_bytes(w->x.format),
-                               .image = w->x.stride[0],
-                               .channel = w->x.stride[1]};
-    w->depth = g->images * mpsim_product3(positions);
+    const mpsim_convolving *v = w->v;
+    const mpsim_tensor *x = &w->seen->x;
+    const size_t *positions = w->other->x.size + 2;
+    w->window = (mpsim_window){.codes = x->codes,
+                               .bytes = mpsim_format_code_bytes(format_of(w->seen)),
+                               .image = (ptrdiff_t)x->stride[0],
+                               .channel = (ptrdiff_t)x->stride[1]};
+    w->depth = v->images * mpsim_product3(positions);
     for (size_t d = 0; d < MPSIM_DIMS; d++) {
-        w->window.axis[d] = (mpsim_axis){.extent = extent[d],
+        w->window.axis[d] = (mpsim_axis){.extent = x->size[2 + d],
                                          .positions = positions[d],
-                                         .taps = g->kernel[d],
-                                         .step = (ptrdiff_t)g->stride[d],
-                                         .shift = -(ptrdiff_t)g->padding[d],
-                                         .dilation = (ptrdiff_t)g->dilation[d]};
-        w->window.stride[d] = w->x.stride[2 + d];
+                                         .taps = v->kernel[d],
+                                         .step = (ptrdiff_t)v->stride[d],
+                                         .shift = -(ptrdiff_t)v->padding[d],
+                                         .dilation = (ptrdiff_t)v->dilation[d]};
+        w->window.stride[d] = (ptrdiff_t)x->stride[2 + d];
     }
 }
 
-static int put_lines(work *w, const mpsim_strided *x, size_t channels)
+static int put_lines(work *w)
 {
-    const mpsim_geometry *g = w->v->g;
-    const size_t *positions = g->transposed ? g->in : g->out;
-    mpsim_axes axes = {.format = x->format, .codes = (const unsigned char *)x->codes, .rounded = x->rounded};
-    mpsim_axes_add(&axes, channels, x->stride[1]);
-    mpsim_axes_add(&axes, g->images, x->stride[0]);
-    for (size_t d = 0; d < MPSIM_DIMS; d++)
-        mpsim_axes_add(&axes, positions[d], x->stride[2 + d]);
+    static const uint8_t turns[MPSIM_TENSOR] = {1, 0, 2, 3, 4};
+    const mpsim_tensor *x = &w->other->x;
+    mpsim_axes axes = mpsim_factor_axes(w->other);
+    for (size_t i = 0; i < MPSIM_TENSOR; i++)
+        mpsim_axes_add(&axes, x->size[turns[i]], (ptrdiff_t)x->stride[turns[i]]);
     w->lines = (unsigned char *)malloc(mpsim_axes_count(&axes) * mpsim_format_code_bytes(mpsim_axes_format(&axes)) + 1);
     if (w->lines)
-        mpsim_axes_put(&axes, w->lines, w->v->how->pool);
+        mpsim_axes_put(&axes, w->lines, w->v->pool);
     return w->lines != NULL;
 }
 
 static int set_runs(work *w)
 {
     const int random = mpsim_convolving_is_random(w->v);
-    const mpsim_turns turns = {w->of_window, random || w->x.stride[1] != 1 ? 1 : CHANNELS, 0};
+    const mpsim_turns turns = {w->of_window, random || w->window.channel != 1 ? 1 : CHANNELS, 0};
     w->n_runs = mpsim_window_count_runs(&w->window, &turns);
     w->runs = (mpsim_run *)malloc((w->n_runs + 1) * sizeof *w->runs);
     if (w->runs)
@@ -184,31 +188,24 @@ static mpsim_status add_all(work *w)
     w->column_tiles = (w->n_runs - 1) / w->runs_each + 1;
     w->rows = mpsim_tile_side(w->n_lines, ROWS, LEAST_ROWS, w->v->threads > 1 ? w->v->threads : 0);
     w->row_tiles = (w->n_lines - 1) / w->rows + 1;
-    mpsim_tasks t = {w->v->g->groups * w->column_tiles * w->row_tiles, task, w, NULL};
-    return mpsim_tasks_run(&t, w->v->how->pool);
+    return mpsim_tasks_run(w->v->c->groups * w->column_tiles * w->row_tiles, task, w, w->v->pool);
 }
 
-mpsim_status mpsim_convolve_positions(const mpsim_convolving *v)
+mpsim_status mpsim_convolve_positions(mpsim_convolving *v)
 {
-    const mpsim_geometry *g = v->g;
-    const int transposed = g->transposed;
-    work w = {.v = v,
-              .n_lines = (transposed ? g->channels : g->outputs) / g->groups,
-              .of_window = (transposed ? g->outputs : g->channels) / g->groups};
-    if (w.n_lines == 0 || w.of_window == 0 || mpsim_product3(g->kernel) == 0)
+    const int transposed = v->c->transposed;
+    const size_t groups = v->c->groups;
+    work w = {
+        .v = v, .transposed = transposed, .seen = transposed ? &v->a : &v->b, .other = transposed ? &v->b : &v->a};
+    w.n_lines = w.other->x.size[1] / groups;
+    w.of_window = w.seen->x.size[1] / groups;
+    if (w.n_lines == 0 || w.of_window == 0 || mpsim_product3(v->kernel) == 0)
         return MPSIM_OK;
-    mpsim_summing_init(&w.s, v->how, mpsim_operand_format(&v->first), mpsim_operand_format(&v->second), &v->result);
-    const mpsim_strided *seen = transposed ? &v->first : &v->second, *other = transposed ? &v->second : &v->first;
-    mpsim_status s = mpsim_operand_open(&w.x, seen, g->images, g->groups * w.of_window, transposed ? g->out : g->in,
-                                        w.of_window == 1, v->how->pool) &&
-                             put_lines(&w, other, g->groups * w.n_lines)
-                         ? MPSIM_OK
-                         : MPSIM_ENOMEM;
-    if (s == MPSIM_OK) {
+    mpsim_status s = MPSIM_ENOMEM;
+    if (mpsim_factor_open(w.seen, w.of_window == 1, v->pool) && put_lines(&w)) {
         set_window(&w);
         s = add_all(&w);
     }
-    free(w.x.own);
     free(w.lines);
     free(w.runs);
     return s;

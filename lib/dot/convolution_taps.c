@@ -26,7 +26,7 @@ typedef struct phase {
     ptrdiff_t tap, tap_next; /* of its taps in the weight      */
 } phase;
 
-static size_t count_phases(const mpsim_geometry *g, size_t d, int turned)
+static size_t count_phases(const mpsim_convolving *g, size_t d, int turned)
 {
     return !turned ? 1 : g->stride[d] < g->out[d] ? g->stride[d] : g->out[d];
 }
@@ -39,7 +39,7 @@ static size_t divisor(size_t a, size_t b)
 }
 
 /* Taps t with t dilation = at (modulo stride): the first, and how far they are apart. */
-static size_t count_taps(const mpsim_geometry *g, size_t d, size_t at, size_t *first, size_t *apart)
+static size_t count_taps(const mpsim_convolving *g, size_t d, size_t at, size_t *first, size_t *apart)
 {
     const size_t s = g->stride[d], n = g->kernel[d];
     *apart = s / divisor(s, g->dilation[d]);
@@ -50,7 +50,7 @@ static size_t count_taps(const mpsim_geometry *g, size_t d, size_t at, size_t *f
 }
 
 /* Positions r, r + stride, ... */
-static phase turned_phase(const mpsim_geometry *g, size_t d, size_t r)
+static phase turned_phase(const mpsim_convolving *g, size_t d, size_t r)
 {
     const ptrdiff_t s = (ptrdiff_t)g->stride[d], dilation = (ptrdiff_t)g->dilation[d];
     const size_t at = r + g->padding[d];
@@ -60,7 +60,7 @@ static phase turned_phase(const mpsim_geometry *g, size_t d, size_t r)
     p.axis.taps = count_taps(g, d, at, &first, &apart);
     if (p.axis.taps == 0)
         return p;
-    const int as_read = g->taps == MPSIM_TAPS_AS_READ;
+    const int as_read = g->c->taps == MPSIM_TAPS_AS_READ;
     p.tap = (ptrdiff_t)(as_read ? first + (p.axis.taps - 1) * apart : first);
     p.tap_next = as_read ? -(ptrdiff_t)apart : (ptrdiff_t)apart;
     p.axis.shift = ((ptrdiff_t)at - p.tap * dilation) / s;
@@ -68,7 +68,7 @@ static phase turned_phase(const mpsim_geometry *g, size_t d, size_t r)
     return p;
 }
 
-static phase phase_of(const mpsim_geometry *g, size_t d, int turned, size_t r)
+static phase phase_of(const mpsim_convolving *g, size_t d, int turned, size_t r)
 {
     if (turned)
         return turned_phase(g, d, r);
@@ -85,9 +85,7 @@ static phase phase_of(const mpsim_geometry *g, size_t d, int turned, size_t r)
 /* ---- the sums of a phase ---- */
 
 typedef struct work {
-    const mpsim_convolving *v;
-    mpsim_summing s;
-    mpsim_operand x;
+    mpsim_convolving *v;
     int turned, order;
     size_t sources, results; /* channels of a group */
     phase phase[MPSIM_DIMS];
@@ -99,17 +97,17 @@ typedef struct work {
     size_t rows, columns, row_tiles, column_tiles; /* of a tile; tiles of a group */
 } work;
 
-static int order_of(const mpsim_geometry *g, size_t sources)
+static int order_of(const mpsim_convolving *g, size_t sources)
 {
     if (sources == 1)
         return MPSIM_CHANNELS_TAPS;
-    return g->order == MPSIM_BLOCKS_TAPS_CHANNELS && sources <= BLOCK ? MPSIM_TAPS_CHANNELS : g->order;
+    return g->c->order == MPSIM_BLOCKS_TAPS_CHANNELS && sources <= BLOCK ? MPSIM_TAPS_CHANNELS : g->c->order;
 }
 
 static void add_taps(const work *w, mpsim_axes *x)
 {
     for (size_t d = 0; d < MPSIM_DIMS; d++)
-        mpsim_axes_add(x, w->phase[d].axis.taps, w->phase[d].tap_next * w->v->second.stride[2 + d]);
+        mpsim_axes_add(x, w->phase[d].axis.taps, w->phase[d].tap_next * w->v->b.x.stride[2 + d]);
 }
 
 /* The axes of a line of weights: of `n` channels that are `stride` apart. */
@@ -126,13 +124,12 @@ static void add_line(const work *w, mpsim_axes *x, size_t n, ptrdiff_t stride)
 
 static mpsim_axes weights_of(const work *w)
 {
-    const mpsim_strided *x = &w->v->second;
-    ptrdiff_t at = 0;
+    mpsim_axes x = mpsim_factor_axes(&w->v->b);
+    int64_t at = 0;
     for (size_t d = 0; d < MPSIM_DIMS; d++)
-        at += w->phase[d].tap * x->stride[2 + d];
-    return (mpsim_axes){.format = x->format,
-                        .codes = (const unsigned char *)x->codes + at * (ptrdiff_t)mpsim_format_code_bytes(x->format),
-                        .rounded = x->rounded};
+        at += w->phase[d].tap * w->v->b.x.stride[2 + d];
+    x.codes += at * (int64_t)mpsim_format_code_bytes(x.format);
+    return x;
 }
 
 /* Lines whose last block of channels is short: each of them in two parts. */
@@ -140,7 +137,7 @@ static void put_short_blocks(const work *w, mpsim_axes first, ptrdiff_t of_line,
                              unsigned char *to)
 {
     const size_t whole = w->sources / BLOCK * BLOCK, taps = mpsim_window_taps(&w->window);
-    const size_t bytes = mpsim_format_code_bytes(w->s.b);
+    const size_t bytes = mpsim_format_code_bytes(w->v->c->b->format);
     const ptrdiff_t each = (ptrdiff_t)mpsim_format_code_bytes(first.format);
     for (size_t i = 0; i < n; i++, first.codes += of_line * each, to += w->depth * bytes) {
         mpsim_axes a = first, b = first;
@@ -154,8 +151,8 @@ static void put_short_blocks(const work *w, mpsim_axes first, ptrdiff_t of_line,
 
 static void put_lines(const work *w)
 {
-    const ptrdiff_t *stride = w->v->second.stride, group = (ptrdiff_t)w->sources * stride[0];
-    const size_t groups = w->v->g->groups, bytes = mpsim_format_code_bytes(w->s.b);
+    const int64_t *stride = w->v->b.x.stride, group = (int64_t)w->sources * stride[0];
+    const size_t groups = w->v->c->groups, bytes = mpsim_format_code_bytes(w->v->c->b->format);
     const ptrdiff_t of_line = stride[w->turned], of_channel = stride[!w->turned];
     mpsim_axes x = weights_of(w);
     if (w->order != MPSIM_BLOCKS_TAPS_CHANNELS || w->sources % BLOCK == 0) {
@@ -163,7 +160,7 @@ static void put_lines(const work *w)
             mpsim_axes_add(&x, groups, group);
         mpsim_axes_add(&x, w->turned ? w->results : groups * w->results, of_line);
         add_line(w, &x, w->sources, of_channel);
-        mpsim_axes_put(&x, w->lines, w->v->how->pool);
+        mpsim_axes_put(&x, w->lines, w->v->pool);
         return;
     }
     const ptrdiff_t next = w->turned ? group : (ptrdiff_t)w->results * of_line;
@@ -175,11 +172,11 @@ static void put_lines(const work *w)
 static int has_numbers(const work *w)
 {
     enum { SOME = 256 };
-    const size_t n = w->v->g->groups * w->results * w->depth, bytes = mpsim_format_code_bytes(w->s.b);
+    const size_t n = w->v->c->groups * w->results * w->depth, bytes = mpsim_format_code_bytes(w->v->c->b->format);
     double values[SOME];
     for (size_t i = 0; i < n; i += SOME) {
         const size_t some = n - i < SOME ? n - i : SOME;
-        mpsim_decode_array(w->s.b, values, w->lines + i * bytes, some);
+        mpsim_decode_array(w->v->c->b->format, values, w->lines + i * bytes, some);
         for (size_t j = 0; j < some; j++)
             if (isnan(values[j]))
                 return 0;
@@ -189,37 +186,37 @@ static int has_numbers(const work *w)
 
 /* ---- a tile ---- */
 
-static void place_positions(const work *w, mpsim_place *to, size_t first, size_t n)
+static void place_positions(const work *w, mpsim_spot *to, size_t first, size_t n)
 {
-    const mpsim_geometry *g = w->v->g;
-    const ptrdiff_t *stride = w->v->result.stride;
+    const mpsim_convolving *g = w->v;
+    const int64_t *stride = w->v->d.stride;
     for (size_t i = 0; i < n; i++) {
         size_t at = first + i, number = 0, q[MPSIM_DIMS];
-        to[i] = (mpsim_place){0, 0, 0};
+        to[i] = (mpsim_spot){0, 0, 0};
         for (size_t d = MPSIM_DIMS; d-- > 0; at /= w->phase[d].axis.positions) {
             q[d] = w->phase[d].first + at % w->phase[d].axis.positions * w->phase[d].next;
-            to[i].at += (ptrdiff_t)q[d] * stride[2 + d];
+            to[i].at += (int64_t)q[d] * stride[2 + d];
         }
-        to[i].at += (ptrdiff_t)at * stride[0];
+        to[i].at += (int64_t)at * stride[0];
         for (size_t d = 0; d < MPSIM_DIMS; d++)
             number = number * g->out[d] + q[d];
         to[i].number = (uint64_t)at * g->outputs * mpsim_product3(g->out) + number;
     }
 }
 
-static void place_channels(const work *w, mpsim_place *to, size_t first, size_t n)
+static void place_channels(const work *w, mpsim_spot *to, size_t first, size_t n)
 {
-    const mpsim_geometry *g = w->v->g;
+    const mpsim_convolving *g = w->v;
     for (size_t i = 0; i < n; i++)
-        to[i] = (mpsim_place){(ptrdiff_t)(first + i) * w->v->result.stride[1],
-                              (uint64_t)(first + i) * mpsim_product3(g->out), first + i};
+        to[i] = (mpsim_spot){(int64_t)(first + i) * w->v->d.stride[1], (uint64_t)(first + i) * mpsim_product3(g->out),
+                             first + i};
 }
 
 /* The products of `rows` lines at x and `columns` lines of weights. */
 static mpsim_status multiply(const work *w, mpsim_sumtile *t, const void *x, const void *lines)
 {
-    const mpsim_matrix positions = {w->s.a, x, w->depth, w->narrow};
-    const mpsim_matrix weights = {w->s.b, lines, w->depth, !w->narrow};
+    const mpsim_matrix positions = {w->v->c->a->format, x, w->depth, w->narrow};
+    const mpsim_matrix weights = {w->v->c->b->format, lines, w->depth, !w->narrow};
     if (mpsim_convolving_is_random(w->v))
         return mpsim_sumtile_dots(t, x, lines, w->depth);
     return w->narrow ? mpsim_sumtile_whole(t, &weights, &positions, w->depth)
@@ -232,14 +229,14 @@ static mpsim_status do_tile(const work *w, size_t first, size_t n, size_t channe
     const size_t group = channel / w->results, bytes = w->window.bytes;
     unsigned char *x = (unsigned char *)malloc(n * w->depth * bytes + 1);
     mpsim_sumtile t;
-    int is_open = mpsim_sumtile_open(&t, &w->s, w->narrow ? channels : n, w->narrow ? n : channels);
+    int is_open = mpsim_sumtile_open(&t, &w->v->s, w->narrow ? channels : n, w->narrow ? n : channels);
     mpsim_status s = x && is_open ? MPSIM_OK : MPSIM_ENOMEM;
     if (s == MPSIM_OK) {
         t.bias_by_row = w->narrow;
         place_positions(w, w->narrow ? t.column : t.row, first, n);
         place_channels(w, w->narrow ? t.row : t.column, channel, channels);
         mpsim_window_gather(&w->window, w->runs, w->n_runs, w->depth, group * w->sources, first, n, x);
-        s = multiply(w, &t, x, w->lines + channel * w->depth * mpsim_format_code_bytes(w->s.b));
+        s = multiply(w, &t, x, w->lines + channel * w->depth * mpsim_format_code_bytes(w->v->c->b->format));
     }
     if (s == MPSIM_OK)
         mpsim_sumtile_store(&t);
@@ -265,7 +262,7 @@ static mpsim_status task(void *context, size_t i)
 static void cut_tiles(work *w)
 {
     const size_t line = (w->depth + 1) * w->window.bytes, fits = GATHERED / line, threads = w->v->threads;
-    const size_t wanted = threads > 1 ? 3 * threads / w->v->g->groups + 1 : 0;
+    const size_t wanted = threads > 1 ? 3 * threads / w->v->c->groups + 1 : 0;
     w->columns = mpsim_tile_side(w->results, MOST_COLUMNS, LEAST_COLUMNS, threads > 1 ? threads : 0);
     w->column_tiles = (w->results - 1) / w->columns + 1;
     w->rows = mpsim_tile_side(w->positions, fits > FEWEST ? least(fits, MOST_ROWS) : FEWEST, FEWEST,
@@ -277,14 +274,15 @@ static void cut_tiles(work *w)
 
 static void set_window(work *w)
 {
-    w->window = (mpsim_window){.codes = w->x.codes,
-                               .bytes = mpsim_format_code_bytes(w->x.format),
-                               .image = w->x.stride[0],
-                               .channel = w->x.stride[1]};
-    w->positions = w->v->g->images;
+    const mpsim_tensor *x = &w->v->a.x;
+    w->window = (mpsim_window){.codes = x->codes,
+                               .bytes = mpsim_format_code_bytes(w->v->c->a->format),
+                               .image = (ptrdiff_t)x->stride[0],
+                               .channel = (ptrdiff_t)x->stride[1]};
+    w->positions = w->v->images;
     for (size_t d = 0; d < MPSIM_DIMS; d++) {
         w->window.axis[d] = w->phase[d].axis;
-        w->window.stride[d] = w->x.stride[2 + d];
+        w->window.stride[d] = (ptrdiff_t)x->stride[2 + d];
         w->positions *= w->phase[d].axis.positions;
     }
     w->depth = mpsim_window_taps(&w->window) * w->sources;
@@ -298,14 +296,14 @@ static mpsim_turns turns_of(const work *w)
 
 static mpsim_status do_phases(work *w)
 {
-    const mpsim_geometry *g = w->v->g;
+    const mpsim_convolving *g = w->v;
     set_window(w);
     if (w->positions == 0)
         return MPSIM_OK;
     const mpsim_turns turns = turns_of(w);
     w->n_runs = w->depth ? mpsim_window_count_runs(&w->window, &turns) : 0;
     w->runs = (mpsim_run *)malloc((w->n_runs + 1) * sizeof *w->runs);
-    w->lines = (unsigned char *)malloc(g->outputs * w->depth * mpsim_format_code_bytes(w->s.b) + 1);
+    w->lines = (unsigned char *)malloc(g->outputs * w->depth * mpsim_format_code_bytes(w->v->c->b->format) + 1);
     mpsim_status s = w->runs && w->lines ? MPSIM_OK : MPSIM_ENOMEM;
     if (s == MPSIM_OK) {
         if (w->depth) {
@@ -314,8 +312,7 @@ static mpsim_status do_phases(work *w)
         }
         w->narrow = w->results <= NARROW && !mpsim_convolving_is_random(w->v) && has_numbers(w);
         cut_tiles(w);
-        mpsim_tasks t = {g->groups * w->row_tiles * w->column_tiles, task, w, NULL};
-        s = mpsim_tasks_run(&t, w->v->how->pool);
+        s = mpsim_tasks_run(g->c->groups * w->row_tiles * w->column_tiles, task, w, w->v->pool);
     }
     free(w->runs);
     free(w->lines);
@@ -324,7 +321,7 @@ static mpsim_status do_phases(work *w)
 
 static mpsim_status each_phase(work *w)
 {
-    const mpsim_geometry *g = w->v->g;
+    const mpsim_convolving *g = w->v;
     size_t n[MPSIM_DIMS];
     mpsim_status s = MPSIM_OK;
     for (size_t d = 0; d < MPSIM_DIMS; d++)
@@ -338,22 +335,14 @@ static mpsim_status each_phase(work *w)
     return s;
 }
 
-mpsim_status mpsim_convolve_taps(const mpsim_convolving *v, int turned)
+mpsim_status mpsim_convolve_taps(mpsim_convolving *v, int turned)
 {
-    const mpsim_geometry *g = v->g;
-    work w = {.v = v, .turned = turned, .sources = g->channels / g->groups, .results = g->outputs / g->groups};
-    if (w.results == 0 || g->images == 0)
+    const size_t groups = v->c->groups;
+    work w = {.v = v, .turned = turned, .sources = v->channels / groups, .results = v->outputs / groups};
+    if (w.results == 0 || v->images == 0)
         return MPSIM_OK;
-    w.order = order_of(g, w.sources);
-    mpsim_summing_init(&w.s, v->how, mpsim_operand_format(&v->first), mpsim_operand_format(&v->second), &v->result);
-    const int planar = w.order == MPSIM_CHANNELS_TAPS;
-    mpsim_status s = mpsim_operand_open(&w.x, &v->first, g->images, g->channels, g->in, planar, v->how->pool) &&
-                             mpsim_convolving_bias(v, &w.s)
-                         ? MPSIM_OK
-                         : MPSIM_ENOMEM;
-    if (s == MPSIM_OK)
-        s = each_phase(&w);
-    free(w.x.own);
-    free(w.s.bias);
-    return s;
+    w.order = order_of(v, w.sources);
+    if (!mpsim_factor_open(&v->a, w.order == MPSIM_CHANNELS_TAPS, v->pool))
+        return MPSIM_ENOMEM;
+    return each_phase(&w);
 }

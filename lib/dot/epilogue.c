@@ -7,6 +7,34 @@
 
 enum { N = MPSIM_PANEL, MOST = MPSIM_ENDING_ROWS * N };
 
+void mpsim_epilogue_init(mpsim_epilogue *e, const mpsim_format *sums, const mpsim_format *numbers,
+                         const mpsim_format *lies)
+{
+    *e = (mpsim_epilogue){
+        .sums = sums, .numbers = numbers ? numbers : lies, .lies = lies, .wide = !mpsim_in_binary32(sums)};
+    e->narrow = mpsim_in_binary32(e->numbers);
+    e->rounds = !mpsim_format_same(e->sums, e->numbers) || !mpsim_format_same(e->numbers, e->lies);
+    e->inverse = e->factor = e->add_factor = 1;
+}
+
+void mpsim_epilogue_scale(mpsim_epilogue *e, float inverse_a, float inverse_b, float factor)
+{
+    e->inverse = inverse_a * inverse_b;
+    e->scales = inverse_a != 1 || inverse_b != 1;
+    e->factor = factor;
+    e->multiplies = factor != 1;
+}
+
+void mpsim_epilogue_count(const mpsim_epilogue *e, mpsim_entered *to)
+{
+    if (!to)
+        return;
+    to->nonzero += e->counts[0];
+    to->lost += e->counts[1];
+    to->overflow += e->counts[2];
+    to->nonfinite += e->counts[3];
+}
+
 /* Rows of a tile, side by side. */
 typedef struct tile {
     size_t first, rows, column, columns;

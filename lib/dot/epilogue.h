@@ -27,6 +27,13 @@ typedef struct mpsim_epilogue {
     atomic_int status;
 } mpsim_epilogue;
 
+/* mpsim_epilogue_init -- results of `sums` as `numbers` (NULL: those of d's format) in d's format; no factor, nothing counted.
+ * mpsim_epilogue_scale -- what they are multiplied by. mpsim_epilogue_count -- adds what was counted; to NULL: nothing. */
+void mpsim_epilogue_init(mpsim_epilogue *e, const mpsim_format *sums, const mpsim_format *numbers,
+                         const mpsim_format *lies);
+void mpsim_epilogue_scale(mpsim_epilogue *e, float inverse_a, float inverse_b, float factor);
+void mpsim_epilogue_count(const mpsim_epilogue *e, mpsim_entered *to);
+
 /* One matrix of d. */
 typedef struct mpsim_ending {
     mpsim_epilogue *e;

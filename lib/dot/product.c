@@ -374,20 +374,11 @@ static int is_within(const mpsim_format *f, const mpsim_format *g)
 static void begin_epilogue(product *p)
 {
     const mpsim_product *w = p->p;
-    mpsim_epilogue *e = &p->e;
-    e->sums = &w->model->result.format;
-    e->lies = w->d->format;
-    e->numbers = w->numbers ? w->numbers : e->lies;
-    e->wide = !mpsim_in_binary32(e->sums);
-    e->narrow = mpsim_in_binary32(e->numbers);
-    e->rounds = !mpsim_format_same(e->sums, e->numbers) || !mpsim_format_same(e->numbers, e->lies);
-    e->inverse = w->a->inverse * w->b->inverse;
-    e->scales = w->a->inverse != 1 || w->b->inverse != 1;
-    e->factor = w->factor;
-    e->multiplies = w->factor != 1;
-    e->add_factor = w->add_factor;
-    e->weighs = w->add_factor != 1;
-    e->counting = w->counts != NULL;
+    mpsim_epilogue_init(&p->e, &w->model->result.format, w->numbers, w->d->format);
+    mpsim_epilogue_scale(&p->e, w->a->inverse, w->b->inverse, w->factor);
+    p->e.add_factor = w->add_factor;
+    p->e.weighs = w->add_factor != 1;
+    p->e.counting = w->counts != NULL;
 }
 
 static mpsim_status begin_steps(product *p)
@@ -474,17 +465,6 @@ static mpsim_status run(product *p, const mpsim_pool *pool)
     return (mpsim_status)atomic_load(&p->e.status);
 }
 
-static void report(product *p)
-{
-    mpsim_entered *to = p->p->counts;
-    if (!to)
-        return;
-    to->nonzero += atomic_load(&p->e.counts[0]);
-    to->lost += atomic_load(&p->e.counts[1]);
-    to->overflow += atomic_load(&p->e.counts[2]);
-    to->nonfinite += atomic_load(&p->e.counts[3]);
-}
-
 void mpsim_product_init(mpsim_product *p)
 {
     memset(p, 0, sizeof *p);
@@ -510,7 +490,7 @@ mpsim_status mpsim_product_run(const mpsim_product *w, const mpsim_pool *pool)
         s = run(&p, pool);
     }
     if (!s)
-        report(&p);
+        mpsim_epilogue_count(&p.e, p.p->counts);
     free(p.a.scale_codes);
     free(p.b.scale_codes);
     mpsim_operand_free(&p.a.o);

@@ -4,9 +4,7 @@
 #include "../base/environment.h"
 #include "dot.h"
 #include "panel.h"
-#include "strided.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,81 +45,60 @@ static size_t piece_of(const mpsim_model *m)
     return unit && unit < PIECE ? PIECE / unit * unit : unit;
 }
 
-static int is_rounded(const mpsim_rounded *r)
+mpsim_status mpsim_summing_check(const mpsim_convolution *c)
 {
-    return mpsim_format_check(&r->format) == MPSIM_OK && mpsim_rounding_check(&r->rounding) == MPSIM_OK &&
-           r->rounding.mode < MPSIM_ROUND_STOCHASTIC_A;
-}
-
-static int is_wide(const mpsim_model *m)
-{
-    return !mpsim_in_binary32(&m->result.format);
-}
-
-mpsim_status mpsim_summing_check(const mpsim_convolution_how *how, const mpsim_format *a, const mpsim_format *b,
-                                 const mpsim_strided *result)
-{
-    const mpsim_rounded *r = result->rounded;
-    const mpsim_status s = mpsim_dot_check(how->model, a, b, how->rng);
+    const mpsim_status s = mpsim_dot_check(c->model, c->a->format, c->b->format, c->rng);
     if (s != MPSIM_OK)
         return s;
-    if (!is_wide(how->model) && (double)(float)how->factor != how->factor)
+    if (!mpsim_is_stack(c->d, 1) || (c->numbers && mpsim_format_check(c->numbers) != MPSIM_OK) ||
+        (c->bias && !mpsim_is_stack(c->bias, 0)))
         return MPSIM_EINVAL;
-    if (mpsim_format_check(result->format) != MPSIM_OK || (r && !is_rounded(r)))
-        return MPSIM_EINVAL;
-    if (!r || mpsim_format_same(&r->format, result->format))
-        return MPSIM_OK;
-    return contains(result->format, &r->format) && (mpsim_in_binary32(&r->format) || is_wide(how->model))
+    if (c->bias && mpsim_in_binary32(&c->model->result.format) && !mpsim_in_binary32(c->bias->format))
+        return MPSIM_ERANGE;
+    return !c->numbers || mpsim_format_same(c->numbers, c->d->format) || contains(c->d->format, c->numbers)
                ? MPSIM_OK
                : MPSIM_ERANGE;
 }
 
-void mpsim_summing_init(mpsim_summing *s, const mpsim_convolution_how *how, const mpsim_format *a,
-                        const mpsim_format *b, const mpsim_strided *result)
+void mpsim_summing_init(mpsim_summing *s, const mpsim_convolution *c)
 {
-    *s = (mpsim_summing){
-        .how = how, .a = a, .b = b, .result = result, .wide = is_wide(how->model), .piece = piece_of(how->model)};
+    s->c = c;
+    s->piece = piece_of(c->model);
+    mpsim_epilogue_init(&s->e, &c->model->result.format, c->numbers, c->d->format);
+    mpsim_epilogue_scale(&s->e, c->a->inverse, c->b->inverse, c->factor);
+    s->e.counting = c->counts != NULL;
 }
 
-void *mpsim_summing_bias(const mpsim_summing *s, const mpsim_strided *bias, size_t n)
+mpsim_status mpsim_summing_end(mpsim_summing *s)
 {
-    mpsim_rounded to = {.format = *mpsim_format_find(s->wide ? "binary64" : "binary32")};
-    mpsim_axes x = {.format = bias->format, .codes = (const unsigned char *)bias->codes, .rounded = &to};
-    void *values = malloc((n ? n : 1) * sizeof(double));
-    mpsim_rounding_init(&to.rounding, MPSIM_ROUND_NEAREST_EVEN);
-    mpsim_axes_add(&x, n, bias->stride[1]);
-    if (values)
-        mpsim_axes_put(&x, values, NULL);
-    return values;
+    mpsim_epilogue_count(&s->e, s->c->counts);
+    return (mpsim_status)s->e.status;
 }
 
 /* ---- sums ---- */
 
-int mpsim_sumtile_open(mpsim_sumtile *t, const mpsim_summing *s, size_t rows, size_t columns)
+int mpsim_sumtile_open(mpsim_sumtile *t, mpsim_summing *s, size_t rows, size_t columns)
 {
-    const size_t n = rows * columns;
     memset(t, 0, sizeof *t);
     t->s = s;
     t->rows = rows;
     t->columns = columns;
-    t->row = (mpsim_place *)malloc((rows + columns) * sizeof *t->row);
-    t->sums = (unsigned char *)malloc(n * sizeof(uint64_t)); /* in turn of results */
-    t->values = malloc(n * sizeof(double));
+    t->row = (mpsim_spot *)malloc((rows + columns) * sizeof *t->row);
+    t->sums = (unsigned char *)malloc(rows * columns * mpsim_format_code_bytes(&s->c->model->result.format));
     t->column = t->row ? t->row + rows : NULL;
-    return t->row && t->sums && t->values;
+    return t->row && t->sums;
 }
 
 void mpsim_sumtile_close(mpsim_sumtile *t)
 {
     free(t->row);
     free(t->sums);
-    free(t->values);
 }
 
 mpsim_status mpsim_sumtile_add(mpsim_sumtile *t, const mpsim_matrix *a, const mpsim_matrix *b, size_t depth,
                                int is_first)
 {
-    const mpsim_model *m = t->s->how->model;
+    const mpsim_model *m = t->s->c->model;
     const mpsim_matrix c = {&m->result.format, t->sums, t->columns, 0};
     return mpsim_gemm(m, t->rows, t->columns, depth, a, b, is_first ? NULL : &c, t->sums, t->columns, NULL, NULL);
 }
@@ -148,16 +125,17 @@ mpsim_status mpsim_sumtile_whole(mpsim_sumtile *t, const mpsim_matrix *a, const 
 mpsim_status mpsim_sumtile_dots(mpsim_sumtile *t, const void *a, const void *b, size_t depth)
 {
     const mpsim_summing *s = t->s;
-    const size_t of_a = depth * mpsim_format_code_bytes(s->a), of_b = depth * mpsim_format_code_bytes(s->b);
-    const size_t bytes = mpsim_format_code_bytes(&s->how->model->result.format);
+    const mpsim_format *fa = s->c->a->format, *fb = s->c->b->format;
+    const size_t of_a = depth * mpsim_format_code_bytes(fa), of_b = depth * mpsim_format_code_bytes(fb);
+    const size_t bytes = mpsim_format_code_bytes(&s->c->model->result.format);
     mpsim_status status = MPSIM_OK;
     for (size_t i = 0; i < t->rows; i++)
         for (size_t j = 0; j < t->columns && status == MPSIM_OK; j++) {
-            mpsim_rng rng = *s->how->rng;
-            const mpsim_matrix row = {s->a, (const unsigned char *)a + i * of_a, depth, 0};
-            const mpsim_matrix column = {s->b, (const unsigned char *)b + j * of_b, depth, 1};
+            mpsim_rng rng = *s->c->rng;
+            const mpsim_matrix row = {fa, (const unsigned char *)a + i * of_a, depth, 0};
+            const mpsim_matrix column = {fb, (const unsigned char *)b + j * of_b, depth, 1};
             rng.index += (t->row[i].number + t->column[j].number) << 32;
-            status = mpsim_gemm(s->how->model, 1, 1, depth, &row, &column, NULL, t->sums + (i * t->columns + j) * bytes,
+            status = mpsim_gemm(s->c->model, 1, 1, depth, &row, &column, NULL, t->sums + (i * t->columns + j) * bytes,
                                 1, &rng, NULL);
         }
     return status;
@@ -165,106 +143,55 @@ mpsim_status mpsim_sumtile_dots(mpsim_sumtile *t, const void *a, const void *b, 
 
 /* ---- what follows the sums ---- */
 
-/* In functions of their own, which the environment cannot be moved past. */
-static __attribute__((noinline)) void finish_f32(const mpsim_sumtile *t, float *v)
+/* How many of n rows or columns, from the first on, are equally far apart in memory; *step: how far. */
+static size_t count_even(const mpsim_spot *p, size_t n, int64_t *step)
 {
-    const float factor = (float)t->s->how->factor, *bias = (const float *)t->s->bias;
-    const size_t n = t->rows * t->columns;
-    for (size_t i = 0; factor != 1 && i < n; i++)
-        v[i] *= factor;
-    for (size_t i = 0; bias && i < t->rows; i++)
-        for (size_t j = 0; j < t->columns; j++)
-            v[i * t->columns + j] += bias[t->bias_by_row ? t->row[i].output : t->column[j].output];
-    for (size_t i = 0; (bias || factor != 1) && i < n; i++)
-        v[i] = isnan(v[i]) ? NAN : v[i];
+    size_t i = 1;
+    for (*step = n > 1 ? p[1].at - p[0].at : 0; i < n && p[i].at - p[i - 1].at == *step; i++)
+        ;
+    return i;
 }
 
-static __attribute__((noinline)) void finish_f64(const mpsim_sumtile *t, double *v)
+static mpsim_addend bias_of(const mpsim_sumtile *t, size_t row, size_t column)
 {
-    const double factor = t->s->how->factor, *bias = (const double *)t->s->bias;
-    const size_t n = t->rows * t->columns;
-    for (size_t i = 0; factor != 1 && i < n; i++)
-        v[i] *= factor;
-    for (size_t i = 0; bias && i < t->rows; i++)
-        for (size_t j = 0; j < t->columns; j++)
-            v[i * t->columns + j] += bias[t->bias_by_row ? t->row[i].output : t->column[j].output];
-    for (size_t i = 0; (bias || factor != 1) && i < n; i++)
-        v[i] = isnan(v[i]) ? (double)NAN : v[i];
+    const mpsim_stack *bias = t->s->c->bias;
+    if (!bias)
+        return (mpsim_addend){0};
+    const int64_t step = bias->strides[bias->rank - 1];
+    const size_t output = t->bias_by_row ? t->row[row].output : t->column[column].output;
+    return (mpsim_addend){bias->format, bias->codes, (int64_t)output * step, t->bias_by_row ? step : 0,
+                          t->bias_by_row ? 0 : step};
 }
 
-static void finish(mpsim_sumtile *t)
+/* Rows and columns that are equally far apart. */
+static void store_part(const mpsim_sumtile *t, size_t row, size_t rows, int64_t row_step, size_t column, size_t columns,
+                       int64_t column_step)
 {
-    const mpsim_environment before = mpsim_environment_default();
-    const size_t n = t->rows * t->columns;
-    const mpsim_format *f = &t->s->how->model->result.format;
-    if (t->s->wide) {
-        mpsim_decode_array(f, (double *)t->values, t->sums, n);
-        finish_f64(t, (double *)t->values);
-    } else {
-        mpsim_decode_array_f32(f, (float *)t->values, t->sums, n);
-        finish_f32(t, (float *)t->values);
-    }
-    mpsim_environment_restore(before);
-}
-
-/* The values rounded as the result asks, as codes in memory's format. */
-static void encode(mpsim_sumtile *t)
-{
-    const mpsim_strided *y = t->s->result;
-    const size_t n = t->rows * t->columns;
-    mpsim_rounding nearest;
-    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    const int twice = y->rounded && !mpsim_format_same(&y->rounded->format, y->format);
-    const mpsim_rounding *last = y->rounded && !twice ? &y->rounded->rounding : &nearest;
-    if (t->s->wide) {
-        double *v = (double *)t->values;
-        if (twice)
-            mpsim_round_array_f64(&y->rounded->format, &y->rounded->rounding, NULL, v, v, n, NULL);
-        mpsim_encode_array_f64(y->format, last, NULL, t->sums, v, n, NULL);
-    } else {
-        float *v = (float *)t->values;
-        if (twice)
-            mpsim_round_array_f32(&y->rounded->format, &y->rounded->rounding, NULL, v, v, n, NULL);
-        mpsim_encode_array_f32(y->format, last, NULL, t->sums, v, n, NULL);
-    }
-}
-
-/* How far the places of n rows or columns are apart, if all are alike; else 0. */
-static ptrdiff_t step_of(const mpsim_place *p, size_t n)
-{
-    const ptrdiff_t step = n > 1 ? p[1].at - p[0].at : 1;
-    for (size_t i = 2; i < n; i++)
-        if (p[i].at - p[i - 1].at != step)
-            return 0;
-    return step;
-}
-
-/* A line of the tile, n codes `next` apart, to places from `at` on. */
-static void store_line(const mpsim_sumtile *t, ptrdiff_t at, const mpsim_place *p, size_t n, ptrdiff_t step,
-                       size_t first, size_t next)
-{
-    const size_t bytes = mpsim_format_code_bytes(t->s->result->format);
-    const ptrdiff_t each = (ptrdiff_t)bytes;
-    unsigned char *to = (unsigned char *)t->s->result->codes + at * each;
-    const unsigned char *from = t->sums + first * bytes;
-    if (step) {
-        mpsim_copy_codes(bytes, to + p[0].at * each, step, from, (ptrdiff_t)next, n);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        mpsim_copy_codes(bytes, to + p[i].at * each, 1, from + i * next * bytes, 1, 1);
+    enum { ROWS = MPSIM_ENDING_ROWS, N = MPSIM_PANEL };
+    mpsim_ending to = {.e = &t->s->e,
+                       .d = t->s->c->d->codes,
+                       .first = t->row[row].at + t->column[column].at,
+                       .row = row_step,
+                       .col = column_step,
+                       .bias = bias_of(t, row, column)};
+    const size_t bytes = mpsim_format_code_bytes(to.e->sums);
+    const unsigned char *sums = t->sums + (row * t->columns + column) * bytes;
+    for (size_t i = 0; i < rows; i += ROWS)
+        for (size_t j = 0; j < columns; j += N)
+            mpsim_end_sums(&to, i, rows - i < ROWS ? rows - i : ROWS, j, columns - j < N ? columns - j : N,
+                           sums + (i * t->columns + j) * bytes, t->columns);
 }
 
 void mpsim_sumtile_store(mpsim_sumtile *t)
 {
-    const ptrdiff_t along_rows = step_of(t->column, t->columns), along_columns = step_of(t->row, t->rows);
-    finish(t);
-    encode(t);
-    if (t->columns > 1 && (along_rows == 1 || (!along_columns && t->columns > t->rows))) {
-        for (size_t i = 0; i < t->rows; i++)
-            store_line(t, t->row[i].at, t->column, t->columns, along_rows, i * t->columns, 1);
-        return;
+    const mpsim_environment before = mpsim_environment_default();
+    int64_t down, across;
+    for (size_t i = 0, rows; i < t->rows; i += rows) {
+        rows = count_even(t->row + i, t->rows - i, &down);
+        for (size_t j = 0, columns; j < t->columns; j += columns) {
+            columns = count_even(t->column + j, t->columns - j, &across);
+            store_part(t, i, rows, down, j, columns, across);
+        }
     }
-    for (size_t j = 0; j < t->columns; j++)
-        store_line(t, t->column[j].at, t->row, t->rows, along_columns, j, t->columns);
+    mpsim_environment_restore(before);
 }

@@ -2,48 +2,43 @@
  * where they are stored. */
 #pragma once
 
+#include "epilogue.h"
+
 #include <mpsim/convolution.h>
 
 /* A row or a column of a tile: what it adds to the place of a number in memory, in codes, and to its number in the result;
  * its output, which has a bias. */
-typedef struct mpsim_place {
-    ptrdiff_t at;
+typedef struct mpsim_spot {
+    int64_t at;
     uint64_t number;
     size_t output;
-} mpsim_place;
+} mpsim_spot;
 
 /* What the tiles of a result share. */
 typedef struct mpsim_summing {
-    const mpsim_convolution_how *how;
-    const mpsim_format *a, *b;   /* of the operands, as they are multiplied             */
-    const mpsim_strided *result; /* its codes and formats                               */
-    void *bias;                  /* by output: float, or double where `wide`; NULL: none */
-    int wide;                    /* sums are finished in binary64                       */
-    size_t piece;                /* products that are added in one call; 0: all of them */
+    const mpsim_convolution *c;
+    mpsim_epilogue e;
+    size_t piece; /* products that are added in one call; 0: all of them */
 } mpsim_summing;
 
 typedef struct mpsim_sumtile {
-    const mpsim_summing *s;
+    mpsim_summing *s;
     size_t rows, columns;
-    mpsim_place *row, *column; /* set by who adds up                             */
-    int bias_by_row;           /* outputs are those of rows, not of columns      */
-    unsigned char *sums;       /* codes of the model's result, row-major         */
-    void *values;              /* as many numbers                                */
+    mpsim_spot *row, *column; /* set by who adds up                          */
+    int bias_by_row;          /* outputs are those of rows, not of columns   */
+    unsigned char *sums;      /* codes of the model's result, row-major      */
 } mpsim_sumtile;
 
-/* mpsim_summing_check -- MPSIM_OK if the sums can be made and stored; MPSIM_EINVAL, MPSIM_ERANGE. */
-mpsim_status mpsim_summing_check(const mpsim_convolution_how *how, const mpsim_format *a, const mpsim_format *b,
-                                 const mpsim_strided *result);
+/* mpsim_summing_check -- MPSIM_OK if the sums of c can be made and stored; MPSIM_EINVAL, MPSIM_ERANGE. */
+mpsim_status mpsim_summing_check(const mpsim_convolution *c);
 
-/* mpsim_summing_init -- bias: NULL, or `outputs` numbers that mpsim_summing_bias has put side by side. */
-void mpsim_summing_init(mpsim_summing *s, const mpsim_convolution_how *how, const mpsim_format *a,
-                        const mpsim_format *b, const mpsim_strided *result);
+void mpsim_summing_init(mpsim_summing *s, const mpsim_convolution *c);
 
-/* mpsim_summing_bias -- n numbers of a bias: memory that the caller frees, or NULL. */
-void *mpsim_summing_bias(const mpsim_summing *s, const mpsim_strided *bias, size_t n);
+/* mpsim_summing_end -- adds what was counted; what went wrong in tiles that were stored. */
+mpsim_status mpsim_summing_end(mpsim_summing *s);
 
 /* mpsim_sumtile_open -- memory for a tile; 0: there is none. */
-int mpsim_sumtile_open(mpsim_sumtile *t, const mpsim_summing *s, size_t rows, size_t columns);
+int mpsim_sumtile_open(mpsim_sumtile *t, mpsim_summing *s, size_t rows, size_t columns);
 void mpsim_sumtile_close(mpsim_sumtile *t);
 
 /* mpsim_sumtile_add -- `depth` more products, of a: rows x depth and b: depth x columns; the first begin with +0. */

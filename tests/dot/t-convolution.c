@@ -19,8 +19,8 @@
 enum { AXES = 5 };
 
 typedef struct tensor {
-    mpsim_strided s;
-    mpsim_rounded rounded;
+    mpsim_stack s;
+    mpsim_operand o;         /* the same as it is multiplied */
     size_t dims, size[AXES]; /* of 2 + dims axes: images, channels, ...; the rest is 1 */
     unsigned char *memory;
     size_t room; /* bytes */
@@ -35,7 +35,7 @@ static size_t numbers_in(const tensor *t)
 static tensor tensor_new(const mpsim_format *memory, size_t dims, size_t first, size_t second, const size_t *extent,
                          uint64_t *seed)
 {
-    tensor t = {.s.format = memory, .dims = dims, .size = {first, second, 1, 1, 1}};
+    tensor t = {.s = {.format = memory, .rank = (uint32_t)(2 + dims)}, .dims = dims, .size = {first, second, 1, 1, 1}};
     size_t turn[AXES] = {0, 1, 2, 3, 4}, n = 1, at = 0;
     const uint64_t u = test_random(seed);
     for (size_t d = 0; d < dims; d++)
@@ -47,8 +47,8 @@ static tensor tensor_new(const mpsim_format *memory, size_t dims, size_t first, 
         turn[i - 1] = u % 3 ? turn[i - 1] : x;
     }
     for (size_t i = 2 + dims; i-- > 0;) {
-        t.s.stride[turn[i]] = (ptrdiff_t)n;
-        n *= t.size[turn[i]] + (u >> (8 + i) & 1);
+        t.s.strides[turn[i]] = (int64_t)n;
+        n *= (t.size[turn[i]] ? t.size[turn[i]] : 1) + (u >> (8 + i) & 1);
     }
     t.room = (n + 2) * 8;
     t.memory = malloc(t.room);
@@ -56,19 +56,21 @@ static tensor tensor_new(const mpsim_format *memory, size_t dims, size_t first, 
     memset(t.memory, 0x5a, t.room);
     for (size_t i = 0; i < 2 + dims; i++)
         if (u >> (16 + i) & 1 && t.size[i]) {
-            at += (t.size[i] - 1) * (size_t)t.s.stride[i];
-            t.s.stride[i] = -t.s.stride[i];
+            at += (t.size[i] - 1) * (size_t)t.s.strides[i];
+            t.s.strides[i] = -t.s.strides[i];
         }
     t.s.codes = t.memory + 1 + at * mpsim_format_code_bytes(memory);
+    memcpy(t.s.shape, t.size, t.s.rank * sizeof t.size[0]);
+    mpsim_operand_init(&t.o, &t.s, NULL, MPSIM_ROUND_NEAREST_EVEN);
     return t;
 }
 
 static void *place(const tensor *t, const size_t *i)
 {
-    ptrdiff_t at = 0;
+    int64_t at = 0;
     for (size_t d = 0; d < 2 + t->dims; d++)
-        at += (ptrdiff_t)i[d] * t->s.stride[d];
-    return (unsigned char *)t->s.codes + at * (ptrdiff_t)mpsim_format_code_bytes(t->s.format);
+        at += (int64_t)i[d] * t->s.strides[d];
+    return (unsigned char *)t->s.codes + at * (int64_t)mpsim_format_code_bytes(t->s.format);
 }
 
 static uint64_t load(const tensor *t, const size_t *i)
@@ -76,18 +78,15 @@ static uint64_t load(const tensor *t, const size_t *i)
     return code_load(place(t, i), mpsim_format_code_bytes(t->s.format));
 }
 
-static const mpsim_format *multiplied(const tensor *t)
-{
-    return t->s.rounded ? &t->rounded.format : t->s.format;
-}
-
 /* The number as it is multiplied. */
 static uint64_t operand(const tensor *t, const size_t *i)
 {
     const uint64_t code = load(t, i);
-    if (!t->s.rounded)
+    mpsim_rounding r;
+    if (mpsim_format_same(t->o.format, t->s.format))
         return code;
-    return mpsim_encode_f64(&t->rounded.format, &t->rounded.rounding, mpsim_decode(t->s.format, code), 0, NULL);
+    mpsim_rounding_init(&r, (mpsim_round_mode)t->o.mode);
+    return mpsim_encode_f64(t->o.format, &r, mpsim_decode(t->s.format, code), 0, NULL);
 }
 
 /* Index number n of a tensor, row-major. */
@@ -115,11 +114,20 @@ static void fill(tensor *t, int kind, uint64_t *seed)
 
 typedef enum what { FORWARD, INPUT, WEIGHT } what;
 
+/* A convolution with its sizes. */
+typedef struct sized {
+    size_t dims, images, channels, outputs, groups, in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
+    uint8_t transposed, order, taps;
+} sized;
+
 typedef struct problem {
-    mpsim_convolution c;
+    sized c;
     mpsim_model m;
-    mpsim_convolution_how how;
     mpsim_rng rng;
+    const mpsim_pool *pool;
+    float factor;
+    int has_bias, rounds; /* rounds: the result, to e4m3 */
+    mpsim_entered counts; /* that is wanted */
     tensor x, w, y, bias; /* or their gradients */
     what what;
     uint64_t *a, *b; /* the factors of a sum */
@@ -147,8 +155,7 @@ static void split(size_t n, const size_t *size, size_t dims, size_t *at)
 }
 
 /* Where position `at` reads by tap t: 1: at from, 0: outside, -1: nowhere. */
-static int reads(const mpsim_convolution *c, int turned, const size_t *at, const size_t *t, const size_t *extent,
-                 size_t *from)
+static int reads(const sized *c, int turned, const size_t *at, const size_t *t, const size_t *extent, size_t *from)
 {
     int inside = 1;
     for (size_t d = 0; d < c->dims; d++) {
@@ -172,7 +179,7 @@ static void tap_of(const problem *p, int turned, size_t i, size_t taps, size_t *
 /* The product of tap t and channel k, counted in the group. */
 static void add_tap(problem *p, int turned, const size_t *i, const size_t *t, size_t k)
 {
-    const mpsim_convolution *c = &p->c;
+    const sized *c = &p->c;
     const tensor *from = p->what == FORWARD ? &p->x : &p->y;
     const size_t results = (p->what == FORWARD ? c->outputs : c->channels) / c->groups;
     const size_t sources = (p->what == FORWARD ? c->channels : c->outputs) / c->groups;
@@ -190,7 +197,7 @@ static void add_tap(problem *p, int turned, const size_t *i, const size_t *t, si
 
 static void list_taps(problem *p, const size_t *i)
 {
-    const mpsim_convolution *c = &p->c;
+    const sized *c = &p->c;
     const int turned = c->transposed == (p->what == FORWARD);
     const size_t taps = product_of(c->kernel, c->dims);
     const size_t channels = (p->what == FORWARD ? c->channels : c->outputs) / c->groups;
@@ -206,7 +213,7 @@ static void list_taps(problem *p, const size_t *i)
 
 static void list_positions(problem *p, const size_t *i)
 {
-    const mpsim_convolution *c = &p->c;
+    const sized *c = &p->c;
     const tensor *seen = c->transposed ? &p->y : &p->x, *other = c->transposed ? &p->x : &p->y;
     const size_t lines = (c->transposed ? c->channels : c->outputs) / c->groups;
     const size_t group = i[0] / lines, of_seen = (c->transposed ? c->outputs : c->channels) / c->groups;
@@ -222,27 +229,33 @@ static void list_positions(problem *p, const size_t *i)
 static double finished(const problem *p, double s, size_t output)
 {
     const int wide = mpsim_format_code_bytes(&p->m.result.format) > 4;
-    const size_t i[AXES] = {0, output, 0, 0, 0};
-    if (p->how.factor != 1)
-        s = wide ? s * p->how.factor : (double)((float)s * (float)p->how.factor);
-    if (p->how.bias) {
-        const double b = mpsim_decode(p->bias.s.format, load(&p->bias, i));
-        s = wide ? s + b : (double)((float)s + (float)b);
+    const size_t i[AXES] = {0, 0, output, 0, 0};
+    const tensor *a = p->what == FORWARD ? &p->x : &p->y, *b = p->what == WEIGHT ? &p->x : &p->w;
+    const float factors[2] = {a->o.inverse * b->o.inverse, p->factor};
+    for (size_t k = 0; k < COUNT(factors); k++)
+        if (factors[k] != 1)
+            s = wide ? s * (double)factors[k] : (double)((float)s * factors[k]);
+    if (p->has_bias) {
+        const double v = mpsim_decode(p->bias.s.format, load(&p->bias, i));
+        s = wide ? s + v : (double)((float)s + (float)v);
     }
-    return (p->how.factor != 1 || p->how.bias) && isnan(s) ? (double)NAN : s;
+    return s;
 }
 
-static uint64_t stored(const tensor *t, double s)
+/* The code of the result in memory; what its rounding did. */
+static uint64_t stored(problem *p, const tensor *t, double s)
 {
+    const mpsim_format *numbers = p->rounds ? mpsim_format_find("e4m3") : t->s.format;
     mpsim_rounding nearest;
+    unsigned flags = 0;
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    if (t->s.rounded) {
-        const uint64_t code = mpsim_encode_f64(&t->rounded.format, &t->rounded.rounding, s, 0, NULL);
-        s = mpsim_decode(&t->rounded.format, code);
-        if (mpsim_format_same(&t->rounded.format, t->s.format))
-            return code;
-    }
-    return mpsim_encode_f64(t->s.format, &nearest, s, 0, NULL);
+    const uint64_t code = mpsim_encode_f64(numbers, &nearest, s, 0, &flags);
+    const double d = mpsim_decode(numbers, code);
+    p->counts.nonzero += s != 0 && isfinite(s);
+    p->counts.lost += (flags & MPSIM_FLAG_UNDERFLOW) != 0;
+    p->counts.overflow += (flags & MPSIM_FLAG_OVERFLOW) != 0;
+    p->counts.nonfinite += isfinite(d) ? 0 : 1;
+    return p->rounds ? mpsim_encode_f64(t->s.format, &nearest, d, 0, NULL) : code;
 }
 
 static tensor *result_of(problem *p)
@@ -263,37 +276,58 @@ static void solve(problem *p, unsigned char *memory)
         unravel(d, n, i);
         p->n = 0;
         (p->what == WEIGHT ? list_positions : list_taps)(p, i);
-        dot_pack(multiplied(fa), a, 0, p->a, p->n);
-        dot_pack(multiplied(fb), b, 0, p->b, p->n);
+        dot_pack(fa->o.format, a, 0, p->a, p->n);
+        dot_pack(fb->o.format, b, 0, p->b, p->n);
         rng.index += (uint64_t)n << 32;
-        ck_assert(mpsim_dot(&p->m, multiplied(fa), a, multiplied(fb), b, p->n, 0, &rng, &code) == MPSIM_OK);
+        ck_assert(mpsim_dot(&p->m, fa->o.format, a, fb->o.format, b, p->n, 0, &rng, &code) == MPSIM_OK);
         const double s = finished(p, mpsim_decode(&p->m.result.format, code), i[1]);
         code_store(memory + ((unsigned char *)place(d, i) - d->memory), mpsim_format_code_bytes(d->s.format),
-                   stored(d, s));
+                   stored(p, d, s));
     }
     free(a);
     free(b);
 }
 
+static mpsim_status run_counted(const problem *p, mpsim_entered *counts)
+{
+    mpsim_convolution c;
+    mpsim_convolution_init(&c);
+    c.model = &p->m;
+    c.a = p->what == FORWARD ? &p->x.o : &p->y.o;
+    c.b = p->what == WEIGHT ? &p->x.o : &p->w.o;
+    c.d = p->what == FORWARD ? &p->y.s : p->what == INPUT ? &p->x.s : &p->w.s;
+    c.numbers = p->rounds ? mpsim_format_find("e4m3") : NULL;
+    c.factor = p->factor;
+    c.bias = p->has_bias ? &p->bias.s : NULL;
+    c.rng = &p->rng;
+    c.counts = counts;
+    c.transposed = p->c.transposed;
+    c.order = p->c.order;
+    c.taps = p->c.taps;
+    c.groups = p->c.groups;
+    memcpy(c.stride, p->c.stride, sizeof c.stride);
+    memcpy(c.padding, p->c.padding, sizeof c.padding);
+    memcpy(c.dilation, p->c.dilation, sizeof c.dilation);
+    return (p->what == FORWARD ? mpsim_convolution_forward
+            : p->what == INPUT ? mpsim_convolution_backward_input
+                               : mpsim_convolution_backward_weight)(&c, p->pool);
+}
+
 static mpsim_status run(const problem *p)
 {
-    if (p->what == FORWARD)
-        return mpsim_convolution_forward(&p->c, &p->how, &p->x.s, &p->w.s, &p->y.s);
-    if (p->what == INPUT)
-        return mpsim_convolution_backward_input(&p->c, &p->how, &p->y.s, &p->w.s, &p->x.s);
-    return mpsim_convolution_backward_weight(&p->c, &p->how, &p->y.s, &p->x.s, &p->w.s);
+    return run_counted(p, NULL);
 }
 
 static void print(const problem *p)
 {
-    const mpsim_convolution *c = &p->c;
-    printf("# %s%s, %u dims, order %d, taps %d, %zu images, %zu to %zu channels, %zu groups, factor %g%s\n",
+    const sized *c = &p->c;
+    printf("# %s%s, %zu dims, order %d, taps %d, %zu images, %zu to %zu channels, %zu groups, factor %g%s\n",
            c->transposed ? "transposed " : "",
            p->what == FORWARD ? "forward"
            : p->what == INPUT ? "backward_input"
                               : "backward_weight",
-           c->dims, c->order, c->taps, c->images, c->channels, c->outputs, c->groups, p->how.factor,
-           p->how.bias ? ", bias" : "");
+           c->dims, c->order, c->taps, c->images, c->channels, c->outputs, c->groups, (double)p->factor,
+           p->has_bias ? ", bias" : "");
     for (size_t d = 0; d < c->dims; d++)
         printf("# %zu -> %zu: kernel %zu, stride %zu, padding %zu, dilation %zu\n", c->in[d], c->out[d], c->kernel[d],
                c->stride[d], c->padding[d], c->dilation[d]);
@@ -312,20 +346,26 @@ static void check(problem *p)
     p->n = terms;
     ck_assert(want && p->a && p->b);
     memcpy(want, d->memory, d->room);
+    mpsim_entered counts = {0, 0, 0, 0};
+    memset(&p->counts, 0, sizeof p->counts);
     solve(p, want);
-    ck_assert_int_eq(run(p), MPSIM_OK);
+    ck_assert_int_eq(run_counted(p, p->n % 2 ? &counts : NULL), MPSIM_OK);
     for (size_t n = 0; n < numbers_in(d); n++) {
         size_t i[AXES];
         unravel(d, n, i);
         const size_t bytes = mpsim_format_code_bytes(d->s.format);
-        const uint64_t found = load(d, i),
-                       expected = code_load(want + ((unsigned char *)place(d, i) - d->memory), bytes);
+        unsigned char *at = want + ((unsigned char *)place(d, i) - d->memory);
+        const uint64_t found = load(d, i);
+        uint64_t expected = code_load(at, bytes);
+        if (isnan(mpsim_decode(d->s.format, found)) && isnan(mpsim_decode(d->s.format, expected)))
+            code_store(at, bytes, expected = found); /* as of products, any NaN may be stored */
         if (found != expected)
             print(p);
         ck_assert_msg(found == expected, "number %zu: found %#llx, expected %#llx", n, (unsigned long long)found,
                       (unsigned long long)expected);
     }
     ck_assert_msg(memcmp(want, d->memory, d->room) == 0, "written beside the result");
+    ck_assert(p->n % 2 == 0 || memcmp(&counts, &p->counts, sizeof counts) == 0);
     free(want);
     free(p->a);
     free(p->b);
@@ -343,23 +383,43 @@ static void clear(problem *p)
 
 static void set_tensors(problem *p, const mpsim_format *x, const mpsim_format *w, const mpsim_format *y, uint64_t *seed)
 {
-    const mpsim_convolution *c = &p->c;
-    static const size_t none[3] = {1, 1, 1};
+    const sized *c = &p->c;
     p->x = tensor_new(x, c->dims, c->images, c->channels, c->in, seed);
     p->y = tensor_new(y, c->dims, c->images, c->outputs, c->out, seed);
     p->w = c->transposed ? tensor_new(w, c->dims, c->channels, c->outputs / c->groups, c->kernel, seed)
                          : tensor_new(w, c->dims, c->outputs, c->channels / c->groups, c->kernel, seed);
-    p->bias = tensor_new(mpsim_format_find("bf16"), 1, 1, c->outputs, none, seed);
+    p->bias = tensor_new(mpsim_format_find("bf16"), 1, 1, 1, &c->outputs, seed);
     fill(&p->bias, KIND_NORMAL, seed);
-    p->how = (mpsim_convolution_how){.model = &p->m, .factor = 1};
+    p->factor = 1;
+    p->rng = (mpsim_rng){7, 8, 9};
+}
+
+static void init(sized *c, size_t dims)
+{
+    *c = (sized){.dims = dims, .groups = 1, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
+}
+
+/* The sizes of y; 0: there are none. */
+static int set_sizes(sized *c, const size_t *extra)
+{
+    mpsim_convolution l;
+    mpsim_convolution_init(&l);
+    l.transposed = c->transposed;
+    memcpy(l.stride, c->stride, sizeof l.stride);
+    memcpy(l.padding, c->padding, sizeof l.padding);
+    memcpy(l.dilation, c->dilation, sizeof l.dilation);
+    for (size_t d = 0; d < c->dims; d++)
+        if (mpsim_convolution_size(&l, d, c->in[d], c->kernel[d], extra ? extra[d] : 0, &c->out[d]) != MPSIM_OK)
+            return 0;
+    return 1;
 }
 
 /* Sizes that are small in all, with every setting. */
-static void any_convolution(mpsim_convolution *c, uint64_t *seed)
+static void any_convolution(sized *c, uint64_t *seed)
 {
     do {
         const uint64_t u = test_random(seed), v = test_random(seed);
-        mpsim_convolution_init(c, 1 + u % 3);
+        init(c, 1 + u % 3);
         c->transposed = u >> 4 & 1;
         c->order = (uint8_t)((u >> 8) % MPSIM_CONVOLUTION_ORDERS);
         c->taps = u >> 12 & 1;
@@ -376,43 +436,42 @@ static void any_convolution(mpsim_convolution *c, uint64_t *seed)
             c->dilation[d] = 1 + (e >> 10) % 3;
         }
         const size_t extra[3] = {u >> 50 & 1, u >> 51 & 1, u >> 52 & 1};
-        if (mpsim_convolution_sizes(c, extra) != MPSIM_OK)
+        if (!set_sizes(c, extra))
             c->groups = 0;
     } while (c->groups == 0 || c->images * product_of(c->out, c->dims) * c->outputs * product_of(c->kernel, c->dims) *
                                        c->channels / c->groups >
                                    40000);
 }
 
-static void run_sets(problem *p, int kind, uint64_t *seed)
+/* Rounded as it is multiplied, or not; with an inverse. */
+static void any_entry(const mpsim_model *m, tensor *t, uint64_t u)
 {
     static const char *const formats[] = {"bf16", "fp16", "e4m3"};
+    const mpsim_format *f = mpsim_format_find(formats[u % COUNT(formats)]);
+    mpsim_operand_init(&t->o, &t->s, u >> 8 & 1 && dot_can(m, f, f) ? f : NULL,
+                       u >> 9 & 1 ? MPSIM_ROUND_NEAREST_EVEN : MPSIM_ROUND_UP);
+    t->o.inverse = u >> 10 & 1 ? 1 : 1.25F;
+}
+
+static void run_sets(problem *p, int kind, uint64_t *seed)
+{
     for (int i = FORWARD; i <= WEIGHT; i++) {
         const uint64_t u = test_random(seed);
         p->what = (what)i;
-        tensor *d = result_of(p);
-        p->x.s.rounded = p->w.s.rounded = p->y.s.rounded = NULL;
-        tensor *const operands[2] = {i == FORWARD ? &p->x : &p->y, i == WEIGHT ? &p->x : &p->w};
-        for (size_t k = 0; k < 2; k++) {
-            fill(operands[k], kind, seed);
-            operands[k]->rounded.format = *mpsim_format_find(formats[(u >> 8 * k) % COUNT(formats)]);
-            mpsim_rounding_init(&operands[k]->rounded.rounding,
-                                u >> (4 + k) & 1 ? MPSIM_ROUND_NEAREST_EVEN : MPSIM_ROUND_UP);
-            operands[k]->s.rounded = u >> (6 + k) & 1 &&
-                                             dot_can(&p->m, &operands[k]->rounded.format, &operands[k]->rounded.format)
-                                         ? &operands[k]->rounded
-                                         : NULL;
-        }
-        if (!dot_can(&p->m, multiplied(operands[0]), multiplied(operands[1])))
-            operands[0]->s.rounded = operands[1]->s.rounded = NULL;
-        d->rounded.format = *mpsim_format_find("e4m3");
-        mpsim_rounding_init(&d->rounded.rounding, MPSIM_ROUND_TOWARD_ZERO);
-        d->s.rounded = u >> 40 & 1 ? &d->rounded : NULL;
-        p->how.factor = u >> 41 & 1 ? 1 : 0.75;
-        p->how.bias = i == FORWARD && u >> 42 & 1 ? &p->bias.s : NULL;
-        p->rng = (mpsim_rng){7, 8, 9};
-        p->how.rng = &p->rng;
+        tensor *a = i == FORWARD ? &p->x : &p->y, *b = i == WEIGHT ? &p->x : &p->w;
+        fill(a, kind, seed);
+        fill(b, kind, seed);
+        any_entry(&p->m, a, u);
+        any_entry(&p->m, b, u >> 20);
+        if (!dot_can(&p->m, a->o.format, b->o.format))
+            a->o.format = a->s.format, b->o.format = b->s.format;
+        p->rounds = u >> 40 & 1;
+        p->factor = u >> 41 & 1 ? 1 : 0.75F;
+        p->has_bias = i == FORWARD && u >> 42 & 1;
         check(p);
     }
+    p->rounds = p->has_bias = 0;
+    p->factor = 1;
 }
 
 static size_t three(void *self)
@@ -445,7 +504,7 @@ START_TEST(rows_of_the_table)
         any_convolution(&p.c, &seed);
         set_tensors(&p, mpsim_format_find(formats[u % 3]), mpsim_format_find(formats[(u >> 8) % 3]),
                     mpsim_format_find(formats[(u >> 16) % 3]), &seed);
-        p.how.pool = u >> 30 & 1 ? &threads : NULL;
+        p.pool = u >> 30 & 1 ? &threads : NULL;
         run_sets(&p, u >> 24 & 1 ? KIND_NORMAL : (int)((u >> 32) % KINDS), &seed);
         clear(&p);
     }
@@ -468,7 +527,6 @@ START_TEST(any_model)
             p.what = (what)i;
             fill(i == FORWARD ? &p.x : &p.y, (int)(n % KINDS), &seed);
             fill(i == WEIGHT ? &p.x : &p.w, (int)(n % KINDS), &seed);
-            p.how.rng = &p.rng;
             check(&p);
         }
         clear(&p);
@@ -497,7 +555,7 @@ START_TEST(deep)
         else
             ck_assert_msg(mpsim_model_parse(&p.m, name) == MPSIM_OK, "%s", name);
         const mpsim_format *f = mpsim_format_find(name && strstr(name, "fp8") ? "e4m3" : "bf16");
-        mpsim_convolution_init(&p.c, 1);
+        init(&p.c, 1);
         p.c.images = 2;
         p.c.channels = n % 2 ? 2100 : 1;
         p.c.outputs = 1 + n % 3;
@@ -505,11 +563,9 @@ START_TEST(deep)
         p.c.kernel[0] = n % 2 ? 2 : 1;
         p.c.padding[0] = n % 2;
         p.c.order = (uint8_t)(n % 3);
-        ck_assert(mpsim_convolution_sizes(&p.c, NULL) == MPSIM_OK);
+        ck_assert(set_sizes(&p.c, NULL));
         if (dot_can(&p.m, f, f) && p.m.result.format.zero != MPSIM_ZERO_NONE) {
             set_tensors(&p, f, f, mpsim_format_find("binary32"), &seed);
-            p.y.s.rounded = NULL;
-            p.how.rng = &p.rng;
             p.what = n % 2 ? FORWARD : WEIGHT;
             if (p.what == WEIGHT) {
                 free(p.y.memory);
@@ -527,26 +583,24 @@ END_TEST
 
 /* ---- as frameworks know them ---- */
 
-START_TEST(sizes)
+START_TEST(sizes_of_frameworks)
 {
     mpsim_convolution c;
-    mpsim_convolution_init(&c, 2);
-    c.in[0] = 7;
-    c.in[1] = 2;
-    c.kernel[0] = c.kernel[1] = 3;
+    size_t n = 77;
+    mpsim_convolution_init(&c);
+    mpsim_convolution_init(NULL);
     c.stride[0] = 2;
     c.padding[0] = 1;
-    ck_assert(mpsim_convolution_sizes(&c, NULL) == MPSIM_OK); /* 2 - 3 + 1 = 0 */
-    ck_assert_uint_eq(c.out[0], 4);
-    ck_assert_uint_eq(c.out[1], 0);
-    c.in[1] = 1;
-    ck_assert(mpsim_convolution_sizes(&c, NULL) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_size(&c, 0, 7, 3, 0, &n) == MPSIM_OK && n == 4);
+    ck_assert(mpsim_convolution_size(&c, 1, 2, 3, 0, &n) == MPSIM_OK && n == 0); /* 2 - 3 + 1 */
+    ck_assert(mpsim_convolution_size(&c, 1, 1, 3, 0, &n) == MPSIM_EINVAL && n == 0);
     c.transposed = 1;
-    const size_t extra[2] = {1, 0};
-    ck_assert(mpsim_convolution_sizes(&c, extra) == MPSIM_OK);
-    ck_assert_uint_eq(c.out[0], 14); /* 6 2 - 2 + 3 + 1 */
-    ck_assert_uint_eq(c.out[1], 3);
-    ck_assert(mpsim_convolution_sizes(NULL, NULL) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_size(&c, 0, 7, 3, 1, &n) == MPSIM_OK && n == 14); /* 6 2 - 2 + 3 + 1 */
+    ck_assert(mpsim_convolution_size(&c, 1, 1, 3, 0, &n) == MPSIM_OK && n == 3);
+    ck_assert(mpsim_convolution_size(NULL, 0, 1, 1, 0, &n) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_size(&c, 3, 1, 1, 0, &n) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_size(&c, 0, SIZE_MAX, 1, 0, &n) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_size(&c, 0, 1, 1, 0, NULL) == MPSIM_EINVAL && n == 3);
 }
 END_TEST
 
@@ -556,11 +610,11 @@ static void by_hand(problem *p)
     uint64_t seed = 5;
     memset(p, 0, sizeof *p);
     ck_assert(mpsim_model_parse(&p->m, "fma") == MPSIM_OK);
-    mpsim_convolution_init(&p->c, 1);
+    init(&p->c, 1);
     p->c.images = p->c.channels = p->c.outputs = 1;
     p->c.in[0] = p->c.kernel[0] = 3;
     p->c.padding[0] = 1;
-    ck_assert(mpsim_convolution_sizes(&p->c, NULL) == MPSIM_OK);
+    ck_assert(set_sizes(&p->c, NULL));
     const mpsim_format *f = mpsim_format_find("binary32");
     set_tensors(p, f, f, f, &seed);
 }
@@ -667,27 +721,39 @@ START_TEST(as_the_trainer)
             for (int o = 0; o < TO; o++)
                 v[(c * 9 + k) * TO + o] = w[(o * 9 + 8 - k) * FROM + c];
     mpsim_convolution c;
-    mpsim_convolution_init(&c, 2);
-    c.images = IMAGES;
-    c.channels = FROM;
-    c.outputs = TO;
-    for (size_t d = 0; d < 2; d++) {
-        c.in[d] = SIDE;
-        c.kernel[d] = 3;
-        c.padding[d] = 1;
+    mpsim_convolution_init(&c);
+    c.model = &m;
+    c.padding[0] = c.padding[1] = 1;
+#define NHWC(format, codes, channels)                             \
+    {                                                             \
+        format, codes, 4, {IMAGES, channels, SIDE, SIDE},         \
+        {                                                         \
+            SIDE *SIDE *(channels), 1, SIDE *(channels), channels \
+        }                                                         \
     }
-    ck_assert(mpsim_convolution_sizes(&c, NULL) == MPSIM_OK);
-    const mpsim_convolution_how how = {.model = &m, .factor = 1};
-#define NHWC(format, codes, channels)                                                   \
-    {                                                                                   \
-        format, codes, {SIDE * SIDE * (channels), 1, SIDE * (channels), channels}, NULL \
+#define TAPS(format, codes)                 \
+    {                                       \
+        format, codes, 4, {TO, FROM, 3, 3}, \
+        {                                   \
+            9 * FROM, 1, 3 * FROM, FROM     \
+        }                                   \
     }
-    const mpsim_strided tx = NHWC(f, x, FROM), tdy = NHWC(f, dy, TO), ty = NHWC(r, y, TO), tdx = NHWC(r, dx, FROM);
-    const mpsim_strided tw = {f, w, {9 * FROM, 1, 3 * FROM, FROM}, NULL},
-                        tdw = {r, dw, {9 * FROM, 1, 3 * FROM, FROM}, NULL};
-    ck_assert(mpsim_convolution_forward(&c, &how, &tx, &tw, &ty) == MPSIM_OK);
-    ck_assert(mpsim_convolution_backward_input(&c, &how, &tdy, &tw, &tdx) == MPSIM_OK);
-    ck_assert(mpsim_convolution_backward_weight(&c, &how, &tdy, &tx, &tdw) == MPSIM_OK);
+    const mpsim_stack tx = NHWC(f, x, FROM), tdy = NHWC(f, dy, TO), ty = NHWC(r, y, TO), tdx = NHWC(r, dx, FROM);
+    const mpsim_stack tw = TAPS(f, w), tdw = TAPS(r, dw);
+    mpsim_operand ox, ow, ody;
+    mpsim_operand_init(&ox, &tx, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_operand_init(&ow, &tw, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_operand_init(&ody, &tdy, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    c.a = &ox;
+    c.b = &ow;
+    c.d = &ty;
+    ck_assert(mpsim_convolution_forward(&c, NULL) == MPSIM_OK);
+    c.a = &ody;
+    c.d = &tdx;
+    ck_assert(mpsim_convolution_backward_input(&c, NULL) == MPSIM_OK);
+    c.b = &ox;
+    c.d = &tdw;
+    ck_assert(mpsim_convolution_backward_weight(&c, NULL) == MPSIM_OK);
     im2col(columns, x, FROM);
     expect_gemm(&m, PIXELS, TO, 9 * FROM, &(mpsim_matrix){f, columns, 9 * FROM, 0}, &(mpsim_matrix){f, w, 9 * FROM, 1},
                 y);
@@ -703,9 +769,8 @@ START_TEST(no_memory)
 {
     problem p;
     by_hand(&p);
-    p.how.bias = &p.bias.s;
-    p.bias.s.stride[1] = 1;
-    for (int i = FORWARD; i <= WEIGHT; i++, p.how.bias = NULL) {
+    p.has_bias = 1;
+    for (int i = FORWARD; i <= WEIGHT; i++, p.has_bias = 0) {
         p.what = (what)i;
         const long before = live;
         failed = 1;
@@ -716,7 +781,7 @@ START_TEST(no_memory)
             until = 0;
             ck_assert_int_eq(s, failed ? MPSIM_ENOMEM : MPSIM_OK);
             ck_assert_int_eq(live, before);
-            ck_assert(k > 3 || failed);
+            ck_assert(k > 2 || failed);
         }
     }
     clear(&p);
@@ -730,20 +795,18 @@ START_TEST(refused)
 {
     problem p;
     by_hand(&p);
-    mpsim_convolution c = p.c;
-    mpsim_convolution_how how = p.how;
-    mpsim_rounded r = {.format = *mpsim_format_find("bf16")};
-    const float before[] = {1, 2, 3};
-    put(&p.y, before);
-#define REFUSED(status, change)            \
+    const sized c = p.c;
+    const tensor tensors[] = {p.x, p.w, p.y};
+    put(&p.y, (const float[]){1, 2, 3});
+#define REFUSED(wanted, change)            \
     do {                                   \
-        p.c = c;                           \
-        p.how = how;                       \
         change;                            \
-        ck_assert_int_eq(run(&p), status); \
+        ck_assert_int_eq(run(&p), wanted); \
+        p.c = c;                           \
+        p.x = tensors[0];                  \
+        p.w = tensors[1];                  \
+        p.y = tensors[2];                  \
     } while (0)
-    REFUSED(MPSIM_EINVAL, p.c.dims = 0);
-    REFUSED(MPSIM_EINVAL, p.c.dims = 4);
     REFUSED(MPSIM_EINVAL, p.c.transposed = 2);
     REFUSED(MPSIM_EINVAL, p.c.order = MPSIM_CONVOLUTION_ORDERS);
     REFUSED(MPSIM_EINVAL, p.c.taps = MPSIM_CONVOLUTION_TAPS);
@@ -752,44 +815,42 @@ START_TEST(refused)
     REFUSED(MPSIM_EINVAL, p.c.stride[0] = 0);
     REFUSED(MPSIM_EINVAL, p.c.dilation[0] = 0);
     REFUSED(MPSIM_EINVAL, p.c.padding[0] = (size_t)1 << 31);
-    REFUSED(MPSIM_EINVAL, p.c.images = SIZE_MAX);
-    REFUSED(MPSIM_EINVAL, p.c.in[0] = p.c.images = p.c.channels = INT32_MAX);
-    REFUSED(MPSIM_EINVAL, p.how.model = NULL);
-    REFUSED(MPSIM_EINVAL, p.how.factor = 0.1); /* no number of binary32 */
-    REFUSED(MPSIM_EINVAL, p.how.factor = (double)NAN);
-    mpsim_strided *tensors[] = {&p.x.s, &p.w.s, &p.y.s};
-    for (size_t i = 0; i < COUNT(tensors); i++) {
-        const mpsim_strided kept = *tensors[i];
-        REFUSED(MPSIM_EINVAL, tensors[i]->format = NULL);
-        *tensors[i] = kept;
-        REFUSED(MPSIM_EINVAL, tensors[i]->codes = NULL);
-        *tensors[i] = kept;
-        mpsim_rounding_init(&r.rounding, MPSIM_ROUND_STOCHASTIC_C);
-        REFUSED(MPSIM_EINVAL, tensors[i]->rounded = &r);
-        r.rounding.mode = 77;
-        REFUSED(MPSIM_EINVAL, tensors[i]->rounded = &r);
-        *tensors[i] = kept;
-    }
-    mpsim_rounding_init(&r.rounding, MPSIM_ROUND_NEAREST_EVEN);
-    mpsim_rounded none = r;
-    none.format = *mpsim_format_find("e8m0");
-    REFUSED(MPSIM_ERANGE, p.x.s.rounded = &none);
-    p.x.s.rounded = NULL;
-    p.y.s.format = mpsim_format_find("fp16"); /* does not hold numbers of bf16 */
-    REFUSED(MPSIM_ERANGE, p.y.s.rounded = &r);
-    p.y.s.format = p.x.s.format;
-    p.y.s.rounded = NULL;
-    mpsim_model random;
-    ck_assert(mpsim_model_parse(&random, "fma:bf16:round=sr") == MPSIM_OK);
-    REFUSED(MPSIM_EINVAL, p.how.model = &random);
+    REFUSED(MPSIM_EINVAL, p.x.o.stack.shape[0] = 2);
+    REFUSED(MPSIM_EINVAL, p.x.o.stack.shape[1] = 2);
+    REFUSED(MPSIM_EINVAL, p.y.s.shape[1] = 2);
+    REFUSED(MPSIM_EINVAL, p.w.o.stack.shape[0] = 2);
+    REFUSED(MPSIM_EINVAL, p.w.o.stack.shape[1] = 2);
+    REFUSED(MPSIM_EINVAL, p.x.o.stack.shape[2] = (size_t)1 << 31);
+    REFUSED(MPSIM_EINVAL, p.y.s.rank = 2);
+    REFUSED(MPSIM_EINVAL, p.y.s.rank = 6);
+    REFUSED(MPSIM_EINVAL, p.x.o.stack.rank = 4);
+    REFUSED(MPSIM_EINVAL, p.x.o.stack.format = NULL);
+    REFUSED(MPSIM_EINVAL, p.x.o.format = NULL);
+    REFUSED(MPSIM_EINVAL, p.x.o.mode = MPSIM_ROUND_STOCHASTIC_A);
+    REFUSED(MPSIM_EINVAL, p.w.o.factors = &p.factor);
+    REFUSED(MPSIM_EINVAL, p.w.o.stack.codes = NULL);
+    REFUSED(MPSIM_EINVAL, p.y.s.codes = NULL);
+    REFUSED(MPSIM_EINVAL, p.y.s.strides[2] = 0); /* one number for all */
+    REFUSED(MPSIM_ERANGE, p.x.o.format = mpsim_format_find("e8m0"));
+    p.rounds = 1;
+    REFUSED(MPSIM_ERANGE, p.y.s.format = mpsim_format_find("e5m2"));
+    p.rounds = 0;
+    p.m.length = 200;
+    REFUSED(MPSIM_EINVAL, p.m.addition = MPSIM_ADDITION_FUSED);
+    ck_assert(mpsim_model_parse(&p.m, "fma") == MPSIM_OK);
     ck_assert(number(&p.y, 0) == 1 && number(&p.y, 1) == 2 && number(&p.y, 2) == 3);
-    p.what = INPUT;
-    REFUSED(MPSIM_EINVAL, p.how.bias = &p.bias.s);
-    ck_assert(mpsim_convolution_forward(NULL, &how, &p.x.s, &p.w.s, &p.y.s) == MPSIM_EINVAL);
-    ck_assert(mpsim_convolution_forward(&c, NULL, &p.x.s, &p.w.s, &p.y.s) == MPSIM_EINVAL);
-    ck_assert(mpsim_convolution_forward(&c, &how, NULL, &p.w.s, &p.y.s) == MPSIM_EINVAL);
-    ck_assert(mpsim_convolution_backward_input(&c, &how, &p.y.s, NULL, &p.x.s) == MPSIM_EINVAL);
-    ck_assert(mpsim_convolution_backward_weight(&c, &how, &p.y.s, &p.x.s, NULL) == MPSIM_EINVAL);
+    p.has_bias = 1;
+    p.bias.s.format = mpsim_format_find("binary64");
+    REFUSED(MPSIM_ERANGE, (void)0);
+    p.bias.s.format = mpsim_format_find("bf16");
+    REFUSED(MPSIM_EINVAL, p.what = INPUT);
+    REFUSED(MPSIM_EINVAL, p.what = WEIGHT);
+    ck_assert(mpsim_convolution_forward(NULL, NULL) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_backward_input(NULL, NULL) == MPSIM_EINVAL);
+    ck_assert(mpsim_convolution_backward_weight(NULL, NULL) == MPSIM_EINVAL);
+    mpsim_convolution none;
+    mpsim_convolution_init(&none);
+    ck_assert(mpsim_convolution_forward(&none, NULL) == MPSIM_EINVAL);
     clear(&p);
 }
 END_TEST
@@ -801,7 +862,7 @@ int main(void)
     tcase_add_test(naive, rows_of_the_table);
     tcase_add_test(naive, any_model);
     tcase_add_test(naive, deep);
-    tcase_add_test(known, sizes);
+    tcase_add_test(known, sizes_of_frameworks);
     tcase_add_test(known, padding_is_a_product);
     tcase_add_test(known, order_of_taps);
     tcase_add_test(known, as_the_trainer);

@@ -29,9 +29,7 @@
 #ifndef MPSIM_CONVOLUTION_H
 #define MPSIM_CONVOLUTION_H
 
-#include <mpsim/dot.h>
-
-#include <stddef.h>
+#include <mpsim/product.h>
 
 MPSIM_BEGIN
 
@@ -54,74 +52,48 @@ typedef enum mpsim_convolution_taps {
     MPSIM_CONVOLUTION_TAPS
 } mpsim_convolution_taps;
 
-/* Every size is at most 2^31 - 1. Of arrays the first `dims` entries count, those of x last. */
+/* Tensors are stacks (mpsim/product.h) of 3 to 5 dimensions: images x channels x sizes, w as said above. Sizes and channels are at
+ * most 2^31 - 1. Where y is longer than what frameworks make it, it reads more that is outside; output padding is that. */
 typedef struct mpsim_convolution {
-    uint8_t dims;       /* 1 to 3                                                                   */
-    uint8_t transposed; /* 1: as said above                                                         */
-    uint8_t order;      /* mpsim_convolution_order                                                  */
-    uint8_t taps;       /* mpsim_convolution_taps                                                   */
-    size_t images;
-    size_t channels, outputs;           /* of x, of y: multiples of groups                          */
-    size_t groups;                      /* above 0                                                  */
-    size_t in[MPSIM_CONVOLUTION_DIMS];  /* of x                                                     */
-    size_t out[MPSIM_CONVOLUTION_DIMS]; /* of y: whatever is wanted; see mpsim_convolution_sizes    */
-    size_t kernel[MPSIM_CONVOLUTION_DIMS];
-    size_t stride[MPSIM_CONVOLUTION_DIMS]; /* above 0                                               */
+    const mpsim_model *model;
+    const mpsim_operand *a, *b;  /* forward: x, w; backward_input: dy, w; backward_weight: dy, x. Without factors */
+    const mpsim_stack *d;        /* y, dx or dw: its codes are written; must not overlap operands                 */
+    const mpsim_format *numbers; /* that results are rounded to, which d's format must have; NULL: d's            */
+    float factor;
+    const mpsim_stack *bias; /* of forward: 1 x outputs, or NULL                                              */
+    const mpsim_rng *rng;    /* NULL, unless the model rounds stochastically: number i of d, row-major, is a dot product
+                               whose index starts at rng->index + 2^32 i                                        */
+    mpsim_entered *counts;   /* of the last rounding; or NULL                                                 */
+    uint8_t transposed;      /* 1: as said above                                                              */
+    uint8_t order;           /* mpsim_convolution_order                                                       */
+    uint8_t taps;            /* mpsim_convolution_taps                                                        */
+    size_t groups;           /* above 0; channels and outputs are multiples of it                             */
+    size_t stride
+        [MPSIM_CONVOLUTION_DIMS]; /* above 0; of these three the first entries count, as many as there are dimensions */
     size_t padding[MPSIM_CONVOLUTION_DIMS];
-    size_t dilation[MPSIM_CONVOLUTION_DIMS]; /* above 0                                             */
+    size_t dilation[MPSIM_CONVOLUTION_DIMS]; /* above 0 */
 } mpsim_convolution;
 
-/* mpsim_convolution_init -- dims, strides, dilations and groups 1, everything else 0. */
-MPSIM_API void mpsim_convolution_init(mpsim_convolution *c, size_t dims);
+/* mpsim_convolution_init -- factor, groups, strides and dilations 1, everything else 0. */
+MPSIM_API void mpsim_convolution_init(mpsim_convolution *c);
 
-/* mpsim_convolution_sizes -- set c->out to what frameworks make of the rest: with e = (kernel - 1) dilation + 1,
- * (in + 2 padding - e) / stride + 1, rounded down; transposed (in - 1) stride - 2 padding + e + output_padding (NULL: 0).
- * MPSIM_EINVAL for NULL, what is out of range, or if a size would be negative; c is untouched then. */
-MPSIM_API mpsim_status mpsim_convolution_sizes(mpsim_convolution *c, const size_t *output_padding);
+/* mpsim_convolution_size -- what frameworks make of a size of x in a dimension (0: the first behind the channels): with e =
+ * (kernel - 1) dilation + 1, (in + 2 padding - e) / stride + 1, rounded down; transposed (in - 1) stride - 2 padding + e +
+ * output_padding. MPSIM_EINVAL for NULL, what is out of range, or a negative size; *out is untouched then. */
+MPSIM_API mpsim_status mpsim_convolution_size(const mpsim_convolution *c, size_t dimension, size_t in, size_t kernel,
+                                              size_t output_padding, size_t *out);
 
-/* A tensor in memory: number (i, j, z, y, x), as it is said above, is code number i stride[0] + j stride[1] + z stride[2] +
- * ...; strides of any sign, those of operands also 0. A convolution of fewer dimensions has the first 2 + dims strides. */
-typedef struct mpsim_strided {
-    const mpsim_format *format;
-    void *codes; /* an operand's are not written to; may be NULL if there is no number */
-    ptrdiff_t stride[2 + MPSIM_CONVOLUTION_DIMS];
-    /* NULL: operands are as they are, results are rounded to `format` to nearest even. Else where the numbers of an operand
-     * are rounded before they are multiplied, a result before it is stored, where `format` has all its numbers. No
-     * stochastic mode */
-    const mpsim_rounded *rounded;
-} mpsim_strided;
-
-/* What becomes of the sums, which are numbers of the model's result: in binary32 (in binary64 where binary32 has not all
- * their numbers),
+/* The sums. What becomes of them is that of products (mpsim/product.h): times both inverses, times the factor, plus the bias of
+ * the output, one rounding.
  *
- *   s = s * factor, unless factor is 1;  s = s + bias[o], unless it is NULL;  the result is s, rounded once
- *
- * A NaN behind the first two is the positive quiet one. */
-typedef struct mpsim_convolution_how {
-    const mpsim_model *model;
-    double factor; /* a number of binary32, where that is computed in                                        */
-    const mpsim_strided
-        *bias;              /* of forward: `outputs` numbers, stride[1] codes apart                                   */
-    const mpsim_rng *rng;   /* NULL, unless the model rounds stochastically: number i of a result, in row-major order of
-                             its tensor, is a dot product whose index starts at rng->index + 2^32 i                     */
-    const mpsim_pool *pool; /* threads, or NULL; they change no bit                                                   */
-} mpsim_convolution_how;
-
-/* The sums. Results must not overlap operands.
- *
- * MPSIM_EINVAL if a setting, size, format or rounding is invalid or a needed pointer is NULL, MPSIM_ERANGE if the model cannot
- * take the operands, an operand's format has no zero, or a result's `rounded` has numbers that its `format` has not;
- * MPSIM_ENOMEM. Results are untouched after the first two. Beside copies of operands that are rounded, or that have
- * another order of axes than the sums, in the operands' formats, memory of about a MiB for each thread. */
-MPSIM_API mpsim_status mpsim_convolution_forward(const mpsim_convolution *c, const mpsim_convolution_how *how,
-                                                 const mpsim_strided *x, const mpsim_strided *w,
-                                                 const mpsim_strided *y);
-MPSIM_API mpsim_status mpsim_convolution_backward_input(const mpsim_convolution *c, const mpsim_convolution_how *how,
-                                                        const mpsim_strided *dy, const mpsim_strided *w,
-                                                        const mpsim_strided *dx);
-MPSIM_API mpsim_status mpsim_convolution_backward_weight(const mpsim_convolution *c, const mpsim_convolution_how *how,
-                                                         const mpsim_strided *dy, const mpsim_strided *x,
-                                                         const mpsim_strided *dw);
+ * MPSIM_EINVAL if something is inconsistent or a needed pointer is NULL, MPSIM_ERANGE if the model cannot take the operands, an
+ * operand's format has no zero, the bias is not binary32 where sums are, or d's format has not all numbers; MPSIM_ENOMEM. After
+ * an error other than MPSIM_ENOMEM d is untouched. Beside copies of operands that are rounded, or have another order of axes than
+ * the sums, in the formats that are multiplied, memory of some MiB for each thread. Bits depend neither on threads nor on
+ * strides. */
+MPSIM_API mpsim_status mpsim_convolution_forward(const mpsim_convolution *c, const mpsim_pool *pool);
+MPSIM_API mpsim_status mpsim_convolution_backward_input(const mpsim_convolution *c, const mpsim_pool *pool);
+MPSIM_API mpsim_status mpsim_convolution_backward_weight(const mpsim_convolution *c, const mpsim_pool *pool);
 
 MPSIM_END
 

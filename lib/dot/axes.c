@@ -1,5 +1,5 @@
-/* strided.c -- see strided.h. */
-#include "strided.h"
+/* axes.c -- see axes.h. */
+#include "axes.h"
 
 #include "panel.h"
 
@@ -128,7 +128,7 @@ static void put_lines(size_t task, void *context)
     const mpsim_axes *x = p->x;
     const size_t first = task * p->each, n = p->lines - first < p->each ? p->lines - first : p->each;
     const size_t length = x->size[x->dims - 1];
-    size_t at[MPSIM_STRIDED_DIMS];
+    size_t at[MPSIM_AXES];
     waiting w;
     w.x = x;
     w.from = mpsim_format_code_bytes(x->format);

@@ -1,19 +1,19 @@
-/* strided.h -- tensors of any strides, put side by side as codes of a format. */
+/* axes.h -- tensors of any strides, put side by side as codes of a format. */
 #pragma once
 
 #include <mpsim/dot.h>
 
 #include <stddef.h>
 
-enum { MPSIM_STRIDED_DIMS = 7 };
+enum { MPSIM_AXES = 7 };
 
 /* Numbers in an order of axes, the slowest first: numbers go from `codes` in steps of stride[i] codes. */
 typedef struct mpsim_axes {
     const mpsim_format *format;
     const unsigned char *codes;
     const mpsim_rounded *rounded; /* the numbers are rounded so; NULL: codes are copied */
-    size_t dims, size[MPSIM_STRIDED_DIMS];
-    ptrdiff_t stride[MPSIM_STRIDED_DIMS];
+    size_t dims, size[MPSIM_AXES];
+    ptrdiff_t stride[MPSIM_AXES];
 } mpsim_axes;
 
 /* mpsim_axes_add -- one more axis, faster than those before. */
