@@ -45,7 +45,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/loops/loops.h lib/dot/loops/rounded_loops.h lib/dot/loops/rounded_vectors.h \
   lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/panel.c \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \
-  lib/dot/convolution.c lib/dot/convolution.h lib/dot/convolution_positions.c lib/dot/convolution_taps.c lib/dot/axes.c \
+  lib/dot/convolution.c lib/dot/convolution.h lib/dot/convolution_positions.c lib/dot/convolution_taps.c lib/dot/convolving.c lib/dot/axes.c \
   lib/dot/axes.h lib/dot/sumtile.c lib/dot/sumtile.h lib/dot/window.c lib/dot/window.h \
   lib/dot/onednn.c lib/dot/onednn.h lib/dot/onednn_chunks.c lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h lib/dot/torchmm.c \
   lib/dot/enter.c lib/dot/epilogue.c lib/dot/epilogue.h lib/dot/pieces.c lib/dot/pieces.h lib/dot/product.c lib/dot/stack.c lib/dot/stack.h \
