@@ -80,6 +80,37 @@ def test_one_recipe_and_stochastic_models():
     assert np.array_equal(first, again) and not np.array_equal(first, mpsim.linear(x, w, model="fma:bf16:round=sr", rng=mpsim.Random(2)))
 
 
+# ---- convolutions ----
+
+@pytest.mark.parametrize("x, w, how", [
+    ((2, 4, 11), (6, 4, 3), {}), ((2, 4, 11), (6, 2, 3), {"stride": 2, "padding": 1, "groups": 2}), ((2, 3, 9, 8), (5, 3, 3, 2), {"padding": (1, 0)}),
+    ((1, 4, 9, 10), (4, 1, 3, 3), {"stride": (2, 3), "padding": 2, "dilation": (1, 2), "groups": 4}), ((1, 2, 5, 6, 4), (3, 2, 2, 3, 2), {"stride": 2}),
+    ((1, 2, 7), (2, 2, 2), {"stride": 3})])
+def test_conv(x, w, how):
+    torch = pytest.importorskip("torch")
+    x, w = normal(*x), normal(*w)
+    b = normal(w.shape[0])
+    a = [torch.from_numpy(z).double().requires_grad_() for z in (x, w, b)]
+    want = getattr(torch.nn.functional, f"conv{x.ndim - 2}d")(*a, **how)
+    near(mpsim.conv(x, w, b, **how), want.detach().numpy())
+    dy = normal(*want.shape)
+    want.backward(torch.from_numpy(dy).double())
+    for got, z in zip(mpsim.conv_backward(dy, x, w, **how), a):
+        near(got, z.grad.numpy(), 1e-5)
+
+
+def test_the_order_of_a_convolution():
+    """(tap, channel), under a model whose sums depend on it; the gradient of x in the order of dy."""
+    x, w = normal(1, 3, 5), normal(2, 3, 3)
+    y = mpsim.conv(x, w, model="fma:bf16")
+    rows = np.stack([x[0, :, i:i + 3].T.ravel() for i in range(3)])
+    assert np.array_equal(y[0].T, mpsim.gemm(rows, np.moveaxis(w, 1, -1).reshape(2, 9), model="fma:bf16", transpose_b=True))
+    dy = normal(1, 2, 3)
+    dx = mpsim.conv_backward(dy, x, w, model="fma:bf16").x
+    row = np.concatenate([dy[0, :, p] for p in range(3)])[None]  # x[2] is read by tap 2 of y[0], tap 1 of y[1], tap 0 of y[2]
+    assert np.array_equal(dx[0, :, 2][None], mpsim.gemm(row, np.concatenate([w[:, :, t] for t in (2, 1, 0)]), model="fma:bf16"))
+
+
 # ---- attention ----
 
 def whole(q, k, v, seen):
@@ -238,6 +269,10 @@ def test_kinds_of_arrays():
     (lambda x: mpsim.attention(x, x, x, mask=np.ones((3, 3), bool)), "mask: expected a shape"),
     (lambda x: mpsim.attention(x, x, x, tile=-1), "tile: expected a number of keys"),
     (lambda x: mpsim.attention(x, x, x, format=["bf16"] * 2), "one each for q, k and v"),
+    (lambda x: mpsim.conv(x, x), "conv: expected x"),
+    (lambda x: mpsim.conv(np.ones((1, 4, 5)), np.ones((2, 3, 2))), "conv: expected 1 x 3 channels"),
+    (lambda x: mpsim.conv(np.ones((1, 3, 5)), np.ones((2, 3, 9))), "conv: expected a window"),
+    (lambda x: mpsim.conv(np.ones((1, 3, 5)), np.ones((2, 3, 2)), stride=0), "stride: expected a number from 1"),
     (lambda x: mpsim.layer_norm(x, np.ones(3)), "layer_norm: parameters: expected shape"),
     (lambda x: mpsim.layer_norm(x, math="binary64"), "layer_norm: "),
     (lambda x: mpsim.gelu(x, "sometimes"), "approximate: expected none or tanh"),

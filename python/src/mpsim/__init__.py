@@ -20,7 +20,7 @@ from ._cast import MODES as modes, PRESETS as presets, decode, encode, round
 from ._dot import MODELS as models, dot, gemm, scaled_mm
 from ._error import Error, FileError, InputError
 from ._formats import Format, formats
-from ._functions import attention, attention_backward, cross_entropy, cross_entropy_backward, embedding, embedding_backward, gelu, \
+from ._functions import attention, attention_backward, conv, conv_backward, cross_entropy, cross_entropy_backward, embedding, embedding_backward, gelu, \
     gelu_backward, layer_norm, layer_norm_backward, linear, linear_backward, rms_norm, rms_norm_backward, rotary, softmax, softmax_backward, \
     swiglu, swiglu_backward
 from ._library import lib as _lib
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __version__: str = _lib.mpsim_version().decode()
 __all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor",
-           "advise", "attention", "attention_backward", "cross_entropy", "cross_entropy_backward", "decode", "diff", "dot", "embedding",
+           "advise", "attention", "attention_backward", "conv", "conv_backward", "cross_entropy", "cross_entropy_backward", "decode", "diff", "dot", "embedding",
            "embedding_backward", "encode", "events", "formats", "gelu", "gelu_backward", "gemm", "layer_norm", "layer_norm_backward",
            "linear", "linear_backward", "memory", "models", "modes", "open", "presets", "quantize", "recipes", "replay", "report",
            "rms_norm", "rms_norm_backward", "rotary", "round", "scaled_mm", "scalers", "set_threads", "softmax", "softmax_backward",

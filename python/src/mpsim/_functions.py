@@ -2,6 +2,7 @@
 and what lies between products in a fixed order of operations."""
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
@@ -146,7 +147,7 @@ def linear(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, format:
 
 
 class LinearGradients(NamedTuple):
-    """Gradients of `linear`."""
+    """Gradients of `linear` and `conv`."""
 
     x: Any
     weight: Any
@@ -186,6 +187,146 @@ def _rounded(a: Any, format: Optional[Format]) -> Any:
     from ._cast import round as rounded
 
     return np.asarray(rounded(a, format), F32)
+
+
+# ---- convolutions ----
+
+def _each(value: Any, dims: int, name: str, least: int) -> list[int]:
+    """A number for each dimension."""
+    given = list(value) if isinstance(value, (tuple, list)) else [value] * dims
+    numbers = [integer_of(v) for v in given]
+    if len(numbers) != dims or any(n is None or n < least for n in numbers):
+        raise InputError(f"{name}: expected a number from {least} on, or {dims} of them, found {shown(value)}")
+    return [int(n) for n in numbers if n is not None]
+
+
+class _Window:
+    """What a convolution reads: sizes of x, taps of the weight, sizes of y."""
+
+    def __init__(self, what: str, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> None:
+        dims = x.ndim - 2
+        if not 1 <= dims <= 3 or w.ndim != x.ndim:
+            raise InputError(f"{what}: expected x (images, channels, 1 to 3 sizes) and weight (outputs, channels / groups, taps), "
+                             f"found shapes {x.shape} and {w.shape}")
+        self.stride, self.padding, self.dilation = (_each(v, dims, n, least) for v, n, least in (
+            (stride, "stride", 1), (padding, "padding", 0), (dilation, "dilation", 1)))
+        self.groups = _each(groups, 1, "groups", 1)[0]
+        if x.shape[1] != w.shape[1] * self.groups or w.shape[0] % self.groups:
+            raise InputError(f"{what}: expected {self.groups} x {w.shape[1]} channels and a multiple of {self.groups} outputs, "
+                             f"found {x.shape[1]} and {w.shape[0]}")
+        self.images, self.inputs, self.outputs, self.taps = x.shape[0], x.shape[2:], w.shape[0], w.shape[2:]
+        self.sizes = [(n + 2 * p - (t - 1) * d - 1) // s + 1 for n, p, t, d, s in zip(
+            self.inputs, self.padding, self.taps, self.dilation, self.stride)]
+        if min(self.sizes) < 1 or min(self.taps) < 1:
+            raise InputError(f"{what}: expected a window within x and its padding, found taps {self.taps} and sizes {self.inputs}")
+
+    def columns(self, x: Any) -> Any:
+        """What each number of y reads, one row each: rows x (taps, channels)."""
+        at = [np.arange(n)[:, None] * s - p + np.arange(t) * d for n, t, s, p, d in zip(
+            self.sizes, self.taps, self.stride, self.padding, self.dilation)]
+        return _gathered(x, at)
+
+    def classes(self) -> Any:
+        """Of the numbers of x those that the same taps reach: for each dimension their places, the taps, and what they read of dy."""
+        axes = []
+        for n, t, s, p, d in zip(self.inputs, self.taps, self.stride, self.padding, self.dilation):
+            axis = []
+            for rest in range(s):
+                places = np.arange((rest - p) % s, n, s)
+                taps = np.array([k for k in range(t - 1, -1, -1) if (k * d - rest) % s == 0], np.int64)
+                axis.append((places, taps, (places[:, None] + p - taps * d) // s))
+            axes.append(axis)
+        return itertools.product(*axes)
+
+
+def _gathered(x: Any, at: Sequence[Any]) -> Any:
+    """x (images, channels, ...) at `at` (places x taps) of each dimension, +0 outside: rows of places x (taps, channels)."""
+    for d, index in enumerate(at):
+        axis = 2 + 2 * d  # those before have become two
+        size = x.shape[axis]
+        zero = np.zeros((*x.shape[:axis], 1, *x.shape[axis + 1:]), F32)
+        inside = np.where((index >= 0) & (index < size), index, size)
+        x = np.take(np.concatenate([x, zero], axis), inside, axis)
+    dims = len(at)
+    order = [0, *range(2, 2 + 2 * dims, 2), *range(3, 3 + 2 * dims, 2), 1]
+    rows = x.shape[0] * int(np.prod([len(index) for index in at]))
+    return np.ascontiguousarray(x.transpose(order)).reshape(rows, -1)
+
+
+def conv(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+         format: Any = None, result: Named = None, rng: Optional[Random] = None) -> Any:
+    """A convolution of one to three dimensions: each number a dot product under an accumulation model over (tap, channel), taps row by row.
+
+    x: (images, channels, sizes). weight: (outputs, channels / groups, taps). bias: outputs, in the epilogue, or None.
+    stride, padding, dilation: a number, or one a dimension. What lies outside of x are products of +0 and the weight.
+    model, format, result, rng: as of `linear`.
+
+    >>> mpsim.conv(np.float32([[[1, 2, 3, 4]]]), np.float32([[[1, 0, -1]]]), padding=1)
+    array([[[-2., -2., -2.,  3.]]], dtype=float32)
+    """
+    given = _Given(x, "conv")
+    w = _array(weight, "conv: weight")
+    window = _Window("conv", given.a, w, stride, padding, dilation, groups)
+    b = _array(bias, "conv: bias", w.shape[:1])
+    formats, to = [_format(f) for f in _pair(format, "format")], _format(result)
+    parts = []
+    for x_part, w_part, b_part in zip(*(np.split(a, window.groups, axis) for a, axis in ((given.a, 1), (w, 0))),
+                                      [None] * window.groups if b is None else np.split(b, window.groups)):
+        columns = window.columns(x_part)
+        turned = np.ascontiguousarray(np.moveaxis(w_part, 1, -1)).reshape(w_part.shape[0], -1)
+        parts.append(_multiply((columns.shape[0], turned.shape[0]), (View.of(columns), formats[0]), (View.of(turned), formats[1]), model, to, rng,
+                               b_part))
+    y = np.concatenate(parts, 1).reshape(window.images, *window.sizes, window.outputs)
+    return given.give(np.ascontiguousarray(np.moveaxis(y, -1, 1)))
+
+
+def conv_backward(dy: Any, x: Any, weight: Any, model: str = "fma", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+                  format: Any = None, gradient: Named = None, result: Named = None, rng: Optional[Random] = None) -> LinearGradients:
+    """The gradients of `conv`: of x chains over (position, output), positions of dy row by row, where nothing is scattered; of the weight over
+    images and positions; of the bias as that of `linear_backward`.
+
+    gradient: the format of dy. The rest as of `conv`.
+
+    >>> x, w = np.float32([[[1, 2, 3, 4]]]), np.float32([[[1, 0, -1]]])
+    >>> dx, dw, db = mpsim.conv_backward(np.ones((1, 1, 2)), x, w)
+    >>> dx.tolist(), dw.tolist(), db.tolist()
+    ([[[1.0, 1.0, -1.0, -1.0]]], [[[3.0, 5.0, 7.0]]], [2.0])
+    """
+    given = _Given(x, "conv_backward")
+    w = _array(weight, "conv_backward: weight")
+    window = _Window("conv_backward", given.a, w, stride, padding, dilation, groups)
+    g = _array(dy, "conv_backward: dy", (window.images, window.outputs, *window.sizes))
+    formats, back, to = [_format(f) for f in _pair(format, "format")], _format(gradient), _format(result)
+    dx, dw = np.zeros_like(given.a), np.empty_like(w)
+    parts = zip(*(np.split(a, window.groups, axis) for a, axis in ((given.a, 1), (w, 0), (g, 1), (dx, 1), (dw, 0))))
+    for x_part, w_part, g_part, dx_part, dw_part in parts:
+        _conv_of_weight(window, g_part, x_part, dw_part, model, (back, formats[0]), to, rng)
+        _conv_of_x(window, g_part, w_part, dx_part, model, (back, formats[1]), to, rng)
+    rows = np.ascontiguousarray(np.moveaxis(g, 1, -1)).reshape(-1, window.outputs)
+    db = np.empty(window.outputs, F32)
+    _layer.column_sums(db, _rounded(rows, back), format=to)
+    return LinearGradients(given.give(dx), given.give(dw), given.give(db))
+
+
+_Formats = tuple[Optional[Format], Optional[Format]]
+
+
+def _conv_of_weight(window: _Window, g: Any, x: Any, dw: Any, model: str, formats: _Formats, to: Optional[Format], rng: Optional[Random]) -> None:
+    columns, rows = window.columns(x), np.ascontiguousarray(np.moveaxis(g, 1, -1)).reshape(-1, g.shape[1])
+    d = _multiply((rows.shape[1], columns.shape[1]), (View.of(rows).t(), formats[0]), (View.of(columns).t(), formats[1]), model, to, rng)
+    dw[...] = np.moveaxis(d.reshape(dw.shape[0], *window.taps, dw.shape[1]), -1, 1)
+
+
+def _conv_of_x(window: _Window, g: Any, w: Any, dx: Any, model: str, formats: _Formats, to: Optional[Format], rng: Optional[Random]) -> None:
+    for axes in window.classes():
+        if any(len(taps) == 0 or len(places) == 0 for places, taps, _ in axes):
+            continue  # sums of no products are +0
+        columns = _gathered(g, [at for _, _, at in axes])
+        some = w[(slice(None), slice(None), *np.ix_(*(taps for _, taps, _ in axes)))]
+        turned = np.ascontiguousarray(np.moveaxis(some, 0, -1)).reshape(w.shape[1], -1)
+        d = _multiply((columns.shape[0], w.shape[1]), (View.of(columns), formats[0]), (View.of(turned), formats[1]), model, to, rng)
+        places = np.ix_(np.arange(dx.shape[0]), np.arange(dx.shape[1]), *(p for p, _, _ in axes))
+        dx[places] = np.moveaxis(d.reshape(dx.shape[0], *(len(p) for p, _, _ in axes), dx.shape[1]), -1, 1)
 
 
 # ---- attention ----
