@@ -32,14 +32,18 @@ static mpsim_status run(work *w, void (*task)(size_t i, void *job))
     return MPSIM_OK;
 }
 
-/* Where the factor is 1, nothing has been rounded. */
-static mpsim_status store(const mpsim_format *f, float *y, size_t n)
+/* Where the factor is 1, nothing has been rounded: in narrow formats numbers may become infinite here. */
+static mpsim_status store(const mpsim_format *f, float *y, size_t n, unsigned *found)
 {
     mpsim_rounding nearest;
     if (mpsim_format_same(f, mpsim_format_find("binary32")))
         return MPSIM_OK;
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    return mpsim_round_array_f32(f, &nearest, NULL, y, y, n, NULL);
+    const mpsim_status s = mpsim_round_array_f32(f, &nearest, NULL, y, y, n, NULL);
+    for (size_t i = 0; i < n && !(*found & MPSIM_FOUND_OUTPUT); i++)
+        if (!isfinite(y[i]))
+            *found |= MPSIM_FOUND_OUTPUT;
+    return s;
 }
 
 static void unscale_one(size_t i, void *job)
@@ -47,10 +51,7 @@ static void unscale_one(size_t i, void *job)
     work *w = job;
     mpsim_gradient *g = &w->list[i];
     unsigned found = mpsim_unscale_array(w->rule, w->scale, g->format, g->y, g->x, g->n);
-    w->status[i] = store(g->format, g->y, g->n);
-    for (size_t k = 0; k < g->n && !(found & MPSIM_FOUND_OUTPUT); k++)
-        if (!isfinite(g->y[k]))
-            found |= MPSIM_FOUND_OUTPUT;
+    w->status[i] = store(g->format, g->y, g->n, &found);
     g->found |= found;
 }
 

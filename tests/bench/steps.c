@@ -18,6 +18,7 @@ typedef struct work {
     size_t n;
     mpsim_optim optim;
     double scale;
+    int count;
 } work;
 
 static void do_memcpy(void *context)
@@ -45,6 +46,36 @@ static void do_step(void *context)
     const mpsim_rng rng = {1, 2, 0};
     const mpsim_optim_tensor t = {.param = w->p, .grad = w->g, .m = w->m, .v = w->v, .kahan = w->kahan, .n = w->n};
     (void)mpsim_optim_step(&w->optim, 2, &t, &rng);
+}
+
+enum { PARAMS = 64 };
+
+/* The same arrays as those of many parameters, stepped by one call. */
+static void do_update(void *context)
+{
+    work *w = context;
+    const size_t each = w->n / PARAMS;
+    mpsim_update list[PARAMS];
+    for (size_t i = 0; i < PARAMS; i++)
+        list[i] = (mpsim_update){.optim = &w->optim,
+                                 .step = 2,
+                                 .t = {.param = w->p + i * each,
+                                       .grad = w->g + i * each,
+                                       .m = w->m + i * each,
+                                       .v = w->v + i * each,
+                                       .n = each}};
+    (void)mpsim_update_run(list, PARAMS, w->count, NULL, NULL);
+}
+
+static void do_gradients(void *context)
+{
+    work *w = context;
+    const size_t each = w->n / PARAMS;
+    mpsim_gradient list[PARAMS];
+    int64_t cause;
+    for (size_t i = 0; i < PARAMS; i++)
+        list[i] = (mpsim_gradient){.format = &w->optim.param, .x = w->g + i * each, .y = w->y + i * each, .n = each};
+    (void)mpsim_gradients_check(list, PARAMS, MPSIM_UNSCALE_RECIPROCAL, MPSIM_CHECK_ELEMENTS, w->scale, NULL, &cause);
 }
 
 /* A row: memcpy is measured before and after. */
@@ -133,6 +164,12 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
             bench_step(&w, (mpsim_optim_algorithm)a, variants[i], "binary32", MPSIM_STORE_NEAREST);
+    mpsim_optim_init(&w.optim, MPSIM_OPTIM_ADAMW, mpsim_optim_variant_find("torch-foreach"));
+    prepare(&w, &w.optim.param);
+    measure(&w, do_gradients, "check", "64 gradients", "binary32");
+    measure(&w, do_update, "adamw", "64 parameters", "torch-foreach");
+    w.count = 1;
+    measure(&w, do_update, "adamw", "64, counted", "torch-foreach");
     bench_step(&w, MPSIM_OPTIM_ADAMW, "torch-foreach", "bf16", MPSIM_STORE_NEAREST);
     bench_step(&w, MPSIM_OPTIM_ADAMW, "torchao", "bf16", MPSIM_STORE_STOCHASTIC);
     bench_step(&w, MPSIM_OPTIM_ADAMW, "optimi", "bf16", MPSIM_STORE_KAHAN);
