@@ -194,18 +194,18 @@ def muon_of(model: torch.nn.Module, run: Run, names: "set[str]") -> torch.optim.
     words = dict(w.split("=", 1) for w in run.text["muon"][0].split() if "=" in w)
     n = {k: number(words[k]) for k in ("lr", "momentum", "weight_decay", "eps") if k in words}
     params = [p for m, p in model.named_parameters() if m in names]
-    return torch.optim.Muon(params, nesterov=True, **n)  # type: ignore[arg-type]
+    return torch.optim.Muon([{"params": params, "initial": n["lr"]}], nesterov=True, **n)  # type: ignore[arg-type]
 
 
 def policy_of(run: Run) -> str:
     """The policy, with the clip that `mpsim train` has where a policy says nothing."""
-    path = os.path.join(SOURCES, "data", "policies", run.policy + ".yaml")
+    path = run.policy if run.policy.endswith(".yaml") else os.path.join(SOURCES, "data", "policies", run.policy + ".yaml")
     with open(path, encoding="utf-8") as f:
         text = f.read()
     rule, _, norm = run.text["clip"][0].partition(" max=")
     if rule == "none" or re.search(r"^(clip|max_grad_norm|gradient_clip)", text, re.M):
         return run.policy
-    made = os.path.join(run.folder, run.policy + ".yaml")
+    made = os.path.join(run.folder, "clipped-" + os.path.basename(path))
     with open(made, "w", encoding="utf-8") as f:
         f.write(f"{text}clip: {{rule: {rule}, max_norm: {number(norm)}}}\n")
     return made
@@ -339,11 +339,18 @@ def moments_of(e: Any, optimizers: "List[torch.optim.Optimizer]", p: torch.Tenso
 DTYPES = {"BF16": torch.bfloat16, "F16": torch.float16}
 
 
+def header_of(path: str) -> "Dict[str, Any]":
+    with open(path, "rb") as f:
+        return json.loads(f.read(int.from_bytes(f.read(8), "little")))  # type: ignore[no-any-return]
+
+
+def metadata_of(path: str) -> "Dict[str, str]":
+    return header_of(path)["__metadata__"]  # type: ignore[no-any-return]
+
+
 def dtypes_of(path: str) -> "Dict[str, str]":
     """The dtypes of a file's tensors."""
-    with open(path, "rb") as f:
-        header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
-    return {name: entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
+    return {name: entry["dtype"] for name, entry in header_of(path).items() if name != "__metadata__"}
 
 
 def read(x: torch.Tensor, dtype: str) -> torch.Tensor:
@@ -356,7 +363,7 @@ class Training:
 
     def __init__(self, run: Run, form: "Optional[Dict[str, str]]" = None, **options: Any) -> None:
         """form: attention and checkpoint of networks.Config; options: of mpsim.emulate."""
-        self.run, self.judge = run, Judge()
+        self.run, self.judge, self.at = run, Judge(), 1
         self.config = networks.Config.of(run.config, **(form or {}))
         self.model = networks.build(self.config)
         take_weights(self.model, run)
@@ -403,15 +410,15 @@ class Training:
 
     def step(self, e: Any, number_: int, batches: "List[Batch]") -> None:
         said = self.run.steps[number_ - 1]
-        for o in self.optimizers:
-            for g in o.param_groups:
-                first = g.setdefault("initial_lr", g["lr"])  # Muon's follows the schedule, too
-                g["lr"] = first * said["lr"] / rule_of(self.run)[1]["lr"] if isinstance(o, torch.optim.Muon) and "lr" in said else said.get("lr", g["lr"])
         traced = bool(self.run.trace(number_))
+        for o in self.optimizers:
+            for g in o.param_groups if "lr" in said else []:
+                g["lr"] = said["lr"] if not isinstance(o, torch.optim.Muon) else g["initial"] * self.factor(number_)
         self.seen.on = traced
         if traced:
             with _disable_current_modes():
                 self.compare(e, number_, ("weight", "master", "opt"))
+        self.said(number_, "scale", float(e.scale), said["scale"])
         losses = []
         for inputs, labels in batches:
             loss = networks.loss_of(self.model, inputs, labels)
@@ -424,6 +431,17 @@ class Training:
         for o in self.optimizers:
             o.step()
             o.zero_grad()
+        self.said(number_, "norm", float(e.norm), said["norm"])
+        self.said(number_, "next scale", float(e.scale), said["next_scale"])
+
+    def said(self, step: int, name: str, ours: float, theirs: "Any") -> None:
+        """What the program says of a step; of a norm that nobody computes it says NaN."""
+        if theirs != "NaN":
+            self.judge.compare(step, name, ours, theirs)
+
+    def factor(self, step: int) -> float:
+        """What the schedule multiplies Muon's learning rate by."""
+        return float(metadata_of(self.run.trace(step))["mpsim.lr_factor"])
 
     def go(self, everything: bool = False) -> Judge:
         """All steps, up to the first that differs unless all are asked for."""
@@ -450,10 +468,10 @@ def policies() -> "List[str]":
 def one(a: argparse.Namespace, net: str, policy: str) -> "Tuple[str, Judge]":
     """A row of the table: what to print, and the counts."""
     with tempfile.TemporaryDirectory() as folder:
-        traced = f"1-{a.steps}" if net in ("mlp", "cnn") or a.steps <= 10 else f"1,2,3,10,{a.steps // 2},{a.steps}"
-        run = train(folder, net, policy, a.arch, a.steps, SIZES[net] + a.option, traced)
+        traced = f"1-{a.steps}" if net in ("mlp", "cnn") or policy == "muon-bf16" or a.steps <= 10 else f"1,2,3,10,{a.steps // 2},{a.steps}"
         judge = Judge()
         try:
+            run = train(folder, net, policy, a.arch, a.steps, SIZES[net] + a.option, traced)
             t = Training(run, {"attention": a.attention, "checkpoint": a.checkpoint}, between=a.between)
             judge = t.judge
             t.go(a.all_steps)

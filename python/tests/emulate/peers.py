@@ -2,7 +2,7 @@
 
     python3 peers.py [--transformer-engine DIR] [--microxcaling DIR] [--policy te-nvfp4 ...]
 
-trains a small decoder for three steps under each policy; each operand that enters a product of a linear layer through a recipe is
+trains two small decoders for three steps under each policy; each operand that enters a product of a linear layer through a recipe is
 given to the code of its owners:
 
     torchao               to_mx, NVFP4Tensor.to_nvfp4, hp_tensor_to_float8_dynamic   (pip install torchao)
@@ -206,6 +206,8 @@ KEYS: "Dict[str, Dict[str, Any]]" = {
     "torchao-tensorwise": {"precision": "fp8", "fp8_recipe": "torchao-tensorwise"},
     "torchao-rowwise": {"precision": "fp8", "fp8_recipe": "torchao-rowwise"},
 }
+# TransformerEngine's reference drops the sign of -0 (data/vectors/blocks/README.md)
+UNSIGNED = {"te-nvfp4", "te-nvfp4-without-rht", "te-nvfp4-without-2d", "te-nvfp4-without-sr"}
 STOCHASTIC = {"te-nvfp4", "te-nvfp4-without-rht", "te-nvfp4-without-2d"}
 
 
@@ -218,6 +220,7 @@ class Count:
     scales: int = 0
     wrong_codes: int = 0
     wrong_scales: int = 0
+    overflowed: int = 0
     first: str = ""
 
     def note(self, what: str, o: Operand, wrong: np.ndarray, counter: str) -> None:
@@ -269,7 +272,7 @@ def judged(p: Peers, policy: str, judge: Judge, o: Operand, count: Count) -> Non
     if policy in STOCHASTIC and o.role == "agrad":
         wrong = neighbours(o, np.asarray(scales))
     elif codes is not None:
-        wrong = o.codes != codes
+        wrong = (o.codes != codes) & ~((o.codes == 8) & (codes == 0) & (o.x == 0).numpy() & (policy in UNSIGNED))
     else:  # what both stand for
         wrong = (o.values != np.asarray(values)) & ~np.isnan(np.asarray(values))
     count.codes += wrong.size
@@ -299,8 +302,35 @@ def from_trace(policy: str, folder: str) -> "Iterator[Operand]":
             yield Operand("fc2", kind, role, y, np.asarray(q.codes), np.asarray(scales), np.asarray(q.values))
 
 
-def from_emulator(policy: str) -> "Iterator[Operand]":
-    raise NotImplementedError
+def from_emulator(policy: str, folder: str, steps: int = 3) -> "Iterator[Operand]":
+    """What enters products through recipes in a small decoder under mpsim.emulate: Llama's form, then GPT-2's."""
+    import mpsim
+    import parity
+    made: "List[Operand]" = []
+    for net in ("llama", "gpt"):
+        place = os.path.join(folder, net)
+        os.mkdir(place)
+        run = parity.train(place, net, policy_of(policy, folder), "hopper", steps, SIZES, f"1-{steps}")
+        low = torch.float16 if "fp16" in policy else torch.bfloat16
+        training = parity.Training(run)
+        with training.emulate() as e:
+            e.on_operand(lambda **k: made.append(operand_of(net, training.at, low, **k)))
+            for number, batches in enumerate(parity.batches_of(run), 1):
+                training.at = number
+                training.step(e, number, batches)
+        yield from made
+        made.clear()
+
+
+# sides that blocks of 32 divide, and rows that blocks of 128 do not
+SIZES = ["--depth", "1", "--width", "64", "--heads", "2", "--context", "48", "--batch", "2", "--validation", "2"]
+
+
+def operand_of(net: str, step: int, low: torch.dtype, **k: Any) -> Operand:
+    """From the emulator's words; numbers in the dtype that they have in a training."""
+    x = torch.from_numpy(np.array(k["input"], f32)).to(low)
+    return Operand(f"{net}.{k['path']}", k["kind"], k["role"], x, np.array(k["codes"]), np.array(k["scales"]),
+                   np.array(k["values"], f32), step)
 
 
 def policy_of(name: str, folder: str) -> str:
@@ -318,7 +348,9 @@ def judge_all(p: Peers, policy: str, operands: "Iterator[Operand]") -> "Dict[str
     counts: "Dict[str, Count]" = collections.defaultdict(Count)
     for o in operands:
         for judge in JUDGES[policy]:
-            if getattr(p, judge[1]):
+            if not o.x.isfinite().all():  # overflowed gradients: kernels and references differ there
+                counts[judge[0]].overflowed += 1
+            elif getattr(p, judge[1]):
                 judged(p, policy, judge, dataclasses.replace(o), counts[judge[0]])
     return counts
 
@@ -335,10 +367,11 @@ def main() -> int:
         print("SKIP", line)
     for policy in words.policy or JUDGES:
         with tempfile.TemporaryDirectory() as folder:
-            source = from_trace(policy, folder) if words.from_trace else from_emulator(policy_of(policy, folder))
+            source = from_trace(policy, folder) if words.from_trace else from_emulator(policy, folder)
             for peer, c in judge_all(p, policy, source).items():
                 print(f"{policy:26}{peer:20}{c.operands:5} operands{c.wrong_scales:8,} of {c.scales:9,} scales"
-                      f"{c.wrong_codes:8,} of {c.codes:11,} codes differ  {c.first}", flush=True)
+                      f"{c.wrong_codes:8,} of {c.codes:11,} codes differ  {c.first}"
+                      + (f"  {c.overflowed} operands with infinities left out" if c.overflowed else ""), flush=True)
                 bad += c.wrong_scales + c.wrong_codes
     return int(bad > 0)
 
