@@ -101,6 +101,12 @@ class CProduct(ctypes.Structure):
                 ("rng", c_void_p), ("counts", c_void_p)]
 
 
+class CConvolution(ctypes.Structure):
+    _fields_ = [("model", c_void_p), ("a", c_void_p), ("b", c_void_p), ("d", c_void_p), ("numbers", c_void_p), ("factor", c_float),
+                ("bias", c_void_p), ("rng", c_void_p), ("counts", c_void_p), ("transposed", c_uint8), ("order", c_uint8), ("taps", c_uint8),
+                ("groups", c_size_t), ("stride", c_size_t * 3), ("padding", c_size_t * 3), ("dilation", c_size_t * 3)]
+
+
 class CScaledMM(ctypes.Structure):
     _fields_ = [("name", c_char * 96), ("model", CModel), ("fast", c_uint8), ("order", c_uint8), ("parts", c_uint32),
                 ("out", CFormat)]
@@ -168,7 +174,7 @@ STRUCTURES = {
     "mpsim_blocks": CBlocks, "mpsim_rounded": CRounded, "mpsim_model": CModel, "mpsim_matrix": CMatrix,
     "mpsim_scaled_mm": CScaledMM, "mpsim_torch_mm": CTorchMM, "mpsim_attention": CAttention, "mpsim_attention_shape": CAttentionShape,
     "mpsim_attention_gradient": CAttentionGradient, "mpsim_strided": CStrided, "mpsim_between": CBetween, "mpsim_stack": CStack, "mpsim_entering": CEntering, "mpsim_entered": CEntered,
-    "mpsim_entry_stats": CEntryStats, "mpsim_operand": COperand, "mpsim_product": CProduct,
+    "mpsim_entry_stats": CEntryStats, "mpsim_operand": COperand, "mpsim_product": CProduct, "mpsim_convolution": CConvolution,
     "mpsim_scaler_config": CScalerConfig, "mpsim_scaler_type": CScalerType, "mpsim_scaler": CScaler,
     "mpsim_scaler_result": CScalerResult,
 }
@@ -224,6 +230,11 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "operand_free": (None, [c_void_p]),
     "operand_turn": (c_int, [c_void_p, c_void_p]),
     "product_run": (c_int, [c_void_p, c_void_p]),
+    "convolution_init": (None, [c_void_p]),
+    "convolution_size": (c_int, [c_void_p, c_size_t, c_size_t, c_size_t, c_size_t, POINTER(c_size_t)]),
+    "convolution_forward": (c_int, [c_void_p, c_void_p]),
+    "convolution_backward_input": (c_int, [c_void_p, c_void_p]),
+    "convolution_backward_weight": (c_int, [c_void_p, c_void_p]),
     "scaled_mm_parse": (c_int, [POINTER(CScaledMM), c_char_p]),
     "scaled_mm_run": (c_int, [POINTER(CScaledMM), c_size_t, c_size_t, c_size_t, POINTER(CMatrix), POINTER(CMatrix), c_float,
                               c_float, POINTER(c_float), Bytes, c_void_p]),

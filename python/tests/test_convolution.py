@@ -1,0 +1,114 @@
+"""Convolutions where they lie, beside mpsim.gemm of columns that are gathered here, and beside torch's where it is there."""
+import itertools
+
+import numpy as np
+import pytest
+
+import mpsim
+from mpsim._convolution import Geometry, backward_input, backward_weight, forward
+from mpsim._formats import find
+from mpsim._product import View
+
+BF16 = find("bf16")
+
+
+def normal(*shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def columns(x, kernel, stride, padding, dilation, out):
+    """What positions read: rows (image, y, x), columns (tap, channel)."""
+    p = np.pad(x, ((0, 0), (0, 0), *((n, n + 64) for n in padding)))
+    taps = [p[:, :, i * dilation[0]:, j * dilation[1]:][:, :, ::stride[0], ::stride[1]][:, :, :out[0], :out[1]]
+            for i, j in itertools.product(*map(range, kernel))]
+    return np.stack(taps, 1).transpose(0, 3, 4, 1, 2).reshape(-1, len(taps) * x.shape[1])
+
+
+def reordered(c, taps, order):
+    """Columns (tap, channel) in another order."""
+    three = c.reshape(c.shape[0], taps, -1)
+    if order == "channels-taps":
+        three = three.transpose(0, 2, 1)
+    elif order == "blocks-taps-channels":
+        return np.concatenate([three[:, :, i:i + 16].reshape(c.shape[0], -1) for i in range(0, three.shape[2], 16)], 1)
+    return three.reshape(c.shape[0], -1)
+
+
+@pytest.mark.parametrize("order", ["taps-channels", "blocks-taps-channels", "channels-taps"])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("stride,padding,dilation", [((1, 1), (1, 1), (1, 1)), ((2, 1), (0, 2), (1, 2))])
+def test_two_dimensions(order, channels_last, stride, padding, dilation):
+    x, w, bias = normal(2, 20, 7, 6), normal(5, 20, 3, 2, seed=2), normal(5, seed=3)
+    if channels_last:
+        x, w = (np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2) for a in (x, w))
+    g = Geometry(stride, padding, dilation, order=order)
+    out = g.sizes(x.shape[2:], w.shape[2:])
+    y, dw = np.zeros((2, 5, *out), np.float32), np.zeros(w.shape, np.float32)
+    forward(View.of(y), (View.of(x), BF16), (View.of(w), BF16), "hopper-bf16-fp32", g, View.row(bias))
+    c = columns(x, (3, 2), stride, padding, dilation, out)
+    lines = w.transpose(0, 2, 3, 1).reshape(5, -1)
+    want = mpsim.gemm(reordered(c, 6, order), reordered(lines, 6, order), model="hopper-bf16-fp32", format="bf16", transpose_b=True) + bias
+    assert np.array_equal(y, want.reshape(2, *out, 5).transpose(0, 3, 1, 2))
+    dy = normal(*y.shape, seed=4)
+    backward_weight(View.of(dw), (View.of(dy), BF16), (View.of(x), BF16), "hopper-bf16-fp32", g)
+    want = mpsim.gemm(dy.transpose(1, 0, 2, 3).reshape(5, -1), c, model="hopper-bf16-fp32", format="bf16")
+    assert np.array_equal(dw, want.reshape(5, 3, 2, 20).transpose(0, 3, 1, 2))
+
+
+def test_gradient_of_the_input():
+    """With padding 1 and a kernel of 3 it is a convolution of dy with the weight turned around."""
+    w, dy = normal(5, 4, 3, 3), normal(2, 5, 6, 7, seed=2)
+    dx, want = np.zeros((2, 4, 6, 7), np.float32), np.zeros((2, 4, 6, 7), np.float32)
+    g = Geometry(padding=1)
+    backward_input(View.of(dx), (View.of(dy), BF16), (View.of(w), BF16), "fma", g)
+    forward(View.of(want), (View.of(dy), BF16), (View.of(w.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1]), BF16), "fma", g)
+    assert np.array_equal(dx, want) and dx.any()
+
+
+def test_transposed_is_the_gradient_of_the_input():
+    w, x = normal(6, 2, 3, seed=1), normal(2, 6, 5, seed=2)
+    g, back = Geometry(2, 1, groups=2, transposed=True), Geometry(2, 1, groups=2)
+    out = g.sizes((5,), (3,), output_padding=1)
+    assert out == (10,)
+    y, dx = np.zeros((2, 4, *out), np.float32), np.zeros((2, 4, *out), np.float32)
+    forward(View.of(y), (View.of(x), BF16), (View.of(w), BF16), "fma", g)
+    backward_input(View.of(dx), (View.of(x), BF16), (View.of(w), BF16), "fma", back)
+    assert np.array_equal(y, dx) and y.any()
+
+
+def test_refused():
+    x, w, y = normal(1, 2, 4), normal(3, 2, 3), np.zeros((1, 3, 2), np.float32)
+    with pytest.raises(mpsim.InputError, match="convolution"):
+        forward(View.of(y), (View.of(x), BF16), (View.of(w[:, :1]), BF16), "fma", Geometry())
+    with pytest.raises(mpsim.InputError, match="rng"):
+        forward(View.of(y), (View.of(x), BF16), (View.of(w), BF16), "fma:bf16:round=sr", Geometry())
+    with pytest.raises(mpsim.InputError, match="order"):
+        Geometry(order="any")
+    with pytest.raises(mpsim.InputError, match="stride"):
+        Geometry(stride=0)
+    with pytest.raises(mpsim.InputError, match="does not fit"):
+        Geometry().sizes((1,), (3,))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_beside_torch(dims, transposed):
+    """In binary64, of whole numbers, every order gives the same bits: shapes and groups are torch's."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(7)
+    ints = lambda *shape: torch.tensor(rng.integers(-4, 5, shape), dtype=torch.float32)
+    x, w = ints(2, 4, 6, 5, 7)[(..., *[0] * (3 - dims))].contiguous(), ints(*((4, 3) if transposed else (6, 2)), 3, 2, 3)[(..., *[0] * (3 - dims))].contiguous()
+    x.requires_grad_(True), w.requires_grad_(True)
+    bias = ints(6)
+    how = dict(stride=2, padding=1, dilation=1, groups=2)
+    name = f"conv{'_transpose' if transposed else ''}{dims}d"
+    y = getattr(torch.nn.functional, name)(x, w, bias, **how)
+    dy = ints(*y.shape)
+    y.backward(dy)
+    g = Geometry(2, 1, 1, 2, transposed)
+    assert g.sizes(x.shape[2:], w.shape[2:]) == tuple(y.shape[2:])
+    found = [torch.empty_like(t) for t in (y, x, w)]
+    forward(View.of(found[0].detach()), (View.of(x.detach()), None), (View.of(w.detach()), None), "fma", g, View.row(bias))
+    backward_input(View.of(found[1].detach()), (View.of(dy), None), (View.of(w.detach()), None), "fma", g)
+    backward_weight(View.of(found[2].detach()), (View.of(dy), None), (View.of(x.detach()), None), "fma", g)
+    assert all(torch.equal(a, b) for a, b in zip(found, (y, x.grad, w.grad)))
