@@ -63,7 +63,7 @@ lib_libmpsim_a_SOURCES = \
   lib/optim/store.c lib/optim/table.c lib/optim/traits.c lib/optim/update.c lib/round/kernel/cast32.h \
   lib/round/kernel/cast64.h lib/round/kernel/decode.h lib/round/kernel/generic.c \
   lib/round/kernel/kernel.c lib/round/kernel/kernel.h lib/round/kernel/loops.h \
-  lib/round/kernel/words.h lib/round/loop.c lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c \
+  lib/round/kernel/words.h lib/round/loop.c lib/round/ready.c lib/round/ready.h lib/round/preset.c lib/round/rng.c lib/round/rng.h lib/round/round.c \
   lib/round/scalar.h lib/scaler/adaptive.c lib/scaler/scaler.c lib/scaler/text.c lib/simd/avx2.h \
   lib/simd/avx512.h lib/simd/generic.h lib/simd/neon.h lib/stats/bins.c lib/stats/bins.h \
   lib/stats/cell.c lib/stats/cells.c lib/stats/cells.h lib/stats/codes.c lib/stats/codes.h \

@@ -15,6 +15,8 @@ void mpsim_epilogue_init(mpsim_epilogue *e, const mpsim_format *sums, const mpsi
     e->narrow = mpsim_in_binary32(e->numbers);
     e->rounds = !mpsim_format_same(e->sums, e->numbers) || !mpsim_format_same(e->numbers, e->lies);
     e->inverse = e->factor = e->add_factor = 1;
+    mpsim_rounding_init(&e->rounding, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_ready_init(&e->ready, e->lies, &e->rounding, 0);
 }
 
 void mpsim_epilogue_scale(mpsim_epilogue *e, float inverse_a, float inverse_b, float factor)
@@ -115,7 +117,7 @@ static mpsim_status round_f32(mpsim_epilogue *e, void *codes, float *s, size_t n
         memcpy(codes, s, n * sizeof *s);
         return MPSIM_OK;
     }
-    return mpsim_encode_array_f32(e->lies, &r, NULL, codes, s, n, NULL);
+    return mpsim_ready_run(&e->ready, codes, s, n);
 }
 
 /* ---- in binary64 ---- */

@@ -1,6 +1,7 @@
 /* epilogue.h -- what becomes of the sums of a product: factors, bias, what is added, one rounding, where they lie. */
 #pragma once
 
+#include "../round/ready.h"
 #include "stack.h"
 
 #include <stdatomic.h>
@@ -23,6 +24,8 @@ typedef struct mpsim_epilogue {
     int scales, multiplies, weighs; /* factors other than 1                          */
     float inverse, factor, add_factor;
     int counting;
+    mpsim_rounding rounding;
+    mpsim_ready ready;       /* this rounding, to d's codes */
     atomic_ullong counts[4]; /* those of mpsim_entered, in their order */
     atomic_int status;
 } mpsim_epilogue;

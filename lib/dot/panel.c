@@ -17,7 +17,7 @@ static void enter(const mpsim_entry *e, uint32_t *bits, const void *raw, size_t 
     else if (raw != bits)
         memcpy(bits, raw, n * sizeof *bits);
     if (e->rounds)
-        mpsim_round_array_f32(e->to, &e->rounding, NULL, values, values, n, NULL);
+        (void)mpsim_ready_run(&e->ready, values, values, n);
 }
 
 /* ---- codes to values, of binary32 and of binary64 ---- */
@@ -418,7 +418,7 @@ static inline void spread(uint32_t *to, const unsigned char *from, size_t n)
 }
 
 /* Codes of n lines from `first` on, of `count` products from k on, and zeros: those of a product side by side, or in
- * words (see mpsim_decode_function). Returns whether they are. */
+ * words (see mpsim_panel_decode_function). Returns whether they are. */
 static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels *panels, size_t first, size_t n,
                          size_t k, size_t count)
 {

@@ -7,6 +7,7 @@
  * reference. */
 #pragma once
 
+#include "../round/ready.h"
 #include "../round/scalar.h"
 
 #include <mpsim/dot.h>
@@ -70,8 +71,8 @@ enum { MPSIM_FIRST_IS_HIGH = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
  * number of rows. The codes of a row stand side by side; or `words` of 32 bits do, of codes of less: a word has those of
  * as many rows at one place, the first in its low bits. Returns, as bits, the places in a row where there are
  * infinities or NaNs: they become +0. */
-typedef unsigned mpsim_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest,
-                                       const void *codes, int words, size_t rows);
+typedef unsigned mpsim_panel_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest,
+                                             const void *codes, int words, size_t rows);
 
 /* A mark function -- changes the values of an addition, n of a row or n rows of MPSIM_PANEL, as cut.h says, and gives their
  * signs: a word, or one a column. */
@@ -81,8 +82,9 @@ typedef void mpsim_mark_function(float *values, uint32_t *signs, size_t n);
 typedef struct mpsim_entry {
     const mpsim_format *from, *to;
     mpsim_rounding rounding;
-    int as_values; /* the codes are binary32 values */
-    int rounds;    /* 0: they are numbers of the other format */
+    int as_values;     /* the codes are binary32 values */
+    int rounds;        /* 0: they are numbers of the other format */
+    mpsim_ready ready; /* this rounding */
 } mpsim_entry;
 
 /* An operand: rows of a or columns of b are lines of `depth` codes. */
@@ -91,7 +93,7 @@ typedef struct mpsim_lines {
     const mpsim_entry *entry;    /* NULL: none                          */
     const mpsim_format *numbers; /* of what is multiplied            */
     size_t bytes;                /* of a code in memory                 */
-    mpsim_decode_function *decode;
+    mpsim_panel_decode_function *decode;
     mpsim_mark_function *mark; /* NULL: not wanted */
     const void *codes;
     size_t count, depth;

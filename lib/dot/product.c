@@ -73,6 +73,8 @@ static mpsim_status begin_side(side *s, const mpsim_operand *o, const mpsim_oute
                              .as_values = mpsim_is_f32(s->o.stack.format),
                              .rounds = !o->rounded && !mpsim_is_f32(s->o.format)};
     mpsim_rounding_init(&s->entry.rounding, (mpsim_round_mode)o->mode);
+    if (s->enters && s->entry.rounds)
+        mpsim_ready_init(&s->entry.ready, s->entry.to, &s->entry.rounding, 1);
     return status;
 }
 

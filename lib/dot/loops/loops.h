@@ -16,7 +16,7 @@
 #define UNROLL _Pragma("GCC unroll 16")
 
 typedef struct mpsim_loops {
-    mpsim_decode_function *decode;
+    mpsim_panel_decode_function *decode;
     mpsim_tile_function *tile;
     mpsim_fused_function *fused;
     mpsim_chain_function *chain;
