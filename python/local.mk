@@ -12,7 +12,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
   python/src/mpsim/emulate/__init__.py python/src/mpsim/emulate/__main__.py python/src/mpsim/emulate/_apart.py python/src/mpsim/emulate/_audit.py python/src/mpsim/emulate/_bisect.py python/src/mpsim/emulate/_compare.py python/src/mpsim/emulate/_counting.py python/src/mpsim/emulate/_record.py python/src/mpsim/emulate/_report.py python/src/mpsim/emulate/_script.py python/src/mpsim/emulate/_doctor.py python/src/mpsim/emulate/_attention.py python/src/mpsim/emulate/_between.py \
-  python/src/mpsim/emulate/_claims.py python/src/mpsim/emulate/_core.py python/src/mpsim/emulate/_delayed.py \
+  python/src/mpsim/emulate/_claims.py python/src/mpsim/emulate/_core.py python/src/mpsim/emulate/_convolutions.py python/src/mpsim/emulate/_delayed.py \
   python/src/mpsim/emulate/_emulator.py python/src/mpsim/emulate/_fused.py python/src/mpsim/emulate/_grouped.py python/src/mpsim/emulate/_layers.py python/src/mpsim/emulate/_mode.py python/src/mpsim/emulate/_paths.py \
   python/src/mpsim/emulate/_optimizer.py python/src/mpsim/emulate/_rules.py python/src/mpsim/emulate/_scaling.py \
   python/src/mpsim/emulate/_plans.py python/src/mpsim/emulate/_products.py python/src/mpsim/emulate/_roles.py python/src/mpsim/emulate/_torchcpu.py \

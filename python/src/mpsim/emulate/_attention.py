@@ -11,8 +11,11 @@ from typing import Any, Optional
 
 import torch
 
+from .. import _attention as tiles
 from .._product import View
+from .._formats import Format
 from ._claims import PAIR, Matrices
+from ._plans import BINARY32
 from ._products import Record, dtype_of
 from ._roles import ACT, GRAD
 
@@ -22,6 +25,8 @@ class Attention:
         self.core, self.products, self.matrices = core, matrices.products, matrices
         self.table = {"aten::_scaled_dot_product_flash_attention_for_cpu": self.forward,
                       "aten::_scaled_dot_product_flash_attention_for_cpu_backward": self.backward}
+
+        self.tile = core.tile
 
     # ---- shapes ----
 
@@ -67,6 +72,8 @@ class Attention:
                 scale: Optional[float] = None) -> Any:
         core = self.core
         scores, context = self.records()
+        if self.tile is not None:
+            return self.tiled(scores, context, q, k, v, is_causal, attn_mask, scale)
         heads = k.shape[1]
         q5, k5, v5 = self.grouped(q, heads), k.unsqueeze(2), v.unsqueeze(2)
         mask = self.masked(attn_mask, q, heads)
@@ -103,6 +110,8 @@ class Attention:
         if not isinstance(scores, Record) or scores.extra is None:
             raise core.refused("_scaled_dot_product_flash_attention_for_cpu_backward", "its forward pass was not seen")
         context, path, p = scores.extra
+        if self.tile is not None:
+            return self.tiled_backward(scores, context, dy, q, k, v, out, lse, is_causal, attn_mask, scale)
         heads = k.shape[1]
         q5, k5, v5, dy5 = self.grouped(q, heads), k.unsqueeze(2), v.unsqueeze(2), self.grouped(dy, heads)
         scale = scale if scale is not None else q.shape[-1] ** -0.5
@@ -131,3 +140,65 @@ class Attention:
         for i in range(1, x.shape[2]):
             total = total + x[:, :, i].float()
         return self.core.rounded(total, self.products.placement(record, "dgrad").format["dgrad"])
+
+    # ---- in tiles of keys, as FlashAttention computes it (mpsim/attention.h) ----
+
+    def settings(self, scores: Record, context: Record, size: int, causal: bool, scale: Optional[float]) -> tuple[Any, Any, Any]:
+        """The formats of both products' operands, and how tiles are computed."""
+        first, second = self.products.placement(scores, "fprop"), self.products.placement(context, "fprop")
+        if first.recipe["act"] is not None or second.recipe["act"] is not None:
+            raise self.core.refused("attention", "a policy with attention in FP8 has no tiles here: attention='whole'")
+        a, b = first.format, second.format
+        arch = self.core.arch
+        return a, b, tiles.Settings(arch.of(a["act"], a["weight"]), arch.of(b["act"], b["weight"]), size, b["act"], scale=scale, causal=causal, tile=self.tile)
+
+    def seen(self, mask: Any, q: Any, k: Any) -> Any:
+        if mask is None:
+            return None
+        if mask.dtype != torch.bool:
+            raise self.core.refused("attention", "a mask of numbers has no tiles here: attention='whole', or a mask of booleans")
+        return mask.expand(*q.shape[:-1], k.shape[-2]).contiguous()
+
+    def tiled(self, scores: Record, context: Record, q: Any, k: Any, v: Any, causal: bool, mask: Any, scale: Optional[float]) -> Any:
+        core = self.core
+        a, b, how = self.settings(scores, context, q.shape[-1], causal, scale)
+        y, lse = torch.empty((*q.shape[:-1], v.shape[-1])), torch.empty(q.shape[:-1])
+        tiles.forward(y, lse, q, k, v, how, (a["act"], a["weight"], b["weight"]), self.seen(mask, q, k))
+        out = core.rounded(y, b["out"])
+        core.paths.mark(scores)
+        self.tell(scores, PAIR["fprop"], q, k, (a["act"], a["weight"]), out)
+        self.tell(context, PAIR["fprop"], q, v, (b["act"], b["weight"]), out)
+        role = max(core.roles.of(x) for x in (q, k, v))
+        core.roles.put(out, role)
+        core.roles.put(lse, role)
+        return out, lse
+
+    def tell(self, record: Record, slots: tuple[str, str, str], a: Any, b: Any, formats: tuple[Format, Format], out: Any) -> None:
+        """A product of tiles, for those who watch: the operands of all tiles together."""
+        if self.core.watchers:
+            views = View.of(a), View.of(b)
+            self.core.saw(record, "fprop" if slots[0] == "act" else "dgrad", slots, views, tuple(zip(views, formats)), formats,
+                          self.core.arch.of(*formats), View.of(out), BINARY32)
+
+    def tiled_backward(self, scores: Record, context: Record, dy: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, causal: bool, mask: Any,
+                       scale: Optional[float]) -> Any:
+        core = self.core
+        a, b, how = self.settings(scores, context, q.shape[-1], causal, scale)
+        arch, size = core.arch, q.shape[:-2]
+        made = [torch.empty((*size, *x.shape[-2:])) for x in (q, k, v)]
+        models = (arch.of(b["act"], b["agrad"]), arch.of(b["agrad"], b["weight"]), arch.of(a["agrad"], a["act"]), arch.of(a["agrad"], a["weight"]))
+        tiles.backward(*made, dy, q, k, v, out.float().contiguous(), lse, how, (a["act"], a["weight"], b["weight"]),
+                       models=(models[1], models[0], models[2], models[3]), gradient=b["agrad"], p=b["act"], ds=a["agrad"], mask=self.seen(mask, q, k))
+        for record, slots, x, y in ((context, "left", dy, v), (context, "right", dy, q), (scores, "left", q, k), (scores, "right", k, q)):
+            own = a if record is scores else b
+            self.tell(record, PAIR[slots], x, y, (own["agrad"], own[PAIR[slots][1]]), dy)
+        heads = k.shape[1]
+        dq = core.rounded(made[0], a["dgrad"])
+        dk, dv = (core.rounded(x, f) for x, f in zip(made[1:], (a["dgrad"], b["dgrad"])))
+        dk, dv = self.summed(scores, self.grouped(dk, heads)), self.summed(context, self.grouped(dv, heads))
+        given = []
+        for x, like in zip((dq, dk, dv), (q, k, v)):
+            x = x.to(like.dtype)
+            core.roles.put(x, GRAD)
+            given.append(x)
+        return tuple(given)

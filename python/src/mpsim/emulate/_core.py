@@ -59,10 +59,12 @@ class Param:
 class Core:
     """See above. `report` is None, or what counts; `watchers` are told of every product before it is computed, `results` of what it gave."""
 
-    def __init__(self, model: Any, plans: Plans, arch: Architecture, seed: int, strict: bool, native: tuple[str, ...], between: str) -> None:
+    def __init__(self, model: Any, plans: Plans, arch: Architecture, seed: int, strict: bool, native: tuple[str, ...], between: str,
+                 tile: Optional[int] = None) -> None:
         self.model, self.plans, self.arch, self.seed, self.strict, self.allowed = model, plans, arch, seed, strict, native
         self.roles, self.paths = Roles(), Paths(model)
         self.step = self.micro = 0
+        self.tile = tile  # keys of a tile of attention; None: it is materialised
         self.over = 0  # 1: optimizers have ended this step, and the next one has not begun
         self.optimizers: Any = None
         self.paused = 0

@@ -43,7 +43,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self.model = model
         layers = [name for name, module in model.named_modules() if multiplies(module)]
         plans = Plans(policy, overrides, layers)
-        self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between)
+        self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between, tile_of(attention))
         self.scaling = Scaling()
         self.optimizers = self.core.optimizers = Optimizers(self.core, self.scaling, native)
         self.fused, self.between = dict(fused or {}), between
@@ -339,6 +339,16 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     @property
     def notes(self) -> list[str]:
         return self.core.notes
+
+
+def tile_of(attention: Any) -> Optional[int]:
+    """Keys of a tile: of "tiled" 64, of "tiled:N" N; None for "whole"."""
+    word, colon, number = str(attention).partition(":")
+    if word == "whole" and not colon:
+        return None
+    if word != "tiled" or colon and not number.isdigit() or number == "0":
+        raise InputError(f"attention: expected 'whole', 'tiled' or 'tiled:N', found {attention!r}")
+    return int(number or 64)
 
 
 def multiplies(module: Any) -> bool:

@@ -109,9 +109,11 @@ class Products:
     # ---- products ----
 
     def run(self, record: Record, kind: str, a: View, b: View, out: View, transposed: tuple[bool, bool] = (False, False), *,
-            slots: tuple[str, str, str], to: Format, bias: Any = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0) -> None:
+            slots: tuple[str, str, str], to: Format, bias: Any = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0,
+            using: Any = multiply) -> None:
         """out = a b^T as the plan has it, rounded to a format: a of rows x depth, b of columns x depth, in the slots. bias: a tensor of one
-        number a column, in the slot weight. factor, add, add_factor: those of multiply."""
+        number a column, in the slot weight. factor, add, add_factor: those of multiply. using: another function of the
+        library that adds up products of two operands, as a convolution."""
         sa, sb, _ = slots
         report = self.core.report
         if report is not None and report.at != self.core.step:
@@ -126,8 +128,8 @@ class Products:
             core.saw(record, kind, slots, (a, b), (left, right), (fa, fb), model, out, to)
         sums = None if report is None else report.wide(out, to, model)
         counts = None if report is None or sums is not None else report.products(record, kind, slots)
-        multiply(out if sums is None else View.of(sums), left, right, model, bias=row, factor=factor, add=add, add_factor=add_factor,
-                 format=to if sums is None else BINARY32, counts=counts)
+        terms = {} if using is not multiply else {"factor": factor, "add": add, "add_factor": add_factor}
+        using(out if sums is None else View.of(sums), left, right, model, bias=row, format=to if sums is None else BINARY32, counts=counts, **terms)
         if sums is not None:
             report.narrow(record, kind, slots, sums, out, to)
         elif report is not None:

@@ -58,3 +58,19 @@ def product(core: Any, record: Record, base: str, a: Any, b: Any, bias: Any, ter
     multiply(to, (left, None), (right, None), model, bias=None if bias is None else View.row(bias.float()), factor=terms.get("factor", 1.0),
              add=None if add is None else View.of(add.expand(out.shape)), add_factor=terms.get("add_factor", 1.0), format=format)
     return out
+
+
+def conv_native(core: Any, x: Any, weight: Any, kind: str, how: dict[str, Any]) -> Optional[str]:
+    """Why a convolution, or a gradient of it, is torch's own; None: its order is known, or it is not torch's step that is emulated."""
+    if not core.as_torch:
+        return None
+    if x.dtype != torch.bfloat16 or weight.dtype != torch.bfloat16:
+        return f"convolutions of {str(x.dtype)[6:]} have no fixed order in torch"
+    if kind == "wgrad":
+        return "the sum of a convolution's weight gradient is in pieces of rows, which are not emulated"
+    taps = 1
+    for n in weight.shape[2:]:
+        taps *= n
+    if taps == 1 or how["groups"] != 1 or how["transposed"] or weight.dim() != 4:
+        return "the order of convolutions of one tap, in groups, transposed or not of two dimensions is not known"
+    return None
