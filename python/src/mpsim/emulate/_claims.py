@@ -195,9 +195,10 @@ class Claims:
             "aten::mv": m.mv, "aten::dot": m.dot, "aten::vdot": m.dot, "aten::addmv": m.addmv,
         }
         from ._attention import Attention
+        from ._convolutions import Convolutions
         from ._grouped import Grouped
 
-        for part in (Attention(core, m), Grouped(core, m)):
+        for part in (Attention(core, m), Convolutions(core, m), Grouped(core, m)):
             self.table.update(part.table)
         self.table.update({name + "_": handler for name, handler in self.table.items() if name[6:9] in ("add", "bad")})
 

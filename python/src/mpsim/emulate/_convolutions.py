@@ -40,25 +40,25 @@ class Convolutions:
         like = LAST.get(len(shape), torch.contiguous_format) if last else torch.contiguous_format
         return torch.empty(shape, dtype=dtype, memory_format=like)
 
-    def order(self, last: bool) -> str:
-        return "taps-channels" if last or not self.core.arch.is_cpu else "blocks-taps-channels"
-
-    @staticmethod
-    def sizes(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any, groups: int) -> tuple[int, ...]:
-        made = [x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0]]
-        for i, n in enumerate(x.shape[2:]):
-            extent = (weight.shape[2 + i] - 1) * dilation[i] + 1
-            made.append((n - 1) * stride[i] - 2 * padding[i] + extent + output_padding[i] if transposed
-                        else (n + 2 * padding[i] - extent) // stride[i] + 1)
-        return tuple(made)
+    def geometry(self, last: bool, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int, taps: str = "as-read") -> Any:
+        order = "taps-channels" if last or not self.core.arch.is_cpu else "blocks-taps-channels"
+        return convolution.Geometry(*(tuple(v) if len(v) > 1 else v[0] for v in (stride, padding, dilation)), groups, transposed, order, taps)
 
     # ---- one sum ----
 
-    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, how: dict[str, Any], bias: Any = None) -> None:
+    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None) -> None:
         """out = the convolution, or a gradient of it, of the operands in the slots of the kind."""
-        self.products.run(record, kind, View.of(a), View.of(b), View.of(out), slots=SLOTS[kind], bias=bias,
-                          to=FORMATS[a.dtype] if self.core.as_torch else self.products.placement(record, kind).format[SLOTS[kind][2]],
-                          using=lambda d, left, right, model, **terms: which(d, left, right, model, **how, **terms))
+        slots = SLOTS[kind]
+        to = FORMATS[a.dtype] if self.core.as_torch else self.products.placement(record, kind).format[slots[2]]
+        if kind == "wgrad" and record.param is not None and not self.core.as_torch:
+            to = record.param.placement.format["wgrad"]
+
+        def using(d: View, left: Any, right: Any, model: str, bias: Any = None, **terms: Any) -> None:
+            if bias is not None:
+                terms["bias"] = bias
+            which(d, left, right, model, geometry, **terms)
+
+        self.products.run(record, kind, View.of(a), View.of(b), View.of(out), slots=slots, bias=bias, to=to, using=using)
 
     # ---- the operators ----
 
@@ -68,8 +68,6 @@ class Convolutions:
         batched = x.dim() == weight.dim()
         if not batched:
             x = x.unsqueeze(0)
-        dims = weight.dim() - 2
-        stride, padding, dilation, output_padding = (list(v) * (dims if len(v) == 1 else 1) for v in (stride, padding, dilation, output_padding))
         record = self.matrices.record("conv", False, weight.dim())
         record.left, record.right = x.untyped_storage()._cdata, weight.untyped_storage()._cdata
         record.dtypes = x.dtype, weight.dtype
@@ -77,15 +75,17 @@ class Convolutions:
         record.param = tag.param if tag is not None else None
         core.paths.mark(record)
         last = self.last(x, weight)
-        how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "transposed": transposed, "order": self.order(last)}
+        geometry = self.geometry(last, stride, padding, dilation, transposed, groups)
         format = FORMATS[x.dtype] if core.as_torch else self.products.placement(record, "fprop").format["out"]
-        out = self.empty(self.sizes(x, weight, stride, padding, dilation, transposed, output_padding, groups), dtype_of(format), last)
-        why = conv_native(core, x, weight, "fprop", how)
+        more = tuple(output_padding) if len(output_padding) > 1 else output_padding[0]
+        sizes = geometry.sizes(x.shape[2:], weight.shape[2:], more if transposed else 0)
+        out = self.empty((x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0], *sizes), dtype_of(format), last)
+        why = conv_native(core, x, weight, "fprop", groups, transposed)
         if why:
             core.ran_natively(record, why)
             out = torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
         else:
-            self.run(convolution.forward, record, "fprop", x, weight, out, how, bias)
+            self.run(convolution.forward, record, "fprop", x, weight, out, geometry, bias)
         roles.put(out, max(roles.of(x), roles.of(weight)))
         return out if batched else out.squeeze(0)
 
@@ -98,29 +98,28 @@ class Convolutions:
             record.dtypes = x.dtype, weight.dtype
             tag = roles.tag(weight)
             record.param = tag.param if tag is not None else None
-        dims = weight.dim() - 2
-        stride, padding, dilation, output_padding = (list(v) * (dims if len(v) == 1 else 1) for v in (stride, padding, dilation, output_padding))
         last = self.last(x, weight)
-        how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "transposed": transposed, "order": self.order(last)}
+        geometry = self.geometry(last, stride, padding, dilation, transposed, groups)
         native = (dy, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups)
         dx = dw = db = None
         if wanted[0]:
-            why = conv_native(core, x, weight, "dgrad", how)
+            why = conv_native(core, x, weight, "dgrad", groups, transposed)
             if why:
                 core.ran_natively(record, why)
                 dx = torch.ops.aten.convolution_backward(*native, [True, False, False])[0]
             else:
                 dx = self.empty(x.shape, record.dtypes[0], last)
-                taps = "weights" if core.as_torch and not last else "read"
-                self.run(convolution.backward_input, record, "dgrad", dy, weight, dx, {**how, "taps": taps})
+                taps = "as-weights" if core.as_torch and not last else "as-read"
+                self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
+                         self.geometry(last, stride, padding, dilation, transposed, groups, taps))
         if wanted[1]:
-            why = conv_native(core, x, weight, "wgrad", how)
+            why = conv_native(core, x, weight, "wgrad", groups, transposed)
             if why:
                 core.ran_natively(record, why)
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]
             else:
                 dw = self.empty(weight.shape, record.dtypes[1], last)
-                self.run(convolution.backward_weight, record, "wgrad", dy, x, dw, how)
+                self.run(convolution.backward_weight, record, "wgrad", dy, x, dw, geometry)
         if wanted[2]:
             db = torch.ops.aten.convolution_backward(*native, [False, False, True])[2] if core.as_torch else self.bias(record, dy)
         for made in (dx, dw, db):

@@ -60,7 +60,7 @@ def product(core: Any, record: Record, base: str, a: Any, b: Any, bias: Any, ter
     return out
 
 
-def conv_native(core: Any, x: Any, weight: Any, kind: str, how: dict[str, Any]) -> Optional[str]:
+def conv_native(core: Any, x: Any, weight: Any, kind: str, groups: int, transposed: bool) -> Optional[str]:
     """Why a convolution, or a gradient of it, is torch's own; None: its order is known, or it is not torch's step that is emulated."""
     if not core.as_torch:
         return None
@@ -71,6 +71,6 @@ def conv_native(core: Any, x: Any, weight: Any, kind: str, how: dict[str, Any]) 
     taps = 1
     for n in weight.shape[2:]:
         taps *= n
-    if taps == 1 or how["groups"] != 1 or how["transposed"] or weight.dim() != 4:
+    if taps == 1 or groups != 1 or transposed or weight.dim() != 4:
         return "the order of convolutions of one tap, in groups, transposed or not of two dimensions is not known"
     return None
