@@ -128,6 +128,17 @@ def _flat(x: Any) -> Any:
     return x.detach() if x.dtype == torch.float32 and x.is_contiguous() else x.detach().float().contiguous()
 
 
+def _turned(x: Any, last: Any) -> Any:
+    """A kernel whose channels lie last in memory, as it lies there: elements are counted so, as in `mpsim train`."""
+    return x if last is None else x.movedim(1, -1)
+
+
+def _channels_last(p: Any) -> Any:
+    """The memory format of a kernel whose channels lie last; None for others."""
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(p.dim())
+    return last if last is not None and not p.is_contiguous() and p.is_contiguous(memory_format=last) else None
+
+
 class Optimizers:
     """Steps of the user's optimizers on the parameters of a context.
 
@@ -477,7 +488,8 @@ class Job:
         self.param, self.parameter = param, param.tensor
         self.settings, self.state = s, state
         self.kept: list[Any] = []
-        self.values = _flat(self.parameter)
+        self.last = _channels_last(self.parameter) if s.muon is None and s.algorithm != "adafactor" else None
+        self.values = _flat(_turned(self.parameter, self.last))
         n, rows, cols = self.values.numel(), 0, 0
         names, needs = STATES[s.algorithm], M
         if s.muon is None:
@@ -491,7 +503,7 @@ class Job:
                          taken + 1 if not first else 1, rows, cols, CTensors(self.values.data_ptr(), self._grad(), *arrays, n))
 
     def _grad(self) -> int:
-        grad = _flat(self.parameter.grad)
+        grad = _flat(_turned(self.parameter.grad, self.last))
         self.kept.append(grad)
         return int(grad.data_ptr())
 
@@ -530,8 +542,11 @@ class Job:
                 _check(lib.mpsim_states_keep(self.settings.states, None, m, v, None, n), "optimizer: states")
             if name:
                 self.state[name] = x
-        if x.dtype != torch.float32 or not x.is_contiguous():
-            x = self.state[name] = _flat(x)
+        like = torch.contiguous_format if self.last is None else self.last
+        if x.dtype != torch.float32 or not x.is_contiguous(memory_format=like):
+            x = x.detach().float().contiguous(memory_format=like)
+            if name:
+                self.state[name] = x
         self.kept.append(x)
         return int(x.data_ptr())
 
@@ -552,7 +567,7 @@ class Job:
 
     def done(self) -> None:
         """The parameter has its numbers; the step is counted."""
-        _put(self.parameter, self.values)
+        _put(_turned(self.parameter, self.last), self.values)
         if self.settings.algorithm in ("adam", "adamw", "adafactor"):
             step = self.state.get("step")
             if isinstance(step, torch.Tensor):
