@@ -48,7 +48,7 @@ typedef enum mpsim_convolution_order {
 
 typedef enum mpsim_convolution_taps {
     MPSIM_TAPS_AS_READ,    /* as "Order" says                                                     */
-    MPSIM_TAPS_AS_WEIGHTS, /* as they are in w, wherever they read                                */
+    MPSIM_TAPS_AS_WEIGHTS, /* as they are in w: oneDNN's backward_input for NCHW of stride 1   */
     MPSIM_CONVOLUTION_TAPS
 } mpsim_convolution_taps;
 
