@@ -80,7 +80,7 @@ class Convolutions:
         more = tuple(output_padding) if len(output_padding) > 1 else output_padding[0]
         sizes = geometry.sizes(x.shape[2:], weight.shape[2:], more if transposed else 0)
         out = self.empty((x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0], *sizes), dtype_of(format), last)
-        why = conv_native(core, x, weight, "fprop", groups, transposed)
+        why = conv_native(core, x, weight, "fprop", groups, transposed, stride)
         if why:
             core.ran_natively(record, why)
             out = torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
@@ -103,7 +103,7 @@ class Convolutions:
         native = (dy, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups)
         dx = dw = db = None
         if wanted[0]:
-            why = conv_native(core, x, weight, "dgrad", groups, transposed)
+            why = conv_native(core, x, weight, "dgrad", groups, transposed, stride)
             if why:
                 core.ran_natively(record, why)
                 dx = torch.ops.aten.convolution_backward(*native, [True, False, False])[0]
@@ -113,7 +113,7 @@ class Convolutions:
                 self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
                          self.geometry(last, stride, padding, dilation, transposed, groups, taps))
         if wanted[1]:
-            why = conv_native(core, x, weight, "wgrad", groups, transposed)
+            why = conv_native(core, x, weight, "wgrad", groups, transposed, stride)
             if why:
                 core.ran_natively(record, why)
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]

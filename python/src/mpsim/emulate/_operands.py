@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._cast import round as round_array
+from .._error import Error
 from .._formats import find
 from .._library import CBlocks, CFormat, CRng, check, lib, text
 from .._product import Operand, View
@@ -60,10 +61,10 @@ def quantised(view: View, entering: Any, operand: Operand) -> dict[str, Any]:
     check(lib.mpsim_block_quantize(byref(recipe), (c_ubyte * x.nbytes).from_buffer(x) if x.nbytes else None, rows, columns, -1.0,
                                    1.0 if entering.given is None else entering.given, rng, byref(out), byref(tensor)), "quantise")
     made = multiplied(operand)
-    agrees = made is None or made.shape != values.shape or bool(
-        np.array_equal(made, values if recipe.block_cols == 0 and recipe.block_rows == 0 else round_array(values, "bf16"), equal_nan=True))
-    if not agrees:
-        raise AssertionError(f"recipe {text(recipe.name)}: a product multiplies other numbers than its codes and scales stand for")
+    whole = recipe.block_cols == 0 and recipe.block_rows == 0  # the product multiplies codes, and sums by the inverse of the scale
+    numbers = find(text(recipe.element)).values_of(codes) * np.float32(operand.c.inverse) if whole else round_array(values, "bf16")
+    if made is not None and made.shape == x.shape and not np.array_equal(made, numbers, equal_nan=True):
+        raise Error(f"recipe {text(recipe.name)}: a product multiplies other numbers than its codes and scales stand for")
     has_codes = bool(lib.mpsim_block_scale_format(byref(recipe)))
     return {"input": given, "given": x, "codes": codes, "scales": scale_codes if has_codes else inverses, "values": values,
             "tensor_scale": tensor.value, "recipe": text(recipe.name)}

@@ -60,7 +60,7 @@ def product(core: Any, record: Record, base: str, a: Any, b: Any, bias: Any, ter
     return out
 
 
-def conv_native(core: Any, x: Any, weight: Any, kind: str, groups: int, transposed: bool) -> Optional[str]:
+def conv_native(core: Any, x: Any, weight: Any, kind: str, groups: int, transposed: bool, stride: Any) -> Optional[str]:
     """Why a convolution, or a gradient of it, is torch's own; None: its order is known, or it is not torch's step that is emulated."""
     if not core.as_torch:
         return None
@@ -68,6 +68,8 @@ def conv_native(core: Any, x: Any, weight: Any, kind: str, groups: int, transpos
         return f"convolutions of {str(x.dtype)[6:]} have no fixed order in torch"
     if kind == "wgrad":
         return "the sum of a convolution's weight gradient is in pieces of rows, which are not emulated"
+    if kind == "dgrad" and any(s != 1 for s in stride):
+        return "the order of a convolution's data gradient under a stride is not known"
     taps = 1
     for n in weight.shape[2:]:
         taps *= n
