@@ -25,7 +25,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
 # what emulate refuses, and model families that it is tried on
 EXTRA_DIST += python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \
   python/tests/emulate/judges.py python/tests/emulate/refusals.py python/tests/emulate/survey.py \
-  python/tests/emulate/test_families.py python/tests/emulate/test_refusals.py
+  python/tests/emulate/test_bugs.py python/tests/emulate/test_families.py python/tests/emulate/test_refusals.py
 PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is

@@ -1,8 +1,9 @@
 """Bugs of 2026's training stacks, played on a small network: each is run right and wrong under the same policy, and what mpsim says
 of the two runs must name the module and the role where the bug is.
 
-A play is a class: `model`, `optimizer` and `step` are those of a training loop; `wrong` says whether the bug is in it. `thread` is the
-public report of the bug, `module` and `role` are where it must be found."""
+A play is a class: `change`, `optimizer` and `step` are parts of a training loop; `wrong` says whether the bug is in it. `thread` is the
+public report of the bug; `first` is the tensor that must be named: the first one, in order of execution, that differs between traces of
+the two runs, with its role and the path of its module."""
 from __future__ import annotations
 
 from typing import Any
@@ -78,8 +79,10 @@ class Play:
 
     thread = ""
     policy = "te-mxfp8"
-    module = ""  # where the bug is: a path or the beginning of one
-    role = ""  # of which tensor: act, weight, out, agrad, dgrad, wgrad, or what the optimizer holds
+    module = ""  # where the bug is
+    first = ""  # "role:path" of the first tensor that differs; of a play without traces, of the tensor that the report names
+    step_found = 1
+    pattern = ""  # what the difference looks like, where that says what the bug is
     steps = 2
 
     def __init__(self, wrong: bool) -> None:
@@ -116,7 +119,6 @@ class Play:
 
 # --- weights that somebody has quantised ---------------------------------------------------------------------------------
 
-E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
 
 
 def stored_nvfp4(w: torch.Tensor, swapped: bool = False, transposed: bool = False, scaled: bool = True) -> torch.Tensor:
@@ -126,12 +128,14 @@ def stored_nvfp4(w: torch.Tensor, swapped: bool = False, transposed: bool = Fals
     whole = w.abs().amax() / (6 * 448)
     scales = (blocks.abs().amax(2) / 6 / whole).to(torch.float8_e4m3fn).float()
     ratio = blocks / (scales * whole).clamp_min(1e-30)[:, :, None]
-    index = (ratio.abs()[..., None] - E2M1).abs().argmin(-1)
+    index = sum((ratio.abs() > middle).long() for middle in (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0))
     codes = (index + 8 * (ratio < 0)).flatten(1).to(torch.uint8)
     packed = codes[:, 0::2] | codes[:, 1::2] << 4
     halves = [packed & 15, packed >> 4]
     read = torch.stack(halves[::-1] if swapped else halves, 2).flatten(1).long()
-    numbers = (E2M1[read & 7] * (1 - 2.0 * (read >> 3))).unflatten(1, (-1, 16))
+    exponent, mantissa = (read & 7) >> 1, (read & 1) * 0.5
+    sizes = torch.where(exponent == 0, mantissa, torch.exp2(exponent - 1.0) * (1 + mantissa))
+    numbers = (sizes * (1 - 2.0 * (read >> 3))).unflatten(1, (-1, 16))
     scales = scales.t().reshape(scales.shape) if transposed else scales
     return (numbers * scales[:, :, None]).flatten(1) * (whole if scaled else 1.0)
 
@@ -159,7 +163,8 @@ class ForgottenScale(Play):
     """The scale of a whole tensor is not applied to one matrix of a fused projection."""
 
     thread = "sgl-project/sglang#29151 (June 2026)"
-    module, role = "layers.1.attention.k", "weight"
+    module, first = "layers.1.attention.k", "weight:layers.1.attention.k"
+    pattern = "scaled"
 
     def change(self, model: Small) -> None:
         replace(model, self.module, Stored, how={"scaled": not self.wrong})
@@ -169,7 +174,8 @@ class NibbleOrder(Play):
     """The two codes of a byte are read in the wrong order in one layer."""
 
     thread = "sgl-project/sglang#23625 (April 2026); pytorch/ao#2939"
-    module, role = "layers.0.mlp.up", "weight"
+    module, first = "layers.0.mlp.up", "weight:layers.0.mlp.up"
+    pattern = "permuted"
 
     def change(self, model: Small) -> None:
         replace(model, self.module, Stored, how={"swapped": self.wrong})
@@ -179,7 +185,7 @@ class TransposedScales(Play):
     """The scales of blocks are read by columns where they were written by rows."""
 
     thread = "vllm-project/vllm#34824 (February 2026)"
-    module, role = "layers.1.mlp.gate", "weight"
+    module, first = "layers.1.mlp.gate", "weight:layers.1.mlp.gate"
 
     def change(self, model: Small) -> None:
         replace(model, self.module, Stored, how={"transposed": self.wrong})
@@ -227,7 +233,7 @@ class ZeroedGradients(Play):
     """Stochastic rounding gives zeros where the machine lacks the instruction: the gradients of one layer vanish, the loss is finite."""
 
     thread = "NVIDIA/TransformerEngine#3281 (July 2026)"
-    module, role = "layers.0.attention.o", "agrad"
+    module, first = "layers.0.attention.o", "agrad:layers.0.attention.o"
 
     def change(self, model: Small) -> None:
         replace(model, self.module, Rounded, quantise=lambda grad: stochastic_e2m1(grad, zero=self.wrong))
@@ -237,7 +243,7 @@ class DoubledDither(Play):
     """The fallback of a kernel dithers with twice the step of E2M1."""
 
     thread = "axolotl-ai-cloud/axolotl#3767 (July 2026)"
-    module, role = "layers.1.attention.v", "agrad"
+    module, first = "layers.1.attention.v", "agrad:layers.1.attention.v"
 
     def change(self, model: Small) -> None:
         replace(model, self.module, Rounded, quantise=lambda grad: stochastic_e2m1(grad, 2.0 if self.wrong else 1.0))
@@ -278,7 +284,7 @@ class LostHalf(Play):
     """The gradient of a fused layer's input lacks one of two contributions; weights' gradients are right."""
 
     thread = "linkedin/Liger-Kernel#1413 (August 2026)"
-    module, role = "layers.0.mlp", "dgrad"
+    module, first = "layers.0.mlp", "dgrad:layers.0.mlp.1"
 
     def change(self, model: Small) -> None:
         layer = model.layers[0].mlp
@@ -286,32 +292,37 @@ class LostHalf(Play):
         layer.wrong = self.wrong  # type: ignore[assignment]
 
 
+class Down(nn.Linear):
+    """The second product of an expert, whose input has the router's share already."""
+
+    wrong = False
+
+    def forward(self, x: torch.Tensor, share: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return F.linear(x, self.weight, self.bias) if self.wrong else F.linear(x, self.weight) + share * self.bias
+
+
 class Experts(nn.Module):
     """Two experts, both chosen for each token and weighted by a router."""
 
     def __init__(self, wrong: bool) -> None:
         super().__init__()
-        self.router, self.wrong = nn.Linear(WIDTH, 2, bias=False), wrong
+        self.router = nn.Linear(WIDTH, 2, bias=False)
         self.up = nn.ModuleList([nn.Linear(WIDTH, WIDE, bias=False) for _ in range(2)])
-        self.down = nn.ModuleList([nn.Linear(WIDE, WIDTH) for _ in range(2)])
+        self.down = nn.ModuleList([Down(WIDE, WIDTH) for _ in range(2)])
         for each in self.down:
             nn.init.normal_(each.bias)
+            each.wrong = wrong
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        share = torch.softmax(self.router(x), -1)
-        total = torch.zeros_like(x)
-        for i, (up, down) in enumerate(zip(self.up, self.down)):
-            weighted = F.silu(up(x)) * share[..., i:i + 1]
-            made = down(weighted)  # the bias comes in whole: it must be weighted, too
-            total = total + (made if self.wrong else made + (share[..., i:i + 1] - 1) * down.bias)
-        return total
+        share = torch.softmax(self.router(x), -1).unbind(-1)
+        return sum(down(F.silu(up(x)) * each[..., None], each[..., None]) for up, down, each in zip(self.up, self.down, share))
 
 
 class WholeBias(Play):
     """The bias of each chosen expert is added whole, not by the router's share: as often as there are experts."""
 
     thread = "NVIDIA-NeMo/Automodel#2591 (June 2026)"
-    module, role = "layers.1.mlp", "out"
+    module, first = "layers.1.mlp.down.0", "out:layers.1.mlp.down.0"
 
     def change(self, model: Small) -> None:
         torch.manual_seed(13)
@@ -322,7 +333,7 @@ class DropoutNotReplayed(Play):
     """A recomputed layer draws another dropout mask than its forward pass."""
 
     thread = "allenai/OLMo-core#828 (August 2026); pytorch/pytorch#190758"
-    module, role = "layers.1.mlp.down", "act"
+    module, first = "layers.1.mlp.down", "wgrad:layers.1.mlp.down.weight"
 
     def change(self, model: Small) -> None:
         model.layers[1].mlp.drop.p = 0.25
@@ -336,7 +347,7 @@ class LostMaster(Play):
     """bf16 parameters without an fp32 copy: weights that begin at 1 never move."""
 
     thread = "NVIDIA/Model-Optimizer#2322 (September 2026); vllm-project/speculators#765"
-    module, role = "norm", "weight"
+    module, first = "norm", "weight:layers.0.norm1.weight"
 
     @property
     def policy(self) -> str:  # type: ignore[override]
@@ -350,7 +361,9 @@ class DefaultBetas(Play):
     """One group of parameters gets the optimizer's default betas and epsilon in place of the configured ones."""
 
     thread = "PaddlePaddle/PaddleFormers#4815 (July 2026)"
-    module, role = "embed", "weight"
+    module, first = "embed", "opt.v:embed.weight"
+    step_found = 2
+    pattern = "scaled"
 
     def optimizer(self, model: Small) -> torch.optim.Optimizer:
         matrices = [p for n, p in model.named_parameters() if n.startswith("layers") and p.dim() == 2]
@@ -363,7 +376,9 @@ class ClippedScaled(Play):
     """Gradients are clipped while they are still multiplied by the loss scale."""
 
     thread = "k2-fsa/icefall#2081 (April 2026)"
-    policy, module, role = "pytorch-amp-fp16", "", "weight"
+    policy = "pytorch-amp-fp16"
+    first = "wgrad:head.weight"
+    pattern = "scaled"
 
     def train(self, model: Small) -> list[float]:
         self.scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
@@ -388,7 +403,10 @@ class NewScale(Play):
     """Gradients are divided by the loss scale that has just been raised, not by the one that backward used."""
 
     thread = "deepspeedai/DeepSpeed#8588 (September 2026)"
-    policy, module, role = "fp16-unscaled", "", "weight"
+    policy = "fp16-unscaled"
+    first = "wgrad:head.weight"
+    step_found = 2
+    pattern = "scaled"
 
     def optimizer(self, model: Small) -> torch.optim.Optimizer:
         return torch.optim.SGD(model.parameters(), lr=0.1)
@@ -438,7 +456,7 @@ class OverwrittenGradient(Play):
     """A layer that is called twice keeps the weight gradient of one call: the other one is overwritten."""
 
     thread = "NVIDIA/Megatron-LM#6965 (September 2026)"
-    module, role = "layers.1.attention.o", "weight"
+    module, first = "layers.1.attention.o", "wgrad:layers.1.attention.o.weight"
 
     def change(self, model: Small) -> None:
         replace(model, self.module, Repeated, wrong=self.wrong)

@@ -10,6 +10,7 @@ import torch
 
 from .._product import View
 from .._formats import Format
+from ._paths import Several
 from ._plans import SLOTS
 from ._products import FORMATS, Products, Record, dtype_of
 from ._roles import GRAD, WEIGHT
@@ -94,9 +95,24 @@ class Matrices:
         self.roles.put(out, max(ra, rb))
         return out
 
+    @staticmethod
+    def _among(records: Several, grad: Any, other: Any) -> Any:
+        """Which product of a function a gradient is of: one that has read the other operand, the least used first; else one whose result has
+        the shape of the gradient; else the first."""
+        key, shape = other.untyped_storage()._cdata, {*grad.shape[-2:]}
+        read = [r for r in records if isinstance(r, Record) and key in (r.left, r.right)]
+        alike = [r for r in read or records if isinstance(r, Record) and {*r.shape[-2:]} == shape]
+        among = alike or read or records
+        found = min(among, key=lambda r: getattr(r, "gradients", 0))
+        if isinstance(found, Record) and key == found.left:
+            found.gradients += 1
+        return found
+
     def _gradient(self, a: Any, b: Any, first: bool, record: Optional[Record], terms: dict[str, Any]) -> Any:
         if record is None:
             record = self.paths.found()
+        if isinstance(record, Several):
+            record = self._among(record, a if first else b, b if first else a)
         if not isinstance(record, Record):
             record = self.record("linear", False, 2)
             side = self._side(None, a, b, first)

@@ -195,7 +195,7 @@ class Core:
                 low = low or weight.low
             if r >= ACT and t.is_floating_point() and t.dim():
                 widest = t.dtype if widest is None else torch.promote_types(widest, t.dtype)
-        if operator.looks_up or operator.random:
+        if operator.random or operator.looks_up and not self._by_weight(given):
             role = max(role, ACT)
         if low and not operator.factory:
             args, kwargs = self._presented_all(operator, args, kwargs)
@@ -219,6 +219,11 @@ class Core:
         if isinstance(out, (tuple, list)):
             return type(out)(self._tagged(operator, y, role, narrow) if isinstance(y, Tensor) else y for y in out) if type(out) in (tuple, list) else out
         return out
+
+    def _by_weight(self, given: list[Any]) -> bool:
+        """Whether a table is looked up by what is made of a weight, as codes of stored weights are: that is a weight, too."""
+        found = [self.roles.of(t) for t in given if not t.is_floating_point()]
+        return bool(found) and max(found) == WEIGHT
 
     def _tagged(self, operator: Any, y: Any, role: int, narrow: Any) -> Any:
         if y.layout is not torch.strided:

@@ -41,6 +41,14 @@ class Place:
         return other
 
 
+class Several(list[Any]):
+    """Marks of one node: of a torch.autograd.Function, whose forward pass may have several products."""
+
+    @property
+    def path(self) -> str:
+        return str(self[0].path)
+
+
 class Paths:
     """The stack of modules."""
 
@@ -53,6 +61,7 @@ class Paths:
         self.stack: list[Place] = []
         self.calls: dict[str, int] = {}
         self.marks: dict[int, Any] = {}
+        self.functions: list[int] = []  # numbers of the nodes of functions whose forward pass runs
         self.depth = 0  # recomputations that run, one in another
         self.first = 0  # checkpoints without gradients whose function runs for the first time
         self.handles: list[Any] = []
@@ -65,6 +74,7 @@ class Paths:
         self.handles = [modules.register_module_forward_pre_hook(self._enter),
                         modules.register_module_forward_hook(self._leave, always_call=True)]
         self._watch_checkpoints()
+        self._watch_functions()
 
     def close(self) -> None:
         for handle in self.handles:
@@ -107,7 +117,7 @@ class Paths:
 
     def counts(self) -> bool:
         """Whether an operation is one of a training step, for the first time: no evaluation, no recomputation."""
-        return not self.depth and (torch.is_grad_enabled() or self.first > 0)
+        return not self.depth and (torch.is_grad_enabled() or self.first > 0 or bool(self.functions))
 
     def here(self) -> Place:
         return self.stack[-1] if self.stack else self.root
@@ -115,7 +125,9 @@ class Paths:
     def mark(self, record: Any) -> None:
         """What the node that autograd has just made for this operation is to find going back. The first mark stays: an operation
         without a node has the number of the one before."""
-        if not torch.is_grad_enabled():  # no node was made
+        if not torch.is_grad_enabled():  # no node was made, but that of a function with a backward pass of its own
+            if self.functions:
+                self.marks.setdefault(self.functions[-1], Several()).append(record)
             return
         number = _sequence() - 1
         if number not in self.marks:
@@ -183,4 +195,21 @@ class Paths:
 
         checkpoints.CheckpointFunction = Reentrant  # type: ignore[assignment,misc]
         setattr(checkpoints, name, without_reentrant)
-        self.restores = [lambda: setattr(checkpoints, "CheckpointFunction", reentrant), lambda: setattr(checkpoints, name, generator)]
+        self.restores += [lambda: setattr(checkpoints, "CheckpointFunction", reentrant), lambda: setattr(checkpoints, name, generator)]
+
+    def _watch_functions(self) -> None:
+        """A torch.autograd.Function has its node's number before its forward pass, which runs without gradients."""
+        function: Any = torch.autograd.Function
+        apply, functions = function.__dict__["apply"], self.functions
+
+        def applied(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            if not torch.is_grad_enabled() or get_ident() != self.thread:
+                return apply.__get__(None, cls)(*args, **kwargs)
+            functions.append(_sequence())
+            try:
+                return apply.__get__(None, cls)(*args, **kwargs)
+            finally:
+                functions.pop()
+
+        function.apply = classmethod(applied)
+        self.restores.append(lambda: setattr(function, "apply", apply))

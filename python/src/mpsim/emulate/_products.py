@@ -27,7 +27,7 @@ class Record:
     """A product of a forward pass: what its gradients need to know."""
 
     __slots__ = ("path", "name", "form", "attention", "rank", "left", "right", "swapped", "dtypes", "param", "operands", "shape", "where", "line",
-                 "recomputed", "extra")
+                 "recomputed", "gradients", "extra")
 
     def __init__(self, path: str, name: str, form: str, attention: bool, rank: int, recomputed: bool) -> None:
         self.path, self.name, self.form, self.attention, self.rank = path, name, form, attention, rank
@@ -38,6 +38,7 @@ class Record:
         self.operands: dict[Any, Operand] = {}  # one-scale copies, which all products of a step share
         self.shape: tuple[int, ...] = ()
         self.where, self.line, self.recomputed, self.extra = None, "", recomputed, None
+        self.gradients = 0  # weight gradients so far, of one of several products of a function
 
 
 class Products:

@@ -5,6 +5,7 @@ optimizers step, as the last backward has left them.
 """
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Optional
 
@@ -43,7 +44,7 @@ class Trace(Recorder):
         before = _optimizers.register_optimizer_step_pre_hook(self._stepping)
         hooks: Any = _optimizers._global_optimizer_pre_hooks
         hooks.move_to_end(before.id, last=False)  # before the policy takes the gradients away
-        self.global_hooks = [before, _optimizers.register_optimizer_step_post_hook(self._have_stepped)]
+        self.global_hooks = [before, _optimizers.register_optimizer_step_post_hook(self._have_stepped), *self._in_order()]
 
     def _leave(self) -> None:
         super()._leave()
@@ -55,7 +56,19 @@ class Trace(Recorder):
                 watchers.remove(mine)
 
     def _install(self) -> None:
-        """No hooks on modules."""
+        """No hooks that take tensors."""
+
+    def _in_order(self) -> list[Any]:
+        """Hooks that note when modules with parameters are called: of embeddings and norms products do not tell it."""
+        return [module.register_forward_pre_hook(functools.partial(self._called, name))
+                for name, module in self.core.paths.modules.items() if any(True for _ in module.parameters(recurse=False))]
+
+    def _called(self, name: str, module: Any, inputs: Any) -> None:
+        if self.core.paths.depth:
+            return
+        if self.at != self.core.step:
+            self._begin()
+        self.order.append(name)
 
     def _begin(self) -> None:
         self.at, self.times = self.core.step, {}
@@ -108,7 +121,7 @@ class Trace(Recorder):
             self.order.append(record.path)
             for slot, view in zip(slots, views):
                 label, name = label_of(record, slot, kind, slots)
-                if label == "act":
+                if label == "act" or label == "weight" and record.param is None:  # a weight that is made of parameters
                     self._take(label, name, view)
         elif slots[0] == "agrad" and self.times.get((record.name, str(self.core.micro))) is None:
             self.times[record.name, str(self.core.micro)] = 1
