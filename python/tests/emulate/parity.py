@@ -10,6 +10,7 @@ tensor, its index and both numbers; at the end a table: policies by networks, nu
 if anything differs. The checkout that MPSIM_SRCDIR names, or the one this file is in, has the data.
 """
 import argparse
+import copy
 import dataclasses
 import json
 import os
@@ -443,16 +444,36 @@ class Training:
         """What the schedule multiplies Muon's learning rate by."""
         return float(metadata_of(self.run.trace(step))["mpsim.lr_factor"])
 
-    def go(self, everything: bool = False) -> Judge:
-        """All steps, up to the first that differs unless all are asked for."""
+    def go(self, everything: bool = False, until: int = 0, state: "Optional[Dict[str, Any]]" = None) -> Judge:
+        """All steps, up to the first that differs unless all are asked for. until: the last step, whose end `saved` has; state: such
+        an end, behind which the run goes on."""
+        last = until or self.run.config["steps"]
         with self.emulate() as e:
+            first = self.restore(e, state) if state else 1
             for number_, batches in enumerate(batches_of(self.run), 1):
+                if not first <= number_ <= last:
+                    continue
                 self.step(e, number_, batches)
                 if self.judge.found and not everything:
                     return self.judge
             with _disable_current_modes():
-                self.compare(e, self.run.config["steps"] + 1, ("weight", "master", "opt"))
+                self.compare(e, last + 1, ("weight", "master", "opt"))
+                self.saved = self.save(e, last)
         return self.judge
+
+    def save(self, e: Any, step: int) -> "Dict[str, Any]":
+        """What a checkpoint of a training has."""
+        parts = {"step": step, "model": self.model.state_dict(), "emulation": e.state_dict(),
+                 "optimizers": [o.state_dict() for o in self.optimizers]}
+        return copy.deepcopy(parts)
+
+    def restore(self, e: Any, state: "Dict[str, Any]") -> int:
+        """The step that comes next."""
+        self.model.load_state_dict(state["model"])
+        for o, s in zip(self.optimizers, state["optimizers"]):
+            o.load_state_dict(s)
+        e.load_state_dict(state["emulation"])
+        return int(state["step"]) + 1
 
 
 # what a module cannot show, as it reads numbers of a narrower format than it computes in: (kind, layer)

@@ -39,6 +39,26 @@ def test_checkpoints(checkpoint, tmp_path):
     equal(trained(tmp_path, "gpt", "te-nvfp4", form={"checkpoint": checkpoint}))
 
 
+@pytest.mark.parametrize("net, policy", [("mlp", "bf16-stochastic"), ("llama", "te-fp8-delayed"), ("mlp", "pytorch-amp-fp16"), ("gpt", "te-nvfp4"),
+                                         ("mlp", "bf16-kahan"), ("mlp", "torchao-adamw8bit")])
+def test_resumed(net, policy, tmp_path):
+    """Two steps, a checkpoint, two more in a new model under a new emulation."""
+    run = parity.train(str(tmp_path), net, policy, "hopper", 4, parity.SIZES[net], "1-4")
+    first = parity.Training(run)
+    equal(first.go(until=2))
+    equal(parity.Training(run).go(state=first.saved))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads(threads, tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        equal(trained(tmp_path, "llama", "te-nvfp4"))
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_micro_batches(tmp_path):
     equal(trained(tmp_path, "gpt", "te-nvfp4", option=["--accumulate", "2"]))
 
