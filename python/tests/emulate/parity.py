@@ -199,13 +199,14 @@ def muon_of(model: torch.nn.Module, run: Run, names: "set[str]") -> torch.optim.
 
 
 def policy_of(run: Run) -> str:
-    """The policy, with the clip that `mpsim train` has where a policy says nothing."""
+    """The policy, with the clip of the run: of a transformer there is one where the policy says nothing."""
     path = run.policy if run.policy.endswith(".yaml") else os.path.join(SOURCES, "data", "policies", run.policy + ".yaml")
     with open(path, encoding="utf-8") as f:
         text = f.read()
     rule, _, norm = run.text["clip"][0].partition(" max=")
-    if rule == "none" or re.search(r"^(clip|max_grad_norm|gradient_clip)", text, re.M):
+    if rule == "none":
         return run.policy
+    text = "".join(line for line in text.splitlines(keepends=True) if not re.match("clip|max_grad_norm|gradient_clip", line))
     made = os.path.join(run.folder, "clipped-" + os.path.basename(path))
     with open(made, "w", encoding="utf-8") as f:
         f.write(f"{text}clip: {{rule: {rule}, max_norm: {number(norm)}}}\n")
