@@ -88,7 +88,7 @@ class Cnn(nn.Module):
         super().__init__()
         self.depth, inputs, channels = c.depth, 1, c.width
         for i in range(1, c.depth + 1):
-            setattr(self, f"conv{i}", nn.Conv2d(inputs, channels, 3, padding=1, bias=not c.batchnorm))
+            setattr(self, f"conv{i}", nn.Conv2d(inputs, channels, 3, padding=1, bias=False))
             if c.batchnorm:
                 setattr(self, f"bn{i}", nn.BatchNorm2d(channels))
             setattr(self, f"relu{i}", nn.ReLU())
