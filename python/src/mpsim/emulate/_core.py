@@ -151,8 +151,8 @@ class Core:
     def presented(self, x: Any) -> Any:
         """What reads a parameter sees its storage copy, in that dtype."""
         tag = self.roles.tag(x)
-        if tag is None or tag.param is None or not tag.param.low:
-            return x
+        if tag is None or tag.param is None or not tag.param.low or x.dtype != torch.float32:
+            return x  # bytes of a storage are read as integers
         copy = tag.param.copy(self)
         if x.shape == copy.shape and x.stride() == copy.stride():
             return copy

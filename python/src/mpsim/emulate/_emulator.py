@@ -42,7 +42,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             raise InputError(f"between: expected 'native' or 'mpsim', found {between!r}")
         self.model = model
         layers = [name for name, module in model.named_modules() if multiplies(module)]
-        plans = Plans(policy, overrides, layers)
+        plans = Plans(policy, overrides, layers, [name for name, _ in model.named_modules()])
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between, tile_of(attention))
         self.scaling = Scaling()
         self.optimizers = self.core.optimizers = Optimizers(self.core, self.scaling, native)

@@ -30,6 +30,7 @@ FLOAT32 = frozenset("aten::" + name for name in (  # torch.autocast computes the
     "_upsample_nearest_exact1d", "upsample_nearest2d", "_upsample_nearest_exact2d", "upsample_nearest3d", "_upsample_nearest_exact3d",
     "upsample_linear1d", "upsample_bilinear2d", "_upsample_bilinear2d_aa", "upsample_trilinear3d", "upsample_bicubic2d",
     "_upsample_bicubic2d_aa"))
+COPIES = frozenset(("aten::_to_copy", "aten::clone", "aten::contiguous"))
 
 
 class Operator:
@@ -119,7 +120,8 @@ class Mode(TorchDispatchMode):
         return core.native(func, operator, given, args, kwargs)
 
     def _free(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
-        """Views and copies: the role of what they are made of. A cast or a copy of a parameter reads its storage copy."""
+        """Views and copies: the role of what they are made of. A cast or a copy of a parameter in a module reads its storage copy; elsewhere it
+        is a user's own, of a checkpoint say, and keeps all bits."""
         core = self.core
         x = args[0] if args and isinstance(args[0], Tensor) else None
         if x is None:
@@ -127,7 +129,7 @@ class Mode(TorchDispatchMode):
         if (type(x) not in PLAIN or x.device.type != "cpu" or x.layout is not STRIDED) and not self._plain(x):
             return self._foreign(func, operator, x, args, kwargs)
         tag = core.roles.tag(x)
-        if tag is not None and tag.param is not None and tag.param.low and operator.name in ("aten::_to_copy", "aten::clone", "aten::contiguous"):
+        if tag is not None and tag.param is not None and tag.param.low and operator.name in COPIES and not core.paths.outside():
             out = func(core.presented(x), *args[1:], **kwargs)
         else:
             out = func(*args, **kwargs)

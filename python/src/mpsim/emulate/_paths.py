@@ -115,6 +115,10 @@ class Paths:
         """Whether an operation belongs to a forward pass: it is in a module, or no backward pass runs."""
         return bool(self.stack) or _graph_task() == -1
 
+    def outside(self) -> bool:
+        """Whether an operation is in no module, and in no backward pass."""
+        return not self.stack and _graph_task() == -1
+
     def counts(self) -> bool:
         """Whether an operation is one of a training step, for the first time: no evaluation, no recomputation."""
         return not self.depth and (torch.is_grad_enabled() or self.first > 0 or bool(self.functions))

@@ -9,10 +9,10 @@ import fnmatch
 import functools
 import re
 from ctypes import byref
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Mapping, Optional, Sequence
 
 from .._dot import MODELS
-from .._error import InputError, shown, unknown
+from .._error import FileError, InputError, unknown
 from .._formats import Format, find
 from .._library import CModel, CRecipe, lib, text
 from .._policy import Policy
@@ -29,7 +29,7 @@ def policy_of(value: Any, what: str, layers: list[str]) -> Policy:
         return value
     try:
         return Policy.open(value, layers)
-    except InputError as error:
+    except (InputError, FileError) as error:
         if isinstance(value, str) and "/" not in value and "." not in value:
             try:
                 return Policy.open({"precision": value}, layers)
@@ -48,19 +48,17 @@ class Override:
         if slash and tail in PRODUCTS:
             pattern, self.product = head, tail
         self.policy = policy_of(value, f"overrides: '{key}'", layers)
+        # a pattern of the shell, or a regular expression: whichever fits
+        self.glob = self.regex = re.compile(fnmatch.translate(pattern))
         try:
-            # a pattern of the shell, or a regular expression: whichever fits
-            self.glob, self.regex = re.compile(fnmatch.translate(pattern)), re.compile(pattern)
+            self.regex = re.compile(pattern)
         except re.error:
-            self.regex = self.glob
-        self.used = False
+            pass  # "*.mlp" is none
 
-    def fits(self, path: str, product: str) -> bool:
-        if self.product and product != self.product:
+    def fits(self, path: str, product: str = "") -> bool:
+        if self.product and product and product != self.product:
             return False
-        fits = bool(self.glob.fullmatch(path) or self.regex.fullmatch(path))
-        self.used = self.used or fits
-        return fits
+        return bool(self.glob.fullmatch(path) or self.regex.fullmatch(path))
 
 
 class Architecture:
@@ -131,9 +129,13 @@ def _scales(base: str) -> bool:
 class Plans:
     """Placements of all layers, of the plan in force and of overrides."""
 
-    def __init__(self, policy: Any, overrides: Optional[Mapping[str, Any]], layers: list[str]) -> None:
+    def __init__(self, policy: Any, overrides: Optional[Mapping[str, Any]], layers: list[str],
+                 modules: Sequence[str] = ()) -> None:
         self.policy = policy_of(policy, "policy", layers)
         self.overrides = [Override(key, value, layers) for key, value in (overrides or {}).items()]
+        for override in self.overrides:
+            if not any(override.fits(name + part) for name in modules for part in ("", ".scores", ".softmax", ".context")):
+                raise InputError(f"overrides: '{override.key}' fits no module")
         self.begin(0)
 
     def begin(self, step: int) -> bool:
