@@ -1,4 +1,6 @@
 """What a user reads of an emulation: the audit, the doctor, the report, the trace, comparisons, the search for what breaks a run."""
+import doctest
+import importlib
 import json
 import os
 import subprocess
@@ -337,7 +339,7 @@ def test_bisect_finds_the_product():
     assert e.bisect(metric).log == found.log  # deterministic
     with mpsim.emulate(model, "fp16-unscaled", overrides=found.overrides):
         assert torch.isfinite(model(x))
-    assert "1 of 8 units break the metric" in str(found) and fits(json.loads(found.to_json()))
+    assert "1 of 8 units breaks the metric" in str(found) and fits(json.loads(found.to_json()))
     with e:
         assert e.bisect(lambda e: bool(torch.isfinite(e.model(x)))).sets == found.sets
 
@@ -521,3 +523,53 @@ def test_script_with_autocast_and_a_scaler(script):
     assert out.startswith("torch.float16 ") and "regions of autocast of the script did nothing (4)" in " ".join(err.split())
     steps = json.loads((folder / "emulate.json").read_text())["runs"][0]["steps"]
     assert steps[0]["scale"] == 1024 and 1 < steps[0]["loss"] < 2 and os.path.isdir(folder / "run" / "step_000001")
+
+
+# ---- the page, docstrings, types ----
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def test_the_page(tmp_path, monkeypatch):
+    page = os.path.join(SOURCES, "doc", "emulate.md")
+    if not SOURCES or not os.path.exists(page):
+        pytest.skip("MPSIM_SRCDIR names no checkout with doc/emulate.md")
+    monkeypatch.chdir(tmp_path)  # which it writes files to
+    failed, tried = doctest.testfile(page, module_relative=False, optionflags=FLAGS)
+    assert tried > 20 and not failed
+    with open(page, encoding="utf-8") as file:
+        assert all(len(line) <= 84 for line in file.read().splitlines() if line.startswith("    ") and not line.startswith(("    >>>", "    ...", "    (")))
+
+
+def test_docstrings():
+    failed, tried = doctest.testmod(importlib.import_module("mpsim.emulate._emulator"), extraglobs={"mpsim": mpsim, "torch": torch})
+    assert tried and not failed
+    for name, thing in vars(importlib.import_module("mpsim.emulate._emulator").Emulator).items():
+        assert name.startswith("_") or thing.__doc__, name
+
+
+USE = """
+import torch
+import mpsim
+
+model = torch.nn.Linear(2, 2)
+with mpsim.emulate(model, "te-mxfp8", arch="hopper", overrides={"": "bf16"}) as e:
+    e.backward(model(torch.ones(2, 2)).sum())
+reveal_type(e)  # mpsim.emulate._emulator.Emulator
+reveal_type(e.report().lines)  # list[dict[str, Any]]
+reveal_type(e.doctor(torch.ones(2, 2)).ok)  # bool
+reveal_type(e.bisect(lambda: 1.0).runs)  # int
+mpsim.emulate(model, polici="fp32")  # error
+"""
+
+
+def test_types(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "use.py").write_text(USE)
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-pretty", "use.py"], cwd=tmp_path, stdout=subprocess.PIPE)
+    said = [each for each in done.stdout.decode().splitlines() if "defined in" not in each and not each.startswith("Found")]
+    assert len(said) == 5, said
+    for number, line in enumerate(USE.splitlines(), 1):
+        _, mark, wanted = line.partition("  # ")
+        if mark:
+            assert any(each.startswith(f"use.py:{number}: ") and (wanted in each or wanted == "error" and ": error: " in each) for each in said), (line, said)

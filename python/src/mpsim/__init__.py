@@ -34,7 +34,8 @@ from ._torchmm import torch_mm
 from ._watch import watch
 
 if TYPE_CHECKING:
-    from . import callbacks as callbacks, emulate as emulate, record as record
+    from . import callbacks as callbacks, record as record
+    from .emulate._emulator import emulate as emulate  # the module, which can be called
 
 __version__: str = _lib.mpsim_version().decode()
 __all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quantized", "Random", "Report", "Scaler", "Step", "Tensor",

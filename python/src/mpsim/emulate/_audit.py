@@ -252,12 +252,12 @@ def shape_said(shape: tuple[int, ...]) -> str:
 def wrapped(line: str, indent: str = "") -> list[str]:
     """A line in lines of at most WIDTH columns."""
     lines, at = [], indent
-    for word in line.split(" "):
+    for word in line.replace(" %", "\0%").split(" "):
         if len(at) + 1 + len(word) > WIDTH and at.strip():
             lines.append(at.rstrip())
             at = indent + "  "
         at += word + " "
-    return [*lines, at.rstrip()]
+    return [each.replace("\0", " ") for each in (*lines, at.rstrip())]
 
 
 def table(titles: tuple[str, ...], rows: list[tuple[str, ...]], indent: str = "  ") -> Iterator[str]:

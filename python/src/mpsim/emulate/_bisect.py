@@ -63,7 +63,8 @@ class Bisection:
                 yield "  these together:" if i == 0 else "  and these together:"
             for path, kind in each:
                 yield f"    {kind} of {path or 'the model itself'}"
-        good = "" if self.threshold is None else f"; good is at most {self.threshold:.6g}"
+        good = "" if self.threshold is None else "; good is any finite number" if self.threshold == sys.float_info.max else \
+            f"; good is at most {self.threshold:.6g}"
         values = "" if self.baseline is None else f"; the metric is {said(self.policy)} under {self.names[0]}, {said(self.baseline)} under {self.names[1]}"
         yield from wrapped(f"{self.runs} runs, {len(self.units)} units{values}{good}")
 
@@ -178,5 +179,5 @@ def _search(search: Search, name: str) -> Bisection:
         sets.append(search.least(rest))
         rest = [unit for unit in rest if unit not in sets[-1]]
     n = sum(map(len, sets))
-    return made(sets, f"{n} of {len(units)} units break the metric" + (f", in {len(sets)} sets that do so one without the other" if len(sets) > 1 else "") +
+    return made(sets, f"{n} of {len(units)} units break{'s' if n == 1 else ''} the metric" + (f", in {len(sets)} sets that do so one without the other" if len(sets) > 1 else "") +
                 ": with these under the baseline it is good.")

@@ -86,7 +86,6 @@ class Comparison:
             yield f"All bits of {len(self.rows)} tensors are equal."
             return
         yield from wrapped(f"{len(differing)} of {len(self.rows)} tensors differ, the first in order of execution is {self.first.name}")
-        yield ""
         yield from table(("tensor", "order", "elements", "differ", "error", "dB"), [
             (row.name, str(row.order), f"{row.elements:,}", f"{100 * row.differ / max(row.elements, 1):.1f}%", f"{row.error:.2e}",
              "" if math.isinf(row.sqnr) else f"{row.sqnr:.1f}") for row in self.worst[:ROWS] if row.differ])

@@ -189,7 +189,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                     outer.core.report.root_scale = float(self.get_scale())
             return made
 
-        scaler.scale = scale
+        setattr(scaler, "scale", scale)
         self._undo.append(lambda: setattr(scaler, "scale", old))
 
     def _advance(self) -> None:
@@ -245,6 +245,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                 "histories": core.claims.products.histories.state_dict(core.over), "optimizers": self.optimizers.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was made, under the same policy and seed."""
         core = self.core
         for name, own in (("policy", core.plans.policy.name), ("seed", core.seed)):
             if state.get(name) != own:
@@ -338,6 +339,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     @property
     def notes(self) -> list[str]:
+        """Lines on what a reader of the results must know."""
         return self.core.notes
 
 
@@ -361,6 +363,29 @@ def multiplies(module: Any) -> bool:
 def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper", seed: int = 0, overrides: Optional[Mapping[str, Any]] = None,
             strict: bool = True, between: str = "native", native: Sequence[str] = (), fused: Optional[Mapping[str, str]] = None,
             attention: str = "whole", tf32: bool = False, report: Any = True) -> Emulator:
+    """A model of PyTorch in the arithmetic of a policy: a context manager, in which the model computes so.
+
+    model: a torch.nn.Module in memory; no line of it changes.
+    policy: the name of a bundled policy, a file, a dict of its keys, or a precision ("bf16").
+    arch: where products run: an architecture, as of `mpsim train`, or an accumulation model, as of `mpsim dot`.
+    seed: of random bits, which are a function of it, the module, the role, the step, the micro-batch and the element.
+    overrides: other policies for modules and products: {"lm_head": "bf16", r"layers\\.(0|1)\\..*": "te-mxfp8", "*/dgrad": "bf16"}; a key is a
+        pattern of the shell or a regular expression on the module's name, and may end with /fprop, /dgrad or /wgrad.
+    strict: a product that nothing claims is an error that names operator, module and line; False: torch computes it, and `audit` says so.
+    native: names of operators and optimizers that torch may compute.
+    between: what computes between the products: "native", torch's kernels, or "mpsim", the same bits on every machine.
+    fused: for between="mpsim": classes of modules that are computed as one operation, as {"LlamaRMSNorm": "rms_norm"}.
+    attention: how scaled_dot_product_attention is computed. tf32: binary32 products on tensor cores, in tf32.
+    report: which steps have statistics: True: 1, 2, 5, 10, 20, 50 and each hundredth; n: the first and each that n divides; a set of steps;
+        False: nothing is counted. What roundings lose is counted in every step but for False.
+
+    >>> layer = torch.nn.Linear(4, 2)
+    >>> with mpsim.emulate(layer, "te-mxfp8", arch="blackwell-scaled") as e:
+    ...     loss = layer(torch.ones(3, 4)).float().square().sum()
+    ...     e.backward(loss)
+    >>> [(p.kind, p.model) for p in e.audit()]
+    [('fprop', 'blackwell-tcgen05-mxf8f6f4'), ('wgrad', 'blackwell-tcgen05-mxf8f6f4')]
+    """
     asked = {name: value for name, value in locals().items() if name != "model"}
     e = Emulator(model, policy, arch, seed, overrides, strict, between, native, fused, attention, tf32)
     e.asked = asked

@@ -241,7 +241,6 @@ class Report:
                            f"{len(self.rows)} tensors")
         said = self.verdict()
         yield from wrapped("Verdict: " + (" ".join(said) if said else "nothing overflows, no tensor loses more than 1 % to zero."))
-        yield ""
         yield from self.table()
         yield from self._losses()
         for line in self.notes:
@@ -266,7 +265,6 @@ class Report:
         steps = self.steps
         if not steps:
             return
-        yield ""
         first, last = steps[0], steps[-1]
         line = f"loss {said_number(first['loss'])} at step {first['step']}, {said_number(last['loss'])} at step {last['step']}"
         updates, lost = sum(s["updates"] for s in steps), sum(s["lost"] for s in steps)
