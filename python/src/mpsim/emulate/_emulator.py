@@ -131,6 +131,9 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
         functions.lstm = without_onednn
         self._undo.append(lambda: setattr(functions, "lstm", lstm))
+        for dims in (1, 2, 3):
+            for module in (torch, torch.nn.functional):
+                self._undo.append(mixed_convolutions(module, f"conv{dims}d", dims))
 
     def _begins(self, _module: Any, _inputs: Any) -> None:
         """The model is called: a pass begins, unless it is inside another one, or a recomputation."""
@@ -341,6 +344,23 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def notes(self) -> list[str]:
         """Lines on what a reader of the results must know."""
         return self.core.notes
+
+
+def mixed_convolutions(module: Any, name: str, dims: int) -> Callable[[], None]:
+    """aten's composite refuses a bias whose dtype is not the input's, before any mode sees it: the operator behind it is called then. What is
+    returned undoes that."""
+    convolve = getattr(module, name)
+
+    def mixed(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+        if bias is None or isinstance(padding, str) or input.dtype == bias.dtype:
+            return convolve(input, weight, bias, stride, padding, dilation, groups)
+        batched = input.dim() == dims + 2
+        stride, padding, dilation = ([v] * dims if isinstance(v, int) else list(v) * (dims if len(v) == 1 else 1) for v in (stride, padding, dilation))
+        made = torch.ops.aten.convolution(input if batched else input.unsqueeze(0), weight, bias, stride, padding, dilation, False, [0] * dims, groups)
+        return made if batched else made.squeeze(0)
+
+    setattr(module, name, mixed)
+    return lambda: setattr(module, name, convolve)
 
 
 def tile_of(attention: Any) -> Optional[int]:
