@@ -134,6 +134,26 @@ def test_audit_names_operators_outside_aten():
     assert e.audit().foreign == ["mpsimtest::twice"] and "outside aten: mpsimtest::twice" in str(e.audit())
 
 
+def test_convolutions(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2), nn.Flatten(), nn.Linear(72, 4))
+    x, y = torch.randn(2, 3, 8, 8), torch.tensor([0, 1])
+    with mpsim.emulate(model, "te-fp8-current", report=1) as e:
+        e.record(tmp_path)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            e.backward(F.cross_entropy(model(x), y))
+            optimizer.step()
+            optimizer.zero_grad()
+    shapes = {(p.path, p.kind): p.shape for p in e.audit()}
+    assert shapes["0", "fprop"] == (1, 128, 8, 27) and shapes["2", "wgrad"] == (1, 8, 72, 18) and shapes["2", "dgrad"] == (1, 128, 8, 72)
+    names = {line["name"] for line in e.report().lines if line["level"] == "tensor"}
+    assert {"act:2", "weight:2.weight", "out:2", "agrad:2", "dgrad:2", "wgrad:2.weight", "act:4"} <= names
+    assert all(fits(line, line=True) for line in map(json.loads, e.report().to_ndjson().splitlines()))
+    assert e.compare("fp32", (x,), lambda out: F.cross_entropy(out, y)).first.name == "out:0"
+    assert "record     0 of " in str(mpsim.replay(str(tmp_path), "te-fp8-current"))
+
+
 # ---- the doctor ----
 
 def test_doctor_finds_what_is_refused():
@@ -200,7 +220,7 @@ def test_report(tmp_path):
     losses = [s["loss"] for s in report.steps]
     assert losses[0] > losses[-1] and all(s["agrad"]["nonzero"] > 1000 and s["act"]["nonzero"] > 1000 for s in report.steps)
     names = {line["name"] for line in report.lines if line["level"] == "tensor"}
-    assert {"act:fc", "weight:fc.weight", "out:fc", "agrad:fc", "dgrad:fc", "wgrad:fc.weight", "act:att.scores.1", "dgrad:att.context.1"} <= names
+    assert {"act:fc", "weight:fc.weight", "out:fc", "agrad:fc", "dgrad:fc", "wgrad:fc.weight", "act:att.scores.1", "act:att.scores.1@b", "dgrad:att.context.1@b"} <= names
     line = next(line for line in report.lines if line.get("name") == "act:fc")
     assert [(b["recipe"], b["axis"]) for b in line["blocks"]] == [("mxfp8", "rows"), ("mxfp8", "columns")] and 20 < line["blocks"][0]["sqnr_db"] < 40
     assert line["shape"] == [16, 32] and line["dtype"] == "BF16" and line["count"] == 512

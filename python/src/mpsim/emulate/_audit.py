@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import math
 import sys
 from ctypes import byref
 from typing import Any, Iterator, Optional
@@ -83,6 +84,17 @@ class Product:
         return f"<{self.kind} of {self.name or 'the model'}: {' x '.join(map(str, self.shape))} under {self.model}>"
 
 
+def shape_of(record: Any, kind: str, views: Any, out: Any) -> tuple[int, ...]:
+    """(matrices, rows, columns, depth); of a convolution those of the product that it is: a row a place, a column a channel; of the gradient of
+    its weight a row a channel."""
+    if record.form != "conv":
+        return math.prod(out.shape[:-2]), out.shape[-2], out.shape[-1], views[0].shape[-1]
+    weight = out.shape if kind == "wgrad" else views[1].shape
+    if kind == "wgrad":
+        return 1, weight[0], math.prod(weight[1:]), math.prod(views[0].shape) // max(views[0].shape[1], 1)
+    return 1, out.shape[0] * math.prod(out.shape[2:]), out.shape[1], math.prod(weight) // max(out.shape[1], 1)
+
+
 class Ledger:
     """What is kept of products while they are computed."""
 
@@ -104,10 +116,7 @@ class Ledger:
         found.calls += 1
 
     def _new(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, formats: Any, model: Any, out: Any, to: Any) -> Product:
-        matrices = 1
-        for n in out.shape[:-2]:
-            matrices *= n
-        shape = (matrices, out.shape[-2], out.shape[-1], views[0].shape[-1])
+        shape = shape_of(record, kind, views, out)
         name = model if isinstance(model, str) else text(model.name)
         if (record.path, kind) not in self.met:
             self.met.add((record.path, kind))

@@ -54,14 +54,14 @@ def tensor_of(view: View) -> Any:
 
 
 def label_of(record: Any, slot: str, kind: str, slots: Any) -> tuple[str, str]:
-    """The kind and the name of a tensor, as a trace has them."""
+    """The kind and the name of a tensor, as a trace has them; NAME@b: of the second one of two activations that are multiplied."""
     param = record.param
     if slot in ("weight", "wgrad"):
         if param is not None:
             return slot, param.name
-        return ("act", record.name + ".1") if record.form == "pair" and slot == "weight" else (slot, record.name)
+        return ("act", record.name + "@b") if record.form == "pair" and slot == "weight" else (slot, record.name)
     if slot == "dgrad" and slots[1] == "act":  # of the right one of two activations
-        return slot, record.name + ".1"
+        return slot, record.name + "@b"
     return slot, record.name
 
 

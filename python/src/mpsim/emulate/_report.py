@@ -216,7 +216,7 @@ class Report:
         under = [row for row in self.rows if row.badness[2] > UNDERFLOW]
         if under:
             under.sort(key=lambda row: row.badness[2], reverse=True)
-            yield (f"{len(under)} of {len(self.rows)} tensors lose more than 1 % to zero; the worst is {under[0].name} "
+            yield (f"{len(under)} of {len(self.rows)} tensors {'loses' if len(under) == 1 else 'lose'} more than 1 % to zero; the worst is {under[0].name} "
                    f"({100 * under[0].badness[2]:.1f} %).")
         full = sorted((row for row in self.rows if row.saturates and row.overflowed > UNDERFLOW), key=lambda row: row.overflowed, reverse=True)
         if full:
