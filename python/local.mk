@@ -20,7 +20,8 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py \
   python/tests/test_peers.py python/tests/test_emulate_optimizer.py python/tests/test_policy.py python/tests/test_random.py \
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \
-  python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py python/tests/emulate/test_parity.py \
+  python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py \
+  python/tests/emulate/test_operands.py python/tests/emulate/test_parity.py \
   python/tests/test_emulate_report.py python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py
 # what emulate refuses, and model families that it is tried on
 EXTRA_DIST += python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \

@@ -21,14 +21,14 @@ def case_of(name):
 @pytest.mark.parametrize("name", autocast.CASES)
 def test_as_torch(name):
     c = case_of(name)
-    products, rest = autocast.compare(autocast.by_mpsim(c), autocast.by_torch(c), name.startswith("cnn"))
+    products, rest = autocast.compare(autocast.by_mpsim(c), autocast.by_torch(c))
     assert (products.differ, rest.differ) == (0, 0), products.first or rest.first
     assert products.numbers > 10_000
 
 
-@pytest.mark.parametrize("what, mode, options", autocast.CONTROLS)
-def test_controls(what, mode, options):
+@pytest.mark.parametrize("what, mode, options, models", autocast.CONTROLS)
+def test_controls(what, mode, options, models):
     """A wrong model differs."""
-    c = case_of("mlp")
-    products, rest = autocast.compare(autocast.by_mpsim(c, mode, **options), autocast.by_torch(c), False)
+    c = case_of(models[-1])
+    products, rest = autocast.compare(autocast.by_mpsim(c, mode, **options), autocast.by_torch(c))
     assert products.differ > 0 and rest.differ > 0
