@@ -459,6 +459,7 @@ class Training:
                     return self.judge
             with _disable_current_modes():
                 self.compare(e, last + 1, ("weight", "master", "opt"))
+            if until:
                 self.saved = self.save(e, last)
         return self.judge
 

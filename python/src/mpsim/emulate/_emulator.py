@@ -347,12 +347,12 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
 
 def mixed_convolutions(module: Any, name: str, dims: int) -> Callable[[], None]:
-    """aten's composite refuses a bias whose dtype is not the input's, before any mode sees it: the operator behind it is called then. What is
-    returned undoes that."""
+    """aten's composite refuses a bias whose dtype is not the input's, before any mode sees it: the operator behind it is called then.
+    (Autocast makes them alike.) What is returned undoes that."""
     convolve = getattr(module, name)
 
     def mixed(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
-        if bias is None or isinstance(padding, str) or input.dtype == bias.dtype:
+        if bias is None or isinstance(padding, str) or input.dtype == bias.dtype or torch.is_autocast_enabled("cpu"):
             return convolve(input, weight, bias, stride, padding, dilation, groups)
         batched = input.dim() == dims + 2
         stride, padding, dilation = ([v] * dims if isinstance(v, int) else list(v) * (dims if len(v) == 1 else 1) for v in (stride, padding, dilation))
