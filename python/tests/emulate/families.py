@@ -28,6 +28,7 @@ class Case:
     batch: Callable[[int], dict[str, Any]]
     loss: Callable[[nn.Module, dict[str, Any]], torch.Tensor]
     samples: Callable[[dict[str, Any], slice], dict[str, Any]] | None = None  # some samples of a batch, where it can be split
+    native: tuple[str, ...] = ()  # operators with products inside that no emulation claims: they are allowed by name
 
 
 FAMILIES: dict[str, Callable[[], Case]] = {}
@@ -196,6 +197,15 @@ OF_TRANSFORMERS: dict[str, tuple[bool, Callable[[], Case]]] = {
 }
 for _name, (_facts, _make) in OF_TRANSFORMERS.items():
     family(_name, _facts)(_make)
+
+
+@family("qwen3-next")
+def qwen3_next() -> Case:
+    """Its linear attention solves triangular systems."""
+    case = OF_TRANSFORMERS["qwen3-next"][1]()
+    case.native = ("aten::linalg_solve_triangular",)
+    return case
+
 
 VISION = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=16, patch_size=4,
               num_channels=3)

@@ -53,7 +53,7 @@ def step(case: families.Case, options: dict[str, Any], inside: Any = None) -> tu
     judges.move(case.model, 7, 0.02)
     torch.manual_seed(4)
     try:
-        with mpsim.emulate(case.model, **options) as e:  # type: ignore[operator]
+        with mpsim.emulate(case.model, native=case.native, **options) as e:  # type: ignore[operator]
             with inside(e) if inside else contextlib.nullcontext():
                 loss = case.loss(case.model, case.batch(3))
                 loss.backward()

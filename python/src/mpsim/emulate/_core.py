@@ -207,6 +207,8 @@ class Core:
             mark = Marked(weight.path, "other")
             mark.extra = weight
             self.paths.mark(mark)
+        if operator.alike and args[0].is_floating_point():
+            args = tuple(self._in_dtype(a, args[0].dtype) for a in args)
         out = func(*args, **kwargs)
         if operator.writes or operator.out:
             for t in (given[0],) if not operator.out else (kwargs[n] for n in operator.out if n in kwargs):
@@ -219,6 +221,11 @@ class Core:
         if isinstance(out, (tuple, list)):
             return type(out)(self._tagged(operator, y, role, narrow) if isinstance(y, Tensor) else y for y in out) if type(out) in (tuple, list) else out
         return out
+
+    @staticmethod
+    def _in_dtype(a: Any, dtype: Any) -> Any:
+        """Numbers in the dtype of what they are written into: these operators promote nothing."""
+        return a.to(dtype) if isinstance(a, Tensor) and a.is_floating_point() and a.dtype != dtype else a
 
     def _by_weight(self, given: list[Any]) -> bool:
         """Whether a table is looked up by what is made of a weight, as codes of stored weights are: that is a weight, too."""

@@ -33,10 +33,15 @@ FLOAT32 = frozenset("aten::" + name for name in (  # torch.autocast computes the
 COPIES = frozenset(("aten::_to_copy", "aten::clone", "aten::contiguous"))
 
 
+ALIKE = frozenset("aten::" + name for name in (  # what is written has the dtype of what it is written into
+    "index_put", "_index_put_impl", "_unsafe_index_put", "_unsafe_masked_index_put_accumulate", "index_copy", "index_add", "index_reduce", "scatter",
+    "scatter_add", "scatter_reduce", "masked_scatter", "put"))
+
+
 class Operator:
     """What is known of an operator."""
 
-    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "between", "composite", "float32", "calls", "claimed",
+    __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "alike", "between", "composite", "float32", "calls", "claimed",
                  "factory")
 
     def __init__(self, func: Any, claims: Any, between: Any) -> None:
@@ -49,7 +54,7 @@ class Operator:
         self.looks_up, self.random = self.name in LOOK_UPS, self.name in RANDOM or base in RANDOM
         self.writes = tuple(i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
         self.out = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write and a.kwarg_only)
-        self.hidden = self.name in HIDDEN
+        self.hidden, self.alike = self.name in HIDDEN, base in ALIKE
         self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
         self.composite = bool(func._can_decompose())
         self.float32 = base in FLOAT32
