@@ -117,7 +117,7 @@ class CStrided(ctypes.Structure):
 
 
 class CBetween(ctypes.Structure):
-    _fields_ = [(name, c_uint8) for name in ("kind", "norm", "activation", "added", "ignores", "dims")] + [
+    _fields_ = [(name, c_uint8) for name in ("kind", "norm", "activation", "added", "ignores", "dims")] + [  # type: ignore[assignment]
         ("shape", c_size_t * 8), ("length", c_size_t), ("entries", c_size_t), ("eps", c_float), ("momentum", c_float), ("scale", c_float),
         ("p", c_double), ("rng", CRng), ("index", c_void_p), ("ignored", c_int64), ("math", c_void_p), ("f", c_void_p)]
 

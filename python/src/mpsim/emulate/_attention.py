@@ -23,8 +23,8 @@ from ._roles import ACT, GRAD
 class Attention:
     def __init__(self, core: Any, matrices: Matrices) -> None:
         self.core, self.products, self.matrices = core, matrices.products, matrices
-        self.table = {"aten::_scaled_dot_product_flash_attention_for_cpu": self.forward,
-                      "aten::_scaled_dot_product_flash_attention_for_cpu_backward": self.backward}
+        self.table: dict[str, Any] = {"aten::_scaled_dot_product_flash_attention_for_cpu": self.forward,
+                                      "aten::_scaled_dot_product_flash_attention_for_cpu_backward": self.backward}
 
         self.tile = core.tile
 
@@ -48,7 +48,8 @@ class Attention:
         kind = "fprop" if slots[0] == "act" else "dgrad"
         format = self.products.placement(record, kind).format[slots[2]]
         if out is None:
-            out = torch.empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2]), dtype=dtype_of(format))
+            outer = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
+            out = torch.empty((*outer, a.shape[-2], b.shape[-2]), dtype=dtype_of(format))
         self.products.run(record, kind, View.of(a), View.of(b), View.of(out), transposed, slots=slots, to=format)
         return out
 
@@ -187,7 +188,8 @@ class Attention:
         arch, size = core.arch, q.shape[:-2]
         made = [torch.empty((*size, *x.shape[-2:])) for x in (q, k, v)]
         models = (arch.of(b["act"], b["agrad"]), arch.of(b["agrad"], b["weight"]), arch.of(a["agrad"], a["act"]), arch.of(a["agrad"], a["weight"]))
-        tiles.backward(*made, dy, q, k, v, out.float().contiguous(), lse, how, (a["act"], a["weight"], b["weight"]),
+        dq, dk, dv = made
+        tiles.backward(dq, dk, dv, dy, q, k, v, out.float().contiguous(), lse, how, (a["act"], a["weight"], b["weight"]),
                        models=(models[1], models[0], models[2], models[3]), gradient=b["agrad"], p=b["act"], ds=a["agrad"], mask=self.seen(mask, q, k))
         for record, slots, x, y in ((context, "left", dy, v), (context, "right", dy, q), (scores, "left", q, k), (scores, "right", k, q)):
             own = a if record is scores else b

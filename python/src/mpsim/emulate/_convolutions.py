@@ -42,7 +42,8 @@ class Convolutions:
 
     def geometry(self, last: bool, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int, taps: str = "as-read") -> Any:
         order = "taps-channels" if last or not self.core.arch.is_cpu else "blocks-taps-channels"
-        return convolution.Geometry(*(tuple(v) if len(v) > 1 else v[0] for v in (stride, padding, dilation)), groups, transposed, order, taps)
+        sizes: Any = [tuple(v) if len(v) > 1 else v[0] for v in (stride, padding, dilation)]
+        return convolution.Geometry(sizes[0], sizes[1], sizes[2], groups, transposed, order, taps)
 
     # ---- one sum ----
 

@@ -68,7 +68,8 @@ class Core:
         self.over = 0  # 1: optimizers have ended this step, and the next one has not begun
         self.optimizers: Any = None
         self.paused = 0
-        self.thread, self.within = 0, []  # the thread that is emulated; transformations that are entered, as vmap
+        self.thread = 0  # the one that is emulated
+        self.within: list[str] = []  # transformations that are entered, as vmap
         self.report: Any = None
         self.ledger = Ledger(self)
         self.math_said = "native" if between == "native" else "mpsim"

@@ -85,8 +85,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self._root = self.model.register_forward_pre_hook(self._begins)
         self._autocast = torch.autocast("cpu", DTYPES[plan.compute.name]) if core.as_torch and plan.compute.name in ("bf16", "fp16") else None
         if self._autocast is not None:
-            self._autocast.__enter__()
-        core.mode.__enter__()
+            self._autocast.__enter__()  # type: ignore[no-untyped-call]
+        core.mode.__enter__()  # type: ignore[no-untyped-call]
         self.optimizers.open()
 
     def __exit__(self, *error: Any) -> None:
@@ -102,7 +102,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         """The end of _listen."""
         core = self.core
         self.optimizers.close()
-        core.mode.__exit__(*error)
+        core.mode.__exit__(*error)  # type: ignore[no-untyped-call]
         if self._autocast is not None:
             self._autocast.__exit__(*error)
         self._root.remove()

@@ -17,7 +17,7 @@ class Grouped:
 
     def __init__(self, core: Any, matrices: Matrices) -> None:
         self.core, self.matrices = core, matrices
-        self.table = {"aten::_grouped_mm": self.grouped_mm, "aten::_trilinear": self.trilinear}
+        self.table: dict[str, Any] = {"aten::_grouped_mm": self.grouped_mm, "aten::_trilinear": self.trilinear}
 
     def grouped_mm(self, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
         """a: rows x depth whose rows belong to groups (or one matrix a group), b: groups x depth x columns (or a matrix whose columns do);

@@ -71,13 +71,13 @@ def tensors(args: Any, found: list[Any]) -> list[Any]:
     return found
 
 
-class Mode(TorchDispatchMode):
+class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The mode of an emulation."""
 
     supports_higher_order_operators = True
 
     def __init__(self, core: Any) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.core = core
         self.operators: dict[Any, Operator] = {}
         self.last = "the program"  # operator that was called

@@ -46,7 +46,7 @@ def quantised(view: View, entering: Any, operand: Operand) -> dict[str, Any]:
     if entering.c.hadamard:
         for row in x:
             whole = np.ascontiguousarray(row)
-            check(lib.mpsim_hadamard_groups((c_ubyte * whole.nbytes).from_buffer(whole), whole.size, entering.c.hadamard, 0), "hadamard")
+            check(lib.mpsim_hadamard_groups((c_ubyte * whole.nbytes).from_buffer(whole.data), whole.size, entering.c.hadamard, 0), "hadamard")
             row[:] = whole
         x = np.ascontiguousarray(round_array(x, entering.format), np.float32)
     recipe, (rows, columns) = entering.recipe, x.shape
@@ -58,7 +58,7 @@ def quantised(view: View, entering: Any, operand: Operand) -> dict[str, Any]:
     out = CBlocks(*(a.__array_interface__["data"][0] for a in (codes, values, scale_codes)), None, inverses.__array_interface__["data"][0])
     rng = None if entering.rng is None else byref(CRng(entering.rng.seed, entering.rng.stream, entering.rng.index))
     tensor = c_float(1.0)
-    check(lib.mpsim_block_quantize(byref(recipe), (c_ubyte * x.nbytes).from_buffer(x) if x.nbytes else None, rows, columns, -1.0,
+    check(lib.mpsim_block_quantize(byref(recipe), (c_ubyte * x.nbytes).from_buffer(x.data) if x.nbytes else None, rows, columns, -1.0,
                                    1.0 if entering.given is None else entering.given, rng, byref(out), byref(tensor)), "quantise")
     made = multiplied(operand)
     whole = recipe.block_cols == 0 and recipe.block_rows == 0  # the product multiplies codes, and sums by the inverse of the scale

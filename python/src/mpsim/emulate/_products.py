@@ -37,7 +37,8 @@ class Record:
         self.param: Any = None
         self.operands: dict[Any, Operand] = {}  # one-scale copies, which all products of a step share
         self.shape: tuple[int, ...] = ()
-        self.where, self.line, self.recomputed, self.extra = None, "", recomputed, None
+        self.where, self.line, self.recomputed = None, "", recomputed
+        self.extra: Any = None
         self.gradients = 0  # weight gradients so far, of one of several products of a function
 
 

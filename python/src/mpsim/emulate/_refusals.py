@@ -74,7 +74,7 @@ def _bracketed(core: Any, place: str, enter: str, leave: str, name: str) -> list
 
     setattr(module, enter, entered)
     setattr(module, leave, left)
-    return [lambda: (setattr(module, enter, first), setattr(module, leave, last))[0]]
+    return [lambda: setattr(module, enter, first), lambda: setattr(module, leave, last)]
 
 
 def _compiling() -> str:

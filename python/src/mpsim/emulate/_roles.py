@@ -21,6 +21,11 @@ class Tag(weakref.ref):  # type: ignore[type-arg]
     """What is known of a storage. The reference ends with the storage, and takes the tag out of the table."""
 
     __slots__ = ("key", "role", "param", "pinned", "extra")
+    key: int
+    role: int
+    param: Any
+    pinned: bool
+    extra: Any
 
     def __new__(cls, storage: Any, callback: Any, key: int, role: int) -> "Tag":
         self = super().__new__(cls, storage, callback)
@@ -28,7 +33,7 @@ class Tag(weakref.ref):  # type: ignore[type-arg]
         return self
 
     def __init__(self, storage: Any, callback: Any, key: int, role: int) -> None:
-        super().__init__(storage, callback)
+        super().__init__(storage, callback)  # type: ignore[call-arg]
 
 
 class Roles:
