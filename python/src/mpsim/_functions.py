@@ -2,12 +2,11 @@
 and what lies between products in a fixed order of operations."""
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _attention, _layer
+from . import _attention, _convolution, _layer
 from ._arrays import F32, Given, address, of_any
 from ._blocks import recipe_of
 from ._dot import model_of
@@ -18,6 +17,7 @@ from ._product import Entering, Operand, View, enter, multiply
 from ._random import Random
 
 Named = Union[str, Format, None]
+_Formats = tuple[Optional[Format], Optional[Format]]
 ROUNDINGS = 2**32  # random words that lie between those of two results
 
 
@@ -100,16 +100,21 @@ def _pair(x: Any, what: str) -> tuple[Any, Any]:
 def _multiply(shape: tuple[int, int], a: Any, b: Any, model: str, result: Optional[Format], rng: Optional[Random],
               bias: Any = None) -> Any:
     """The product of two operands as float32 numbers of `result`."""
-    name_of(model, "model")
     d = np.empty(shape, F32)
-    words: Optional[CRng] = None
-    if model_of(model)[2]:
-        if rng is None:
-            raise InputError(f"model '{model}' rounds stochastically: expected rng=mpsim.Random(seed)")
-        words = rng.take(ROUNDINGS * d.size)
+    words = _words(model, rng, d.size)
     if d.size:
         multiply(View.of(d), a, b, model, bias=None if bias is None else View.row(bias), rng=words, format=result)
     return d
+
+
+def _words(model: str, rng: Optional[Random], n: int) -> Optional[CRng]:
+    """Random words of so many dot products; None: the model takes none."""
+    name_of(model, "model")
+    if not model_of(model)[2]:
+        return None
+    if rng is None:
+        raise InputError(f"model '{model}' rounds stochastically: expected rng=mpsim.Random(seed)")
+    return rng.take(ROUNDINGS * n)
 
 
 def _matrix(x: Any, what: str) -> tuple[_Given, Any, tuple[int, ...]]:
@@ -220,37 +225,14 @@ class _Window:
         if min(self.sizes) < 1 or min(self.taps) < 1:
             raise InputError(f"{what}: expected a window within x and its padding, found taps {self.taps} and sizes {self.inputs}")
 
-    def columns(self, x: Any) -> Any:
-        """What each number of y reads, one row each: rows x (taps, channels)."""
-        at = [np.arange(n)[:, None] * s - p + np.arange(t) * d for n, t, s, p, d in zip(
-            self.sizes, self.taps, self.stride, self.padding, self.dilation)]
-        return _gathered(x, at)
+        self.geometry = _convolution.Geometry(self.stride, self.padding, self.dilation, self.groups)
 
-    def classes(self) -> Any:
-        """Of the numbers of x those that the same taps reach: for each dimension their places, the taps, and what they read of dy."""
-        axes = []
-        for n, t, s, p, d in zip(self.inputs, self.taps, self.stride, self.padding, self.dilation):
-            axis = []
-            for rest in range(s):
-                places = np.arange((rest - p) % s, n, s)
-                taps = np.array([k for k in range(t - 1, -1, -1) if (k * d - rest) % s == 0], np.int64)
-                axis.append((places, taps, (places[:, None] + p - taps * d) // s))
-            axes.append(axis)
-        return itertools.product(*axes)
-
-
-def _gathered(x: Any, at: Sequence[Any]) -> Any:
-    """x (images, channels, ...) at `at` (places x taps) of each dimension, +0 outside: rows of places x (taps, channels)."""
-    for d, index in enumerate(at):
-        axis = 2 + 2 * d  # those before have become two
-        size = x.shape[axis]
-        zero = np.zeros((*x.shape[:axis], 1, *x.shape[axis + 1:]), F32)
-        inside = np.where((index >= 0) & (index < size), index, size)
-        x = np.take(np.concatenate([x, zero], axis), inside, axis)
-    dims = len(at)
-    order = [0, *range(2, 2 + 2 * dims, 2), *range(3, 3 + 2 * dims, 2), 1]
-    rows = x.shape[0] * int(np.prod([len(index) for index in at]))
-    return np.ascontiguousarray(x.transpose(order)).reshape(rows, -1)
+    def run(self, sum_of: Any, d: Any, a: Any, b: Any, formats: _Formats, model: str, to: Optional[Format], rng: Optional[Random],
+            **more: Any) -> None:
+        """d = a convolution, or a gradient of one, of two arrays read in formats."""
+        if d.size:
+            sum_of(View.of(d), (View.of(a), formats[0]), (View.of(b), formats[1]), model, self.geometry, rng=_words(model, rng, d.size), format=to,
+                   **more)
 
 
 def conv(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
@@ -269,15 +251,9 @@ def conv(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, stride: A
     window = _Window("conv", given.a, w, stride, padding, dilation, groups)
     b = _array(bias, "conv: bias", w.shape[:1])
     formats, to = [_format(f) for f in _pair(format, "format")], _format(result)
-    parts = []
-    for x_part, w_part, b_part in zip(*(np.split(a, window.groups, axis) for a, axis in ((given.a, 1), (w, 0))),
-                                      [None] * window.groups if b is None else np.split(b, window.groups)):
-        columns = window.columns(x_part)
-        turned = np.ascontiguousarray(np.moveaxis(w_part, 1, -1)).reshape(w_part.shape[0], -1)
-        parts.append(_multiply((columns.shape[0], turned.shape[0]), (View.of(columns), formats[0]), (View.of(turned), formats[1]), model, to, rng,
-                               b_part))
-    y = np.concatenate(parts, 1).reshape(window.images, *window.sizes, window.outputs)
-    return given.give(np.ascontiguousarray(np.moveaxis(y, -1, 1)))
+    y = np.empty((window.images, window.outputs, *window.sizes), F32)
+    window.run(_convolution.forward, y, given.a, w, (formats[0], formats[1]), model, to, rng, bias=None if b is None else View.row(b))
+    return given.give(y)
 
 
 def conv_backward(dy: Any, x: Any, weight: Any, model: str = "fma", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
@@ -298,35 +274,12 @@ def conv_backward(dy: Any, x: Any, weight: Any, model: str = "fma", *, stride: A
     g = _array(dy, "conv_backward: dy", (window.images, window.outputs, *window.sizes))
     formats, back, to = [_format(f) for f in _pair(format, "format")], _format(gradient), _format(result)
     dx, dw = np.zeros_like(given.a), np.empty_like(w)
-    parts = zip(*(np.split(a, window.groups, axis) for a, axis in ((given.a, 1), (w, 0), (g, 1), (dx, 1), (dw, 0))))
-    for x_part, w_part, g_part, dx_part, dw_part in parts:
-        _conv_of_weight(window, g_part, x_part, dw_part, model, (back, formats[0]), to, rng)
-        _conv_of_x(window, g_part, w_part, dx_part, model, (back, formats[1]), to, rng)
+    window.run(_convolution.backward_weight, dw, g, given.a, (back, formats[0]), model, to, rng)
+    window.run(_convolution.backward_input, dx, g, w, (back, formats[1]), model, to, rng)
     rows = np.ascontiguousarray(np.moveaxis(g, 1, -1)).reshape(-1, window.outputs)
     db = np.empty(window.outputs, F32)
     _layer.column_sums(db, _rounded(rows, back), format=to)
     return LinearGradients(given.give(dx), given.give(dw), given.give(db))
-
-
-_Formats = tuple[Optional[Format], Optional[Format]]
-
-
-def _conv_of_weight(window: _Window, g: Any, x: Any, dw: Any, model: str, formats: _Formats, to: Optional[Format], rng: Optional[Random]) -> None:
-    columns, rows = window.columns(x), np.ascontiguousarray(np.moveaxis(g, 1, -1)).reshape(-1, g.shape[1])
-    d = _multiply((rows.shape[1], columns.shape[1]), (View.of(rows).t(), formats[0]), (View.of(columns).t(), formats[1]), model, to, rng)
-    dw[...] = np.moveaxis(d.reshape(dw.shape[0], *window.taps, dw.shape[1]), -1, 1)
-
-
-def _conv_of_x(window: _Window, g: Any, w: Any, dx: Any, model: str, formats: _Formats, to: Optional[Format], rng: Optional[Random]) -> None:
-    for axes in window.classes():
-        if any(len(taps) == 0 or len(places) == 0 for places, taps, _ in axes):
-            continue  # sums of no products are +0
-        columns = _gathered(g, [at for _, _, at in axes])
-        some = w[(slice(None), slice(None), *np.ix_(*(taps for _, taps, _ in axes)))]
-        turned = np.ascontiguousarray(np.moveaxis(some, 0, -1)).reshape(w.shape[1], -1)
-        d = _multiply((columns.shape[0], w.shape[1]), (View.of(columns), formats[0]), (View.of(turned), formats[1]), model, to, rng)
-        places = np.ix_(np.arange(dx.shape[0]), np.arange(dx.shape[1]), *(p for p, _, _ in axes))
-        dx[places] = np.moveaxis(d.reshape(dx.shape[0], *(len(p) for p, _, _ in axes), dx.shape[1]), -1, 1)
 
 
 # ---- attention ----
