@@ -23,6 +23,9 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py \
   python/tests/emulate/test_operands.py python/tests/emulate/test_parity.py \
   python/tests/test_emulate_report.py python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py
+# products by torch itself, and which torch is needed
+EXTRA_DIST += python/src/mpsim/emulate/_casts.py python/src/mpsim/emulate/_needs.py python/tests/emulate/test_casts.py \
+  python/tests/emulate/test_torches.py
 # what emulate refuses, and model families that it is tried on
 EXTRA_DIST += python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \
   python/tests/emulate/judges.py python/tests/emulate/refusals.py python/tests/emulate/survey.py \

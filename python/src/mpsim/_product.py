@@ -150,13 +150,14 @@ class Counts(CEntered):
 class Operand:
     """Numbers as products read them, usable in several. amax: the largest magnitude of what the recipe was given."""
 
-    __slots__ = ("c", "amax", "counts", "view", "_of")
+    __slots__ = ("c", "amax", "counts", "view", "numbers", "_of")
 
     def __init__(self) -> None:
         self.c = COperand()
         self.amax = 0.0
         self.counts: Optional[Counts] = None
         self.view: Any = None
+        self.numbers: Any = None  # as float32, for who multiplies them itself
         self._of: Any = None  # what owns the memory of a turned one
 
     @property

@@ -13,6 +13,11 @@ class _Module(types.ModuleType):
     """A module that can be called."""
 
     def __call__(self, model: Any, *args: Any, **kwargs: Any) -> Any:
+        import torch
+
+        from ._needs import check
+
+        check(torch.__version__)
         from ._emulator import emulate
 
         return emulate(model, *args, **kwargs)

@@ -13,6 +13,7 @@ from .._dot import model_of
 from .._library import CModel, lib, text
 from .._lines import plain
 from .._product import Operand
+from ._plans import TORCH
 
 EVIDENCE = ("defined", "vectors", "reported", "manual", "none")
 WIDTH = 80
@@ -31,6 +32,8 @@ HOWS = {
 @functools.lru_cache(maxsize=None)
 def row_of(model: str) -> tuple[str, Optional[str], Optional[str]]:
     """Of an accumulation model the evidence, what is unconfirmed, and the source."""
+    if model == TORCH:
+        return "native", "torch's own order of sums, which differs between machines", None
     found: CModel = model_of(model)[0]
     note = found.unconfirmed.decode() if found.unconfirmed else None
     return EVIDENCE[found.evidence], note, found.source.decode() if found.source else None

@@ -17,6 +17,7 @@ from ._products import FORMATS, Record, dtype_of
 from ._roles import GRAD
 from ._torchcpu import conv_native
 
+WHICH = {convolution.forward: "forward", convolution.backward_input: "input", convolution.backward_weight: "weight"}
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -54,10 +55,15 @@ class Convolutions:
         if kind == "wgrad" and record.param is not None and not self.core.as_torch:
             to = record.param.placement.format["wgrad"]
 
+        casts = self.products.casts
+
         def using(d: View, left: Any, right: Any, model: str, bias: Any = None, **terms: Any) -> None:
             if bias is not None:
                 terms["bias"] = bias
-            which(d, left, right, model, geometry, **terms)
+            if casts is None:
+                which(d, left, right, model, geometry, **terms)
+            else:
+                casts.convolve(WHICH[which], geometry, d, left, right, **terms)
 
         self.products.run(record, kind, View.of(a), View.of(b), View.of(out), slots=slots, bias=bias, to=to, using=using)
 

@@ -21,7 +21,7 @@ from .._formats import Format, find
 from .._library import CBlocks, check, lib, text
 from .._product import Counts, Operand, View
 from .._statistics import CBlockStats, CCast, CCastStats, CStats, Tally, block_record, cast_record, number, stats_record
-from ._plans import BINARY32, one_scale
+from ._plans import BINARY32, TORCH, one_scale
 from ._products import FORMATS
 
 STORED = {torch.float64: "F64", torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
@@ -414,7 +414,7 @@ class Counting:
 
     def wide(self, out: View, to: Format, model: str) -> Any:
         """In a step with statistics, a tensor for a product's sums before they are rounded; None: they are rounded at once."""
-        if not self.full or to.name not in ("bf16", "fp16") or out.format is not to or model_of(model)[1].name != "binary32":
+        if not self.full or to.name not in ("bf16", "fp16") or out.format is not to or model != TORCH and model_of(model)[1].name != "binary32":
             return None
         return torch.empty(tuple(out.shape), dtype=torch.float32)
 

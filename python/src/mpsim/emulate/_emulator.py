@@ -43,6 +43,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self.model = model
         layers = [name for name, module in model.named_modules() if multiplies(module)]
         plans = Plans(policy, overrides, layers, [name for name, _ in model.named_modules()])
+        if arch == "torch" and attention != "whole":
+            raise InputError("arch 'torch' has no tiles of attention: attention='whole'")
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between, tile_of(attention))
         self.scaling = Scaling()
         self.optimizers = self.core.optimizers = Optimizers(self.core, self.scaling, native)
@@ -114,10 +116,11 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     def _flags(self) -> None:
         """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
-        mha = torch.backends.mha
-        fast = mha.get_fastpath_enabled()
-        mha.set_fastpath_enabled(False)
-        self._undo.append(lambda: mha.set_fastpath_enabled(fast))
+        mha = getattr(torch.backends, "mha", None)  # torch 2.2 has no such switch: what its fast path calls is refused by name
+        if mha is not None:
+            fast = mha.get_fastpath_enabled()
+            mha.set_fastpath_enabled(False)
+            self._undo.append(lambda: mha.set_fastpath_enabled(fast))
         functions: Any = torch._VF
         lstm = functions.lstm
 
@@ -145,11 +148,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     def _wrap_backward(self) -> None:
         """Gradients begin with what the caller hands to the engine."""
-        import torch.autograd as autograd
-        import torch.autograd.graph as graph
-
         core, outer = self.core, self
-        run = graph._engine_run_backward
+        run, put = _engine()
 
         def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != core.thread:
@@ -170,14 +170,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                 if torch._C._current_graph_task_id() == -1:
                     outer._after_backward()
 
-        graph._engine_run_backward = engine_run_backward
-        autograd._engine_run_backward = engine_run_backward  # type: ignore[attr-defined]
-
-        def undo() -> None:
-            graph._engine_run_backward = run
-            autograd._engine_run_backward = run  # type: ignore[attr-defined]
-
-        self._undo.append(undo)
+        put(engine_run_backward)
+        self._undo.append(lambda: put(run))
 
     def _watch_scaler(self) -> None:
         """The scale of a caller's own GradScaler, which the report divides losses by."""
@@ -361,6 +355,32 @@ def mixed_convolutions(module: Any, name: str, dims: int) -> Callable[[], None]:
 
     setattr(module, name, mixed)
     return lambda: setattr(module, name, convolve)
+
+
+def _engine() -> tuple[Callable[..., Any], Callable[[Any], None]]:
+    """What torch begins a backward pass with, and how another function is put in its place."""
+    import torch.autograd as autograd
+    import torch.autograd.graph as graph
+
+    def put(function: Any) -> None:
+        graph._engine_run_backward = function
+        autograd._engine_run_backward = function  # type: ignore[attr-defined]
+
+    if hasattr(graph, "_engine_run_backward"):
+        return graph._engine_run_backward, put
+    engine = autograd.Variable._execution_engine  # type: ignore[attr-defined]
+
+    class Engine:  # of torch 2.2 and older
+        def __init__(self, run: Any) -> None:
+            self.run_backward = run
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(engine, name)
+
+    def put_engine(function: Any) -> None:
+        autograd.Variable._execution_engine = engine if function == engine.run_backward else Engine(function)  # type: ignore[attr-defined]
+
+    return engine.run_backward, put_engine
 
 
 def tile_of(attention: Any) -> Optional[int]:

@@ -38,6 +38,12 @@ ALIKE = frozenset("aten::" + name for name in (  # what is written has the dtype
     "scatter_add", "scatter_reduce", "masked_scatter", "put"))
 
 
+def decomposes(func: Any) -> bool:
+    """Whether an operator is made of others, as they are defined."""
+    known = getattr(func, "_can_decompose", None)  # torch 2.5 and newer
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd") if known is None else known())
+
+
 class Operator:
     """What is known of an operator."""
 
@@ -56,7 +62,7 @@ class Operator:
         self.out = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write and a.kwarg_only)
         self.hidden, self.alike = self.name in HIDDEN, base in ALIKE
         self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
-        self.composite = bool(func._can_decompose())
+        self.composite = decomposes(func)
         self.float32 = base in FLOAT32
         self.calls = self.claimed = 0
         self.factory = self.name.endswith("_like") or self.name.startswith("aten::new_")

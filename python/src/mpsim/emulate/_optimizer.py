@@ -478,7 +478,7 @@ def _put(p: Any, x: Any) -> None:
     if x.data_ptr() != p.data_ptr():
         p.copy_(x)
     else:
-        torch._C._increment_version([p])
+        torch.autograd.graph.increment_version(p)
 
 
 class Job:

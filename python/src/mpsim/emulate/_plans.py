@@ -20,6 +20,7 @@ from .._policy import Policy
 BINARY32 = find("binary32")
 SLOTS = {"fprop": ("act", "weight", "out"), "dgrad": ("agrad", "weight", "dgrad"), "wgrad": ("agrad", "act", "wgrad")}
 PRODUCTS = tuple(SLOTS)
+TORCH = "torch float32"  # the model of arch="torch": torch's own products
 CPUS = ("avx512", "amx", "arm")  # the architectures of lib/dot/cpurows.h
 
 
@@ -69,10 +70,11 @@ class Architecture:
         self.scaled = name.endswith("-scaled")
         self.base = name[: -len("-scaled")] if self.scaled else name
         known = {text for text in _architectures()}
-        self.is_model = self.base not in known
+        self.is_torch = name == "torch"
+        self.is_model = self.base not in known and not self.is_torch
         if self.is_model:
             if name not in MODELS and not _parses(name):
-                raise unknown("architecture or accumulation model", name, (*sorted(known), *MODELS))
+                raise unknown("architecture or accumulation model", name, (*sorted(known), "torch", *MODELS))
         elif self.scaled and not _scales(self.base):
             raise InputError(f"arch '{name}': only blackwell-scaled and rtx-blackwell-scaled multiply blocks with their scales")
         self.is_cpu = self.base in CPUS
@@ -84,6 +86,8 @@ class Architecture:
         """The name of the model."""
         if self.is_model:
             return self.base
+        if self.is_torch:
+            return TORCH
         if a is BINARY32 or b is BINARY32:  # the other one, as parameters that are stored in bf16, is widened
             return "fma"
         model = CModel()

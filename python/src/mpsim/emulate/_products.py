@@ -50,6 +50,11 @@ class Products:
         self.plans: Plans = core.plans
         self.arch = core.arch
         self.histories = Histories(core)
+        self.casts: Any = None  # torch's products in place of the library's
+        if self.arch.is_torch:
+            from ._casts import Casts
+
+            self.casts = Casts(core)
         self.words = {"act": ("act", "act.qt"), "weight": ("weight", "weight.qt"), "agrad": ("agrad", "agrad.qt")}
 
     def placement(self, record: Record, kind: str) -> Any:
@@ -130,7 +135,11 @@ class Products:
             core.saw(record, kind, slots, (a, b), (left, right), (fa, fb), model, out, to)
         sums = None if report is None else report.wide(out, to, model)
         counts = None if report is None or sums is not None else report.products(record, kind, slots)
-        terms = {} if using is not multiply else {"factor": factor, "add": add, "add_factor": add_factor}
+        if using is multiply and self.casts is not None:
+            using = self.casts.multiply
+            terms = {"factor": factor, "add": add, "add_factor": add_factor}
+        else:
+            terms = {} if using is not multiply else {"factor": factor, "add": add, "add_factor": add_factor}
         using(out if sums is None else View.of(sums), left, right, model, bias=row, format=to if sums is None else BINARY32, counts=counts, **terms)
         if sums is not None:
             report.narrow(record, kind, slots, sums, out, to)

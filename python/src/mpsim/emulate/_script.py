@@ -15,6 +15,7 @@ import traceback
 from typing import Any, Callable, Optional, Sequence
 
 from .._error import Error, FileError, InputError
+from ._needs import check
 
 CODES = ((FileError, 4), (InputError, 3), (Error, 3))
 
@@ -25,7 +26,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
                                 epilog="Options stand before the script. The exit code is that of the script.\n\n"
                                        "  python -m mpsim.emulate -P te-nvfp4 --arch blackwell-scaled train.py --steps 100")
     p.add_argument("-P", "--policy", required=True, help="a policy (YAML), or the name of a bundled one")
-    p.add_argument("--arch", default="hopper", help="where products run: an architecture, or an accumulation model (default: hopper)")
+    p.add_argument("--arch", default="hopper", help="where products run: an architecture, an accumulation model, or torch: casts only (default: hopper)")
     p.add_argument("--seed", type=int, default=0, help="of random bits (default: 0)")
     p.add_argument("--between", choices=("native", "mpsim"), default="native", help="what computes between the products (default: native)")
     p.add_argument("--override", action="append", default=[], metavar="PATH=POLICY", help="modules under another policy; may be repeated")
@@ -243,9 +244,11 @@ def main(words: Sequence[str]) -> int:
         print(f"mpsim: emulate: {asked.script}: cannot open: no such file", file=sys.stderr)
         return 4
     try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        print(f"mpsim: emulate: needs PyTorch: {error}", file=sys.stderr)
+        import torch
+
+        check(torch.__version__)
+    except (ImportError, Error) as error:
+        print(f"mpsim: emulate: needs PyTorch: {error}" if isinstance(error, ImportError) else f"mpsim: {error}", file=sys.stderr)
         return 4
     session, code = Session(asked), 0
     session.start()

@@ -1,0 +1,138 @@
+"""arch="torch": casts only. Operands are rounded and quantised as the policy has it, then multiplied by torch's own float32 products.
+
+No model says how torch adds up: its sums differ between machines, versions of torch and numbers of threads.
+"""
+from __future__ import annotations
+
+from ctypes import POINTER, c_float, c_ubyte, cast
+from typing import Any, Optional
+
+import numpy
+import torch
+
+from .._formats import Format, find
+from .._library import CFormat, text
+from .._product import Counts, Entering, Operand, View, enter
+from ._plans import BINARY32
+from ._products import DTYPES
+
+NOTE = "products are torch's own float32 products of the operands (arch 'torch'): other machines may give other bits"
+# formats whose codes torch reads, and as what NumPy hands codes over
+CODES = {"binary32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "binary64": torch.float64, "e4m3": torch.float8_e4m3fn,
+         "e5m2": torch.float8_e5m2}
+BITS = {1: numpy.uint8, 2: numpy.int16, 4: numpy.int32, 8: numpy.int64}
+
+
+def tensor_of(view: View) -> Any:
+    """The tensor that a view shows."""
+    t = view.keep
+    offset = (view.address - t.data_ptr()) // t.element_size() + t.storage_offset()
+    return t.detach().as_strided(tuple(view.shape), tuple(view.strides), offset)
+
+
+def floats_at(address: int, format: Format, shape: Any, strides: Any) -> Any:
+    """Codes in memory as a float32 tensor of its own."""
+    if 0 in shape:
+        return torch.empty(shape)
+    size = format.code_dtype.itemsize
+    extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides))
+    raw = numpy.frombuffer((c_ubyte * (extent * size)).from_address(address), BITS[size])
+    dtype = CODES.get(format.name)
+    if dtype is None:
+        flat = torch.from_numpy(numpy.array(format.values_of(raw.view(format.code_dtype)), numpy.float32))
+    else:
+        flat = torch.from_numpy(raw).view(dtype).to(torch.float32, copy=True)
+    return flat.as_strided(tuple(shape), tuple(strides))
+
+
+def format_at(address: int) -> Format:
+    return find(text(cast(address, POINTER(CFormat)).contents.name))
+
+
+def scaled(x: Any, c: Any) -> Any:
+    """Numbers times their scales: of blocks, or one."""
+    if c.factors:
+        n = x.numel() // max(x.shape[-1] * x.shape[-2], 1)
+        grid = c.grid_rows, c.grid_cols
+        raw = numpy.frombuffer((c_float * (n * grid[0] * grid[1])).from_address(c.factors), numpy.float32)
+        factors = torch.from_numpy(raw).reshape(*x.shape[:-2], *grid)
+        factors = factors.repeat_interleave(c.block_rows, -2)[..., : x.shape[-2], :].repeat_interleave(c.block_cols, -1)[..., : x.shape[-1]]
+        x = x * factors
+    return x if c.inverse == 1.0 else x * c.inverse
+
+
+def numbers_of(side: Any, rounded: Any) -> Any:
+    """What a product reads, as float32: of an Operand kept, as several products read it."""
+    if not isinstance(side, Operand):
+        view, format = side
+        return rounded(tensor_of(view), format).float()
+    if side._of is not None:
+        return numbers_of(side._of, rounded).mT
+    if side.numbers is None:
+        c = side.c
+        stack, n = c.stack, c.stack.rank
+        format, to = format_at(stack.format), format_at(c.format)
+        x = floats_at(stack.codes, format, stack.shape[:n], stack.strides[:n])
+        side.numbers = scaled(x if c.rounded or to is format else rounded(x, to).float(), c)
+    return side.numbers
+
+
+def put(d: View, sums: Any, format: Format, counts: Optional[Counts]) -> None:
+    """float32 sums, rounded once, in their place."""
+    out = tensor_of(d)
+    if format is BINARY32:
+        if counts is not None:
+            finite = int(torch.isfinite(sums).sum())
+            counts.nonfinite += sums.numel() - finite
+            counts.nonzero += int(torch.count_nonzero(sums)) - (sums.numel() - finite)
+        out.copy_(sums)
+        return
+    sums = sums.contiguous()
+    if counts is not None or format.name not in DTYPES:
+        made = enter(View.of(sums), Entering(format), counts)  # which owns the codes
+        stack = made.c.stack
+        sums = floats_at(stack.codes, format_at(stack.format), sums.shape, stack.strides[: stack.rank])
+    out.copy_(sums)
+
+
+class Casts:
+    """Functions of the library's products, by torch."""
+
+    def __init__(self, core: Any) -> None:
+        self.core = core
+        core.note(NOTE)
+
+    def multiply(self, d: View, left: Any, right: Any, model: str, bias: Optional[View] = None, format: Format = BINARY32,
+                 counts: Optional[Counts] = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0) -> None:
+        rounded = self.core.to_format
+        a, b = numbers_of(left, rounded), numbers_of(right, rounded)
+        sums = torch.matmul(a, b.mT)
+        if factor != 1.0:
+            sums *= factor
+        if bias is not None:
+            sums += tensor_of(bias)
+        if add is not None:
+            sums += tensor_of(add).float() * add_factor
+        put(d, sums, format, counts)
+
+    def convolve(self, which: str, geometry: Any, d: View, left: Any, right: Any, bias: Optional[View] = None, format: Format = BINARY32,
+                 counts: Optional[Counts] = None) -> None:
+        """which: "forward" of (x, w), "input" of (dy, w) or "weight" of (dy, x)."""
+        rounded, aten = self.core.to_format, torch.ops.aten
+        a, b = numbers_of(left, rounded), numbers_of(right, rounded)
+        transposed, _, _, groups, *numbers = geometry._numbers
+        n = len(d.shape) - 2
+        stride, padding, dilation = (list(numbers[i : i + n]) for i in (0, 3, 6))
+        like = torch.empty(tuple(d.shape))
+        if which == "forward":
+            row = None if bias is None else tensor_of(bias).reshape(-1)
+            more = [d.shape[i + 2] - (a.shape[i + 2] - 1) * stride[i] + 2 * padding[i] - dilation[i] * (b.shape[i + 2] - 1) - 1 if transposed else 0
+                    for i in range(n)]
+            sums = aten.convolution(a, b, row, stride, padding, dilation, bool(transposed), more, groups)
+        else:
+            x, w = (like, b) if which == "input" else (b, like)
+            more = [a.shape[i + 2] - (x.shape[i + 2] - 1) * stride[i] + 2 * padding[i] - dilation[i] * (w.shape[i + 2] - 1) - 1 if transposed else 0
+                    for i in range(n)]
+            wanted = [which == "input", which == "weight", False]
+            sums = aten.convolution_backward(a, x, w, None, stride, padding, dilation, bool(transposed), more, groups, wanted)[int(which == "weight")]
+        put(d, sums, format, counts)
