@@ -388,7 +388,7 @@ class Training:
                     return read(found, dtype) if kind in ("act", "agrad") else found
             return None
         if kind in ("weight", "master"):
-            return read(parameters[name], dtype)
+            return parameters[name] if kind == "master" else e.weight(parameters[name])
         if kind == "wgrad":
             return parameters[name].grad
         return moments_of(e, self.optimizers, parameters[name]).get(kind)
@@ -420,12 +420,12 @@ class Training:
         if traced:
             with _disable_current_modes():
                 self.compare(e, number_, ("weight", "master", "opt"))
-        self.said(number_, "scale", float(e.scale), said["scale"])
         losses = []
         for inputs, labels in batches:
             loss = networks.loss_of(self.model, inputs, labels)
             e.backward(loss / len(batches) if len(batches) > 1 else loss)
             losses.append(float(loss.detach()))
+        self.said(number_, "scale", float(e.scale), said["scale"])
         with _disable_current_modes():
             self.judge.compare(number_, "loss", losses[0] if len(losses) == 1 else np.mean(losses), said["loss"])
             if traced:

@@ -32,6 +32,9 @@ class Torch(parity.Training):
 
     scale, norm = 1.0, float("nan")
 
+    def weight(self, parameter):
+        return parameter
+
     def said(self, *_):
         """The norm is torch's own."""
 
