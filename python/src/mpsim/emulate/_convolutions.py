@@ -48,12 +48,15 @@ class Convolutions:
 
     # ---- one sum ----
 
-    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None) -> None:
-        """out = the convolution, or a gradient of it, of the operands in the slots of the kind."""
+    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None) -> Any:
+        """The convolution, or a gradient of it, of the operands in the slots of the kind: in `out`, or in a wider one where its format needs
+        that (autograd rounds a gradient to the dtype of what it is the gradient of)."""
         slots = SLOTS[kind]
         to = FORMATS[a.dtype] if self.core.as_torch else self.products.placement(record, kind).format[slots[2]]
         if kind == "wgrad" and record.param is not None and not self.core.as_torch:
             to = record.param.placement.format["wgrad"]
+        if not to.within(FORMATS[out.dtype]):
+            out = torch.empty_like(out, dtype=dtype_of(to))
 
         casts = self.products.casts
 
@@ -66,6 +69,7 @@ class Convolutions:
                 casts.convolve(WHICH[which], geometry, d, left, right, **terms)
 
         self.products.run(record, kind, View.of(a), View.of(b), View.of(out), slots=slots, bias=bias, to=to, using=using)
+        return out
 
     # ---- the operators ----
 
@@ -92,7 +96,7 @@ class Convolutions:
             core.ran_natively(record, why)
             out = torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
         else:
-            self.run(convolution.forward, record, "fprop", x, weight, out, geometry, bias)
+            out = self.run(convolution.forward, record, "fprop", x, weight, out, geometry, bias)
         roles.put(out, max(roles.of(x), roles.of(weight)))
         return out if batched else out.squeeze(0)
 
@@ -117,7 +121,7 @@ class Convolutions:
             else:
                 dx = self.empty(x.shape, record.dtypes[0], last)
                 taps = "as-weights" if core.as_torch and not last else "as-read"
-                self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
+                dx = self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
                          self.geometry(last, stride, padding, dilation, transposed, groups, taps))
         if wanted[1]:
             why = conv_native(core, x, weight, "wgrad", groups, transposed, stride)
@@ -126,7 +130,7 @@ class Convolutions:
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]
             else:
                 dw = self.empty(weight.shape, record.dtypes[1], last)
-                self.run(convolution.backward_weight, record, "wgrad", dy, x, dw, geometry)
+                dw = self.run(convolution.backward_weight, record, "wgrad", dy, x, dw, geometry)
         if wanted[2]:
             db = torch.ops.aten.convolution_backward(*native, [False, False, True])[2] if core.as_torch else self.bias(record, dy)
         for made in (dx, dw, db):

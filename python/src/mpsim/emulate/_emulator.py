@@ -134,6 +134,19 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
         functions.lstm = without_onednn
         self._undo.append(lambda: setattr(functions, "lstm", lstm))
+        rnn: Any = torch.nn.RNNBase
+        check = rnn.check_input
+
+        def check_shapes(module: Any, input: Any, batch_sizes: Any) -> None:
+            """An input may be narrower than the weights, which are float32 tensors."""
+            check(module, input.detach().to(module._flat_weights[0].dtype), batch_sizes)
+
+        rnn.check_input = check_shapes
+        self._undo.append(lambda: setattr(rnn, "check_input", check))
+        own: Any = torch.nn.functional
+        bilinear = own.bilinear
+        own.bilinear = lambda a, b, weight, bias=None: bilinear(a.to(weight.dtype), b.to(weight.dtype), weight, bias)
+        self._undo.append(lambda: setattr(own, "bilinear", bilinear))
         for dims in (1, 2, 3):
             for module in (torch, torch.nn.functional):
                 self._undo.append(mixed_convolutions(module, f"conv{dims}d", dims))

@@ -72,8 +72,10 @@ class Grouped:
         letters = [[LETTERS[d] for d in range(dims) if d not in {e % dims for e in expand}] for expand in (expand1, expand2, expand3)]
         kept = [LETTERS[d] for d in range(dims) if d not in {s % dims for s in sumdim}]
         needed = [c for c in LETTERS[:dims] if (c in letters[0] or c in letters[1]) and (c in letters[2] or c in kept)]
+        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), z.dtype)  # einsum takes operands of one dtype
         with core.mode:
-            first = torch.einsum(f"{''.join(letters[0])},{''.join(letters[1])}->{''.join(needed)}", x, y)
+            x, y, z = x.to(dtype), y.to(dtype), z.to(dtype)
+            first = torch.einsum(f"{''.join(letters[0])},{''.join(letters[1])}->{''.join(needed)}", x, y).to(dtype)
             present = [c for c in kept if c in needed or c in letters[2]]
             made = torch.einsum(f"{''.join(needed)},{''.join(letters[2])}->{''.join(present)}", first, z)
         for i, c in enumerate(kept):

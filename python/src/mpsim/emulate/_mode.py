@@ -123,8 +123,8 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             core.unclaimed(operator)
         if operator.between is not None and not core.as_torch:
             return operator.between(func, given, args, kwargs)
-        if operator.composite and torch.is_inference_mode_enabled():
-            with self:  # composites come whole there
+        if operator.composite and (torch.is_inference_mode_enabled() or operator.name == "aten::einsum"):
+            with self:  # composites come whole there, einsum also where a handler calls it
                 made = func.decompose(*args, **kwargs)
             if made is not NotImplemented:
                 return made
