@@ -30,7 +30,7 @@ class Layers(Between):
                "_softmax": self.softmax, "_softmax_backward_data": self.softmax_backward, "_log_softmax": self.log_softmax,
                "_log_softmax_backward_data": self.log_softmax_backward, "nll_loss_forward": self.nll_loss,
                "nll_loss_backward": self.nll_loss_backward, "embedding": self.embedding_of, "embedding_dense_backward": self.embedding_backward_of,
-               "add": self.accumulated, "add_": self.accumulated}
+               "max_pool2d_with_indices_backward": self.pool_backward, "add": self.accumulated, "add_": self.accumulated}
         for name in ("gelu", "silu", "sigmoid", "tanh", "exp"):
             own[name] = self.activation
             if name != "exp":
@@ -52,6 +52,18 @@ class Layers(Between):
         x = self.core.rounded(x, format, keep=True)
         self.core.roles.put(x, GRAD)
         return x
+
+    def pool_backward(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
+        """Of windows that do not overlap each gradient goes to its place, a zero with its sign; torch adds it to +0."""
+        dy, x, size, stride = args[:4]
+        if any(s < k for s, k in zip(stride or size, size)) or any(d != 1 for d in args[5]):
+            out = func(dy, x.to(dy.dtype), *args[2:], **kwargs)
+        else:
+            flat = torch.zeros(*x.shape[:-2], x.shape[-2] * x.shape[-1], dtype=dy.dtype)
+            flat.scatter_(-1, args[7].flatten(-2), dy.flatten(-2))
+            out = torch.empty_like(x, dtype=dy.dtype).copy_(flat.view(x.shape))
+        self.core.roles.put(out, GRAD)
+        return out
 
     # ---- normalisation ----
 
