@@ -16,7 +16,7 @@ void mpsim_convolution_init(mpsim_convolution *c)
         return;
     memset(c, 0, sizeof *c);
     c->factor = 1;
-    c->groups = 1;
+    c->groups = c->row_multiple = 1;
     for (size_t d = 0; d < DIMS; d++)
         c->stride[d] = c->dilation[d] = 1;
 }
@@ -34,8 +34,8 @@ static int in_range(const size_t *sizes, size_t n, size_t least)
 static int are_settings(const mpsim_convolution *c, size_t dims)
 {
     return c->transposed <= 1 && c->order < MPSIM_CONVOLUTION_ORDERS && c->taps < MPSIM_CONVOLUTION_TAPS &&
-           in_range(&c->groups, 1, 1) && in_range(c->stride, dims, 1) && in_range(c->padding, dims, 0) &&
-           in_range(c->dilation, dims, 1);
+           in_range(&c->groups, 1, 1) && in_range(&c->row_multiple, 1, 1) && in_range(c->stride, dims, 1) &&
+           in_range(c->padding, dims, 0) && in_range(c->dilation, dims, 1);
 }
 
 /* Rounded down; the divisor is above 0. */

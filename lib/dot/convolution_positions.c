@@ -3,6 +3,7 @@
 #include "convolution.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CHANNELS = 64, /* of a run                               */
@@ -16,6 +17,7 @@ typedef struct work {
     mpsim_factor *seen, *other; /* what windows are of, the other tensor */
     int transposed;
     unsigned char *lines;      /* of the other: for each channel, all positions of all images */
+    size_t columns;            /* of a row of positions, with what fills it                   */
     size_t n_lines, of_window; /* channels of a group: of lines, of windows */
     mpsim_window window;
     mpsim_run *runs;
@@ -143,10 +145,11 @@ static void set_window(work *w)
                                .bytes = mpsim_format_code_bytes(format_of(w->seen)),
                                .image = (ptrdiff_t)x->stride[0],
                                .channel = (ptrdiff_t)x->stride[1]};
-    w->depth = v->images * mpsim_product3(positions);
+    w->window.columns = positions[2];
+    w->depth = v->images * positions[0] * positions[1] * w->columns;
     for (size_t d = 0; d < MPSIM_DIMS; d++) {
         w->window.axis[d] = (mpsim_axis){.extent = x->size[2 + d],
-                                         .positions = positions[d],
+                                         .positions = d == 2 ? w->columns : positions[d],
                                          .taps = v->kernel[d],
                                          .step = (ptrdiff_t)v->stride[d],
                                          .shift = -(ptrdiff_t)v->padding[d],
@@ -155,17 +158,32 @@ static void set_window(work *w)
     }
 }
 
+/* Rows of n codes become rows of `columns`; +0 behind them. */
+static void widen_rows(unsigned char *rows, size_t count, size_t n, size_t columns, size_t bytes)
+{
+    for (size_t i = n < columns ? count : 0; i-- > 0;) {
+        unsigned char *to = rows + i * columns * bytes;
+        memmove(to, rows + i * n * bytes, n * bytes);
+        memset(to + n * bytes, 0, (columns - n) * bytes);
+    }
+}
+
 static int put_lines(work *w)
 {
     static const uint8_t turns[MPSIM_TENSOR] = {1, 0, 2, 3, 4};
     const mpsim_tensor *x = &w->other->x;
+    const size_t n = x->size[4], rows = x->size[0] * x->size[1] * x->size[2] * x->size[3];
     mpsim_axes axes = mpsim_factor_axes(w->other);
     for (size_t i = 0; i < MPSIM_TENSOR; i++)
         mpsim_axes_add(&axes, x->size[turns[i]], (ptrdiff_t)x->stride[turns[i]]);
-    w->lines = (unsigned char *)malloc(mpsim_axes_count(&axes) * mpsim_format_code_bytes(mpsim_axes_format(&axes)) + 1);
-    if (w->lines)
-        mpsim_axes_put(&axes, w->lines, w->v->pool);
-    return w->lines != NULL;
+    const size_t bytes = mpsim_format_code_bytes(mpsim_axes_format(&axes));
+    if ((double)rows * (double)w->columns * (double)bytes < (double)(SIZE_MAX / 2))
+        w->lines = (unsigned char *)malloc(rows * w->columns * bytes + 1);
+    if (!w->lines)
+        return 0;
+    mpsim_axes_put(&axes, w->lines, w->v->pool);
+    widen_rows(w->lines, rows, n, w->columns, bytes);
+    return 1;
 }
 
 static int set_runs(work *w)
@@ -199,6 +217,7 @@ mpsim_status mpsim_convolve_positions(mpsim_convolving *v)
         .v = v, .transposed = transposed, .seen = transposed ? &v->a : &v->b, .other = transposed ? &v->b : &v->a};
     w.n_lines = w.other->x.size[1] / groups;
     w.of_window = w.seen->x.size[1] / groups;
+    w.columns = (w.other->x.size[4] + v->c->row_multiple - 1) / v->c->row_multiple * v->c->row_multiple;
     if (w.n_lines == 0 || w.of_window == 0 || mpsim_product3(v->kernel) == 0)
         return MPSIM_OK;
     mpsim_status s = MPSIM_ENOMEM;

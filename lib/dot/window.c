@@ -130,6 +130,9 @@ void mpsim_window_gather(const mpsim_window *w, const mpsim_run *runs, size_t n_
         ptrdiff_t at = p.image * w->image + (ptrdiff_t)channel * w->channel;
         for (size_t d = 0; d < 3; d++)
             at += p.origin[d] * w->stride[d];
-        gather_line(w, &p, runs, n_runs, w->codes + at * (ptrdiff_t)w->bytes, to + i * width * w->bytes);
+        if (!w->columns || p.j[2] < w->columns)
+            gather_line(w, &p, runs, n_runs, w->codes + at * (ptrdiff_t)w->bytes, to + i * width * w->bytes);
+        else
+            memset(to + i * width * w->bytes, 0, width * w->bytes);
     }
 }

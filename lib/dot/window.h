@@ -14,7 +14,8 @@ typedef struct mpsim_window {
     mpsim_axis axis[3];
     const unsigned char *codes;
     size_t bytes;
-    ptrdiff_t image, channel, stride[3]; /* from one to the next, in codes */
+    ptrdiff_t image, channel, stride[3]; /* from one to the next, in codes            */
+    size_t columns;                      /* of a row, what is behind them reads +0; 0: none */
 } mpsim_window;
 
 /* Codes that a position reads by one tap, n channels from the first on, side by side. */

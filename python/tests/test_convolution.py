@@ -84,6 +84,8 @@ def test_refused():
         forward(View.of(y), (View.of(x), BF16), (View.of(w), BF16), "fma:bf16:round=sr", Geometry())
     with pytest.raises(mpsim.InputError, match="order"):
         Geometry(order="any")
+    with pytest.raises(mpsim.InputError, match="row_multiple"):
+        Geometry(row_multiple=0)
     with pytest.raises(mpsim.InputError, match="stride"):
         Geometry(stride=0)
     with pytest.raises(mpsim.InputError, match="does not fit"):
@@ -157,3 +159,45 @@ def test_orders_of_torch(memory, stride, channels, outputs, side, kernel):
     found = torch.empty_like(dx)
     backward_input(View.of(found), (View.of(dy), None), (View.of(w), None), "avx512-bf16-fp32", Geometry(stride, 1, order=of_dx, taps=taps))
     assert torch.equal(found, dx)
+
+
+def test_rows_are_filled():
+    """Chunks that begin anew with each row: a product of each piece of a row, added in binary32."""
+    x, dy = normal(2, 3, 4, 32), normal(2, 5, 4, 31, seed=2)
+    dw = np.zeros((5, 3, 1, 2), np.float32)
+    backward_weight(View.of(dw), (View.of(dy), BF16), (View.of(x), BF16), "avx512-bf16-fp32:chunk=28", Geometry(row_multiple=28))
+    for tap in range(2):
+        want = np.zeros((5, 3), np.float32)
+        for n, row, (a, b) in itertools.product(range(2), range(4), ((0, 28), (28, 31))):
+            want += mpsim.gemm(dy[n, :, row, a:b], x[n, :, row, tap + a:tap + b], model="avx512-bf16-fp32", format="bf16", transpose_b=True)
+        assert np.array_equal(dw[:, :, 0, tap], want)
+
+
+# sizes: images, channels, outputs, rows, columns, kernel, stride, padding: rows in pieces of 28 columns; images; blocks of 5 rows
+@pytest.mark.parametrize("memory", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("sizes", [(2, 16, 32, 6, 9, 3, 1, 1), (2, 20, 24, 5, 61, 5, 1, 2), (2, 32, 16, 9, 31, 3, 2, 1), (2, 128, 16, 8, 9, 3, 1, 1),
+                                   (2, 128, 16, 60, 60, 3, 1, 1)])
+def test_weight_gradient_of_torch(memory, sizes):
+    torch = pytest.importorskip("torch")
+    if not getattr(torch.cpu, "_is_avx512_bf16_supported", bool)() or torch.cpu._is_amx_tile_supported():
+        pytest.skip("needs AVX512-BF16 without AMX")
+    from mpsim.emulate._torchcpu import weight_chunks
+    n, channels, outputs, rows, columns, kernel, stride, padding = sizes
+    torch.manual_seed(channels + rows)
+    how = torch.channels_last if memory == "NHWC" else torch.contiguous_format
+    out = [(size + 2 * padding - kernel) // stride + 1 for size in (rows, columns)]
+    x, w, dy = (cancelling(torch, *s) for s in ((n, channels, rows, columns), (outputs, channels, kernel, kernel), (n, outputs, *out)))
+    x[1], dy[1] = x[0], -dy[0]
+    x, w, dy = (t.contiguous(memory_format=how) for t in (x, w, dy))
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        dw = torch.ops.aten.convolution_backward(dy, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, [False, True, False])[1]
+    finally:
+        torch.set_num_threads(before)
+    chunk, multiple = weight_chunks(x, w, dy, (stride,) * 2, (padding,) * 2, (1, 1), memory == "NHWC")
+    found = torch.empty_like(dw)
+    backward_weight(View.of(found), (View.of(dy), None), (View.of(x), None), f"avx512-bf16-fp32:chunk={chunk}", Geometry(stride, padding, row_multiple=multiple))
+    assert torch.equal(found, dw)
+    backward_weight(View.of(found), (View.of(dy), None), (View.of(x), None), "avx512-bf16-fp32", Geometry(stride, padding))
+    assert not torch.equal(found, dw)

@@ -118,6 +118,7 @@ typedef enum what { FORWARD, INPUT, WEIGHT } what;
 typedef struct sized {
     size_t dims, images, channels, outputs, groups, in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
     uint8_t transposed, order, taps;
+    size_t row_multiple;
 } sized;
 
 typedef struct problem {
@@ -223,6 +224,9 @@ static void list_positions(problem *p, const size_t *i)
         split(n % positions, other->size + 2, c->dims, at + 2);
         const uint64_t read = reads(c, 0, at + 2, i + 2, seen->size + 2, from + 2) ? operand(seen, from) : 0;
         add_product(p, c->transposed ? read : operand(other, at), c->transposed ? operand(other, at) : read);
+        if (at[1 + c->dims] + 1 == other->size[1 + c->dims])
+            while (p->n % c->row_multiple)
+                add_product(p, 0, 0);
     }
 }
 
@@ -304,6 +308,7 @@ static mpsim_status run_counted(const problem *p, mpsim_entered *counts)
     c.transposed = p->c.transposed;
     c.order = p->c.order;
     c.taps = p->c.taps;
+    c.row_multiple = p->c.row_multiple;
     c.groups = p->c.groups;
     memcpy(c.stride, p->c.stride, sizeof c.stride);
     memcpy(c.padding, p->c.padding, sizeof c.padding);
@@ -321,13 +326,14 @@ static mpsim_status run(const problem *p)
 static void print(const problem *p)
 {
     const sized *c = &p->c;
-    printf("# %s%s, %zu dims, order %d, taps %d, %zu images, %zu to %zu channels, %zu groups, factor %g%s\n",
-           c->transposed ? "transposed " : "",
-           p->what == FORWARD ? "forward"
-           : p->what == INPUT ? "backward_input"
-                              : "backward_weight",
-           c->dims, c->order, c->taps, c->images, c->channels, c->outputs, c->groups, (double)p->factor,
-           p->has_bias ? ", bias" : "");
+    printf(
+        "# %s%s, %zu dims, order %d, taps %d, row multiple %zu, %zu images, %zu to %zu channels, %zu groups, factor %g%s\n",
+        c->transposed ? "transposed " : "",
+        p->what == FORWARD ? "forward"
+        : p->what == INPUT ? "backward_input"
+                           : "backward_weight",
+        c->dims, c->order, c->taps, c->row_multiple, c->images, c->channels, c->outputs, c->groups, (double)p->factor,
+        p->has_bias ? ", bias" : "");
     for (size_t d = 0; d < c->dims; d++)
         printf("# %zu -> %zu: kernel %zu, stride %zu, padding %zu, dilation %zu\n", c->in[d], c->out[d], c->kernel[d],
                c->stride[d], c->padding[d], c->dilation[d]);
@@ -337,8 +343,9 @@ static void print(const problem *p)
 
 static void check(problem *p)
 {
-    const size_t terms = product_of(p->c.kernel, p->c.dims) * (p->c.channels + p->c.outputs) +
-                         p->c.images * (product_of(p->c.in, p->c.dims) + product_of(p->c.out, p->c.dims)) + 1;
+    const size_t terms =
+        product_of(p->c.kernel, p->c.dims) * (p->c.channels + p->c.outputs) +
+        p->c.images * (product_of(p->c.in, p->c.dims) + product_of(p->c.out, p->c.dims)) * p->c.row_multiple + 1;
     tensor *d = result_of(p);
     unsigned char *want = malloc(d->room);
     p->a = malloc(terms * sizeof *p->a);
@@ -396,7 +403,7 @@ static void set_tensors(problem *p, const mpsim_format *x, const mpsim_format *w
 
 static void init(sized *c, size_t dims)
 {
-    *c = (sized){.dims = dims, .groups = 1, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
+    *c = (sized){.dims = dims, .groups = 1, .row_multiple = 1, .stride = {1, 1, 1}, .dilation = {1, 1, 1}};
 }
 
 /* The sizes of y; 0: there are none. */
@@ -423,6 +430,7 @@ static void any_convolution(sized *c, uint64_t *seed)
         c->transposed = u >> 4 & 1;
         c->order = (uint8_t)((u >> 8) % MPSIM_CONVOLUTION_ORDERS);
         c->taps = u >> 12 & 1;
+        c->row_multiple = u >> 13 & 1 ? 1 : 1 + (u >> 56) % 6;
         c->images = (u >> 16) % 4;
         c->groups = u >> 20 & 1 ? 1 : 1 + (u >> 24) % 3;
         c->channels = c->groups * (u >> 28 & 1 ? (u >> 32) % 4 : (u >> 32) % 40);
@@ -494,7 +502,9 @@ START_TEST(rows_of_the_table)
                                          "hopper-bf16-fp32",
                                          "volta-fp16-fp32",
                                          "cdna3-bf16-fp32",
-                                         "fma:binary64"};
+                                         "fma:binary64",
+                                         "avx512-bf16-fp32:chunk=4",
+                                         "fma:chunk=3"};
     static const char *const formats[] = {"binary32", "bf16", "fp16"};
     uint64_t seed = test_seed() + 21;
     for (size_t n = 0; n < test_scaled(600); n++) {
@@ -679,6 +689,53 @@ START_TEST(order_of_taps)
 }
 END_TEST
 
+/* Rows of 31 columns by a kernel of 5: chains of 28 and 3 columns, each from +0 on, are added in binary32. */
+START_TEST(rows_in_pieces)
+{
+    enum { N = 2, H = 3, W = 31, PIECE = 28 };
+    const mpsim_format *f = mpsim_format_find("bf16");
+    uint64_t seed = test_seed() + 25;
+    problem p = {.n = 0};
+    mpsim_model chain;
+    ck_assert(mpsim_model_parse(&p.m, "avx512-bf16-fp32:chunk=28") == MPSIM_OK);
+    ck_assert(mpsim_model_parse(&chain, "avx512-bf16-fp32") == MPSIM_OK);
+    init(&p.c, 2);
+    p.c.images = N;
+    p.c.channels = p.c.outputs = 1;
+    p.c.row_multiple = PIECE;
+    p.c.in[0] = H;
+    p.c.in[1] = W;
+    p.c.kernel[0] = p.c.kernel[1] = 5;
+    p.c.padding[0] = p.c.padding[1] = 2;
+    ck_assert(set_sizes(&p.c, NULL));
+    set_tensors(&p, f, mpsim_format_find("binary32"), f, &seed);
+    fill(&p.x, KIND_NORMAL, &seed);
+    fill(&p.y, KIND_NORMAL, &seed);
+    p.what = WEIGHT;
+    ck_assert(run(&p) == MPSIM_OK);
+    for (size_t t = 0; t < 25; t++) {
+        float sum = 0;
+        for (size_t row = 0; row < N * H; row++)
+            for (size_t first = 0; first < W; first += PIECE) {
+                uint16_t a[PIECE], b[PIECE];
+                size_t n = 0;
+                uint64_t code = 0;
+                for (; n < PIECE && first + n < W; n++) {
+                    const size_t at[AXES] = {row / H, 0, row % H, first + n, 0};
+                    size_t from[AXES] = {row / H, 0, 0, 0, 0};
+                    const int inside = reads(&p.c, 0, at + 2, (const size_t[]){t / 5, t % 5}, p.x.size + 2, from + 2);
+                    a[n] = (uint16_t)load(&p.y, at);
+                    b[n] = (uint16_t)(inside ? load(&p.x, from) : 0);
+                }
+                ck_assert(mpsim_dot(&chain, f, a, f, b, n, 0, NULL, &code) == MPSIM_OK);
+                sum += f32_of_bits((uint32_t)code);
+            }
+        ck_assert(bits_of_f32(sum) == bits_of_f32(number(&p.w, t)));
+    }
+    clear(&p);
+}
+END_TEST
+
 /* What lib/include/train/train.h says of a trainer's convolutions, 3 x 3 with padding 1, in NHWC: im2col(x) W^T, dy^T im2col(x),
  * im2col(dy) V^T with V[c, (ky 3 + kx) O + o] = W[o, (2 - ky, 2 - kx, c)]. */
 enum { IMAGES = 2, SIDE = 5, FROM = 3, TO = 4, PIXELS = IMAGES * SIDE * SIDE };
@@ -810,6 +867,7 @@ START_TEST(refused)
     REFUSED(MPSIM_EINVAL, p.c.transposed = 2);
     REFUSED(MPSIM_EINVAL, p.c.order = MPSIM_CONVOLUTION_ORDERS);
     REFUSED(MPSIM_EINVAL, p.c.taps = MPSIM_CONVOLUTION_TAPS);
+    REFUSED(MPSIM_EINVAL, p.c.row_multiple = 0);
     REFUSED(MPSIM_EINVAL, p.c.groups = 0);
     REFUSED(MPSIM_EINVAL, p.c.groups = 2);
     REFUSED(MPSIM_EINVAL, p.c.stride[0] = 0);
@@ -865,6 +923,7 @@ int main(void)
     tcase_add_test(known, sizes_of_frameworks);
     tcase_add_test(known, padding_is_a_product);
     tcase_add_test(known, order_of_taps);
+    tcase_add_test(known, rows_in_pieces);
     tcase_add_test(known, as_the_trainer);
     tcase_add_test(bad, refused);
 #ifdef CAN_FAIL

@@ -20,7 +20,10 @@
  * Order. Taps t are in row-major order (z, y, x ascending), so that what they read ascends in the tensor; where they read
  * p stride = ... they go from the last to the first, so that p ascends likewise (unless `taps` says otherwise). `order` says
  * how taps and channels (in backward_input: outputs) take turns. Sums over n, p go over the images, and in each over p in
- * row-major order.
+ * row-major order; behind each row of positions products of +0 and +0 fill it up to a multiple of `row_multiple`. With the chunk
+ * of the model as the multiple no chunk spans two rows: chunks of 28 add a row of 60 as 28, 28 and 4 products, each from +0 on, and
+ * their sums in the order of images, rows and columns. With a multiple of 2 and a chunk that is an image, each image is a sum
+ * from +0 on. oneDNN does both on CPUs with AVX512-BF16, in one thread, for kernels of more than one tap.
  *
  * Zeros. A tap that reads outside of the tensor (padding) is a product of +0 and the weight, in its place of the sum: it
  * counts where products are added in groups, and with an infinite weight it is a NaN. Where p stride = ... has no
@@ -68,13 +71,14 @@ typedef struct mpsim_convolution {
     uint8_t order;           /* mpsim_convolution_order                                                       */
     uint8_t taps;            /* mpsim_convolution_taps                                                        */
     size_t groups;           /* above 0; channels and outputs are multiples of it                             */
+    size_t row_multiple;     /* of backward_weight, as "Order" says; above 0                                  */
     size_t stride
         [MPSIM_CONVOLUTION_DIMS]; /* above 0; of these three the first entries count, as many as there are dimensions */
     size_t padding[MPSIM_CONVOLUTION_DIMS];
     size_t dilation[MPSIM_CONVOLUTION_DIMS]; /* above 0 */
 } mpsim_convolution;
 
-/* mpsim_convolution_init -- factor, groups, strides and dilations 1, everything else 0. */
+/* mpsim_convolution_init -- factor, groups, row_multiple, strides and dilations 1, everything else 0. */
 MPSIM_API void mpsim_convolution_init(mpsim_convolution *c);
 
 /* mpsim_convolution_size -- what frameworks make of a size of x in a dimension (0: the first behind the channels): with e =

@@ -21,7 +21,7 @@ from ._threads import pool
 DIMS = 3
 ORDERS = {"taps-channels": 0, "blocks-taps-channels": 1, "channels-taps": 2}
 TAPS = {"as-read": 0, "as-weights": 1}
-_PACK = struct.Struct("=5Qf4x3Q3B5x10Q")  # mpsim_convolution
+_PACK = struct.Struct("=5Qf4x3Q3B5x11Q")  # mpsim_convolution
 
 
 class Geometry:
@@ -30,27 +30,30 @@ class Geometry:
     stride, padding, dilation: a number for all dimensions, or one for each. order: what the sum over taps and channels goes through,
     the last the fastest: "taps-channels" (kernels for NHWC, `mpsim train`), "blocks-taps-channels" (16 channels a block: oneDNN
     for NCHW on CPUs), "channels-taps" (torch.unfold). taps: where a gradient or a transposed convolution reads, whether taps go by
-    what they read, "as-read", or stay as they are in the weight, "as-weights".
+    what they read, "as-read", or stay as they are in the weight, "as-weights". row_multiple: in a weight's gradient products of
+    +0 fill each row of positions up to a multiple of it, so that no chunk of the model "avx512-bf16-fp32:chunk=28" spans two rows.
     """
 
     __slots__ = ("_numbers",)
 
     def __init__(self, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, transposed: bool = False,
-                 order: str = "taps-channels", taps: str = "as-read") -> None:
+                 order: str = "taps-channels", taps: str = "as-read", row_multiple: int = 1) -> None:
         if order not in ORDERS:
             raise InputError(f"order: expected one of {', '.join(ORDERS)}, found {shown(order)}")
         if taps not in TAPS:
             raise InputError(f"taps: expected one of {', '.join(TAPS)}, found {shown(taps)}")
         if groups < 1:
             raise InputError(f"groups: expected 1 or more, found {groups}")
-        self._numbers = (bool(transposed), ORDERS[order], TAPS[taps], groups, *_each(stride, "stride", 1, 1),
+        if row_multiple < 1:
+            raise InputError(f"row_multiple: expected 1 or more, found {row_multiple}")
+        self._numbers = (bool(transposed), ORDERS[order], TAPS[taps], groups, row_multiple, *_each(stride, "stride", 1, 1),
                          *_each(padding, "padding", 0, 0), *_each(dilation, "dilation", 1, 1))
 
     def sizes(self, x: Sequence[int], kernel: Sequence[int], output_padding: Any = 0) -> tuple[int, ...]:
         """The sizes of y, from those of x and of the kernel (without images and channels)."""
         c, n = CConvolution(), c_size_t()
         lib.mpsim_convolution_init(addressof(c))
-        c.transposed, _, _, _, *numbers = self._numbers
+        c.transposed, _, _, _, _, *numbers = self._numbers
         c.stride, c.padding, c.dilation = (tuple(numbers[i:i + DIMS]) for i in (0, DIMS, 2 * DIMS))
         more, sizes = _each(output_padding, "output_padding", 0, 0), []
         for d, size in enumerate(x):

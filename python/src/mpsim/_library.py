@@ -104,7 +104,7 @@ class CProduct(ctypes.Structure):
 class CConvolution(ctypes.Structure):
     _fields_ = [("model", c_void_p), ("a", c_void_p), ("b", c_void_p), ("d", c_void_p), ("numbers", c_void_p), ("factor", c_float),
                 ("bias", c_void_p), ("rng", c_void_p), ("counts", c_void_p), ("transposed", c_uint8), ("order", c_uint8), ("taps", c_uint8),
-                ("groups", c_size_t), ("stride", c_size_t * 3), ("padding", c_size_t * 3), ("dilation", c_size_t * 3)]
+                ("groups", c_size_t), ("row_multiple", c_size_t), ("stride", c_size_t * 3), ("padding", c_size_t * 3), ("dilation", c_size_t * 3)]
 
 
 class CScaledMM(ctypes.Structure):

@@ -2,16 +2,17 @@
 
     python3 autocast.py [gpt2 llama mlp cnn-nchw cnn-nhwc ...] [--width 64] [--controls]
 
-Every product, the loss and every gradient have to be equal in every bit, on a CPU with AVX512-BF16. (What of a convolution's gradients
-mpsim.emulate leaves to torch, its audit says.) --controls: the same with another accumulator, the bias behind the rounding, the depth in
-another order, and of convolutions the order of the other memory format, each of which must differ; how many numbers do is printed.
+Every product, the loss and every gradient have to be equal in every bit, on a CPU with AVX512-BF16. torch has one thread for networks of
+convolutions, as the order of the gradients of their weights depends on it. --controls: the same with another accumulator, the bias behind
+the rounding, the depth in another order, and of convolutions the order of the other memory format, each of which must differ; how many
+numbers do is printed.
 """
 import argparse
 import contextlib
 import dataclasses
 import os
 import sys
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 import mpsim
 
 ARCH = "avx512"
-PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "_scaled_dot_product_flash_attention_for_cpu")
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward", "_scaled_dot_product_flash_attention_for_cpu")
 
 
 def has_bf16() -> bool:
@@ -122,8 +123,9 @@ class Record(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         if name in PRODUCTS:
+            made = out[:2] if name == "convolution_backward" else out[:1] if isinstance(out, tuple) else (out,)
             with _disable_current_modes():
-                self.made.append((name, (out[0] if isinstance(out, tuple) else out).detach().clone()))
+                self.made += [(name, t.detach().clone()) for t in made if t is not None]
         return out
 
 
@@ -171,7 +173,22 @@ def taken(c: Case, record: Record, loss: torch.Tensor) -> Step:
     return Step(record.made, loss.detach().clone(), grads)
 
 
+@contextlib.contextmanager
+def threads_of(c: Case) -> "Iterator[None]":
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if c.name.startswith("cnn") else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def by_torch(c: Case) -> Step:
+    with threads_of(c):
+        return step_of_torch(c)
+
+
+def step_of_torch(c: Case) -> Step:
     with torch.autocast("cpu", torch.bfloat16), Record() as record:
         loss = c.loss()
     with record:
@@ -181,7 +198,7 @@ def by_torch(c: Case) -> Step:
 
 def by_mpsim(c: Case, control: "Any" = None, **options: Any) -> Step:
     words = {"policy": "pytorch-amp-bf16", "arch": ARCH, **options}
-    with mpsim.emulate(c.model, **words) as e, control() if control else contextlib.nullcontext():  # type: ignore[operator]
+    with threads_of(c), mpsim.emulate(c.model, **words) as e, control() if control else contextlib.nullcontext():  # type: ignore[operator]
         with Record() as record:
             loss = c.loss()
             e.backward(loss)

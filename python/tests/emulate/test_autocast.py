@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+import mpsim
+
 torch = pytest.importorskip("torch")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 autocast = pytest.importorskip("autocast")
@@ -32,3 +34,15 @@ def test_controls(what, mode, options, models):
     c = case_of(models[-1])
     products, rest = autocast.compare(autocast.by_mpsim(c, mode, **options), autocast.by_torch(c))
     assert products.differ > 0 and rest.differ > 0
+
+
+def test_threads_of_torch():
+    """With more threads the order of a convolution's weight gradient is torch's affair: it is native, and named."""
+    c, before = case_of("cnn-nchw"), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with mpsim.emulate(c.model, policy="pytorch-amp-bf16", arch=autocast.ARCH) as e:
+            e.backward(c.loss())
+            assert "torch.set_num_threads(1)" in str(e.audit())
+    finally:
+        torch.set_num_threads(before)

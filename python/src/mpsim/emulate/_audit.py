@@ -111,7 +111,7 @@ class Ledger:
     def product(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, formats: Any, model: Any, out: Any, to: Any) -> None:
         """A watcher of products (Core.saw)."""
         if kind == "native":
-            return self.native(record, str(to))
+            return self.native(record, str(model))
         key = record.name, kind, slots, out.shape, views[0].shape[-1], to
         found = self.products.get(key)
         if found is None:

@@ -15,7 +15,7 @@ from ._claims import Matrices
 from ._plans import SLOTS
 from ._products import FORMATS, Record, dtype_of
 from ._roles import GRAD
-from ._torchcpu import conv_native
+from ._torchcpu import conv_native, weight_chunks
 
 WHICH = {convolution.forward: "forward", convolution.backward_input: "input", convolution.backward_weight: "weight"}
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -41,16 +41,17 @@ class Convolutions:
         like = LAST.get(len(shape), torch.contiguous_format) if last else torch.contiguous_format
         return torch.empty(shape, dtype=dtype, memory_format=like)
 
-    def geometry(self, last: bool, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int, taps: str = "as-read") -> Any:
+    def geometry(self, last: bool, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int, taps: str = "as-read",
+                 row_multiple: int = 1) -> Any:
         order = "taps-channels" if last or not self.core.arch.is_cpu else "blocks-taps-channels"
         sizes: Any = [tuple(v) if len(v) > 1 else v[0] for v in (stride, padding, dilation)]
-        return convolution.Geometry(sizes[0], sizes[1], sizes[2], groups, transposed, order, taps)
+        return convolution.Geometry(sizes[0], sizes[1], sizes[2], groups, transposed, order, taps, row_multiple)
 
     # ---- one sum ----
 
-    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None) -> Any:
+    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None, chunk: int = 0) -> Any:
         """The convolution, or a gradient of it, of the operands in the slots of the kind: in `out`, or in a wider one where its format needs
-        that (autograd rounds a gradient to the dtype of what it is the gradient of)."""
+        that (autograd rounds a gradient to the dtype of what it is the gradient of). chunk: of the model; 0: as it has it."""
         slots = SLOTS[kind]
         to = FORMATS[a.dtype] if self.core.as_torch else self.products.placement(record, kind).format[slots[2]]
         if kind == "wgrad" and record.param is not None and not self.core.as_torch:
@@ -64,7 +65,7 @@ class Convolutions:
             if bias is not None:
                 terms["bias"] = bias
             if casts is None:
-                which(d, left, right, model, geometry, **terms)
+                which(d, left, right, f"{model}:chunk={chunk}" if chunk else model, geometry, **terms)
             else:
                 casts.convolve(WHICH[which], geometry, d, left, right, **terms)
 
@@ -124,13 +125,18 @@ class Convolutions:
                 dx = self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
                          self.geometry(last, stride, padding, dilation, transposed, groups, taps))
         if wanted[1]:
-            why = conv_native(core, x, weight, "wgrad", groups, transposed, stride)
+            why, chunks = conv_native(core, x, weight, "wgrad", groups, transposed, stride), None
+            if core.as_torch and not why:
+                chunks = weight_chunks(x, weight, dy, stride, padding, dilation, last)
+                why = "the order of the weight gradient of a convolution of these sizes is not known" if chunks is None else None
             if why:
                 core.ran_natively(record, why)
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]
             else:
                 dw = self.empty(weight.shape, record.dtypes[1], last)
-                dw = self.run(convolution.backward_weight, record, "wgrad", dy, x, dw, geometry)
+                chunk, multiple = chunks or (0, 1)
+                dw = self.run(convolution.backward_weight, record, "wgrad", dy, x, dw,
+                              self.geometry(last, stride, padding, dilation, transposed, groups, row_multiple=multiple), chunk=chunk)
         if wanted[2]:
             db = torch.ops.aten.convolution_backward(*native, [False, False, True])[2] if core.as_torch else self.bias(record, dy)
         for made in (dx, dw, db):

@@ -66,8 +66,8 @@ def conv_native(core: Any, x: Any, weight: Any, kind: str, groups: int, transpos
         return None
     if x.dtype != torch.bfloat16 or weight.dtype != torch.bfloat16:
         return f"convolutions of {str(x.dtype)[6:]} have no fixed order in torch"
-    if kind == "wgrad":
-        return "the sum of a convolution's weight gradient is in pieces of rows, which are not emulated"
+    if kind == "wgrad" and torch.get_num_threads() != 1:
+        return "the order of a convolution's weight gradient depends on torch's threads; torch.set_num_threads(1) has a known one"
     if kind == "dgrad" and any(s != 1 for s in stride):
         return "the order of a convolution's data gradient under a stride is not known"
     taps = 1
@@ -76,3 +76,42 @@ def conv_native(core: Any, x: Any, weight: Any, kind: str, groups: int, transpos
     if taps == 1 or groups != 1 or transposed or weight.dim() != 4:
         return "the order of convolutions of one tap, in groups, transposed or not of two dimensions is not known"
     return None
+
+
+# ---- oneDNN's weight gradient of a convolution of two dimensions, in one thread ----
+
+COLUMNS = 28  # of a row, that a chain of oneDNN's takes
+BLOCK = 16  # channels
+CACHED, MOST = 48 * 1024, 128 * 1024  # bytes of rows of one block of channels that a sum over rows takes
+
+
+def weight_chunks(x: Any, weight: Any, dy: Any, stride: Any, padding: Any, dilation: Any, last: bool) -> Optional[tuple[int, int]]:
+    """The model's chunk and what rows are filled up to (Geometry's row_multiple); None: not known.
+
+    A chain takes up to 28 columns of a row. From 128 channels on, where the result is as large as what is read, it takes all rows of an
+    image, or blocks of them that stay in a cache.
+    """
+    channels, outputs, sizes, kernel, out = x.shape[1], weight.shape[0], x.shape[2:], weight.shape[2:], dy.shape[2:]
+    behind = [max(0, (o - 1) * s + k - n - p) for o, s, k, n, p in zip(out, stride, kernel, sizes, padding)]
+    first = channels < BLOCK
+    if (first and not last and outputs % BLOCK or any(d > 1 for d in dilation) or kernel[1] > (24 if first else 14)
+            or any(2 * p > k for p, k in zip(padding, kernel)) or first and out[1] > COLUMNS and kernel[1] > out[1]):
+        return None
+    even = out[1] + out[1] % 2
+    padded = channels if last else -(-channels // BLOCK) * BLOCK
+    pad = max(padding[1], behind[1] + 1)
+    row = 2 * BLOCK * (sizes[1] + pad + pad % 2 + (sizes[1] + pad + pad % 2) % 2 + even)
+    least = max(1, padding[0], behind[0])
+    if (padded < 128 or tuple(sizes) != tuple(out) or 1 in kernel or any(s != 1 for s in stride)
+            or any(p != k // 2 for p, k in zip(padding, kernel)) or row * least > CACHED):
+        return min(COLUMNS, even), min(COLUMNS, even)
+    rows = _rows(out[0], row, least)
+    return (rows * even, 2) if rows and out[0] % rows == 0 else None
+
+
+def _rows(rows: int, size: int, least: int) -> int:
+    """Rows of a block: all, or their number divided by its smallest factors until they stay in a cache; 0: not known."""
+    n = rows
+    while rows * size > MOST and n > 1 and n * size > CACHED:
+        n //= next((i for i in (2, 3, 5) if n % i == 0), n + 1)
+    return max(least, n) if n else 0
