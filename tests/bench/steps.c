@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     measure(&w, do_gradients, "check", "64 gradients", "binary32");
     measure(&w, do_update, "adamw", "64 parameters", "torch-foreach");
     w.count = 1;
-    measure(&w, do_update, "adamw", "64, counted", "torch-foreach");
+    measure(&w, do_update, "adamw", "64 counted", "torch-foreach");
     bench_step(&w, MPSIM_OPTIM_ADAMW, "torch-foreach", "bf16", MPSIM_STORE_NEAREST);
     bench_step(&w, MPSIM_OPTIM_ADAMW, "torchao", "bf16", MPSIM_STORE_STOCHASTIC);
     bench_step(&w, MPSIM_OPTIM_ADAMW, "optimi", "bf16", MPSIM_STORE_KAHAN);
