@@ -70,6 +70,7 @@ class Core:
         self.paused = 0
         self.thread = 0  # the one that is emulated
         self.within: list[str] = []  # transformations that are entered, as vmap
+        self.own_scaler = False  # the caller's GradScaler has scaled a loss
         self.report: Any = None
         self.ledger = Ledger(self)
         self.math_said = "native" if between == "native" else "mpsim"

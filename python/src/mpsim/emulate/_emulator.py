@@ -51,7 +51,6 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self.fused, self.between = dict(fused or {}), between
         self._closing: list[Callable[[], None]] = []  # what ends with the emulation
         self.asked: dict[str, Any] = {}  # the arguments of `emulate`
-        self.own_scaler = False  # the caller's GradScaler has scaled a loss
         self._open = False
         self._undo: list[Callable[[], None]] = []
 
@@ -194,7 +193,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         def scale(self: Any, outputs: Any) -> Any:
             made = old(self, outputs)
             if self.is_enabled():
-                outer.own_scaler = True
+                outer.core.own_scaler = True
                 if outer.core.report is not None:
                     outer.core.report.root_scale = float(self.get_scale())
             return made
@@ -221,12 +220,18 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     # ---- a step ----
 
+    def _inside(self, call: str) -> None:
+        if not self._open:
+            raise InputError(f"{call}: the emulation is not entered: call the model and {call} inside of `with mpsim.emulate(...) as e:`")
+
     def backward(self, loss: Any, **how: Any) -> None:
         """loss.backward() of the loss times the policy's loss scale."""
+        self._inside("e.backward")
         self.scaling.backward(loss, **how)
 
     def step(self, *optimizers: Any, closure: Any = None) -> Any:
         """A step of optimizers whose gradients alone are checked and clipped together; `optimizer.step()` does it with all that are there."""
+        self._inside("e.step")
         return self.optimizers.step(*optimizers, closure=closure)
 
     def unscale(self) -> None:

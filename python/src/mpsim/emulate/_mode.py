@@ -117,7 +117,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     return self._foreign(func, operator, t, args, kwargs)
         if operator.claim is not None and given:
             if given[0].is_floating_point():
-                return self._claimed(operator, args, kwargs)
+                return self._claimed(func, operator, args, kwargs)
             core.other_numbers(operator, given[0])
         if operator.hidden or operator.space not in SPACES:
             core.unclaimed(operator)
@@ -153,7 +153,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     core.roles.put(y, role)
         return out
 
-    def _claimed(self, operator: Operator, args: Any, kwargs: Any) -> Any:
+    def _claimed(self, func: Any, operator: Operator, args: Any, kwargs: Any) -> Any:
         core = self.core
         if core.within:
             raise core.refused(operator.name, f"a product inside of {core.within[-1]}, which is not emulated yet")
@@ -168,6 +168,8 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             core.roles.put(target, core.roles.of(made))
             return target
         except Error as error:
+            if not operator.out and not operator.writes:
+                func(*args, **kwargs)  # shapes that do not fit: torch's own error
             raise core.located(error, operator.name) from None
 
     @staticmethod

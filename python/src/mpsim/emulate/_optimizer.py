@@ -27,6 +27,8 @@ from ._scaling import BEFORE_UNSCALE, Scaling
 M, V, VMAX, NEEDS_KAHAN = 1, 2, 4, 8
 STOCHASTIC = STORES.index("stochastic")
 NORM = "norm of all gradients"
+NOT_SCALED = "loss.backward() was called, and not e.backward(loss): the policy's loss scaler did not take part"
+OWN_SCALER = "the script's own GradScaler scaled the loss: the policy's loss scaler did not take part"
 ADJUST = {None: 0, "original": 0, "match_rms_adamw": 1, "spectral_unclamped": 2}
 HASH, PRIME, MASK = 0xcbf29ce484222325, 0x100000001b3, 2**64 - 1  # FNV-1a
 
@@ -306,7 +308,7 @@ class Optimizers:
         assert plan is not None
         own = scaling.pending and outer is None
         if scaling.there and not own:
-            self.context.note("the loss was not scaled by e.backward: the policy's loss scaler did not take part in the step")
+            self.context.note(OWN_SCALER if getattr(self.context, "own_scaler", False) else NOT_SCALED)
         rules, scale = self._rules(), scaling.scale if own else 1.0 if outer is None else outer
         held = [Held(p) for p in fresh]
         kept = None

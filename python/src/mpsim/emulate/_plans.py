@@ -31,12 +31,22 @@ def policy_of(value: Any, what: str, layers: list[str]) -> Policy:
     try:
         return Policy.open(value, layers)
     except (InputError, FileError) as error:
-        if isinstance(value, str) and "/" not in value and "." not in value:
-            try:
-                return Policy.open({"precision": value}, layers)
-            except InputError:
-                pass
-        raise InputError(f"{what}: {error}") from None
+        word = _precision(value, layers)
+        if word is not None:
+            return word
+        raise InputError(f"{what}: {str(error).removeprefix('policy: ')}") from None
+
+
+def _precision(value: Any, layers: list[str]) -> Optional[Policy]:
+    """The policy of a precision's word, under that name; None where the word is none."""
+    if not isinstance(value, str) or "/" in value or "." in value:
+        return None
+    try:
+        made = Policy.open({"precision": value}, layers)
+    except InputError:
+        return None
+    made.name = value
+    return made
 
 
 class Override:
@@ -66,6 +76,8 @@ class Architecture:
     """Where matrix products run: models by the formats of their operands, as `mpsim train --arch` has them."""
 
     def __init__(self, name: str, tf32: bool = False) -> None:
+        if not isinstance(name, str):
+            raise InputError(f"arch: expected the name of an architecture or of an accumulation model, found {type(name).__name__}")
         self.name, self.tf32 = name, tf32
         self.scaled = name.endswith("-scaled")
         self.base = name[: -len("-scaled")] if self.scaled else name
@@ -74,7 +86,7 @@ class Architecture:
         self.is_model = self.base not in known and not self.is_torch
         if self.is_model:
             if name not in MODELS and not _parses(name):
-                raise unknown("architecture or accumulation model", name, (*sorted(known), "torch", *MODELS))
+                raise _no_arch(name, [*sorted(known), "torch"])
         elif self.scaled and not _scales(self.base):
             raise InputError(f"arch '{name}': only blackwell-scaled and rtx-blackwell-scaled multiply blocks with their scales")
         self.is_cpu = self.base in CPUS
@@ -107,6 +119,14 @@ class Architecture:
         return text(model.name)
 
 
+def _no_arch(name: str, known: list[str]) -> InputError:
+    """The error for an architecture that is none: the nearest name, or all of them."""
+    error = unknown("architecture or accumulation model", name, (*known, *MODELS))
+    if "did you mean" in str(error):
+        return error
+    return InputError(f"{error}; the architectures are {', '.join(known)}")
+
+
 def _architectures() -> set[str]:
     names = set()
     model = CModel()
@@ -136,6 +156,8 @@ class Plans:
     def __init__(self, policy: Any, overrides: Optional[Mapping[str, Any]], layers: list[str],
                  modules: Sequence[str] = ()) -> None:
         self.policy = policy_of(policy, "policy", layers)
+        if overrides is not None and not isinstance(overrides, Mapping):
+            raise InputError(f"overrides: expected a dict of policies by patterns, found {type(overrides).__name__}")
         self.overrides = [Override(key, value, layers) for key, value in (overrides or {}).items()]
         for override in self.overrides:
             if not any(override.fits(name + part) for name in modules for part in ("", ".scores", ".softmax", ".context")):

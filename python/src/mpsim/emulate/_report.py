@@ -230,7 +230,7 @@ class Report:
             name = max(self.lost, key=lambda key: self.lost[key].lost / max(self.lost[key].updates, 1), default=None)
             yield f"{100 * lost / updates:.1f} % of the updates are lost" + (f"; the worst is {name}." if name else ".")
         if not steps:
-            yield "No step was counted."
+            yield "No step was counted: what is emulated runs inside of `with mpsim.emulate(...) as e:`."
 
     def __str__(self) -> str:
         return "\n".join(self._text())

@@ -162,7 +162,7 @@ class Session:
 
         def backward(self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None) -> Any:
             e = session.e
-            if e is None or session.scaling or gradient is not None or self.numel() != 1 or e.own_scaler:
+            if e is None or session.scaling or gradient is not None or self.numel() != 1 or e.core.own_scaler:
                 return old(self, gradient, retain_graph, create_graph, inputs)
             session.scaling = True
             try:
@@ -198,8 +198,6 @@ class Session:
         e.__exit__(None, None, None)
         if self.autocasts:
             e.core.note(f"regions of autocast of the script did nothing ({self.autocasts}): the policy says the formats")
-        if e.own_scaler:
-            e.core.note("the script's own GradScaler scaled the loss; the policy's loss scaler took no part")
         try:
             write(e, self.asked)
         except (Error, OSError) as error:
