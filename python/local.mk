@@ -30,6 +30,11 @@ EXTRA_DIST += python/src/mpsim/emulate/_casts.py python/src/mpsim/emulate/_needs
 EXTRA_DIST += python/tests/emulate/README.md python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \
   python/tests/emulate/judges.py python/tests/emulate/refusals.py python/tests/emulate/survey.py \
   python/tests/emulate/test_bugs.py python/tests/emulate/test_families.py python/tests/emulate/test_refusals.py
+# products, layers and convolutions on arrays
+EXTRA_DIST += python/src/mpsim/_attention.py python/src/mpsim/_convolution.py python/src/mpsim/_functions.py \
+  python/src/mpsim/_layer.py python/src/mpsim/_product.py python/src/mpsim/_threads.py python/src/mpsim/_torchmm.py \
+  python/src/mpsim/emulate/_operands.py python/tests/test_convolution.py python/tests/test_functions.py \
+  python/tests/test_layer.py python/tests/test_product.py python/tests/test_torchmm.py
 PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is

@@ -265,6 +265,10 @@ mkdir -p "$dir/tree/sim/stat" "$dir/tree/doc/schema" "$dir/tree/python/src/mpsim
 echo '"mpsim.stat/1" "mpsim.stat/2" "mpsim.scaler-state/2"' >"$dir/tree/sim/stat/report.c"
 for name in stat.1 info.1; do echo '"schema": {"const": "mpsim.stat/1"}' >"$dir/tree/doc/schema/mpsim.$name.json"; done
 ok "a report without a schema is found, and a schema that says another name" "$([ "$(reports "$dir/tree" | grep -c '^[<>] ')" -eq 2 ] || echo none)"
+unpacked() { # files of the Python package and its tests that a distribution would leave out
+    find python/src python/tests -name '*.py' | while read -r file; do grep -qF "$file" python/local.mk || echo "$file"; done
+}
+ok "python/local.mk names every file of the Python package, for distributions" "$(unpacked)"
 ok "folders in recipes of make are in quotes: one may have a space" "$(grep -nE '(^|[^"=])\$\(abs_[a-z_]*builddir\)|[^%]=\$\(abs_' \
     Makefile.am ./*/local.mk)"
 ok "NEWS.md names the version" "$(v=$("$MPSIM" --version | cut -d' ' -f2)

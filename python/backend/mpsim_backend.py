@@ -63,6 +63,7 @@ from importlib.util import find_spec
 
 spec = find_spec("mpsim")
 program = os.path.join(spec.submodule_search_locations[0], "_install", "bin", "mpsim")
+os.environ.setdefault("PYTHON", sys.executable)
 os.execv(program, ["mpsim"] + sys.argv[1:])
 """
 
