@@ -3,7 +3,7 @@ EXTRA_DIST += doc/man.awk \
   doc/README.md doc/advise.md doc/attention.md doc/blocks.md doc/dot.md doc/emulate.md doc/formats.md doc/explain.md doc/memory.md doc/mismatch.md doc/replay.md doc/report.md doc/scaler.md \
   doc/stat.md doc/train.md doc/scale.md doc/mpi.md doc/names.md doc/diff.md doc/quantised.md doc/transformers.md \
   doc/model.md doc/log.md doc/library.md doc/recorders.md doc/questions doc/gallery.md doc/gallery \
-  doc/scripts/stat-array.sh doc/scripts/stat-parallel.sh doc/scripts/stat-srun.sh
+  doc/scripts/stat-array.sh doc/scripts/stat-parallel.sh doc/scripts/stat-srun.sh doc/scripts/emulate-gpt2.py
 
 # JSON Schemas of reports.
 schemadir = $(pkgdatadir)/schema

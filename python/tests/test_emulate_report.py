@@ -3,6 +3,7 @@ import doctest
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -593,3 +594,55 @@ def test_types(tmp_path):
         _, mark, wanted = line.partition("  # ")
         if mark:
             assert any(each.startswith(f"use.py:{number}: ") and (wanted in each or wanted == "error" and ": error: " in each) for each in said), (line, said)
+
+
+# ---- mistakes of a user: one clear line ----
+
+def refused(match, call):
+    with pytest.raises(mpsim.Error, match=match) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_arguments_that_are_wrong_are_named():
+    for match, how in (("^policy: te-nvpf4: no such file.*did you mean te-nvfp4", {"policy": "te-nvpf4"}), ("^arch: expected the name", {"arch": None}),
+                       ("^unknown architecture .*'h100'; the architectures are .*hopper", {"arch": "h100"}),
+                       ("^policy: unknown key 'precison': did you mean precision", {"policy": {"precison": "bf16"}}),
+                       ("^overrides: expected a dict", {"overrides": ["0"]})):
+        refused(match, lambda: mpsim.emulate(torch.nn.Linear(4, 4), **how))
+
+
+def test_a_precision_has_its_name():
+    assert "under bf16, arch hopper" in str(mpsim.emulate(torch.nn.Linear(4, 4), "bf16").report())
+
+
+def test_outside_of_with_is_refused():
+    model = torch.nn.Linear(4, 4)
+    e = mpsim.emulate(model, "pytorch-amp-fp16")
+    refused("^e.backward: the emulation is not entered", lambda: e.backward(model(torch.ones(2, 4)).sum()))
+    assert "inside of `with" in " ".join(str(e.report()).split())
+
+
+def test_shapes_that_do_not_fit_are_torchs_error():
+    model = torch.nn.Linear(4, 4)
+    with mpsim.emulate(model, "bf16"), pytest.raises(RuntimeError, match="3x3 and 4x4"):
+        model(torch.ones(3, 3))
+
+
+def test_a_gradscaler_of_the_caller_is_told_from_a_forgotten_scale():
+    for own, words in ((True, "the script's own GradScaler"), (False, "loss.backward\\(\\) was called")):
+        model, scaler = torch.nn.Linear(4, 4), torch.amp.GradScaler("cpu", init_scale=8, enabled=own)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with mpsim.emulate(model, "pytorch-amp-fp16") as e:
+            scaler.scale(model(torch.ones(2, 4)).sum()).backward()
+            scaler.step(optimizer)
+        assert re.search(words, " ".join(e.notes))
+
+
+def test_kinds_have_only_casts_of_all_their_elements():
+    """`mpsim plot` takes what a cast of a kind has not compared for lost."""
+    model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Linear(32, 32))
+    with mpsim.emulate(model, "te-nvfp4", overrides={"1": "bf16"}) as e:
+        e.backward(model(torch.randn(32, 32)).square().sum())
+    kinds = [line for line in e.report().lines if line["level"] in ("kind", "total")]
+    assert kinds and all(cast["compared"] == line["count"] for line in kinds for cast in line["formats"])

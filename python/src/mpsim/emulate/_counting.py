@@ -126,10 +126,12 @@ class Sums:
         for (recipe, axis), each in other.blocks.items():
             self.block(recipe, axis, each.c, each.stats)
 
-    def record(self) -> dict[str, Any]:
-        """The members of a record of stat, from "count" on."""
+    def record(self, whole: bool = False) -> dict[str, Any]:
+        """The members of a record of stat, from "count" on. whole: only casts to formats of all elements; what reads the record takes each for
+        such a one, and would count the others as lost."""
         v = stats_record(self.stats)
-        v["formats"] = [cast_record(label, 1.0 if each.scale is None else each.scale, each.c, each.stats) for label, each in self.casts.items()]
+        v["formats"] = [cast_record(label, 1.0 if each.scale is None else each.scale, each.c, each.stats) for label, each in self.casts.items()
+                        if not whole or each.stats.count == self.stats.count]
         if self.blocks:
             v["blocks"] = [block_record(recipe, axis, each.c, each.stats) for (recipe, axis), each in self.blocks.items()]
         return v

@@ -34,7 +34,7 @@ def policy_of(value: Any, what: str, layers: list[str]) -> Policy:
         word = _precision(value, layers)
         if word is not None:
             return word
-        raise InputError(f"{what}: {str(error).removeprefix('policy: ')}") from None
+        raise type(error)(f"{what}: {str(error).removeprefix('policy: ')}") from None
 
 
 def _precision(value: Any, layers: list[str]) -> Optional[Policy]:

@@ -104,8 +104,8 @@ class Report:
         whole = Sums()
         for kind, sums in kinds.items():
             whole.merge(sums)
-            yield {"level": "kind", "kind": kind, "tensors": sums.tensors, **sums.record()}
-        yield {"level": "total", "tensors": whole.tensors, **whole.record(), "failed_files": 0, "unread": []}
+            yield {"level": "kind", "kind": kind, "tensors": sums.tensors, **sums.record(True)}
+        yield {"level": "total", "tensors": whole.tensors, **whole.record(True), "failed_files": 0, "unread": []}
 
     def _rows(self) -> list[Row]:
         rows: dict[str, Row] = {}
