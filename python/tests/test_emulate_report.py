@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SOURCES, mpsim
+from conftest import SOURCES, mpsim, peer
 from mpsim._library import PROGRAM
 
 torch = pytest.importorskip("torch")
