@@ -83,6 +83,10 @@ def products():
 
 def main():
     products()
+    if module("torch"):
+        from bench_emulate import main as emulations
+
+        emulations()
     m = {name: module(name) for name in ("ml_dtypes", "torch", "gfloat", "gfloat.formats", "pychop")}
     if m["torch"]:
         m["torch"].set_num_threads(1)

@@ -24,7 +24,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/tests/emulate/test_operands.py python/tests/emulate/test_parity.py \
   python/tests/test_emulate_report.py python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py
 # products by torch itself, and which torch is needed
-EXTRA_DIST += python/src/mpsim/emulate/_casts.py python/src/mpsim/emulate/_needs.py python/tests/emulate/test_casts.py \
+EXTRA_DIST += python/bench_emulate.py python/src/mpsim/emulate/_casts.py python/src/mpsim/emulate/_needs.py python/tests/emulate/test_casts.py \
   python/tests/emulate/test_torches.py
 # what emulate refuses, and model families that it is tried on
 EXTRA_DIST += python/tests/emulate/README.md python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \

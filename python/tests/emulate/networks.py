@@ -179,7 +179,8 @@ class Attention(nn.Module):
         if hasattr(self, "scores"):
             y = self.context(self.softmax(self.scores(q, k)), v)
         else:
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
+            shared = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}  # which torch 2.4 and older do not have
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, **shared)
         return self.proj(y.transpose(1, 2).flatten(2))
 
 

@@ -415,7 +415,7 @@ class Training:
         traced = bool(self.run.trace(number_))
         for o in self.optimizers:
             for g in o.param_groups if "lr" in said else []:
-                g["lr"] = said["lr"] if not isinstance(o, torch.optim.Muon) else g["initial"] * self.factor(number_)
+                g["lr"] = said["lr"] if type(o).__name__ != "Muon" else g["initial"] * self.factor(number_)
         self.seen.on = traced
         if traced:
             with _disable_current_modes():

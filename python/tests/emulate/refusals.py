@@ -134,7 +134,7 @@ def backward_in_a_thread(model: nn.Module, x: torch.Tensor) -> None:
         raise raised[0]
 
 
-# an operator of somebody's own that has a product inside, made as torch 2.2 can
+# an operator of somebody's own that has a product inside
 MINE = torch.library.Library("mine", "DEF")
 MINE.define("double_product(Tensor a, Tensor b) -> Tensor")
 MINE.impl("double_product", lambda a, b: 2 * (a @ b), "CompositeExplicitAutograd")

@@ -115,11 +115,10 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     def _flags(self) -> None:
         """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
-        mha = getattr(torch.backends, "mha", None)  # torch 2.2 has no such switch: what its fast path calls is refused by name
-        if mha is not None:
-            fast = mha.get_fastpath_enabled()
-            mha.set_fastpath_enabled(False)
-            self._undo.append(lambda: mha.set_fastpath_enabled(fast))
+        mha = torch.backends.mha
+        fast = mha.get_fastpath_enabled()
+        mha.set_fastpath_enabled(False)
+        self._undo.append(lambda: mha.set_fastpath_enabled(fast))
         functions: Any = torch._VF
         lstm = functions.lstm
 
@@ -384,21 +383,7 @@ def _engine() -> tuple[Callable[..., Any], Callable[[Any], None]]:
         graph._engine_run_backward = function
         autograd._engine_run_backward = function  # type: ignore[attr-defined]
 
-    if hasattr(graph, "_engine_run_backward"):
-        return graph._engine_run_backward, put
-    engine = autograd.Variable._execution_engine  # type: ignore[attr-defined]
-
-    class Engine:  # of torch 2.2 and older
-        def __init__(self, run: Any) -> None:
-            self.run_backward = run
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(engine, name)
-
-    def put_engine(function: Any) -> None:
-        autograd.Variable._execution_engine = engine if function == engine.run_backward else Engine(function)  # type: ignore[attr-defined]
-
-    return engine.run_backward, put_engine
+    return graph._engine_run_backward, put
 
 
 def tile_of(attention: Any) -> Optional[int]:
