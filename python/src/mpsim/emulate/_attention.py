@@ -72,6 +72,8 @@ class Attention:
     def forward(self, q: Any, k: Any, v: Any, dropout_p: float = 0.0, is_causal: bool = False, *, attn_mask: Any = None,
                 scale: Optional[float] = None) -> Any:
         core = self.core
+        if core.as_torch:
+            core.note("torch computes attention on a CPU in tiles of its own, whose sums are not these: attn_implementation='eager' has its bits")
         scores, context = self.records()
         if self.tile is not None:
             return self.tiled(scores, context, q, k, v, is_causal, attn_mask, scale)

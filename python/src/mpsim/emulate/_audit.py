@@ -17,6 +17,8 @@ from ._plans import TORCH
 
 EVIDENCE = ("defined", "vectors", "reported", "manual", "none")
 WIDTH = 80
+ASKED = "natively, as native= says"
+INTEGERS = "integers, which no policy changes"
 # how an operator was computed; the order of the table
 HOWS = {
     "product": "under a model of mpsim",

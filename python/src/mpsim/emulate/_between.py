@@ -92,6 +92,10 @@ class Between:
             if func._schema.name in ("aten::_softmax", "aten::_log_softmax"):
                 entered[2] = False
             made = func(*entered, **{k: self.entered(v, placement) for k, v in kwargs.items()})
+            if kind == "batchnorm":
+                for stored, moved in zip(args[3:5], entered[3:5]):  # running statistics of few bits were moved in a copy
+                    if moved is not stored:
+                        stored.copy_(moved)
             core.paths.mark(Marked(path, kind, given[0].dtype if given else None))
             return self.rounded(made, role, ("out", ""), placement)
 
@@ -137,7 +141,7 @@ class Between:
         if placement is None or not left or core.roles.of(x) != GRAD or not x.is_floating_point():
             return core.native(func, core.mode.operators[func], given, args, kwargs)
         entered = core.to_format(x, placement.format["agrad"])
-        made = self.column_sums(entered.reshape(-1, entered.shape[-1])) if left == 1 else self.period_sums(entered)
+        made = self.column_sums(entered.flatten(0, -2)) if left == 1 else self.period_sums(entered)
         made = core.rounded(made, placement.format["wgrad"], keep=True)
         if len(args) > 2 and args[2]:
             made = made.view((1,) * (x.dim() - left) + tuple(made.shape))

@@ -116,6 +116,7 @@ class Matrices:
         if not isinstance(record, Record):
             record = self.record("linear", False, 2)
             side = self._side(None, a, b, first)
+            self.core.note("products of gradients that no product of a forward pass has made: whose gradients they are is told by roles alone")
         else:
             side = self._side(record, a, b, first)
         kind = "dgrad" if side == "left" else "wgrad"
@@ -137,17 +138,25 @@ class Matrices:
              format: Format, add: Any = None, **terms: Any) -> None:
         """out = a b; first: a is in the first slot, else b is, and all is computed transposed."""
         left, right, to = View.of(a), View.of(b).t(), View.of(out)
-        added = None if add is None else View.of(self.core.presented(add).expand(out.shape))
+        added = None if add is None else View.of(self._added(record, kind, add).expand(out.shape))
         if not first:
             left, right, to, added = right, left, to.t(), None if added is None else added.t()
         self.products.run(record, kind, left, right, to, transposed, slots=slots, to=format, add=added, **terms)
+
+    def _added(self, record: Record, kind: str, add: Any) -> Any:
+        """What is added to a product, in the format that operands of its role have."""
+        tag, format = self.roles.tag(add), self.products.placement(record, kind).format
+        if tag is not None and tag.param is not None:
+            return self.core.enter_weight(add, tag.param, format["weight"])
+        return self.core.to_format(add, format["agrad" if self.roles.of(add) == GRAD else "act"])
 
     def _as_torch(self, a: Any, b: Any, ra: int, rb: int, bias: Any, terms: dict[str, Any]) -> Any:
         """torch's own product, in the dtypes that come."""
         core, roles = self.core, self.roles
         why = known(core.arch.row, a, b)
         weighs = WEIGHT in (ra, rb)
-        record = self.record("linear" if weighs else "pair", not weighs, 2)
+        found = None if self.paths.forward else self.paths.found()
+        record = found if isinstance(found, Record) else self.record("linear" if weighs else "pair", not weighs, 2)
         if self.paths.forward:
             record.left, record.right = a.untyped_storage()._cdata, b.untyped_storage()._cdata
             self.paths.mark(record)
@@ -223,10 +232,16 @@ class Claims:
 HIDDEN = frozenset("aten::" + name for name in (
     "_cdist_forward", "_euclidean_dist", "_cdist_backward", "_int_mm", "_scaled_mm", "_scaled_grouped_mm", "_weight_int4pack_mm",
     "_weight_int8pack_mm", "_transformer_encoder_layer_fwd", "_native_multi_head_attention", "_triton_multi_head_attention",
-    "_fused_sdp_choice_placeholder", "_efficient_attention_forward", "_flash_attention_forward", "_scaled_dot_product_efficient_attention",
+    "_efficient_attention_forward", "_flash_attention_forward", "_scaled_dot_product_efficient_attention",
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_cudnn_attention", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward",
-    "_thnn_fused_lstm_cell_placeholder", "linalg_matrix_exp", "_linalg_solve_ex", "linalg_inv_ex", "_linalg_svd", "linalg_qr",
+    "linalg_matrix_exp", "_linalg_solve_ex", "linalg_inv_ex", "_linalg_svd", "linalg_qr",
     "linalg_cholesky_ex", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "linalg_lu_factor_ex", "linalg_lu",
     "linalg_lstsq", "triangular_solve", "linalg_solve_triangular", "cholesky_inverse", "ormqr", "geqrf", "_convert_weight_to_int4pack",
     "_sparse_addmm", "_sparse_mm", "sspaddmm", "hspmm", "_cslt_sparse_mm", "_sparse_semi_structured_mm", "_sparse_semi_structured_linear",
-    "_spdiags", "_compute_linear_combination", "segment_reduce_placeholder"))
+    "_sparse_sparse_matmul", "_compute_linear_combination", "_addmm_activation", "_foreach_mm", "_scaled_mm_v2", "_scaled_grouped_mm_v2",
+    "_dyn_quant_matmul_4bit", "_weight_int4pack_mm_for_cpu", "_linalg_det", "_linalg_slogdet", "_linalg_eigvals", "linalg_lu_solve",
+    "linalg_ldl_factor_ex", "linalg_ldl_solve", "cholesky_solve", "_cholesky_solve_helper", "linear_backward", "matmul_backward", "conv_tbc",
+    "_slow_conv2d_forward", "_slow_conv2d_backward", "slow_conv3d_forward", "slow_conv_dilated2d", "slow_conv_dilated3d", "slow_conv_transpose2d",
+    "slow_conv_transpose3d", "_nnpack_spatial_convolution", "conv_depthwise3d", "mkldnn_convolution", "mkldnn_linear", "mkldnn_linear_backward",
+    "mkldnn_linear_backward_input", "mkldnn_linear_backward_weights", "quantized_gru", "quantized_lstm",
+    "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_fused_attention_overrideable_backward", "_triton_scaled_dot_attention"))

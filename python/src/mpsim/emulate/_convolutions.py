@@ -149,5 +149,5 @@ class Convolutions:
         core = self.core
         placement = self.products.placement(record, "wgrad")
         rows = core.to_format(dy, placement.format["agrad"]).movedim(1, -1)
-        made = core.between.column_sums(rows.reshape(-1, rows.shape[-1]))
+        made = core.between.column_sums(rows.flatten(0, -2))
         return core.rounded(made, placement.format["wgrad"], keep=True)

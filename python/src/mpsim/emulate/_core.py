@@ -9,7 +9,7 @@ from .._cast import round as round_array
 from .._error import Error, InputError
 from .._formats import Format
 from .._policy import TABLE
-from ._audit import Ledger, line_of_user
+from ._audit import ASKED, INTEGERS, Ledger, line_of_user
 from ._between import Between, Marked
 from ._claims import Claims
 from ._mode import Mode
@@ -20,6 +20,7 @@ from ._roles import ACT, CONST, GRAD, WEIGHT, Roles
 
 Tensor = torch.Tensor
 HASH, PRIME, MASK = 0xcbf29ce484222325, 0x100000001b3, 2**64 - 1  # FNV-1a
+STREAMS = 1 << 16  # of names that are kept
 
 
 def fnv(h: int, data: bytes) -> int:
@@ -31,11 +32,12 @@ def fnv(h: int, data: bytes) -> int:
 class Param:
     """A parameter of the model: a float32 tensor that keeps what updates accumulate in."""
 
-    __slots__ = ("name", "path", "tensor", "placement", "storage", "split", "low", "dtype", "_copy", "_version")
+    __slots__ = ("name", "path", "tensor", "placement", "storage", "split", "low", "dtype", "original", "_copy", "_version")
 
     def __init__(self, name: str, tensor: Any) -> None:
         self.name, self.tensor, self.dtype = name, tensor, tensor.dtype
         self.path = name.rpartition(".")[0]
+        self.original: Any = None  # its numbers on entry, where float32 does not hold them
         self._copy: Any = None
         self._version = -1
 
@@ -67,7 +69,6 @@ class Core:
         self.tile = tile  # keys of a tile of attention; None: it is materialised
         self.over = 0  # 1: optimizers have ended this step, and the next one has not begun
         self.optimizers: Any = None
-        self.paused = 0
         self.thread = 0  # the one that is emulated
         self.within: list[str] = []  # transformations that are entered, as vmap
         self.own_scaler = False  # the caller's GradScaler has scaled a loss
@@ -79,8 +80,6 @@ class Core:
         self.calling = ""  # the operator whose products are computed
         self.operand_watchers: list[Callable[..., None]] = []
         self.notes: list[str] = []
-        self.natively: dict[str, int] = {}
-        self.not_claimed: dict[str, tuple[str, str]] = {}
         self.streams: dict[str, int] = {}
         self.params: dict[int, Param] = {}
         self.claims = Claims(self)
@@ -89,7 +88,6 @@ class Core:
         self.casts_all = self.listed = False
         self.on_cpu = arch.is_cpu
         self.as_torch = False  # products in the dtypes that come, under torch.autocast itself
-        self.reasons: dict[str, int] = {}
 
     def _mpsim(self) -> Any:
         from ._layers import Layers
@@ -109,6 +107,7 @@ class Core:
             if p.dtype not in FORMATS:
                 raise InputError(f"emulate: parameter '{name}' has the dtype {p.dtype}, expected float32, bfloat16, float16 or float64")
             if p.dtype != torch.float32:
+                param.original = p.data if p.dtype == torch.float64 else None
                 p.data = p.data.float()
                 self.note(f"parameters of {str(param.dtype)[6:]} are float32 tensors while they are emulated")
             self.params[id(p)] = param
@@ -140,7 +139,10 @@ class Core:
         """The parameters have their dtypes again."""
         for param in self.params.values():
             if param.dtype != torch.float32:
-                param.tensor.data = param.tensor.data.to(param.dtype)
+                data = param.tensor.data.to(param.dtype)
+                if param.original is not None:  # numbers that did not move are those of before
+                    data = torch.where(data == param.original.float(), param.original, data)
+                param.tensor.data = data
                 if param.tensor.grad is not None:
                     param.tensor.grad = None
 
@@ -197,6 +199,8 @@ class Core:
                 low = low or weight.low
             if r >= ACT and t.is_floating_point() and t.dim():
                 widest = t.dtype if widest is None else torch.promote_types(widest, t.dtype)
+        if operator.factory:
+            role = CONST
         if operator.random or operator.looks_up and not self._by_weight(given):
             role = max(role, ACT)
         if low and not operator.factory:
@@ -212,10 +216,10 @@ class Core:
         if operator.alike and args[0].is_floating_point():
             args = tuple(self._in_dtype(a, args[0].dtype) for a in args)
         out = func(*args, **kwargs)
-        if operator.writes or operator.out:
+        if operator.writes:
             for t in (given[0],) if not operator.out else (kwargs[n] for n in operator.out if n in kwargs):
                 roles.put(t, role)
-            if operator.writes and not isinstance(out, (tuple, list)):
+            if operator.out or not isinstance(out, (tuple, list)):
                 return out
         narrow = widest if self.casts_all and widest is not None and "dtype" not in kwargs else None
         if isinstance(out, Tensor):
@@ -270,6 +274,7 @@ class Core:
     def advance(self) -> bool:
         """The next step begins. Whether another plan comes in force with it."""
         self.claims.products.histories.update()
+        self.paths.end_step()
         self.step, self.micro, self.over = self.step + 1, 0, 0
         self.streams.clear()
         if not self.plans.begin(self.step):
@@ -284,6 +289,8 @@ class Core:
         name = f"{name}/{self.micro}" if self.micro else name
         stream = self.streams.get(name)
         if stream is None:
+            if len(self.streams) > STREAMS:
+                self.streams.clear()
             stream = self.streams[name] = fnv(fnv(HASH, (self.step + 1).to_bytes(8, "little")), name.encode())
         return stream
 
@@ -308,19 +315,15 @@ class Core:
         """An operator that has a product inside, or may have: it would be computed natively."""
         name = operator.name
         if any(name == a or a.endswith("*") and name.startswith(a[:-1]) for a in self.allowed):
-            self.natively[name] = self.natively.get(name, 0) + 1
-            self.ledger.refused(name, self.where(), line_of_user(), "natively, as native= says")
+            self.ledger.refused(name, self.where(), line_of_user(), ASKED)
             return
         why = "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
-        self.not_claimed.setdefault(name, (self.where(), line_of_user()))
         self.ledger.refused(name, self.where(), line_of_user(), why)
         if self.strict:
             raise self.refused(name, f"{why}; native=['{name}'] allows it")
-        self.natively[name] = self.natively.get(name, 0) + 1
 
     def ran_natively(self, record: Any, why: str) -> None:
         """A product that torch computes itself."""
-        self.reasons[why] = self.reasons.get(why, 0) + 1
         for watcher in self.watchers:
             watcher(record, "native", (), (), (), (), why, None, None)
 
@@ -328,10 +331,14 @@ class Core:
         """A product of numbers that are not floating-point ones: of integers, which no arithmetic here changes, or of complex ones."""
         if x.is_complex():
             raise self.refused(operator.name, f"a product of {str(x.dtype)[6:]}; only real numbers are emulated")
-        self.natively[operator.name + " of integers"] = self.natively.get(operator.name + " of integers", 0) + 1
+        self.ledger.refused(operator.name, self.where(), line_of_user(), INTEGERS)
 
-    def seen_paused(self, operator: Any) -> None:
-        pass
+    def stepping(self, operator: Any) -> bool:
+        """Whether an operator is of an optimizer that runs natively, and not of its closure: its products are counted."""
+        name = self.optimizers.runs_natively() if self.paths.outside() else None
+        if name is not None and operator.claim is not None:
+            self.ledger.refused(operator.name, f"the optimizer {name}", line_of_user(), ASKED)
+        return name is not None
 
     def saw(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, formats: Any, model: Any, out: Any, to: Any) -> None:
         """A product, before it is computed."""

@@ -382,7 +382,7 @@ class Counting:
             x = self._transformed(x if x.data_ptr() != t.data_ptr() else x.clone(), entering)
         rows, cols = x.shape[-2:]
         together = recipe.block_rows == 0 and recipe.block_cols == 0 or bool(recipe.block_rows) and rows % recipe.block_rows == 0
-        matrices = [x.reshape(-1, cols)] if together else list(x.reshape(-1, rows, cols))
+        matrices = [x.flatten(0, -2)] if together else list(x.unsqueeze(0).flatten(0, -3))
         amax = -1.0 if together else float(x.abs().max()) if x.numel() else 0.0
         stats = CBlockStats()
         scales = numpy.zeros(self._grid(recipe, matrices[0]), numpy.float32) if matrices else numpy.zeros(1, numpy.float32)
@@ -407,7 +407,7 @@ class Counting:
         return blocks
 
     def _transformed(self, x: Any, entering: Any) -> Any:
-        for row in x.reshape(-1, x.shape[-1]):
+        for row in x.flatten(0, -2):
             bytes_at = cast(row.data_ptr(), lib.mpsim_hadamard_groups.argtypes[0])
             check(lib.mpsim_hadamard_groups(bytes_at, row.numel(), entering.c.hadamard, 0), "Hadamard transform")
         return x if entering.format is None else self.core.to_format(x, entering.format, MODES[entering.c.mode]).float()

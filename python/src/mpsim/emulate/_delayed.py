@@ -18,6 +18,7 @@ class CDelayed(ctypes.Structure):
     _fields_ = [("config", CConfig), ("scale", c_float), ("scale_inverse", c_float), ("history", POINTER(c_float))]
 
 
+SETTINGS = tuple(field[0] for field in CConfig._fields_)
 STRUCTURES = {"mpsim_delayed_config": CConfig, "mpsim_delayed": CDelayed}
 
 for _name, _restype, _arguments in (("init", ctypes.c_int, [POINTER(CDelayed), POINTER(CConfig), POINTER(c_float)]),
@@ -75,15 +76,14 @@ class Histories:
         """over: 1 where the step is over, and its magnitudes are in no scale yet."""
         if over:
             self.update()
-        return {f"{slot}:{name}": {"scale": h.c.scale, "scale_inverse": h.c.scale_inverse, "history": list(h.numbers), "element": h.element}
+        return {f"{slot}:{name}": {"settings": [getattr(h.c.config, name) for name in SETTINGS], "scale": h.c.scale,
+                                   "scale_inverse": h.c.scale_inverse, "history": list(h.numbers), "element": h.element}
                 for (name, slot), h in self.all.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        plan = self.core.plans.plan
+        self.all.clear()
         for key, kept in state.items():
             slot, _, name = key.partition(":")
-            history = self.all[(name, slot)] = History(plan.delayed, kept["element"])
-            if len(kept["history"]) != len(history.numbers):
-                raise InputError(f"state: '{key}' has a history of {len(kept['history'])} steps, expected {len(history.numbers)}")
+            history = self.all[(name, slot)] = History(CConfig(*kept["settings"]), kept["element"])
             history.c.scale, history.c.scale_inverse = kept["scale"], kept["scale_inverse"]
             history.numbers[:] = kept["history"]

@@ -8,7 +8,7 @@ from .._error import Error
 from .._lines import plain
 from .._library import lib
 from ._apart import NoLoss, one_step, untouched
-from ._audit import Audit, HOWS, wrapped
+from ._audit import ASKED, HOWS, INTEGERS, Audit, wrapped
 
 
 class Doctor:
@@ -21,7 +21,7 @@ class Doctor:
 
     def __init__(self, audit: Audit, error: Optional[str], loss: Optional[float]) -> None:
         self.audit, self.error, self.loss = audit, error, loss
-        self.refused = audit.native
+        self.refused = [each for each in audit.native if each["why"] not in (ASKED, INTEGERS)]
         self.native = [each for each in audit.operators if each["how"] in ("between", "float32", "other")]
         self.foreign = audit.foreign
 

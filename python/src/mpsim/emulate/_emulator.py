@@ -40,6 +40,9 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             raise InputError(f"emulate: expected a torch.nn.Module, found {type(model).__name__}")
         if between not in ("native", "mpsim"):
             raise InputError(f"between: expected 'native' or 'mpsim', found {between!r}")
+        for name, p in model.named_parameters():
+            if torch.nn.parameter.is_lazy(p):
+                raise InputError(f"emulate: parameter '{name}' has no shape yet: call the model once before it is emulated")
         self.model = model
         layers = [name for name, module in model.named_modules() if multiplies(module)]
         plans = Plans(policy, overrides, layers, [name for name, _ in model.named_modules()])
@@ -52,7 +55,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self._closing: list[Callable[[], None]] = []  # what ends with the emulation
         self.asked: dict[str, Any] = {}  # the arguments of `emulate`
         self._open = False
-        self._undo: list[Callable[[], None]] = []
+        self._undo = contextlib.ExitStack()
 
     # ---- the context ----
 
@@ -61,64 +64,68 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             raise InputError("emulate: another emulation runs; one at a time")
         for name, path, why in _refusals.in_model(self.model):
             raise InputError(f"emulate: {name} at '{path}': {why}" if path else f"emulate: {name}: {why}")
-        self.core.adopt()
-        self.optimizers.place(self.core.plans.plan)
+        try:
+            self.core.adopt()
+            self.core.paths.clear()
+            self.optimizers.place(self.core.plans.plan)
+            self._listen()
+        except BaseException:
+            self._leave()
+            raise
         self._open = True
-        self._listen()
         return self
 
     def _listen(self) -> None:
         """From here on torch's operators come here."""
         core, plan = self.core, self.core.plans.plan
-        RUNNING.append(self)
-        self._undo += _refusals.watch(core)
-        core.paths.open(core.refused)
-        self._wrap_backward()
-        self._watch_scaler()
-        self._flags()
-        if self.between == "mpsim":
-            from ._fused import fuse
+        with contextlib.ExitStack() as stack:  # what is done is undone, whatever fails
+            self._undo = stack
+            RUNNING.append(self)
+            stack.callback(RUNNING.remove, self)
+            self._later(*_refusals.watch(core))
+            stack.callback(core.paths.close)
+            core.paths.open(core.refused, self._begins)
+            self._wrap_backward()
+            self._watch_scaler()
+            self._flags()
+            if self.between == "mpsim":
+                from ._fused import fuse
 
-            self._undo += fuse(core, self.fused)
-        elif self.fused:
-            raise InputError("fused: for between='mpsim' alone")
-        torch.clear_autocast_cache()
-        self._root = self.model.register_forward_pre_hook(self._begins)
-        self._autocast = torch.autocast("cpu", DTYPES[plan.compute.name]) if core.as_torch and plan.compute.name in ("bf16", "fp16") else None
-        if self._autocast is not None:
-            self._autocast.__enter__()  # type: ignore[no-untyped-call]
-        core.mode.__enter__()  # type: ignore[no-untyped-call]
-        self.optimizers.open()
+                self._later(*fuse(core, self.fused))
+            elif self.fused:
+                raise InputError("fused: for between='mpsim' alone")
+            torch.clear_autocast_cache()
+            if core.as_torch and plan.compute.name in ("bf16", "fp16"):
+                stack.enter_context(torch.autocast("cpu", DTYPES[plan.compute.name]))
+            stack.enter_context(core.mode)
+            self.optimizers.open()
+            stack.callback(self.optimizers.close)
+            self._undo = stack.pop_all()
+
+    def _later(self, *undo: Callable[[], None]) -> None:
+        for each in undo:
+            self._undo.callback(each)
 
     def __exit__(self, *error: Any) -> None:
-        for close in self._closing:
-            close()
-        self._closing = []
-        self._deafen(*error)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._leave)
+            for close in reversed(self._closing):
+                stack.callback(close)
+            self._closing = []
+
+    def _leave(self) -> None:
+        """torch and the model are as they were."""
+        self._undo.close()
         self.core.release()
         self.core.roles.clear()
         self._open = False
-
-    def _deafen(self, *error: Any) -> None:
-        """The end of _listen."""
-        core = self.core
-        self.optimizers.close()
-        core.mode.__exit__(*error)  # type: ignore[no-untyped-call]
-        if self._autocast is not None:
-            self._autocast.__exit__(*error)
-        self._root.remove()
-        core.paths.close()
-        for undo in reversed(self._undo):
-            undo()
-        self._undo = []
-        RUNNING.remove(self)
 
     def _flags(self) -> None:
         """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
         mha = torch.backends.mha
         fast = mha.get_fastpath_enabled()
         mha.set_fastpath_enabled(False)
-        self._undo.append(lambda: mha.set_fastpath_enabled(fast))
+        self._later(lambda: mha.set_fastpath_enabled(fast))
         functions: Any = torch._VF
         lstm = functions.lstm
 
@@ -131,7 +138,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                 torch._C._set_mkldnn_enabled(kept)
 
         functions.lstm = without_onednn
-        self._undo.append(lambda: setattr(functions, "lstm", lstm))
+        self._later(lambda: setattr(functions, "lstm", lstm))
         rnn: Any = torch.nn.RNNBase
         check = rnn.check_input
 
@@ -140,22 +147,20 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             check(module, input.detach().to(module._flat_weights[0].dtype), batch_sizes)
 
         rnn.check_input = check_shapes
-        self._undo.append(lambda: setattr(rnn, "check_input", check))
+        self._later(lambda: setattr(rnn, "check_input", check))
         own: Any = torch.nn.functional
         bilinear = own.bilinear
         own.bilinear = lambda a, b, weight, bias=None: bilinear(a.to(weight.dtype), b.to(weight.dtype), weight, bias)
-        self._undo.append(lambda: setattr(own, "bilinear", bilinear))
+        self._later(lambda: setattr(own, "bilinear", bilinear))
         for dims in (1, 2, 3):
             for module in (torch, torch.nn.functional):
-                self._undo.append(mixed_convolutions(module, f"conv{dims}d", dims))
+                self._later(mixed_convolutions(module, f"conv{dims}d", dims))
 
-    def _begins(self, _module: Any, _inputs: Any) -> None:
-        """The model is called: a pass begins, unless it is inside another one, or a recomputation."""
-        paths = self.core.paths
-        if len(paths.stack) <= 1 and not paths.depth:
-            self._advance()
-            paths.begin_pass()
-            torch.clear_autocast_cache()
+    def _begins(self) -> None:
+        """The model is called: a pass begins."""
+        self._advance()
+        self.core.paths.begin_pass()
+        torch.clear_autocast_cache()
 
     def _wrap_backward(self) -> None:
         """Gradients begin with what the caller hands to the engine."""
@@ -179,10 +184,10 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                     return run(t_outputs, *args, **kwargs)
             finally:
                 if torch._C._current_graph_task_id() == -1:
-                    outer._after_backward()
+                    outer._after_backward(bool(args[1]) if len(args) > 1 else bool(kwargs.get("retain_graph")))
 
         put(engine_run_backward)
-        self._undo.append(lambda: put(run))
+        self._later(lambda: put(run))
 
     def _watch_scaler(self) -> None:
         """The scale of a caller's own GradScaler, which the report divides losses by."""
@@ -198,7 +203,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             return made
 
         setattr(scaler, "scale", scale)
-        self._undo.append(lambda: setattr(scaler, "scale", old))
+        self._later(lambda: setattr(scaler, "scale", old))
 
     def _advance(self) -> None:
         """Another step begins, if optimizers have ended the one before."""
@@ -212,8 +217,9 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if report is not None and len(roots) == 1 and roots[0].numel() == 1:
             report.loss(roots[0].detach())
 
-    def _after_backward(self) -> None:
+    def _after_backward(self, kept: bool) -> None:
         core = self.core
+        core.paths.end_backward(kept)
         core.micro += 1
         core.paths.begin_pass()
 
@@ -279,7 +285,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         """What runs inside is not part of this emulation, which goes on behind it."""
         listens = self in RUNNING
         if listens:
-            self._deafen(None, None, None)
+            self._undo.close()
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
 """Products of several matrices in one call: `_grouped_mm` of mixtures of experts, `_trilinear` of nn.Bilinear."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import torch
 

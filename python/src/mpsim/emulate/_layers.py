@@ -5,6 +5,7 @@ and those that the list of an audit names.
 """
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Optional
 
 import torch
@@ -76,7 +77,7 @@ class Layers(Between):
         y = self.result(x, placement.format["out"], core.roles.largest(given))
         rows = x.shape[: x.dim() - len(shape)]
         mean, inverse = torch.empty(rows.numel(), dtype=torch.float32), torch.empty(rows.numel(), dtype=torch.float32)
-        flat = (rows.numel(), -1)
+        flat = (rows.numel(), prod(shape))
         layer.layer_norm(y.view(flat), self.entered(x, placement).reshape(flat), self.flat(weight, placement), self.flat(bias, placement), mean=mean,
                          inverse=inverse, eps=eps, format=placement.format["out"])
         mean, inverse = (z.view(*rows, *([1] * len(shape))) for z in (mean, inverse))
@@ -94,11 +95,12 @@ class Layers(Between):
         placement = self.placement(mark.path if mark is not None else "", "norm")
         format = placement.format
         rows = mean.numel()
-        dy, x, mean, inverse = self.entered(dy, placement).reshape(rows, -1), self.entered(x, placement).reshape(rows, -1), mean.reshape(-1), inverse.reshape(-1)
+        flat = (rows, prod(shape))
+        dy, x, mean, inverse = self.entered(dy, placement).reshape(flat), self.entered(x, placement).reshape(flat), mean.reshape(-1), inverse.reshape(-1)
         dx = dw = db = None
         if wanted[0]:
             dx = self.result(args[1], format["dgrad"], GRAD)
-            layer.norm_backward(dx.view(rows, -1), dy, x, mean, inverse, self.flat(weight, placement), format=format["dgrad"])
+            layer.norm_backward(dx.view(flat), dy, x, mean, inverse, self.flat(weight, placement), format=format["dgrad"])
         if wanted[1] or wanted[2]:
             n = x.shape[1]
             dw, db = (self.gradient(n, format["wgrad"]) if w else None for w in wanted[1:])

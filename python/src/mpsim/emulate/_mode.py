@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .._error import Error
 from ._claims import HIDDEN
 from ._refusals import PARALLEL
-from ._roles import ACT, LOOK_UPS, RANDOM
+from ._roles import ACT, CONST, LOOK_UPS, RANDOM
 
 Tensor = torch.Tensor
 STRIDED = torch.strided
@@ -103,8 +103,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             operator = self.operators[func] = Operator(func, core.claims, core.between)
         operator.calls += 1
         self.last = operator.name
-        if core.paused:
-            core.seen_paused(operator)
+        if core.optimizers.natively and core.stepping(operator):
             return func(*args, **kwargs)
         if operator.free and not operator.writes:
             return self._free(func, operator, args, kwargs)
@@ -123,8 +122,8 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             core.unclaimed(operator)
         if operator.between is not None and not core.as_torch:
             return operator.between(func, given, args, kwargs)
-        if operator.composite and (torch.is_inference_mode_enabled() or operator.name == "aten::einsum"):
-            with self:  # composites come whole there, einsum also where a handler calls it
+        if operator.composite:  # composites come whole in inference mode, and from handlers
+            with self:
                 made = func.decompose(*args, **kwargs)
             if made is not NotImplemented:
                 return made
@@ -144,7 +143,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             out = func(core.presented(x), *args[1:], **kwargs)
         else:
             out = func(*args, **kwargs)
-        role = ACT if tag is None else tag.role
+        role = CONST if operator.factory else ACT if tag is None else tag.role
         if isinstance(out, Tensor):
             core.roles.put(out, role)
         elif isinstance(out, (list, tuple)):
@@ -164,6 +163,8 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return operator.claim(*args, **kwargs)  # type: ignore[misc]
             target = kwargs[operator.out[0]] if operator.out else args[operator.writes[0]]
             made = operator.claim(*args, **{k: v for k, v in kwargs.items() if k not in operator.out})  # type: ignore[misc]
+            if operator.out and target.shape != made.shape:
+                target.resize_(made.shape)
             target.copy_(made)
             core.roles.put(target, core.roles.of(made))
             return target

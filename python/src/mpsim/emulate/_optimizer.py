@@ -10,7 +10,9 @@ stepped(), called once when the first optimizer has stepped after a backward (st
 from __future__ import annotations
 
 import ctypes
+import sys
 from ctypes import POINTER, byref, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from inspect import unwrap
 from typing import Any, Iterable, Mapping, NamedTuple, Optional
 
 import torch
@@ -161,6 +163,7 @@ class Optimizers:
         self._taken: dict[int, list[tuple[Any, Any]]] = {}
         self._scope: Optional[set[int]] = None
         self._hooks: list[Any] = []
+        self.natively: list[tuple[str, Any]] = []  # optimizers that run natively, and the code of their steps
 
     # ---- hooks ----
 
@@ -200,12 +203,24 @@ class Optimizers:
             if rule and not skip:
                 self._step(optimizer, rule)
             self._take(optimizer, ours if rule or skip else [])
+        if rule is None:
+            self.natively.append((name_of(optimizer), unwrap(type(optimizer).step).__code__))
         return result
+
+    def runs_natively(self) -> Optional[str]:
+        """The name of the optimizer whose own step runs; None: none does, as one has ended with an error."""
+        frame: Any = sys._getframe()
+        while frame is not None:
+            if frame.f_code is self.natively[-1][1]:
+                return self.natively[-1][0]
+            frame = frame.f_back
+        return None
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         taken = self._taken.pop(id(optimizer), None)
         if taken is None:
             return
+        self.natively = []
         with torch.no_grad(), torch._C._DisableTorchDispatch():
             for p, grad in taken:
                 p.grad = grad

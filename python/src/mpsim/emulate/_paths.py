@@ -6,7 +6,8 @@ has left a mark. A module is called once or several times in a pass; a recomputa
 from __future__ import annotations
 
 from threading import get_ident
-from typing import Any, Callable
+from collections import deque
+from typing import Any, Callable, Iterable
 
 import torch
 from torch.nn.modules import module as modules
@@ -14,6 +15,8 @@ from torch.nn.modules import module as modules
 from ._refusals import class_refused
 
 MARKS = 1 << 20  # of operations whose backward pass is to come; of more the oldest half is forgotten
+PASSES = 8  # whose marks keep copies of operands
+STEPS = 4  # whose marks are kept
 
 _current_node = torch._C._current_autograd_node
 _graph_task = torch._C._current_graph_task_id
@@ -44,9 +47,19 @@ class Place:
 class Several(list[Any]):
     """Marks of one node: of a torch.autograd.Function, whose forward pass may have several products."""
 
+    def drop(self) -> None:
+        drop(self)
+
     @property
     def path(self) -> str:
         return str(self[0].path)
+
+
+def drop(marks: Iterable[Any]) -> None:
+    """What marks keep beside what they say: made again where a gradient wants it."""
+    for mark in marks:
+        if hasattr(mark, "drop"):
+            mark.drop()
 
 
 class Paths:
@@ -61,6 +74,10 @@ class Paths:
         self.stack: list[Place] = []
         self.calls: dict[str, int] = {}
         self.marks: dict[int, Any] = {}
+        self.ended: set[int] = set()  # marks that a backward pass has found, or made for itself
+        self.steps: deque[int] = deque()  # numbers of nodes where the last steps have ended
+        self.fresh: list[Any] = []  # marks of this pass
+        self.passes: deque[list[Any]] = deque()  # and of those before it
         self.functions: list[int] = []  # numbers of the nodes of functions whose forward pass runs
         self.depth = 0  # recomputations that run, one in another
         self.first = 0  # checkpoints without gradients whose function runs for the first time
@@ -69,8 +86,17 @@ class Paths:
 
     # ---- hooks ----
 
-    def open(self, refused: Callable[[str, str], Exception]) -> None:
-        self.thread, self.refused = get_ident(), refused
+    def clear(self) -> None:
+        """Nothing runs yet, whatever an interruption has left."""
+        self.stack, self.functions, self.depth, self.first = [], [], 0, 0
+        self.fresh = []
+        for kept in (self.marks, self.ended, self.passes, self.steps):
+            kept.clear()
+        self.begin_pass()
+
+    def open(self, refused: Callable[[str, str], Exception], begins: Callable[[], None]) -> None:
+        """begins: called when the model is, unless it is inside of another call, or a recomputation."""
+        self.thread, self.refused, self.begins = get_ident(), refused, begins
         self.handles = [modules.register_module_forward_pre_hook(self._enter),
                         modules.register_module_forward_hook(self._leave, always_call=True)]
         self._watch_checkpoints()
@@ -95,6 +121,8 @@ class Paths:
                 raise self.refused(refused, why)
             self.stack.append(self.stack[-1] if self.stack else self.root)
             return
+        if not name and not self.stack and not self.depth:
+            self.begins()
         call = self.calls.get(name, 0)
         self.calls[name] = call + 1
         self.stack.append(Place(name, call))
@@ -107,6 +135,25 @@ class Paths:
         """A micro-batch begins: modules are called for the first time again."""
         self.calls.clear()
         self.root = Place("", 0)
+        self.passes.append(self.fresh)
+        self.fresh = []
+        if len(self.passes) > PASSES:
+            drop(self.passes.popleft())
+
+    def end_backward(self, kept: bool) -> None:
+        """A backward pass is over. kept: its graph may be gone through again."""
+        if not kept:
+            for number in self.ended:
+                drop((self.marks.pop(number, None),))
+            self.ended.clear()
+
+    def end_step(self) -> None:
+        """Marks that no backward pass has wanted for some steps are forgotten, as those of recomputations are."""
+        self.steps.append(_sequence())
+        if len(self.steps) > STEPS:
+            limit = self.steps.popleft()
+            for number in [n for n in self.marks if n < limit]:
+                drop((self.marks.pop(number),))
 
     # ---- where an operation is ----
 
@@ -132,10 +179,14 @@ class Paths:
         if not torch.is_grad_enabled():  # no node was made, but that of a function with a backward pass of its own
             if self.functions:
                 self.marks.setdefault(self.functions[-1], Several()).append(record)
+                self.fresh.append(record)
             return
         number = _sequence() - 1
         if number not in self.marks:
             self.marks[number] = record
+            self.fresh.append(record)
+            if _graph_task() != -1:
+                self.ended.add(number)
             if len(self.marks) > MARKS:
                 for key in list(self.marks)[: MARKS // 2]:
                     del self.marks[key]
@@ -143,7 +194,11 @@ class Paths:
     def found(self) -> Any:
         """What the forward pass has left for the node that runs; None: nothing, or no node runs."""
         node = _current_node()
-        return None if node is None else self.marks.get(node._sequence_nr())
+        if node is None:
+            return None
+        number = node._sequence_nr()
+        self.ended.add(number)
+        return self.marks.get(number)
 
     @staticmethod
     def node_name() -> str:

@@ -26,7 +26,7 @@ def dtype_of(format: Format) -> Any:
 class Record:
     """A product of a forward pass: what its gradients need to know."""
 
-    __slots__ = ("path", "name", "form", "attention", "rank", "left", "right", "swapped", "dtypes", "param", "operands", "shape", "where", "line",
+    __slots__ = ("path", "name", "form", "attention", "rank", "left", "right", "swapped", "dtypes", "param", "operands", "shape",
                  "recomputed", "gradients", "extra")
 
     def __init__(self, path: str, name: str, form: str, attention: bool, rank: int, recomputed: bool) -> None:
@@ -37,9 +37,19 @@ class Record:
         self.param: Any = None
         self.operands: dict[Any, Operand] = {}  # one-scale copies, which all products of a step share
         self.shape: tuple[int, ...] = ()
-        self.where, self.line, self.recomputed = None, "", recomputed
-        self.extra: Any = None
+        self.recomputed = recomputed
+        self.extra: Any = None  # of several products in one operator, what their gradients need
         self.gradients = 0  # weight gradients so far, of one of several products of a function
+
+    def drop(self) -> None:
+        """What was kept so that gradients need not make it again."""
+        self.operands = {}
+        if isinstance(self.extra, list):
+            for each in self.extra:
+                if isinstance(each, Record):
+                    each.drop()
+            if self.attention:
+                self.extra[2] = None
 
 
 class Products:

@@ -6,7 +6,7 @@ and random numbers give activations. What nobody has tagged comes from outside: 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Iterable, Optional
+from typing import TYPE_CHECKING, Any, Iterable, Optional
 
 CONST, WEIGHT, ACT, GRAD = range(4)
 NAMES = ("const", "weight", "act", "grad")
@@ -17,7 +17,13 @@ RANDOM = frozenset("aten::" + name for name in ("rand", "randn", "randint", "ran
                                                 "bernoulli_", "normal_", "uniform_", "random_", "exponential_", "multinomial", "poisson"))
 
 
-class Tag(weakref.ref):  # type: ignore[type-arg]
+if TYPE_CHECKING:
+    _Reference = weakref.ref[Any]
+else:
+    _Reference = weakref.ref
+
+
+class Tag(_Reference):
     """What is known of a storage. The reference ends with the storage, and takes the tag out of the table."""
 
     __slots__ = ("key", "role", "param", "pinned", "extra")

@@ -90,10 +90,10 @@ class Scaling:
         return said
 
     def state_dict(self) -> dict[str, Any]:
-        return {"scaler": self.scaler.state_dict() if self.scaler else None, "pending": self.pending, "history": [list(h) for h in self.history]}
+        return {"spec": self.scaler.spec if self.scaler else None, "scaler": self.scaler.state_dict() if self.scaler else None, "pending": self.pending, "history": [list(h) for h in self.history]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if self.scaler and state["scaler"] is not None:
+        if self.scaler and state["scaler"] is not None and state["spec"] == self.scaler.spec:  # a plan of this step may have another one
             self.scaler.load_state_dict(state["scaler"])
         self.pending = bool(state["pending"])
         self.history = [Scaled(step, scale, after, tuple(events), cause, skipped) for step, scale, after, events, cause, skipped in state["history"]]
