@@ -382,12 +382,13 @@ def mixed_convolutions(module: Any, name: str, dims: int) -> Callable[[], None]:
 
 def _engine() -> tuple[Callable[..., Any], Callable[[Any], None]]:
     """What torch begins a backward pass with, and how another function is put in its place."""
-    import torch.autograd as autograd
     import torch.autograd.graph as graph
+
+    autograd: Any = torch.autograd
 
     def put(function: Any) -> None:
         graph._engine_run_backward = function
-        autograd._engine_run_backward = function  # type: ignore[attr-defined]
+        autograd._engine_run_backward = function
 
     return graph._engine_run_backward, put
 
