@@ -5,21 +5,28 @@
 
 /* ---- what is asked of one ---- */
 
+static int is_empty(const mpsim_stack *x)
+{
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (x->shape[i] == 0)
+            return 1;
+    return 0;
+}
+
+/* Without elements strides say nothing. */
 static int fits(const mpsim_stack *x, int writable)
 {
     size_t n = 1;
-    int empty = 0;
+    if (is_empty(x))
+        return 1;
     for (uint32_t i = 0; i < x->rank; i++) {
-        empty |= x->shape[i] == 0;
         if (writable && x->shape[i] > 1 && x->strides[i] == 0)
             return 0;
-    }
-    for (uint32_t i = 0; i < x->rank && !empty; i++) {
         if (n > SIZE_MAX / 16 / x->shape[i])
             return 0;
         n *= x->shape[i];
     }
-    return empty || x->codes;
+    return x->codes != NULL;
 }
 
 int mpsim_is_stack(const mpsim_stack *x, int writable)

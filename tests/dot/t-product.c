@@ -648,9 +648,30 @@ START_TEST(wrong_arguments)
 }
 END_TEST
 
+/* Matrices without columns have rows that are 0 elements apart. */
+START_TEST(bug_20261127_results_without_elements)
+{
+    float x[32] = {0};
+    mpsim_stack sx = rows_of(x, 4, 8), empty = rows_of(x, 0, 8), d = rows_of(x, 4, 0);
+    mpsim_operand a, b;
+    mpsim_product p;
+    mpsim_model m;
+    ck_assert(mpsim_model_parse(&m, "fma") == MPSIM_OK);
+    mpsim_operand_init(&a, &sx, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_operand_init(&b, &empty, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_product_init(&p);
+    p.model = &m;
+    p.a = &a;
+    p.b = &b;
+    p.d = &d;
+    ck_assert(d.strides[0] == 0 && mpsim_product_run(&p, NULL) == MPSIM_OK);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("product", 60);
+    tcase_add_test(t, bug_20261127_results_without_elements);
     tcase_add_test(t, any_product);
     tcase_add_test(t, operands_serve_several_products);
     tcase_add_test(t, equal_to_gemm);
