@@ -119,6 +119,8 @@ class Trace(Recorder):
             return
         if kind == "fprop":
             self.order.append(record.path)
+            if record.form == "pair":
+                self.order.append(record.name + "@b")
             for slot, view in zip(slots, views):
                 label, name = label_of(record, slot, kind, slots)
                 if label == "act" or label == "weight" and record.param is None:  # a weight that is made of parameters
