@@ -62,7 +62,8 @@ class Operator:
         self.out = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write and a.kwarg_only)
         self.hidden, self.alike = self.name in HIDDEN, base in ALIKE
         self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
-        self.composite = decomposes(func)
+        # torch has formulas of some operators beside a kernel of their own (silu_backward), which is what runs
+        self.composite = decomposes(func) and not func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU)
         self.float32 = base in FLOAT32
         self.calls = self.claimed = 0
         self.factory = self.name.endswith("_like") or self.name.startswith("aten::new_")
