@@ -60,6 +60,7 @@ class Products:
         self.plans: Plans = core.plans
         self.arch = core.arch
         self.histories = Histories(core)
+        self.noted = False
         self.casts: Any = None  # torch's products in place of the library's
         if self.arch.is_torch:
             from ._casts import Casts
@@ -100,6 +101,10 @@ class Products:
         word = self.words[slot][transposed]
         hadamard = placement.hadamard if transposed and slot != "weight" else 0
         how = "codes" if placement.promote else "scaled" if self.arch.scaled else "values"
+        if how == "values" and not self.noted:
+            self.noted = True
+            self.core.note(f"blocks are multiplied as the bf16 numbers that codes and scales stand for: arch '{self.arch.name}' has no products "
+                           "of codes with scales, blackwell-scaled and rtx-blackwell-scaled have")
         entering = Entering(format, recipe, rng=self._rng(recipe, record, word), hadamard=hadamard, blocks=how, promote=placement.promote,
                             rounding=rounding)
         made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None)
