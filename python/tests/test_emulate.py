@@ -378,6 +378,26 @@ def test_evaluation_changes_nothing():
 
 # ---- addresses of random bits ----
 
+def test_the_model_called_twice_before_a_backward():
+    """Each call has random bits of its own, and an evaluation with a graph takes none away."""
+    def names(e, m, evaluates):
+        seen = []
+        e.core.watchers.append(lambda record, kind, *_: seen.append((record.name, kind)))
+        if evaluates:
+            m.eval()(randn(4, 32))
+            m.train()
+            seen.clear()
+        (m(randn(4, 32)) + m(randn(4, 32, seed=1))).square().sum().backward()
+        return seen
+
+    m = nn.Linear(32, 32)
+    for evaluates in (False, True):
+        with mpsim.emulate(m, policy="te-nvfp4") as e:
+            found = names(e, m, evaluates)
+        assert found[:2] == [("", "fprop"), ("#1", "fprop")] and sorted(found[2:]) == [("", "wgrad"), ("#1", "wgrad")]
+
+
+
 class Twice(nn.Module):
     """A block that is called twice, under checkpointing or not."""
 

@@ -13,10 +13,12 @@ class _Module(types.ModuleType):
     """A module that can be called."""
 
     def __call__(self, model: Any, *args: Any, **kwargs: Any) -> Any:
-        import torch
+        from ._needs import check, missing
 
-        from ._needs import check
-
+        try:
+            import torch
+        except ImportError as error:
+            raise missing(error) from None
         check(torch.__version__)
         from ._emulator import emulate
 

@@ -49,6 +49,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if arch == "torch" and attention != "whole":
             raise InputError("arch 'torch' has no tiles of attention: attention='whole'")
         self.core = Core(model, plans, Architecture(arch, tf32), whole_of(seed, "seed"), bool(strict), tuple(native), between, tile_of(attention))
+        self._waits = False  # a training pass has been made, and no backward pass of it
         self.scaling = Scaling()
         self.optimizers = self.core.optimizers = Optimizers(self.core, self.scaling, native)
         self.fused, self.between = dict(fused or {}), between
@@ -159,7 +160,9 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def _begins(self) -> None:
         """The model is called: a pass begins."""
         self._advance()
-        self.core.paths.begin_pass()
+        training = torch.is_grad_enabled() and self.model.training
+        self.core.paths.begin_pass(calls=training and self._waits)
+        self._waits = training
         torch.clear_autocast_cache()
 
     def _wrap_backward(self) -> None:
@@ -208,6 +211,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def _advance(self) -> None:
         """Another step begins, if optimizers have ended the one before."""
         core = self.core
+        if core.over:
+            self._waits = False
         if core.over and core.advance():
             self.optimizers.place(core.plans.plan)
 
@@ -222,6 +227,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         core.paths.end_backward(kept)
         core.micro += 1
         core.paths.begin_pass()
+        self._waits = False
 
     # ---- a step ----
 

@@ -13,6 +13,11 @@ LACKS = (((2, 0), "hooks of modules that are always called, storages without typ
          ((2, 4), "no test was run with this one"))
 
 
+def missing(error: ImportError) -> Error:
+    """What is said where there is no torch."""
+    return Error(f"mpsim.emulate needs torch {'.'.join(map(str, OLDEST))} or newer: {error}")
+
+
 def check(found: str) -> None:
     """Refuses a version of torch that lacks what an emulation hooks into."""
     numbers = re.match(r"(\d+)\.(\d+)", found)

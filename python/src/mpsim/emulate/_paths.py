@@ -131,10 +131,12 @@ class Paths:
         if self.stack and get_ident() == self.thread:
             self.stack.pop()
 
-    def begin_pass(self) -> None:
-        """A micro-batch begins: modules are called for the first time again."""
-        self.calls.clear()
-        self.root = Place("", 0)
+    def begin_pass(self, calls: bool = False) -> None:
+        """A micro-batch begins: modules are called for the first time again. calls: not again: the model is called once more before a
+        backward pass, as a discriminator is."""
+        if not calls:
+            self.calls.clear()
+            self.root = Place("", 0)
         self.passes.append(self.fresh)
         self.fresh = []
         if len(self.passes) > PASSES:
