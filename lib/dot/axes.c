@@ -2,8 +2,7 @@
 #include "axes.h"
 
 #include "panel.h"
-
-#include <string.h>
+#include "stack.h"
 
 enum { BUFFER = 1024 /* numbers that are rounded at once */, TASK = 1 << 15 /* those of a task, at least */ };
 
@@ -13,31 +12,6 @@ size_t mpsim_axes_count(const mpsim_axes *x)
     for (size_t i = 0; i < x->dims; i++)
         n *= x->size[i];
     return n;
-}
-
-/* ---- codes ---- */
-
-/* `bytes` is a constant where this is inlined. */
-static inline void copy_each(const size_t bytes, unsigned char *to, ptrdiff_t step_to, const unsigned char *from,
-                             ptrdiff_t step_from, size_t n)
-{
-    for (size_t i = 0; i < n; i++, to += step_to * (ptrdiff_t)bytes, from += step_from * (ptrdiff_t)bytes)
-        memcpy(to, from, bytes);
-}
-
-void mpsim_copy_codes(size_t bytes, unsigned char *to, ptrdiff_t step_to, const unsigned char *from,
-                      ptrdiff_t step_from, size_t n)
-{
-    if (step_to == 1 && step_from == 1 && n)
-        memcpy(to, from, n * bytes);
-    else if (bytes == 1)
-        copy_each(1, to, step_to, from, step_from, n);
-    else if (bytes == 2)
-        copy_each(2, to, step_to, from, step_from, n);
-    else if (bytes == 4)
-        copy_each(4, to, step_to, from, step_from, n);
-    else
-        copy_each(8, to, step_to, from, step_from, n);
 }
 
 /* ---- lines: what runs along the fastest axis ---- */
@@ -80,13 +54,13 @@ static void flush(waiting *w)
 static void add_line(waiting *w, const unsigned char *line, size_t n, ptrdiff_t stride)
 {
     if (!w->x->rounded) {
-        mpsim_copy_codes(w->from, w->to, 1, line, stride, n);
+        mpsim_read_codes(w->to, line, w->from, 0, stride, n);
         w->to += n * w->into;
         return;
     }
     for (size_t some; n; n -= some, line += (ptrdiff_t)some * stride * (ptrdiff_t)w->from) {
         some = n < BUFFER - w->n ? n : BUFFER - w->n;
-        mpsim_copy_codes(w->from, (unsigned char *)w->codes + w->n * w->from, 1, line, stride, some);
+        mpsim_read_codes((unsigned char *)w->codes + w->n * w->from, line, w->from, 0, stride, some);
         w->n += some;
         if (w->n == BUFFER)
             flush(w);

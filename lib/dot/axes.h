@@ -34,7 +34,3 @@ size_t mpsim_axes_count(const mpsim_axes *x);
 
 /* mpsim_axes_put -- all of them, side by side. */
 void mpsim_axes_put(const mpsim_axes *x, void *to, const mpsim_pool *pool);
-
-/* mpsim_copy_codes -- n codes of so many bytes, `step_to` and `step_from` codes apart. */
-void mpsim_copy_codes(size_t bytes, unsigned char *to, ptrdiff_t step_to, const unsigned char *from,
-                      ptrdiff_t step_from, size_t n);

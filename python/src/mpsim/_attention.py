@@ -12,8 +12,8 @@ from typing import Any, Iterator, Optional, Sequence
 
 from ._dot import model_of
 from ._error import InputError
-from ._formats import Format, find
-from ._layer import _address, _lies
+from ._formats import Format, address_of, find
+from ._layer import _lies
 from ._library import CAttention, CAttentionGradient, CAttentionShape, CMatrix, check, lib
 from ._threads import pool
 
@@ -51,7 +51,7 @@ class _Codes:
     def __init__(self, x: Any, format: Format) -> None:
         given, address, shape, strides = _lies(x)
         self.size, self.format, self.keep = format.code_dtype.itemsize, format, x
-        if given != _address(format) or strides[-1] != 1 and shape[-1] > 1 or strides[-2] < shape[-1] and shape[-2] > 1:
+        if given != address_of(format) or strides[-1] != 1 and shape[-1] > 1 or strides[-2] < shape[-1] and shape[-2] > 1:
             from ._cast import encode
 
             self.keep = encode(x, format)
@@ -61,7 +61,7 @@ class _Codes:
 
     def matrix(self, head: Sequence[int]) -> CMatrix:
         at = sum(i * s for i, s in zip(head, self.strides))
-        return CMatrix(_address(self.format), self.address + at * self.size, max(self.strides[-2], self.shape[-1]), 0)
+        return CMatrix(address_of(self.format), self.address + at * self.size, max(self.strides[-2], self.shape[-1]), 0)
 
 
 def _shape(q: Any, k: Any, v: Any) -> tuple[CAttentionShape, int]:
@@ -79,7 +79,7 @@ def _floats(x: Any, shape: Sequence[int], what: str) -> tuple[int, Sequence[int]
     """Where dense rows of float32 lie, and the strides of heads."""
     format, address, own, strides = _lies(x)
     dense = all(n < 2 or s == step for n, s, step in zip(own[-2:], strides[-2:], (shape[-1], 1)))
-    if tuple(own) != tuple(shape) or format != _address(find("binary32")) or not dense:
+    if tuple(own) != tuple(shape) or format != address_of(find("binary32")) or not dense:
         raise InputError(f"attention: expected {what} of float32 and shape {tuple(shape)} with rows side by side, found shape {tuple(own)}")
     return address, strides
 

@@ -13,9 +13,9 @@ from typing import Any, Optional, Sequence
 
 from ._dot import model_of
 from ._error import InputError, shown
-from ._formats import Format
+from ._formats import Format, address_of
 from ._library import ERANGE, CConvolution, COperand, CRng, check, lib
-from ._product import Counts, Side, View, _address, _said, _side
+from ._product import Counts, Side, View, _said, _side
 from ._threads import pool
 
 DIMS = 3
@@ -89,7 +89,7 @@ def _run(function: Any, what: str, d: View, a: Side, b: Side, model: str, geomet
         raise InputError(f"model '{model}' rounds stochastically: expected rng=")
     own = _own
     _PACK.pack_into(own.c, 0, addressof(m[0]), _side(a, own.a, own.a_at), _side(b, own.b, own.b_at), d.at(),
-                    0 if format is None else _address(format), factor, 0 if bias is None else bias.at(),
+                    address_of(format), factor, 0 if bias is None else bias.at(),
                     0 if rng is None else addressof(rng), 0 if counts is None else addressof(counts), *geometry._numbers)
     status = function(own.at, pool())
     if status:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import functools
 import subprocess
-from ctypes import byref
-from typing import Any, Iterator, Mapping, Union
+from ctypes import addressof, byref
+from typing import Any, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
@@ -206,3 +206,18 @@ class Formats(Mapping[str, Format]):
 
 
 formats = Formats()
+
+
+_addresses: dict[int, int] = {}
+_kept: list[Format] = []
+
+
+def address_of(format: Optional[Format]) -> int:
+    """Where the structure of a format lies, 0 for None; formats that were asked for are kept for ever."""
+    if format is None:
+        return 0
+    found = _addresses.get(id(format))
+    if found is None:
+        found = _addresses[id(format)] = addressof(format.c)
+        _kept.append(format)
+    return found

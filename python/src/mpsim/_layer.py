@@ -15,7 +15,7 @@ from ctypes import addressof, c_float, c_uint64, create_string_buffer
 from typing import Any, Optional, Sequence
 
 from ._error import InputError
-from ._formats import Format, of_dtype
+from ._formats import Format, address_of, of_dtype
 from ._library import EINVAL, CRng, check, lib
 from ._threads import pool
 
@@ -34,20 +34,7 @@ _ZEROS = (0,) * RANK
 _MISSING = (0, 0, *_ZEROS)
 _Arrays = list[tuple[int, ...]]
 
-_addresses: dict[int, int] = {}
-_kept: list[Any] = []
 _dtypes: dict[Any, tuple[int, int]] = {}
-
-
-def _address(format: Optional[Format]) -> int:
-    """Where the structure of a format lies; formats are kept for ever."""
-    if format is None:
-        return 0
-    found = _addresses.get(id(format))
-    if found is None:
-        found = _addresses[id(format)] = addressof(format.c)
-        _kept.append(format)
-    return found
 
 
 def _dtype(dtype: Any) -> tuple[int, int]:
@@ -58,7 +45,7 @@ def _dtype(dtype: Any) -> tuple[int, int]:
         format = of_dtype(name)
         if format is None or format.bits > 32:
             raise InputError(f"layer: expected numbers of float32 or a narrower dtype, found {name}")
-        found = _dtypes[dtype] = _address(format), format.code_dtype.itemsize
+        found = _dtypes[dtype] = address_of(format), format.code_dtype.itemsize
     return found
 
 
@@ -81,7 +68,7 @@ def _lies(x: Any) -> tuple[int, int, Sequence[int], Sequence[int]]:
     except AttributeError:
         pass
     if hasattr(x, "address"):  # a View
-        return _address(x.format), x.address, x.shape, x.strides
+        return address_of(x.format), x.address, x.shape, x.strides
     if x.__class__ is _Turned:
         return x.lies
     format, size = _dtype(x.dtype)
@@ -200,7 +187,7 @@ def _run(kind: int, shape: Sequence[int], arrays: _Arrays, math: Optional[Format
     own = _own
     n = len(shape)
     _LAYER.pack_into(own.layer, 0, kind, norm, activation, added, ignores, n, *shape, *_ZEROS[n:], length, entries, eps, momentum, scale, p,
-                     *rng, index, ignored, _address(math), _address(format))
+                     *rng, index, ignored, address_of(math), address_of(format))
     flat: list[int] = []
     for a in arrays:
         flat += a
@@ -465,4 +452,4 @@ def mean(x: Any, counted: Optional[int] = None, *, math: Optional[Format] = None
     n = 1
     for size in shape:
         n *= size
-    return float(lib.mpsim_mean(_address(math) or None, address, n, n if counted is None else counted))
+    return float(lib.mpsim_mean(address_of(math) or None, address, n, n if counted is None else counted))

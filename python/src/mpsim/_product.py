@@ -15,7 +15,7 @@ from typing import Any, Optional, Sequence, Union
 
 from ._dot import model_of
 from ._error import InputError, shown
-from ._formats import Format, find, of_dtype
+from ._formats import Format, address_of, find, of_dtype
 from ._library import ERANGE, STOCHASTIC, CEntered, CEntering, CEntryStats, COperand, CProduct, CRecipe, CRng, CStack, check, lib, text
 from ._threads import pool
 
@@ -26,20 +26,9 @@ _PACK = struct.Struct("=QQI4x8Q8q")  # mpsim_stack
 _OPERAND = struct.Struct("=QBB2xf6Q")  # what follows the stack in mpsim_operand, but for `memory`
 _PRODUCT = struct.Struct("=5Qf4x3Qf4x3Q")  # mpsim_product
 _NOTHING = (0,) * RANK
-_addresses: dict[int, int] = {}
 _formats: dict[Any, tuple[Format, int]] = {}
 
 
-def _address(format: Format) -> int:
-    """Where its structure lies; formats are kept for ever."""
-    found = _addresses.get(id(format))
-    if found is None:
-        found = _addresses[id(format)] = addressof(format.c)
-        _kept.append(format)
-    return found
-
-
-_kept: list[Any] = []
 
 
 def _format_of(dtype: Any) -> tuple[Format, int]:
@@ -101,7 +90,7 @@ class View:
         if self._c is None:
             c, n = CStack(), len(self.shape)
             rest = _NOTHING[n:]
-            _PACK.pack_into(c, 0, _address(self.format), self.address, n, *self.shape, *rest, *self.strides, *rest)
+            _PACK.pack_into(c, 0, address_of(self.format), self.address, n, *self.shape, *rest, *self.strides, *rest)
             self._c, self._at = c, addressof(c)
         return self._at
 
@@ -136,7 +125,7 @@ class Entering:
         self.recipe, self.given, self.rng = recipe, given, rng
         if promote and blocks == "values":
             blocks = "codes"
-        self.c = CEntering(0 if self.format is None else _address(self.format), MODES[rounding], USES[blocks], hadamard,
+        self.c = CEntering(0 if self.format is None else address_of(self.format), MODES[rounding], USES[blocks], hadamard,
                            0 if recipe is None else addressof(recipe), 1.0 if given is None else given)
         if rng is not None:
             self.c.rng = rng
@@ -220,7 +209,7 @@ def _side(side: Any, own: COperand, at: int) -> int:
         return addressof(side.c)
     view, format = side
     memmove(at, view.at(), _PACK.size)
-    _OPERAND.pack_into(own, _PACK.size, _address(view.format if format is None else format), 0, 0, 1.0, 0, 0, 0, 0, 0, 0)
+    _OPERAND.pack_into(own, _PACK.size, address_of(view.format if format is None else format), 0, 0, 1.0, 0, 0, 0, 0, 0, 0)
     return at
 
 
@@ -239,7 +228,7 @@ def multiply(d: View, a: Side, b: Side, model: str, bias: Optional[View] = None,
         raise InputError(f"model '{model}' rounds stochastically: expected rng=")
     own = _own
     _PRODUCT.pack_into(own.product, 0, addressof(m[0]), _side(a, own.a, own.a_at), _side(b, own.b, own.b_at), d.at(),
-                       0 if format is None else _address(format), factor, 0 if start is None else start.at(),
+                       address_of(format), factor, 0 if start is None else start.at(),
                        0 if bias is None else bias.at(), 0 if add is None else add.at(), add_factor, depth,
                        0 if rng is None else addressof(rng), 0 if counts is None else addressof(counts))
     status = lib.mpsim_product_run(own.product_at, pool())

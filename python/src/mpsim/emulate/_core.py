@@ -17,16 +17,10 @@ from ._paths import Paths
 from ._plans import BINARY32, Architecture, Plans
 from ._products import DTYPES, FORMATS, dtype_of
 from ._roles import ACT, CONST, GRAD, WEIGHT, Roles
+from ._streams import stream_of
 
 Tensor = torch.Tensor
-HASH, PRIME, MASK = 0xcbf29ce484222325, 0x100000001b3, 2**64 - 1  # FNV-1a
 STREAMS = 1 << 16  # of names that are kept
-
-
-def fnv(h: int, data: bytes) -> int:
-    for byte in data:
-        h = (h ^ byte) * PRIME & MASK
-    return h
 
 
 class Param:
@@ -291,7 +285,7 @@ class Core:
         if stream is None:
             if len(self.streams) > STREAMS:
                 self.streams.clear()
-            stream = self.streams[name] = fnv(fnv(HASH, (self.step + 1).to_bytes(8, "little")), name.encode())
+            stream = self.streams[name] = stream_of(self.step, name)
         return stream
 
     def note(self, line: str) -> None:

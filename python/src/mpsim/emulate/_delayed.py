@@ -2,26 +2,23 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, byref, c_float, c_int16, c_uint8, c_uint32
+from ctypes import POINTER, byref, c_float
 from typing import Any, Optional
 
 from .._error import InputError
 from .._formats import find
 from .._library import lib, text
-
-
-class CConfig(ctypes.Structure):
-    _fields_ = [("history", c_uint32), ("algorithm", c_uint8), ("variant", c_uint8), ("margin", c_int16), ("fp8_max", c_float)]
+from .._policy import CDelayedConfig
 
 
 class CDelayed(ctypes.Structure):
-    _fields_ = [("config", CConfig), ("scale", c_float), ("scale_inverse", c_float), ("history", POINTER(c_float))]
+    _fields_ = [("config", CDelayedConfig), ("scale", c_float), ("scale_inverse", c_float), ("history", POINTER(c_float))]
 
 
-SETTINGS = tuple(field[0] for field in CConfig._fields_)
-STRUCTURES = {"mpsim_delayed_config": CConfig, "mpsim_delayed": CDelayed}
+SETTINGS = tuple(field[0] for field in CDelayedConfig._fields_)
+STRUCTURES = {"mpsim_delayed": CDelayed}
 
-for _name, _restype, _arguments in (("init", ctypes.c_int, [POINTER(CDelayed), POINTER(CConfig), POINTER(c_float)]),
+for _name, _restype, _arguments in (("init", ctypes.c_int, [POINTER(CDelayed), POINTER(CDelayedConfig), POINTER(c_float)]),
                                     ("record", None, [POINTER(CDelayed), c_float]), ("update", None, [POINTER(CDelayed), c_float])):
     _function = getattr(lib, "mpsim_delayed_" + _name)
     _function.restype, _function.argtypes = _restype, _arguments
@@ -32,8 +29,8 @@ class History:
 
     __slots__ = ("c", "numbers", "element", "seen")
 
-    def __init__(self, config: CConfig, element: str) -> None:
-        own = CConfig.from_buffer_copy(config)
+    def __init__(self, config: CDelayedConfig, element: str) -> None:
+        own = CDelayedConfig.from_buffer_copy(config)
         own.fp8_max = find(element).max
         self.numbers = (c_float * own.history)()
         self.c, self.element, self.seen = CDelayed(), element, False
@@ -84,6 +81,6 @@ class Histories:
         self.all.clear()
         for key, kept in state.items():
             slot, _, name = key.partition(":")
-            history = self.all[(name, slot)] = History(CConfig(*kept["settings"]), kept["element"])
+            history = self.all[(name, slot)] = History(CDelayedConfig(*kept["settings"]), kept["element"])
             history.c.scale, history.c.scale_inverse = kept["scale"], kept["scale_inverse"]
             history.numbers[:] = kept["history"]

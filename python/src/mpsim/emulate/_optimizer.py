@@ -25,6 +25,7 @@ from .._policy import CPlacement, Plan
 from .._threads import pool
 from ._rules import KAHAN, STATES, Rule, algorithm_of, implied_variant, name_of, numbers_of, rule_of, set_numbers, unsupported
 from ._scaling import BEFORE_UNSCALE, Scaling
+from ._streams import stream_of
 
 M, V, VMAX, NEEDS_KAHAN = 1, 2, 4, 8
 STOCHASTIC = STORES.index("stochastic")
@@ -32,7 +33,6 @@ NORM = "norm of all gradients"
 NOT_SCALED = "loss.backward() was called, and not e.backward(loss): the policy's loss scaler did not take part"
 OWN_SCALER = "the script's own GradScaler scaled the loss: the policy's loss scaler did not take part"
 ADJUST = {None: 0, "original": 0, "match_rms_adamw": 1, "spectral_unclamped": 2}
-HASH, PRIME, MASK = 0xcbf29ce484222325, 0x100000001b3, 2**64 - 1  # FNV-1a
 
 
 class CTensors(ctypes.Structure):
@@ -78,14 +78,6 @@ for _name, (_restype, _argtypes) in {
         "muon_factor": (c_double, [POINTER(CMuon), c_size_t, c_size_t])}.items():
     _function = getattr(lib, "mpsim_" + _name)
     _function.restype, _function.argtypes = _restype, _argtypes
-
-
-def stream_of(step: int, name: str) -> int:
-    """The stream of random bits of a parameter's update in a step, from 0: that of `mpsim train`."""
-    h = HASH
-    for byte in (step + 1).to_bytes(8, "little") + name.encode():
-        h = (h ^ byte) * PRIME & MASK
-    return h
 
 
 def _check(status: int, what: str) -> None:
