@@ -20,9 +20,6 @@ from ._cast import MODES as modes, PRESETS as presets, decode, encode, round
 from ._dot import MODELS as models, dot, gemm, scaled_mm
 from ._error import Error, FileError, InputError
 from ._formats import Format, formats
-from ._functions import attention, attention_backward, conv, conv_backward, cross_entropy, cross_entropy_backward, embedding, embedding_backward, gelu, \
-    gelu_backward, layer_norm, layer_norm_backward, linear, linear_backward, rms_norm, rms_norm_backward, rotary, softmax, softmax_backward, \
-    swiglu, swiglu_backward
 from ._library import lib as _lib
 from ._open import File, Tensor, open
 from ._program import Page, Report
@@ -34,6 +31,9 @@ from ._torchmm import torch_mm
 from ._watch import watch
 
 if TYPE_CHECKING:
+    from ._functions import attention, attention_backward, conv, conv_backward, cross_entropy, cross_entropy_backward, embedding, embedding_backward, gelu, \
+        gelu_backward, layer_norm, layer_norm_backward, linear, linear_backward, rms_norm, rms_norm_backward, rotary, softmax, softmax_backward, \
+        swiglu, swiglu_backward
     from . import callbacks as callbacks, record as record
     from .emulate._emulator import emulate as emulate  # the module, which can be called
 
@@ -43,11 +43,19 @@ __all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quanti
            "embedding_backward", "encode", "events", "formats", "gelu", "gelu_backward", "gemm", "layer_norm", "layer_norm_backward",
            "linear", "linear_backward", "memory", "models", "modes", "open", "presets", "quantize", "recipes", "replay", "report",
            "rms_norm", "rms_norm_backward", "rotary", "round", "scaled_mm", "scalers", "set_threads", "softmax", "softmax_backward",
-           "stat", "swiglu", "swiglu_backward", "watch"]
+           "stat", "swiglu", "swiglu_backward", "torch_mm", "watch"]
 _LATER = ("callbacks", "emulate", "record")  # need torch, and are loaded when they are asked for
+
+_FUNCTIONS = frozenset((
+    "attention attention_backward conv conv_backward cross_entropy cross_entropy_backward embedding "
+    "embedding_backward gelu gelu_backward layer_norm layer_norm_backward linear linear_backward rms_norm "
+    "rms_norm_backward rotary softmax softmax_backward swiglu swiglu_backward").split())  # loaded when the first of them is asked for
 
 
 def __getattr__(name: str) -> Any:
+    if name in _FUNCTIONS:
+        found = globals()[name] = getattr(importlib.import_module("mpsim._functions"), name)
+        return found
     if name in _LATER:
         return importlib.import_module("mpsim." + name)
     raise AttributeError(f"module 'mpsim' has no attribute {name!r}")
