@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from array import array
 from typing import Any, Optional
 
@@ -179,6 +178,8 @@ def judged(w: Any) -> list[str]:
             lines.append(f"step {step} " + " ".join(told))
     if not lines:
         return []
+    import subprocess
+
     done = subprocess.run([PROGRAM, "log", "--json", "-"], input="\n".join(lines).encode() + b"\n", stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     if done.returncode not in (0, 1):

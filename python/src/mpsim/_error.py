@@ -1,7 +1,6 @@
 """The exceptions of mpsim: what was expected and what was found, in one line."""
 from __future__ import annotations
 
-import difflib
 import operator
 from typing import Any, Iterable, Optional
 
@@ -79,5 +78,7 @@ def whole_of(value: Any, name: str, least: int = 0) -> int:
 
 def unknown(what: str, name: object, names: Iterable[str]) -> InputError:
     """The error for a name that is none, with the nearest one that is."""
+    import difflib
+
     near = difflib.get_close_matches(str(name).lower(), list(names), 1)
     return InputError(f"unknown {what} '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))

@@ -2,9 +2,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import tempfile
 from typing import Any, Optional
 
 from ._error import Error, FileError, InputError
@@ -38,10 +35,15 @@ class Figure:
 
 
 def has_gnuplot() -> bool:
+    import shutil
+
     return shutil.which(os.environ.get("MPSIM_GNUPLOT", "gnuplot")) is not None
 
 
 def of_program(report: bytes, figure: str, options: dict[str, Any]) -> Figure:
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "report"), "wb") as f:
             f.write(report)

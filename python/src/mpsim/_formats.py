@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 from ctypes import addressof, byref
 from typing import Any, Iterator, Mapping, Optional, Union
 
@@ -134,6 +133,8 @@ def _of_struct(name: bytes) -> CFormat:
 
 def _refused(name: str) -> InputError:
     """What the program says of a name that is no format."""
+    import subprocess
+
     command = [PROGRAM, "formats", "--", name.encode("utf-8", "replace").decode()]
     line = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).stderr.decode(errors="replace")
     return InputError(line.strip().replace("mpsim: formats: ", "") or f"unknown format '{name}'")

@@ -1,12 +1,9 @@
 """Running the mpsim program of the package, and its reports."""
 from __future__ import annotations
 
-import html
 import importlib
 import json
 import os
-import subprocess
-import tempfile
 import weakref
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
@@ -17,6 +14,15 @@ from ._error import Error, FileError, InputError
 from ._library import PROGRAM
 from ._options import is_path, path_of
 from ._stat import Answer, as_stored, named
+
+
+def _in_memory() -> Any:
+    """A file in memory; a temporary one where there are none."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("mpsim"), "w+b")
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 class Stored:
@@ -34,8 +40,7 @@ class Stored:
             offset += a.nbytes
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
-        # a temporary file where there are no files in memory
-        self.file = os.fdopen(os.memfd_create("mpsim"), "w+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
+        self.file = _in_memory()
         weakref.finalize(self, self.file.close)
         self.file.write(len(text).to_bytes(8, "little") + text)
         for chunk in chunks:
@@ -48,6 +53,8 @@ class Stored:
 
 def run(words: Sequence[str], stored: Sequence[Stored]) -> tuple[bytes, list[str], int]:
     """What a command writes, its lines on standard error, and its exit code. The first of `stored` is operand '-'."""
+    import subprocess
+
     for each in stored:
         each.file.seek(0)
     done = subprocess.run([PROGRAM, *words], stdin=stored[0].file if stored else subprocess.DEVNULL,
@@ -101,7 +108,9 @@ class Report(Mapping[str, Any]):
         return self._table
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
 
     def _rows(self) -> list[dict[str, Any]]:
         if self["schema"] != "mpsim.stat/1":
@@ -186,7 +195,9 @@ class Page:
             raise FileError(f"{os.fspath(path)}: cannot write: {error.strerror}") from None
 
     def _repr_html_(self) -> str:
-        return f'<iframe srcdoc="{html.escape(self.html)}" style="width: 100%; height: 48em; border: 0"></iframe>'
+        from html import escape
+
+        return f'<iframe srcdoc="{escape(self.html)}" style="width: 100%; height: 48em; border: 0"></iframe>'
 
     def __repr__(self) -> str:
         return f"<mpsim.Page: {len(self.html)} characters of HTML>"
@@ -194,6 +205,8 @@ class Page:
 
 def page_of(command: str, words: Sequence[str], paths: Sequence[str]) -> Page:
     """What a command writes as a page."""
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "page.html")
         _, lines, code = run([command, *words, f"--output={path}", "--", *paths], [])

@@ -8,12 +8,10 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-import subprocess
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from ctypes import Structure, addressof, byref, c_double, c_float, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, \
     c_void_p, sizeof
-from typing import Any, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
 import numpy as np
 
@@ -25,6 +23,9 @@ from ._error import InputError
 from ._formats import Format
 from ._library import PROGRAM, STRUCTURES, CBlocks, CRounding, check, lib
 from ._options import options_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 ERRORS = 3  # MPSIM_SUMMARY_SUMS and _ERRORS
 PIECE = 1 << 16  # elements that are worth a thread
@@ -87,6 +88,8 @@ class Targets:
     """
 
     def __init__(self, formats: Sequence[str], scales: Any, recipes: Sequence[str]) -> None:
+        import subprocess
+
         words = options_of({"format": [*formats, *recipes] or None, "scale": scales if formats else None})
         empty = json.dumps({"x": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}).encode()
         done = subprocess.run([PROGRAM, "stat", "--ndjson", *words, "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -117,6 +120,8 @@ class Targets:
             self.summaries.append(lib.mpsim_summary_new())
             weakref.finalize(self, lib.mpsim_summary_free, self.summaries[-1])
         if threads > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
             self.pool = ThreadPoolExecutor(threads - 1)
         self.threads = threads
 
