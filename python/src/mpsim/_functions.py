@@ -126,6 +126,13 @@ def _matrix(x: Any, what: str) -> tuple[_Given, Any, tuple[int, ...]]:
     return given, given.a.reshape(int(np.prod(shape)), given.a.shape[-1]), shape
 
 
+def _weight(weight: Any, inputs: int, what: str) -> Any:
+    w = _array(weight, f"{what}: weight")
+    if w.ndim != 2 or w.shape[1] != inputs:
+        raise InputError(f"{what}: expected a weight of outputs x {inputs}, found shape {w.shape}")
+    return w
+
+
 def linear(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, format: Any = None, recipe: Any = None, result: Named = None,
            rng: Optional[Random] = None) -> Any:
     """`x @ weight.T + bias`, each element a dot product under an accumulation model, the bias in the epilogue: one rounding.
@@ -141,9 +148,7 @@ def linear(x: Any, weight: Any, bias: Any = None, model: str = "fma", *, format:
     array([[-0.19921875, -0.44140625]], dtype=float32)
     """
     given, rows, front = _matrix(x, "linear")
-    w = _array(weight, "linear: weight")
-    if w.ndim != 2 or w.shape[1] != rows.shape[1]:
-        raise InputError(f"linear: expected a weight of outputs x {rows.shape[1]}, found shape {w.shape}")
+    w = _weight(weight, rows.shape[1], "linear")
     b = _array(bias, "linear: bias", w.shape[:1])
     formats, recipes = _pair(format, "format"), _pair(recipe, "recipe")
     left, right = _Side(rows, _format(formats[0]), recipes[0], rng), _Side(w, _format(formats[1]), recipes[1], rng)
@@ -171,9 +176,7 @@ def linear_backward(dy: Any, x: Any, weight: Any, model: str = "fma", *, format:
     array([[-2., -2.]], dtype=float32)
     """
     given, rows, front = _matrix(x, "linear_backward")
-    w = _array(weight, "linear_backward: weight")
-    if w.ndim != 2 or w.shape[1] != rows.shape[1]:
-        raise InputError(f"linear_backward: expected a weight of outputs x {rows.shape[1]}, found shape {w.shape}")
+    w = _weight(weight, rows.shape[1], "linear_backward")
     g = _array(dy, "linear_backward: dy", (*front, w.shape[0])).reshape(rows.shape[0], w.shape[0])
     formats, recipes, to = _pair(format, "format"), _pair(recipe, "recipe"), _format(result)
     left, right = _Side(rows, _format(formats[0]), recipes[0], rng), _Side(w, _format(formats[1]), recipes[1], rng)

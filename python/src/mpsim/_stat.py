@@ -155,12 +155,21 @@ def _ask_there(arrays: Mapping[str, Any], words: Sequence[str]) -> Optional[Answ
             raised.append(error)
             return EIO
 
-    report, line, options = c_void_p(), ctypes.create_string_buffer(LINE), _options(words)
-    try:
-        status = library().mpsim_stat_counted(byref(report), given, len(given), options, len(words), COUNT(count), None, line, LINE)
+    def call(report: Any, options: Any, line: Any) -> int:
+        status: int = library().mpsim_stat_counted(report, given, len(given), options, len(words), COUNT(count), None, line, LINE)
         if raised:
             raise raised[0]
-        if status == EUNAVAILABLE:
+        return status
+
+    return _answer(words, call, EUNAVAILABLE)
+
+
+def _answer(words: Sequence[str], call: Callable[[Any, Any, Any], int], passed: int = OK) -> Optional[Answer]:
+    """What a function of the library reports, which `call` calls. None: its status is the one that is passed over."""
+    report, line = c_void_p(), ctypes.create_string_buffer(LINE)
+    try:
+        status = call(byref(report), _options(words), line)
+        if status and status == passed:
             return None
         if status:
             _refuse(status, line.value.decode(errors="replace"))
@@ -263,16 +272,14 @@ def ask(inputs: Sequence[Any], words: Sequence[str], are_paths: bool,
             _fill(to, name, x, kept)
         size = sum(each.nbytes for each in kept[::KEPT])
         function = library().mpsim_stat_arrays
-    report, line, options = c_void_p(), ctypes.create_string_buffer(LINE), _options(words)
 
-    def call(ask: Any) -> int:
-        status: int = function(byref(report), given, len(given), options, len(words), ask, None, line, LINE)
-        return status
+    def call(report: Any, options: Any, line: Any) -> int:
+        def run(ask: Any) -> int:
+            status: int = function(report, given, len(given), options, len(words), ask, None, line, LINE)
+            return status
 
-    try:
-        status = call(PROGRESS()) if size < LARGE and not progress else _side_by_side(call, progress)
-        if status:
-            _refuse(status, line.value.decode(errors="replace"))
-        return Answer(report)
-    finally:
-        library().mpsim_report_free(report)
+        return run(PROGRESS()) if size < LARGE and not progress else _side_by_side(run, progress)
+
+    answer = _answer(words, call)
+    assert answer is not None
+    return answer

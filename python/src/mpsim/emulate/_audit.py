@@ -3,17 +3,16 @@ from __future__ import annotations
 
 import functools
 import importlib
-import json
 import math
 import sys
 from ctypes import byref
-from typing import Any, Iterator, Optional
+from typing import Any, Iterable, Iterator, Optional
 
 from .._dot import model_of
 from .._library import CModel, lib, text
-from .._lines import plain
 from .._product import Operand
 from ._plans import TORCH
+from ._said import Said
 
 EVIDENCE = ("defined", "vectors", "reported", "manual", "none")
 WIDTH = 80
@@ -154,7 +153,7 @@ def how_of(operator: Any, core: Any) -> str:
     return "float32" if operator.float32 and core.listed else "other"
 
 
-class Audit:
+class Audit(Said):
     """What `Emulator.audit` gives: rows of products, and the operators that were called.
 
     products: a list of `Product`. operators: a row for each operator of torch: its name, calls and how it was computed.
@@ -189,9 +188,6 @@ class Audit:
         return {"schema": "mpsim.emulate-audit/1", "mpsim": lib.mpsim_version().decode(), "products": [p.as_dict() for p in self.products],
                 "operators": self.operators, "foreign": self.foreign, "native": self.native, "notes": self.notes}
 
-    def to_json(self) -> str:
-        return json.dumps(plain(self.as_dict()), indent=1)
-
     def to_pandas(self) -> Any:
         """The products as a DataFrame of pandas, a row each."""
         pandas: Any = importlib.import_module("pandas")
@@ -208,8 +204,8 @@ class Audit:
 
     # ---- for people ----
 
-    def __str__(self) -> str:
-        return "\n".join([*self._products(), *self._operators(), *(f"note: {line}" for line in self.notes)])
+    def _lines(self) -> Iterable[str]:
+        return (*self._products(), *self._operators(), *(f"note: {line}" for line in self.notes))
 
     def _products(self) -> Iterator[str]:
         emulated = [p for p in self.products if p.kind != "native"]

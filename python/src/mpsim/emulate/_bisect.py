@@ -6,7 +6,6 @@ do so beside one another are all found.
 """
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -14,16 +13,16 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from .._error import InputError
 from .._library import lib
-from .._lines import plain
 from .._policy import Policy
 from ._apart import _wants, untouched
 from ._audit import wrapped
 from ._plans import policy_of
+from ._said import Said
 
 Unit = tuple[str, str]
 
 
-class Bisection:
+class Bisection(Said):
     """What `Emulator.bisect` gives.
 
     sets: lists of (module, kind of product); each breaks the metric alone, and no longer without one of its members. runs: how many times
@@ -49,12 +48,6 @@ class Bisection:
                 "sets": [[{"module": path, "kind": kind} for path, kind in each] for each in self.sets], "runs": self.runs, "units": len(self.units),
                 "threshold": self.threshold, "values": {"policy": self.policy, "baseline": self.baseline}, "verdict": self.verdict,
                 "log": [{"units": len(units), "value": value, "good": good} for units, value, good in self.log]}
-
-    def to_json(self) -> str:
-        return json.dumps(plain(self.as_dict()), indent=1)
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         yield from wrapped(self.verdict)

@@ -1,17 +1,16 @@
 """The same step under two policies, tensor beside tensor."""
 from __future__ import annotations
 
-import json
 import math
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 import torch
 
 from .._library import lib
-from .._lines import plain
 from ._apart import one_step, untouched
 from ._audit import table, wrapped
 from ._counting import label_of, tensor_of
+from ._said import Said
 
 ROWS = 20  # of the printed table
 
@@ -49,7 +48,7 @@ class Difference:
         return f"<{self.name}: relative error {self.error:.3g}>"
 
 
-class Comparison:
+class Comparison(Said):
     """What `Emulator.compare` gives.
 
     rows: a `Difference` for each result of a product and each gradient of a parameter, in the order of execution; worst: the same, the
@@ -70,12 +69,6 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         return {"schema": "mpsim.emulate-compare/1", "mpsim": lib.mpsim_version().decode(), "policies": list(self.names), "losses": list(self.losses),
                 "first": self.first.name if self.first else None, "tensors": [row.as_dict() for row in self.rows], "missing": self.missing}
-
-    def to_json(self) -> str:
-        return json.dumps(plain(self.as_dict()), indent=1)
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         a, b = self.names

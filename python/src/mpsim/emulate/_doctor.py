@@ -1,17 +1,16 @@
 """What a long run would be refused for, found by one step that changes nothing."""
 from __future__ import annotations
 
-import json
 from typing import Any, Callable, Iterator, Optional
 
 from .._error import Error
-from .._lines import plain
 from .._library import lib
 from ._apart import NoLoss, one_step, untouched
 from ._audit import ASKED, HOWS, INTEGERS, Audit, wrapped
+from ._said import Said
 
 
-class Doctor:
+class Doctor(Said):
     """What `Emulator.doctor` gives.
 
     refused: a row for each operator that a strict emulation refuses: operator, module, the user's line, why, calls.
@@ -33,14 +32,8 @@ class Doctor:
         return {"schema": "mpsim.emulate-doctor/1", "mpsim": lib.mpsim_version().decode(), "ok": self.ok, "error": self.error, "loss": self.loss,
                 "refused": self.refused, "native": self.native, "foreign": self.foreign, "products": len(self.audit), "notes": self.audit.notes}
 
-    def to_json(self) -> str:
-        return json.dumps(plain(self.as_dict()), indent=1)
-
     def __bool__(self) -> bool:
         return self.ok
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         calls = sum(p.calls for p in self.audit if p.kind != "native")

@@ -18,6 +18,7 @@ from ._products import FORMATS, dtype_of
 from ._roles import ACT, GRAD
 
 MEAN, SUM = 1, 2  # of losses: torch's numbers of reductions
+LOGARITHMS = ("aten::_log_softmax", "aten::_log_softmax_backward_data")
 DONE = "done"  # a gradient of logits that is complete already
 
 
@@ -28,8 +29,8 @@ class Layers(Between):
         super().__init__(core)
         own = {"native_layer_norm": self.layer_norm, "native_layer_norm_backward": self.layer_norm_backward,
                "native_batch_norm": self.batch_norm, "native_batch_norm_backward": self.batch_norm_backward,
-               "_softmax": self.softmax, "_softmax_backward_data": self.softmax_backward, "_log_softmax": self.log_softmax,
-               "_log_softmax_backward_data": self.log_softmax_backward, "nll_loss_forward": self.nll_loss,
+               "_softmax": self.softmax, "_softmax_backward_data": self.softmax_backward, "_log_softmax": self.softmax,
+               "_log_softmax_backward_data": self.softmax_backward, "nll_loss_forward": self.nll_loss,
                "nll_loss_backward": self.nll_loss_backward, "embedding": self.embedding_of, "embedding_dense_backward": self.embedding_backward_of,
                "max_pool2d_with_indices_backward": self.pool_backward, "add": self.accumulated, "add_": self.accumulated}
         for name in ("gelu", "silu", "sigmoid", "tanh", "exp"):
@@ -167,45 +168,33 @@ class Layers(Between):
     # ---- softmax and losses ----
 
     def softmax(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
-        return self._softmax(args[0], args[1], "softmax", False)
-
-    def _softmax(self, x: Any, dim: int, kind: str, log: bool) -> Any:
+        """Softmax, or its logarithm: the logits of that are kept for a loss that may come, as softmax and cross-entropy are one operation then."""
         core = self.core
-        path = core.paths.here().path
+        x, dim = args[:2]
+        log = func._schema.name in LOGARITHMS
+        path, kind = core.paths.here().path, "loss" if log else "softmax"
         placement = self.placement(path, kind)
         core.paths.mark(Marked(path, kind))
         y = self.result(x, placement.format["out"], core.roles.of(x))
-        layer.softmax(y.movedim(dim, -1), self.entered(x, placement).movedim(dim, -1), log=log, format=placement.format["out"])
+        entered = self.entered(x, placement)
+        layer.softmax(y.movedim(dim, -1), entered.movedim(dim, -1), log=log, format=placement.format["out"])
+        tag = core.roles.tag(y)
+        if log and x.dim() == 2 and dim in (1, -1) and tag is not None:
+            tag.extra = entered, path
         return y
 
     def softmax_backward(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
-        return self._softmax_backward(args[0], args[1], args[2], "softmax", False)
-
-    def _softmax_backward(self, dy: Any, y: Any, dim: int, kind: str, log: bool) -> Any:
         core = self.core
-        mark = core.paths.found()
-        placement = self.placement(mark.path if mark is not None else "", kind)
+        dy, y, dim = args[:3]
+        log = func._schema.name in LOGARITHMS
+        tag, mark = core.roles.tag(dy), core.paths.found()
+        if log and tag is not None and tag.extra is DONE:
+            return dy
+        placement = self.placement(mark.path if mark is not None else "", "loss" if log else "softmax")
         dx = self.result(y, placement.format["dgrad"], GRAD)
         layer.softmax_backward(dx.movedim(dim, -1), self.entered(dy, placement).movedim(dim, -1), y.movedim(dim, -1), log=log,
                                format=placement.format["dgrad"])
         return dx
-
-    def log_softmax(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
-        """The logits are kept for a loss that may come: softmax and cross-entropy are one operation then."""
-        x, dim = args[:2]
-        y = self._softmax(x, dim, "loss", True)
-        tag = self.core.roles.tag(y)
-        if x.dim() == 2 and dim in (1, -1) and tag is not None:
-            path = self.core.paths.here().path
-            tag.extra = self.entered(x, self.placement(path, "loss")), path
-        return y
-
-    def log_softmax_backward(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
-        dy, y, dim = args[:3]
-        tag = self.core.roles.tag(dy)
-        if tag is not None and tag.extra is DONE:
-            return dy
-        return self._softmax_backward(dy, y, dim, "loss", True)
 
     def logits(self, y: Any, weight: Any) -> Any:
         tag = self.core.roles.tag(y)

@@ -189,19 +189,17 @@ class Plans:
 
     def place(self, path: str, product: str, rank: int, attention: bool = False) -> Any:
         """The placement of a layer, as one of its products has it."""
-        key = path, product, rank, attention
-        placed = self.placed.get(key)
-        if placed is None:
-            plan = self.of(path, product)
-            placed = self.placed[key] = plan.place(path, "conv" if rank > 2 else "linear", rank=rank, attention=attention, multiplies=True)
-        return placed
+        return self._placed(path, product, "conv" if rank > 2 else "linear", rank, attention, True)
 
     def place_kind(self, path: str, kind: str) -> Any:
         """The placement of an operation between the products."""
-        key = path, kind
+        return self._placed(path, "fprop", kind, -1, False, None)
+
+    def _placed(self, path: str, product: str, kind: str, rank: int, attention: bool, multiplies: Optional[bool]) -> Any:
+        key = path, product, kind, rank, attention, multiplies
         placed = self.placed.get(key)
         if placed is None:
-            placed = self.placed[key] = self.of(path, "fprop").place(path, kind)
+            placed = self.placed[key] = self.of(path, product).place(path, kind, rank=rank, attention=attention, multiplies=multiplies)
         return placed
 
 
