@@ -104,8 +104,8 @@ noinst_LIBRARIES += lib/train/libtrain.a
 noinst_LIBRARIES += lib/train/libparallel.a
 lib_train_libparallel_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE
 lib_train_libparallel_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
-lib_train_libparallel_a_SOURCES = lib/include/train/parallel.h lib/train/parallel.c lib/train/processors.c \
-  lib/train/processors.h
+lib_train_libparallel_a_SOURCES = lib/include/train/parallel.h lib/train/parallel.c lib/train/placing.c \
+  lib/train/placing.h lib/train/processors.c lib/train/processors.h
 train_libs = lib/train/libtrain.a lib/train/libparallel.a lib/libmpsim.a
 lib_train_libtrain_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text

@@ -82,7 +82,7 @@ ok "headers begin with #pragma once, public ones with a guard" "$(
 cat >"$dir/borders" <<'TABLE'
 ^lib/include/mpsim/       ^lib/include/mpsim/|^<(stddef|stdint)[.]h>
 ^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
-^lib/train/(parallel|processors)[.]c ^lib/include/train/parallel[.]h|^lib/train/processors[.]h|^<
+^lib/train/(parallel|placing|processors)[.] ^lib/include/train/parallel[.]h|^lib/train/(placing|processors)[.]h|^<
 ^lib/train/               ^lib/include/|^lib/base/transpose[.]h|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
 ^lib/base/isa[.]c         ^lib/base/isa[.]h|^lib/include/mpsim/isa[.]h|^config[.]h|^<(cpuid|stdatomic|string)[.]h>
@@ -142,8 +142,8 @@ borders() { # violations in $dir/includes
 }
 includes >"$dir/includes"
 ok "who includes whom: the table of borders" "$(borders)"
-ok "threads are the business of lib/train/parallel.c" "$(grep -l -r --include='*.[ch]' -E \
-    '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/parallel\.c$')"
+ok "threads are the business of lib/train/parallel.c and placing.c" "$(grep -l -r --include='*.[ch]' -E \
+    '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/\(parallel\|placing\)\.[ch]$')"
 ok "YAML, archives, HDF5 and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|zlib|archive|hdf5|jansson)\.h>' lib sim gpu |
     grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson' \
         -e '^sim/trace/stream[a-z]*\.c:.*\(zlib\|archive\)' -e '^sim/trace/hdf5\.h:.*hdf5')"

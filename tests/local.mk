@@ -370,7 +370,7 @@ tests_bench_libbench_a_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/b
 tests_bench_libbench_a_CFLAGS = $(product_cflags)
 tests_bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(OPT_CFLAGS) $(CFLAGS)"'
 programs_all += $(benchmarks)
-bench_ldadd = tests/bench/libbench.a lib/libmpsim.a -lpthread
+bench_ldadd = tests/bench/libbench.a lib/train/libparallel.a lib/libmpsim.a -lpthread
 tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)
 tests_bench_casts_LDADD = $(bench_ldadd)

@@ -3,6 +3,7 @@
  * region only when every thread of it has come by. */
 #include <train/parallel.h>
 
+#include "placing.h"
 #include "processors.h"
 
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST = 1024 };
 
@@ -40,17 +42,26 @@ typedef struct kind {
     int64_t each;
 } kind;
 
+/* A thread that there is, but for the caller. */
+typedef struct member {
+    parallel_team *team;
+    pthread_t thread;
+    train_place place; /* the team's lock is held */
+    struct member *next;
+} member;
+
 struct parallel_team {
     pthread_mutex_t lock; /* of all below, and of `joined` and `working` of the region */
     pthread_cond_t work, end;
     region *now; /* NULL: none that a thread may join */
-    int started; /* threads that there are, but for the caller */
-    int leaves;  /* they are to end */
+    member *members;
+    int started;   /* so many */
+    pid_t process; /* whose threads they are: a child has none of them */
+    int leaves;    /* they are to end */
     int threads;
     atomic_flag is_taken; /* one caller at a time has the team */
     kind known[256];
     /* of a team that is not the process's: */
-    pthread_t *members;
     void (*begin)(void *context);
     void *context;
 };
@@ -86,7 +97,8 @@ static void run_tasks(region *r, int number)
 
 static void *worker(void *its)
 {
-    parallel_team *t = its;
+    member *m = its;
+    parallel_team *t = m->team;
     own = t == &common ? NULL : t;
     if (t->begin)
         t->begin(t->context);
@@ -94,6 +106,7 @@ static void *worker(void *its)
     for (;;) {
         while (!t->leaves && (!t->now || t->now->joined >= t->now->threads))
             pthread_cond_wait(&t->work, &t->lock);
+        train_place_back(&m->place);
         if (t->leaves)
             break;
         region *r = t->now;
@@ -109,17 +122,32 @@ static void *worker(void *its)
     return NULL;
 }
 
-static int start_worker(parallel_team *t, const pthread_attr_t *how)
+static int start_worker(member *m, const pthread_attr_t *how)
 {
     sigset_t all, before;
-    pthread_t ignored;
-    if (t == &common)
-        return pthread_create(&ignored, how, worker, t);
+    if (m->team == &common)
+        return pthread_create(&m->thread, how, worker, m);
     sigfillset(&all); /* signals are for the threads that the process has made itself */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int bad = pthread_create(&t->members[t->started], how, worker, t);
+    const int bad = pthread_create(&m->thread, how, worker, m);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return bad;
+}
+
+static int add_member(parallel_team *t, const pthread_attr_t *how)
+{
+    member *m = calloc(1, sizeof *m);
+    if (!m)
+        return -1;
+    m->team = t;
+    if (start_worker(m, how)) {
+        free(m);
+        return -1;
+    }
+    m->next = t->members;
+    t->members = m;
+    t->started++;
+    return 0;
 }
 
 /* Threads that cannot be made are done without. The lock is held. */
@@ -129,13 +157,30 @@ static void start_workers(parallel_team *t, int n)
     size_t stack;
     if (t->started >= n || pthread_attr_init(&how))
         return;
+    t->process = getpid();
     if (pthread_attr_getstacksize(&how, &stack) == 0 && stack < STACK)
         pthread_attr_setstacksize(&how, STACK);
     if (t == &common)
         pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
-    while (t->started < n && start_worker(t, &how) == 0)
-        t->started++;
+    while (t->started < n && add_member(t, &how) == 0)
+        ;
     pthread_attr_destroy(&how);
+}
+
+/* n of the threads begin, on other processors than this one. The lock is held. */
+static void wake_workers(parallel_team *t, int n)
+{
+    start_workers(t, n);
+    for (member *m = t->members; m && n > 0; m = m->next, n--) {
+        train_place_away(&m->place, m->thread);
+        pthread_cond_signal(&t->work);
+    }
+}
+
+/* A child has the memory of its parent's threads, of which one may have held the lock, but not the threads. */
+static int is_child(const parallel_team *t)
+{
+    return t->started > 0 && t->process != getpid();
 }
 
 /* Tasks from `first` on, by all threads. */
@@ -144,11 +189,13 @@ static void run_together(parallel_team *t, int first, int n, void (*task)(int i,
     region r = {.task = task, .context = context, .n = n, .joined = 1};
     r.threads = t->threads < n - first ? t->threads : n - first;
     atomic_init(&r.next, first);
+    if (is_child(t)) {
+        run_tasks(&r, 0);
+        return;
+    }
     pthread_mutex_lock(&t->lock);
-    start_workers(t, r.threads - 1);
     t->now = &r;
-    for (int i = 1; i < r.threads && i <= t->started; i++)
-        pthread_cond_signal(&t->work);
+    wake_workers(t, r.threads - 1);
     pthread_mutex_unlock(&t->lock);
     run_tasks(&r, 0);
     pthread_mutex_lock(&t->lock);
@@ -240,8 +287,7 @@ parallel_team *parallel_team_new(unsigned wanted, void (*begin)(void *context), 
     t->begin = begin;
     t->context = context;
     atomic_flag_clear(&t->is_taken);
-    t->members = calloc((size_t)t->threads, sizeof *t->members);
-    if (t->members && pthread_mutex_init(&t->lock, NULL) == 0) {
+    if (pthread_mutex_init(&t->lock, NULL) == 0) {
         if (pthread_cond_init(&t->work, NULL) == 0) {
             if (pthread_cond_init(&t->end, NULL) == 0)
                 return t;
@@ -249,23 +295,31 @@ parallel_team *parallel_team_new(unsigned wanted, void (*begin)(void *context), 
         }
         pthread_mutex_destroy(&t->lock);
     }
-    free(t->members);
     free(t);
     return NULL;
 }
 
-void parallel_team_free(parallel_team *t)
+static void end_threads(parallel_team *t)
 {
     pthread_mutex_lock(&t->lock);
     t->leaves = 1;
     pthread_cond_broadcast(&t->work);
     pthread_mutex_unlock(&t->lock);
-    for (int i = 0; i < t->started; i++)
-        pthread_join(t->members[i], NULL);
+    for (const member *m = t->members; m; m = m->next)
+        pthread_join(m->thread, NULL);
     pthread_cond_destroy(&t->end);
     pthread_cond_destroy(&t->work);
     pthread_mutex_destroy(&t->lock);
-    free(t->members);
+}
+
+void parallel_team_free(parallel_team *t)
+{
+    if (!is_child(t))
+        end_threads(t);
+    for (member *m; (m = t->members) != NULL;) {
+        t->members = m->next;
+        free(m);
+    }
     free(t);
 }
 

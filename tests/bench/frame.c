@@ -5,9 +5,9 @@
 #include "timing.h"
 
 #include <mpsim/mpsim.h>
+#include <train/parallel.h>
 
 #include <fnmatch.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-enum { THREADS_MAX = 16, REPEATS_MAX = 5 };
+enum { REPEATS_MAX = 5 };
 
 static const double DISTURBED = 0.25; /* spread of what a row is compared with */
 
@@ -227,38 +227,26 @@ bench_job bench_sum(bench *b)
 
 /* ---- measuring ---- */
 
-/* The part of a job that a thread does. */
-typedef struct share {
+/* A job in as many parts as threads. */
+typedef struct parts {
     const bench_job *j;
-    size_t from, n;
-    pthread_t thread;
-} share;
+    size_t n, each;
+} parts;
 
-static void *run_share(void *context)
+static void run_part(int i, void *context)
 {
-    const share *s = context;
-    s->j->run(s->j->context, s->from, s->n);
-    return NULL;
+    const parts *p = context;
+    const size_t from = p->each * (size_t)i;
+    p->j->run(p->j->context, from, (unsigned)i + 1 < p->j->threads ? p->each : p->n - from);
 }
 
 static void run_all(const bench_job *j, size_t n)
 {
-    share shares[THREADS_MAX];
-    const unsigned threads = j->threads < THREADS_MAX ? j->threads : THREADS_MAX;
-    if (threads <= 1) {
+    parts p = {j, n, n / (j->threads ? j->threads : 1)};
+    if (j->threads <= 1)
         j->run(j->context, 0, n);
-        return;
-    }
-    unsigned started = 1;
-    for (unsigned t = 0; t < threads; t++)
-        shares[t] = (share){.j = j, .from = n / threads * t, .n = t + 1 < threads ? n / threads : n - n / threads * t};
-    while (started < threads && pthread_create(&shares[started].thread, NULL, run_share, &shares[started]) == 0)
-        started++;
-    for (unsigned t = started; t < threads; t++)
-        run_share(&shares[t]);
-    run_share(&shares[0]);
-    for (unsigned t = 1; t < started; t++)
-        pthread_join(shares[t].thread, NULL);
+    else
+        parallel_for((int)j->threads, run_part, &p);
 }
 
 /* How a job is sampled: its first n elements, so many times. */
@@ -305,6 +293,8 @@ void bench_run(bench *b, const bench_job *j)
     const int wall = j->threads > 1;
     if (!bench_wants(b, j->operation, j->what))
         return;
+    parallel_init(j->threads ? j->threads : 1);
+    parallel_eager(1);
     const plan p = make_plan(b, j, wall);
     plan other = {0};
     if (j->to) {

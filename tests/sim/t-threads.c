@@ -68,6 +68,7 @@ START_TEST(every_task_once)
     const pid_t child = fork();
     if (child == 0) {
         all(&w[0]);
+        mpsim_threads_free(pool); /* whose threads are the parent's */
         _exit(is_right(&w[0]) ? 0 : 1);
     }
     int status;

@@ -217,6 +217,90 @@ START_TEST(tasks_go_on_side_by_side)
 }
 END_TEST
 
+/* ---- where threads begin ---- */
+
+#ifdef __linux__
+
+/* The processors that two tasks are on, both of which run at once. */
+typedef struct pair {
+    atomic_int here;
+    int on[2]; /* by the number of the thread */
+} pair;
+
+static void note_processor(int i, void *context)
+{
+    pair *p = context;
+    p->on[parallel_self()] = sched_getcpu();
+    atomic_fetch_add(&p->here, 1);
+    (void)i;
+    while (atomic_load(&p->here) < 2)
+        ;
+}
+
+/* Whether the other thread began elsewhere; -1: this one has moved. */
+static int begins_elsewhere(parallel_team *t)
+{
+    pair p = {0};
+    parallel_team *before = parallel_team_use(t);
+    const int on = sched_getcpu();
+    parallel_for(2, note_processor, &p);
+    (void)parallel_team_use(before);
+    return p.on[0] != on || sched_getcpu() != on ? -1 : p.on[1] != on;
+}
+
+static void check_elsewhere(const char *what, const int count[2])
+{
+    ck_assert_msg(count[0] * 10 <= count[0] + count[1], "%s: %d of %d began on their caller's processor", what,
+                  count[0], count[0] + count[1]);
+}
+
+/* New threads stayed on the processor of their creator for 17 ms. */
+START_TEST(bug_20261127_threads_begin_on_another_processor)
+{
+    int old[2] = {0}, new[2] = {0};
+    if (in_affinity() < 2)
+        return;
+    parallel_eager(1);
+    parallel_team *pool = parallel_team_new(2, NULL, NULL);
+    for (int i = 0; i < 40; i++) {
+        parallel_team *fresh = parallel_team_new(2, NULL, NULL);
+        const int of_new = begins_elsewhere(fresh), of_old = begins_elsewhere(pool);
+        parallel_team_free(fresh);
+        if (of_new >= 0)
+            new[of_new]++;
+        if (of_old >= 0)
+            old[of_old]++;
+    }
+    parallel_team_free(pool);
+    check_elsewhere("new threads", new);
+    check_elsewhere("threads that slept", old);
+}
+END_TEST
+
+static void note_mask(int i, void *context)
+{
+    cpu_set_t *masks = context;
+    (void)sched_getaffinity(0, sizeof masks[0], &masks[i]);
+    doze(0.002); /* so that each thread has one */
+}
+
+/* A thread that was sent away may use all processors that it could use before. */
+START_TEST(threads_keep_their_processors)
+{
+    cpu_set_t mine, masks[3];
+    parallel_init(3);
+    parallel_eager(1);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof mine, &mine), 0);
+    for (int call = 0; call < 3; call++) {
+        parallel_for(3, note_mask, masks);
+        for (int i = 0; i < 3; i++)
+            ck_assert(CPU_EQUAL(&masks[i], &mine));
+    }
+}
+END_TEST
+
+#endif
+
 /* ---- processors ---- */
 
 START_TEST(defaults)
@@ -363,6 +447,10 @@ int main(void)
     tcase_add_test(all, two_callers);
     tcase_add_test(all, waiting_sleeps);
     tcase_add_test(all, tasks_go_on_side_by_side);
+#ifdef __linux__
+    tcase_add_test(all, bug_20261127_threads_begin_on_another_processor);
+    tcase_add_test(all, threads_keep_their_processors);
+#endif
     tcase_add_test(all, defaults);
     tcase_add_test(all, affinity);
     tcase_add_test(all, quotas);

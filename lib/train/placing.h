@@ -1,0 +1,21 @@
+/* placing.h -- where a thread begins to work. Linux puts a thread that is new, or wakes, on the processor of who started it more often than one
+ * expects (the idle processors of a virtual machine look taken to it), and there it waits for a tick, or for the 17 ms until
+ * processors are balanced. So who has work for a thread sends it away, and the thread may go where it likes once it runs. */
+#pragma once
+
+#include <pthread.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+typedef struct train_place {
+#ifdef __linux__
+    cpu_set_t own; /* the processors that the thread may use */
+#endif
+    int is_away;
+} train_place;
+
+/* train_place_away -- from now on `thread` stays off the caller's processor, if it may use another.
+ * train_place_back -- the calling thread may use all of its own again. A thread is not sent away while it comes back. */
+void train_place_away(train_place *p, pthread_t thread);
+void train_place_back(train_place *p);
