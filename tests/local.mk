@@ -361,7 +361,7 @@ published: $(published_tests)
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
-  tests/bench/files tests/bench/dot tests/bench/steps tests/bench/layers tests/bench/train
+  tests/bench/files tests/bench/dot tests/bench/convolutions tests/bench/steps tests/bench/layers tests/bench/train
 bench_objects = $(benchmarks:=.$(OBJEXT)) tests/bench/command.$(OBJEXT)
 $(bench_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 EXTRA_LIBRARIES += tests/bench/libbench.a
@@ -374,6 +374,7 @@ bench_ldadd = tests/bench/libbench.a lib/train/libparallel.a lib/libmpsim.a -lpt
 tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)
 tests_bench_casts_LDADD = $(bench_ldadd)
+tests_bench_convolutions_LDADD = $(bench_ldadd)
 tests_bench_dot_LDADD = $(bench_ldadd)
 tests_bench_layers_LDADD = $(bench_ldadd)
 tests_bench_stats_LDADD = $(bench_ldadd)

@@ -1,8 +1,10 @@
 /* layers.c -- speed of what a transformer computes beside products: GELU, norms of rows and
- * softmax of causal attention, forward and back, compared with memcpy. Inputs are numbers up to 4. */
+ * softmax of causal attention, forward and back, compared with memcpy. The same on arrays of any
+ * format and strides (mpsim/between.h), compared with the function on dense rows of binary32.
+ * Inputs are numbers up to 4. */
 #include "frame.h"
 
-#include <mpsim/transformer.h>
+#include <mpsim/between.h>
 
 #include <stdlib.h>
 
@@ -110,6 +112,94 @@ static const struct {
     {"dropout", "p = 0.1", run_dropout, MPSIM_GELU, MPSIM_NORM_LAYER},
 };
 
+/* ---- arrays as they lie ---- */
+
+enum { SOME = 1000 * COLS }; /* elements of an array */
+
+static const struct {
+    const char *what, *how;
+    int by_columns; /* a column's elements lie side by side */
+} arrays[] = {{"binary32", "", 0}, {"binary32", "columns", 1}, {"bf16", "", 0}};
+
+static const struct {
+    mpsim_between_kind kind;
+    const char *how;
+    void (*dense)(void *context, size_t from, size_t n);
+} operations[] = {{MPSIM_BETWEEN_ACTIVATE, "gelu-tanh", run_gelu},
+                  {MPSIM_BETWEEN_ROWNORM, "layernorm", run_norm},
+                  {MPSIM_BETWEEN_SOFTMAX, "softmax", run_rows}};
+
+typedef struct lying {
+    work *w;
+    mpsim_between_kind kind;
+    const mpsim_format *format;
+    int by_columns;
+    void *x, *y;
+} lying;
+
+static mpsim_strided array_of(const lying *a, void *data, size_t height)
+{
+    return (mpsim_strided){
+        .format = a->format, .data = data, .stride = {a->by_columns ? 1 : COLS, a->by_columns ? (ptrdiff_t)height : 1}};
+}
+
+static void run_between(void *context, size_t from, size_t n)
+{
+    const lying *a = context;
+    const size_t height = n / COLS;
+    const mpsim_between o = {.kind = (uint8_t)a->kind,
+                             .norm = MPSIM_NORM_LAYER,
+                             .activation = MPSIM_GELU_TANH,
+                             .dims = 2,
+                             .shape = {height, COLS},
+                             .eps = 1e-5f,
+                             .scale = 0.125f,
+                             .math = a->w->math};
+    const mpsim_strided x = array_of(a, a->x, height), y = array_of(a, a->y, height), none = {0};
+    const mpsim_strided weight = {.data = a->w->weight, .stride = {0, 1}};
+    const mpsim_strided normed[] = {x, weight, weight, y, none, none}, other[] = {x, none, y};
+    const int is_norm = a->kind == MPSIM_BETWEEN_ROWNORM;
+    (void)from;
+    if (mpsim_between_run(&o, is_norm ? normed : other, is_norm ? 6 : 3, NULL, NULL) != MPSIM_OK)
+        abort();
+}
+
+static int run_arrays(bench *b, work *w)
+{
+    const size_t n = b->n < SOME ? b->n / COLS * COLS : SOME;
+    lying a = {.w = w, .x = malloc(n * 4), .y = malloc(n * 4)};
+    mpsim_rounding r;
+    int bad = !a.x || !a.y;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    w->math = mpsim_format_find("binary32");
+    w->kind = MPSIM_GELU_TANH;
+    w->norm = MPSIM_NORM_LAYER;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays && !bad; i++) {
+        a.format = mpsim_format_find(arrays[i].what);
+        a.by_columns = arrays[i].by_columns;
+        bad = mpsim_encode_array_f32(a.format, &r, NULL, a.x, b->x, n, NULL) != MPSIM_OK;
+        for (size_t k = 0; k < sizeof operations / sizeof *operations && !bad; k++) {
+            char how[64];
+            const bench_job dense = {
+                .name = "dense", .isa = "", .n = n, .bytes = 8, .run = operations[k].dense, .context = w};
+            const bench_job j = {.operation = "between",
+                                 .what = arrays[i].what,
+                                 .how = how,
+                                 .n = n,
+                                 .bytes = 8,
+                                 .run = run_between,
+                                 .context = &a,
+                                 .to = &dense};
+            a.kind = operations[k].kind;
+            snprintf(how, sizeof how, "%s%s%s", operations[k].how, *arrays[i].how ? " " : "", arrays[i].how);
+            bench_run(b, &j);
+        }
+    }
+    free(a.x);
+    free(a.y);
+    return bad;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const maths[] = {"binary32", "bf16", "fp16"};
@@ -144,6 +234,8 @@ int main(int argc, char **argv)
             w.norm = rows[i].norm;
             bench_run(&b, &j);
         }
+    bench_part(&b, "The same on arrays of any format and strides; ratios of elements a second");
+    const int bad = run_arrays(&b, &w);
     free(w.mean);
-    return bench_end(&b);
+    return bench_end(&b) || bad;
 }

@@ -5,7 +5,7 @@
 folder=$(dirname "$MPSIM")/tests/bench
 csv=$dir/bench.csv
 
-for b in casts blocks arith stats files dot steps layers train; do
+for b in casts blocks arith stats files dot convolutions steps layers train; do
     rows=$([ -e "$csv" ] && wc -l <"$csv")
     "$folder/$b" --tiny --csv "$csv" >"$dir/out" 2>"$dir/err" && [ ! -s "$dir/err" ] && has '  a second  ratio to  *goal$'
     ok $? "$b runs"
