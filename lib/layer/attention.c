@@ -55,24 +55,19 @@ typedef struct work {
     unsigned char *s_codes, *p_codes, *o_codes;
     row *rows;
     mpsim_attention_counts *counts; /* of a task each */
-    size_t first, n, from, to;      /* the tile: its keys, the rows that it has */
-    float *y, *lse;                 /* results */
+    mpsim_key_tile tile;
+    float *y, *lse; /* results */
     uint8_t *flags;
 } work;
 
 static mpsim_keys seen_of_tile(const work *w, size_t i)
 {
-    return mpsim_keys_of_tile(mpsim_keys_of(w->a, w->shape, i), w->first, w->n);
+    return mpsim_keys_of_tile(mpsim_keys_of(w->a, w->shape, i), w->tile.first, w->tile.n);
 }
 
 static int sees_any(const work *w, size_t i)
 {
     return mpsim_keys_any(w->a, w->shape, i, mpsim_keys_of(w->a, w->shape, i), 0);
-}
-
-static int sees_any_of_tile(const work *w, size_t i)
-{
-    return mpsim_keys_any(w->a, w->shape, i, seen_of_tile(w, i), w->first);
 }
 
 /* task(w, i) for rows from `from` to `to` - 1, on the threads. */
@@ -115,7 +110,7 @@ typedef struct seen_row {
 static inline float scores(const work *w, const mpsim_math *m, const seen_row *s, const void *codes)
 {
     float most = -INFINITY, *const x = s->x;
-    mpsim_decode_array_f32(w->s.format, x, codes, w->n);
+    mpsim_decode_array_f32(w->s.format, x, codes, w->tile.n);
     if (w->a->exp2)
         mpsim_rows_round(m, x + s->k.from, s->k.to - s->k.from);
     for (size_t j = s->k.from; j < s->k.to && !w->a->exp2; j++)
@@ -177,7 +172,7 @@ static inline void exponentials(const work *w, const mpsim_math *m, const seen_r
         x[j] = s->mask[j] ? x[j] : 0;
     for (size_t j = 0; j < k.from; j++)
         x[j] = 0;
-    for (size_t j = k.to; j < w->n; j++)
+    for (size_t j = k.to; j < w->tile.n; j++)
         x[j] = 0;
 }
 
@@ -186,8 +181,8 @@ static inline float sum_of(const work *w, const mpsim_math *m, const float *x, f
 {
     mpsim_lanes a = {{0}};
     float term[MPSIM_LANES_ROW];
-    for (size_t j = 0; j < w->n; j += MPSIM_LANES_ROW) {
-        const size_t width = mpsim_rows_width(w->n, j);
+    for (size_t j = 0; j < w->tile.n; j += MPSIM_LANES_ROW) {
+        const size_t width = mpsim_rows_width(w->tile.n, j);
         for (size_t t = 0; t < width; t++)
             term[t] = mpsim_math_mul(m, x[j + t], factor);
         mpsim_lanes_add(m, &a, term, width);
@@ -199,10 +194,10 @@ static inline float sum_of(const work *w, const mpsim_math *m, const float *x, f
 static void probabilities(const work *w, const seen_row *s, void *codes, mpsim_attention_counts *c)
 {
     float *const x = s->x;
-    for (size_t j = 0; j < w->n; j++)
+    for (size_t j = 0; j < w->tile.n; j++)
         x[j] = mpsim_f32_mul(x[j], w->a->p_scale);
-    mpsim_encode_array_f32(w->p.format, &w->a->p.rounding, NULL, codes, x, w->n, NULL);
-    mpsim_decode_array_f32(w->p.format, x, codes, w->n);
+    mpsim_encode_array_f32(w->p.format, &w->a->p.rounding, NULL, codes, x, w->tile.n, NULL);
+    mpsim_decode_array_f32(w->p.format, x, codes, w->tile.n);
     uint64_t seen = s->k.to - s->k.from, zero = 0, one = 0;
     for (size_t j = s->k.from; j < s->k.to; j++) {
         zero += x[j] == 0;
@@ -229,8 +224,9 @@ static void rescale(const work *w, size_t i, float a)
 
 static inline void row_of_tile(work *w, const mpsim_math *m, size_t i, mpsim_attention_counts *c)
 {
-    const size_t at = i * w->n;
-    const seen_row s = {w->x + at, seen_of_tile(w, i), w->a->mask ? w->a->mask + i * w->shape->keys + w->first : NULL};
+    const size_t at = i * w->tile.n;
+    const seen_row s = {w->x + at, seen_of_tile(w, i),
+                        w->a->mask ? w->a->mask + i * w->shape->keys + w->tile.first : NULL};
     row *const r = &w->rows[i];
     const float most = scores(w, m, &s, w->s_codes + at * w->s.bytes);
     note_ties(r, &s, most);
@@ -270,61 +266,51 @@ static mpsim_rng stream(const work *w, size_t which)
     mpsim_rng r = {0, 0, 0};
     if (w->rng) {
         r = *w->rng;
-        r.stream += 2 * (w->first / (w->a->tile ? w->a->tile : w->shape->keys)) + which;
+        r.stream += 2 * (w->tile.first / (w->a->tile ? w->a->tile : w->shape->keys)) + which;
     }
     return r;
 }
 
 static mpsim_status multiply_scores(work *w)
 {
-    const size_t rows = w->to - w->from;
-    const mpsim_matrix q = mpsim_from_row(w->q, w->from, 0), k = mpsim_from_row(w->k, w->first, 1);
+    const size_t rows = w->tile.to - w->tile.from;
+    const mpsim_matrix q = mpsim_from_row(w->q, w->tile.from, 0), k = mpsim_from_row(w->k, w->tile.first, 1);
     const mpsim_rng rng = stream(w, 0);
-    return mpsim_gemm(w->a->scores, rows, w->n, w->shape->dim, &q, &k, NULL, w->s_codes + w->from * w->n * w->s.bytes,
-                      w->n, w->rng ? &rng : NULL, w->pool);
+    return mpsim_gemm(w->a->scores, rows, w->tile.n, w->shape->dim, &q, &k, NULL,
+                      w->s_codes + w->tile.from * w->tile.n * w->s.bytes, w->tile.n, w->rng ? &rng : NULL, w->pool);
 }
 
 static mpsim_status multiply_context(work *w)
 {
-    const size_t rows = w->to - w->from, size = w->shape->size;
-    unsigned char *const o = w->o_codes + w->from * size * w->o.bytes;
-    const mpsim_matrix p = {w->p.format, w->p_codes + w->from * w->n * w->p.bytes, w->n, 0};
-    const mpsim_matrix v = mpsim_from_row(w->v, w->first, 0), c = {w->o.format, o, size, 0};
+    const size_t rows = w->tile.to - w->tile.from, size = w->shape->size;
+    unsigned char *const o = w->o_codes + w->tile.from * size * w->o.bytes;
+    const mpsim_matrix p = {w->p.format, w->p_codes + w->tile.from * w->tile.n * w->p.bytes, w->tile.n, 0};
+    const mpsim_matrix v = mpsim_from_row(w->v, w->tile.first, 0), c = {w->o.format, o, size, 0};
     const mpsim_rng rng = stream(w, 1);
-    return mpsim_gemm(w->a->context, rows, size, w->n, &p, &v, w->a->separate ? NULL : &c, o, size,
+    return mpsim_gemm(w->a->context, rows, size, w->tile.n, &p, &v, w->a->separate ? NULL : &c, o, size,
                       w->rng ? &rng : NULL, w->pool);
 }
 
-static mpsim_status tile(work *w, size_t first, size_t n)
+static mpsim_status tile(work *w)
 {
-    w->first = first;
-    w->n = n;
-    w->from = 0;
-    w->to = w->shape->queries;
-    while (w->from < w->to && !sees_any_of_tile(w, w->from))
-        w->from++;
-    while (w->from < w->to && !sees_any_of_tile(w, w->to - 1))
-        w->to--;
-    if (w->from == w->to)
-        return MPSIM_OK;
     mpsim_status s = multiply_scores(w);
     if (s != MPSIM_OK)
         return s;
-    each_row(w, w->from, w->to, softmax_row);
+    each_row(w, w->tile.from, w->tile.to, softmax_row);
     s = multiply_context(w);
     if (s == MPSIM_OK && (w->a->separate || !w->o.plain))
-        each_row(w, w->from, w->to, take_row);
+        each_row(w, w->tile.from, w->tile.to, take_row);
     return s;
 }
 
 static mpsim_status tiles(work *w)
 {
-    const size_t keys = w->shape->keys, width = w->a->tile && w->a->tile < keys ? w->a->tile : keys;
-    const size_t n = keys ? (keys - 1) / width + 1 : 0;
+    const size_t n = mpsim_key_tiles(w->a, w->shape);
     mpsim_status s = MPSIM_OK;
     for (size_t t = 0; t < n && s == MPSIM_OK; t++) {
-        const size_t first = (w->a->reverse ? n - 1 - t : t) * width;
-        s = tile(w, first, keys - first < width ? keys - first : width);
+        w->tile = mpsim_key_tile_at(w->a, w->shape, t);
+        if (w->tile.from < w->tile.to)
+            s = tile(w);
     }
     return s;
 }

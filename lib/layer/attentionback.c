@@ -46,7 +46,7 @@ typedef struct work {
     float *d, *sum; /* of all rows: dots; dQ so far */
     unsigned char *part;
     float *dq, *dk, *dv;
-    size_t first, n, from, to; /* the tile: its keys, the rows that it has */
+    mpsim_key_tile tile;
 } work;
 
 /* ---- rows ---- */
@@ -62,34 +62,34 @@ static inline void exponentials(const work *w, const mpsim_math *m, float *x, mp
     (w->a->exp2 ? w->kernels->exp2 : w->kernels->exp)(x + k.from, x + k.from, k.to - k.from);
     mpsim_rows_round(m, x + k.from, k.to - k.from);
     for (size_t j = k.from; j < k.to && w->a->mask; j++)
-        x[j] = mpsim_key_masked(w->a, w->shape, i, w->first + j) ? 0.0f : x[j];
+        x[j] = mpsim_key_masked(w->a, w->shape, i, w->tile.first + j) ? 0.0f : x[j];
     memset(x, 0, k.from * sizeof *x);
-    memset(x + k.to, 0, (w->n - k.to) * sizeof *x);
+    memset(x + k.to, 0, (w->tile.n - k.to) * sizeof *x);
 }
 
 static inline void differentiate(const work *w, const mpsim_math *m, const float *e, float *dp, mpsim_keys k, size_t i)
 {
     const float d = mpsim_math_round(m, w->d[i]), scale = w->g->scale_last ? 1.0f : w->a->scale;
-    for (size_t j = 0; j < w->n; j++) {
-        const int seen = j >= k.from && j < k.to && !mpsim_key_masked(w->a, w->shape, i, w->first + j);
+    for (size_t j = 0; j < w->tile.n; j++) {
+        const int seen = j >= k.from && j < k.to && !mpsim_key_masked(w->a, w->shape, i, w->tile.first + j);
         dp[j] = seen ? mpsim_causal_ds(m, e[j], mpsim_math_round(m, dp[j]), d, scale) : 0.0f;
     }
 }
 
 static void take(const work *w, which k, size_t at, float *x)
 {
-    mpsim_decode_array_f32(w->as[k].format, x, w->codes[k] + at * w->as[k].bytes, w->n);
+    mpsim_decode_array_f32(w->as[k].format, x, w->codes[k] + at * w->as[k].bytes, w->tile.n);
 }
 
 static void give(const work *w, which k, const mpsim_rounding *r, size_t at, const float *x)
 {
-    mpsim_encode_array_f32(w->as[k].format, r, NULL, w->codes[k] + at * w->as[k].bytes, x, w->n, NULL);
+    mpsim_encode_array_f32(w->as[k].format, r, NULL, w->codes[k] + at * w->as[k].bytes, x, w->tile.n, NULL);
 }
 
 static void row(const work *w, size_t i)
 {
-    const size_t at = i * w->n;
-    const mpsim_keys k = mpsim_keys_of_tile(mpsim_keys_of(w->a, w->shape, i), w->first, w->n);
+    const size_t at = i * w->tile.n;
+    const mpsim_keys k = mpsim_keys_of_tile(mpsim_keys_of(w->a, w->shape, i), w->tile.first, w->tile.n);
     take(w, SCORES, at, w->x + at);
     take(w, DP, at, w->dp + at);
     MPSIM_ROWS_BY_MATH(&w->math, m, exponentials(w, m, w->x + at, k, i));
@@ -101,14 +101,14 @@ static void row(const work *w, size_t i)
 static void some_rows(size_t t, void *job)
 {
     const work *w = job;
-    const size_t first = w->from + t * ROWS_A_TASK, left = w->to - first;
+    const size_t first = w->tile.from + t * ROWS_A_TASK, left = w->tile.to - first;
     for (size_t i = 0; i < ROWS_A_TASK && i < left; i++)
         row(w, first + i);
 }
 
 static void each_row(work *w)
 {
-    const size_t n = (w->to - w->from - 1) / ROWS_A_TASK + 1;
+    const size_t n = (w->tile.to - w->tile.from - 1) / ROWS_A_TASK + 1;
     if (w->pool && n > 1) {
         w->pool->run(w->pool->self, n, some_rows, w);
         return;
@@ -126,7 +126,7 @@ static mpsim_status multiply(const work *w, const mpsim_model *m, size_t rows, s
     mpsim_rng rng = {0, 0, 0};
     if (w->rng) {
         rng = *w->rng;
-        rng.stream += STREAMS * (w->first / (w->a->tile ? w->a->tile : w->shape->keys)) + stream;
+        rng.stream += STREAMS * (w->tile.first / (w->a->tile ? w->a->tile : w->shape->keys)) + stream;
     }
     return mpsim_gemm(m, rows, cols, depth, a, b, NULL, codes, cols, w->rng ? &rng : NULL, w->pool);
 }
@@ -134,38 +134,38 @@ static mpsim_status multiply(const work *w, const mpsim_model *m, size_t rows, s
 /* The rows of a matrix of the tile. */
 static unsigned char *rows_of(const work *w, which k)
 {
-    return w->codes[k] + w->from * w->n * w->as[k].bytes;
+    return w->codes[k] + w->tile.from * w->tile.n * w->as[k].bytes;
 }
 
 static mpsim_status multiply_scores(const work *w)
 {
-    const size_t rows = w->to - w->from;
-    const mpsim_matrix q = mpsim_from_row(w->q, w->from, 0), dy = mpsim_from_row(w->dy, w->from, 0);
-    const mpsim_matrix k = mpsim_from_row(w->k, w->first, 1), v = mpsim_from_row(w->v, w->first, 1);
-    const mpsim_status s = multiply(w, w->a->scores, rows, w->n, w->shape->dim, &q, &k, rows_of(w, SCORES), 0);
-    return s != MPSIM_OK ? s : multiply(w, w->g->dp, rows, w->n, w->shape->size, &dy, &v, rows_of(w, DP), 1);
+    const size_t rows = w->tile.to - w->tile.from;
+    const mpsim_matrix q = mpsim_from_row(w->q, w->tile.from, 0), dy = mpsim_from_row(w->dy, w->tile.from, 0);
+    const mpsim_matrix k = mpsim_from_row(w->k, w->tile.first, 1), v = mpsim_from_row(w->v, w->tile.first, 1);
+    const mpsim_status s = multiply(w, w->a->scores, rows, w->tile.n, w->shape->dim, &q, &k, rows_of(w, SCORES), 0);
+    return s != MPSIM_OK ? s : multiply(w, w->g->dp, rows, w->tile.n, w->shape->size, &dy, &v, rows_of(w, DP), 1);
 }
 
 /* The gradient of the tile's keys or values: a matrix of the tile, transposed, times rows of x. */
 static mpsim_status multiply_columns(const work *w, const mpsim_model *m, which k, const mpsim_matrix *x, size_t cols,
                                      float *to, size_t stream)
 {
-    const mpsim_matrix a = {w->as[k].format, rows_of(w, k), w->n, 1}, b = mpsim_from_row(x, w->from, 0);
-    float *const row = to + w->first * cols;
-    const mpsim_status s = multiply(w, m, w->n, cols, w->to - w->from, &a, &b, w->part, stream);
+    const mpsim_matrix a = {w->as[k].format, rows_of(w, k), w->tile.n, 1}, b = mpsim_from_row(x, w->tile.from, 0);
+    float *const row = to + w->tile.first * cols;
+    const mpsim_status s = multiply(w, m, w->tile.n, cols, w->tile.to - w->tile.from, &a, &b, w->part, stream);
     if (s == MPSIM_OK)
-        mpsim_decode_array_f32(&m->result.format, row, w->part, w->n * cols);
+        mpsim_decode_array_f32(&m->result.format, row, w->part, w->tile.n * cols);
     return s;
 }
 
 /* The tile's part of dQ, added to those before it. */
 static mpsim_status add_dquery(const work *w)
 {
-    const size_t dim = w->shape->dim, rows = w->to - w->from;
+    const size_t dim = w->shape->dim, rows = w->tile.to - w->tile.from;
     const mpsim_format *const f = &w->g->dquery->result.format;
-    const mpsim_matrix a = {w->as[DS].format, rows_of(w, DS), w->n, 0}, b = mpsim_from_row(w->k, w->first, 0);
-    float *const sum = w->sum + w->from * dim, some[64];
-    const mpsim_status s = multiply(w, w->g->dquery, rows, dim, w->n, &a, &b, w->part, 4);
+    const mpsim_matrix a = {w->as[DS].format, rows_of(w, DS), w->tile.n, 0}, b = mpsim_from_row(w->k, w->tile.first, 0);
+    float *const sum = w->sum + w->tile.from * dim, some[64];
+    const mpsim_status s = multiply(w, w->g->dquery, rows, dim, w->tile.n, &a, &b, w->part, 4);
     for (size_t i = 0; s == MPSIM_OK && i < rows * dim; i += 64) {
         const size_t n = rows * dim - i < 64 ? rows * dim - i : 64;
         mpsim_decode_array_f32(f, some, w->part + i * mpsim_format_code_bytes(f), n);
@@ -187,24 +187,8 @@ static mpsim_status multiply_gradients(const work *w)
 
 /* ---- tiles ---- */
 
-static int sees_any(const work *w, size_t i)
+static mpsim_status tile(work *w)
 {
-    const mpsim_keys k = mpsim_keys_of_tile(mpsim_keys_of(w->a, w->shape, i), w->first, w->n);
-    return mpsim_keys_any(w->a, w->shape, i, k, w->first);
-}
-
-static mpsim_status tile(work *w, size_t first, size_t n)
-{
-    w->first = first;
-    w->n = n;
-    w->from = 0;
-    w->to = w->shape->queries;
-    while (w->from < w->to && !sees_any(w, w->from))
-        w->from++;
-    while (w->from < w->to && !sees_any(w, w->to - 1))
-        w->to--;
-    if (w->from == w->to)
-        return MPSIM_OK;
     const mpsim_status s = multiply_scores(w);
     if (s != MPSIM_OK)
         return s;
@@ -214,12 +198,12 @@ static mpsim_status tile(work *w, size_t first, size_t n)
 
 static mpsim_status tiles(work *w)
 {
-    const size_t keys = w->shape->keys, width = w->a->tile && w->a->tile < keys ? w->a->tile : keys;
-    const size_t n = keys ? (keys - 1) / width + 1 : 0;
+    const size_t n = mpsim_key_tiles(w->a, w->shape);
     mpsim_status s = MPSIM_OK;
     for (size_t t = 0; t < n && s == MPSIM_OK; t++) {
-        const size_t first = (w->a->reverse ? n - 1 - t : t) * width;
-        s = tile(w, first, keys - first < width ? keys - first : width);
+        w->tile = mpsim_key_tile_at(w->a, w->shape, t);
+        if (w->tile.from < w->tile.to)
+            s = tile(w);
     }
     return s;
 }

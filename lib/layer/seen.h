@@ -46,3 +46,40 @@ static inline int mpsim_keys_any(const mpsim_attention *a, const mpsim_attention
         j++;
     return j < k.to;
 }
+
+/* ---- tiles ---- */
+
+/* A tile: keys first to first + n - 1; the rows from the first to the last that sees one of them. */
+typedef struct mpsim_key_tile {
+    size_t first, n;
+    size_t from, to; /* to - 1 is the last; equal if none does */
+} mpsim_key_tile;
+
+static inline size_t mpsim_key_tile_width(const mpsim_attention *a, const mpsim_attention_shape *shape)
+{
+    return a->tile && a->tile < shape->keys ? a->tile : shape->keys;
+}
+
+static inline size_t mpsim_key_tiles(const mpsim_attention *a, const mpsim_attention_shape *shape)
+{
+    return shape->keys ? (shape->keys - 1) / mpsim_key_tile_width(a, shape) + 1 : 0;
+}
+
+static inline int mpsim_sees_tile(const mpsim_attention *a, const mpsim_attention_shape *shape, const mpsim_key_tile *t,
+                                  size_t i)
+{
+    return mpsim_keys_any(a, shape, i, mpsim_keys_of_tile(mpsim_keys_of(a, shape, i), t->first, t->n), t->first);
+}
+
+/* Tile number `at` in the order of the work. */
+static inline mpsim_key_tile mpsim_key_tile_at(const mpsim_attention *a, const mpsim_attention_shape *shape, size_t at)
+{
+    const size_t width = mpsim_key_tile_width(a, shape);
+    const size_t first = (a->reverse ? mpsim_key_tiles(a, shape) - 1 - at : at) * width, left = shape->keys - first;
+    mpsim_key_tile t = {first, left < width ? left : width, 0, shape->queries};
+    while (t.from < t.to && !mpsim_sees_tile(a, shape, &t, t.from))
+        t.from++;
+    while (t.from < t.to && !mpsim_sees_tile(a, shape, &t, t.to - 1))
+        t.to--;
+    return t;
+}
