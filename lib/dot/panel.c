@@ -8,16 +8,15 @@ enum { N = MPSIM_PANEL };
 
 /* ---- numbers that enter ---- */
 
-/* n codes become the bits of binary32 values; `raw` may be `bits` where the codes are such values. */
-static void enter(const mpsim_entry *e, uint32_t *bits, const void *raw, size_t n)
+/* n codes become the bits of binary32 values, in `raw` itself if the codes are such values, else in `bits`; returns where. */
+static uint32_t *enter(const mpsim_entry *e, uint32_t *bits, void *raw, size_t n)
 {
-    float *values = (float *)(void *)bits;
+    float *values = (float *)(e->as_values ? raw : bits);
     if (!e->as_values)
         mpsim_decode_array_f32(e->from, values, raw, n);
-    else if (raw != bits)
-        memcpy(bits, raw, n * sizeof *bits);
     if (e->rounds)
         (void)mpsim_ready_run(&e->ready, values, values, n);
+    return (uint32_t *)(void *)values;
 }
 
 /* ---- codes to values, of binary32 and of binary64 ---- */
@@ -180,9 +179,9 @@ static void enter_loaded(const mpsim_lines *x, uint64_t *raw)
         return;
     for (size_t j = 0; j < N; j++)
         mpsim_code_store(&codes, x->bytes, j, raw[j]);
-    enter(x->entry, bits, &codes, N);
+    const uint32_t *entered = enter(x->entry, bits, &codes, N);
     for (size_t j = 0; j < N; j++)
-        raw[j] = bits[j];
+        raw[j] = entered[j];
 }
 
 /* Up to 16 codes of a line from product k on. */
@@ -364,12 +363,12 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
         const size_t n = to->padded - k < BLOCK * N ? to->padded - k : BLOCK * N, whole = n / N, rest = n % N;
         const size_t at = l * to->padded + k;
         uint32_t raw[(BLOCK + 1) * N], entered[(BLOCK + 1) * N];
-        const uint32_t *codes = x->entry ? entered : raw;
+        const uint32_t *codes = raw;
         float *values = (float *)to->values + at, y[N];
         int16_t *e = to->exponents ? to->exponents + at : NULL, ey[N];
         gather_along((unsigned char *)raw, x, to, l, k, n, (whole + 1) * N);
         if (x->entry)
-            enter(x->entry, entered, raw, (whole + (rest > 0)) * N);
+            codes = enter(x->entry, entered, raw, (whole + (rest > 0)) * N);
         special |= x->decode(&x->u, values, e, 0, to->lowest, codes, 0, whole);
         for (size_t i = 0; adapts(x) && i < whole; i++)
             special |= adapt(x, values + i * N, e ? e + i * N : NULL, 1, l, k + i * N, N, 0);
@@ -413,8 +412,32 @@ static inline void words_of(const size_t bytes, uint32_t *to, const unsigned cha
 /* n codes of 4 bytes of a line to every N-th word. */
 static inline void spread(uint32_t *to, const unsigned char *from, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        memcpy(to + i * N, from + 4 * i, 4);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t v; /* not memcpy to `to`, which the compiler's checks of sizes make a call */
+        memcpy(&v, from + 4 * i, sizeof v);
+        to[i * N] = v;
+    }
+}
+
+/* Codes of n lines that lie side by side, of `count` products. */
+static inline void copy_rows(const size_t bytes, unsigned char *to, const unsigned char *from, size_t n, size_t next,
+                             size_t count)
+{
+    for (size_t i = 0; i < count && n == N; i++)
+        memcpy(to + i * N * bytes, from + i * next * bytes, N * bytes);
+    for (size_t i = 0; i < count && n < N; i++)
+        memcpy(to + i * N * bytes, from + i * next * bytes, n * bytes);
+}
+
+static void gather_rows(unsigned char *to, const mpsim_lines *x, size_t first, size_t n, size_t k, size_t count)
+{
+    const unsigned char *from = (const unsigned char *)x->codes + (first + k * x->next) * x->bytes;
+    if (x->bytes == 1)
+        copy_rows(1, to, from, n, x->next, count);
+    else if (x->bytes == 2)
+        copy_rows(2, to, from, n, x->next, count);
+    else
+        copy_rows(4, to, from, n, x->next, count);
 }
 
 /* Codes of n lines from `first` on, of `count` products from k on, and zeros: those of a product side by side, or in
@@ -428,6 +451,10 @@ static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels 
     const int side_by_side = !panels->quads && bytes == 4 && x->next == 1;
     if (n < N || panels->quads || there < count)
         memset(to, 0, (count * bytes + 3) / 4 * N * 4);
+    if (!panels->quads && x->line == 1 && x->next != 1) {
+        gather_rows((unsigned char *)to, x, first, n, k, there);
+        return 0;
+    }
     if (!words && !side_by_side)
         places_of(places, x, panels, k, count);
     for (size_t j = 0; j < n; j++) {
@@ -454,9 +481,8 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
         int16_t *e = to->exponents ? to->exponents + at : NULL;
         uint32_t raw[BLOCK * N], entered[BLOCK * N];
         const int words = gather_across(raw, x, to, first, n, k, count);
-        if (x->entry)
-            enter(x->entry, entered, raw, count * N);
-        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, x->entry ? entered : raw, words, count);
+        const uint32_t *codes = x->entry ? enter(x->entry, entered, raw, count * N) : raw;
+        special |= x->decode(&x->u, values, e, to->pairs, to->lowest, codes, words, count);
         for (size_t i = 0; adapts(x) && i < count; i++) {
             int16_t *ei = !e ? NULL : to->pairs ? e + i / 2 * 2 * N + i % 2 : e + i * N;
             special |= adapt(x, values + i * N, ei, to->pairs ? 2 : 1, first, k + i, n, 1);
