@@ -75,7 +75,7 @@ unit_tests = \
   tests/dot/t-chain tests/dot/t-convolution tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-product tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-conversions tests/gpu/t-in-step tests/gpu/t-orders tests/gpu/t-record \
-  tests/layer/t-activation tests/layer/t-attention tests/layer/t-attention-back tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-elements tests/layer/t-rownorm \
+  tests/layer/t-activation tests/layer/t-attention tests/layer/t-attention-back tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-elements tests/layer/t-kernels tests/layer/t-rownorm \
   tests/layer/t-run tests/layer/t-softmax tests/layer/t-xent tests/layer/t-vectors \
   tests/optim/t-figures tests/optim/t-gradient-recorded tests/optim/t-recorded \
   tests/optim/t-training tests/quant/t-form tests/quant/t-layout tests/optim/t-states \

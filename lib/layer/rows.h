@@ -1,6 +1,7 @@
 /* rows.h -- loops along rows: their numbers some at a time, as many as a row's sum has lanes. */
 #pragma once
 
+#include "kernel/kernel.h"
 #include "shared.h"
 
 static const mpsim_math mpsim_rows_binary32 = {.kind = MPSIM_MATH_BINARY32};
@@ -41,6 +42,6 @@ static inline float mpsim_lanes_sum(const mpsim_math *m, mpsim_lanes *a)
 
 static inline void mpsim_rows_round(const mpsim_math *m, float *x, size_t n)
 {
-    for (size_t i = 0; i < n && m->kind != MPSIM_MATH_BINARY32; i++)
-        x[i] = mpsim_math_narrow(m, x[i]);
+    if (m->kind != MPSIM_MATH_BINARY32)
+        mpsim_layer_kernels_active()->round(m, x, n);
 }

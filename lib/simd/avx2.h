@@ -63,6 +63,8 @@ V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
     return a;
 }
 
+V_INLINE void v_store_u32_part(void *p, vu32 a, size_t n) { memcpy(p, &a, n * sizeof(uint32_t)); }
+
 /* ---- one number in every lane ---- */
 
 V_INLINE vu32 v_u32(uint32_t x) { return (vu32)_mm256_set1_epi32((int)x); }
@@ -221,6 +223,14 @@ V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
 {
     return (vf32)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)first)),
                                       _mm256_cvtpd_ps((__m256d)last), 1);
+}
+
+V_INLINE vf32 v_swap_f32(vf32 a, int h)
+{
+    const __m256 x = (__m256)a;
+    return (vf32)(h == 4   ? _mm256_permute2f128_ps(x, x, 1)
+                  : h == 2 ? _mm256_permute_ps(x, 0x4e)
+                           : _mm256_permute_ps(x, 0xb1));
 }
 
 /* ---- floating point ---- */

@@ -51,6 +51,11 @@ V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
     return (vu32)_mm512_maskz_loadu_epi32((__mmask16)((1u << n) - 1), p);
 }
 
+V_INLINE void v_store_u32_part(void *p, vu32 a, size_t n)
+{
+    _mm512_mask_storeu_epi32(p, (__mmask16)((1u << n) - 1), (__m512i)a);
+}
+
 /* ---- one number in every lane ---- */
 
 V_INLINE vu32 v_u32(uint32_t x) { return (vu32)_mm512_set1_epi32((int)x); }
@@ -200,7 +205,22 @@ V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
                                     _mm512_cvtpd_ps((__m512d)last), 1);
 }
 
+V_INLINE vf32 v_swap_f32(vf32 a, int h)
+{
+    const __m512 x = (__m512)a;
+    return (vf32)(h == 8   ? _mm512_shuffle_f32x4(x, x, 0x4e)
+                  : h == 4 ? _mm512_shuffle_f32x4(x, x, 0xb1)
+                  : h == 2 ? _mm512_permute_ps(x, 0x4e)
+                           : _mm512_permute_ps(x, 0xb1));
+}
+
 /* ---- floating point ---- */
+
+#define V_HALF 1
+V_INLINE vf32 v_half_f32(vf32 a)
+{
+    return (vf32)_mm512_cvtph_ps(_mm512_cvt_roundps_ph((__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
 
 V_INLINE vf32 v_f32_of_i32(vi32 a) { return (vf32)_mm512_cvtepi32_ps((__m512i)a); }
 V_INLINE vi32 v_i32_of_f32(vf32 a) { return (vi32)_mm512_cvttps_epi32((__m512)a); }

@@ -11,7 +11,7 @@
  *
  *   v_load_T, v_store_T   V_LANES (or half) elements, at any alignment; _u16 and _u8: to and from
  *                         lanes of 32 bits, zeros above, cut off; _part: the first n < V_LANES
- *                         elements alone, zeros in the other lanes
+ *                         elements alone, zeros in the other lanes, which stores leave out
  *   v_stream_T            a store past the caches, at addresses that are multiples of what is stored;
  *                         v_stream_end() once after the last
  *   v_T(x)                x in every lane
@@ -19,6 +19,8 @@
  *   v_pick(m, a, b)       a where m, else b; v_keep(m, a): a where m, else 0
  *   v_xor3(a, b, c)       a ^ b ^ c
  *   v_max_f32, _f64      a where it is the larger, else b: b where one is NaN
+ *   v_swap_f32(a, h)     groups of h lanes change places with their neighbours, h < V_LANES a power of two
+ *   v_half_f32(a)  (V_HALF only) rounded to fp16, to nearest even, and back; a NaN stays one
  *   v_pair_i16(p)         p[0], p[1] in every two lanes of vi16, which has twice V_LANES
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
@@ -124,6 +126,8 @@ V_INLINE vu32 v_load_u32_part(const void *p, size_t n)
     memcpy(&a, p, n * sizeof(uint32_t));
     return a;
 }
+
+V_INLINE void v_store_u32_part(void *p, vu32 a, size_t n) { memcpy(p, &a, n * sizeof(uint32_t)); }
 
 /* ---- one number in every lane ---- */
 
@@ -287,18 +291,24 @@ V_INLINE vf32 v_narrow_f32(vf64 first, vf64 last)
     return (vf32){(float)first[0], (float)first[1], (float)last[0], (float)last[1]};
 }
 
+V_INLINE vf32 v_swap_f32(vf32 a, int h) { return h == 2 ? V_SHUFFLE(a, a, 2, 3, 0, 1) : V_SHUFFLE(a, a, 1, 0, 3, 2); }
+
 /* ---- floating point ---- */
 
 V_INLINE vf32 v_f32_of_i32(vi32 a) { return __builtin_convertvector(a, vf32); }
 V_INLINE vi32 v_i32_of_f32(vf32 a) { return __builtin_convertvector(a, vi32); }
 V_INLINE vf32 v_max_f32(vf32 a, vf32 b) { return (vf32)v_pick_u32(v_gt_f32(a, b), (vu32)a, (vu32)b); }
 V_INLINE vf64 v_max_f64(vf64 a, vf64 b) { return (vf64)v_pick_u64(v_gt_f64(a, b), (vu64)a, (vu64)b); }
+#ifndef V_NEON
 V_INLINE vf32 v_sqrt_f32(vf32 a) { return (vf32){sqrtf(a[0]), sqrtf(a[1]), sqrtf(a[2]), sqrtf(a[3])}; }
+#endif
 V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64){sqrt(a[0]), sqrt(a[1])}; }
 
+#ifndef V_NEON
 V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
 {
     return (vf32){fmaf(a[0], b[0], c[0]), fmaf(a[1], b[1], c[1]), fmaf(a[2], b[2], c[2]), fmaf(a[3], b[3], c[3])};
 }
+#endif
 
 V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])}; }

@@ -28,3 +28,10 @@ V_INLINE vu32 v_high_words(vu64 even, vu64 odd) { return (vu32)vtrn2q_u32((uint3
 V_INLINE vu32 v_low_words(vu64 even, vu64 odd) { return (vu32)vtrn1q_u32((uint32x4_t)even, (uint32x4_t)odd); }
 
 V_INLINE vu32 v_narrow_u32(vu64 first, vu64 last) { return (vu32)vuzp1q_u32((uint32x4_t)first, (uint32x4_t)last); }
+
+V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
+{
+    return (vf32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+
+V_INLINE vf32 v_sqrt_f32(vf32 a) { return (vf32)vsqrtq_f32((float32x4_t)a); }

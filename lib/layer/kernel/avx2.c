@@ -1,3 +1,3 @@
 /* avx2.c -- functions of arrays in AVX2; compiled with its flags. */
 #include "../../simd/avx2.h"
-#include "functions.h"
+#include "vector.h"

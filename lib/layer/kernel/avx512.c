@@ -1,3 +1,3 @@
 /* avx512.c -- functions of arrays in AVX-512; compiled with its flags. */
 #include "../../simd/avx512.h"
-#include "functions.h"
+#include "vector.h"

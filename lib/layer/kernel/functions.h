@@ -1,5 +1,5 @@
 /* functions.h -- exp, exp2, tanh, erf and sigmoid of the lanes of a vector: scalar.h and ../functions.h with all
- * branches computed and one picked. log and cos are the scalar code, by this set's instructions. Included once by the unit of each instruction set, after its words. */
+ * branches computed and one picked. log and cos are the scalar code, by this set's instructions. Included by vector.h. */
 #pragma once
 
 #include "kernel.h"
@@ -135,7 +135,7 @@ V_INLINE vf32 vector_exp(vf32 x)
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
     const vargument e = exp_reduce(pick(far, v_f32(0.0f), x));
     const vf32 y = exp_scale(exp_reduced(e.r, e.tail), e.n);
-    const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x));
+    const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x + x));
     return pick(far, other, y);
 }
 
@@ -152,7 +152,7 @@ V_INLINE vf32 vector_exp2(vf32 x)
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
     const vargument e = exp2_reduce(pick(far, v_f32(0.0f), x));
     const vf32 y = exp_scale(exp_reduced(e.r, e.tail), e.n);
-    const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x));
+    const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x + x));
     return pick(far, other, y);
 }
 
@@ -173,15 +173,15 @@ V_INLINE vf32 vector_tanh(vf32 x)
 {
     const vf32 a = magnitude(x);
     const m32 inside = v_gt_f32(v_f32(0x1.194p-1f), a), far = v_gt_f32(a, v_f32(9.02f));
-    const m32 same = m32_or(v_gt_f32(v_f32(0x1p-12f), a), is_nan(x));
-    const vf32 b = pick(m32_or(far, same), v_f32(1.0f), a);
+    const m32 same = v_gt_f32(v_f32(0x1p-12f), a), nan = is_nan(x);
+    const vf32 b = pick(m32_or(far, m32_or(same, nan)), v_f32(1.0f), a);
     const vargument e = exp_reduce(v_f32(2.0f) * b);
     const vpair y = pair_scale(exp_reduced(e.r, e.tail), e.n);
     vpair s = pair_sum(y.hi, v_f32(1.0f));
     s.lo = s.lo + y.lo;
     const vf32 outside = one_minus(pair_quotient(2.0f, 0.5f, s));
     const vf32 t = pick(far, v_f32(1.0f), pick(inside, tanh_near_zero(b), outside));
-    return pick(same, x, signed_as(t, x));
+    return pick(nan, x + x, pick(same, x, signed_as(t, x)));
 }
 
 /* ---- erf ---- */
@@ -223,7 +223,7 @@ V_INLINE vf32 vector_erf(vf32 x, m32 *tiny)
     const vpair y = pair_scale(exp_reduced(e.r, e.tail + p.lo), e.n);
     const vf32 t = pick(far, v_f32(1.0f), pick(inside, erf_near_zero(a), one_minus(y)));
     *tiny = m32_and(v_gt_f32(v_f32(0x1p-64f), a), v_gt_f32(a, v_f32(0.0f)));
-    return pick(nan, x, signed_as(t, x));
+    return pick(nan, x + x, signed_as(t, x));
 }
 
 /* ---- sigmoid ---- */
@@ -242,7 +242,7 @@ V_INLINE vf32 vector_sigmoid(vf32 x)
     p.lo = v_fma_f32(q.lo, y.hi, p.lo);
     const vf32 below = exp_scale(pair_sum(p.hi, p.lo), e.n);
     const m32 negative = v_gt_f32(v_f32(0.0f), x);
-    const vf32 other = pick(large, v_f32(1.0f), pick(none, v_f32(0.0f), x));
+    const vf32 other = pick(large, v_f32(1.0f), pick(none, v_f32(0.0f), x + x));
     return pick(far, other, pick(negative, below, q.hi + q.lo));
 }
 
@@ -256,13 +256,10 @@ V_INLINE vf32 take(const float *x, size_t n)
 
 V_INLINE void give(float *y, vf32 v, size_t n)
 {
-    if (n < V_LANES) {
-        float all[V_LANES];
-        v_store_f32(all, v);
-        memcpy(y, all, n * sizeof *y);
-    } else {
+    if (n < V_LANES)
+        v_store_u32_part(y, (vu32)v, n);
+    else
         v_store_f32(y, v);
-    }
 }
 
 #define ARRAY(name)                                                      \
@@ -316,14 +313,3 @@ static mpsim_number_counts V_NAME(count_numbers)(const float *x, size_t n)
     c.finite -= filled;
     return c;
 }
-
-const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
-    .exp = V_NAME(array_exp),
-    .exp2 = V_NAME(array_exp2),
-    .tanh = V_NAME(array_tanh),
-    .erf = V_NAME(array_erf),
-    .sigmoid = V_NAME(array_sigmoid),
-    .log = V_NAME(array_log),
-    .cos = V_NAME(array_cos),
-    .count = V_NAME(count_numbers),
-};

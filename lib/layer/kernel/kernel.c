@@ -32,13 +32,32 @@ static mpsim_number_counts count(const float *x, size_t n)
     return c;
 }
 
-static const mpsim_layer_kernels scalar = {array_exp,     array_exp2, array_tanh, array_erf,
-                                           array_sigmoid, array_log,  array_cos,  count};
+static void round_numbers(const mpsim_math *m, float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = mpsim_math_round(m, x[i]);
+}
+
+static const mpsim_layer_kernels scalar = {
+    .exp = array_exp,
+    .exp2 = array_exp2,
+    .tanh = array_tanh,
+    .erf = array_erf,
+    .sigmoid = array_sigmoid,
+    .log = array_log,
+    .cos = array_cos,
+    .count = count,
+    .round = round_numbers,
+    .activate = mpsim_activate_plain,
+    .activate_back = mpsim_activate_back_plain,
+};
 
 static const mpsim_layer_kernels *const kernels[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &scalar,
     [MPSIM_ISA_GENERIC] = &scalar,
-    [MPSIM_ISA_NEON] = &scalar,
+#ifdef HAVE_NEON
+    [MPSIM_ISA_NEON] = &mpsim_layer_kernels_neon,
+#endif
 #ifdef HAVE_AVX2
     [MPSIM_ISA_AVX2] = &mpsim_layer_kernels_avx2,
 #endif

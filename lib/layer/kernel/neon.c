@@ -1,0 +1,4 @@
+/* neon.c -- functions of arrays with NEON. */
+#include "../../simd/neon.h"
+
+#include "vector.h"

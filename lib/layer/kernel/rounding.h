@@ -1,0 +1,152 @@
+/* rounding.h -- the rounding to a format (mpsim_math of scalar.h) of the lanes of a vector, without a branch an element:
+ * how is a constant where a loop is compiled. Included by the unit of each instruction set, after functions.h. */
+#pragma once
+
+#include "functions.h"
+
+/* What loops are compiled for. ANY: formats whose overflow is infinity, as mpsim_math_by_bits rounds to them; PLAIN: none. */
+enum { ROUND_BINARY32, ROUND_BF16, ROUND_FP16, ROUND_ANY, ROUNDINGS, ROUND_PLAIN = ROUNDINGS };
+
+typedef struct vround {
+    int how, shift;
+    vu32 min_normal, max, beyond, half;
+    vf32 subnormal;
+} vround;
+
+/* Whether m is what `how` knows: bf16, fp16. */
+static int is_format(const mpsim_math *m, int shift, uint32_t min_normal, uint32_t max)
+{
+    return m->shift == shift && m->min_normal == min_normal && m->max == max && m->beyond == 0x7f800000u;
+}
+
+/* How operations are rounded to m. A format without infinities makes other NaNs than the machine: PLAIN. */
+static int how_of(const mpsim_math *m)
+{
+    if (m->kind == MPSIM_MATH_BINARY32)
+        return ROUND_BINARY32;
+    if (m->kind != MPSIM_MATH_BITS || m->beyond != 0x7f800000u)
+        return ROUND_PLAIN;
+    if (is_format(m, 16, 0x00800000u, 0x7f7f0000u))
+        return ROUND_BF16;
+#ifdef V_HALF
+    if (is_format(m, 13, 0x38800000u, 0x477fe000u))
+        return ROUND_FP16;
+#endif
+    return ROUND_ANY;
+}
+
+/* How results of operations in m are rounded to `out`. */
+static int how_out(const mpsim_math *m, const mpsim_math *out)
+{
+    if (out->kind == MPSIM_MATH_BITS && out->beyond != 0x7f800000u)
+        return ROUND_ANY;
+    if (out->kind == m->kind && memcmp(out, m, sizeof *m) == 0)
+        return ROUND_BINARY32;
+    return how_of(out);
+}
+
+V_INLINE vround rounding_of(int how, const mpsim_math *m)
+{
+    vround r = {.how = how, .shift = m->shift};
+    if (how == ROUND_ANY) {
+        r.min_normal = v_u32(m->min_normal);
+        r.max = v_u32(m->max);
+        r.beyond = v_u32(m->beyond);
+        r.half = v_u32((1u << (m->shift - 1)) - 1);
+        r.subnormal = v_f32(m->subnormal);
+    }
+    return r;
+}
+
+/* To nearest even, as integers: exponents are binary32's. A NaN with few leading ones stays one. */
+V_INLINE vf32 to_bf16(vf32 x)
+{
+    const vu32 u = (vu32)x;
+    return (vf32)((u + v_u32(0x7fff) + (u >> 16 & v_u32(1))) & v_u32(0xffff0000u));
+}
+
+V_INLINE vf32 to_any(const vround *r, vf32 x)
+{
+    const vu32 sign = (vu32)x & v_u32(0x80000000u), a = (vu32)x ^ sign;
+    const vu32 small = (vu32)(((vf32)a + r->subnormal) - r->subnormal);
+    const vu32 cut = (a + r->half + (a >> r->shift & v_u32(1))) >> r->shift << r->shift;
+    const vu32 y = v_pick_u32(v_gt_u32(r->min_normal, a), small, cut);
+    const vu32 z = v_pick_u32(v_gt_u32(y, r->max), r->beyond, y);
+    return (vf32)(v_pick_u32(v_gt_u32(a, v_u32(0x7f800000u)), a, z) | sign);
+}
+
+/* x rounded. Of NaNs those that operations make stay as they are. */
+V_INLINE vf32 to(const vround *r, vf32 x)
+{
+    switch (r->how) {
+    case ROUND_BINARY32:
+        return x;
+    case ROUND_BF16:
+        return to_bf16(x);
+#ifdef V_HALF
+    case ROUND_FP16:
+        return v_half_f32(x);
+#endif
+    default:
+        return to_any(r, x);
+    }
+}
+
+V_INLINE vf32 add(const vround *r, vf32 a, vf32 b)
+{
+    return to(r, a + b);
+}
+
+V_INLINE vf32 sub(const vround *r, vf32 a, vf32 b)
+{
+    return to(r, a - b);
+}
+
+V_INLINE vf32 mul(const vround *r, vf32 a, vf32 b)
+{
+    return to(r, a * b);
+}
+
+V_INLINE vf32 divide(const vround *r, vf32 a, vf32 b)
+{
+    return to(r, a / b);
+}
+
+/* ---- arrays ---- */
+
+V_INLINE size_t lanes_of(size_t n)
+{
+    return n < V_LANES ? n : V_LANES;
+}
+
+/* NaNs stay what they are, signalling ones, too. */
+V_INLINE void round_loop(int how, const mpsim_math *m, float *x, size_t n)
+{
+    const vround r = rounding_of(how, m);
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vf32 v = take(x + i, n - i), y = to(&r, v);
+        give(x + i, how == ROUND_ANY ? y : pick(is_nan(v), v, y), n - i);
+    }
+}
+
+static void V_NAME(round_numbers)(const mpsim_math *m, float *x, size_t n)
+{
+    switch (m->kind == MPSIM_MATH_BITS && m->beyond != 0x7f800000u ? ROUND_ANY : how_of(m)) {
+    case ROUND_BINARY32:
+        break;
+    case ROUND_BF16:
+        round_loop(ROUND_BF16, m, x, n);
+        break;
+#ifdef V_HALF
+    case ROUND_FP16:
+        round_loop(ROUND_FP16, m, x, n);
+        break;
+#endif
+    case ROUND_ANY:
+        round_loop(ROUND_ANY, m, x, n);
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            x[i] = mpsim_math_narrow(m, x[i]);
+    }
+}

@@ -1,0 +1,18 @@
+/* vector.h -- the functions of arrays and rows of one instruction set. Included once by its unit, after its words. */
+#pragma once
+
+#include "activation.h"
+
+const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
+    .exp = V_NAME(array_exp),
+    .exp2 = V_NAME(array_exp2),
+    .tanh = V_NAME(array_tanh),
+    .erf = V_NAME(array_erf),
+    .sigmoid = V_NAME(array_sigmoid),
+    .log = V_NAME(array_log),
+    .cos = V_NAME(array_cos),
+    .count = V_NAME(count_numbers),
+    .round = V_NAME(round_numbers),
+    .activate = V_NAME(activate),
+    .activate_back = V_NAME(activate_back),
+};
