@@ -4,6 +4,12 @@
 
 typedef mpsim_activate_job job;
 
+static inline void round_to(const job *j, const mpsim_math *m, float *x, size_t n)
+{
+    if (m->kind != MPSIM_MATH_BINARY32)
+        j->kernels->round(m, x, n);
+}
+
 /* Elements at a time: their functions are computed in between. */
 enum { SOME = 128 };
 
@@ -16,7 +22,7 @@ static inline void t_of(const job *j, const mpsim_math *m, float *t, const float
         t[i] = erf ? mpsim_gelu_erf_u(m, &j->g, v) : mpsim_gelu_tanh_u(m, &j->g, v);
     }
     (erf ? j->kernels->erf : j->kernels->tanh)(t, t, n);
-    mpsim_rows_round(m, t, n);
+    round_to(j, m, t, n);
 }
 
 /* s of gates. */
@@ -27,16 +33,17 @@ static inline void s_of(const job *j, const mpsim_math *m, float *s, const float
         s[i] = mpsim_math_round(m, x[i]);
     while (++i < n);
     j->kernels->sigmoid(s, s, n);
-    mpsim_rows_round(m, s, n);
+    round_to(j, m, s, n);
 }
 
 /* The function of n <= SOME numbers, rounded. */
-static inline void function_of(const mpsim_math *m, mpsim_layer_function *function, float *t, const float *x, size_t n)
+static inline void function_of(const job *j, const mpsim_math *m, mpsim_layer_function *function, float *t,
+                               const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         t[i] = mpsim_math_round(m, x[i]);
     function(t, t, n);
-    mpsim_rows_round(m, t, n);
+    round_to(j, m, t, n);
 }
 
 /* ---- ReLU: n <= SOME numbers at once, by their bits: loops of which compilers make vectors ---- */
@@ -102,7 +109,7 @@ static inline void function_some(const job *j, const mpsim_math *m, float *y, co
 {
     float t[SOME];
     const mpsim_layer_kernels *k = j->kernels;
-    function_of(m, j->kind == MPSIM_SIGMOID ? k->sigmoid : j->kind == MPSIM_TANH ? k->tanh : k->exp, t, x, n);
+    function_of(j, m, j->kind == MPSIM_SIGMOID ? k->sigmoid : j->kind == MPSIM_TANH ? k->tanh : k->exp, t, x, n);
     memcpy(y, t, n * sizeof *y);
 }
 
@@ -116,7 +123,7 @@ static inline void forward_some(const job *j, const mpsim_math *m, float *y, con
         silu_some(j, m, y, x, v, n);
     else
         function_some(j, m, y, x, n);
-    mpsim_rows_round(&j->out, y, n);
+    round_to(j, &j->out, y, n);
 }
 
 /* v: the values of gates, or NULL. */
@@ -156,7 +163,7 @@ static inline void backward_gelu(const job *j, const mpsim_math *m, float *dx, c
         for (size_t i = 0; i < n; i++)
             e[i] = mpsim_gelu_power(m, mpsim_math_round(m, x[i]));
         j->kernels->exp(e, e, n);
-        mpsim_rows_round(m, e, n);
+        round_to(j, m, e, n);
     }
     for (size_t i = 0; i < n; i++) {
         const float v = mpsim_math_round(m, x[i]), d = mpsim_math_round(m, dy[i]);
@@ -223,9 +230,9 @@ static inline void backward(const job *j, const mpsim_math *m, float *dx, float 
             backward_gates(j, m, dx + i, dv + i, dy + i, x + i, v + i, some);
         else
             backward_some(j, m, dx + i, dy + i, x + i, some);
-        mpsim_rows_round(&j->out, dx + i, some);
+        round_to(j, &j->out, dx + i, some);
         if (v)
-            mpsim_rows_round(&j->out, dv + i, some);
+            round_to(j, &j->out, dv + i, some);
     }
 }
 

@@ -129,24 +129,32 @@ V_INLINE void round_loop(int how, const mpsim_math *m, float *x, size_t n)
     }
 }
 
+/* A statement with the constant `how` for what `value` is; none where that is PLAIN. */
+#define HOW(constant, how, ...)  \
+    case constant: {             \
+        enum { how = constant }; \
+        __VA_ARGS__;             \
+        break;                   \
+    }
+#ifdef V_HALF
+#define HOW_HALF(how, ...) HOW(ROUND_FP16, how, __VA_ARGS__)
+#else
+#define HOW_HALF(how, ...)
+#endif
+#define BY_ROUNDING(value, how, ...)          \
+    switch (value) {                          \
+        HOW(ROUND_BINARY32, how, __VA_ARGS__) \
+        HOW(ROUND_BF16, how, __VA_ARGS__)     \
+        HOW_HALF(how, __VA_ARGS__)            \
+        HOW(ROUND_ANY, how, __VA_ARGS__)      \
+    default:                                  \
+        break;                                \
+    }
+
 static void V_NAME(round_numbers)(const mpsim_math *m, float *x, size_t n)
 {
-    switch (m->kind == MPSIM_MATH_BITS && m->beyond != 0x7f800000u ? ROUND_ANY : how_of(m)) {
-    case ROUND_BINARY32:
-        break;
-    case ROUND_BF16:
-        round_loop(ROUND_BF16, m, x, n);
-        break;
-#ifdef V_HALF
-    case ROUND_FP16:
-        round_loop(ROUND_FP16, m, x, n);
-        break;
-#endif
-    case ROUND_ANY:
-        round_loop(ROUND_ANY, m, x, n);
-        break;
-    default:
-        for (size_t i = 0; i < n; i++)
-            x[i] = mpsim_math_narrow(m, x[i]);
-    }
+    const int value = m->kind == MPSIM_MATH_BITS && m->beyond != 0x7f800000u ? ROUND_ANY : how_of(m);
+    BY_ROUNDING(value, how, round_loop(how, m, x, n));
+    for (size_t i = 0; value == ROUND_PLAIN && i < n; i++)
+        x[i] = mpsim_math_narrow(m, x[i]);
 }
