@@ -40,6 +40,13 @@ static int instruction_init(int *kind, const mpsim_model *m, const mpsim_format 
            machine_flushes();
 }
 
+/* Whether every product is a number of binary32: then a fused multiply-add rounds as a product and a sum do. */
+static int products_are_exact(const mpsim_format *fa, const mpsim_format *fb)
+{
+    return fa->mbits + fb->mbits + 2 <= 24 && mpsim_format_last_bit(fa) + mpsim_format_last_bit(fb) >= -149 &&
+           mpsim_format_highest(fa) + mpsim_format_highest(fb) <= 128;
+}
+
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
@@ -50,6 +57,9 @@ int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, co
         return 0;
     if (m->traits || m->order > MPSIM_ORDER_PAIRWISE)
         return instruction_init(kind, m, fa, fb);
-    *kind = is_fma ? MPSIM_CHAIN_FMA : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE : MPSIM_CHAIN_MULADD;
+    *kind = is_fma                             ? MPSIM_CHAIN_FMA
+            : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE
+            : products_are_exact(fa, fb)       ? MPSIM_CHAIN_FMA
+                                               : MPSIM_CHAIN_MULADD;
     return 1;
 }

@@ -35,13 +35,18 @@ int mpsim_is_native(const mpsim_rounded *p);
  * kind it is. */
 int mpsim_chain_init(int *kind, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
-/* A chain function -- all additions over `depth` products of `rows` rows of a and a panel of b.
- *
- *   a  rows of binary32 values, `next` values from one to the next
- *   b  MPSIM_PANEL columns, k-major
- *   s  rows x MPSIM_PANEL accumulators; overwritten */
-typedef void mpsim_chain_function(int kind, const float *a, size_t next, const float *b, float *s, size_t rows,
-                                  size_t depth);
+/* Rows of a and panels of b, of binary32 values; all products, or chunks of them whose sums from +0 are added up. */
+typedef struct mpsim_chain_work {
+    const float *a;
+    size_t rows, next; /* values from a row to the next                                  */
+    const float *b;    /* panels of MPSIM_PANEL columns, k-major                         */
+    size_t panels, apart;
+    size_t depth, chunk; /* chunk: 0: all                                                */
+    size_t sums;         /* from the accumulators of a panel, row after row, to the next */
+} mpsim_chain_work;
+
+/* A chain function -- all additions; s: the accumulators, which are overwritten. */
+typedef void mpsim_chain_function(int kind, const mpsim_chain_work *w, float *s);
 
 /* An exact function -- the same with binary64 values, one row, from +0: for sums that are exact in
  * binary64. */

@@ -8,28 +8,6 @@
 
 /* ---- in binary32 ---- */
 
-/* In a function of its own, which the environment cannot be moved past. */
-static __attribute__((noinline)) void add_chunks(float *s, const float *t, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        s[j] += t[j];
-}
-
-/* The sums from s, or those of chunks added to it. */
-static void chain_sums(const job *g, const float *a, const float *b, float *s, size_t rows)
-{
-    const size_t chunk = g->m->chunk;
-    if (chunk == 0) {
-        g->loops->chain(g->chain, a, g->padded, b, s, rows, g->depth);
-        return;
-    }
-    for (size_t k = 0; k < g->depth; k += chunk) {
-        float t[ROWS * N] = {0};
-        g->loops->chain(g->chain, a + k, g->padded, b + k * N, t, rows, g->depth - k < chunk ? g->depth - k : chunk);
-        add_chunks(s, t, rows * N);
-    }
-}
-
 /* The machine flushes numbers that are subnormal in binary32, not those that are in the format of c. */
 static void flush_addends(float *s, size_t rows, float least)
 {
@@ -38,21 +16,40 @@ static void flush_addends(float *s, size_t rows, float least)
             s[j] = copysignf(0, s[j]);
 }
 
+static void chain_sums(const job *g, const mpsim_chain_work *w, float *s)
+{
+    if (!mpsim_chain_flushes(g->chain)) {
+        g->loops->chain(g->chain, w, s);
+        return;
+    }
+    const mpsim_environment before = mpsim_environment_flushing();
+    g->loops->chain(g->chain, w, s);
+    mpsim_environment_restore(before);
+}
+
 void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
-    float s[ROWS * N];
-    mpsim_start_rows_f32(g, first, n, panel, s, redo);
-    if (mpsim_chain_flushes(g->chain)) {
-        if (!g->native_result && g->depth)
-            flush_addends(s, n, (float)mpsim_format_min_normal(&g->m->result.format));
-        const mpsim_environment before = mpsim_environment_flushing();
-        chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
-        mpsim_environment_restore(before);
-    } else {
-        chain_sums(g, (const float *)mpsim_row_values(g, first), (const float *)mpsim_panel_values(g, panel), s, n);
+    const size_t panels = mpsim_panels_abreast(g, panel);
+    const int flushes = mpsim_chain_flushes(g->chain) && !g->native_result && g->depth;
+    const mpsim_chain_work w = {.a = (const float *)mpsim_row_values(g, first),
+                                .rows = n,
+                                .next = g->padded,
+                                .b = (const float *)mpsim_panel_values(g, panel),
+                                .panels = panels,
+                                .apart = g->padded * N,
+                                .depth = g->depth,
+                                .chunk = g->m->chunk,
+                                .sums = ROWS * N};
+    float s[ABREAST * ROWS * N];
+    for (size_t p = 0; p < panels; p++) {
+        mpsim_start_rows_f32(g, first, n, panel + p, s + p * ROWS * N, redo + p * ROWS);
+        if (flushes)
+            flush_addends(s + p * ROWS * N, n, (float)mpsim_format_min_normal(&g->m->result.format));
     }
-    for (size_t r = 0; r < n; r++)
-        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_INFINITE_F32, codes[r]);
+    chain_sums(g, &w, s);
+    for (size_t p = 0; p < panels; p++)
+        for (size_t r = p * ROWS; r < p * ROWS + n; r++)
+            redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_INFINITE_F32, codes[r]);
 }
 
 /* ---- in any format ---- */

@@ -89,14 +89,17 @@ static void free_panels(mpsim_panels *p)
     free(p->special);
 }
 
+enum { ALIGNED = 64 }; /* so that no vector of a panel lies in two lines of a cache */
+
 static int allocate(const job *g, mpsim_panels *p, size_t lines)
 {
     size_t n, bytes;
     if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
         return 0;
+    const size_t whole = bytes / ALIGNED * ALIGNED + ALIGNED;
     const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
     const int exact = g->run == mpsim_exact_rows, cut = g->run == mpsim_fused_rows && g->tile.cut;
-    p->values = malloc(bytes + 1);
+    p->values = whole > bytes ? aligned_alloc(ALIGNED, whole) : NULL;
     p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
     p->signs = cut ? (uint32_t *)malloc((lines * p->words + 1) * sizeof(uint32_t)) : NULL;
     p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
@@ -260,28 +263,23 @@ static void store(const job *g, const place *to, size_t i, size_t j, const uint6
     }
 }
 
-/* Rows first to first + n - 1 of a tile. All their addends are read before the first result is
- * stored, or by the reference just before its own is. */
-static mpsim_status rows_of_tile(const job *g, const place *to, size_t first, size_t n, size_t panel)
+/* n rows of a panel, of which `codes` are done but for the columns in `redo`. */
+static mpsim_status rows_of_panel(const job *g, const place *to, size_t first, size_t n, size_t panel,
+                                  const uint64_t (*codes)[N], const unsigned *redo)
 {
-    uint64_t codes[ROWS][N];
-    unsigned redo[ROWS];
-    const size_t columns = mpsim_panel_columns(g, panel);
-    memset(redo, 0xff, sizeof redo);
-    if (g->run)
-        g->run(g, first, n, panel, codes, redo);
+    const size_t columns = mpsim_panel_columns(g, panel), j0 = panel * N;
     for (size_t r = 0; r < n; r++) {
-        const size_t i = first + r, j0 = panel * N;
-        redo[r] &= (2u << (columns - 1)) - 1;
-        if (!redo[r]) {
+        const size_t i = first + r;
+        const unsigned left = redo[r] & ((2u << (columns - 1)) - 1);
+        if (!left) {
             store(g, to, i, j0, codes[r], columns);
             continue;
         }
         for (size_t j = 0; j < columns; j++) {
-            const mpsim_status s = redo[r] >> j & 1 ? element(g, to, i, j0 + j) : MPSIM_OK;
+            const mpsim_status s = left >> j & 1 ? element(g, to, i, j0 + j) : MPSIM_OK;
             if (s != MPSIM_OK)
                 return s;
-            if (!(redo[r] >> j & 1))
+            if (!(left >> j & 1))
                 mpsim_code_store(to->codes, mpsim_format_code_bytes(&g->m->result.format), index_at(to, i, j0 + j),
                                  codes[r][j]);
         }
@@ -291,20 +289,44 @@ static mpsim_status rows_of_tile(const job *g, const place *to, size_t first, si
 
 enum { BLOCK_ROWS = 32 };
 
+/* Where the panels of a task go: to d, or each to a tile of its own. */
+static place place_in(const job *g, uint64_t (*tiles)[BLOCK_ROWS * N], size_t first, size_t panel, size_t p)
+{
+    return g->taker ? (place){tiles[p], N, first, (panel + p) * N} : (place){g->d, g->d_stride, 0, 0};
+}
+
+/* Rows first to first + n - 1 of panels. All their addends are read before the first result is
+ * stored, or by the reference just before its own is. */
+static mpsim_status rows_of_tile(const job *g, const place *to, size_t first, size_t n, size_t panel, size_t panels)
+{
+    uint64_t codes[ABREAST * ROWS][N];
+    unsigned redo[ABREAST * ROWS];
+    mpsim_status s = MPSIM_OK;
+    memset(redo, 0xff, sizeof redo);
+    if (g->run)
+        g->run(g, first, n, panel, codes, redo);
+    for (size_t p = 0; p < panels && s == MPSIM_OK; p++)
+        s = rows_of_panel(g, &to[p], first, n, panel + p, (const uint64_t(*)[N])codes + p * ROWS, redo + p * ROWS);
+    return s;
+}
+
 static void compute(size_t task, void *context)
 {
     const job *g = (const job *)context;
-    const size_t panel = task / g->blocks, first = task % g->blocks * g->block_rows;
+    const size_t panel = task / g->blocks * g->abreast, panels = mpsim_panels_abreast(g, panel);
+    const size_t first = task % g->blocks * g->block_rows;
     const size_t end = g->rows - first < g->block_rows ? g->rows : first + g->block_rows;
-    uint64_t tile[BLOCK_ROWS * N];
-    const place in_d = {g->d, g->d_stride, 0, 0}, here = {tile, N, first, panel * N};
+    uint64_t tiles[ABREAST][BLOCK_ROWS * N];
+    place to[ABREAST];
+    for (size_t p = 0; p < panels; p++)
+        to[p] = place_in(g, tiles, first, panel, p);
     const mpsim_environment before = mpsim_environment_default();
     for (size_t i = first; i < end; i += ROWS)
-        if (rows_of_tile(g, g->taker ? &here : &in_d, i, end - i < ROWS ? end - i : ROWS, panel) != MPSIM_OK)
+        if (rows_of_tile(g, to, i, end - i < ROWS ? end - i : ROWS, panel, panels) != MPSIM_OK)
             g->failed[task] = 1;
-    if (g->taker && !g->failed[task])
-        g->taker->take(g->taker->self, first, end - first, g->first_column + panel * N, mpsim_panel_columns(g, panel),
-                       tile);
+    for (size_t p = 0; g->taker && !g->failed[task] && p < panels; p++)
+        g->taker->take(g->taker->self, first, end - first, g->first_column + (panel + p) * N,
+                       mpsim_panel_columns(g, panel + p), tiles[p]);
     mpsim_environment_restore(before);
 }
 
@@ -415,9 +437,10 @@ static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first
         pool->run(pool->self, of_a + g.panels, pack, &g);
     else if (g.run)
         pool->run(pool->self, g.panels, pack_columns, &g);
-    memset(g.failed, 0, g.panels * g.blocks);
-    pool->run(pool->self, g.panels * g.blocks, compute, &g);
-    for (size_t i = 0; i < g.panels * g.blocks; i++)
+    const size_t tasks = ((g.panels - 1) / g.abreast + 1) * g.blocks;
+    memset(g.failed, 0, tasks);
+    pool->run(pool->self, tasks, compute, &g);
+    for (size_t i = 0; i < tasks; i++)
         if (g.failed[i])
             s = MPSIM_ENOMEM;
     return s;
@@ -430,6 +453,7 @@ static mpsim_status in_strips(job *g, const mpsim_pool *pool)
     g->block_rows = g->run ? BLOCK_ROWS : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;
     g->panels = (width - 1) / N + 1;
+    g->abreast = g->run == mpsim_chain_rows ? 2 : 1;
     if (!product_fits(&tasks, g->panels, g->blocks))
         return MPSIM_ENOMEM;
     g->failed = (unsigned char *)malloc(tasks);

@@ -8,7 +8,8 @@
 #include "loops/loops.h"
 #include "rounded.h"
 
-enum { N = MPSIM_PANEL, ROWS = 8 /* that a path does at once */ };
+/* What a path does at once: rows, and panels of columns at most. */
+enum { N = MPSIM_PANEL, ROWS = 8, ABREAST = 4 };
 
 typedef struct job job;
 
@@ -27,8 +28,9 @@ typedef struct mpsim_taker {
     void *self;
 } mpsim_taker;
 
-/* A fast path: codes of rows first to first + n - 1 of a panel; redo[r]: the columns, as bits, that
- * the reference must do. n <= ROWS. It runs in the default floating-point environment. */
+/* A fast path: codes of rows first to first + n - 1 of a panel and those beside it (mpsim_panels_abreast), row r of
+ * panel number p of them at p ROWS + r; redo, by the same number: the columns, as bits, that the reference must do.
+ * n <= ROWS. It runs in the default floating-point environment. */
 typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo);
 
 struct job {
@@ -42,8 +44,9 @@ struct job {
     const mpsim_taker *taker; /* NULL: results go to d */
     size_t first_column;      /* of a strip, for the taker */
     const mpsim_rng *rng;
-    size_t panels, blocks; /* of columns, of rows: a task is one of each                    */
+    size_t panels, blocks; /* of columns, of rows                                           */
     size_t block_rows;
+    size_t abreast;        /* panels that the path does at once; a task is so many and a block of rows */
     unsigned char *failed; /* by task: out of memory                                        */
     path *run;             /* NULL: the reference does everything                           */
     /* the fast paths: */
@@ -95,6 +98,12 @@ static inline const void *mpsim_row_values(const job *g, size_t i)
 static inline const void *mpsim_panel_values(const job *g, size_t panel)
 {
     return (const unsigned char *)g->panels_b.values + panel * g->padded * N * g->real;
+}
+
+/* How many panels the path does from `panel` on. */
+static inline size_t mpsim_panels_abreast(const job *g, size_t panel)
+{
+    return g->panels - panel < g->abreast ? g->panels - panel : g->abreast;
 }
 
 static inline size_t mpsim_panel_columns(const job *g, size_t panel)

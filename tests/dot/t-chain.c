@@ -363,6 +363,35 @@ START_TEST(tails)
 }
 END_TEST
 
+/* Panels beside each other and those that are left over, rows that are done at once and those that are not, chunks with a
+ * rest, in every kind of numbers; instructions, too. */
+START_TEST(panels)
+{
+    static const char *const all[][2] = {{"fma", "binary32"},
+                                         {"sequential", "binary32"},
+                                         {"sequential", "fp16"},
+                                         {"sequential", "bf16"},
+                                         {"pairwise", "binary32"},
+                                         {"fma:chunk=7", "bf16"},
+                                         {"sequential:chunk=32", "binary32"},
+                                         {"pairwise:chunk=9", "fp16"},
+                                         {"avx512-bf16-fp32", "bf16"},
+                                         {"amx-bf16-fp32", "bf16"},
+                                         {"amx-fp16-fp32", "fp16"},
+                                         {"cdna3-fp64", "binary64"}};
+    static const size_t rows[] = {1, 4, 8, 9, 19}, columns[] = {16, 17, 32, 47, 49}, depths[] = {1, 2, 31, 33, 66};
+    uint64_t seed = test_seed() + 41;
+    for (size_t i = 0; i < COUNT(all) * KINDS; i++) {
+        const mpsim_format f = format(all[i / KINDS][1]);
+        const uint64_t u = test_random(&seed);
+        shape(all[i / KINDS][0], &f, &f, rows[u % COUNT(rows)], columns[(u >> 8) % COUNT(columns)],
+              depths[(u >> 16) % COUNT(depths)], &seed);
+        fill((int)(i % KINDS), &seed);
+        check();
+    }
+}
+END_TEST
+
 /* ---- corners of binary32 ------------------------------------------------------------------ */
 
 /* A sum that is a tie of binary32 but for a part far below the 53 bits of binary64, normal and
@@ -662,6 +691,7 @@ int main(void)
     tcase_add_test(t, all_pairs);
     tcase_add_test(t, near_ties_of_formats);
     tcase_add_test(t, tails);
+    tcase_add_test(t, panels);
     tcase_add_test(t, near_ties);
     tcase_add_test(t, overflow_on_the_way);
     tcase_add_test(t, signed_zeros);

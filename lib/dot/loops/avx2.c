@@ -6,6 +6,7 @@
 #define VECTOR __m256
 #define LANES 8
 #define ROWS 4 /* 4 rows of 2 vectors: 8 chains hide the latency of an FMA */
+#define PANELS 1
 #define LOAD _mm256_loadu_ps
 #define STORE _mm256_storeu_ps
 #define SPLAT _mm256_set1_ps

@@ -5,7 +5,8 @@
 
 #define VECTOR __m512
 #define LANES 16
-#define ROWS 8 /* 8 rows of 1 vector: 8 chains hide the latency of an FMA */
+#define ROWS 8
+#define PANELS 2 /* 8 rows of 2 vectors: 10 loads for 16 FMAs, whose latency 16 chains hide */
 #define LOAD _mm512_loadu_ps
 #define STORE _mm512_storeu_ps
 #define SPLAT _mm512_set1_ps

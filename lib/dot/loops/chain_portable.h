@@ -80,20 +80,42 @@ static void two_lanes(const float *a, const float *b, float *s, size_t depth)
         s[j] = sum[0][j] + sum[1][j];
 }
 
-static void CHAIN(int kind, const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth)
+/* Products of a row and a panel. */
+static void chain_part(int kind, const float *a, const float *b, float *s, size_t depth)
 {
-    for (size_t r = 0; r < rows; r++, a += next, s += MPSIM_PANEL) {
-        if (kind == MPSIM_CHAIN_PAIRWISE)
-            tree(a, b, s, depth);
-        else if (kind == MPSIM_CHAIN_ODD_FIRST)
-            odd_first(a, b, s, depth);
-        else if (kind == MPSIM_CHAIN_LANES)
-            two_lanes(a, b, s, depth);
-        else if (kind == MPSIM_CHAIN_FMA)
-            for (size_t k = 0; k < depth; k++)
-                fma_row(a[k], b + k * MPSIM_PANEL, s);
-        else
-            for (size_t k = 0; k < depth; k++)
-                muladd_row(a[k], b + k * MPSIM_PANEL, s);
+    if (kind == MPSIM_CHAIN_PAIRWISE)
+        tree(a, b, s, depth);
+    else if (kind == MPSIM_CHAIN_ODD_FIRST)
+        odd_first(a, b, s, depth);
+    else if (kind == MPSIM_CHAIN_LANES)
+        two_lanes(a, b, s, depth);
+    else if (kind == MPSIM_CHAIN_FMA)
+        for (size_t k = 0; k < depth; k++)
+            fma_row(a[k], b + k * MPSIM_PANEL, s);
+    else
+        for (size_t k = 0; k < depth; k++)
+            muladd_row(a[k], b + k * MPSIM_PANEL, s);
+}
+
+static void chain_chunks(int kind, const mpsim_chain_work *w, const float *a, const float *b, float *s)
+{
+    for (size_t k = 0; k < w->depth; k += w->chunk) {
+        float sum[MPSIM_PANEL] = {0};
+        chain_part(kind, a + k, b + k * MPSIM_PANEL, sum, w->depth - k < w->chunk ? w->depth - k : w->chunk);
+        for (size_t j = 0; j < MPSIM_PANEL; j++)
+            s[j] += sum[j];
     }
+}
+
+static void CHAIN(int kind, const mpsim_chain_work *w, float *s)
+{
+    for (size_t p = 0; p < w->panels; p++)
+        for (size_t r = 0; r < w->rows; r++) {
+            const float *a = w->a + r * w->next, *b = w->b + p * w->apart;
+            float *to = s + p * w->sums + r * MPSIM_PANEL;
+            if (w->chunk)
+                chain_chunks(kind, w, a, b, to);
+            else
+                chain_part(kind, a, b, to, w->depth);
+        }
 }
