@@ -158,6 +158,18 @@ ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -r --
 ok "lib but the trainer opens and writes no files" "$(grep -n -w -r --include='*.[ch]' -E \
     '(fprintf|fputs|fopen|fwrite|FILE) ?' lib | grep -v -e ':[0-9]*: \*' -e '^lib/train/' -e '^lib/include/train/')"
 
+ok "what takes a size refuses one that memory cannot hold: tests/base/t-extent.c asks each" "$(sed 's|/[*].*||; /^ [*]/d' lib/include/mpsim/*.h |
+    tr '\n' ' ' | sed 's/MPSIM_API/\
+MPSIM_API/g' | sed 's/;.*//' | grep -E 'size_t (n|rows|cols|columns|depth|classes|places)\b|(const mpsim_(stack|matrix|strided|rownorm|batchnorm|softmax|causal|causal_tile|convolution|product) [*])' |
+    grep -E '^MPSIM_API (mpsim_status|void|float|double|unsigned|int|uint64_t|mpsim_number_counts) ' |
+    sed -n 's/^[^(]*[ *]\(mpsim_[a-z0-9_]*\)(.*/\1/p' | sort -u | while read -r name; do
+        case $name in
+        # they read no array of that size, or do it through another function; those of libmpsim-trace: tests/sim/t-report.c
+        *_init | mpsim_block_grid | mpsim_muon_work | mpsim_muon_factor | mpsim_convolution_size | mpsim_stat_* | mpsim_reader_* | mpsim_policy_*) continue ;;
+        esac
+        grep -qE "(N|ROWS)\($name\)" tests/base/t-extent.c || echo "$name"
+    done)"
+
 # ---- no circles: between files (who calls whom), between folders (who includes whom) ----
 # shellcheck disable=SC2069 # what tsort complains of, not its order
 circles() { # nm -A on stdin: the loops

@@ -68,7 +68,7 @@ programs_all += tests/support/dotsets tests/support/scaledmms
 
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
-  tests/arith/t-kernel tests/base/t-env tests/base/t-status tests/block/t-figures \
+  tests/arith/t-kernel tests/base/t-env tests/base/t-extent tests/base/t-status tests/block/t-figures \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \

@@ -1,6 +1,7 @@
 /* arith.c -- operations by name, one at a time and over arrays; see mpsim/arith.h. */
 #include <mpsim/arith.h>
 
+#include "../base/extent.h"
 #include "../base/codes.h"
 #include "../base/counts.h"
 #include "../base/environment.h"
@@ -139,12 +140,15 @@ static void run_block(job *j, size_t i, size_t n)
 /* Check the arguments and prepare the job. */
 static mpsim_status start(job *j, const mpsim_arith *o, const mpsim_rng *rng, size_t n)
 {
-    if (mpsim_arith_check(o) != MPSIM_OK || (n > 0 && !j->result))
+    if (mpsim_arith_check(o) != MPSIM_OK || (n > 0 && !j->result) ||
+        !mpsim_fits(n, mpsim_format_code_bytes(&o->result)))
         return MPSIM_EINVAL;
     for (int i = 0; i < ops[o->op].operands; i++) {
         if (n > 0 && !j->from[i])
             return MPSIM_EINVAL;
         j->bytes[i] = mpsim_format_code_bytes(&o->operand[i]);
+        if (!mpsim_fits(n, j->bytes[i]))
+            return MPSIM_EINVAL;
     }
     if (mpsim_is_stochastic(o->rounding.mode)) {
         if (!rng)

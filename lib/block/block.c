@@ -1,6 +1,7 @@
 /* block.c -- scaled quantisation of matrices; see mpsim/block.h. */
 #include <mpsim/block.h>
 
+#include "../base/extent.h"
 #include "../base/counts.h"
 #include "../round/rng.h"
 #include "account.h"
@@ -332,7 +333,8 @@ mpsim_status mpsim_block_quantize(const mpsim_block_recipe *b, const float *x, s
 {
     work w;
     mpsim_block_work *r = &w.reference;
-    if (mpsim_block_check(b) != MPSIM_OK || !out || (!x && rows && cols))
+    if (mpsim_block_check(b) != MPSIM_OK || !out || (!x && rows && cols) ||
+        !mpsim_fits(mpsim_elements(rows, cols), sizeof *x))
         return MPSIM_EINVAL;
     const int stochastic = mpsim_is_stochastic(b->element_mode);
     if ((stochastic && !rng) || (mpsim_scale_rule_at(b->rule)->takes_given && !(given >= 0)))

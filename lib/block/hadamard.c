@@ -1,6 +1,8 @@
 /* hadamard.c -- random Hadamard transforms of groups of elements; see mpsim/block.h. */
 #include <mpsim/block.h>
 
+#include "../base/extent.h"
+
 enum { LARGEST = 128 };
 
 static const float te_signs[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
@@ -62,7 +64,7 @@ static mpsim_status groups(float *x, size_t n, unsigned size, uint64_t seed, int
 {
     const float norm = norm_of(size);
     factors f;
-    if (norm == 0 || (n > 0 && !x))
+    if (norm == 0 || (n > 0 && !x) || !mpsim_fits(n, sizeof *x))
         return MPSIM_EINVAL;
     for (unsigned i = 0; i < size && n >= size; i++) {
         const float sign = size == 16 ? te_signs[i] : mpsim_rng_word(seed, 0, i) & 1 ? -1 : 1;

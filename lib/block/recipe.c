@@ -1,6 +1,7 @@
 /* recipe.c -- delayed scaling, and the scale that TransformerEngine takes from an amax. */
 #include <mpsim/recipe.h>
 
+#include "../base/extent.h"
 #include "../round/scalar.h"
 
 #include <float.h>
@@ -23,7 +24,7 @@ float mpsim_fp8_scale(float amax, float fp8_max, float epsilon, float for_inf, i
 float mpsim_amax(const float *x, size_t n)
 {
     float m = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; mpsim_fits(n, sizeof *x) && i < n; i++) {
         const float a = fabsf(x[i]);
         m = a > m ? a : m; /* a NaN compares false */
     }

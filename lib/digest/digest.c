@@ -1,6 +1,7 @@
 /* digest.c -- see mpsim/digest.h. */
 #include <mpsim/digest.h>
 
+#include "../base/extent.h"
 #include "../base/codes.h"
 #include "scalar.h"
 
@@ -18,6 +19,8 @@ uint64_t mpsim_digest(const mpsim_format *f, const void *codes, size_t n, uint64
         return 0;
     const uint64_t ones = f->bits >= 64 ? UINT64_MAX : ((uint64_t)1 << f->bits) - 1;
     const size_t bytes = mpsim_format_code_bytes(f);
+    if (!mpsim_fits(n, bytes))
+        return 0;
     for (size_t i = 0; i < n; i++) {
         const uint64_t code = mpsim_code_load(codes, bytes, i) & ones;
         sum += mpsim_mix(first + i, digested(f, code, ones));
@@ -29,7 +32,7 @@ uint64_t mpsim_digest_bytes(const void *bytes, size_t n, uint64_t first)
 {
     const unsigned char *p = bytes;
     uint64_t sum = 0;
-    for (size_t i = 0; p && i < n; i++)
+    for (size_t i = 0; p && mpsim_fits(n, 1) && i < n; i++)
         sum += mpsim_mix(first + i, p[i]);
     return sum;
 }

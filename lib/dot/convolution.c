@@ -109,7 +109,7 @@ static int fits(const mpsim_stack *x)
     double n = 1;
     for (uint32_t i = 0; i < x->rank; i++)
         n *= (double)x->shape[i];
-    return n < 0x1p56 && n < (double)(SIZE_MAX / 32);
+    return n < 0x1p56 && n < (double)(PTRDIFF_MAX / 32);
 }
 
 static mpsim_status check(const mpsim_convolution *c, const mpsim_pool *pool)

@@ -1,4 +1,5 @@
 /* dot.c -- dot products by the reference; see mpsim/dot.h. */
+#include "../base/extent.h"
 #include "dot.h"
 
 #include "../base/codes.h"
@@ -467,6 +468,12 @@ static mpsim_vector vector_of(const mpsim_format *f, const void *codes)
     return v;
 }
 
+static int are_vectors(const mpsim_format *fa, const void *a, const mpsim_format *fb, const void *b, size_t n)
+{
+    return n == 0 ||
+           (a && b && mpsim_fits(n, mpsim_format_code_bytes(fa)) && mpsim_fits(n, mpsim_format_code_bytes(fb)));
+}
+
 mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const void *a, const mpsim_format *fb,
                              const void *b, size_t n, uint64_t c, const mpsim_rng *rng, uint64_t *d,
                              void (*see)(void *context, const mpsim_dot_step *step), void *context)
@@ -474,7 +481,7 @@ mpsim_status mpsim_dot_steps(const mpsim_model *m, const mpsim_format *fa, const
     const mpsim_status s = mpsim_dot_check(m, fa, fb, rng);
     if (s != MPSIM_OK)
         return s;
-    if (!d || (n > 0 && (!a || !b)))
+    if (!are_vectors(fa, a, fb, b, n) || !d)
         return MPSIM_EINVAL;
     walk w = {m,
               vector_of(fa, a),
@@ -505,7 +512,7 @@ mpsim_status mpsim_dot_scaled(const mpsim_model *m, const mpsim_format *fa, cons
         s = mpsim_scales_check(m, sb);
     if (s != MPSIM_OK)
         return s;
-    if (!d || (n > 0 && (!a || !b)))
+    if (!are_vectors(fa, a, fb, b, n) || !d)
         return MPSIM_EINVAL;
     const mpsim_vectors v = {vector_of(fa, a), vector_of(fb, b), vector_of(sa->format, sa->codes),
                              vector_of(sb->format, sb->codes)};

@@ -375,7 +375,7 @@ static mpsim_status begin(entering *e, const mpsim_stack *x, const mpsim_enterin
     (void)mpsim_steps_in(&e->steps, &collapsed, &e->outer);
     e->rows = mpsim_stack_rows(x);
     e->cols = mpsim_stack_cols(x);
-    e->lines = mpsim_outer_count(&e->outer) * e->rows;
+    e->lines = e->cols ? mpsim_outer_count(&e->outer) * e->rows : 0; /* without elements nothing is gone through */
     e->counting = stats && stats->counts;
     e->amax = -1;
     e->inverse = 1;

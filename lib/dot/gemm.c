@@ -536,7 +536,11 @@ static mpsim_status check_scales(const mpsim_model *m, const mpsim_scales *x, si
     const mpsim_status s = mpsim_scales_check(m, x);
     if (s != MPSIM_OK)
         return s;
-    return lines <= 1 || depth == 0 || x->stride > (depth - 1) / m->block ? MPSIM_OK : MPSIM_EINVAL;
+    const size_t blocks = depth ? (depth - 1) / m->block + 1 : 0;
+    return (lines <= 1 || x->stride >= blocks) &&
+                   mpsim_lines_fit(lines, blocks, x->stride, mpsim_format_code_bytes(x->format))
+               ? MPSIM_OK
+               : MPSIM_EINVAL;
 }
 
 mpsim_status mpsim_gemm_scaled(const mpsim_model *m, size_t rows, size_t columns, size_t depth, const mpsim_matrix *a,

@@ -2,6 +2,7 @@
 #include "stack.h"
 
 #include "../base/codes.h"
+#include "../base/extent.h"
 
 /* ---- what is asked of one ---- */
 
@@ -16,17 +17,12 @@ static int is_empty(const mpsim_stack *x)
 /* Without elements strides say nothing. */
 static int fits(const mpsim_stack *x, int writable)
 {
-    size_t n = 1;
     if (is_empty(x))
         return 1;
-    for (uint32_t i = 0; i < x->rank; i++) {
+    for (uint32_t i = 0; i < x->rank; i++)
         if (writable && x->shape[i] > 1 && x->strides[i] == 0)
             return 0;
-        if (n > SIZE_MAX / 16 / x->shape[i])
-            return 0;
-        n *= x->shape[i];
-    }
-    return x->codes != NULL;
+    return x->codes && mpsim_strides_fit(x->rank, x->shape, x->strides, mpsim_format_code_bytes(x->format));
 }
 
 int mpsim_is_stack(const mpsim_stack *x, int writable)

@@ -19,6 +19,12 @@ static mpsim_status start(job *j, mpsim_activation kind, const mpsim_format *mat
     return MPSIM_OK;
 }
 
+/* Whether memory can hold rows of x. */
+static int are_rows(mpsim_activation kind, size_t rows, size_t cols)
+{
+    return mpsim_fits(mpsim_elements(rows, mpsim_elements(kind == MPSIM_SWIGLU ? 2 : 1, cols)), sizeof(float));
+}
+
 mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, const mpsim_format *f, float *y,
                             const float *x, size_t rows, size_t cols)
 {
@@ -26,7 +32,7 @@ mpsim_status mpsim_activate(mpsim_activation kind, const mpsim_format *math, con
     const mpsim_status s = start(&j, kind, math, f);
     if (s != MPSIM_OK || rows == 0 || cols == 0)
         return s;
-    if (!y || !x)
+    if (!y || !x || !are_rows(kind, rows, cols))
         return MPSIM_EINVAL;
     if (kind != MPSIM_SWIGLU)
         j.kernels->activate(&j, y, x, NULL, rows * cols);
@@ -54,7 +60,7 @@ mpsim_status mpsim_activate_backward(mpsim_activation kind, const mpsim_format *
     const mpsim_status s = start(&j, kind, math, f);
     if (s != MPSIM_OK || rows == 0 || cols == 0)
         return s;
-    if (!dx || !dy || !x)
+    if (!dx || !dy || !x || !are_rows(kind, rows, cols))
         return MPSIM_EINVAL;
     if (kind != MPSIM_SWIGLU)
         j.kernels->activate_back(&j, dx, NULL, dy, x, NULL, rows * cols);

@@ -47,7 +47,8 @@ static mpsim_status start(job *j, const mpsim_batchnorm *b, const void *const *n
 {
     if (!b)
         return MPSIM_EINVAL;
-    const mpsim_status s = mpsim_layer_begin(&j->m, b->math, &j->out, b->f, b->channels > 0, needed, n);
+    const size_t elements = b->rows ? mpsim_elements(b->rows, b->channels) : b->channels > 0;
+    const mpsim_status s = mpsim_layer_begin(&j->m, b->math, &j->out, b->f, elements, needed, n);
     if (s != MPSIM_OK)
         return s;
     j->b = b;

@@ -1,9 +1,11 @@
 /* causal.c -- softmax of the rows of causal attention; see mpsim/transformer.h. */
 #include <mpsim/transformer.h>
 
+#include "../base/extent.h"
+
 static mpsim_softmax rows_of(const mpsim_causal *c)
 {
-    return (mpsim_softmax){.rows = c->matrices * c->length,
+    return (mpsim_softmax){.rows = mpsim_elements(c->matrices, c->length),
                            .cols = c->length,
                            .length = c->length,
                            .scale = c->scale,

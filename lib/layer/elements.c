@@ -11,7 +11,9 @@ mpsim_status mpsim_embed(const mpsim_format *f, float *y, const float *table, co
 {
     mpsim_math m, out;
     const int any = rows > 0 && cols > 0;
-    mpsim_status s = mpsim_layer_begin(&m, NULL, &out, f, any, MPSIM_NEEDED(y, table, index));
+    mpsim_status s = mpsim_layer_begin(&m, NULL, &out, f, mpsim_elements(rows, cols), MPSIM_NEEDED(y, table, index));
+    if (s == MPSIM_OK && any && !mpsim_fits(mpsim_elements(entries, cols), sizeof *table))
+        s = MPSIM_EINVAL;
     for (size_t r = 0; s == MPSIM_OK && any && r < rows; r++)
         s = index[r] < entries ? MPSIM_OK : MPSIM_EINVAL;
     for (size_t r = 0; s == MPSIM_OK && any && r < rows; r++) {
@@ -33,9 +35,12 @@ mpsim_status mpsim_embed_backward(const mpsim_format *math, float *dtable, const
     mpsim_math rounding, out;
     const int any = n > 0 && cols > 0;
     const void *const from = rows > 0 ? dy : (const void *)dtable, *const of = rows > 0 ? index : (const void *)dtable;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, NULL, any, MPSIM_NEEDED(dtable, from, of));
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, NULL, mpsim_elements(n, cols),
+                                             MPSIM_NEEDED(dtable, from, of));
     if (s != MPSIM_OK || !any)
         return s;
+    if (!mpsim_fits(mpsim_elements(rows, cols), sizeof *dy))
+        return MPSIM_EINVAL;
     if (added)
         mpsim_rows_round(&rounding, dtable, n * cols);
     else
@@ -66,7 +71,7 @@ mpsim_status mpsim_add_array(const mpsim_format *math, const mpsim_format *f, fl
                              size_t n)
 {
     mpsim_math rounding, out;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n > 0, MPSIM_NEEDED(y, a, b));
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n, MPSIM_NEEDED(y, a, b));
     if (s != MPSIM_OK)
         return s;
     MPSIM_ROWS_BY_MATH(&rounding, m, add(m, y, a, b, n));
@@ -78,7 +83,7 @@ mpsim_status mpsim_multiply_array(const mpsim_format *math, const mpsim_format *
                                   const float *b, size_t n)
 {
     mpsim_math rounding, out;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n > 0, MPSIM_NEEDED(y, a, b));
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n, MPSIM_NEEDED(y, a, b));
     if (s != MPSIM_OK)
         return s;
     MPSIM_ROWS_BY_MATH(&rounding, m, multiply(m, y, a, b, n));
@@ -95,7 +100,7 @@ mpsim_status mpsim_dropout(const mpsim_format *math, const mpsim_format *f, doub
 {
     mpsim_math m, out;
     uint32_t room[SOME + MPSIM_RNG_ROOM];
-    const mpsim_status s = mpsim_layer_begin(&m, math, &out, f, n > 0, MPSIM_NEEDED(rng, y, x));
+    const mpsim_status s = mpsim_layer_begin(&m, math, &out, f, n, MPSIM_NEEDED(rng, y, x));
     if (s != MPSIM_OK || !(p >= 0 && p <= 1))
         return s != MPSIM_OK ? s : MPSIM_EINVAL;
     const uint64_t least = (uint64_t)(p * 0x1p+32);

@@ -34,16 +34,18 @@ float mpsim_log(float x)
 
 mpsim_number_counts mpsim_count_numbers(const float *x, size_t n)
 {
-    return mpsim_layer_kernels_active()->count(x, n);
+    return mpsim_layer_kernels_active()->count(x, mpsim_fits(n, sizeof *x) ? n : 0);
 }
 
-mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f, int any,
-                               const void *const *needed, size_t n)
+mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f,
+                               size_t elements, const void *const *needed, size_t n)
 {
     mpsim_status s = mpsim_math_init(m, math);
     if (s == MPSIM_OK)
         s = mpsim_math_init(out, f);
-    for (size_t i = 0; i < n && s == MPSIM_OK && any; i++)
+    if (s == MPSIM_OK && !mpsim_fits(elements, sizeof(float)))
+        s = MPSIM_EINVAL;
+    for (size_t i = 0; i < n && s == MPSIM_OK && elements; i++)
         if (!needed[i])
             s = MPSIM_EINVAL;
     return s;
@@ -141,7 +143,8 @@ static mpsim_status cross_entropy(const mpsim_format *math, const mpsim_format *
 {
     softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
     uint64_t hits = 0, counted = 0;
-    const mpsim_status s = mpsim_layer_begin(&p.m, math, &p.out, f, l->rows > 0, MPSIM_NEEDED(l->x, l->labels));
+    const mpsim_status s = mpsim_layer_begin(&p.m, math, &p.out, f, mpsim_elements(l->rows, classes ? classes : 1),
+                                             MPSIM_NEEDED(l->x, l->labels));
     if (s != MPSIM_OK)
         return s;
     for (size_t i = 0; i < l->rows; i++)

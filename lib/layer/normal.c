@@ -1,6 +1,7 @@
 /* normal.c -- normal numbers, by Box and Muller; see mpsim/transformer.h. */
 #include <mpsim/transformer.h>
 
+#include "../base/extent.h"
 #include "../round/rng.h"
 #include "kernel/kernel.h"
 #include "scalar.h"
@@ -13,7 +14,7 @@ void mpsim_normal_array(const mpsim_rng *rng, float deviation, float *y, size_t 
     uint32_t room[2 * SOME + MPSIM_RNG_ROOM];
     float radius[SOME], turn[SOME];
     const mpsim_rng all = {rng->seed, rng->stream, 0};
-    for (size_t i = 0; i < n; i += SOME) {
+    for (size_t i = 0; mpsim_fits(n, sizeof *y) && i < n; i += SOME) {
         const size_t some = n - i < SOME ? n - i : SOME;
         const uint32_t *w = mpsim_rng_words(room, &all, 2 * (rng->index + i), 2 * some);
         for (size_t j = 0; j < some; j++) {

@@ -2,6 +2,8 @@
 #include <mpsim/function.h>
 #include <mpsim/transformer.h>
 
+#include "../base/extent.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +23,8 @@ static double function(mpsim_function which, double x)
 
 mpsim_status mpsim_rotary(float *cosines, float *sines, size_t places, size_t half, double base)
 {
-    if (!(base > 0) || !isfinite(base) || (places > 0 && half > 0 && (!cosines || !sines)))
+    if (!(base > 0) || !isfinite(base) || !mpsim_fits(mpsim_elements(places, half), sizeof *sines) ||
+        (places > 0 && half > 0 && (!cosines || !sines)))
         return MPSIM_EINVAL;
     const double ln_base = function(MPSIM_FUNCTION_LOG, base);
     for (size_t c = 0; c < half; c++) {

@@ -17,7 +17,8 @@ static mpsim_status start(job *j, const mpsim_rownorm *r, const void *const *nee
 {
     if (!r || r->kind > MPSIM_NORM_RMS)
         return MPSIM_EINVAL;
-    const mpsim_status s = mpsim_layer_begin(&j->m, r->math, &j->out, r->f, r->rows > 0 && r->cols > 0, needed, n);
+    const mpsim_status s = mpsim_layer_begin(&j->m, r->math, &j->out, r->f, mpsim_elements(r->rows, r->cols), needed,
+                                             n);
     if (s != MPSIM_OK)
         return s;
     j->r = r;

@@ -266,6 +266,34 @@ static mpsim_status check_arrays(const mpsim_between *o, const mpsim_layer_row *
     return s;
 }
 
+/* Whether memory can hold an array that takes part so. */
+static int is_held(const mpsim_between *o, const mpsim_strided *a, mpsim_layer_use use)
+{
+    const size_t last = o->dims - 1u, cols = o->shape[last];
+    const size_t bytes = use == MPSIM_USE_MASK ? 1 : a->format ? mpsim_format_code_bytes(a->format) : sizeof(float);
+    size_t shape[MPSIM_BETWEEN_DIMS];
+    int64_t strides[MPSIM_BETWEEN_DIMS];
+    if (use == MPSIM_USE_TABLE || use == MPSIM_USE_TAKEN)
+        return mpsim_strides_fit(2, (const size_t[]){o->entries, cols},
+                                 (const int64_t[]){a->stride[0], a->stride[last]}, bytes);
+    for (size_t d = 0; d <= last; d++) {
+        const int counts = use == MPSIM_USE_COLUMNS ? d == last : use != MPSIM_USE_SCALARS || d < last;
+        shape[d] = counts ? o->shape[d] : 1;
+        strides[d] = a->stride[d];
+    }
+    return mpsim_strides_fit(o->dims, shape, strides, bytes);
+}
+
+/* The shape, and every array. */
+static int are_held(const mpsim_between *o, const mpsim_layer_row *kind, const mpsim_strided *arrays)
+{
+    const int64_t none[MPSIM_BETWEEN_DIMS] = {0};
+    int all = mpsim_strides_fit(o->dims, o->shape, none, 1);
+    for (size_t k = 0; all && k < kind->n; k++)
+        all = !arrays[k].data || is_held(o, &arrays[k], (mpsim_layer_use)kind->arrays[k].use);
+    return all;
+}
+
 /* What the functions would refuse, before anything is done; what depends on the shape they refuse at once. */
 static mpsim_status check(const mpsim_between *o, const mpsim_strided *arrays, size_t n)
 {
@@ -291,7 +319,8 @@ static mpsim_status check(const mpsim_between *o, const mpsim_strided *arrays, s
     if ((o->kind == MPSIM_BETWEEN_ROWNORM_BACKWARD || o->kind == MPSIM_BETWEEN_ROWNORM_GRADIENTS) && any &&
         o->norm == MPSIM_NORM_LAYER && !arrays[2].data)
         return MPSIM_EINVAL;
-    return check_arrays(o, kind, arrays, (int)any);
+    const mpsim_status s = check_arrays(o, kind, arrays, (int)any);
+    return s == MPSIM_OK && !are_held(o, kind, arrays) ? MPSIM_EINVAL : s;
 }
 
 /* The index in 32 bits; what is ignored as MPSIM_BETWEEN_IGNORED. */

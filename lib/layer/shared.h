@@ -1,16 +1,17 @@
 /* shared.h -- what the layers on the CPU share beside scalar.h. */
 #pragma once
 
+#include "../base/extent.h"
 #include "scalar.h"
 
 /* mpsim_math_init -- the rounding to f, NULL: binary32. MPSIM_EINVAL if f is invalid, MPSIM_ERANGE
  * if it has numbers that binary32 has not. */
 mpsim_status mpsim_math_init(mpsim_math *m, const mpsim_format *f);
 
-/* mpsim_layer_begin -- the roundings to `math` and to f; MPSIM_EINVAL, too, where one of the n pointers that are needed
- * is NULL and there are elements (`any`). MPSIM_NEEDED -- these pointers, and n. */
-mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f, int any,
-                               const void *const *needed, size_t n);
+/* mpsim_layer_begin -- the roundings to `math` and to f; MPSIM_EINVAL, too, where memory cannot hold so many elements of
+ * binary32, and where there are some and one of the n pointers that are needed is NULL. MPSIM_NEEDED -- these pointers, and n. */
+mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_math *out, const mpsim_format *f,
+                               size_t elements, const void *const *needed, size_t n);
 #define MPSIM_NEEDED(...) (const void *const[]){__VA_ARGS__}, sizeof(const void *const[]){__VA_ARGS__} / sizeof(void *)
 
 /* mpsim_swiglu_forward, mpsim_swiglu_backward -- MPSIM_SWIGLU of n gates and values that lie apart. */

@@ -19,7 +19,8 @@ static mpsim_status start(job *j, const mpsim_softmax *c, const void *const *nee
     if (!c)
         return MPSIM_EINVAL;
     const int any = c->rows > 0 && c->cols > 0;
-    const mpsim_status s = mpsim_layer_begin(&j->m, c->math, &j->out, c->f, any, needed, n);
+    const mpsim_status s = mpsim_layer_begin(&j->m, c->math, &j->out, c->f, mpsim_elements(c->rows, c->cols), needed,
+                                             n);
     if (s != MPSIM_OK)
         return s;
     j->rows = any ? c->rows : 0;

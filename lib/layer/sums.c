@@ -10,7 +10,7 @@ float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t
     mpsim_math m;
     float s[LANES_MAX] = {0};
     if (lanes == 0 || lanes > LANES_MAX || (lanes & (lanes - 1)) || (n > 0 && !x) ||
-        mpsim_math_init(&m, math) != MPSIM_OK)
+        !mpsim_lines_fit(n, 1, stride, sizeof *x) || mpsim_math_init(&m, math) != MPSIM_OK)
         return NAN;
     for (size_t i = 0; i < n; i += lanes) {
         const size_t left = n - i < lanes ? n - i : lanes;
@@ -62,9 +62,11 @@ mpsim_status mpsim_column_sums(const mpsim_format *math, const mpsim_format *f, 
     mpsim_math rounding, out;
     const matrix from = {x, rows, cols, stride};
     const void *const used = rows > 0 ? x : (const void *)sums;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, cols > 0, MPSIM_NEEDED(sums, used));
+    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, cols, MPSIM_NEEDED(sums, used));
     if (s != MPSIM_OK)
         return s;
+    if (!mpsim_lines_fit(rows, cols, stride, sizeof *x))
+        return MPSIM_EINVAL;
     for (size_t c = 0; c < cols; c += ABREAST)
         MPSIM_ROWS_BY_MATH(&rounding, m, sum_abreast(m, &from, sums, c, cols - c < ABREAST ? cols - c : ABREAST));
     mpsim_rows_round(&out, sums, cols);
@@ -76,8 +78,9 @@ mpsim_status mpsim_period_sums(const mpsim_format *math, const mpsim_format *f, 
 {
     mpsim_math rounding, out;
     const void *const used = rows > 0 ? x : (const void *)sums;
-    mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, cols > 0, MPSIM_NEEDED(sums, used));
-    if (s == MPSIM_OK && period == 0)
+    mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, cols, MPSIM_NEEDED(sums, used));
+    if (s == MPSIM_OK && (period == 0 || !mpsim_lines_fit(rows, cols, stride, sizeof *x) ||
+                          !mpsim_fits(mpsim_elements(period, cols), sizeof *sums)))
         s = MPSIM_EINVAL;
     for (size_t t = 0; s == MPSIM_OK && cols > 0 && t < period; t++) {
         float *const sum = sums + t * cols;

@@ -1,6 +1,7 @@
 /* tile.c -- softmax of causal attention in tiles of columns; see mpsim/transformer.h. */
 #include <mpsim/transformer.h>
 
+#include "../base/extent.h"
 #include "kernel/kernel.h"
 #include "rows.h"
 #include "transformer.h"
@@ -11,6 +12,13 @@ static const mpsim_math *const binary32 = &mpsim_rows_binary32;
 typedef struct needs {
     const void *tile[3], *rows[3];
 } needs;
+
+/* Whether memory can hold the rows of the tile, and those of `size` numbers. */
+static int is_held(const mpsim_causal_tile *t)
+{
+    const size_t widest = t->cols > t->size ? t->cols : t->size;
+    return mpsim_fits(mpsim_elements(mpsim_elements(t->c.matrices, t->c.length), widest ? widest : 1), sizeof(float));
+}
 
 static mpsim_status start(mpsim_math *out, const mpsim_causal_tile *t, needs n)
 {
@@ -23,7 +31,7 @@ static mpsim_status start(mpsim_math *out, const mpsim_causal_tile *t, needs n)
     for (size_t i = 0; i < 3; i++)
         if (any && ((t->cols > 0 && !n.tile[i]) || !n.rows[i]))
             return MPSIM_EINVAL;
-    return MPSIM_OK;
+    return any && !is_held(t) ? MPSIM_EINVAL : MPSIM_OK;
 }
 
 /* A row of a tile: where it is in the tile and among all rows, and its columns up to the diagonal. */

@@ -1,6 +1,7 @@
 /* gradient.c -- unscale, check, norm, clip; see mpsim/gradient.h. */
 #include <mpsim/gradient.h>
 
+#include "../base/extent.h"
 #include "../base/words.h"
 #include "../round/scalar.h"
 #include "kernel/kernel.h"
@@ -64,6 +65,8 @@ unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_
 {
     const mpsim_held h = mpsim_hold(f);
     const float s = (float)scale;
+    if (!mpsim_fits(n, sizeof *x))
+        return MPSIM_FOUND_INPUT | MPSIM_FOUND_OUTPUT;
     float inverse = mpsim_unscale_factor(scale);
     if (rule == MPSIM_UNSCALE_ROUNDED)
         inverse = mpsim_hold_one(&h, inverse);
@@ -82,7 +85,7 @@ unsigned mpsim_unscale_array(mpsim_unscale_rule rule, double scale, const mpsim_
 void mpsim_scale_array(const mpsim_format *f, float *y, const float *x, size_t n, float factor)
 {
     const mpsim_held h = mpsim_hold(f);
-    scale_to(&h, y, x, factor, 0, n);
+    scale_to(&h, y, x, factor, 0, mpsim_fits(n, sizeof *x) ? n : 0);
 }
 
 /* ---- norm ---- */
@@ -119,6 +122,8 @@ float mpsim_norm(const mpsim_format *f, const float *x, size_t n)
     mpsim_sum sum;
     int infinite = 0;
     mpsim_sum_init(&sum);
+    if (!mpsim_fits(n, sizeof *x))
+        return NAN;
     for (size_t i = 0; i < n; i += MPSIM_SQUARES_BLOCK) {
         const size_t m = n - i < MPSIM_SQUARES_BLOCK ? n - i : MPSIM_SQUARES_BLOCK;
         double parts[MPSIM_SQUARES_PARTS];

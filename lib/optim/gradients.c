@@ -1,6 +1,8 @@
 /* gradients.c -- see mpsim/update.h: the gradients of a step in memory. */
 #include <mpsim/update.h>
 
+#include "../base/extent.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,8 +107,10 @@ static int scale_by(void *context, float factor)
 static mpsim_status begin(work *w, mpsim_gradient *list, size_t n, const mpsim_pool *pool)
 {
     *w = (work){.list = list, .n = n, .pool = pool};
+    if (!mpsim_fits(n, sizeof *list))
+        return MPSIM_EINVAL;
     for (size_t i = 0; i < n; i++)
-        if (!list[i].format || (list[i].n && (!list[i].x || !list[i].y)))
+        if (!list[i].format || (list[i].n && (!list[i].x || !list[i].y)) || !mpsim_fits(list[i].n, sizeof *list[i].x))
             return MPSIM_EINVAL;
     w->status = calloc(n ? n : 1, sizeof *w->status);
     w->norms = malloc((n ? n : 1) * sizeof *w->norms);

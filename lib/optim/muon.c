@@ -127,7 +127,7 @@ static void momentum_part(const part *p, float *b, float *u, const float *g)
 mpsim_status mpsim_muon_momentum(const mpsim_muon *o, float *b, float *u, const float *g, size_t n)
 {
     const mpsim_status s = mpsim_muon_check(o);
-    if (s || (n > 0 && (!b || !u || !g)))
+    if (s || (n > 0 && (!b || !u || !g)) || !mpsim_fits(n, sizeof *b))
         return s ? s : MPSIM_EINVAL;
     each_part(o, momentum_part, b, u, g, n, 0);
     return MPSIM_OK;
@@ -150,8 +150,8 @@ static void apply_part(const part *p, float *x, float *unused, const float *y)
 mpsim_status mpsim_muon_apply(const mpsim_muon *o, float *p, float *y, size_t rows, size_t columns)
 {
     const mpsim_status s = mpsim_muon_check(o);
-    const size_t n = rows * columns;
-    if (s || (n > 0 && (!p || !y)))
+    const size_t n = mpsim_elements(rows, columns);
+    if (s || (n > 0 && (!p || !y)) || !mpsim_fits(n, sizeof *p))
         return s ? s : MPSIM_EINVAL;
     const double factor = mpsim_muon_factor(o, rows, columns);
     applied a = {*o, 1 - o->lr * o->weight_decay, -o->lr * (o->form == MPSIM_MUON_TORCH ? factor : 1)};
@@ -364,7 +364,7 @@ mpsim_status mpsim_muon_orthogonalise(const mpsim_muon *o, float *y, const float
     mpsim_status s = mpsim_muon_check(o);
     if (s || rows == 0 || columns == 0)
         return s;
-    if (!y || !u || !mpsim_is_pool(pool))
+    if (!y || !u || !mpsim_is_pool(pool) || !mpsim_fits(mpsim_elements(rows, columns), sizeof *y))
         return MPSIM_EINVAL;
     iteration t = {.o = o,
                    .h = mpsim_hold(&o->format),
@@ -425,7 +425,7 @@ mpsim_status mpsim_muon_reference(const mpsim_muon *o, double *y, const double *
     const mpsim_status s = mpsim_muon_check(o);
     if (s || rows == 0 || columns == 0)
         return s;
-    if (!y || !u)
+    if (!y || !u || !mpsim_fits(mpsim_elements(rows, columns), sizeof *y))
         return MPSIM_EINVAL;
     if (n > SIZE_MAX / sizeof(double) / m)
         return MPSIM_ENOMEM;

@@ -4,6 +4,7 @@
  * where an operand does. */
 #include <mpsim/gradient.h>
 
+#include "../base/extent.h"
 #include "steps.h"
 
 #include <string.h>
@@ -88,7 +89,8 @@ static void reduce_block(const job *j, float *y, size_t i, size_t n)
 
 mpsim_status mpsim_reduce_array(const mpsim_reduce *r, float *y, const float *const *x, size_t ranks, size_t n)
 {
-    if (!r || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER || ranks == 0 || (n > 0 && (!y || !x)))
+    if (!r || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER || ranks == 0 || (n > 0 && (!y || !x)) ||
+        !mpsim_fits(n, sizeof *y) || !mpsim_fits(ranks, sizeof *x))
         return MPSIM_EINVAL;
     const mpsim_format *const formats[] = {&r->wire, &r->accumulator, &r->result};
     for (size_t k = 0; k < 3; k++) {

@@ -1,6 +1,7 @@
 /* state.c -- see mpsim/optimstate.h: moments as codes and numbers of blocks, and what these stand for. */
 #include <mpsim/optimstate.h>
 
+#include "../base/extent.h"
 #include "../round/scalar.h"
 #include "expand.h"
 
@@ -217,7 +218,7 @@ mpsim_status mpsim_state_quantise(const mpsim_state *s, const float *x, size_t n
                                   float *values)
 {
     rules r;
-    if (!is_of_table(s) || (n > 0 && !x))
+    if (!is_of_table(s) || (n > 0 && !x) || !mpsim_fits(n, sizeof *x))
         return MPSIM_EINVAL;
     find_rules(&r, s);
     const size_t block = s->block ? s->block : n;
@@ -246,7 +247,7 @@ mpsim_status mpsim_state_values(const mpsim_state *s, const uint16_t *codes, con
                                 float *values)
 {
     rules r;
-    if (!is_of_table(s) || (n > 0 && (!codes || !numbers || !values)))
+    if (!is_of_table(s) || (n > 0 && (!codes || !numbers || !values)) || !mpsim_fits(n, sizeof *values))
         return MPSIM_EINVAL;
     find_rules(&r, s);
     const size_t block = s->block ? s->block : n;

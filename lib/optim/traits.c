@@ -1,4 +1,5 @@
 /* traits.c -- the table of algorithms: what each keeps, is told, begins with, and whether engines have it. */
+#include "../base/extent.h"
 #include "steps.h"
 
 #include "../base/words.h"
@@ -84,6 +85,8 @@ uint64_t mpsim_optim_elements(const mpsim_optim *o, unsigned array, uint64_t n)
 
 int mpsim_optim_fits(const mpsim_optim *o, size_t n)
 {
+    if (!mpsim_fits(n, sizeof(double)))
+        return 0;
     if (n == 0 || !mpsim_optim_traits_of(o->algorithm)->factors || (o->rows == 0 && o->cols == 0))
         return 1;
     return o->rows && o->cols && n % o->cols == 0 && n / o->cols % o->rows == 0;

@@ -1,6 +1,8 @@
 /* update.c -- see mpsim/update.h: the parameters of a step, in pieces, with counts of updates that are lost. */
 #include <mpsim/update.h>
 
+#include "../base/extent.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,14 +260,19 @@ static mpsim_status run_pieces(mpsim_update *list, size_t n, int count, const mp
 static mpsim_status check_one(const mpsim_update *u)
 {
     const mpsim_optim_tensor *t = &u->t;
+    if (!mpsim_fits(t->n, sizeof *t->param))
+        return MPSIM_EINVAL;
     if (u->muon)
-        return t->n != u->rows * u->cols || (t->n && (!t->param || !t->grad || !t->m)) ? MPSIM_EINVAL
-                                                                                       : mpsim_muon_check(u->muon);
+        return t->n != mpsim_elements(u->rows, u->cols) || (t->n && (!t->param || !t->grad || !t->m))
+                   ? MPSIM_EINVAL
+                   : mpsim_muon_check(u->muon);
     return !u->optim || (t->n && (!t->param || !t->grad)) ? MPSIM_EINVAL : mpsim_optim_check(u->optim);
 }
 
 mpsim_status mpsim_update_run(mpsim_update *list, size_t n, int count, const mpsim_pool *pool, size_t *which)
 {
+    if (!mpsim_fits(n, sizeof *list))
+        return MPSIM_EINVAL;
     for (size_t i = 0; i < n; i++) {
         const mpsim_status s = check_one(&list[i]);
         if (s)
@@ -288,7 +295,7 @@ mpsim_status mpsim_states_keep(const mpsim_states *s, float *kept, float *m, flo
         const mpsim_state *as;
         float *x;
     } all[] = {{s->kept, kept}, {s->m, m}, {s->v, v}, {s->v, vmax}};
-    mpsim_status status = MPSIM_OK;
+    mpsim_status status = mpsim_fits(n, sizeof *kept) ? MPSIM_OK : MPSIM_EINVAL;
     for (size_t i = 0; i < sizeof all / sizeof *all && !status; i++)
         if (all[i].x && mpsim_states_apply(s, all[i].as, n))
             status = mpsim_state_quantise(all[i].as, all[i].x, n, NULL, NULL, all[i].x);

@@ -1,6 +1,7 @@
 /* round.c -- rounding options by name, and arrays over the scalar reference. */
 #include <mpsim/round.h>
 
+#include "../base/extent.h"
 #include "../base/codes.h"
 #include "../base/counts.h"
 #include "../base/words.h"
@@ -259,7 +260,7 @@ static mpsim_status run(const job *j)
     mpsim_cast_constants k;
     if (mpsim_format_check(j->f) != MPSIM_OK || mpsim_rounding_check(j->r) != MPSIM_OK)
         return MPSIM_EINVAL;
-    if (j->n > 0 && (!j->out || !j->in))
+    if ((j->n > 0 && (!j->out || !j->in)) || !mpsim_fits(j->n, sizeof(uint64_t)))
         return MPSIM_EINVAL;
     if (mpsim_is_stochastic(j->r->mode) && !j->rng)
         return MPSIM_EINVAL;
@@ -312,6 +313,8 @@ static mpsim_status decode(const mpsim_format *f, unsigned char *y, const void *
     if (!wide && !fits_f32(f))
         return MPSIM_ERANGE;
     const size_t bytes = mpsim_format_code_bytes(f), size = wide ? 8 : 4;
+    if (!mpsim_fits(n, bytes > size ? bytes : size))
+        return MPSIM_EINVAL;
     const mpsim_kernels *kernels = mpsim_kernels_choice();
     mpsim_decoder d;
     const int fast = kernels && mpsim_decoder_init(&d, f, wide);

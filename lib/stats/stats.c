@@ -1,6 +1,7 @@
 /* stats.c -- tensor, histogram and cast accumulators; see mpsim/stats.h. */
 #include <mpsim/stats.h>
 
+#include "../base/extent.h"
 #include "../base/counts.h"
 #include "../round/scalar.h"
 #include "differences.h"
@@ -18,6 +19,8 @@ void mpsim_stats_init(mpsim_stats *s)
 
 void mpsim_stats_add(mpsim_stats *s, const double *x, size_t n)
 {
+    if (!mpsim_fits(n, sizeof *x))
+        return;
     s->count += n;
     for (size_t i = 0; i < n; i++) {
         const double a = fabs(x[i]);
@@ -95,7 +98,7 @@ void mpsim_histogram_repeat(mpsim_histogram *h, double x, uint64_t times)
 
 void mpsim_histogram_add(mpsim_histogram *h, const double *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; mpsim_fits(n, sizeof *x) && i < n; i++)
         mpsim_histogram_repeat(h, x[i], 1);
 }
 
@@ -171,7 +174,7 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f, co
     enum { BLOCK = 512 };
     double q[BLOCK];
     mpsim_rng at = rng ? *rng : (mpsim_rng){0, 0, 0};
-    if (!c)
+    if (!c || !mpsim_fits(n, sizeof *x))
         return MPSIM_EINVAL;
     for (size_t i = 0; i < n || i == 0; i += BLOCK) {
         const size_t m = n - i < BLOCK ? n - i : BLOCK;
@@ -186,7 +189,7 @@ mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f, co
 
 void mpsim_cast_stats_add_values(mpsim_cast_stats *c, const float *x, const float *value, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; mpsim_fits(n, sizeof *x) && i < n; i++) {
         const double v = (double)x[i], d = fabs(v - (double)value[i]);
         if (!isfinite(x[i]))
             continue;

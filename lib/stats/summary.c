@@ -5,6 +5,7 @@
  * which is also what the scalar instruction set does with everything. */
 #include <mpsim/summary.h>
 
+#include "../base/extent.h"
 #include "../base/counts.h"
 #include "bins.h"
 #include "cells.h"
@@ -145,7 +146,7 @@ mpsim_status mpsim_summary_begin(mpsim_summary *s, const mpsim_cast *casts, size
         return MPSIM_EINVAL;
     const int same = casts && same_casts(s, casts, n, want);
     s->begun = 0;
-    if (n && !casts)
+    if ((n && !casts) || !mpsim_fits(n, sizeof *casts))
         return MPSIM_EINVAL;
     mpsim_code_counts_forget(&s->codes);
     mpsim_bins_forget(&s->bins);
@@ -383,21 +384,21 @@ static mpsim_status add_values(mpsim_summary *s, const mpsim_cell_loops *loops, 
     return status;
 }
 
-static int may_add(const mpsim_summary *s, const mpsim_rng *rng, const void *x, size_t n)
+static int may_add(const mpsim_summary *s, const mpsim_rng *rng, const void *x, size_t n, size_t bytes)
 {
-    return s && s->begun && (x || n == 0) && (rng || !s->n_stochastic);
+    return s && s->begun && (x || n == 0) && (rng || !s->n_stochastic) && mpsim_fits(n, bytes);
 }
 
 mpsim_status mpsim_summary_add_f32(mpsim_summary *s, const mpsim_rng *rng, const float *x, size_t n)
 {
-    if (!may_add(s, rng, x, n))
+    if (!may_add(s, rng, x, n, sizeof *x))
         return MPSIM_EINVAL;
     return add_binary32(s, rng, x, n);
 }
 
 mpsim_status mpsim_summary_add_f64(mpsim_summary *s, const mpsim_rng *rng, const double *x, size_t n)
 {
-    if (!may_add(s, rng, x, n))
+    if (!may_add(s, rng, x, n, sizeof *x))
         return MPSIM_EINVAL;
     add_plain(s, mpsim_format_find("binary64"), rng, x, n, 1);
     return MPSIM_OK;
@@ -413,7 +414,7 @@ mpsim_status mpsim_summary_add_codes(mpsim_summary *s, const mpsim_format *f, co
                                      size_t n)
 {
     mpsim_status status = MPSIM_OK;
-    if (!may_add(s, rng, codes, n) || mpsim_format_check(f) != MPSIM_OK)
+    if (mpsim_format_check(f) != MPSIM_OK || !may_add(s, rng, codes, n, mpsim_format_code_bytes(f)))
         return MPSIM_EINVAL;
     const mpsim_cell_loops *loops = mpsim_cells_loops();
     if (f->bits == 32 && mpsim_format_same(f, mpsim_format_find("binary32")))

@@ -229,7 +229,8 @@ static int list_all(mpsim_reader *r, const char *const *paths, size_t n, const m
 
 static int are_given(const char *const *paths, size_t n, const mpsim_option *options, size_t n_options)
 {
-    int all = paths && n && (options || !n_options);
+    int all = paths && n && n <= PTRDIFF_MAX / sizeof *paths && (options || !n_options) &&
+              n_options <= PTRDIFF_MAX / sizeof *options;
     for (size_t i = 0; i < n && all; i++)
         all = paths[i] != NULL;
     for (size_t i = 0; i < n_options && all; i++)

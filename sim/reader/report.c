@@ -288,7 +288,7 @@ static mpsim_status answer(mpsim_report **to, question *q, mpsim_progress *progr
 
 static int are_given(const mpsim_option *options, size_t n)
 {
-    int all = options || !n;
+    int all = (options || !n) && n <= PTRDIFF_MAX / sizeof *options;
     for (size_t i = 0; i < n && all; i++)
         all = options[i].name && options[i].value;
     return all;
@@ -329,7 +329,7 @@ static mpsim_status stat_arrays(mpsim_report **r, question *q, const mpsim_optio
         return MPSIM_EINVAL;
     *r = NULL;
     q->arrays = q->n ? q->arrays : &none;
-    int all = q->arrays && are_given(options, n_options);
+    int all = q->arrays && q->n <= PTRDIFF_MAX / sizeof *q->arrays && are_given(options, n_options);
     for (size_t i = 0; i < q->n && all; i++)
         all = !q->arrays[i].dimensions || q->arrays[i].shape;
     return all ? ask(r, q, options, n_options, progress, context, error, size)

@@ -46,6 +46,20 @@ static const mpsim_format *own_format(trace *t, const mpsim_format *f)
     return row == f ? row : copy;
 }
 
+/* Whether all strides together stay within what memory can hold, either way from the first element. */
+static int strides_fit(const trace_array *a)
+{
+    uint64_t left = (uint64_t)PTRDIFF_MAX - mpsim_format_code_bytes(a->format);
+    for (size_t k = 0; a->strides && k < a->dimensions; k++) {
+        const uint64_t stride = a->strides[k] < 0 ? 0 - (uint64_t)a->strides[k] : (uint64_t)a->strides[k];
+        const uint64_t steps = a->shape[k] - 1;
+        if (steps && stride > left / steps)
+            return 0;
+        left -= stride * steps;
+    }
+    return 1;
+}
+
 static int add_array(trace *t, const trace_array *a, uint64_t *offset, trace_error *error)
 {
     trace_entry *e = trace_add(t, error);
@@ -55,7 +69,8 @@ static int add_array(trace *t, const trace_array *a, uint64_t *offset, trace_err
     const unsigned bits = 8 * (unsigned)mpsim_format_code_bytes(a->format);
     if (a->dimensions > TRACE_RANK_MAX)
         return bad_array(a, error, "has more dimensions than 64");
-    if (trace_shape_bytes(a->shape, a->dimensions, bits, &x->count, &e->bytes))
+    if (trace_shape_bytes(a->shape, a->dimensions, bits, &x->count, &e->bytes) || e->bytes > PTRDIFF_MAX ||
+        (x->count && !strides_fit(a)))
         return bad_array(a, error, "is larger than memory can be");
     if (x->count && !a->data)
         return bad_array(a, error, "has no elements, and a shape that has some");

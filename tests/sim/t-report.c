@@ -362,6 +362,11 @@ START_TEST(each_error_has_its_status_and_the_next_call_is_as_before)
     static const uint64_t huge[3][3] = {
         {UINT64_MAX, UINT64_MAX, 0}, {UINT64_MAX, 0, UINT64_MAX}, {0, UINT64_MAX, UINT64_MAX}};
     static const int64_t strides[3] = {INT64_MAX, INT64_MIN, 0};
+    static const uint64_t two[1] = {2};
+    static const int64_t far[1] = {INT64_MIN + 1};
+    a[0] = (mpsim_array){"a", mpsim_format_find("fp16"), narrow, two, far, 1};
+    expect(a, 1, NULL, MPSIM_EINVAL, "array 'a' is larger than memory can be");
+    expect(a, SIZE_MAX / 8, NULL, MPSIM_EINVAL, "is NULL");
     for (size_t i = 0; i < 6; i++) { /* where the 0 stands makes no difference */
         a[0] = (mpsim_array){"a", mpsim_format_find("fp16"), NULL, huge[i / 2], i % 2 ? strides : NULL, 3};
         expect(a, 1, NULL, MPSIM_EINVAL, "array 'a' is larger than memory can be");
@@ -374,6 +379,10 @@ START_TEST(each_error_has_its_status_and_the_next_call_is_as_before)
     ck_assert_int_eq(mpsim_stat_files(&r, &path, 1, NULL, 0, NULL, NULL, why, 20), MPSIM_EIO);
     ck_assert_str_eq(why, "/no/such: cannot op");
     ck_assert_int_eq(mpsim_stat_files(&r, NULL, 0, NULL, 0, NULL, NULL, NULL, 0), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_stat_files(&r, &path, 1, &rows[0].option, SIZE_MAX, NULL, NULL, NULL, 0), MPSIM_EINVAL);
+    mpsim_reader *reader;
+    ck_assert_int_eq(mpsim_reader_open(&reader, &path, SIZE_MAX, NULL, 0, NULL, 0), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_reader_open(&reader, &path, 1, &rows[0].option, SIZE_MAX, NULL, 0), MPSIM_EINVAL);
     mpsim_report_free(NULL);
 }
 END_TEST

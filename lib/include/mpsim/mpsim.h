@@ -12,6 +12,9 @@
  *              description (format, rounding, model, ...) that its _check function refuses. Others ask nothing: what
  *              they are given is valid. Functions that find something by name or by number give NULL for what is not
  *              there. An array of 0 elements may be NULL.
+ *   sizes      No array has more than PTRDIFF_MAX bytes, gaps between its lines included. A function that returns mpsim_status
+ *              gives MPSIM_EINVAL for a size or a stride beyond that, without a look at the array. Of others norms and sums are
+ *              NaN then, mpsim_unscale_array finds all that it looks for, and the rest does nothing.
  *   arrays     hold what their sizes say. Results overlap neither operands nor each other; "y may be x" means the
  *              same place. float, double and integers are aligned as C asks; codes need not be.
  *   indices    of random words count modulo 2^64.
