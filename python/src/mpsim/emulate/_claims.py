@@ -18,6 +18,7 @@ from ._torchcpu import known, natively, product
 
 FLOATS = frozenset((torch.float32, torch.bfloat16, torch.float16, torch.float64))
 # the slots of the gradients of a product of two activations, and what becomes of them
+VECTORS = ("MvBackward0", "AddmvBackward0", "DotBackward0", "VdotBackward0")
 PAIR = {"fprop": ("act", "weight", "out"), "left": ("agrad", "weight", "dgrad"), "right": ("agrad", "act", "dgrad")}
 
 
@@ -206,6 +207,17 @@ class Matrices:
 
     def addmv(self, c: Any, a: Any, x: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         return self._combined(c.unsqueeze(-1) if c.dim() else c, a, x.unsqueeze(-1), beta, alpha).squeeze(-1)
+
+    # ---- products that autograd writes as elementwise ones ----
+
+    def is_outer(self, given: list[Any]) -> bool:
+        """Whether `mul` is a gradient of mv, addmv or dot, where autograd multiplies a column with a row, or a row with a number."""
+        return (len(given) == 2 and not self.paths.forward and not self.core.as_torch and self.roles.of(given[0]) == GRAD
+                and self.paths.node_name() in VECTORS)
+
+    def outer(self, grad: Any, x: Any) -> Any:
+        rows, columns = grad.numel(), x.numel()
+        return self.multiply(grad.reshape(rows, 1), x.reshape(1, columns)).reshape((*grad.shape[:-1], columns))
 
 
 class Claims:

@@ -1,13 +1,14 @@
 """Products of several matrices in one call: `_grouped_mm` of mixtures of experts, `_trilinear` of nn.Bilinear."""
 from __future__ import annotations
 
-from typing import Any
+from math import prod
+from typing import Any, Optional
 
 import torch
 
 from ._claims import Matrices
 from ._products import Record
-from ._roles import GRAD
+from ._roles import GRAD, WEIGHT
 
 LETTERS = "abcdefgh"
 
@@ -67,18 +68,49 @@ class Grouped:
 
     def trilinear(self, x: Any, y: Any, z: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, unroll_dim: int = 1) -> Any:
         """Two products: the first operand with the second, what that gives with the third."""
-        core = self.core
         dims = x.dim() + len(expand1)
-        letters = [[LETTERS[d] for d in range(dims) if d not in {e % dims for e in expand}] for expand in (expand1, expand2, expand3)]
-        kept = [LETTERS[d] for d in range(dims) if d not in {s % dims for s in sumdim}]
-        needed = [c for c in LETTERS[:dims] if (c in letters[0] or c in letters[1]) and (c in letters[2] or c in kept)]
-        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), z.dtype)  # einsum takes operands of one dtype
-        with core.mode:
-            x, y, z = x.to(dtype), y.to(dtype), z.to(dtype)
-            first = torch.einsum(f"{''.join(letters[0])},{''.join(letters[1])}->{''.join(needed)}", x, y).to(dtype)
-            present = [c for c in kept if c in needed or c in letters[2]]
-            made = torch.einsum(f"{''.join(needed)},{''.join(letters[2])}->{''.join(present)}", first, z)
+        letters = ["".join(LETTERS[d] for d in range(dims) if d not in {e % dims for e in expand}) for expand in (expand1, expand2, expand3)]
+        kept = "".join(LETTERS[d] for d in range(dims) if d not in {s % dims for s in sumdim})
+        needed = "".join(c for c in LETTERS[:dims] if c in letters[0] + letters[1] and c in letters[2] + kept)
+        records = self.of_two(x, y, z)
+        first = self.summed(x, letters[0], y, letters[1], needed, records[0])
+        if records[1] is not None and self.core.roles.of(z) == GRAD:  # the gradient of the third operand: the first product was made again
+            records[1].left = first.untyped_storage()._cdata
+        present = "".join(c for c in kept if c in needed + letters[2])
+        made = self.summed(first, needed, z, letters[2], present, records[1])
         for i, c in enumerate(kept):
             if c not in present:
                 made = made.unsqueeze(i)
         return made
+
+    def of_two(self, x: Any, y: Any, z: Any) -> tuple[Optional[Record], Optional[Record]]:
+        """What both products are of: x y and (x y) z going forward; going back dx = (dy y) z, dy = (x dy) z, dz = (x y) dy, of which
+        those that give dy are of the weight."""
+        core, matrices = self.core, self.matrices
+        if core.roles.largest((x, y, z)) != GRAD:
+            weighs = core.roles.of(z) == WEIGHT
+            first, second = matrices.record("linear", False, 2), matrices.record("linear" if weighs else "pair", not weighs, 2)
+            first.extra = [second]
+            core.paths.mark(first)
+            return first, second
+        found = core.paths.found()
+        if not isinstance(found, Record) or not isinstance(found.extra, list) or len(found.extra) != 1:
+            return None, None
+        if core.roles.of(z) == GRAD:
+            return Record(found.path, found.name, "linear", False, 2, True), found.extra[0]
+        return found, found if core.roles.of(y) == GRAD else found.extra[0]
+
+    def summed(self, a: Any, of_a: str, b: Any, of_b: str, kept: str, record: Optional[Record]) -> Any:
+        """einsum of two operands as a stack of products; where no index is summed each is an outer one."""
+        both = [c for c in of_a if c in of_b]
+        stack, depth = [c for c in both if c in kept], [c for c in both if c not in kept]
+        rows, columns = [c for c in of_a if c not in of_b], [c for c in of_b if c not in of_a]
+        size = {**dict(zip(of_a, a.shape)), **dict(zip(of_b, b.shape))}
+        shape = [[size[c] for c in each] for each in (stack, rows, depth, columns)]
+        n = [prod(each) for each in shape]
+        with self.core.mode:  # copies have the roles of what they are made of
+            left = a.permute([of_a.index(c) for c in (*stack, *rows, *depth)]).reshape(n[0], n[1], n[2])
+            right = b.permute([of_b.index(c) for c in (*stack, *depth, *columns)]).reshape(n[0], n[2], n[3])
+        made = self.matrices.multiply(left, right, record=record).view(shape[0] + shape[1] + shape[3])
+        order = [*stack, *rows, *columns]
+        return made.permute([order.index(c) for c in kept])

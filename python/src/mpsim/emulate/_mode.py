@@ -48,7 +48,7 @@ class Operator:
     """What is known of an operator."""
 
     __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "alike", "between", "composite", "float32", "calls", "claimed",
-                 "factory")
+                 "factory", "outer")
 
     def __init__(self, func: Any, claims: Any, between: Any) -> None:
         schema = func._schema
@@ -66,6 +66,7 @@ class Operator:
         self.composite = decomposes(func) and not func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU)
         self.float32 = base in FLOAT32
         self.calls = self.claimed = 0
+        self.outer = self.name == "aten::mul"
         self.factory = self.name.endswith("_like") or self.name.startswith("aten::new_")
 
 
@@ -121,6 +122,10 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             core.other_numbers(operator, given[0])
         if operator.hidden or operator.space not in SPACES:
             core.unclaimed(operator)
+        if operator.outer and core.claims.matrices.is_outer(given):
+            operator.claimed += 1
+            core.calling = operator.name
+            return core.claims.matrices.outer(*given)
         if operator.between is not None and not core.as_torch:
             return operator.between(func, given, args, kwargs)
         if operator.composite:  # composites come whole in inference mode, and from handlers
