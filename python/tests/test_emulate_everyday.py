@@ -1,6 +1,6 @@
 """mpsim.emulate in trainings of every day: products of vectors, steps of several optimizers, models that change, long runs."""
 import gc
-import json
+import io
 
 import numpy as np
 import pytest
@@ -74,3 +74,209 @@ def test_products_of_nn_bilinear():
     other(*wide).square().sum().backward()
     for a, b in zip((x, z, *m.pair.parameters()), (*wide, *other.parameters())):
         assert torch.allclose(a.grad.double(), b.grad, rtol=1e-4, atol=1e-5)
+
+
+# ---- steps ----
+
+def a_net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
+
+
+@pytest.mark.parametrize("policy", ("te-mxfp8", "pytorch-amp-fp16"))
+def test_the_loss_of_micro_batches(policy):
+    """A step's loss is that which the optimizer gets the gradient of, whoever multiplies it: the sum over the step's backward passes."""
+    m, losses = a_net(), []
+    optimizer = torch.optim.SGD(m.parameters(), 0.05)
+    with mpsim.emulate(m, policy) as e:
+        for step in range(2):
+            for i in range(4):
+                loss = m(randn(8, 16, seed=4 * step + i)).float().square().mean()
+                losses.append(loss.item())
+                e.backward(loss / 4)
+            optimizer.step()
+            optimizer.zero_grad()
+            x = randn(8, 16).requires_grad_()
+            torch.autograd.grad(m(x).float().sum(), x)  # of an input: no part of the training
+    steps = e.report().steps
+    assert [s["loss"] for s in steps[:2]] == pytest.approx([sum(losses[:4]) / 4, sum(losses[4:]) / 4], rel=1e-6)
+    assert [s["passes"] for s in steps[:2]] == [4, 4] and ", the sum of " in " ".join(str(e.report()).split())
+    m = a_net()
+    with mpsim.emulate(m, "bf16") as e:
+        y = m(randn(8, 16)).float()
+        torch.autograd.backward([y.mean(), y.square().mean()], [torch.tensor(0.5), None])
+    assert e.report().steps[0]["loss"] == pytest.approx(0.5 * y.mean().item() + y.square().mean().item(), rel=1e-6)
+
+
+class Gan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.g = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
+        self.d = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(0.2), nn.Linear(32, 1))
+
+    def optimizers(self):
+        return [torch.optim.Adam(part.parameters(), 2e-3, betas=(0.5, 0.999)) for part in (self.d, self.g)]
+
+
+def an_iteration(m, e, optimizers, i):
+    """Two steps: the discriminator's, then the generator's."""
+    score, (of_d, of_g) = functional.binary_cross_entropy_with_logits, optimizers
+    made, ones = m.g(randn(32, 8, seed=i)), torch.ones(32, 1)
+    true, false = m.d(randn(32, 16, seed=1000 + i) + 1), m.d(made.detach())
+    loss = score(true.float(), ones) + score(false.float(), 0 * ones)
+    of_d.zero_grad()
+    e.backward(loss)
+    e.step(of_d)
+    of_g.zero_grad()
+    other = score(m.d(made).float(), ones)
+    e.backward(other)
+    e.step(of_g)
+    return loss.item(), other.item()
+
+
+@pytest.mark.parametrize("policy", ("te-nvfp4", "te-fp8-delayed", "pytorch-amp-fp16"))
+def test_a_gan_has_a_step_for_each_optimizer(policy):
+    """A step is an update: losses, lost updates and the scaler's events are told by optimizer; a run that is resumed has the bits of a whole one."""
+    m = Gan()
+    optimizers = m.optimizers()
+    with mpsim.emulate(m, policy, seed=3) as e:
+        told = [an_iteration(m, e, optimizers, i) for i in range(3)]
+        saved = torch.load(_written(e.state_dict()), weights_only=True)
+        kept = [{k: v.clone() for k, v in m.state_dict().items()}, *(o.state_dict() for o in optimizers)]
+        kept = torch.load(_written(kept), weights_only=True)
+        told += [an_iteration(m, e, optimizers, i) for i in range(3, 6)]
+    assert e.steps == 12
+    report = e.report()
+    runs = dict(report.runs())
+    assert list(runs) == ["Adam of d", "Adam of g"] and [[s["step"] for s in steps] for steps in runs.values()] == [[1, 3, 5, 7, 9, 11], [2, 4, 6, 8, 10, 12]]
+    for which, steps in enumerate(runs.values()):
+        assert [s["loss"] for s in steps] == pytest.approx([each[which] for each in told], rel=1e-6)
+        assert all(s["updates"] > 500 for s in steps)
+    assert "Adam of d: loss " in str(report) and [run["policy"]["name"] for run in report.train()["runs"]] == [f"{policy}, Adam of d", f"{policy}, Adam of g"]
+    again = Gan()
+    others = again.optimizers()
+    again.load_state_dict(kept[0])
+    for optimizer, state in zip(others, kept[1:]):
+        optimizer.load_state_dict(state)
+    with mpsim.emulate(again, policy, seed=3) as e:
+        e.load_state_dict(saved)
+        assert [an_iteration(again, e, others, i) for i in range(3, 6)] == told[3:]
+    assert all(torch.equal(a, b) for a, b in zip(m.parameters(), again.parameters()))
+
+
+def _written(what):
+    file = io.BytesIO()
+    torch.save(what, file)
+    file.seek(0)
+    return file
+
+
+# ---- a model that changes ----
+
+class Adapter(nn.Module):
+    """A low-rank adapter around a layer."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.a, self.b = base, nn.Linear(base.in_features, 4, bias=False), nn.Linear(4, base.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.b(self.a(x))
+
+
+def adapted(m):
+    torch.manual_seed(1)
+    m[0].requires_grad_(False)
+    m[0] = Adapter(m[0])
+    return m
+
+
+def two_steps(m, e, optimizer, x):
+    for _ in range(2):
+        e.backward(m(x).float().square().mean())
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.mark.parametrize("policy", ("te-mxfp8", "bf16-pure"))
+def test_modules_that_come_later_are_emulated(policy):
+    """Adapters that are put in while a model is emulated have the bits of those that were there before; so has a group that is added."""
+    x, made = randn(32, 16), []
+    for late in (False, True):
+        m = a_net() if late else adapted(a_net())
+        with mpsim.emulate(m, policy) as e:
+            if late:
+                adapted(m)
+            optimizer = torch.optim.AdamW(m[2].parameters(), 1e-2)
+            optimizer.add_param_group({"params": [*m[0].a.parameters(), *m[0].b.parameters()]})
+            two_steps(m, e, optimizer, x)
+            made.append([p.detach().clone() for p in m.parameters()])
+            kinds = {(p.path, p.kind) for p in e.audit()}
+        assert ("0.a", "wgrad") in kinds and ("0.base", "wgrad") not in kinds and {p.roles[1] for p in e.audit() if p.kind == "fprop"} == {"weight"}
+        assert e.report().steps[0]["updates"] > 100
+    assert all(torch.equal(a, b) for a, b in zip(*made))
+
+
+def test_parameters_of_others_in_an_optimizer_are_refused():
+    m, scale = a_net(), nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([*m.parameters(), scale], 0.1)
+    with mpsim.emulate(m, "pytorch-amp-fp16") as e:
+        e.backward((m(randn(4, 16)) * scale).float().mean())
+        with pytest.raises(InputError, match=r"optimizer torch.optim.sgd.SGD has a parameter of shape \[1\] in group 0 that is not the model's"):
+            optimizer.step()
+
+
+@pytest.mark.parametrize("policy", ("te-mxfp8", "bf16-pure"))
+def test_data_that_is_replaced(policy):
+    """`p.data = other`, as averages of weights are swapped in: the parameter is a weight all the same, with its new numbers."""
+    m, other, x = a_net(), a_net(), randn(8, 16)
+    with torch.no_grad():
+        for p in other.parameters():
+            p.mul_(-0.5)
+    with mpsim.emulate(other, policy):
+        want = other(x).detach().clone()
+    with mpsim.emulate(m, policy) as e:
+        m(x)
+        for p, q in zip(m.parameters(), other.parameters()):
+            p.data = q.detach().clone()
+        y = m(x)
+        y.float().sum().backward()
+    assert torch.equal(y, want) and {p.roles[1] for p in e.audit() if p.kind == "fprop"} == {"weight"}
+
+
+# ---- long runs ----
+
+def test_shapes_that_vary_do_not_fill_the_audit():
+    m, n = nn.Sequential(nn.Linear(4, 4)), 200
+    with mpsim.emulate(m, "fp32", report=False) as e:
+        for rows in range(1, n + 1):
+            m(randn(rows, 4)).sum().backward()
+    audit = e.audit()
+    assert len(audit) == 2 * 65 and sum(p.calls for p in audit) == 2 * n and [p.merged for p in audit].count(True) == 2
+    assert sum(p.multiply_adds for p in audit if p.kind == "fprop") == 16 * n * (n + 1) // 2
+    assert "several" in str(audit) and next(p for p in audit if p.merged).calls == n - 64
+
+
+def test_passes_without_gradients_do_not_fill_memory(monkeypatch):
+    """What passes without a backward pass have left goes with their graphs; what is held, as by an episode, stays."""
+    from mpsim.emulate import _paths
+
+    def episode(e, m, limit):
+        monkeypatch.setattr(_paths, "LIVING", limit)
+        e.core.paths.look = limit
+        losses = [m(randn(2, 16, seed=i)).float().square().mean() for i in range(40)]
+        for i in range(300):
+            m(randn(2, 16, seed=i))
+        held = len(e.core.paths.marks)
+        sum(losses).backward()
+        made = [p.grad.clone() for p in m.parameters()]
+        m.zero_grad()
+        return held, made
+
+    m = a_net()
+    with mpsim.emulate(m, "te-nvfp4", report=False) as e:
+        few, a = episode(e, m, 64)
+    with mpsim.emulate(m, "te-nvfp4", report=False) as e:
+        many, b = episode(e, m, 1 << 15)
+    assert few < 300 < 600 < many and all(torch.equal(x, y) for x, y in zip(a, b))

@@ -16,6 +16,7 @@ from ._said import Said
 
 EVIDENCE = ("defined", "vectors", "reported", "manual", "none")
 WIDTH = 80
+ROWS = 64  # of a module and a kind of product; calls of more shapes are counted in one row
 ASKED = "natively, as native= says"
 INTEGERS = "integers, which no policy changes"
 # how an operator was computed; the order of the table
@@ -67,11 +68,13 @@ class Product:
     path: of the module; name: with the number of the call, and of the product in it, where there are several. operator: of torch.
     kind: "fprop", "dgrad", "wgrad" or "native". roles: of both operands and of the result. shape: (matrices, rows, columns, depth).
     formats: of both operands and of the result. recipes: by which the operands entered; None: rounded at most. model, evidence,
-    unconfirmed, source: the row of `mpsim formats --models`. calls: how many; line: the user's line of the first of them.
+    unconfirmed, source: the row of `mpsim formats --models`. calls: how many; line: the user's line of the first of them. merged: whether
+    the calls are of several shapes, or calls of the module (the shape and the name are the first's), as a module has ROWS rows of a kind
+    at most, and one of all the rest. multiply_adds: of all calls.
     """
 
     __slots__ = ("path", "name", "operator", "kind", "roles", "shape", "formats", "recipes", "model", "evidence", "unconfirmed", "source", "why",
-                 "calls", "line")
+                 "calls", "line", "merged", "_multiply_adds")
 
     def __init__(self, record: Any, operator: str, kind: str, roles: tuple[str, ...], shape: tuple[int, ...], formats: tuple[str, ...],
                  recipes: tuple[Optional[str], ...], model: Optional[str], why: Optional[str]) -> None:
@@ -80,9 +83,20 @@ class Product:
         row: tuple[Optional[str], Optional[str], Optional[str]] = row_of(model) if model else (None, None, None)
         self.evidence, self.unconfirmed, self.source = row
         self.calls, self.line = 0, line_of_user()
+        self.merged, self._multiply_adds = False, 0
+
+    @property
+    def multiply_adds(self) -> int:
+        return self._multiply_adds if self.merged else self.calls * math.prod(self.shape) if self.shape else 0
+
+    def take(self, shape: tuple[int, ...]) -> None:
+        """A call of some shape."""
+        self.merged = True
+        self._multiply_adds += math.prod(shape)
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value := getattr(self, name), tuple) else value for name in self.__slots__}
+        names = [name for name in self.__slots__ if not name.startswith("_")]
+        return {name: list(value) if isinstance(value := getattr(self, name), tuple) else value for name in (*names, "multiply_adds")}
 
     def __repr__(self) -> str:
         return f"<{self.kind} of {self.name or 'the model'}: {' x '.join(map(str, self.shape))} under {self.model}>"
@@ -106,7 +120,7 @@ class Ledger:
         self.core = core
         self.products: dict[Any, Product] = {}
         self.order: list[tuple[str, str]] = []  # (path, kind) as they came first
-        self.met: set[tuple[str, str]] = set()
+        self.met: dict[tuple[str, str], int] = {}  # and how many rows each has
         self.unclaimed: dict[tuple[str, str, str, str], int] = {}  # operator, module, line, why
 
     def product(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, formats: Any, model: Any, out: Any, to: Any) -> None:
@@ -116,17 +130,23 @@ class Ledger:
         key = record.name, kind, slots, out.shape, views[0].shape[-1], to
         found = self.products.get(key)
         if found is None:
-            found = self.products[key] = self._new(record, kind, slots, views, entered, formats, model, out, to)
+            found = self._new(record, kind, slots, views, entered, formats, model, out, to)
         found.calls += 1
 
     def _new(self, record: Any, kind: str, slots: Any, views: Any, entered: Any, formats: Any, model: Any, out: Any, to: Any) -> Product:
-        shape = shape_of(record, kind, views, out)
+        shape, place = shape_of(record, kind, views, out), (record.path, kind)
         name = model if isinstance(model, str) else text(model.name)
-        if (record.path, kind) not in self.met:
-            self.met.add((record.path, kind))
-            self.order.append((record.path, kind))
-        return Product(record, self.core.calling, kind, tuple(slots), shape, (formats[0].name, formats[1].name, to.name),
-                       tuple(recipe_said(side) for side in entered), name, None)
+        rows = self.met[place] = self.met.get(place, 0) + 1
+        if rows == 1:
+            self.order.append(place)
+        said = tuple(slots), (formats[0].name, formats[1].name, to.name), tuple(recipe_said(side) for side in entered), name
+        key = (*place, *said) if rows > ROWS else (record.name, kind, slots, out.shape, views[0].shape[-1], to)
+        found = self.products.get(key)
+        if found is None:
+            found = self.products[key] = Product(record, self.core.calling, kind, said[0], shape, said[1], said[2], name, None)
+        if rows > ROWS:
+            found.take(shape)
+        return found
 
     def native(self, record: Any, why: str) -> None:
         key = record.name, "native", self.core.calling, why
@@ -219,7 +239,7 @@ class Audit(Said):
             yield ""
             yield from wrapped(f"{a} x {b} -> {formats[2]}: {model} ({row_of(model)[0]})")
             yield from table(("module", "kind", "operands", "shape", "operator", "calls"), [
-                (p.name or "(model)", p.kind, " x ".join(p.roles[:2]), shape_said(p.shape), short(p.operator), f"{p.calls:,}") for p in rows])
+                (p.name or "(model)", p.kind, " x ".join(p.roles[:2]), "several" if p.merged else shape_said(p.shape), short(p.operator), f"{p.calls:,}") for p in rows])
         for model in dict.fromkeys(p.model for p in emulated):
             note = row_of(model)[1]
             if note:

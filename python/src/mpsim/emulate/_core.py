@@ -42,6 +42,10 @@ class Param:
         self.low = self.storage is not BINARY32
         self._copy = None
 
+    def moved(self) -> None:
+        """The tensor has other numbers, whatever its version says."""
+        self._copy = None
+
     def copy(self, core: Any) -> Any:
         """The model's copy: numbers of the storage format, in its dtype."""
         if self._copy is None or self._version != self.tensor._version:
@@ -90,28 +94,53 @@ class Core:
 
     # ---- parameters ----
 
-    def adopt(self) -> None:
-        """The parameters of the model become float32 tensors, with the roles that they have."""
+    def adopt(self) -> list[Param]:
+        """The parameters of the model become float32 tensors, with the roles that they have; those that have come while it is emulated, too.
+        Those that are new, or have another name than before."""
+        new = []
         for name, p in self.model.named_parameters():
-            if not p.is_floating_point():
+            param = self.params.get(id(p))
+            if not p.is_floating_point() or param is not None and param.name == name:
                 continue
-            if p.device.type != "cpu":
-                raise InputError(f"emulate: parameter '{name}' is on the device '{p.device.type}'; only tensors in memory are emulated")
-            param = Param(name, p)
-            if p.dtype not in FORMATS:
-                raise InputError(f"emulate: parameter '{name}' has the dtype {p.dtype}, expected float32, bfloat16, float16 or float64")
-            if p.dtype != torch.float32:
-                param.original = p.data if p.dtype == torch.float64 else None
-                p.data = p.data.float()
-                self.note(f"parameters of {str(param.dtype)[6:]} are float32 tensors while they are emulated")
-            self.params[id(p)] = param
-            self.roles.pin(p, WEIGHT, param)
+            if param is None:
+                param = self.params[id(p)] = self._adopted(name, p)
+            param.name, param.path = name, name.rpartition(".")[0]
+            new.append(param)
         for _, b in self.model.named_buffers():
             self.roles.put(b, CONST)
-        self.place()
+        self.place(new)
+        return new
 
-    def place(self) -> None:
-        """The placements of parameters, of the plan in force."""
+    def _adopted(self, name: str, p: Any) -> Param:
+        if p.device.type != "cpu":
+            raise InputError(f"emulate: parameter '{name}' is on the device '{p.device.type}'; only tensors in memory are emulated")
+        if p.dtype not in FORMATS:
+            raise InputError(f"emulate: parameter '{name}' has the dtype {p.dtype}, expected float32, bfloat16, float16 or float64")
+        param = Param(name, p)
+        self._wide(param)
+        return param
+
+    def _wide(self, param: Param) -> None:
+        """The parameter is a float32 tensor, and its storage is known to be its own."""
+        p = param.tensor
+        if p.dtype != torch.float32:
+            param.original = p.data if p.dtype == torch.float64 else None
+            p.data = p.data.float()
+            self.note(f"parameters of {str(param.dtype)[6:]} are float32 tensors while they are emulated")
+        self.roles.pin(p, WEIGHT, param)
+        param.moved()
+
+    def pinned(self) -> None:
+        """Parameters whose `data` the user has replaced by another tensor are parameters all the same."""
+        tags = self.roles.tags
+        for param in self.params.values():
+            key = param.tensor.untyped_storage()._cdata
+            tag = tags.get(key)
+            if tag is None or tag.param is not param and (tag.param is None or tag.param.tensor.untyped_storage()._cdata != key):
+                self._wide(param)
+
+    def place(self, only: Optional[list[Param]] = None) -> None:
+        """The placements of parameters, of the plan in force. only: of these."""
         plan = self.plans.plan
         self.as_torch = self.arch.is_cpu and plan.autocast == "torch" and plan.recipe is None
         self.casts_all = plan.casts_all and plan.compute is not BINARY32
@@ -119,7 +148,7 @@ class Core:
         ranks: dict[str, int] = {}  # of a module's largest parameter: a bias is placed as the weight beside it
         for param in self.params.values():
             ranks[param.path] = max(ranks.get(param.path, 0), param.tensor.dim())
-        for param in self.params.values():
+        for param in self.params.values() if only is None else only:
             rank = ranks[param.path]
             module = self.paths.modules.get(param.path)
             kind = kind_of(module)

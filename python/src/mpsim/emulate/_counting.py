@@ -196,11 +196,13 @@ class Counting:
             else:
                 watchers.remove(mine)
 
-    def loss(self, value: Any) -> None:
-        """The root of a backward pass; of several micro-batches the mean."""
+    def loss(self, value: float) -> None:
+        """What a backward pass is the gradient of. A step's loss is the sum over its passes, whose gradient the optimizer gets: of
+        micro-batches that are divided by their number the mean."""
         if self.at is not None:
-            told = self.now.setdefault("losses", [])
-            told.append(float(value) / self.root_scale)
+            if self.at != self.core.step:
+                self.begin()
+            self.now.setdefault("losses", []).append(value / self.root_scale)
 
     def stepped(self, optimizers: Any) -> None:
         """Optimizers have stepped (Optimizers of _optimizer.py). The step ends when the next one begins: others may step, too."""
@@ -213,6 +215,7 @@ class Counting:
         optimizers = self.optimizers
         if optimizers is None:
             return
+        self.now["optimizers"] = list(optimizers.stepped_now)
         lost = optimizers.lost_now.values()
         self.now.update(norm=optimizers.norm, clipped=optimizers.clipped, skipped=optimizers.skipped, updates=sum(each.updates for each in lost),
                         lost=sum(each.lost for each in lost))
@@ -262,7 +265,7 @@ class Counting:
         """The record of `mpsim train`."""
         now = self.now
         scale, losses = float(now.get("scale", self.root_scale)), now.get("losses")
-        loss = now.get("loss", sum(losses) / len(losses) if losses else math.nan)
+        loss = now.get("loss", math.fsum(losses) if losses and all(map(math.isfinite, losses)) else sum(losses) if losses else math.nan)
         step: dict[str, Any] = {
             "step": (self.at or 0) + 1, "loss": number(float(loss)), "scale": scale,
             "next_scale": float(now.get("next_scale", scale)), "events": list(now.get("events", ())), "skipped": bool(now.get("skipped", False)),
@@ -271,6 +274,10 @@ class Counting:
         step.update(updates=int(now.get("updates", 0)), lost=int(now.get("lost", 0)))
         if "lr" in now:
             step["lr"] = float(now["lr"])
+        if losses and len(losses) > 1:
+            step["passes"] = len(losses)
+        if now.get("optimizers"):
+            step["optimizers"] = now["optimizers"]
         return step
 
     def _put(self, lines: list[dict[str, Any]], kinds: dict[str, Sums]) -> None:

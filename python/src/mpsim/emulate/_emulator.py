@@ -40,10 +40,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             raise InputError(f"emulate: expected a torch.nn.Module, found {type(model).__name__}")
         if between not in ("native", "mpsim"):
             raise InputError(f"between: expected 'native' or 'mpsim', found {between!r}")
-        for name, p in model.named_parameters():
-            if torch.nn.parameter.is_lazy(p):
-                raise InputError(f"emulate: parameter '{name}' has no shape yet: call the model once before it is emulated")
         self.model = model
+        self._judged()
         layers = [name for name, module in model.named_modules() if multiplies(module)]
         plans = Plans(policy, overrides, layers, [name for name, _ in model.named_modules()])
         if arch == "torch" and attention != "whole":
@@ -63,9 +61,10 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def __enter__(self) -> "Emulator":
         if RUNNING:
             raise InputError("emulate: another emulation runs; one at a time")
-        for name, path, why in _refusals.in_model(self.model):
-            raise InputError(f"emulate: {name} at '{path}': {why}" if path else f"emulate: {name}: {why}")
+        self._judged()
         try:
+            self.core.params.clear()
+            self.core.paths.named(self.model)
             self.core.adopt()
             self.core.paths.clear()
             self.optimizers.place(self.core.plans.plan)
@@ -76,6 +75,20 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         self._open = True
         return self
 
+    def _judged(self) -> None:
+        for name, path, why in _refusals.in_model(self.model):
+            raise InputError(f"emulate: {name} at '{path}': {why}" if path else f"emulate: {name}: {why}")
+        for name, p in self.model.named_parameters():
+            if torch.nn.parameter.is_lazy(p):
+                raise InputError(f"emulate: parameter '{name}' has no shape yet: call the model once before it is emulated")
+
+    def _grown(self) -> None:
+        """Modules or parameters were registered somewhere: those of the model are emulated from here on."""
+        self._judged()
+        with _disable_current_modes():
+            self.core.paths.named(self.model)
+            self.optimizers.keep(self.core.adopt())
+
     def _listen(self) -> None:
         """From here on torch's operators come here."""
         core, plan = self.core, self.core.plans.plan
@@ -85,7 +98,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             stack.callback(RUNNING.remove, self)
             self._later(*_refusals.watch(core))
             stack.callback(core.paths.close)
-            core.paths.open(core.refused, self._begins)
+            core.paths.open(core.refused, self._begins, self._grown)
             self._wrap_backward()
             self._watch_scaler()
             self._flags()
@@ -157,9 +170,15 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             for module in (torch, torch.nn.functional):
                 self._later(mixed_convolutions(module, f"conv{dims}d", dims))
 
-    def _begins(self) -> None:
-        """The model is called: a pass begins."""
+    def _begins(self, whole: bool) -> None:
+        """The model is called, or one of its modules by itself, as a discriminator is. With the whole model a pass begins."""
         self._advance()
+        self.core.pinned()
+        if not whole:
+            self.core.paths.begin_pass(calls=True)
+            if self.core.as_torch and torch._C._current_graph_task_id() == -1:
+                torch.clear_autocast_cache()  # optimizers may have stepped
+            return
         training = torch.is_grad_enabled() and self.model.training
         self.core.paths.begin_pass(calls=training and self._waits)
         self._waits = training
@@ -178,7 +197,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             if len(args) > 2 and args[2]:
                 raise core.refused("backward", "create_graph=True: double backward, a gradient of gradients, is not emulated yet")
             if torch._C._current_graph_task_id() == -1:
-                outer._before_backward(t_outputs)
+                outer._before_backward(t_outputs, args, kwargs)
             for x in args[0] if args else ():
                 if isinstance(x, torch.Tensor):
                     core.roles.put(x, GRAD)
@@ -216,11 +235,19 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if core.over and core.advance():
             self.optimizers.place(core.plans.plan)
 
-    def _before_backward(self, roots: Any) -> None:
+    def _before_backward(self, roots: Any, args: Any, kwargs: Any) -> None:
         self._advance()
         report = self.core.report
-        if report is not None and len(roots) == 1 and roots[0].numel() == 1:
-            report.loss(roots[0].detach())
+        if report is not None and self._accumulates(args, kwargs) and all(root.numel() == 1 for root in roots):
+            with _disable_current_modes():
+                given = args[0] if args else kwargs.get("grad_tensors", ())
+                weights = [1.0 if g is None else float(g) / self.scaling.factor for g in given] or [1.0] * len(roots)
+                report.loss(sum(weight * float(root.detach()) for weight, root in zip(weights, roots)))
+
+    def _accumulates(self, args: Any, kwargs: Any) -> bool:
+        """Whether a backward pass gives gradients of parameters: that of `torch.autograd.grad` may be of inputs alone."""
+        inputs = args[3] if len(args) > 3 else kwargs.get("inputs", ())
+        return not inputs or any(id(x) in self.core.params for x in inputs)
 
     def _after_backward(self, kept: bool) -> None:
         core = self.core

@@ -10,10 +10,12 @@ stepped(), called once when the first optimizer has stepped after a backward (st
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from ctypes import POINTER, byref, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from inspect import unwrap
 from typing import Any, Iterable, Mapping, NamedTuple, Optional
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.optim import optimizer as _torch
@@ -155,6 +157,8 @@ class Optimizers:
         self._taken: dict[int, list[tuple[Any, Any]]] = {}
         self._scope: Optional[set[int]] = None
         self._hooks: list[Any] = []
+        self.stepped_now: list[str] = []  # names of the optimizers that have stepped since the last check
+        self._names: Any = WeakKeyDictionary()
         self.natively: list[tuple[str, Any]] = []  # optimizers that run natively, and the code of their steps
 
     # ---- hooks ----
@@ -173,8 +177,12 @@ class Optimizers:
         self._plan = plan
         self._settings = {}
         self.scaling.place(plan.scaler)
+        self.keep(self.context.params.values())
+
+    def keep(self, params: Iterable[Any]) -> None:
+        """Parameters that are kept in few bits become such numbers."""
         with torch.no_grad(), torch._C._DisableTorchDispatch():
-            for param in self.context.params.values():
+            for param in params:
                 states = param.placement.c.states
                 if states and param.tensor.requires_grad:
                     self._keep(param.tensor, states)
@@ -188,16 +196,38 @@ class Optimizers:
         ours = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self.context.params]
         if not ours or isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
             return None  # of another model; or a wrapper, whose optimizer has its own step
+        self._strangers(optimizer)
         rule = self._rule(optimizer)
         result = _closed(args, kwargs) if rule else None
         with torch.no_grad(), torch._C._DisableTorchDispatch():
             skip = self._settle(optimizer)
+            self._said(optimizer, ours)
             if rule and not skip:
                 self._step(optimizer, rule)
             self._take(optimizer, ours if rule or skip else [])
         if rule is None:
             self.natively.append((name_of(optimizer), unwrap(type(optimizer).step).__code__))
         return result
+
+    def _strangers(self, optimizer: Any) -> None:
+        """An optimizer of the model's parameters has no others: these would be stepped by torch, by gradients that hold the loss scale."""
+        for i, group in enumerate(optimizer.param_groups):
+            for p in group["params"]:
+                if p.grad is not None and p.is_floating_point() and id(p) not in self.context.params:
+                    raise InputError(f"emulate: optimizer {name_of(optimizer)} has a parameter of shape {list(p.shape)} in group {i} that is not the "
+                                     "model's: put what has it into the model, as a module of an nn.ModuleList, or give it an optimizer of its own")
+
+    def _said(self, optimizer: Any, ours: list[Any]) -> None:
+        """The optimizer steps: its class, and the module of its parameters where these are not the model's."""
+        name = self._names.get(optimizer)
+        if name is None:
+            of = [str(self.context.params[id(p)].name) for p in ours]
+            whole = sum(p.tensor.requires_grad for p in self.context.params.values()) <= len(of)
+            module = os.path.commonprefix([each.split(".")[:-1] for each in of])
+            rest = "" if whole else ".".join(module) or of[0] + (f" and {len(of) - 1} more" if len(of) > 1 else "")
+            name = self._names[optimizer] = type(optimizer).__name__ + (f" of {rest}" if rest else "")
+        if name not in self.stepped_now:
+            self.stepped_now.append(name)
 
     def runs_natively(self) -> Optional[str]:
         """The name of the optimizer whose own step runs; None: none does, as one has ended with an error."""
@@ -325,7 +355,7 @@ class Optimizers:
         gradients, cause = self._gradients(held), c_int64()
         _check(lib.mpsim_gradients_check(gradients, len(held), rules.unscale, plan.scaler.check, before, pool(), byref(cause)), "gradients")
         self.skipped, self._at, self._told = False, self.context.step, False
-        self.lost_now = {}
+        self.lost_now, self.stepped_now = {}, []
         unscale = scale
         if own or not scaling.there and outer is None:
             said = scaling.update(self.context.step, self._blame(held, cause.value))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from threading import get_ident
 from collections import deque
 from typing import Any, Callable, Iterable
+from weakref import ref
 
 import torch
 from torch.nn.modules import module as modules
@@ -15,6 +16,7 @@ from torch.nn.modules import module as modules
 from ._refusals import class_refused
 
 MARKS = 1 << 20  # of operations whose backward pass is to come; of more the oldest half is forgotten
+LIVING = 1 << 15  # of more those are forgotten whose graph is gone
 PASSES = 8  # whose marks keep copies of operands
 STEPS = 4  # whose marks are kept
 
@@ -62,20 +64,44 @@ def drop(marks: Iterable[Any]) -> None:
             mark.drop()
 
 
+class Lives:
+    """Something that the nodes of results hold."""
+
+    __slots__ = ("__weakref__",)
+
+
+def alive(output: Any) -> Any:
+    """A weak reference that ends with the nodes of the tensors of a result: what comes of them holds these, and they hold their graph."""
+    lives = Lives()
+    _hold(output, lives, 3)
+    return ref(lives)
+
+
+def _hold(output: Any, lives: Lives, depth: int) -> None:
+    if isinstance(output, torch.Tensor):
+        node: Any = output.grad_fn
+        if node is not None:
+            node.metadata.setdefault("mpsim", []).append(lives)
+    elif depth:
+        of = output.values() if isinstance(output, dict) else output if isinstance(output, (tuple, list)) else getattr(output, "__dict__", {}).values()
+        for each in of:
+            _hold(each, lives, depth - 1)
+
+
 class Paths:
     """The stack of modules."""
 
     def __init__(self, model: Any) -> None:
-        self.names: dict[int, str] = {}
-        for name, module in model.named_modules():
-            self.names.setdefault(id(module), name)
-        self.modules = dict(model.named_modules())  # which keeps their numbers theirs
+        self.named(model)
+        self.changed = False  # modules or parameters were registered somewhere
         self.root = Place("", 0)
         self.stack: list[Place] = []
         self.calls: dict[str, int] = {}
         self.marks: dict[int, Any] = {}
         self.ended: set[int] = set()  # marks that a backward pass has found, or made for itself
         self.steps: deque[int] = deque()  # numbers of nodes where the last steps have ended
+        self.spans: list[tuple[int, Any]] = []  # calls from outside: the number of the first node, what lives as long as the graph of the result
+        self.look = LIVING  # how many marks are when spans are looked at
         self.fresh: list[Any] = []  # marks of this pass
         self.passes: deque[list[Any]] = deque()  # and of those before it
         self.functions: list[int] = []  # numbers of the nodes of functions whose forward pass runs
@@ -84,21 +110,31 @@ class Paths:
         self.handles: list[Any] = []
         self.restores: list[Callable[[], None]] = []
 
+    def named(self, model: Any) -> None:
+        """The names of the model's modules."""
+        self.names: dict[int, str] = {}
+        for name, module in model.named_modules():
+            self.names.setdefault(id(module), name)
+        self.modules = dict(model.named_modules())  # which keeps their numbers theirs
+
     # ---- hooks ----
 
     def clear(self) -> None:
         """Nothing runs yet, whatever an interruption has left."""
         self.stack, self.functions, self.depth, self.first = [], [], 0, 0
         self.fresh = []
-        for kept in (self.marks, self.ended, self.passes, self.steps):
+        for kept in (self.marks, self.ended, self.passes, self.steps, self.spans):
             kept.clear()
         self.begin_pass()
 
-    def open(self, refused: Callable[[str, str], Exception], begins: Callable[[], None]) -> None:
-        """begins: called when the model is, unless it is inside of another call, or a recomputation."""
-        self.thread, self.refused, self.begins = get_ident(), refused, begins
+    def open(self, refused: Callable[[str, str], Exception], begins: Callable[[bool], None], grown: Callable[[], None]) -> None:
+        """begins: called when the model is (True), or a part of it, unless that is inside of another call, or a recomputation. grown: when
+        a module is entered after modules or parameters were registered."""
+        self.thread, self.refused, self.begins, self.grown = get_ident(), refused, begins, grown
         self.handles = [modules.register_module_forward_pre_hook(self._enter),
-                        modules.register_module_forward_hook(self._leave, always_call=True)]
+                        modules.register_module_forward_hook(self._leave, always_call=True),
+                        modules.register_module_parameter_registration_hook(self._registered),
+                        modules.register_module_module_registration_hook(self._registered)]
         self._watch_checkpoints()
         self._watch_functions()
 
@@ -109,7 +145,13 @@ class Paths:
             restore()
         self.handles, self.restores = [], []
 
+    def _registered(self, _module: Any, _name: str, _what: Any) -> None:
+        self.changed = True
+
     def _enter(self, module: Any, _inputs: Any) -> None:
+        if self.changed and get_ident() == self.thread:
+            self.changed = False
+            self.grown()
         name = self.names.get(id(module))
         if get_ident() != self.thread:
             if name is not None:
@@ -121,15 +163,19 @@ class Paths:
                 raise self.refused(refused, why)
             self.stack.append(self.stack[-1] if self.stack else self.root)
             return
-        if not name and not self.stack and not self.depth:
-            self.begins()
+        if not self.stack and not self.depth:
+            self.begins(not name)
+            if torch.is_grad_enabled():
+                self.spans.append((_sequence(), None))
         call = self.calls.get(name, 0)
         self.calls[name] = call + 1
         self.stack.append(Place(name, call))
 
-    def _leave(self, _module: Any, _inputs: Any, _output: Any) -> None:
+    def _leave(self, _module: Any, _inputs: Any, output: Any) -> None:
         if self.stack and get_ident() == self.thread:
             self.stack.pop()
+            if not self.stack and not self.depth and self.spans and torch.is_grad_enabled():
+                self.spans[-1] = self.spans[-1][0], alive(output)
 
     def begin_pass(self, calls: bool = False) -> None:
         """A micro-batch begins: modules are called for the first time again. calls: not again: the model is called once more before a
@@ -156,6 +202,20 @@ class Paths:
             limit = self.steps.popleft()
             for number in [n for n in self.marks if n < limit]:
                 drop((self.marks.pop(number),))
+            self.ended = {n for n in self.ended if n >= limit}
+            self.spans = [span for span in self.spans if span[0] >= limit]
+
+    def _forget(self) -> None:
+        """Marks of calls whose results are gone, and their graphs with them, are forgotten: of evaluations with gradients, say."""
+        kept, ends = [], [first for first, _ in self.spans[1:]]
+        for (first, lives), end in zip(self.spans, ends):
+            if lives is None or lives() is not None:
+                kept.append((first, lives))
+            else:
+                for number in range(first, end):
+                    drop((self.marks.pop(number, None),))
+        self.spans = kept + self.spans[-1:]
+        self.look = max(LIVING, 2 * len(self.marks))
 
     # ---- where an operation is ----
 
@@ -189,6 +249,8 @@ class Paths:
             self.fresh.append(record)
             if _graph_task() != -1:
                 self.ended.add(number)
+            if len(self.marks) > self.look:
+                self._forget()
             if len(self.marks) > MARKS:
                 for key in list(self.marks)[: MARKS // 2]:
                     del self.marks[key]

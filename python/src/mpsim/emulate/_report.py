@@ -144,7 +144,16 @@ class Report:
                 "plans": [{"from": plan.start + 1, "plan": plan.describe} for plan in policy.plans], "products": self._models(),
                 "clip": plans.plan.clip or "none"}
         return {"schema": "mpsim.train/1", "mpsim": lib.mpsim_version().decode(), "config": config,
-                "runs": [{"policy": said, "steps": self.steps, "total": self._total()}]}
+                "runs": [{"policy": {**said, "name": policy.name + (f", {name}" if name else "")}, "steps": steps, "total": self._total(steps)}
+                         for name, steps in self.runs()]}
+
+    def runs(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """The steps, of several optimizers with a backward pass each those of each: their names and records. A name is "" where there is one."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for step in self.steps:
+            found.setdefault(" and ".join(step.get("optimizers", ())), []).append(step)
+        found = {name: steps for name, steps in found.items() if name} or found
+        return list(found.items()) if len(found) > 1 else [("", self.steps)]
 
     def _models(self) -> str:
         named: dict[str, None] = {}
@@ -153,8 +162,7 @@ class Report:
                 named[f"{p.formats[0]} x {p.formats[1]}: {p.model}"] = None
         return "; ".join(named)
 
-    def _total(self) -> dict[str, Any]:
-        steps = self.steps
+    def _total(self, steps: list[dict[str, Any]]) -> dict[str, Any]:
         params = self.e.core.params.values() or list(self.e.model.parameters())
         n = sum((p.tensor if hasattr(p, "tensor") else p).numel() for p in params)
         skipped = [s["step"] for s in steps if s["skipped"]]
@@ -165,7 +173,7 @@ class Report:
         def sums(column: str) -> dict[str, int]:
             return {key: sum(s[column][key] for s in steps) for key in ("nonzero", "lost", "overflow", "nonfinite")}
 
-        multiply_adds = sum(p.calls * math.prod(p.shape) for p in self.e.audit() if p.shape)
+        multiply_adds = sum(p.multiply_adds for p in self.e.audit())
         return {"status": "", "parameters": n, "first": steps[0]["step"] if steps else 1, "steps": len(steps),
                 "initial_loss": steps[0]["loss"] if steps else "NaN", "final_loss": steps[-1]["loss"] if steps else "NaN", "skipped": len(skipped),
                 "overflows": events("overflow"), "backoffs": events("backoff"), "growths": events("growth"),
@@ -262,11 +270,17 @@ class Report:
             yield f"  and {len(self.rows) - len(shown)} more: report.rows"
 
     def _losses(self) -> Iterator[str]:
-        steps = self.steps
-        if not steps:
-            return
+        if self.steps:
+            for name, steps in self.runs():
+                yield from self._course(name, steps)
+
+    @staticmethod
+    def _course(name: str, steps: list[dict[str, Any]]) -> Iterator[str]:
         first, last = steps[0], steps[-1]
-        line = f"loss {said_number(first['loss'])} at step {first['step']}, {said_number(last['loss'])} at step {last['step']}"
+        line = (f"{name}: " if name else "") + f"loss {said_number(first['loss'])} at step {first['step']}, {said_number(last['loss'])} at step {last['step']}"
+        passes = sorted({s.get("passes", 1) for s in steps})
+        if passes[-1] > 1:
+            line += f", the sum of {passes[-1] if len(passes) == 1 else f'{passes[0]} to {passes[-1]}'} backward passes"
         updates, lost = sum(s["updates"] for s in steps), sum(s["lost"] for s in steps)
         if updates:
             line += f"; {share(lost, updates)} of {updates:,} updates are lost"

@@ -48,6 +48,7 @@ class Scaling:
         self.config = CScalerConfig()
         self.scaler: Optional[Scaler] = None
         self.pending = False
+        self.factor = 1.0  # that the loss of the backward pass that runs is multiplied by
         self.history: list[Scaled] = []
 
     def place(self, config: CScalerConfig) -> None:
@@ -77,7 +78,11 @@ class Scaling:
         self.pending = self.pending or self.there
         if self.there:
             kwargs["gradient"] = torch.full_like(loss, self.scale)
-        loss.backward(**kwargs)
+            self.factor = self.scale
+        try:
+            loss.backward(**kwargs)
+        finally:
+            self.factor = 1.0
 
     def update(self, step: int, cause: Optional[str]) -> Step:
         """The gradients of a scaled step were checked; cause: what is to blame for an overflow."""
