@@ -18,7 +18,7 @@ sim_libsim_a_SOURCES = \
   sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c \
   sim/advise/report.c sim/advise/run.c sim/advise/sentences.c sim/advise/stall.c \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
-  sim/attention/heads.c sim/attention/heads.h sim/attention/mask.c sim/attention/mask.h sim/attention/measure.c sim/attention/measure.h sim/attention/report.c \
+  sim/attention/heads.c sim/attention/heads.h sim/attention/mask.c sim/attention/mask.h sim/attention/measure.c sim/attention/measure.h sim/attention/record.c sim/attention/record.h sim/attention/report.c \
   sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
   sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
   sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
@@ -43,7 +43,7 @@ sim_libsim_a_SOURCES = \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/blocks.c sim/dot/blocks.h sim/dot/cmd.c sim/dot/distance.c sim/dot/distance.h sim/dot/distancereport.c sim/dot/distancereport.h sim/dot/error.c sim/dot/error.h sim/dot/like.c sim/dot/like.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
-  sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/reduce.c sim/dot/reduce.h sim/emulate/cmd.c sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h \
+  sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/record.c sim/dot/record.h sim/dot/reduce.c sim/dot/reduce.h sim/emulate/cmd.c sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h \
   sim/formats/recipes.c sim/formats/recipes.h sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c sim/memory/config.c sim/memory/config.h sim/memory/family.c sim/memory/family.h \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
@@ -159,7 +159,8 @@ sim_libstat_a_SOURCES = \
   sim/array/lacking.h sim/array/memory.c sim/array/memory.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/host.h sim/cli/input.c sim/cli/input.h sim/cli/scalelist.c \
   sim/cli/scalelist.h sim/cli/stream.c sim/cli/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
   sim/cli/target.c sim/cli/target.h sim/cli/twice.c sim/cli/twice.h sim/cli/unread.c sim/cli/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
-  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/report/csv.c sim/report/jsonout.c \
+  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
+  sim/report/csv.c sim/report/jsonout.c \
   sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
   sim/stat/blockreport.h sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \
   sim/stat/conditions.c sim/stat/conditions.h sim/stat/limit.c sim/stat/limit.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \

@@ -96,13 +96,14 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/reader/              ^sim/(array|cli|policy|reader|stat|text|trace)/|^lib/include/(mpsim/|train/parallel[.]h)|^<
+^sim/reader/              ^sim/(array|cli|policy|reader|record|stat|text|trace)/|^lib/include/(mpsim/|train/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
+^sim/record/              ^sim/(record|report|text)/|^lib/include/|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
 ^sim/exact/               ^sim/(exact|text)/|^lib/include/mpsim/|^<
-^sim/cli/                 ^sim/(array|cli|exact|report|text|trace)/|^lib/include/|^config[.]h|^<
-^sim/traininglog/          ^sim/(array|cli|report|text|trace|traininglog)/|^lib/include/|^config[.]h|^<
+^sim/cli/                 ^sim/(array|cli|exact|record|report|text|trace)/|^lib/include/|^config[.]h|^<
+^sim/traininglog/          ^sim/(array|cli|record|report|text|trace|traininglog)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(array|policy|cli|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/cuda[.]c       ^sim/train/|^gpu/(gpu|train)[.]h|^<

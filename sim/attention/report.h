@@ -1,8 +1,7 @@
 /* report.h -- what mpsim attention prints. */
 #pragma once
 
-#include "../dot/distancereport.h"
-#include "measure.h"
+#include "record.h"
 
 typedef struct attention_report {
     FILE *to;
@@ -11,14 +10,15 @@ typedef struct attention_report {
     const mpsim_attention *a; /* models aside */
     const char *values;       /* generated: what; NULL: from files */
     uint64_t seed;
-    const char *scores; /* the model of scores; NULL: that of each row */
-    const char *mask;   /* where it is from; NULL: there is none */
-    int absolute;       /* --absolute */
-    double above;       /* --above    */
-    size_t results;
+    const char *scores;          /* the model of scores; NULL: that of each row */
+    const char *mask;            /* where it is from; NULL: there is none */
+    int absolute;                /* --absolute */
+    double above;                /* --above    */
     int repeated;                /* in some model a largest score did */
     dot_distance given, rounded; /* the largest errors of all that are no small ones */
-    table *rows, *signs;
+    attention_config config;
+    record_writer out;
+    table *signs;
 } attention_report;
 
 void attention_report_begin(attention_report *r);

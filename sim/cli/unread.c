@@ -108,21 +108,26 @@ void unread_clear(unread_list *l)
 
 /* ---- reports ---- */
 
+#define AT(member) offsetof(unread_item, member)
+static const record_field item_fields[] = {
+    FIELD(TEXT, "name", IN_TREE, AT(name), NULL),
+    FIELD(TEXT, "dtype", IN_TREE, AT(dtype), NULL),
+    FIELD(TEXT, "reason", IN_TREE, AT(reason), NULL),
+    FIELD(TEXT, "file", IN_TREE, AT(file), "The first file that has it."),
+    FIELD(COUNT, "tensors", IN_TREE, AT(tensors), "Tensors of this name, dtype and reason."),
+    FIELD(BOOLEAN, "unseen", IN_TREE, AT(unseen), "Whether it may hold floating-point numbers or packed weights."),
+    {0}};
+#undef AT
+const record_kind unread_record = {"unread", "Tensors whose numbers were not read.", sizeof(unread_item), item_fields};
+
+static const record_field list_fields[] = {FIELD(LIST, "unread", IN_TREE, offsetof(unread_list, items), NULL,
+                                                 .of = offsetof(unread_list, count), .record = &unread_record),
+                                           {0}};
+static const record_kind list_record = {"unread_list", NULL, sizeof(unread_list), list_fields};
+
 void unread_put(jsonout *o, const unread_list *l)
 {
-    jsonout_begin(o, "unread", '[');
-    for (size_t i = 0; i < l->count; i++) {
-        const unread_item *x = &l->items[i];
-        jsonout_begin(o, NULL, '{');
-        jsonout_text(o, "name", x->name);
-        jsonout_text(o, "dtype", x->dtype);
-        jsonout_text(o, "reason", x->reason);
-        jsonout_text(o, "file", x->file);
-        jsonout_count(o, "tensors", x->tensors);
-        jsonout_boolean(o, "unseen", x->unseen);
-        jsonout_end(o, '}');
-    }
-    jsonout_end(o, ']');
+    record_members(o, &list_record, l, IN_JSON);
 }
 
 json_t *unread_list_json(const unread_list *l)

@@ -2,7 +2,7 @@
  * where they could not look at floating-point numbers or packed weights. */
 #pragma once
 
-#include "../report/jsonout.h"
+#include "../record/record.h"
 #include "../trace/trace.h"
 
 /* Tensors of one name, dtype and reason; the texts are its own. */
@@ -29,9 +29,10 @@ void unread_clear(unread_list *l);
 /* unread_settle -- once all are added: equal ones become one, in the order in which they came. */
 void unread_settle(unread_list *l);
 
-/* unread_put -- a settled list as the member "unread" of an object; unread_list_json: as a tree, for jansson. */
+extern const record_kind unread_record; /* of an unread_item */
+/* unread_put -- a settled list as the member "unread" of an object. */
 void unread_put(jsonout *o, const unread_list *l);
-json_t *unread_list_json(const unread_list *l);
+json_t *unread_list_json(const unread_list *l); /* as a tree, for jansson */
 
 /* unread_sentence -- what is unseen, without a full stop; NULL if nothing is. unread_print -- the same as a line. */
 const char *unread_sentence(char *out, size_t size, const unread_list *l);

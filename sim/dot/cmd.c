@@ -8,11 +8,10 @@
 #include "../cli/reportoptions.h"
 #include "../text/words.h"
 #include "blocks.h"
-#include "distancereport.h"
-#include "error.h"
 #include "like.h"
 #include "models.h"
 #include "pair.h"
+#include "record.h"
 #include "reduce.h"
 
 #include <inttypes.h>
@@ -256,187 +255,53 @@ static void head_operand(FILE *to, const char *name, const operand *o)
     fputc('\n', to);
 }
 
-static json_t *operand_json(const operand *o)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "format", json_string(o->format.name));
-    json_object_set_new(v, "values", json_string(o->label));
-    json_object_set_new(v, "rows", json_of_count(o->rows));
-    json_object_set_new(v, "depth", json_of_count(o->depth));
-    json_object_set_new(v, "scale", json_of_double(o->scale));
-    if (o->block)
-        json_object_set_new(
-            v, "blocks", json_pack("{s:o,s:s}", "elements", json_of_count(o->block), "scales", o->scale_format.name));
-    json_object_set_new(v, "nonzero", json_of_count(o->nonzero));
-    json_object_set_new(v, "underflow", json_of_count(o->counts.underflow));
-    json_object_set_new(v, "inexact", json_of_count(o->counts.inexact));
-    return v;
-}
-
-static void put_split(json_t *v, const run *r)
-{
-    json_object_set_new(v, "above", distance_bound_json(r->above));
-    if (r->split.workers)
-        json_object_set_new(v, "stream",
-                            json_pack("{s:o,s:[o,o,o],s:s,s:s}", "workers", json_of_count(r->split.workers), "tile",
-                                      json_of_count(r->split.tile[0]), json_of_count(r->split.tile[1]),
-                                      json_of_count(r->split.tile[2]), "workspace", r->split.workspace.name, "sum",
-                                      r->split.sum.name));
-    if (r->split.parts > 1)
-        json_object_set_new(v, "split",
-                            json_pack("{s:o,s:s,s:s}", "parts", json_of_count(r->split.parts), "workspace",
-                                      r->split.workspace.name, "sum", r->split.sum.name));
-}
-
 static void print_head(const run *r, FILE *to)
 {
     char count[32];
-    json_t *v;
-    switch (r->style) {
-    case REPORT_TEXT:
-        head_operand(to, "A", &r->a);
-        head_operand(to, "B", &r->b);
-        fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows), text_plural(r->a.rows * r->b.rows));
-        if (r->generated)
-            fprintf(to, ", seed %" PRIu64, r->o->seed);
-        fputc('\n', to);
-        if (r->split.workers)
-            fprintf(to, "stream-K: %zu workers, tiles of %zu x %zu x %zu, sums kept in %s, added in order of K in %s\n",
-                    r->split.workers, r->split.tile[0], r->split.tile[1], r->split.tile[2], r->split.workspace.name,
-                    r->split.sum.name);
-        if (r->split.parts > 1)
-            fprintf(to, "K in %zu parts, their sums kept in %s, added in their order in %s\n", r->split.parts,
-                    r->split.workspace.name, r->split.sum.name);
-        fputc('\n', to);
-        break;
-    case REPORT_JSON:
-        v = json_object();
-        json_object_set_new(v, "a", operand_json(&r->a));
-        json_object_set_new(v, "b", operand_json(&r->b));
-        json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
-        put_split(v, r);
-        json_begin(to, "mpsim.dot/1");
-        fputs("\"operands\": ", to);
-        json_write(to, v);
-        fputs(",\n\"results\": [", to);
-        break;
-    case REPORT_CSV:
-        fputs("k,model,result_format,count,not_finite,max_rel_err,rel_err,bias,bits_lost,first,"
-              "a_format,a,a_scale,b_format,b,b_scale,seed",
-              to);
-        distance_csv_head(to);
-        fputs(r->split.parts > 1 ? ",split_k,workspace,workspace_sum\n" : "\n", to);
-        break;
-    case REPORT_NDJSON:
-        break;
-    }
+    head_operand(to, "A", &r->a);
+    head_operand(to, "B", &r->b);
+    fprintf(to, "%s dot product%s", text_count(count, r->a.rows * r->b.rows), text_plural(r->a.rows * r->b.rows));
+    if (r->generated)
+        fprintf(to, ", seed %" PRIu64, r->o->seed);
+    fputc('\n', to);
+    if (r->split.workers)
+        fprintf(to, "stream-K: %zu workers, tiles of %zu x %zu x %zu, sums kept in %s, added in order of K in %s\n",
+                r->split.workers, r->split.tile[0], r->split.tile[1], r->split.tile[2], r->split.workspace.name,
+                r->split.sum.name);
+    if (r->split.parts > 1)
+        fprintf(to, "K in %zu parts, their sums kept in %s, added in their order in %s\n", r->split.parts,
+                r->split.workspace.name, r->split.sum.name);
+    fputc('\n', to);
 }
 
-static json_t *row_json(const run *r, size_t k, const mpsim_model *m, const dot_error *e)
+static dot_operands operands_of(const run *r)
 {
-    json_t *v = json_object();
-    json_object_set_new(v, "k", json_of_count(k));
-    json_object_set_new(v, "model", json_string(m->name));
-    json_object_set_new(v, "result_format", json_string(m->result.format.name));
-    json_object_set_new(v, "count", json_of_count(e->count));
-    json_object_set_new(v, "not_finite", json_of_count(e->not_finite));
-    json_object_set_new(v, "max_rel_err", json_of_double(e->rounded.max_rel));
-    json_object_set_new(v, "rel_err", json_of_double(e->rounded.rel));
-    json_object_set_new(v, "bias", json_of_double(e->rounded.bias));
-    json_object_set_new(v, "bits_lost", json_of_double(e->bits_lost));
-    json_object_set_new(v, "first", json_of_double(e->first));
-    distance_put(v, e);
-    if (r->style == REPORT_NDJSON) { /* each line stands alone */
-        json_object_set_new(v, "a", operand_json(&r->a));
-        json_object_set_new(v, "b", operand_json(&r->b));
-        json_object_set_new(v, "seed", r->generated ? json_of_count(r->o->seed) : json_null());
-        put_split(v, r);
-    }
-    return v;
+    return (dot_operands){.a = &r->a,
+                          .b = &r->b,
+                          .seed = r->generated ? &r->o->seed : NULL,
+                          .above = r->above >= 0 ? &r->above : NULL,
+                          .split = r->split,
+                          .tile = r->split.tile,
+                          .tiles = 3,
+                          .parts = r->split.parts > 1 ? r->split.parts : 0};
 }
 
-static void print_row(const run *r, table *t, size_t k, const mpsim_model *m, const dot_error *e)
+/* What the report shows, as record.h has it. */
+static unsigned shows(const run *r)
 {
-    char text[32];
-    if (r->depths > 1)
-        table_cell(t, "%zu", k);
-    else
-        table_cell(t, "%s", "");
-    table_cell(t, "%s", m->name);
-    table_cell(t, "%s", m->result.format.name);
-    if (r->a.rows * r->b.rows == 1)
-        table_cell(t, "%.9g", e->first);
-    else
-        table_cell(t, "%s", "");
-    distance_compared(t, &e->given, r->above);
-    distance_cells(t, e->same ? NULL : &e->given, r->o->distance.absolute);
-    distance_cells(t, &e->rounded, r->o->distance.absolute);
-    table_cell(t, isnan(e->bits_lost) ? "nan" : "%.1f", e->bits_lost);
-    table_cell(t, "%s", e->not_finite ? text_count(text, e->not_finite) : "");
-}
-
-static void csv_operand(FILE *to, const operand *o)
-{
-    fputc(',', to);
-    csv_text(to, o->format.name);
-    fputc(',', to);
-    csv_text(to, o->label);
-    fputc(',', to);
-    csv_double(to, o->scale);
-}
-
-/* One result in the style of the report; NULL table: not text. */
-static void report_row(const run *r, FILE *to, table *t, size_t row, size_t k, const mpsim_model *m, const dot_error *e)
-{
-    switch (r->style) {
-    case REPORT_TEXT:
-        print_row(r, t, k, m, e);
-        break;
-    case REPORT_JSON:
-    case REPORT_NDJSON:
-        json_item(to, r->style, row, row_json(r, k, m, e));
-        break;
-    case REPORT_CSV:
-        fprintf(to, "%zu,", k);
-        csv_text(to, m->name);
-        fputc(',', to);
-        csv_text(to, m->result.format.name);
-        fprintf(to, ",%" PRIu64 ",%" PRIu64, e->count, e->not_finite);
-        const double numbers[] = {e->rounded.max_rel, e->rounded.rel, e->rounded.bias, e->bits_lost, e->first};
-        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-            fputc(',', to);
-            csv_double(to, numbers[i]);
-        }
-        csv_operand(to, &r->a);
-        csv_operand(to, &r->b);
-        if (r->generated)
-            fprintf(to, ",%" PRIu64, r->o->seed);
-        else
-            fputc(',', to);
-        distance_csv(to, e);
-        if (r->split.parts > 1)
-            fprintf(to, ",%zu,%s,%s", r->split.parts, r->split.workspace.name, r->split.sum.name);
-        fputc('\n', to);
-        break;
-    }
+    const unsigned split = r->split.parts > 1 ? DOT_SHOW_SPLIT : 0;
+    if (r->style == REPORT_CSV)
+        return (~0u & ~(unsigned)DOT_SHOW_SPLIT) | split;
+    return distance_shows(r->style, r->o->distance.absolute, r->above) | (r->depths > 1 ? DOT_SHOW_DEPTH : 0) |
+           (r->a.rows * r->b.rows == 1 ? DOT_SHOW_VALUE : 0) |
+           (r->a.exact && r->b.exact ? DOT_SHOW_EXACT : DOT_SHOW_ROUNDED);
 }
 
 /* What is seen on the way through all results. */
 typedef struct seen {
-    size_t rows;
     uint64_t not_finite, zeros;
     dot_distance given, rounded; /* the worst */
 } seen;
-
-static table *new_table(const run *r)
-{
-    char given[160], rounded[160], columns[512];
-    const int absolute = r->o->distance.absolute, same = r->a.exact && r->b.exact;
-    snprintf(columns, sizeof columns, ">K|<model|<result|>value|>compared%s%s|>bits lost|>not finite",
-             distance_columns(given, sizeof given, absolute, "operands as given"),
-             distance_columns(rounded, sizeof rounded, absolute, same ? NULL : "operands as rounded"));
-    return table_new(columns);
-}
 
 static int measure_row(dot_error *e, const run *r, size_t k, size_t j, const dot_truth *truth)
 {
@@ -445,25 +310,27 @@ static int measure_row(dot_error *e, const run *r, size_t k, size_t j, const dot
 }
 
 /* All models over the first k products. */
-static int report_depth(const run *r, FILE *to, table *t, seen *s, size_t k, const dot_truth *truth)
+static int report_depth(const run *r, record_writer *w, seen *s, size_t k, const dot_truth *truth)
 {
     int status = 0;
     for (size_t j = 0; j < r->models.count + (r->o->like != NULL) && !status; j++) {
-        dot_error e;
-        status = measure_row(&e, r, k, j, truth);
+        const mpsim_model *m = j == r->models.count ? &r->like.shown : &r->models.items[j];
+        dot_row row = {k, m->name, m->result.format.name, .operands = w->document};
+        status = measure_row(&row.e, r, k, j, truth);
         progress_add(1);
         if (status)
             break;
-        s->not_finite += e.not_finite;
-        if (!e.same)
-            distance_worse(&s->given, &e.given);
-        distance_worse(&s->rounded, &e.rounded);
-        report_row(r, to, t, s->rows++, k, j == r->models.count ? &r->like.shown : &r->models.items[j], &e);
+        row.apart = row.e.same ? NULL : &row.e.given;
+        s->not_finite += row.e.not_finite;
+        if (row.apart)
+            distance_worse(&s->given, row.apart);
+        distance_worse(&s->rounded, &row.e.rounded);
+        record_row(w, &row);
     }
     return status;
 }
 
-static int report_depths(const run *r, FILE *to, table *t, seen *s)
+static int report_depths(const run *r, record_writer *w, seen *s)
 {
     const size_t n = r->a.rows * r->b.rows;
     const int same = r->a.exact && r->b.exact;
@@ -476,7 +343,7 @@ static int report_depths(const run *r, FILE *to, table *t, seen *s)
         for (size_t j = 0; !status && j < n; j++)
             s->zeros += rounded[j] == 0;
         if (!status)
-            status = report_depth(r, to, t, s, r->depth[i], &truth);
+            status = report_depth(r, w, s, r->depth[i], &truth);
     }
     free(same ? NULL : given);
     free(rounded);
@@ -497,18 +364,19 @@ static void print_notes(const run *r, FILE *to, const seen *s)
 
 static int report(const run *r, FILE *to)
 {
-    table *t = new_table(r);
+    const dot_operands operands = operands_of(r);
+    record_writer w = {.kind = &dot_kind, .to = to, .style = r->style, .shows = shows(r), .document = &operands};
     seen s = {0};
-    print_head(r, to);
+    if (r->style == REPORT_TEXT)
+        print_head(r, to);
+    record_begin(&w);
     progress_steps("sums", r->depths * (r->models.count + (r->o->like != NULL)));
-    const int status = report_depths(r, to, t, &s);
+    const int status = report_depths(r, &w, &s);
     if (!status && r->style == REPORT_TEXT) {
-        table_print(t, to, "");
+        table_print(w.rows, to, "");
         print_notes(r, to, &s);
     }
-    if (r->style == REPORT_JSON)
-        fputs("]}\n", to);
-    table_free(t);
+    record_end(&w);
     return status;
 }
 

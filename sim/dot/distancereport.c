@@ -2,32 +2,42 @@
 #include "distancereport.h"
 
 #include "../cli/options.h"
-#include "../text/words.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 
-/* All measures, in the order of CSV, with their columns in tables for people. */
-static const struct {
-    const char *key, *title, *format;
-    size_t at;
-    int table; /* 0: of relative measures, 1: of absolute ones, -1: of neither */
-} measures[] = {
-    {"rel_err", "rel. error", "%.2e", offsetof(dot_distance, rel), 0},
-    {"max_rel_err", "largest", "%.2e", offsetof(dot_distance, max_rel), 0},
-    {"mean_rel_err", "", "", offsetof(dot_distance, mean_rel), -1},
-    {"bias", "bias", "%+.1e", offsetof(dot_distance, bias), 0},
-    {"max_abs_err", "largest", "%.2e", offsetof(dot_distance, max_abs), 1},
-    {"rmse", "RMSE", "%.2e", offsetof(dot_distance, rmse), 1},
-    {"mean_abs_err", "mean abs.", "%.2e", offsetof(dot_distance, mean_abs), 1},
-    {"mean_err", "mean", "%+.1e", offsetof(dot_distance, mean), 1},
-};
-enum { MEASURES = sizeof measures / sizeof measures[0] };
+#define AT(member) offsetof(dot_distance, member)
 
-static double value(const dot_distance *d, size_t i)
+static const record_field distance_fields[] = {
+    FIELD(COUNT, "compared", IN_TREE, AT(compared), "Results that the relative measures count."),
+    FIELD(REAL, "rel_err", IN_ALL, AT(rel), "||d - e|| / ||e||, Euclidean norms.", .title = ">rel. error",
+          .format = "%.2e", .when = SHOW_RELATIVE),
+    FIELD(REAL, "max_rel_err", IN_ALL, AT(max_rel), "The largest |d - e| / |e|, over e not 0.", .title = ">largest",
+          .format = "%.2e", .when = SHOW_RELATIVE),
+    FIELD(REAL, "mean_rel_err", IN_ALL, AT(mean_rel), "The mean of |d - e| / |e|, over e not 0."),
+    FIELD(REAL, "bias", IN_ALL, AT(bias),
+          "The sum of |d| - |e| over the sum of |e|: below 0 where magnitudes are lost.", .title = ">bias",
+          .format = "%+.1e", .when = SHOW_RELATIVE),
+    FIELD(REAL, "max_abs_err", IN_ALL, AT(max_abs), "The largest |d - e|, without the scales of the operands.",
+          .title = ">largest", .format = "%.2e", .when = SHOW_ABSOLUTE),
+    FIELD(REAL, "rmse", IN_ALL, AT(rmse), "The square root of the mean of (d - e)^2.", .title = ">RMSE",
+          .format = "%.2e", .when = SHOW_ABSOLUTE),
+    FIELD(REAL, "mean_abs_err", IN_ALL, AT(mean_abs), "The mean of |d - e|.", .title = ">mean abs.", .format = "%.2e",
+          .when = SHOW_ABSOLUTE),
+    FIELD(REAL, "mean_err", IN_ALL, AT(mean), "The mean of d - e.", .title = ">mean", .format = "%+.1e",
+          .when = SHOW_ABSOLUTE),
+    {0}};
+
+const record_kind distance_record = {
+    "distance",
+    "How far results d are from exact results e. Results that are not finite are left out; the relative measures (rel_err, "
+    "max_rel_err, mean_rel_err, bias) count only results with |e| above `above`. Sums are exact.",
+    sizeof(dot_distance), distance_fields};
+
+unsigned distance_shows(report_style style, int absolute, double above)
 {
-    return *(const double *)(const void *)((const char *)d + measures[i].at);
+    if (style == REPORT_CSV)
+        return ~0u;
+    return (absolute ? SHOW_ABSOLUTE : SHOW_RELATIVE) | (above >= 0 ? SHOW_BOUND : 0);
 }
 
 /* ---- options ---- */
@@ -38,77 +48,6 @@ int distance_above(double *bound, const char *of, const char *text)
     if (text && (parse_number(bound, text) || *bound < 0))
         return fail(EXIT_USAGE, "%s: --above: '%s' is not a number of at least 0", of, text);
     return 0;
-}
-
-/* ---- tables ---- */
-
-const char *distance_columns(char *out, size_t size, int absolute, const char *title)
-{
-    *out = '\0';
-    for (size_t i = 0; i < MEASURES; i++)
-        if (measures[i].table == absolute) {
-            text_add(out, size, "|>%s%s%s", title ? title : "", title ? "\n" : "", measures[i].title);
-            title = NULL;
-        }
-    return out;
-}
-
-void distance_cells(table *t, const dot_distance *d, int absolute)
-{
-    for (size_t i = 0; i < MEASURES; i++) {
-        if (measures[i].table != absolute)
-            continue;
-        if (!d)
-            table_cell(t, "%s", "");
-        else
-            table_cell(t, isnan(value(d, i)) ? "nan" : measures[i].format, value(d, i));
-    }
-}
-
-void distance_compared(table *t, const dot_distance *d, double above)
-{
-    char text[32];
-    table_cell(t, "%s", above >= 0 ? text_count(text, d->compared) : "");
-}
-
-/* ---- JSON and CSV ---- */
-
-static json_t *distance_json(const dot_distance *d)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "compared", json_of_count(d->compared));
-    for (size_t i = 0; i < MEASURES; i++)
-        json_object_set_new(v, measures[i].key, json_of_double(value(d, i)));
-    return v;
-}
-
-void distance_put(json_t *result, const dot_error *e)
-{
-    json_object_set_new(result, "given", distance_json(&e->given));
-    json_object_set_new(result, "rounded", distance_json(&e->rounded));
-}
-
-void distance_csv_head(FILE *to)
-{
-    fputs(",compared", to);
-    for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < MEASURES; i++)
-            fprintf(to, ",%s_%s", side ? "rounded" : "given", measures[i].key);
-}
-
-void distance_csv(FILE *to, const dot_error *e)
-{
-    fprintf(to, ",%" PRIu64, e->given.compared);
-    for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < MEASURES; i++) {
-            fputc(',', to);
-            csv_double(to, value(side ? &e->rounded : &e->given, i));
-        }
-}
-
-json_t *distance_bound_json(double above)
-{
-    return above >= 0 ? json_of_double(above) : json_null();
 }
 
 /* ---- a large error of a result that cancels ---- */

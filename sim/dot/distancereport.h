@@ -1,7 +1,7 @@
 /* distancereport.h -- distances in tables, JSON and CSV, and the options that choose them: the same for sums, reductions and attention. */
 #pragma once
 
-#include "../report/report.h"
+#include "../record/record.h"
 #include "distance.h"
 
 /* --absolute and --above. */
@@ -25,19 +25,11 @@ typedef struct distance_options {
 /* distance_above -- the bound of --above, below 0 where it is not given: 0, or an exit code after a message of the command `of`. */
 int distance_above(double *bound, const char *of, const char *text);
 
-/* distance_columns -- titles of the columns of one distance, under a title or NULL; distance_cells: its cells, empty where d is
- * NULL. */
-const char *distance_columns(char *out, size_t size, int absolute, const char *title);
-void distance_cells(table *t, const dot_distance *d, int absolute);
-/* distance_compared -- a cell: how many results count, where there is a bound. */
-void distance_compared(table *t, const dot_distance *d, double above);
-
-/* Members `given` and `rounded` of a result; columns of CSV, each behind a comma. */
-void distance_put(json_t *result, const dot_error *e);
-void distance_csv_head(FILE *to);
-void distance_csv(FILE *to, const dot_error *e);
-/* distance_bound_json -- the bound, null where there is none. */
-json_t *distance_bound_json(double above);
+/* What the columns of a distance show: relative or absolute measures, how many results are above the bound. */
+enum { SHOW_RELATIVE = 1, SHOW_ABSOLUTE = 2, SHOW_BOUND = 4, SHOW_NEXT = 8 /* the first bit for others */ };
+extern const record_kind distance_record; /* of a dot_distance */
+/* distance_shows -- what a report shows of distances; of CSV all bits. */
+unsigned distance_shows(report_style style, int absolute, double above);
 
 /* distance_worse -- keep what distance_note tells of: a large relative error whose result cancels. `begin`, `end`: whose error it
  * is. */

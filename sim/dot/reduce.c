@@ -34,6 +34,8 @@ static const struct {
     mpsim_reduce_order order;
 } orders[] = {{"sequential", MPSIM_REDUCE_SEQUENTIAL}, {"ring", MPSIM_REDUCE_RING}, {"tree", MPSIM_REDUCE_TREE}};
 
+static const char *const words[] = {"sequential", "ring", "tree", NULL};
+
 /* ---- reading ---- */
 
 static int is_named(const trace_tensor *t, const char *glob)
@@ -229,13 +231,78 @@ static double *add_sent(const ranks *r, const mpsim_format *wire)
     return NULL;
 }
 
+/* ---- records ---- */
+
+#define AT(member) offsetof(ranks, member)
+static const record_field rank_fields[] = {FIELD(SIZE, "ranks", IN_ALL, AT(n), NULL), {0}};
+static const record_kind rank_record = {"ranks", NULL, sizeof(ranks), rank_fields};
+#undef AT
+
 /* One row of the report. */
 typedef struct sum_row {
+    const ranks *r;
     mpsim_format wire, accumulator;
     size_t order;
+    const char *word; /* of the order */
     dot_error error;
-    double bits_lost; /* of the wire's format, by the error of the numbers as given */
+    const dot_distance *apart; /* error.rounded, where it is not error.given; else NULL */
+    double bits_lost;          /* of the wire's format, by the error of the numbers as given */
+    const double *above;       /* the bound, or NULL */
 } sum_row;
+
+#define AT(member) offsetof(sum_row, member)
+static const record_field row_fields[] = {
+    FIELD(RECORD, "ranks", IN_ALL | FIELD_INLINE | FIELD_POINTER, AT(r), NULL, .record = &rank_record),
+    FIELD(CHARS, "wire", IN_ALL, AT(wire.name), "The format in which gradients are sent.", .title = "<wire"),
+    FIELD(CHARS, "accumulate", IN_ALL, AT(accumulator.name), "The format of sums.", .title = "<accumulate"),
+    FIELD(TEXT, "order", IN_ALL, AT(word), NULL, .title = "<order", .words = words),
+    FIELD(COUNT, "count", IN_ALL, AT(error.count), "Results."),
+    FIELD(COUNT, "not_finite", IN_ALL | FIELD_BLANK, AT(error.not_finite), "Results that are not finite.",
+          .title = ">not finite", .column = 5),
+    FIELD(REAL, "max_rel_err", IN_ALL, AT(error.given.max_rel), "`max_rel_err` of `given`."),
+    FIELD(REAL, "rel_err", IN_ALL, AT(error.given.rel), "`rel_err` of `given`."),
+    FIELD(REAL, "bias", IN_ALL, AT(error.given.bias), "`bias` of `given`."),
+    FIELD(REAL, "bits_lost", IN_ALL, AT(bits_lost),
+          "p + log2(rel_err of `given`), at least 0 and at most p, the significand bits of the wire's format.",
+          .title = ">bits lost", .format = "%.1f", .column = 3),
+    FIELD(COUNT, "compared", IN_CSV, AT(error.given.compared), NULL, .title = ">compared", .column = 1,
+          .when = SHOW_BOUND),
+    FIELD(RECORD, "given", IN_ALL, AT(error.given), "Against the exact sums of the numbers as given.",
+          .title = "numbers as given", .record = &distance_record, .column = 2),
+    FIELD(RECORD, "rounded", IN_ALL, AT(error.rounded), "Against the exact sums of the numbers as sent.",
+          .record = &distance_record),
+    FIELD(RECORD, NULL, FIELD_POINTER, AT(apart), NULL, .title = "numbers as sent", .record = &distance_record,
+          .column = 4),
+    FIELD(REAL, "above", IN_TREE | FIELD_POINTER | FIELD_NULL, AT(above), "The bound of --above; null: none."),
+    {0}};
+static const record_kind row_record = {"sum", "Sums in an order.", sizeof(sum_row), row_fields};
+#undef AT
+
+/* The report. */
+typedef struct reduce_document {
+    size_t ranks, elements, left_out;
+    const double *above;
+    unread_list unread;
+} reduce_document;
+
+#define AT(member) offsetof(reduce_document, member)
+static const record_field document_fields[] = {
+    FIELD(SIZE, "ranks", IN_JSON, AT(ranks), NULL),
+    FIELD(SIZE, "elements", IN_JSON, AT(elements), "Elements of a rank."),
+    FIELD(SIZE, "left_out", IN_JSON, AT(left_out), "Elements that are not finite on every rank."),
+    FIELD(REAL, "above", IN_JSON | FIELD_POINTER | FIELD_NULL, AT(above), "The bound of --above; null: none."),
+    FIELD(LIST, "unread", IN_JSON, AT(unread.items),
+          "Tensors of the first file that --a names and whose numbers were not read.", .of = AT(unread.count),
+          .record = &unread_record),
+    FIELD(LIST, "sums", IN_JSON | FIELD_STREAM, 0, NULL, .record = &row_record),
+    {0}};
+#undef AT
+static const record_kind document = {"document", NULL, sizeof(reduce_document), document_fields};
+const report_kind reduce_kind = {
+    "mpsim.reduce/1", "mpsim dot --reduce: sums over ranks",
+    "Errors of sums of gradients over ranks. $defs/line is a line of --ndjson, which names no schema.", &document};
+
+/* ---- a row ---- */
 
 static int measure_row(const ranks *r, sum_row *row, const dot_truth *truth, float *y, double *d)
 {
@@ -256,120 +323,49 @@ static int measure_row(const ranks *r, sum_row *row, const dot_truth *truth, flo
 
 /* ---- the report ---- */
 
-typedef struct reduce_output {
-    const reduce_options *how;
-    report_style style;
-    FILE *to;
-    table *t;
-    size_t written;
-} reduce_output;
-
-static void begin(const reduce_output *o, const ranks *r)
+static void begin(record_writer *w, const ranks *r)
 {
     char a[32], b[32], c[32];
-    if (o->style == REPORT_TEXT) {
-        fprintf(o->to, "%zu ranks, %s element%s of %s tensor%s", r->n, text_count(a, r->elements),
-                text_plural(r->elements), text_count(b, r->tensors), text_plural(r->tensors));
-        if (r->left_out)
-            fprintf(o->to, "; %s that are not finite on every rank are left out", text_count(c, r->left_out));
-        fputc('\n', o->to);
-        unread_print(o->to, &r->unread);
-        fputc('\n', o->to);
-    } else if (o->style == REPORT_CSV) {
-        fputs("ranks,wire,accumulate,order,count,not_finite,max_rel_err,rel_err,bias,bits_lost", o->to);
-        distance_csv_head(o->to);
-        fputc('\n', o->to);
-    } else if (o->style == REPORT_JSON) {
-        json_begin(o->to, "mpsim.reduce/1");
-        fprintf(o->to, "\"ranks\": %zu,\n\"elements\": %zu,\n\"left_out\": %zu,\n\"above\": ", r->n, r->elements,
-                r->left_out);
-        json_write(o->to, distance_bound_json(o->how->above));
-        fputs(",\n\"unread\": ", o->to);
-        json_write(o->to, unread_list_json(&r->unread));
-        fputs(",\n\"sums\": [", o->to);
-    }
+    record_begin(w);
+    if (w->style != REPORT_TEXT)
+        return;
+    fprintf(w->to, "%zu ranks, %s element%s of %s tensor%s", r->n, text_count(a, r->elements), text_plural(r->elements),
+            text_count(b, r->tensors), text_plural(r->tensors));
+    if (r->left_out)
+        fprintf(w->to, "; %s that are not finite on every rank are left out", text_count(c, r->left_out));
+    fputc('\n', w->to);
+    unread_print(w->to, &r->unread);
+    fputc('\n', w->to);
 }
 
-static json_t *sum_json(const ranks *r, const sum_row *s, double above)
+static void print_rows(const record_writer *w)
 {
-    const dot_error *e = &s->error;
-    json_t *v = json_pack("{s:o,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "ranks", json_of_count(r->n), "wire",
-                          s->wire.name, "accumulate", s->accumulator.name, "order", orders[s->order].word, "count",
-                          json_of_count(e->count), "not_finite", json_of_count(e->not_finite), "max_rel_err",
-                          json_of_double(e->given.max_rel), "rel_err", json_of_double(e->given.rel), "bias",
-                          json_of_double(e->given.bias), "bits_lost", json_of_double(s->bits_lost));
-    distance_put(v, e);
-    json_object_set_new(v, "above", distance_bound_json(above));
-    return v;
-}
-
-static void tell_text(const reduce_output *o, const sum_row *s)
-{
-    const dot_error *e = &s->error;
-    char text[32];
-    table_cell(o->t, "%s", s->wire.name);
-    table_cell(o->t, "%s", s->accumulator.name);
-    table_cell(o->t, "%s", orders[s->order].word);
-    distance_compared(o->t, &e->given, o->how->above);
-    distance_cells(o->t, &e->given, o->how->absolute);
-    table_cell(o->t, isnan(s->bits_lost) ? "nan" : "%.1f", s->bits_lost);
-    distance_cells(o->t, e->same ? NULL : &e->rounded, o->how->absolute);
-    table_cell(o->t, "%s", e->not_finite ? text_count(text, e->not_finite) : "");
-}
-
-static void tell_csv(FILE *to, const ranks *r, const sum_row *s)
-{
-    const dot_error *e = &s->error;
-    const double numbers[] = {e->given.max_rel, e->given.rel, e->given.bias, s->bits_lost};
-    fprintf(to, "%zu,", r->n);
-    csv_text(to, s->wire.name);
-    fputc(',', to);
-    csv_text(to, s->accumulator.name);
-    fprintf(to, ",%s,%" PRIu64 ",%" PRIu64, orders[s->order].word, e->count, e->not_finite);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        fputc(',', to);
-        csv_double(to, numbers[i]);
-    }
-    distance_csv(to, e);
-    fputc('\n', to);
-}
-
-static void tell(reduce_output *o, const ranks *r, const sum_row *s)
-{
-    if (o->style == REPORT_TEXT)
-        tell_text(o, s);
-    else if (o->style == REPORT_CSV)
-        tell_csv(o->to, r, s);
-    else
-        json_item(o->to, o->style, o->written, sum_json(r, s, o->how->above));
-    o->written++;
-}
-
-static void end(reduce_output *o)
-{
-    if (o->style == REPORT_TEXT) {
-        table_print(o->t, o->to, "");
-        fputs(
-            "\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single "
-            "one, which\nmay cancel. A ring begins at another rank in every chunk. Numbers as sent are rounded to the wire.\n",
-            o->to);
-    }
-    if (o->style == REPORT_JSON)
-        fputs("]}\n", o->to);
+    table_print(w->rows, w->to, "");
+    fputs(
+        "\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single "
+        "one, which\nmay cancel. A ring begins at another rank in every chunk. Numbers as sent are rounded to the wire.\n",
+        w->to);
 }
 
 /* All orders of one wire, in one accumulator. */
-static int report_sums(reduce_output *o, const ranks *r, const mpsim_format *wire, const mpsim_format *accumulator)
+static int report_sums(record_writer *w, const reduce_options *o, const ranks *r, const mpsim_format *wire,
+                       const mpsim_format *accumulator)
 {
     float *y = need_memory(r->elements, sizeof *y);
     double *d = need_memory(r->elements, sizeof *d), *sent = add_sent(r, wire);
-    const dot_truth truth = {r->exact, sent ? sent : r->exact, {1, 1}, o->how->above};
+    const dot_truth truth = {r->exact, sent ? sent : r->exact, {1, 1}, o->above};
     int code = 0;
     for (size_t k = 0; k < sizeof orders / sizeof orders[0] && !code; k++) {
-        sum_row row = {.wire = *wire, .accumulator = *accumulator, .order = k};
+        sum_row row = {.r = r,
+                       .wire = *wire,
+                       .accumulator = *accumulator,
+                       .order = k,
+                       .word = words[k],
+                       .above = o->above >= 0 ? &o->above : NULL};
         code = measure_row(r, &row, &truth, y, d);
+        row.apart = row.error.same ? NULL : &row.error.rounded;
         if (!code)
-            tell(o, r, &row);
+            record_row(w, &row);
         progress_add(1);
     }
     free(y);
@@ -378,8 +374,9 @@ static int report_sums(reduce_output *o, const ranks *r, const mpsim_format *wir
     return code;
 }
 
-static int report_wires(reduce_output *o, const ranks *r, const char *wires)
+static int report_wires(record_writer *w, const reduce_options *o, const ranks *r)
 {
+    const char *wires = o->wires;
     const mpsim_format *single = mpsim_format_find("binary32");
     int code = 0;
     while (*wires && !code) {
@@ -389,21 +386,12 @@ static int report_wires(reduce_output *o, const ranks *r, const char *wires)
         code = format_read(&wire, "dot: --wire", name);
         free(name);
         if (!code)
-            code = report_sums(o, r, &wire, &wire);
+            code = report_sums(w, o, r, &wire, &wire);
         if (!code && !mpsim_format_same(&wire, single))
-            code = report_sums(o, r, &wire, single);
+            code = report_sums(w, o, r, &wire, single);
         wires += n + (wires[n] == ',');
     }
     return code;
-}
-
-static table *new_table(int absolute)
-{
-    char given[160], sent[160], columns[512];
-    snprintf(columns, sizeof columns, "<wire|<accumulate|<order|>compared%s|>bits lost%s|>not finite",
-             distance_columns(given, sizeof given, absolute, "numbers as given"),
-             distance_columns(sent, sizeof sent, absolute, "numbers as sent"));
-    return table_new(columns);
 }
 
 static void clear(ranks *r, size_t n)
@@ -418,25 +406,39 @@ static void clear(ranks *r, size_t n)
     unread_clear(&r->unread);
 }
 
-int reduce_report(const reduce_options *how)
+static int report(ranks *r, const reduce_options *o, FILE *to)
+{
+    const reduce_document all = {.ranks = r->n,
+                                 .elements = r->elements,
+                                 .left_out = r->left_out,
+                                 .above = o->above >= 0 ? &o->above : NULL,
+                                 .unread = r->unread};
+    record_writer w = {.kind = &reduce_kind,
+                       .to = to,
+                       .style = o->style,
+                       .shows = distance_shows(o->style, o->absolute, o->above),
+                       .document = &all};
+    begin(&w, r);
+    const int code = report_wires(&w, o, r);
+    if (!code && o->style == REPORT_TEXT)
+        print_rows(&w);
+    record_end(&w);
+    return code;
+}
+
+int reduce_report(const reduce_options *o)
 {
     ranks r = {0};
     output out;
-    int code = output_open(&out, how->path);
+    int code = output_open(&out, o->path);
     if (code)
         return code;
-    reduce_output o = {.how = how, .style = how->style, .to = out.file, .t = new_table(how->absolute)};
-    if (!(code = read_files(&r, how->files, how->ranks, how->glob)) && !(code = add_exactly(&r))) {
-        begin(&o, &r);
-        code = report_wires(&o, &r, how->wires);
-        if (!code)
-            end(&o);
-    }
+    if (!(code = read_files(&r, o->files, o->ranks, o->glob)) && !(code = add_exactly(&r)))
+        code = report(&r, o, out.file);
     if (code)
         output_abandon(&out);
     else
         code = output_close(&out);
-    table_free(o.t);
-    clear(&r, how->ranks);
+    clear(&r, o->ranks);
     return code;
 }

@@ -1,7 +1,7 @@
 /* reduce.h -- sums of recorded gradients over ranks, as an all-reduce adds them. */
 #pragma once
 
-#include "../report/report.h"
+#include "../record/record.h"
 
 /* Each file is a rank: tensors of the first file whose names match `glob` (NULL: all) are added over all files, in each of the
  * wire formats of a list with commas, in each order, and in both accumulators. */
@@ -17,3 +17,5 @@ typedef struct reduce_options {
 
 /* reduce_report -- 0, or an exit code after a message. */
 int reduce_report(const reduce_options *o);
+
+extern const report_kind reduce_kind;

@@ -225,8 +225,8 @@ static void print_json(const memory_report *r, FILE *to)
     for (size_t i = 0; i < r->count; i++) {
         json_item(to, REPORT_JSON, i, case_json(&r->cases[i]));
     }
-    fputs("],\n\"unread\": ", to);
-    json_write(to, unread_list_json(&r->shape->unread));
+    fputs("],\n", to);
+    unread_put(&(jsonout){.to = to}, &r->shape->unread);
     fputs("}\n", to);
 }
 

@@ -365,8 +365,9 @@ void replay_report_abandon(replay_report *r)
 int replay_report_end(replay_report *r)
 {
     if (r->style == REPORT_JSON) {
-        fputs("\n],\n\"unread\": ", r->file);
-        json_write(r->file, unread_list_json(r->unread));
+        jsonout o = {.to = r->file};
+        fputs("\n],\n", r->file);
+        unread_put(&o, r->unread);
         fputs("}\n", r->file);
     }
     return ferror(r->file) ? -1 : 0;

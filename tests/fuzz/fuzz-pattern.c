@@ -3,6 +3,7 @@
 #include "input.h"
 #include "sim/scaler/pattern.h"
 #include "sim/scaler/spec.h"
+#include "sim/traininglog/judge.h"
 
 #include <math.h>
 #include <stdlib.h>

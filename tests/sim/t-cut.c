@@ -2,7 +2,6 @@
 #include "sim/advise/advise.h"
 #include "sim/cli/element.h"
 #include "sim/cli/scalerword.h"
-#include "sim/dot/distancereport.h"
 #include "sim/pass/chosen.h"
 #include "sim/policy/policy.h"
 #include "sim/quant/quant.h"
@@ -266,11 +265,6 @@ static void of_stored(char *out, size_t size, const void *of)
 }
 
 /* A gradient that needs a scale, or for which there is none. */
-static void of_columns(char *out, size_t size, const void *of)
-{
-    (void)distance_columns(out, size, 1, of);
-}
-
 static void of_advice(char *out, size_t size, const void *of)
 {
     advise a = {.bounds = {.overflow = 0}};
@@ -299,8 +293,7 @@ START_TEST(other_texts)
                         {"trace_quantised_word", of_stored, "nothing"},
                         {"trace_quantised_word of elements", of_stored, "plain:nothing"},
                         {"advise_scale_reason", of_advice, &all},
-                        {"advise_scale_reason of none", of_advice, &none},
-                        {"distance_columns", of_columns, "operands as given"}};
+                        {"advise_scale_reason of none", of_advice, &none}};
     for (size_t i = 0; i < COUNT(rows); i++)
         check(&rows[i]);
 }

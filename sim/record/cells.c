@@ -1,0 +1,128 @@
+/* cells.c -- records as rows of a table for people; see record.h. */
+#include "field.h"
+
+#include "../text/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { COLUMNS_MOST = 64 };
+
+/* The fields that have columns, in the order of the columns. */
+static size_t columns_of(const record_kind *r, unsigned shows, const record_field **to)
+{
+    size_t n = 0;
+    for (const record_field *f = r->fields; !field_end(f); f++) {
+        if (!f->title || !field_shown(f, shows) || n == COLUMNS_MOST)
+            continue;
+        size_t i = n++;
+        for (; i > 0 && to[i - 1]->column > f->column; i--)
+            to[i] = to[i - 1];
+        to[i] = f;
+    }
+    return n;
+}
+
+/* Titles, with that of a record above the first of its own. */
+static void add_titles(char *out, size_t size, const record_kind *r, const char *above, unsigned shows)
+{
+    const record_field *columns[COLUMNS_MOST];
+    const size_t n = columns_of(r, shows, columns);
+    for (size_t i = 0; i < n; i++) {
+        const char *title = columns[i]->title;
+        if (columns[i]->type == FIELD_RECORD) {
+            add_titles(out, size, columns[i]->record, title, shows);
+            continue;
+        }
+        text_add(out, size, "%s%.1s%s%s%s", *out ? "|" : "", title, above, *above ? "\n" : "", title + 1);
+        above = "";
+    }
+}
+
+table *record_table(const record_kind *r, unsigned shows)
+{
+    char titles[2048] = "";
+    add_titles(titles, sizeof titles, r, "", shows);
+    return table_new(titles);
+}
+
+static void put_real(table *t, const record_field *f, double x)
+{
+    char text[32];
+    if (x == 0 && f->in & FIELD_BLANK)
+        table_cell(t, "%s", "");
+    else if (isnan(x))
+        table_cell(t, "%s", "nan");
+    else if (f->format)
+        table_cell(t, f->format, x);
+    else
+        table_cell(t, "%s", text_number(text, x));
+}
+
+static void put_count(table *t, const record_field *f, uint64_t n)
+{
+    char text[32];
+    if (f->in & FIELD_PLAIN)
+        table_cell(t, "%" PRIu64, n);
+    else
+        table_cell(t, "%s", n == 0 && f->in & FIELD_BLANK ? "" : text_count(text, n));
+}
+
+static void put_boolean(table *t, int is)
+{
+    table_cell(t, "%s", is ? "yes" : "no");
+}
+
+static void put_cell(table *t, const record_field *f, const void *value, const void *at)
+{
+    switch (f->type) {
+    case FIELD_TEXT:
+        table_cell(t, "%s", *(const char *const *)value);
+        break;
+    case FIELD_CHARS:
+        table_cell(t, "%s", (const char *)value);
+        break;
+    case FIELD_BOOLEAN:
+        put_boolean(t, *(const int *)value);
+        break;
+    case FIELD_FLAG:
+        put_boolean(t, *(const uint8_t *)value);
+        break;
+    case FIELD_COUNT:
+        put_count(t, f, *(const uint64_t *)value);
+        break;
+    case FIELD_SIZE:
+        put_count(t, f, *(const size_t *)value);
+        break;
+    case FIELD_INTEGER:
+        table_cell(t, "%d", *(const int *)value);
+        break;
+    case FIELD_REAL:
+        put_real(t, f, *(const double *)value);
+        break;
+    case FIELD_REAL32:
+        put_real(t, f, (double)*(const float *)value);
+        break;
+    case FIELD_SHARE:
+        table_share(t, *(const uint64_t *)value, field_whole(f, at));
+        break;
+    default: /* lists are in JSON only */
+        table_cell(t, "%s", "");
+    }
+}
+
+void record_cells(table *t, const record_kind *r, const void *at, unsigned shows)
+{
+    const record_field *columns[COLUMNS_MOST];
+    const size_t n = columns_of(r, shows, columns);
+    for (size_t i = 0; i < n; i++) {
+        const void *value = field_at(columns[i], at);
+        if (columns[i]->type == FIELD_RECORD)
+            record_cells(t, columns[i]->record, value, shows);
+        else if (value)
+            put_cell(t, columns[i], value, at);
+        else
+            table_cell(t, "%s", "");
+    }
+}

@@ -1,0 +1,98 @@
+/* csv.c -- records as rows of CSV; see record.h. */
+#include "field.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What stands before a name or a value: a comma, if there is one before. */
+typedef struct row {
+    FILE *to;
+    unsigned shows;
+    int some;
+} row;
+
+static void separate(row *r)
+{
+    if (r->some)
+        fputc(',', r->to);
+    r->some = 1;
+}
+
+static void put_head(row *to, const record_kind *r, const char *prefix)
+{
+    for (const record_field *f = r->fields; !field_end(f); f++) {
+        char longer[96];
+        if (!(f->in & IN_CSV) || !field_shown(f, to->shows))
+            continue;
+        if (f->type == FIELD_RECORD) {
+            snprintf(longer, sizeof longer, f->in & FIELD_INLINE ? "%s" : "%s%s_", prefix, f->key);
+            put_head(to, f->record, longer);
+            continue;
+        }
+        separate(to);
+        const size_t n = strlen(prefix); /* a field without a name is the record itself */
+        fprintf(to->to, "%.*s%s", (int)(*f->key || !n ? n : n - 1), prefix, f->key);
+    }
+}
+
+void record_csv_head(FILE *to, const record_kind *r, unsigned shows)
+{
+    row head = {to, shows, 0};
+    put_head(&head, r, "");
+}
+
+static void put_value(FILE *to, const record_field *f, const void *value)
+{
+    switch (f->type) {
+    case FIELD_TEXT:
+        csv_text(to, *(const char *const *)value);
+        break;
+    case FIELD_CHARS:
+        csv_text(to, value);
+        break;
+    case FIELD_FLAG:
+        fprintf(to, "%d", *(const uint8_t *)value);
+        break;
+    case FIELD_BOOLEAN:
+    case FIELD_INTEGER:
+        fprintf(to, "%d", *(const int *)value);
+        break;
+    case FIELD_COUNT:
+    case FIELD_SHARE:
+        fprintf(to, "%" PRIu64, *(const uint64_t *)value);
+        break;
+    case FIELD_SIZE:
+        fprintf(to, "%zu", *(const size_t *)value);
+        break;
+    case FIELD_REAL:
+        csv_double(to, *(const double *)value);
+        break;
+    case FIELD_REAL32:
+        csv_double(to, (double)*(const float *)value);
+        break;
+    default: /* lists are in JSON only */
+        break;
+    }
+}
+
+static void put_row(row *to, const record_kind *r, const void *at)
+{
+    for (const record_field *f = r->fields; !field_end(f); f++) {
+        if (!(f->in & IN_CSV) || !field_shown(f, to->shows))
+            continue;
+        const void *value = field_at(f, at);
+        if (f->type == FIELD_RECORD) {
+            put_row(to, f->record, value);
+            continue;
+        }
+        separate(to);
+        if (value)
+            put_value(to->to, f, value);
+    }
+}
+
+void record_csv(FILE *to, const record_kind *r, const void *at, unsigned shows)
+{
+    row line = {to, shows, 0};
+    put_row(&line, r, at);
+}

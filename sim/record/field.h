@@ -1,0 +1,17 @@
+/* field.h -- fields one by one, for the writers of records. */
+#pragma once
+
+#include "record.h"
+
+/* field_end -- whether f ends the table. */
+int field_end(const record_field *f);
+/* field_at -- where the value of f is in the struct `at`; NULL where there is none: `at` is NULL, or a pointer, a text or a list. */
+const void *field_at(const record_field *f, const void *at);
+/* field_count -- how many are in a list. */
+size_t field_count(const record_field *f, const void *at);
+/* field_whole -- what a share is part of. */
+uint64_t field_whole(const record_field *f, const void *at);
+/* field_shown -- whether a writer that shows `shows` has f. */
+int field_shown(const record_field *f, unsigned shows);
+/* field_json -- f of the struct `at` as a member of o, with its key. */
+void field_json(jsonout *o, const record_field *f, const void *at, unsigned in);

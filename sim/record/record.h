@@ -1,0 +1,120 @@
+/* record.h -- records of reports: structs whose fields are described once, by a table. Tables for people, JSON, lines of NDJSON,
+ * CSV and the JSON Schema follow from the table. */
+#pragma once
+
+#include "../report/jsonout.h"
+#include "../report/report.h"
+
+#include <stddef.h>
+
+typedef enum field_type {
+    FIELD_CHARS,   /* char[]                                                                  */
+    FIELD_BOOLEAN, /* int                                                                     */
+    FIELD_FLAG,    /* uint8_t: a boolean                                                      */
+    FIELD_COUNT,   /* uint64_t                                                                */
+    FIELD_SIZE,    /* size_t                                                                  */
+    FIELD_INTEGER, /* int                                                                     */
+    FIELD_REAL,    /* double                                                                  */
+    FIELD_REAL32,  /* float                                                                   */
+    FIELD_SHARE,   /* uint64_t, part of the uint64_t at `of`: a cell has the share            */
+    FIELD_RECORD,  /* the struct of `record`                                                  */
+    FIELD_TEXT,    /* const char *                                                            */
+    FIELD_LIST,    /* const void *: an array of `record`, of as many as the size_t at `of`    */
+    FIELD_TEXTS,   /* const char *const *: as many as the size_t at `of`                      */
+    FIELD_SIZES    /* const size_t *: as many as the size_t at `of`                           */
+} field_type;
+
+/* Where a field is, and how. */
+enum {
+    IN_JSON = 1, /* the JSON report                                                    */
+    IN_LINE = 2, /* a line of NDJSON                                                   */
+    IN_CSV = 4,  /* a row of CSV                                                       */
+    IN_TREE = 3, /* both of these                                                      */
+    IN_ALL = 7,
+    FIELD_POINTER = 8,    /* the value is behind a pointer                                      */
+    FIELD_NULL = 16,      /* where a pointer, text or list is NULL, JSON has null               */
+    FIELD_OPTIONAL = 256, /* ... JSON leaves it out                                           */
+    FIELD_IF = 512,       /* there is a value only where the size_t at `of` is not 0           */
+    FIELD_INLINE = 32,    /* a record's fields are among those that surround it                 */
+    FIELD_BLANK = 64,     /* a cell of zero is empty                                            */
+    FIELD_PLAIN = 1024,   /* a cell of a count has no commas                                    */
+    FIELD_STREAM = 128    /* the list of a document whose items come one by one: no value here  */
+};
+
+typedef struct record_kind record_kind;
+
+typedef struct record_field {
+    const char *key; /* of JSON and CSV; NULL: in tables for people only                                            */
+    const char
+        *title; /* of its column, behind '<' (aligned left) or '>'; of a record: the line above its columns, or "";
+                           NULL: not in tables for people                                                              */
+    const char *what; /* a sentence for readers: meaning, unit, exactness; NULL where the key says everything        */
+    field_type type;
+    unsigned in;
+    const char
+        *format;   /* of the cell; NULL: as the type is written                                                   */
+    size_t at, of; /* offsets in the struct                                                                       */
+    const record_kind *record;
+    const char *const
+        *words;      /* a text: all that it can be, up to NULL; or NULL                                       */
+    unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
+    unsigned when;   /* a bit of what a writer shows, or 0: always; for cells and CSV                                */
+} record_field;
+
+/* A row of a table: FIELD(REAL, "lean", IN_ALL, AT(lean), "A sentence, or NULL.", .title = ">lean", .column = 3) */
+#define FIELD(TYPE, KEY, WHERE, OFFSET, ...)                                             \
+    {                                                                                    \
+        .key = KEY, .type = FIELD_##TYPE, .in = WHERE, .at = OFFSET, .what = __VA_ARGS__ \
+    }
+
+struct record_kind {
+    const char *name; /* in $defs of the schema */
+    const char *what;
+    size_t size;
+    const record_field *fields; /* up to one without key and title */
+};
+
+/* ---- one record ---- */
+
+/* record_json -- a member `key` (NULL in an array) of o; `in` is IN_JSON or IN_LINE. */
+void record_json(jsonout *o, const char *key, const record_kind *r, const void *at, unsigned in);
+/* record_members -- the same without brackets. */
+void record_members(jsonout *o, const record_kind *r, const void *at, unsigned in);
+
+/* Names of columns and values of a row, without the end of the line. */
+void record_csv_head(FILE *to, const record_kind *r, unsigned shows);
+void record_csv(FILE *to, const record_kind *r, const void *at, unsigned shows);
+
+/* record_table -- a table for people with the columns of r that `shows` has; record_cells: its next row. NULL without memory, as
+ * table_new. */
+table *record_table(const record_kind *r, unsigned shows);
+void record_cells(table *t, const record_kind *r, const void *at, unsigned shows);
+
+/* ---- a report: a document with one list of rows that are written as they come ---- */
+
+typedef struct report_kind {
+    const char *schema; /* "mpsim.attention/1" */
+    const char *title, *what;
+    const record_kind *document; /* one of its fields is FIELD_STREAM */
+} report_kind;
+
+typedef struct record_writer {
+    const report_kind *kind;
+    FILE *to;
+    report_style style;
+    unsigned shows;
+    const void *document; /* the struct */
+    size_t written;       /* rows */
+    table *rows;          /* of REPORT_TEXT */
+} record_writer;
+
+/* record_begin -- all before the first row; of REPORT_TEXT the table. record_row: a row, to the table or the stream. record_end: all
+ * behind the last row; it prints no table, which the command does where it belongs, and frees it. */
+void record_begin(record_writer *w);
+void record_row(record_writer *w, const void *row);
+void record_end(record_writer *w);
+
+/* ---- the schema ---- */
+
+/* record_schema -- the JSON Schema of a kind of report, with that of its lines. */
+void record_schema(FILE *to, const report_kind *kind);

@@ -1,0 +1,213 @@
+/* schema.c -- the JSON Schema of a report; see record.h. */
+#include "field.h"
+
+#include <string.h>
+
+enum { DEFINED_MOST = 64 };
+
+typedef struct schema {
+    FILE *to;
+    const record_kind *defined[DEFINED_MOST]; /* what "$defs" has or will have */
+    size_t count;
+} schema;
+
+static void define(schema *s, const record_kind *r)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->defined[i] == r)
+            return;
+    if (s->count < DEFINED_MOST)
+        s->defined[s->count++] = r;
+}
+
+/* ---- the type of a field ---- */
+
+static void put_reference(jsonout *o, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof path, "#/$defs/%s", name);
+    jsonout_text(o, "$ref", path);
+}
+
+static void put_words(jsonout *o, const record_field *f)
+{
+    jsonout_begin(o, "enum", '[');
+    for (size_t i = 0; f->words[i]; i++)
+        jsonout_text(o, NULL, f->words[i]);
+    if (f->in & FIELD_NULL)
+        jsonout_null(o, NULL);
+    jsonout_end(o, ']');
+}
+
+static void put_items(jsonout *o, const record_field *f)
+{
+    jsonout_text(o, "type", "array");
+    jsonout_begin(o, "items", '{');
+    if (f->type == FIELD_TEXTS)
+        jsonout_text(o, "type", "string");
+    else
+        put_reference(o, f->type == FIELD_SIZES ? "count" : f->record->name);
+    jsonout_end(o, '}');
+}
+
+static void put_type(jsonout *o, const record_field *f)
+{
+    static const char *const names[] = {[FIELD_TEXT] = "string",
+                                        [FIELD_CHARS] = "string",
+                                        [FIELD_BOOLEAN] = "boolean",
+                                        [FIELD_FLAG] = "boolean",
+                                        [FIELD_INTEGER] = "integer"};
+    switch (f->type) {
+    case FIELD_TEXT:
+    case FIELD_CHARS:
+    case FIELD_BOOLEAN:
+    case FIELD_FLAG:
+    case FIELD_INTEGER:
+        jsonout_text(o, "type", names[f->type]);
+        break;
+    case FIELD_COUNT:
+    case FIELD_SIZE:
+    case FIELD_SHARE:
+        put_reference(o, "count");
+        break;
+    case FIELD_REAL:
+    case FIELD_REAL32:
+        put_reference(o, "number");
+        break;
+    case FIELD_RECORD:
+        put_reference(o, f->record->name);
+        break;
+    case FIELD_LIST:
+    case FIELD_TEXTS:
+    case FIELD_SIZES:
+        put_items(o, f);
+        break;
+    }
+}
+
+static void put_either(jsonout *o, const record_field *f)
+{
+    jsonout_begin(o, "anyOf", '[');
+    jsonout_begin(o, NULL, '{');
+    put_type(o, f);
+    jsonout_end(o, '}');
+    jsonout_begin(o, NULL, '{');
+    jsonout_text(o, "type", "null");
+    jsonout_end(o, '}');
+    jsonout_end(o, ']');
+}
+
+/* ---- members ---- */
+
+static void put_property(schema *s, const record_field *f, const char *before)
+{
+    jsonout o = {.to = s->to};
+    fputs(before, s->to);
+    jsonout_begin(&o, f->key, '{');
+    if (f->what)
+        jsonout_text(&o, "description", f->what);
+    if (f->words)
+        put_words(&o, f);
+    else if (f->in & FIELD_NULL)
+        put_either(&o, f);
+    else
+        put_type(&o, f);
+    jsonout_end(&o, '}');
+    if (f->record)
+        define(s, f->record);
+}
+
+/* The members of r, those of inline records among them; how many there were so far. */
+static size_t put_properties(schema *s, const record_kind *r, unsigned in, const char *indent, size_t n)
+{
+    for (const record_field *f = r->fields; !field_end(f); f++) {
+        char before[32];
+        if (!(f->in & in))
+            continue;
+        if (f->in & FIELD_INLINE) {
+            n = put_properties(s, f->record, in, indent, n);
+            continue;
+        }
+        snprintf(before, sizeof before, "%s\n%s", n++ ? "," : "", indent);
+        put_property(s, f, before);
+    }
+    return n;
+}
+
+static void put_required(jsonout *o, const record_kind *r, unsigned in)
+{
+    for (const record_field *f = r->fields; !field_end(f); f++) {
+        if (f->in & in && f->in & FIELD_INLINE)
+            put_required(o, f->record, in);
+        else if (f->in & in && !(f->in & FIELD_OPTIONAL))
+            jsonout_text(o, NULL, f->key);
+    }
+}
+
+/* An object between its brackets; `known` is written before the members of r, and its keys are required, too. */
+static void put_object(schema *s, const record_kind *r, unsigned in, const char *indent, const char *known)
+{
+    jsonout o = {.to = s->to};
+    char deeper[32];
+    snprintf(deeper, sizeof deeper, "%s  ", indent);
+    fprintf(s->to, "%s\"type\": \"object\",\n%s\"properties\": {", indent, indent);
+    if (known)
+        fprintf(s->to,
+                "\n%s\"schema\": {\"const\": \"%s\"},\n%s\"mpsim\": {\"description\": \"The version of mpsim.\", "
+                "\"type\": \"string\"}",
+                deeper, known, deeper);
+    put_properties(s, r, in, deeper, known != NULL);
+    fprintf(s->to, "\n%s},\n%s", indent, indent);
+    jsonout_begin(&o, "required", '[');
+    if (known) {
+        jsonout_text(&o, NULL, "schema");
+        jsonout_text(&o, NULL, "mpsim");
+    }
+    put_required(&o, r, in);
+    jsonout_end(&o, ']');
+    fprintf(s->to, ",\n%s\"additionalProperties\": false", indent);
+}
+
+static void put_definition(schema *s, const char *name, const record_kind *r, unsigned in)
+{
+    jsonout o = {.to = s->to};
+    fprintf(s->to, ",\n    \"%s\": {\n", name);
+    if (r->what) {
+        fputs("      ", s->to);
+        jsonout_text(&o, "description", r->what);
+        fputs(",\n", s->to);
+    }
+    put_object(s, r, in, "      ", NULL);
+    fputs("\n    }", s->to);
+}
+
+static const record_kind *row_of(const record_kind *document)
+{
+    const record_field *f = document->fields;
+    while (!field_end(f) && !(f->in & FIELD_STREAM))
+        f++;
+    return f->record;
+}
+
+void record_schema(FILE *to, const report_kind *kind)
+{
+    schema s = {.to = to};
+    const record_kind *row = row_of(kind->document);
+    jsonout o = {.to = to};
+    fputs("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  ", to);
+    jsonout_text(&o, "title", kind->title);
+    fputs(",\n  ", to);
+    jsonout_text(&o, "description", kind->what);
+    fputs(",\n", to);
+    put_object(&s, kind->document, IN_JSON, "  ", kind->schema);
+    fputs(
+        ",\n  \"$defs\": {\n    \"count\": {\"type\": \"integer\", \"minimum\": 0},\n    \"number\": {\"description\": \"A number; "
+        "what JSON has no number for is a string.\", \"anyOf\": [{\"type\": \"number\"}, {\"enum\": [\"NaN\", \"Infinity\", "
+        "\"-Infinity\"]}]}",
+        to);
+    if (row)
+        put_definition(&s, "line", row, IN_LINE);
+    for (size_t i = 0; i < s.count; i++)
+        put_definition(&s, s.defined[i]->name, s.defined[i], IN_JSON);
+    fputs("\n  }\n}\n", to);
+}

@@ -1,0 +1,250 @@
+/* t-record.c -- records: JSON, lines, CSV, cells of a struct with a field of each type; the schemas in doc/schema are those that the
+ * tables give. With MPSIM_WRITE_SCHEMAS set to 1 they are written instead. */
+#include "sim/attention/record.h"
+#include "sim/dot/record.h"
+#include "sim/dot/reduce.h"
+#include "support/support.h"
+
+#include <mpsim/mpsim.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a record with everything ---- */
+
+typedef struct inner {
+    uint64_t part, whole;
+} inner;
+
+typedef struct outer {
+    const char *text, *none;
+    char chars[8];
+    int truth, number;
+    uint8_t flag;
+    uint64_t count, zero;
+    size_t size, items_count, words_count, there;
+    double real;
+    float real32;
+    inner in;
+    const inner *items, *pointer, *lacking;
+    const char *const *words;
+    const size_t *sizes;
+} outer;
+
+#define AT(member) offsetof(inner, member)
+static const record_field inner_fields[] = {
+    FIELD(SHARE, "part", IN_ALL, AT(part), "A part.", .title = ">share", .of = AT(whole)),
+    FIELD(COUNT, "whole", IN_ALL, AT(whole), NULL),
+    {0}};
+static const record_kind inner_record = {"inner", NULL, sizeof(inner), inner_fields};
+#undef AT
+
+enum { SHOW_ODD = 1 };
+static const char *const choices[] = {"yes, it is", "no", NULL};
+
+#define AT(member) offsetof(outer, member)
+static const record_field outer_fields[] = {
+    FIELD(TEXT, "text", IN_ALL, AT(text), "A \"word\".", .title = "<text", .words = choices),
+    FIELD(TEXT, "none", IN_ALL | FIELD_NULL, AT(none), NULL, .title = "<none"),
+    FIELD(TEXT, "left_out", IN_TREE | FIELD_OPTIONAL, AT(none), NULL),
+    FIELD(CHARS, "chars", IN_ALL, AT(chars), NULL, .title = "<chars", .column = 2),
+    FIELD(BOOLEAN, "truth", IN_ALL, AT(truth), NULL, .title = "<truth"),
+    FIELD(FLAG, "flag", IN_ALL, AT(flag), NULL, .title = "<flag"),
+    FIELD(INTEGER, "number", IN_ALL, AT(number), NULL, .title = ">number", .column = 1),
+    FIELD(COUNT, "count", IN_ALL, AT(count), NULL, .title = ">count"),
+    FIELD(COUNT, "zero", IN_ALL | FIELD_BLANK, AT(zero), NULL, .title = ">zero"),
+    FIELD(SIZE, "size", IN_ALL | FIELD_PLAIN, AT(size), NULL, .title = ">size"),
+    FIELD(REAL, "real", IN_ALL, AT(real), NULL, .title = ">real", .format = "%.1f"),
+    FIELD(REAL32, "real32", IN_ALL, AT(real32), NULL, .title = ">real32"),
+    FIELD(RECORD, "in", IN_ALL, AT(in), NULL, .title = "above", .record = &inner_record),
+    FIELD(RECORD, "pointer", IN_TREE | FIELD_POINTER, AT(pointer), NULL, .record = &inner_record),
+    FIELD(RECORD, "lacking", IN_ALL | FIELD_POINTER | FIELD_NULL, AT(lacking), NULL, .title = "",
+          .record = &inner_record),
+    FIELD(RECORD, "inline", IN_LINE | FIELD_INLINE | FIELD_POINTER, AT(pointer), NULL, .record = &inner_record),
+    FIELD(RECORD, "if", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(in), NULL, .of = AT(there), .record = &inner_record),
+    FIELD(LIST, "items", IN_TREE, AT(items), NULL, .of = AT(items_count), .record = &inner_record),
+    FIELD(TEXTS, "words", IN_TREE, AT(words), NULL, .of = AT(words_count)),
+    FIELD(SIZES, "sizes", IN_TREE | FIELD_NULL, AT(sizes), NULL, .of = AT(words_count)),
+    FIELD(COUNT, "odd", IN_CSV, AT(count), NULL, .when = SHOW_ODD),
+    FIELD(TEXT, "", IN_CSV, AT(text), NULL),
+    {0}};
+static const record_kind outer_record = {"outer", "All types.", sizeof(outer), outer_fields};
+#undef AT
+
+static const record_field document_fields[] = {
+    FIELD(CHARS, "before", IN_JSON, offsetof(outer, chars), NULL),
+    FIELD(LIST, "rows", IN_JSON | FIELD_STREAM, 0, NULL, .record = &outer_record),
+    FIELD(COUNT, "after", IN_JSON, offsetof(outer, count), NULL),
+    {0}};
+static const record_kind document = {"document", NULL, sizeof(outer), document_fields};
+static const report_kind all_types = {"mpsim.test/1", "Test", "A test.", &document};
+
+static const inner both[] = {{1, 4}, {0, 0}};
+static const char *const two[] = {"a", "b"};
+static const outer sample = {.text = "=a,\"b\"",
+                             .chars = "chars",
+                             .truth = 1,
+                             .number = -7,
+                             .flag = 0,
+                             .count = UINT64_C(12345),
+                             .size = 12345,
+                             .items_count = 2,
+                             .words_count = 2,
+                             .real = 0.25,
+                             .real32 = 1.5f,
+                             .in = {1, 8},
+                             .items = both,
+                             .pointer = both,
+                             .words = two};
+
+/* What `style` makes of a report with `sample` as its document and its rows. */
+static char *report(report_style style, unsigned shows, int rows)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    record_writer w = {.kind = &all_types, .to = to, .style = style, .shows = shows, .document = &sample};
+    ck_assert_ptr_nonnull(to);
+    record_begin(&w);
+    for (int i = 0; i < rows; i++)
+        record_row(&w, &sample);
+    table_print(w.rows, to, "");
+    record_end(&w);
+    ck_assert_int_eq(fclose(to), 0);
+    return text;
+}
+
+static void expect(report_style style, unsigned shows, int rows, const char *expected)
+{
+    char *text = report(style, shows, rows);
+    ck_assert_str_eq(text, expected);
+    free(text);
+}
+
+#define MEMBERS                                                                                                              \
+    "\"text\": \"=a,\\\"b\\\"\", \"none\": null, \"chars\": \"chars\", \"truth\": true, \"flag\": false, \"number\": -7, "   \
+    "\"count\": 12345, \"zero\": 0, \"size\": 12345, \"real\": 0.25, \"real32\": 1.5, \"in\": {\"part\": 1, \"whole\": 8}, " \
+    "\"pointer\": {\"part\": 1, \"whole\": 4}, \"lacking\": null, "
+#define LISTS \
+    "\"items\": [{\"part\": 1, \"whole\": 4}, {\"part\": 0, \"whole\": 0}], \"words\": [\"a\", \"b\"], \"sizes\": null"
+
+START_TEST(forms)
+{
+    expect(REPORT_NDJSON, 0, 1, "{" MEMBERS "\"part\": 1, \"whole\": 4, " LISTS "}\n");
+    expect(
+        REPORT_CSV, 0, 1,
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,\n"
+        "\"'=a,\"\"b\"\"\",,chars,1,0,-7,12345,0,12345,0.25,1.5,1,8,,,\"'=a,\"\"b\"\"\"\n");
+    expect(
+        REPORT_CSV, SHOW_ODD, 0,
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,odd,\n");
+    expect(REPORT_TEXT, 0, 1,
+           "                                                  above\n"
+           "text    truth  flag   count   size  real  real32    share  number  chars\n"
+           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %      -7  chars\n");
+}
+END_TEST
+
+START_TEST(documents)
+{
+    char *version = NULL;
+    const int n = asprintf(&version,
+                           "{\"schema\": \"mpsim.test/1\",\n\"mpsim\": \"%s\",\n\"before\": \"chars\",\n\"rows\": "
+                           "[\n {" MEMBERS LISTS "},\n {" MEMBERS LISTS "}],\n\"after\": 12345}\n",
+                           mpsim_version());
+    ck_assert_int_gt(n, 0);
+    expect(REPORT_JSON, 0, 2, version);
+    free(version);
+}
+END_TEST
+
+/* ---- schemas ---- */
+
+static const report_kind *const reports[] = {&attention_kind, &dot_kind, &reduce_kind};
+enum { REPORTS = sizeof reports / sizeof reports[0] };
+
+static char *schema_of(const report_kind *kind)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    ck_assert_ptr_nonnull(to);
+    record_schema(to, kind);
+    ck_assert_int_eq(fclose(to), 0);
+    return text;
+}
+
+static void contains(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in %s", part, text);
+}
+
+START_TEST(schema)
+{
+    char *text = schema_of(&all_types);
+    contains(text, "\"schema\": {\"const\": \"mpsim.test/1\"}");
+    contains(text, "\"text\": {\"description\": \"A \\\"word\\\".\", \"enum\": [\"yes, it is\", \"no\"]}");
+    contains(text, "\"none\": {\"anyOf\": [{\"type\": \"string\"}, {\"type\": \"null\"}]}");
+    contains(text, "\"items\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/inner\"}}");
+    contains(text, "\"required\": [\"schema\", \"mpsim\", \"before\", \"rows\", \"after\"]");
+    contains(
+        text,
+        "\"required\": [\"text\", \"none\", \"chars\", \"truth\", \"flag\", \"number\", \"count\", \"zero\", \"size\", "
+        "\"real\", \"real32\", \"in\", \"pointer\", \"lacking\", \"part\", \"whole\", \"items\", \"words\", \"sizes\"]");
+    ck_assert_ptr_null(strstr(text, "\"odd\""));
+    free(text);
+}
+END_TEST
+
+/* doc/schema/mpsim.NAME.VERSION.json */
+static void path_of(char *path, size_t size, const report_kind *kind)
+{
+    const char *source = getenv("srcdir");
+    const int n = snprintf(path, size, "%s/doc/schema/%s", source ? source : ".", kind->schema);
+    ck_assert_int_lt(n, (int)size - 6);
+    *strrchr(path, '/') = '.';
+    strcat(path, ".json");
+}
+
+static char *file_text(const char *path)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s cannot be opened", path);
+    ck_assert_int_gt(getdelim(&text, &n, '\0', file), 0);
+    fclose(file);
+    return text;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    ck_assert_msg(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s cannot be written", path);
+}
+
+START_TEST(schemas)
+{
+    char path[512];
+    char *text = schema_of(reports[_i]);
+    path_of(path, sizeof path, reports[_i]);
+    if (getenv("MPSIM_WRITE_SCHEMAS"))
+        write_text(path, text);
+    char *filed = file_text(path);
+    ck_assert_msg(strcmp(text, filed) == 0,
+                  "%s is not what the table of its fields gives: MPSIM_WRITE_SCHEMAS=1 writes it", path);
+    free(filed);
+    free(text);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *forms_case = test_case("forms", 20), *schema_case = test_case("schemas", 20);
+    tcase_add_test(forms_case, forms);
+    tcase_add_test(forms_case, documents);
+    tcase_add_test(schema_case, schema);
+    tcase_add_loop_test(schema_case, schemas, 0, REPORTS);
+    TCase *const all[] = {forms_case, schema_case, NULL};
+    return test_main("record", all);
+}
