@@ -89,12 +89,11 @@ void inputs_renew(const char *in, const char *out)
     renews = out;
 }
 
-int inputs_check(const char *out, trace_error *error)
+int inputs_check_file(const struct stat *s, const char *out, trace_error *error)
 {
-    struct stat s;
-    if (!watching || look_at(out, STDOUT_FILENO, &s) != 0 || !S_ISREG(s.st_mode))
+    if (!watching || !S_ISREG(s->st_mode))
         return 0;
-    const file key = {s.st_dev, s.st_ino};
+    const file key = {s->st_dev, s->st_ino};
     const char *name = strcmp(out, "-") == 0 ? "standard output" : out;
     if (tfind(&key, &files, compare))
         return renews && strcmp(out, renews) == 0 && compare(&key, &state) == 0
@@ -102,4 +101,10 @@ int inputs_check(const char *out, trace_error *error)
                    : trace_error_set(error, TRACE_EXIT_USAGE, name, TRACE_NO_OFFSET,
                                      "is an input: the output would replace it");
     return lost ? trace_error_memory(error, name) : 0;
+}
+
+int inputs_check(const char *out, trace_error *error)
+{
+    struct stat s;
+    return watching && look_at(out, STDOUT_FILENO, &s) == 0 ? inputs_check_file(&s, out, error) : 0;
 }

@@ -20,3 +20,6 @@ void inputs_renew(const char *in, const char *out);
 /* inputs_check -- 0 if an output may go to `out` ("-": standard output); else -1, and *error says that
  * it is an input. */
 int inputs_check(const char *out, trace_error *error);
+/* inputs_check_file -- the same of a file that is known, where the output that is called `out` goes. */
+struct stat;
+int inputs_check_file(const struct stat *s, const char *out, trace_error *error);

@@ -21,9 +21,11 @@
 enum { BUFFER = 256 << 10 };
 
 struct outfile {
-    char *path;   /* as the caller wrote it, for messages     */
-    char *target; /* what is replaced; NULL: nothing          */
-    char *name;   /* of the file being written; NULL: no rename */
+    char *path;       /* as the caller wrote it, for messages       */
+    char *target;     /* what is replaced; NULL: nothing            */
+    char *name;       /* of the file being written; NULL: no rename */
+    int folder;       /* that of both, opened once: links that change later change nothing; -1: none */
+    const char *last; /* the target's name there                    */
     temporary file;
     int fd;
     int waiting;    /* -1, or a file without a name: what is written at places, where the output has none */
@@ -47,6 +49,8 @@ static int wait_error(const char *what, trace_error *error)
 
 static void outfile_free(outfile *o)
 {
+    if (o->folder >= 0)
+        close(o->folder);
     free(o->path);
     free(o->target);
     free(o->name);
@@ -56,23 +60,16 @@ static void outfile_free(outfile *o)
 /* A name beside the target that nobody has: creating it decides that, not the name. */
 static int create_beside(outfile *o)
 {
-    const char *slash = strrchr(o->target, '/');
-    const size_t dir = slash ? (size_t)(slash - o->target) + 1 : 0;
-    const char *base = o->target + dir;
-    const size_t size = strlen(o->target) + 64;
-    if (!*base) { /* rename() would find out, but late */
-        errno = ENOENT;
-        return -1;
-    }
+    const size_t dir = (size_t)(o->last - o->target), size = strlen(o->target) + 64;
     if (!(o->name = malloc(size)))
         return -1;
     for (unsigned i = 0; i < 100; i++) {
         struct timespec now = {0};
         clock_gettime(CLOCK_REALTIME, &now);
         /* 200: the longest name that most file systems take is 255 bytes */
-        snprintf(o->name, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, base, (unsigned long)getpid(),
+        snprintf(o->name, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, o->last, (unsigned long)getpid(),
                  (unsigned long)now.tv_nsec, i);
-        o->fd = temporary_create(&o->file, o->name);
+        o->fd = temporary_create(&o->file, o->folder, o->name + dir);
         if (o->fd >= 0 || errno != EEXIST)
             break;
     }
@@ -203,15 +200,15 @@ static int take_list(int fd, const rights *old, const rights *new, mode_t mode)
 }
 
 /* The mode of the file that is replaced, setuid and setgid only where the new file is the same user's, or group's. */
-static int take_rights(const char *target, int fd)
+static int take_rights(const outfile *o, int fd)
 {
     struct stat old, new;
     rights before, after = {NULL, 0};
-    if (stat(target, &old) != 0 || fstat(fd, &new) != 0)
+    if (fstatat(o->folder, o->last, &old, 0) != 0 || fstat(fd, &new) != 0)
         return 0;
     const mode_t other = (old.st_uid == new.st_uid ? 0 : S_ISUID) | (old.st_gid == new.st_gid ? 0 : S_ISGID);
     const mode_t mode = old.st_mode & 07777 & ~other;
-    const int bad = read_rights(&before, target, -1) || fchmod(fd, mode) || read_rights(&after, NULL, fd) ||
+    const int bad = read_rights(&before, o->target, -1) || fchmod(fd, mode) || read_rights(&after, NULL, fd) ||
                     take_list(fd, &before, &after, mode);
     const int why = errno;
     free(before.list);
@@ -220,53 +217,129 @@ static int take_rights(const char *target, int fd)
     return bad ? -1 : 0;
 }
 
-static int open_fd(outfile *o)
+/* ---- the place of the output ---- */
+
+/* A folder in which files are made and renamed, though nobody may list it. */
+#if defined(O_PATH)
+enum { FOLDER = O_PATH | O_DIRECTORY | O_CLOEXEC };
+#elif defined(O_SEARCH)
+enum { FOLDER = O_SEARCH | O_DIRECTORY | O_CLOEXEC };
+#else
+enum { FOLDER = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
+#endif
+
+typedef enum opened { OPENED, FAILED, SAID, CHANGED } opened; /* FAILED: errno; SAID: *error */
+
+static opened open_folder(outfile *o)
 {
-    int direct;
-    const int own = outfile_descriptor(o->path);
-    if (own >= 0) {
-        o->fd = fcntl(own, F_DUPFD_CLOEXEC, 3);
-        return o->fd < 0 ? -1 : 0;
+    const char *slash = strrchr(o->target, '/');
+    o->last = slash ? slash + 1 : o->target;
+    if (!*o->last) { /* renameat would find out, but late */
+        errno = ENOENT;
+        return FAILED;
     }
-    o->target = outfile_target(o->path, &direct);
-    if (direct) {
-        /* /dev/null must stay what it is; a directory makes open() fail with the reason */
-        o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-        return o->fd < 0 ? -1 : 0;
-    }
-    if (!o->target || create_beside(o))
-        return -1;
-    if (take_rights(o->target, o->fd)) {
+    char *folder = slash ? strndup(o->target, (size_t)(o->last - o->target)) : strdup(".");
+    o->folder = folder ? open(folder, FOLDER) : -1;
+    const int why = errno;
+    free(folder);
+    errno = why;
+    return o->folder < 0 ? FAILED : OPENED;
+}
+
+/* What is replaced, in the folder that is open: no input, and no link or device that was not there a moment ago. */
+static opened check_place(const outfile *o, trace_error *error)
+{
+    struct stat s;
+    if (fstatat(o->folder, o->last, &s, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? OPENED : FAILED;
+    if (!S_ISREG(s.st_mode))
+        return CHANGED;
+    return inputs_check_file(&s, o->path, error) ? SAID : OPENED;
+}
+
+/* /dev/null must stay what it is; a folder makes open() fail with the reason. */
+static opened open_direct(outfile *o)
+{
+    struct stat s;
+    o->fd = open(o->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (o->fd < 0)
+        return FAILED;
+    if (fstat(o->fd, &s) == 0 && !S_ISREG(s.st_mode))
+        return OPENED;
+    close(o->fd);
+    o->fd = -1;
+    return CHANGED;
+}
+
+static opened open_beside(outfile *o, trace_error *error)
+{
+    const opened place = open_folder(o);
+    const opened checked = place == OPENED ? check_place(o, error) : place;
+    if (checked != OPENED)
+        return checked;
+    if (create_beside(o))
+        return FAILED;
+    if (take_rights(o, o->fd)) {
         const int why = errno;
         close(o->fd);
         temporary_remove(&o->file);
         errno = why;
-        return -1;
+        return FAILED;
     }
-    return 0;
+    return OPENED;
+}
+
+static opened open_once(outfile *o, trace_error *error)
+{
+    int direct;
+    if (o->folder >= 0)
+        close(o->folder);
+    free(o->target);
+    o->folder = -1;
+    o->target = outfile_target(o->path, &direct);
+    if (direct)
+        return open_direct(o);
+    return o->target ? open_beside(o, error) : FAILED;
+}
+
+static opened open_fd(outfile *o, trace_error *error)
+{
+    enum { TIMES = 100 }; /* somebody changes the links all the time */
+    const int own = outfile_descriptor(o->path);
+    opened how = CHANGED;
+    if (own >= 0) {
+        if (inputs_check(o->path, error))
+            return SAID;
+        o->fd = fcntl(own, F_DUPFD_CLOEXEC, 3);
+        return o->fd < 0 ? FAILED : OPENED;
+    }
+    for (int i = 0; i < TIMES && how == CHANGED; i++)
+        how = open_once(o, error);
+    if (how == CHANGED)
+        errno = EBUSY;
+    return how;
 }
 
 outfile *outfile_open(const char *path, trace_error *error)
 {
-    if (inputs_check(path, error))
-        return NULL;
     outfile *o = malloc(sizeof *o);
     if (!o) {
         errno = ENOMEM;
         io_error(path, "cannot write", error);
         return NULL;
     }
-    o->fd = o->waiting = -1;
+    o->fd = o->waiting = o->folder = -1;
     o->fill = 0;
     o->target = o->name = NULL;
     o->file.path = NULL;
     o->path = strdup(path);
-    if (!o->path || open_fd(o)) {
+    const opened how = o->path ? open_fd(o, error) : FAILED;
+    if (how == OPENED)
+        return o;
+    if (how != SAID)
         io_error(path, "cannot write", error);
-        outfile_free(o);
-        return NULL;
-    }
-    return o;
+    outfile_free(o);
+    return NULL;
 }
 
 static int write_all(const outfile *o, const void *p, size_t n, trace_error *error)
@@ -334,7 +407,7 @@ int outfile_finish(outfile *o, trace_error *error)
 {
     int result = flush(o, error) || write_waiting(o, error) ? -1 : 0;
     /* what is replaced is lost at the rename: what replaces it has to be on the disk by then */
-    if (result == 0 && o->name && access(o->target, F_OK) == 0 && fsync(o->fd) != 0)
+    if (result == 0 && o->name && faccessat(o->folder, o->last, F_OK, 0) == 0 && fsync(o->fd) != 0)
         result = io_error(o->path, "cannot write", error);
     /* some file systems report a full disk only now */
     if (close(o->fd) && result == 0)
@@ -343,11 +416,19 @@ int outfile_finish(outfile *o, trace_error *error)
     return result;
 }
 
+/* The rename, unless an input has got there since. Of a link that has, the link is replaced. */
+static int keep(outfile *o, trace_error *error)
+{
+    if (check_place(o, error) == SAID)
+        return -1;
+    return temporary_keep(&o->file, o->last) ? io_error(o->path, "cannot rename the finished file", error) : 0;
+}
+
 int outfile_close(outfile *o, trace_error *error)
 {
     int result = o->fd < 0 ? 0 : outfile_finish(o, error);
-    if (result == 0 && o->name && temporary_keep(&o->file, o->target))
-        result = io_error(o->path, "cannot rename the finished file", error);
+    if (result == 0 && o->name)
+        result = keep(o, error);
     outfile_abandon(o);
     return result;
 }

@@ -36,7 +36,7 @@ static int remove_all(void)
     int left = 0;
     for (const temporary *t = newest; t; t = t->next)
         if (!t->is_folder)
-            (void)unlink(t->path);
+            (void)unlinkat(t->at, t->path, 0);
         else if (rmdir(t->path) != 0 && errno != ENOENT)
             left = 1;
     return left;
@@ -121,9 +121,10 @@ void temporary_last(void (*words)(int number))
 
 /* ---- files and folders ---- */
 
-static void add(temporary *t, const char *path, int is_folder)
+static void add(temporary *t, int at, const char *path, int is_folder)
 {
     t->path = path;
+    t->at = at;
     t->is_folder = is_folder;
     t->next = newest;
     newest = t;
@@ -139,12 +140,12 @@ static void forget(temporary *t)
     t->path = NULL;
 }
 
-int temporary_create(temporary *t, const char *path)
+int temporary_create(temporary *t, int at, const char *path)
 {
     enter();
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int fd = openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd >= 0)
-        add(t, path, 0);
+        add(t, at, path, 0);
     leave();
     return fd;
 }
@@ -154,7 +155,7 @@ int temporary_folder(temporary *t, char *path)
     enter();
     const int made = mkdtemp(path) != NULL;
     if (made)
-        add(t, path, 1);
+        add(t, AT_FDCWD, path, 1);
     leave();
     return made ? 0 : -1;
 }
@@ -164,7 +165,7 @@ int temporary_make(temporary *t, const char *path)
     enter();
     const int bad = mkdir(path, 0777);
     if (!bad)
-        add(t, path, 1);
+        add(t, AT_FDCWD, path, 1);
     leave();
     return bad;
 }
@@ -181,14 +182,14 @@ void temporary_stay(temporary *t)
 void temporary_expect(temporary *t, const char *path)
 {
     enter();
-    add(t, path, 0);
+    add(t, AT_FDCWD, path, 0);
     leave();
 }
 
 int temporary_keep(temporary *t, const char *path)
 {
     enter();
-    const int bad = rename(t->path, path);
+    const int bad = renameat(t->at, t->path, t->at, path);
     if (!bad)
         forget(t);
     leave();
@@ -200,7 +201,7 @@ void temporary_remove(temporary *t)
     if (!t->path)
         return;
     enter();
-    (void)(t->is_folder ? rmdir(t->path) : unlink(t->path));
+    (void)(t->is_folder ? rmdir(t->path) : unlinkat(t->at, t->path, 0));
     forget(t);
     leave();
 }

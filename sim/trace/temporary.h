@@ -15,6 +15,7 @@
 typedef struct temporary {
     struct temporary *next; /* older */
     const char *path;       /* NULL: nothing is there */
+    int at;                 /* an open folder in which the path begins, as openat has it */
     int is_folder;
 } temporary;
 
@@ -27,9 +28,10 @@ void temporary_ask(atomic_int *number);
  * a handler may make. NULL: nothing. */
 void temporary_last(void (*words)(int number));
 
-/* temporary_create -- a file that nobody has, to be written: a descriptor, or -1 and errno. The mode
- * is left to the umask, as for any file that a program creates. */
-int temporary_create(temporary *t, const char *path);
+/* temporary_create -- a file that nobody has, to be written: a descriptor, or -1 and errno. The path begins in the open folder
+ * `at` (AT_FDCWD: where the program is), which stays open as long as it is there. The mode is left to the umask, as for any
+ * file that a program creates. */
+int temporary_create(temporary *t, int at, const char *path);
 /* temporary_folder -- the same for a folder, whose name ends in XXXXXX. 0, or -1 and errno. */
 int temporary_folder(temporary *t, char *path);
 /* temporary_make -- the same for a folder that stays, if temporary_stay is called once there is something in it. */
@@ -37,7 +39,7 @@ int temporary_make(temporary *t, const char *path);
 void temporary_stay(temporary *t);
 /* temporary_expect -- a file that a program in a temporary folder may write. */
 void temporary_expect(temporary *t, const char *path);
-/* temporary_keep -- rename it to what it shall be. 0; or -1 and errno, and it is temporary still. */
+/* temporary_keep -- rename it to what it shall be, in the same open folder. 0; or -1 and errno, and it is temporary still. */
 int temporary_keep(temporary *t, const char *path);
 /* temporary_remove -- remove it if it is there; it may have been kept. */
 void temporary_remove(temporary *t);

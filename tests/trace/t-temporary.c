@@ -1,4 +1,6 @@
 /* t-temporary.c -- a signal at any moment, in any thread, leaves nothing temporary and keeps what is done. */
+#include "sim/trace/inputs.h"
+#include "sim/trace/outfile.h"
 #include "sim/trace/temporary.h"
 #include "sim/trace/unnamed.h"
 #include "support/badfile.h"
@@ -7,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +66,7 @@ _Noreturn static void work(int threads)
         snprintf(file, sizeof file, "%s", bad_path("file"));
         snprintf(kept, sizeof kept, "%s", bad_path("kept"));
         snprintf(folder, sizeof folder, "%s", bad_path("folder.XXXXXX"));
-        const int fd = temporary_create(&t, file);
+        const int fd = temporary_create(&t, AT_FDCWD, file);
         if (fd < 0 || write(fd, "x", 1) != 1 || close(fd) != 0 || temporary_folder(&f, folder) != 0)
             _exit(98);
         snprintf(inside, sizeof inside, "%s/x", folder);
@@ -140,7 +143,7 @@ START_TEST(the_first_may_be_asked_for)
         temporary t;
         temporary_watch();
         temporary_ask(&number);
-        if (temporary_create(&t, bad_path("file")) < 0)
+        if (temporary_create(&t, AT_FDCWD, bad_path("file")) < 0)
             _exit(1);
         raise(SIGTERM);
         if (number != SIGTERM || access(bad_path("file"), F_OK) != 0)
@@ -205,10 +208,109 @@ static void add_all(TCase *c)
     tcase_add_test(c, programs_end_first);
 }
 
+/* ---- an output whose place changes while it is opened, or written ---- */
+
+static char link_path[600], input_path[600], target_path[600];
+static int switches; /* the next look at a link finds that it leads to the input */
+
+/* Instead of the C library's. */
+ssize_t readlink(const char *restrict path, char *restrict to, size_t size)
+{
+    if (switches && strcmp(path, link_path) == 0) {
+        switches = 0;
+        ck_assert_int_eq(unlink(link_path), 0);
+        ck_assert_int_eq(symlink(input_path, link_path), 0);
+    }
+    return readlinkat(AT_FDCWD, path, to, size);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static void make_places(void)
+{
+    snprintf(link_path, sizeof link_path, "%s", bad_path("link"));
+    snprintf(input_path, sizeof input_path, "%s", bad_path("input"));
+    snprintf(target_path, sizeof target_path, "%s", bad_path("target"));
+    write_text(input_path, "input");
+    ck_assert_int_eq(symlink(target_path, link_path), 0);
+    inputs_watch();
+    inputs_add_path(input_path);
+}
+
+static void expect_text(const char *path, const char *text)
+{
+    char is[20] = "";
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_ptr_nonnull(fgets(is, sizeof is, f));
+    ck_assert_str_eq(is, text);
+    fclose(f);
+}
+
+START_TEST(bug_20261127_a_link_that_changes_costs_no_input)
+{
+    trace_error error;
+    make_places();
+    switches = 1;
+    ck_assert_ptr_null(outfile_open(link_path, &error));
+    ck_assert_ptr_nonnull(strstr(error.text, "is an input"));
+    ck_assert_int_eq(switches, 0);
+    expect_text(input_path, "input");
+    count_left();
+}
+END_TEST
+
+START_TEST(an_input_that_gets_where_the_output_goes_stays)
+{
+    trace_error error;
+    make_places();
+    outfile *o = outfile_open(link_path, &error);
+    ck_assert_ptr_nonnull(o);
+    ck_assert_int_eq(outfile_write(o, "output", 6, &error), 0);
+    ck_assert_int_eq(rename(input_path, target_path), 0);
+    ck_assert_int_eq(outfile_close(o, &error), -1);
+    ck_assert_ptr_nonnull(strstr(error.text, "is an input"));
+    expect_text(target_path, "input");
+    ck_assert_int_eq(count_left(), 2);
+}
+END_TEST
+
+/* What the path leads to when it is opened is where the file goes, and where its temporary name is. */
+START_TEST(a_folder_that_changes_is_the_one_that_was_opened)
+{
+    char folder[600], first[620], other[600], path[620];
+    trace_error error;
+    make_places();
+    snprintf(folder, sizeof folder, "%s", bad_path("folder"));
+    snprintf(first, sizeof first, "%s/file", folder);
+    snprintf(other, sizeof other, "%s", bad_path("away"));
+    snprintf(path, sizeof path, "%s/file", other);
+    ck_assert_int_eq(mkdir(folder, 0777), 0);
+    ck_assert_int_eq(symlink(folder, other), 0);
+    outfile *o = outfile_open(path, &error);
+    ck_assert_ptr_nonnull(o);
+    ck_assert_int_eq(outfile_write(o, "output", 6, &error), 0);
+    ck_assert_int_eq(unlink(other), 0);
+    ck_assert_int_eq(outfile_close(o, &error), 0);
+    expect_text(first, "output");
+    ck_assert_int_eq(unlink(first), 0);
+    count_left();
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("temporary", 60);
     add_all(c);
+    tcase_add_test(c, bug_20261127_a_link_that_changes_costs_no_input);
+    tcase_add_test(c, an_input_that_gets_where_the_output_goes_stays);
+    tcase_add_test(c, a_folder_that_changes_is_the_one_that_was_opened);
     TCase *const cases[] = {c, NULL};
     return bad_main("temporary", cases);
 }
