@@ -41,7 +41,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/job.c lib/dot/job.h lib/dot/lanes.c lib/dot/lanes.h lib/dot/loops/scaledgroups_loops.h \
   lib/dot/loops/lanes_loops.h \
   lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/cut_loops.h lib/dot/loops/decode_loops.h \
-  lib/dot/loops/exact_loops.h lib/dot/loops/fused_loops.h lib/dot/loops/generic.c lib/dot/loops/group_loops.h \
+  lib/dot/loops/doubles_loops.h lib/dot/loops/exact_loops.h lib/dot/loops/fused_loops.h lib/dot/loops/generic.c lib/dot/loops/group_loops.h \
   lib/dot/loops/loops.h lib/dot/loops/rounded_loops.h lib/dot/loops/rounded_vectors.h \
   lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/panel.c \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \

@@ -48,6 +48,7 @@ typedef struct mpsim_chain_work {
 /* A chain function -- all additions; s: the accumulators, which are overwritten. */
 typedef void mpsim_chain_function(int kind, const mpsim_chain_work *w, float *s);
 
-/* An exact function -- the same with binary64 values, one row, from +0: for sums that are exact in
- * binary64. */
-typedef void mpsim_exact_function(const double *a, const double *b, double *s, size_t depth);
+/* A function of chains in binary64 -- the same of one panel and all products, fused or, from +0 on, exact. s: row after
+ * row. */
+typedef void mpsim_doubles_function(const double *a, size_t next, const double *b, double *s, size_t rows,
+                                    size_t depth);

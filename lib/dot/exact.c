@@ -44,24 +44,36 @@ int mpsim_exact_init(mpsim_exact *e, const mpsim_model *m, const mpsim_format *f
     return 1;
 }
 
-int mpsim_exact_in_f64(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r)
+int mpsim_exact_width(const mpsim_exact *e, const mpsim_exact_lines *x)
 {
     int width = 0;
     for (size_t j = 0; j < N; j++) {
         const scaled column = scaled_column(e, x, j);
         width = column.width > width ? column.width : width;
     }
-    return scaled_row(e, x, r).width + width + e->carry <= 53;
+    return width;
 }
 
-#ifdef __SIZEOF_INT128__
-__extension__ typedef __int128 wide;
-__extension__ typedef unsigned __int128 unsigned_wide;
+int mpsim_exact_way(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r, int width)
+{
+    const int row = scaled_row(e, x, r).width, others = width + e->carry;
+    return row + others <= 53 ? MPSIM_EXACT_WHOLE : row / 2 + others <= 53 ? MPSIM_EXACT_HALVES : MPSIM_EXACT_SLICED;
+}
 
 static double power(int e)
 {
     return mpsim_f64_bits((uint64_t)(1023 + e) << 52);
 }
+
+double mpsim_exact_cut(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r)
+{
+    const scaled row = scaled_row(e, x, r);
+    return 1.5 * power(52 + row.unit + (row.width + 1) / 2);
+}
+
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 wide;
+__extension__ typedef unsigned __int128 unsigned_wide;
 
 static mpsim_number number_of(wide sum, int unit)
 {

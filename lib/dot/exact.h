@@ -1,8 +1,14 @@
 /* exact.h -- the fast path of exact sums: products of numbers that binary32 has. Where binary64 holds every
- * sum of a row and the columns of a panel they are added there; else the numbers are cut in slices.
+ * sum of a row and the columns of a panel they are added there; where it holds those of a row that is cut in two, two
+ * sums are, whose sum is rounded once; else the numbers are cut in slices.
  *
- * The numbers of a line (a row or a column) are integers below 2^width in units of 2^unit. Slice i of such
- * a number is a multiple of 2^(21 i) units, at most 2^21 of them in magnitude, and a number is the sum of
+ * The numbers of a line (a row or a column) are integers below 2^width in units of 2^unit.
+ *
+ * Halves: with h = (width + 1) / 2 a number of a row is a multiple of 2^h units, at most 2^(width - h) of them, and a
+ * rest of at most 2^(h - 1) units, the nearest such; width - h and h - 1 are at most width / 2. So binary64 holds both
+ * sums with columns of width w where width / 2 + w and what adding carries are at most 53 bits.
+ *
+ * Slice i of such a number is a multiple of 2^(21 i) units, at most 2^21 of them in magnitude, and a number is the sum of
  * its 2 or 3 slices: x + 1.5 2^(52 + u) - 1.5 2^(52 + u) is x to the nearest multiple of 2^u, and what is
  * left of x, exact and at most half of that, gives the slices below. Products of slices i and j are
  * multiples of 2^(21 (i + j)), at most 2^42 of them; 3 * 512 or 2 * 1024 of them have a sum that is exact in
@@ -38,8 +44,21 @@ typedef struct mpsim_exact_lines {
     const int16_t *lows, *highs; /* MPSIM_PANEL */
 } mpsim_exact_lines;
 
-/* mpsim_exact_in_f64 -- whether binary64 holds every sum of row r. */
-int mpsim_exact_in_f64(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r);
+/* How sums are taken. */
+enum { MPSIM_EXACT_WHOLE, MPSIM_EXACT_HALVES, MPSIM_EXACT_SLICED };
+
+/* mpsim_exact_width -- of the widest column; mpsim_exact_way -- how the sums of row r with columns so wide are taken. */
+int mpsim_exact_width(const mpsim_exact *e, const mpsim_exact_lines *x);
+int mpsim_exact_way(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r, int width);
+
+/* mpsim_exact_cut -- 1.5 2^(52 + u): adding and subtracting it gives the higher half of a number of row r. */
+double mpsim_exact_cut(const mpsim_exact *e, const mpsim_exact_lines *x, size_t r);
+
+/* A function of halves -- n values in two. */
+typedef void mpsim_halves_function(const double *x, double cut, double *high, double *low, size_t n);
+
+/* A function of odd sums -- MPSIM_PANEL sums high + low, each rounded to odd. */
+typedef void mpsim_odd_function(const double *high, const double *low, double *s);
 
 /* A slicing function -- slices of 16 n values: c[i][j], 0 < i < count, is 1.5 2^(52 + u) for slice i of
  * values j modulo 16. to[k][i]: slices i of the values 16 k to 16 k + 15. */

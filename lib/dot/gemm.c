@@ -453,7 +453,7 @@ static mpsim_status in_strips(job *g, const mpsim_pool *pool)
     g->block_rows = g->run ? BLOCK_ROWS : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;
     g->panels = (width - 1) / N + 1;
-    g->abreast = g->run == mpsim_chain_rows ? 2 : 1;
+    g->abreast = g->run == mpsim_chain_rows ? 2 : g->run == mpsim_exact_rows ? 4 : 1;
     if (!product_fits(&tasks, g->panels, g->blocks))
         return MPSIM_ENOMEM;
     g->failed = (unsigned char *)malloc(tasks);

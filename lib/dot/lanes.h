@@ -44,10 +44,7 @@ unsigned mpsim_lanes_staged(const mpsim_lanes *p, const float *a, const int16_t 
                             float *c, size_t n);
 
 /* A lanes function -- all additions over `depth` products: `rows` rows of a, `next` values apart, and a panel of b,
- * from accumulators c (rows x MPSIM_PANEL), which are overwritten. Values and accumulators are binary64 in
- * mpsim_doubles_function. Exponents: STAGED only, those of columns in pairs (tile.h), depth even.
+ * from accumulators c (rows x MPSIM_PANEL), which are overwritten. Exponents: STAGED only, those of columns in pairs (tile.h), depth even.
  * redo[r] |= the columns that the reference must do. */
 typedef void mpsim_lanes_function(const mpsim_lanes *p, const float *a, const int16_t *ea, size_t next, const float *b,
                                   const int16_t *eb, float *c, size_t rows, size_t depth, unsigned *redo);
-typedef void mpsim_doubles_function(const double *a, size_t next, const double *b, double *c, size_t rows,
-                                    size_t depth);

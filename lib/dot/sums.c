@@ -19,59 +19,147 @@ static unsigned there(const job *g, size_t panel)
     return (2u << (mpsim_panel_columns(g, panel) - 1)) - 1;
 }
 
-/* Row r of x, where binary64 holds every sum. */
-static unsigned row_in_f64(const job *g, const mpsim_exact_lines *x, size_t r, unsigned wanted, const double *c,
-                           uint64_t *codes)
+/* Rows and panels on their way. */
+typedef struct sums {
+    const job *g;
+    size_t first, rows, panel, panels;
+    mpsim_exact_lines x[ABREAST];
+    int in_halves[ABREAST], in_slices[ABREAST][ROWS];
+    double c[ABREAST][ROWS][N];
+    double high[ABREAST][ROWS * N], low[ABREAST][ROWS * N]; /* low: where it is in halves */
+} sums;
+
+static mpsim_exact_lines lines_at(const job *g, size_t first, size_t rows, size_t panel)
 {
+    return (mpsim_exact_lines){(const double *)mpsim_row_values(g, first),
+                               (const double *)mpsim_panel_values(g, panel),
+                               rows,
+                               g->padded,
+                               g->panels_a.low + first,
+                               g->panels_a.high + first,
+                               g->panels_b.low + panel * N,
+                               g->panels_b.high + panel * N};
+}
+
+/* How the sums of panel p are taken. */
+static void start(sums *w, size_t p, unsigned *redo)
+{
+    const job *g = w->g;
+    w->x[p] = lines_at(g, w->first, w->rows, w->panel + p);
+    const int width = mpsim_exact_width(&g->exact, &w->x[p]);
+    w->in_halves[p] = 0;
+    for (size_t r = 0; r < w->rows; r++) {
+        redo[r] = mpsim_start_row(g, w->first + r, w->panel + p, w->c[p][r]) | ~there(g, w->panel + p);
+        const int way = redo[r] != ~0u ? mpsim_exact_way(&g->exact, &w->x[p], r, width) : MPSIM_EXACT_WHOLE;
+        w->in_halves[p] |= way == MPSIM_EXACT_HALVES;
+        w->in_slices[p][r] = way == MPSIM_EXACT_SLICED;
+    }
+}
+
+enum { PART = 64 /* products whose halves are kept at once */ };
+
+/* Products k to k + n - 1 of the panels that are in halves. */
+static void add_halves(sums *w, const double *cuts, size_t k, size_t n)
+{
+    const mpsim_loops *loops = w->g->loops;
+    double high[ROWS * PART], low[ROWS * PART];
+    for (size_t r = 0; r < w->rows; r++)
+        loops->halves(w->x[0].a + r * w->x[0].next + k, cuts[r], high + r * PART, low + r * PART, n);
+    for (size_t p = 0; p < w->panels; p++)
+        if (w->in_halves[p]) {
+            loops->exact(high, PART, w->x[p].b + k * N, w->high[p], w->rows, n);
+            loops->exact(low, PART, w->x[p].b + k * N, w->low[p], w->rows, n);
+        }
+}
+
+static void add_all(sums *w)
+{
+    const job *g = w->g;
+    double cuts[ROWS];
+    int any = 0;
+    for (size_t p = 0; p < w->panels; p++) {
+        memset(w->high[p], 0, sizeof w->high[p]);
+        memset(w->low[p], 0, sizeof w->low[p]);
+        any |= w->in_halves[p];
+        if (!w->in_halves[p])
+            g->loops->exact(w->x[p].a, w->x[p].next, w->x[p].b, w->high[p], w->rows, g->depth);
+    }
+    for (size_t r = 0; any && r < w->rows; r++)
+        cuts[r] = mpsim_exact_cut(&g->exact, &w->x[0], r);
+    for (size_t k = 0; any && k < g->depth; k += PART)
+        add_halves(w, cuts, k, g->depth - k < PART ? g->depth - k : PART);
+}
+
+/* The sum of both halves, which 128 bits hold. */
+static mpsim_number both(double high, double low)
+{
+    unsigned flags = 0;
+    mpsim_number sum = mpsim_number_add(mpsim_number_f64(high), mpsim_number_f64(low), 0, &flags);
+    sum.sign = sum.hi == 0 ? 0 : sum.sign;
+    return sum;
+}
+
+/* The codes of a row whose sums are in high and low. A number of at most 51 bits is that of the sum rounded to odd
+ * (rounded.h). */
+static unsigned finish_row(const job *g, int in_halves, const double *high, const double *low, const double *c,
+                           unsigned wanted, uint64_t *codes)
+{
+    const int is_alone = !g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN;
     unsigned redo = 0;
     double s[N];
-    g->loops->exact(x->a + r * x->next, x->b, s, g->depth);
-    for (int j = 0; j < N; j++)
-        s[j] = s[j] == 0 ? 0 : s[j];
-    if (!g->c && g->m->result.rounding.mode != MPSIM_ROUND_DOWN) {
+    if (is_alone && (!in_halves || g->m->result.format.mbits <= 50)) {
+        memcpy(s, high, sizeof s);
+        if (in_halves)
+            g->loops->odd(high, low, s);
+        for (int j = 0; j < N; j++)
+            s[j] = s[j] == 0 ? 0 : s[j];
         mpsim_pack_values(&g->result, codes, s);
         return 0;
     }
     for (int j = 0; j < N; j++)
-        if (wanted >> j & 1 && !exact_code(g, mpsim_number_f64(s[j]), mpsim_number_f64(c[j]), &codes[j]))
+        if (wanted >> j & 1 && !exact_code(g, both(high[j], low[j]), mpsim_number_f64(c[j]), &codes[j]))
             redo |= 1u << j;
     return redo;
 }
 
-static void rows_in_slices(const job *g, const mpsim_exact_lines *x, const int *in_slices, unsigned *left,
-                           const double (*c)[N], uint64_t (*codes)[N], unsigned *redo)
+/* The rows of panel p that are in slices. */
+static void rows_in_slices(sums *w, size_t p, uint64_t (*codes)[N], unsigned *redo)
 {
-    mpsim_number sums[ROWS][N];
-    mpsim_exact_slices(&g->exact, x, g->loops->slice, g->loops->slices, left, sums);
-    for (size_t r = 0; r < x->rows; r++) {
-        redo[r] |= in_slices[r] ? left[r] : 0;
-        for (int j = 0; in_slices[r] && j < N; j++)
-            if (!(redo[r] >> j & 1) && !exact_code(g, sums[r][j], mpsim_number_f64(c[r][j]), &codes[r][j]))
+    const job *g = w->g;
+    mpsim_number total[ROWS][N];
+    unsigned left[ROWS], any = 0; /* what slices need not do, as bits */
+    for (size_t r = 0; r < w->rows; r++) {
+        left[r] = w->in_slices[p][r] ? redo[r] : ~0u;
+        any |= ~left[r];
+    }
+    if (any)
+        mpsim_exact_slices(&g->exact, &w->x[p], g->loops->slice, g->loops->slices, left, total);
+    for (size_t r = 0; r < w->rows; r++) {
+        redo[r] |= w->in_slices[p][r] ? left[r] : 0;
+        for (int j = 0; w->in_slices[p][r] && j < N; j++)
+            if (!(redo[r] >> j & 1) && !exact_code(g, total[r][j], mpsim_number_f64(w->c[p][r][j]), &codes[r][j]))
                 redo[r] |= 1u << j;
     }
 }
 
 void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
-    const mpsim_exact_lines x = {(const double *)mpsim_row_values(g, first),
-                                 (const double *)mpsim_panel_values(g, panel),
-                                 n,
-                                 g->padded,
-                                 g->panels_a.low + first,
-                                 g->panels_a.high + first,
-                                 g->panels_b.low + panel * N,
-                                 g->panels_b.high + panel * N};
-    double c[ROWS][N];
-    unsigned left[ROWS], any = 0; /* for slices: what they need not do, as bits */
-    int in_slices[ROWS] = {0};
-    for (size_t r = 0; r < n; r++) {
-        redo[r] = mpsim_start_row(g, first + r, panel, c[r]) | ~there(g, panel);
-        in_slices[r] = redo[r] != ~0u && !mpsim_exact_in_f64(&g->exact, &x, r);
-        left[r] = in_slices[r] ? redo[r] : ~0u;
-        any |= ~left[r];
-        if (redo[r] != ~0u && !in_slices[r])
-            redo[r] |= row_in_f64(g, &x, r, ~redo[r], c[r], codes[r]);
+    sums w;
+    w.g = g;
+    w.first = first;
+    w.rows = n;
+    w.panel = panel;
+    w.panels = mpsim_panels_abreast(g, panel);
+    for (size_t p = 0; p < w.panels; p++)
+        start(&w, p, redo + p * ROWS);
+    add_all(&w);
+    for (size_t p = 0; p < w.panels; p++) {
+        for (size_t r = 0; r < n; r++) {
+            unsigned *left = &redo[p * ROWS + r];
+            if (*left != ~0u && !w.in_slices[p][r])
+                *left |= finish_row(g, w.in_halves[p], w.high[p] + r * N, w.low[p] + r * N, w.c[p][r], ~*left,
+                                    codes[p * ROWS + r]);
+        }
+        rows_in_slices(&w, p, codes + p * ROWS, redo + p * ROWS);
     }
-    if (any)
-        rows_in_slices(g, &x, in_slices, left, (const double(*)[N])c, codes, redo);
 }

@@ -524,11 +524,14 @@ START_TEST(exact_ranges)
 {
     static const int ranges[] = {0, 4, 8, 12, 20, 28, 38, 39, 40, 50, 60, 100, 240};
     static const char *const operands[] = {"binary32", "fp16", "bf16", "e5m2", "tf32"};
+    static const char *const to[] = {
+        "exact",        "exact:bf16", "exact:result-round=down", "exact",
+        "exact:e11m50", "exact",      "exact:binary64",          "exact:result-round=nearest-away"};
     uint64_t seed = test_seed() + 36;
     for (size_t n = 0; n < test_scaled(120); n++) {
         const mpsim_format fa = format(operands[n % COUNT(operands)]);
         const mpsim_format fb = format(operands[n / 5 % COUNT(operands)]);
-        shape(n % 7 ? "exact" : "exact:binary64", &fa, &fb, 1 + n % 9, 1 + n % 19, 2 + test_random(&seed) % 140, &seed);
+        shape(to[n % COUNT(to)], &fa, &fb, 1 + n % 9, 1 + n % (n % 4 ? 19 : 71), 2 + test_random(&seed) % 140, &seed);
         fill(NORMAL, &seed);
         for (size_t i = 0; i < p.rows; i++) {
             const int range = ranges[test_random(&seed) % COUNT(ranges)];
@@ -584,6 +587,12 @@ START_TEST(exact_ranges)
     one_row("exact", 2, a, b, 0, 0x1p24);
     one_row("exact", 3, a, b, 0, 0x1p24 + 2);
     one_row("exact", 3, minus, b, 0, 0x1p24);
+    /* the same in halves of 26 bits, of which the lower decides, or is all that is left */
+    one_row("exact", 3, (const double[]){0x1p24, 1, 0x1p-4}, b, 0, 0x1p24 + 2);
+    one_row("exact", 3, (const double[]){0x1p24, 1, -0x1p-4}, b, 0, 0x1p24);
+    one_row("exact", 3, (const double[]){0x1p24, 1, 0x1p-4}, b, -0x1p24, 0x1.1p0);
+    one_row("exact", 3, (const double[]){0x1p24, -0x1p24, 0x1p-4}, b, 0, 0x1p-4);
+    one_row("exact", 2, (const double[]){0x1p24, 0x1p-4}, (const double[]){0, 0}, -0.0, 0.0);
     one_row("exact", 2, minus + 1, b, 0x1p24, 0x1p24);
     one_row("exact", 2, a + 1, b, 0x1p24, 0x1p24 + 2);
     one_row("exact", 3, (const double[]){0x1p100, 1, -0x1p100}, b, 0, 1);

@@ -15,7 +15,6 @@
 #define FMA _mm512_fmadd_ps
 #define TILE tile_avx512
 #define CHAIN chain_avx512
-#define EXACT exact_avx512
 #include "tile_loops.h"
 #include "chain_vectors.h"
 #include "decode_loops.h"
@@ -25,8 +24,9 @@
 #include "scaledgroups_loops.h"
 #include "lanes_loops.h"
 #include "rounded_vectors.h"
+#include "doubles_loops.h"
 #include "group_loops.h"
 
 const mpsim_loops mpsim_loops_avx512 = {
-    decode,    tile_avx512, fused,   chain_avx512, exact_avx512, slice, slices, rounded_f32, rounded_f64, outer_f32,
-    outer_f64, lanes,       doubles, scaledgroups, groups,       cut,   cuts,   mark_row,    mark_columns};
+    decode,    tile_avx512, fused, chain_avx512, exact_doubles, halves, odd, slice, slices,   rounded_f32, rounded_f64,
+    outer_f32, outer_f64,   lanes, doubles,      scaledgroups,  groups, cut, cuts,  mark_row, mark_columns};

@@ -8,7 +8,6 @@
 
 #define TILE tile_generic
 #define CHAIN chain_generic
-#define EXACT exact_generic
 #include "tile_loops.h"
 #include "chain_portable.h"
 #include "decode_loops.h"
@@ -18,11 +17,13 @@
 #include "scaledgroups_loops.h"
 #include "lanes_loops.h"
 #include "rounded_vectors.h"
+#include "doubles_loops.h"
 #include "group_loops.h"
 
-const mpsim_loops mpsim_loops_generic = {
-    decode,    tile_generic, fused,   chain_generic, exact_generic, slice, slices, rounded_f32, rounded_f64, outer_f32,
-    outer_f64, lanes,        doubles, scaledgroups,  groups,        cut,   cuts,   mark_row,    mark_columns};
+const mpsim_loops mpsim_loops_generic = {decode,    tile_generic, fused,       chain_generic, exact_doubles, halves,
+                                         odd,       slice,        slices,      rounded_f32,   rounded_f64,   outer_f32,
+                                         outer_f64, lanes,        doubles,     scaledgroups,  groups,        cut,
+                                         cuts,      mark_row,     mark_columns};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,

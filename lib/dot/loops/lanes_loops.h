@@ -3,43 +3,6 @@
 
 enum { LANES_ROWS = 4 };
 
-/* ---- chains of fused multiply-adds in binary64 ---- */
-
-static ALWAYS_INLINE void doubles_some(const size_t rows, const double *a, size_t next, const double *b, double *c,
-                                       size_t depth)
-{
-    vf64 s[LANES_ROWS][2];
-    UNROLL
-    for (size_t r = 0; r < rows; r++)
-        UNROLL
-    for (size_t v = 0; v < 2; v++)
-        s[r][v] = v_load_f64(c + r * MPSIM_PANEL + v * V_LANES / 2);
-    for (size_t k = 0; k < depth; k++)
-        UNROLL
-    for (size_t v = 0; v < 2; v++) {
-        const vf64 y = v_load_f64(b + k * MPSIM_PANEL + v * V_LANES / 2);
-        UNROLL
-        for (size_t r = 0; r < rows; r++)
-            s[r][v] = v_fma_f64(v_f64(a[r * next + k]), y, s[r][v]);
-    }
-    UNROLL
-    for (size_t r = 0; r < rows; r++)
-        UNROLL
-    for (size_t v = 0; v < 2; v++)
-        v_store_f64(c + r * MPSIM_PANEL + v * V_LANES / 2, s[r][v]);
-}
-
-static void doubles(const double *a, size_t next, const double *b, double *c, size_t rows, size_t depth)
-{
-    for (size_t j = 0; j < MPSIM_PANEL; j += V_LANES) {
-        size_t r = 0;
-        for (; r + LANES_ROWS <= rows; r += LANES_ROWS)
-            doubles_some(LANES_ROWS, a + r * next, next, b + j, c + r * MPSIM_PANEL + j, depth);
-        for (; r < rows; r++)
-            doubles_some(1, a + r * next, next, b + j, c + r * MPSIM_PANEL + j, depth);
-    }
-}
-
 /* ---- exact sums ---- */
 
 /* s + p, its error into *error. */

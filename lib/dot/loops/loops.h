@@ -20,7 +20,9 @@ typedef struct mpsim_loops {
     mpsim_tile_function *tile;
     mpsim_fused_function *fused;
     mpsim_chain_function *chain;
-    mpsim_exact_function *exact;
+    mpsim_doubles_function *exact;
+    mpsim_halves_function *halves;
+    mpsim_odd_function *odd;
     mpsim_slice_function *slice;
     mpsim_slices_function *slices;
     mpsim_rounded_function *rounded_f32, *rounded_f64;

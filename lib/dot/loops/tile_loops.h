@@ -1,5 +1,5 @@
-/* tile_loops.h -- the loops of tile.h, and of exact sums: included by one unit per instruction set,
- * which defines TILE and EXACT, the names. Plain C that compilers turn into vector code. */
+/* tile_loops.h -- the loops of tile.h: included by one unit per instruction set,
+ * which defines TILE, the name. Plain C that compilers turn into vector code. */
 #include <string.h>
 
 /* ---- the end of an addition ---- */
@@ -81,15 +81,4 @@ static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, cons
                             n);
     }
     return redo;
-}
-
-/* ---- exact sums ---- */
-
-static void EXACT(const double *a, const double *b, double *s, size_t depth)
-{
-    double sum[MPSIM_TILE] = {0};
-    for (size_t k = 0; k < depth; k++)
-        for (int j = 0; j < MPSIM_TILE; j++)
-            sum[j] += a[k] * b[k * MPSIM_TILE + (size_t)j];
-    memcpy(s, sum, sizeof sum);
 }
