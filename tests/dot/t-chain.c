@@ -566,6 +566,26 @@ START_TEST(exact_ranges)
             p.c[i] = encode(&p.m.result.format, ldexp(uniform(&seed), (int)n * 5 - 150));
         check();
     }
+    /* lines as wide as halves take, and wider, whose lower halves have one sign: large products and then their opposites,
+     * but for the last, which show every bit that was lost */
+    for (size_t n = 0; n < 36; n++) {
+        const mpsim_format f = format("binary32");
+        const int range = 14 + (int)(n % 12);
+        shape("exact:binary64", &f, &f, 2, 17, n % 3 ? 256 : 64, &seed);
+        p.has_c = 0;
+        for (size_t i = 0; i < p.rows * p.depth; i++) {
+            const size_t k = i % p.depth, mirror = i - k + p.depth - 1 - k;
+            const uint64_t u = test_random(&seed), m = 0x800001 | (u & 0x7fffff);
+            const int e = k % 2 ? (int)(u >> 32 & 3) : range;
+            p.a[i] = k >= p.depth / 2 ? p.a[mirror] : encode(&f, ldexp(k ? (double)m : 0x800001, (k ? e : 0) - 23));
+        }
+        for (size_t i = 0; i < p.depth * p.columns; i++) {
+            const size_t k = i / p.columns, mirror = (p.depth - 1 - k) * p.columns + i % p.columns;
+            p.b[i] = k < p.depth / 2 ? encode(&f, ldexp(0xffffff - (double)(test_random(&seed) & 0xff), -23))
+                                     : p.b[mirror] ^ 0x80000000 ^ (k == p.depth - 1);
+        }
+        check();
+    }
     /* thousands of the largest products of slices, of lines of 42 to 63 bits, then their opposites
      * but for the last */
     for (size_t n = 0; n < 8; n++) {
