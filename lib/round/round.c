@@ -232,11 +232,17 @@ static void by_kernel(const job *j, const mpsim_kernels *kernels, mpsim_cast_con
     const size_t in = (size_t)k->source, out = (size_t)k->bytes;
     uint32_t words[WORDS + 64];
     k->stream = j->n >= STREAM / out;
+    if (k->draws) {
+        k->seed = j->rng->seed;
+        k->word_stream = j->rng->stream;
+    }
     for (size_t i = 0, m; i < j->n; i += m) {
         m = j->n - i < PIECE ? j->n - i : PIECE;
         const uint32_t *draws = NULL;
-        if (k->random) {
-            const uint64_t at = j->rng->index + i;
+        const uint64_t at = k->random ? j->rng->index + i : 0;
+        if (k->draws) {
+            k->index = at;
+        } else if (k->random) {
             const size_t skip = at % 4;
             m = m < WORDS ? m : WORDS;
             kernels->words(words, j->rng->seed, j->rng->stream, at / 4, (skip + m + 63) / 64 * 16);

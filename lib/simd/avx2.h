@@ -167,6 +167,7 @@ V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
     return (vu32)_mm256_blend_epi32((__m256i)even, (__m256i)(odd << 32), 0xaa);
 }
 
+V_INLINE vu64 v_upper_u64(vu64 a) { return (vu64)_mm256_shuffle_epi32((__m256i)a, 0xf5); }
 V_INLINE uint64_t v_sum_u64(vu64 a) { return a[0] + a[1] + a[2] + a[3]; }
 
 V_INLINE uint32_t v_reduce_max_u32(vu32 a)

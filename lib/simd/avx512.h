@@ -161,6 +161,7 @@ V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
     return (vu32)_mm512_mask_mov_epi32((__m512i)even, 0xaaaa, (__m512i)(odd << 32));
 }
 
+V_INLINE vu64 v_upper_u64(vu64 a) { return (vu64)_mm512_shuffle_epi32((__m512i)a, _MM_PERM_DDBB); }
 V_INLINE uint64_t v_sum_u64(vu64 a) { return (uint64_t)_mm512_reduce_add_epi64((__m512i)a); }
 V_INLINE uint32_t v_reduce_max_u32(vu32 a) { return _mm512_reduce_max_epu32((__m512i)a); }
 V_INLINE uint32_t v_reduce_min_u32(vu32 a) { return _mm512_reduce_min_epu32((__m512i)a); }

@@ -25,6 +25,7 @@
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
+ *   v_upper_u64(a)        the upper halves of the lanes, moved down (where shifts are scarce by a shuffle); what is above means nothing
  *   v_pack_u32            the lanes where the mask is true, one after the other, to memory with room for
  *                         a whole vector; their number
  *   v_first, v_last       the first, the last half of the lanes, widened; v_narrow: back
@@ -235,6 +236,7 @@ V_INLINE vu32 v_low_words(vu64 even, vu64 odd)
 }
 #endif
 
+V_INLINE vu64 v_upper_u64(vu64 a) { return a >> 32; }
 V_INLINE uint64_t v_sum_u64(vu64 a) { return a[0] + a[1]; }
 
 V_INLINE uint32_t v_reduce_max_u32(vu32 a)

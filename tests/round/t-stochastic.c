@@ -496,6 +496,8 @@ START_TEST(one_word_per_element_by_its_index)
         const mpsim_rng rng = {test_random(&state), test_random(&state), first_indices[t / 3]};
         mpsim_rounding_init(&r, (mpsim_round_mode)(A + (int)(t % 3)));
         r.sr_bits = (uint8_t)(1 + test_random(&state) % 32);
+        if (t % 2)
+            r.sr_bits = 32; /* whose draws are added as they are */
         mixed_values(x, &state);
         ck_assert(mpsim_encode_array_f32(f, &r, &rng, codes, x, LENGTH, NULL) == MPSIM_OK);
         for (size_t i = 0; i < LENGTH; i++) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel.h"
+#include "words.h"
 
 #define CAST_TOP 0x80000000u
 
@@ -135,10 +136,23 @@ V_INLINE m32 cast_draw(const cast_draws *r, vu32 b, vu32 room, vu32 past, vu32 w
     return away;
 }
 
-/* ---- without counts: signed formats with a zero, whose values are normal numbers or their shifted
- * codes. The modes: NEAR is nearest-even, FIXED any deterministic one, RANDOM ---- */
+/* Draws that are added as they are (A; B and C of 32 bits): b / 2^d and R / 2^32 make floor((b + R / 2^(32 - d)) / 2^d), which 32 bits
+ * hold up to d = 31; then no bit of nu is beyond f, either. Lanes further down are decided as above. */
+V_INLINE vu32 cast_drawn(const cast_draws *r, vu32 b, vu32 d, vu32 room, vu32 word, const int flat)
+{
+    const vu32 m = v_shr_u32(b + v_shr_u32(word & r->draw, room), d);
+    if (flat)
+        return m;
+    const m32 far = m32_and(v_gt_i32((vi32)d, v_i32(31)), v_gt_i32((vi32)b, v_i32(0)));
+    if (__builtin_expect(!m32_any(far), 1))
+        return m;
+    return v_inc_u32(m32_and(far, cast_draw(r, b, room, -room, word, 0)), m);
+}
 
-enum { CAST_NEAR, CAST_FIXED, CAST_RANDOM };
+/* ---- without counts: signed formats with a zero, whose values are normal numbers or their shifted
+ * codes. The modes: NEAR is nearest-even, FIXED any deterministic one, RANDOM, DRAWN those of cast_drawn ---- */
+
+enum { CAST_NEAR, CAST_FIXED, CAST_RANDOM, CAST_DRAWN };
 
 typedef struct cast_limits { /* deterministic modes */
     vu32 threshold[2], by_odd, by_sign;
@@ -192,7 +206,12 @@ V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x,
     const vu32 zero = v_u32(0), one = v_u32(1), top = v_u32(CAST_TOP), last = v_u32(0x7f7fffff);
     const vu32 exponent = v_u32(0xff800000u), implicit = v_u32(0x800000);
     const vu32 s = v_u32((uint32_t)(k->scale >> 32)), s_low = v_u32((uint32_t)k->scale);
+    const vu32 down = v_u32((uint32_t)sign_shift);
+    words_source source;
+    if (mode >= CAST_RANDOM)
+        words_begin(&source, k, words);
     for (size_t i = 0; i < n; i += V_LANES) {
+        const vu32 word = mode >= CAST_RANDOM ? v_load_u32(words_at(&source, i)) : zero;
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
         const m32 kept = v_gt_i32((vi32)a, (vi32)c.below);
         vu32 e = a, h = zero, d = v_u32((uint32_t)drop), room = 32 - d, past = room;
@@ -215,22 +234,22 @@ V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x,
             if (mode == CAST_FIXED) /* bits further down decide as they do there */
                 d = (vu32)v_min_i32((vi32)d, v_i32(31));
         }
-        const vu32 b = v_keep_u32(kept, e - h), low = flat ? b >> drop : v_shr_u32(b, d);
+        const vu32 b = v_keep_u32(kept, e - h), low = flat && mode != CAST_DRAWN ? b >> drop : v_shr_u32(b, d);
         const vu32 rest = flat ? b << 1 << (31 - drop) : v_shl_u32(b, 32 - d);
-        m32 away;
+        m32 away = kept;
         if (mode == CAST_NEAR) { /* rest + odd > half */
             away = v_gt_i32((vi32)(rest + v_bits_u32(one, low, top)), (vi32)zero);
         } else if (mode == CAST_FIXED) {
             const m32 other = v_test_u32((low & limits.by_odd) | (u & limits.by_sign), top | one);
             away = v_gt_u32(rest, v_pick_u32(other, limits.threshold[1], limits.threshold[0]));
-        } else {
-            away = cast_draw(&draws, b, room, past, v_load_u32(words + i), flat);
+        } else if (mode == CAST_RANDOM) {
+            away = cast_draw(&draws, b, room, past, word, flat);
         }
-        vu32 m = v_inc_u32(away, low);
+        vu32 m = mode == CAST_DRAWN ? cast_drawn(&draws, b, d, room, word, flat) : v_inc_u32(away, low);
         if (flush)
             m = v_keep_u32(v_gt_i32((vi32)m, (vi32)c.subnormal), m);
         const m32 above = v_gt_i32((vi32)m, (vi32)zero);
-        vu32 number = m, sign = values ? u : u >> sign_shift;
+        vu32 number = m, sign = values ? u : v_shr_u32(u, down);
         if (values && (flat || shifted)) {
             number = m << drop;
         } else if (values) {

@@ -223,6 +223,9 @@ int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_
         k->loop = MPSIM_CAST_POWER;
     else
         k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;
+    k->draws = random && (k->loop == MPSIM_CAST_LEAN || k->loop == MPSIM_CAST_LEAN_FLAT);
+    if (k->draws && k->half == 0 && !k->even)
+        k->random = 2;
     return 1;
 }
 

@@ -62,10 +62,12 @@ typedef enum mpsim_cast_sums {
  * in lanes of 64 bits those of binary64 values. */
 typedef struct mpsim_cast_constants {
     mpsim_cast_loop loop;
-    int source;                /* bytes of an element: 4 (binary32) or 8                          */
-    int bytes;                 /* bytes of a result                                               */
-    int values;                /* values, not codes                                               */
-    int random;                /* a stochastic mode                                               */
+    int source; /* bytes of an element: 4 (binary32) or 8                          */
+    int bytes;  /* bytes of a result                                               */
+    int values; /* values, not codes                                               */
+    int random; /* a stochastic mode; 2: one whose draws are added (cast_drawn)    */
+    int draws;  /* whose loop makes the words of elements `index`, ... itself      */
+    uint64_t seed, word_stream, index;
     int stream;                /* results past the caches                                         */
     int end;                   /* no others follow                                                */
     int drop;                  /* bits of the fraction that are dropped of a normal result        */
@@ -115,7 +117,7 @@ typedef struct mpsim_cast_constants {
     unsigned zero_flags;  /* of +0                                                          */
 } mpsim_cast_constants;
 
-/* n elements from x to out, element i with words[i] in stochastic modes; what happened is added to
+/* n elements from x to out, element i with words[i] in stochastic modes (NULL where k->draws); what happened is added to
  * *counts unless that is NULL. n < 2^32; x and out at any alignment; x == out if of one size. */
 typedef void mpsim_cast_function(const mpsim_cast_constants *k, void *out, const void *x, size_t n,
                                  const uint32_t *words, mpsim_counts *counts);

@@ -41,6 +41,8 @@ LEAN(lean_flat, 1, 0, CAST_FIXED)
 LEAN(lean_product, 0, 1, CAST_FIXED)
 LEAN(lean_random, 0, 0, CAST_RANDOM)
 LEAN(lean_random_flat, 1, 0, CAST_RANDOM)
+LEAN(lean_drawn, 0, 0, CAST_DRAWN)
+LEAN(lean_drawn_flat, 1, 0, CAST_DRAWN)
 LOOP(power_codes, cast_power(k, out, x, n, 0))
 LOOP(power_values, cast_power(k, out, x, n, 1))
 
@@ -76,11 +78,11 @@ LOOP(wide_random_values, cast_wide(k, out, x, n, words, counts, 1, 1))
             name##_values, name##_values \
         }                                \
     }
-static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][2][2][2] = {
+static mpsim_cast_function *const loops[MPSIM_CAST_LOOPS][3][2][2] = {
     [MPSIM_CAST_NEAR] = {SAME(lean_near)},
     [MPSIM_CAST_NEAR_FLAT] = {SAME(lean_near_flat)},
-    [MPSIM_CAST_LEAN] = {SAME(lean), SAME(lean_random)},
-    [MPSIM_CAST_LEAN_FLAT] = {SAME(lean_flat), SAME(lean_random_flat)},
+    [MPSIM_CAST_LEAN] = {SAME(lean), SAME(lean_random), SAME(lean_drawn)},
+    [MPSIM_CAST_LEAN_FLAT] = {SAME(lean_flat), SAME(lean_random_flat), SAME(lean_drawn_flat)},
     [MPSIM_CAST_LEAN_PRODUCT] = {SAME(lean_product)},
     [MPSIM_CAST_POWER] = {SAME(power)},
     [MPSIM_CAST_32] = {ROW(full), ROW(random)},
@@ -121,6 +123,12 @@ static void part(const mpsim_cast_constants *k, mpsim_cast_function *loop, unsig
     memcpy(from, x, n * (size_t)k->source);
     if (words)
         memcpy(draws, words, n * sizeof *words);
+    else if (k->draws) {
+        uint32_t batch[WORDS_BATCH];
+        words_stream s = words_of(k->seed, k->word_stream, k->index / 4);
+        words_batch(batch, &s, k->index / 4);
+        memcpy(draws, batch + k->index % 4, n * sizeof *draws);
+    }
     here.stream = 0;
     loop(&here, to, from, V_LANES, draws, counts);
     memcpy(out, to, n * (size_t)k->bytes);
@@ -143,11 +151,13 @@ void V_NAME(mpsim_cast)(const mpsim_cast_constants *k, void *out, const void *x,
     size_t head = here.stream && past ? (full - past) / (size_t)k->bytes : 0;
     head = head < n ? head : n;
     part(k, loop, to, from, head, words, counts);
+    here.index = k->index + head;
     const size_t whole = (n - head) / V_LANES * V_LANES, done = head + whole;
     loop(&here, to + head * (size_t)k->bytes, from + head * (size_t)k->source, whole, words ? words + head : NULL,
          counts);
-    part(k, loop, to + done * (size_t)k->bytes, from + done * (size_t)k->source, n - done, words ? words + done : NULL,
-         counts);
+    here.index = k->index + done;
+    part(&here, loop, to + done * (size_t)k->bytes, from + done * (size_t)k->source, n - done,
+         words ? words + done : NULL, counts);
     if (k->stream && k->end)
         v_stream_end();
 }
