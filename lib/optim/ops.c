@@ -223,6 +223,19 @@ static float scalar_of(const mpsim_ops *o, const mpsim_held *h, double s, int ru
     return o->rules->scalars & rule ? mpsim_hold_one(h, x) : x;
 }
 
+void mpsim_op_scalars(const mpsim_optim_job *j, mpsim_optim_numbers *x)
+{
+    const int alpha = j->row->rules->scalars & ROUND_ALPHA, factor = j->row->rules->scalars & ROUND_FACTOR;
+    if (alpha) {
+        x->wd = mpsim_hold_one(&j->param, x->wd);
+        x->eps = mpsim_hold_one(&j->state, x->eps);
+    }
+    if (factor) {
+        x->kept = mpsim_hold_one(&j->param, x->kept);
+        x->b2 = mpsim_hold_one(&j->state, x->b2);
+    }
+}
+
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
 {
     const float s = scalar_of(o, h, scalar, ROUND_FACTOR);

@@ -138,12 +138,22 @@ static void advance(mpsim_optim_block *b, size_t n)
     b->n -= n;
 }
 
+/* Whether kernels round to the formats of a step in registers, and store what it keeps. */
+static int rounds_in_registers(const mpsim_optim_job *j)
+{
+    return j->param.in != MPSIM_HELD_ARRAY && j->state.in != MPSIM_HELD_ARRAY &&
+           (j->o->store != MPSIM_STORE_STOCHASTIC || j->param.in <= MPSIM_HELD_FLAT);
+}
+
 /* As many of the first elements as the kernel does, up to a block of those that are rounded after it. */
 static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel, const mpsim_optim_block *b)
 {
     float p[MPSIM_OPTIM_BLOCK], m[MPSIM_OPTIM_BLOCK], v[MPSIM_OPTIM_BLOCK], vmax[MPSIM_OPTIM_BLOCK];
     mpsim_optim_block part = *b;
-    mpsim_optim_results r = {b->p, b->m, b->v, b->vmax};
+    mpsim_optim_results r = {b->p, b->m, b->v, b->vmax, 1};
+    if (rounds_in_registers(j))
+        return kernel(j, b, &r);
+    r.rounds = 0;
     if (!j->param.exact)
         r.p = p;
     if (!j->state.exact) {
@@ -151,8 +161,7 @@ static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel, 
         r.v = v;
         r.vmax = vmax;
     }
-    if (part.n > MPSIM_OPTIM_BLOCK && !(j->param.exact && j->state.exact))
-        part.n = MPSIM_OPTIM_BLOCK;
+    part.n = part.n < MPSIM_OPTIM_BLOCK ? part.n : MPSIM_OPTIM_BLOCK;
     part.n = kernel(j, &part, &r);
     mpsim_optim_store_param(j, &part, r.p);
     if (mpsim_optim_stores_m(j))
@@ -190,13 +199,14 @@ static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t be
     }
 }
 
-/* The kernel of a step, or NULL. Sequences of operations are one pass only where nothing is rounded
- * between them; so is Kahan summation none. */
+/* The kernel of a step, or NULL. Sequences of operations are one pass where nothing is rounded between them, those of Adam
+ * also where the kernel rounds, and keeps compensations. */
 static mpsim_step_function *kernel_of(const mpsim_optim_job *j)
 {
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
     const int exact = j->param.exact && j->state.exact && j->o->store != MPSIM_STORE_KAHAN;
-    return k && (exact || j->row->one_pass) && !j->x.uneven ? k->step[j->row->kernel[j->traits->family]] : NULL;
+    const int adam = j->traits->family == MPSIM_OPTIM_ADAM && rounds_in_registers(j);
+    return k && (exact || adam || j->row->one_pass) && !j->x.uneven ? k->step[j->row->kernel[j->traits->family]] : NULL;
 }
 
 /* What all variants round alike, or most of them; the variant's own numbers. */
@@ -218,6 +228,8 @@ static void find_numbers(mpsim_optim_job *j)
                                  .negates = o->maximize};
     if (j->run)
         j->run->numbers(j, &j->x);
+    if (j->row->rules && j->traits->family == MPSIM_OPTIM_ADAM)
+        mpsim_op_scalars(j, &j->x);
 }
 
 mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, const mpsim_rng *rng)

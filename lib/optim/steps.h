@@ -17,8 +17,20 @@ enum { MPSIM_OPTIM_LEFT = 16 };
 
 typedef struct mpsim_held {
     const mpsim_format *format;
-    int exact; /* every binary32 value is one: rounding does nothing */
+    int exact;       /* every binary32 value is one: rounding does nothing */
+    uint8_t in;      /* mpsim_held_in */
+    uint8_t drop;    /* bits of a binary32 significand that a normal number has not */
+    uint32_t last;   /* the largest number, as binary32 */
+    uint32_t normal; /* the least normal one */
 } mpsim_held;
+
+/* How the kernels round to it in registers. */
+enum mpsim_held_in {
+    MPSIM_HELD_EXACT,
+    MPSIM_HELD_FLAT,  /* binary32's exponents: the leading bits (bf16) */
+    MPSIM_HELD_SUM,   /* fewer exponents: by adding a power of two (fp16) */
+    MPSIM_HELD_ARRAY, /* not: arrays are rounded after each operation */
+};
 
 /* f NULL: binary32. */
 mpsim_held mpsim_hold(const mpsim_format *f);
@@ -44,6 +56,7 @@ typedef void mpsim_optim_function(const mpsim_optim_job *j, const mpsim_optim_bl
 /* Where the results of a block go before they are rounded to their formats. */
 typedef struct mpsim_optim_results {
     float *p, *m, *v, *vmax;
+    int rounds; /* they are to be rounded by the kernel */
 } mpsim_optim_results;
 
 /* The numbers of a step that are the same for all elements, as the variant rounds them. */
@@ -215,6 +228,9 @@ typedef struct mpsim_ops {
 
 extern const mpsim_op_rules mpsim_rules_cuda_loop, mpsim_rules_cuda_list, mpsim_rules_cpu_loop, mpsim_rules_cpu_list,
     mpsim_rules_cpu_loop_plain, mpsim_rules_cpu_list_plain;
+
+/* The scalars of j->x as Adam's operations see them. */
+void mpsim_op_scalars(const mpsim_optim_job *j, mpsim_optim_numbers *x);
 
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar);
 void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x, double alpha);

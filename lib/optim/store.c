@@ -6,11 +6,37 @@
 
 /* ---- numbers of a format ---- */
 
+/* As IEEE 754 has them: signed zeros, infinities and NaNs above the largest number. */
+static int is_plain(const mpsim_format *f)
+{
+    const uint64_t top = ((((uint64_t)1 << f->ebits) - 1) << f->mbits) - 1;
+    return mpsim_format_is_signed(f) && f->inf && f->nan == MPSIM_NAN_TOP && f->zero == MPSIM_ZERO_SIGNED &&
+           f->ebits >= 2 && f->ebits <= 8 && f->mbits >= 1 && f->mbits <= 20 && f->max_finite == top;
+}
+
+static uint8_t held_in(const mpsim_format *f)
+{
+    const int emin = 1 - f->bias, emax = (1 << f->ebits) - 2 - f->bias;
+    if (!is_plain(f))
+        return MPSIM_HELD_ARRAY;
+    if (f->ebits == 8)
+        return f->bias == 127 ? MPSIM_HELD_FLAT : MPSIM_HELD_ARRAY;
+    return emin >= -90 && emax <= 90 ? MPSIM_HELD_SUM : MPSIM_HELD_ARRAY;
+}
+
 mpsim_held mpsim_hold(const mpsim_format *f)
 {
     const int exact = !f || (f->bits == 32 && f->ebits == 8 && f->mbits == 23 && f->bias == 127 && f->inf &&
                              f->nan == MPSIM_NAN_TOP && f->zero == MPSIM_ZERO_SIGNED);
-    return (mpsim_held){.format = f, .exact = exact};
+    mpsim_held h = {.format = f, .exact = exact, .in = exact ? MPSIM_HELD_EXACT : held_in(f)};
+    if (h.in == MPSIM_HELD_FLAT || h.in == MPSIM_HELD_SUM) {
+        const int emin = 1 - f->bias, emax = (1 << f->ebits) - 2 - f->bias;
+        h.drop = (uint8_t)(23 - f->mbits);
+        h.last = (uint32_t)(emax + 128) << 23;
+        h.last -= (uint32_t)1 << h.drop;
+        h.normal = (uint32_t)(emin + 127) << 23;
+    }
+    return h;
 }
 
 void mpsim_hold_array(const mpsim_held *h, float *x, size_t n)

@@ -55,6 +55,10 @@ const bench_goal bench_goals[] = {
     {"attention", "*", "*", NULL, 1, GOAL_RATIO, 0.4, "attention in tiles 0.4 of its two products"},
     {"train", "*", "*step", NULL, 1, GOAL_SPEED, 2e9, "training emulation at 2 G in whole steps"},
     {"norm unscale", "*", "*", NULL, 1, GOAL_RATIO, 0.8, "0.8 for unscale and norm"},
+    /* bound by conversions to binary64 and divisions there */
+    {"adam adamw", "torch-fused-b", "binary32*", NULL, 1, GOAL_RATIO, 0.28, "0.28 for AdamW in binary64"},
+    {"adamw", "*", "bf16*", NULL, 1, GOAL_SPEED, 600e6,
+     "AdamW in bf16, with stochastic rounding and Kahan summation, too: 600 million a second"},
     {"sgd adam adamw", "*", "binary32*", NULL, 1, GOAL_RATIO, 0.4,
      "0.4 for SGD, Adam and AdamW with masters in every variant"},
     {NULL, NULL, NULL, NULL, 0, GOAL_RATIO, 0, NULL},

@@ -3,13 +3,15 @@
 
 /* An element of each lane, and what a step does with all of them. */
 typedef struct element {
-    vf32 p, g, m, v, vmax;
+    vf32 p, g, m, v, vmax, kahan;
 } element;
 
 typedef struct lanes {
     vf32 lr, wd, eps, momentum, rest, b1, b2, rest1, rest2, bc1, bc2, root, step_size, kept, decay;
     int decays, decoupled, has_momentum, first, nesterov, amsgrad, dampened;
     int low, low_v, one;  /* rest1, rest2 below 1/2; rest2 is 1 */
+    int compensates;      /* Kahan summation */
+    held param, state;    /* of steps that round on their way */
     const mpsim_optim *o; /* for binary64 */
 } lanes;
 
@@ -205,7 +207,7 @@ V_INLINE void adam_torchao_plain(const lanes *x, element *e) { torchao(x, e, 0);
 V_INLINE void start_triton(const lanes *x, element *e)
 {
     if (x->decays && x->decoupled)
-        e->p *= x->kept;
+        e->p = hold(&x->param, e->p * x->kept);
     else if (x->decays)
         e->g = v_fma_f32(x->wd, e->p, e->g);
 }
@@ -218,10 +220,21 @@ V_INLINE void sgd_triton(const lanes *x, element *e)
     e->p = v_fma_f32(-x->lr, e->g, v_f32(0)) + e->p;
 }
 
+/* As finish_triton of lowp.c. */
+V_INLINE void finish_triton(const lanes *x, element *e, vf32 k)
+{
+    const vf32 sum = hold(&x->param, hold(&x->param, k) + e->p);
+    if (x->compensates)
+        e->kahan = hold(&x->param, k + e->p - sum);
+    e->p = sum;
+}
+
 V_INLINE void adam_triton(const lanes *x, element *e)
 {
     start_triton(x, e);
     e->m = v_fma_f32(e->m, x->b1, x->rest1 * e->g);
     e->v = v_fma_f32(e->v, x->b2, x->rest2 * e->g * e->g);
-    e->p = v_f32(0) - x->lr * e->m / (v_sqrt_f32(e->v) + x->eps) + e->p;
+    finish_triton(x, e, (x->compensates ? e->kahan : v_f32(0)) - x->lr * e->m / (v_sqrt_f32(e->v) + x->eps));
+    e->m = hold(&x->state, e->m);
+    e->v = hold(&x->state, e->v);
 }

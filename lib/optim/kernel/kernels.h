@@ -4,6 +4,9 @@
 
 #include <math.h>
 
+#include "../../round/kernel/philox.h"
+#include "held.h"
+
 #include "fused.h"
 #include "ops.h"
 #include "gradient.h"
@@ -39,6 +42,9 @@ static inline lanes lanes_of(const mpsim_optim_job *j)
                    .low = fabsf(x->rest1) < 0.5f,
                    .low_v = x->rest2 < 0.5f,
                    .one = x->rest2 == 1,
+                   .compensates = o->store == MPSIM_STORE_KAHAN,
+                   .param = held_of(&j->param),
+                   .state = held_of(&j->state),
                    .o = o};
 }
 
@@ -52,45 +58,85 @@ V_INLINE vf32 start(const mpsim_optim_numbers *x, vf32 g)
     return x->negates ? -g : g;
 }
 
+/* The arrays that a step has. */
+typedef struct has {
+    int m, v, vmax, kahan;
+} has;
+
+V_INLINE element load(const has *h, const mpsim_optim_numbers *x, const mpsim_optim_block *from, size_t i)
+{
+    const vf32 none = v_f32(0);
+    return (element){.p = v_load_f32(from->p + i),
+                     .g = start(x, v_load_f32(from->g + i)),
+                     .m = h->m ? v_load_f32(from->m + i) : none,
+                     .v = h->v ? v_load_f32(from->v + i) : none,
+                     .vmax = h->vmax ? v_load_f32(from->vmax + i) : none,
+                     .kahan = h->kahan ? v_load_f32(from->kahan + i) : none};
+}
+
+V_INLINE void store(const has *h, const mpsim_optim_results *to, float *kahan, const element *e, size_t i)
+{
+    v_store_f32(to->p + i, e->p);
+    if (h->m)
+        v_store_f32(to->m + i, e->m);
+    if (h->v)
+        v_store_f32(to->v + i, e->v);
+    if (h->vmax)
+        v_store_f32(to->vmax + i, e->vmax);
+    if (h->kahan)
+        v_store_f32(kahan + i, e->kahan);
+}
+
+V_INLINE int any_nan(const element *e)
+{
+    const m32 first = m32_and(v_eq_f32(e->p, e->p), v_eq_f32(e->g, e->g));
+    const m32 last = m32_and(v_eq_f32(e->m, e->m), m32_and(v_eq_f32(e->v, e->v), v_eq_f32(e->kahan, e->kahan)));
+    return m32_any(m32_not(m32_and(first, last)));
+}
+
+/* What a step stores that does not round on its way; `words` of a stochastic store, else NULL. */
+V_INLINE void hold_all(const lanes *x, element *e, const uint32_t *words)
+{
+    e->p = words ? hold_drawn(&x->param, e->p, v_load_u32(words)) : hold(&x->param, e->p);
+    e->m = hold(&x->state, e->m);
+    e->v = hold(&x->state, e->v);
+    e->vmax = hold(&x->state, e->vmax);
+}
+
+/* rounds: whether results are rounded, by the step itself or after it. */
 V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r, int adam,
-                    element_function *step)
+                    int rounds_itself, element_function *step)
 {
     const lanes x = lanes_of(j);
     const mpsim_optim_numbers numbers = j->x;
     const mpsim_optim_block from = *b;
     const mpsim_optim_results to = *r;
-    const int has_m = adam || x.has_momentum;
+    const has h = {adam || x.has_momentum, adam, adam && x.amsgrad, adam && rounds_itself && x.compensates};
+    const int rounds = to.rounds && (x.param.in || x.state.in), after = rounds && !rounds_itself;
+    const int draws = after && j->o->store == MPSIM_STORE_STOCHASTIC && x.param.in;
+    words_source words;
     size_t i = 0;
+    if (draws)
+        words_begin(&words, NULL, j->rng->seed, j->rng->stream, j->rng->index + b->at);
     for (; i + V_LANES <= from.n; i += V_LANES) {
-        element e = {.p = v_load_f32(from.p + i),
-                     .g = start(&numbers, v_load_f32(from.g + i)),
-                     .m = v_f32(0),
-                     .v = v_f32(0),
-                     .vmax = v_f32(0)};
-        if (has_m)
-            e.m = v_load_f32(from.m + i);
-        if (adam)
-            e.v = v_load_f32(from.v + i);
-        if (adam && x.amsgrad)
-            e.vmax = v_load_f32(from.vmax + i);
-        step(&x, &e);
-        if (has_nan(e.p)) /* as every result is where another one is a NaN */
+        element e = load(&h, &numbers, &from, i);
+        if (rounds && any_nan(&e))
             break;
-        v_store_f32(to.p + i, e.p);
-        if (has_m)
-            v_store_f32(to.m + i, e.m);
-        if (adam)
-            v_store_f32(to.v + i, e.v);
-        if (adam && x.amsgrad)
-            v_store_f32(to.vmax + i, e.vmax);
+        step(&x, &e);
+        if (has_nan(e.p) || (h.kahan && has_nan(e.kahan))) /* as p is where a gradient or moment is a NaN */
+            break;
+        if (after)
+            hold_all(&x, &e, draws ? words_at(&words, i) : NULL);
+        store(&h, &to, from.kahan, &e, i);
     }
     return i;
 }
 
-#define STEP(NAME, ADAM)                                                                                          \
+#define STEP(NAME, ADAM) STEP_OF(NAME, ADAM, 0)
+#define STEP_OF(NAME, ADAM, ROUNDS)                                                                               \
     static size_t step_##NAME(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r) \
     {                                                                                                             \
-        return run(j, b, r, ADAM, NAME);                                                                          \
+        return run(j, b, r, ADAM, ROUNDS, NAME);                                                                  \
     }
 STEP(sgd_ieee, 0)
 STEP(sgd_fused_double, 0)
@@ -111,15 +157,16 @@ STEP(adam_fused_cpu_plain, 1)
 STEP(adam_apex, 1)
 STEP(adam_torchao, 1)
 STEP(adam_torchao_plain, 1)
-STEP(adam_ops_reciprocal, 1)
-STEP(adam_ops_cuda, 1)
-STEP(adam_ops_cpu, 1)
-STEP(adam_ops_plain, 1)
-STEP(adam_optimi_cuda, 1)
-STEP(adam_optimi_cpu, 1)
-STEP(adam_optimi_plain, 1)
-STEP(adam_triton, 1)
+STEP_OF(adam_ops_reciprocal, 1, 1)
+STEP_OF(adam_ops_cuda, 1, 1)
+STEP_OF(adam_ops_cpu, 1, 1)
+STEP_OF(adam_ops_plain, 1, 1)
+STEP_OF(adam_optimi_cuda, 1, 1)
+STEP_OF(adam_optimi_cpu, 1, 1)
+STEP_OF(adam_optimi_plain, 1, 1)
+STEP_OF(adam_triton, 1, 1)
 #undef STEP
+#undef STEP_OF
 
 /* ---- all ---- */
 

@@ -30,8 +30,6 @@ V_INLINE vf32 addcdiv_inner(vf32 y, vf32 a, vf32 b, vf32 s) { return y + s * a /
 
 /* ---- over arrays ---- */
 
-V_INLINE int has_nan(vf32 a) { return m32_any(m32_not(v_eq_f32(a, a))); }
-
 /* An operation over arrays: EXPRESSION of y, a, b, s. */
 #define OP_LOOP(NAME, LOADS, EXPRESSION)                                                            \
     static size_t NAME(float *to, const float *from_a, const float *from_b, float scalar, size_t n) \
@@ -92,6 +90,15 @@ V_INLINE vf32 ops_add(enum ops_rules r, vf32 y, vf32 x, vf32 s)
     return r == OPS_PLAIN ? add_plain(y, x, s) : add_contracted(y, x, s);
 }
 
+/* Its result in a format. As mpsim_op_add: on a CPU in two operations, of which scalar code rounds the product, too. */
+V_INLINE vf32 held_add(enum ops_rules r, const held *h, vf32 y, vf32 x, vf32 s)
+{
+    if (h->in == MPSIM_HELD_EXACT || r == OPS_CUDA)
+        return hold(h, ops_add(r, y, x, s));
+    const vf32 product = s * x;
+    return hold(h, y + (r == OPS_PLAIN ? hold(h, product) : product));
+}
+
 V_INLINE vf32 ops_lerp(enum ops_rules r, vf32 y, vf32 x, vf32 s, int low)
 {
     return r == OPS_CUDA  ? lerp_cuda(y, x, s, low)
@@ -122,29 +129,26 @@ V_INLINE void sgd_by_ops(enum ops_rules r, const lanes *x, element *e)
     e->p = ops_add(r, e->p, e->g, x->step_size);
 }
 
-/* Decay and moments; the second moment that is used. */
-V_INLINE vf32 moments_by_ops(enum ops_rules r, const lanes *x, element *e)
+/* Decay and moments; the root of the second moment that is used. */
+V_INLINE vf32 root_by_ops(enum ops_rules r, const lanes *x, element *e)
 {
     if (x->decays && x->decoupled)
-        e->p *= x->kept;
+        e->p = hold(&x->param, e->p * x->kept);
     else if (x->decays)
-        e->g = ops_add(r, e->g, e->p, x->wd);
-    e->m = ops_lerp(r, e->m, e->g, x->rest1, x->low);
-    e->v = ops_addcmul(r, e->v * x->b2, e->g, e->g, x->rest2, x->one);
-    return second_moment(x, e);
+        e->g = held_add(r, &x->param, e->g, e->p, x->wd);
+    e->m = hold(&x->state, ops_lerp(r, e->m, e->g, x->rest1, x->low));
+    e->v = hold(&x->state, ops_addcmul(r, hold(&x->state, e->v * x->b2), e->g, e->g, x->rest2, x->one));
+    return hold(&x->state, v_sqrt_f32(second_moment(x, e)));
 }
 
-V_INLINE void adam_by_ops(enum ops_rules r, const lanes *x, element *e)
+V_INLINE void adam_by_ops(enum ops_rules r, const lanes *x, element *e, int reciprocal)
 {
-    const vf32 v = moments_by_ops(r, x, e);
-    e->p = ops_addcdiv(r, e->p, e->m, v_sqrt_f32(v) / x->root + x->eps, x->step_size);
+    const vf32 root = root_by_ops(r, x, e);
+    const vf32 d = hold(&x->state, reciprocal ? root * x->root : root / x->root);
+    e->p = hold(&x->param, ops_addcdiv(r, e->p, e->m, hold(&x->state, d + x->eps), x->step_size));
 }
 
-V_INLINE void adam_ops_reciprocal(const lanes *x, element *e)
-{
-    const vf32 v = moments_by_ops(OPS_CUDA, x, e);
-    e->p = ops_addcdiv(OPS_CUDA, e->p, e->m, v_sqrt_f32(v) * x->root + x->eps, x->step_size);
-}
+V_INLINE void adam_ops_reciprocal(const lanes *x, element *e) { adam_by_ops(OPS_CUDA, x, e, 1); }
 
 V_INLINE void sgd_by_optimi(enum ops_rules r, const lanes *x, element *e)
 {
@@ -159,17 +163,28 @@ V_INLINE void sgd_by_optimi(enum ops_rules r, const lanes *x, element *e)
     e->p = ops_add(r, e->p, e->g, x->step_size);
 }
 
+/* The update is in the compensation: p gets it, and the compensation what p did not take. */
+V_INLINE void compensate(enum ops_rules r, const lanes *x, element *e)
+{
+    const vf32 one = v_f32(1), old = e->p;
+    e->p = held_add(r, &x->param, old, e->kahan, one);
+    e->kahan = held_add(r, &x->param, e->kahan, held_add(r, &x->param, old, e->p, -one), one);
+}
+
 V_INLINE void adam_by_optimi(enum ops_rules r, const lanes *x, element *e)
 {
-    const vf32 v = moments_by_ops(r, x, e);
-    e->p = ops_addcdiv(r, e->p, e->m, v_sqrt_f32(v) + x->eps, x->step_size);
+    const vf32 d = hold(&x->state, root_by_ops(r, x, e) + x->eps);
+    vf32 *to = x->compensates ? &e->kahan : &e->p;
+    *to = hold(&x->param, ops_addcdiv(r, *to, e->m, d, x->step_size));
+    if (x->compensates)
+        compensate(r, x, e);
 }
 
 V_INLINE void sgd_ops(const lanes *x, element *e) { sgd_by_ops(OPS_CPU, x, e); }
 V_INLINE void sgd_ops_plain(const lanes *x, element *e) { sgd_by_ops(OPS_PLAIN, x, e); }
-V_INLINE void adam_ops_cuda(const lanes *x, element *e) { adam_by_ops(OPS_CUDA, x, e); }
-V_INLINE void adam_ops_cpu(const lanes *x, element *e) { adam_by_ops(OPS_CPU, x, e); }
-V_INLINE void adam_ops_plain(const lanes *x, element *e) { adam_by_ops(OPS_PLAIN, x, e); }
+V_INLINE void adam_ops_cuda(const lanes *x, element *e) { adam_by_ops(OPS_CUDA, x, e, 0); }
+V_INLINE void adam_ops_cpu(const lanes *x, element *e) { adam_by_ops(OPS_CPU, x, e, 0); }
+V_INLINE void adam_ops_plain(const lanes *x, element *e) { adam_by_ops(OPS_PLAIN, x, e, 0); }
 V_INLINE void sgd_optimi_cuda(const lanes *x, element *e) { sgd_by_optimi(OPS_CUDA, x, e); }
 V_INLINE void sgd_optimi_cpu(const lanes *x, element *e) { sgd_by_optimi(OPS_CPU, x, e); }
 V_INLINE void sgd_optimi_plain(const lanes *x, element *e) { sgd_by_optimi(OPS_PLAIN, x, e); }

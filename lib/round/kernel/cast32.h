@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernel.h"
-#include "words.h"
+#include "philox.h"
 
 #define CAST_TOP 0x80000000u
 
@@ -209,7 +209,7 @@ V_INLINE void cast_lean(const mpsim_cast_constants *k, void *out, const void *x,
     const vu32 down = v_u32((uint32_t)sign_shift);
     words_source source;
     if (mode >= CAST_RANDOM)
-        words_begin(&source, k, words);
+        words_begin(&source, words, k->seed, k->word_stream, k->index);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 word = mode >= CAST_RANDOM ? v_load_u32(words_at(&source, i)) : zero;
         const vu32 u = v_load_u32((const unsigned char *)x + 4 * i), a = u & ~top;
