@@ -89,11 +89,23 @@ static void note_member(trace *t, const char *name, const trace_error *error)
                  dtype ? dtype : "a structured dtype");
 }
 
+/* The rest of a member that is to be left out: its header is believed where its bytes are those that were written. -1: they are
+ * not, and *error says so. */
+static int check_rest(trace *t, uint64_t size, trace_error *error)
+{
+    char rest[4096];
+    while (t->at < size)
+        if (trace_bytes(t, rest, size - t->at < sizeof rest ? (size_t)(size - t->at) : sizeof rest, error))
+            return -1;
+    return npz_finish(t, error);
+}
+
 /* One member becomes a tensor. *budget is what all headers together may take, because a
  * deflated header costs its author a thousandth of what it costs the reader. */
 static int add_member(trace *t, const zip_member *m, const trace_options *options, uint64_t *budget, trace_error *error)
 {
     npz *z = t->state;
+    trace_error damage;
     zip_stat_t st;
     const char *zip_name = utf8_name(z->zip, m->index);
     if (!zip_name || zip_stat_index(z->zip, m->index, 0, &st))
@@ -120,8 +132,11 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
     if (!e || open_member(t, m->index, error))
         return -1;
     const int bad = trace_npy_entry(t, m->size, options, e, &header, error);
+    const int damaged = bad && t->not_numbers && check_rest(t, m->size, &damage);
     close_member(z);
-    if (bad && !t->not_numbers)
+    if (damaged)
+        *error = damage;
+    if (damaged || (bad && !t->not_numbers))
         return -1;
     if (header > *budget)
         return trace_fail(t, error, TRACE_NO_OFFSET,

@@ -60,6 +60,41 @@ START_TEST(stored_members_work)
 }
 END_TEST
 
+/* a.npy, and b.npy with that header; the last byte of its data is not as its CRC has it: `flip`. */
+static const char *with_header(const char *dict, unsigned char flip)
+{
+    static const double three[3] = {1, 2, 3};
+    archive a = {0};
+    blob good = archive_array(1), other = bad_npy(1, dict, three, sizeof three);
+    archive_member(&a, "a.npy", &good, 0);
+    archive_member(&a, "b.npy", &other, 0);
+    const size_t directory = a.b.n;
+    archive_central(&a, 0, "a.npy", &good, 0);
+    archive_central(&a, 1, "b.npy", &other, 0);
+    a.central[0] = directory;
+    archive_end(&a);
+    a.b.data[directory - 1] ^= flip;
+    blob_clear(&good);
+    blob_clear(&other);
+    return bad_write("header.npz", &a.b);
+}
+
+/* A member is left out as its header says, where that is as it was written. */
+START_TEST(bug_20261127_a_header_that_is_damaged_is_not_judged)
+{
+    static const char *const dicts[] = {"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
+                                        "{'descr': '<U2', 'fortran_order': False, 'shape': (3,), }",
+                                        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (3,), }"};
+    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
+        trace_error e;
+        trace *t = trace_open(with_header(dicts[i], 0), NULL, &e);
+        ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
+        trace_close(t);
+        bad_expect(37, dicts[i], with_header(dicts[i], 1), NULL, 3, "member 'b.npy': wrong CRC");
+    }
+}
+END_TEST
+
 START_TEST(names_are_data_and_members_are_ordered_by_place)
 {
     /* the directory lists them the other way round */
@@ -325,6 +360,7 @@ int main(void)
     tcase_add_test(c, names_are_data_and_members_are_ordered_by_place);
     tcase_add_test(c, item_38_names);
     tcase_add_test(c, item_37_crc);
+    tcase_add_test(c, bug_20261127_a_header_that_is_damaged_is_not_judged);
     tcase_add_test(c, item_34_deflated_members);
     tcase_add_test(c, item_34_bomb);
     tcase_add_test(c, item_27_headers_together);
