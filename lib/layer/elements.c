@@ -23,72 +23,56 @@ mpsim_status mpsim_embed(const mpsim_format *f, float *y, const float *table, co
     return s;
 }
 
-static inline void add_to(const mpsim_math *m, float *restrict sum, const float *restrict x, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        sum[j] = mpsim_math_add(m, sum[j], mpsim_math_round(m, x[j]));
-}
-
 mpsim_status mpsim_embed_backward(const mpsim_format *math, float *dtable, const float *dy, const uint32_t *index,
                                   size_t rows, size_t cols, size_t first, size_t n, int added)
 {
-    mpsim_math rounding, out;
+    mpsim_math unused;
+    mpsim_elementwise e = {.out = mpsim_rows_binary32};
     const int any = n > 0 && cols > 0;
     const void *const from = rows > 0 ? dy : (const void *)dtable, *const of = rows > 0 ? index : (const void *)dtable;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, NULL, mpsim_elements(n, cols),
+    const mpsim_status s = mpsim_layer_begin(&e.m, math, &unused, NULL, mpsim_elements(n, cols),
                                              MPSIM_NEEDED(dtable, from, of));
     if (s != MPSIM_OK || !any)
         return s;
     if (!mpsim_fits(mpsim_elements(rows, cols), sizeof *dy))
         return MPSIM_EINVAL;
+    const mpsim_layer_kernels *const k = mpsim_layer_kernels_active();
     if (added)
-        mpsim_rows_round(&rounding, dtable, n * cols);
+        mpsim_rows_round(&e.m, dtable, n * cols);
     else
         memset(dtable, 0, n * cols * sizeof *dtable);
     for (size_t r = 0; r < rows; r++) {
         const size_t v = index[r];
-        if (v >= first && v - first < n)
-            MPSIM_ROWS_BY_MATH(&rounding, m, add_to(m, dtable + (v - first) * cols, dy + r * cols, cols));
+        if (v >= first && v - first < n) {
+            float *const sum = dtable + (v - first) * cols;
+            k->elements[MPSIM_ELEMENTS_ADD](&e, sum, sum, dy + r * cols, cols);
+        }
     }
     return MPSIM_OK;
 }
 
 /* ---- elements ---- */
 
-static inline void add(const mpsim_math *m, float *y, const float *a, const float *b, size_t n)
+static mpsim_status run(mpsim_elements_kind kind, const mpsim_format *math, const mpsim_format *f, float *y,
+                        const float *a, const float *b, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] = mpsim_math_add(m, mpsim_math_round(m, a[i]), mpsim_math_round(m, b[i]));
-}
-
-static inline void multiply(const mpsim_math *m, float *y, const float *a, const float *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] = mpsim_math_mul(m, mpsim_math_round(m, a[i]), mpsim_math_round(m, b[i]));
+    mpsim_elementwise e = {.least = 0};
+    const mpsim_status s = mpsim_layer_begin(&e.m, math, &e.out, f, n, MPSIM_NEEDED(y, a, b));
+    if (s == MPSIM_OK)
+        mpsim_layer_kernels_active()->elements[kind](&e, y, a, b, n);
+    return s;
 }
 
 mpsim_status mpsim_add_array(const mpsim_format *math, const mpsim_format *f, float *y, const float *a, const float *b,
                              size_t n)
 {
-    mpsim_math rounding, out;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n, MPSIM_NEEDED(y, a, b));
-    if (s != MPSIM_OK)
-        return s;
-    MPSIM_ROWS_BY_MATH(&rounding, m, add(m, y, a, b, n));
-    mpsim_rows_round(&out, y, n);
-    return MPSIM_OK;
+    return run(MPSIM_ELEMENTS_ADD, math, f, y, a, b, n);
 }
 
 mpsim_status mpsim_multiply_array(const mpsim_format *math, const mpsim_format *f, float *y, const float *a,
                                   const float *b, size_t n)
 {
-    mpsim_math rounding, out;
-    const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, n, MPSIM_NEEDED(y, a, b));
-    if (s != MPSIM_OK)
-        return s;
-    MPSIM_ROWS_BY_MATH(&rounding, m, multiply(m, y, a, b, n));
-    mpsim_rows_round(&out, y, n);
-    return MPSIM_OK;
+    return run(MPSIM_ELEMENTS_MULTIPLY, math, f, y, a, b, n);
 }
 
 /* ---- dropout ---- */
@@ -98,19 +82,17 @@ enum { SOME = 256 };
 mpsim_status mpsim_dropout(const mpsim_format *math, const mpsim_format *f, double p, const mpsim_rng *rng, float *y,
                            const float *x, size_t n)
 {
-    mpsim_math m, out;
+    mpsim_elementwise e;
     uint32_t room[SOME + MPSIM_RNG_ROOM];
-    const mpsim_status s = mpsim_layer_begin(&m, math, &out, f, n, MPSIM_NEEDED(rng, y, x));
+    const mpsim_status s = mpsim_layer_begin(&e.m, math, &e.out, f, n, MPSIM_NEEDED(rng, y, x));
     if (s != MPSIM_OK || !(p >= 0 && p <= 1))
         return s != MPSIM_OK ? s : MPSIM_EINVAL;
-    const uint64_t least = (uint64_t)(p * 0x1p+32);
-    const float k = mpsim_math_round(&m, p < 1 ? (float)(1 / (1 - p)) : 0.0f);
+    e.least = (uint64_t)(p * 0x1p+32);
+    e.factor = mpsim_math_round(&e.m, p < 1 ? (float)(1 / (1 - p)) : 0.0f);
     for (size_t i = 0; i < n; i += SOME) {
         const size_t some = n - i < SOME ? n - i : SOME;
         const uint32_t *w = mpsim_rng_words(room, rng, i, some);
-        for (size_t j = 0; j < some; j++)
-            y[i + j] = w[j] >= least ? mpsim_math_mul(&m, mpsim_math_round(&m, x[i + j]), k) : 0.0f;
-        mpsim_rows_round(&out, y + i, some);
+        mpsim_layer_kernels_active()->elements[MPSIM_ELEMENTS_DROP](&e, y + i, x + i, w, some);
     }
     return MPSIM_OK;
 }

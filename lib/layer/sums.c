@@ -3,7 +3,7 @@
 
 #include "rows.h"
 
-enum { LANES_MAX = 1024, ABREAST = 16 };
+enum { LANES_MAX = 1024 };
 
 float mpsim_sum_lanes(const mpsim_format *math, const float *x, size_t n, size_t stride, size_t lanes)
 {
@@ -31,44 +31,21 @@ float mpsim_mean(const mpsim_format *math, const float *x, size_t n, size_t coun
 
 /* ---- columns, some side by side ---- */
 
-typedef struct matrix {
-    const float *x;
-    size_t rows, cols, stride;
-} matrix;
-
-static inline void add_abreast(const mpsim_math *m, float *restrict s, const float *restrict x, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        s[j] = mpsim_math_add(m, s[j], mpsim_math_round(m, x[j]));
-}
-
-static inline void sum_abreast(const mpsim_math *m, const matrix *x, float *sums, size_t first, size_t n)
-{
-    float s[MPSIM_LANES_ALL][ABREAST];
-    const size_t lanes = mpsim_lanes_used(x->rows);
-    memset(s, 0, lanes * sizeof s[0]);
-    for (size_t i = 0; i < x->rows; i++)
-        add_abreast(m, s[i % MPSIM_LANES_ALL], x->x + i * x->stride + first, n);
-    for (size_t h = lanes / 2; h > 0; h /= 2)
-        for (size_t t = 0; t < h; t++)
-            for (size_t j = 0; j < n; j++)
-                s[t][j] = mpsim_math_add(m, s[t][j], s[t + h][j]);
-    memcpy(sums + first, s[0], n * sizeof *sums);
-}
-
 mpsim_status mpsim_column_sums(const mpsim_format *math, const mpsim_format *f, float *sums, const float *x,
                                size_t rows, size_t cols, size_t stride)
 {
     mpsim_math rounding, out;
-    const matrix from = {x, rows, cols, stride};
     const void *const used = rows > 0 ? x : (const void *)sums;
     const mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, cols, MPSIM_NEEDED(sums, used));
     if (s != MPSIM_OK)
         return s;
     if (!mpsim_lines_fit(rows, cols, stride, sizeof *x))
         return MPSIM_EINVAL;
-    for (size_t c = 0; c < cols; c += ABREAST)
-        MPSIM_ROWS_BY_MATH(&rounding, m, sum_abreast(m, &from, sums, c, cols - c < ABREAST ? cols - c : ABREAST));
+    mpsim_columns c = {.m = &rounding, .dy = x, .rows = rows, .stride = stride};
+    for (; c.at < cols; c.at += c.width) {
+        c.width = cols - c.at < MPSIM_COLUMNS_WIDTH ? cols - c.at : MPSIM_COLUMNS_WIDTH;
+        mpsim_layer_kernels_active()->columns(&c, sums + c.at, NULL);
+    }
     mpsim_rows_round(&out, sums, cols);
     return MPSIM_OK;
 }
@@ -76,18 +53,19 @@ mpsim_status mpsim_column_sums(const mpsim_format *math, const mpsim_format *f, 
 mpsim_status mpsim_period_sums(const mpsim_format *math, const mpsim_format *f, float *sums, const float *x,
                                size_t rows, size_t cols, size_t stride, size_t period, int added)
 {
-    mpsim_math rounding, out;
+    mpsim_math out;
+    mpsim_elementwise e = {.out = mpsim_rows_binary32};
     const void *const used = rows > 0 ? x : (const void *)sums;
-    mpsim_status s = mpsim_layer_begin(&rounding, math, &out, f, cols, MPSIM_NEEDED(sums, used));
+    mpsim_status s = mpsim_layer_begin(&e.m, math, &out, f, cols, MPSIM_NEEDED(sums, used));
     if (s == MPSIM_OK && (period == 0 || !mpsim_lines_fit(rows, cols, stride, sizeof *x) ||
                           !mpsim_fits(mpsim_elements(period, cols), sizeof *sums)))
         s = MPSIM_EINVAL;
     for (size_t t = 0; s == MPSIM_OK && cols > 0 && t < period; t++) {
         float *const sum = sums + t * cols;
         for (size_t c = 0; c < cols; c++)
-            sum[c] = added ? mpsim_math_round(&rounding, sum[c]) : 0.0f;
+            sum[c] = added ? mpsim_math_round(&e.m, sum[c]) : 0.0f;
         for (size_t r = t; r < rows; r += period)
-            MPSIM_ROWS_BY_MATH(&rounding, m, add_abreast(m, sum, x + r * stride, cols));
+            mpsim_layer_kernels_active()->elements[MPSIM_ELEMENTS_ADD](&e, sum, sum, x + r * stride, cols);
         mpsim_rows_round(&out, sum, cols);
     }
     return s;

@@ -21,7 +21,12 @@ typedef struct problem {
     unsigned kind, variant;
 } problem;
 
-static float x[N], v[N], dy[N], got[RESULTS][2 * N], want[RESULTS][2 * N];
+/* Operands: any, and some with few NaNs. */
+static struct {
+    float x[N], v[N], dy[N + CODES];
+} operands[2];
+static float got[RESULTS][2 * N], want[RESULTS][2 * N];
+static uint8_t mask[N];
 
 /* ---- operations ---- */
 
@@ -41,13 +46,90 @@ static void activate_back(problem *p)
     ck_assert_int_eq(mpsim_activate_backward(kind, p->math, p->f, p->y[0], p->dy, p->x, rows, cols), MPSIM_OK);
 }
 
+/* Columns of rows: those of one vector, of several, with a rest and without. */
+static size_t columns(const problem *p)
+{
+    static const size_t cols[] = {67, 1024, 33, 5};
+    return cols[p->variant / 2];
+}
+
+static void softmax(problem *p)
+{
+    const size_t cols = columns(p), length = p->kind & 8 ? cols : 0;
+    const mpsim_softmax c = {N / cols, cols, length, 0, p->variant / 2 == 2 ? -1.5f : 0.125f, p->math, p->f};
+    const uint8_t *const seen = p->kind & 4 ? mask : NULL;
+    static mpsim_status (*const functions[])(const mpsim_softmax *, float *, const float *, const float *,
+                                             const uint8_t *) = {NULL, NULL, mpsim_softmax_backward,
+                                                                 mpsim_log_softmax_backward};
+    p->n[0] = N / cols * cols;
+    if (p->kind % 4 == 0)
+        ck_assert_int_eq(mpsim_softmax_rows(&c, p->y[0], p->x, seen), MPSIM_OK);
+    else if (p->kind % 4 == 1)
+        ck_assert_int_eq(mpsim_log_softmax(&c, p->y[0], p->x, seen), MPSIM_OK);
+    else
+        ck_assert_int_eq(functions[p->kind % 4](&c, p->y[0], p->dy, p->x, seen), MPSIM_OK);
+}
+
+static mpsim_rownorm norm_of(const problem *p)
+{
+    const size_t cols = columns(p);
+    return (mpsim_rownorm){N / cols, cols, (uint8_t)(p->kind % 2), 1e-5f, p->math, p->f};
+}
+
+static void norm(problem *p)
+{
+    const mpsim_rownorm r = norm_of(p);
+    p->n[0] = r.rows * r.cols;
+    p->n[1] = p->n[2] = r.rows;
+    ck_assert_int_eq(mpsim_rownorm_forward(&r, p->y[0], p->y[1], p->y[2], p->x, p->v, p->kind & 2 ? p->dy : NULL),
+                     MPSIM_OK);
+}
+
+static void norm_back(problem *p)
+{
+    const mpsim_rownorm r = norm_of(p);
+    p->n[0] = r.rows * r.cols;
+    p->n[1] = p->n[2] = r.cols;
+    ck_assert_int_eq(
+        mpsim_rownorm_backward(&r, p->y[0], p->y[1], p->kind & 2 ? p->y[2] : NULL, p->dy, p->x, p->v, p->dy + 77, p->v),
+        MPSIM_OK);
+    if (!(p->kind & 2))
+        p->n[2] = 0;
+}
+
+static void elements(problem *p)
+{
+    const mpsim_rng rng = {5, 6, 7};
+    p->n[0] = N;
+    if (p->kind == 0)
+        ck_assert_int_eq(mpsim_add_array(p->math, p->f, p->y[0], p->x, p->dy, N), MPSIM_OK);
+    else if (p->kind == 1)
+        ck_assert_int_eq(mpsim_multiply_array(p->math, p->f, p->y[0], p->x, p->dy, N), MPSIM_OK);
+    else
+        ck_assert_int_eq(mpsim_dropout(p->math, p->f, p->kind == 2 ? 0.1 : 1.0, &rng, p->y[0], p->x, N), MPSIM_OK);
+}
+
+static void sums(problem *p)
+{
+    const size_t cols = columns(p);
+    p->n[0] = cols;
+    p->n[1] = 7 * cols;
+    ck_assert_int_eq(mpsim_column_sums(p->math, p->f, p->y[0], p->x, N / cols, cols, cols), MPSIM_OK);
+    ck_assert_int_eq(mpsim_period_sums(p->math, p->f, p->y[1], p->x, N / cols, cols, cols, 7, 0), MPSIM_OK);
+}
+
 static const struct {
     const char *name;
     void (*run)(problem *p);
-    unsigned kinds, variants;
+    unsigned kinds;
 } operations[] = {
-    {"activate", activate, MPSIM_EXP + 1, 1},
-    {"activate_backward", activate_back, MPSIM_EXP + 1, 1},
+    {"activate", activate, MPSIM_EXP + 1},
+    {"activate_backward", activate_back, MPSIM_EXP + 1},
+    {"softmax", softmax, 16},
+    {"rownorm", norm, 4},
+    {"rownorm_backward", norm_back, 4},
+    {"elements", elements, 4},
+    {"sums", sums, 1},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -83,9 +165,9 @@ static float number(const char *math, uint64_t code)
 }
 
 /* Few NaNs: rows without one are what is compared then. */
-static void draw(float *to, const char *math, int all, int tame, uint64_t *seed)
+static void draw(float *to, size_t n, const char *math, int all, int tame, uint64_t *seed)
 {
-    for (size_t i = 0; i < N; i++) {
+    for (size_t i = 0; i < n; i++) {
         to[i] = number(math, all ? i : test_random(seed));
         if (tame && !(fabsf(to[i]) < 60) && test_random(seed) % 2048)
             to[i] = (float)(i % 7) - 3;
@@ -113,30 +195,44 @@ static void compare(const problem *p, const char *what, const char *math, const 
                           bits_of_f32(want[k][i]));
 }
 
-/* Every operation with one format, under every instruction set. */
+/* One operation under every instruction set. How many numbers were looked at. */
+static size_t check(size_t operation, unsigned kind, const char *math, uint64_t *seed)
+{
+    const char *const out = outs[test_random(seed) % OUTS];
+    const unsigned variant = (unsigned)test_random(seed) % 8;
+    problem p = {.math = format(math), .f = format(out), .kind = kind, .variant = variant};
+    size_t looked = 0;
+    p.x = operands[variant & 1].x;
+    p.v = operands[variant & 1].v;
+    p.dy = operands[variant & 1].dy;
+    ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
+    run(&p, operation, want);
+    for (int i = 0; i < test_isa_count(); i++)
+        if (strcmp(mpsim_isa_at((size_t)i), "scalar") != 0 && test_isa_use((size_t)i)) {
+            run(&p, operation, got);
+            compare(&p, operations[operation].name, math, out);
+            looked += p.n[0];
+        }
+    return looked;
+}
+
+/* Every operation with one format. */
 START_TEST(test_kernels)
 {
     const char *const math = maths[_i];
     uint64_t seed = test_seed() + (uint64_t)_i;
+    for (size_t i = 0; i < N; i++)
+        mask[i] = test_random(&seed) % 4 != 0;
+    for (int tame = 0; tame < 2; tame++) {
+        draw(operands[tame].x, N, math, 1, tame, &seed);
+        draw(operands[tame].v, N, math, 0, tame, &seed);
+        draw(operands[tame].dy, N + CODES, tame ? math : NULL, 0, tame, &seed);
+    }
     size_t looked = 0;
     for (size_t o = 0; o < OPERATIONS; o++)
         for (unsigned kind = 0; kind < operations[o].kinds; kind++)
-            for (unsigned k = 0; k < operations[o].variants; k++) {
-                const char *const out = outs[test_random(&seed) % OUTS];
-                problem p = {
-                    .math = format(math), .f = format(out), .x = x, .v = v, .dy = dy, .kind = kind, .variant = k};
-                draw(x, math, 1, (int)k, &seed);
-                draw(v, math, 0, (int)k, &seed);
-                draw(dy, test_random(&seed) % 2 ? math : NULL, 0, (int)k, &seed);
-                ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
-                run(&p, o, want);
-                for (size_t i = 0; i < test_isa_count(); i++)
-                    if (test_isa_use(i)) {
-                        run(&p, o, got);
-                        compare(&p, operations[o].name, math, out);
-                        looked += p.n[0];
-                    }
-            }
+            for (size_t k = 0; k < test_scaled(5) && (_i < 3 || test_in_whole_part(o + kind + (uint64_t)_i, 5)); k++)
+                looked += check(o, kind, math, &seed);
     mpsim_isa_use(mpsim_isa_at(0));
     printf("# %s: %zu numbers\n", math ? math : "binary32", looked);
 }

@@ -50,6 +50,11 @@ static const mpsim_layer_kernels scalar = {
     .round = round_numbers,
     .activate = mpsim_activate_plain,
     .activate_back = mpsim_activate_back_plain,
+    .softmax = {mpsim_softmax_p_plain, mpsim_softmax_log_plain, mpsim_softmax_back_plain, mpsim_softmax_log_back_plain},
+    .norm = mpsim_norm_plain,
+    .norm_back = mpsim_norm_back_plain,
+    .columns = mpsim_columns_plain,
+    .elements = {mpsim_add_plain, mpsim_multiply_plain, mpsim_drop_plain},
 };
 
 static const mpsim_layer_kernels *const kernels[MPSIM_ISAS] = {

@@ -36,6 +36,80 @@ typedef void mpsim_activate_function(const mpsim_activate_job *j, float *y, cons
 typedef void mpsim_activate_back_function(const mpsim_activate_job *j, float *dx, float *dv, const float *dy,
                                           const float *x, const float *v, size_t n);
 
+/* ---- softmax ---- */
+
+typedef enum mpsim_softmax_kind {
+    MPSIM_SOFTMAX_P,
+    MPSIM_SOFTMAX_LOG,
+    MPSIM_SOFTMAX_BACK,
+    MPSIM_SOFTMAX_LOG_BACK,
+    MPSIM_SOFTMAX_KINDS
+} mpsim_softmax_kind;
+
+/* A row: n columns, of which it sees those whose byte of the mask is not 0 (NULL: all). */
+typedef struct mpsim_softmax_row {
+    const mpsim_math *m, *out;
+    float scale; /* in m */
+    size_t n;
+    const uint8_t *mask;
+    const mpsim_layer_kernels *kernels;
+} mpsim_softmax_row;
+
+/* y: P of scores a; their logarithm; dS of dP a and P b; dS of dy a and the logarithm b. y may be a or b. */
+typedef void mpsim_softmax_function(const mpsim_softmax_row *r, float *y, const float *a, const float *b);
+
+/* ---- norms of rows ---- */
+
+typedef struct mpsim_norm_job {
+    const mpsim_rownorm *r;
+    mpsim_math m, out;
+    float n, eps; /* in m */
+    const mpsim_layer_kernels *kernels;
+} mpsim_norm_job;
+
+/* A row: bias, dy or NULL. mean and inverse, in m: forward's results. */
+typedef struct mpsim_norm_row {
+    const float *x, *weight, *bias, *dy;
+    float mean, inverse;
+} mpsim_norm_row;
+
+/* y may be x; dx may be dy or x. */
+typedef void mpsim_norm_function(const mpsim_norm_job *j, mpsim_norm_row *r, float *y);
+typedef void mpsim_norm_back_function(const mpsim_norm_job *j, const mpsim_norm_row *r, float *dx);
+
+/* ---- sums over rows ---- */
+
+enum { MPSIM_COLUMNS_WIDTH = 16 };
+
+/* Columns `at` and on, at most MPSIM_COLUMNS_WIDTH, of matrices whose rows are `stride` apart; of x, numbers a row and
+ * dy what norms have, x NULL where products are not wanted, mean NULL for +0. */
+typedef struct mpsim_columns {
+    const mpsim_math *m;
+    const float *dy, *x, *mean, *inverse;
+    size_t rows, stride, at, width;
+} mpsim_columns;
+
+/* sums: of dy; products: of dy * h; each of `width` numbers or NULL. */
+typedef void mpsim_columns_function(const mpsim_columns *c, float *sums, float *products);
+
+/* ---- elements ---- */
+
+typedef enum mpsim_elements_kind {
+    MPSIM_ELEMENTS_ADD,
+    MPSIM_ELEMENTS_MULTIPLY,
+    MPSIM_ELEMENTS_DROP,
+    MPSIM_ELEMENTS_KINDS
+} mpsim_elements_kind;
+
+typedef struct mpsim_elementwise {
+    mpsim_math m, out;
+    uint64_t least; /* words that keep an element */
+    float factor;   /* of what is kept, in m */
+} mpsim_elementwise;
+
+/* b: numbers, or 32-bit words of DROP. y may be a or b. */
+typedef void mpsim_elements_function(const mpsim_elementwise *e, float *y, const float *a, const void *b, size_t n);
+
 /* ---- the table ---- */
 
 struct mpsim_layer_kernels {
@@ -44,6 +118,11 @@ struct mpsim_layer_kernels {
     mpsim_round_function *round;
     mpsim_activate_function *activate;
     mpsim_activate_back_function *activate_back;
+    mpsim_softmax_function *softmax[MPSIM_SOFTMAX_KINDS];
+    mpsim_norm_function *norm;
+    mpsim_norm_back_function *norm_back;
+    mpsim_columns_function *columns;
+    mpsim_elements_function *elements[MPSIM_ELEMENTS_KINDS];
 };
 
 extern const mpsim_layer_kernels mpsim_layer_kernels_neon, mpsim_layer_kernels_avx2, mpsim_layer_kernels_avx512;
@@ -51,6 +130,18 @@ extern const mpsim_layer_kernels mpsim_layer_kernels_neon, mpsim_layer_kernels_a
 /* One number at a time. */
 mpsim_activate_function mpsim_activate_plain;
 mpsim_activate_back_function mpsim_activate_back_plain;
+mpsim_norm_function mpsim_norm_plain;
+mpsim_norm_back_function mpsim_norm_back_plain;
+mpsim_columns_function mpsim_columns_plain;
+mpsim_softmax_function mpsim_softmax_p_plain, mpsim_softmax_log_plain, mpsim_softmax_back_plain;
+mpsim_softmax_function mpsim_softmax_log_back_plain;
+mpsim_elements_function mpsim_add_plain, mpsim_multiply_plain, mpsim_drop_plain;
+
+/* mpsim_norm_scale_plain -- y of n columns from `at` on, of a row whose mean and inverse are there. */
+void mpsim_norm_scale_plain(const mpsim_norm_job *j, const mpsim_norm_row *r, float *y, size_t at, size_t n);
+
+/* mpsim_softmax_zero -- which zero the largest score of a row is, if it is zero. */
+float mpsim_softmax_zero(const mpsim_softmax_row *r, const float *s);
 
 /* mpsim_layer_kernels_active -- those of the instruction set in use, or loops over the scalar code. */
 const mpsim_layer_kernels *mpsim_layer_kernels_active(void);

@@ -58,7 +58,7 @@ V_INLINE vround rounding_of(int how, const mpsim_math *m)
     return r;
 }
 
-/* To nearest even, as integers: exponents are binary32's. A NaN with few leading ones stays one. */
+/* To nearest even, as integers: exponents are binary32's. The NaN that operations make stays as it is, not each. */
 V_INLINE vf32 to_bf16(vf32 x)
 {
     const vu32 u = (vu32)x;
@@ -75,7 +75,7 @@ V_INLINE vf32 to_any(const vround *r, vf32 x)
     return (vf32)(v_pick_u32(v_gt_u32(a, v_u32(0x7f800000u)), a, z) | sign);
 }
 
-/* x rounded. Of NaNs those that operations make stay as they are. */
+/* x rounded; no NaN, or one that an operation made: that stays as it is. */
 V_INLINE vf32 to(const vround *r, vf32 x)
 {
     switch (r->how) {
@@ -90,6 +90,11 @@ V_INLINE vf32 to(const vround *r, vf32 x)
     default:
         return to_any(r, x);
     }
+}
+
+V_INLINE m32 no_lane(void)
+{
+    return v_test_u32(v_u32(0), v_u32(0));
 }
 
 V_INLINE vf32 add(const vround *r, vf32 a, vf32 b)

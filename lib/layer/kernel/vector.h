@@ -2,6 +2,10 @@
 #pragma once
 
 #include "activation.h"
+#include "columns.h"
+#include "elements.h"
+#include "norm.h"
+#include "softmax.h"
 
 const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .exp = V_NAME(array_exp),
@@ -15,4 +19,9 @@ const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .round = V_NAME(round_numbers),
     .activate = V_NAME(activate),
     .activate_back = V_NAME(activate_back),
+    .softmax = {V_NAME(softmax_row), V_NAME(log_softmax_row), V_NAME(softmax_back_row), V_NAME(log_softmax_back_row)},
+    .norm = V_NAME(norm),
+    .norm_back = V_NAME(norm_back),
+    .columns = V_NAME(columns),
+    .elements = {V_NAME(add_numbers), V_NAME(multiply_numbers), V_NAME(drop_numbers)},
 };

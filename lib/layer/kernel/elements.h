@@ -1,0 +1,48 @@
+/* elements.h -- sums and products of elements and dropout in vectors. Vectors with a NaN among their operands are left to
+ * elements.c. Included by vector.h. */
+#pragma once
+
+#include "rounding.h"
+
+V_INLINE vf32 element_of(mpsim_elements_kind kind, const vround *m, const mpsim_elementwise *e, vf32 a, vf32 b)
+{
+    switch (kind) {
+    case MPSIM_ELEMENTS_ADD:
+        return add(m, a, to(m, b));
+    case MPSIM_ELEMENTS_MULTIPLY:
+        return mul(m, a, to(m, b));
+    default: /* b: random words */
+        return (vf32)v_keep_u32(v_ge_u32((vu32)b, v_u32((uint32_t)e->least)), (vu32)mul(m, a, v_f32(e->factor)));
+    }
+}
+
+V_INLINE void elements_loop(int how, mpsim_elements_kind kind, const mpsim_elementwise *e, float *y, const float *a,
+                            const void *b, size_t n, mpsim_elements_function *plain)
+{
+    const vround m = rounding_of(how, &e->m);
+    const int last = how_out(&e->m, &e->out);
+    const vround out = rounding_of(last, &e->out);
+    const float *const others = b;
+    for (size_t i = 0; i < n; i += V_LANES) {
+        const vf32 x = take(a + i, n - i), other = take(others + i, n - i);
+        const m32 nan = kind == MPSIM_ELEMENTS_DROP ? is_nan(x) : m32_or(is_nan(x), is_nan(other));
+        if (m32_any(nan))
+            plain(e, y + i, a + i, others + i, lanes_of(n - i));
+        else
+            give(y + i, to(&out, element_of(kind, &m, e, to(&m, x), other)), n - i);
+    }
+}
+
+#define ELEMENTS(name, kind, plain)                                                                         \
+    static void V_NAME(name)(const mpsim_elementwise *e, float *y, const float *a, const void *b, size_t n) \
+    {                                                                                                       \
+        const int value = how_out(&e->m, &e->out) == ROUND_PLAIN || e->least > UINT32_MAX ? ROUND_PLAIN     \
+                                                                                          : how_of(&e->m);  \
+        BY_ROUNDING(value, how, elements_loop(how, kind, e, y, a, b, n, plain));                            \
+        if (value == ROUND_PLAIN)                                                                           \
+            plain(e, y, a, b, n);                                                                           \
+    }
+ELEMENTS(add_numbers, MPSIM_ELEMENTS_ADD, mpsim_add_plain)
+ELEMENTS(multiply_numbers, MPSIM_ELEMENTS_MULTIPLY, mpsim_multiply_plain)
+ELEMENTS(drop_numbers, MPSIM_ELEMENTS_DROP, mpsim_drop_plain)
+#undef ELEMENTS
