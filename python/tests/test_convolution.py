@@ -181,7 +181,7 @@ def test_weight_gradient_of_torch(memory, sizes):
     torch = pytest.importorskip("torch")
     if not getattr(torch.cpu, "_is_avx512_bf16_supported", bool)() or torch.cpu._is_amx_tile_supported():
         pytest.skip("needs AVX512-BF16 without AMX")
-    from mpsim.emulate._torchcpu import weight_chunks
+    from mpsim.emulate._torchconv import weight_chunks
     n, channels, outputs, rows, columns, kernel, stride, padding = sizes
     torch.manual_seed(channels + rows)
     how = torch.channels_last if memory == "NHWC" else torch.contiguous_format

@@ -5,9 +5,10 @@ architectures whose kernels turn them so; on a CPU, for channels first, oneDNN's
 """
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Optional, Union
 
 import torch
+from torch.nn.functional import pad
 
 from .. import _convolution as convolution
 from .._product import View
@@ -15,7 +16,7 @@ from ._claims import Matrices
 from ._plans import SLOTS
 from ._products import FORMATS, Record, dtype_of
 from ._roles import GRAD
-from ._torchcpu import conv_native, weight_chunks
+from ._torchconv import Sums, sums
 
 WHICH = {convolution.forward: "forward", convolution.backward_input: "input", convolution.backward_weight: "weight"}
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -47,11 +48,26 @@ class Convolutions:
         sizes: Any = [tuple(v) if len(v) > 1 else v[0] for v in (stride, padding, dilation)]
         return convolution.Geometry(sizes[0], sizes[1], sizes[2], groups, transposed, order, taps, row_multiple)
 
+    # ---- sums of torch's own step ----
+
+    def sums(self, kind: str, *which: Any) -> Union[Sums, str]:
+        """How the sums go, or why the convolution is torch's own."""
+        return sums(kind, *which) if self.core.as_torch else Sums()
+
+    def even(self, a: Any, b: Any, axis: int) -> Optional[tuple[Any, Any]]:
+        """The operands with one channel more, of zeros, where an odd number of channels is added: it is multiplied beside the last."""
+        if not self.core.as_torch or a.shape[1] % 2 == 0:
+            return None
+        more = (0, 0, 0, 0, 0, 1)
+        return pad(a, more), pad(b, more if axis else (0, 0, *more))
+
     # ---- one sum ----
 
-    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None, chunk: int = 0) -> Any:
+    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None, chunk: int = 0,
+            even: Optional[tuple[Any, Any]] = None) -> Any:
         """The convolution, or a gradient of it, of the operands in the slots of the kind: in `out`, or in a wider one where its format needs
-        that (autograd rounds a gradient to the dtype of what it is the gradient of). chunk: of the model; 0: as it has it."""
+        that (autograd rounds a gradient to the dtype of what it is the gradient of). chunk: of the model; 0: as it has it. even: what is
+        multiplied in the operands' place."""
         slots = SLOTS[kind]
         to = FORMATS[a.dtype] if self.core.as_torch else self.products.placement(record, kind).format[slots[2]]
         if kind == "wgrad" and record.param is not None and not self.core.as_torch:
@@ -64,6 +80,8 @@ class Convolutions:
         def using(d: View, left: Any, right: Any, model: str, bias: Any = None, **terms: Any) -> None:
             if bias is not None:
                 terms["bias"] = bias
+            if even is not None:
+                left, right = ((View.of(t), side[1]) for t, side in zip(even, (left, right)))
             if casts is None:
                 which(d, left, right, f"{model}:chunk={chunk}" if chunk else model, geometry, **terms)
             else:
@@ -92,12 +110,12 @@ class Convolutions:
         more = tuple(output_padding) if len(output_padding) > 1 else output_padding[0]
         sizes = geometry.sizes(x.shape[2:], weight.shape[2:], more if transposed else 0)
         out = self.empty((x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0], *sizes), dtype_of(format), last)
-        why = conv_native(core, x, weight, "fprop", groups, transposed, stride)
-        if why:
-            core.ran_natively(record, why)
+        how = self.sums("fprop", x, weight, None, sizes, stride, padding, dilation, groups, transposed, last)
+        if isinstance(how, str):
+            core.ran_natively(record, how)
             out = torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
         else:
-            out = self.run(convolution.forward, record, "fprop", x, weight, out, geometry, bias)
+            out = self.run(convolution.forward, record, "fprop", x, weight, out, geometry, bias, how.chunk, self.even(x, weight, 1))
         roles.put(out, max(roles.of(x), roles.of(weight)))
         return out if batched else out.squeeze(0)
 
@@ -115,28 +133,24 @@ class Convolutions:
         native = (dy, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups)
         dx = dw = db = None
         if wanted[0]:
-            why = conv_native(core, x, weight, "dgrad", groups, transposed, stride)
-            if why:
-                core.ran_natively(record, why)
+            how = self.sums("dgrad", x, weight, dy, dy.shape[2:], stride, padding, dilation, groups, transposed, last)
+            if isinstance(how, str):
+                core.ran_natively(record, how)
                 dx = torch.ops.aten.convolution_backward(*native, [True, False, False])[0]
             else:
                 dx = self.empty(x.shape, record.dtypes[0], last)
-                taps = "as-weights" if core.as_torch and not last else "as-read"
                 dx = self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
-                         self.geometry(last, stride, padding, dilation, transposed, groups, taps))
+                              self.geometry(last, stride, padding, dilation, transposed, groups, how.taps), None, how.chunk,
+                              self.even(dy, weight, 0))
         if wanted[1]:
-            why, chunks = conv_native(core, x, weight, "wgrad", groups, transposed, stride), None
-            if core.as_torch and not why:
-                chunks = weight_chunks(x, weight, dy, stride, padding, dilation, last)
-                why = "the order of the weight gradient of a convolution of these sizes is not known" if chunks is None else None
-            if why:
-                core.ran_natively(record, why)
+            how = self.sums("wgrad", x, weight, dy, dy.shape[2:], stride, padding, dilation, groups, transposed, last)
+            if isinstance(how, str):
+                core.ran_natively(record, how)
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]
             else:
                 dw = self.empty(weight.shape, record.dtypes[1], last)
-                chunk, multiple = chunks or (0, 1)
                 dw = self.run(convolution.backward_weight, record, "wgrad", dy, x, dw,
-                              self.geometry(last, stride, padding, dilation, transposed, groups, row_multiple=multiple), chunk=chunk)
+                              self.geometry(last, stride, padding, dilation, transposed, groups, row_multiple=how.row_multiple), chunk=how.chunk)
         if wanted[2]:
             db = torch.ops.aten.convolution_backward(*native, [False, False, True])[2] if core.as_torch else self.bias(record, dy)
         for made in (dx, dw, db):
