@@ -33,7 +33,7 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     const int flushes = mpsim_chain_flushes(g->chain) && !g->native_result && g->depth;
     const mpsim_chain_work w = {.a = (const float *)mpsim_row_values(g, first),
                                 .rows = n,
-                                .next = g->padded,
+                                .next = g->next_a,
                                 .b = (const float *)mpsim_panel_values(g, panel),
                                 .panels = panels,
                                 .apart = g->padded * N,

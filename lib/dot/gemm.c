@@ -89,6 +89,12 @@ static void free_panels(mpsim_panels *p)
     free(p->special);
 }
 
+/* Whether they lie so that rows need not be copied. */
+static int lie_in_rows(const job *g)
+{
+    return g->lines_a.look && g->lines_a.next == 1 && (uintptr_t)g->lines_a.codes % g->real == 0;
+}
+
 enum { ALIGNED = 64 }; /* so that no vector of a panel lies in two lines of a cache */
 
 static int allocate(const job *g, mpsim_panels *p, size_t lines)
@@ -99,19 +105,40 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
     const size_t whole = bytes / ALIGNED * ALIGNED + ALIGNED;
     const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
     const int exact = g->run == mpsim_exact_rows, cut = g->run == mpsim_fused_rows && g->tile.cut;
-    p->values = whole > bytes ? aligned_alloc(ALIGNED, whole) : NULL;
+    const int is_copied = p != &g->panels_a || !lie_in_rows(g);
+    p->values = is_copied && whole > bytes ? aligned_alloc(ALIGNED, whole) : NULL;
     p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
     p->signs = cut ? (uint32_t *)malloc((lines * p->words + 1) * sizeof(uint32_t)) : NULL;
     p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
     p->high = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
     p->special = (unsigned char *)malloc(lines);
-    return p->values && p->special && (!fused || p->exponents) && (!cut || p->signs) && (!exact || (p->low && p->high));
+    return (p->values || !is_copied) && p->special && (!fused || p->exponents) && (!cut || p->signs) &&
+           (!exact || (p->low && p->high));
 }
 
 /* What the codes of an operand in memory are. */
 static const mpsim_format *lying(const mpsim_source *x)
 {
     return x->entry ? x->entry->from : x->format;
+}
+
+/* Whether codes of an operand are values of chains as they are. */
+static int are_values(const job *g, const mpsim_source *x)
+{
+    const mpsim_format *f = x->format;
+    const int is_double = g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE;
+    return !x->entry && f->inf && f->zero == MPSIM_ZERO_SIGNED && f->nan == MPSIM_NAN_TOP &&
+           ((g->run == mpsim_chain_rows && f->bits == 32 && f->mbits == 23 && f->bias == 127) ||
+            (is_double && f->bits == 64 && f->mbits == 52 && f->bias == 1023));
+}
+
+/* Whether binary64 values are read as those of binary32 first, in vectors. */
+static int can_widen(const job *g, const mpsim_source *x)
+{
+    mpsim_unpacker u;
+    mpsim_unpacker_init(&u, x->format, 0);
+    return g->real == sizeof(double) && g->run != mpsim_fused_rows && mpsim_in_binary32(x->format) &&
+           (x->entry || (u.direct && u.bytes <= 4));
 }
 
 static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_t count)
@@ -125,7 +152,11 @@ static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_
                      .depth = g->depth,
                      .line = x->line,
                      .next = x->next};
-    mpsim_unpacker_init(&l.u, x->entry ? mpsim_format_find("binary32") : x->format, wide);
+    if (can_widen(g, x))
+        l.widen = g->loops->widen;
+    if (are_values(g, x))
+        l.look = wide ? g->loops->look_f64 : g->loops->look_f32;
+    mpsim_unpacker_init(&l.u, x->entry ? mpsim_format_find("binary32") : x->format, wide && !l.widen);
     return l;
 }
 
@@ -166,8 +197,11 @@ static mpsim_status new_panels(job *g)
         g->lines_b.mark = g->loops->mark_columns;
     }
     if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N) && new_scales(g) == MPSIM_OK &&
-        (g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g)))
+        (g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g))) {
+        g->rows_a = g->panels_a.values ? g->panels_a.values : g->lines_a.codes;
+        g->next_a = g->panels_a.values ? g->padded : g->lines_a.line;
         return MPSIM_OK;
+    }
     mpsim_scaledgroups_free(g);
     free_panels(&g->panels_a);
     free_panels(&g->panels_b);

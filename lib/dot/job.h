@@ -64,6 +64,9 @@ struct job {
     mpsim_lines lines_a, lines_b;
     int16_t *scales; /* exponents of both operands' scales; of panels, or NULL */
     mpsim_panels panels_a, panels_b;
+    const void
+        *rows_a; /* values of rows, `next_a` of them from one to the next: of their panels, or where the codes lie */
+    size_t next_a;
     mpsim_unpacker addends;
     mpsim_packer result, outer;
     int native_result, native_outer; /* they round as the machine's binary32 does */
@@ -92,7 +95,7 @@ static inline size_t mpsim_index_in(const mpsim_matrix *x, size_t i, size_t j)
 /* Values of row i of a, and of a panel of b. */
 static inline const void *mpsim_row_values(const job *g, size_t i)
 {
-    return (const unsigned char *)g->panels_a.values + i * g->padded * g->real;
+    return (const unsigned char *)g->rows_a + i * g->next_a * g->real;
 }
 
 static inline const void *mpsim_panel_values(const job *g, size_t panel)

@@ -147,7 +147,7 @@ static void rows_of_doubles(const job *g, size_t first, size_t n, size_t panel, 
     double s[ROWS * N];
     for (size_t r = 0; r < n; r++)
         redo[r] = mpsim_start_row(g, first + r, panel, s + r * N);
-    g->loops->doubles((const double *)mpsim_row_values(g, first), g->padded,
+    g->loops->doubles((const double *)mpsim_row_values(g, first), g->next_a,
                       (const double *)mpsim_panel_values(g, panel), s, n, g->depth);
     for (size_t r = 0; r < n; r++)
         for (size_t j = 0; j < N; j++) {

@@ -2,6 +2,7 @@
 #include "panel.h"
 
 #include "../base/codes.h"
+#include "../base/environment.h"
 #include "scalar.h"
 
 enum { N = MPSIM_PANEL };
@@ -263,6 +264,27 @@ static void put_range(const mpsim_panels *to, size_t l, int low, int high)
     to->high[l] = (int16_t)(high - 1023);
 }
 
+/* The binary64 exponent field of a magnitude of binary32. */
+static int field_of(uint32_t m)
+{
+    return m >> 23 ? (int)(m >> 23) + 1023 - 127 : 63 - mpsim_clz64(m) + 1023 - 149;
+}
+
+/* Of lines from l on, `lines` of them: one of all places, or one a place. */
+static void put_ranges(const mpsim_panels *to, size_t l, size_t lines, const mpsim_ranges *r)
+{
+    const size_t each = N / lines;
+    for (size_t i = 0; to->low && i < lines; i++) {
+        int32_t most = 0, least = 0;
+        for (size_t j = i * each; j < (i + 1) * each; j++) {
+            most = r->most[j] > most ? r->most[j] : most;
+            least = r->least[j] > least ? r->least[j] : least;
+        }
+        put_range(to, l + i, least ? field_of(0x7fffffff - (uint32_t)least) : 4000,
+                  most ? field_of((uint32_t)most) : 0);
+    }
+}
+
 /* ---- panels of binary32 values, whose codes have at most 32 bits ---- */
 
 enum { BLOCK = 64 /* rows of N codes that are decoded at once, but the last of a line */ };
@@ -356,15 +378,29 @@ static void gather_along(unsigned char *to, const mpsim_lines *x, const mpsim_pa
     gather_line(to, 1, x, l, places, n);
 }
 
+/* The last values of a line, fewer than N. */
+static void put_rest(const mpsim_lines *x, const mpsim_panels *to, const float *y, size_t at, size_t rest,
+                     mpsim_ranges *ranges)
+{
+    double wide[N];
+    if (x->widen) {
+        x->widen(y, wide, 1, ranges);
+        memcpy((double *)to->values + at, wide, rest * sizeof wide[0]);
+    } else {
+        memcpy((float *)to->values + at, y, rest * sizeof y[0]);
+    }
+}
+
 static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)
 {
     unsigned special = 0;
+    mpsim_ranges ranges = {{0}, {0}};
     for (size_t k = 0; k < to->padded; k += BLOCK * N) {
         const size_t n = to->padded - k < BLOCK * N ? to->padded - k : BLOCK * N, whole = n / N, rest = n % N;
         const size_t at = l * to->padded + k;
         uint32_t raw[(BLOCK + 1) * N], entered[(BLOCK + 1) * N];
         const uint32_t *codes = raw;
-        float *values = (float *)to->values + at, y[N];
+        float narrow[BLOCK * N], *values = x->widen ? narrow : (float *)to->values + at, y[N];
         int16_t *e = to->exponents ? to->exponents + at : NULL, ey[N];
         gather_along((unsigned char *)raw, x, to, l, k, n, (whole + 1) * N);
         if (x->entry)
@@ -372,11 +408,13 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
         special |= x->decode(&x->u, values, e, 0, to->lowest, codes, 0, whole);
         for (size_t i = 0; adapts(x) && i < whole; i++)
             special |= adapt(x, values + i * N, e ? e + i * N : NULL, 1, l, k + i * N, N, 0);
+        if (x->widen)
+            x->widen(narrow, (double *)to->values + at, whole, &ranges);
         if (rest) {
             special |= x->decode(&x->u, y, ey, 0, to->lowest, (const unsigned char *)codes + whole * N * x->u.bytes, 0,
                                  1);
             special |= adapt(x, y, ey, 1, l, k + whole * N, N, 0);
-            memcpy(values + whole * N, y, rest * sizeof y[0]);
+            put_rest(x, to, y, at + whole * N, rest, &ranges);
             if (e)
                 memcpy(e + whole * N, ey, rest * sizeof ey[0]);
         }
@@ -386,6 +424,7 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
         x->mark((float *)to->values + l * to->padded + k, to->signs + l * to->words + q,
                 left < to->length ? left : to->length);
     }
+    put_ranges(to, l, 1, &ranges);
     to->special[l] = special != 0;
 }
 
@@ -474,10 +513,11 @@ static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels 
 static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
 {
     unsigned special = 0;
+    mpsim_ranges ranges = {{0}, {0}};
     for (size_t k = 0; k < to->padded; k += BLOCK) {
         const size_t count = to->padded - k < BLOCK ? to->padded - k : BLOCK;
         const size_t at = first * to->padded + k * N;
-        float *values = (float *)to->values + at;
+        float narrow[BLOCK * N], *values = x->widen ? narrow : (float *)to->values + at;
         int16_t *e = to->exponents ? to->exponents + at : NULL;
         uint32_t raw[BLOCK * N], entered[BLOCK * N];
         const int words = gather_across(raw, x, to, first, n, k, count);
@@ -490,6 +530,67 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
         for (size_t i = 0; x->mark && i < count; i += to->length)
             x->mark(values + i * N, to->signs + first * to->words + (k + i) / to->length * N,
                     count - i < to->length ? count - i : to->length);
+        if (x->widen)
+            x->widen(narrow, (double *)to->values + at, count, &ranges);
+    }
+    put_ranges(to, first, N, &ranges);
+    for (size_t j = 0; j < N; j++)
+        to->special[first + j] = special >> j & 1;
+}
+
+/* ---- panels of codes that are values ---- */
+
+/* n values of a line from number `at` of the codes on, to every `step`-th. */
+static void copy_line(const mpsim_lines *x, void *to, size_t step, size_t at, size_t n)
+{
+    const unsigned char *from = (const unsigned char *)x->codes + at * x->bytes;
+    uint32_t narrow;
+    uint64_t wide; /* of their own: see spread */
+    if (step == 1 && x->next == 1)
+        memcpy(to, from, n * x->bytes);
+    else if (x->bytes == sizeof narrow)
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&narrow, from + i * x->next * sizeof narrow, sizeof narrow);
+            ((uint32_t *)to)[i * step] = narrow;
+        }
+    else
+        for (size_t i = 0; i < n; i++) {
+            memcpy(&wide, from + i * x->next * sizeof wide, sizeof wide);
+            ((uint64_t *)to)[i * step] = wide;
+        }
+}
+
+/* Whether one of n values that lie side by side is special. */
+static unsigned look_along(const mpsim_lines *x, const unsigned char *values, size_t n)
+{
+    unsigned char rest[8 * N] = {0};
+    memcpy(rest, values + n / N * N * x->bytes, n % N * x->bytes);
+    return x->look(values, n / N) | x->look(rest, 1);
+}
+
+static void pack_values_along(const mpsim_lines *x, const mpsim_panels *to, size_t l)
+{
+    const unsigned char *lying = (const unsigned char *)x->codes + l * x->line * x->bytes;
+    unsigned char *values = (unsigned char *)to->values + l * to->padded * x->bytes;
+    if (to->values)
+        copy_line(x, values, 1, l * x->line, x->depth);
+    to->special[l] = x->depth && look_along(x, to->values ? values : lying, x->depth) != 0;
+}
+
+static void pack_values_across(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
+{
+    unsigned special = 0;
+    for (size_t k = 0; k < x->depth; k += BLOCK) {
+        const size_t count = x->depth - k < BLOCK ? x->depth - k : BLOCK;
+        unsigned char *values = (unsigned char *)to->values + (first * to->padded + k * N) * x->bytes;
+        if (n < N)
+            memset(values, 0, count * N * x->bytes);
+        for (size_t j = 0; x->line != 1 && j < n; j++)
+            copy_line(x, values + j * x->bytes, N, (first + j) * x->line + k * x->next, count);
+        for (size_t i = 0; x->line == 1 && i < count; i++)
+            memcpy(values + i * N * x->bytes, (const unsigned char *)x->codes + (first + (k + i) * x->next) * x->bytes,
+                   n * x->bytes);
+        special |= x->look(values, count);
     }
     for (size_t j = 0; j < N; j++)
         to->special[first + j] = special >> j & 1;
@@ -565,11 +666,18 @@ void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel
 {
     const size_t first = panel * N, n = x->count - first < N ? x->count - first : N;
     const int narrow = x->u.direct && !x->u.wide && x->u.bytes <= 4;
-    if (to->k_major)
+    const mpsim_environment before = mpsim_environment_default(); /* for x->widen */
+    if (x->look && to->k_major)
+        pack_values_across(x, to, first, n);
+    else if (x->look)
+        for (size_t l = first; l < first + n; l++)
+            pack_values_along(x, to, l);
+    else if (to->k_major)
         (narrow ? pack_k_major_f32 : pack_k_major)(x, to, first, n);
     else
         for (size_t l = first; l < first + n; l++)
             (narrow ? pack_line_f32 : pack_line)(x, to, l);
+    mpsim_environment_restore(before);
 }
 
 /* ---- values to codes ---- */

@@ -74,6 +74,18 @@ enum { MPSIM_FIRST_IS_HIGH = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
 typedef unsigned mpsim_panel_decode_function(const mpsim_unpacker *u, float *values, int16_t *e, int pairs, int lowest,
                                              const void *codes, int words, size_t rows);
 
+/* A look function -- the places in a row, as bits, where one of `rows` rows of MPSIM_PANEL values has an infinity or a NaN. */
+typedef unsigned mpsim_look_function(const void *values, size_t rows);
+
+/* Magnitudes of values by their place in a row, as bits of binary32: the largest; 0x7fffffff less the smallest but zero. */
+typedef struct mpsim_ranges {
+    int32_t most[MPSIM_PANEL], least[MPSIM_PANEL];
+} mpsim_ranges;
+
+/* A widen function -- `rows` rows of MPSIM_PANEL values become binary64 values and widen the ranges. In the default
+ * environment. */
+typedef void mpsim_widen_function(const float *values, double *to, size_t rows, mpsim_ranges *ranges);
+
 /* A mark function -- changes the values of an addition, n of a row or n rows of MPSIM_PANEL, as cut.h says, and gives their
  * signs: a word, or one a column. */
 typedef void mpsim_mark_function(float *values, uint32_t *signs, size_t n);
@@ -94,7 +106,10 @@ typedef struct mpsim_lines {
     const mpsim_format *numbers; /* of what is multiplied            */
     size_t bytes;                /* of a code in memory                 */
     mpsim_panel_decode_function *decode;
-    mpsim_mark_function *mark; /* NULL: not wanted */
+    mpsim_mark_function *mark;   /* NULL: not wanted */
+    mpsim_widen_function *widen; /* NULL: values are those of u; else they are binary64, those of u binary32 */
+    mpsim_look_function *look; /* NULL: codes are decoded; else they are values, and nothing more is wanted than to know
+                                    which are special; these stay what they are */
     const void *codes;
     size_t count, depth;
     size_t line, next; /* from a line to the next, from k to k + 1, in codes */
@@ -108,18 +123,18 @@ typedef struct mpsim_lines {
 /* Where its values go. Values and exponents of lines that are beyond `count`, or k beyond depth,
  * are zeros. */
 typedef struct mpsim_panels {
-    int k_major;   /* value (l, k) at (l / 16) 16 padded + 16 k + l % 16; else at l padded + k */
-    size_t padded; /* at least depth                                                       */
-    int pairs;     /* exponents of k_major lines stand in pairs: see tile.h; padded is even     */
-    size_t quads;  /* chunk of order QUADS, or 0: the products stand in their order        */
-    int lowest;    /* exponents are not lower                                              */
-    void *values;
+    int k_major;        /* value (l, k) at (l / 16) 16 padded + 16 k + l % 16; else at l padded + k */
+    size_t padded;      /* at least depth                                                       */
+    int pairs;          /* exponents of k_major lines stand in pairs: see tile.h; padded is even     */
+    size_t quads;       /* chunk of order QUADS, or 0: the products stand in their order        */
+    int lowest;         /* exponents are not lower                                              */
+    void *values;       /* NULL: lines are looked at, where they lie side by side, and no more */
     int16_t *exponents; /* NULL: not wanted; MPSIM_EXPONENT_ZERO for zeros              */
     uint32_t *signs;    /* of the values that are marked, `words` of `length` products each: those of a line, or, of
                                k_major lines, N side by side                                  */
     size_t words, length;
     int16_t *low, *high;    /* by line: exponents of its least and largest number but zero; NULL
-                               alike. A line of zeros has low > high. Wide values only      */
+                               alike. A line of zeros has low > high. Binary64 values only  */
     unsigned char *special; /* by line: 1 if it has an infinity or a NaN                    */
 } mpsim_panels;
 

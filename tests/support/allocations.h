@@ -18,6 +18,7 @@ static atomic_int failed;
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *p, size_t n);
+extern void *__libc_memalign(size_t alignment, size_t n);
 extern void __libc_free(void *p);
 
 static int fails(void)
@@ -51,6 +52,11 @@ void *realloc(void *p, size_t n)
         return NULL;
     live -= p != NULL;
     return count(__libc_realloc(p, n));
+}
+
+void *aligned_alloc(size_t alignment, size_t n)
+{
+    return fails() ? NULL : count(__libc_memalign(alignment, n));
 }
 
 void free(void *p)

@@ -27,6 +27,27 @@
 #include "doubles_loops.h"
 #include "group_loops.h"
 
-const mpsim_loops mpsim_loops_avx512 = {
-    decode,    tile_avx512, fused, chain_avx512, exact_doubles, halves, odd, slice, slices,   rounded_f32, rounded_f64,
-    outer_f32, outer_f64,   lanes, doubles,      scaledgroups,  groups, cut, cuts,  mark_row, mark_columns};
+const mpsim_loops mpsim_loops_avx512 = {.decode = decode,
+                                        .look_f32 = look_f32,
+                                        .look_f64 = look_f64,
+                                        .widen = widen,
+                                        .tile = tile_avx512,
+                                        .fused = fused,
+                                        .chain = chain_avx512,
+                                        .exact = exact_doubles,
+                                        .halves = halves,
+                                        .odd = odd,
+                                        .slice = slice,
+                                        .slices = slices,
+                                        .rounded_f32 = rounded_f32,
+                                        .rounded_f64 = rounded_f64,
+                                        .outer_f32 = outer_f32,
+                                        .outer_f64 = outer_f64,
+                                        .lanes = lanes,
+                                        .doubles = doubles,
+                                        .scaledgroups = scaledgroups,
+                                        .groups = groups,
+                                        .cut = cut,
+                                        .cuts = cuts,
+                                        .mark_row = mark_row,
+                                        .mark_columns = mark_columns};

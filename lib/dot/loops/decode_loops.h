@@ -1,4 +1,4 @@
-/* decode_loops.h -- codes to binary32 values in vectors: see panel.h. Included by one unit per instruction
+/* decode_loops.h -- codes to binary32 values, and these to binary64, in vectors: see panel.h. Included by one unit per instruction
  * set, after its vectors (lib/simd). The operations are those of panel_decode.h: exact in every
  * environment. */
 
@@ -102,4 +102,49 @@ static unsigned decode(const mpsim_unpacker *u, float *values, int16_t *e, int p
         return words ? decode_some(2, 1, u, values, e, pairs, lowest, codes, rows)
                      : decode_some(2, 0, u, values, e, pairs, lowest, codes, rows);
     return decode_some(4, 0, u, values, e, pairs, lowest, codes, rows);
+}
+
+/* ---- values as they are ---- */
+
+static unsigned look_f32(const void *values, size_t rows)
+{
+    const float *x = (const float *)values;
+    unsigned all = 0;
+    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
+        vi32 most = v_i32(0);
+        for (size_t i = 0; i < rows; i++)
+            most = v_max_i32((vi32)(v_load_u32(x + i * MPSIM_PANEL + j) & v_u32(0x7fffffff)), most);
+        all |= m32_bits(v_gt_i32(most, v_i32(0x7f7fffff))) << j;
+    }
+    return all;
+}
+
+static unsigned look_f64(const void *values, size_t rows)
+{
+    const double *x = (const double *)values;
+    unsigned all = 0;
+    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES / 2) {
+        vu64 any = v_u64(0);
+        for (size_t i = 0; i < rows; i++) /* the top bit, where the exponent is 2047 */
+            any |= (v_load_u64(x + i * MPSIM_PANEL + j) & v_u64(0x7ff0000000000000)) + v_u64(0x0010000000000000);
+        all |= m64_bits(v_test_u64(any, v_u64(0x8000000000000000))) << j;
+    }
+    return all;
+}
+
+static void widen(const float *values, double *to, size_t rows, mpsim_ranges *ranges)
+{
+    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
+        vi32 most = (vi32)v_load_u32(ranges->most + j), least = (vi32)v_load_u32(ranges->least + j);
+        for (size_t i = 0; i < rows; i++) {
+            const vf32 x = v_load_f32(values + i * MPSIM_PANEL + j);
+            const vu32 m = (vu32)x & v_u32(0x7fffffff);
+            most = v_max_i32((vi32)m, most);
+            least = v_max_i32((vi32)v_keep_u32(m32_not(v_eq_u32(m, v_u32(0))), v_u32(0x7fffffff) - m), least);
+            v_store_f64(to + i * MPSIM_PANEL + j, v_first_f64(x));
+            v_store_f64(to + i * MPSIM_PANEL + j + V_LANES / 2, v_last_f64(x));
+        }
+        v_store_u32(ranges->most + j, (vu32)most);
+        v_store_u32(ranges->least + j, (vu32)least);
+    }
 }

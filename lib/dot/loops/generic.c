@@ -20,10 +20,30 @@
 #include "doubles_loops.h"
 #include "group_loops.h"
 
-const mpsim_loops mpsim_loops_generic = {decode,    tile_generic, fused,       chain_generic, exact_doubles, halves,
-                                         odd,       slice,        slices,      rounded_f32,   rounded_f64,   outer_f32,
-                                         outer_f64, lanes,        doubles,     scaledgroups,  groups,        cut,
-                                         cuts,      mark_row,     mark_columns};
+const mpsim_loops mpsim_loops_generic = {.decode = decode,
+                                         .look_f32 = look_f32,
+                                         .look_f64 = look_f64,
+                                         .widen = widen,
+                                         .tile = tile_generic,
+                                         .fused = fused,
+                                         .chain = chain_generic,
+                                         .exact = exact_doubles,
+                                         .halves = halves,
+                                         .odd = odd,
+                                         .slice = slice,
+                                         .slices = slices,
+                                         .rounded_f32 = rounded_f32,
+                                         .rounded_f64 = rounded_f64,
+                                         .outer_f32 = outer_f32,
+                                         .outer_f64 = outer_f64,
+                                         .lanes = lanes,
+                                         .doubles = doubles,
+                                         .scaledgroups = scaledgroups,
+                                         .groups = groups,
+                                         .cut = cut,
+                                         .cuts = cuts,
+                                         .mark_row = mark_row,
+                                         .mark_columns = mark_columns};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,

@@ -17,6 +17,8 @@
 
 typedef struct mpsim_loops {
     mpsim_panel_decode_function *decode;
+    mpsim_look_function *look_f32, *look_f64;
+    mpsim_widen_function *widen;
     mpsim_tile_function *tile;
     mpsim_fused_function *fused;
     mpsim_chain_function *chain;
