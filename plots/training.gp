@@ -42,7 +42,7 @@ per_loss = loss_height / (y_high - y_low)
 on_axis(v) = loss_log ? (v > 0 ? log10(v) : y_low) : v
 clip(v) = max(y_low, min(y_high, v))
 loss_y(v) = v == v ? loss_base + (clip(on_axis(v)) - y_low) * per_loss : NaN
-end_height(v) = v < 0 ? loss_base + loss_height : loss_y(v) # -1: no finite loss at all
+end_height(v, how) = how == 2 ? loss_base + loss_height : loss_y(v) # 2: no finite loss at all
 scale_span = scale_high - scale_low
 scale_y(p) = scale_base + small_pad + \
              (p - scale_low) * (small_height - 2 * small_pad) / scale_span
@@ -53,7 +53,7 @@ array end_x[n_runs]; array end_y[n_runs]; array ended[n_runs]
 array caption[n_runs + 2]; array place[n_runs]; array row[n_runs]
 do for [i = 1:n_runs] {
     stats data index 'ends' every ::(i - 1)::(i - 1) using \
-          (end_x[i] = x($2), end_y[i] = end_height($3), ended[i] = int($4), \
+          (end_x[i] = x($2), end_y[i] = end_height($3, $4), ended[i] = int($4), \
            caption[i] = stringcolumn(5), 0) nooutput
     place[i] = end_y[i]
     row[i] = i
@@ -213,7 +213,7 @@ do for [type in types] {
             every spacing::(spacing * (c - 1)) / n_runs \
             using (x($1)):(loss_y(column(c + 1))) with points ls 40 + c, \
         for [i = 1:n_runs] '' index 'ends' every ::(i - 1)::(i - 1) \
-            using ($4 > 0 ? x($2) : -1):(end_height($3)) with points ls 70 + i
+            using ($4 > 0 ? x($2) : -1):(end_height($3, $4)) with points ls 70 + i
     unset label; unset arrow; unset xtics; unset ytics
     if (n_scaled) {
         plot for [c in scaled] data index 'scale '.c using (x($1)):(scale_y($2)) \

@@ -98,7 +98,7 @@ sim_libsim_a_SOURCES = \
   sim/traininglog/traininglog.c sim/traininglog/traininglog.h sim/traininglog/verdict.c \
   sim/traininglog/verdict.h sim/traininglog/words.c sim/traininglog/words.h \
   sim/page/cmd.c sim/page/figures.c sim/page/history.c sim/page/html.c sim/page/html.h sim/page/inputs.c sim/page/look.c sim/page/look.h \
-  sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
+  sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/saved.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
   sim/stat/bytes.c sim/stat/bytes.h \
   sim/stat/cmd.c sim/stat/cmd.h \
   sim/stat/form.c sim/stat/form.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h \

@@ -172,6 +172,73 @@ def _written(what):
     return file
 
 
+# ---- what a policy names ----
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        x = self.first(x)
+        return x + self.second(x)
+
+
+def test_a_plain_sum_follows_its_operands():
+    """A kept module's result is float32, and so is what it is added to: a note says that `mpsim train` has a layer there."""
+    for keep, dtype in (([], torch.bfloat16), (["first"], torch.float32)):
+        with mpsim.emulate(Block(), {"precision": "bf16", "autocast": "megatron", "params": "bf16", "keep_fp32": keep}) as e:
+            assert e.model(randn(4, 16)).dtype == dtype
+        assert any("hN.add1" in note for note in e.notes) == bool(keep)
+
+
+def test_a_policy_of_a_dict_has_a_name():
+    for keys, name in (({"precision": "fp8", "fp8_recipe": "torchao-tensorwise"}, "dict of fp8 torchao-tensorwise"), ({"precision": "bf16", "name": "mine"}, "mine"),
+                       ({"clip": 1.0}, "dict")):
+        e = mpsim.emulate(a_net(), keys)
+        with e:
+            e.model(randn(4, 16)).sum().backward()
+        assert str(e.report()).startswith(f"Sequential under {name}, ") and e.report().train()["runs"][0]["policy"]["name"] == name
+
+
+def test_averages_of_weights_see_all_bits():
+    """What a user computes of parameters outside of modules and without gradients is float32, whatever the model reads."""
+    m, mine = a_net(), [p.detach().clone() for p in a_net().parameters()]
+    for policy in ("te-mxfp8", "bf16-kahan", "megatron-bf16"):
+        with mpsim.emulate(m, policy), torch.no_grad():
+            for average, p in zip(mine, m.parameters()):
+                want = torch.from_numpy(average.numpy() + np.float32(0.1) * (p.numpy() - average.numpy()))
+                average.lerp_(p, 0.1)
+                assert torch.allclose(average, want, rtol=1e-6, atol=0)
+                average.copy_(p.data)
+                assert np.array_equal(average.numpy(), p.numpy())
+
+
+def test_an_evaluation_behind_the_last_step_is_no_step():
+    m = a_net()
+    optimizer = torch.optim.SGD(m.parameters(), 0.1)
+    with mpsim.emulate(m, "te-mxfp8") as e:
+        two_steps(m, e, optimizer, randn(8, 16))
+        with torch.no_grad():
+            m(randn(8, 16))
+    assert len(e.report().steps) == e.steps == 2 and "not finite" not in str(e.report())
+
+
+def test_a_clip_of_scaled_gradients_is_noted():
+    for unscale in (False, True):
+        m = a_net()
+        optimizer = torch.optim.SGD(m.parameters(), 0.1)
+        with mpsim.emulate(m, "pytorch-amp-fp16") as e:
+            e.backward(m(randn(8, 16)).float().square().mean())
+            if unscale:
+                e.unscale()
+            torch.nn.utils.clip_grad_value_(m.parameters(), 0.5)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+        assert any("e.unscale()" in note for note in e.notes) != unscale
+
+
 # ---- a model that changes ----
 
 class Adapter(nn.Module):

@@ -231,6 +231,8 @@ def test_report(tmp_path):
     assert max(map(len, text.splitlines())) <= 80 and text.startswith("Net under te-mxfp8, arch hopper: 4 steps") and "Verdict: " in text
     report.save(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["audit.json", "report.txt", "stat.jsonl", "train.json"]
+    page = subprocess.run([PROGRAM, "report", "-q", "--no-figures", "-o", "-", tmp_path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert text.splitlines()[0] in page and all(f">{name}<" in page for name in names) and ">te-mxfp8<" in page
     for figure, name in (("heatmap", "stat.jsonl"), ("sqnr", "stat.jsonl"), ("training", "train.json")):
         done = subprocess.run([PROGRAM, "plot", "--type", "txt", "-o", tmp_path / figure, figure, tmp_path / name], stderr=subprocess.PIPE)
         assert done.returncode == 0 or b"gnuplot" in done.stderr, done.stderr

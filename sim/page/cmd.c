@@ -19,6 +19,9 @@ static const char more[] =
     "Without --scale the casts are those of the numbers as recorded, and in fp16 also at the loss scale\n"
     "that is advised.\n"
     "\n"
+    "A folder that report.save of mpsim.emulate has written, whose stat.jsonl and train.json are statistics of a run and no\n"
+    "tensors, gives a page of these: its text, the training, figures and each tensor. Casts and bounds are those of the run.\n"
+    "\n"
     "Examples:\n"
     "  mpsim report trace/                           then open report.html in a browser\n"
     "  mpsim report -f fp16,bf16,nvfp4,mxfp4 -k wgrad,agrad trace/ -o gradients.html\n"
@@ -42,7 +45,11 @@ static int write_page(const page *p)
     if (code)
         return code;
     page_write(p, out.file);
-    code = output_close(&out);
+    return output_close(&out);
+}
+
+static int told(const page *p, int code)
+{
     if (!code && p->options->unnamed)
         note("report: the page is %s: open it in a browser", p->options->form.path);
     return code;
@@ -64,6 +71,8 @@ static int work(page *p)
     const page_options *o = p->options;
     int code = p->n_operands ? report_options_threads(&o->form, "report")
                              : fail(EXIT_USAGE, "report: no trace given; try 'mpsim report --help'");
+    if (!code && page_is_saved(p))
+        return told(p, page_saved(p));
     if (!code)
         code = input_open(&p->in, "report", &o->settings.from, p->operands, p->n_operands);
     p->in.needs_kinds = 1;
@@ -71,7 +80,7 @@ static int work(page *p)
         input_plan(&p->in, o->no_digests ? 2 : 3); /* stat, advise, digests */
     if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) && !(code = measure(p)) &&
         !(code = page_find_history(p)) && !(code = page_draw(p)) && !(code = page_digest(p)))
-        code = write_page(p);
+        code = told(p, write_page(p));
     if (!code)
         input_note_empty(p->in.first_empty, p->in.empty);
     return code;

@@ -69,33 +69,42 @@ static int has_history(const page *p)
 }
 
 static const struct row {
-    const char *name; /* of `plot` */
     source of;
     int (*is)(const page *p);
-    const char *title, *shows, *caption; /* `shows`: for those who do not see it; the table that has its numbers */
+    page_figure what;
 } rows[PAGE_FIGURES] = {
-    {"sqnr", OF_STAT, has_targets, "Error of each format, by kind of tensor",
-     "A table of colours: signal to quantisation noise of each format for each kind of tensor; its numbers are in the table "
-     "By kind.",
-     "Signal to quantisation noise in decibels, casts as recorded (no loss scale): the stronger the shade, the lower. A line under a "
-     "number is the share of elements that become zero, Inf or NaN, of which the number says little. "},
-    {"ruler", OF_STAT, has_formats, "Ranges of tensors and of formats",
-     "Bars over powers of two: from the smallest to the largest magnitude of each kind of tensor, above those of the formats; the "
-     "numbers are in the table What the kinds hold.",
-     "Magnitudes, from the smallest to the largest that is not zero, a mark at the root mean square. What lies left of a format's bar "
-     "becomes zero in it, what lies right of it is too large. "},
-    {"ranking", OF_STAT, has_many, "Formats by their error, tensor by tensor",
-     "Dots and lines: the median, middle half and range over all tensors and steps of each format's signal to quantisation "
-     "noise, and of what is lost; the worst of each tensor is in the table Tensor by tensor.",
-     "Each tensor of each step counts once: a dot is the median, the thick line the middle half, the thin one the range. "},
-    {"heatmap", OF_STAT, has_layers, "What becomes zero, layer by step",
-     "A grid of layers and steps: the share of elements that the first format makes zero; the worst step of each tensor is in the table "
-     "Tensor by tensor.",
-     "The share of elements that become zero, the worst tensor of each layer; a cross: some overflow, too. "},
-    {"lossscale", OF_SCALER, has_history, "Loss scale",
-     "A stair: the loss scale over the steps, with a mark at each step that is skipped; the numbers are in the table Loss scale "
-     "over the steps.",
-     "The scale that the loss scaler sets for each recorded step; a mark: the step is skipped. "},
+    {OF_STAT,
+     has_targets,
+     {"sqnr", NULL, "Error of each format, by kind of tensor",
+      "A table of colours: signal to quantisation noise of each format for each kind of tensor; its numbers are in the table "
+      "By kind.",
+      "Signal to quantisation noise in decibels, casts as recorded (no loss scale): the stronger the shade, the lower. A line under a "
+      "number is the share of elements that become zero, Inf or NaN, of which the number says little. "}},
+    {OF_STAT,
+     has_formats,
+     {"ruler", NULL, "Ranges of tensors and of formats",
+      "Bars over powers of two: from the smallest to the largest magnitude of each kind of tensor, above those of the formats; the "
+      "numbers are in the table What the kinds hold.",
+      "Magnitudes, from the smallest to the largest that is not zero, a mark at the root mean square. What lies left of a format's bar "
+      "becomes zero in it, what lies right of it is too large. "}},
+    {OF_STAT,
+     has_many,
+     {"ranking", NULL, "Formats by their error, tensor by tensor",
+      "Dots and lines: the median, middle half and range over all tensors and steps of each format's signal to quantisation "
+      "noise, and of what is lost; the worst of each tensor is in the table Tensor by tensor.",
+      "Each tensor of each step counts once: a dot is the median, the thick line the middle half, the thin one the range. "}},
+    {OF_STAT,
+     has_layers,
+     {"heatmap", "layer", "What becomes zero, layer by step",
+      "A grid of layers and steps: the share of elements that the first format makes zero; the worst step of each tensor is in the table "
+      "Tensor by tensor.",
+      "The share of elements that become zero, the worst tensor of each layer; a cross: some overflow, too. "}},
+    {OF_SCALER,
+     has_history,
+     {"lossscale", NULL, "Loss scale",
+      "A stair: the loss scale over the steps, with a mark at each step that is skipped; the numbers are in the table Loss scale "
+      "over the steps.",
+      "The scale that the loss scaler sets for each recorded step; a mark: the step is skipped. "}},
 };
 
 /* ---- files ---- */
@@ -165,7 +174,7 @@ static const plot_figure *find(const char *name)
 }
 
 /* The drawing that lies at `path`, as a part of the page. */
-static int take(page *p, int i, const char *path)
+static int take(page *p, int i, const page_figure *what, const char *path)
 {
     char prefix[16];
     trace_error error;
@@ -173,10 +182,10 @@ static int take(page *p, int i, const char *path)
     if (!drawn)
         return fail(error.exit, "%s", error.text);
     snprintf(prefix, sizeof prefix, "f%d-", i + 1);
-    char *svg = svg_inline(drawn, prefix, rows[i].shows);
+    char *svg = svg_inline(drawn, prefix, what->shows);
     free(drawn);
     if (!svg)
-        return fail(EXIT_IO, "report: what gnuplot drew of %s is not an SVG", rows[i].name);
+        return fail(EXIT_IO, "report: what gnuplot drew of %s is not an SVG", what->name);
     if (strlen(svg) <= BYTES_MOST)
         p->svg[i] = svg;
     else
@@ -184,12 +193,12 @@ static int take(page *p, int i, const char *path)
     return 0;
 }
 
-static int draw(page *p, int i, plot_input *in, char *prefix)
+static int draw(page *p, int i, const page_figure *what, plot_input *in, const char *prefix)
 {
     static const char *const suffixes[] = {"dat", "gp", "svg"};
-    const plot_selection all = {.by = strcmp(rows[i].name, "heatmap") == 0 ? "layer" : NULL};
+    const plot_selection all = {.by = what->by};
     const plot_request r = {.prefix = prefix, .types = PLOT_SVG, .width = inches, .selection = &all};
-    const plot_figure *f = find(rows[i].name);
+    const plot_figure *f = find(what->name);
     temporary files[3];
     char *paths[3];
     for (int k = 0; k < 3; k++) {
@@ -200,11 +209,24 @@ static int draw(page *p, int i, plot_input *in, char *prefix)
     if (!code)
         code = plot_draw(f, in, &r);
     if (!code)
-        code = take(p, i, paths[2]);
+        code = take(p, i, what, paths[2]);
     for (int k = 2; k >= 0; k--) {
         temporary_remove(&files[k]);
         free(paths[k]);
     }
+    return code;
+}
+
+int page_draw_one(page *p, int i, const page_figure *what, const plot_report *report)
+{
+    plot_input in;
+    memset(&in, 0, sizeof in);
+    in.report = *report;
+    char *prefix = need_format("%s/figure-%d", p->folder, i + 1);
+    const int code = draw(p, i, what, &in, prefix);
+    free(prefix);
+    memset(&in.report, 0, sizeof in.report);
+    plot_input_clear(&in);
     return code;
 }
 
@@ -213,18 +235,9 @@ static int draw_all(page *p, source of, const char *path, const char *made_by)
 {
     plot_report report;
     int code = plot_report_load(&report, path, made_by, "the page");
-    for (int i = 0; i < PAGE_FIGURES && !code; i++) {
-        plot_input in;
-        if (rows[i].of != of || !rows[i].is(p))
-            continue;
-        memset(&in, 0, sizeof in);
-        in.report = report;
-        char *prefix = need_format("%s/figure-%d", p->folder, i + 1);
-        code = draw(p, i, &in, prefix);
-        free(prefix);
-        memset(&in.report, 0, sizeof in.report);
-        plot_input_clear(&in);
-    }
+    for (int i = 0; i < PAGE_FIGURES && !code; i++)
+        if (rows[i].of == of && rows[i].is(p))
+            code = page_draw_one(p, i, &rows[i].what, &report);
     plot_report_clear(&report);
     return code;
 }
@@ -242,9 +255,8 @@ int page_draw(page *p)
 
 /* ---- the section ---- */
 
-static void put_figure(const page *p, int i, FILE *to)
+void page_put_one(const page *p, int i, const page_figure *f, const char *file, FILE *to)
 {
-    const struct row *f = &rows[i];
     if (p->svg[i]) {
         fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"group\" aria-label=\"", f->name);
         html_text(to, f->title);
@@ -257,22 +269,25 @@ static void put_figure(const page *p, int i, FILE *to)
         html_text(to, f->title);
         fputs(".</b> Left out: the drawing would make the page too large. ", to);
     }
-    fprintf(to, "Again: <code>mpsim plot %s %s</code></figcaption>\n</figure>\n", f->name,
-            strcmp(f->name, "heatmap") == 0 ? "--by layer stat.json"
-            : f->of == OF_STAT              ? "stat.json"
-                                            : "scaler.json");
+    fprintf(to, "Again: <code>mpsim plot %s%s%s %s</code></figcaption>\n</figure>\n", f->name, f->by ? " --by " : "",
+            f->by ? f->by : "", file);
 }
 
-void page_figures(const page *p, FILE *to)
+void page_put_why_none(const page *p, FILE *to)
 {
-    fputs("<section aria-labelledby=\"figures\">\n<h2 id=\"figures\">Figures</h2>\n", to);
     if (p->no_figures) {
         fputs("<p class=\"note\">There are no figures: ", to);
         html_text(to, p->no_figures);
         fputs(". The tables have all numbers.</p>\n", to);
     }
+}
+
+void page_figures(const page *p, FILE *to)
+{
+    fputs("<section aria-labelledby=\"figures\">\n<h2 id=\"figures\">Figures</h2>\n", to);
+    page_put_why_none(p, to);
     for (int i = 0; i < PAGE_FIGURES && !p->no_figures; i++)
         if (rows[i].is(p))
-            put_figure(p, i, to);
+            page_put_one(p, i, &rows[i].what, rows[i].of == OF_STAT ? "stat.json" : "scaler.json", to);
     fputs("</section>\n", to);
 }

@@ -116,12 +116,24 @@ static const struct {
              {"figures", "Figures"},       {"scaler", "Loss scaler"},
              {"each", "Tensor by tensor"}, {"provenance", "Where the numbers come from"}};
 
-static void put_before(const page *p, FILE *to)
+void page_begin(const page *p, FILE *to)
 {
     put_head(p, to);
     fputs("<body>\n<a class=\"skip\" href=\"#summary\">To the verdicts</a>\n<header>\n<h1>", to);
     put_title(p, to);
     fputs("</h1>\n", to);
+}
+
+void page_end(FILE *to)
+{
+    fputs("</main>\n<p id=\"status\" class=\"vh\" role=\"status\"></p>\n<script>", to);
+    put_lines(to, look_script);
+    fputs("</script>\n</body>\n</html>\n", to);
+}
+
+static void put_before(const page *p, FILE *to)
+{
+    page_begin(p, to);
     put_lead(p, to);
     put_unread(&p->sums.unread, to);
     fputs("<nav aria-label=\"Sections\">\n<ul>\n", to);
@@ -140,9 +152,7 @@ static void put_before(const page *p, FILE *to)
 static void put_after(const page *p, FILE *to)
 {
     page_provenance(p, to);
-    fputs("</main>\n<p id=\"status\" class=\"vh\" role=\"status\"></p>\n<script>", to);
-    put_lines(to, look_script);
-    fputs("</script>\n</body>\n</html>\n", to);
+    page_end(to);
 }
 
 /* What is long in a page are its tensors: they get the room that all others leave. */

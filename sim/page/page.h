@@ -6,6 +6,7 @@
 
 #include "../advise/advise.h"
 #include "../cli/reportoptions.h"
+#include "../plot/report.h"
 #include "../scaler/report.h"
 #include "../stat/tally.h"
 #include "../trace/temporary.h"
@@ -43,6 +44,12 @@ typedef struct page_file {
 } page_file;
 
 enum { PAGE_FIGURES = 5 };
+
+typedef struct page_figure {
+    const char *name;                    /* of `plot` */
+    const char *by;                      /* what a row is of; NULL: the usual */
+    const char *title, *shows, *caption; /* `shows`: for those who do not see it; the table that has its numbers */
+} page_figure;
 
 typedef struct page_options {
     advise_words words;
@@ -105,9 +112,19 @@ int page_begin_files(page *p, FILE **to);
 int page_end_file(const page *p, FILE *to);
 int page_draw(page *p);
 void page_clear_files(page *p);
+/* page_draw_one -- a figure of a report, as the page's number i. page_put_one -- where it stands in the page; `file`: of what a reader draws
+ * it again. page_put_why_none -- a sentence, where no figures were drawn. */
+int page_draw_one(page *p, int i, const page_figure *what, const plot_report *report);
+void page_put_one(const page *p, int i, const page_figure *what, const char *file, FILE *to);
+void page_put_why_none(const page *p, FILE *to);
+/* saved.c -- page_is_saved: whether the operand is a folder that `report.save` of mpsim.emulate has written. page_saved: its page. */
+int page_is_saved(const page *p);
+int page_saved(page *p);
 
-/* page.c: all of it; the sections, in their order. */
+/* page.c: all of it; the sections, in their order. page_begin, page_end: what is around them, from the head to the title. */
 void page_write(const page *p, FILE *to);
+void page_begin(const page *p, FILE *to);
+void page_end(FILE *to);
 void page_summary(const page *p, FILE *to);
 void page_kinds(const page *p, FILE *to);
 void page_steps(const page *p, FILE *to);

@@ -112,16 +112,29 @@ static int parse_types(unsigned *types, const char *list)
     return 0;
 }
 
+/* The type that the ending of a name says, or -1; *length is then what is before it. */
+static int type_of_name(const char *name, size_t *length)
+{
+    const char *const dot = strrchr(plot_base(name), '.');
+    for (int i = 0; dot && dot > plot_base(name) && i < PLOT_TYPES; i++)
+        if (1u << i != PLOT_LATEX && strcmp(dot + 1, plot_types[i]) == 0) {
+            *length = (size_t)(dot - name);
+            return i;
+        }
+    return -1;
+}
+
 /* The prefix of the files; a folder (with its slash) gets the figure's name. LaTeX reads the last part of it. */
 static int make_prefix(char **prefix, const char *wanted, const char *figure, unsigned types)
 {
     const char *text = wanted ? wanted : figure;
-    const size_t n = strlen(text);
+    size_t n = strlen(text);
+    type_of_name(text, &n);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             return fail(EXIT_USAGE, "plot: --output: a control character in the name");
     *prefix = need_memory(n + strlen(figure) + 1, 1);
-    strcpy(*prefix, text);
+    memcpy(*prefix, text, n); /* the rest is zero */
     if (n == 0 || text[n - 1] == '/')
         strcpy(*prefix + n, figure);
     const char *base = plot_base(*prefix);
@@ -253,7 +266,8 @@ int cmd_plot(const command *self, int argc, char **argv)
          "(default; updates where hardly any is), agrad, act or updates; heatmap: underflow (default), sqnr or amax; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_OUTPUT, &wanted, "PREFIX",
-         "what the names of the files begin with (default: the figure's name)"},
+         "what the names of the files begin with (default: the figure's name); a name that ends in .pdf, .png, .svg or .txt "
+         "is that file, and others only where --type names them, too"},
         {0, "type", OPTION_STRING, &types, "LIST",
          "of pdf, png, svg, txt, drawn with characters, and cairolatex: PREFIX-latex.tex, to \\input, with its picture "
          "PREFIX-latex.pdf (default: pdf,png,svg)"},
@@ -275,10 +289,15 @@ int cmd_plot(const command *self, int argc, char **argv)
     else if (argc - first < 2)
         code = fail(EXIT_USAGE, "plot: takes a figure and a report; try 'mpsim plot --help'");
     else {
+        size_t length;
+        const int named = wanted ? type_of_name(wanted, &length) : -1;
         code = parse_width(&r.width, venue, span);
         if (!code)
-            code = parse_types(&r.types, types ? types : preview ? "txt" : "pdf,png,svg");
-        r.types |= preview ? PLOT_TXT : 0;
+            code = parse_types(&r.types, types        ? types
+                                         : preview    ? "txt"
+                                         : named >= 0 ? plot_types[named]
+                                                      : "pdf,png,svg");
+        r.types |= (preview ? PLOT_TXT : 0) | (named < 0 ? 0 : 1u << named);
         if (!code)
             code = make_prefix(&prefix, wanted, figure->name, r.types);
         r.prefix = prefix;

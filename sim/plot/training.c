@@ -98,7 +98,7 @@ static void put_blocks(FILE *to, const plot_runs *s, uint64_t steps, double (*va
     }
 }
 
-/* The last block with a finite loss; the first step and -1 if there is none. */
+/* The last block with a finite loss; the first step and 0 if there is none. */
 static void find_end(const plot_runs *s, const plot_training *r, uint64_t steps, double *step, double *loss)
 {
     size_t from = 0;
@@ -107,19 +107,19 @@ static void find_end(const plot_runs *s, const plot_training *r, uint64_t steps,
     for (uint64_t b = 0; r->finite && b <= last; b++)
         p = next_part(s, r, steps, b, &from);
     *step = r->finite ? middle(s, steps, last) : (double)s->first;
-    *loss = r->finite ? mean_loss(r, p) : -1;
+    *loss = r->finite ? mean_loss(r, p) : 0;
 }
 
 static void put_ends(FILE *to, const plot_runs *s, uint64_t steps)
 {
-    fputs("\n\n# ends\n# 1 run  2 step and 3 loss of its last point with a finite loss (-1: none)\n"
-          "# 4 1: no loss after it is finite  5 label  6 name\n",
+    fputs("\n\n# ends\n# 1 run  2 step and 3 loss of its last point with a finite loss\n"
+          "# 4 1: no loss after it is finite, 2: none at all is  5 label  6 name\n",
           to);
     for (size_t i = 0; i < s->n_runs; i++) {
         const plot_training *r = &s->runs[i];
         double step, loss;
         find_end(s, r, steps, &step, &loss);
-        fprintf(to, "%zu %.10g %.7g %d ", i + 1, step, loss, r->finite < r->n);
+        fprintf(to, "%zu %.10g %.7g %d ", i + 1, step, loss, r->finite ? r->finite < r->n : 2);
         plot_put_label(to, r->name, RUN_LABEL);
         fputc(' ', to);
         plot_put_data(to, r->name);
@@ -217,16 +217,32 @@ static double first_loss(const plot_training *r)
     return (double)NAN;
 }
 
-/* The axis of the loss: logarithmic where losses differ by more than a factor of LOG_FROM; from 0
+/* The axis of the loss: logarithmic where losses differ by more than a factor of LOG_FROM, and none is below 0; from 0
  * on where 0 is not far. What explodes to more than CUT times the largest loss at the beginning
  * leaves the figure. */
 enum { LOG_FROM = 8, CUT = 1000 };
 
+/* Losses of which some are below 0. */
+static void put_signed_axis(FILE *to, range loss, range first)
+{
+    const double most = CUT * fmax(fabs(first.low), fabs(first.high));
+    if (most > 0)
+        loss = (range){fmax(loss.low, -most), fmin(loss.high, most)};
+    const double margin = 0.05 * fmax(loss.high - loss.low, 0.01 * fmax(fabs(loss.low), fabs(loss.high)));
+    fprintf(to, "loss_log = 0 # 1: logarithmic, y_low and y_high are powers of ten\n");
+    fprintf(to, "y_low = %.6g; y_high = %.6g\n", loss.low - margin, loss.high + margin);
+}
+
 static void put_loss_axis(FILE *to, const plot_runs *s, uint64_t steps)
 {
     range loss = find_range(s, steps, positive_loss), first = {HUGE_VAL, -HUGE_VAL};
+    const range all = find_range(s, steps, mean_loss);
     for (size_t i = 0; i < s->n_runs; i++)
         widen(&first, first_loss(&s->runs[i]));
+    if (all.low < 0) {
+        put_signed_axis(to, all, first);
+        return;
+    }
     if (first.high > 0)
         loss.high = fmin(loss.high, CUT * first.high);
     if (!(loss.low <= loss.high))

@@ -380,7 +380,7 @@ plot training --type svg -m fp32 -o tr half.json "$train" half.json >out 2>err &
 ok $? 'training: one policy in three reports'
 sed 's/"loss": [^,]*/"loss": "Infinity"/' "$train" >nan.json
 plot training --type svg -o tr nan.json >out 2>err && drawn tr && gnuplot -d tr.gp >out 2>err &&
-    [ ! -s err ] && grep -q '^1 1 -1 1 ' tr.dat
+    [ ! -s err ] && grep -q '^1 1 0 2 ' tr.dat
 ok $? 'training: no finite loss at all'
 sed 's/"loss": [^,]*/"loss": 0.0/; s/"lost": [0-9]*/"lost": 0/g; s/"scale": [^,]*/"scale": 5e-324/
      s/"step": 20,/"step": 9223372036854775807,/' "$train" >far.json
@@ -403,6 +403,16 @@ plot training --type svg --venue icml -o tr long.json >out 2>err &&
     grep -q '^# steps 1 to 1000, the mean of 20 to a point' tr.dat &&
     grep -q '^10.5 10.5$' tr.dat && grep -q '^990.5 990.5$' tr.dat
 ok $? 'training: more steps than a figure can show'
+
+sed 's/"loss": \([0-9]\)/"loss": -\1/' "$train" >below.json
+plot training --type svg -o tr below.json >out 2>err && drawn tr && silent && grep -q '^loss_log = 0 ' tr.gp &&
+    awk '/^y_low/ { gsub(/[^-0-9. ]/, ""); exit !($1 < $2 && $1 < 0) }' tr.gp
+ok $? 'training: losses below 0, on an axis that is not logarithmic'
+mkdir named && plot training -o named/loss.svg "$train" >out 2>err && silent && [ "$(ls named)" = "$(printf 'loss.dat\nloss.gp\nloss.svg')" ] &&
+    plot training --type pdf,svg -o named/b.png "$train" >out 2>err && [ "$(cd named && echo b.*)" = 'b.dat b.gp b.pdf b.png b.svg' ] &&
+    plot training --type svg -o named/v1.5 "$train" >out 2>err && [ -s named/v1.5.svg ] && plot training --type svg -o named/.png "$train" >out 2>err &&
+    [ -s named/.png.svg ]
+ok $? '--output: a name with the ending of a type is that file'
 
 # ---- curves over the steps ----
 turns 8
@@ -676,7 +686,6 @@ bad_train 'no steps' '/^{"step"/{/]}/!d;s/.*]}/]}/}'
 bad_train 'a step twice' 's/"step": 7,/"step": 6,/'
 bad_train 'step 0' 's/"step": 1,/"step": 0,/'
 bad_train 'a loss that is text' 's/"loss": 6[0-9.]*/"loss": "small"/'
-bad_train 'a negative loss' 's/"loss": 6/"loss": -6/'
 bad_train 'no scale' 's/"scale": 16.0/"x": 1/'
 bad_train 'a scale of 0' 's/"scale": 16.0/"scale": 0/'
 bad_train 'more lost than there are' \

@@ -217,6 +217,21 @@ ok $? "names that are long: rows are left out, below 5 MB, and it is said"
 
 # ---- a browser
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+# ---- what an emulation has saved ----
+mkdir saved && "$MPSIM" stat --ndjson -f fp16,mxfp8 "$digits" >saved/stat.jsonl && "$MPSIM" train --json --steps 4 -P fp32 -P pytorch-amp-fp16 -o saved/train.json &&
+    printf 'Net under <b>, arch & co: 4 steps\n  fc1\n' >saved/report.txt && run 0 report -q -o saved.html saved && balanced saved.html && alone saved.html && linked saved.html &&
+    words saved.html | grep -q 'Net under <b>, arch & co: 4 steps' && [ "$(table runs saved.html | cut -f 1,2)" = "$(printf 'fp32\t4\npytorch-amp-fp16\t4')" ] &&
+    [ "$(table tensors saved.html | cut -f 1 | sort)" = "$(sed -n 's/^{"level": "tensor".* "name": "\([^"]*\)".*/\1/p' saved/stat.jsonl | sort -u)" ]
+ok $? "a folder that an emulation has saved: its text, its runs, each of its tensors"
+if [ "$has_gnuplot" ]; then
+    [ "$(grep -c '<svg role="img" aria-label="[^"]' saved.html)" = 3 ]; ok $? "its figures: the training, SQNR, what becomes zero"
+else
+    ok 0 "its figures # SKIP no gnuplot"
+fi
+sed 's/"final_scale"/"x"/; s/"skipped": [0-9]*, "overflows"/"skipped": -1, "overflows"/' saved/train.json >train.json && mv train.json saved/train.json &&
+    run 3 report -q --no-figures -o bad.html saved && has 'saved/train.json: not a report of mpsim train: "skipped" is missing or not a count' err && [ ! -e bad.html ]
+ok $? "one that is damaged: which file, and what"
+
 # shows PAGE: what a browser makes of it
 shows() { timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$dir/profile" --virtual-time-budget=3000 --dump-dom "file://$dir/$1" 2>/dev/null >dom; }
 if [ ! "$browser" ]; then

@@ -28,6 +28,7 @@ ROLES = ("act", "out", "weight", "agrad", "dgrad", "wgrad")
 KINDS = ("linear", "conv", "batchnorm", "norm", "softmax", "embedding", "loss", "other")
 MASTERS = (None, "fp32", "split")
 TABLE = 1 << 16  # the rank of an embedding's weight
+BASES = ("precision", "mixed_precision", "opt_level", "amp_opt_level", "fp8_recipe")  # keys that say what a dict without a name is
 WHERE = re.compile("^policy: (line [0-9]+: )?")  # of a dict's keys: it has no lines
 FOLDER = os.path.join(INSTALLED, "share", "mpsim", "policies")
 
@@ -253,7 +254,11 @@ class Policy:
         if status:
             said = line.value.decode(errors="replace")
             raise (FileError if status == EIO else InputError)(WHERE.sub("policy: ", said) if isinstance(source, Mapping) else "policy: " + said)
-        return cls(handle, layers)
+        made = cls(handle, layers)
+        if isinstance(source, Mapping) and "name" not in source:
+            said = [source[key] for key in BASES if isinstance(source.get(key), str)]
+            made.name = f"dict of {' '.join(said)}" if said else "dict"
+        return made
 
     def plan(self, step: int = 0) -> Plan:
         """The plan in force at a step; steps count from 0 here, those of a policy's schedule from 1."""

@@ -20,6 +20,7 @@ from ._roles import ACT, CONST, GRAD, WEIGHT, Roles
 from ._streams import stream_of
 
 Tensor = torch.Tensor
+SUMS = ("aten::add", "aten::add_")
 STREAMS = 1 << 16  # of names that are kept
 
 
@@ -83,7 +84,7 @@ class Core:
         self.claims = Claims(self)
         self.between = Between(self) if between == "native" else self._mpsim()
         self.mode = Mode(self)
-        self.casts_all = self.listed = False
+        self.casts_all = self.listed = self.keeps = False
         self.on_cpu = arch.is_cpu
         self.as_torch = False  # products in the dtypes that come, under torch.autocast itself
 
@@ -145,6 +146,8 @@ class Core:
         self.as_torch = self.arch.is_cpu and plan.autocast == "torch" and plan.recipe is None
         self.casts_all = plan.casts_all and plan.compute is not BINARY32
         self.listed = plan.autocast == "torch" and plan.compute is not BINARY32 and not self.as_torch
+        if only is None:
+            self.keeps = False  # the policy has products in float32 among others
         ranks: dict[str, int] = {}  # of a module's largest parameter: a bias is placed as the weight beside it
         for param in self.params.values():
             ranks[param.path] = max(ranks.get(param.path, 0), param.tensor.dim())
@@ -154,6 +157,7 @@ class Core:
             kind = kind_of(module)
             placement = self.plans.of(param.path, "fprop").place(param.path, kind, rank=TABLE if kind == "embedding" else rank, weighs=True)
             param.put(placement, plan.master == "split")
+            self.keeps = self.keeps or rank > 1 and kind != "embedding" and self.casts_all and placement.format["out"] is BINARY32
             if placement.kept is not BINARY32:
                 with torch.no_grad():
                     param.tensor.copy_(self.to_format(param.tensor.detach(), placement.kept).float())
@@ -226,7 +230,7 @@ class Core:
             role = CONST
         if operator.random or operator.looks_up and not self._by_weight(given):
             role = max(role, ACT)
-        if low and not operator.factory:
+        if low and not operator.factory and not self._of_user(given):
             args, kwargs = self._presented_all(operator, args, kwargs)
         if self.listed and (operator.float32 and self.paths.forward or not self.paths.forward and self._listed_back()):
             args = tuple(self._float32(a) for a in args)
@@ -240,16 +244,36 @@ class Core:
             args = tuple(self._in_dtype(a, args[0].dtype) for a in args)
         out = func(*args, **kwargs)
         if operator.writes:
+            self._writes(operator, given)
             for t in (given[0],) if not operator.out else (kwargs[n] for n in operator.out if n in kwargs):
                 roles.put(t, role)
             if operator.out or not isinstance(out, (tuple, list)):
                 return out
         narrow = widest if self.casts_all and widest is not None and "dtype" not in kwargs else None
+        if self.keeps and narrow is torch.float32 and operator.name in SUMS and len(given) == 2:
+            self._mixed(given)
         if isinstance(out, Tensor):
             return self._tagged(operator, out, role, narrow)
         if isinstance(out, (tuple, list)):
             return type(out)(self._tagged(operator, y, role, narrow) if isinstance(y, Tensor) else y for y in out) if type(out) in (tuple, list) else out
         return out
+
+    def _of_user(self, given: list[Any]) -> bool:
+        """Whether an operator on parameters is a user's own, as of an average of weights: outside of modules, without gradients. It sees all bits."""
+        return self.paths.outside() and not (torch.is_grad_enabled() and any(t.requires_grad for t in given))
+
+    def _writes(self, operator: Any, given: list[Any]) -> None:
+        """A user changes gradients that hold the policy's loss scale."""
+        scale = self.optimizers.scaling.held
+        if scale != 1 and given and self.roles.of(given[0]) == GRAD and self.paths.outside() and "zero" not in operator.name:
+            self.note(f"gradients were changed, as by a clip, while they held the loss scale {scale:g}; e.unscale() before it divides them by the scale")
+
+    def _mixed(self, given: list[Any]) -> None:
+        """A sum of activations of two formats, as where a module of `keep_fp32` gives one of them."""
+        if given[0].dtype != given[1].dtype and self.paths.stack and all(t.dim() and t.is_floating_point() and self.roles.of(t) == ACT for t in given):
+            low = next((str(t.dtype)[6:] for t in given if t.dtype is not torch.float32), "")
+            self.note(f"sums of float32 and {low} activations are float32, as torch promotes them: no policy names a plain x + y; `mpsim train` "
+                      f"rounds its layers hN.add1 and hN.add2 to {self.plans.plan.compute.name} unless keep_fp32 names them")
 
     @staticmethod
     def _in_dtype(a: Any, dtype: Any) -> Any:

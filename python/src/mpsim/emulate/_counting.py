@@ -237,7 +237,8 @@ class Counting:
         self.now, self.at, self.seen, self.optimizers = {}, None, {}, None
 
     def so_far(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[tuple[str, str], list[int]], dict[str, Sums]]:
-        """Records of steps, lines, totals by tensor and sums by kind, with the step at hand as it is now, which goes on."""
+        """Records of steps, lines, totals by tensor and sums by kind, with the step at hand as it is now, which goes on; that
+        is a step if a backward pass or an optimizer was in it."""
         kinds = {}
         for kind, sums in self.by_kind.items():
             kinds[kind] = Sums()
@@ -245,6 +246,8 @@ class Counting:
         made = list(self.steps), list(self.lines), {key: list(total) for key, total in self.totals.items()}, kinds
         if self.at is not None:
             self._close(*made)
+            if len(made[0]) > 1 and not self.now.get("losses") and self.optimizers is None:  # what is evaluated behind the last step is none
+                made[0].pop()
         return made
 
     def _close(self, steps: list[dict[str, Any]], lines: list[dict[str, Any]], totals: dict[tuple[str, str], list[int]], kinds: dict[str, Sums]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Sequence
 
 import torch
@@ -166,6 +167,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         bilinear = own.bilinear
         own.bilinear = lambda a, b, weight, bias=None: bilinear(a.to(weight.dtype), b.to(weight.dtype), weight, bias)
         self._later(lambda: setattr(own, "bilinear", bilinear))
+        self._later(quiet("Mismatch dtype between input and weight"))  # of rms_norm, whose weight is a float32 tensor
         for dims in (1, 2, 3):
             for module in (torch, torch.nn.functional):
                 self._later(mixed_convolutions(module, f"conv{dims}d", dims))
@@ -394,6 +396,20 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def notes(self) -> list[str]:
         """Lines on what a reader of the results must know."""
         return self.core.notes
+
+
+def quiet(message: str) -> Callable[[], None]:
+    """A warning of torch is not shown. What is returned undoes that."""
+    before = list(warnings.filters)
+    warnings.filterwarnings("ignore", message=message)
+    mine = [each for each in warnings.filters if each not in before]
+
+    def undo() -> None:
+        for each in mine:
+            if each in warnings.filters:
+                warnings.filters.remove(each)  # type: ignore[attr-defined]
+
+    return undo
 
 
 def mixed_convolutions(module: Any, name: str, dims: int) -> Callable[[], None]:

@@ -67,6 +67,11 @@ class Scaling:
         """The scale of the next backward."""
         return self.scaler.scale if self.scaler else 1.0
 
+    @property
+    def held(self) -> float:
+        """The scale that gradients hold which were not unscaled yet; 1: none."""
+        return self.scale if self.pending and self.there else 1.0
+
     def backward(self, loss: Any, **kwargs: Any) -> None:
         """Gradients of the loss times the scale; in float32 from the loss on, where a scale of 65536 is a number."""
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
