@@ -229,7 +229,7 @@ else
     ok 0 "its figures # SKIP no gnuplot"
 fi
 sed 's/"final_scale"/"x"/; s/"skipped": [0-9]*, "overflows"/"skipped": -1, "overflows"/' saved/train.json >train.json && mv train.json saved/train.json &&
-    run 3 report -q --no-figures -o bad.html saved && has 'saved/train.json: not a report of mpsim train: "skipped" is missing or not a count' err && [ ! -e bad.html ]
+    run 3 report -q --no-figures -o damaged.html saved && has 'saved/train.json: not a report of mpsim train: "skipped" is missing or not a count' err && [ ! -e damaged.html ]
 ok $? "one that is damaged: which file, and what"
 
 # shows PAGE: what a browser makes of it

@@ -256,8 +256,8 @@ class Policy:
             raise (FileError if status == EIO else InputError)(WHERE.sub("policy: ", said) if isinstance(source, Mapping) else "policy: " + said)
         made = cls(handle, layers)
         if isinstance(source, Mapping) and "name" not in source:
-            said = [source[key] for key in BASES if isinstance(source.get(key), str)]
-            made.name = f"dict of {' '.join(said)}" if said else "dict"
+            bases = [source[key] for key in BASES if isinstance(source.get(key), str)]
+            made.name = f"dict of {' '.join(bases)}" if bases else "dict"
         return made
 
     def plan(self, step: int = 0) -> Plan:
