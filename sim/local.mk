@@ -43,7 +43,7 @@ sim_libsim_a_SOURCES = \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/blocks.c sim/dot/blocks.h sim/dot/cmd.c sim/dot/distance.c sim/dot/distance.h sim/dot/distancereport.c sim/dot/distancereport.h sim/dot/error.c sim/dot/error.h sim/dot/like.c sim/dot/like.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
-  sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/record.c sim/dot/record.h sim/dot/reduce.c sim/dot/reduce.h sim/emulate/cmd.c sim/formats/cmd.c sim/formats/positions.c sim/formats/positions.h \
+  sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/record.c sim/dot/record.h sim/dot/reduce.c sim/dot/reduce.h sim/emulate/cmd.c sim/formats/cmd.c sim/formats/formats.h sim/formats/positions.c sim/formats/positions.h \
   sim/formats/recipes.c sim/formats/recipes.h sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c sim/memory/config.c sim/memory/config.h sim/memory/family.c sim/memory/family.h \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \

@@ -407,46 +407,74 @@ int target_has_tensor_scale(const mpsim_block_recipe *b)
 }
 
 /* Words of --help and doc/blocks.md. */
+enum { RULES = MPSIM_SCALE_E8M0_DEEPGEMM + 1 };
+static const char *const rule_words[] = {[MPSIM_SCALE_E8M0_FLOOR] = "floor",
+                                         [MPSIM_SCALE_E8M0_EVEN] = "even",
+                                         [MPSIM_SCALE_E8M0_CEIL] = "ceil",
+                                         [MPSIM_SCALE_E8M0_RCEIL] = "rceil",
+                                         [MPSIM_SCALE_E8M0_TE] = "te",
+                                         [MPSIM_SCALE_E8M0_MICROX] = "microx",
+                                         [MPSIM_SCALE_AMAX_TE] = "amax",
+                                         [MPSIM_SCALE_AMAX_TORCHAO] = "amax-torchao",
+                                         [MPSIM_SCALE_MSAMP] = "ms-amp",
+                                         [MPSIM_SCALE_NVFP4_TE] = "nvfp4",
+                                         [MPSIM_SCALE_NVFP4_TORCHAO] = "nvfp4-torchao",
+                                         [MPSIM_SCALE_GIVEN] = "given",
+                                         [MPSIM_SCALE_AMAX_DEEPSEEK] = "f32",
+                                         [MPSIM_SCALE_E8M0_DEEPGEMM] = "ue8m0",
+                                         [MPSIM_SCALE_NVFP4_1LEVEL] = "nvfp4-1level",
+                                         [MPSIM_SCALE_TORCHAO_018_FLOOR] = "floor-torchao-0.18",
+                                         [MPSIM_SCALE_TORCHAO_018_EVEN] = "even-torchao-0.18",
+                                         [MPSIM_SCALE_TORCHAO_018_CEIL] = "ceil-torchao-0.18",
+                                         [MPSIM_SCALE_TORCHAO_018_RCEIL] = "rceil-torchao-0.18",
+                                         [RULES] = "other",
+                                         NULL};
+
 const char *target_scale_rule(const mpsim_block_recipe *b)
 {
-    static const char *const names[] = {
-        [MPSIM_SCALE_E8M0_FLOOR] = "floor",
-        [MPSIM_SCALE_E8M0_EVEN] = "even",
-        [MPSIM_SCALE_E8M0_CEIL] = "ceil",
-        [MPSIM_SCALE_E8M0_RCEIL] = "rceil",
-        [MPSIM_SCALE_E8M0_TE] = "te",
-        [MPSIM_SCALE_E8M0_MICROX] = "microx",
-        [MPSIM_SCALE_AMAX_TE] = "amax",
-        [MPSIM_SCALE_AMAX_TORCHAO] = "amax-torchao",
-        [MPSIM_SCALE_MSAMP] = "ms-amp",
-        [MPSIM_SCALE_NVFP4_TE] = "nvfp4",
-        [MPSIM_SCALE_NVFP4_TORCHAO] = "nvfp4-torchao",
-        [MPSIM_SCALE_GIVEN] = "given",
-        [MPSIM_SCALE_AMAX_DEEPSEEK] = "f32",
-        [MPSIM_SCALE_E8M0_DEEPGEMM] = "ue8m0",
-        [MPSIM_SCALE_NVFP4_1LEVEL] = "nvfp4-1level",
-        [MPSIM_SCALE_TORCHAO_018_FLOOR] = "floor-torchao-0.18",
-        [MPSIM_SCALE_TORCHAO_018_EVEN] = "even-torchao-0.18",
-        [MPSIM_SCALE_TORCHAO_018_CEIL] = "ceil-torchao-0.18",
-        [MPSIM_SCALE_TORCHAO_018_RCEIL] = "rceil-torchao-0.18",
-    };
-    return b->rule < sizeof names / sizeof names[0] && names[b->rule] ? names[b->rule] : "other";
+    return rule_words[b->rule < RULES && rule_words[b->rule] ? b->rule : RULES];
 }
 
-void target_recipe_json(jsonout *o, const char *key, const block_target *t)
+#define AT(member) offsetof(target_recipe_row, member)
+static const record_field recipe_fields[] = {
+    FIELD(TEXT, "name", IN_ALL, AT(name), NULL, .title = "<recipe"),
+    FIELD(TEXT, "element", IN_ALL, AT(element), "The format of the elements.", .title = "<element"),
+    FIELD(CHARS, NULL, 0, AT(block), NULL, .title = "<block"),
+    FIELD(CHARS, NULL, 0, AT(scales), NULL, .title = "<scales"),
+    FIELD(TEXT, "rule", IN_ALL, AT(rule), "How a scale is found.", .title = "<rule", .words = rule_words),
+    FIELD(SIZE, "block_rows", IN_ALL, AT(rows), "Rows of a block; 0: all of the tensor."),
+    FIELD(SIZE, "block_cols", IN_ALL, AT(cols), "Columns of a block; 0: all of the tensor."),
+    FIELD(TEXT, "scale_format", IN_ALL, AT(scale_format), NULL),
+    FIELD(BOOLEAN, "tensor_scale", IN_ALL, AT(tensor_scale), "Whether the tensor has a scale, too."),
+    FIELD(SIZE, "transform", IN_ALL, AT(transform), "Size of the Hadamard transform before the cast; 0: none."),
+    FIELD(TEXT, "source", IN_ALL, AT(source), "Where the rule is from; empty: not said.", .title = "<source"),
+    {0}};
+#undef AT
+const record_kind recipe_record = {"recipe", "A block recipe.", sizeof(target_recipe_row), recipe_fields};
+
+static void describe(target_recipe_row *row, const mpsim_block_recipe *b)
+{
+    if (b->block_cols)
+        snprintf(row->block, sizeof row->block, "%u x %u", (unsigned)b->block_rows, (unsigned)b->block_cols);
+    else
+        snprintf(row->block, sizeof row->block, "%s", b->block_rows ? "row" : "tensor");
+    snprintf(row->scales, sizeof row->scales, "%s%s", row->scale_format, row->tensor_scale ? ", tensor binary32" : "");
+}
+
+target_recipe_row target_recipe(const block_target *t)
 {
     const mpsim_block_recipe *b = &t->recipe;
-    jsonout_begin(o, key, '{');
-    jsonout_text(o, "name", t->label);
-    jsonout_text(o, "element", b->element);
-    jsonout_text(o, "rule", target_scale_rule(b));
-    jsonout_count(o, "block_rows", b->block_rows);
-    jsonout_count(o, "block_cols", b->block_cols);
-    jsonout_text(o, "scale_format", target_scale_format(b));
-    jsonout_boolean(o, "tensor_scale", target_has_tensor_scale(b));
-    jsonout_count(o, "transform", t->transform);
-    jsonout_text(o, "source", b->source ? b->source : "");
-    jsonout_end(o, '}');
+    target_recipe_row row = {.name = t->label,
+                             .element = b->element,
+                             .rule = target_scale_rule(b),
+                             .scale_format = target_scale_format(b),
+                             .source = b->source ? b->source : "",
+                             .rows = b->block_rows,
+                             .cols = b->block_cols,
+                             .transform = t->transform,
+                             .tensor_scale = target_has_tensor_scale(b)};
+    describe(&row, b);
+    return row;
 }
 
 /* The library knows: it refuses even an empty array otherwise. */

@@ -1,7 +1,7 @@
 /* target.h -- what tensors are cast to: formats, scales and roundings of a command line. */
 #pragma once
 
-#include "../report/jsonout.h"
+#include "../record/record.h"
 #include "blocktarget.h"
 #include "options.h"
 
@@ -85,11 +85,20 @@ mpsim_rounding target_rounding(const target *t, const mpsim_format *source);
 
 /* target_scale_format -- the format in which a recipe's block scales are stored: "e8m0", "e4m3" or "binary32".
  * target_has_tensor_scale -- whether there is a scale of the tensor beside them. target_scale_rule -- how amax gives
- * them, in a word. target_recipe_json -- all of that, and the source. */
+ * them, in a word. */
 const char *target_scale_format(const mpsim_block_recipe *b);
 int target_has_tensor_scale(const mpsim_block_recipe *b);
 const char *target_scale_rule(const mpsim_block_recipe *b);
-void target_recipe_json(jsonout *o, const char *key, const block_target *t);
+
+/* A recipe in reports; the texts of `t` are its own. target_recipe -- that of t. */
+typedef struct target_recipe_row {
+    const char *name, *element, *rule, *scale_format, *source;
+    char block[32], scales[64]; /* for people: "1 x 32", "row", "tensor"; "e4m3, tensor binary32" */
+    size_t rows, cols, transform;
+    int tensor_scale;
+} target_recipe_row;
+extern const record_kind recipe_record;
+target_recipe_row target_recipe(const block_target *t);
 
 /* format_is_narrow -- whether every number of f is one of binary32. */
 int format_is_narrow(const mpsim_format *f);

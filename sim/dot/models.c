@@ -182,21 +182,21 @@ void model_list_clear(model_list *l)
 
 /* ---- the table ---- */
 
-static const char *const addition_names[] = {
-    [MPSIM_ADDITION_EXACT] = "exact", [MPSIM_ADDITION_FMA] = "fma",       [MPSIM_ADDITION_MULADD] = "muladd",
-    [MPSIM_ADDITION_FUSED] = "fused", [MPSIM_ADDITION_STAGED] = "staged", [MPSIM_ADDITION_GROUPED] = "grouped"};
-static const char *const order_names[] = {[MPSIM_ORDER_SEQUENTIAL] = "sequential",
-                                          [MPSIM_ORDER_PAIRWISE] = "pairwise",
-                                          [MPSIM_ORDER_QUADS] = "quads",
-                                          [MPSIM_ORDER_ODD_FIRST] = "odd-first",
-                                          [MPSIM_ORDER_LANES] = "lanes"};
+static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",
+                                             [MPSIM_ADDITION_FMA] = "fma",
+                                             [MPSIM_ADDITION_MULADD] = "muladd",
+                                             [MPSIM_ADDITION_FUSED] = "fused",
+                                             [MPSIM_ADDITION_STAGED] = "staged",
+                                             [MPSIM_ADDITION_GROUPED] = "grouped",
+                                             NULL};
+static const char *const order_names[] = {
+    [MPSIM_ORDER_SEQUENTIAL] = "sequential", [MPSIM_ORDER_PAIRWISE] = "pairwise", [MPSIM_ORDER_QUADS] = "quads",
+    [MPSIM_ORDER_ODD_FIRST] = "odd-first",   [MPSIM_ORDER_LANES] = "lanes",       NULL};
 static const char *const alignment_names[] = {
-    [MPSIM_ALIGN_TRUNCATE] = "truncate", [MPSIM_ALIGN_FLOOR] = "floor", [MPSIM_ALIGN_NEAREST] = "nearest"};
-static const char *const evidence_names[] = {[MPSIM_EVIDENCE_DEFINED] = "defined",
-                                             [MPSIM_EVIDENCE_VECTORS] = "vectors",
-                                             [MPSIM_EVIDENCE_REPORTED] = "reported",
-                                             [MPSIM_EVIDENCE_MANUAL] = "manual",
-                                             [MPSIM_EVIDENCE_NONE] = "none"};
+    [MPSIM_ALIGN_TRUNCATE] = "truncate", [MPSIM_ALIGN_FLOOR] = "floor", [MPSIM_ALIGN_NEAREST] = "nearest", NULL};
+static const char *const evidence_names[] = {
+    [MPSIM_EVIDENCE_DEFINED] = "defined", [MPSIM_EVIDENCE_VECTORS] = "vectors", [MPSIM_EVIDENCE_REPORTED] = "reported",
+    [MPSIM_EVIDENCE_MANUAL] = "manual",   [MPSIM_EVIDENCE_NONE] = "none",       NULL};
 
 /* A rounding as "binary32 toward-zero", or short as "binary32 rz"; nearest-even is not said. */
 static const char *place_text(char *out, size_t size, const mpsim_rounded *p, int brief)
@@ -208,30 +208,85 @@ static const char *place_text(char *out, size_t size, const mpsim_rounded *p, in
     return out;
 }
 
-static void set_place(json_t *v, const char *key, const mpsim_rounded *p)
-{
-    json_t *place = json_object();
-    json_object_set_new(place, "format", json_string(p->format.name));
-    json_object_set_new(place, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)p->rounding.mode)));
-    json_object_set_new(v, key, place);
-}
+static const char *const trait_names[] = {"flush-operands", "flush-sums", "filled", "overflow-inf",
+                                          "nan-minus",      "plus-zero",  NULL};
+enum { TRAITS = sizeof trait_names / sizeof trait_names[0] - 1 };
 
-static json_t *text_or_null(const char *s)
-{
-    return s ? json_string(s) : json_null();
-}
+/* Where something is rounded. */
+typedef struct place {
+    const char *format, *round;
+} place;
 
-static const char *const trait_names[] = {"flush-operands", "flush-sums", "filled",
-                                          "overflow-inf",   "nan-minus",  "plus-zero"};
+/* A model in reports; FIELD_NONE, below 0 and NULL: it has nothing of the kind. */
+typedef struct model_row {
+    const char *name, *architecture, *instruction, *takes, *operands, *addition, *order, *alignment, *scales, *evidence,
+        *unconfirmed, *source;
+    int length, fraction, floor, chunk, chunks, normalised, operand_emin, ways, kept, drop, group, block;
+    const char *traits[TRAITS], *const *trait_list;
+    size_t trait_count;
+    place at[4]; /* products, sums, sums of chunks, results */
+    const place *product, *accumulator, *outer;
+    char sums[96], brief[96]; /* of the accumulator */
+} model_row;
 
-static json_t *traits_json(unsigned traits)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < sizeof trait_names / sizeof trait_names[0]; i++)
-        if (traits >> i & 1)
-            json_array_append_new(list, json_string(trait_names[i]));
-    return list;
-}
+static const char *const modes[] = {"nearest-even", "nearest-away", "toward-zero",  "up",           "down",
+                                    "to-odd",       "stochastic-a", "stochastic-b", "stochastic-c", NULL};
+static const record_field place_fields[] = {FIELD(TEXT, "format", IN_TREE, offsetof(place, format), NULL),
+                                            FIELD(TEXT, "round", IN_TREE, offsetof(place, round), NULL, .words = modes),
+                                            {0}};
+static const record_kind place_record = {"place", "Where something is rounded.", sizeof(place), place_fields};
+
+#define AT(member) offsetof(model_row, member)
+static const record_field model_fields[] = {
+    FIELD(TEXT, "name", IN_ALL, AT(name), NULL, .title = "<model"),
+    FIELD(TEXT, "architecture", IN_TREE | FIELD_NULL, AT(architecture), NULL),
+    FIELD(TEXT, "operands", IN_TREE | FIELD_NULL, AT(takes), "Formats that it takes, a blank between them; null: any."),
+    FIELD(TEXT, "operands", IN_CSV, AT(operands), NULL, .title = "<operands"),
+    FIELD(TEXT, "addition", IN_ALL, AT(addition), NULL, .words = addition_names),
+    FIELD(TEXT, "order", IN_ALL, AT(order), NULL, .words = order_names),
+    FIELD(INTEGER, "length", IN_ALL | FIELD_NULL, AT(length), "Products that are added at once; null: all.",
+          .title = ">L"),
+    FIELD(INTEGER, "fraction", IN_ALL | FIELD_NULL, AT(fraction), "Bits behind the point after alignment.",
+          .title = ">F"),
+    FIELD(INTEGER, "floor", IN_ALL | FIELD_NULL, AT(floor), "The least exponent of alignment; null: none.",
+          .title = ">floor"),
+    FIELD(INTEGER, "chunk", IN_ALL, AT(chunk),
+          "Products after which a sum is added to an outer one; 0: there is none."),
+    FIELD(INTEGER, NULL, 0, AT(chunks), NULL, .title = ">chunk"),
+    FIELD(TEXT, "alignment", IN_ALL | FIELD_NULL, AT(alignment), "What happens to bits below `fraction`.",
+          .words = alignment_names),
+    FIELD(BOOLEAN, "normalised", IN_ALL | FIELD_NULL, AT(normalised),
+          "Whether products are normalised before alignment."),
+    FIELD(INTEGER, "operand_emin", IN_ALL | FIELD_NULL, AT(operand_emin),
+          "The least exponent of an operand; null: its format's."),
+    FIELD(CHARS, "accumulator", IN_CSV, AT(sums), NULL),
+    FIELD(CHARS, NULL, 0, AT(brief), NULL, .title = "<accumulator"),
+    FIELD(TEXT, "result", IN_CSV, AT(at[3].format), NULL, .title = "<result"),
+    FIELD(TEXT, "evidence", IN_ALL, AT(evidence), NULL, .title = "<evidence", .words = evidence_names),
+    FIELD(TEXT, "instruction", IN_ALL | FIELD_NULL, AT(instruction), NULL),
+    FIELD(TEXT, "source", IN_ALL | FIELD_NULL, AT(source), NULL),
+    FIELD(TEXT, "unconfirmed", IN_ALL | FIELD_NULL, AT(unconfirmed), "What nobody has compared."),
+    FIELD(INTEGER, "ways", IN_ALL | FIELD_NULL, AT(ways), "Of a staged addition."),
+    FIELD(INTEGER, "kept", IN_ALL | FIELD_NULL, AT(kept), "Of a staged addition: bits."),
+    FIELD(INTEGER, "drop", IN_ALL | FIELD_NULL, AT(drop), "Of a staged addition: bits."),
+    FIELD(INTEGER, "group", IN_ALL | FIELD_NULL, AT(group), "Of a grouped addition: products."),
+    FIELD(INTEGER, "block", IN_ALL | FIELD_NULL, AT(block), "Products that share a scale."),
+    FIELD(TEXT, "scales", IN_ALL | FIELD_NULL, AT(scales), "The format of the scales."),
+    FIELD(TEXTS, "traits", IN_TREE, AT(trait_list), NULL, .of = AT(trait_count), .words = trait_names),
+    FIELD(RECORD, "product", IN_TREE | FIELD_POINTER | FIELD_OPTIONAL, AT(product), NULL, .record = &place_record),
+    FIELD(RECORD, "accumulator", IN_TREE | FIELD_POINTER | FIELD_OPTIONAL, AT(accumulator), NULL,
+          .record = &place_record),
+    FIELD(RECORD, "outer", IN_TREE | FIELD_POINTER | FIELD_OPTIONAL, AT(outer), "Where chunks are added.",
+          .record = &place_record),
+    FIELD(RECORD, "result", IN_TREE, AT(at[3]), NULL, .record = &place_record),
+    {0}};
+#undef AT
+static const record_kind model_record = {"model", "A model.", sizeof(model_row), model_fields};
+const report_kind models_kind = {
+    "mpsim.models/1", "mpsim formats --models: models of matrix instructions",
+    "How instructions and libraries add products, as numbers. $defs/line is a line of --ndjson, which "
+    "names no schema.",
+    REPORT_ROWS("models", &model_record)};
 
 /* Whether the exponent of alignment has a lower bound. */
 static int has_floor(const mpsim_model *m)
@@ -240,120 +295,64 @@ static int has_floor(const mpsim_model *m)
            m->floor != MPSIM_MODEL_NO_FLOOR;
 }
 
-static json_t *number_if(int there, int n)
+static int number_if(int there, int n)
 {
-    return there ? json_integer(n) : json_null();
+    return there ? n : FIELD_NONE;
 }
 
-static json_t *model_json(const mpsim_model *m)
+static model_row row_of(const mpsim_model *m)
 {
     const int fused = m->addition == MPSIM_ADDITION_FUSED, staged = m->addition == MPSIM_ADDITION_STAGED;
-    const int grouped = m->addition == MPSIM_ADDITION_GROUPED, core = fused || staged || grouped;
-    json_t *v = json_object();
-    json_object_set_new(v, "name", json_string(m->name));
-    json_object_set_new(v, "architecture", text_or_null(m->architecture));
-    json_object_set_new(v, "instruction", text_or_null(m->instruction));
-    json_object_set_new(v, "operands", text_or_null(m->operands));
-    json_object_set_new(v, "addition", json_string(addition_names[m->addition]));
-    json_object_set_new(v, "order", json_string(order_names[m->order]));
-    json_object_set_new(v, "length", number_if(m->length != 0, m->length));
-    json_object_set_new(v, "fraction", number_if(core, m->fraction));
-    json_object_set_new(v, "alignment", fused || grouped ? json_string(alignment_names[m->alignment]) : json_null());
-    json_object_set_new(v, "normalised", fused ? json_boolean(m->normalised) : json_null());
-    json_object_set_new(v, "floor", number_if(has_floor(m), m->floor));
-    json_object_set_new(v, "operand_emin",
-                        fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN ? json_integer(m->operand_emin) : json_null());
-    json_object_set_new(v, "chunk", json_integer(m->chunk));
-    json_object_set_new(v, "traits", traits_json(m->traits));
-    json_object_set_new(v, "ways", number_if(staged, m->ways));
-    json_object_set_new(v, "kept", number_if(staged, m->kept));
-    json_object_set_new(v, "drop", number_if(staged, m->drop));
-    json_object_set_new(v, "group", number_if(grouped, m->group));
-    json_object_set_new(v, "block", number_if(m->block != 0, m->block));
-    json_object_set_new(v, "scales", text_or_null(m->scales));
-    if (m->addition == MPSIM_ADDITION_MULADD)
-        set_place(v, "product", &m->product);
-    if (m->addition != MPSIM_ADDITION_EXACT || m->chunk || m->length)
-        set_place(v, "accumulator", &m->accumulator);
-    if (m->chunk)
-        set_place(v, "outer", &m->outer);
-    set_place(v, "result", &m->result);
-    json_object_set_new(v, "evidence", json_string(evidence_names[m->evidence]));
-    json_object_set_new(v, "unconfirmed", text_or_null(m->unconfirmed));
-    json_object_set_new(v, "source", text_or_null(m->source));
-    return v;
+    const int grouped = m->addition == MPSIM_ADDITION_GROUPED;
+    return (model_row){.name = m->name,
+                       .architecture = m->architecture,
+                       .instruction = m->instruction,
+                       .takes = m->operands,
+                       .operands = m->operands ? m->operands : "any",
+                       .addition = addition_names[m->addition],
+                       .order = order_names[m->order],
+                       .alignment = fused || grouped ? alignment_names[m->alignment] : NULL,
+                       .scales = m->scales,
+                       .evidence = evidence_names[m->evidence],
+                       .unconfirmed = m->unconfirmed,
+                       .source = m->source,
+                       .length = number_if(m->length != 0, m->length),
+                       .fraction = number_if(fused || staged || grouped, m->fraction),
+                       .floor = number_if(has_floor(m), m->floor),
+                       .chunk = (int)m->chunk,
+                       .chunks = number_if(m->chunk != 0, (int)m->chunk),
+                       .normalised = fused ? m->normalised : -1,
+                       .operand_emin = number_if(fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN, m->operand_emin),
+                       .ways = number_if(staged, m->ways),
+                       .kept = number_if(staged, m->kept),
+                       .drop = number_if(staged, m->drop),
+                       .group = number_if(grouped, m->group),
+                       .block = number_if(m->block != 0, m->block)};
 }
 
-static void csv_if(FILE *to, int there, int n)
+static void set_places(model_row *row, const mpsim_model *m)
 {
-    if (there)
-        fprintf(to, "%d", n);
-    fputc(',', to);
+    const mpsim_rounded *const at[] = {&m->product, &m->accumulator, &m->outer, &m->result};
+    const int sums = m->addition != MPSIM_ADDITION_EXACT || m->chunk || m->length;
+    for (size_t i = 0; i < 4; i++)
+        row->at[i] = (place){at[i]->format.name, mpsim_round_mode_name((mpsim_round_mode)at[i]->rounding.mode)};
+    row->product = m->addition == MPSIM_ADDITION_MULADD ? &row->at[0] : NULL;
+    row->accumulator = sums ? &row->at[1] : NULL;
+    row->outer = m->chunk ? &row->at[2] : NULL;
+    place_text(row->sums, sizeof row->sums, &m->accumulator, 0);
+    if (sums)
+        place_text(row->brief, sizeof row->brief, &m->accumulator, 1);
 }
 
-static void print_csv(FILE *to, const mpsim_model *m)
+static void write_model(record_writer *w, const mpsim_model *m)
 {
-    char accumulator[96];
-    const int fused = m->addition == MPSIM_ADDITION_FUSED;
-    const char *const texts[] = {m->name, m->operands ? m->operands : "any", addition_names[m->addition],
-                                 order_names[m->order]};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        csv_text(to, texts[i]);
-        fputc(',', to);
-    }
-    csv_if(to, m->length != 0, m->length);
-    csv_if(to, m->addition >= MPSIM_ADDITION_FUSED, m->fraction);
-    csv_if(to, has_floor(m), m->floor);
-    fprintf(to, "%u,%s,%s,", (unsigned)m->chunk,
-            fused || m->addition == MPSIM_ADDITION_GROUPED ? alignment_names[m->alignment] : "",
-            fused ? m->normalised ? "yes" : "no" : "");
-    if (fused && m->operand_emin != MPSIM_MODEL_OWN_EMIN)
-        fprintf(to, "%d", m->operand_emin);
-    fputc(',', to);
-    csv_text(to, place_text(accumulator, sizeof accumulator, &m->accumulator, 0));
-    fputc(',', to);
-    csv_text(to, m->result.format.name);
-    fprintf(to, ",%s,", evidence_names[m->evidence]);
-    csv_text(to, m->instruction ? m->instruction : "");
-    fputc(',', to);
-    csv_text(to, m->source ? m->source : "");
-    fputc(',', to);
-    csv_text(to, m->unconfirmed ? m->unconfirmed : "");
-    fputc(',', to);
-    const int staged = m->addition == MPSIM_ADDITION_STAGED;
-    csv_if(to, staged, m->ways);
-    csv_if(to, staged, m->kept);
-    csv_if(to, staged, m->drop);
-    csv_if(to, m->addition == MPSIM_ADDITION_GROUPED, m->group);
-    csv_if(to, m->block != 0, m->block);
-    csv_text(to, m->scales ? m->scales : "");
-    fputc('\n', to);
-}
-
-/* A number, or nothing. */
-static void cell_if(table *t, int there, int n)
-{
-    if (there)
-        table_cell(t, "%d", n);
-    else
-        table_cell(t, "%s", "");
-}
-
-static void print_row(table *t, const mpsim_model *m)
-{
-    char text[96];
-    table_cell(t, "%s", m->name);
-    table_cell(t, "%s", m->operands ? m->operands : "any");
-    cell_if(t, m->length != 0, m->length);
-    cell_if(t, m->addition >= MPSIM_ADDITION_FUSED, m->fraction);
-    cell_if(t, has_floor(m), m->floor);
-    cell_if(t, m->chunk != 0, (int)m->chunk);
-    table_cell(t, "%s",
-               m->addition == MPSIM_ADDITION_EXACT && !m->chunk && !m->length
-                   ? ""
-                   : place_text(text, sizeof text, &m->accumulator, 1));
-    table_cell(t, "%s", m->result.format.name);
-    table_cell(t, "%s", evidence_names[m->evidence]);
+    model_row row = row_of(m);
+    set_places(&row, m);
+    for (size_t i = 0; i < TRAITS; i++)
+        if (m->traits >> i & 1)
+            row.traits[row.trait_count++] = trait_names[i];
+    row.trait_list = row.traits;
+    record_row(w, &row);
 }
 
 static const char legend[] =
@@ -443,30 +442,14 @@ static void print_unconfirmed(const model_list *l, FILE *to)
 
 void models_print(const model_list *l, report_style style, FILE *to)
 {
-    if (style == REPORT_JSON || style == REPORT_NDJSON) {
-        const int array = style == REPORT_JSON;
-        if (array)
-            json_begin(to, "mpsim.models/1");
-        fputs(array ? "\"models\": [" : "", to);
-        for (size_t i = 0; i < l->count; i++)
-            json_item(to, style, i, model_json(&l->items[i]));
-        fputs(array ? "]}\n" : "", to);
-        return;
-    }
-    if (style == REPORT_CSV) {
-        fputs(
-            "name,operands,addition,order,length,fraction,floor,chunk,alignment,normalised,operand_emin,accumulator,result,evidence,"
-            "instruction,source,unconfirmed,ways,kept,drop,group,block,scales\n",
-            to);
-        for (size_t i = 0; i < l->count; i++)
-            print_csv(to, &l->items[i]);
-        return;
-    }
-    table *t = table_new("<model|<operands|>L|>F|>floor|>chunk|<accumulator|<result|<evidence");
+    record_writer w = {.kind = &models_kind, .to = to, .style = style};
+    record_begin(&w);
     for (size_t i = 0; i < l->count; i++)
-        print_row(t, &l->items[i]);
-    table_print(t, to, "");
-    table_free(t);
-    fputs(legend, to);
-    print_unconfirmed(l, to);
+        write_model(&w, &l->items[i]);
+    if (style == REPORT_TEXT) {
+        table_print(w.rows, to, "");
+        fputs(legend, to);
+        print_unconfirmed(l, to);
+    }
+    record_end(&w);
 }

@@ -4,7 +4,7 @@
 #include <mpsim/dot.h>
 #include <stdio.h>
 
-#include "../report/report.h"
+#include "../record/record.h"
 
 typedef struct model_list {
     mpsim_model *items;
@@ -18,5 +18,7 @@ typedef struct model_list {
 int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa, const mpsim_format *fb);
 void model_list_clear(model_list *l);
 
-/* models_print -- the table of models. -1 if memory ran out. */
+extern const report_kind models_kind;
+
+/* models_print -- the table of models. */
 void models_print(const model_list *l, report_style style, FILE *to);

@@ -7,6 +7,7 @@
 #include "../cli/reportoptions.h"
 #include "../cli/target.h"
 #include "../dot/models.h"
+#include "formats.h"
 #include "positions.h"
 #include "recipes.h"
 
@@ -31,8 +32,8 @@ static const char more[] = "A NAME is one of the table or an alias of it (half, 
                            "  mpsim formats --models 'hopper-*'  how tensor cores of that kind add\n"
                            "  mpsim formats --recipes 'mxfp8:*'  the block recipes of that kind\n";
 
-static const char *const nan_names[] = {"none", "top", "-0"};
-static const char *const zero_names[] = {"+-0", "0", "none"};
+static const char *const nan_names[] = {"none", "top", "-0", NULL};
+static const char *const zero_names[] = {"+-0", "0", "none", NULL};
 
 /* Decimal digits of a normal number: its significand bits, the leading one included, times log10 2; to hundredths, so that no C library
  * differs. */
@@ -41,90 +42,79 @@ static double decimal_digits(const mpsim_format *f)
     return (double)((30103LL * (f->mbits + 1) + 500) / 1000) / 100;
 }
 
-static json_t *format_json(const mpsim_format *f)
+/* A format in reports. */
+typedef struct format_row {
+    mpsim_format f;
+    int bits, exponent, significand, bias, is_signed, inf;
+    double digits, max, min_normal, min_positive, epsilon;
+    char top[24], nan_code[24];
+    const char *nan, *zero, *nan_text;
+} format_row;
+
+#define AT(member) offsetof(format_row, member)
+static const record_field format_fields[] = {
+    FIELD(CHARS, "name", IN_ALL, AT(f.name), NULL, .title = "<format"),
+    FIELD(TEXT, "aliases", IN_TREE, AT(f.aliases), "Other names, a blank between them."),
+    FIELD(INTEGER, "bits", IN_ALL, AT(bits), NULL, .title = ">bits"),
+    FIELD(INTEGER, "exponent_bits", IN_ALL, AT(exponent), NULL, .title = ">e"),
+    FIELD(INTEGER, "significand_bits", IN_ALL, AT(significand), "Significand bits that are stored.", .title = ">m"),
+    FIELD(REAL, NULL, 0, AT(digits), NULL, .title = ">digits", .format = "%.1f"),
+    FIELD(INTEGER, "bias", IN_ALL, AT(bias), "The bias of the exponent.", .title = ">bias"),
+    FIELD(BOOLEAN, "inf", IN_ALL, AT(inf), "Whether it has infinities.", .title = "<inf"),
+    FIELD(TEXT, "nan", IN_ALL, AT(nan), "Which codes are NaN.", .title = "<nan", .words = nan_names),
+    FIELD(TEXT, "zero", IN_ALL, AT(zero), "Which zeros it has.", .title = "<zero", .words = zero_names),
+    FIELD(REAL, "max", IN_ALL, AT(max), "The largest finite number.", .title = ">max"),
+    FIELD(REAL, "min_normal", IN_ALL, AT(min_normal), "The smallest normal number.", .title = ">min normal"),
+    FIELD(REAL, "min_positive", IN_ALL, AT(min_positive), "The smallest number above 0.", .title = ">min positive"),
+    FIELD(REAL, "epsilon", IN_ALL, AT(epsilon), "From 1 to the next number.", .title = ">epsilon"),
+    FIELD(TEXT, "source", IN_ALL, AT(f.source), "What defines it.", .title = "<source"),
+    FIELD(BOOLEAN, "signed", IN_ALL, AT(is_signed), NULL),
+    FIELD(CODE, "max_finite_code", IN_ALL, AT(top), NULL),
+    FIELD(
+        REAL, "decimal_digits", IN_ALL, AT(digits),
+        "Decimal digits of a normal number: its significand bits, the leading one included, times log10 2, to hundredths.",
+        .csv = "%.2f"),
+    FIELD(TEXT, "nan_code", IN_TREE | FIELD_NULL, AT(nan_text),
+          "The code of NaN, in hexadecimal; null: there is none."),
+    {0}};
+#undef AT
+static const record_kind format_record = {"format", "A format.", sizeof(format_row), format_fields};
+const report_kind formats_kind = {"mpsim.formats/1", "mpsim formats: formats",
+                                  "Floating-point formats. $defs/line is a line of --ndjson, which names no schema.",
+                                  REPORT_ROWS("formats", &format_record)};
+
+static format_row row_of(const mpsim_format *f)
 {
-    char max[24], nan[24];
-    const double digits = decimal_digits(f);
-    snprintf(max, sizeof max, "0x%" PRIx64, f->max_finite);
-    snprintf(nan, sizeof nan, "0x%" PRIx64, f->nan_code);
-    json_t *v = json_object();
-    json_object_set_new(v, "name", json_string(f->name));
-    json_object_set_new(v, "aliases", json_string(f->aliases));
-    json_object_set_new(v, "bits", json_integer(f->bits));
-    json_object_set_new(v, "exponent_bits", json_integer(f->ebits));
-    json_object_set_new(v, "significand_bits", json_integer(f->mbits));
-    json_object_set_new(v, "decimal_digits", json_of_double(digits));
-    json_object_set_new(v, "bias", json_integer(f->bias));
-    json_object_set_new(v, "signed", json_boolean(mpsim_format_is_signed(f)));
-    json_object_set_new(v, "inf", json_boolean(f->inf));
-    json_object_set_new(v, "nan", json_string(nan_names[f->nan]));
-    json_object_set_new(v, "zero", json_string(zero_names[f->zero]));
-    json_object_set_new(v, "max", json_of_double(mpsim_format_max(f)));
-    json_object_set_new(v, "min_normal", json_of_double(mpsim_format_min_normal(f)));
-    json_object_set_new(v, "min_positive", json_of_double(mpsim_format_min_positive(f)));
-    json_object_set_new(v, "epsilon", json_of_double(mpsim_format_epsilon(f)));
-    json_object_set_new(v, "max_finite_code", json_string(max));
-    json_object_set_new(v, "nan_code", f->nan ? json_string(nan) : json_null());
-    json_object_set_new(v, "source", json_string(f->source));
-    return v;
+    format_row row = {.f = *f,
+                      .bits = f->bits,
+                      .exponent = f->ebits,
+                      .significand = f->mbits,
+                      .bias = f->bias,
+                      .is_signed = mpsim_format_is_signed(f),
+                      .inf = f->inf,
+                      .digits = decimal_digits(f),
+                      .max = mpsim_format_max(f),
+                      .min_normal = mpsim_format_min_normal(f),
+                      .min_positive = mpsim_format_min_positive(f),
+                      .epsilon = mpsim_format_epsilon(f),
+                      .nan = nan_names[f->nan],
+                      .zero = zero_names[f->zero]};
+    snprintf(row.top, sizeof row.top, "0x%" PRIx64, f->max_finite);
+    snprintf(row.nan_code, sizeof row.nan_code, "0x%" PRIx64, f->nan_code);
+    return row;
 }
-
-/* ---- the table ---- */
-
-static const char text_columns[] =
-    "<format|>bits|>e|>m|>digits|>bias|<inf|<nan|<zero|>max|>min normal|>min positive|>epsilon|<source";
 
 static void print_formats(const target_list *list, report_style style, FILE *to)
 {
-    const size_t n = list->count;
-    char a[32], b[32], c[32], d[32];
-    if (style == REPORT_JSON) {
-        json_begin(to, "mpsim.formats/1");
-        fputs("\"formats\": [", to);
-        for (size_t i = 0; i < n; i++) {
-            json_item(to, style, i, format_json(&list->items[i].format));
-        }
-        fputs("]}\n", to);
-        return;
+    record_writer w = {.kind = &formats_kind, .to = to, .style = style};
+    record_begin(&w);
+    for (size_t i = 0; i < list->count; i++) {
+        format_row row = row_of(&list->items[i].format);
+        row.nan_text = row.f.nan ? row.nan_code : NULL;
+        record_row(&w, &row);
     }
-    if (style == REPORT_CSV)
-        fputs("name,bits,exponent_bits,significand_bits,bias,inf,nan,zero,max,min_normal,"
-              "min_positive,epsilon,source,signed,max_finite_code,decimal_digits\n",
-              to);
-    table *t = style == REPORT_TEXT ? table_new(text_columns) : NULL;
-    for (size_t i = 0; i < n; i++) {
-        const mpsim_format *f = &list->items[i].format;
-        const double max = mpsim_format_max(f), normal = mpsim_format_min_normal(f);
-        const double least = mpsim_format_min_positive(f), epsilon = mpsim_format_epsilon(f);
-        if (style == REPORT_NDJSON) {
-            json_item(to, style, i, format_json(f));
-        } else if (style == REPORT_CSV) {
-            csv_text(to, f->name);
-            fprintf(to, ",%d,%d,%d,%d,%s,%s,%s,%.17g,%.17g,%.17g,%.17g,", f->bits, f->ebits, f->mbits, f->bias,
-                    f->inf ? "yes" : "no", nan_names[f->nan], zero_names[f->zero], max, normal, least, epsilon);
-            csv_text(to, f->source);
-            fprintf(to, ",%s,0x%" PRIx64 ",", mpsim_format_is_signed(f) ? "yes" : "no", f->max_finite);
-            fprintf(to, "%.2f\n", decimal_digits(f));
-        } else {
-            table_cell(t, "%s", f->name);
-            table_cell(t, "%d", f->bits);
-            table_cell(t, "%d", f->ebits);
-            table_cell(t, "%d", f->mbits);
-            table_cell(t, "%.1f", decimal_digits(f));
-            table_cell(t, "%d", f->bias);
-            table_cell(t, "%s", f->inf ? "yes" : "no");
-            table_cell(t, "%s", nan_names[f->nan]);
-            table_cell(t, "%s", zero_names[f->zero]);
-            table_cell(t, "%s", text_number(a, max));
-            table_cell(t, "%s", text_number(b, normal));
-            table_cell(t, "%s", text_number(c, least));
-            table_cell(t, "%s", text_number(d, epsilon));
-            table_cell(t, "%s", f->source);
-        }
-    }
-    if (t)
-        table_print(t, to, "");
-    table_free(t);
+    table_print(w.rows, to, "");
+    record_end(&w);
 }
 
 /* ---- presets and modes ---- */
@@ -205,6 +195,8 @@ static void print_modes(FILE *to)
 
 /* What became of a constant. */
 typedef struct finding {
+    double x;                    /* the constant */
+    const char *typed, *code_of; /* code_of: the format of its code, or NULL */
     const char *label;
     char code[24], value[32], verdict[64];
     double y, error; /* error: relative, or NaN */
@@ -329,7 +321,12 @@ static finding check_target(const target *t, const constant *c)
     const mpsim_rounding r = target_rounding(t, mpsim_format_find("binary64"));
     unsigned flags;
     const uint64_t code = exact_encode(f, &r, &c->x, mpsim_rng_word(c->seed, 0, 0), &flags, NULL);
-    finding v = {.label = t->label, .y = mpsim_decode(f, code), .choice = open_choice(t, flags)};
+    finding v = {.x = c->x.nearest,
+                 .typed = c->typed,
+                 .code_of = c->is_code ? c->codes.name : NULL,
+                 .label = t->label,
+                 .y = mpsim_decode(f, code),
+                 .choice = open_choice(t, flags)};
     const int verdict = judge(f, c->x.nearest, v.y, flags);
     v.lost = verdict < LOSSES;
     v.error = relative_error(&c->x, v.y);
@@ -339,45 +336,29 @@ static finding check_target(const target *t, const constant *c)
     return v;
 }
 
-static json_t *finding_json(const finding *v, const constant *c)
-{
-    json_t *o = json_object();
-    json_object_set_new(o, "constant", json_of_double(c->x.nearest));
-    json_object_set_new(o, "format", json_string(v->label));
-    json_object_set_new(o, "code", json_string(v->code));
-    json_object_set_new(o, "value", json_of_double(v->y));
-    json_object_set_new(o, "rel_err", isnan(v->error) ? json_null() : json_of_double(v->error));
-    json_object_set_new(o, "verdict", json_string(v->verdict));
-    json_object_set_new(o, "lost", json_boolean(v->lost));
-    json_object_set_new(o, "typed", json_string(c->typed));
-    json_object_set_new(o, "code_of", c->is_code ? json_string(c->codes.name) : json_null());
-    return o;
-}
-
-static void finding_csv(const finding *v, double x, FILE *to)
-{
-    csv_double(to, x);
-    fputc(',', to);
-    csv_text(to, v->label);
-    fprintf(to, ",%s,", v->code);
-    csv_double(to, v->y);
-    fputc(',', to);
-    if (!isnan(v->error))
-        csv_double(to, v->error);
-    fputc(',', to);
-    csv_text(to, v->verdict);
-    fprintf(to, ",%s\n", v->lost ? "yes" : "no");
-}
-
-static void finding_row(const finding *v, table *t)
-{
-    char error[32];
-    table_cell(t, "%s", v->label);
-    table_cell(t, "%s", v->code);
-    table_cell(t, "%s", v->value);
-    table_cell(t, "%s", isnan(v->error) ? "" : text_number(error, v->error));
-    table_cell(t, "%s", v->verdict);
-}
+#define AT(member) offsetof(finding, member)
+static const record_field finding_fields[] = {
+    FIELD(REAL, "constant", IN_ALL, AT(x), "The number of binary64 nearest to what is rounded."),
+    FIELD(TEXT, "format", IN_ALL, AT(label), NULL, .title = "<format"),
+    FIELD(CODE, "code", IN_ALL, AT(code), NULL, .title = "<becomes"),
+    FIELD(CHARS, NULL, 0, AT(value), NULL, .title = ">exact value"),
+    FIELD(REAL, "value", IN_ALL, AT(y), "What the constant becomes."),
+    FIELD(REAL, "rel_err", IN_ALL | FIELD_NULL, AT(error),
+          "The relative error, of the decimal itself, not of `constant`; null: there is none, as of Inf and NaN.",
+          .title = ">relative error"),
+    FIELD(CHARS, "verdict", IN_ALL, AT(verdict), NULL, .title = "<verdict"),
+    FIELD(BOOLEAN, "lost", IN_ALL, AT(lost), "Whether the constant overflows, vanishes or cannot be had at all."),
+    FIELD(TEXT, "typed", IN_TREE, AT(typed), "The constant as it was typed."),
+    FIELD(TEXT, "code_of", IN_TREE | FIELD_NULL, AT(code_of),
+          "The format that it was taken for a code of; null: it is a number."),
+    {0}};
+#undef AT
+static const record_kind finding_record = {"finding", "What a constant becomes in a format.", sizeof(finding),
+                                           finding_fields};
+const report_kind check_kind = {
+    "mpsim.check/1", "mpsim formats --check: constants",
+    "What becomes of constants in formats. $defs/line is a line of --ndjson, which names no schema.",
+    REPORT_ROWS("results", &finding_record)};
 
 /* What the constant is, where that is not what was typed. */
 static void print_constant(const constant *c, FILE *to)
@@ -393,35 +374,22 @@ static void print_constant(const constant *c, FILE *to)
 /* What becomes of the constant in each target; *lost if it is lost in one. */
 static void print_check(const constant *c, const target_list *list, report_style style, FILE *to, int *lost)
 {
-    table *t = table_new("<format|<becomes|>exact value|>relative error|<verdict");
     const char **notes = need_memory(list->count, sizeof *notes);
-    if (style == REPORT_JSON) {
-        json_begin(to, "mpsim.check/1");
-        fputs("\"results\": [", to);
-    }
+    record_writer w = {.kind = &check_kind, .to = to, .style = style};
     if (style == REPORT_TEXT)
         print_constant(c, to);
-    if (style == REPORT_CSV)
-        fputs("constant,format,code,value,rel_err,verdict,lost\n", to);
+    record_begin(&w);
     for (size_t i = 0; i < list->count; i++) {
         const finding v = check_target(&list->items[i], c);
         *lost |= v.lost;
         notes[i] = v.choice;
-        if (style == REPORT_TEXT)
-            finding_row(&v, t);
-        else if (style == REPORT_CSV)
-            finding_csv(&v, c->x.nearest, to);
-        else
-            json_item(to, style, i, finding_json(&v, c));
+        record_row(&w, &v);
     }
-    if (style == REPORT_JSON)
-        fputs("]}\n", to);
-    if (style == REPORT_TEXT) {
-        table_print(t, to, "");
+    table_print(w.rows, to, "");
+    if (style == REPORT_TEXT)
         print_choice_notes(list, notes, to);
-    }
+    record_end(&w);
     free(notes);
-    table_free(t);
 }
 
 /* ---- command line ---- */

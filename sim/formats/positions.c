@@ -5,17 +5,46 @@
 #include "positions.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { PAIRS = 64 };
 
 typedef struct loss {
     const char *format;
+    uint64_t positions;
     uint64_t distinct;           /* different positions that are left      */
-    uint64_t collision;          /* the first that became that before it; n: none */
+    uint64_t collision;          /* the first that became that before it                 */
+    const uint64_t *collides;    /* collision; NULL: none                                */
+    char same[64];               /* for people                                           */
     double position;             /* largest error of a position            */
     double of_positions, of_all; /* largest error of an angle, in radians: positions in the format; positions,
                                     frequencies and their product in it */
 } loss;
+
+#define AT(member) offsetof(loss, member)
+static const record_field loss_fields[] = {
+    FIELD(TEXT, "format", IN_ALL, AT(format), NULL, .title = "<format"),
+    FIELD(COUNT, "positions", IN_ALL, AT(positions), "Positions from 0 on."),
+    FIELD(CHARS, NULL, 0, AT(same), NULL, .title = ">first the same"),
+    FIELD(COUNT, "distinct", IN_ALL, AT(distinct), "Different positions that are left.", .title = ">different"),
+    FIELD(COUNT, "first_collision", IN_ALL | FIELD_POINTER | FIELD_NULL, AT(collides),
+          "The first position that becomes the one before it; null: none."),
+    FIELD(REAL, "max_position_error", IN_ALL, AT(position), "The largest error of a position.",
+          .title = ">position off", .format = "%.4g"),
+    FIELD(REAL, "max_angle_error_positions", IN_ALL, AT(of_positions),
+          "The largest error of an angle, in radians, with positions in the format.", .title = ">angle off, radians",
+          .format = "%.4g"),
+    FIELD(REAL, "max_angle_error_all", IN_ALL, AT(of_all),
+          "The largest error of an angle, in radians, with positions, frequencies and their product in the format.",
+          .title = ">all in format", .format = "%.4g"),
+    {0}};
+#undef AT
+static const record_kind loss_record = {"loss", "What a format does to positions.", sizeof(loss), loss_fields};
+const report_kind positions_kind = {
+    "mpsim.positions/1", "mpsim formats --positions: positions",
+    "Which positions of tokens formats tell apart, and what is lost of rotary angles. $defs/line is a line of --ndjson, which "
+    "names no schema.",
+    REPORT_ROWS("formats", &loss_record)};
 
 static double rounded(const target *t, double x)
 {
@@ -56,85 +85,38 @@ static loss look(uint64_t n, const target *t)
     return l;
 }
 
-static json_t *loss_json(const loss *l, uint64_t n)
+static void write_row(record_writer *w, uint64_t n, const target *t)
 {
-    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "format", l->format, "positions", json_of_count(n), "distinct",
-                     json_of_count(l->distinct), "first_collision",
-                     l->collision < n ? json_of_count(l->collision) : json_null(), "max_position_error",
-                     json_of_double(l->position), "max_angle_error_positions", json_of_double(l->of_positions),
-                     "max_angle_error_all", json_of_double(l->of_all));
-}
-
-static void print_row(table *t, const loss *l, uint64_t n)
-{
+    loss l = look(n, t);
     char a[32], b[32];
-    table_cell(t, "%s", l->format);
-    if (l->collision < n)
-        table_cell(t, "%s as %s", text_count(a, l->collision), text_count(b, l->collision - 1));
+    l.positions = n;
+    l.collides = l.collision < n ? &l.collision : NULL;
+    if (l.collides)
+        snprintf(l.same, sizeof l.same, "%s as %s", text_count(a, l.collision), text_count(b, l.collision - 1));
     else
-        table_cell(t, "%s", "none");
-    table_cell(t, "%s", text_count(a, l->distinct));
-    table_cell(t, "%.4g", l->position);
-    table_cell(t, "%.4g", l->of_positions);
-    table_cell(t, "%.4g", l->of_all);
+        strcpy(l.same, "none");
+    record_row(w, &l);
 }
 
-static void print_csv(FILE *to, const loss *l, uint64_t n)
-{
-    const double numbers[] = {l->position, l->of_positions, l->of_all};
-    csv_text(to, l->format);
-    fprintf(to, ",%llu,%llu,", (unsigned long long)n, (unsigned long long)l->distinct);
-    if (l->collision < n)
-        fprintf(to, "%llu", (unsigned long long)l->collision);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        fputc(',', to);
-        csv_double(to, numbers[i]);
-    }
-    fputc('\n', to);
-}
-
-static void print_json(uint64_t n, const target_list *list, report_style style, FILE *to)
-{
-    const int lines = style == REPORT_NDJSON;
-    if (!lines)
-        json_begin(to, "mpsim.positions/1");
-    fputs(lines ? "" : "\"formats\": [", to);
-    for (size_t i = 0; i < list->count; i++) {
-        const loss l = look(n, &list->items[i]);
-        json_item(to, style, i, loss_json(&l, n));
-    }
-    fputs(lines ? "" : "]}\n", to);
-}
-
-static void print_text(uint64_t n, const target_list *list, FILE *to)
+static void print_rows(const record_writer *w, uint64_t n)
 {
     char a[32];
-    table *t = table_new("<format|>first the same|>different|>position off|>angle off, radians|>all in format");
-    fprintf(to, "Positions 0 to %s\n\n", text_count(a, n - 1));
-    for (size_t i = 0; i < list->count; i++) {
-        const loss l = look(n, &list->items[i]);
-        print_row(t, &l, n);
-    }
-    table_print(t, to, "");
-    table_free(t);
+    fprintf(w->to, "Positions 0 to %s\n\n", text_count(a, n - 1));
+    table_print(w->rows, w->to, "");
     fputs(
         "\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads "
         "of 128\ncolumns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
         "their product.\n",
-        to);
+        w->to);
 }
 
 void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to)
 {
-    if (style != REPORT_CSV) {
-        style == REPORT_TEXT ? print_text(n, list, to) : print_json(n, list, style, to);
-        return;
-    }
-    fputs("format,positions,distinct,first_collision,max_position_error,max_angle_error_positions,"
-          "max_angle_error_all\n",
-          to);
-    for (size_t i = 0; i < list->count; i++) {
-        const loss l = look(n, &list->items[i]);
-        print_csv(to, &l, n);
-    }
+    record_writer w = {.kind = &positions_kind, .to = to, .style = style};
+    record_begin(&w);
+    for (size_t i = 0; i < list->count; i++)
+        write_row(&w, n, &list->items[i]);
+    if (style == REPORT_TEXT)
+        print_rows(&w, n);
+    record_end(&w);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "../cli/target.h"
-#include "../report/report.h"
+#include "../record/record.h"
 
-/* positions_print -- of positions 0 to n - 1 in each format: which become the same, and how far off angles are. 0, or
- * -1 without memory. */
+extern const report_kind positions_kind;
+
+/* positions_print -- of positions 0 to n - 1 in each format: which become the same, and how far off angles are. */
 void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to);

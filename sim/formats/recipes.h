@@ -2,7 +2,9 @@
 #pragma once
 
 #include "../cli/target.h"
-#include "../report/report.h"
+#include "../record/record.h"
 
-/* recipes_print -- what each stores, how its scales come about, and who has it so. 0, or -1 without memory. */
+extern const report_kind recipes_kind;
+
+/* recipes_print -- what each stores, how its scales come about, and who has it so. */
 void recipes_print(const block_list *list, report_style style, FILE *to);

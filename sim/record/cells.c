@@ -81,6 +81,7 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
         table_cell(t, "%s", *(const char *const *)value);
         break;
     case FIELD_CHARS:
+    case FIELD_CODE:
         table_cell(t, "%s", (const char *)value);
         break;
     case FIELD_BOOLEAN:

@@ -41,19 +41,31 @@ void record_csv_head(FILE *to, const record_kind *r, unsigned shows)
     put_head(&head, r, "");
 }
 
+/* One of our own words is none of a spreadsheet's formulas. */
+static void put_text(FILE *to, const record_field *f, const char *text)
+{
+    if (f->words && !strpbrk(text, ",\""))
+        fputs(text, to);
+    else
+        csv_text(to, text);
+}
+
 static void put_value(FILE *to, const record_field *f, const void *value)
 {
     switch (f->type) {
     case FIELD_TEXT:
-        csv_text(to, *(const char *const *)value);
+        put_text(to, f, *(const char *const *)value);
         break;
     case FIELD_CHARS:
+    case FIELD_CODE:
         csv_text(to, value);
         break;
-    case FIELD_FLAG:
-        fprintf(to, "%d", *(const uint8_t *)value);
-        break;
     case FIELD_BOOLEAN:
+        fputs(*(const int *)value ? "yes" : "no", to);
+        break;
+    case FIELD_FLAG:
+        fputs(*(const uint8_t *)value ? "yes" : "no", to);
+        break;
     case FIELD_INTEGER:
         fprintf(to, "%d", *(const int *)value);
         break;
@@ -65,7 +77,10 @@ static void put_value(FILE *to, const record_field *f, const void *value)
         fprintf(to, "%zu", *(const size_t *)value);
         break;
     case FIELD_REAL:
-        csv_double(to, *(const double *)value);
+        if (f->csv)
+            fprintf(to, f->csv, *(const double *)value);
+        else
+            csv_double(to, *(const double *)value);
         break;
     case FIELD_REAL32:
         csv_double(to, (double)*(const float *)value);

@@ -1,6 +1,8 @@
 /* field.c -- see field.h. */
 #include "field.h"
 
+#include <math.h>
+
 int field_end(const record_field *f)
 {
     return !f->key && !f->title;
@@ -11,10 +13,27 @@ size_t field_count(const record_field *f, const void *at)
     return *(const size_t *)(const void *)((const char *)at + f->of);
 }
 
-/* Whether a value that is NULL is none: a text, or a list that is not merely empty. */
-static int may_lack(const record_field *f)
+/* Whether a value says that there is none: FIELD_NONE, a truth below 0, NaN where null is possible, a text that is NULL, a list that
+ * is not merely empty. */
+static int is_none(const record_field *f, const void *value)
 {
-    return f->type == FIELD_TEXT || (f->type > FIELD_TEXT && f->in & (FIELD_NULL | FIELD_OPTIONAL));
+    const unsigned lacks = f->in & (FIELD_NULL | FIELD_OPTIONAL);
+    switch (f->type) {
+    case FIELD_TEXT:
+        return !*(const void *const *)value;
+    case FIELD_LIST:
+    case FIELD_TEXTS:
+    case FIELD_SIZES:
+        return lacks && !*(const void *const *)value;
+    case FIELD_INTEGER:
+        return *(const int *)value == FIELD_NONE;
+    case FIELD_BOOLEAN:
+        return *(const int *)value < 0;
+    case FIELD_REAL:
+        return lacks && isnan(*(const double *)value);
+    default:
+        return 0;
+    }
 }
 
 const void *field_at(const record_field *f, const void *at)
@@ -24,7 +43,7 @@ const void *field_at(const record_field *f, const void *at)
     const void *value = (const char *)at + f->at;
     if (f->in & FIELD_POINTER)
         return *(const void *const *)value;
-    return may_lack(f) && !*(const void *const *)value ? NULL : value;
+    return is_none(f, value) ? NULL : value;
 }
 
 uint64_t field_whole(const record_field *f, const void *at)

@@ -28,6 +28,7 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
         jsonout_text(o, f->key, *(const char *const *)value);
         break;
     case FIELD_CHARS:
+    case FIELD_CODE:
         jsonout_text(o, f->key, value);
         break;
     case FIELD_BOOLEAN:

@@ -5,16 +5,18 @@
 #include "../report/jsonout.h"
 #include "../report/report.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 typedef enum field_type {
     FIELD_CHARS,   /* char[]                                                                  */
-    FIELD_BOOLEAN, /* int                                                                     */
+    FIELD_CODE,    /* char[]: bits in hexadecimal, as 0x3c00                                  */
+    FIELD_BOOLEAN, /* int; below 0: none                                                      */
     FIELD_FLAG,    /* uint8_t: a boolean                                                      */
     FIELD_COUNT,   /* uint64_t                                                                */
     FIELD_SIZE,    /* size_t                                                                  */
-    FIELD_INTEGER, /* int                                                                     */
-    FIELD_REAL,    /* double                                                                  */
+    FIELD_INTEGER, /* int; FIELD_NONE: none                                                   */
+    FIELD_REAL,    /* double; NaN is none where FIELD_NULL or FIELD_OPTIONAL is set           */
     FIELD_REAL32,  /* float                                                                   */
     FIELD_SHARE,   /* uint64_t, part of the uint64_t at `of`: a cell has the share            */
     FIELD_RECORD,  /* the struct of `record`                                                  */
@@ -41,6 +43,8 @@ enum {
     FIELD_STREAM = 128    /* the list of a document whose items come one by one: no value here  */
 };
 
+enum { FIELD_NONE = INT_MIN };
+
 typedef struct record_kind record_kind;
 
 typedef struct record_field {
@@ -52,7 +56,9 @@ typedef struct record_field {
     field_type type;
     unsigned in;
     const char
-        *format;   /* of the cell; NULL: as the type is written                                                   */
+        *format; /* of the cell; NULL: as the type is written                                                   */
+    const char
+        *csv;      /* of a real number in CSV; NULL: all digits                                                      */
     size_t at, of; /* offsets in the struct                                                                       */
     const record_kind *record;
     const char *const
@@ -97,6 +103,19 @@ typedef struct report_kind {
     const char *title, *what;
     const record_kind *document; /* one of its fields is FIELD_STREAM */
 } report_kind;
+
+/* REPORT_ROWS -- the document of a report that has a list `KEY` of the record ROW, and nothing else. */
+#define REPORT_ROWS(KEY, ROW)                                                 \
+    &(const record_kind)                                                      \
+    {                                                                         \
+        "document", NULL, 0, (const record_field[])                           \
+        {                                                                     \
+            FIELD(LIST, KEY, IN_JSON | FIELD_STREAM, 0, NULL, .record = ROW), \
+            {                                                                 \
+                0                                                             \
+            }                                                                 \
+        }                                                                     \
+    }
 
 typedef struct record_writer {
     const report_kind *kind;

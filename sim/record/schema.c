@@ -34,7 +34,7 @@ static void put_words(jsonout *o, const record_field *f)
     jsonout_begin(o, "enum", '[');
     for (size_t i = 0; f->words[i]; i++)
         jsonout_text(o, NULL, f->words[i]);
-    if (f->in & FIELD_NULL)
+    if (f->in & FIELD_NULL && f->type != FIELD_TEXTS)
         jsonout_null(o, NULL);
     jsonout_end(o, ']');
 }
@@ -43,7 +43,9 @@ static void put_items(jsonout *o, const record_field *f)
 {
     jsonout_text(o, "type", "array");
     jsonout_begin(o, "items", '{');
-    if (f->type == FIELD_TEXTS)
+    if (f->words)
+        put_words(o, f);
+    else if (f->type == FIELD_TEXTS)
         jsonout_text(o, "type", "string");
     else
         put_reference(o, f->type == FIELD_SIZES ? "count" : f->record->name);
@@ -64,6 +66,9 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_FLAG:
     case FIELD_INTEGER:
         jsonout_text(o, "type", names[f->type]);
+        break;
+    case FIELD_CODE:
+        put_reference(o, "code");
         break;
     case FIELD_COUNT:
     case FIELD_SIZE:
@@ -106,7 +111,7 @@ static void put_property(schema *s, const record_field *f, const char *before)
     jsonout_begin(&o, f->key, '{');
     if (f->what)
         jsonout_text(&o, "description", f->what);
-    if (f->words)
+    if (f->words && f->type != FIELD_TEXTS)
         put_words(&o, f);
     else if (f->in & FIELD_NULL)
         put_either(&o, f);
@@ -201,7 +206,7 @@ void record_schema(FILE *to, const report_kind *kind)
     fputs(",\n", to);
     put_object(&s, kind->document, IN_JSON, "  ", kind->schema);
     fputs(
-        ",\n  \"$defs\": {\n    \"count\": {\"type\": \"integer\", \"minimum\": 0},\n    \"number\": {\"description\": \"A number; "
+        ",\n  \"$defs\": {\n    \"code\": {\"description\": \"The bits of a number, in hexadecimal.\", \"type\": \"string\", \"pattern\": \"^0x[0-9a-f]+$\"},\n    \"count\": {\"type\": \"integer\", \"minimum\": 0},\n    \"number\": {\"description\": \"A number; "
         "what JSON has no number for is a string.\", \"anyOf\": [{\"type\": \"number\"}, {\"enum\": [\"NaN\", \"Infinity\", "
         "\"-Infinity\"]}]}",
         to);

@@ -35,8 +35,10 @@ void config_recipes(jsonout *o, const char *key, const block_list *l)
 {
     jsonout_begin(o, key, '[');
     for (size_t i = 0; i < l->count; i++)
-        if (block_is_first(l, i))
-            target_recipe_json(o, NULL, &l->items[i]);
+        if (block_is_first(l, i)) {
+            const target_recipe_row row = target_recipe(&l->items[i]);
+            record_json(o, NULL, &recipe_record, &row, IN_JSON);
+        }
     jsonout_end(o, ']');
 }
 

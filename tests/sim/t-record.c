@@ -1,8 +1,12 @@
 /* t-record.c -- records: JSON, lines, CSV, cells of a struct with a field of each type; the schemas in doc/schema are those that the
  * tables give. With MPSIM_WRITE_SCHEMAS set to 1 they are written instead. */
 #include "sim/attention/record.h"
+#include "sim/dot/models.h"
 #include "sim/dot/record.h"
 #include "sim/dot/reduce.h"
+#include "sim/formats/formats.h"
+#include "sim/formats/positions.h"
+#include "sim/formats/recipes.h"
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
@@ -134,7 +138,7 @@ START_TEST(forms)
     expect(
         REPORT_CSV, 0, 1,
         "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,\n"
-        "\"'=a,\"\"b\"\"\",,chars,1,0,-7,12345,0,12345,0.25,1.5,1,8,,,\"'=a,\"\"b\"\"\"\n");
+        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,\"'=a,\"\"b\"\"\"\n");
     expect(
         REPORT_CSV, SHOW_ODD, 0,
         "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,odd,\n");
@@ -160,7 +164,8 @@ END_TEST
 
 /* ---- schemas ---- */
 
-static const report_kind *const reports[] = {&attention_kind, &dot_kind, &reduce_kind};
+static const report_kind *const reports[] = {&attention_kind, &check_kind,     &dot_kind,     &formats_kind,
+                                             &models_kind,    &positions_kind, &recipes_kind, &reduce_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 static char *schema_of(const report_kind *kind)
