@@ -36,10 +36,12 @@ V_INLINE vf32 gelu_tanh_t(const vactivation *a, vf32 x)
     return to(m, vector_tanh(mul(m, a->k, add(m, x, mul(m, a->c, cube)))));
 }
 
-/* tiny: lanes whose erf is left to the scalar code. */
-V_INLINE vf32 gelu_erf_t(const vactivation *a, vf32 x, m32 *tiny)
+/* Lanes whose erf is left to the scalar code are added to `rest`. */
+V_INLINE vf32 gelu_erf_t(const vactivation *a, vf32 x, m32 *rest)
 {
-    return to(&a->m, vector_erf(mul(&a->m, x, a->r), tiny));
+    const vf32 u = mul(&a->m, x, a->r);
+    *rest = m32_or(*rest, erf_left(u));
+    return to(&a->m, vector_erf(u));
 }
 
 V_INLINE vf32 gelu_y(const vround *m, vf32 x, vf32 t)
@@ -56,15 +58,11 @@ V_INLINE vf32 sigmoid_s(const vround *m, vf32 x)
 V_INLINE vf32 value_of(mpsim_activation kind, const vactivation *a, vf32 x, vf32 v, m32 *rest)
 {
     const vround *m = &a->m;
-    m32 tiny;
-    vf32 t;
     switch (kind) {
     case MPSIM_GELU_TANH:
         return gelu_y(m, x, gelu_tanh_t(a, x));
     case MPSIM_GELU:
-        t = gelu_erf_t(a, x, &tiny);
-        *rest = m32_or(*rest, tiny);
-        return gelu_y(m, x, t);
+        return gelu_y(m, x, gelu_erf_t(a, x, rest));
     case MPSIM_SWIGLU:
         return mul(m, mul(m, x, sigmoid_s(m, x)), v);
     case MPSIM_RELU:
@@ -84,8 +82,6 @@ V_INLINE void forward_loop(int how, mpsim_activation kind, const mpsim_activate_
                            const float *v, size_t n)
 {
     const vactivation a = activation_of(how, j);
-    const int last = how_out(&j->m, &j->out);
-    const vround out = rounding_of(last, &j->out);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vf32 from = take(x + i, n - i), gated = kind == MPSIM_SWIGLU ? take(v + i, n - i) : from;
         m32 rest = kind == MPSIM_SWIGLU ? m32_or(is_nan(from), is_nan(gated)) : is_nan(from);
@@ -93,7 +89,7 @@ V_INLINE void forward_loop(int how, mpsim_activation kind, const mpsim_activate_
         if (m32_any(rest))
             mpsim_activate_plain(j, y + i, x + i, v ? v + i : NULL, lanes_of(n - i));
         else
-            give(y + i, to(&out, value), n - i);
+            give(y + i, value, n - i);
     }
 }
 
@@ -111,10 +107,8 @@ V_INLINE vf32 gelu_tanh_dx(const vactivation *a, vf32 dy, vf32 x)
 V_INLINE vf32 gelu_erf_dx(const vactivation *a, vf32 dy, vf32 x, m32 *rest)
 {
     const vround *m = &a->m;
-    m32 tiny;
-    const vf32 t = gelu_erf_t(a, x, &tiny), e = to(m, vector_exp(mul(m, -half(), mul(m, x, x))));
+    const vf32 t = gelu_erf_t(a, x, rest), e = to(m, vector_exp(mul(m, -half(), mul(m, x, x))));
     const vf32 left = mul(m, half(), add(m, one(), t)), p = mul(m, a->q, e);
-    *rest = m32_or(*rest, tiny);
     return mul(m, dy, add(m, left, mul(m, x, p)));
 }
 
@@ -154,8 +148,6 @@ V_INLINE void backward_loop(int how, mpsim_activation kind, const mpsim_activate
                             const float *dy, const float *x, const float *v, size_t n)
 {
     const vactivation a = activation_of(how, j);
-    const int last = how_out(&j->m, &j->out);
-    const vround out = rounding_of(last, &j->out);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vf32 d = take(dy + i, n - i), from = take(x + i, n - i);
         const vf32 gated = kind == MPSIM_SWIGLU ? take(v + i, n - i) : from;
@@ -168,9 +160,9 @@ V_INLINE void backward_loop(int how, mpsim_activation kind, const mpsim_activate
             mpsim_activate_back_plain(j, dx + i, dv ? dv + i : NULL, dy + i, x + i, v ? v + i : NULL, lanes_of(n - i));
             continue;
         }
-        give(dx + i, to(&out, s), n - i);
+        give(dx + i, s, n - i);
         if (kind == MPSIM_SWIGLU)
-            give(dv + i, to(&out, of_v), n - i);
+            give(dv + i, of_v, n - i);
     }
 }
 
@@ -216,25 +208,31 @@ KINDS(ROUND_ANY)
 #define ROWS(way) ROW(way, ROUND_BINARY32), ROW(way, ROUND_BF16), ROW(way, ROUND_ANY)
 #endif
 
-/* A result that the reference rounds is left to the loops over one number. */
-static int activation_how(const mpsim_activate_job *j)
-{
-    return how_out(&j->m, &j->out) == ROUND_PLAIN ? ROUND_PLAIN : how_of(&j->m);
-}
-
 static void V_NAME(activate)(const mpsim_activate_job *j, float *y, const float *x, const float *v, size_t n)
 {
     static mpsim_activate_function *const loops[ROUNDINGS][MPSIM_EXP + 1] = {ROWS(forward)};
-    const int how = activation_how(j);
-    (how == ROUND_PLAIN ? mpsim_activate_plain : loops[how][j->kind])(j, y, x, v, n);
+    const int how = how_of(&j->m);
+    mpsim_activate_function *const loop = how == ROUND_PLAIN ? mpsim_activate_plain : loops[how][j->kind];
+    for (size_t i = 0, some; i < n; i += some) {
+        some = n - i < PART ? n - i : PART;
+        loop(j, y + i, x + i, v ? v + i : NULL, some);
+        V_NAME(finish)(&j->m, &j->out, y + i, some);
+    }
 }
 
 static void V_NAME(activate_back)(const mpsim_activate_job *j, float *dx, float *dv, const float *dy, const float *x,
                                   const float *v, size_t n)
 {
     static mpsim_activate_back_function *const loops[ROUNDINGS][MPSIM_EXP + 1] = {ROWS(backward)};
-    const int how = activation_how(j);
-    (how == ROUND_PLAIN ? mpsim_activate_back_plain : loops[how][j->kind])(j, dx, dv, dy, x, v, n);
+    const int how = how_of(&j->m);
+    mpsim_activate_back_function *const loop = how == ROUND_PLAIN ? mpsim_activate_back_plain : loops[how][j->kind];
+    for (size_t i = 0, some; i < n; i += some) {
+        some = n - i < PART ? n - i : PART;
+        loop(j, dx + i, dv ? dv + i : NULL, dy + i, x + i, v ? v + i : NULL, some);
+        V_NAME(finish)(&j->m, &j->out, dx + i, some);
+        if (dv)
+            V_NAME(finish)(&j->m, &j->out, dv + i, some);
+    }
 }
 #undef ROWS
 #undef ROW

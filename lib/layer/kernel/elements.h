@@ -20,8 +20,6 @@ V_INLINE void elements_loop(int how, mpsim_elements_kind kind, const mpsim_eleme
                             const void *b, size_t n, mpsim_elements_function *plain)
 {
     const vround m = rounding_of(how, &e->m);
-    const int last = how_out(&e->m, &e->out);
-    const vround out = rounding_of(last, &e->out);
     const float *const others = b;
     for (size_t i = 0; i < n; i += V_LANES) {
         const vf32 x = take(a + i, n - i), other = take(others + i, n - i);
@@ -29,18 +27,26 @@ V_INLINE void elements_loop(int how, mpsim_elements_kind kind, const mpsim_eleme
         if (m32_any(nan))
             plain(e, y + i, a + i, others + i, lanes_of(n - i));
         else
-            give(y + i, to(&out, element_of(kind, &m, e, to(&m, x), other)), n - i);
+            give(y + i, element_of(kind, &m, e, to(&m, x), other), n - i);
     }
 }
 
-#define ELEMENTS(name, kind, plain)                                                                         \
-    static void V_NAME(name)(const mpsim_elementwise *e, float *y, const float *a, const void *b, size_t n) \
-    {                                                                                                       \
-        const int value = how_out(&e->m, &e->out) == ROUND_PLAIN || e->least > UINT32_MAX ? ROUND_PLAIN     \
-                                                                                          : how_of(&e->m);  \
-        BY_ROUNDING(value, how, elements_loop(how, kind, e, y, a, b, n, plain));                            \
-        if (value == ROUND_PLAIN)                                                                           \
-            plain(e, y, a, b, n);                                                                           \
+#define ELEMENTS(name, kind, plain)                                                                                \
+    static void V_NAME(name##_part)(const mpsim_elementwise *e, float *y, const float *a, const void *b, size_t n) \
+    {                                                                                                              \
+        const int value = e->least > UINT32_MAX ? ROUND_PLAIN : how_of(&e->m);                                     \
+        BY_ROUNDING(value, how, elements_loop(how, kind, e, y, a, b, n, plain));                                   \
+        if (value == ROUND_PLAIN)                                                                                  \
+            plain(e, y, a, b, n);                                                                                  \
+    }                                                                                                              \
+    static void V_NAME(name)(const mpsim_elementwise *e, float *y, const float *a, const void *b, size_t n)        \
+    {                                                                                                              \
+        const float *const others = b;                                                                             \
+        for (size_t i = 0, some; i < n; i += some) {                                                               \
+            some = n - i < PART ? n - i : PART;                                                                    \
+            V_NAME(name##_part)(e, y + i, a + i, others + i, some);                                                \
+            V_NAME(finish)(&e->m, &e->out, y + i, some);                                                           \
+        }                                                                                                          \
     }
 ELEMENTS(add_numbers, MPSIM_ELEMENTS_ADD, mpsim_add_plain)
 ELEMENTS(multiply_numbers, MPSIM_ELEMENTS_MULTIPLY, mpsim_multiply_plain)

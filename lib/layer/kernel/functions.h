@@ -93,6 +93,9 @@ V_INLINE vf32 horner(const float *c, size_t n, vf32 x)
     return q;
 }
 
+/* Functions are called, not copied into each loop over arrays: vectors are passed in registers. */
+#define V_CALLED static __attribute__((noinline, unused))
+
 /* ---- exp ---- */
 
 typedef struct vargument {
@@ -129,7 +132,7 @@ V_INLINE vf32 exp_scale(vpair y, vi32 n)
     return (vf32)v_pick_u32(v_gt_i32(code, v_i32(0x7fffff)), (vu32)code, small);
 }
 
-V_INLINE vf32 vector_exp(vf32 x)
+V_CALLED vf32 vector_exp(vf32 x)
 {
     const m32 large = v_gt_f32(x, v_f32(0x1.62e42ep+6f)), none = v_gt_f32(v_f32(-104.0f), x);
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
@@ -169,7 +172,7 @@ V_INLINE vf32 tanh_near_zero(vf32 a)
     return s.hi + s.lo;
 }
 
-V_INLINE vf32 vector_tanh(vf32 x)
+V_CALLED vf32 vector_tanh(vf32 x)
 {
     const vf32 a = magnitude(x);
     const m32 inside = v_gt_f32(v_f32(0x1.194p-1f), a), far = v_gt_f32(a, v_f32(9.02f));
@@ -212,8 +215,8 @@ V_INLINE vpair erf_tail(vf32 a)
     return s;
 }
 
-/* Numbers below 2^-64 but zero are left to the scalar code. */
-V_INLINE vf32 vector_erf(vf32 x, m32 *tiny)
+/* Numbers below 2^-64 but zero (erf_left) are left to the scalar code. */
+V_CALLED vf32 vector_erf(vf32 x)
 {
     const vf32 a = magnitude(x);
     const m32 inside = v_gt_f32(v_f32(1.0f), a), far = v_gt_f32(a, v_f32(3.92f)), nan = is_nan(x);
@@ -222,13 +225,18 @@ V_INLINE vf32 vector_erf(vf32 x, m32 *tiny)
     const vargument e = exp_reduce(p.hi);
     const vpair y = pair_scale(exp_reduced(e.r, e.tail + p.lo), e.n);
     const vf32 t = pick(far, v_f32(1.0f), pick(inside, erf_near_zero(a), one_minus(y)));
-    *tiny = m32_and(v_gt_f32(v_f32(0x1p-64f), a), v_gt_f32(a, v_f32(0.0f)));
     return pick(nan, x + x, signed_as(t, x));
+}
+
+V_INLINE m32 erf_left(vf32 x)
+{
+    const vf32 a = magnitude(x);
+    return m32_and(v_gt_f32(v_f32(0x1p-64f), a), v_gt_f32(a, v_f32(0.0f)));
 }
 
 /* ---- sigmoid ---- */
 
-V_INLINE vf32 vector_sigmoid(vf32 x)
+V_CALLED vf32 vector_sigmoid(vf32 x)
 {
     const m32 large = v_gt_f32(x, v_f32(20.0f)), none = v_gt_f32(v_f32(-104.0f), x);
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
@@ -277,10 +285,9 @@ ARRAY(sigmoid)
 static void V_NAME(array_erf)(float *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += V_LANES) {
-        m32 tiny;
-        const vf32 from = take(x + i, n - i), to = vector_erf(from, &tiny);
+        const vf32 from = take(x + i, n - i), to = vector_erf(from);
         give(y + i, to, n - i);
-        if (m32_any(tiny)) {
+        if (m32_any(erf_left(from))) {
             float all[V_LANES];
             v_store_f32(all, from);
             for (size_t j = 0; j < V_LANES && j < n - i; j++)

@@ -46,7 +46,7 @@ V_INLINE float row_inverse(const vround *m, const mpsim_norm_job *j, const float
     return mpsim_batchnorm_inverse(&j->m, var, j->eps);
 }
 
-V_INLINE void scale_row(const vround *m, const vround *out, const mpsim_norm_job *j, const mpsim_norm_row *r, float *y)
+V_INLINE void scale_row(const vround *m, const mpsim_norm_job *j, const mpsim_norm_row *r, float *y)
 {
     const size_t n = j->r->cols;
     for (size_t c = 0; c < n; c += V_LANES) {
@@ -57,21 +57,19 @@ V_INLINE void scale_row(const vround *m, const vround *out, const mpsim_norm_job
             continue;
         }
         const vf32 v = mul(m, h, to(m, w));
-        give(y + c, to(out, r->bias ? add(m, v, to(m, b)) : v), n - c);
+        give(y + c, r->bias ? add(m, v, to(m, b)) : v, n - c);
     }
 }
 
 V_INLINE int norm_loop(int how, const mpsim_norm_job *j, mpsim_norm_row *r, float *y)
 {
     const vround m = rounding_of(how, &j->m);
-    const int last = how_out(&j->m, &j->out);
-    const vround out = rounding_of(last, &j->out);
     m32 nan = no_lane();
     r->mean = j->r->kind == MPSIM_NORM_LAYER ? row_mean(&m, j, r->x) : 0.0f;
     r->inverse = row_inverse(&m, j, r->x, r->mean, &nan);
     if (m32_any(nan))
         return 0;
-    scale_row(&m, &out, j, r, y);
+    scale_row(&m, j, r, y);
     return 1;
 }
 
@@ -91,8 +89,6 @@ V_INLINE int norm_back_loop(int how, const mpsim_norm_job *j, const mpsim_norm_r
 {
     const size_t n = j->r->cols;
     const vround m = rounding_of(how, &j->m);
-    const int last = how_out(&j->m, &j->out);
-    const vround out = rounding_of(last, &j->out);
     vlanes of_g = no_lanes(), of_products = no_lanes();
     m32 nan = m32_or(is_nan(v_f32(r->mean)), is_nan(v_f32(r->inverse)));
     IN_LANES(n, c, k)
@@ -111,30 +107,29 @@ V_INLINE int norm_back_loop(int how, const mpsim_norm_job *j, const mpsim_norm_r
         return 0;
     for (size_t c = 0; c < n; c += V_LANES) {
         const vf32 centred = sub(&m, g_of(&m, r, c, n), v_f32(a)), product = mul(&m, h_of(&m, r, c, n), v_f32(b));
-        give(dx + c, to(&out, mul(&m, v_f32(r->inverse), sub(&m, centred, product))), n - c);
+        give(dx + c, mul(&m, v_f32(r->inverse), sub(&m, centred, product)), n - c);
     }
     return 1;
 }
 
 /* ---- by the rounding ---- */
 
-static int norm_how(const mpsim_norm_job *j)
-{
-    return how_out(&j->m, &j->out) == ROUND_PLAIN ? ROUND_PLAIN : how_of(&j->m);
-}
-
 static void V_NAME(norm)(const mpsim_norm_job *j, mpsim_norm_row *r, float *y)
 {
     int done = 0;
-    BY_ROUNDING(norm_how(j), how, done = norm_loop(how, j, r, y));
-    if (!done)
+    BY_ROUNDING(how_of(&j->m), how, done = norm_loop(how, j, r, y));
+    if (done)
+        V_NAME(finish)(&j->m, &j->out, y, j->r->cols);
+    else
         mpsim_norm_plain(j, r, y);
 }
 
 static void V_NAME(norm_back)(const mpsim_norm_job *j, const mpsim_norm_row *r, float *dx)
 {
     int done = 0;
-    BY_ROUNDING(norm_how(j), how, done = norm_back_loop(how, j, r, dx));
-    if (!done)
+    BY_ROUNDING(how_of(&j->m), how, done = norm_back_loop(how, j, r, dx));
+    if (done)
+        V_NAME(finish)(&j->m, &j->out, dx, j->r->cols);
+    else
         mpsim_norm_back_plain(j, r, dx);
 }

@@ -35,16 +35,6 @@ static int how_of(const mpsim_math *m)
     return ROUND_ANY;
 }
 
-/* How results of operations in m are rounded to `out`. */
-static int how_out(const mpsim_math *m, const mpsim_math *out)
-{
-    if (out->kind == MPSIM_MATH_BITS && out->beyond != 0x7f800000u)
-        return ROUND_ANY;
-    if (out->kind == m->kind && memcmp(out, m, sizeof *m) == 0)
-        return ROUND_BINARY32;
-    return how_of(out);
-}
-
 V_INLINE vround rounding_of(int how, const mpsim_math *m)
 {
     vround r = {.how = how, .shift = m->shift};
@@ -163,3 +153,12 @@ static void V_NAME(round_numbers)(const mpsim_math *m, float *x, size_t n)
     for (size_t i = 0; value == ROUND_PLAIN && i < n; i++)
         x[i] = mpsim_math_narrow(m, x[i]);
 }
+
+/* Results of operations in m are rounded to `out`, a part of an array at a time: what both are is no rounding. */
+static void V_NAME(finish)(const mpsim_math *m, const mpsim_math *out, float *x, size_t n)
+{
+    if (out->kind != MPSIM_MATH_BINARY32 && memcmp(out, m, sizeof *m) != 0)
+        V_NAME(round_numbers)(out, x, n);
+}
+
+enum { PART = 1 << 12 }; /* numbers that stay in a cache until they are rounded */

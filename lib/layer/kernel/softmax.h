@@ -5,15 +5,14 @@
 #include "lanes.h"
 
 typedef struct vsoftmax {
-    vround m, out;
+    vround m;
     vf32 scale;
     const mpsim_softmax_row *r;
 } vsoftmax;
 
 V_INLINE vsoftmax softmax_of(int how, const mpsim_softmax_row *r)
 {
-    const int last = how_out(r->m, r->out);
-    return (vsoftmax){rounding_of(how, r->m), rounding_of(last, r->out), v_f32(r->scale), r};
+    return (vsoftmax){rounding_of(how, r->m), v_f32(r->scale), r};
 }
 
 /* Lanes from column c on that the row has and sees. */
@@ -99,7 +98,7 @@ V_INLINE int softmax_loop(int how, const mpsim_softmax_row *r, float *p, const f
     }
     const vf32 z = v_f32(lanes_sum(&v.m, &a));
     for (size_t c = 0; c < r->n; c += V_LANES) {
-        const vf32 y = to(&v.out, divide(&v.m, take(p + c, r->n - c), z));
+        const vf32 y = divide(&v.m, take(p + c, r->n - c), z);
         give(p + c, r->mask ? kept(seen(r, c), y) : y, r->n - c);
     }
     return 1;
@@ -124,7 +123,7 @@ V_INLINE int log_softmax_loop(int how, const mpsim_softmax_row *r, float *y, con
     const vf32 log_z = v_f32(mpsim_math_round(r->m, mpsim_log_f32(lanes_sum(&v.m, &a))));
     for (size_t c = 0; c < r->n; c += V_LANES) {
         const vf32 d = sub(&v.m, take(y + c, r->n - c), log_z);
-        give(y + c, to(&v.out, pick(seen(r, c), d, v_f32(-INFINITY))), r->n - c);
+        give(y + c, pick(seen(r, c), d, v_f32(-INFINITY)), r->n - c);
     }
     return 1;
 }
@@ -146,7 +145,7 @@ V_INLINE int softmax_back_loop(int how, const mpsim_softmax_row *r, float *ds, c
         return 0;
     for (size_t c = 0; c < r->n; c += V_LANES) {
         const vf32 rest = sub(&v.m, numbers(&v, dp, c), v_f32(d));
-        const vf32 x = to(&v.out, mul(&v.m, mul(&v.m, numbers(&v, p, c), rest), v.scale));
+        const vf32 x = mul(&v.m, mul(&v.m, numbers(&v, p, c), rest), v.scale);
         give(ds + c, r->mask ? kept(seen(r, c), x) : x, r->n - c);
     }
     return 1;
@@ -169,7 +168,7 @@ V_INLINE int log_softmax_back_loop(int how, const mpsim_softmax_row *r, float *d
     for (size_t c = 0; c < r->n; c += V_LANES) {
         const vf32 e = to(&v.m, vector_exp(numbers(&v, y, c)));
         const vf32 rest = sub(&v.m, numbers(&v, dy, c), mul(&v.m, e, v_f32(d)));
-        const vf32 x = to(&v.out, mul(&v.m, rest, v.scale));
+        const vf32 x = mul(&v.m, rest, v.scale);
         give(ds + c, r->mask ? kept(seen(r, c), x) : x, r->n - c);
     }
     return 1;
@@ -196,9 +195,10 @@ V_INLINE int softmax_by(int how, mpsim_softmax_kind kind, const mpsim_softmax_ro
     static void V_NAME(name)(const mpsim_softmax_row *r, float *y, const float *a, const float *b) \
     {                                                                                              \
         int done = 0;                                                                              \
-        BY_ROUNDING(how_out(r->m, r->out) == ROUND_PLAIN ? ROUND_PLAIN : how_of(r->m), how,        \
-                    done = softmax_by(how, kind, r, y, a, b));                                     \
-        if (!done)                                                                                 \
+        BY_ROUNDING(how_of(r->m), how, done = softmax_by(how, kind, r, y, a, b));                  \
+        if (done)                                                                                  \
+            V_NAME(finish)(r->m, r->out, y, r->n);                                                 \
+        else                                                                                       \
             plain(r, y, a, b);                                                                     \
     }
 ROWS_OF(softmax_row, MPSIM_SOFTMAX_P, mpsim_softmax_p_plain)
