@@ -1,5 +1,5 @@
-/* layers.c -- speed of what a transformer computes beside products: GELU, norms of rows and
- * softmax of causal attention, forward and back, compared with memcpy. The same on arrays of any
+/* layers.c -- speed of what a transformer computes beside products: activations, norms of rows and
+ * softmax, forward and back, sums, compared with memcpy. The same on arrays of any
  * format and strides (mpsim/between.h), compared with the function on dense rows of binary32.
  * Inputs are numbers up to 4. */
 #include "frame.h"
@@ -30,6 +30,20 @@ static void run_gelu_back(void *context, size_t from, size_t n)
     const work *w = context;
     const float *x = w->b->x + from;
     (void)mpsim_activate_backward(w->kind, w->math, NULL, w->b->y + from, x, x, n / COLS, COLS);
+}
+
+/* n results, of as many gates and values. */
+static void run_gates(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    (void)mpsim_activate(MPSIM_SWIGLU, w->math, NULL, w->b->y + from, w->b->x + 2 * from, n / COLS, COLS);
+}
+
+static void run_gates_back(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const float *x = w->b->x + 2 * from;
+    (void)mpsim_activate_backward(MPSIM_SWIGLU, w->math, NULL, w->b->y + 2 * from, x, x, n / COLS, COLS);
 }
 
 static mpsim_rownorm norm_of(const work *w, size_t n)
@@ -71,11 +85,46 @@ static void run_softmax_back(void *context, size_t from, size_t n)
     (void)mpsim_causal_softmax_backward(&c, w->b->y + from, w->b->x + from, w->b->x + from);
 }
 
+static mpsim_softmax softmax_of(const work *w, size_t n)
+{
+    return (mpsim_softmax){.rows = n / COLS, .cols = COLS, .scale = 0.125f, .math = w->math};
+}
+
 static void run_rows(void *context, size_t from, size_t n)
 {
     const work *w = context;
-    const mpsim_softmax c = {.rows = n / COLS, .cols = COLS, .scale = 0.125f, .math = w->math};
+    const mpsim_softmax c = softmax_of(w, n);
     (void)mpsim_softmax_rows(&c, w->b->y + from, w->b->x + from, NULL);
+}
+
+static void run_rows_back(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const float *x = w->b->x + from;
+    const mpsim_softmax c = softmax_of(w, n);
+    (void)mpsim_softmax_backward(&c, w->b->y + from, x, x, NULL);
+}
+
+static void run_log(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const mpsim_softmax c = softmax_of(w, n);
+    (void)mpsim_log_softmax(&c, w->b->y + from, w->b->x + from, NULL);
+}
+
+static void run_log_back(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const float *x = w->b->x + from;
+    const mpsim_softmax c = softmax_of(w, n);
+    (void)mpsim_log_softmax_backward(&c, w->b->y + from, x, x, NULL);
+}
+
+static void run_products(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const float *x = w->b->x + from;
+    (void)mpsim_multiply_array(w->math, NULL, w->b->y + from, x, x, n);
 }
 
 static void run_sums(void *context, size_t from, size_t n)
@@ -100,14 +149,26 @@ static const struct {
     {"activate", "gelu-tanh", run_gelu, MPSIM_GELU_TANH, MPSIM_NORM_LAYER},
     {"activate", "gelu-tanh back", run_gelu_back, MPSIM_GELU_TANH, MPSIM_NORM_LAYER},
     {"activate", "gelu", run_gelu, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"activate", "gelu back", run_gelu_back, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"activate", "swiglu", run_gates, MPSIM_SWIGLU, MPSIM_NORM_LAYER},
+    {"activate", "swiglu back", run_gates_back, MPSIM_SWIGLU, MPSIM_NORM_LAYER},
     {"activate", "relu", run_gelu, MPSIM_RELU, MPSIM_NORM_LAYER},
     {"activate", "silu", run_gelu, MPSIM_SILU, MPSIM_NORM_LAYER},
+    {"activate", "silu back", run_gelu_back, MPSIM_SILU, MPSIM_NORM_LAYER},
+    {"activate", "sigmoid", run_gelu, MPSIM_SIGMOID, MPSIM_NORM_LAYER},
+    {"activate", "tanh", run_gelu, MPSIM_TANH, MPSIM_NORM_LAYER},
+    {"activate", "exp", run_gelu, MPSIM_EXP, MPSIM_NORM_LAYER},
     {"rownorm", "layernorm", run_norm, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"rownorm", "layernorm back", run_norm_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"rownorm", "rmsnorm", run_norm, MPSIM_GELU, MPSIM_NORM_RMS},
+    {"rownorm", "rmsnorm back", run_norm_back, MPSIM_GELU, MPSIM_NORM_RMS},
     {"causal", "softmax 64", run_softmax, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"causal", "softmax 64 back", run_softmax_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"softmax", "rows of 1024", run_rows, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"softmax", "rows of 1024 back", run_rows_back, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"softmax", "logarithm", run_log, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"softmax", "logarithm back", run_log_back, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"elements", "products", run_products, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"sums", "columns", run_sums, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"dropout", "p = 0.1", run_dropout, MPSIM_GELU, MPSIM_NORM_LAYER},
 };
@@ -221,11 +282,14 @@ int main(int argc, char **argv)
     bench_part(&b, "Elements of transformers, binary32 values; ratios of bytes a second");
     for (size_t m = 0; m < sizeof maths / sizeof *maths; m++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            const int gates = rows[i].kind == MPSIM_SWIGLU, back = rows[i].run == run_gates_back;
             const bench_job j = {.operation = rows[i].operation,
                                  .what = maths[m],
                                  .how = rows[i].how,
-                                 .n = b.n,
-                                 .bytes = 8,
+                                 .n = gates ? b.n / 2 : b.n,
+                                 .bytes = back    ? 16
+                                          : gates ? 12
+                                                  : 8,
                                  .run = rows[i].run,
                                  .context = &w,
                                  .to = &copy};

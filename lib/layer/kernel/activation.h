@@ -104,10 +104,18 @@ V_INLINE vf32 gelu_tanh_dx(const vactivation *a, vf32 dy, vf32 x)
     return mul(m, dy, add(m, left, right));
 }
 
+/* What GELU's density is the exponential of; 0 for what has 1 as well, since the parts of so small numbers are subnormal
+ * numbers, which cost some processors a hundred cycles. */
+V_INLINE vf32 gelu_power(const vround *m, vf32 x)
+{
+    const vf32 power = mul(m, -half(), mul(m, x, x));
+    return (vf32)v_keep_u32(m32_not(v_gt_f32(power, v_f32(-0x1p-30f))), (vu32)power);
+}
+
 V_INLINE vf32 gelu_erf_dx(const vactivation *a, vf32 dy, vf32 x, m32 *rest)
 {
     const vround *m = &a->m;
-    const vf32 t = gelu_erf_t(a, x, rest), e = to(m, vector_exp(mul(m, -half(), mul(m, x, x))));
+    const vf32 t = gelu_erf_t(a, x, rest), e = to(m, vector_exp(gelu_power(m, x)));
     const vf32 left = mul(m, half(), add(m, one(), t)), p = mul(m, a->q, e);
     return mul(m, dy, add(m, left, mul(m, x, p)));
 }

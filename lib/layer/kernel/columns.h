@@ -52,6 +52,17 @@ V_INLINE void columns_sum(const vround *m, const mpsim_columns *c, vcolumns *s, 
     memcpy(sum, s[0].s, c->width * sizeof *sum);
 }
 
+enum { AHEAD = 16 }; /* rows: a column of a large matrix is a page for each */
+
+V_INLINE void fetch_row(const mpsim_columns *c, size_t i)
+{
+    if (i >= c->rows)
+        return;
+    __builtin_prefetch(c->dy + i * c->stride + c->at);
+    if (c->x)
+        __builtin_prefetch(c->x + i * c->stride + c->at);
+}
+
 V_INLINE int columns_loop(int how, const mpsim_columns *c, float *sums, float *products)
 {
     const vround m = rounding_of(how, c->m);
@@ -61,6 +72,7 @@ V_INLINE int columns_loop(int how, const mpsim_columns *c, float *sums, float *p
     memset(s, 0, sums ? lanes * sizeof s[0] : 0);
     memset(p, 0, products ? lanes * sizeof p[0] : 0);
     for (size_t i = 0; i < c->rows; i++) {
+        fetch_row(c, i + AHEAD);
         const vcolumns dy = row_numbers(&m, c, c->dy, i, &nan);
         if (sums)
             add_to(&m, &s[i % MPSIM_LANES_ALL], &dy);
