@@ -19,22 +19,23 @@ typedef struct row {
 
 enum { YMM = 0x6, ZMM = 0xe6 }; /* registers, as XCR0 has them */
 
-/* Whether the operating system saves the registers, and the processor has these features of leaf 7. */
-static int has(unsigned registers, unsigned features)
+/* Whether the operating system saves the registers, and the processor has these features of leaf 7, in ebx and in ecx. */
+static int has(unsigned registers, unsigned features, unsigned more)
 {
     unsigned a, b, c, d, saved, high;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA))
         return 0;
     __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
-    return (saved & registers) == registers && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & features) == features;
+    return (saved & registers) == registers && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & features) == features &&
+           (c & more) == more;
 }
 
 /* has, asked once: in a virtual machine CPUID is answered by the host, which takes as long as thousands of casts. */
-static int has_once(atomic_int *known, unsigned registers, unsigned features)
+static int has_once(atomic_int *known, unsigned registers, unsigned features, unsigned more)
 {
     int k = atomic_load_explicit(known, memory_order_relaxed);
     if (k < 0) {
-        k = has(registers, features);
+        k = has(registers, features, more);
         atomic_store_explicit(known, k, memory_order_relaxed);
     }
     return k;
@@ -45,15 +46,27 @@ static int has_once(atomic_int *known, unsigned registers, unsigned features)
 static int has_avx512(void)
 {
     static atomic_int known = -1;
-    return has_once(&known, ZMM, (unsigned)(bit_AVX512F | bit_AVX512CD | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL));
+    return has_once(&known, ZMM, (unsigned)(bit_AVX512F | bit_AVX512CD | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL),
+                    0);
 }
 #endif
+
+int mpsim_isa_counts_bits(void)
+{
+#ifdef HAVE_AVX512
+    enum { VPOPCNTDQ = 1 << 14 };
+    static atomic_int known = -1;
+    return has_once(&known, ZMM, bit_AVX512F, VPOPCNTDQ);
+#else
+    return 0;
+#endif
+}
 
 #ifdef HAVE_AVX2
 static int has_avx2(void)
 {
     static atomic_int known = -1;
-    return has_once(&known, YMM, bit_AVX2);
+    return has_once(&known, YMM, bit_AVX2, 0);
 }
 #endif
 

@@ -16,3 +16,6 @@ typedef enum mpsim_isa {
 } mpsim_isa;
 
 mpsim_isa mpsim_isa_choice(void);
+
+/* mpsim_isa_counts_bits -- whether the processor has VPOPCNTDQ beside AVX-512. */
+int mpsim_isa_counts_bits(void);

@@ -3,6 +3,8 @@
 
 #include "../base/environment.h"
 
+#include <math.h>
+
 /* ---- vectors ---- */
 
 /* s = outer(s + t), where all are finite; the columns, as bits, where the sum is not. */
@@ -33,23 +35,67 @@ static unsigned add_sums(const job *g, float *s, const float *t)
     return redo;
 }
 
+static void narrow_chains(const job *g, size_t first, size_t n, size_t panel, size_t k, size_t depth, float *s,
+                          unsigned *redo)
+{
+    const mpsim_panels *x = &g->panels_a, *y = &g->panels_b;
+    const size_t words = x->words, q = k / x->length, of_row = first * g->padded + k,
+                 of_b = (panel * g->padded + k) * N;
+    const mpsim_cut_operand a = {(const float *)x->values + of_row, x->bytes + of_row, x->signs + first * words + q,
+                                 g->padded, words};
+    const mpsim_cut_operand b = {(const float *)y->values + of_b, y->bytes + of_b, y->signs + (panel * words + q) * N,
+                                 0, 0};
+    g->loops->cut(&g->tile, &a, &b, s, n, depth, redo);
+}
+
+/* Whether a sum of these rows and columns may be no ordinary number: below the normal ones, or too large. */
+static int needs_tests(const job *g, size_t first, size_t n, size_t panel, size_t depth, const float *s)
+{
+    const mpsim_tile *t = &g->tile;
+    const int highest = (int)(t->most >> 52) - 1023; /* of sums: below 2^highest */
+    const float smallest = (float)mpsim_f64_bits(t->least),
+                large = (float)mpsim_f64_bits((uint64_t)(highest + 1022) << 52);
+    int low_a = 255, low_b = 255, high_a = 0, high_b = 0, log = 0, needs = 0;
+    for (size_t r = first; r < first + n; r++) {
+        low_a = g->panels_a.low[r] < low_a ? g->panels_a.low[r] : low_a;
+        high_a = g->panels_a.high[r] > high_a ? g->panels_a.high[r] : high_a;
+    }
+    for (size_t j = panel * N; j < panel * N + N; j++) {
+        low_b = g->panels_b.low[j] < low_b ? g->panels_b.low[j] : low_b;
+        high_b = g->panels_b.high[j] > high_b ? g->panels_b.high[j] : high_b;
+    }
+    for (; depth; depth >>= 1)
+        log++;
+    for (size_t i = 0; i < n * N; i++)
+        needs |= (s[i] != 0 && fabsf(s[i]) < smallest) | (fabsf(s[i]) >= large);
+    return needs || low_a + low_b - 254 - t->fraction < t->emin || high_a + high_b - 254 + 2 + log >= highest;
+}
+
+static void wide_chains(const job *g, size_t first, size_t n, size_t panel, size_t k, size_t depth, float *s,
+                        unsigned *redo)
+{
+    const mpsim_panels *x = &g->panels_a, *y = &g->panels_b;
+    const size_t words = x->words, q = k / x->length, of_row = first * g->padded + k,
+                 of_b = (panel * g->padded + k) * N;
+    const mpsim_wide_operand a = {(const double *)x->values + of_row, x->exponents + of_row,
+                                  x->signs + first * words + q, g->padded, words};
+    const mpsim_wide_operand b = {(const double *)y->values + of_b, y->exponents + of_b,
+                                  y->signs + (panel * words + q) * N, 0, 0};
+    g->loops->wide(&g->tile, needs_tests(g, first, n, panel, depth, s), &a, &b, s, n, depth, redo);
+}
+
 /* The products k to k + depth - 1 of n rows; see tile.h and cut.h. */
 static void additions(const job *g, size_t first, size_t n, size_t panel, size_t k, size_t depth, float *s,
                       unsigned *redo)
 {
-    const float *a = (const float *)mpsim_row_values(g, first) + k;
-    const float *b = (const float *)mpsim_panel_values(g, panel) + k * N;
-    const int16_t *ea = g->panels_a.exponents + first * g->padded + k;
-    const int16_t *eb = g->panels_b.exponents + (panel * g->padded + k) * N;
+    const size_t of_row = first * g->padded + k, of_b = (panel * g->padded + k) * N;
     if (!g->tile.cut) {
-        g->loops->fused(&g->tile, a, ea, g->padded, b, eb, s, n, depth, redo);
+        g->loops->fused(&g->tile, (const float *)g->panels_a.values + of_row, g->panels_a.exponents + of_row, g->padded,
+                        (const float *)g->panels_b.values + of_b, g->panels_b.exponents + of_b, s, n, depth, redo);
         return;
     }
-    const size_t words = g->panels_a.words, q = k / g->panels_a.length;
-    const mpsim_cut_operand of_a = {a, ea, g->panels_a.signs + first * words + q, g->padded, words};
-    const mpsim_cut_operand of_b = {b, eb, g->panels_b.signs + (panel * words + q) * N, 0, 0};
     const mpsim_environment before = mpsim_environment_toward_zero();
-    g->loops->cut(&g->tile, &of_a, &of_b, s, n, depth, redo);
+    (g->tile.cut == MPSIM_CUT_NARROW ? narrow_chains : wide_chains)(g, first, n, panel, k, depth, s, redo);
     mpsim_environment_restore(before);
 }
 

@@ -2,6 +2,7 @@
  * the result are independent tasks; see mpsim/dot.h. */
 #include "../base/codes.h"
 #include "../base/environment.h"
+#include "../base/isa.h"
 #include "../base/matrix.h"
 #include "dot.h"
 #include "job.h"
@@ -84,6 +85,7 @@ static void free_panels(mpsim_panels *p)
     free(p->values);
     free(p->exponents);
     free(p->signs);
+    free(p->bytes);
     free(p->low);
     free(p->high);
     free(p->special);
@@ -97,6 +99,12 @@ static int lie_in_rows(const job *g)
 
 enum { ALIGNED = 64 }; /* so that no vector of a panel lies in two lines of a cache */
 
+/* MPSIM_CUT_... */
+static int cut_of(const job *g)
+{
+    return g->run == mpsim_fused_rows ? g->tile.cut : MPSIM_CUT_NONE;
+}
+
 static int allocate(const job *g, mpsim_panels *p, size_t lines)
 {
     size_t n, bytes;
@@ -104,16 +112,18 @@ static int allocate(const job *g, mpsim_panels *p, size_t lines)
         return 0;
     const size_t whole = bytes / ALIGNED * ALIGNED + ALIGNED;
     const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
-    const int exact = g->run == mpsim_exact_rows, cut = g->run == mpsim_fused_rows && g->tile.cut;
+    const int exact = g->run == mpsim_exact_rows, cut = cut_of(g), narrow = cut == MPSIM_CUT_NARROW;
+    const int ranges = exact || cut == MPSIM_CUT_WIDE;
     const int is_copied = p != &g->panels_a || !lie_in_rows(g);
     p->values = is_copied && whole > bytes ? aligned_alloc(ALIGNED, whole) : NULL;
-    p->exponents = fused ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
+    p->exponents = fused && !narrow ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
+    p->bytes = narrow ? (uint8_t *)malloc(n + 1) : NULL;
     p->signs = cut ? (uint32_t *)malloc((lines * p->words + 1) * sizeof(uint32_t)) : NULL;
-    p->low = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
-    p->high = exact ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
+    p->low = ranges ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
+    p->high = ranges ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
     p->special = (unsigned char *)malloc(lines);
-    return (p->values || !is_copied) && p->special && (!fused || p->exponents) && (!cut || p->signs) &&
-           (!exact || (p->low && p->high));
+    return (p->values || !is_copied) && p->special && (!fused || narrow || p->exponents) && (!cut || p->signs) &&
+           (!narrow || p->bytes) && (!ranges || (p->low && p->high));
 }
 
 /* What the codes of an operand in memory are. */
@@ -169,12 +179,14 @@ static mpsim_status new_panels(job *g)
                      (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32) ||
                      (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
-    g->real = wide ? sizeof(double) : sizeof(float);
+    const int cut = cut_of(g);
+    g->real = wide || cut == MPSIM_CUT_WIDE ? sizeof(double) : sizeof(float);
     g->native_result = mpsim_is_native(&g->m->result);
     g->native_outer = mpsim_is_native(&g->m->outer);
-    const int pairs = (g->run == mpsim_fused_rows && g->tile.vectors) ||
+    const int pairs = (g->run == mpsim_fused_rows && g->tile.vectors && !g->tile.cut) ||
                       (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
-    g->padded = g->depth + (pairs ? g->depth % 2 : 0);
+    const size_t whole = cut == MPSIM_CUT_NARROW ? 4 : cut || pairs ? 2 : 1;
+    g->padded = (g->depth + whole - 1) / whole * whole;
     const size_t fill = quads ? quads : g->run == mpsim_scaledgroups_rows ? g->m->group : 1;
     if (g->depth % fill != 0)
         g->padded = g->depth + fill - g->depth % fill;
@@ -190,11 +202,18 @@ static mpsim_status new_panels(job *g)
                                  .k_major = 1,
                                  .pairs = pairs,
                                  .lowest = mpsim_tile_lowest(g->m, b->format)};
-    if (g->run == mpsim_fused_rows && g->tile.cut) {
+    if (cut) {
+        g->tile.counts = mpsim_isa_counts_bits();
+        g->tile.tame = mpsim_cut_is_tame(a->format, b->format, g->depth);
         g->panels_a.length = g->panels_b.length = g->m->length;
         g->panels_a.words = g->panels_b.words = g->padded ? (g->padded - 1) / g->m->length + 1 : 0;
-        g->lines_a.mark = g->loops->mark_row;
-        g->lines_b.mark = g->loops->mark_columns;
+        if (cut == MPSIM_CUT_NARROW) {
+            g->lines_a.mark = g->loops->mark_row;
+            g->lines_b.mark = g->loops->mark_columns;
+        } else {
+            g->lines_a.prepare = g->loops->wide_row;
+            g->lines_b.prepare = g->loops->wide_columns;
+        }
     }
     if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N) && new_scales(g) == MPSIM_OK &&
         (g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g))) {
@@ -384,7 +403,7 @@ enum { FEW = 2000 }; /* products for fewer of which the chains of cut.h are not 
 static int machine_cuts(const job *g)
 {
     const mpsim_environment before = mpsim_environment_toward_zero();
-    const int does = g->loops->cuts();
+    const int does = g->loops->cuts() && g->loops->wide_cuts();
     mpsim_environment_restore(before);
     return does;
 }
@@ -404,8 +423,8 @@ static path *choose(job *g)
     if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
-        g->tile.cut = g->tile.cut && !g->scales_a && (double)g->rows * (double)g->columns * (double)g->depth >= FEW &&
-                      machine_cuts(g);
+        if (g->scales_a || (double)g->rows * (double)g->columns * (double)g->depth < FEW || !machine_cuts(g))
+            g->tile.cut = MPSIM_CUT_NONE;
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
     }
     if (mpsim_chain_init(&g->chain, m, fa, fb))

@@ -3,6 +3,7 @@
 
 #include "../base/codes.h"
 #include "../base/environment.h"
+#include "cut.h"
 #include "scalar.h"
 
 enum { N = MPSIM_PANEL };
@@ -378,6 +379,32 @@ static void gather_along(unsigned char *to, const mpsim_lines *x, const mpsim_pa
     gather_line(to, 1, x, l, places, n);
 }
 
+/* Where `count` lines from `first` on stand from product k on; `at`: of their first value. */
+static mpsim_wide_line wide_line(const mpsim_panels *to, size_t first, size_t lines, size_t at, size_t k)
+{
+    const size_t q = k / to->length;
+    return (mpsim_wide_line){(double *)to->values + at, to->exponents + at, to->low + first, to->high + first,
+                             to->signs + first * to->words + q * lines};
+}
+
+/* n values of each of `lines` lines side by side, products k to k + n - 1. */
+static void prepare(const mpsim_lines *x, const mpsim_panels *to, const float *values, size_t first, size_t lines,
+                    size_t at, size_t k, size_t n)
+{
+    for (size_t i = 0; i < n; i += to->length) {
+        const mpsim_wide_line line = wide_line(to, first, lines, at + i * lines, k + i);
+        x->prepare(values + i * lines, &line, to->lowest, n - i < to->length ? n - i : to->length);
+    }
+}
+
+static void begin_range(const mpsim_panels *to, size_t first, size_t lines)
+{
+    for (size_t j = 0; j < lines; j++) {
+        to->low[first + j] = 255;
+        to->high[first + j] = 0;
+    }
+}
+
 /* The last values of a line, fewer than N. */
 static void put_rest(const mpsim_lines *x, const mpsim_panels *to, const float *y, size_t at, size_t rest,
                      mpsim_ranges *ranges)
@@ -395,13 +422,15 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
 {
     unsigned special = 0;
     mpsim_ranges ranges = {{0}, {0}};
+    if (x->prepare)
+        begin_range(to, l, 1);
     for (size_t k = 0; k < to->padded; k += BLOCK * N) {
         const size_t n = to->padded - k < BLOCK * N ? to->padded - k : BLOCK * N, whole = n / N, rest = n % N;
         const size_t at = l * to->padded + k;
         uint32_t raw[(BLOCK + 1) * N], entered[(BLOCK + 1) * N];
         const uint32_t *codes = raw;
-        float narrow[BLOCK * N], *values = x->widen ? narrow : (float *)to->values + at, y[N];
-        int16_t *e = to->exponents ? to->exponents + at : NULL, ey[N];
+        float narrow[BLOCK * N], *values = x->widen || x->prepare ? narrow : (float *)to->values + at, y[N];
+        int16_t *e = to->exponents && !x->prepare ? to->exponents + at : NULL, ey[N];
         gather_along((unsigned char *)raw, x, to, l, k, n, (whole + 1) * N);
         if (x->entry)
             codes = enter(x->entry, entered, raw, (whole + (rest > 0)) * N);
@@ -414,17 +443,23 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
             special |= x->decode(&x->u, y, ey, 0, to->lowest, (const unsigned char *)codes + whole * N * x->u.bytes, 0,
                                  1);
             special |= adapt(x, y, ey, 1, l, k + whole * N, N, 0);
-            put_rest(x, to, y, at + whole * N, rest, &ranges);
+            if (x->prepare)
+                memcpy(narrow + whole * N, y, rest * sizeof y[0]);
+            else
+                put_rest(x, to, y, at + whole * N, rest, &ranges);
             if (e)
                 memcpy(e + whole * N, ey, rest * sizeof ey[0]);
         }
+        if (x->prepare)
+            prepare(x, to, values, l, 1, at, k, n);
     }
     for (size_t q = 0; x->mark && q < to->words; q++) {
         const size_t k = q * to->length, left = to->padded - k;
-        x->mark((float *)to->values + l * to->padded + k, to->signs + l * to->words + q,
-                left < to->length ? left : to->length);
+        x->mark((float *)to->values + l * to->padded + k, to->signs + l * to->words + q, to->bytes + l * to->padded + k,
+                to->lowest, left < to->length ? left : to->length);
     }
-    put_ranges(to, l, 1, &ranges);
+    if (!x->prepare)
+        put_ranges(to, l, 1, &ranges);
     to->special[l] = special != 0;
 }
 
@@ -514,11 +549,13 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
 {
     unsigned special = 0;
     mpsim_ranges ranges = {{0}, {0}};
+    if (x->prepare)
+        begin_range(to, first, N);
     for (size_t k = 0; k < to->padded; k += BLOCK) {
         const size_t count = to->padded - k < BLOCK ? to->padded - k : BLOCK;
         const size_t at = first * to->padded + k * N;
-        float narrow[BLOCK * N], *values = x->widen ? narrow : (float *)to->values + at;
-        int16_t *e = to->exponents ? to->exponents + at : NULL;
+        float narrow[BLOCK * N], *values = x->widen || x->prepare ? narrow : (float *)to->values + at;
+        int16_t *e = to->exponents && !x->prepare ? to->exponents + at : NULL;
         uint32_t raw[BLOCK * N], entered[BLOCK * N];
         const int words = gather_across(raw, x, to, first, n, k, count);
         const uint32_t *codes = x->entry ? enter(x->entry, entered, raw, count * N) : raw;
@@ -528,12 +565,15 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
             special |= adapt(x, values + i * N, ei, to->pairs ? 2 : 1, first, k + i, n, 1);
         }
         for (size_t i = 0; x->mark && i < count; i += to->length)
-            x->mark(values + i * N, to->signs + first * to->words + (k + i) / to->length * N,
-                    count - i < to->length ? count - i : to->length);
+            x->mark(values + i * N, to->signs + first * to->words + (k + i) / to->length * N, to->bytes + at + i * N,
+                    to->lowest, count - i < to->length ? count - i : to->length);
+        if (x->prepare)
+            prepare(x, to, values, first, N, at, k, count);
         if (x->widen)
             x->widen(narrow, (double *)to->values + at, count, &ranges);
     }
-    put_ranges(to, first, N, &ranges);
+    if (!x->prepare)
+        put_ranges(to, first, N, &ranges);
     for (size_t j = 0; j < N; j++)
         to->special[first + j] = special >> j & 1;
 }

@@ -87,8 +87,12 @@ typedef struct mpsim_ranges {
 typedef void mpsim_widen_function(const float *values, double *to, size_t rows, mpsim_ranges *ranges);
 
 /* A mark function -- changes the values of an addition, n of a row or n rows of MPSIM_PANEL, as cut.h says, and gives their
- * signs: a word, or one a column. */
-typedef void mpsim_mark_function(float *values, uint32_t *signs, size_t n);
+ * signs: a word, or one a column, and their exponents. n is a multiple of 4. */
+typedef void mpsim_mark_function(float *values, uint32_t *signs, uint8_t *exponents, int lowest, size_t n);
+
+/* A line function -- the same for chains in binary64 (see cut.h), from n binary32 values of a row, or n rows of them. n is even. */
+struct mpsim_wide_line;
+typedef void mpsim_line_function(const float *from, const struct mpsim_wide_line *to, int lowest, size_t n);
 
 /* How codes of one format become numbers of another one as they are read, in binary32, which has all numbers of both. */
 typedef struct mpsim_entry {
@@ -106,8 +110,9 @@ typedef struct mpsim_lines {
     const mpsim_format *numbers; /* of what is multiplied            */
     size_t bytes;                /* of a code in memory                 */
     mpsim_panel_decode_function *decode;
-    mpsim_mark_function *mark;   /* NULL: not wanted */
-    mpsim_widen_function *widen; /* NULL: values are those of u; else they are binary64, those of u binary32 */
+    mpsim_mark_function *mark;    /* NULL: not wanted */
+    mpsim_widen_function *widen;  /* NULL: values are those of u; else they are binary64, those of u binary32 */
+    mpsim_line_function *prepare; /* NULL: not wanted; values are binary64 then, too */
     mpsim_look_function *look; /* NULL: codes are decoded; else they are values, and nothing more is wanted than to know
                                     which are special; these stay what they are */
     const void *codes;
@@ -130,11 +135,13 @@ typedef struct mpsim_panels {
     int lowest;         /* exponents are not lower                                              */
     void *values;       /* NULL: lines are looked at, where they lie side by side, and no more */
     int16_t *exponents; /* NULL: not wanted; MPSIM_EXPONENT_ZERO for zeros              */
+    uint8_t *bytes;     /* exponents of values that are marked, in their order; of k_major lines four side by side */
     uint32_t *signs;    /* of the values that are marked, `words` of `length` products each: those of a line, or, of
                                k_major lines, N side by side                                  */
     size_t words, length;
     int16_t *low, *high;    /* by line: exponents of its least and largest number but zero; NULL
-                               alike. A line of zeros has low > high. Binary64 values only  */
+                               alike. A line of zeros has low > high. Binary64 values only, and
+                               chains in binary64 (fields of binary32 there)                */
     unsigned char *special; /* by line: 1 if it has an infinity or a NaN                    */
 } mpsim_panels;
 

@@ -37,11 +37,26 @@ int mpsim_cut_init(const mpsim_tile *t, const mpsim_model *m, const mpsim_format
     const int high = high_a > high_b ? high_a : high_b;
     /* 32 terms and the sum of all are below 2^22 units; the products of zeros with the largest numbers less than one */
     return !t->nearest && m->order == MPSIM_ORDER_SEQUENTIAL && MPSIM_CUT_LENGTH % m->length == 0 &&
-           m->chunk % m->length == 0 && t->fraction <= 14 && fa->mbits + fb->mbits + 2 <= 16 &&
+           m->length % 4 == 0 && m->chunk % m->length == 0 && t->fraction <= 14 && fa->mbits + fb->mbits + 2 <= 16 &&
            t->lowest >= MPSIM_TILE_LOW && high - 60 < t->lowest - t->fraction &&
+           high + MPSIM_CUT_BIAS_B < 127 + t->lowest &&
            /* results are no smaller than a unit, and less than 2^24 */
            t->emin <= t->lowest - t->fraction &&
            mpsim_format_highest(&m->accumulator.format) > MPSIM_TILE_HIGH - t->fraction + 24;
+}
+
+int mpsim_wide_init(const mpsim_tile *t, const mpsim_model *m)
+{
+    return !t->nearest && m->order == MPSIM_ORDER_SEQUENTIAL && MPSIM_WIDE_LENGTH % m->length == 0 &&
+           m->chunk % m->length == 0;
+}
+
+int mpsim_cut_is_tame(const mpsim_format *fa, const mpsim_format *fb, size_t depth)
+{
+    int high = mpsim_format_highest(fa) + mpsim_format_highest(fb);
+    for (; depth; depth >>= 1)
+        high++;
+    return high < MPSIM_TILE_HIGH - 1;
 }
 
 int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
@@ -90,6 +105,9 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
     t->most = mpsim_bits_f64(mpsim_format_max(acc));
     t->vectors = has_vectors(t, m, fa, fb);
     t->wide &= !t->vectors;
-    t->cut = t->vectors && mpsim_cut_init(t, m, fa, fb);
+    t->cut = !t->vectors                    ? MPSIM_CUT_NONE
+             : mpsim_cut_init(t, m, fa, fb) ? MPSIM_CUT_NARROW
+             : mpsim_wide_init(t, m)        ? MPSIM_CUT_WIDE
+                                            : MPSIM_CUT_NONE;
     return 1;
 }

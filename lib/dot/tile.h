@@ -22,11 +22,15 @@
 
 enum { MPSIM_TILE = MPSIM_PANEL }; /* columns of a panel */
 
+enum { MPSIM_CUT_NONE, MPSIM_CUT_NARROW, MPSIM_CUT_WIDE };
+
 enum { MPSIM_TILE_LOW = -90, MPSIM_TILE_HIGH = 60 };
 
 typedef struct mpsim_tile {
     int vectors; /* exponents of a panel stand in pairs, accumulators are binary32 */
-    int cut;     /* vectors: by the chains of cut.h */
+    int cut;     /* vectors: by the chains of cut.h: MPSIM_CUT_... */
+    int counts;  /* cut: the machine has an instruction that counts bits */
+    int tame;    /* cut: products are so few and small that no sum that begins small becomes large */
     int wide;    /* operands are binary64, not binary32                       */
     int length, fraction;
     int group;            /* products whose aligned sum fits in 31 bits                */

@@ -186,6 +186,7 @@ V_INLINE uint32_t v_reduce_min_u32(vu32 a)
     return m;
 }
 
+V_INLINE vu32 v_max_u8(vu32 a, vu32 b) { return (vu32)_mm256_max_epu8((__m256i)a, (__m256i)b); }
 V_INLINE vi16 v_load_i16(const void *p) { return (vi16)_mm256_loadu_si256(p); }
 V_INLINE vi16 v_i16(int16_t x) { return (vi16)_mm256_set1_epi16(x); }
 V_INLINE vi16 v_max_i16(vi16 a, vi16 b) { return (vi16)_mm256_max_epi16((__m256i)a, (__m256i)b); }

@@ -166,6 +166,7 @@ V_INLINE uint64_t v_sum_u64(vu64 a) { return (uint64_t)_mm512_reduce_add_epi64((
 V_INLINE uint32_t v_reduce_max_u32(vu32 a) { return _mm512_reduce_max_epu32((__m512i)a); }
 V_INLINE uint32_t v_reduce_min_u32(vu32 a) { return _mm512_reduce_min_epu32((__m512i)a); }
 
+V_INLINE vu32 v_max_u8(vu32 a, vu32 b) { return (vu32)_mm512_max_epu8((__m512i)a, (__m512i)b); }
 V_INLINE vi16 v_load_i16(const void *p) { return (vi16)_mm512_loadu_si512(p); }
 V_INLINE vi16 v_i16(int16_t x) { return (vi16)_mm512_set1_epi16(x); }
 V_INLINE vi16 v_max_i16(vi16 a, vi16 b) { return (vi16)_mm512_max_epi16((__m512i)a, (__m512i)b); }

@@ -21,6 +21,7 @@
  *   v_max_f32, _f64      a where it is the larger, else b: b where one is NaN
  *   v_swap_f32(a, h)     groups of h lanes change places with their neighbours, h < V_LANES a power of two
  *   v_half_f32(a)  (V_HALF only) rounded to fp16, to nearest even, and back; a NaN stays one
+ *   v_max_u8              the larger bytes of 32-bit lanes
  *   v_pair_i16(p)         p[0], p[1] in every two lanes of vi16, which has twice V_LANES
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
@@ -249,6 +250,18 @@ V_INLINE uint32_t v_reduce_min_u32(vu32 a)
 {
     const uint32_t b = a[0] < a[1] ? a[0] : a[1], c = a[2] < a[3] ? a[2] : a[3];
     return b < c ? b : c;
+}
+
+typedef uint8_t v_all_bytes __attribute__((vector_size(16)));
+
+V_INLINE vu32 v_max_u8(vu32 a, vu32 b)
+{
+#ifdef __SSE2__
+    return (vu32)_mm_max_epu8((__m128i)a, (__m128i)b);
+#else
+    const v_all_bytes x = (v_all_bytes)a, y = (v_all_bytes)b, m = (v_all_bytes)(x > y);
+    return (vu32)((m & x) | (~m & y));
+#endif
 }
 
 V_INLINE vi16 v_load_i16(const void *p)

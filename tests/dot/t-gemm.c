@@ -373,6 +373,52 @@ static uint64_t code_of(const mpsim_format *f, double x)
 }
 
 /* Sums of AMX that are flushed to -0 stay so where one of the two lanes has a product more. */
+/* Addends of every exponent, infinities and NaNs among them, before products of which most are zero: the first additions
+ * of chains, which look at them. */
+START_TEST(addends_of_any_size)
+{
+    static const char *const models[] = {"hopper-wgmma-fp8-fp32",
+                                         "ada-fp8-fp32",
+                                         "hopper-wgmma-fp8-fp32:floor=-5",
+                                         "hopper-wgmma-fp8-fp32:acc=binary32",
+                                         "hopper-fp16-fp32",
+                                         "hopper-bf16-fp32",
+                                         "ampere-bf16-fp32",
+                                         "ampere-tf32-fp32",
+                                         "volta-fp16-fp32",
+                                         "hopper-bf16-fp32:floor=none",
+                                         "cdna3-bf16-fp32",
+                                         "cdna3-fp16-fp32",
+                                         "cdna3-fp8-fp32",
+                                         "arm-bf16-fp32",
+                                         "arm-ebf16-fp32"};
+    uint64_t seed = test_part_seed() + 1;
+    for (size_t i = 0; i < COUNT(models); i++) {
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_parse(&m, models[i]) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list));
+        const size_t times = test_scaled(5);
+        for (size_t t = 0; t < times; t++) {
+            const uint64_t how = test_random(&seed);
+            product p = product_new(&m, &list[how % n], &list[(how >> 8) % n], 9, 20, 20 + (how >> 16) % 60, &seed);
+            product_fill(&p, t % 3 ? KIND_NORMAL : KIND_TINY, 0, &seed);
+            p.no_c = 0;
+            for (size_t k = 0; k < p.a.rows * p.a.columns; k++)
+                if ((k / 8 + (how >> 24)) % 4)
+                    p.a.codes[k] = 0;
+            for (size_t k = 0; k < p.c.rows * p.c.columns; k++) {
+                const uint64_t u = test_random(&seed);
+                p.c.codes[k] = (u >> 8) % 3 ? (u >> 16) % 0xff << 23 | (u >> 40 & 0x7fffff) | (u & 1) << 31 : u >> 32;
+            }
+            product_lay_out(&p);
+            product_check(&p, &seed);
+            product_clear(&p);
+        }
+    }
+}
+END_TEST
+
 START_TEST(bug_20261126_lanes_of_odd_depth)
 {
     uint64_t seed = test_seed() + 19;
@@ -698,6 +744,7 @@ int main(void)
     tcase_add_test(t, far_apart);
     tcase_add_test(t, few_bits);
     tcase_add_test(t, accumulators_alone);
+    tcase_add_test(t, addends_of_any_size);
     tcase_add_test(t, bug_20261126_lanes_of_odd_depth);
     tcase_add_test(t, bug_20261126_lanes_that_wrap);
     tcase_add_test(t, bug_20261127_ties_of_one_bit);

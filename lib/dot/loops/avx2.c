@@ -21,6 +21,7 @@
 #include "exact_loops.h"
 #include "fused_loops.h"
 #include "cut_loops.h"
+#include "wide_loops.h"
 #include "scaledgroups_loops.h"
 #include "lanes_loops.h"
 #include "rounded_vectors.h"
@@ -50,4 +51,8 @@ const mpsim_loops mpsim_loops_avx2 = {.decode = decode,
                                       .cut = cut,
                                       .cuts = cuts,
                                       .mark_row = mark_row,
-                                      .mark_columns = mark_columns};
+                                      .mark_columns = mark_columns,
+                                      .wide = wide,
+                                      .wide_cuts = wide_cuts,
+                                      .wide_row = wide_row,
+                                      .wide_columns = wide_columns};

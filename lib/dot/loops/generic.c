@@ -14,6 +14,7 @@
 #include "exact_loops.h"
 #include "fused_loops.h"
 #include "cut_loops.h"
+#include "wide_loops.h"
 #include "scaledgroups_loops.h"
 #include "lanes_loops.h"
 #include "rounded_vectors.h"
@@ -43,7 +44,11 @@ const mpsim_loops mpsim_loops_generic = {.decode = decode,
                                          .cut = cut,
                                          .cuts = cuts,
                                          .mark_row = mark_row,
-                                         .mark_columns = mark_columns};
+                                         .mark_columns = mark_columns,
+                                         .wide = wide,
+                                         .wide_cuts = wide_cuts,
+                                         .wide_row = wide_row,
+                                         .wide_columns = wide_columns};
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,

@@ -36,6 +36,9 @@ typedef struct mpsim_loops {
     mpsim_cut_function *cut;
     mpsim_cut_probe *cuts;
     mpsim_mark_function *mark_row, *mark_columns;
+    mpsim_wide_function *wide;
+    mpsim_cut_probe *wide_cuts;
+    mpsim_line_function *wide_row, *wide_columns;
 } mpsim_loops;
 
 extern const mpsim_loops mpsim_loops_generic, mpsim_loops_avx2, mpsim_loops_avx512;

@@ -1,0 +1,302 @@
+/* wide_loops.h -- fused additions by chains of binary64 that round toward zero: see cut.h. Included by one unit per
+ * instruction set, after cut_loops.h. V_LANES columns are two vectors, the first half of them and the last. What has 32
+ * bits of each column has those of column i of both halves in lane i of 64 bits, the last half's in the high word. */
+
+#ifdef __AVX512F__
+enum { WIDE_ROWS = 8 };
+#else
+enum { WIDE_ROWS = 4 };
+#endif
+
+/* ---- operands ---- */
+
+static ALWAYS_INLINE vu64 marked_wide(vf64 x, uint64_t odd)
+{
+    const vu64 u = (vu64)x;
+    return u | v_pick_u64(v_eq_u64(u << 1, v_u64(0)), (vu64)v_f64(MPSIM_WIDE_ZERO), v_u64(odd));
+}
+
+/* Words of columns as they stand; see above. */
+static ALWAYS_INLINE vu64 in_halves(vu32 x)
+{
+    return v_first_u64(x) | v_last_u64(x) << 32;
+}
+
+/* Exponents as fields of binary64 in the upper half of a lane; *low and *high are widened. */
+static ALWAYS_INLINE vu32 wide_fields(vu32 u, int lowest, uint32_t bias, vu32 *low, vu32 *high)
+{
+    const m32 is_zero = v_eq_u32(u << 1, v_u32(0));
+    const vu32 field = v_max_u32((u << 1) >> 24, v_u32((uint32_t)(127 + lowest)));
+    *low = v_min_u32(*low, v_pick_u32(is_zero, v_u32(255), field));
+    *high = v_max_u32(*high, v_keep_u32(m32_not(is_zero), field));
+    return v_keep_u32(m32_not(is_zero), (field + v_u32(bias - 127)) << 4);
+}
+
+static void wide_columns(const float *from, const mpsim_wide_line *to, int lowest, size_t n)
+{
+    for (size_t j = 0; j < MPSIM_PANEL; j += V_LANES) {
+        vu32 of_all = v_u32(0), low = v_load_u16(to->low + j), high = v_load_u16(to->high + j), fields[2];
+        for (size_t k = 0; k < n; k += 2) {
+            UNROLL
+            for (size_t i = 0; i < 2; i++) {
+                double *y = to->values + (k + i) * MPSIM_PANEL + j;
+                const vu32 u = v_load_u32(from + (k + i) * MPSIM_PANEL + j);
+                of_all = of_all >> 1 | (u & v_u32(0x80000000));
+                fields[i] = wide_fields(u, lowest, MPSIM_WIDE_BIAS_B, &low, &high);
+                v_store_u64(y, marked_wide(v_first_f64((vf32)u), MPSIM_CUT_ODD));
+                v_store_u64(y + V_LANES / 2, marked_wide(v_last_f64((vf32)u), MPSIM_CUT_ODD));
+            }
+            v_store_u64(to->exponents + k * MPSIM_PANEL + 2 * j, in_halves(side_by_side(fields[0], fields[1])));
+        }
+        v_store_u64(to->signs + j, in_halves(v_shr_u32(of_all, v_u32((uint32_t)(32 - n)))));
+        v_store_u16(to->low + j, low);
+        v_store_u16(to->high + j, high);
+    }
+}
+
+/* V_LANES values of a row: their signs. */
+static ALWAYS_INLINE uint32_t wide_lanes(vu32 u, double *values, int16_t *exponents, int lowest, vu32 *low, vu32 *high)
+{
+    v_store_u64(values, marked_wide(v_first_f64((vf32)u), 0));
+    v_store_u64(values + V_LANES / 2, marked_wide(v_last_f64((vf32)u), 0));
+    v_store_u16(exponents, wide_fields(u, lowest, MPSIM_WIDE_BIAS_A, low, high));
+    return m32_bits(v_top_u32(u));
+}
+
+static void wide_row(const float *from, const mpsim_wide_line *to, int lowest, size_t n)
+{
+    vu32 low = v_u32(255), high = v_u32(0);
+    uint32_t bits = 0;
+    size_t k = 0;
+    for (; k + V_LANES <= n; k += V_LANES)
+        bits |= wide_lanes(v_load_u32(from + k), to->values + k, to->exponents + k, lowest, &low, &high) << k;
+    if (k < n) {
+        double values[V_LANES];
+        int16_t exponents[V_LANES];
+        bits |= wide_lanes(v_load_u32_part(from + k, n - k), values, exponents, lowest, &low, &high) << k;
+        memcpy(to->values + k, values, (n - k) * sizeof values[0]);
+        memcpy(to->exponents + k, exponents, (n - k) * sizeof exponents[0]);
+    }
+    const int16_t least = (int16_t)v_reduce_min_u32(low), largest = (int16_t)v_reduce_max_u32(high);
+    *to->signs = bits;
+    *to->low = least < *to->low ? least : *to->low;
+    *to->high = largest > *to->high ? largest : *to->high;
+}
+
+/* ---- chains ---- */
+
+static ALWAYS_INLINE vf64 wide_step(vf64 x, vf64 y, vf64 s)
+{
+#ifdef __AVX2__
+    return v_fma_f64(x, y, s);
+#else
+    return s + x * y;
+#endif
+}
+
+static int wide_cuts(void)
+{
+    volatile double x = 1.5, s = 0x1p53; /* whose sum is nearer to 2^53 + 2 */
+    double sum[V_LANES / 2];
+    v_store_f64(sum, wide_step(v_f64(x), v_f64(1), v_f64(s)));
+    return sum[0] == 0x1p53;
+}
+
+typedef struct wide_constants {
+    vi16 least;
+    vu64 field, half, up, keep, odd, magnitude, high;
+    vf64 smallest, spread, most;
+    vu64 of_smallest;
+} wide_constants;
+
+static ALWAYS_INLINE wide_constants wide_constants_of(const mpsim_tile *t)
+{
+    const int least = t->floor > MPSIM_WIDE_LOWEST ? t->floor : MPSIM_WIDE_LOWEST;
+    return (wide_constants){.least = v_i16((int16_t)((1023 + least) << 4)),
+                            .field = v_u64(0x7ff0000000000000),
+                            .half = v_u64(0x0008000000000000),
+                            .up = v_u64((uint64_t)(52 - t->fraction) << 52),
+                            .keep = v_u64((UINT64_MAX << (52 - t->mbits)) & ~(uint64_t)1),
+                            .odd = v_u64(1),
+                            .magnitude = v_u64(0x7fffffffffffffff),
+                            .high = v_u64(0xffffffff00000000),
+                            .smallest = v_f64(mpsim_f64_bits((uint64_t)(1023 + t->emin) << 52)),
+                            .spread = v_f64(mpsim_f64_bits((uint64_t)(1023 + 52 + t->emin - t->mbits) << 52)),
+                            .most = v_f64(mpsim_f64_bits(t->most)),
+                            .of_smallest = v_u64((uint64_t)(1023 + t->emin) << 52)};
+}
+
+static ALWAYS_INLINE void wide_exponents(const size_t rows, vi16 *e, const mpsim_wide_operand *a,
+                                         const mpsim_wide_operand *b, size_t k)
+{
+    const vi16 y = v_load_i16(b->exponents + k * MPSIM_PANEL);
+    UNROLL
+    for (size_t r = 0; r < rows; r++)
+        e[r] = v_max_i16(e[r], (vi16)((vu32)v_pair_i16(a->exponents + r * a->next + k) + (vu32)y));
+}
+
+static ALWAYS_INLINE void wide_chain(const size_t rows, const mpsim_wide_operand *a, const mpsim_wide_operand *b,
+                                     vf64 (*s)[2], size_t k)
+{
+    const vf64 first = v_load_f64(b->values + k * MPSIM_PANEL);
+    const vf64 last = v_load_f64(b->values + k * MPSIM_PANEL + V_LANES / 2);
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        const vf64 x = v_f64(a->values[r * a->next + k]);
+        s[r][0] = wide_step(x, first, s[r][0]);
+        s[r][1] = wide_step(x, last, s[r][1]);
+    }
+}
+
+/* 1.5 2^52 units. e: exponents of products, in the highest 16 bits. */
+static ALWAYS_INLINE vf64 wide_start(const int tested, const wide_constants *t, vu64 e, vf64 c)
+{
+    vu64 of_c = (vu64)c & t->magnitude;
+    if (tested) { /* numbers below the normal ones */
+        const m64 counts = v_gt_f64((vf64)of_c, v_f64(0x1p-200));
+        of_c = v_pick_u64(m64_and(counts, v_gt_f64(t->smallest, (vf64)of_c)), t->of_smallest, of_c);
+    }
+    const vu64 m = (vu64)v_max_i16((vi16)e, (vi16)of_c);
+    return (vf64)(v_bits_u64(t->field, m, t->half) + t->up);
+}
+
+/* A sum as an accumulator, marked; the lanes that are no ordinary number in *over. */
+static ALWAYS_INLINE vf64 wide_sum(const int tested, const wide_constants *t, vf64 x, unsigned *over)
+{
+    if (tested) {
+        const vf64 size = (vf64)((vu64)x & t->magnitude);
+        const vu64 low = (vu64)((size + t->spread) - t->spread) | ((vu64)x & ~t->magnitude);
+        x = (vf64)v_pick_u64(v_gt_f64(t->smallest, size), low, (vu64)x);
+        const vf64 cut = (vf64)((vu64)size & t->keep);
+        const m64 is_over = v_gt_f64(cut, t->most);
+        *over |= m64_bits(is_over);
+        x = (vf64)v_keep_u64(m64_not(is_over), (vu64)x);
+        return (vf64)(v_bits_u64(t->keep, (vu64)x, v_u64(0)) |
+                      v_pick_u64(v_eq_u64((vu64)x << 1, v_u64(0)), (vu64)v_f64(MPSIM_WIDE_NOTHING), t->odd));
+    }
+    return (vf64)v_bits_u64(t->keep, (vu64)x, t->odd);
+}
+
+/* See cut_products. */
+static ALWAYS_INLINE void wide_products(const int counts, const int tested, const size_t rows, const wide_constants *t,
+                                        const mpsim_wide_operand *a, const mpsim_wide_operand *b, vi16 *e, vf64 (*c)[2],
+                                        size_t n, size_t n_next, unsigned (*over)[2])
+{
+    vf64 s[WIDE_ROWS][2], zero[WIDE_ROWS][2];
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        const vu64 m = (vu64)v_max_i16(e[r], (vi16)((vu32)e[r] << 16));
+        s[r][0] = zero[r][0] = wide_start(tested, t, m << 32, c[r][0]);
+        s[r][1] = zero[r][1] = wide_start(tested, t, m, c[r][1]);
+        e[r] = t->least;
+    }
+    size_t k = 0;
+    for (; k < n_next; k += 2) {
+        wide_exponents(rows, e, a, b, n + k);
+        wide_chain(rows, a, b, s, k);
+        wide_chain(rows, a, b, s, k + 1);
+    }
+    for (; k < n; k++)
+        wide_chain(rows, a, b, s, k);
+    const vu32 of_b = (vu32)v_load_u64(b->signs), top = v_u32(0x80000000);
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        const vu32 of_c = (vu32)v_bits_u64(t->high, (vu64)c[r][1], (vu64)c[r][0] >> 32);
+        const vu32 signs = (v_u32(a->signs[r * a->next_signs]) ^ of_b) | (of_c & top);
+        const vu64 negative = (vu64)count_bits(counts, signs);
+        const vu64 first = (vu64)(s[r][0] + c[r][0]) + (negative & ~t->high);
+        const vu64 last = (vu64)(s[r][1] + c[r][1]) + (negative >> 32);
+        c[r][0] = wide_sum(tested, t, (vf64)first - zero[r][0], &over[r][0]);
+        c[r][1] = wide_sum(tested, t, (vf64)last - zero[r][1], &over[r][1]);
+    }
+}
+
+/* ---- rows ---- */
+
+static ALWAYS_INLINE void next_wide(mpsim_wide_operand *a, mpsim_wide_operand *b, size_t n)
+{
+    a->values += n;
+    a->exponents += n;
+    a->signs++;
+    b->values += n * MPSIM_PANEL;
+    b->exponents += n * MPSIM_PANEL;
+    b->signs += MPSIM_PANEL;
+}
+
+static ALWAYS_INLINE vf64 marked_wide_sum(vf64 x)
+{
+    const vu64 u = (vu64)x;
+    return (vf64)(u | v_pick_u64(v_eq_u64(u << 1, v_u64(0)), (vu64)v_f64(MPSIM_WIDE_NOTHING), v_u64(1)));
+}
+
+/* Marked sums as they are; a zero is +0. */
+static ALWAYS_INLINE vf32 narrow_sums(vf64 first, vf64 last)
+{
+    const vu64 all = v_u64(~(uint64_t)1);
+    return v_narrow_f32((vf64)((vu64)first & all), (vf64)((vu64)last & all)) + v_f32(0);
+}
+
+static ALWAYS_INLINE void wide_some(const int counts, const int tested, const size_t rows, const mpsim_tile *t,
+                                    mpsim_wide_operand a, mpsim_wide_operand b, float *c, size_t depth, unsigned column,
+                                    unsigned *redo)
+{
+    const wide_constants constants = wide_constants_of(t);
+    const size_t length = (size_t)t->length;
+    vf64 s[WIDE_ROWS][2];
+    vi16 e[WIDE_ROWS];
+    unsigned over[WIDE_ROWS][2] = {{0}};
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        const vf32 from = v_load_f32(c + r * MPSIM_PANEL);
+        s[r][0] = marked_wide_sum(v_first_f64(from));
+        s[r][1] = marked_wide_sum(v_last_f64(from));
+        e[r] = constants.least;
+    }
+    for (size_t k = 0; k < depth && k < length; k += 2)
+        wide_exponents(rows, e, &a, &b, k);
+    for (size_t left = depth; left;) {
+        const size_t n = left < length ? left : length, n_next = left - n < length ? left - n : length;
+        wide_products(counts, tested, rows, &constants, &a, &b, e, s, n, n_next, over);
+        next_wide(&a, &b, n);
+        left -= n;
+    }
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        v_store_f32(c + r * MPSIM_PANEL, narrow_sums(s[r][0], s[r][1]));
+        redo[r] |= (over[r][0] | over[r][1] << V_LANES / 2) << column;
+    }
+}
+
+static ALWAYS_INLINE void wide_all(const int counts, const int tested, const mpsim_tile *t, const mpsim_wide_operand *a,
+                                   const mpsim_wide_operand *b, float *c, size_t rows, size_t depth, unsigned *redo)
+{
+    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
+        const mpsim_wide_operand of_b = {b->values + j, b->exponents + 2 * j, b->signs + j, 0, 0};
+        for (size_t r = 0; r < rows;) {
+            const mpsim_wide_operand of_a = {a->values + r * a->next, a->exponents + r * a->next,
+                                             a->signs + r * a->next_signs, a->next, a->next_signs};
+            const size_t some = tested || rows - r < WIDE_ROWS ? 1 : WIDE_ROWS;
+            if (some == 1)
+                wide_some(counts, tested, 1, t, of_a, of_b, c + r * MPSIM_PANEL + j, depth, j, redo + r);
+            else
+                wide_some(counts, tested, WIDE_ROWS, t, of_a, of_b, c + r * MPSIM_PANEL + j, depth, j, redo + r);
+            r += some;
+        }
+    }
+}
+
+static void wide(const mpsim_tile *t, int tested, const mpsim_wide_operand *a, const mpsim_wide_operand *b, float *c,
+                 size_t rows, size_t depth, unsigned *redo)
+{
+    if (tested) {
+        wide_all(0, 1, t, a, b, c, rows, depth, redo);
+        return;
+    }
+#ifdef __AVX512F__
+    if (t->counts) {
+        wide_all(1, 0, t, a, b, c, rows, depth, redo);
+        return;
+    }
+#endif
+    wide_all(0, 0, t, a, b, c, rows, depth, redo);
+}
