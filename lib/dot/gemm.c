@@ -132,14 +132,18 @@ static const mpsim_format *lying(const mpsim_source *x)
     return x->entry ? x->entry->from : x->format;
 }
 
+static int has_doubles(const job *g)
+{
+    return g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE;
+}
+
 /* Whether codes of an operand are values of chains as they are. */
 static int are_values(const job *g, const mpsim_source *x)
 {
     const mpsim_format *f = x->format;
-    const int is_double = g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE;
     return !x->entry && f->inf && f->zero == MPSIM_ZERO_SIGNED && f->nan == MPSIM_NAN_TOP &&
            ((g->run == mpsim_chain_rows && f->bits == 32 && f->mbits == 23 && f->bias == 127) ||
-            (is_double && f->bits == 64 && f->mbits == 52 && f->bias == 1023));
+            (has_doubles(g) && f->bits == 64 && f->mbits == 52 && f->bias == 1023));
 }
 
 /* Whether binary64 values are read as those of binary32 first, in vectors. */
@@ -176,8 +180,7 @@ static mpsim_status new_panels(job *g)
     const mpsim_source *a = g->a, *b = g->b;
     const int wide = g->run == mpsim_exact_rows || g->run == mpsim_group_rows ||
                      (g->run == mpsim_fused_rows && g->tile.wide) ||
-                     (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32) ||
-                     (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE);
+                     (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32) || has_doubles(g);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;
     const int cut = cut_of(g);
     g->real = wide || cut == MPSIM_CUT_WIDE ? sizeof(double) : sizeof(float);
@@ -310,6 +313,8 @@ static void store(const job *g, const place *to, size_t i, size_t j, const uint6
             memcpy((unsigned char *)to->codes + 4 * at, u, sizeof u);
         else
             memcpy((unsigned char *)to->codes + 4 * at, u, 4 * n);
+    } else if (bytes == 8) {
+        memcpy((unsigned char *)to->codes + 8 * at, codes, 8 * n);
     } else {
         for (size_t l = 0; l < n; l++)
             mpsim_code_store(to->codes, bytes, at + l, codes[l]);
@@ -506,7 +511,7 @@ static mpsim_status in_strips(job *g, const mpsim_pool *pool)
     g->block_rows = g->run ? BLOCK_ROWS : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;
     g->panels = (width - 1) / N + 1;
-    g->abreast = g->run == mpsim_chain_rows ? 2 : g->run == mpsim_exact_rows ? 4 : 1;
+    g->abreast = g->run == mpsim_chain_rows ? 2 : g->run == mpsim_exact_rows || has_doubles(g) ? ABREAST : 1;
     if (!product_fits(&tasks, g->panels, g->blocks))
         return MPSIM_ENOMEM;
     g->failed = (unsigned char *)malloc(tasks);

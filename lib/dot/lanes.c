@@ -142,18 +142,33 @@ unsigned mpsim_lanes_staged(const mpsim_lanes *p, const float *a, const int16_t 
 
 /* ---- rows ---- */
 
+enum { PART = 256 /* products of all panels before the next: values of rows that are in a cache */ };
+
+static void sums_of_doubles(const job *g, size_t first, size_t n, size_t panel, double (*s)[ROWS * N])
+{
+    const size_t panels = mpsim_panels_abreast(g, panel);
+    for (size_t k = 0; k < g->depth; k += PART)
+        for (size_t p = 0; p < panels; p++)
+            g->loops->doubles((const double *)mpsim_row_values(g, first) + k, g->next_a,
+                              (const double *)mpsim_panel_values(g, panel + p) + k * N, s[p], n,
+                              g->depth - k < PART ? g->depth - k : PART);
+}
+
 static void rows_of_doubles(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
-    double s[ROWS * N];
-    for (size_t r = 0; r < n; r++)
-        redo[r] = mpsim_start_row(g, first + r, panel, s + r * N);
-    g->loops->doubles((const double *)mpsim_row_values(g, first), g->next_a,
-                      (const double *)mpsim_panel_values(g, panel), s, n, g->depth);
-    for (size_t r = 0; r < n; r++)
-        for (size_t j = 0; j < N; j++) {
-            codes[r][j] = mpsim_bits_f64(s[r * N + j]);
-            redo[r] |= (unsigned)((codes[r][j] & 0x7fffffffffffffff) > 0x7ff0000000000000) << j;
-        }
+    const size_t panels = mpsim_panels_abreast(g, panel);
+    double s[ABREAST][ROWS * N];
+    for (size_t p = 0; p < panels; p++)
+        for (size_t r = 0; r < n; r++)
+            redo[p * ROWS + r] = mpsim_start_row(g, first + r, panel + p, s[p] + r * N);
+    sums_of_doubles(g, first, n, panel, s);
+    for (size_t p = 0; p < panels; p++)
+        for (size_t r = 0; r < n; r++)
+            for (size_t j = 0; j < N; j++) {
+                const uint64_t code = mpsim_bits_f64(s[p][r * N + j]);
+                codes[p * ROWS + r][j] = code;
+                redo[p * ROWS + r] |= (unsigned)((code & 0x7fffffffffffffff) > 0x7ff0000000000000) << j;
+            }
 }
 
 void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)

@@ -580,24 +580,35 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
 
 /* ---- panels of codes that are values ---- */
 
+/* n values to every `step`-th; `next` bytes from one to the next. */
+static void scatter_f32(uint32_t *to, size_t step, const unsigned char *from, size_t next, size_t n)
+{
+    for (size_t i = 0; i < n; i++, from += next) {
+        uint32_t value; /* of its own: see spread */
+        memcpy(&value, from, sizeof value);
+        to[i * step] = value;
+    }
+}
+
+static void scatter_f64(uint64_t *to, size_t step, const unsigned char *from, size_t next, size_t n)
+{
+    for (size_t i = 0; i < n; i++, from += next) {
+        uint64_t value;
+        memcpy(&value, from, sizeof value);
+        to[i * step] = value;
+    }
+}
+
 /* n values of a line from number `at` of the codes on, to every `step`-th. */
 static void copy_line(const mpsim_lines *x, void *to, size_t step, size_t at, size_t n)
 {
     const unsigned char *from = (const unsigned char *)x->codes + at * x->bytes;
-    uint32_t narrow;
-    uint64_t wide; /* of their own: see spread */
     if (step == 1 && x->next == 1)
         memcpy(to, from, n * x->bytes);
-    else if (x->bytes == sizeof narrow)
-        for (size_t i = 0; i < n; i++) {
-            memcpy(&narrow, from + i * x->next * sizeof narrow, sizeof narrow);
-            ((uint32_t *)to)[i * step] = narrow;
-        }
+    else if (x->bytes == 4)
+        scatter_f32(to, step, from, 4 * x->next, n);
     else
-        for (size_t i = 0; i < n; i++) {
-            memcpy(&wide, from + i * x->next * sizeof wide, sizeof wide);
-            ((uint64_t *)to)[i * step] = wide;
-        }
+        scatter_f64(to, step, from, 8 * x->next, n);
 }
 
 /* Whether one of n values that lie side by side is special. */

@@ -37,6 +37,15 @@ static ALWAYS_INLINE vu32 decode_lanes(const decode_constants *c, vu32 code, uns
                       v_pick_u32(is_small, (vu32)small & v_u32(0x7fffffff), bits + c->rebias) | negative << 31);
 }
 
+/* The same of a format with binary32's exponents and sign: its codes are the first bits of a value. */
+static ALWAYS_INLINE vu32 decode_first_bits(const decode_constants *c, vu32 code, unsigned *special)
+{
+    const vu32 bits = (code & (c->magnitude | v_u32(1u << c->sign_shift))) << c->shift;
+    const m32 is_special = v_gt_u32(code & c->magnitude, c->max_finite);
+    *special |= m32_bits(is_special);
+    return v_keep_u32(m32_not(is_special), bits);
+}
+
 static ALWAYS_INLINE vu32 exponent_lanes(const decode_constants *c, vu32 value)
 {
     const vi32 above = v_max_i32((vi32)((value << 1) >> 24) - v_i32(127), c->lowest);
@@ -59,7 +68,7 @@ static ALWAYS_INLINE vu32 load_codes(const size_t bytes, const int words, const 
     return bytes == 1 ? v_load_u8(p + at) : bytes == 2 ? v_load_u16(p + 2 * at) : v_load_u32(p + 4 * at);
 }
 
-/* `bytes`, `words` and `pairs` are constants where this is inlined. */
+/* With exponents. `bytes`, `words` and `pairs` are constants where this is inlined. */
 static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const int words, const size_t pairs,
                                           const mpsim_unpacker *u, float *values, int16_t *e, int lowest,
                                           const unsigned char *codes, size_t rows)
@@ -76,7 +85,7 @@ static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const int words, c
                 const vu32 y = decode_lanes(&c, load_codes(bytes, words, codes, i + 1, j), &special);
                 v_store_u32(values + next, y);
                 v_store_u32(e + at + j, side_by_side(exponent_lanes(&c, x), exponent_lanes(&c, y)));
-            } else if (e) {
+            } else {
                 v_store_u16(e + at, exponent_lanes(&c, x));
             }
             all |= special << j;
@@ -84,10 +93,51 @@ static ALWAYS_INLINE unsigned decode_rows(const size_t bytes, const int words, c
     return all;
 }
 
+/* Rows i to i + n - 1 <= i + each - 1 at place j, without their exponents. */
+static ALWAYS_INLINE unsigned decode_words(const size_t bytes, const int words, const int first_bits,
+                                           const decode_constants *c, float *values, const unsigned char *codes,
+                                           size_t i, size_t n, unsigned j)
+{
+    const vu32 all = load_codes(bytes, words, codes, i, j);
+    unsigned special = 0;
+    for (size_t k = 0; k < (words ? 4 / bytes : 1); k++)
+        if (k < n) {
+            const vu32 code = all >> (int)(8 * bytes * k);
+            v_store_u32(values + (i + k) * MPSIM_PANEL + j,
+                        first_bits ? decode_first_bits(c, code, &special) : decode_lanes(c, code, &special));
+        }
+    return special << j;
+}
+
+static ALWAYS_INLINE unsigned decode_values(const size_t bytes, const int words, const int first_bits,
+                                            const mpsim_unpacker *u, float *values, const unsigned char *codes,
+                                            size_t rows)
+{
+    const decode_constants c = decode_constants_of(u, 0);
+    const size_t each = words ? 4 / bytes : 1;
+    unsigned all = 0;
+    size_t i = 0;
+    for (; i + each <= rows; i += each)
+        for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES)
+            all |= decode_words(bytes, words, first_bits, &c, values, codes, i, each, j);
+    for (unsigned j = 0; i < rows && j < MPSIM_PANEL; j += V_LANES)
+        all |= decode_words(bytes, words, first_bits, &c, values, codes, i, rows - i, j);
+    return all;
+}
+
+static ALWAYS_INLINE int has_first_bits(const mpsim_unpacker *u)
+{
+    return u->same_bias && u->is_signed && !u->negzero && u->sign_shift + u->shift == 31;
+}
+
 static ALWAYS_INLINE unsigned decode_some(const size_t bytes, const int words, const mpsim_unpacker *u, float *values,
                                           int16_t *e, int pairs, int lowest, const void *codes, size_t rows)
 {
     const unsigned char *p = (const unsigned char *)codes;
+    if (!e && bytes > 1 && has_first_bits(u))
+        return decode_values(bytes, words, 1, u, values, p, rows);
+    if (!e)
+        return decode_values(bytes, words, 0, u, values, p, rows);
     return pairs ? decode_rows(bytes, words, 2, u, values, e, lowest, p, rows)
                  : decode_rows(bytes, words, 1, u, values, e, lowest, p, rows);
 }
