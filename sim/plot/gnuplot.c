@@ -243,21 +243,55 @@ int plot_has_gnuplot(void)
     return !is_missing(error, status);
 }
 
+/* Where in an SVG the bytes so far end. */
+typedef struct markup {
+    int begun;    /* characters of what begins a section of characters as they are */
+    int section;  /* in such a section */
+    int brackets; /* 2: "]]" came last */
+} markup;
+
+/* In a text gnuplot leaves '>' as it is. Behind "]]" XML takes that for the end of a section, unless it is a reference. */
+static int put_markup(outfile *to, markup *m, const unsigned char *p, size_t n, trace_error *error)
+{
+    static const char begin[] = "<![CDATA[";
+    size_t from = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int ends = p[i] == '>' && m->brackets == 2;
+        m->brackets = p[i] != ']' ? 0 : m->brackets < 2 ? m->brackets + 1 : 2;
+        m->begun = p[i] == (unsigned char)begin[m->begun] ? m->begun + 1 : p[i] == '<';
+        if (ends && !m->section) {
+            if (outfile_write(to, p + from, i - from, error) || outfile_write(to, "&gt;", 4, error))
+                return -1;
+            from = i + 1;
+        }
+        m->section = m->section ? !ends : !begin[m->begun];
+        m->begun = begin[m->begun] ? m->begun : 0;
+    }
+    return outfile_write(to, p + from, n - from, error);
+}
+
 /* The bytes of a figure that was drawn, into a file that waits under a temporary name. */
-static int copy_figure(outfile *to, const char *drawn, trace_error *error)
+static int copy_figure(outfile *to, const char *drawn, int is_svg, trace_error *error)
 {
     unsigned char bytes[16 << 10];
+    markup m = {0};
     ssize_t n = -1;
     int bad = 0;
     const int fd = open(drawn, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     while (fd >= 0 && !bad && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
-        bad = n > 0 && outfile_write(to, bytes, (size_t)n, error);
+        bad = n > 0 &&
+              (is_svg ? put_markup(to, &m, bytes, (size_t)n, error) : outfile_write(to, bytes, (size_t)n, error));
     const int why = errno;
     if (fd >= 0)
         close(fd);
     return bad     ? -1
            : n < 0 ? trace_error_set(error, EXIT_IO, drawn, UINT64_MAX, "%s", text_error(why))
                    : outfile_finish(to, error);
+}
+
+static int is_svg(int i)
+{
+    return strcmp(plot_files_drawn[i].end, "</svg>") == 0;
 }
 
 /* The figures that were drawn to their places, as any other output: none of them where one cannot be written. */
@@ -268,7 +302,8 @@ static int put_figures(const drawing *w)
     int bad = 0;
     for (int i = 0; i < PLOT_DRAWN && !bad; i++)
         if (w->drawn[i])
-            bad = !(held[i] = outfile_open(w->wanted[i], &error)) || copy_figure(held[i], w->drawn[i], &error);
+            bad = !(held[i] = outfile_open(w->wanted[i], &error)) ||
+                  copy_figure(held[i], w->drawn[i], is_svg(i), &error);
     for (int i = 0; i < PLOT_DRAWN; i++)
         if (bad)
             outfile_abandon(held[i]);

@@ -99,6 +99,15 @@ if command -v "${MPSIM_GNUPLOT:-gnuplot}" >/dev/null; then
     ok $? "JSON: the name is what it was"
     tr -d '\t' <"$dir/fig.svg" >"$dir/drawn" # gnuplot's own
     clean "$dir/fig.dat" "$dir/fig.gp" "$dir/drawn" && grep -q '\\u{202e}' "$dir/fig.svg"; ok $? "a figure shows the name escaped"
+    # what ends a section, a text or a comment of XML, and begins one
+    safetensors "$dir/markup" '{"wgrad:w]]>x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"wgrad:]]]></text><!--&\u0001\"--><![CDATA[":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}' 16
+    "$MPSIM" stat --json --histogram -s 1,8 "$dir/markup" >"$dir/markup.json"
+    for figure in ruler heatmap sweep histogram; do
+        (cd "$dir" && "$MPSIM" plot "$figure" -m '*' --title 'a]]>b<![CDATA[' --type svg -o fig markup.json) >"$dir/out" 2>"$dir/err" &&
+            grep -q 'a]]&gt;b&lt;!' "$dir/fig.svg" && ! grep -q -e ']]>' -e '<text/>' "$dir/fig.svg" &&
+            { ! command -v xmllint >/dev/null || xmllint --noout "$dir/fig.svg" 2>"$dir/err"; }
+        ok $? "$figure: a figure is XML, whatever names hold"
+    done
 else
     echo "ok $((n += 1)) - JSON: the name is what it was # SKIP no gnuplot"
 fi
