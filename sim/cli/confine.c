@@ -214,6 +214,10 @@ int confine(const command *c, const option_row *table, char *const *operands, in
         snprintf(why, size, "Landlock: %s", strerror(errno));
     if (rules >= 0)
         close(rules);
+    if (sandbox_calls() && sandbox_drop_capabilities() && !bad) {
+        bad = 1;
+        snprintf(why, size, "capabilities: %s", strerror(errno));
+    }
     if (sandbox_close_calls(c->traits & COMMAND_GNUPLOT) == 0) {
         closed = 1;
     } else if (!bad) {

@@ -42,17 +42,32 @@ int fail(int exit_code, const char *message, ...)
     return exit_code;
 }
 
-void note(const char *message, ...)
+static void print_note(const char *message, va_list args)
 {
     char line[2 * LINE + 32];
-    va_list args;
-    if (quiet || world_rank())
+    if (world_rank())
         return;
     progress_hide();
-    va_start(args, message);
     make_line(line, "note: ", message, args);
-    va_end(args);
     print_line(line);
+}
+
+void note(const char *message, ...)
+{
+    va_list args;
+    if (quiet)
+        return;
+    va_start(args, message);
+    print_note(message, args);
+    va_end(args);
+}
+
+void host_warn(const char *message, ...)
+{
+    va_list args;
+    va_start(args, message);
+    print_note(message, args);
+    va_end(args);
 }
 
 void note_quiet(void)

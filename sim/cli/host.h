@@ -22,6 +22,12 @@ __attribute__((format(printf, 1, 2)))
 #endif
 void note(const char *message, ...);
 
+/* host_warn -- a note that the work is not to be without, whoever wants no notes. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+void host_warn(const char *message, ...);
+
 /* host_expect -- bytes of files that will be read, more of them. host_again -- some of them once more: any thread. host_reach --
  * so many are done, if not more. */
 void host_expect(uint64_t bytes);

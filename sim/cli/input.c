@@ -35,11 +35,18 @@ static int note_line(void *context, const char *line)
     return 0;
 }
 
+static int warn_line(void *context, const char *line)
+{
+    (void)context;
+    host_warn("%s", line);
+    return 0;
+}
+
 /* What the words say, and the rules of --map. */
 static int resolve_options(input *in)
 {
     trace_error error;
-    in->maps = (input_maps){.read = text_file_read, .tell = note_line};
+    in->maps = (input_maps){.read = text_file_read, .tell = note_line, .warn = warn_line};
     return wanted_resolve(&in->form, &in->options->wanted, &error) ? said(in->verb, &error) : 0;
 }
 

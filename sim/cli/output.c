@@ -87,7 +87,7 @@ int output_open(output *o, const char *path)
     const int checked = output_check(path);
     if (checked)
         return checked;
-    o->fd = unnamed_file();
+    o->fd = unnamed_text();
     o->file = o->fd < 0 ? NULL : whole_stream(o->fd, "w", &first_error);
     if (o->file)
         return 0;

@@ -63,7 +63,7 @@ static int add_path(reader_files *f, const char *path, trace_error *error)
 
 int files_find(reader_files *f, const char *const *paths, size_t n, trace_error *error)
 {
-    f->maps = (input_maps){.read = text_file_whole, .tell = tell, .context = f};
+    f->maps = (input_maps){.read = text_file_whole, .tell = tell, .warn = tell, .context = f};
     f->tree.refused = refused;
     f->tree.context = f;
     f->folders = trace_are_folders(paths, n);

@@ -56,6 +56,14 @@ void note(const char *message, ...)
     va_end(args);
 }
 
+void host_warn(const char *message, ...)
+{
+    va_list args;
+    va_start(args, message);
+    keep_line("note: ", message, args);
+    va_end(args);
+}
+
 int host_no_memory(void)
 {
     atomic_store(&now->no_memory, 1);

@@ -14,6 +14,7 @@
 #if defined HAVE_SANDBOX && (defined __x86_64__ || (defined __aarch64__ && defined __AARCH64EL__))
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -190,6 +191,20 @@ int sandbox_calls(void)
     return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
+int sandbox_drop_capabilities(void)
+{
+    enum { DATA = 2 };
+    const uint32_t kept = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH;
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[DATA] = {{0, 0, 0}};
+    if (syscall(SYS_capget, &header, data) != 0)
+        return -1;
+    data[0].permitted &= kept;
+    data[0].effective &= kept;
+    data[1].permitted = data[1].effective = data[0].inheritable = data[1].inheritable = 0;
+    return syscall(SYS_capset, &header, data) == 0 ? 0 : -1;
+}
+
 int sandbox_close_calls(int programs)
 {
     const decided alone[] = {{SYS_clone, 0, CLONE_THREAD, 0, 0},                 /* a process; clone3 is new */
@@ -221,6 +236,12 @@ int sandbox_close_calls(int programs)
 int sandbox_calls(void)
 {
     return 0;
+}
+
+int sandbox_drop_capabilities(void)
+{
+    errno = ENOSYS;
+    return -1;
 }
 
 int sandbox_close_calls(int programs)

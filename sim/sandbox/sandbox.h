@@ -29,6 +29,9 @@ int sandbox_allow_read(int rules, const char *path, int beside);
 /* sandbox_close_files -- from now on only these paths; no connections by TCP, and no signals to processes outside.
  * The caller closes `rules`. 0, or -1 and errno. */
 int sandbox_close_files(int rules);
+/* sandbox_drop_capabilities -- what root may do besides reading and writing anybody's files (of which sandbox_close_files leaves
+ * some) is given up. 0, or -1 and errno. */
+int sandbox_drop_capabilities(void);
 /* sandbox_close_calls -- from now on no sockets, tracing, changes of owners, modes and times, mounts, ...; without
  * `programs`, no processes, programs and signals to others either. Such calls fail with EPERM, those that are newer than this
  * list with ENOSYS. 0, or -1 and errno. */

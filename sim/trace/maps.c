@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { FILE_MAX = 128 << 10 };
 
@@ -96,16 +97,16 @@ static namemap *read_both(const input_maps *m, const char *path, trace_error *er
     return map;
 }
 
-static int tell(const input_maps *m, const char *path, const namemap *map)
+static int tell(const input_maps *m, const char *path, const namemap *map, int foreign)
 {
-    char name[512], line[600];
+    char name[512], line[640];
     const size_t rules = namemap_count(map) - (m->given ? namemap_count(m->given) : 0);
-    snprintf(line, sizeof line, "names by %s (%zu rule%s)", escape_text(name, sizeof name, path), rules,
-             text_plural(rules));
-    return m->tell(m->context, line);
+    snprintf(line, sizeof line, "names by %s (%zu rule%s)%s", escape_text(name, sizeof name, path), rules,
+             text_plural(rules), foreign ? ", a file of another user above what was named" : "");
+    return (foreign ? m->warn : m->tell)(m->context, line);
 }
 
-static int add_folder(input_maps *m, const char *folder, size_t n, const char *path, trace_error *error)
+static int add_folder(input_maps *m, const char *folder, size_t n, const char *path, int foreign, trace_error *error)
 {
     if (array_room(&m->folders, m->count, sizeof *m->folders))
         return trace_error_memory(error, NULL);
@@ -118,11 +119,11 @@ static int add_folder(input_maps *m, const char *folder, size_t n, const char *p
         return trace_error_memory(error, NULL);
     }
     m->count++;
-    return tell(m, path, map) ? trace_error_memory(error, NULL) : 0;
+    return tell(m, path, map, foreign) ? trace_error_memory(error, NULL) : 0;
 }
 
-/* The folder that is the first n characters of a path: is there a file of rules in it? */
-static int look_in(input_maps *m, const char *path, size_t n, trace_error *error)
+/* The folder that is the first n characters of a path: is there a file of rules in it? above: nobody has named that folder. */
+static int look_in(input_maps *m, const char *path, size_t n, int above, trace_error *error)
 {
     struct stat st;
     char *file = NULL;
@@ -130,7 +131,9 @@ static int look_in(input_maps *m, const char *path, size_t n, trace_error *error
         return 0;
     if (asprintf(&file, "%.*s%s%s", (int)n, path, n ? "/" : "", NAMEMAP_FILE) < 0)
         return trace_error_memory(error, NULL);
-    const int bad = stat(file, &st) == 0 && S_ISREG(st.st_mode) ? add_folder(m, path, n, file, error) : 0;
+    const int bad = stat(file, &st) == 0 && S_ISREG(st.st_mode)
+                        ? add_folder(m, path, n, file, above && st.st_uid != geteuid(), error)
+                        : 0;
     free(file);
     return bad;
 }
@@ -159,14 +162,25 @@ static size_t highest_folder(const char *operand, int *current)
     return n;
 }
 
+/* How much of an operand is its own folder: that itself, or that of the file. */
+static size_t own_folder(const char *operand)
+{
+    struct stat st;
+    const char *slash = strrchr(operand, '/');
+    size_t n = stat(operand, &st) == 0 && S_ISDIR(st.st_mode) ? strlen(operand) : slash ? (size_t)(slash - operand) : 0;
+    while (n > 1 && operand[n - 1] == '/')
+        n--;
+    return n;
+}
+
 int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, trace_error *error)
 {
     const char *before = "";
     int current;
     if (strcmp(operand, "-") == 0)
         return 0;
-    const size_t top = highest_folder(operand, &current);
-    int bad = current && n ? look_in(m, "", 0, error) : 0;
+    const size_t top = highest_folder(operand, &current), own = own_folder(operand);
+    int bad = current && n ? look_in(m, "", 0, own > 0, error) : 0;
     for (size_t i = 0; i < n && !bad; before = paths[i++]) {
         const char *path = paths[i];
         size_t same = 0;
@@ -174,7 +188,7 @@ int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, 
             same++;
         for (size_t k = top ? top : 1; path[k] && !bad; k++) /* folders that the path before had are known */
             if (path[k] == '/' && k >= same)
-                bad = look_in(m, path, k, error);
+                bad = look_in(m, path, k, k < own, error);
     }
     return bad;
 }

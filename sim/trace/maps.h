@@ -15,9 +15,10 @@ typedef struct input_maps {
     map_folder *folders;
     size_t count;
     /* Set first: what reads a file of rules, as text_file_whole (textfile.h), and what is told of each that was found
-     * beside traces: a line. */
+     * beside traces: a line. warn: the same of a file above the operand's own folder that is somebody else's. */
     char *(*read)(const char *path, size_t most, size_t *n, trace_error *error);
     int (*tell)(void *context, const char *line); /* 0, or -1 without memory */
+    int (*warn)(void *context, const char *line);
     void *context;
 } input_maps;
 

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -44,6 +47,19 @@ int unnamed_file(void)
         (void)unlink(name);
     if (after)
         after();
+    return fd;
+}
+
+int unnamed_text(void)
+{
+    int fd = unnamed_file();
+#ifdef __linux__
+    const int why = errno;
+    if (fd < 0 && (why == ENOENT || why == ENOTDIR || why == EACCES || why == EROFS || why == EPERM || why == ENOSPC)) {
+        fd = memfd_create("mpsim", MFD_CLOEXEC);
+        errno = why;
+    }
+#endif
     return fd;
 }
 

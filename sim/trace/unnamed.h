@@ -6,6 +6,9 @@
 /* unnamed_file -- a descriptor, or -1 and errno. The file is gone when it is closed. */
 int unnamed_file(void);
 const char *unnamed_place(void); /* the folder */
+/* unnamed_text -- the same for a text of moderate size, as a report: in memory where TMPDIR takes no file, if the system has such
+ * files (Linux: memfd). */
+int unnamed_text(void);
 /* unnamed_room -- how many bytes such a file may grow by: what is free there, but for a sixteenth that is left to others. */
 uint64_t unnamed_room(int fd);
 

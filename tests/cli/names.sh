@@ -99,6 +99,15 @@ turns 1
 has '^  names: mpsim-names.map$'; ok $? "it is found from one file of the trace"
 in_folder own stat -q && [ ! -s "$dir/err" ] && in_folder own stat --json && has '"map": {"run/mpsim-names.map": \["w-(.\*)=weight:'
 ok $? "stat: rules are in the configuration of a report; --quiet"
+mkdir "$dir/theirs" && cp -r "$dir/own/run" "$dir/theirs/run" && theirs=$dir/theirs/run/mpsim-names.map
+if chown 12345 "$theirs" 2>/dev/null; then
+    run 0 stat -q "$dir/theirs/run/step_000001/rank_00000.safetensors" &&
+        has 'note: names by .*/mpsim-names.map (4 rules), a file of another user above what was named' err
+    ok $? "-q: a map of another user above the file that is named is told of"
+    run 0 stat -q "$dir/theirs/run" && [ ! -s "$dir/err" ]; ok $? "not one in a folder that is named"
+else
+    echo "ok $((n += 1)) - -q: a map of another user # SKIP only root can make one"
+fi
 rm -rf "$dir/bare" && mkdir "$dir/bare" && cp -r "$dir/own/run" "$dir/bare/run" && mv "$dir/bare/run/mpsim-names.map" "$dir/own.map"
 in_folder bare info && has '^  names: of no convention that is known; 16 tensors without a kind (see --map)$'; ok $? "info: names that nothing is known of"
 

@@ -252,6 +252,19 @@ START_TEST(programs_where_they_are_needed)
 END_TEST
 
 #ifdef __x86_64__
+START_TEST(root_reads_files_and_does_nothing_else)
+{
+    char *closed = make("closed", "x");
+    const int root = geteuid() == 0 && chmod(closed, 0) == 0 && reads(closed) == 0;
+    ck_assert_int_eq(sandbox_drop_capabilities(), 0);
+    REFUSED(chown(closed, 12345, 12345));
+    REFUSED(sethostname("x", 1));
+    REFUSED(setuid(12345));
+    ck_assert(!root || reads(closed) == 0);
+    ck_assert_int_eq(sandbox_drop_capabilities(), 0);
+}
+END_TEST
+
 /* The 32-bit calls of the same processor have other numbers: 11 is execve there, and munmap here. */
 START_TEST(calls_of_another_architecture_end_the_process)
 {
@@ -297,6 +310,7 @@ int main(void)
     if (sandbox_calls()) {
         tcase_add_test(calls, no_calls_that_are_not_needed);
         tcase_add_test(calls, programs_where_they_are_needed);
+        tcase_add_test(calls, root_reads_files_and_does_nothing_else);
 #ifdef __x86_64__
         tcase_add_test(calls, calls_of_another_architecture_end_the_process);
 #endif
@@ -310,7 +324,7 @@ int main(void)
 START_TEST(nothing_is_promised)
 {
     ck_assert(sandbox_files() == 0 && sandbox_calls() == 0 && sandbox_rules() == -1 && sandbox_close_files(-1) == -1 &&
-              sandbox_close_calls(0) == -1);
+              sandbox_close_calls(0) == -1 && sandbox_drop_capabilities() == -1);
 }
 END_TEST
 
