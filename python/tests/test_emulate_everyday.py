@@ -239,6 +239,74 @@ def test_a_clip_of_scaled_gradients_is_noted():
         assert any("e.unscale()" in note for note in e.notes) != unscale
 
 
+@pytest.mark.parametrize("policy", ("te-fp8-current", "te-mxfp8"))
+def test_inputs_that_are_made_of_gradients(policy):
+    """An adversarial input is an activation, as it would be were it read from a file."""
+    m, made = a_net(), []
+    x = randn(32, 16).requires_grad_()
+    with mpsim.emulate(m, policy):
+        g, = torch.autograd.grad(m(x).float().square().mean(), x)
+        inputs = [x.detach() + 0.1 * g.sign(), g, x.detach() * 2]
+    for come in (False, True):
+        with mpsim.emulate(m, policy, report=False) as e:
+            e.core.step = 1  # as late
+            if come:
+                g, = torch.autograd.grad(m(x).float().square().mean(), x)
+                seen = [x.detach() + 0.1 * g.sign(), g, x.detach() * 2]
+                assert all(torch.equal(a, b) for a, b in zip(seen, inputs))
+            m(seen[0] if come else inputs[0]).float().square().mean().backward()
+            m(seen[1] if come else inputs[1]).float().square().mean().backward()
+            made.append([p.grad.clone() for p in m.parameters()])
+            m.zero_grad()
+            assert not any("no product of a forward pass" in note for note in e.notes)
+    assert all(torch.equal(a, b) for a, b in zip(*made))
+
+
+def test_an_optimizer_that_calls_its_closure_natively():
+    m, x = a_net(), randn(32, 16)
+    optimizer = torch.optim.LBFGS(m.parameters(), max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = m(x).float().square().mean()
+        loss.backward()
+        told.append(loss.item())
+        return loss
+
+    with mpsim.emulate(m, "bf16", native=["LBFGS"]) as e:
+        for _ in range(2):
+            told = []
+            optimizer.step(closure)
+    assert e.steps == len(e.report().steps) == 2 and e.report().steps[1]["loss"] == pytest.approx(told[-1]) and "passes" not in e.report().steps[1]
+    with mpsim.emulate(m, "pytorch-amp-fp16", native=["LBFGS"]) as e, pytest.raises(InputError, match="LBFGS calls a closure while it runs natively"):
+        optimizer.step(closure)
+
+
+def test_optimizers_that_step_in_the_backward_pass():
+    """One for each parameter, in its hook: a step has the updates of all of them, and the bits of an optimizer of all."""
+    made = []
+    for hooked in (False, True):
+        m = a_net()
+        of = {p: torch.optim.SGD([p], 0.1) for p in m.parameters()}
+
+        def step(p):
+            of[p].step()
+            of[p].zero_grad()
+
+        if hooked:
+            for p in m.parameters():
+                p.register_post_accumulate_grad_hook(step)
+        with mpsim.emulate(m, "te-mxfp8") as e:
+            for i in range(3):
+                m(randn(8, 16, seed=i)).float().square().mean().backward()
+                for p in () if hooked else m.parameters():
+                    step(p)
+        steps = e.report().steps
+        made.append([p.detach().clone() for p in m.parameters()])
+        assert e.steps == 3 and [s["step"] for s in steps] == [1, 2, 3] and all(len(s["optimizers"]) == 4 and s["updates"] > 500 for s in steps)
+    assert all(torch.equal(a, b) for a, b in zip(*made))
+
+
 # ---- a model that changes ----
 
 class Adapter(nn.Module):

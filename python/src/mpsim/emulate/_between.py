@@ -64,7 +64,7 @@ class Between:
         role = ACT if tag is None else tag.role
         if role == CONST or x.dtype == torch.float64:
             return x.float()
-        return core.to_format(x, placement.format["agrad" if role == GRAD else "act"]).float()
+        return core.to_format(x, placement.format["agrad" if role == GRAD and core.paths.back else "act"]).float()
 
     def rounded(self, made: Any, role: int, slots: tuple[str, ...], placement: Any) -> Any:
         """What the kernel gives: each result of a slot in its format. The slot "" leaves one as it is, "wgrad" in float32."""

@@ -13,7 +13,7 @@ from .._formats import Format
 from ._paths import Several
 from ._plans import SLOTS
 from ._products import FORMATS, Products, Record, dtype_of
-from ._roles import GRAD, WEIGHT
+from ._roles import ACT, GRAD, WEIGHT
 from ._torchcpu import known, natively, product
 
 FLOATS = frozenset((torch.float32, torch.bfloat16, torch.float16, torch.float64))
@@ -30,6 +30,9 @@ class Matrices:
         self.roles, self.paths = core.roles, core.paths
 
     # ---- which product it is ----
+
+    def is_gradient(self, *tensors: Any) -> bool:
+        return bool(self.roles.largest(tensors) == GRAD and self.paths.back)
 
     def record(self, form: str, attention: bool, rank: int) -> Record:
         """A product of a forward pass."""
@@ -75,7 +78,12 @@ class Matrices:
         if self.core.as_torch:
             return self._as_torch(a, b, ra, rb, bias, terms)
         if ra == GRAD or rb == GRAD:
-            return self._gradient(a, b, ra == GRAD, record, terms)
+            if self.paths.back:
+                return self._gradient(a, b, ra == GRAD, record, terms)
+            ra, rb = min(ra, ACT), min(rb, ACT)
+            if self.paths.outside():
+                self.core.note("products of gradients outside of modules and backward passes, which no product of a forward pass has made, are "
+                               "computed as those of activations")
         return self._forward(a, b, ra, rb, bias, record, terms)
 
     def _forward(self, a: Any, b: Any, ra: int, rb: int, bias: Any, record: Optional[Record], terms: dict[str, Any]) -> Any:
@@ -149,7 +157,7 @@ class Matrices:
         tag, format = self.roles.tag(add), self.products.placement(record, kind).format
         if tag is not None and tag.param is not None:
             return self.core.enter_weight(add, tag.param, format["weight"])
-        return self.core.to_format(add, format["agrad" if self.roles.of(add) == GRAD else "act"])
+        return self.core.to_format(add, format["agrad" if self.is_gradient(add) else "act"])
 
     def _as_torch(self, a: Any, b: Any, ra: int, rb: int, bias: Any, terms: dict[str, Any]) -> Any:
         """torch's own product, in the dtypes that come."""
@@ -180,7 +188,7 @@ class Matrices:
     def addmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         row = c.dim() == 1 and c.shape[0] == b.shape[-1] or c.dim() == 2 and c.shape[0] == 1 and a.shape[0] != 1
         roles = self.roles
-        if beta == 1 and alpha == 1 and row and roles.of(a) not in (GRAD, WEIGHT) and roles.of(b) != GRAD:
+        if beta == 1 and alpha == 1 and row and roles.of(a) != WEIGHT and not self.is_gradient(a) and not self.is_gradient(b):
             return self.multiply(a, b, c.reshape(-1))
         return self._combined(c, a, b, beta, alpha)
 

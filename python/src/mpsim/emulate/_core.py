@@ -230,6 +230,8 @@ class Core:
             role = CONST
         if operator.random or operator.looks_up and not self._by_weight(given):
             role = max(role, ACT)
+        if role == GRAD and not self.paths.back:
+            role = ACT
         if low and not operator.factory and not self._of_user(given):
             args, kwargs = self._presented_all(operator, args, kwargs)
         if self.listed and (operator.float32 and self.paths.forward or not self.paths.forward and self._listed_back()):

@@ -204,6 +204,10 @@ class Counting:
                 self.begin()
             self.now.setdefault("losses", []).append(value / self.root_scale)
 
+    def dropped(self) -> None:
+        """There are no gradients: those of the step's passes so far were dropped, as where a closure is called again."""
+        self.now.pop("losses", None)
+
     def stepped(self, optimizers: Any) -> None:
         """Optimizers have stepped (Optimizers of _optimizer.py). The step ends when the next one begins: others may step, too."""
         if self.at != self.core.step:

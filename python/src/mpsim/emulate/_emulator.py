@@ -244,6 +244,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             with _disable_current_modes():
                 given = args[0] if args else kwargs.get("grad_tensors", ())
                 weights = [1.0 if g is None else float(g) / self.scaling.factor for g in given] or [1.0] * len(roots)
+                if not any(p.tensor.grad is not None for p in self.core.params.values()):
+                    report.dropped()
                 report.loss(sum(weight * float(root.detach()) for weight, root in zip(weights, roots)))
 
     def _accumulates(self, args: Any, kwargs: Any) -> bool:

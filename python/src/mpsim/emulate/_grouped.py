@@ -54,7 +54,7 @@ class Grouped:
 
     def records(self, a: Any, b: Any, n: int) -> list[Any]:
         core, matrices = self.core, self.matrices
-        if core.roles.largest((a, b)) == GRAD:
+        if matrices.is_gradient(a, b):
             first = core.paths.found()
             return first.extra if isinstance(first, Record) and isinstance(first.extra, list) and len(first.extra) == n else [None] * n
         first = matrices.record("linear", False, 2)
@@ -74,7 +74,7 @@ class Grouped:
         needed = "".join(c for c in LETTERS[:dims] if c in letters[0] + letters[1] and c in letters[2] + kept)
         records = self.of_two(x, y, z)
         first = self.summed(x, letters[0], y, letters[1], needed, records[0])
-        if records[1] is not None and self.core.roles.of(z) == GRAD:  # the gradient of the third operand: the first product was made again
+        if records[1] is not None and self.matrices.is_gradient(z):  # the gradient of the third operand: the first product was made again
             records[1].left = first.untyped_storage()._cdata
         present = "".join(c for c in kept if c in needed + letters[2])
         made = self.summed(first, needed, z, letters[2], present, records[1])
@@ -87,7 +87,7 @@ class Grouped:
         """What both products are of: x y and (x y) z going forward; going back dx = (dy y) z, dy = (x dy) z, dz = (x y) dy, of which
         those that give dy are of the weight."""
         core, matrices = self.core, self.matrices
-        if core.roles.largest((x, y, z)) != GRAD:
+        if not matrices.is_gradient(x, y, z):
             weighs = core.roles.of(z) == WEIGHT
             first, second = matrices.record("linear", False, 2), matrices.record("linear" if weighs else "pair", not weighs, 2)
             first.extra = [second]

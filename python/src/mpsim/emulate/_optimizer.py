@@ -152,7 +152,7 @@ class Optimizers:
         self.norm, self.clipped, self.skipped = float("nan"), False, False
         self._plan: Optional[Plan] = None
         self._checked: Optional[Checked] = None  # gradients that are to be clipped yet
-        self._in_optimizer, self._at, self._told = 1.0, 0, True
+        self._in_optimizer, self._at, self._told, self.started = 1.0, 0, True, False
         self._settings: dict[tuple[Any, ...], Settings] = {}
         self._taken: dict[int, list[tuple[Any, Any]]] = {}
         self._scope: Optional[set[int]] = None
@@ -199,6 +199,9 @@ class Optimizers:
         self._strangers(optimizer)
         rule = self._rule(optimizer)
         result = _closed(args, kwargs) if rule else None
+        if not rule and self.scaling.scale != 1 and (len(args) > 1 or kwargs.get("closure") is not None):
+            raise InputError(f"emulate: optimizer {name_of(optimizer)} calls a closure while it runs natively: its gradients would hold the loss scale "
+                             f"{self.scaling.scale:g}; a policy without one is needed")
         with torch.no_grad(), torch._C._DisableTorchDispatch():
             skip = self._settle(optimizer)
             self._said(optimizer, ours)
@@ -223,8 +226,8 @@ class Optimizers:
         if name is None:
             of = [str(self.context.params[id(p)].name) for p in ours]
             whole = sum(p.tensor.requires_grad for p in self.context.params.values()) <= len(of)
-            module = os.path.commonprefix([each.split(".")[:-1] for each in of])
-            rest = "" if whole else ".".join(module) or of[0] + (f" and {len(of) - 1} more" if len(of) > 1 else "")
+            module = ".".join(os.path.commonprefix([each.split(".")[:-1] for each in of])) if len(of) > 1 else ""
+            rest = "" if whole else module or of[0] + (f" and {len(of) - 1} more" if len(of) > 1 else "")
             name = self._names[optimizer] = type(optimizer).__name__ + (f" of {rest}" if rest else "")
         if name not in self.stepped_now:
             self.stepped_now.append(name)
@@ -248,10 +251,26 @@ class Optimizers:
                 p.grad = grad
             if self._rule(optimizer) is None:
                 self._round(optimizer)
+                self._called(optimizer)
         stepped = getattr(self.context, "stepped", None)
         if stepped and not self._told:
             self._told = True
             stepped()
+
+    def _another_step(self) -> None:
+        """Gradients are at hand: a step of the context, or more of it, as where each parameter is stepped while the backward pass runs."""
+        if self._at != self.context.step or not self.started:
+            self.lost_now, self.stepped_now, self.started = {}, [], True
+        self._at, self._told = self.context.step, False
+
+    def _called(self, optimizer: Any) -> None:
+        """An optimizer has run natively: gradients that its closure has made are used up, and it has stepped."""
+        fresh = self._fresh()
+        for p in fresh:
+            p.grad._mpsim_ready = p.grad._version
+        if fresh:
+            self._another_step()
+            self._said(optimizer, fresh)
 
     def _take(self, optimizer: Any, parameters: list[Any]) -> None:
         self._taken[id(optimizer)] = [(p, p.grad) for p in parameters if p.grad is not None]
@@ -354,8 +373,8 @@ class Optimizers:
             kept = [h.flat.clone() for h in held]  # the scale moves first: they are divided by the next one
         gradients, cause = self._gradients(held), c_int64()
         _check(lib.mpsim_gradients_check(gradients, len(held), rules.unscale, plan.scaler.check, before, pool(), byref(cause)), "gradients")
-        self.skipped, self._at, self._told = False, self.context.step, False
-        self.lost_now, self.stepped_now = {}, []
+        self._another_step()
+        self.skipped = False
         unscale = scale
         if own or not scaling.there and outer is None:
             said = scaling.update(self.context.step, self._blame(held, cause.value))

@@ -224,6 +224,11 @@ class Paths:
         """Whether an operation belongs to a forward pass: it is in a module, or no backward pass runs."""
         return bool(self.stack) or _graph_task() == -1
 
+    @property
+    def back(self) -> bool:
+        """Whether a backward pass computes gradients, and makes nothing again. Elsewhere gradients are activations: of an adversarial input, say."""
+        return _graph_task() != -1 and not self.depth
+
     def outside(self) -> bool:
         """Whether an operation is in no module, and in no backward pass."""
         return not self.stack and _graph_task() == -1
