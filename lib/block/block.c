@@ -186,6 +186,7 @@ static void cast_row(work *w, const group *g, const span *s, size_t at)
     const size_t total = s->n * s->width; /* more than a batch: one wide block */
     uint32_t room[BATCH + MPSIM_RNG_ROOM];
     const int whole = !r->rng && !out->counts;
+    w->kernel.ahead = (s->h > 1 ? s->h * r->cols : total) * sizeof *r->x;
     for (size_t i = 0, m; i < total; i += m) {
         m = total - i < BATCH || whole ? total - i : BATCH;
         w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL, out->values ? out->values + at + i : NULL,

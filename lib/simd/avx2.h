@@ -187,6 +187,20 @@ V_INLINE uint32_t v_reduce_min_u32(vu32 a)
 }
 
 V_INLINE vu32 v_max_u8(vu32 a, vu32 b) { return (vu32)_mm256_max_epu8((__m256i)a, (__m256i)b); }
+
+V_INLINE vu32 v_reduce_rows_u32(const vu32 a[V_LANES])
+{
+    __m256i b[4], c[2];
+    for (int i = 0; i < 4; i++)
+        b[i] = _mm256_max_epu32(_mm256_unpacklo_epi32((__m256i)a[2 * i], (__m256i)a[2 * i + 1]),
+                                _mm256_unpackhi_epi32((__m256i)a[2 * i], (__m256i)a[2 * i + 1]));
+    for (int i = 0; i < 2; i++)
+        c[i] = _mm256_max_epu32(_mm256_unpacklo_epi64(b[2 * i], b[2 * i + 1]),
+                                _mm256_unpackhi_epi64(b[2 * i], b[2 * i + 1]));
+    return (vu32)_mm256_max_epu32(_mm256_permute2x128_si256(c[0], c[1], 0x20),
+                                  _mm256_permute2x128_si256(c[0], c[1], 0x31));
+}
+
 V_INLINE vi16 v_load_i16(const void *p) { return (vi16)_mm256_loadu_si256(p); }
 V_INLINE vi16 v_i16(int16_t x) { return (vi16)_mm256_set1_epi16(x); }
 V_INLINE vi16 v_max_i16(vi16 a, vi16 b) { return (vi16)_mm256_max_epi16((__m256i)a, (__m256i)b); }

@@ -167,6 +167,22 @@ V_INLINE uint32_t v_reduce_max_u32(vu32 a) { return _mm512_reduce_max_epu32((__m
 V_INLINE uint32_t v_reduce_min_u32(vu32 a) { return _mm512_reduce_min_epu32((__m512i)a); }
 
 V_INLINE vu32 v_max_u8(vu32 a, vu32 b) { return (vu32)_mm512_max_epu8((__m512i)a, (__m512i)b); }
+
+V_INLINE vu32 v_reduce_rows_u32(const vu32 a[V_LANES])
+{
+    __m512i b[8], c[4], d[2];
+    for (int i = 0; i < 8; i++)
+        b[i] = _mm512_max_epu32(_mm512_unpacklo_epi32((__m512i)a[2 * i], (__m512i)a[2 * i + 1]),
+                                _mm512_unpackhi_epi32((__m512i)a[2 * i], (__m512i)a[2 * i + 1]));
+    for (int i = 0; i < 4; i++)
+        c[i] = _mm512_max_epu32(_mm512_unpacklo_epi64(b[2 * i], b[2 * i + 1]),
+                                _mm512_unpackhi_epi64(b[2 * i], b[2 * i + 1]));
+    for (int i = 0; i < 2; i++)
+        d[i] = _mm512_max_epu32(_mm512_shuffle_i32x4(c[2 * i], c[2 * i + 1], 0x88),
+                                _mm512_shuffle_i32x4(c[2 * i], c[2 * i + 1], 0xdd));
+    return (vu32)_mm512_max_epu32(_mm512_shuffle_i32x4(d[0], d[1], 0x88), _mm512_shuffle_i32x4(d[0], d[1], 0xdd));
+}
+
 V_INLINE vi16 v_load_i16(const void *p) { return (vi16)_mm512_loadu_si512(p); }
 V_INLINE vi16 v_i16(int16_t x) { return (vi16)_mm512_set1_epi16(x); }
 V_INLINE vi16 v_max_i16(vi16 a, vi16 b) { return (vi16)_mm512_max_epi16((__m512i)a, (__m512i)b); }

@@ -26,6 +26,7 @@
  *   v_shl, v_shr, v_sar   by lane; counts above the width give 0 (v_sar: the sign)
  *   v_mul_even, _odd      64-bit products of the even, of the odd lanes
  *   v_high_words, v_low_words   the halves of such products, back in the order of the lanes
+ *   v_reduce_rows_u32(a)  of V_LANES vectors the largest lane of each
  *   v_upper_u64(a)        the upper halves of the lanes, moved down (where shifts are scarce by a shuffle); what is above means nothing
  *   v_pack_u32            the lanes where the mask is true, one after the other, to memory with room for
  *                         a whole vector; their number
@@ -262,6 +263,15 @@ V_INLINE vu32 v_max_u8(vu32 a, vu32 b)
     const v_all_bytes x = (v_all_bytes)a, y = (v_all_bytes)b, m = (v_all_bytes)(x > y);
     return (vu32)((m & x) | (~m & y));
 #endif
+}
+
+V_INLINE vu32 v_reduce_rows_u32(const vu32 a[V_LANES])
+{
+    vu32 b[2];
+    for (int i = 0; i < 2; i++)
+        b[i] = v_max_u32((vu32)V_SHUFFLE(a[2 * i], a[2 * i + 1], 0, 4, 1, 5),
+                         (vu32)V_SHUFFLE(a[2 * i], a[2 * i + 1], 2, 6, 3, 7));
+    return v_max_u32((vu32)V_SHUFFLE(b[0], b[1], 0, 1, 4, 5), (vu32)V_SHUFFLE(b[0], b[1], 2, 3, 6, 7));
 }
 
 V_INLINE vi16 v_load_i16(const void *p)

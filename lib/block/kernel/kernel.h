@@ -32,6 +32,7 @@ typedef struct mpsim_block_kernel {
     int divides;    /* elements, by `inverse`    */
     int microx;     /* microxcaling's zeros    */
     uint32_t below_half;
+    size_t ahead;     /* bytes from an element to the one that is read next from memory: prefetched */
     uint32_t over[2]; /* bits of the least magnitude that saturates, by sign; for counts, and
                             not of FP4 by random bits */
 } mpsim_block_kernel;

@@ -23,13 +23,35 @@ V_INLINE vu32 amax_of(vu32 so_far, vu32 u, int drops_nan)
     return v_max_u32(so_far, drops_nan ? v_keep_u32(m32_not(less_u31(v_u32(INFINITE), a)), a) : a);
 }
 
+/* Of V_LANES blocks at once, of whole vectors: their largest lanes are found by one tree. Returns how many blocks. */
+V_INLINE size_t amax_rows(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
+{
+    size_t k = 0;
+    for (; k + V_LANES <= n; k += V_LANES) {
+        vu32 of[V_LANES];
+#pragma GCC unroll 16
+        for (size_t j = 0; j < V_LANES; j++, x += width) {
+            of[j] = amax_of(v_u32(0), v_load_u32(x), drops_nan);
+            for (size_t i = V_LANES; i < width; i += V_LANES)
+                of[j] = amax_of(of[j], v_load_u32(x + i), drops_nan);
+        }
+        v_store_u32(bits + k, v_max_u32(v_load_u32(bits + k), v_reduce_rows_u32(of)));
+    }
+    return k;
+}
+
 V_INLINE void amax(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
 {
+    enum { SHORT = 128, AHEAD = 4096 };
     const size_t tail = width % V_LANES;
-    for (size_t k = 0; k < n; k++, x += width) {
+    const size_t done = tail == 0 && width <= SHORT ? amax_rows(bits, x, width, n, drops_nan) : 0;
+    x += done * width;
+    for (size_t k = done; k < n; k++, x += width) {
         vu32 m = v_u32(0), other = m;
         size_t i = 0;
         for (; i + 2 * V_LANES <= width; i += 2 * V_LANES) {
+            __builtin_prefetch((const void *)((uintptr_t)(x + i) + AHEAD)); /* the machine's own ends at each page */
+            __builtin_prefetch((const void *)((uintptr_t)(x + i + V_LANES) + AHEAD));
             m = amax_of(m, v_load_u32(x + i), drops_nan);
             other = amax_of(other, v_load_u32(x + i + V_LANES), drops_nan);
         }
@@ -105,29 +127,29 @@ V_INLINE rounded round_directed(const mpsim_element_grid *k, int mode, vu32 a, m
 }
 
 /* E2M1 by random bits; see batch.c. The products are exact: powers of two, 8 bits. */
-V_INLINE vf32 fp4_step(vf32 a)
+
+/* The bits of twice the step at a >= 0: 1, 2, 4, and 8 from 8 on, where all is 6. */
+V_INLINE vu32 fp4_steps(vf32 a)
 {
-    const vu32 four = v_pick_u32(v_gt_f32(v_f32(4), a), (vu32)v_f32(1), (vu32)v_f32(2));
-    return (vf32)v_pick_u32(v_gt_f32(v_f32(2), a), (vu32)v_f32(0.5f), four);
+    return v_max_u32((vu32)a & INFINITE, v_u32(0x3f800000));
 }
 
 V_INLINE vf32 fp4_sum(vu32 a, vu32 word)
 {
     /* 8 and above are 6 as all above 6 are */
     const vf32 x = (vf32)v_min_u32(a, (vu32)v_f32(8));
-    return v_f32_of_i32((vi32)(word >> 24)) * 0x1p-8f * fp4_step(x) + x;
+    return v_f32_of_i32((vi32)(word >> 24)) * 0x1p-9f * (vf32)fp4_steps(x) + x;
 }
 
 V_INLINE rounded round_fp4_grid(vu32 a, vu32 word)
 {
-    const vf32 t = fp4_sum(a, word), step = fp4_step(t);
-    /* 1 / step = 2, 1, 1/2: their bits and those of step sum up to twice those of 1 */
-    const vf32 q = t * (vf32)(v_u32(2 * 0x3f800000u) - (vu32)step);
-    const vi32 n = v_i32_of_f32(q);
-    const vu32 steps = ((vu32)step >> 23) - (127 - 1); /* 0, 1, 2 */
+    const vf32 t = fp4_sum(a, word);
+    const vu32 steps = fp4_steps(t);
+    /* over the step: the bits of 1 / x and those of x sum up to twice those of 1 */
+    const vi32 n = v_i32_of_f32(t * (vf32)(INFINITE - steps));
     const rounded r = {
-        v_min_u32((vu32)n + steps + steps, v_u32(7)),
-        (vf32)v_min_u32((vu32)(v_f32_of_i32(n) * step), (vu32)v_f32(6)),
+        v_min_u32((vu32)n + ((steps - 0x3f800000) >> 22), v_u32(7)),
+        (vf32)v_min_u32((vu32)(v_f32_of_i32(n) * (vf32)(steps - 0x800000)), (vu32)v_f32(6)),
     };
     return r;
 }
@@ -221,25 +243,37 @@ V_INLINE void cast_part(const mpsim_block_kernel *k, int mode, uint8_t *codes, f
         count(k, mode, t, from, factor, inverse, y, word, q, (vf32)v_load_u32_part(back, n));
 }
 
+/* Elements i to i + V_LANES - 1. */
+V_INLINE void cast_vector(const mpsim_block_kernel *k, int mode, uint8_t *codes, float *values, const float *x,
+                          vf32 factor, vf32 inverse, const uint32_t *words, size_t i, tally *t)
+{
+    vu32 code;
+    __builtin_prefetch((const void *)((uintptr_t)(x + i) + k->ahead));
+    const vf32 from = v_load_f32(x + i), y = scaled(k, from, factor, inverse);
+    const vu32 word = mode == GRID ? v_load_u32(words + i) : v_u32(0);
+    const vf32 q = element(k, mode, y, word, &code);
+    if (codes)
+        v_store_u8(codes + i, code);
+    if (values)
+        v_store_f32(values + i, scaled_back(k, q, factor, inverse));
+    if (t)
+        count(k, mode, t, from, factor, inverse, y, word, q, scaled_back(k, q, factor, inverse));
+}
+
 V_INLINE void cast(const mpsim_block_kernel *kernel, int mode, uint8_t *codes, float *values, const float *x,
                    const float *factors, const float *inverses, const uint32_t *words, size_t width, size_t n, tally *t)
 {
     const mpsim_block_kernel k = *kernel; /* of which nobody else has an address */
     const size_t whole = width - width % V_LANES;
+    if (width == V_LANES) { /* one loop, so that constants stay in registers */
+        for (size_t j = 0; j < n; j++)
+            cast_vector(&k, mode, codes, values, x, v_f32(factors[j]), v_f32(inverses[j]), words, j * V_LANES, t);
+        return;
+    }
     for (size_t j = 0, at = 0; j < n; j++, at += width) {
         const vf32 factor = v_f32(factors[j]), inverse = v_f32(inverses[j]);
-        for (size_t i = at; i < at + whole; i += V_LANES) {
-            vu32 code;
-            const vf32 from = v_load_f32(x + i), y = scaled(&k, from, factor, inverse);
-            const vu32 word = mode == GRID ? v_load_u32(words + i) : v_u32(0);
-            const vf32 q = element(&k, mode, y, word, &code);
-            if (codes)
-                v_store_u8(codes + i, code);
-            if (values)
-                v_store_f32(values + i, scaled_back(&k, q, factor, inverse));
-            if (t)
-                count(&k, mode, t, from, factor, inverse, y, word, q, scaled_back(&k, q, factor, inverse));
-        }
+        for (size_t i = at; i < at + whole; i += V_LANES)
+            cast_vector(&k, mode, codes, values, x, factor, inverse, words, i, t);
         if (whole < width) {
             const size_t i = at + whole;
             cast_part(&k, mode, codes ? codes + i : NULL, values ? values + i : NULL, x + i, factor, inverse,

@@ -106,7 +106,7 @@ typedef struct words_source {
     const uint32_t *words; /* the caller's, or NULL */
     uint64_t block;        /* the next */
     size_t skip;           /* words of the first block that are not used */
-    uint32_t room[2 * WORDS_BATCH];
+    uint32_t room[2 * WORDS_BATCH] __attribute__((aligned(64)));
 } words_source;
 
 V_INLINE void words_begin(words_source *w, const uint32_t *words, uint64_t seed, uint64_t stream, uint64_t index)
