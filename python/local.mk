@@ -9,7 +9,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/_lines.py python/src/mpsim/_loops.py python/src/mpsim/_numbers.py \
   python/src/mpsim/_open.py python/src/mpsim/_optim.py python/src/mpsim/_options.py python/src/mpsim/_policy.py \
   python/src/mpsim/_program.py python/src/mpsim/_random.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_stat.py python/src/mpsim/_statistics.py \
-  python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
+  python/src/mpsim/_room.py python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
   python/src/mpsim/emulate/__init__.py python/src/mpsim/emulate/__main__.py python/src/mpsim/emulate/_apart.py python/src/mpsim/emulate/_audit.py python/src/mpsim/emulate/_bisect.py python/src/mpsim/emulate/_compare.py python/src/mpsim/emulate/_counting.py python/src/mpsim/emulate/_record.py python/src/mpsim/emulate/_report.py python/src/mpsim/emulate/_said.py python/src/mpsim/emulate/_script.py python/src/mpsim/emulate/_doctor.py python/src/mpsim/emulate/_attention.py python/src/mpsim/emulate/_between.py \
   python/src/mpsim/emulate/_claims.py python/src/mpsim/emulate/_core.py python/src/mpsim/emulate/_convolutions.py python/src/mpsim/emulate/_delayed.py \

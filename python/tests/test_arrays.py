@@ -25,6 +25,45 @@ def test_kinds():
     assert mpsim.round(np.array([1, 300, 7]), "e4m3").tolist() == [1.0, 288.0, 7.0]
 
 
+def test_large_results():
+    """They have memory of their own, which is used again only when nobody has an array of it."""
+    x = np.linspace(-3, 3, 600_000, dtype=np.float32).reshape(1000, 600)
+    want = mpsim.round(x[:200], "e4m3")  # a small one
+    y = mpsim.round(x, "e4m3")
+    part = y[:200]
+    for _ in range(4):
+        again = mpsim.round(x * 2, "bf16")
+        assert not np.shares_memory(again, y)
+    del y, again
+    for _ in range(4):
+        mpsim.round(x * 3, "bf16")
+    assert np.array_equal(part, want)
+    kept = [mpsim.round(x * i, "bf16") for i in range(6)]
+    assert all(np.array_equal(one, mpsim.round((x * i)[:200], "bf16"), equal_nan=True) for i, one in enumerate(k[:200] for k in kept))
+    columns = mpsim.round(np.asfortranarray(x), "e4m3")
+    assert columns.flags.f_contiguous and columns.flags.writeable and np.array_equal(columns[:200], want)
+    codes = mpsim.encode(x.T, "e4m3")
+    assert codes.dtype == np.uint8 and np.array_equal(mpsim.decode(codes, "e4m3")[:, :200], want.T)
+
+
+def test_large_results_in_threads():
+    """Threads that take and give back memory at once have different memory."""
+    x, bad = np.ones(300_000, np.float32), []
+
+    def work(number):
+        for _ in range(50):
+            y = mpsim.round(x * number, "bf16")
+            if not (y == number).all():
+                bad.append(number)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bad == []
+
+
 def test_result_dtypes():
     """The input's dtype where it has every number of the format, else a wider one."""
     x = np.array([0.3, 3.3], np.float16)

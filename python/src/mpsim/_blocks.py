@@ -12,6 +12,7 @@ from ._error import InputError, integer_of, name_of, real_of, shown, unknown
 from ._formats import Format, find
 from ._library import EINVAL, STOCHASTIC, CBlocks, CRecipe, check, lib, text
 from ._random import Random, words_of
+from ._room import empty
 from ._typing import Axis, T
 
 if TYPE_CHECKING:
@@ -189,8 +190,7 @@ def quantize(x: Any, recipe: str, *, axis: Axis = "rows", amax: Optional[float] 
     rows, cols = c_size_t(), c_size_t()
     lib.mpsim_block_grid(byref(c), height, width, byref(rows), byref(cols))
     grid = (rows.value, cols.value)
-    codes: Any = np.empty(a.shape, np.uint8)
-    values: Any = np.empty(a.shape, F32)
+    codes, values = empty(a.shape, np.uint8), empty(a.shape, F32)
     inverses: Any = np.empty(grid, F32)
     scale_codes: Any = np.empty(grid, np.uint8) if _has_scale_codes(c) else None
     out = CBlocks(address(codes), address(values), None if scale_codes is None else address(scale_codes), None,

@@ -13,6 +13,7 @@ from ._formats import Format, find
 from ._library import STOCHASTIC, CRounding, at, check, lib, text
 from ._loops import ENCODE, ROUND, Loops
 from ._random import Random, words_of
+from ._room import SMALL, empty, like
 from ._typing import Mode, Overflow, T
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str
             loops = loops_of(to_codes, format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, None)
             if loops is not None:
                 if out is None:
-                    return loops.call(x)
+                    return loops.call(x) if x.size <= SMALL else loops.call(x, like(x, loops.result_of(dtype)))
                 if type(out) is NDARRAY and out.dtype is loops.result_of(dtype) and out.shape == x.shape and out.flags.writeable:
                     return loops.call(x, out)
         given = of_any(x, "encode" if to_codes else "round")
@@ -190,7 +191,10 @@ def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str
     else:
         as_they_are = to_codes or not given.raw and given.array.dtype in (F32, F64)  # else of the user's narrower dtype
         room = room_of(out, given, a.shape, loops.result_of(a.dtype)) if out is not None and as_they_are else None
-        y = np.asarray(loops.call(a, room))
+        if room is None and a.size > SMALL:
+            y = loops.call(a, like(a, loops.result_of(a.dtype)))
+        else:
+            y = np.asarray(loops.call(a, room))
         if room is not None:
             return out
     result = given.give(y) if to_codes else given.give_values(y, plan.format)
@@ -203,7 +207,7 @@ def _with_words(a: Any, to_codes: bool, plan: Plan, words: tuple[Any, Any, Any, 
     if single and not plan.single and not to_codes:
         a, single = a.astype(F64), False
     rng = words_of(*words, a.size)
-    y: Any = np.empty(a.shape, plan.code_dtype if to_codes else a.dtype)
+    y: Any = empty(a.shape, plan.code_dtype if to_codes else a.dtype)
     check(WITH_WORDS[to_codes, single](plan.f, plan.r, byref(rng), pointer(y), pointer(a), a.size, None), "cast")
     return y
 
@@ -266,7 +270,7 @@ def decode(codes: Any, format: Union[str, Format, None] = None, *, out: Any = No
         f = find(format)
         if codes.dtype is f.code_dtype and f.bits == 8 * codes.itemsize:
             if out is None:
-                return f.decoder()(codes)
+                return f.decoder()(codes) if codes.size <= SMALL else f.decoder()(codes, like(codes, f.value_dtype))
             if type(out) is NDARRAY and out.dtype is f.value_dtype and out.shape == codes.shape and out.flags.writeable:
                 return f.decoder()(codes, out)
     given = of_any(_integers(codes) if isinstance(codes, (float, int, list, tuple, range, bytes, bytearray)) else codes, "decode")
