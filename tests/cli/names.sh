@@ -101,7 +101,7 @@ in_folder own stat -q && [ ! -s "$dir/err" ] && in_folder own stat --json && has
 ok $? "stat: rules are in the configuration of a report; --quiet"
 mkdir "$dir/theirs" && cp -r "$dir/own/run" "$dir/theirs/run" && theirs=$dir/theirs/run/mpsim-names.map
 if chown 12345 "$theirs" 2>/dev/null; then
-    run 0 stat -q "$dir/theirs/run/step_000001/rank_00000.safetensors" &&
+    "$MPSIM" stat -q "$dir/theirs/run/step_000001/rank_00000.safetensors" >"$dir/out" 2>"$dir/err" &&
         has 'note: names by .*/mpsim-names.map (4 rules), a file of another user above what was named' err
     ok $? "-q: a map of another user above the file that is named is told of"
     run 0 stat -q "$dir/theirs/run" && [ ! -s "$dir/err" ]; ok $? "not one in a folder that is named"
