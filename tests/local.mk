@@ -366,7 +366,7 @@ bench_objects = $(benchmarks:=.$(OBJEXT)) tests/bench/command.$(OBJEXT)
 $(bench_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 EXTRA_LIBRARIES += tests/bench/libbench.a
 tests_bench_libbench_a_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/bench/goals.c \
-  tests/bench/goals.h tests/bench/timing.h
+  tests/bench/goals.h tests/bench/peak.c tests/bench/peak.h tests/bench/timing.h
 tests_bench_libbench_a_CFLAGS = $(product_cflags)
 tests_bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(OPT_CFLAGS) $(CFLAGS)"'
 programs_all += $(benchmarks)

@@ -1,9 +1,11 @@
 /* dot.c -- speed of matrix products on one thread, multiply-adds a second.
  *
- * Compared with a plain loop in binary32, s += a[k] * b[k]. Operands: +-U(0, 1). Shapes that training
+ * Compared with a plain loop in binary32, s += a[k] * b[k]; chains and exact sums, too, with what the machine can do at
+ * most (peak.h). Operands: +-U(0, 1). Shapes that training
  * has (a transposed operand has a T), with zeros and smaller numbers among the operands, are compared
  * with the large product of the same model. */
 #include "frame.h"
+#include "peak.h"
 
 #include <mpsim/mpsim.h>
 
@@ -50,8 +52,8 @@ static double multiply_adds(const product *p)
     return (double)p->rows * (double)p->columns * (double)p->depth;
 }
 
-/* `base`: seconds of a multiply-add of what it is compared with. */
-static void report(const char *kind, const product *p, const char *format, double base, double t)
+/* `base`: seconds of a multiply-add of what it is compared with, `to`. */
+static void report(const char *kind, const product *p, const char *format, const char *to, double base, double t)
 {
     char how[64];
     const double n = multiply_adds(p);
@@ -64,7 +66,7 @@ static void report(const char *kind, const product *p, const char *format, doubl
                          .n = n,
                          .per_second = n / t,
                          .ratio = base * n / t,
-                         .to = shape ? "large" : "plain loop"};
+                         .to = to};
     bench_print(p->frame, &r);
 }
 
@@ -112,8 +114,19 @@ typedef struct operands {
     double plain; /* seconds of a multiply-add of the plain loop */
 } operands;
 
-/* The product of a model whose operands are in that format, if it takes them. */
-static int run_model(bench *b, const operands *o, const mpsim_model *m, const char *format)
+/* Some in a row: a clock must be able to tell how long one takes. */
+enum { SOME = 8 };
+
+static void do_some(void *context)
+{
+    for (int i = 0; i < SOME; i++)
+        do_gemm(context);
+}
+
+/* The product of a model whose operands are in that format, if it takes them, compared with `to`, of which a multiply-add
+ * takes `base` seconds. */
+static int run_compared(bench *b, const operands *o, const mpsim_model *m, const char *format, const char *kind,
+                        const char *to, double base)
 {
     const mpsim_format *f = mpsim_format_find(format);
     const size_t n = b->quick ? QUICK : N;
@@ -127,7 +140,7 @@ static int run_model(bench *b, const operands *o, const mpsim_model *m, const ch
                  .b = {f, o->codes, DEPTH, 1}};
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    if (!mpsim_model_accepts(m, f, f) || !bench_wants(b, "gemm", m->name))
+    if (!mpsim_model_accepts(m, f, f) || !bench_wants(b, kind, m->name))
         return 0;
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, N * DEPTH, NULL) != MPSIM_OK)
         return 1;
@@ -138,8 +151,42 @@ static int run_model(bench *b, const operands *o, const mpsim_model *m, const ch
             s[i] = (unsigned char)((fs->mbits ? 0x30 : 120) + mpsim_rng_word(2, 0, i) % 16);
         p.scales = (mpsim_scales){fs, s, DEPTH / m->block};
     }
-    report("gemm", &p, format, o->plain, bench_seconds(b, do_gemm, &p));
+    const int is_short = strcmp(kind, "chain") == 0;
+    const double t = bench_seconds(b, is_short ? do_some : do_gemm, &p);
+    report(kind, &p, format, to, base, is_short ? t / SOME : t);
     return 0;
+}
+
+static int run_model(bench *b, const operands *o, const mpsim_model *m, const char *format)
+{
+    return run_compared(b, o, m, format, "gemm", "plain loop", o->plain);
+}
+
+/* What the machine's own multiply-adds, or products and sums, bound: two exact sums are two of them. */
+static const struct chain {
+    const char *model, *format;
+    int peak, times;
+} chains[] = {{"fma", "binary32", PEAK_FUSED_F32, 1},
+              {"fma", "bf16", PEAK_FUSED_F32, 1},
+              {"sequential", "binary32", PEAK_PRODUCT_AND_SUM_F32, 1},
+              {"sequential", "fp16", PEAK_FUSED_F32, 1},
+              {"avx512-bf16-fp32", "bf16", PEAK_FUSED_F32, 1},
+              {"amx-bf16-fp32", "bf16", PEAK_FUSED_F32, 1},
+              {"exact", "e4m3", PEAK_FUSED_F64, 1},
+              {"exact", "fp16", PEAK_FUSED_F64, 2},
+              {"exact", "bf16", PEAK_FUSED_F64, 2},
+              {"cdna3-fp64", "binary64", PEAK_FUSED_F64, 1}};
+
+static int run_chains(bench *b, const operands *o)
+{
+    mpsim_model m;
+    int bad = 0;
+    for (size_t i = 0; i < COUNT(chains); i++) {
+        const double peak = bench_wants(b, "chain", chains[i].model) ? bench_peak(b, chains[i].peak) : 0;
+        bad |= mpsim_model_parse(&m, chains[i].model) != MPSIM_OK ||
+               (peak > 0 && run_compared(b, o, &m, chains[i].format, "chain", "peak", chains[i].times * peak));
+    }
+    return bad;
 }
 
 static void run_plain(bench *b, operands *o)
@@ -149,7 +196,7 @@ static void run_plain(bench *b, operands *o)
     strcpy(p.m.name, "plain loop");
     const double t = bench_seconds(b, do_plain, &p);
     o->plain = t / multiply_adds(&p);
-    report("gemm", &p, "binary32", o->plain, t);
+    report("gemm", &p, "binary32", "plain loop", o->plain, t);
 }
 
 static int run_models(bench *b, const operands *o)
@@ -174,7 +221,7 @@ static int run_models(bench *b, const operands *o)
             bad |= mpsim_model_parse(&m, few[k][0]) != MPSIM_OK || run_model(b, o, &m, few[k][1]);
     }
     (void)mpsim_isa_use(best);
-    return bad;
+    return bad | run_chains(b, o);
 }
 
 static int run_products(bench *b)
@@ -319,7 +366,7 @@ static int run_shapes(bench *b)
             const double t = bench_seconds(b, do_gemm, &p);
             if (k == SHAPES - 1)
                 each = t / multiply_adds(&p);
-            report("shape", &p, f->name, each, t);
+            report("shape", &p, f->name, "large", each, t);
         }
         run_stacks(b, &p.m, f, values, d, each);
     }

@@ -57,6 +57,13 @@ const bench_goal bench_goals[] = {
     {"gemm", "cdna*", "*", "avx512", 1, GOAL_SPEED, 3e9, "the same of AMD's"},
     {"gemm", "cdna*", "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
     {"gemm", TENSOR_CORES, "*", "avx2", 1, GOAL_SPEED, 1.5e9, "and 1.5 with AVX2"},
+    /* of the multiply-adds, or products and sums, that the machine can do at most */
+    {"chain", "fma avx512-*", "*", NULL, 1, GOAL_RATIO, 0.78, "chains in binary32 0.78 of the machine's multiply-adds"},
+    {"chain", "sequential", "binary32", NULL, 1, GOAL_RATIO, 0.66, "0.66 of its products and sums"},
+    {"chain", "amx-*", "*", NULL, 1, GOAL_RATIO, 0.47, "two lanes in chunks of 32 0.47"},
+    {"chain", "exact", "e4m3", NULL, 1, GOAL_RATIO, 0.56, "exact sums 0.56 of those in binary64"},
+    {"chain", "exact", "*", NULL, 1, GOAL_RATIO, 0.7, "in two of them 0.7 of half of those"},
+    {"chain", "*-fp64", "*", NULL, 1, GOAL_RATIO, 0.87, "chains in binary64 0.87"},
     {"attention", "*", "*", NULL, 1, GOAL_RATIO, 0.4, "attention in tiles 0.4 of its two products"},
     {"activate elements dropout", "binary32 bf16 fp16", "*", "avx512", 1, GOAL_RATIO, 0.07,
      "activations and elements 0.07 of memcpy, 200 million a second where it copies 2.8 G"},
