@@ -187,8 +187,8 @@ class Matrices:
 
     def addmm(self, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         row = c.dim() == 1 and c.shape[0] == b.shape[-1] or c.dim() == 2 and c.shape[0] == 1 and a.shape[0] != 1
-        roles = self.roles
-        if beta == 1 and alpha == 1 and row and roles.of(a) != WEIGHT and not self.is_gradient(a) and not self.is_gradient(b):
+        ra, rb = self.roles.of(a), self.roles.of(b)
+        if beta == 1 and alpha == 1 and row and ra != WEIGHT and (ra != GRAD and rb != GRAD or not self.paths.back):
             return self.multiply(a, b, c.reshape(-1))
         return self._combined(c, a, b, beta, alpha)
 
