@@ -178,7 +178,7 @@ static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_
 static mpsim_status new_panels(job *g)
 {
     const mpsim_source *a = g->a, *b = g->b;
-    const int wide = g->run == mpsim_exact_rows || g->run == mpsim_group_rows ||
+    const int wide = g->run == mpsim_exact_rows || (g->run == mpsim_group_rows && g->group.kind != MPSIM_GROUP_ODD) ||
                      (g->run == mpsim_fused_rows && g->tile.wide) ||
                      (g->run == mpsim_rounded_rows && g->rounded.lanes != MPSIM_LANES_F32) || has_doubles(g);
     const size_t quads = g->m->order == MPSIM_ORDER_QUADS ? g->m->chunk : 0;

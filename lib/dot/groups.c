@@ -39,14 +39,30 @@ int mpsim_group_init(mpsim_group *p, const mpsim_model *m, const mpsim_format *f
                       low >= -40;
     p->kind = odd ? MPSIM_GROUP_ODD : pairs ? MPSIM_GROUP_PAIRS : MPSIM_GROUP_EXACT;
     p->chunk = m->chunk;
-    p->flushes_operands = (m->traits & MPSIM_TRAIT_FLUSH_OPERANDS) != 0;
     p->place = (mpsim_place){ldexp(1.5, 52 - 23), ldexp(1.5, 52 - 149), 0x1.fffffep127, 1};
     return odd || pairs || exact;
+}
+
+/* To odd, in binary32. */
+static void odd_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+{
+    float s[ROWS * N];
+    mpsim_start_rows_f32(g, first, n, panel, s, redo);
+    for (size_t j = 0; g->depth && j < n * N; j++)
+        s[j] = fabsf(s[j]) < 0x1p-126F ? copysignf(0, s[j]) : s[j];
+    g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded, (const float *)mpsim_panel_values(g, panel),
+                         s, n, g->depth, redo);
+    for (size_t r = 0; r < n; r++)
+        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
 }
 
 void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
 {
     double s[ROWS * N];
+    if (g->group.kind == MPSIM_GROUP_ODD) {
+        odd_rows(g, first, n, panel, codes, redo);
+        return;
+    }
     const int flushes = g->depth && g->m->traits & MPSIM_TRAIT_FLUSH_SUMS;
     for (size_t r = 0; r < n; r++) {
         double c[N];

@@ -8,47 +8,23 @@ static ALWAYS_INLINE vf64 flushed(vf64 x)
     return (vf64)(v_keep_u64(kept, (vu64)x) | ((vu64)x & sign));
 }
 
-/* A number that is rounded to odd, to 24 bits in the same way. */
-static ALWAYS_INLINE vf64 cut_odd(vf64 x, vf64 *over)
-{
-    const vu64 low = v_u64(0x1fffffff), u = (vu64)x;
-    const vu64 r = (u & ~low) | (((u & low) + low) & v_u64(0x20000000)) | (u & v_u64(0x20000000));
-    *over = v_max_f64((vf64)(r & ~(vu64)v_f64(-0.0)), *over);
-    return (vf64)r;
-}
-
-static ALWAYS_INLINE vf64 add_to_odd(vf64 x, vf64 y, vf64 *over)
-{
-    return flushed(cut_odd(add_odd(x, y), over));
-}
-
 typedef struct group_columns {
     const double *a, *b; /* a row; a column of vectors */
     size_t depth;
 } group_columns;
 
 /* Product k; a zero beyond the operands. */
-static ALWAYS_INLINE vf64 group_product(const group_columns *x, size_t k, int flush)
+static ALWAYS_INLINE vf64 group_product(const group_columns *x, size_t k)
 {
     if (k >= x->depth)
         return v_f64(0);
-    const vf64 a = v_f64(x->a[k]), b = v_load_f64(x->b + k * MPSIM_PANEL);
-    return flush ? flushed(flushed(a) * flushed(b)) : a * b;
-}
-
-static ALWAYS_INLINE vf64 group_odd(const group_columns *x, vf64 s, vf64 *over)
-{
-    for (size_t k = 0; k < x->depth; k += 2) {
-        const vf64 p = cut_odd(group_product(x, k, 1), over), q = cut_odd(group_product(x, k + 1, 1), over);
-        s = add_to_odd(s, add_to_odd(p, q, over), over);
-    }
-    return s;
+    return v_f64(x->a[k]) * v_load_f64(x->b + k * MPSIM_PANEL);
 }
 
 static ALWAYS_INLINE vf64 group_pairs(const group_columns *x, const place_f64 *place, vf64 s, vf64 *over)
 {
     for (size_t k = 0; k < x->depth; k += 2) {
-        const vf64 t = add_odd(group_product(x, k, 0), group_product(x, k + 1, 0));
+        const vf64 t = add_odd(group_product(x, k), group_product(x, k + 1));
         s = round_f64(add_odd(s, round_f64(t, place, over)), place, over);
     }
     return s;
@@ -61,7 +37,7 @@ static ALWAYS_INLINE vf64 group_exact(const group_columns *x, size_t chunk, cons
         const size_t end = x->depth - k < chunk ? x->depth : k + chunk;
         vf64 high = v_f64(0), low = v_f64(0);
         for (size_t i = k; i < end; i++) {
-            const vf64 p = group_product(x, i, 0), whole = (p + cut) - cut;
+            const vf64 p = group_product(x, i), whole = (p + cut) - cut;
             high += whole;
             low += p - whole;
         }
@@ -80,10 +56,80 @@ static void groups(const mpsim_group *p, const double *a, size_t next, const dou
             const group_columns x = {a + r * next, b + j, depth};
             double *at = s + r * MPSIM_PANEL + j;
             vf64 sum = v_load_f64(at), over = v_f64(0);
-            sum = p->kind == MPSIM_GROUP_ODD     ? group_odd(&x, sum, &over)
-                  : p->kind == MPSIM_GROUP_PAIRS ? group_pairs(&x, &place, sum, &over)
-                                                 : group_exact(&x, p->chunk, &place, sum, &over);
+            sum = p->kind == MPSIM_GROUP_PAIRS ? group_pairs(&x, &place, sum, &over)
+                                               : group_exact(&x, p->chunk, &place, sum, &over);
             v_store_f64(at, sum);
             redo[r] |= beyond_f64(over, &p->place) << j;
         }
+}
+
+/* ---- to odd, in binary32 ---- */
+
+#ifdef __AVX512F__
+enum { ODD_ROWS = 8 };
+#else
+enum { ODD_ROWS = 4 };
+#endif
+
+/* As add_odd. What is no finite number, or the largest, is a lane's that is done again. */
+static ALWAYS_INLINE vf32 add_odd_f32(vf32 x, vf32 y)
+{
+#ifdef V_NEAR
+    const vf32 down = v_down_add_f32(x, y), up = v_up_add_f32(x, y);
+    return (vf32)v_pick_u32(v_test_u32((vu32)down, v_u32(1)), (vu32)down, (vu32)up);
+#else
+    const vf32 sum = x + y, part = sum - x;
+    const vf32 error = (x - (sum - part)) + (y - part);
+    const vu32 u = (vu32)sum, inward = ((vu32)error ^ u) >> 31; /* of other signs */
+    const m32 inexact = m32_not(v_eq_f32(error, v_f32(0)));
+    const vu32 move = v_keep_u32(inexact, ~u & v_u32(1));
+    return (vf32)(u + move - ((move & inward) << 1));
+#endif
+}
+
+static ALWAYS_INLINE vf32 odd_sum(vf32 x, vf32 y, vu32 *over)
+{
+    const vf32 sum = flush_lanes(add_odd_f32(x, y));
+    *over = v_max_u32(*over, (vu32)sum << 1);
+    return sum;
+}
+
+static ALWAYS_INLINE void odd_some(const size_t rows, const float *a, size_t next, const float *b, float *s,
+                                   size_t depth, unsigned column, unsigned *redo)
+{
+    vf32 sum[ODD_ROWS];
+    vu32 over[ODD_ROWS];
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        sum[r] = v_load_f32(s + r * MPSIM_PANEL);
+        over[r] = v_u32(0);
+    }
+    for (size_t k = 0; k < depth; k += 2) {
+        const int two = k + 1 < depth;
+        const vf32 y = flush_lanes(v_load_f32(b + k * MPSIM_PANEL));
+        const vf32 z = two ? flush_lanes(v_load_f32(b + (k + 1) * MPSIM_PANEL)) : v_f32(0);
+        UNROLL
+        for (size_t r = 0; r < rows; r++) {
+            const float *x = a + r * next + k;
+            const vf32 p = flush_lanes(flush_lanes(v_f32(x[0])) * y);
+            const vf32 q = two ? flush_lanes(flush_lanes(v_f32(x[1])) * z) : v_f32(0);
+            sum[r] = odd_sum(sum[r], odd_sum(p, q, &over[r]), &over[r]);
+        }
+    }
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        v_store_f32(s + r * MPSIM_PANEL, sum[r]);
+        redo[r] |= m32_bits(v_ge_u32(over[r], v_u32(0xfefffffe))) << column;
+    }
+}
+
+static void odd_groups(const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth, unsigned *redo)
+{
+    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
+        size_t r = 0;
+        for (; r + ODD_ROWS <= rows; r += ODD_ROWS)
+            odd_some(ODD_ROWS, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
+        for (; r < rows; r++)
+            odd_some(1, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
+    }
 }

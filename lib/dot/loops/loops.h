@@ -33,6 +33,7 @@ typedef struct mpsim_loops {
     mpsim_doubles_function *doubles;
     mpsim_scaledgroups_function *scaledgroups;
     mpsim_group_function *groups;
+    mpsim_odd_groups_function *odd_groups;
     mpsim_cut_function *cut;
     mpsim_cut_probe *cuts;
     mpsim_mark_function *mark_row, *mark_columns;
