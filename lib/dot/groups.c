@@ -39,7 +39,7 @@ int mpsim_group_init(mpsim_group *p, const mpsim_model *m, const mpsim_format *f
                       low >= -40;
     p->kind = odd ? MPSIM_GROUP_ODD : pairs ? MPSIM_GROUP_PAIRS : MPSIM_GROUP_EXACT;
     p->chunk = m->chunk;
-    p->place = (mpsim_place){ldexp(1.5, 52 - 23), ldexp(1.5, 52 - 149), 0x1.fffffep127, 1};
+    p->place = (mpsim_place){ldexp(1.5, 52 - 23), ldexp(1.5, 52 - 149), 0x1.fffffep127, 1, 0};
     return odd || pairs || exact;
 }
 
@@ -50,8 +50,8 @@ static void odd_rows(const job *g, size_t first, size_t n, size_t panel, uint64_
     mpsim_start_rows_f32(g, first, n, panel, s, redo);
     for (size_t j = 0; g->depth && j < n * N; j++)
         s[j] = fabsf(s[j]) < 0x1p-126F ? copysignf(0, s[j]) : s[j];
-    g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded, (const float *)mpsim_panel_values(g, panel),
-                         s, n, g->depth, redo);
+    g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded,
+                         (const float *)mpsim_panel_values(g, panel), s, n, g->depth, redo);
     for (size_t r = 0; r < n; r++)
         redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
 }

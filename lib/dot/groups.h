@@ -32,7 +32,7 @@ int mpsim_group_init(mpsim_group *p, const mpsim_model *m, const mpsim_format *f
 
 /* An odd function -- the same of the kind ODD in binary32. */
 typedef void mpsim_odd_groups_function(const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth,
-                                unsigned *redo);
+                                       unsigned *redo);
 
 /* A group function -- all chunks over `depth` products of `rows` rows of a and a panel of b; binary64 values, as
  * mpsim_rounded_function. redo[r] |= the columns that the reference must do. */

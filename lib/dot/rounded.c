@@ -25,6 +25,12 @@ typedef struct lanes {
 static const lanes kinds[] = {
     [MPSIM_LANES_F32] = {23, -126, 80}, [MPSIM_LANES_F64] = {52, -900, 800}, [MPSIM_LANES_ODD] = {52, -900, 800}};
 
+/* Whether it is binary32 with fewer bits, so that lanes can be rounded as integers are, in every range. */
+static int is_whole(const mpsim_format *f)
+{
+    return f->bias == 127 && mpsim_format_highest(f) == 128 && f->mbits <= 22 && f->zero == MPSIM_ZERO_SIGNED;
+}
+
 /* A place in lanes, for numbers up to 2^highest: its constants must be numbers of the lane. */
 static int fits(const mpsim_format *f, const lanes *l, int highest)
 {
@@ -35,13 +41,30 @@ static int fits(const mpsim_format *f, const lanes *l, int highest)
 static mpsim_place place(const mpsim_format *f, const lanes *l)
 {
     return (mpsim_place){ldexp(1.5, l->mantissa - f->mbits), ldexp(1.5, l->mantissa + mpsim_format_last_bit(f)),
-                         mpsim_format_max(f), f->zero == MPSIM_ZERO_SIGNED};
+                         mpsim_format_max(f), f->zero == MPSIM_ZERO_SIGNED, 23 - f->mbits};
 }
 
 /* Sums of numbers of x and of y in the format of p: no double rounding. */
 static int is_innocuous(const mpsim_format *x, const mpsim_format *y, const mpsim_format *p, const lanes *l)
 {
     return is_within(x, p) && is_within(y, p) && 2 * (p->mbits + 1) + 2 <= l->mantissa + 1;
+}
+
+/* Products and sums in binary32. A product that is no normal number there is exact, or a zero in its format; one that
+ * is beyond the lane is beyond its format. */
+static int can_narrow(const mpsim_model *m, int last, const lanes *l)
+{
+    const mpsim_format *product = &m->product.format, *acc = &m->accumulator.format;
+    const mpsim_format *outer = &m->outer.format, *result = &m->result.format;
+    const int whole = is_whole(product) && is_whole(acc) && (m->chunk == 0 || is_whole(outer));
+    if (last < -149 && mpsim_format_last_bit(product) < l->lowest + 2)
+        return 0;
+    if (!whole &&
+        (!fits(acc, l, 0) || !fits(product, l, 0) || !fits(result, l, 0) || (m->chunk != 0 && !fits(outer, l, 0))))
+        return 0;
+    if (!is_innocuous(product, m->chunk ? product : result, acc, l))
+        return 0;
+    return m->chunk == 0 || is_innocuous(acc, result, outer, l);
 }
 
 static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, int kind)
@@ -51,8 +74,12 @@ static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format 
     const mpsim_format *outer = &m->outer.format, *result = &m->result.format;
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
     const int high = mpsim_format_highest(fa) + mpsim_format_highest(fb);
-    if (fa->mbits + fb->mbits + 2 > l->mantissa + 1 || high > l->highest ||
-        mpsim_format_last_bit(fa) + mpsim_format_last_bit(fb) < l->lowest)
+    const int last = mpsim_format_last_bit(fa) + mpsim_format_last_bit(fb);
+    if (fa->mbits + fb->mbits + 2 > l->mantissa + 1)
+        return 0;
+    if (kind == MPSIM_LANES_F32)
+        return !is_fma && can_narrow(m, last, l);
+    if (high > l->highest || last < l->lowest)
         return 0;
     if (!fits(acc, l, is_fma ? high : 0) || (!is_fma && !fits(product, l, high)) || !fits(result, l, 0) ||
         (m->chunk != 0 && !fits(outer, l, 0)))
@@ -74,6 +101,8 @@ int mpsim_rounded_init(mpsim_rounded_chain *p, const mpsim_model *m, const mpsim
     for (p->lanes = MPSIM_LANES_F32; !can(m, fa, fb, p->lanes); p->lanes++)
         if (p->lanes == MPSIM_LANES_ODD)
             return 0;
+    p->whole = p->lanes == MPSIM_LANES_F32 && is_whole(&m->product.format) && is_whole(&m->accumulator.format) &&
+               (m->chunk == 0 || is_whole(&m->outer.format));
     p->kind = is_fma ? MPSIM_CHAIN_FMA : m->order == MPSIM_ORDER_PAIRWISE ? MPSIM_CHAIN_PAIRWISE : MPSIM_CHAIN_MULADD;
     p->product = place(&m->product.format, &kinds[p->lanes]);
     p->accumulator = place(&m->accumulator.format, &kinds[p->lanes]);

@@ -18,6 +18,9 @@
  *
  * A rounding adds and subtracts 1.5 2^(M + u), where 2^u is the last bit that is kept, by the exponent
  * of x or that of subnormal numbers: the lane's own rounding to nearest even at that bit.
+ * Formats with the exponents of binary32 are rounded in its bits: half a unit less one and the last bit are added, and what
+ * is below is cut off.
+ *
  * Lanes where a rounding passed the largest number of a place are reported, and the reference does
  * them; so are infinities and NaNs among operands. Counts on the default environment. */
 #pragma once
@@ -36,11 +39,13 @@ typedef struct mpsim_place {
     double least;  /* the same for subnormal numbers                               */
     double most;   /* the largest number                                           */
     int is_signed; /* -0 is a number                                               */
+    int drop;      /* bits of binary32 that it has not                              */
 } mpsim_place;
 
 typedef struct mpsim_rounded_chain {
     int kind;  /* MPSIM_CHAIN_... */
     int lanes; /* MPSIM_LANES_... */
+    int whole; /* of binary32: all places have its exponents, and are rounded as integers are */
     mpsim_place product, accumulator, outer;
 } mpsim_rounded_chain;
 

@@ -25,7 +25,7 @@ static ALWAYS_INLINE vf64 group_pairs(const group_columns *x, const place_f64 *p
 {
     for (size_t k = 0; k < x->depth; k += 2) {
         const vf64 t = add_odd(group_product(x, k), group_product(x, k + 1));
-        s = round_f64(add_odd(s, round_f64(t, place, over)), place, over);
+        s = round_f64(0, add_odd(s, round_f64(0, t, place, over)), place, over);
     }
     return s;
 }
@@ -41,8 +41,8 @@ static ALWAYS_INLINE vf64 group_exact(const group_columns *x, size_t chunk, cons
             high += whole;
             low += p - whole;
         }
-        const vf64 t = round_f64(add_odd(high, low), place, over);
-        s = flushed(round_f64(add_odd(s, t), place, over));
+        const vf64 t = round_f64(0, add_odd(high, low), place, over);
+        s = flushed(round_f64(0, add_odd(s, t), place, over));
     }
     return s;
 }

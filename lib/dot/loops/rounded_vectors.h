@@ -33,7 +33,12 @@ static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 #define STORE v_store_f32
 #define SPLAT v_f32
 #define MAX v_max_f32
-#define BIGGER(x, y) m32_bits(v_gt_f32(x, y))
+#define MAX_BITS(x, y) v_max_u32(x, y)
+#define BIGGER(x, y) m32_bits(v_gt_u32(x, y))
+#define WHOLES 1
+#define HALF(drop) v_u32((1u << (drop)) / 2 - 1)
+#define KEEP(drop) v_u32(UINT32_MAX << (drop))
+#define WHOLE(u, p) (((u) + (p)->half + (v_shr_u32(u, v_u32((uint32_t)(p)->drop)) & v_u32(1))) & (p)->keep)
 #define ADD_ODD(x, y) ((x) + (y)) /* never wanted */
 #define NAME(name) name##_f32
 #include "rounded_loops.h"
@@ -46,7 +51,12 @@ static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 #define STORE v_store_f64
 #define SPLAT v_f64
 #define MAX v_max_f64
-#define BIGGER(x, y) m64_bits(v_gt_f64(x, y))
+#define MAX_BITS(x, y) ((vu64)v_max_f64((vf64)(x), (vf64)(y)))
+#define BIGGER(x, y) m64_bits(v_gt_f64((vf64)(x), (vf64)(y)))
+#define WHOLES 0
+#define HALF(drop) v_u64(0)
+#define KEEP(drop) v_u64(0)
+#define WHOLE(u, p) (u)
 #define ADD_ODD add_odd
 #define NAME(name) name##_f64
 #include "rounded_loops.h"
