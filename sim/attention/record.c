@@ -1,5 +1,6 @@
 /* record.c -- see record.h. */
 #include "record.h"
+#include "../cli/target.h"
 
 /* ---- what is computed ---- */
 
@@ -15,9 +16,6 @@ static const record_field part_fields[] = {
     {0}};
 static const record_kind part = {"part", "Q, K or V.", sizeof(heads_part), part_fields};
 #undef AT
-
-static const char *const modes[] = {"nearest-even", "nearest-away", "toward-zero",  "up",           "down",
-                                    "to-odd",       "stochastic-a", "stochastic-b", "stochastic-c", NULL};
 
 #define AT(member) offsetof(attention_config, member)
 static const record_field config_fields[] = {
@@ -40,7 +38,7 @@ static const record_field config_fields[] = {
     FIELD(TEXT, "softmax_format", IN_TREE, AT(softmax), NULL),
     FIELD(FLAG, "reverse", IN_TREE, AT(a.reverse), "Whether the last tile comes first."),
     FIELD(CHARS, "p_format", IN_ALL, AT(a.p.format.name), NULL),
-    FIELD(TEXT, "p_round", IN_TREE, AT(p_round), NULL, .words = modes),
+    FIELD(TEXT, "p_round", IN_TREE, AT(p_round), NULL, .words = target_modes),
     FIELD(REAL32, "p_scale", IN_ALL, AT(a.p_scale), NULL),
     FIELD(SIZE, "tile", IN_CSV, AT(tile), NULL),
     FIELD(FLAG, "separate", IN_TREE, AT(a.separate), "Whether the products of a tile are summed apart."),

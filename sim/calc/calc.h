@@ -3,6 +3,7 @@
 
 #include "../cli/element.h"
 #include "../cli/target.h"
+#include "../record/record.h"
 
 #include <mpsim/function.h>
 
@@ -50,3 +51,5 @@ const char *operand_file(char *const *words, int n);
  * exit code after a message. */
 int calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
                     const char *path);
+
+extern const report_kind calc_kind;

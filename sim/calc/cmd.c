@@ -1,6 +1,7 @@
 /* cmd.c -- mpsim calc: one operation, correctly rounded, in every format that is named. */
 #include "../commands.h"
 #include "calc.h"
+#include "../record/record.h"
 #include "../cli/element.h"
 #include "../cli/options.h"
 #include "../cli/output.h"
@@ -130,57 +131,82 @@ static const char *value_text(char out[32], double x, int rounded)
     return out;
 }
 
-static void print_row(table *t, const answer *a)
+/* An answer in reports. */
+typedef struct calc_row {
+    const char *operation, *label, *format, *preset, *round, *operand_format, *typed[3], *code_of[3],
+        *flag_words[ELEMENT_FLAGS];
+    const char *const *words, *const *codes, *const *flags;
+    size_t operands, flag_count;
+    const double *values;
+    double result;
+    char shown[3][40], hexadecimal[32], code[24], flag_text[192]; /* for people */
+} calc_row;
+
+#define AT(member) offsetof(calc_row, member)
+static const record_field row_fields[] = {
+    FIELD(TEXT, NULL, 0, AT(label), NULL, .title = "<format"),
+    FIELD(TEXT, "operation", IN_ALL, AT(operation), NULL),
+    FIELD(TEXT, "format", IN_ALL, AT(format), "The format of the result."),
+    FIELD(TEXT, "preset", IN_ALL | FIELD_NULL, AT(preset), NULL),
+    FIELD(TEXT, "round", IN_ALL, AT(round), NULL, .words = target_modes),
+    FIELD(TEXT, "operand_format", IN_ALL | FIELD_NULL, AT(operand_format),
+          "The format that operands were rounded to first: --operands, of a function binary64; null: none."),
+    FIELD(TEXTS, "typed", IN_TREE, AT(words), "The operands as they were typed.", .of = AT(operands)),
+    FIELD(TEXTS, "code_of", IN_TREE | FIELD_GAPS, AT(codes),
+          "For each operand the format that it was taken for a code of; null: it is a number.", .of = AT(operands)),
+    FIELD(REALS, "operands", IN_TREE, AT(values),
+          "The operands as rounded to `operand_format`; without one the numbers of binary64 nearest to what was typed.",
+          .of = AT(operands)),
+    FIELD(TEXT, "x", IN_CSV, AT(typed[0]), NULL),
+    FIELD(TEXT, "y", IN_CSV, AT(typed[1]), NULL),
+    FIELD(TEXT, "z", IN_CSV, AT(typed[2]), NULL),
+    FIELD(CHARS, NULL, 0, AT(shown[0]), NULL, .title = ">x"),
+    FIELD(CHARS, NULL, 0, AT(shown[1]), NULL, .title = ">y"),
+    FIELD(CHARS, NULL, 0, AT(shown[2]), NULL, .title = ">z"),
+    FIELD(REAL, "result", IN_ALL, AT(result), NULL, .title = ">result", .format = "%.17g"),
+    FIELD(CHARS, NULL, 0, AT(hexadecimal), NULL, .title = "<"),
+    FIELD(CODE, "code", IN_ALL, AT(code), NULL, .title = "<code"),
+    FIELD(CHARS, "flags", IN_CSV, AT(flag_text), NULL, .title = "<flags"),
+    FIELD(TEXTS, "flags", IN_TREE, AT(flags), "What happened.", .of = AT(flag_count), .words = element_flag_words),
+    {0}};
+#undef AT
+static const record_kind row_record = {"result", "A result.", sizeof(calc_row), row_fields};
+const report_kind calc_kind = {
+    "mpsim.calc/1", "mpsim calc: one operation",
+    "Results of an operation in several formats. $defs/line is a line of --ndjson, which names no schema.",
+    REPORT_ROWS("results", &row_record)};
+
+static void set_operands(calc_row *row, const answer *a, const given *g)
 {
-    char code[24], flags[192], value[32];
-    const int operands = a->what->operands;
-    table_cell(t, "%s", a->t->label);
-    for (int i = 0; i < 3; i++)
-        if (i < operands)
-            table_cell(t, "%s%s", value_text(value, a->value[i], a->rounded[i]), a->rounded[i] ? "*" : "");
-        else
-            table_cell(t, "%s", "");
-    table_cell(t, "%.17g", a->result);
-    table_cell(t, "%a", a->result);
-    table_cell(t, "%s", element_code_text(code, &a->t->format, a->code));
-    table_cell(t, "%s", element_flags_text(flags, sizeof flags, a->flags));
+    char value[32];
+    row->operands = (size_t)a->what->operands;
+    for (size_t i = 0; i < row->operands; i++) {
+        row->typed[i] = g->words[i];
+        row->code_of[i] = exact_is_code(g->words[i]) ? g->formats.codes->name : NULL;
+        snprintf(row->shown[i], sizeof row->shown[i], "%s%s", value_text(value, a->value[i], a->rounded[i]),
+                 a->rounded[i] ? "*" : "");
+    }
+    row->words = row->typed;
+    row->codes = row->code_of;
+    row->values = a->value;
 }
 
-static json_t *answer_json(const answer *a, const given *g)
+static void write_answer(record_writer *w, const answer *a, const given *g)
 {
-    char code[24];
-    json_t *v = json_object(), *operands = json_array(), *words = json_array(), *flags = json_array();
-    json_t *codes = json_array();
-    for (int i = 0; i < a->what->operands; i++) {
-        json_array_append_new(operands, json_of_double(a->value[i]));
-        json_array_append_new(words, json_string(g->words[i]));
-        json_array_append_new(codes, exact_is_code(g->words[i]) ? json_string(g->formats.codes->name) : json_null());
-    }
-    for (const element_flag *f = element_flags; f->name; f++)
-        if (a->flags & f->flag)
-            json_array_append_new(flags, json_string(f->name));
-    json_object_set_new(v, "operation", json_string(a->what->name));
-    json_object_set_new(v, "format", json_string(a->t->format.name));
-    json_object_set_new(v, "preset", json_string(a->t->preset));
-    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)a->t->rounding.mode)));
-    json_object_set_new(v, "operand_format", a->operands ? json_string(a->operands->name) : json_null());
-    json_object_set_new(v, "typed", words);
-    json_object_set_new(v, "code_of", codes);
-    json_object_set_new(v, "operands", operands);
-    json_object_set_new(v, "result", json_of_double(a->result));
-    json_object_set_new(v, "code", json_string(element_code_text(code, &a->t->format, a->code)));
-    json_object_set_new(v, "flags", flags);
-    return v;
-}
-
-static void print_json(const answer *answers, size_t n, const given *g, FILE *to)
-{
-    json_begin(to, "mpsim.calc/1");
-    fputs("\"results\": [", to);
-    for (size_t i = 0; i < n; i++) {
-        json_item(to, REPORT_JSON, i, answer_json(&answers[i], g));
-    }
-    fputs("]}\n", to);
+    calc_row row = {.operation = a->what->name,
+                    .label = a->t->label,
+                    .format = a->t->format.name,
+                    .preset = a->t->preset,
+                    .round = mpsim_round_mode_name((mpsim_round_mode)a->t->rounding.mode),
+                    .operand_format = a->operands ? a->operands->name : NULL,
+                    .result = a->result};
+    set_operands(&row, a, g);
+    row.flag_count = element_flags_list(row.flag_words, a->flags);
+    row.flags = row.flag_words;
+    snprintf(row.hexadecimal, sizeof row.hexadecimal, "%a", a->result);
+    element_code_text(row.code, &a->t->format, a->code);
+    element_flags_text(row.flag_text, sizeof row.flag_text, a->flags);
+    record_row(w, &row);
 }
 
 /* What codes stand for. */
@@ -217,15 +243,18 @@ static void print_rounded(const answer *answers, size_t n, const given *g, FILE 
         fprintf(to, "; %s takes the nearest number of binary64\n", answers[0].what->name);
 }
 
-static void print_text(const answer *answers, size_t n, const given *g, FILE *to)
+static void print_answers(const answer *answers, size_t n, const given *g, report_style style, FILE *to)
 {
-    table *t = table_new("<format|>x|>y|>z|>result|<|<code|<flags");
+    record_writer w = {.kind = &calc_kind, .to = to, .style = style};
+    record_begin(&w);
     for (size_t i = 0; i < n; i++)
-        print_row(t, &answers[i]);
-    table_print(t, to, "");
-    table_free(t);
-    print_codes(&answers[0], g, to);
-    print_rounded(answers, n, g, to);
+        write_answer(&w, &answers[i], g);
+    if (style == REPORT_TEXT) {
+        table_print(w.rows, to, "");
+        print_codes(&answers[0], g, to);
+        print_rounded(answers, n, g, to);
+    }
+    record_end(&w);
 }
 
 /* ---- the command ---- */
@@ -271,8 +300,8 @@ static int check_files(const report_options *form, const char *formats, const ch
                     "calc: '%s' is not a number of the range of binary64, inf or nan; the result of a file is a file: "
                     "--output FILE",
                     file);
-    if (form->json)
-        return fail(EXIT_USAGE, "calc: --json is for numbers; the result of a file is a file");
+    if (form->json || form->ndjson || form->csv)
+        return fail(EXIT_USAGE, "calc: --json, --ndjson and --csv are for numbers; the result of a file is a file");
     return formats ? 0 : fail(EXIT_USAGE, one_format);
 }
 
@@ -289,7 +318,7 @@ static int read_operands(given *g, const calculation *c)
 
 /* All formats side by side. */
 static int calculate_numbers(const calculation *c, const target_list *targets, const operand_formats *formats,
-                             char **words, uint64_t seed, const report_options *form)
+                             char **words, uint64_t seed, const report_options *form, report_style style)
 {
     static answer answers[FORMATS_MOST];
     static given g;
@@ -303,7 +332,7 @@ static int calculate_numbers(const calculation *c, const target_list *targets, c
         return code;
     for (size_t i = 0; i < targets->count; i++)
         calculate(&answers[i], &targets->items[i], c, &g, seed);
-    (form->json ? print_json : print_text)(answers, targets->count, &g, out.file);
+    print_answers(answers, targets->count, &g, style, out.file);
     return output_close(&out);
 }
 
@@ -337,6 +366,8 @@ int cmd_calc(const command *self, int argc, char **argv)
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(form, "mpsim.calc/1"),
+        NDJSON_OPTION_ROW(form, "format"),
+        CSV_OPTION_ROW(form, ""),
         OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     char *words[WORDS_MOST + 1];
@@ -347,6 +378,9 @@ int cmd_calc(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
+    report_style style;
+    if (report_options_style(&style, &form, 0, "calc", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
     calculation what;
     mpsim_format codes;
     operand_formats formats;
@@ -362,7 +396,7 @@ int cmd_calc(const command *self, int argc, char **argv)
         !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0) &&
         !(code = choose_formats(&formats, &codes, operands, &targets, to.formats != NULL)))
         code = file ? calculate_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
-                    : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form);
+                    : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form, style);
     target_list_clear(&targets);
     return code;
 }

@@ -32,7 +32,7 @@ static float *make_table(const mpsim_format *f)
     const mpsim_format *single = mpsim_format_find("binary32");
     const size_t bytes = mpsim_format_code_bytes(f), n = (size_t)1 << 8 * bytes;
     const mpsim_rounding exact = exactly();
-    float *table = need_memory(n, sizeof *table);
+    float *values = need_memory(n, sizeof *values);
     for (size_t first = 0; first < n; first += BLOCK) {
         uint8_t narrow[BLOCK];
         uint16_t wide[BLOCK];
@@ -43,9 +43,9 @@ static float *make_table(const mpsim_format *f)
             wide[i] = (uint16_t)(first + i);
         }
         (void)mpsim_decode_array(f, x, bytes == 1 ? (const void *)narrow : wide, m);
-        (void)mpsim_encode_array_f64(single, &exact, NULL, table + first, x, m, NULL);
+        (void)mpsim_encode_array_f64(single, &exact, NULL, values + first, x, m, NULL);
     }
-    return table;
+    return values;
 }
 
 void converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out)

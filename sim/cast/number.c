@@ -205,9 +205,10 @@ json_t *explain_number_json(const explain_number *n)
     choice c;
     json_t *v = json_object(), *flags = json_array();
     choose(&c, n);
-    for (const element_flag *flag = element_flags; flag->name; flag++)
-        if (c.flags & flag->flag)
-            json_array_append_new(flags, json_string(flag->name));
+    const char *words[ELEMENT_FLAGS];
+    const size_t count = element_flags_list(words, c.flags);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(flags, json_string(words[i]));
     json_object_set_new(v, "typed", json_string(n->x->typed));
     json_object_set_new(v, "code_of", n->x->is_code ? json_string(n->codes->name) : json_null());
     json_object_set_new(v, "from", n->from ? json_string(n->from->name) : json_null());

@@ -112,17 +112,10 @@ int element_list(element **list, size_t *n, const char *verb, const char *option
     return code;
 }
 
-const element_flag element_flags[] = {
-    {MPSIM_FLAG_INVALID, "invalid"},
-    {MPSIM_FLAG_DIVBYZERO, "division by zero"},
-    {MPSIM_FLAG_OVERFLOW, "overflow"},
-    {MPSIM_FLAG_UNDERFLOW, "underflow"},
-    {MPSIM_FLAG_SUBNORMAL, "subnormal"},
-    {MPSIM_FLAG_INEXACT, "inexact"},
-    {ELEMENT_IEEE_UNDERFLOW, "IEEE underflow"},
-    {ELEMENT_IEEE_UNDERFLOW_BEFORE, "IEEE underflow (tiny before rounding only)"},
-    {0, NULL},
-};
+const char *const element_flag_words[] = {
+    "invalid",   "division by zero", "overflow",       "underflow",
+    "subnormal", "inexact",          "IEEE underflow", "IEEE underflow (tiny before rounding only)",
+    NULL};
 
 unsigned element_ieee_underflow(unsigned flags, unsigned tiny)
 {
@@ -131,12 +124,25 @@ unsigned element_ieee_underflow(unsigned flags, unsigned tiny)
                                                   : ELEMENT_IEEE_UNDERFLOW_BEFORE;
 }
 
+size_t element_flags_list(const char *list[ELEMENT_FLAGS], unsigned flags)
+{
+    static const unsigned bits[ELEMENT_FLAGS] = {
+        MPSIM_FLAG_INVALID,   MPSIM_FLAG_DIVBYZERO, MPSIM_FLAG_OVERFLOW,    MPSIM_FLAG_UNDERFLOW,
+        MPSIM_FLAG_SUBNORMAL, MPSIM_FLAG_INEXACT,   ELEMENT_IEEE_UNDERFLOW, ELEMENT_IEEE_UNDERFLOW_BEFORE};
+    size_t n = 0;
+    for (size_t i = 0; i < ELEMENT_FLAGS; i++)
+        if (flags & bits[i])
+            list[n++] = element_flag_words[i];
+    return n;
+}
+
 const char *element_flags_text(char *out, size_t size, unsigned flags)
 {
+    const char *list[ELEMENT_FLAGS];
+    const size_t n = element_flags_list(list, flags);
     out[0] = '\0';
-    for (const element_flag *f = element_flags; f->name; f++)
-        if (flags & f->flag)
-            text_add(out, size, "%s%s", *out ? ", " : "", f->name);
+    for (size_t i = 0; i < n; i++)
+        text_add(out, size, "%s%s", i ? ", " : "", list[i]);
     return out;
 }
 

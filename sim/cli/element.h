@@ -41,13 +41,12 @@ int element_list(element **list, size_t *n, const char *verb, const char *option
 /* What happened in a rounding, by name: MPSIM_FLAG_* of round.h and arith.h, and IEEE 754's own underflow, tiny
  * after (and so before) rounding, or before only; the last name is NULL. */
 enum { ELEMENT_IEEE_UNDERFLOW = 1 << 16, ELEMENT_IEEE_UNDERFLOW_BEFORE = 1 << 17 };
-typedef struct element_flag {
-    unsigned flag;
-    const char *name;
-} element_flag;
-extern const element_flag element_flags[];
+enum { ELEMENT_FLAGS = 8 };
+extern const char *const element_flag_words[]; /* up to NULL */
 /* element_ieee_underflow -- that flag, or 0; tiny: MPSIM_TINY_*. */
 unsigned element_ieee_underflow(unsigned flags, unsigned tiny);
+/* element_flags_list -- the words of the flags that are set, in this order; how many. */
+size_t element_flags_list(const char *list[ELEMENT_FLAGS], unsigned flags);
 /* element_flags_text -- "overflow, inexact". */
 const char *element_flags_text(char *out, size_t size, unsigned flags);
 

@@ -407,6 +407,9 @@ int target_has_tensor_scale(const mpsim_block_recipe *b)
 }
 
 /* Words of --help and doc/blocks.md. */
+const char *const target_modes[] = {"nearest-even", "nearest-away", "toward-zero",  "up",           "down",
+                                    "to-odd",       "stochastic-a", "stochastic-b", "stochastic-c", NULL};
+
 enum { RULES = MPSIM_SCALE_E8M0_DEEPGEMM + 1 };
 static const char *const rule_words[] = {[MPSIM_SCALE_E8M0_FLOOR] = "floor",
                                          [MPSIM_SCALE_E8M0_EVEN] = "even",

@@ -79,6 +79,8 @@ int target_list_one_format(mpsim_format *f, const target_list *l);
 /* target_of_format -- the first target of format f, of l->formats; the others of it differ in their scales. */
 const target *target_of_format(const target_list *l, size_t f);
 
+extern const char *const target_modes[]; /* names of rounding modes, up to NULL */
+
 /* target_rounding -- the rounding of t for a tensor of the format `source`: --flush-inputs
  * means the subnormal numbers of that format. */
 mpsim_rounding target_rounding(const target *t, const mpsim_format *source);

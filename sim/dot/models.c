@@ -1,5 +1,6 @@
 /* models.c -- see models.h. */
 #include "models.h"
+#include "../cli/target.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"
@@ -229,11 +230,10 @@ typedef struct model_row {
     char sums[96], brief[96]; /* of the accumulator */
 } model_row;
 
-static const char *const modes[] = {"nearest-even", "nearest-away", "toward-zero",  "up",           "down",
-                                    "to-odd",       "stochastic-a", "stochastic-b", "stochastic-c", NULL};
-static const record_field place_fields[] = {FIELD(TEXT, "format", IN_TREE, offsetof(place, format), NULL),
-                                            FIELD(TEXT, "round", IN_TREE, offsetof(place, round), NULL, .words = modes),
-                                            {0}};
+static const record_field place_fields[] = {
+    FIELD(TEXT, "format", IN_TREE, offsetof(place, format), NULL),
+    FIELD(TEXT, "round", IN_TREE, offsetof(place, round), NULL, .words = target_modes),
+    {0}};
 static const record_kind place_record = {"place", "Where something is rounded.", sizeof(place), place_fields};
 
 #define AT(member) offsetof(model_row, member)

@@ -5,6 +5,7 @@
 #include "../cli/textfile.h"
 #include "../commands.h"
 #include "../text/words.h"
+#include "explain.h"
 #include "match.h"
 
 #include <stdlib.h>
@@ -26,6 +27,7 @@ static const char more[] =
 typedef struct options {
     int list;
     report_options form;
+    report_style style;
 } options;
 
 /* ---- text ---- */
@@ -50,52 +52,70 @@ static void print_message(FILE *to, const message *m)
     field(to, "source", m->source);
 }
 
-static void print_list(FILE *to)
+/* A message in reports. */
+typedef struct explain_row {
+    const message *m;
+    const char *const *forms, *const *see;
+    size_t form_count, see_count;
+    char shown[SHOWN + 8]; /* for people */
+} explain_row;
+
+#define AT(member) offsetof(message, member)
+static const record_field message_fields[] = {
+    FIELD(TEXT, "name", IN_ALL, AT(name), NULL, .title = "<name"),
+    FIELD(TEXT, "framework", IN_ALL, AT(framework), NULL, .title = "<framework"),
+    {0}};
+static const record_field explanation_fields[] = {
+    FIELD(TEXT, "meaning", IN_ALL, AT(meaning), NULL),
+    FIELD(TEXT, "cause", IN_ALL, AT(cause), NULL),
+    FIELD(TEXT, "cure", IN_ALL, AT(cure), NULL),
+    FIELD(TEXT, "policy", IN_ALL | FIELD_NULL, AT(policy), "A bundled policy that does it right."),
+    {0}};
+static const record_field source_fields[] = {FIELD(TEXT, "source", IN_ALL, AT(source), NULL), {0}};
+#undef AT
+static const record_kind message_record = {"message", NULL, sizeof(message), message_fields};
+static const record_kind explanation_record = {"explanation", NULL, sizeof(message), explanation_fields};
+static const record_kind source_record = {"source", NULL, sizeof(message), source_fields};
+
+enum { OF_MESSAGE = IN_ALL | FIELD_INLINE | FIELD_POINTER };
+#define AT(member) offsetof(explain_row, member)
+static const record_field row_fields[] = {
+    FIELD(RECORD, "", OF_MESSAGE, AT(m), NULL, .title = "", .record = &message_record),
+    FIELD(TEXTS, "messages", IN_TREE, AT(forms), "The forms of the message; ... stands for what differs.",
+          .of = AT(form_count)),
+    FIELD(CHARS, NULL, 0, AT(shown), NULL, .title = "<message"),
+    FIELD(RECORD, "", OF_MESSAGE, AT(m), NULL, .record = &explanation_record),
+    FIELD(TEXTS, "see", IN_TREE, AT(see), "Commands.", .of = AT(see_count)),
+    FIELD(RECORD, "", OF_MESSAGE, AT(m), NULL, .record = &source_record),
+    {0}};
+#undef AT
+static const record_kind row_record = {"found", "A message, the best match first.", sizeof(explain_row), row_fields};
+const report_kind explain_kind = {"mpsim.explain/1", "mpsim explain: messages of frameworks",
+                                  "What a framework's message means, its cause and its cure.",
+                                  REPORT_ROWS("found", &row_record)};
+
+static size_t count_of(const char *const *texts, size_t most)
 {
-    table *t = table_new("<name|<framework|<message");
-    for (const message *m = messages; m->name; m++) {
-        const size_t n = strlen(m->forms[0]);
-        table_cell(t, "%s", m->name);
-        table_cell(t, "%s", m->framework);
-        table_cell(t, "%.*s%s", n > SHOWN ? SHOWN - 4 : SHOWN, m->forms[0], n > SHOWN ? " ..." : "");
-    }
-    table_print(t, to, "");
-    table_free(t);
+    size_t n = 0;
+    while (n < most && texts[n])
+        n++;
+    return n;
 }
 
-/* ---- JSON ---- */
-
-static json_t *texts(const char *const *text, int most)
+static void write_messages(const match *found, size_t n, report_style style, FILE *to)
 {
-    json_t *v = json_array();
-    for (int i = 0; i < most && text[i]; i++)
-        json_array_append_new(v, json_string(text[i]));
-    return v;
-}
-
-static json_t *message_json(const message *m)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "name", json_string(m->name));
-    json_object_set_new(v, "framework", json_string(m->framework));
-    json_object_set_new(v, "messages", texts(m->forms, MESSAGE_FORMS));
-    json_object_set_new(v, "meaning", json_string(m->meaning));
-    json_object_set_new(v, "cause", json_string(m->cause));
-    json_object_set_new(v, "cure", json_string(m->cure));
-    json_object_set_new(v, "policy", m->policy ? json_string(m->policy) : json_null());
-    json_object_set_new(v, "see", texts(m->see, MESSAGE_SEE));
-    json_object_set_new(v, "source", json_string(m->source));
-    return v;
-}
-
-static void print_json(FILE *to, const match *found, size_t n)
-{
-    json_begin(to, "mpsim.explain/1");
-    fputs("\"found\": [", to);
+    record_writer w = {.kind = &explain_kind, .to = to, .style = style};
+    record_begin(&w);
     for (size_t i = 0; i < n; i++) {
-        json_item(to, REPORT_JSON, i, message_json(found[i].message));
+        const message *m = found[i].message;
+        const int is_long = strlen(m->forms[0]) > SHOWN;
+        explain_row row = {m, m->forms, m->see, count_of(m->forms, MESSAGE_FORMS), count_of(m->see, MESSAGE_SEE), ""};
+        snprintf(row.shown, sizeof row.shown, "%.*s%s", is_long ? SHOWN - 4 : SHOWN, m->forms[0],
+                 is_long ? " ..." : "");
+        record_row(&w, &row);
     }
-    fputs("]}\n", to);
+    table_print(w.rows, to, "");
+    record_end(&w);
 }
 
 /* ---- the command ---- */
@@ -106,10 +126,8 @@ static int print_found(const options *o, const match *found, size_t n)
     const int code = output_open(&out, o->form.path);
     if (code)
         return code;
-    if (o->form.json)
-        print_json(out.file, found, n);
-    else if (o->list)
-        print_list(out.file);
+    if (o->list || o->style != REPORT_TEXT)
+        write_messages(found, n, o->style, out.file);
     else
         for (size_t i = 0; i < n; i++) {
             fputs(i ? "\n" : "", out.file);
@@ -171,11 +189,15 @@ int cmd_explain(const command *self, int argc, char **argv)
     const option_row table_of_options[] = {
         {'l', "list", OPTION_FLAG, &o.list, NULL, "list all messages that are known (also without MESSAGE)"},
         JSON_OPTION_ROW(o.form, "mpsim.explain/1"),
+        NDJSON_OPTION_ROW(o.form, "message"),
+        CSV_OPTION_ROW(o.form, ""),
         OUTPUT_OPTION_ROW(o.form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     const int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
+    if (report_options_style(&o.style, &o.form, 0, "explain", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
     if (o.list && first < argc)
         return fail(EXIT_USAGE, "explain: --list takes no message");
     if (first < argc)

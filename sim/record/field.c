@@ -24,6 +24,7 @@ static int is_none(const record_field *f, const void *value)
     case FIELD_LIST:
     case FIELD_TEXTS:
     case FIELD_SIZES:
+    case FIELD_REALS:
         return lacks && !*(const void *const *)value;
     case FIELD_INTEGER:
         return *(const int *)value == FIELD_NONE;

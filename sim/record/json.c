@@ -15,6 +15,9 @@ static void put_list(jsonout *o, const record_field *f, const void *value, size_
         case FIELD_SIZES:
             jsonout_count(o, NULL, (*(const size_t *const *)value)[i]);
             break;
+        case FIELD_REALS:
+            jsonout_real(o, NULL, (*(const double *const *)value)[i]);
+            break;
         default:
             record_json(o, NULL, f->record, item + i * f->record->size, in);
         }
@@ -59,6 +62,7 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_LIST:
     case FIELD_TEXTS:
     case FIELD_SIZES:
+    case FIELD_REALS:
         put_list(o, f, value, field_count(f, at), in);
         break;
     }

@@ -23,7 +23,8 @@ typedef enum field_type {
     FIELD_TEXT,    /* const char *                                                            */
     FIELD_LIST,    /* const void *: an array of `record`, of as many as the size_t at `of`    */
     FIELD_TEXTS,   /* const char *const *: as many as the size_t at `of`                      */
-    FIELD_SIZES    /* const size_t *: as many as the size_t at `of`                           */
+    FIELD_SIZES,   /* const size_t *: as many as the size_t at `of`                           */
+    FIELD_REALS    /* const double *: as many as the size_t at `of`                           */
 } field_type;
 
 /* Where a field is, and how. */
@@ -40,6 +41,7 @@ enum {
     FIELD_INLINE = 32,    /* a record's fields are among those that surround it                 */
     FIELD_BLANK = 64,     /* a cell of zero is empty                                            */
     FIELD_PLAIN = 1024,   /* a cell of a count has no commas                                    */
+    FIELD_GAPS = 2048,    /* texts of a list may be NULL, which is null in JSON                 */
     FIELD_STREAM = 128    /* the list of a document whose items come one by one: no value here  */
 };
 

@@ -39,16 +39,26 @@ static void put_words(jsonout *o, const record_field *f)
     jsonout_end(o, ']');
 }
 
+static void put_text_or_null(jsonout *o)
+{
+    jsonout_begin(o, "type", '[');
+    jsonout_text(o, NULL, "string");
+    jsonout_text(o, NULL, "null");
+    jsonout_end(o, ']');
+}
+
 static void put_items(jsonout *o, const record_field *f)
 {
     jsonout_text(o, "type", "array");
     jsonout_begin(o, "items", '{');
     if (f->words)
         put_words(o, f);
+    else if (f->in & FIELD_GAPS)
+        put_text_or_null(o);
     else if (f->type == FIELD_TEXTS)
         jsonout_text(o, "type", "string");
     else
-        put_reference(o, f->type == FIELD_SIZES ? "count" : f->record->name);
+        put_reference(o, f->type == FIELD_SIZES ? "count" : f->type == FIELD_REALS ? "number" : f->record->name);
     jsonout_end(o, '}');
 }
 
@@ -85,6 +95,7 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_LIST:
     case FIELD_TEXTS:
     case FIELD_SIZES:
+    case FIELD_REALS:
         put_items(o, f);
         break;
     }

@@ -34,6 +34,8 @@ gives "none where it is exact" '0x0200 *subnormal$' mul 2^-14 0.5 -f fp16
 gives "tiny before rounding only" '0x0400 *inexact, IEEE underflow (tiny before rounding only)$' convert 0x1.fffp-15 -f fp16
 gives "modes" '0x2a *inexact$' div 1 3 -f e4m3 -r down
 gives "convert" ' 0.0999755859375 ' convert 0.1 -f fp16
+gives "csv" '^div,fp16,ieee,nearest-even,,1,3,,0.333251953125,0x3555,inexact$' div 1 3 -f fp16 --csv
+gives "ndjson" '^{"operation": "div", .*"code_of": \[null, null\], "operands": \[1.0, 3.0\]' div 1 3 -f fp16 --ndjson
 # ---- a typed number is the decimal, rounded once, by the operation: 258 and 260, 1 and 1.0078125 are neighbours in bf16
 gives "259 toward zero" '^bf16 *259 *258 .*0x4381 *inexact$' convert 259 -f bf16 -r rtz
 gives "1.001 up" '^bf16 *1.001 *1.0078125 .*inexact$' convert 1.001 -f bf16 -r up

@@ -64,6 +64,8 @@ run 0 explain "\"_amp_foreach_non_finite_check_and_unscale_cuda\" not implemente
 ok $? "bf16 is not fp16"
 run 0 explain && has '^torch-unscale-fp16 ' && cp "$dir/out" "$dir/list" && run 0 explain --list && cmp -s "$dir/list" "$dir/out"; ok $? "the list"
 
+run 0 explain --csv && has '^name,framework,meaning,cause,cure,policy,source$' && has '^torch-unscale-fp16,PyTorch,'; ok $? "csv"
+
 # ---- what is not known ----
 run 3 explain 'CUDA out of memory' && has "no message that is known; 'mpsim explain --list'" err; ok $? "not known"
 run 3 explain 'tried to unscale FP16 gradients twice, attempting' && has 'the nearest is PyTorch' err && has 'explain torch-unscale-fp16' err

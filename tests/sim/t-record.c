@@ -1,9 +1,11 @@
 /* t-record.c -- records: JSON, lines, CSV, cells of a struct with a field of each type; the schemas in doc/schema are those that the
  * tables give. With MPSIM_WRITE_SCHEMAS set to 1 they are written instead. */
 #include "sim/attention/record.h"
+#include "sim/calc/calc.h"
 #include "sim/dot/models.h"
 #include "sim/dot/record.h"
 #include "sim/dot/reduce.h"
+#include "sim/explain/explain.h"
 #include "sim/formats/formats.h"
 #include "sim/formats/positions.h"
 #include "sim/formats/recipes.h"
@@ -164,8 +166,9 @@ END_TEST
 
 /* ---- schemas ---- */
 
-static const report_kind *const reports[] = {&attention_kind, &check_kind,     &dot_kind,     &formats_kind,
-                                             &models_kind,    &positions_kind, &recipes_kind, &reduce_kind};
+static const report_kind *const reports[] = {&attention_kind, &calc_kind,    &check_kind,  &dot_kind,
+                                             &explain_kind,   &formats_kind, &models_kind, &positions_kind,
+                                             &recipes_kind,   &reduce_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 static char *schema_of(const report_kind *kind)
