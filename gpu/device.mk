@@ -77,7 +77,7 @@ $(B)/config.h: configure.ac
 	@mkdir -p $(B)
 	@sed -n 's/^AC_INIT(\[mpsim\], \[\(.*\)\])/#define PACKAGE_VERSION "\1"/p' configure.ac >$@
 	@for v in $(vectors); do echo "#define HAVE_$$v 1"; done >>$@
-%/avx2.o: cflags += -mavx2 -mfma
+%/avx2.o: cflags += -mavx2 -mfma -mf16c
 %/fma.o: cflags += -mavx2 -mfma
 %/avx512.o: cflags += -mavx512f -mavx512dq -mavx512bw -mavx512vl
 $(B)/%.o: %.c $(headers) $(B)/config.h

@@ -19,11 +19,12 @@ typedef struct row {
 
 enum { YMM = 0x6, ZMM = 0xe6 }; /* registers, as XCR0 has them */
 
-/* Whether the operating system saves the registers, and the processor has these features of leaf 7, in ebx and in ecx. */
+/* Whether the operating system saves the registers, and the processor has FMA, F16C and these features of leaf 7, in ebx and
+ * in ecx. */
 static int has(unsigned registers, unsigned features, unsigned more)
 {
     unsigned a, b, c, d, saved, high;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA))
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_FMA) || !(c & bit_F16C))
         return 0;
     __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
     return (saved & registers) == registers && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & features) == features &&

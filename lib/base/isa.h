@@ -10,7 +10,7 @@ typedef enum mpsim_isa {
     MPSIM_ISA_SCALAR,
     MPSIM_ISA_GENERIC,
     MPSIM_ISA_NEON,
-    MPSIM_ISA_AVX2,   /* with FMA */
+    MPSIM_ISA_AVX2,   /* with FMA and F16C */
     MPSIM_ISA_AVX512, /* F, CD, DQ, BW, VL */
     MPSIM_ISAS
 } mpsim_isa;

@@ -1,4 +1,4 @@
-/* avx2.h -- the vector vocabulary (see generic.h) for AVX2 and FMA. */
+/* avx2.h -- the vector vocabulary (see generic.h) for AVX2, FMA and F16C. */
 #pragma once
 
 #include <immintrin.h>
@@ -250,6 +250,12 @@ V_INLINE vf32 v_swap_f32(vf32 a, int h)
 }
 
 /* ---- floating point ---- */
+
+#define V_HALF 1
+V_INLINE vf32 v_half_f32(vf32 a)
+{
+    return (vf32)_mm256_cvtph_ps(_mm256_cvtps_ph((__m256)a, _MM_FROUND_TO_NEAREST_INT));
+}
 
 V_INLINE vf32 v_f32_of_i32(vi32 a) { return (vf32)_mm256_cvtepi32_ps((__m256i)a); }
 V_INLINE vi32 v_i32_of_f32(vf32 a) { return (vi32)_mm256_cvttps_epi32((__m256)a); }
