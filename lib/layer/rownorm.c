@@ -56,7 +56,8 @@ mpsim_status mpsim_rownorm_backward(const mpsim_rownorm *r, float *dx, float *dw
     const mpsim_status s = start(&j, r, MPSIM_NEEDED(dy, x, used, inverse, weight));
     if (s != MPSIM_OK)
         return s;
-    mpsim_columns c = {&j.m, dy, x, r->kind == MPSIM_NORM_LAYER ? mean : NULL, inverse, r->rows, r->cols, 0, 0};
+    mpsim_columns c = {.m = &j.m, .dy = dy, .x = x, .inverse = inverse, .rows = r->rows, .stride = r->cols};
+    c.mean = r->kind == MPSIM_NORM_LAYER ? mean : NULL;
     for (; (dweight || dbias) && c.at < r->cols; c.at += c.width) {
         c.width = r->cols - c.at < MPSIM_COLUMNS_WIDTH ? r->cols - c.at : MPSIM_COLUMNS_WIDTH;
         j.kernels->columns(&c, dbias ? dbias + c.at : NULL, dweight ? dweight + c.at : NULL);

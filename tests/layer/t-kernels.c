@@ -118,6 +118,24 @@ static void sums(problem *p)
     ck_assert_int_eq(mpsim_period_sums(p->math, p->f, p->y[1], p->x, N / cols, cols, cols, 7, 0), MPSIM_OK);
 }
 
+static void batchnorm(problem *p)
+{
+    const size_t cols = columns(p);
+    const mpsim_batchnorm b = {N / cols, cols, 1e-5f, 0.1f, p->math, p->f};
+    p->n[0] = N / cols * cols;
+    p->n[1] = p->n[2] = cols;
+    if (p->kind == 0)
+        ck_assert_int_eq(mpsim_batchnorm_forward(&b, p->y[0], p->y[1], p->y[2], NULL, NULL, p->x, p->v, p->dy),
+                         MPSIM_OK);
+    else if (p->kind == 1)
+        ck_assert_int_eq(
+            mpsim_batchnorm_backward(&b, p->y[0], p->y[1], p->y[2], p->dy, p->x, p->v, p->dy + 77, p->v + 99),
+            MPSIM_OK);
+    else
+        ck_assert_int_eq(mpsim_batchnorm_inference(&b, p->y[0], p->x, p->v, p->dy, p->v + 99, p->dy + 77), MPSIM_OK);
+    p->n[1] = p->n[2] = p->kind == 2 ? 0 : cols;
+}
+
 static const struct {
     const char *name;
     void (*run)(problem *p);
@@ -130,6 +148,7 @@ static const struct {
     {"rownorm_backward", norm_back, 4},
     {"elements", elements, 4},
     {"sums", sums, 1},
+    {"batchnorm", batchnorm, 3},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 

@@ -5,15 +5,17 @@
 typedef mpsim_columns columns;
 typedef float sums[MPSIM_LANES_ALL][MPSIM_COLUMNS_WIDTH];
 
-/* dy, or dy * h. */
+/* dy, or what products are. */
 static inline float term(const columns *c, const mpsim_math *m, int products, size_t row, size_t k)
 {
-    const float dy = mpsim_math_round(m, c->dy[row * c->stride + c->at + k]);
+    const size_t at = row * c->stride + c->at + k, of = c->kind == MPSIM_COLUMNS_ROWS ? row : k;
+    const float dy = mpsim_math_round(m, c->dy[at]);
     if (!products)
         return dy;
-    const float mean = c->mean ? mpsim_math_round(m, c->mean[row]) : 0.0f;
-    const float x = mpsim_math_round(m, c->x[row * c->stride + c->at + k]);
-    return mpsim_math_mul(m, dy, mpsim_batchnorm_normal(m, x, mean, mpsim_math_round(m, c->inverse[row])));
+    const float mean = c->mean ? mpsim_math_round(m, c->mean[of]) : 0.0f, x = mpsim_math_round(m, c->x[at]);
+    if (c->kind == MPSIM_COLUMNS_SQUARES)
+        return mpsim_batchnorm_square(m, x, mean);
+    return mpsim_math_mul(m, dy, mpsim_batchnorm_normal(m, x, mean, mpsim_math_round(m, c->inverse[of])));
 }
 
 static inline void sum(const columns *c, const mpsim_math *m, int products, float *to)

@@ -31,15 +31,24 @@ V_INLINE vcolumns row_numbers(const vround *m, const mpsim_columns *c, const flo
     return v;
 }
 
-/* dy * h of row i. */
+/* A number of row i, or those of the columns; lanes with a NaN are added to `nan`. */
+V_INLINE vf32 statistic(const vround *m, const mpsim_columns *c, const float *x, size_t i, size_t k, m32 *nan)
+{
+    const vf32 v = c->kind == MPSIM_COLUMNS_ROWS ? v_f32(x ? x[i] : 0.0f) : v_load_f32(x + k * V_LANES);
+    *nan = m32_or(*nan, is_nan(v));
+    return to(m, v);
+}
+
+/* What products of row i are. */
 V_INLINE vcolumns row_products(const vround *m, const mpsim_columns *c, const vcolumns *dy, size_t i, m32 *nan)
 {
     const vcolumns x = row_numbers(m, c, c->x, i, nan);
-    const vf32 mean = v_f32(c->mean ? c->mean[i] : 0.0f), inverse = v_f32(c->inverse[i]);
     vcolumns v;
-    *nan = m32_or(*nan, m32_or(is_nan(mean), is_nan(inverse)));
-    for (int k = 0; k < COLUMN_VECTORS; k++)
-        v.s[k] = mul(m, dy->s[k], mul(m, sub(m, x.s[k], to(m, mean)), to(m, inverse)));
+    for (size_t k = 0; k < COLUMN_VECTORS; k++) {
+        const vf32 d = sub(m, x.s[k], statistic(m, c, c->mean, i, k, nan));
+        v.s[k] = c->kind == MPSIM_COLUMNS_SQUARES ? mul(m, d, d)
+                                                  : mul(m, dy->s[k], mul(m, d, statistic(m, c, c->inverse, i, k, nan)));
+    }
     return v;
 }
 

@@ -54,6 +54,8 @@ static const mpsim_layer_kernels scalar = {
     .norm = mpsim_norm_plain,
     .norm_back = mpsim_norm_back_plain,
     .columns = mpsim_columns_plain,
+    .channels = mpsim_channels_plain,
+    .channels_back = mpsim_channels_back_plain,
     .elements = {mpsim_add_plain, mpsim_multiply_plain, mpsim_drop_plain},
 };
 

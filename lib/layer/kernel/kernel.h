@@ -81,16 +81,38 @@ typedef void mpsim_norm_back_function(const mpsim_norm_job *j, const mpsim_norm_
 
 enum { MPSIM_COLUMNS_WIDTH = 16 };
 
-/* Columns `at` and on, at most MPSIM_COLUMNS_WIDTH, of matrices whose rows are `stride` apart; of x, numbers a row and
- * dy what norms have, x NULL where products are not wanted, mean NULL for +0. */
+/* What products are. */
+typedef enum mpsim_columns_kind {
+    MPSIM_COLUMNS_ROWS,     /* dy * h; mean (NULL: +0) and inverse are a number a row */
+    MPSIM_COLUMNS_CHANNELS, /* dy * h; mean and inverse: MPSIM_COLUMNS_WIDTH numbers, in m */
+    MPSIM_COLUMNS_SQUARES   /* (x - mean)^2, mean as CHANNELS have it */
+} mpsim_columns_kind;
+
+/* Columns `at` and on, at most MPSIM_COLUMNS_WIDTH, of matrices whose rows are `stride` apart; x NULL where products are
+ * not wanted. */
 typedef struct mpsim_columns {
+    mpsim_columns_kind kind;
     const mpsim_math *m;
     const float *dy, *x, *mean, *inverse;
     size_t rows, stride, at, width;
 } mpsim_columns;
 
-/* sums: of dy; products: of dy * h; each of `width` numbers or NULL. */
+/* sums: of dy; products; each of `width` numbers or NULL. */
 typedef void mpsim_columns_function(const mpsim_columns *c, float *sums, float *products);
+
+/* ---- batch normalisation ---- */
+
+/* Channels `at` and on, at most MPSIM_COLUMNS_WIDTH, in m: y = h * weight + bias; dx = weight * ((dy - bias) - h * slope). */
+typedef struct mpsim_channels {
+    const mpsim_math *m, *out;
+    size_t rows, stride, at, width;
+    float mean[MPSIM_COLUMNS_WIDTH], inverse[MPSIM_COLUMNS_WIDTH], weight[MPSIM_COLUMNS_WIDTH];
+    float bias[MPSIM_COLUMNS_WIDTH], slope[MPSIM_COLUMNS_WIDTH];
+} mpsim_channels;
+
+/* Arrays begin at the first channel. y may be x, dx may be dy or x. */
+typedef void mpsim_channels_function(const mpsim_channels *c, float *y, const float *x);
+typedef void mpsim_channels_back_function(const mpsim_channels *c, float *dx, const float *dy, const float *x);
 
 /* ---- elements ---- */
 
@@ -122,6 +144,8 @@ struct mpsim_layer_kernels {
     mpsim_norm_function *norm;
     mpsim_norm_back_function *norm_back;
     mpsim_columns_function *columns;
+    mpsim_channels_function *channels;
+    mpsim_channels_back_function *channels_back;
     mpsim_elements_function *elements[MPSIM_ELEMENTS_KINDS];
 };
 
@@ -133,12 +157,19 @@ mpsim_activate_back_function mpsim_activate_back_plain;
 mpsim_norm_function mpsim_norm_plain;
 mpsim_norm_back_function mpsim_norm_back_plain;
 mpsim_columns_function mpsim_columns_plain;
+mpsim_channels_function mpsim_channels_plain;
+mpsim_channels_back_function mpsim_channels_back_plain;
 mpsim_softmax_function mpsim_softmax_p_plain, mpsim_softmax_log_plain, mpsim_softmax_back_plain;
 mpsim_softmax_function mpsim_softmax_log_back_plain;
 mpsim_elements_function mpsim_add_plain, mpsim_multiply_plain, mpsim_drop_plain;
 
 /* mpsim_norm_scale_plain -- y of n columns from `at` on, of a row whose mean and inverse are there. */
 void mpsim_norm_scale_plain(const mpsim_norm_job *j, const mpsim_norm_row *r, float *y, size_t at, size_t n);
+
+/* mpsim_channels_some_plain, mpsim_channels_back_some_plain -- n channels from `first` on of one row. */
+void mpsim_channels_some_plain(const mpsim_channels *c, float *y, const float *x, size_t first, size_t n);
+void mpsim_channels_back_some_plain(const mpsim_channels *c, float *dx, const float *dy, const float *x, size_t first,
+                                    size_t n);
 
 /* mpsim_softmax_zero -- which zero the largest score of a row is, if it is zero. */
 float mpsim_softmax_zero(const mpsim_softmax_row *r, const float *s);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "activation.h"
+#include "channels.h"
 #include "columns.h"
 #include "elements.h"
 #include "norm.h"
@@ -23,5 +24,7 @@ const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .norm = V_NAME(norm),
     .norm_back = V_NAME(norm_back),
     .columns = V_NAME(columns),
+    .channels = V_NAME(channels),
+    .channels_back = V_NAME(channels_back),
     .elements = {V_NAME(add_numbers), V_NAME(multiply_numbers), V_NAME(drop_numbers)},
 };
