@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { COLS = 1024, LENGTH = 64, CHUNK = LENGTH * LENGTH, MOST = 1 << 26 };
+enum { COLS = 1024, CHANNELS = 64, BATCH = 1 << 18, LENGTH = 64, CHUNK = LENGTH * LENGTH, MOST = 1 << 26 };
 
 typedef struct work {
     bench *b;
@@ -64,6 +64,33 @@ static void run_norm_back(void *context, size_t from, size_t n)
     const float *x = w->b->x + from;
     const mpsim_rownorm r = norm_of(w, n);
     (void)mpsim_rownorm_backward(&r, w->b->y + from, w->sums, w->sums + COLS, x, x, w->mean, w->inverse, w->weight);
+}
+
+/* Of the elements that are left BATCH at most: the number of rows is one of fp16. */
+static mpsim_batchnorm batch_of(const work *w, size_t left)
+{
+    const size_t rows = (left < BATCH ? left : BATCH) / CHANNELS;
+    return (mpsim_batchnorm){.rows = rows, .channels = CHANNELS, .eps = 1e-5f, .math = w->math};
+}
+
+static void run_batch(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    for (size_t i = from; i < from + n; i += BATCH) {
+        const mpsim_batchnorm b = batch_of(w, from + n - i);
+        (void)mpsim_batchnorm_forward(&b, w->b->y + i, w->mean, w->inverse, NULL, NULL, w->b->x + i, w->weight,
+                                      w->weight);
+    }
+}
+
+static void run_batch_back(void *context, size_t from, size_t n)
+{
+    work *w = context;
+    for (size_t i = from; i < from + n; i += BATCH) {
+        const mpsim_batchnorm b = batch_of(w, from + n - i);
+        const float *x = w->b->x + i;
+        (void)mpsim_batchnorm_backward(&b, w->b->y + i, w->sums, w->sums + COLS, x, x, w->mean, w->inverse, w->weight);
+    }
 }
 
 static mpsim_causal causal_of(const work *w, size_t n)
@@ -162,6 +189,8 @@ static const struct {
     {"rownorm", "layernorm back", run_norm_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"rownorm", "rmsnorm", run_norm, MPSIM_GELU, MPSIM_NORM_RMS},
     {"rownorm", "rmsnorm back", run_norm_back, MPSIM_GELU, MPSIM_NORM_RMS},
+    {"batchnorm", "64 channels", run_batch, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"batchnorm", "64 channels back", run_batch_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"causal", "softmax 64", run_softmax, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"causal", "softmax 64 back", run_softmax_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"softmax", "rows of 1024", run_rows, MPSIM_GELU, MPSIM_NORM_LAYER},
