@@ -19,9 +19,8 @@ typedef struct builder {
     char *text[LISTS]; /* records with commas between */
     size_t n[LISTS], records[LISTS];
     FILE *to[LISTS];
-    const char *total; /* the last line that is one, or NULL */
-    size_t total_length;
-    int scaled; /* a record of a loss scale that is not 1: gradients of mpsim.watch hold it */
+    char *config, *total; /* the first line, and the last that is of that level, or NULL */
+    int scaled;           /* a record of a loss scale that is not 1: gradients of mpsim.watch hold it */
 } builder;
 
 static json_t *parsed(const char *line, size_t n, char error[160])
@@ -37,6 +36,16 @@ static size_t line_length(const char *text, size_t n)
 {
     const char *end = memchr(text, '\n', n);
     return end ? (size_t)(end - text) : n;
+}
+
+static char *copy_of(const char *line, size_t n)
+{
+    char *copy = malloc(n + 1);
+    if (copy) {
+        memcpy(copy, line, n);
+        copy[n] = '\0';
+    }
+    return copy;
 }
 
 static int is_level(const json_t *v, const char *level)
@@ -66,13 +75,15 @@ static int add_line(builder *b, const char *line, size_t n, char error[160])
             fputs(b->records[i]++ ? ",\n" : "", b->to[i]);
             fwrite(line, 1, n, b->to[i]);
         }
-    if (is_level(v, "total")) {
-        b->total = line;
-        b->total_length = n;
-    }
+    const int is_total = is_level(v, "total");
     b->scaled |= is_level(v, "scaler") && json_number_value(json_object_get(v, "scale")) != 1;
     json_decref(v);
-    return 0;
+    if (is_total) {
+        free(b->total);
+        b->total = copy_of(line, n);
+    }
+    snprintf(error, 160, "out of memory");
+    return is_total && !b->total ? -1 : 0;
 }
 
 static int add_lines(builder *b, const char *text, size_t n, const char *path, char error[160])
@@ -130,19 +141,28 @@ static void put_config(FILE *to, const char *line, size_t n)
     json_decref(v);
 }
 
-static char *report_of(const builder *b, const char *text, size_t n)
+/* A list is given up as soon as the report has it, so that the records are in memory twice at most. */
+static void put_lists(builder *b, FILE *to)
+{
+    for (int i = 0; i < LISTS; i++) {
+        if (b->n[i] || i == 0)
+            fprintf(to, ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
+        free(b->text[i]);
+        b->text[i] = NULL;
+    }
+}
+
+static char *report_of(builder *b)
 {
     char *report = NULL;
     size_t size;
     FILE *to = memory_open(&report, &size);
     if (!to)
         return NULL;
-    put_config(to, text, line_length(text, n));
-    for (int i = 0; i < LISTS; i++)
-        if (b->n[i] || i == 0)
-            fprintf(to, ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
+    put_config(to, b->config, strlen(b->config));
+    put_lists(b, to);
     if (b->total)
-        fprintf(to, ",\n\"total\": %.*s", (int)b->total_length, b->total);
+        fprintf(to, ",\n\"total\": %s", b->total);
     fputs(b->scaled ? ",\n\"scaled\": true}\n" : "}\n", to);
     const int failed = ferror(to);
     if (fclose(to) || failed) {
@@ -152,7 +172,7 @@ static char *report_of(const builder *b, const char *text, size_t n)
     return report;
 }
 
-char *lines_joined(const char *text, size_t n, const char *path, char error[160])
+char *lines_joined(char *text, size_t n, const char *path, char error[160])
 {
     builder b;
     char *report = NULL;
@@ -160,9 +180,13 @@ char *lines_joined(const char *text, size_t n, const char *path, char error[160]
     int failed = open_lists(&b);
     failed = failed || add_lines(&b, text, n, path, error);
     failed |= close_lists(&b);
-    if (!failed)
-        report = report_of(&b, text, n);
+    b.config = copy_of(text, line_length(text, n));
+    free(text);
+    if (!failed && b.config)
+        report = report_of(&b);
     for (int i = 0; i < LISTS; i++)
         free(b.text[i]);
+    free(b.total);
+    free(b.config);
     return report;
 }

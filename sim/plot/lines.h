@@ -7,6 +7,6 @@
 /* lines_are -- whether a text begins with the first of such lines. */
 int lines_are(const char *text, size_t n);
 
-/* lines_joined -- the report, to be freed. Records of levels that stat does not write are passed over; so is, with a
+/* lines_joined -- the report, to be freed; the text is, in any case. Records of levels that stat does not write are passed over; so is, with a
  * note, a last line that is cut off, as a training leaves it that was killed. NULL with `error`: "line 3: ..." */
-char *lines_joined(const char *text, size_t n, const char *path, char error[160]);
+char *lines_joined(char *text, size_t n, const char *path, char error[160]);

@@ -143,9 +143,7 @@ static int read_text(plot_report *r, char *text, size_t n)
 static int join_lines(const plot_report *r, char **text)
 {
     char error[160];
-    char *report = lines_joined(*text, strlen(*text), r->path, error);
-    free(*text);
-    *text = report;
+    char *report = *text = lines_joined(*text, strlen(*text), r->path, error);
     return report ? 0 : fail(EXIT_DATA, "%s: %s", r->path, error);
 }
 

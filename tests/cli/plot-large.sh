@@ -13,6 +13,13 @@ awk '/"weight:fc1.weight"/ { sub(/,$/, ""); for (i = 1; i < 6000; i++) print $0 
 awk '/"model": "it/ && !done { done = 1; for (i = 1; i < 20000; i++) print } { print }' "$samples/dot.json" >"$dir/dot.json"
 awk '/^{"step": 1,/ && !done { done = 1; for (i = 1; i < 15000; i++) { s = $0; sub(/"step": 1,/, "\"step\": " i ",", s); print s } }
      /^{"step": / && done == 1 { sub(/"step": /, "\"step\": 1500"); if (/}$/) done = 2 } { print }' "$samples/train.json" >"$dir/train.json"
+{ # 15 MB of lines
+    echo '{"level": "config", "schema": "mpsim.stat/1", "mpsim": "0", "scales": [1], "formats": [{"name": "fp16", "bits": 16, "exponent_bits": 5,' \
+        '"significand_bits": 11, "bias": 15, "max": 65504, "min_normal": 0.00006103515625, "min_positive": 5.9604644775390625e-08,' \
+        '"epsilon": 0.0009765625}], "recipes": []}'
+    awk '/"weight:fc1.weight"/ { sub(/,$/, ""); sub(/^ *{/, "{\"level\": \"tensor\", "); for (n = 0; n < 15000000; n += length($0) + 1) print; exit }' \
+        "$samples/report.json"
+} >"$dir/lines.ndjson"
 for r in stat dot train; do
     [ "$(wc -c <"$dir/$r.json")" -gt 5000000 ]; ok $? "$r: a report of $(wc -c <"$dir/$r.json") bytes"
 done
@@ -34,6 +41,7 @@ if [ $base -lt 400000 ]; then
     limited $most histogram -m 'weight:*' -o "$dir/h" "$dir/stat.json" && grep -q '^# elements: 192000$' "$dir/h.dat"; ok $? "histogram of 6000 tensors"
     limited $most ruler -m 'weight:*' -o "$dir/r" "$dir/stat.json" && grep -q ' 192000 24000 "weight:fc1.weight"' "$dir/r.dat"; ok $? "ruler of 6000 tensors"
     limited $most sqnr -m 'weight:*' -o "$dir/q" "$dir/stat.json" && grep -q ' "weight:fc1.weight"' "$dir/q.dat"; ok $? "SQNR of 6000 tensors"
+    limited $((base + 34000)) ruler -m 'weight:*' -o "$dir/r" "$dir/lines.ndjson"; ok $? "lines in twice their size"
     limited $most accumulation -o "$dir/a" "$dir/dot.json"; ok $? "accumulation in 50 MB"
     limited $most training -o "$dir/t" "$dir/train.json" && grep -q 'steps 1 to 150020' "$dir/t.dat"; ok $? "training in 50 MB"
     limited $most training -o "$dir/t" - <"$dir/train.json"; ok $? "training from standard input"

@@ -57,7 +57,7 @@ def empty(shape: tuple[int, ...], dtype: Any, order: str = "C") -> Any:
         region = np.asarray(_region((n + PAGE - 1) // PAGE * PAGE))
     except OSError:  # a limit of the system's; NumPy says what is wrong, or does with less
         return np.empty(shape, dtype, order)  # type: ignore[call-overload]
-    return region[:n].view(dtype).reshape(shape, order=order)  # type: ignore[call-overload]
+    return region[:n].view(dtype).reshape(shape, order=order)
 
 
 def like(x: Any, dtype: Any) -> Any:
