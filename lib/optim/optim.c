@@ -138,11 +138,15 @@ static void advance(mpsim_optim_block *b, size_t n)
     b->n -= n;
 }
 
+/* Random words are made of the lower halves of lanes (lib/round/kernel/philox.h), which are not the first where the high ones are. */
+static const int draws_in_registers = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
 /* Whether kernels round to the formats of a step in registers, and store what it keeps. */
 static int rounds_in_registers(const mpsim_optim_job *j)
 {
+    const int draws = j->o->store == MPSIM_STORE_STOCHASTIC && !j->param.exact;
     return j->param.in != MPSIM_HELD_ARRAY && j->state.in != MPSIM_HELD_ARRAY &&
-           (j->o->store != MPSIM_STORE_STOCHASTIC || j->param.in <= MPSIM_HELD_FLAT);
+           (!draws || (draws_in_registers && j->param.in == MPSIM_HELD_FLAT));
 }
 
 /* As many of the first elements as the kernel does, up to a block of those that are rounded after it. */
