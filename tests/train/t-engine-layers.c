@@ -122,13 +122,13 @@ END_TEST
 
 START_TEST(test_maxpool)
 {
-    const train_pool pools[] = {{2, 4, 6, 3, 2}, {1, 5, 7, 2, 2}, {3, 3, 6, 1, 3}, {1, 2, 2, 4, 1}};
-    const train_pool p = pools[_i % 4];
+    const train_pool pools[] = {{2, 4, 6, 3, 2}, {1, 5, 7, 2, 2}, {3, 3, 6, 1, 3}, {1, 2, 2, 4, 1}, {1, 2, 4, 70, 2}};
+    const train_pool p = pools[_i % 5];
     const size_t in = p.images * p.height * p.width;
     const size_t out = p.images * (p.height / p.size) * (p.width / p.size);
     static float values[MOST], y_[MOST], dx_[MOST];
     fill(format("e2m1"), values, in * p.channels, 1, 2, 0); /* few numbers: many are equal */
-    for (size_t i = 0; _i >= 4 && i < in * p.channels; i++)
+    for (size_t i = 0; _i >= 5 && i < in * p.channels; i++)
         values[i] = test_random(&seed) % 4 == 0   ? NAN
                     : test_random(&seed) % 4 == 0 ? -INFINITY
                     : test_random(&seed) % 4 == 0 ? -0.0f
@@ -347,7 +347,7 @@ static void add(TCase *t)
 {
     tcase_add_test(t, test_gather);
     tcase_add_test(t, test_relu);
-    tcase_add_loop_test(t, test_maxpool, 0, 8);
+    tcase_add_loop_test(t, test_maxpool, 0, 10);
     tcase_add_test(t, test_maxpool_nan);
     tcase_add_loop_test(t, test_column_sums, 0, (int)COUNT(names));
     tcase_add_loop_test(t, test_softmax_xent, 0, 12);

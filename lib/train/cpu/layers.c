@@ -73,21 +73,26 @@ static size_t window_start(const train_pool *p, size_t window)
     return ((image * p->height + top) * p->width + left) * p->channels;
 }
 
-/* The element of x that the window with that first element takes: the first of the largest, or of the
- * NaNs. */
-static size_t largest_of(const float *x, const train_pool *p, size_t first)
+enum { CHANNELS = 64 }; /* that are looked at side by side */
+
+/* The elements of x that the window with that first element takes in n channels: the first of the largest, or of the
+ * NaNs. Without branches: which one it is no processor foresees. */
+static void find_largest(size_t *best, const float *x, const train_pool *p, size_t first, size_t n)
 {
-    size_t best = first;
-    float most = x[first];
+    for (size_t c = 0; c < n; c++)
+        best[c] = first + c;
     for (size_t i = 0; i < p->size; i++)
-        for (size_t j = 0; j < p->size; j++) {
-            const size_t k = first + (i * p->width + j) * p->channels;
-            if (most <= x[k] ? most < x[k] : !isnan(most) && isnan(x[k])) {
-                most = x[k];
-                best = k;
+        for (size_t j = 0; j < p->size; j++)
+            for (size_t c = 0, k = first + (i * p->width + j) * p->channels; c < n; c++, k++) {
+                const float most = x[best[c]];
+                const size_t takes = (size_t)(most < x[k]) | ((size_t) !!isnan(x[k]) & (size_t)!isnan(most));
+                best[c] += (k - best[c]) & (0 - takes);
             }
-        }
-    return best;
+}
+
+static size_t channels_left(size_t all, size_t first)
+{
+    return all - first < CHANNELS ? all - first : CHANNELS;
 }
 
 int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const train_pool *p)
@@ -95,11 +100,14 @@ int cpu_maxpool(train_engine *e, train_tensor *y, const train_tensor *x, const t
     (void)e;
     const float *from = cpu_values(x);
     float *to = cpu_values(y);
-    for (size_t i = 0; i < y->rows; i++) {
-        const size_t first = window_start(p, i);
-        for (size_t j = 0; j < y->cols; j++)
-            to[i * y->cols + j] = from[largest_of(from, p, first + j)];
-    }
+    size_t best[CHANNELS];
+    for (size_t i = 0; i < y->rows; i++)
+        for (size_t j = 0; j < y->cols; j += CHANNELS) {
+            const size_t n = channels_left(y->cols, j);
+            find_largest(best, from, p, window_start(p, i) + j, n);
+            for (size_t c = 0; c < n; c++)
+                to[i * y->cols + j + c] = from[best[c]];
+        }
     y->inverse = 1;
     return 0;
 }
@@ -110,12 +118,15 @@ int cpu_maxpool_backward(train_engine *e, train_tensor *dx, const train_tensor *
     (void)e;
     const float *from = cpu_values(dy), *input = cpu_values(x);
     float *to = cpu_values(dx);
+    size_t best[CHANNELS];
     memset(to, 0, cpu_size(dx) * sizeof *to);
-    for (size_t i = 0; i < dy->rows; i++) {
-        const size_t first = window_start(p, i);
-        for (size_t j = 0; j < dy->cols; j++)
-            to[largest_of(input, p, first + j)] = from[i * dy->cols + j];
-    }
+    for (size_t i = 0; i < dy->rows; i++)
+        for (size_t j = 0; j < dy->cols; j += CHANNELS) {
+            const size_t n = channels_left(dy->cols, j);
+            find_largest(best, input, p, window_start(p, i) + j, n);
+            for (size_t c = 0; c < n; c++)
+                to[best[c]] = from[i * dy->cols + j + c];
+        }
     dx->inverse = 1;
     return 0;
 }
