@@ -66,7 +66,7 @@ static int needs_tests(const job *g, size_t first, size_t n, size_t panel, size_
     }
     for (; depth; depth >>= 1)
         log++;
-    for (size_t i = 0; i < n * N; i++)
+    for (size_t i = 0; g->c && i < n * N; i++) /* a chunk begins at +0 */
         needs |= (s[i] != 0 && fabsf(s[i]) < smallest) | (fabsf(s[i]) >= large);
     return needs || low_a + low_b - 254 - t->fraction < t->emin || high_a + high_b - 254 + 2 + log >= highest;
 }

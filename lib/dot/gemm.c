@@ -403,7 +403,8 @@ static size_t one_thread(void *self)
     return 1;
 }
 
-enum { FEW = 2000 }; /* products for fewer of which the chains of cut.h are not worth what they need before them */
+/* The chains of cut.h are not worth what they need before them for fewer products than FEW, or lines shorter than SHORT. */
+enum { FEW = 2000, SHORT = 24 };
 
 static int machine_cuts(const job *g)
 {
@@ -428,7 +429,8 @@ static path *choose(job *g)
     if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
-        if (g->scales_a || (double)g->rows * (double)g->columns * (double)g->depth < FEW || !machine_cuts(g))
+        if (g->scales_a || g->depth < SHORT || (double)g->rows * (double)g->columns * (double)g->depth < FEW ||
+            !machine_cuts(g))
             g->tile.cut = MPSIM_CUT_NONE;
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
     }

@@ -175,7 +175,16 @@ static const struct chain {
               {"exact", "e4m3", PEAK_FUSED_F64, 1},
               {"exact", "fp16", PEAK_FUSED_F64, 2},
               {"exact", "bf16", PEAK_FUSED_F64, 2},
-              {"cdna3-fp64", "binary64", PEAK_FUSED_F64, 1}};
+              {"cdna3-fp64", "binary64", PEAK_FUSED_F64, 1},
+              {"hopper-wgmma-fp8-fp32", "e4m3", PEAK_FUSED_F32, 1},
+              {"hopper-wgmma-fp8-fp32", "e5m2", PEAK_FUSED_F32, 1},
+              {"hopper-bf16-fp32", "bf16", PEAK_FUSED_F64, 1},
+              {"hopper-fp16-fp32", "fp16", PEAK_FUSED_F64, 1},
+              {"ampere-bf16-fp32", "bf16", PEAK_FUSED_F64, 1},
+              {"volta-fp16-fp32", "fp16", PEAK_FUSED_F64, 1},
+              {"chunked", "bf16", PEAK_FUSED_F32, 1},
+              {"sequential:bf16", "fp16", PEAK_FUSED_F32, 1},
+              {"arm-bf16-fp32", "bf16", PEAK_FUSED_F32, 1}};
 
 static int run_chains(bench *b, const operands *o)
 {
