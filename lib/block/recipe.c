@@ -3,6 +3,7 @@
 
 #include "../base/extent.h"
 #include "../round/scalar.h"
+#include "kernel/kernel.h"
 
 #include <float.h>
 #include <math.h>
@@ -23,8 +24,16 @@ float mpsim_fp8_scale(float amax, float fp8_max, float epsilon, float for_inf, i
 
 float mpsim_amax(const float *x, size_t n)
 {
+    const mpsim_block_functions *fast = mpsim_block_functions_active();
+    uint32_t bits = 0;
     float m = 0;
-    for (size_t i = 0; mpsim_fits(n, sizeof *x) && i < n; i++) {
+    if (!mpsim_fits(n, sizeof *x))
+        return m;
+    if (fast) {
+        fast->amax(&bits, x, n, 1, 1);
+        return mpsim_f32_bits(bits);
+    }
+    for (size_t i = 0; i < n; i++) {
         const float a = fabsf(x[i]);
         m = a > m ? a : m; /* a NaN compares false */
     }

@@ -575,6 +575,110 @@ START_TEST(equal_to_gemm)
 }
 END_TEST
 
+/* ---- operands of several batches: however they lie, on any number of threads ---- */
+
+enum { TALL = 310, BROAD = 217 };
+
+typedef struct whole {
+    uint8_t codes[TALL * BROAD];
+    float values[TALL * BROAD], inverses[TALL * BROAD];
+} whole;
+
+static int same_floats(const float *x, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bits_of_f32(x[i]) != bits_of_f32(y[i]) && !(isnan(x[i]) && isnan(y[i])))
+            return 0;
+    return 1;
+}
+
+static void check_entered(const mpsim_stack *x, const mpsim_entering *how, const whole *want, const mpsim_pool *pool,
+                          const char *what)
+{
+    mpsim_entering other = *how;
+    mpsim_operand o;
+    other.use = MPSIM_BLOCKS_AS_NUMBERS;
+    ck_assert_msg(mpsim_operand_enter(&o, x, &other, NULL, pool) == MPSIM_OK, "%s", what);
+    ck_assert_msg(same_floats(o.stack.codes, want->values, TALL * BROAD), "%s: values", what);
+    ck_assert(o.inverse == 1 && !o.factors && strcmp(o.format->name, "binary32") == 0);
+    mpsim_operand_free(&o);
+    if (how->recipe->block_rows || how->recipe->block_cols)
+        return;
+    ck_assert_msg(mpsim_operand_enter(&o, x, how, NULL, pool) == MPSIM_OK, "%s", what);
+    ck_assert_msg(memcmp(o.stack.codes, want->codes, TALL * BROAD) == 0, "%s: codes", what);
+    ck_assert_msg(same_floats(&o.inverse, want->inverses, 1), "%s: scale", what);
+    mpsim_operand_free(&o);
+}
+
+/* What the recipe makes of the whole in one call. */
+static void quantise_whole(const mpsim_block_recipe *b, const mpsim_entering *how, const float *x, whole *to)
+{
+    const mpsim_blocks out = {.codes = to->codes, .values = to->values, .inverses = to->inverses};
+    ck_assert(mpsim_block_quantize(b, x, TALL, BROAD, -1, how->given, &how->rng, &out, NULL) == MPSIM_OK);
+}
+
+START_TEST(batches_and_tiles)
+{
+    static const char *const recipes[] = {
+        "te-current", "te-current-pow2", "torchao-tensorwise", "ms-amp",           "mxfp8",
+        "nvfp4",      "nvfp4-sr",        "nvfp4-torchao",      "te-block-128x128", "torchao-rowwise"};
+    static whole want;
+    static float x[TALL * BROAD], turned[TALL * BROAD], gaps[2 * TALL * BROAD];
+    uint64_t seed = test_seed() + 47;
+    for (size_t i = 0; i < COUNT(recipes) * 2; i++) {
+        const int odd = (int)(i % 2); /* a NaN and an infinity */
+        mpsim_entering how = {.recipe = mpsim_block_find(recipes[i / 2]), .given = 4, .rng = {3, 1, 5}};
+        fill(x, TALL * BROAD, &seed);
+        x[40 * BROAD + 7] = odd ? NAN : 300;
+        x[250 * BROAD + 9] = odd ? INFINITY : -70;
+        for (size_t k = 0; k < TALL * BROAD; k++) {
+            turned[k % BROAD * TALL + k / BROAD] = x[k];
+            gaps[2 * k] = x[k];
+        }
+        quantise_whole(how.recipe, &how, x, &want);
+        mpsim_stack dense = rows_of(x, TALL, BROAD), across = rows_of(turned, TALL, BROAD),
+                    apart = rows_of(gaps, TALL, BROAD);
+        across.strides[0] = 1;
+        across.strides[1] = TALL;
+        apart.strides[0] = 2 * BROAD;
+        apart.strides[1] = 2;
+        for (int t = 0; t < 2; t++) {
+            check_entered(&dense, &how, &want, t ? &threads : NULL, recipes[i / 2]);
+            check_entered(&across, &how, &want, t ? &threads : NULL, recipes[i / 2]);
+            check_entered(&apart, &how, &want, t ? &threads : NULL, recipes[i / 2]);
+        }
+    }
+}
+END_TEST
+
+/* Codes of each size that lie across, of two matrices, backwards: as they are, and rounded. */
+START_TEST(turned_codes)
+{
+    static const char *const formats[] = {"e4m3", "bf16", "binary32", "binary64"};
+    static uint64_t memory[2 * TALL * BROAD];
+    uint64_t seed = test_seed() + 48;
+    for (size_t i = 0; i < 2 * COUNT(formats); i++) {
+        const mpsim_format *f = mpsim_format_find(formats[i / 2]);
+        array a = {.s = {.format = f, .codes = memory, .rank = 3, .shape = {2, TALL, BROAD}},
+                   .bytes = mpsim_format_code_bytes(f)};
+        int64_t *w = a.s.strides;
+        w[0] = TALL * BROAD;
+        w[1] = i % 2 ? 1 : -1;
+        w[2] = TALL;
+        a.s.codes = (char *)memory + (i % 2 ? 0 : (TALL - 1) * mpsim_format_code_bytes(f));
+        array_fill(&a, 0, &seed);
+        const mpsim_entering how = {.format = mpsim_format_find(i % 2 ? "bf16" : "e5m2")};
+        mpsim_operand o;
+        ck_assert(mpsim_operand_enter(&o, &a.s, &how, NULL, &threads) == MPSIM_OK);
+        for (size_t k = 0; k < 2 * TALL * BROAD; k++) {
+            const double y = value(&o.stack, k), z = rounded(how.format, 0, value(&a.s, k));
+            ck_assert_msg(same(y, z), "%s: number %zu is %a, not %a", f->name, k, y, z);
+        }
+        mpsim_operand_free(&o);
+    }
+}
+END_TEST
+
 START_TEST(wrong_arguments)
 {
     float x[64] = {0}, d[16] = {0};
@@ -675,6 +779,8 @@ int main(void)
     tcase_add_test(t, any_product);
     tcase_add_test(t, operands_serve_several_products);
     tcase_add_test(t, equal_to_gemm);
+    tcase_add_test(t, batches_and_tiles);
+    tcase_add_test(t, turned_codes);
     tcase_add_test(t, wrong_arguments);
     TCase *const cases[] = {t, NULL};
     return test_main("product", cases);

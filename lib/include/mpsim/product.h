@@ -30,11 +30,12 @@ typedef struct mpsim_stack {
     int64_t strides[MPSIM_STACK_RANK];
 } mpsim_stack;
 
-/* What is multiplied of an operand that enters by a recipe with several scales. */
+/* What is multiplied of an operand that enters by a recipe; of one with a single scale codes, where nothing else is said. */
 typedef enum mpsim_block_use {
     MPSIM_BLOCKS_AS_VALUES, /* the values, rounded to bf16                                                    */
     MPSIM_BLOCKS_AS_CODES,  /* the codes; the sum over each block of the depth is multiplied by both factors  */
-    MPSIM_BLOCKS_SCALED     /* the codes with their scale codes, in a model that takes them (mpsim_model.block) */
+    MPSIM_BLOCKS_SCALED,    /* the codes with their scale codes, in a model that takes them (mpsim_model.block) */
+    MPSIM_BLOCKS_AS_NUMBERS /* the values, in binary32; also of a recipe with one scale                       */
 } mpsim_block_use;
 
 /* How numbers enter: rounded to `format`; each row through mpsim_hadamard_groups (seed 0) and rounded to `format` again; the
