@@ -21,7 +21,7 @@ from ._threads import pool
 
 RANK = 8
 MODES = {"nearest-even": 0, "nearest-away": 1, "toward-zero": 2}
-USES = {"values": 0, "codes": 1, "scaled": 2}
+USES = {"values": 0, "codes": 1, "scaled": 2, "numbers": 3}
 _PACK = struct.Struct("=QQI4x8Q8q")  # mpsim_stack
 _OPERAND = struct.Struct("=QBB2xf6Q")  # what follows the stack in mpsim_operand, but for `memory`
 _PRODUCT = struct.Struct("=5Qf4x3Qf4x3Q")  # mpsim_product
@@ -104,7 +104,8 @@ class Entering:
 
     rounding: of the first step. given: the scale of recipes that are given one, of MS-AMP the scale so far. rng: of recipes with random
     bits. blocks: what is multiplied of recipes with blocks: "values" as bf16; "codes", each block's sum times both factors
-    ("promoted"); "scaled", codes with scale codes, for a model that takes them. promote: with "codes", the products that are
+    ("promoted"); "scaled", codes with scale codes, for a model that takes them; "numbers", of any recipe, the float32 numbers that
+    codes and scales stand for. promote: with "codes", the products that are
     promoted at once, which is the length of the blocks.
     """
 

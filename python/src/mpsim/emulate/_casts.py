@@ -49,32 +49,43 @@ def format_at(address: int) -> Format:
     return find(text(cast(address, POINTER(CFormat)).contents.name))
 
 
-def scaled(x: Any, c: Any) -> Any:
-    """Numbers times their scales: of blocks, or one."""
-    if c.factors:
-        n = x.numel() // max(x.shape[-1] * x.shape[-2], 1)
-        grid = c.grid_rows, c.grid_cols
-        raw = numpy.frombuffer((c_float * (n * grid[0] * grid[1])).from_address(c.factors), numpy.float32)
-        factors = torch.from_numpy(raw).reshape(*x.shape[:-2], *grid)
-        factors = factors.repeat_interleave(c.block_rows, -2)[..., : x.shape[-2], :].repeat_interleave(c.block_cols, -1)[..., : x.shape[-1]]
-        x = x * factors
-    return x if c.inverse == 1.0 else x * c.inverse
-
-
 def numbers_of(side: Any, rounded: Any) -> Any:
-    """What a product reads, as float32: of an Operand kept, as several products read it."""
-    if not isinstance(side, Operand):
+    """What a product reads, as float32: of an Operand in its own memory, or kept, as several products read it."""
+    if side.__class__ is not Operand:
         view, format = side
         return rounded(tensor_of(view), format).float()
     if side._of is not None:
         return numbers_of(side._of, rounded).mT
     if side.numbers is None:
-        c = side.c
-        stack, n = c.stack, c.stack.rank
-        format, to = format_at(stack.format), format_at(c.format)
-        x = floats_at(stack.codes, format, stack.shape[:n], stack.strides[:n])
-        side.numbers = scaled(x if c.rounded or to is format else rounded(x, to).float(), c)
+        side.numbers = _numbers(side, rounded)
     return side.numbers
+
+
+def _numbers(side: Operand, rounded: Any) -> Any:
+    c = side.c
+    stack, n = c.stack, c.stack.rank
+    shape, strides = stack.shape[:n], stack.strides[:n]
+    if side.view[1].recipe is not None and 0 not in shape:
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides))
+        return torch.frombuffer((c_float * extent).from_address(stack.codes), dtype=torch.float32).as_strided(shape, strides)
+    format, to = format_at(stack.format), format_at(c.format)
+    x = floats_at(stack.codes, format, shape, strides)
+    return x if c.rounded or to is format else rounded(x, to).float()
+
+
+def sums_of(a: Any, b: Any, bias: Optional[View], factor: float, out: Any) -> Any:
+    """factor a b^T + bias, by torch. out: where they may be put, or None."""
+    if a.dim() == 2 and b.dim() == 2:
+        if bias is not None:
+            return torch.addmm(tensor_of(bias).reshape(-1), a, b.mT, alpha=factor, out=out)
+        sums = torch.mm(a, b.mT, out=out)
+    elif a.shape[:-2] == b.shape[:-2]:
+        sums = torch.bmm(a.flatten(0, -3), b.flatten(0, -3).mT).unflatten(0, a.shape[:-2])
+    else:
+        sums = torch.matmul(a, b.mT)
+    if factor != 1.0:
+        sums *= factor
+    return sums if bias is None else sums.add_(tensor_of(bias))
 
 
 def put(d: View, sums: Any, format: Format, counts: Optional[Counts]) -> None:
@@ -106,11 +117,10 @@ class Casts:
                  counts: Optional[Counts] = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0) -> None:
         rounded = self.core.to_format
         a, b = numbers_of(left, rounded), numbers_of(right, rounded)
-        sums = torch.matmul(a, b.mT)
-        if factor != 1.0:
-            sums *= factor
-        if bias is not None:
-            sums += tensor_of(bias)
+        there = tensor_of(d) if format is BINARY32 and counts is None and add is None and d.format is BINARY32 else None
+        sums = sums_of(a, b, bias, factor, there)
+        if sums is there:
+            return
         if add is not None:
             sums += tensor_of(add).float() * add_factor
         put(d, sums, format, counts)
@@ -120,7 +130,7 @@ class Casts:
         """which: "forward" of (x, w), "input" of (dy, w) or "weight" of (dy, x)."""
         rounded, aten = self.core.to_format, torch.ops.aten
         a, b = numbers_of(left, rounded), numbers_of(right, rounded)
-        transposed, _, _, groups, *numbers = geometry._numbers
+        transposed, _, _, groups, _, *numbers = geometry._numbers
         n = len(d.shape) - 2
         stride, padding, dilation = (list(numbers[i : i + n]) for i in (0, 3, 6))
         like = torch.empty(tuple(d.shape))

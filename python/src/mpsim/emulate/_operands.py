@@ -10,7 +10,9 @@ from .._cast import round as round_array
 from .._error import Error
 from .._formats import find
 from .._library import CBlocks, CFormat, CRng, check, lib, text
-from .._product import Operand, View
+from .._product import USES, Operand, View
+
+NUMBERS = USES["numbers"]
 
 
 
@@ -62,7 +64,9 @@ def quantised(view: View, entering: Any, operand: Operand) -> dict[str, Any]:
                                    1.0 if entering.given is None else entering.given, rng, byref(out), byref(tensor)), "quantise")
     made = multiplied(operand)
     whole = recipe.block_cols == 0 and recipe.block_rows == 0  # the product multiplies codes, and sums by the inverse of the scale
-    numbers = find(text(recipe.element)).values_of(codes) * np.float32(operand.c.inverse) if whole else round_array(values, "bf16")
+    numbers = values  # as arch="torch" multiplies them
+    if entering.c.use != NUMBERS:
+        numbers = find(text(recipe.element)).values_of(codes) * np.float32(operand.c.inverse) if whole else round_array(values, "bf16")
     if made is not None and made.shape == x.shape and not np.array_equal(made, numbers, equal_nan=True):
         raise Error(f"recipe {text(recipe.name)}: a product multiplies other numbers than its codes and scales stand for")
     has_codes = bool(lib.mpsim_block_scale_format(byref(recipe)))

@@ -100,13 +100,13 @@ class Products:
             return self._one_scale(record, kind, slot, view, transposed, Entering(format, rounding=rounding), recipe), element, ""
         word = self.words[slot][transposed]
         hadamard = placement.hadamard if transposed and slot != "weight" else 0
-        how = "codes" if placement.promote else "scaled" if self.arch.scaled else "values"
+        how = "numbers" if self.casts is not None else "codes" if placement.promote else "scaled" if self.arch.scaled else "values"
         if how == "values" and not self.noted:
             self.noted = True
             self.core.note(f"blocks are multiplied as the bf16 numbers that codes and scales stand for: arch '{self.arch.name}' has no products "
                            "of codes with scales, blackwell-scaled and rtx-blackwell-scaled have")
-        entering = Entering(format, recipe, rng=self._rng(recipe, record, word), hadamard=hadamard, blocks=how, promote=placement.promote,
-                            rounding=rounding)
+        entering = Entering(format, recipe, rng=self._rng(recipe, record, word), hadamard=hadamard, blocks=how, rounding=rounding,
+                            promote=placement.promote)
         made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None)
         self.core.entered(record, kind, word, view, entering, made)
         return made, BF16 if how == "values" else element, text(recipe.name) if how == "scaled" else ""
@@ -119,7 +119,8 @@ class Products:
             given = self.histories.scale(record, slot, recipe)
             if given is not None:
                 recipe = given_recipe(recipe)
-            entering = Entering(plain.format, recipe, given=given, rng=self._rng(recipe, record, slot))
+            entering = Entering(plain.format, recipe, given=given, rng=self._rng(recipe, record, slot),
+                                blocks="values" if self.casts is None else "numbers")
             made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None)
             if given is not None and not record.recomputed:
                 self.histories.record(record, slot, made.amax)
