@@ -5,6 +5,7 @@ run in the dtypes that come (Emulator.native).
 """
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable, Optional
 
 import torch
@@ -165,7 +166,7 @@ class Between:
         return left if left == 1 or left == 2 and len(summed) == 1 else 0
 
     def column_sums(self, x: Any) -> Any:
-        return x.float().sum(0)
+        return x.sum(0, dtype=torch.float32)
 
     def period_sums(self, x: Any) -> Any:
         return x.float().sum(0)
@@ -176,13 +177,23 @@ class Between:
         """P of scores in float32, and the logarithms of the sums."""
         x = s * scale
         if causal:
-            x = x.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+            x.masked_fill_(later(*s.shape[-2:]), -torch.inf)
         if mask is not None:
-            x = x.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else x + mask.float()
-        lse = torch.logsumexp(x, -1)
-        p = torch.softmax(x, -1).masked_fill((lse == -torch.inf).unsqueeze(-1), 0.0)
+            x = x.masked_fill_(~mask, -torch.inf) if mask.dtype == torch.bool else x + mask.float()
+        p, most = torch.softmax(x, -1), x.amax(-1)
+        lse = most - torch.log(p.amax(-1))
+        empty = most == -torch.inf  # rows that see nothing
+        if empty.any():
+            p.masked_fill_(empty.unsqueeze(-1), 0.0)
+            lse.masked_fill_(empty, -torch.inf)
         return self.core.rounded(p, format), lse
 
     def causal_backward(self, dp: Any, p: Any, format: Format, scale: float, causal: bool) -> Any:
-        wide = p.float()
-        return self.core.rounded(wide * (dp - (wide * dp).sum(-1, keepdim=True)) * scale, format)
+        made = torch._softmax_backward_data(dp, p.float(), -1, torch.float32)
+        return self.core.rounded(made.mul_(scale), format)
+
+
+@functools.lru_cache(maxsize=4)
+def later(rows: int, columns: int) -> Any:
+    """Keys that are later than the query."""
+    return torch.ones((rows, columns), dtype=torch.bool).triu(1)

@@ -53,12 +53,21 @@ def numbers_of(side: Any, rounded: Any) -> Any:
     """What a product reads, as float32: of an Operand in its own memory, or kept, as several products read it."""
     if side.__class__ is not Operand:
         view, format = side
-        return rounded(tensor_of(view), format).float()
+        return wide(rounded(tensor_of(view), format))
     if side._of is not None:
         return numbers_of(side._of, rounded).mT
     if side.numbers is None:
         side.numbers = _numbers(side, rounded)
     return side.numbers
+
+
+def wide(x: Any) -> Any:
+    """Numbers as float32; a stack that is converted has no gaps between its matrices, so that torch need not copy it once more."""
+    if x.dtype is torch.float32 or x.dim() == 2:
+        return x.float()
+    if x.stride(-1) == 1 or x.stride(-2) != 1:
+        return x.to(torch.float32, memory_format=torch.contiguous_format)
+    return wide(x.mT).mT
 
 
 def _numbers(side: Operand, rounded: Any) -> Any:
