@@ -217,8 +217,8 @@ def address_of(format: Optional[Format]) -> int:
     """Where the structure of a format lies, 0 for None; formats that were asked for are kept for ever."""
     if format is None:
         return 0
-    found = _addresses.get(id(format))
-    if found is None:
-        found = _addresses[id(format)] = addressof(format.c)
+    try:
+        return _addresses[id(format)]
+    except KeyError:
         _kept.append(format)
-    return found
+        return _addresses.setdefault(id(format), addressof(format.c))

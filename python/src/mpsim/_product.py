@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from ctypes import addressof, c_float, memmove
+from ctypes import addressof, c_float
 from typing import Any, Optional, Sequence, Union
 
 from ._dot import model_of
@@ -23,12 +23,10 @@ RANK = 8
 MODES = {"nearest-even": 0, "nearest-away": 1, "toward-zero": 2}
 USES = {"values": 0, "codes": 1, "scaled": 2, "numbers": 3}
 _PACK = struct.Struct("=QQI4x8Q8q")  # mpsim_stack
-_OPERAND = struct.Struct("=QBB2xf6Q")  # what follows the stack in mpsim_operand, but for `memory`
+_OPERAND = struct.Struct(_PACK.format + "QBB2xf6Q")  # mpsim_operand, but for `memory`
 _PRODUCT = struct.Struct("=5Qf4x3Qf4x3Q")  # mpsim_product
-_NOTHING = (0,) * RANK
+_MISSING = tuple((0,) * (RANK - n) for n in range(RANK + 1))  # the sizes or strides of the dimensions that a stack does not have
 _formats: dict[Any, tuple[Format, int]] = {}
-
-
 
 
 def _format_of(dtype: Any) -> tuple[Format, int]:
@@ -88,11 +86,16 @@ class View:
     def at(self) -> int:
         """Where its mpsim_stack is."""
         if self._c is None:
-            c, n = CStack(), len(self.shape)
-            rest = _NOTHING[n:]
-            _PACK.pack_into(c, 0, address_of(self.format), self.address, n, *self.shape, *rest, *self.strides, *rest)
-            self._c, self._at = c, addressof(c)
+            self._c = CStack()
+            self._at = self.put(self._c, addressof(self._c))
         return self._at
+
+    def put(self, c: CStack, at: int) -> int:
+        """Its mpsim_stack goes to `c`, which is at `at`."""
+        n = len(self.shape)
+        rest = _MISSING[n]
+        _PACK.pack_into(c, 0, address_of(self.format), self.address, n, *self.shape, *rest, *self.strides, *rest)
+        return at
 
     def __repr__(self) -> str:
         return f"<View: {self.format}, shape {tuple(self.shape)}, strides {tuple(self.strides)}>"
@@ -109,7 +112,7 @@ class Entering:
     promoted at once, which is the length of the blocks.
     """
 
-    __slots__ = ("c", "format", "recipe", "given", "rng", "keep")
+    __slots__ = ("c", "at", "format", "recipe", "given", "rng", "keep")
 
     def __init__(self, format: Union[Format, str, None] = None, recipe: Optional[CRecipe] = None, rounding: str = "nearest-even",
                  given: Optional[float] = None, rng: Optional[CRng] = None, hadamard: int = 0, blocks: str = "values",
@@ -130,6 +133,7 @@ class Entering:
                            0 if recipe is None else addressof(recipe), 1.0 if given is None else given)
         if rng is not None:
             self.c.rng = rng
+        self.at = addressof(self.c)
 
 
 class Counts(CEntered):
@@ -140,10 +144,11 @@ class Counts(CEntered):
 class Operand:
     """Numbers as products read them, usable in several. amax: the largest magnitude of what the recipe was given."""
 
-    __slots__ = ("c", "amax", "counts", "view", "numbers", "_of")
+    __slots__ = ("c", "at", "amax", "counts", "view", "numbers", "_of")
 
     def __init__(self) -> None:
         self.c = COperand()
+        self.at = addressof(self.c)
         self.amax = 0.0
         self.counts: Optional[Counts] = None
         self.view: Any = None
@@ -158,35 +163,35 @@ class Operand:
     def t(self) -> Operand:
         """Rows and columns exchanged, without a copy; of operands with one scale."""
         turned = Operand()
-        check(lib.mpsim_operand_turn(addressof(turned.c), addressof(self.c)), "product: an operand with blocks cannot be turned")
+        check(lib.mpsim_operand_turn(turned.at, self.at), "product: an operand with blocks cannot be turned")
         turned.amax, turned.counts, turned.view, turned._of = self.amax, self.counts, self.view, self
         return turned
 
     def __del__(self) -> None:
         if self._of is None and self.c.memory:
-            lib.mpsim_operand_free(addressof(self.c))
+            lib.mpsim_operand_free(self.at)
 
 
-def enter(view: View, entering: Entering, stats: Optional[Counts] = None) -> Operand:
+def enter(view: View, entering: Entering, stats: Optional[Counts] = None, amax: bool = True) -> Operand:
     """Numbers as a product reads them; where nothing is to be done, those of the view where they lie.
 
-    stats: Counts, to which it is added what the recipe, or without one the rounding, did.
+    stats: Counts, to which it is added what the recipe, or without one the rounding, did. amax: whether the largest magnitude is wanted.
     """
     operand = Operand()
     operand.view = view, entering
-    recipe = entering.recipe
-    wanted = CEntryStats()
-    amax = c_float(0.0)
-    if recipe is not None:
-        wanted.amax = addressof(amax)
-    if stats is not None:
-        wanted.counts = addressof(stats)
-        operand.counts = stats
-    status = lib.mpsim_operand_enter(addressof(operand.c), view.at(), addressof(entering.c),
-                                     addressof(wanted) if stats is not None or recipe is not None else None, pool())
+    own = _own
+    wanted = None
+    amax = amax and entering.recipe is not None
+    if amax or stats is not None:
+        own.amax.value = 0.0
+        own.stats.amax, own.stats.counts = own.amax_at if amax else None, None if stats is None else addressof(stats)
+        wanted = own.stats_at
+    operand.counts = stats
+    status = lib.mpsim_operand_enter(operand.at, view.put(own.d, own.d_at), entering.at, wanted, pool())
     if status:
         _refuse(status, f"enter: {view!r}")
-    operand.amax = amax.value
+    if amax:
+        operand.amax = own.amax.value
     return operand
 
 
@@ -197,8 +202,10 @@ class _Own(threading.local):
     """Structures that a thread uses again: their memory, and where that is."""
 
     def __init__(self) -> None:
-        self.product, self.a, self.b = CProduct(), COperand(), COperand()
-        self.product_at, self.a_at, self.b_at = addressof(self.product), addressof(self.a), addressof(self.b)
+        self.product, self.a, self.b, self.d = CProduct(), COperand(), COperand(), CStack()
+        self.product_at, self.a_at, self.b_at, self.d_at = (addressof(c) for c in (self.product, self.a, self.b, self.d))
+        self.stats, self.amax = CEntryStats(), c_float()
+        self.stats_at, self.amax_at = addressof(self.stats), addressof(self.amax)
 
 
 _own = _Own()
@@ -207,10 +214,13 @@ _own = _Own()
 def _side(side: Any, own: COperand, at: int) -> int:
     """Where the operand is: `own`, which is at `at`, is filled for one that is rounded as it is read."""
     if side.__class__ is Operand:
-        return addressof(side.c)
+        return int(side.at)
     view, format = side
-    memmove(at, view.at(), _PACK.size)
-    _OPERAND.pack_into(own, _PACK.size, address_of(view.format if format is None else format), 0, 0, 1.0, 0, 0, 0, 0, 0, 0)
+    shape, lies = view.shape, address_of(view.format)
+    n = len(shape)
+    rest = _MISSING[n]
+    _OPERAND.pack_into(own, 0, lies, view.address, n, *shape, *rest, *view.strides, *rest, lies if format is None else address_of(format),
+                       0, 0, 1.0, 0, 0, 0, 0, 0, 0)
     return at
 
 
@@ -228,7 +238,7 @@ def multiply(d: View, a: Side, b: Side, model: str, bias: Optional[View] = None,
     if m[2] and rng is None:
         raise InputError(f"model '{model}' rounds stochastically: expected rng=")
     own = _own
-    _PRODUCT.pack_into(own.product, 0, addressof(m[0]), _side(a, own.a, own.a_at), _side(b, own.b, own.b_at), d.at(),
+    _PRODUCT.pack_into(own.product, 0, addressof(m[0]), _side(a, own.a, own.a_at), _side(b, own.b, own.b_at), d.put(own.d, own.d_at),
                        address_of(format), factor, 0 if start is None else start.at(),
                        0 if bias is None else bias.at(), 0 if add is None else add.at(), add_factor, depth,
                        0 if rng is None else addressof(rng), 0 if counts is None else addressof(counts))

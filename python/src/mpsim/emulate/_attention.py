@@ -48,7 +48,9 @@ class Attention:
         kind = "fprop" if slots[0] == "act" else "dgrad"
         format = self.products.placement(record, kind).format[slots[2]]
         if out is None:
-            outer = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # type: ignore[no-untyped-call]
+            outer = a.shape[:-2]
+            if outer != b.shape[:-2]:
+                outer = torch.broadcast_shapes(outer, b.shape[:-2])  # type: ignore[no-untyped-call]
             out = torch.empty((*outer, a.shape[-2], b.shape[-2]), dtype=dtype_of(format))
         self.products.run(record, kind, View.of(a), View.of(b), View.of(out), transposed, slots=slots, to=format)
         return out

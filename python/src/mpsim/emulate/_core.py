@@ -80,6 +80,7 @@ class Core:
         self.operand_watchers: list[Callable[..., None]] = []
         self.notes: list[str] = []
         self.streams: dict[str, int] = {}
+        self.conversions: dict[tuple[Any, Format], tuple[bool, Any]] = {}  # whether a dtype's numbers are a format's; its dtype
         self.params: dict[int, Param] = {}
         self.claims = Claims(self)
         self.between = Between(self) if between == "native" else self._mpsim()
@@ -193,10 +194,13 @@ class Core:
 
     def to_format(self, x: Any, format: Format, mode: str = "nearest-even") -> Any:
         """Numbers of a format, in the dtype that holds them: x itself if it has such a dtype, or a narrower one."""
-        own = FORMATS.get(x.dtype)
-        if own is None or own is format or own.within(format):
+        key = x.dtype, format
+        if key not in self.conversions:
+            own = FORMATS.get(x.dtype)
+            self.conversions[key] = own is None or own is format or own.within(format), DTYPES.get(format.name)
+        nothing, dtype = self.conversions[key]
+        if nothing:
             return x
-        dtype = DTYPES.get(format.name)
         if mode == "nearest-even" and dtype is not None:
             return x.to(dtype)
         values = round_array(x.detach().float(), format, mode)

@@ -24,6 +24,9 @@ FREE = frozenset("aten::" + name for name in (  # what changes no number
     "split_with_sizes", "chunk", "unbind", "reshape", "_reshape_alias", "_local_scalar_dense", "is_same_size", "unfold", "diagonal", "movedim",
     "lift_fresh", "_to_copy", "clone", "contiguous", "copy_", "empty_strided", "empty", "empty_like", "record_stream", "set_", "resize_"))
 
+VIEWS = frozenset("aten::" + name for name in (  # whose results lie where their operand does, and so have its role
+    "detach", "view", "_unsafe_view", "t", "transpose", "permute", "expand", "slice", "select", "as_strided", "alias", "squeeze", "unsqueeze", "split",
+    "split_with_sizes", "unbind", "diagonal", "unfold"))
 FLOAT32 = frozenset("aten::" + name for name in (  # torch.autocast computes these in float32 on CUDA (ATen/autocast_mode.h)
     "acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh", "tan", "pow", "softplus",
     "cumprod", "cumsum", "dist", "linalg_vector_norm", "norm", "prod", "sum", "renorm", "logsumexp", "_pdist_forward", "upsample_nearest1d",
@@ -48,14 +51,14 @@ class Operator:
     """What is known of an operator."""
 
     __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "alike", "between", "composite", "float32", "calls", "claimed",
-                 "factory", "outer")
+                 "factory", "outer", "view")
 
     def __init__(self, func: Any, claims: Any, between: Any) -> None:
         schema = func._schema
         self.name: str = schema.name
         self.space: str = self.name.partition("::")[0]
         self.claim: Optional[Callable[..., Any]] = claims.table.get(self.name)
-        self.free = self.name in FREE
+        self.free, self.view = self.name in FREE, self.name in VIEWS
         base = self.name[:-1] if self.name.endswith("_") else self.name
         self.looks_up, self.random = self.name in LOOK_UPS, self.name in RANDOM or base in RANDOM
         self.writes = tuple(i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
@@ -88,6 +91,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.core = core
         self.operators: dict[Any, Operator] = {}
+        self.known: dict[int, Operator] = {}  # the same by their objects, which `operators` keeps
         self.last = "the program"  # operator that was called
 
     @classmethod
@@ -97,14 +101,18 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         core = self.core
-        kwargs = kwargs or {}
-        operator = self.operators.get(func)
+        operator = self.known.get(id(func))  # an operator's own hash is a function in Python
         if operator is None:
             if not hasattr(func, "_schema"):
                 raise core.refused(str(func), "a higher-order operator: its products would not be seen")
-            operator = self.operators[func] = Operator(func, core.claims, core.between)
+            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between)
         operator.calls += 1
         self.last = operator.name
+        if operator.view and not core.optimizers.natively:
+            x = args[0]
+            if type(x) in PLAIN and x.is_cpu and x.layout is STRIDED:
+                return func(*args, **kwargs) if kwargs else func(*args)
+        kwargs = kwargs or {}
         if core.optimizers.natively and core.stepping(operator):
             return func(*args, **kwargs)
         if operator.free and not operator.writes:

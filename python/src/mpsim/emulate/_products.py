@@ -66,6 +66,8 @@ class Products:
             from ._casts import Casts
 
             self.casts = Casts(core)
+        self.elements: dict[int, tuple[Any, Format]] = {}  # of recipes, by their objects, which are kept
+        self.enterings: dict[Any, Entering] = {}  # that nothing but the placement decides
         self.words = {"act": ("act", "act.qt"), "weight": ("weight", "weight.qt"), "agrad": ("agrad", "agrad.qt")}
 
     def placement(self, record: Record, kind: str) -> Any:
@@ -95,9 +97,9 @@ class Products:
             if rounding == "nearest-even":
                 return (view, format), format, ""
             return enter(view, Entering(format, rounding=rounding)), format, ""
-        element = find(text(recipe.element))
+        element = self.element(recipe)
         if one_scale(recipe):
-            return self._one_scale(record, kind, slot, view, transposed, Entering(format, rounding=rounding), recipe), element, ""
+            return self._one_scale(record, kind, slot, view, transposed, format, recipe), element, ""
         word = self.words[slot][transposed]
         hadamard = placement.hadamard if transposed and slot != "weight" else 0
         how = "numbers" if self.casts is not None else "codes" if placement.promote else "scaled" if self.arch.scaled else "values"
@@ -105,13 +107,30 @@ class Products:
             self.noted = True
             self.core.note(f"blocks are multiplied as the bf16 numbers that codes and scales stand for: arch '{self.arch.name}' has no products "
                            "of codes with scales, blackwell-scaled and rtx-blackwell-scaled have")
-        entering = Entering(format, recipe, rng=self._rng(recipe, record, word), hadamard=hadamard, blocks=how, rounding=rounding,
-                            promote=placement.promote)
-        made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None)
+        entering = self.entering(format, recipe, self._rng(recipe, record, word), hadamard=hadamard, blocks=how, rounding=rounding,
+                                 promote=placement.promote)
+        made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None, amax=False)
         self.core.entered(record, kind, word, view, entering, made)
         return made, BF16 if how == "values" else element, text(recipe.name) if how == "scaled" else ""
 
-    def _one_scale(self, record: Record, kind: str, slot: str, view: View, transposed: bool, plain: Entering, recipe: Any) -> Any:
+    def element(self, recipe: Any) -> Format:
+        """The format of a recipe's elements."""
+        found = self.elements.get(id(recipe))
+        if found is None:
+            found = self.elements[id(recipe)] = recipe, find(text(recipe.element))
+        return found[1]
+
+    def entering(self, format: Format, recipe: Any, rng: Optional[CRng], given: Optional[float] = None, **how: Any) -> Entering:
+        if rng is not None or given is not None:
+            return Entering(format, recipe, rng=rng, given=given, **how)
+        self.element(recipe)  # keeps it
+        key = format, id(recipe), *how.values()
+        made = self.enterings.get(key)
+        if made is None:
+            made = self.enterings[key] = Entering(format, recipe, **how)
+        return made
+
+    def _one_scale(self, record: Record, kind: str, slot: str, view: View, transposed: bool, format: Format, recipe: Any) -> Any:
         key = slot, view.address
         made = record.operands.get(key)
         if made is None:
@@ -119,9 +138,9 @@ class Products:
             given = self.histories.scale(record, slot, recipe)
             if given is not None:
                 recipe = given_recipe(recipe)
-            entering = Entering(plain.format, recipe, given=given, rng=self._rng(recipe, record, slot),
-                                blocks="values" if self.casts is None else "numbers")
-            made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None)
+            entering = self.entering(format, recipe, self._rng(recipe, record, slot), given,
+                                     blocks="values" if self.casts is None else "numbers")
+            made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None, amax=given is not None)
             if given is not None and not record.recomputed:
                 self.histories.record(record, slot, made.amax)
             record.operands = {k: v for k, v in record.operands.items() if k[0] != slot}
