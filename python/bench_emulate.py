@@ -15,11 +15,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import mpsim
 import mpsim.emulate
+from mpsim._library import lib
 from mpsim._product import View, multiply
 from mpsim.emulate._products import DTYPES
 
 ROWS = (("bf16", "pytorch-amp-bf16", "hopper"), ("fp8", "te-fp8-current", "hopper"), ("mxfp8", "te-mxfp8", "blackwell-scaled"),
-        ("nvfp4", "te-nvfp4", "blackwell-scaled"), ("fp8, casts only", "te-fp8-current", "torch"), ("mxfp8, casts only", "te-mxfp8", "torch"))
+        ("nvfp4", "te-nvfp4", "blackwell-scaled"), ("bf16, casts only", "pytorch-amp-bf16", "torch"),
+        ("fp8, casts only", "te-fp8-current", "torch"), ("mxfp8, casts only", "te-mxfp8", "torch"), ("nvfp4, casts only", "te-nvfp4", "torch"))
 
 
 class Block(nn.Module):
@@ -81,18 +83,56 @@ def transformer():
     for name, policy, arch in ROWS:
         with mpsim.emulate(model, policy, arch=arch, report=False):
             row(name, best(step(model, x), 3), base)
-    if importlib.util.find_spec("mx"):
-        peer_microxcaling(x, base)
+    for name, peer in (("qtorch", peer_qtorch), ("mx", peer_microxcaling)):
+        if importlib.util.find_spec(name):
+            peer(x, base)
+        else:
+            print(f"{name}: not installed, its rows are left out", flush=True)
+
+
+def peer_qtorch(x, base):
+    """What layers give, and the gradients of that, as e4m3 and e5m2, by one Quantizer behind each layer; its extension is compiled when it is imported."""
+    from qtorch import FloatingPoint
+    from qtorch.quant import Quantizer
+
+    model = Transformer(2, 256, 4, 256, 128)
+    quantise = Quantizer(FloatingPoint(4, 3), FloatingPoint(5, 2), "nearest", "nearest")
+    for layer in model.modules():
+        if isinstance(layer, (nn.Linear, nn.LayerNorm)):
+            layer.register_forward_hook(lambda layer, given, made: quantise(made))
+    row("qtorch fp8", best(step(model, x), 2), base)
 
 
 def peer_microxcaling(x, base):
     """mx replaces functions of torch for good, so it comes last."""
     import mx
+    import mx.mx_mapping
 
     for name, element in (("microxcaling fp8", "fp8_e4m3"), ("microxcaling fp4", "fp4_e2m1")):
-        mx.mx_mapping.inject_pyt_ops(mx.MxSpecs({"w_elem_format": element, "a_elem_format": element, "block_size": 32, "bfloat": 16,
-                                                 "custom_cuda": False, "scale_bits": 8}))
+        specs = {"w_elem_format": element, "a_elem_format": element, "block_size": 32, "bfloat": 16, "custom_cuda": False, "scale_bits": 8}
+        mx.mx_mapping.inject_pyt_ops(mx.finalize_mx_specs(specs))
         row(name, best(step(Transformer(2, 256, 4, 256, 128), x), 2), base)
+
+
+def optimizers():
+    """A step of AdamW over the parameters of the 2 x 256 transformer: torch's own loop, its fused one, and the hooked step, in place."""
+    torch.manual_seed(0)
+    model = Transformer(2, 256, 4, 256, 128)
+    grads = [torch.randn_like(p) for p in model.parameters()]
+
+    def steps(optimizer):
+        def run():
+            for p, g in zip(model.parameters(), grads):
+                p.grad = g
+            optimizer.step()
+        return run
+
+    base = best(steps(torch.optim.AdamW(model.parameters(), 1e-6)), 10)
+    row("AdamW, torch", base, base)
+    row("AdamW, torch fused", best(steps(torch.optim.AdamW(model.parameters(), 1e-6, fused=True)), 10), base)
+    for policy in ("fp32", "pytorch-amp-bf16", "bf16-stochastic"):
+        with mpsim.emulate(model, policy, report=False):
+            row(f"AdamW, {policy}", best(steps(torch.optim.AdamW(model.parameters(), 1e-6)), 10), base)
 
 
 class Empty(TorchDispatchMode):
@@ -108,8 +148,49 @@ class Counted(Empty):
         return func(*args, **(kwargs or {}))
 
 
+class Timed:
+    """Functions of the library that emulations call, with the seconds that they take."""
+
+    def __init__(self, names):
+        self.seconds, self.calls, self.own = 0.0, 0, {name: getattr(lib, name) for name in names}
+
+    def __enter__(self):
+        for name, function in self.own.items():
+            setattr(lib, name, self.timed(function))
+        return self
+
+    def __exit__(self, *error):
+        for name, function in self.own.items():
+            setattr(lib, name, function)
+
+    def timed(self, function):
+        def call(*args):
+            c = time.perf_counter()
+            try:
+                return function(*args)
+            finally:
+                self.seconds += time.perf_counter() - c
+                self.calls += 1
+        return call
+
+
+def in_library(run, times=20):
+    """Seconds of a run in the library, without what a call from Python costs."""
+    with Timed(("mpsim_product_run", "mpsim_operand_enter", "mpsim_operand_turn")) as timed:
+        least = float("inf")
+        for _ in range(times):
+            timed.seconds, timed.calls = 0.0, 0
+            run()
+            least = min(least, timed.seconds)
+        clock = timed.timed(lambda: None)
+        timed.seconds, calls = 0.0, timed.calls
+        for _ in range(1000):
+            clock()
+    return least - timed.seconds / 1000 * calls
+
+
 def overhead():
-    """Microseconds an operation on one thread, of a model whose products cost little: they are among what is counted."""
+    """Microseconds an operation on one thread, of a model whose products cost little: what is beside torch's own time and that in the library."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     mpsim.set_threads(1)
@@ -123,11 +204,12 @@ def overhead():
         empty = best(run, 30)[0]
     calls = counted.calls
     print(f"{calls} operations: {1e6 * plain / calls:.1f} us each in torch, {1e6 * (empty - plain) / calls:.1f} more in an empty mode", flush=True)
-    for name, report in (("", False), (", counted", True)):
-        with mpsim.emulate(model, "fp32", report=report):
+    for name, policy, report in (("", "fp32", False), (", counted", "fp32", True), ("", "te-fp8-current", False)):
+        with mpsim.emulate(model, policy, report=report):
             for _ in range(3):
                 run()
-            print(f"  {1e6 * (best(run, 30)[0] - plain) / calls:.1f} more under mpsim.emulate{name} (fp32)", flush=True)
+            step_, library = best(run, 30)[0], in_library(run)
+        print(f"  {1e6 * (step_ - plain - library) / calls:.1f} more under mpsim.emulate{name} ({policy}), and {1e6 * library / calls:.1f} in the library", flush=True)
     torch.set_num_threads(threads)
     mpsim.set_threads(threads)
 
@@ -170,6 +252,7 @@ def gpt2():
 
 def main():
     transformer()
+    optimizers()
     overhead()
     if "gpt2" in sys.argv[1:]:
         gpt2()

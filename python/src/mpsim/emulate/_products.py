@@ -109,7 +109,7 @@ class Products:
                            "of codes with scales, blackwell-scaled and rtx-blackwell-scaled have")
         entering = self.entering(format, recipe, self._rng(recipe, record, word), hadamard=hadamard, blocks=how, rounding=rounding,
                                  promote=placement.promote)
-        made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None, amax=False)
+        made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None, False)
         self.core.entered(record, kind, word, view, entering, made)
         return made, BF16 if how == "values" else element, text(recipe.name) if how == "scaled" else ""
 
@@ -140,7 +140,7 @@ class Products:
                 recipe = given_recipe(recipe)
             entering = self.entering(format, recipe, self._rng(recipe, record, slot), given,
                                      blocks="values" if self.casts is None else "numbers")
-            made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None, amax=given is not None)
+            made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None, given is not None)
             if given is not None and not record.recomputed:
                 self.histories.record(record, slot, made.amax)
             record.operands = {k: v for k, v in record.operands.items() if k[0] != slot}
