@@ -89,7 +89,8 @@ def sums_of(a: Any, b: Any, bias: Optional[View], factor: float, out: Any) -> An
             return torch.addmm(tensor_of(bias).reshape(-1), a, b.mT, alpha=factor, out=out)
         sums = torch.mm(a, b.mT, out=out)
     elif a.shape[:-2] == b.shape[:-2]:
-        sums = torch.bmm(a.flatten(0, -3), b.flatten(0, -3).mT).unflatten(0, a.shape[:-2])
+        sums = torch.bmm(a.flatten(0, -3), b.flatten(0, -3).mT)
+        sums = sums.view(*a.shape[:-2], *sums.shape[-2:])
     else:
         sums = torch.matmul(a, b.mT)
     if factor != 1.0:
