@@ -5,32 +5,6 @@
 
 #include <stdlib.h>
 
-/* ---- memory ---- */
-
-/* Parts of one piece of memory, each as C asks. */
-static size_t part(size_t *at, size_t bytes)
-{
-    const size_t from = *at;
-    *at += (bytes + 63) / 64 * 64;
-    return from;
-}
-
-/* The codes and, of blocks, factors: what stays. Others are e's own. */
-mpsim_status mpsim_entry_allocate(mpsim_entering_work *e, unsigned char **kept, size_t bytes)
-{
-    const size_t n = e->lines * e->cols, blocks = (e->rows ? e->lines / e->rows : 0) * e->grid_rows * e->grid_cols;
-    size_t at = 0;
-    const size_t codes = part(&at, n * bytes), factors = part(&at, blocks * sizeof(float));
-    *kept = (unsigned char *)malloc(at + 1);
-    if (!*kept)
-        return MPSIM_ENOMEM;
-    e->codes = *kept + codes;
-    e->factors = blocks ? (float *)(void *)(*kept + factors) : NULL;
-    return MPSIM_OK;
-}
-
-/* ---- the whole ---- */
-
 static void add_counts(mpsim_entered *to, const mpsim_entered *from)
 {
     to->nonzero += from->nonzero;
