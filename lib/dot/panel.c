@@ -275,7 +275,7 @@ static int field_of(uint32_t m)
 static void put_ranges(const mpsim_panels *to, size_t l, size_t lines, const mpsim_ranges *r)
 {
     const size_t each = N / lines;
-    for (size_t i = 0; to->low && i < lines; i++) {
+    for (size_t i = 0; i < lines; i++) {
         int32_t most = 0, least = 0;
         for (size_t j = i * each; j < (i + 1) * each; j++) {
             most = r->most[j] > most ? r->most[j] : most;
@@ -421,7 +421,9 @@ static void put_rest(const mpsim_lines *x, const mpsim_panels *to, const float *
 static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)
 {
     unsigned special = 0;
-    mpsim_ranges ranges = {{0}, {0}};
+    mpsim_ranges ranges;
+    if (x->widen)
+        memset(&ranges, 0, sizeof ranges);
     if (x->prepare)
         begin_range(to, l, 1);
     for (size_t k = 0; k < to->padded; k += BLOCK * N) {
@@ -459,7 +461,8 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
                 to->lowest, left < to->length ? left : to->length);
     }
     if (!x->prepare)
-        put_ranges(to, l, 1, &ranges);
+        if (to->low)
+            put_ranges(to, l, 1, &ranges);
     to->special[l] = special != 0;
 }
 
@@ -548,7 +551,9 @@ static int gather_across(uint32_t *to, const mpsim_lines *x, const mpsim_panels 
 static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
 {
     unsigned special = 0;
-    mpsim_ranges ranges = {{0}, {0}};
+    mpsim_ranges ranges;
+    if (x->widen)
+        memset(&ranges, 0, sizeof ranges);
     if (x->prepare)
         begin_range(to, first, N);
     for (size_t k = 0; k < to->padded; k += BLOCK) {
@@ -573,7 +578,8 @@ static void pack_k_major_f32(const mpsim_lines *x, const mpsim_panels *to, size_
             x->widen(narrow, (double *)to->values + at, count, &ranges);
     }
     if (!x->prepare)
-        put_ranges(to, first, N, &ranges);
+        if (to->low)
+            put_ranges(to, first, N, &ranges);
     for (size_t j = 0; j < N; j++)
         to->special[first + j] = special >> j & 1;
 }

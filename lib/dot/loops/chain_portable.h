@@ -1,13 +1,6 @@
-/* chain_portable.h -- the loops of chain.h in plain C: included by generic.c, which defines CHAIN. */
-#include <math.h>
+/* chain_portable.h -- the loops of chain.h in plain C, for machines without fused multiply-adds: included by generic.c, which
+ * defines CHAIN. */
 
-#ifdef __FP_FAST_FMAF
-/* an instruction of the machine that the whole library is compiled for */
-static inline float fma_one(float x, float y, float s)
-{
-    return fmaf(x, y, s);
-}
-#else
 /* x y + s rounded once to binary32, for finite x and y. The product has 48 bits and an exponent
  * within [-298, 255]: exact in binary64. Its sum with s is rounded to nearest; Knuth's two-sum
  * gives the error exactly, since binary64 neither overflows nor underflows here. Where there is an
@@ -27,7 +20,6 @@ static inline float fma_one(float x, float y, float s)
     u += (inexact & ~u) * (1 - 2 * inward);
     return (float)mpsim_f64_bits(u);
 }
-#endif
 
 static void fma_row(float x, const float *b, float *s)
 {

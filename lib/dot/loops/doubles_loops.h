@@ -11,7 +11,7 @@ enum { DOUBLES_ROWS = 4 };
 /* x y + s. Where it is exact, a machine without the instruction needs none. */
 static ALWAYS_INLINE vf64 doubles_add(const int is_exact, vf64 x, vf64 y, vf64 s)
 {
-#if defined __FMA__ || defined __AVX512F__
+#if defined __FMA__ || defined __AVX512F__ || defined __FP_FAST_FMA
     (void)is_exact;
     return v_fma_f64(x, y, s);
 #else
@@ -61,7 +61,7 @@ static void doubles(const double *a, size_t next, const double *b, double *c, si
     doubles_all(0, a, next, b, c, rows, depth);
 }
 
-#if defined __FMA__ || defined __AVX512F__
+#if defined __FMA__ || defined __AVX512F__ || defined __FP_FAST_FMA
 #define exact_doubles doubles
 #else
 static void exact_doubles(const double *a, size_t next, const double *b, double *c, size_t rows, size_t depth)

@@ -6,7 +6,7 @@ enum { F64_LANES = V_LANES / 2, EXACT_VECTORS = 2 /* at once */ };
 /* x y + s, which is exact. */
 static ALWAYS_INLINE vf64 exact_add(vf64 x, vf64 y, vf64 s)
 {
-#if defined __FMA__ || defined __AVX512F__
+#if defined __FMA__ || defined __AVX512F__ || defined __FP_FAST_FMA
     return v_fma_f64(x, y, s);
 #else
     return x * y + s;

@@ -9,7 +9,21 @@
 #define TILE tile_generic
 #define CHAIN chain_generic
 #include "tile_loops.h"
+#ifdef __FP_FAST_FMAF /* an instruction of the machine that the whole library is compiled for, as of NEON */
+#define VECTOR vf32
+#define LANES V_LANES
+#define ROWS 4
+#define PANELS 1
+#define LOAD v_load_f32
+#define STORE v_store_f32
+#define SPLAT v_f32
+#define MUL(x, y) ((x) * (y))
+#define ADD(x, y) ((x) + (y))
+#define FMA v_fma_f32
+#include "chain_vectors.h"
+#else
 #include "chain_portable.h"
+#endif
 #include "decode_loops.h"
 #include "exact_loops.h"
 #include "fused_loops.h"
