@@ -288,7 +288,14 @@ EXTRA_DIST += tests/README.md tests/runs.md tests/analyze/known tests/analyze/ru
 analyze:
 	@CPPFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS)' \
 	  sh $(srcdir)/tests/analyze/run.sh $(ANALYZE)
-.PHONY: analyze
+# Frama-C's Eva over the references, for all inputs; mutants of modules of lib, each judged by the module's unit tests
+MUTANTS = lib/round lib/block lib/scaler lib/format
+eva:
+	@sh $(srcdir)/tests/analyze/eva/run.sh
+mutants: lib/libmpsim.a
+	@python3 $(srcdir)/tests/mutants/mutants.py $(MUTANTS)
+EXTRA_DIST += tests/analyze/eva/known tests/analyze/eva/references.c tests/analyze/eva/run.sh tests/mutants/mutants.py
+.PHONY: analyze eva mutants
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
 # trainings to their end; make check with ten times the random inputs and without shortcuts (NVIDIA's headers over all

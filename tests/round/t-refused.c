@@ -151,6 +151,35 @@ START_TEST(invalid_options_are_errors)
 }
 END_TEST
 
+/* Each choice alone beyond its last. */
+START_TEST(each_choice_has_an_end)
+{
+    static const struct {
+        size_t offset;
+        uint8_t last;
+    } rows[] = {{offsetof(mpsim_rounding, mode), MPSIM_ROUND_MODES - 1},
+                {offsetof(mpsim_rounding, overflow), MPSIM_OVERFLOW_MAX},
+                {offsetof(mpsim_rounding, infinity), MPSIM_INFINITY_MAX},
+                {offsetof(mpsim_rounding, no_inf), MPSIM_NO_INF_MAX},
+                {offsetof(mpsim_rounding, nan), MPSIM_NAN_RULES - 1},
+                {offsetof(mpsim_rounding, no_nan), MPSIM_NO_NAN_ANTIZERO},
+                {offsetof(mpsim_rounding, negative), MPSIM_NEGATIVE_ABS},
+                {offsetof(mpsim_rounding, no_zero), MPSIM_NO_ZERO_NAN_MIN},
+                {offsetof(mpsim_rounding, via_binary32), 1},
+                {offsetof(mpsim_rounding, by_field), 1},
+                {offsetof(mpsim_rounding, flush_input), 1},
+                {offsetof(mpsim_rounding, flush_output), 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        ((uint8_t *)&r)[rows[i].offset] = rows[i].last;
+        ck_assert_msg(mpsim_rounding_check(&r) == MPSIM_OK, "choice %zu", i);
+        ((uint8_t *)&r)[rows[i].offset]++;
+        ck_assert_msg(mpsim_rounding_check(&r) == MPSIM_EINVAL, "choice %zu", i);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *errors = test_case("errors", 20);
@@ -158,5 +187,6 @@ int main(void)
     tcase_add_test(errors, unknown_formats_are_errors);
     tcase_add_test(errors, unknown_presets_are_errors);
     tcase_add_test(errors, invalid_options_are_errors);
+    tcase_add_test(errors, each_choice_has_an_end);
     return test_main("refused", (TCase *const[]){errors, NULL});
 }

@@ -236,9 +236,35 @@ static const struct {
     {"torch:refill=never+clean", ANY},
     {"torch:init=3^2", ANY},
     {"torch:window=2^64", ANY},
+    {"torch:window=99999999999999999999", ANY},
+    {"apex:arithmetic=f32,growth=1e300", ANY},
+    {"apex:arithmetic=f32,backoff=1e-300", ANY},
+    {"apex:arithmetic=f32-f64,init=1e300", ANY},
     {"torch:2,3", ANY},
     {"torch:window=2,1024", ANY},
 };
+
+/* Numbers at the ends of what the scale's arithmetic and whole numbers hold; the text of a saved scale has no zeros at its end. */
+START_TEST(ends)
+{
+    mpsim_scaler_config c;
+    mpsim_scaler s;
+    char line[1024];
+    ck_assert_int_eq(mpsim_scaler_parse(&c, "torch:arithmetic=f32-f64,growth=1e300"), MPSIM_OK);
+    ck_assert_int_eq(mpsim_scaler_parse(&c, "torch:arithmetic=f64,growth=1e300,init=1e300"), MPSIM_OK);
+    ck_assert_int_eq(mpsim_scaler_parse(&c, "torch:arithmetic=f64,init=2^-1074"), MPSIM_OK);
+    ck_assert(c.init == 0x1p-1074);
+    ck_assert_int_eq(mpsim_scaler_parse(&c, "torch:window=18446744073709551615"), MPSIM_OK);
+    ck_assert(c.window == UINT64_MAX);
+    ck_assert_int_eq(mpsim_scaler_parse(&c, "torch:init=2^16"), MPSIM_OK);
+    ck_assert_int_eq(mpsim_scaler_init(&s, &c), MPSIM_OK);
+    mpsim_scaler_save(&s, line, sizeof line);
+    ck_assert_msg(strncmp(line, "scale=0x1p+16 ", 14) == 0, "%s", line);
+    s.scale = 24;
+    mpsim_scaler_save(&s, line, sizeof line);
+    ck_assert_msg(strncmp(line, "scale=0x1.8p+4 ", 15) == 0, "%s", line);
+}
+END_TEST
 
 START_TEST(parse_bad)
 {
@@ -395,6 +421,7 @@ int main(void)
     tcase_add_test(texts, parse_good);
     tcase_add_test(texts, parse_rows);
     tcase_add_test(texts, parse_bad);
+    tcase_add_test(texts, ends);
     TCase *states = test_case("states", 60);
     tcase_add_loop_test(states, resumed, 0, (int)mpsim_scaler_count());
     tcase_add_test(states, malformed);
