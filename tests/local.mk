@@ -294,7 +294,7 @@ eva:
 	@sh $(srcdir)/tests/analyze/eva/run.sh
 mutants: lib/libmpsim.a
 	@python3 $(srcdir)/tests/mutants/mutants.py $(MUTANTS)
-EXTRA_DIST += tests/analyze/eva/known tests/analyze/eva/references.c tests/analyze/eva/run.sh tests/mutants/mutants.py
+EXTRA_DIST += tests/analyze/eva/known tests/analyze/eva/references.c tests/analyze/eva/run.sh tests/mutants/mutants.py tests/bench/growth.py
 .PHONY: analyze eva mutants
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded
@@ -407,6 +407,9 @@ bench-quick: $(benchmarks)
 # mpsim-mpi against the number of ranks and the size of a trace
 bench-scale: mpsim
 	@MPSIM=./mpsim sh $(srcdir)/tests/bench/scale.sh
+# time and memory of every command against the size of what it is given
+bench-growth: mpsim
+	@MPSIM_POLICIES="$(abs_srcdir)/data/policies" python3 $(srcdir)/tests/bench/growth.py -m ./mpsim $(GROWTH)
 bench-transformers: mpsim
 	@MPSIM=./mpsim MPSIM_POLICIES="$(abs_srcdir)/data/policies" sh $(srcdir)/tests/bench/transformers.sh
 bench-busy: mpsim
@@ -415,4 +418,4 @@ bench-mpi: $(bin_PROGRAMS)
 	@MPSIM="$(abs_builddir)/mpsim" MPSIM_MPI="$(abs_builddir)/mpsim-mpi" MPIRUN='$(MPIRUN)' \
 	  MPSIM_POLICIES="$(abs_srcdir)/data/policies" sh $(srcdir)/tests/bench/mpi.sh
 CLEANFILES += bench.csv bench-quick.csv
-.PHONY: bench bench-busy bench-mpi bench-quick bench-scale bench-transformers
+.PHONY: bench bench-busy bench-growth bench-mpi bench-quick bench-scale bench-transformers
