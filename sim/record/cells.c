@@ -99,6 +99,9 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
     case FIELD_INTEGER:
         table_cell(t, "%d", *(const int *)value);
         break;
+    case FIELD_STEP:
+        table_cell(t, "%" PRId64, *(const int64_t *)value);
+        break;
     case FIELD_REAL:
         put_real(t, f, *(const double *)value);
         break;

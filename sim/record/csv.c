@@ -69,6 +69,9 @@ static void put_value(FILE *to, const record_field *f, const void *value)
     case FIELD_INTEGER:
         fprintf(to, "%d", *(const int *)value);
         break;
+    case FIELD_STEP:
+        fprintf(to, "%" PRId64, *(const int64_t *)value);
+        break;
     case FIELD_COUNT:
     case FIELD_SHARE:
         fprintf(to, "%" PRIu64, *(const uint64_t *)value);

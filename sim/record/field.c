@@ -25,9 +25,14 @@ static int is_none(const record_field *f, const void *value)
     case FIELD_TEXTS:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_COUNTS:
+    case FIELD_PAIRS:
+    case FIELD_TALLY:
         return lacks && !*(const void *const *)value;
     case FIELD_INTEGER:
         return *(const int *)value == FIELD_NONE;
+    case FIELD_STEP:
+        return *(const int64_t *)value < 0;
     case FIELD_BOOLEAN:
         return *(const int *)value < 0;
     case FIELD_REAL:

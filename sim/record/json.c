@@ -3,6 +3,23 @@
 
 /* ---- values ---- */
 
+static void put_pair(jsonout *o, const uint64_t *pair)
+{
+    jsonout_begin(o, NULL, '[');
+    jsonout_count(o, NULL, pair[0]);
+    jsonout_count(o, NULL, pair[1]);
+    jsonout_end(o, ']');
+}
+
+static void put_tally(jsonout *o, const record_field *f, const uint64_t *counts)
+{
+    jsonout_begin(o, f->key, '{');
+    for (size_t i = 0; f->words[i]; i++)
+        if (counts[i])
+            jsonout_count(o, f->words[i], counts[i]);
+    jsonout_end(o, '}');
+}
+
 static void put_list(jsonout *o, const record_field *f, const void *value, size_t n, unsigned in)
 {
     const char *const item = *(const char *const *)value;
@@ -17,6 +34,12 @@ static void put_list(jsonout *o, const record_field *f, const void *value, size_
             break;
         case FIELD_REALS:
             jsonout_real(o, NULL, (*(const double *const *)value)[i]);
+            break;
+        case FIELD_COUNTS:
+            jsonout_count(o, NULL, (*(const uint64_t *const *)value)[i]);
+            break;
+        case FIELD_PAIRS:
+            put_pair(o, *(const uint64_t *const *)value + 2 * i);
             break;
         default:
             record_json(o, NULL, f->record, item + i * f->record->size, in);
@@ -50,6 +73,9 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_INTEGER:
         jsonout_integer(o, f->key, *(const int *)value);
         break;
+    case FIELD_STEP:
+        jsonout_integer(o, f->key, *(const int64_t *)value);
+        break;
     case FIELD_REAL:
         jsonout_real(o, f->key, *(const double *)value);
         break;
@@ -63,7 +89,12 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_TEXTS:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_COUNTS:
+    case FIELD_PAIRS:
         put_list(o, f, value, field_count(f, at), in);
+        break;
+    case FIELD_TALLY:
+        put_tally(o, f, *(const uint64_t *const *)value);
         break;
     }
 }

@@ -16,6 +16,7 @@ typedef enum field_type {
     FIELD_COUNT,   /* uint64_t                                                                */
     FIELD_SIZE,    /* size_t                                                                  */
     FIELD_INTEGER, /* int; FIELD_NONE: none                                                   */
+    FIELD_STEP,    /* int64_t, a count; below 0: none                                         */
     FIELD_REAL,    /* double; NaN is none where FIELD_NULL or FIELD_OPTIONAL is set           */
     FIELD_REAL32,  /* float                                                                   */
     FIELD_SHARE,   /* uint64_t, part of the uint64_t at `of`: a cell has the share            */
@@ -24,7 +25,10 @@ typedef enum field_type {
     FIELD_LIST,    /* const void *: an array of `record`, of as many as the size_t at `of`    */
     FIELD_TEXTS,   /* const char *const *: as many as the size_t at `of`                      */
     FIELD_SIZES,   /* const size_t *: as many as the size_t at `of`                           */
-    FIELD_REALS    /* const double *: as many as the size_t at `of`                           */
+    FIELD_REALS,   /* const double *: as many as the size_t at `of`                           */
+    FIELD_COUNTS,  /* const uint64_t *: as many as the size_t at `of`                         */
+    FIELD_PAIRS,   /* const uint64_t *: as many lists of two as the size_t at `of`            */
+    FIELD_TALLY    /* const uint64_t *: a count for each of `words`, which is its key; 0 is left out */
 } field_type;
 
 /* Where a field is, and how. */

@@ -47,6 +47,29 @@ static void put_text_or_null(jsonout *o)
     jsonout_end(o, ']');
 }
 
+static const char *item_name(const record_field *f)
+{
+    switch (f->type) {
+    case FIELD_SIZES:
+    case FIELD_COUNTS:
+        return "count";
+    case FIELD_REALS:
+        return "number";
+    default:
+        return f->record->name;
+    }
+}
+
+static void put_pair(jsonout *o)
+{
+    jsonout_text(o, "type", "array");
+    jsonout_begin(o, "items", '{');
+    put_reference(o, "count");
+    jsonout_end(o, '}');
+    jsonout_count(o, "minItems", 2);
+    jsonout_count(o, "maxItems", 2);
+}
+
 static void put_items(jsonout *o, const record_field *f)
 {
     jsonout_text(o, "type", "array");
@@ -57,8 +80,21 @@ static void put_items(jsonout *o, const record_field *f)
         put_text_or_null(o);
     else if (f->type == FIELD_TEXTS)
         jsonout_text(o, "type", "string");
+    else if (f->type == FIELD_PAIRS)
+        put_pair(o);
     else
-        put_reference(o, f->type == FIELD_SIZES ? "count" : f->type == FIELD_REALS ? "number" : f->record->name);
+        put_reference(o, item_name(f));
+    jsonout_end(o, '}');
+}
+
+static void put_tally(jsonout *o, const record_field *f)
+{
+    jsonout_text(o, "type", "object");
+    jsonout_begin(o, "propertyNames", '{');
+    put_words(o, f);
+    jsonout_end(o, '}');
+    jsonout_begin(o, "additionalProperties", '{');
+    put_reference(o, "count");
     jsonout_end(o, '}');
 }
 
@@ -83,6 +119,7 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_COUNT:
     case FIELD_SIZE:
     case FIELD_SHARE:
+    case FIELD_STEP:
         put_reference(o, "count");
         break;
     case FIELD_REAL:
@@ -96,7 +133,12 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_TEXTS:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_COUNTS:
+    case FIELD_PAIRS:
         put_items(o, f);
+        break;
+    case FIELD_TALLY:
+        put_tally(o, f);
         break;
     }
 }
@@ -122,7 +164,7 @@ static void put_property(schema *s, const record_field *f, const char *before)
     jsonout_begin(&o, f->key, '{');
     if (f->what)
         jsonout_text(&o, "description", f->what);
-    if (f->words && f->type != FIELD_TEXTS)
+    if (f->words && f->type != FIELD_TEXTS && f->type != FIELD_TALLY)
         put_words(&o, f);
     else if (f->in & FIELD_NULL)
         put_either(&o, f);
@@ -153,9 +195,11 @@ static size_t put_properties(schema *s, const record_kind *r, unsigned in, const
 static void put_required(jsonout *o, const record_kind *r, unsigned in)
 {
     for (const record_field *f = r->fields; !field_end(f); f++) {
-        if (f->in & in && f->in & FIELD_INLINE)
+        if (!(f->in & in) || f->in & FIELD_OPTIONAL)
+            continue;
+        if (f->in & FIELD_INLINE)
             put_required(o, f->record, in);
-        else if (f->in & in && !(f->in & FIELD_OPTIONAL))
+        else
             jsonout_text(o, NULL, f->key);
     }
 }

@@ -35,6 +35,8 @@ typedef struct outer {
     const inner *items, *pointer, *lacking;
     const char *const *words;
     const size_t *sizes;
+    const uint64_t *numbers;
+    int64_t step, no_step;
 } outer;
 
 #define AT(member) offsetof(inner, member)
@@ -44,6 +46,9 @@ static const record_field inner_fields[] = {
     {0}};
 static const record_kind inner_record = {"inner", NULL, sizeof(inner), inner_fields};
 #undef AT
+
+static const record_field lacking_fields[] = {FIELD(COUNT, "extra", IN_TREE, 0, NULL), {0}};
+static const record_kind lacking_record = {"lacking", NULL, sizeof(inner), lacking_fields};
 
 enum { SHOW_ODD = 1 };
 static const char *const choices[] = {"yes, it is", "no", NULL};
@@ -71,6 +76,13 @@ static const record_field outer_fields[] = {
     FIELD(LIST, "items", IN_TREE, AT(items), NULL, .of = AT(items_count), .record = &inner_record),
     FIELD(TEXTS, "words", IN_TREE, AT(words), NULL, .of = AT(words_count)),
     FIELD(SIZES, "sizes", IN_TREE | FIELD_NULL, AT(sizes), NULL, .of = AT(words_count)),
+    FIELD(COUNTS, "numbers", IN_TREE, AT(numbers), NULL, .of = AT(words_count)),
+    FIELD(PAIRS, "pairs", IN_TREE, AT(numbers), NULL, .of = AT(words_count)),
+    FIELD(TALLY, "tally", IN_TREE, AT(numbers), NULL, .words = choices),
+    FIELD(STEP, "step", IN_ALL, AT(step), NULL, .title = ">step"),
+    FIELD(STEP, "no_step", IN_ALL | FIELD_NULL, AT(no_step), NULL, .title = ">no step"),
+    FIELD(RECORD, "may_lack", IN_TREE | FIELD_IF | FIELD_INLINE | FIELD_OPTIONAL, AT(in), NULL, .of = AT(there),
+          .record = &lacking_record),
     FIELD(COUNT, "odd", IN_CSV, AT(count), NULL, .when = SHOW_ODD),
     FIELD(TEXT, "", IN_CSV, AT(text), NULL),
     {0}};
@@ -87,6 +99,7 @@ static const report_kind all_types = {"mpsim.test/1", "Test", "A test.", &docume
 
 static const inner both[] = {{1, 4}, {0, 0}};
 static const char *const two[] = {"a", "b"};
+static const uint64_t numbers[] = {0, 5, 6, 7};
 static const outer sample = {.text = "=a,\"b\"",
                              .chars = "chars",
                              .truth = 1,
@@ -101,7 +114,10 @@ static const outer sample = {.text = "=a,\"b\"",
                              .in = {1, 8},
                              .items = both,
                              .pointer = both,
-                             .words = two};
+                             .words = two,
+                             .numbers = numbers,
+                             .step = 12345,
+                             .no_step = -1};
 
 /* What `style` makes of a report with `sample` as its document and its rows. */
 static char *report(report_style style, unsigned shows, int rows)
@@ -131,23 +147,24 @@ static void expect(report_style style, unsigned shows, int rows, const char *exp
     "\"text\": \"=a,\\\"b\\\"\", \"none\": null, \"chars\": \"chars\", \"truth\": true, \"flag\": false, \"number\": -7, "   \
     "\"count\": 12345, \"zero\": 0, \"size\": 12345, \"real\": 0.25, \"real32\": 1.5, \"in\": {\"part\": 1, \"whole\": 8}, " \
     "\"pointer\": {\"part\": 1, \"whole\": 4}, \"lacking\": null, "
-#define LISTS \
-    "\"items\": [{\"part\": 1, \"whole\": 4}, {\"part\": 0, \"whole\": 0}], \"words\": [\"a\", \"b\"], \"sizes\": null"
+#define LISTS                                                                                                             \
+    "\"items\": [{\"part\": 1, \"whole\": 4}, {\"part\": 0, \"whole\": 0}], \"words\": [\"a\", \"b\"], \"sizes\": null, " \
+    "\"numbers\": [0, 5], \"pairs\": [[0, 5], [6, 7]], \"tally\": {\"no\": 5}, \"step\": 12345, \"no_step\": null"
 
 START_TEST(forms)
 {
     expect(REPORT_NDJSON, 0, 1, "{" MEMBERS "\"part\": 1, \"whole\": 4, " LISTS "}\n");
     expect(
         REPORT_CSV, 0, 1,
-        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,\n"
-        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,\"'=a,\"\"b\"\"\"\n");
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,\n"
+        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,12345,,\"'=a,\"\"b\"\"\"\n");
     expect(
         REPORT_CSV, SHOW_ODD, 0,
-        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,odd,\n");
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,odd,\n");
     expect(REPORT_TEXT, 0, 1,
            "                                                  above\n"
-           "text    truth  flag   count   size  real  real32    share  number  chars\n"
-           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %      -7  chars\n");
+           "text    truth  flag   count   size  real  real32    share   step  number  chars\n"
+           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %  12345      -7  chars\n");
 }
 END_TEST
 
@@ -198,7 +215,16 @@ START_TEST(schema)
     contains(
         text,
         "\"required\": [\"text\", \"none\", \"chars\", \"truth\", \"flag\", \"number\", \"count\", \"zero\", \"size\", "
-        "\"real\", \"real32\", \"in\", \"pointer\", \"lacking\", \"part\", \"whole\", \"items\", \"words\", \"sizes\"]");
+        "\"real\", \"real32\", \"in\", \"pointer\", \"lacking\", \"part\", \"whole\", \"items\", \"words\", \"sizes\", \"numbers\", "
+        "\"pairs\", \"tally\", \"step\", \"no_step\"]");
+    contains(text, "\"step\": {\"$ref\": \"#/$defs/count\"}");
+    contains(text, "\"no_step\": {\"anyOf\": [{\"$ref\": \"#/$defs/count\"}, {\"type\": \"null\"}]}");
+    contains(text, "\"numbers\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/count\"}}");
+    contains(text, "\"pairs\": {\"type\": \"array\", \"items\": {\"type\": \"array\", \"items\": {\"$ref\": "
+                   "\"#/$defs/count\"}, \"minItems\": 2, \"maxItems\": 2}}");
+    contains(text, "\"tally\": {\"type\": \"object\", \"propertyNames\": {\"enum\": [\"yes, it is\", \"no\"]}, "
+                   "\"additionalProperties\": {\"$ref\": \"#/$defs/count\"}}");
+    contains(text, "\"extra\": {");
     ck_assert_ptr_null(strstr(text, "\"odd\""));
     free(text);
 }
