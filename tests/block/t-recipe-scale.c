@@ -22,6 +22,9 @@ START_TEST(configurations)
     mpsim_delayed_config_init(&c, mpsim_format_find("e4m3"));
     ck_assert(c.history == 1024 && c.algorithm == MPSIM_AMAX_MAX && c.margin == 0 && c.variant == MPSIM_DELAYED_BULK &&
               c.fp8_max == 448);
+    c.fp8_max = 0.5f; /* anything above 0 */
+    ck_assert(mpsim_delayed_config_check(&c) == MPSIM_OK);
+    c.fp8_max = 448;
     const mpsim_delayed_config good = c;
     ck_assert(mpsim_delayed_config_check(&c) == MPSIM_OK);
     mpsim_delayed_config bad[9];

@@ -298,10 +298,31 @@ START_TEST(an_inconsistent_descriptor_is_refused)
 }
 END_TEST
 
+/* One bit of significand more than binary64 has, in 64 bits. */
+START_TEST(formats_end_at_those_of_binary64)
+{
+    mpsim_format f = *mpsim_format_find("binary64");
+    ck_assert_int_eq(mpsim_format_check(&f), MPSIM_OK);
+    f.ebits = 10;
+    f.mbits = 53;
+    f.bias = 511;
+    f.nan = MPSIM_NAN_NONE;
+    f.inf = 0;
+    f.nan_code = 0;
+    f.max_finite = INT64_MAX;
+    ck_assert_int_eq(mpsim_format_check(&f), MPSIM_EINVAL);
+    f.bits = 63;
+    f.mbits = 52; /* what else it says is right */
+    f.max_finite = INT64_MAX >> 1;
+    ck_assert_int_eq(mpsim_format_check(&f), MPSIM_OK);
+}
+END_TEST
+
 int main(void)
 {
     TCase *names = test_case("names", 60);
     tcase_add_test(names, every_name_and_alias_finds_its_row);
+    tcase_add_test(names, formats_end_at_those_of_binary64);
     tcase_add_test(names, names_are_unique_whatever_their_case);
     tcase_add_test(names, the_table_holds_the_promised_rows_and_ends);
     tcase_add_test(names, every_p3109_name_parses_or_is_out_of_range);
