@@ -96,6 +96,13 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
     case FIELD_SIZE:
         put_count(t, f, *(const size_t *)value);
         break;
+    case FIELD_COUNT32:
+        put_count(t, f, *(const uint32_t *)value);
+        break;
+    case FIELD_WORD:
+    case FIELD_WORD8:
+        table_cell(t, "%s", field_word(f, value));
+        break;
     case FIELD_INTEGER:
         table_cell(t, "%d", *(const int *)value);
         break;

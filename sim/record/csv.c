@@ -50,6 +50,15 @@ static void put_text(FILE *to, const record_field *f, const char *text)
         csv_text(to, text);
 }
 
+/* The words of a set. */
+static void put_set(FILE *to, const record_field *f, const void *value)
+{
+    int some = 0;
+    for (size_t i = 0; f->words[i]; i++)
+        if (field_has(f, value, i))
+            fprintf(to, "%s%s", some++ ? "+" : "", f->words[i]);
+}
+
 static void put_value(FILE *to, const record_field *f, const void *value)
 {
     switch (f->type) {
@@ -75,6 +84,16 @@ static void put_value(FILE *to, const record_field *f, const void *value)
     case FIELD_COUNT:
     case FIELD_SHARE:
         fprintf(to, "%" PRIu64, *(const uint64_t *)value);
+        break;
+    case FIELD_COUNT32:
+        fprintf(to, "%" PRIu32, *(const uint32_t *)value);
+        break;
+    case FIELD_WORD:
+    case FIELD_WORD8:
+        fputs(field_word(f, value), to);
+        break;
+    case FIELD_SET:
+        put_set(to, f, value);
         break;
     case FIELD_SIZE:
         fprintf(to, "%zu", *(const size_t *)value);

@@ -13,6 +13,20 @@ size_t field_count(const record_field *f, const void *at)
     return *(const size_t *)(const void *)((const char *)at + f->of);
 }
 
+const char *field_word(const record_field *f, const void *value)
+{
+    const unsigned which = f->type == FIELD_WORD8 ? *(const uint8_t *)value : *(const unsigned *)value;
+    for (unsigned i = 0; f->words[i]; i++)
+        if (i == which)
+            return f->words[i];
+    return NULL;
+}
+
+int field_has(const record_field *f, const void *value, size_t i)
+{
+    return *f->words[i] && *(const unsigned *)value >> i & 1;
+}
+
 /* Whether a value says that there is none: FIELD_NONE, a truth below 0, NaN where null is possible, a text that is NULL, a list that
  * is not merely empty. */
 static int is_none(const record_field *f, const void *value)
@@ -33,6 +47,9 @@ static int is_none(const record_field *f, const void *value)
         return *(const int *)value == FIELD_NONE;
     case FIELD_STEP:
         return *(const int64_t *)value < 0;
+    case FIELD_WORD:
+    case FIELD_WORD8:
+        return !field_word(f, value);
     case FIELD_BOOLEAN:
         return *(const int *)value < 0;
     case FIELD_REAL:
@@ -50,6 +67,11 @@ const void *field_at(const record_field *f, const void *at)
     if (f->in & FIELD_POINTER)
         return *(const void *const *)value;
     return is_none(f, value) ? NULL : value;
+}
+
+int field_lacks(const record_field *f, const void *at)
+{
+    return f->in & (FIELD_OPTIONAL | FIELD_INLINE) && !field_at(f, at);
 }
 
 uint64_t field_whole(const record_field *f, const void *at)

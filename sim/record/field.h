@@ -9,6 +9,12 @@ int field_end(const record_field *f);
 const void *field_at(const record_field *f, const void *at);
 /* field_count -- how many are in a list. */
 size_t field_count(const record_field *f, const void *at);
+/* field_word -- the word of a FIELD_WORD or FIELD_WORD8; NULL: none. */
+const char *field_word(const record_field *f, const void *value);
+/* field_has -- whether a FIELD_SET has the word f->words[i]. */
+int field_has(const record_field *f, const void *value, size_t i);
+/* field_lacks -- whether the struct `at` has no member for f: neither a value nor null. */
+int field_lacks(const record_field *f, const void *at);
 /* field_whole -- what a share is part of. */
 uint64_t field_whole(const record_field *f, const void *at);
 /* field_shown -- whether a writer that shows `shows` has f. */

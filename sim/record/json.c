@@ -47,6 +47,15 @@ static void put_list(jsonout *o, const record_field *f, const void *value, size_
     jsonout_end(o, ']');
 }
 
+static void put_set(jsonout *o, const record_field *f, const void *value)
+{
+    jsonout_begin(o, f->key, '[');
+    for (size_t i = 0; f->words[i]; i++)
+        if (field_has(f, value, i))
+            jsonout_text(o, NULL, f->words[i]);
+    jsonout_end(o, ']');
+}
+
 static void put_value(jsonout *o, const record_field *f, const void *value, const void *at, unsigned in)
 {
     switch (f->type) {
@@ -66,6 +75,16 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_COUNT:
     case FIELD_SHARE:
         jsonout_count(o, f->key, *(const uint64_t *)value);
+        break;
+    case FIELD_COUNT32:
+        jsonout_count(o, f->key, *(const uint32_t *)value);
+        break;
+    case FIELD_WORD:
+    case FIELD_WORD8:
+        jsonout_text(o, f->key, field_word(f, value));
+        break;
+    case FIELD_SET:
+        put_set(o, f, value);
         break;
     case FIELD_SIZE:
         jsonout_count(o, f->key, *(const size_t *)value);

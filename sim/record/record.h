@@ -14,6 +14,10 @@ typedef enum field_type {
     FIELD_BOOLEAN, /* int; below 0: none                                                      */
     FIELD_FLAG,    /* uint8_t: a boolean                                                      */
     FIELD_COUNT,   /* uint64_t                                                                */
+    FIELD_COUNT32, /* uint32_t                                                                */
+    FIELD_WORD,    /* an enumeration: which of `words`; none of them: none                    */
+    FIELD_WORD8,   /* uint8_t: the same                                                       */
+    FIELD_SET,     /* unsigned: a bit for each of `words`; CSV has + between them             */
     FIELD_SIZE,    /* size_t                                                                  */
     FIELD_INTEGER, /* int; FIELD_NONE: none                                                   */
     FIELD_STEP,    /* int64_t, a count; below 0: none                                         */
@@ -68,7 +72,7 @@ typedef struct record_field {
     size_t at, of; /* offsets in the struct                                                                       */
     const record_kind *record;
     const char *const
-        *words;      /* a text: all that it can be, up to NULL; or NULL                                       */
+        *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
     unsigned when;   /* a bit of what a writer shows, or 0: always; for cells and CSV                                */
 } record_field;

@@ -9,6 +9,11 @@ static const record_field *stream_of(const record_writer *w)
     return f;
 }
 
+static int has_member(const record_writer *w, const record_field *f)
+{
+    return f->in & IN_JSON && !field_lacks(f, w->document);
+}
+
 static void put_member(const record_writer *w, const record_field *f)
 {
     jsonout o = {.to = w->to};
@@ -20,7 +25,7 @@ static void begin_json(const record_writer *w)
     const record_field *list = stream_of(w);
     json_begin(w->to, w->kind->schema);
     for (const record_field *f = w->kind->document->fields; f != list; f++)
-        if (f->in & IN_JSON) {
+        if (has_member(w, f)) {
             put_member(w, f);
             fputs(",\n", w->to);
         }
@@ -31,7 +36,7 @@ static void end_json(const record_writer *w)
 {
     fputc(']', w->to);
     for (const record_field *f = stream_of(w) + 1; !field_end(f); f++)
-        if (f->in & IN_JSON) {
+        if (has_member(w, f)) {
             fputs(",\n", w->to);
             put_member(w, f);
         }

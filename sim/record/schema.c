@@ -29,12 +29,19 @@ static void put_reference(jsonout *o, const char *name)
     jsonout_text(o, "$ref", path);
 }
 
+/* Whether the words of f are those of its items. */
+static int of_items(const record_field *f)
+{
+    return f->type == FIELD_TEXTS || f->type == FIELD_SET || f->type == FIELD_TALLY;
+}
+
 static void put_words(jsonout *o, const record_field *f)
 {
     jsonout_begin(o, "enum", '[');
     for (size_t i = 0; f->words[i]; i++)
-        jsonout_text(o, NULL, f->words[i]);
-    if (f->in & FIELD_NULL && f->type != FIELD_TEXTS)
+        if (*f->words[i] || f->type != FIELD_SET)
+            jsonout_text(o, NULL, f->words[i]);
+    if (f->in & FIELD_NULL && !of_items(f))
         jsonout_null(o, NULL);
     jsonout_end(o, ']');
 }
@@ -113,10 +120,14 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_INTEGER:
         jsonout_text(o, "type", names[f->type]);
         break;
+    case FIELD_WORD:
+    case FIELD_WORD8: /* their words are all of the type */
+        break;
     case FIELD_CODE:
         put_reference(o, "code");
         break;
     case FIELD_COUNT:
+    case FIELD_COUNT32:
     case FIELD_SIZE:
     case FIELD_SHARE:
     case FIELD_STEP:
@@ -135,6 +146,7 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_REALS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:
+    case FIELD_SET:
         put_items(o, f);
         break;
     case FIELD_TALLY:
@@ -164,7 +176,7 @@ static void put_property(schema *s, const record_field *f, const char *before)
     jsonout_begin(&o, f->key, '{');
     if (f->what)
         jsonout_text(&o, "description", f->what);
-    if (f->words && f->type != FIELD_TEXTS && f->type != FIELD_TALLY)
+    if (f->words && !of_items(f))
         put_words(&o, f);
     else if (f->in & FIELD_NULL)
         put_either(&o, f);

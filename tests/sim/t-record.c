@@ -119,17 +119,17 @@ static const outer sample = {.text = "=a,\"b\"",
                              .step = 12345,
                              .no_step = -1};
 
-/* What `style` makes of a report with `sample` as its document and its rows. */
-static char *report(report_style style, unsigned shows, int rows)
+/* What `style` makes of a report whose document and rows are `at`. */
+static char *report_of(const report_kind *kind, const void *at, report_style style, unsigned shows, int rows)
 {
     char *text = NULL;
     size_t n = 0;
     FILE *to = open_memstream(&text, &n);
-    record_writer w = {.kind = &all_types, .to = to, .style = style, .shows = shows, .document = &sample};
+    record_writer w = {.kind = kind, .to = to, .style = style, .shows = shows, .document = at};
     ck_assert_ptr_nonnull(to);
     record_begin(&w);
     for (int i = 0; i < rows; i++)
-        record_row(&w, &sample);
+        record_row(&w, at);
     table_print(w.rows, to, "");
     record_end(&w);
     ck_assert_int_eq(fclose(to), 0);
@@ -138,7 +138,7 @@ static char *report(report_style style, unsigned shows, int rows)
 
 static void expect(report_style style, unsigned shows, int rows, const char *expected)
 {
-    char *text = report(style, shows, rows);
+    char *text = report_of(&all_types, &sample, style, shows, rows);
     ck_assert_str_eq(text, expected);
     free(text);
 }
@@ -181,13 +181,6 @@ START_TEST(documents)
 }
 END_TEST
 
-/* ---- schemas ---- */
-
-static const report_kind *const reports[] = {&attention_kind, &calc_kind,    &check_kind,  &dot_kind,
-                                             &explain_kind,   &formats_kind, &models_kind, &positions_kind,
-                                             &recipes_kind,   &reduce_kind};
-enum { REPORTS = sizeof reports / sizeof reports[0] };
-
 static char *schema_of(const report_kind *kind)
 {
     char *text = NULL;
@@ -203,6 +196,74 @@ static void contains(const char *text, const char *part)
 {
     ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in %s", part, text);
 }
+
+/* ---- words, and a document without its optional members ---- */
+
+typedef struct wordy {
+    unsigned word, none, set, empty;
+    uint8_t small;
+    uint32_t count;
+    const inner *lacking;
+} wordy;
+
+static const char *const bits[] = {"one", "", "four", "eight", NULL};
+
+#define AT(member) offsetof(wordy, member)
+static const record_field wordy_fields[] = {
+    FIELD(WORD, "word", IN_ALL, AT(word), NULL, .title = "<word", .words = two),
+    FIELD(WORD, "none", IN_ALL | FIELD_NULL, AT(none), NULL, .words = two),
+    FIELD(SET, "set", IN_ALL, AT(set), NULL, .words = bits),
+    FIELD(SET, "empty", IN_ALL, AT(empty), NULL, .words = bits),
+    FIELD(WORD8, "small", IN_ALL, AT(small), NULL, .title = "<small", .words = two),
+    FIELD(COUNT32, "count", IN_ALL, AT(count), NULL, .title = ">count"),
+    {0}};
+static const record_kind wordy_record = {"wordy", NULL, sizeof(wordy), wordy_fields};
+static const record_field lacking_document_fields[] = {
+    FIELD(RECORD, "first", IN_JSON | FIELD_POINTER | FIELD_OPTIONAL, AT(lacking), NULL, .record = &inner_record),
+    FIELD(LIST, "rows", IN_JSON | FIELD_STREAM, 0, NULL, .record = &wordy_record),
+    FIELD(RECORD, "", IN_JSON | FIELD_POINTER | FIELD_OPTIONAL | FIELD_INLINE, AT(lacking), NULL,
+          .record = &inner_record),
+    {0}};
+#undef AT
+static const record_kind lacking_document = {"document", NULL, sizeof(wordy), lacking_document_fields};
+static const report_kind words_kind = {"mpsim.test/1", "Test", "Words.", &lacking_document};
+
+static void expect_words(report_style style, const char *expected)
+{
+    static const wordy row = {1, 2, 7, 0, 1, UINT32_MAX, NULL};
+    char *text = report_of(&words_kind, &row, style, 0, 1), *from = strchr(text, '\n');
+    ck_assert_ptr_nonnull(from);
+    ck_assert_str_eq(style == REPORT_JSON ? strchr(from + 1, '\n') : text, expected);
+    free(text);
+}
+
+START_TEST(words)
+{
+    expect_words(REPORT_JSON, "\n\"rows\": [\n {\"word\": \"b\", \"none\": null, \"set\": [\"one\", \"four\"], "
+                              "\"empty\": [], \"small\": \"b\", \"count\": 4294967295}]}\n");
+    expect_words(REPORT_CSV, "word,none,set,empty,small,count\nb,,one+four,,b,4294967295\n");
+    expect_words(REPORT_TEXT, "word  small          count\nb     b      4,294,967,295\n");
+}
+END_TEST
+
+START_TEST(schema_of_words)
+{
+    char *text = schema_of(&words_kind);
+    contains(text, "\"word\": {\"enum\": [\"a\", \"b\"]}");
+    contains(text, "\"none\": {\"enum\": [\"a\", \"b\", null]}");
+    contains(text, "\"set\": {\"type\": \"array\", \"items\": {\"enum\": [\"one\", \"four\", \"eight\"]}}");
+    contains(text, "\"count\": {\"$ref\": \"#/$defs/count\"}");
+    contains(text, "\"required\": [\"schema\", \"mpsim\", \"rows\"]");
+    free(text);
+}
+END_TEST
+
+/* ---- schemas ---- */
+
+static const report_kind *const reports[] = {&attention_kind, &calc_kind,    &check_kind,  &dot_kind,
+                                             &explain_kind,   &formats_kind, &models_kind, &positions_kind,
+                                             &recipes_kind,   &reduce_kind};
+enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
 {
@@ -277,7 +338,9 @@ int main(void)
     TCase *forms_case = test_case("forms", 20), *schema_case = test_case("schemas", 20);
     tcase_add_test(forms_case, forms);
     tcase_add_test(forms_case, documents);
+    tcase_add_test(forms_case, words);
     tcase_add_test(schema_case, schema);
+    tcase_add_test(schema_case, schema_of_words);
     tcase_add_loop_test(schema_case, schemas, 0, REPORTS);
     TCase *const all[] = {forms_case, schema_case, NULL};
     return test_main("record", all);
