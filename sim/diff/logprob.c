@@ -49,11 +49,17 @@ static void tell(logprob *l, int64_t step, const char *name, ratios *r)
     char a[32], b[32], d[32];
     ratios_sort(r);
     if (l->style == REPORT_JSON) {
-        json_t *v = ratios_json(r);
-        json_object_set_new(v, "step", step < 0 ? json_null() : json_integer(step));
-        json_object_set_new(v, "name", json_string(name));
+        jsonout o = {.to = l->to};
+        const ratios_summary s = ratios_summarise(r);
         fputs(l->tensors ? ",\n  " : "\n  ", l->to);
-        json_write(l->to, v);
+        jsonout_begin(&o, NULL, '{');
+        record_members(&o, &ratios_record, &s, IN_JSON);
+        if (step < 0)
+            jsonout_null(&o, "step");
+        else
+            jsonout_integer(&o, "step", step);
+        jsonout_text(&o, "name", name);
+        jsonout_end(&o, '}');
     } else {
         table_cell(l->rows, step < 0 ? "%s" : "%s%" PRId64, "", step);
         table_cell(l->rows, "%s", name);
@@ -166,8 +172,10 @@ static void print_end(const logprob *l)
 
 static void write_end(const logprob *l)
 {
-    fputs("\n],\n\"total\": ", l->to);
-    json_write(l->to, ratios_json(&l->all));
+    jsonout o = {.to = l->to};
+    const ratios_summary s = ratios_summarise(&l->all);
+    fputs("\n],\n", l->to);
+    record_json(&o, "total", &ratios_record, &s, IN_JSON);
     fputs("\n}\n", l->to);
 }
 

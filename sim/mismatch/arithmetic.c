@@ -4,7 +4,6 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../dot/models.h"
-#include "../report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,9 +150,15 @@ const char *arithmetic_text(char *out, size_t size, const arithmetic *a)
     return out;
 }
 
-json_t *arithmetic_json(const arithmetic *a)
-{
-    return json_pack("{s:s,s:s,s:o,s:s,s:s,s:s,s:s}", "model", a->model.name, "operands", a->operands.name, "split",
-                     json_of_count(a->split.parts), "workspace", a->split.workspace.name, "sum", a->split.sum.name,
-                     "logits", a->logits.name, "softmax", a->softmax.name);
-}
+#define AT(member) offsetof(arithmetic, member)
+static const record_field fields[] = {
+    FIELD(CHARS, "model", IN_TREE, AT(model.name), NULL),
+    FIELD(CHARS, "operands", IN_TREE, AT(operands.name), "The format that hidden states and weights are rounded to."),
+    FIELD(SIZE, "split", IN_TREE, AT(split.parts), "Parts of K; 1: K is not cut."),
+    FIELD(CHARS, "workspace", IN_TREE, AT(split.workspace.name), "The format in which the sums of parts are kept."),
+    FIELD(CHARS, "sum", IN_TREE, AT(split.sum.name), "The format in which the sums of parts are added."),
+    FIELD(CHARS, "logits", IN_TREE, AT(logits.name), "The format that logits are rounded to."),
+    FIELD(CHARS, "softmax", IN_TREE, AT(softmax.name), "The format of every operation of the log-softmax."),
+    {0}};
+#undef AT
+const record_kind arithmetic_record = {"arithmetic", "How a side computes.", sizeof(arithmetic), fields};

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "../dot/error.h"
-
-#include <jansson.h>
+#include "../record/record.h"
 
 typedef struct arithmetic {
     mpsim_model model;
@@ -18,4 +17,4 @@ typedef struct arithmetic {
 int arithmetic_parse(arithmetic *a, const char *option, const char *text);
 /* arithmetic_text -- in words, for people. */
 const char *arithmetic_text(char *out, size_t size, const arithmetic *a);
-json_t *arithmetic_json(const arithmetic *a);
+extern const record_kind arithmetic_record; /* an arithmetic */

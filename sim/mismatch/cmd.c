@@ -90,7 +90,7 @@ static int check(run *r, int operands)
     r->spread = 3;
     if (o->spread && (parse_number(&r->spread, o->spread) || !(r->spread > 0)))
         return fail(EXIT_USAGE, "mismatch: --spread: '%s' is not a positive number", o->spread);
-    if (report_options_style(&r->style, &o->form, 0, "mismatch", "--json and --csv exclude each other"))
+    if (report_options_style(&r->style, &o->form, 0, "mismatch", "--json, --ndjson and --csv exclude each other"))
         return EXIT_USAGE;
     if ((code = arithmetic_parse(&r->sides[0], "-a", o->a)) || (code = arithmetic_parse(&r->sides[1], "-b", o->b)) ||
         (code = ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip)))
@@ -181,6 +181,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "worst", OPTION_COUNT, &o.worst, "N", "list the N tokens farthest apart (default 5)"},
         JSON_OPTION_ROW(o.form, "mpsim.mismatch/1"),
+        NDJSON_OPTION_ROW(o.form, "token"),
         CSV_OPTION_ROW(o.form, ", a line for each token"),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),

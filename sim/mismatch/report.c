@@ -10,6 +10,105 @@
 
 static const char *const letters[] = {"A", "B"};
 
+/* ---- the records ---- */
+
+/* The report. */
+typedef struct report {
+    mismatch m;
+    const char *hidden, *head, *from; /* labels; from: of the tokens, or NULL */
+    const arithmetic *sides[2];
+    const double *clip;
+    size_t bounds; /* 2, of clip */
+    ratios_summary tokens;
+} report;
+
+/* A token. */
+typedef struct row {
+    size_t at;
+    uint64_t token;
+    mismatch_token x;
+    double difference, ratio;
+} row;
+
+#define AT(member) offsetof(mismatch_error, member)
+static const record_field error_fields[] = {
+    FIELD(COUNT, "count", IN_TREE, AT(count), "Tokens with a finite log-probability."),
+    FIELD(REAL, "mean", IN_TREE, AT(mean), "Mean of log p - exact log p."),
+    FIELD(REAL, "mean_magnitude", IN_TREE, AT(mean_magnitude), "Mean of |log p - exact log p|."),
+    FIELD(REAL, "largest", IN_TREE, AT(largest), "Largest |log p - exact log p|."),
+    {0}};
+static const record_kind error_record = {"error", "Log-probabilities of the tokens against exact ones.",
+                                         sizeof(mismatch_error), error_fields};
+#undef AT
+
+#define AT(member) offsetof(mismatch_operands, member)
+static const record_field sizes_fields[] = {FIELD(SIZE, "count", IN_TREE, AT(count), "Tokens."),
+                                            FIELD(SIZE, "size", IN_TREE, AT(size), "Numbers of a hidden state."),
+                                            FIELD(SIZE, "vocabulary", IN_TREE, AT(vocabulary), "Words."),
+                                            {0}};
+static const record_kind sizes_record = {"sizes", NULL, sizeof(mismatch_operands), sizes_fields};
+#undef AT
+
+#define AT(member) offsetof(report, member)
+static const record_field config_fields[] = {
+    FIELD(TEXT, "hidden", IN_TREE, AT(hidden), "Where the hidden states are from."),
+    FIELD(TEXT, "head", IN_TREE, AT(head), "Where the weights of the last layer are from."),
+    FIELD(TEXT, "tokens", IN_TREE | FIELD_NULL, AT(from), "Where the tokens are from; null: drawn from A."),
+    FIELD(RECORD, "", IN_TREE | FIELD_INLINE | FIELD_POINTER, AT(m.o), NULL, .record = &sizes_record),
+    FIELD(COUNT, "seed", IN_TREE, AT(m.seed), NULL),
+    FIELD(RECORD, "a", IN_TREE | FIELD_POINTER, AT(sides[0]), NULL, .record = &arithmetic_record),
+    FIELD(RECORD, "b", IN_TREE | FIELD_POINTER, AT(sides[1]), NULL, .record = &arithmetic_record),
+    FIELD(REALS, "clip", IN_TREE, AT(clip), "The band of ratios: the lower bound, the upper bound.", .of = AT(bounds)),
+    {0}};
+static const record_kind config_record = {"config", "What is computed, and how.", sizeof(report), config_fields};
+
+static const record_field kl_fields[] = {
+    FIELD(COUNT, "count", IN_TREE, AT(m.kl_count), "Tokens with a finite divergence."),
+    FIELD(REAL, "mean", IN_TREE, AT(m.mean_kl), NULL),
+    FIELD(REAL, "largest", IN_TREE, AT(m.largest_kl), NULL),
+    {0}};
+static const record_kind kl_record = {"kl", "KL(A || B) of the distributions over all words.", sizeof(report),
+                                      kl_fields};
+#undef AT
+
+#define AT(member) offsetof(row, member)
+static const record_field row_fields[] = {
+    FIELD(SIZE, "at", IN_ALL | FIELD_PLAIN, AT(at), "The place of the token, from 0.", .title = ">at"),
+    FIELD(COUNT, "token", IN_ALL | FIELD_PLAIN, AT(token), "The number of its word.", .title = ">token"),
+    FIELD(REAL, "a", IN_ALL, AT(x.lp[0]), "The log-probability of the token by A.", .title = ">A", .format = "%.6f"),
+    FIELD(REAL, "b", IN_ALL, AT(x.lp[1]), "The log-probability of the token by B.", .title = ">B", .format = "%.6f"),
+    FIELD(REAL, "exact", IN_ALL, AT(x.exact),
+          "The log-probability of the token in binary64, of the numbers before they are rounded.", .title = ">exact",
+          .format = "%.6f"),
+    FIELD(REAL, NULL, 0, AT(difference), NULL, .title = ">B - A"),
+    FIELD(REAL, NULL, 0, AT(ratio), NULL, .title = ">p(B) / p(A)"),
+    FIELD(REAL, "kl", IN_ALL, AT(x.kl), "KL(A || B) over all words; NaN where a logit is not finite.", .title = ">KL"),
+    FIELD(INTEGER, "most_likely_differs", IN_LINE | IN_CSV, AT(x.differs),
+          "1: A and B prefer different words; 0: the same word."),
+    {0}};
+static const record_kind row_record = {"token", "A token.", sizeof(row), row_fields};
+#undef AT
+
+#define AT(member) offsetof(report, member)
+static const record_field report_fields[] = {
+    FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config_record),
+    FIELD(RECORD, "a", IN_JSON, AT(m.errors[0]), NULL, .record = &error_record),
+    FIELD(RECORD, "b", IN_JSON, AT(m.errors[1]), NULL, .record = &error_record),
+    FIELD(RECORD, "tokens", IN_JSON, AT(tokens), NULL, .record = &ratios_record),
+    FIELD(RECORD, "kl", IN_JSON, 0, NULL, .record = &kl_record),
+    FIELD(COUNT, "most_likely_differs", IN_JSON, AT(m.differing), "Places at which A and B prefer different words."),
+    FIELD(LIST, "worst", IN_JSON | FIELD_STREAM, 0, "The tokens whose log-probabilities by A and B are farthest apart.",
+          .record = &row_record),
+    {0}};
+#undef AT
+static const record_kind report_record = {"report", NULL, sizeof(report), report_fields};
+
+const report_kind mismatch_kind = {
+    "mpsim.mismatch/1", "mpsim mismatch: log-probabilities of two arithmetics",
+    "What the arithmetic of a sampler and that of a trainer make of the same hidden states. $defs/line is a line of "
+    "--ndjson: a token; it names no schema.",
+    &report_record};
+
 /* ---- the worst tokens ---- */
 
 static double distance(const mismatch_token *t)
@@ -89,40 +188,10 @@ static void print_all_words(FILE *to, const mismatch *m)
             text_plural(m->differing));
 }
 
-static void probability_cell(table *t, double x)
-{
-    char text[64];
-    snprintf(text, sizeof text, "%.6f", x);
-    table_cell(t, "%s", isnan(x) ? "nan" : text); /* whatever sign a NaN has */
-}
-
-static void print_worst(FILE *to, const mismatch_report *r)
-{
-    const mismatch_token **list = by_distance(r->m);
-    table *t = table_new(">at|>token|>A|>B|>exact|>B - A|>p(B) / p(A)|>KL");
-    char text[32];
-    for (size_t i = 0; i < listed(r); i++) {
-        const mismatch_token *x = list[i];
-        table_cell(t, "%zu", (size_t)(x - r->m->tokens));
-        table_cell(t, "%" PRIu32, x->id);
-        probability_cell(t, x->lp[0]);
-        probability_cell(t, x->lp[1]);
-        probability_cell(t, x->exact);
-        table_cell(t, "%s", text_number(text, x->lp[1] - x->lp[0]));
-        table_cell(t, "%s", text_number(text, exp(x->lp[1] - x->lp[0])));
-        table_cell(t, "%s", text_number(text, x->kl));
-    }
-    if (table_rows(t)) {
-        fputs("\nThe tokens farthest apart:\n\n", to);
-        table_print(t, to, "");
-    }
-    table_free(t);
-    free(list);
-}
-
-static void print_text(FILE *to, const mismatch_report *r)
+static void print_text(const record_writer *w, const mismatch_report *r)
 {
     char left[32];
+    FILE *to = w->to;
     print_operands(to, r);
     fputc('\n', to);
     print_errors(to, r->m);
@@ -131,83 +200,49 @@ static void print_text(FILE *to, const mismatch_report *r)
     if (r->r->tokens)
         ratios_print(to, r->r, r->m->o->count == r->m->o->length);
     print_all_words(to, r->m);
-    print_worst(to, r);
-}
-
-/* ---- JSON, CSV ---- */
-
-static json_t *error_json(const mismatch_error *e)
-{
-    return json_pack("{s:o,s:o,s:o,s:o}", "count", json_of_count(e->count), "mean", json_of_double(e->mean),
-                     "mean_magnitude", json_of_double(e->mean_magnitude), "largest", json_of_double(e->largest));
-}
-
-static json_t *token_json(const mismatch *m, const mismatch_token *t)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "at", json_of_count((uint64_t)(t - m->tokens)), "token",
-                     json_of_count(t->id), "a", json_of_double(t->lp[0]), "b", json_of_double(t->lp[1]), "exact",
-                     json_of_double(t->exact), "kl", json_of_double(t->kl));
-}
-
-static json_t *config_json(const mismatch_report *r)
-{
-    const mismatch *m = r->m;
-    json_t *v = json_object();
-    json_object_set_new(v, "hidden", json_string(m->o->labels[0]));
-    json_object_set_new(v, "head", json_string(m->o->labels[1]));
-    json_object_set_new(v, "tokens", r->drawn ? json_null() : json_string(m->o->labels[2]));
-    json_object_set_new(v, "count", json_of_count(m->o->count));
-    json_object_set_new(v, "size", json_of_count(m->o->size));
-    json_object_set_new(v, "vocabulary", json_of_count(m->o->vocabulary));
-    json_object_set_new(v, "seed", json_of_count(m->seed));
-    json_object_set_new(v, "a", arithmetic_json(&m->sides[0]));
-    json_object_set_new(v, "b", arithmetic_json(&m->sides[1]));
-    json_object_set_new(v, "clip", json_pack("[o,o]", json_of_double(r->r->low), json_of_double(r->r->high)));
-    return v;
-}
-
-static void write_json(FILE *to, const mismatch_report *r)
-{
-    const mismatch *m = r->m;
-    const mismatch_token **list = by_distance(m);
-    json_t *v = json_report("mpsim.mismatch/1"), *worst = json_array();
-    for (size_t i = 0; i < listed(r); i++)
-        json_array_append_new(worst, token_json(m, list[i]));
-    free(list);
-    json_object_set_new(v, "config", config_json(r));
-    json_object_set_new(v, "a", error_json(&m->errors[0]));
-    json_object_set_new(v, "b", error_json(&m->errors[1]));
-    json_object_set_new(v, "tokens", ratios_json(r->r));
-    json_object_set_new(v, "kl",
-                        json_pack("{s:o,s:o,s:o}", "count", json_of_count(m->kl_count), "mean",
-                                  json_of_double(m->mean_kl), "largest", json_of_double(m->largest_kl)));
-    json_object_set_new(v, "most_likely_differs", json_of_count(m->differing));
-    json_object_set_new(v, "worst", worst);
-    json_write(to, v);
-    fputc('\n', to);
-}
-
-static void write_csv(FILE *to, const mismatch *m)
-{
-    fputs("at,token,a,b,exact,kl,most_likely_differs\n", to);
-    for (size_t i = 0; i < m->o->count; i++) {
-        const mismatch_token *t = &m->tokens[i];
-        const double numbers[] = {t->lp[0], t->lp[1], t->exact, t->kl};
-        fprintf(to, "%zu,%" PRIu32, i, t->id);
-        for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++) {
-            fputc(',', to);
-            csv_double(to, numbers[k]);
-        }
-        fprintf(to, ",%d\n", t->differs);
+    if (w->written) {
+        fputs("\nThe tokens farthest apart:\n\n", to);
+        table_print(w->rows, to, "");
     }
+}
+
+/* ---- all forms ---- */
+
+static void add_row(record_writer *w, const mismatch *m, const mismatch_token *t)
+{
+    const double difference = t->lp[1] - t->lp[0];
+    const row r = {
+        .at = (size_t)(t - m->tokens), .token = t->id, .x = *t, .difference = difference, .ratio = exp(difference)};
+    record_row(w, &r);
+}
+
+/* Those farthest apart are for text and JSON, the others have all in their order. */
+static void add_rows(record_writer *w, const mismatch_report *r)
+{
+    const int all = w->style == REPORT_CSV || w->style == REPORT_NDJSON;
+    const mismatch_token **list = all ? NULL : by_distance(r->m);
+    const size_t n = all ? r->m->o->count : listed(r);
+    for (size_t i = 0; i < n; i++)
+        add_row(w, r->m, all ? &r->m->tokens[i] : list[i]);
+    free(list);
 }
 
 void mismatch_report_write(FILE *to, report_style style, const mismatch_report *r)
 {
-    if (style == REPORT_JSON)
-        write_json(to, r);
-    else if (style == REPORT_CSV)
-        write_csv(to, r->m);
-    else
-        print_text(to, r);
+    const mismatch *m = r->m;
+    const double clip[] = {r->r->low, r->r->high};
+    const report d = {.m = *m,
+                      .hidden = m->o->labels[0],
+                      .head = m->o->labels[1],
+                      .from = r->drawn ? NULL : m->o->labels[2],
+                      .sides = {&m->sides[0], &m->sides[1]},
+                      .clip = clip,
+                      .bounds = 2,
+                      .tokens = ratios_summarise(r->r)};
+    record_writer w = {.kind = &mismatch_kind, .to = to, .style = style, .document = &d};
+    record_begin(&w);
+    add_rows(&w, r);
+    if (style == REPORT_TEXT)
+        print_text(&w, r);
+    record_end(&w);
 }

@@ -12,3 +12,5 @@ typedef struct mismatch_report {
 } mismatch_report;
 
 void mismatch_report_write(FILE *to, report_style style, const mismatch_report *r);
+
+extern const report_kind mismatch_kind;

@@ -35,14 +35,20 @@ ok $? "what is told of 40 tokens"
 awk -F, 'NR > 1 { d = $4 - $3; s += d; m += d < 0 ? -d : d; r = exp(d); k += r - 1 - d; if (r < 0.999 || r > 1.001) o++ }
     END { printf "%.4e %.4e %.3e %d\n", s / 40, m / 40, k / 40, o }' "$dir/tokens" >"$dir/want"
 run 0 mismatch -a hopper-bf16-fp32,softmax=bf16 -b fma --count 40 --json --clip 0.001 &&
-    awk -v want="$(cat "$dir/want")" '{
-        split(want, w, " ")
+    awk -v want="$(cat "$dir/want")" '/^"tokens": / {
+        seen = split(want, w, " ")
         if (!match($0, /"mean": [-0-9.e]+, "mean_magnitude": [0-9.e-]+, "deviation"/)) exit 1
         s = substr($0, RSTART, RLENGTH); gsub(/[^-0-9.e ]/, "", s); split(s, x, " ")
         for (i in x) if (x[i] ~ /[0-9]/) v[++n] = x[i]
         match($0, /"k3": [-0-9.e]+/); k = substr($0, RSTART + 6, RLENGTH - 6); match($0, /"outside": [0-9]+/); o = substr($0, RSTART + 11, RLENGTH - 11)
-        if (sprintf("%.4e", v[1]) != w[1] || sprintf("%.4e", v[2]) != w[2] || sprintf("%.3e", k) != w[3] || o != w[4]) exit 1 }' "$dir/out"
+        if (sprintf("%.4e", v[1]) != w[1] || sprintf("%.4e", v[2]) != w[2] || sprintf("%.3e", k) != w[3] || o != w[4]) exit 1 }
+        END { exit !seen }' "$dir/out"
 ok $? "means, k3 and the band are those of the tokens ($(cat "$dir/want"))"
+
+run 0 mismatch -a hopper-bf16-fp32,softmax=bf16 -b fma --count 40 --ndjson &&
+    sed 's/"[a-z_]*": //g; s/[{}]//g; s/, /,/g' "$dir/out" | awk -F, -v OFS=, '{ for (i = 3; i < 7; i++) $i = sprintf("%.12g", $i); print }' >"$dir/lines" &&
+    awk -F, -v OFS=, 'NR > 1 { for (i = 3; i < 7; i++) $i = sprintf("%.12g", $i); print }' "$dir/tokens" | cmp - "$dir/lines"
+ok $? "a line for each token as in the CSV"
 
 # ---- what one expects of formats and orders
 mean() { # of |A - exact| in the JSON report

@@ -9,6 +9,7 @@
 #include "sim/formats/formats.h"
 #include "sim/formats/positions.h"
 #include "sim/formats/recipes.h"
+#include "sim/mismatch/report.h"
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
@@ -260,9 +261,9 @@ END_TEST
 
 /* ---- schemas ---- */
 
-static const report_kind *const reports[] = {&attention_kind, &calc_kind,    &check_kind,  &dot_kind,
-                                             &explain_kind,   &formats_kind, &models_kind, &positions_kind,
-                                             &recipes_kind,   &reduce_kind};
+static const report_kind *const reports[] = {&attention_kind, &calc_kind,    &check_kind,   &dot_kind,
+                                             &explain_kind,   &formats_kind, &models_kind,  &positions_kind,
+                                             &recipes_kind,   &reduce_kind,  &mismatch_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
