@@ -85,7 +85,7 @@ static int compare(side sides[2], const options *o, report_style style, output *
 static int compare_logprobs(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
     logprob_options lo = {.paths = {operands[0], operands[1]}};
-    int differ = 0, code = ratios_band(&lo.low, &lo.high, "diff", o->clip);
+    int differ = 0, code = ratios_band(&lo.band[0], &lo.band[1], "diff", o->clip);
     for (int k = 0; k < 2 && !code; k++)
         code = side_open(&sides[k], "diff", &o->from, operands[k]);
     if (!code)
@@ -99,8 +99,8 @@ static int compare_logprobs(side sides[2], const options *o, report_style style,
 
 static int check_logprob(const options *o)
 {
-    if (o->logprob && (o->tolerance || o->form.csv))
-        return fail(EXIT_USAGE, "diff: --logprob goes with neither --tolerance nor --csv");
+    if (o->logprob && o->tolerance)
+        return fail(EXIT_USAGE, "diff: --logprob does not go with --tolerance");
     return o->clip && !o->logprob ? fail(EXIT_USAGE, "diff: --clip is of --logprob") : 0;
 }
 

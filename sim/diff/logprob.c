@@ -14,15 +14,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct logprob_row {
+    int64_t step;
+    const char *name;
+    ratios_summary x;
+} logprob_row;
+
+typedef struct logprob_document {
+    const char *a, *b;
+    const double *clip;
+    size_t clips; /* 2 */
+    ratios_summary total;
+} logprob_document;
+
 typedef struct logprob {
-    FILE *to;
-    report_style style;
+    record_writer w;
     const logprob_options *o;
     side *sides[2];
     ratios all;
-    table *rows;
-    uint64_t tensors;
 } logprob;
+
+/* ---- the record ---- */
+
+#define AT(member) offsetof(logprob_row, member)
+static const record_field row_fields[] = {
+    FIELD(STEP, "step", IN_ALL | FIELD_NULL, AT(step), NULL, .title = ">step"),
+    FIELD(TEXT, "name", IN_ALL, AT(name), NULL, .title = "<tensor"),
+    FIELD(RECORD, "x", IN_ALL | FIELD_INLINE, AT(x), NULL, .title = "", .record = &ratios_record),
+    {0}};
+static const record_kind row_record = {"tensor", NULL, sizeof(logprob_row), row_fields};
+#undef AT
+
+#define AT(member) offsetof(logprob_document, member)
+static const record_field config_fields[] = {
+    FIELD(TEXT, "a", IN_JSON, AT(a), NULL),
+    FIELD(TEXT, "b", IN_JSON, AT(b), NULL),
+    FIELD(REALS, "clip", IN_JSON, AT(clip), "The band of ratios: two numbers.", .of = AT(clips)),
+    {0}};
+static const record_kind config_record = {"config", NULL, sizeof(logprob_document), config_fields};
+
+static const record_field document_fields[] = {
+    FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config_record),
+    FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &row_record),
+    FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &ratios_record),
+    {0}};
+static const record_kind document_record = {"document", NULL, sizeof(logprob_document), document_fields};
+#undef AT
+const report_kind logprob_kind = {
+    "mpsim.logprob/1", "mpsim diff --logprob: log-probabilities",
+    "Log-probabilities of the same tokens by two engines. $defs/line is a line of --ndjson, which names no schema.",
+    &document_record};
 
 /* ---- tensors ---- */
 
@@ -46,30 +87,9 @@ static double *values_of(side *s, const side_tensor *t, trace_error *error)
 
 static void tell(logprob *l, int64_t step, const char *name, ratios *r)
 {
-    char a[32], b[32], d[32];
     ratios_sort(r);
-    if (l->style == REPORT_JSON) {
-        jsonout o = {.to = l->to};
-        const ratios_summary s = ratios_summarise(r);
-        fputs(l->tensors ? ",\n  " : "\n  ", l->to);
-        jsonout_begin(&o, NULL, '{');
-        record_members(&o, &ratios_record, &s, IN_JSON);
-        if (step < 0)
-            jsonout_null(&o, "step");
-        else
-            jsonout_integer(&o, "step", step);
-        jsonout_text(&o, "name", name);
-        jsonout_end(&o, '}');
-    } else {
-        table_cell(l->rows, step < 0 ? "%s" : "%s%" PRId64, "", step);
-        table_cell(l->rows, "%s", name);
-        table_cell(l->rows, "%s", text_count(a, r->tokens));
-        table_cell(l->rows, "%s", r->tokens ? text_number(b, r->sum_of_magnitudes / (double)r->tokens) : "");
-        table_cell(l->rows, "%s", r->tokens ? text_number(d, ratios_magnitude(r, 1)) : "");
-        table_share(l->rows, r->outside, r->tokens);
-        table_share(l->rows, r->outside_sequences, r->sequences);
-    }
-    l->tensors++;
+    const logprob_row row = {.step = step, .name = name, .x = ratios_summarise(r)};
+    record_row(&l->w, &row);
 }
 
 static void add_rows(ratios *one, ratios *all, const double *a, const double *b, const side_tensor *t)
@@ -83,7 +103,7 @@ static void add_rows(ratios *one, ratios *all, const double *a, const double *b,
 
 static int compare(logprob *l, int64_t step, const side_tensor *x, const side_tensor *y)
 {
-    ratios one = {.low = l->o->low, .high = l->o->high};
+    ratios one = {.low = l->o->band[0], .high = l->o->band[1]};
     trace_error error;
     double *a = values_of(l->sides[0], x, &error), *b = a ? values_of(l->sides[1], y, &error) : NULL;
     const int code = b ? 0 : input_failed(&l->sides[a != NULL]->in, &error);
@@ -140,69 +160,52 @@ static int compare_steps(logprob *l)
 
 /* ---- the report ---- */
 
-static void print_head(const logprob *l)
+static void print_head(FILE *to, const logprob_options *o, const ratios *r)
 {
-    const ratios *r = &l->all;
     char a[32], b[32], d[32], path[512];
-    fprintf(l->to, "A  %s\n", escape_text(path, sizeof path, l->o->paths[0]));
-    fprintf(l->to, "B  %s\n", escape_text(path, sizeof path, l->o->paths[1]));
-    fprintf(l->to, "%s token%s in %s sequence%s", text_count(a, r->tokens), text_plural(r->tokens),
+    fprintf(to, "A  %s\n", escape_text(path, sizeof path, o->paths[0]));
+    fprintf(to, "B  %s\n", escape_text(path, sizeof path, o->paths[1]));
+    fprintf(to, "%s token%s in %s sequence%s", text_count(a, r->tokens), text_plural(r->tokens),
             text_count(b, r->sequences), text_plural(r->sequences));
     if (r->padding)
-        fprintf(l->to, "; %s of padding left out", text_count(d, r->padding));
+        fprintf(to, "; %s of padding left out", text_count(d, r->padding));
     if (r->one_sided)
-        fprintf(l->to, "; %s that only one side has a finite number for left out", text_count(d, r->one_sided));
-    fputc('\n', l->to);
+        fprintf(to, "; %s that only one side has a finite number for left out", text_count(d, r->one_sided));
+    fputc('\n', to);
     if (r->above_zero)
-        fprintf(l->to, "%s above 0, which no logarithm of a probability is: --match chooses tensors\n",
+        fprintf(to, "%s above 0, which no logarithm of a probability is: --match chooses tensors\n",
                 text_count(d, r->above_zero));
 }
 
 static void print_end(const logprob *l)
 {
-    print_head(l);
-    if (l->all.tokens) {
-        ratios_print(l->to, &l->all, l->tensors == 1);
+    print_head(l->w.to, l->o, &l->all);
+    if (l->all.tokens)
+        ratios_print(l->w.to, &l->all, l->w.written == 1);
+    if (l->w.written > 1) {
+        fprintf(l->w.to, "\nBy tensor:\n");
+        table_print(l->w.rows, l->w.to, "  ");
     }
-    if (l->tensors > 1) {
-        fprintf(l->to, "\nBy tensor:\n");
-        table_print(l->rows, l->to, "  ");
-    }
-}
-
-static void write_end(const logprob *l)
-{
-    jsonout o = {.to = l->to};
-    const ratios_summary s = ratios_summarise(&l->all);
-    fputs("\n],\n", l->to);
-    record_json(&o, "total", &ratios_record, &s, IN_JSON);
-    fputs("\n}\n", l->to);
-}
-
-static void write_head(const logprob *l)
-{
-    fprintf(l->to, "{\"schema\": \"mpsim.logprob/1\", \"mpsim\": \"%s\", \"config\": ", mpsim_version());
-    json_write(l->to,
-               json_pack("{s:o,s:o,s:[o,o]}", "a", json_of_path(l->o->paths[0]), "b", json_of_path(l->o->paths[1]),
-                         "clip", json_of_double(l->o->low), json_of_double(l->o->high)));
-    fputs(",\n\"tensors\": [", l->to);
 }
 
 int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ)
 {
-    logprob l = {.to = to, .style = style, .o = o, .sides = {a, b}, .all = {.low = o->low, .high = o->high}};
-    l.rows = table_new(">step|<tensor|>tokens|>mean magnitude|>largest|>tokens outside|>sequences outside");
-    if (style == REPORT_JSON)
-        write_head(&l);
+    logprob_document d = {.a = o->paths[0], .b = o->paths[1], .clip = o->band, .clips = 2};
+    logprob l = {.w = {.kind = &logprob_kind, .to = to, .style = style, .document = &d},
+                 .o = o,
+                 .sides = {a, b},
+                 .all = {.low = o->band[0], .high = o->band[1]}};
+    record_begin(&l.w);
     int code = compare_steps(&l);
-    if (!code && l.tensors == 0)
+    if (!code && l.w.written == 0)
         code = fail(EXIT_DATA, "diff: --logprob: A and B have no tensor of floating-point numbers of one name and "
                                "shape");
     ratios_sort(&l.all);
-    if (!code)
-        (style == REPORT_JSON ? write_end : print_end)(&l);
+    d.total = ratios_summarise(&l.all);
+    if (!code && style == REPORT_TEXT)
+        print_end(&l);
+    record_end(&l.w);
     *differ = l.all.equal < l.all.tokens || l.all.one_sided;
     ratios_clear(&l.all);
-    table_free(l.rows);
     return code;
 }

@@ -33,82 +33,12 @@ int ratios_band(double *low, double *high, const char *verb, const char *text)
         text);
 }
 
-/* ---- the record ---- */
+/* ---- what is told ---- */
 
-#define AT(member) offsetof(ratios, member)
-static const record_field counts_fields[] = {
-    FIELD(SIZE, "sequences", IN_ALL, AT(sequences), "Sequences with a token that is compared."),
-    FIELD(SIZE, "tokens", IN_ALL, AT(tokens), "Tokens that are compared."),
-    FIELD(COUNT, "padding", IN_ALL, AT(padding),
-          "Tokens left out: zeros at the end of a sequence, or no finite number in both."),
-    FIELD(COUNT, "finite_in_one", IN_ALL, AT(one_sided), "Tokens left out: finite in A or B alone."),
-    FIELD(COUNT, "above_zero", IN_ALL, AT(above_zero), "Numbers above 0, which are no log-probabilities."),
-    FIELD(COUNT, "equal", IN_ALL, AT(equal), "Tokens with B = A."),
-    FIELD(COUNT, "outside", IN_ALL, AT(outside), "Tokens whose ratio exp(B - A) is outside the band."),
-    FIELD(COUNT, "sequences_outside", IN_ALL, AT(outside_sequences),
-          "Sequences whose product of ratios is outside the band."),
-    {0}};
-static const record_kind counts_record = {"counts", NULL, sizeof(ratios), counts_fields};
-
-static const record_field worst_fields[] = {
-    FIELD(COUNT, "sequence", IN_ALL, AT(worst_at[0]), "The row of the token, from 0."),
-    FIELD(COUNT, "token", IN_ALL, AT(worst_at[1]), "The place of the token in the row, from 0."),
-    FIELD(REAL, "a", IN_ALL, AT(worst[0]), NULL),
-    FIELD(REAL, "b", IN_ALL, AT(worst[1]), NULL),
-    {0}};
-static const record_kind worst_record = {"worst_token", "The token of the largest |B - A|.", sizeof(ratios),
-                                         worst_fields};
-#undef AT
-
-#define AT(i) ((i) * sizeof(double))
-static const record_field magnitude_fields[] = {
-    FIELD(REAL, "q50", IN_ALL, AT(0), NULL), FIELD(REAL, "q90", IN_ALL, AT(1), NULL),
-    FIELD(REAL, "q99", IN_ALL, AT(2), NULL), FIELD(REAL, "q999", IN_ALL, AT(3), "99.9 %."),
-    FIELD(REAL, "max", IN_ALL, AT(4), NULL), {0}};
-static const record_kind magnitude_record = {
-    "magnitude", "Quantiles of |B - A|: the smallest number that a share of the tokens does not exceed.",
-    RATIOS_QUANTILES * sizeof(double), magnitude_fields};
-#undef AT
-
-#define AT(member) offsetof(ratios_summary, member)
-static const record_field numbers_fields[] = {
-    FIELD(REAL, "mean", IN_ALL, AT(mean), "Mean of B - A. This and what follows is there if a token is compared."),
-    FIELD(REAL, "mean_magnitude", IN_ALL, AT(mean_magnitude), "Mean of |B - A|."),
-    FIELD(REAL, "deviation", IN_ALL, AT(deviation), "Standard deviation of B - A."),
-    FIELD(REAL, "k1", IN_ALL, AT(k1), "The estimate of KL(A || B) that is the mean of A - B."),
-    FIELD(REAL, "k3", IN_ALL, AT(k3), "The estimate of KL(A || B) that is the mean of exp(B - A) - 1 - (B - A)."),
-    FIELD(REAL, "mean_ratio", IN_ALL, AT(mean_ratio), "Mean of exp(B - A)."),
-    FIELD(REAL, "perplexity_ratio", IN_ALL, AT(perplexity_ratio), "exp of the mean of A - B."),
-    FIELD(REAL, "effective_share", IN_ALL, AT(effective_share),
-          "(sum of ratios)^2 / (tokens times the sum of their squares): 1 where all are alike."),
-    FIELD(REAL, "mean_probability", IN_ALL, AT(mean_probability), "Mean of |exp(B) - exp(A)|."),
-    FIELD(REAL, "max_probability", IN_ALL, AT(max_probability), "Largest |exp(B) - exp(A)|."),
-    FIELD(REAL, "product_min", IN_ALL, AT(products[0]), "Smallest product of the ratios of a sequence."),
-    FIELD(REAL, "product_median", IN_ALL, AT(products[1]),
-          "The smallest product that half of the sequences do not exceed: of an even number the lower middle."),
-    FIELD(REAL, "product_max", IN_ALL, AT(products[2]), "Largest product of the ratios of a sequence."),
-    FIELD(RECORD, "magnitude", IN_ALL, AT(magnitudes), NULL, .record = &magnitude_record),
-    FIELD(RECORD, "worst", IN_ALL | FIELD_POINTER, AT(of), NULL, .record = &worst_record),
-    {0}};
-static const record_kind numbers_record = {"numbers", NULL, sizeof(ratios_summary), numbers_fields};
-
-static const record_field ratios_fields[] = {
-    FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_POINTER, AT(of), NULL, .record = &counts_record),
-    FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .of = AT(tokens),
-          .record = &numbers_record),
-    {0}};
-const record_kind ratios_record = {"ratios", "A's and B's log-probabilities of the tokens.", sizeof(ratios_summary),
-                                   ratios_fields};
-#undef AT
-
-static const double quantiles[RATIOS_QUANTILES] = {0.5, 0.9, 0.99, 0.999, 1};
-
-ratios_summary ratios_summarise(const ratios *r)
+static ratios_numbers numbers_of(const ratios *r)
 {
     const double n = (double)r->tokens, mean = r->sum / n;
-    ratios_summary s = {
-        .of = r,
-        .tokens = r->tokens,
+    return (ratios_numbers){
         .mean = mean,
         .mean_magnitude = r->sum_of_magnitudes / n,
         .deviation = sqrt(fmax(0, r->sum_of_squares / n - mean * mean)),
@@ -119,48 +49,143 @@ ratios_summary ratios_summarise(const ratios *r)
         .effective_share = ratios_effective(r),
         .mean_probability = r->probability / n,
         .max_probability = r->most_probability,
-        .products = {exp(ratios_product(r, 0)), exp(ratios_product(r, 0.5)), exp(ratios_product(r, 1))}};
-    for (int i = 0; i < RATIOS_QUANTILES; i++)
-        s.magnitudes[i] = ratios_magnitude(r, quantiles[i]);
+        .product_min = exp(ratios_product(r, 0)),
+        .product_median = exp(ratios_product(r, 0.5)),
+        .product_max = exp(ratios_product(r, 1)),
+        .magnitude = {ratios_magnitude(r, 0.5), ratios_magnitude(r, 0.9), ratios_magnitude(r, 0.99),
+                      ratios_magnitude(r, 0.999), ratios_magnitude(r, 1)},
+        .worst = {r->worst_at[0], r->worst_at[1], r->worst[0], r->worst[1]},
+    };
+}
+
+ratios_summary ratios_summarise(const ratios *r)
+{
+    ratios_summary s = {.sequences = r->sequences,
+                        .tokens = r->tokens,
+                        .padding = r->padding,
+                        .one_sided = r->one_sided,
+                        .above_zero = r->above_zero,
+                        .equal = r->equal,
+                        .outside = r->outside,
+                        .sequences_outside = r->outside_sequences,
+                        .some = r->tokens != 0};
+    if (s.some)
+        s.numbers = numbers_of(r);
     return s;
 }
 
-/* ---- text ---- */
+/* ---- records ---- */
+
+#define AT(member) offsetof(ratios_magnitudes, member)
+static const record_field magnitude_fields[] = {FIELD(REAL, "q50", IN_ALL, AT(q50), NULL),
+                                                FIELD(REAL, "q90", IN_ALL, AT(q90), NULL),
+                                                FIELD(REAL, "q99", IN_ALL, AT(q99), NULL),
+                                                FIELD(REAL, "q999", IN_ALL, AT(q999), "The quantile of 99.9 %."),
+                                                FIELD(REAL, "max", IN_ALL, AT(max), NULL, .title = ">largest"),
+                                                {0}};
+static const record_kind magnitude_record = {
+    "magnitude", "Quantiles of |B - A|: the smallest number that so large a share of the tokens does not exceed.",
+    sizeof(ratios_magnitudes), magnitude_fields};
+#undef AT
+
+#define AT(member) offsetof(ratios_worst, member)
+static const record_field worst_fields[] = {
+    FIELD(COUNT, "sequence", IN_ALL, AT(sequence), "The row of the token, from 0."),
+    FIELD(COUNT, "token", IN_ALL, AT(token), "The place of the token in the row, from 0."),
+    FIELD(REAL, "a", IN_ALL, AT(a), NULL),
+    FIELD(REAL, "b", IN_ALL, AT(b), NULL),
+    {0}};
+static const record_kind worst_record = {"worst_token", "The token of the largest |B - A|.", sizeof(ratios_worst),
+                                         worst_fields};
+#undef AT
+
+#define AT(member) offsetof(ratios_numbers, member)
+static const record_field number_fields[] = {
+    FIELD(REAL, "mean", IN_ALL, AT(mean),
+          "Mean of B - A. This number and those behind it are there where a token was compared."),
+    FIELD(REAL, "mean_magnitude", IN_ALL, AT(mean_magnitude), "Mean of |B - A|.", .title = ">mean magnitude"),
+    FIELD(REAL, "deviation", IN_ALL, AT(deviation), "Standard deviation of B - A."),
+    FIELD(REAL, "k1", IN_ALL, AT(k1), "The mean of A - B, an estimate of KL."),
+    FIELD(REAL, "k3", IN_ALL, AT(k3), "The mean of exp(B - A) - 1 - (B - A), an estimate of KL."),
+    FIELD(REAL, "mean_ratio", IN_ALL, AT(mean_ratio), "Mean of exp(B - A)."),
+    FIELD(REAL, "perplexity_ratio", IN_ALL, AT(perplexity_ratio), "Exp of the mean of A - B."),
+    FIELD(REAL, "effective_share", IN_ALL, AT(effective_share),
+          "(sum of ratios)^2 / (tokens times the sum of their squares): 1 where all ratios are alike."),
+    FIELD(REAL, "mean_probability", IN_ALL, AT(mean_probability), "Mean of |exp(B) - exp(A)|."),
+    FIELD(REAL, "max_probability", IN_ALL, AT(max_probability), "Largest |exp(B) - exp(A)|."),
+    FIELD(REAL, "product_min", IN_ALL, AT(product_min), "Smallest product of the ratios of a sequence."),
+    FIELD(REAL, "product_median", IN_ALL, AT(product_median),
+          "The smallest product that half of the sequences do not exceed: the lower middle of an even number."),
+    FIELD(REAL, "product_max", IN_ALL, AT(product_max), "Largest product of the ratios of a sequence."),
+    FIELD(RECORD, "magnitude", IN_ALL, AT(magnitude), NULL, .title = "", .record = &magnitude_record),
+    FIELD(RECORD, "worst", IN_ALL, AT(worst), NULL, .record = &worst_record),
+    {0}};
+static const record_kind numbers_record = {"numbers", NULL, sizeof(ratios_numbers), number_fields};
+#undef AT
+
+#define AT(member) offsetof(ratios_summary, member)
+static const record_field summary_fields[] = {
+    FIELD(COUNT, "sequences", IN_ALL, AT(sequences), "Sequences with a token that was compared."),
+    FIELD(COUNT, "tokens", IN_ALL, AT(tokens), "Tokens that were compared.", .title = ">tokens"),
+    FIELD(COUNT, "padding", IN_ALL, AT(padding),
+          "Tokens left out: zeros at the end of a sequence, or no finite number in both."),
+    FIELD(COUNT, "finite_in_one", IN_ALL, AT(one_sided), "Tokens left out: finite in A or B alone."),
+    FIELD(COUNT, "above_zero", IN_ALL, AT(above_zero), "Numbers above 0, which are no log-probabilities."),
+    FIELD(COUNT, "equal", IN_ALL, AT(equal), "Tokens with B = A."),
+    FIELD(SHARE, "outside", IN_ALL, AT(outside), "Tokens whose ratio exp(B - A) is outside the band.",
+          .title = ">tokens outside", .of = AT(tokens), .column = 2),
+    FIELD(SHARE, "sequences_outside", IN_ALL, AT(sequences_outside),
+          "Sequences whose product of ratios is outside the band.", .title = ">sequences outside", .of = AT(sequences),
+          .column = 3),
+    FIELD(RECORD, "numbers", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, AT(numbers), NULL, .title = "",
+          .of = AT(some), .record = &numbers_record, .column = 1),
+    {0}};
+const record_kind ratios_record = {"ratios", "Log-probabilities of the same tokens.", sizeof(ratios_summary),
+                                   summary_fields};
+#undef AT
+
+/* ---- for people ---- */
 
 static void print_differences(FILE *to, const ratios_summary *s, int say_where)
 {
-    static const char *const titles[RATIOS_QUANTILES] = {"50 %: ", ", 90 %: ", ", 99 %: ", ", 99.9 %: ", ", largest "};
-    const ratios *r = s->of;
+    const ratios_numbers *x = &s->numbers;
+    const struct {
+        const char *title;
+        double x;
+    } quantiles[] = {{"50 %", x->magnitude.q50},
+                     {"90 %", x->magnitude.q90},
+                     {"99 %", x->magnitude.q99},
+                     {"99.9 %", x->magnitude.q999}};
     char a[32], b[32], d[32];
-    fprintf(to, "\nB - A             mean %s, mean magnitude %s, deviation %s; %s equal\n", text_number(a, s->mean),
-            text_number(b, s->mean_magnitude), text_number(d, s->deviation),
-            text_share((char[32]){0}, r->equal, r->tokens));
+    fprintf(to, "\nB - A             mean %s, mean magnitude %s, deviation %s; %s equal\n", text_number(a, x->mean),
+            text_number(b, x->mean_magnitude), text_number(d, x->deviation),
+            text_share((char[32]){0}, s->equal, s->tokens));
     fprintf(to, "magnitudes        ");
-    for (int i = 0; i < RATIOS_QUANTILES; i++)
-        fprintf(to, "%s%s", titles[i], text_number(a, s->magnitudes[i]));
-    fputc('\n', to);
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++)
+        fprintf(to, "%s: %s, ", quantiles[i].title, text_number(a, quantiles[i].x));
+    fprintf(to, "largest %s\n", text_number(a, x->magnitude.max));
     if (say_where)
-        fprintf(to, "largest at        [%" PRIu64 ", %" PRIu64 "]: A %.6g, B %.6g\n", r->worst_at[0], r->worst_at[1],
-                r->worst[0], r->worst[1]);
-    fprintf(to, "probabilities     |p(B) - p(A)|: mean %s, largest %s\n", text_number(a, s->mean_probability),
-            text_number(b, s->max_probability));
+        fprintf(to, "largest at        [%" PRIu64 ", %" PRIu64 "]: A %.6g, B %.6g\n", x->worst.sequence, x->worst.token,
+                x->worst.a, x->worst.b);
+    fprintf(to, "probabilities     |p(B) - p(A)|: mean %s, largest %s\n", text_number(a, x->mean_probability),
+            text_number(b, x->max_probability));
 }
 
-static void print_ratios(FILE *to, const ratios_summary *s)
+static void print_ratios(FILE *to, const ratios *r, const ratios_summary *s)
 {
-    const ratios *r = s->of;
+    const ratios_numbers *x = &s->numbers;
     char a[32], b[32], d[32];
     fprintf(to, "\np(B) / p(A)       mean %.6g; %s of the tokens outside of %g to %g; effective share %.4f\n",
-            s->mean_ratio, text_share(a, r->outside, r->tokens), r->low, r->high, s->effective_share);
-    fprintf(to, "over a sequence   product: median %.4g, %.4g to %.4g; %s of the sequences outside\n", s->products[1],
-            s->products[0], s->products[2], text_share(b, r->outside_sequences, r->sequences));
-    fprintf(to, "KL(A || B)        k1 %s, k3 %s", text_number(a, s->k1), text_number(d, s->k3));
-    fprintf(to, "; perplexity of B over A's %.6g\n", s->perplexity_ratio);
+            x->mean_ratio, text_share(a, s->outside, s->tokens), r->low, r->high, x->effective_share);
+    fprintf(to, "over a sequence   product: median %.4g, %.4g to %.4g; %s of the sequences outside\n",
+            x->product_median, x->product_min, x->product_max, text_share(b, s->sequences_outside, s->sequences));
+    fprintf(to, "KL(A || B)        k1 %s, k3 %s", text_number(a, x->k1), text_number(d, x->k3));
+    fprintf(to, "; perplexity of B over A's %.6g\n", x->perplexity_ratio);
 }
 
 void ratios_print(FILE *to, const ratios *r, int say_where)
 {
     const ratios_summary s = ratios_summarise(r);
     print_differences(to, &s, say_where);
-    print_ratios(to, &s);
+    print_ratios(to, r, &s);
 }

@@ -8,22 +8,33 @@
  * 0, or EXIT_USAGE after a message that begins with `verb`. */
 int ratios_band(double *low, double *high, const char *verb, const char *text);
 
-enum { RATIOS_QUANTILES = 5 };
+/* Of one token or more. */
+typedef struct ratios_magnitudes {
+    double q50, q90, q99, q999, max;
+} ratios_magnitudes;
 
-/* What follows from ratios that are sorted; the numbers only where there is a token. */
+typedef struct ratios_worst {
+    uint64_t sequence, token;
+    double a, b;
+} ratios_worst;
+
+typedef struct ratios_numbers {
+    double mean, mean_magnitude, deviation, k1, k3, mean_ratio, perplexity_ratio, effective_share, mean_probability,
+        max_probability, product_min, product_median, product_max;
+    ratios_magnitudes magnitude;
+    ratios_worst worst;
+} ratios_numbers;
+
+/* What a report tells. */
 typedef struct ratios_summary {
-    const ratios *of;
-    size_t tokens;                               /* of->tokens                              */
-    double mean, mean_magnitude, deviation;      /* of d; of |d|; of d                      */
-    double k1, k3, mean_ratio, perplexity_ratio; /* estimates of KL; means of ratios        */
-    double effective_share, mean_probability, max_probability;
-    double products[3];                  /* of a sequence: smallest, median, largest */
-    double magnitudes[RATIOS_QUANTILES]; /* of |d|: 50 %, 90 %, 99 %, 99.9 %, 100 %  */
+    uint64_t sequences, tokens, padding, one_sided, above_zero, equal, outside, sequences_outside;
+    size_t some; /* there are tokens, and numbers */
+    ratios_numbers numbers;
 } ratios_summary;
 
-ratios_summary ratios_summarise(const ratios *r);
 extern const record_kind ratios_record; /* a ratios_summary */
 
-/* ratios_print -- ratios with one token or more, sorted, as text. say_where: the place of the largest difference, which one
- * tensor has. */
+/* ratios_summarise -- of ratios that are sorted. ratios_print -- the same of one token or more, as text; say_where: the place of the
+ * largest difference, which one tensor has. */
+ratios_summary ratios_summarise(const ratios *r);
 void ratios_print(FILE *to, const ratios *r, int say_where);

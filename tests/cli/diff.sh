@@ -132,7 +132,9 @@ run 1 diff --logprob --json --clip 0.25 --dtype binary32 --shape 2,3 "$dir/a.raw
 run 2 diff --logprob --clip 1.5 "$adam" "$adam" && has 'nor one distance from 1' err; ok $? "--clip: too far"
 run 2 diff --clip 1,2 "$adam" "$adam" && has 'clip is of --logprob' err; ok $? "--clip alone"
 run 2 diff --logprob --clip 2,1 "$adam" "$adam" && has 'the lower one first' err; ok $? "--clip the wrong way round"
-run 2 diff --logprob --csv "$adam" "$adam"; ok $? "--logprob --csv"
+run 1 diff --logprob --csv --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '^step,name,sequences,tokens,.*,magnitude_max,worst_sequence,' &&
+    has '^,,2,5,1,0,0,3,2,2,-0.1'; ok $? "--logprob --csv"
+run 2 diff --logprob --tolerance 1ulp "$adam" "$adam"; ok $? "--logprob with a tolerance"
 
 # ---- the same whatever the threads ----
 for threads in 2 5; do

@@ -35,7 +35,7 @@ static void run(const members *m, int logprob, report_style style)
     char operands[2][64];
     side sides[2];
     int differ, code = 0;
-    logprob_options lo = {.paths = {paths[0], paths[1]}, .low = 0.8, .high = 1.2};
+    logprob_options lo = {.paths = {paths[0], paths[1]}, .band = {0.8, 1.2}};
     memset(sides, 0, sizeof sides);
     messages_begin();
     for (int k = 0; k < 2 && !code; k++) {

@@ -2,6 +2,7 @@
  * tables give. With MPSIM_WRITE_SCHEMAS set to 1 they are written instead. */
 #include "sim/attention/record.h"
 #include "sim/calc/calc.h"
+#include "sim/diff/logprob.h"
 #include "sim/dot/models.h"
 #include "sim/dot/record.h"
 #include "sim/dot/reduce.h"
@@ -261,9 +262,9 @@ END_TEST
 
 /* ---- schemas ---- */
 
-static const report_kind *const reports[] = {&attention_kind, &calc_kind,    &check_kind,   &dot_kind,
-                                             &explain_kind,   &formats_kind, &models_kind,  &positions_kind,
-                                             &recipes_kind,   &reduce_kind,  &mismatch_kind};
+static const report_kind *const reports[] = {&attention_kind, &calc_kind,      &check_kind,   &dot_kind,
+                                             &explain_kind,   &formats_kind,   &logprob_kind, &mismatch_kind,
+                                             &models_kind,    &positions_kind, &recipes_kind, &reduce_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
