@@ -47,7 +47,7 @@ sim_libsim_a_SOURCES = \
   sim/formats/recipes.c sim/formats/recipes.h sim/info/cmd.c \
   sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c sim/memory/config.c sim/memory/config.h sim/memory/family.c sim/memory/family.h \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
-  sim/memory/optimizer.h sim/memory/parameters.c sim/memory/report.c sim/memory/report.h \
+  sim/memory/optimizer.h sim/memory/parameters.c sim/memory/record.c sim/memory/record.h sim/memory/report.c sim/memory/report.h \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
   sim/merge/merge.c sim/merge/merge.h sim/mismatch/arithmetic.c sim/mismatch/arithmetic.h sim/mismatch/cmd.c \
   sim/mismatch/measure.c sim/mismatch/measure.h sim/mismatch/operands.c sim/mismatch/operands.h sim/mismatch/report.c \

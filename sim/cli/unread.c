@@ -120,14 +120,16 @@ static const record_field item_fields[] = {
 #undef AT
 const record_kind unread_record = {"unread", "Tensors whose numbers were not read.", sizeof(unread_item), item_fields};
 
-static const record_field list_fields[] = {FIELD(LIST, "unread", IN_TREE, offsetof(unread_list, items), NULL,
-                                                 .of = offsetof(unread_list, count), .record = &unread_record),
-                                           {0}};
-static const record_kind list_record = {"unread_list", NULL, sizeof(unread_list), list_fields};
+static const record_field list_fields[] = {
+    FIELD(LIST, "unread", IN_TREE, offsetof(unread_list, items),
+          "Selected tensors whose numbers were not read; tensors of several files are one item.",
+          .of = offsetof(unread_list, count), .record = &unread_record),
+    {0}};
+const record_kind unread_list_record = {"unread_list", NULL, sizeof(unread_list), list_fields};
 
 void unread_put(jsonout *o, const unread_list *l)
 {
-    record_members(o, &list_record, l, IN_JSON);
+    record_members(o, &unread_list_record, l, IN_JSON);
 }
 
 json_t *unread_list_json(const unread_list *l)

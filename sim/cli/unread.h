@@ -29,7 +29,8 @@ void unread_clear(unread_list *l);
 /* unread_settle -- once all are added: equal ones become one, in the order in which they came. */
 void unread_settle(unread_list *l);
 
-extern const record_kind unread_record; /* of an unread_item */
+extern const record_kind unread_record;      /* of an unread_item */
+extern const record_kind unread_list_record; /* of a settled unread_list: its member "unread" */
 /* unread_put -- a settled list as the member "unread" of an object. */
 void unread_put(jsonout *o, const unread_list *l);
 json_t *unread_list_json(const unread_list *l); /* as a tree, for jansson */

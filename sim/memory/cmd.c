@@ -7,7 +7,7 @@
 #include "../policy/unmatched.h"
 #include "../text/words.h"
 #include "config.h"
-#include "report.h"
+#include "record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -153,9 +153,8 @@ static int check(options *o, int *transformer, int operands)
         return fail(EXIT_USAGE, "memory: which model? --params N, a file, or the options of a transformer");
     if (o->policies.count == 0)
         return fail(EXIT_USAGE, "memory: which policy? --policy FILE or the name of a bundled one");
-    static const char *const words[] = {"none", "selective", "full"};
-    for (int i = 0; o->recompute && i < 3; i++)
-        if (strcmp(o->recompute, words[i]) == 0) {
+    for (int i = 0; o->recompute && memory_recomputation[i]; i++)
+        if (strcmp(o->recompute, memory_recomputation[i]) == 0) {
             o->how.recompute = (count_recompute)i;
             o->recompute = NULL;
         }
@@ -276,7 +275,7 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
 
 static int run(options *o, char **files, int n)
 {
-    static const char rule[] = "--json and --csv exclude each other";
+    static const char rule[] = "--json, --ndjson and --csv exclude each other";
     shape s = {0};
     report_style style;
     int transformer = 0, code;
@@ -334,6 +333,7 @@ int cmd_memory(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(o.form, "mpsim.memory/1"),
+        NDJSON_OPTION_ROW(o.form, "policy"),
         CSV_OPTION_ROW(o.form, ""),
         OUTPUT_OPTION_ROW(o.form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

@@ -7,18 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const names[LEDGER_COMPONENTS] = {
+const char *const ledger_names[] = {
     [LEDGER_WEIGHTS] = "weights",           [LEDGER_COPIES] = "copies of weights",
     [LEDGER_GATHERED] = "gathered weights", [LEDGER_MASTER] = "master weights",
     [LEDGER_GRADIENTS] = "gradients",       [LEDGER_MASTER_GRADIENTS] = "master gradients",
     [LEDGER_STATE] = "optimizer state",     [LEDGER_SCALING] = "scaling state",
-    [LEDGER_ACTIVATIONS] = "activations",
+    [LEDGER_ACTIVATIONS] = "activations",   [LEDGER_COMPONENTS] = NULL,
 };
-
-const char *ledger_name(ledger_component c)
-{
-    return names[c];
-}
 
 uint64_t ledger_times(ledger *l, uint64_t a, uint64_t b)
 {

@@ -31,7 +31,7 @@ typedef struct ledger {
     int overflow; /* a number did not fit */
 } ledger;
 
-const char *ledger_name(ledger_component c); /* "weights" */
+extern const char *const ledger_names[]; /* of components: "weights", ...; up to NULL */
 
 /* ledger_add -- each * n bytes, or t.bytes where each is 0; to the term of the same words if there is one.
  * Nothing for no bytes. */

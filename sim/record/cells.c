@@ -60,13 +60,22 @@ static void put_real(table *t, const record_field *f, double x)
         table_cell(t, "%s", text_number(text, x));
 }
 
+static void put_units(table *t, double x)
+{
+    table_cell(t, x < 0.0005 ? "%.1e" : x < 10 ? "%.3f" : "%.2f", x);
+}
+
 static void put_count(table *t, const record_field *f, uint64_t n)
 {
     char text[32];
-    if (f->in & FIELD_PLAIN)
+    if (n == 0 && f->in & FIELD_BLANK)
+        table_cell(t, "%s", "");
+    else if (f->unit != 0)
+        put_units(t, (double)n / f->unit);
+    else if (f->in & FIELD_PLAIN)
         table_cell(t, "%" PRIu64, n);
     else
-        table_cell(t, "%s", n == 0 && f->in & FIELD_BLANK ? "" : text_count(text, n));
+        table_cell(t, "%s", text_count(text, n));
 }
 
 static void put_boolean(table *t, int is)

@@ -74,6 +74,7 @@ typedef struct record_field {
     const char *const
         *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
+    double unit;     /* of a cell of a count: 1e9 for GB; 0: the count itself                                       */
     unsigned when;   /* a bit of what a writer shows, or 0: always; for cells and CSV                                */
 } record_field;
 

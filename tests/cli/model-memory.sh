@@ -219,6 +219,7 @@ for words in '7e9=28000000000' '7B=28000000000' '1.3B=5200000000' '125M=50000000
 done
 run 0 memory --params 7B -P fp32 -P bf16-pure --json && has '"mpsim.memory/1"' && has '"total": 112000000000' && has '"formula": "bf16: 2 x 7,000,000,000"'
 ok $? "JSON"
+run 0 memory --params 7B -P fp32 -P bf16-pure --ndjson && has '^{"policy": "fp32", .*"total": 112000000000' && [ "$(wc -l <"$dir/out")" = 2 ]; ok $? "NDJSON"
 run 0 memory --params 1e9 -P fp8-lm && has '^weights  *2,000,000,000 .*  scaled-fp16: 2 x 1,000,000,000$' &&
     run 0 memory --params 1e9 -P fp8-lm --json && has '"formula": "scaled-fp16: 2 x 1,000,000,000"'
 ok $? "bug_20261122_storage_of_what_is_kept"

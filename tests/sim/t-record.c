@@ -10,6 +10,7 @@
 #include "sim/formats/formats.h"
 #include "sim/formats/positions.h"
 #include "sim/formats/recipes.h"
+#include "sim/memory/record.h"
 #include "sim/mismatch/report.h"
 #include "support/support.h"
 
@@ -85,6 +86,7 @@ static const record_field outer_fields[] = {
     FIELD(STEP, "no_step", IN_ALL | FIELD_NULL, AT(no_step), NULL, .title = ">no step"),
     FIELD(RECORD, "may_lack", IN_TREE | FIELD_IF | FIELD_INLINE | FIELD_OPTIONAL, AT(in), NULL, .of = AT(there),
           .record = &lacking_record),
+    FIELD(COUNT, NULL, 0, AT(count), NULL, .title = ">kB", .unit = 1e3),
     FIELD(COUNT, "odd", IN_CSV, AT(count), NULL, .when = SHOW_ODD),
     FIELD(TEXT, "", IN_CSV, AT(text), NULL),
     {0}};
@@ -165,8 +167,8 @@ START_TEST(forms)
         "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,odd,\n");
     expect(REPORT_TEXT, 0, 1,
            "                                                  above\n"
-           "text    truth  flag   count   size  real  real32    share   step  number  chars\n"
-           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %  12345      -7  chars\n");
+           "text    truth  flag   count   size  real  real32    share   step     kB  number  chars\n"
+           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %  12345  12.35      -7  chars\n");
 }
 END_TEST
 
@@ -262,9 +264,10 @@ END_TEST
 
 /* ---- schemas ---- */
 
-static const report_kind *const reports[] = {&attention_kind, &calc_kind,      &check_kind,   &dot_kind,
-                                             &explain_kind,   &formats_kind,   &logprob_kind, &mismatch_kind,
-                                             &models_kind,    &positions_kind, &recipes_kind, &reduce_kind};
+static const report_kind *const reports[] = {
+    &attention_kind, &calc_kind,     &check_kind,  &dot_kind,       &explain_kind, &formats_kind, &logprob_kind,
+    &memory_kind,    &mismatch_kind, &models_kind, &positions_kind, &recipes_kind, &reduce_kind,
+};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
