@@ -116,6 +116,7 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
         table_cell(t, "%d", *(const int *)value);
         break;
     case FIELD_STEP:
+    case FIELD_LONG:
         table_cell(t, "%" PRId64, *(const int64_t *)value);
         break;
     case FIELD_REAL:

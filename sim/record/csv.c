@@ -79,6 +79,7 @@ static void put_value(FILE *to, const record_field *f, const void *value)
         fprintf(to, "%d", *(const int *)value);
         break;
     case FIELD_STEP:
+    case FIELD_LONG:
         fprintf(to, "%" PRId64, *(const int64_t *)value);
         break;
     case FIELD_COUNT:

@@ -37,8 +37,10 @@ static int is_none(const record_field *f, const void *value)
         return !*(const void *const *)value;
     case FIELD_LIST:
     case FIELD_TEXTS:
+    case FIELD_CODES:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_LONGS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:
     case FIELD_TALLY:

@@ -27,6 +27,7 @@ static void put_list(jsonout *o, const record_field *f, const void *value, size_
     for (size_t i = 0; i < n; i++)
         switch (f->type) {
         case FIELD_TEXTS:
+        case FIELD_CODES:
             jsonout_text(o, NULL, (*(const char *const *const *)value)[i]);
             break;
         case FIELD_SIZES:
@@ -34,6 +35,9 @@ static void put_list(jsonout *o, const record_field *f, const void *value, size_
             break;
         case FIELD_REALS:
             jsonout_real(o, NULL, (*(const double *const *)value)[i]);
+            break;
+        case FIELD_LONGS:
+            jsonout_integer(o, NULL, (*(const int64_t *const *)value)[i]);
             break;
         case FIELD_COUNTS:
             jsonout_count(o, NULL, (*(const uint64_t *const *)value)[i]);
@@ -93,6 +97,7 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
         jsonout_integer(o, f->key, *(const int *)value);
         break;
     case FIELD_STEP:
+    case FIELD_LONG:
         jsonout_integer(o, f->key, *(const int64_t *)value);
         break;
     case FIELD_REAL:
@@ -106,8 +111,10 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
         break;
     case FIELD_LIST:
     case FIELD_TEXTS:
+    case FIELD_CODES:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_LONGS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:
         put_list(o, f, value, field_count(f, at), in);

@@ -21,6 +21,7 @@ typedef enum field_type {
     FIELD_SIZE,    /* size_t                                                                  */
     FIELD_INTEGER, /* int; FIELD_NONE: none                                                   */
     FIELD_STEP,    /* int64_t, a count; below 0: none                                         */
+    FIELD_LONG,    /* int64_t                                                                 */
     FIELD_REAL,    /* double; NaN is none where FIELD_NULL or FIELD_OPTIONAL is set           */
     FIELD_REAL32,  /* float                                                                   */
     FIELD_SHARE,   /* uint64_t, part of the uint64_t at `of`: a cell has the share            */
@@ -28,8 +29,10 @@ typedef enum field_type {
     FIELD_TEXT,    /* const char *                                                            */
     FIELD_LIST,    /* const void *: an array of `record`, of as many as the size_t at `of`    */
     FIELD_TEXTS,   /* const char *const *: as many as the size_t at `of`                      */
+    FIELD_CODES,   /* the same, of codes                                                      */
     FIELD_SIZES,   /* const size_t *: as many as the size_t at `of`                           */
     FIELD_REALS,   /* const double *: as many as the size_t at `of`                           */
+    FIELD_LONGS,   /* const int64_t *: as many as the size_t at `of`                          */
     FIELD_COUNTS,  /* const uint64_t *: as many as the size_t at `of`                         */
     FIELD_PAIRS,   /* const uint64_t *: as many lists of two as the size_t at `of`            */
     FIELD_TALLY    /* const uint64_t *: a count for each of `words`, which is its key; 0 is left out */
@@ -71,6 +74,8 @@ typedef struct record_field {
         *csv;      /* of a real number in CSV; NULL: all digits                                                      */
     size_t at, of; /* offsets in the struct                                                                       */
     const record_kind *record;
+    const record_kind *const *
+        either; /* of FIELD_STREAM, instead of `record`: rows are of these kinds, up to NULL; no table, no CSV         */
     const char *const
         *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
@@ -142,6 +147,8 @@ typedef struct record_writer {
  * behind the last row; it prints no table, which the command does where it belongs, and frees it. */
 void record_begin(record_writer *w);
 void record_row(record_writer *w, const void *row);
+/* record_row_of -- the same, of a list of several kinds. */
+void record_row_of(record_writer *w, const record_kind *r, const void *row);
 void record_end(record_writer *w);
 
 /* ---- the schema ---- */

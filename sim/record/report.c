@@ -48,7 +48,8 @@ void record_begin(record_writer *w)
     const record_kind *r = stream_of(w)->record;
     switch (w->style) {
     case REPORT_TEXT:
-        w->rows = record_table(r, w->shows);
+        if (r)
+            w->rows = record_table(r, w->shows);
         break;
     case REPORT_JSON:
         begin_json(w);
@@ -62,9 +63,8 @@ void record_begin(record_writer *w)
     }
 }
 
-void record_row(record_writer *w, const void *row)
+void record_row_of(record_writer *w, const record_kind *r, const void *row)
 {
-    const record_kind *r = stream_of(w)->record;
     jsonout o = {.to = w->to};
     switch (w->style) {
     case REPORT_TEXT:
@@ -84,6 +84,11 @@ void record_row(record_writer *w, const void *row)
         break;
     }
     w->written++;
+}
+
+void record_row(record_writer *w, const void *row)
+{
+    record_row_of(w, stream_of(w)->record, row);
 }
 
 void record_end(record_writer *w)

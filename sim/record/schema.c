@@ -29,6 +29,22 @@ static void put_reference(jsonout *o, const char *name)
     jsonout_text(o, "$ref", path);
 }
 
+/* The record of f, or one of several. */
+static void put_record(jsonout *o, const record_field *f)
+{
+    if (!f->either) {
+        put_reference(o, f->record->name);
+        return;
+    }
+    jsonout_begin(o, "anyOf", '[');
+    for (size_t i = 0; f->either[i]; i++) {
+        jsonout_begin(o, NULL, '{');
+        put_reference(o, f->either[i]->name);
+        jsonout_end(o, '}');
+    }
+    jsonout_end(o, ']');
+}
+
 /* Whether the words of f are those of its items. */
 static int of_items(const record_field *f)
 {
@@ -62,8 +78,10 @@ static const char *item_name(const record_field *f)
         return "count";
     case FIELD_REALS:
         return "number";
+    case FIELD_CODES:
+        return "code";
     default:
-        return f->record->name;
+        return NULL;
     }
 }
 
@@ -87,10 +105,14 @@ static void put_items(jsonout *o, const record_field *f)
         put_text_or_null(o);
     else if (f->type == FIELD_TEXTS)
         jsonout_text(o, "type", "string");
+    else if (f->type == FIELD_LONGS)
+        jsonout_text(o, "type", "integer");
     else if (f->type == FIELD_PAIRS)
         put_pair(o);
-    else
+    else if (item_name(f))
         put_reference(o, item_name(f));
+    else
+        put_record(o, f);
     jsonout_end(o, '}');
 }
 
@@ -107,17 +129,16 @@ static void put_tally(jsonout *o, const record_field *f)
 
 static void put_type(jsonout *o, const record_field *f)
 {
-    static const char *const names[] = {[FIELD_TEXT] = "string",
-                                        [FIELD_CHARS] = "string",
-                                        [FIELD_BOOLEAN] = "boolean",
-                                        [FIELD_FLAG] = "boolean",
-                                        [FIELD_INTEGER] = "integer"};
+    static const char *const names[] = {
+        [FIELD_TEXT] = "string",  [FIELD_CHARS] = "string",    [FIELD_BOOLEAN] = "boolean",
+        [FIELD_FLAG] = "boolean", [FIELD_INTEGER] = "integer", [FIELD_LONG] = "integer"};
     switch (f->type) {
     case FIELD_TEXT:
     case FIELD_CHARS:
     case FIELD_BOOLEAN:
     case FIELD_FLAG:
     case FIELD_INTEGER:
+    case FIELD_LONG:
         jsonout_text(o, "type", names[f->type]);
         break;
     case FIELD_WORD:
@@ -142,8 +163,10 @@ static void put_type(jsonout *o, const record_field *f)
         break;
     case FIELD_LIST:
     case FIELD_TEXTS:
+    case FIELD_CODES:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_LONGS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:
     case FIELD_SET:
@@ -185,6 +208,8 @@ static void put_property(schema *s, const record_field *f, const char *before)
     jsonout_end(&o, '}');
     if (f->record)
         define(s, f->record);
+    for (size_t i = 0; f->either && f->either[i]; i++)
+        define(s, f->either[i]);
 }
 
 /* The members of r, those of inline records among them; how many there were so far. */
@@ -253,18 +278,26 @@ static void put_definition(schema *s, const char *name, const record_kind *r, un
     fputs("\n    }", s->to);
 }
 
-static const record_kind *row_of(const record_kind *document)
+/* A line of NDJSON. */
+static void put_line(schema *s, const record_kind *document)
 {
     const record_field *f = document->fields;
+    jsonout o = {.to = s->to};
     while (!field_end(f) && !(f->in & FIELD_STREAM))
         f++;
-    return f->record;
+    if (f->record)
+        put_definition(s, "line", f->record, IN_LINE);
+    if (!f->either)
+        return;
+    fputs(",\n    ", s->to);
+    jsonout_begin(&o, "line", '{');
+    put_record(&o, f);
+    jsonout_end(&o, '}');
 }
 
 void record_schema(FILE *to, const report_kind *kind)
 {
     schema s = {.to = to};
-    const record_kind *row = row_of(kind->document);
     jsonout o = {.to = to};
     fputs("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  ", to);
     jsonout_text(&o, "title", kind->title);
@@ -277,8 +310,7 @@ void record_schema(FILE *to, const report_kind *kind)
         "what JSON has no number for is a string.\", \"anyOf\": [{\"type\": \"number\"}, {\"enum\": [\"NaN\", \"Infinity\", "
         "\"-Infinity\"]}]}",
         to);
-    if (row)
-        put_definition(&s, "line", row, IN_LINE);
+    put_line(&s, kind->document);
     for (size_t i = 0; i < s.count; i++)
         put_definition(&s, s.defined[i]->name, s.defined[i], IN_JSON);
     fputs("\n  }\n}\n", to);

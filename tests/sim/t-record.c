@@ -39,7 +39,8 @@ typedef struct outer {
     const char *const *words;
     const size_t *sizes;
     const uint64_t *numbers;
-    int64_t step, no_step;
+    int64_t step, no_step, whole;
+    const int64_t *wholes;
 } outer;
 
 #define AT(member) offsetof(inner, member)
@@ -84,6 +85,9 @@ static const record_field outer_fields[] = {
     FIELD(TALLY, "tally", IN_TREE, AT(numbers), NULL, .words = choices),
     FIELD(STEP, "step", IN_ALL, AT(step), NULL, .title = ">step"),
     FIELD(STEP, "no_step", IN_ALL | FIELD_NULL, AT(no_step), NULL, .title = ">no step"),
+    FIELD(LONG, "long", IN_ALL, AT(whole), NULL, .title = ">long"),
+    FIELD(LONGS, "longs", IN_TREE, AT(wholes), NULL, .of = AT(words_count)),
+    FIELD(CODES, "codes", IN_TREE, AT(words), NULL, .of = AT(words_count)),
     FIELD(RECORD, "may_lack", IN_TREE | FIELD_IF | FIELD_INLINE | FIELD_OPTIONAL, AT(in), NULL, .of = AT(there),
           .record = &lacking_record),
     FIELD(COUNT, NULL, 0, AT(count), NULL, .title = ">kB", .unit = 1e3),
@@ -104,6 +108,7 @@ static const report_kind all_types = {"mpsim.test/1", "Test", "A test.", &docume
 static const inner both[] = {{1, 4}, {0, 0}};
 static const char *const two[] = {"a", "b"};
 static const uint64_t numbers[] = {0, 5, 6, 7};
+static const int64_t wholes[] = {INT64_MIN, 3};
 static const outer sample = {.text = "=a,\"b\"",
                              .chars = "chars",
                              .truth = 1,
@@ -121,7 +126,9 @@ static const outer sample = {.text = "=a,\"b\"",
                              .words = two,
                              .numbers = numbers,
                              .step = 12345,
-                             .no_step = -1};
+                             .no_step = -1,
+                             .whole = -12345,
+                             .wholes = wholes};
 
 /* What `style` makes of a report whose document and rows are `at`. */
 static char *report_of(const report_kind *kind, const void *at, report_style style, unsigned shows, int rows)
@@ -153,22 +160,23 @@ static void expect(report_style style, unsigned shows, int rows, const char *exp
     "\"pointer\": {\"part\": 1, \"whole\": 4}, \"lacking\": null, "
 #define LISTS                                                                                                             \
     "\"items\": [{\"part\": 1, \"whole\": 4}, {\"part\": 0, \"whole\": 0}], \"words\": [\"a\", \"b\"], \"sizes\": null, " \
-    "\"numbers\": [0, 5], \"pairs\": [[0, 5], [6, 7]], \"tally\": {\"no\": 5}, \"step\": 12345, \"no_step\": null"
+    "\"numbers\": [0, 5], \"pairs\": [[0, 5], [6, 7]], \"tally\": {\"no\": 5}, \"step\": 12345, \"no_step\": null, "      \
+    "\"long\": -12345, \"longs\": [-9223372036854775808, 3], \"codes\": [\"a\", \"b\"]"
 
 START_TEST(forms)
 {
     expect(REPORT_NDJSON, 0, 1, "{" MEMBERS "\"part\": 1, \"whole\": 4, " LISTS "}\n");
     expect(
         REPORT_CSV, 0, 1,
-        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,\n"
-        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,12345,,\"'=a,\"\"b\"\"\"\n");
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,long,\n"
+        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,12345,,-12345,\"'=a,\"\"b\"\"\"\n");
     expect(
         REPORT_CSV, SHOW_ODD, 0,
-        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,odd,\n");
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,long,odd,\n");
     expect(REPORT_TEXT, 0, 1,
            "                                                  above\n"
-           "text    truth  flag   count   size  real  real32    share   step     kB  number  chars\n"
-           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %  12345  12.35      -7  chars\n");
+           "text    truth  flag   count   size  real  real32    share   step    long     kB  number  chars\n"
+           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %  12345  -12345  12.35      -7  chars\n");
 }
 END_TEST
 
@@ -262,6 +270,40 @@ START_TEST(schema_of_words)
 }
 END_TEST
 
+/* ---- rows of several kinds ---- */
+
+static const record_kind *const kinds[] = {&inner_record, &wordy_record, NULL};
+static const record_field several_fields[] = {FIELD(LIST, "rows", IN_JSON | FIELD_STREAM, 0, NULL, .either = kinds),
+                                              {0}};
+static const record_kind several_document = {"document", NULL, 0, several_fields};
+static const report_kind several = {"mpsim.test/1", "Test", "Rows of two kinds.", &several_document};
+
+START_TEST(rows_of_several_kinds)
+{
+    static const wordy word = {0, 0, 8, 0, 0, 7, NULL};
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    record_writer w = {.kind = &several, .to = to, .style = REPORT_JSON};
+    record_begin(&w);
+    record_row_of(&w, &inner_record, both);
+    record_row_of(&w, &wordy_record, &word);
+    record_end(&w);
+    ck_assert_int_eq(fclose(to), 0);
+    contains(text,
+             "\"rows\": [\n {\"part\": 1, \"whole\": 4},\n {\"word\": \"a\", \"none\": \"a\", \"set\": [\"eight\"], "
+             "\"empty\": [], \"small\": \"a\", \"count\": 7}]}\n");
+    free(text);
+    text = schema_of(&several);
+    contains(text, "\"rows\": {\"type\": \"array\", \"items\": {\"anyOf\": [{\"$ref\": \"#/$defs/inner\"}, {\"$ref\": "
+                   "\"#/$defs/wordy\"}]}}");
+    contains(text, "\"line\": {\"anyOf\": [{\"$ref\": \"#/$defs/inner\"}, {\"$ref\": \"#/$defs/wordy\"}]}");
+    contains(text, "\"inner\": {\n");
+    contains(text, "\"wordy\": {\n");
+    free(text);
+}
+END_TEST
+
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
@@ -282,7 +324,7 @@ START_TEST(schema)
         text,
         "\"required\": [\"text\", \"none\", \"chars\", \"truth\", \"flag\", \"number\", \"count\", \"zero\", \"size\", "
         "\"real\", \"real32\", \"in\", \"pointer\", \"lacking\", \"part\", \"whole\", \"items\", \"words\", \"sizes\", \"numbers\", "
-        "\"pairs\", \"tally\", \"step\", \"no_step\"]");
+        "\"pairs\", \"tally\", \"step\", \"no_step\", \"long\", \"longs\", \"codes\"]");
     contains(text, "\"step\": {\"$ref\": \"#/$defs/count\"}");
     contains(text, "\"no_step\": {\"anyOf\": [{\"$ref\": \"#/$defs/count\"}, {\"type\": \"null\"}]}");
     contains(text, "\"numbers\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/count\"}}");
@@ -290,6 +332,8 @@ START_TEST(schema)
                    "\"#/$defs/count\"}, \"minItems\": 2, \"maxItems\": 2}}");
     contains(text, "\"tally\": {\"type\": \"object\", \"propertyNames\": {\"enum\": [\"yes, it is\", \"no\"]}, "
                    "\"additionalProperties\": {\"$ref\": \"#/$defs/count\"}}");
+    contains(text, "\"longs\": {\"type\": \"array\", \"items\": {\"type\": \"integer\"}}");
+    contains(text, "\"codes\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/code\"}}");
     contains(text, "\"extra\": {");
     ck_assert_ptr_null(strstr(text, "\"odd\""));
     free(text);
@@ -343,6 +387,7 @@ int main(void)
     TCase *forms_case = test_case("forms", 20), *schema_case = test_case("schemas", 20);
     tcase_add_test(forms_case, forms);
     tcase_add_test(forms_case, documents);
+    tcase_add_test(forms_case, rows_of_several_kinds);
     tcase_add_test(forms_case, words);
     tcase_add_test(schema_case, schema);
     tcase_add_test(schema_case, schema_of_words);
