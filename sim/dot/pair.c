@@ -10,6 +10,107 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- the records ---- */
+
+static const char *const events[] = {[MPSIM_DOT_PRODUCT] = "product",
+                                     [MPSIM_DOT_ADDITION] = "addition",
+                                     [MPSIM_DOT_CHUNK] = "chunk",
+                                     [MPSIM_DOT_RESULT] = "result",
+                                     NULL};
+
+/* A step that is kept. */
+typedef struct step {
+    mpsim_dot_step of;
+    size_t *products, aligned;
+    int64_t *terms;
+    char code[24];
+} step;
+
+/* A model. */
+typedef struct result {
+    const char *model, *format;
+    char c[24], code[24];
+    double c_value, value;
+    const step *steps; /* NULL: not asked for */
+    size_t count;
+} result;
+
+/* A or B. */
+typedef struct numbers {
+    const char *format;
+    char (*digits)[24];
+    const char **codes; /* into digits */
+    double *values;
+    size_t n;
+} numbers;
+
+typedef struct operands {
+    numbers a, b;
+} operands;
+
+#define AT(member) offsetof(step, member)
+static const record_field aligned_fields[] = {
+    FIELD(INTEGER, "unit_exponent", IN_TREE, AT(of.unit), "Aligned numbers are multiples of 2 to this."),
+    FIELD(LONG, "accumulator", IN_TREE, AT(of.accumulator), "In these units."),
+    FIELD(LONGS, "terms", IN_TREE, AT(terms), "The products, in these units.", .of = AT(of.n)),
+    FIELD(LONG, "sum", IN_TREE, AT(of.sum), "In these units."),
+    {0}};
+static const record_kind aligned_record = {"aligned", NULL, sizeof(step), aligned_fields};
+
+static const record_field place_fields[] = {
+    FIELD(CHARS, "format", IN_TREE, offsetof(mpsim_rounded, format.name), "The format that `value` is rounded to."),
+    {0}};
+static const record_kind place_record = {"place", NULL, sizeof(mpsim_rounded), place_fields};
+
+static const record_field step_fields[] = {
+    FIELD(WORD, "step", IN_TREE, AT(of.event), NULL, .words = events),
+    FIELD(SIZES, "products", IN_TREE, AT(products), "The places of the products, from 0.", .of = AT(of.n)),
+    FIELD(REAL, "x", IN_TREE, AT(of.x), NULL),
+    FIELD(REAL, "y", IN_TREE, AT(of.y), NULL),
+    FIELD(RECORD, "", IN_TREE | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .of = AT(aligned),
+          .record = &aligned_record),
+    FIELD(RECORD, "", IN_TREE | FIELD_INLINE | FIELD_POINTER, AT(of.place), NULL, .record = &place_record),
+    FIELD(CODE, "code", IN_TREE, AT(code), "The code of `value`."),
+    FIELD(REAL, "value", IN_TREE, AT(of.value), NULL),
+    {0}};
+static const record_kind step_record = {"step", "A step of mpsim_dot_steps (mpsim/dot.h).", sizeof(step), step_fields};
+#undef AT
+
+#define AT(member) offsetof(result, member)
+static const record_field result_fields[] = {
+    FIELD(TEXT, "model", IN_ALL, AT(model), NULL, .title = "<model"),
+    FIELD(TEXT, "result_format", IN_ALL, AT(format), NULL, .title = "<result"),
+    FIELD(CODE, "c", IN_TREE, AT(c), "What the products are added to."),
+    FIELD(REAL, "c_value", IN_TREE, AT(c_value), NULL),
+    FIELD(CODE, "code", IN_ALL, AT(code), "The code of the result.", .title = "<code"),
+    FIELD(REAL, "value", IN_ALL, AT(value), NULL, .title = ">value", .format = "%.17g"),
+    FIELD(REAL, NULL, 0, AT(value), NULL, .title = "<", .format = "%a"),
+    FIELD(LIST, "steps", IN_TREE | FIELD_OPTIONAL, AT(steps), NULL, .of = AT(count), .record = &step_record),
+    {0}};
+static const record_kind result_record = {"result", "A model.", sizeof(result), result_fields};
+#undef AT
+
+#define AT(member) offsetof(numbers, member)
+static const record_field numbers_fields[] = {FIELD(TEXT, "format", IN_TREE, AT(format), NULL),
+                                              FIELD(CODES, "codes", IN_TREE, AT(codes), NULL, .of = AT(n)),
+                                              FIELD(REALS, "values", IN_TREE, AT(values), NULL, .of = AT(n)),
+                                              {0}};
+static const record_kind numbers_record = {"operand", "A or B.", sizeof(numbers), numbers_fields};
+#undef AT
+
+static const record_field operands_fields[] = {
+    FIELD(RECORD, "a", IN_JSON, offsetof(operands, a), NULL, .record = &numbers_record),
+    FIELD(RECORD, "b", IN_JSON, offsetof(operands, b), NULL, .record = &numbers_record),
+    FIELD(LIST, "results", IN_JSON | FIELD_STREAM, 0, NULL, .record = &result_record),
+    {0}};
+static const record_kind operands_record = {"operands", NULL, sizeof(operands), operands_fields};
+
+const report_kind pair_kind = {
+    "mpsim.dot-pair/1", "mpsim dot --a --b: one dot product, step by step",
+    "One dot product under models, with its steps if they were asked for. $defs/line is a line of --ndjson, which names no schema.",
+    &operands_record};
 
 typedef struct pair {
     const pair_options *o;
@@ -19,14 +120,16 @@ typedef struct pair {
     size_t n, n_b;
     unsigned char *codes_a, *codes_b;
     FILE *to;
+    record_writer out;
 } pair;
 
-/* Where the steps of a model go. */
+/* Where the steps of a model go: to a table for people, or a list. */
 typedef struct steps {
     const pair *p;
     const mpsim_model *m;
     table *rows;
-    json_t *list;
+    step *list;
+    size_t count;
     int cut; /* a term lost bits in its alignment */
 } steps;
 
@@ -78,11 +181,6 @@ static int parse(pair *p)
 }
 
 /* ---- steps ---- */
-
-static const char *const events[] = {[MPSIM_DOT_PRODUCT] = "product",
-                                     [MPSIM_DOT_ADDITION] = "addition",
-                                     [MPSIM_DOT_CHUNK] = "chunk",
-                                     [MPSIM_DOT_RESULT] = "result"};
 
 /* a b in binary64; *exact: it is that. */
 static double product(const pair *p, size_t k, int *exact)
@@ -200,93 +298,75 @@ static void step_rows(steps *t, const mpsim_dot_step *s)
     table_cell(r, "%s %s", s->place->format.name, element_code_text(text, &s->place->format, s->code));
 }
 
-static json_t *step_json(const mpsim_dot_step *s)
+static void keep(steps *t, const mpsim_dot_step *s)
 {
-    char text[96];
-    json_t *v = json_object(), *places = json_array(), *terms = json_array();
-    for (size_t i = 0; i < s->n; i++) {
-        json_array_append_new(places, json_of_count(s->places ? s->places[i] : s->first + i));
-        if (s->aligned)
-            json_array_append_new(terms, json_integer(s->terms[i]));
-    }
-    json_object_set_new(v, "step", json_string(events[s->event]));
-    json_object_set_new(v, "products", places);
-    json_object_set_new(v, "x", json_of_double(s->x));
-    json_object_set_new(v, "y", json_of_double(s->y));
+    need_room(&t->list, t->count, sizeof *t->list);
+    step *k = &t->list[t->count++];
+    *k = (step){.of = *s, .products = need_memory(s->n, sizeof *k->products), .aligned = s->aligned != 0};
+    for (size_t i = 0; i < s->n; i++)
+        k->products[i] = s->places ? s->places[i] : s->first + i;
     if (s->aligned) {
-        json_object_set_new(v, "unit_exponent", json_integer(s->unit));
-        json_object_set_new(v, "accumulator", json_integer(s->accumulator));
-        json_object_set_new(v, "terms", terms);
-        json_object_set_new(v, "sum", json_integer(s->sum));
-    } else {
-        json_decref(terms);
+        k->terms = need_memory(s->n, sizeof *k->terms);
+        memcpy(k->terms, s->terms, s->n * sizeof *k->terms);
     }
-    json_object_set_new(v, "format", json_string(s->place->format.name));
-    json_object_set_new(v, "code", json_string(element_code_text(text, &s->place->format, s->code)));
-    json_object_set_new(v, "value", json_of_double(s->value));
-    return v;
+    element_code_text(k->code, &s->place->format, s->code);
+}
+
+static void steps_clear(steps *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        free(t->list[i].products);
+        free(t->list[i].terms);
+    }
+    free(t->list);
+    table_free(t->rows);
 }
 
 static void see(void *context, const mpsim_dot_step *s)
 {
     steps *t = context;
-    if (t->list)
-        json_array_append_new(t->list, step_json(s));
-    else
+    if (t->rows)
         step_rows(t, s);
+    else
+        keep(t, s);
 }
 
 /* ---- results ---- */
 
-static json_t *result_json(const pair *p, size_t i, uint64_t d, json_t *list)
+static void add_result(pair *p, size_t i, uint64_t d, const steps *t)
 {
+    static const step none;
     const mpsim_model *m = &p->models->items[i];
     const mpsim_format *f = &m->result.format;
-    char code[24];
-    json_t *v = json_object();
-    json_object_set_new(v, "model", json_string(m->name));
-    json_object_set_new(v, "result_format", json_string(f->name));
-    json_object_set_new(v, "c", json_string(element_code_text(code, f, p->c[i].code)));
-    json_object_set_new(v, "c_value", json_of_double(p->c[i].value));
-    json_object_set_new(v, "code", json_string(element_code_text(code, f, d)));
-    json_object_set_new(v, "value", json_of_double(mpsim_decode(f, d)));
-    if (list)
-        json_object_set_new(v, "steps", list);
-    return v;
+    result r = {.model = m->name,
+                .format = f->name,
+                .c_value = p->c[i].value,
+                .value = mpsim_decode(f, d),
+                .steps = t->count      ? t->list
+                         : p->o->steps ? &none
+                                       : NULL,
+                .count = t->count};
+    element_code_text(r.c, f, p->c[i].code);
+    element_code_text(r.code, f, d);
+    record_row(&p->out, &r);
 }
 
-static json_t *operand_json(const mpsim_format *f, const element *e, size_t n)
+static numbers numbers_of(const mpsim_format *f, const element *e, size_t n)
 {
-    char code[24];
-    json_t *v = json_object(), *codes = json_array(), *values = json_array();
+    numbers x = {f->name, need_memory(n, sizeof *x.digits), need_memory(n, sizeof *x.codes),
+                 need_memory(n, sizeof *x.values), n};
     for (size_t i = 0; i < n; i++) {
-        json_array_append_new(codes, json_string(element_code_text(code, f, e[i].code)));
-        json_array_append_new(values, json_of_double(e[i].value));
+        x.codes[i] = element_code_text(x.digits[i], f, e[i].code);
+        x.values[i] = e[i].value;
     }
-    json_object_set_new(v, "format", json_string(f->name));
-    json_object_set_new(v, "codes", codes);
-    json_object_set_new(v, "values", values);
-    return v;
+    return x;
 }
 
-static void print_row(const pair *p, table *t, size_t i, uint64_t d)
+static void numbers_clear(numbers *x)
 {
-    const mpsim_model *m = &p->models->items[i];
-    const mpsim_format *f = &m->result.format;
-    char code[24];
-    const double x = mpsim_decode(f, d);
-    if (p->style == REPORT_CSV) {
-        csv_text(p->to, m->name);
-        fprintf(p->to, ",%s,%s,", f->name, element_code_text(code, f, d));
-        csv_double(p->to, x);
-        fputc('\n', p->to);
-        return;
-    }
-    table_cell(t, "%s", m->name);
-    table_cell(t, "%s", f->name);
-    table_cell(t, "%s", element_code_text(code, f, d));
-    table_cell(t, "%.17g", x);
-    table_cell(t, "%a", x);
+    free(x->digits);
+    free(x->codes);
+    free(x->values);
 }
 
 /* What codes were taken for. */
@@ -325,56 +405,37 @@ static void print_rounded(const pair *p)
 static void print_head(const pair *p)
 {
     const pair_options *o = p->o;
-    switch (p->style) {
-    case REPORT_TEXT:
-        fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name, o->fb->name,
-                o->c ? o->c : "0");
-        print_codes(p);
-        print_rounded(p);
-        fputc('\n', p->to);
-        break;
-    case REPORT_JSON:
-        json_begin(p->to, "mpsim.dot-pair/1");
-        fputs("\"a\": ", p->to);
-        json_write(p->to, operand_json(o->fa, p->a, p->n));
-        fputs(",\n\"b\": ", p->to);
-        json_write(p->to, operand_json(o->fb, p->b, p->n));
-        fputs(",\n\"results\": [", p->to);
-        break;
-    case REPORT_CSV:
-        fputs("model,result_format,code,value\n", p->to);
-        break;
-    case REPORT_NDJSON:
-        break;
-    }
+    fprintf(p->to, "%zu product%s of %s and %s, c = %s\n", p->n, text_plural(p->n), o->fa->name, o->fb->name,
+            o->c ? o->c : "0");
+    print_codes(p);
+    print_rounded(p);
+    fputc('\n', p->to);
 }
 
 static const char steps_columns[] = "<step|<k|>x|>y|>x y|>aligned|<unit|>value|<|<code";
 
+static void print_steps(const pair *p, const steps *t)
+{
+    fprintf(p->to, "%s\n", t->m->name);
+    table_print(t->rows, p->to, "  ");
+    fputs(t->cut ? "  * cut: bits below the unit are lost\n\n" : "\n", p->to);
+}
+
 /* A model: its steps, if they are asked for, and its result. */
-static int run_model(pair *p, size_t i, table *results)
+static int run_model(pair *p, size_t i)
 {
     const mpsim_model *m = &p->models->items[i];
     const mpsim_rng rng = {.seed = p->o->seed};
-    const int json = p->style == REPORT_JSON || p->style == REPORT_NDJSON, with = p->o->steps;
-    steps t = {.p = p, .m = m};
+    const int with = p->o->steps;
+    steps t = {.p = p, .m = m, .rows = with && p->style == REPORT_TEXT ? table_new(steps_columns) : NULL};
     uint64_t d = 0;
-    if (with && json)
-        t.list = json_array();
-    else if (with)
-        t.rows = table_new(steps_columns);
     const mpsim_status s = mpsim_dot_steps(m, p->o->fa, p->codes_a, p->o->fb, p->codes_b, p->n, p->c[i].code, &rng, &d,
                                            with ? see : NULL, &t);
-    if (s == MPSIM_OK && json)
-        json_item(p->to, p->style, i, result_json(p, i, d, t.list));
-    else if (s == MPSIM_OK)
-        print_row(p, results, i, d);
-    if (s == MPSIM_OK && t.rows) {
-        fprintf(p->to, "%s\n", m->name);
-        table_print(t.rows, p->to, "  ");
-        fputs(t.cut ? "  * cut: bits below the unit are lost\n\n" : "\n", p->to);
-    }
-    table_free(t.rows);
+    if (s == MPSIM_OK)
+        add_result(p, i, d, &t);
+    if (s == MPSIM_OK && t.rows)
+        print_steps(p, &t);
+    steps_clear(&t);
     if (s == MPSIM_ERANGE)
         return fail(EXIT_USAGE, "dot: %s cannot take these formats", m->name);
     return s != MPSIM_OK ? fail(EXIT_IO, "out of memory") : 0;
@@ -382,16 +443,19 @@ static int run_model(pair *p, size_t i, table *results)
 
 static int run_models(pair *p)
 {
-    table *results = table_new("<model|<result|<code|>value|<");
+    operands x = {numbers_of(p->o->fa, p->a, p->n), numbers_of(p->o->fb, p->b, p->n)};
     int code = 0;
-    print_head(p);
+    p->out = (record_writer){.kind = &pair_kind, .to = p->to, .style = p->style, .document = &x};
+    if (p->style == REPORT_TEXT)
+        print_head(p);
+    record_begin(&p->out);
     for (size_t i = 0; i < p->models->count && !code; i++)
-        code = run_model(p, i, results);
-    if (!code && p->style == REPORT_TEXT)
-        table_print(results, p->to, "");
-    if (p->style == REPORT_JSON)
-        fputs("]}\n", p->to);
-    table_free(results);
+        code = run_model(p, i);
+    if (!code)
+        table_print(p->out.rows, p->to, "");
+    record_end(&p->out);
+    numbers_clear(&x.a);
+    numbers_clear(&x.b);
     return code;
 }
 

@@ -1,6 +1,7 @@
 /* pair.h -- one dot product of numbers of the command line, with every step of it. */
 #pragma once
 
+#include "../record/record.h"
 #include "models.h"
 
 typedef struct pair_options {
@@ -14,3 +15,5 @@ typedef struct pair_options {
 
 /* pair_report -- the results of all models. 0, or an exit code after a message. */
 int pair_report(const pair_options *o, const model_list *models, report_style style);
+
+extern const report_kind pair_kind;

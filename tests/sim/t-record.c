@@ -4,6 +4,7 @@
 #include "sim/calc/calc.h"
 #include "sim/diff/logprob.h"
 #include "sim/dot/models.h"
+#include "sim/dot/pair.h"
 #include "sim/dot/record.h"
 #include "sim/dot/reduce.h"
 #include "sim/explain/explain.h"
@@ -307,8 +308,8 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &attention_kind, &calc_kind,     &check_kind,  &dot_kind,       &explain_kind, &formats_kind, &logprob_kind,
-    &memory_kind,    &mismatch_kind, &models_kind, &positions_kind, &recipes_kind, &reduce_kind,
+    &attention_kind, &calc_kind,     &check_kind, &dot_kind,    &explain_kind,   &formats_kind, &logprob_kind,
+    &memory_kind,    &mismatch_kind, &pair_kind,  &models_kind, &positions_kind, &recipes_kind, &reduce_kind,
 };
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
