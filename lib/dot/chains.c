@@ -48,8 +48,7 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     }
     chain_sums(g, &w, s);
     for (size_t p = 0; p < panels; p++)
-        for (size_t r = p * ROWS; r < p * ROWS + n; r++)
-            redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_INFINITE_F32, codes[r]);
+        mpsim_finish_rows_f32(g, s + p * ROWS * N, n, MPSIM_INFINITE_F32, codes + p * ROWS, redo + p * ROWS);
 }
 
 /* ---- in any format ---- */

@@ -119,8 +119,7 @@ static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
     float s[ROWS * N];
     mpsim_start_rows_f32(g, first, n, panel, s, redo);
     sums_in_vectors(g, first, n, panel, s, redo);
-    for (size_t r = 0; r < n; r++)
-        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
+    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
 }
 
 /* ---- plain loops ---- */

@@ -80,24 +80,11 @@ static void pack(size_t i, void *context)
     }
 }
 
-static void free_panels(mpsim_panels *p)
-{
-    free(p->values);
-    free(p->exponents);
-    free(p->signs);
-    free(p->bytes);
-    free(p->low);
-    free(p->high);
-    free(p->special);
-}
-
 /* Whether they lie so that rows need not be copied. */
 static int lie_in_rows(const job *g)
 {
     return g->lines_a.look && g->lines_a.next == 1 && (uintptr_t)g->lines_a.codes % g->real == 0;
 }
-
-enum { ALIGNED = 64 }; /* so that no vector of a panel lies in two lines of a cache */
 
 /* MPSIM_CUT_... */
 static int cut_of(const job *g)
@@ -105,25 +92,68 @@ static int cut_of(const job *g)
     return g->run == mpsim_fused_rows ? g->tile.cut : MPSIM_CUT_NONE;
 }
 
-static int allocate(const job *g, mpsim_panels *p, size_t lines)
+enum { ALIGNED = 64 /* so that no vector of a panel lies in two lines of a cache */ };
+
+/* Memory of a job, part after part: first it is counted, without any. */
+typedef struct workspace {
+    unsigned char *memory; /* NULL: none yet */
+    size_t used;
+    int is_too_large;
+} workspace;
+
+/* n elements; NULL if there are none or is no memory. */
+static void *take(workspace *w, size_t n, size_t size)
 {
-    size_t n, bytes;
-    if (!product_fits(&n, lines, g->padded) || !product_fits(&bytes, n, g->real))
-        return 0;
-    const size_t whole = bytes / ALIGNED * ALIGNED + ALIGNED;
+    const size_t at = w->used;
+    if (n > SIZE_MAX / 4 / size || at > SIZE_MAX / 4)
+        w->is_too_large = 1;
+    else
+        w->used += (n * size + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return w->memory && n ? w->memory + at : NULL;
+}
+
+static void lay_out(const job *g, workspace *w, mpsim_panels *p, size_t lines)
+{
     const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
     const int exact = g->run == mpsim_exact_rows, cut = cut_of(g), narrow = cut == MPSIM_CUT_NARROW;
-    const int ranges = exact || cut == MPSIM_CUT_WIDE;
     const int is_copied = p != &g->panels_a || !lie_in_rows(g);
-    p->values = is_copied && whole > bytes ? aligned_alloc(ALIGNED, whole) : NULL;
-    p->exponents = fused && !narrow ? (int16_t *)malloc((n + 1) * sizeof(int16_t)) : NULL;
-    p->bytes = narrow ? (uint8_t *)malloc(n + 1) : NULL;
-    p->signs = cut ? (uint32_t *)malloc((lines * p->words + 1) * sizeof(uint32_t)) : NULL;
-    p->low = ranges ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
-    p->high = ranges ? (int16_t *)malloc(lines * sizeof(int16_t)) : NULL;
-    p->special = (unsigned char *)malloc(lines);
-    return (p->values || !is_copied) && p->special && (!fused || narrow || p->exponents) && (!cut || p->signs) &&
-           (!narrow || p->bytes) && (!ranges || (p->low && p->high));
+    const size_t ranges = exact || cut == MPSIM_CUT_WIDE ? lines : 0;
+    size_t n;
+    w->is_too_large |= !product_fits(&n, lines, g->padded);
+    p->values = take(w, is_copied ? n + 1 : 0, g->real);
+    p->exponents = (int16_t *)take(w, fused && !narrow ? n + 1 : 0, sizeof(int16_t));
+    p->bytes = (uint8_t *)take(w, narrow ? n + 1 : 0, 1);
+    p->signs = (uint32_t *)take(w, cut ? lines * p->words + 1 : 0, sizeof(uint32_t));
+    p->low = (int16_t *)take(w, ranges, sizeof(int16_t));
+    p->high = (int16_t *)take(w, ranges, sizeof(int16_t));
+    p->special = (unsigned char *)take(w, lines, 1);
+}
+
+static void lay_out_job(job *g, workspace *w)
+{
+    g->failed = (unsigned char *)take(w, g->tasks, 1);
+    if (!g->run)
+        return;
+    lay_out(g, w, &g->panels_a, g->rows);
+    lay_out(g, w, &g->panels_b, g->panels * N);
+    g->rows_a = g->panels_a.values ? g->panels_a.values : g->lines_a.codes;
+    g->next_a = g->panels_a.values ? g->padded : g->lines_a.line;
+}
+
+/* Memory for the job: `here`, if that is enough, or what is to be freed. */
+static mpsim_status allocate(job *g, unsigned char *here, size_t size)
+{
+    workspace w = {NULL, 0, 0};
+    lay_out_job(g, &w);
+    if (w.is_too_large)
+        return MPSIM_ENOMEM;
+    if (w.used > size)
+        g->memory = here = (unsigned char *)aligned_alloc(ALIGNED, w.used);
+    if (!here)
+        return MPSIM_ENOMEM;
+    w = (workspace){here, 0, 0};
+    lay_out_job(g, &w);
+    return MPSIM_OK;
 }
 
 /* What the codes of an operand in memory are. */
@@ -135,6 +165,14 @@ static const mpsim_format *lying(const mpsim_source *x)
 static int has_doubles(const job *g)
 {
     return g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_DOUBLE;
+}
+
+/* Whether results are words: see job.h. */
+static int has_words(const job *g)
+{
+    return g->native_result && (g->run == mpsim_chain_rows || (g->run == mpsim_fused_rows && g->tile.vectors) ||
+                                (g->run == mpsim_group_rows && g->group.kind == MPSIM_GROUP_ODD) ||
+                                (g->run == mpsim_lanes_rows && !has_doubles(g)));
 }
 
 /* Whether codes of an operand are values of chains as they are. */
@@ -174,8 +212,8 @@ static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_
     return l;
 }
 
-/* Everything about the operands that the fast paths need; memory for them. */
-static mpsim_status new_panels(job *g)
+/* Everything about the operands that the fast paths need. */
+static void describe_panels(job *g)
 {
     const mpsim_source *a = g->a, *b = g->b;
     const int wide = g->run == mpsim_exact_rows || (g->run == mpsim_group_rows && g->group.kind != MPSIM_GROUP_ODD) ||
@@ -186,6 +224,7 @@ static mpsim_status new_panels(job *g)
     g->real = wide || cut == MPSIM_CUT_WIDE ? sizeof(double) : sizeof(float);
     g->native_result = mpsim_is_native(&g->m->result);
     g->native_outer = mpsim_is_native(&g->m->outer);
+    g->words = has_words(g);
     const int pairs = (g->run == mpsim_fused_rows && g->tile.vectors && !g->tile.cut) ||
                       (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
     const size_t whole = cut == MPSIM_CUT_NARROW ? 4 : cut || pairs ? 2 : 1;
@@ -218,17 +257,25 @@ static mpsim_status new_panels(job *g)
             g->lines_b.prepare = g->loops->wide_columns;
         }
     }
-    if (allocate(g, &g->panels_a, g->rows) && allocate(g, &g->panels_b, g->panels * N) && new_scales(g) == MPSIM_OK &&
-        (g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g))) {
-        g->rows_a = g->panels_a.values ? g->panels_a.values : g->lines_a.codes;
-        g->next_a = g->panels_a.values ? g->padded : g->lines_a.line;
-        return MPSIM_OK;
-    }
-    mpsim_scaledgroups_free(g);
-    free_panels(&g->panels_a);
-    free_panels(&g->panels_b);
+}
+
+/* Memory, and scales in it. */
+static mpsim_status begin(job *g, unsigned char *here, size_t size)
+{
+    if (g->run)
+        describe_panels(g);
+    const mpsim_status s = allocate(g, here, size);
+    if (s != MPSIM_OK || !g->run)
+        return s;
+    return g->run != mpsim_scaledgroups_rows || mpsim_scaledgroups_allocate(g) ? new_scales(g) : MPSIM_ENOMEM;
+}
+
+static void end(job *g)
+{
+    if (g->run)
+        mpsim_scaledgroups_free(g);
     free(g->scales);
-    return MPSIM_ENOMEM;
+    free(g->memory);
 }
 
 /* ---- elements ---- */
@@ -301,20 +348,27 @@ static mpsim_status element(const job *g, const place *to, size_t i, size_t j)
 
 /* ---- tiles ---- */
 
+static uint64_t code_in(const job *g, const uint64_t *codes, size_t j)
+{
+    uint32_t word;
+    memcpy(&word, (const unsigned char *)codes + 4 * j, sizeof word);
+    return g->words ? word : codes[j];
+}
+
 /* n codes of row i from column j on. */
 static void store(const job *g, const place *to, size_t i, size_t j, const uint64_t *codes, size_t n)
 {
-    const size_t bytes = mpsim_format_code_bytes(&g->m->result.format), at = index_at(to, i, j);
-    if (bytes == 4) {
+    const size_t bytes = g->result_bytes, at = index_at(to, i, j);
+    unsigned char *d = (unsigned char *)to->codes + bytes * at;
+    if (g->words && n == N) { /* a size that the compiler knows */
+        memcpy(d, codes, 4 * N);
+    } else if (g->words || bytes == 8) {
+        memcpy(d, codes, bytes * n);
+    } else if (bytes == 4) {
         uint32_t u[N];
         for (size_t l = 0; l < N; l++)
             u[l] = (uint32_t)codes[l];
-        if (n == N) /* a size that the compiler knows */
-            memcpy((unsigned char *)to->codes + 4 * at, u, sizeof u);
-        else
-            memcpy((unsigned char *)to->codes + 4 * at, u, 4 * n);
-    } else if (bytes == 8) {
-        memcpy((unsigned char *)to->codes + 8 * at, codes, 8 * n);
+        memcpy(d, u, 4 * n);
     } else {
         for (size_t l = 0; l < n; l++)
             mpsim_code_store(to->codes, bytes, at + l, codes[l]);
@@ -338,8 +392,7 @@ static mpsim_status rows_of_panel(const job *g, const place *to, size_t first, s
             if (s != MPSIM_OK)
                 return s;
             if (!(left >> j & 1))
-                mpsim_code_store(to->codes, mpsim_format_code_bytes(&g->m->result.format), index_at(to, i, j0 + j),
-                                 codes[r][j]);
+                mpsim_code_store(to->codes, g->result_bytes, index_at(to, i, j0 + j), code_in(g, codes[r], j));
         }
     }
     return MPSIM_OK;
@@ -403,7 +456,8 @@ static size_t one_thread(void *self)
     return 1;
 }
 
-/* The chains of cut.h are not worth what they need before them for fewer products than FEW, or lines shorter than SHORT. */
+/* The chains of cut.h are not worth what they need before them for fewer products than FEW, or lines shorter than SHORT; those
+ * in binary64 for fewer rows than they do at once. */
 enum { FEW = 2000, SHORT = 24 };
 
 static int machine_cuts(const job *g)
@@ -429,8 +483,9 @@ static path *choose(job *g)
     if (m->length && m->order != MPSIM_ORDER_LANES && m->addition < MPSIM_ADDITION_FUSED)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
-        if (g->scales_a || g->depth < SHORT || (double)g->rows * (double)g->columns * (double)g->depth < FEW ||
-            !machine_cuts(g))
+        const int wide = g->tile.cut == MPSIM_CUT_WIDE;
+        if (g->scales_a || g->depth < SHORT || (wide && g->rows < ROWS) ||
+            (double)g->rows * (double)g->columns * (double)g->depth < FEW || !machine_cuts(g))
             g->tile.cut = MPSIM_CUT_NONE;
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;
     }
@@ -506,31 +561,23 @@ static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first
     return s;
 }
 
+/* Bytes of memory that need not be asked for. */
+enum { SMALL = 1 << 14 };
+
 static mpsim_status in_strips(job *g, const mpsim_pool *pool)
 {
     const size_t width = strip_of(g, pool->threads && pool->threads(pool->self) == 1);
-    size_t tasks;
+    _Alignas(ALIGNED) unsigned char here[SMALL];
     g->block_rows = g->run ? BLOCK_ROWS : 1; /* the reference takes its time for a row */
     g->blocks = (g->rows - 1) / g->block_rows + 1;
     g->panels = (width - 1) / N + 1;
     g->abreast = g->run == mpsim_chain_rows ? 2 : g->run == mpsim_exact_rows || has_doubles(g) ? ABREAST : 1;
-    if (!product_fits(&tasks, g->panels, g->blocks))
+    if (!product_fits(&g->tasks, g->panels, g->blocks))
         return MPSIM_ENOMEM;
-    g->failed = (unsigned char *)malloc(tasks);
-    mpsim_status s = !g->failed ? MPSIM_ENOMEM : g->run ? new_panels(g) : MPSIM_OK;
-    if (s != MPSIM_OK) {
-        free(g->failed);
-        return s;
-    }
+    mpsim_status s = begin(g, here, sizeof here);
     for (size_t j = 0; j < g->columns && s == MPSIM_OK; j += width)
         s = strip(g, pool, j, g->columns - j < width ? g->columns - j : width);
-    if (g->run) {
-        free_panels(&g->panels_a);
-        free_panels(&g->panels_b);
-        free(g->scales);
-        mpsim_scaledgroups_free(g);
-    }
-    free(g->failed);
+    end(g);
     return s;
 }
 
@@ -542,6 +589,7 @@ mpsim_status mpsim_job_run(const job *what, const mpsim_pool *pool)
         return MPSIM_OK;
     g.loops = mpsim_loops_active();
     g.run = choose(&g);
+    g.result_bytes = mpsim_format_code_bytes(&g.m->result.format);
     return in_strips(&g, pool ? pool : &here);
 }
 

@@ -52,8 +52,7 @@ static void odd_rows(const job *g, size_t first, size_t n, size_t panel, uint64_
         s[j] = fabsf(s[j]) < 0x1p-126F ? copysignf(0, s[j]) : s[j];
     g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded,
                          (const float *)mpsim_panel_values(g, panel), s, n, g->depth, redo);
-    for (size_t r = 0; r < n; r++)
-        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
+    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
 }
 
 void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)

@@ -43,26 +43,44 @@ void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, fl
     }
 }
 
-unsigned mpsim_finish_row_f32(const job *g, const float *s, uint32_t most, uint64_t *codes)
+/* Numbers above `most`: their columns, as bits; they become 0. */
+static unsigned clear_above(uint32_t *u, uint32_t most)
 {
-    uint32_t u[N], above = 0;
     unsigned redo = 0;
-    memcpy(u, s, sizeof u);
     for (size_t j = 0; j < N; j++)
-        above |= most - (u[j] & 0x7fffffff); /* the top bit */
-    for (size_t j = 0; above >> 31 && j < N; j++)
         if ((u[j] & 0x7fffffff) > most) {
             redo |= 1u << j;
             u[j] = 0;
         }
-    if (g->native_result) {
+    return redo;
+}
+
+/* Whether one of n rows has such a number. */
+static int any_above(const float *s, size_t n, uint32_t most)
+{
+    uint32_t above[N] = {0}, any = 0;
+    for (size_t r = 0; r < n; r++)
         for (size_t j = 0; j < N; j++)
-            codes[j] = u[j];
-    } else {
+            above[j] |= most - (mpsim_bits_f32(s[r * N + j]) & 0x7fffffff); /* the top bit */
+    for (size_t j = 0; j < N; j++)
+        any |= above[j];
+    return any >> 31 != 0;
+}
+
+void mpsim_finish_rows_f32(const job *g, const float *s, size_t n, uint32_t most, uint64_t (*codes)[N], unsigned *redo)
+{
+    const int any = any_above(s, n, most);
+    for (size_t r = 0; r < n; r++) {
+        uint32_t u[N];
         double d[N];
+        memcpy(u, s + r * N, sizeof u);
+        redo[r] |= any ? clear_above(u, most) : 0;
+        if (g->words) {
+            memcpy(codes[r], u, sizeof u);
+            continue;
+        }
         for (size_t j = 0; j < N; j++)
             d[j] = (double)mpsim_f32_bits(u[j]);
-        mpsim_pack_values(&g->result, codes, d);
+        mpsim_pack_values(&g->result, codes[r], d);
     }
-    return redo;
 }

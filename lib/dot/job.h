@@ -41,12 +41,15 @@ struct job {
     size_t rows, columns, depth;
     void *d;
     size_t d_stride;
+    size_t result_bytes;      /* of a code in d */
     const mpsim_taker *taker; /* NULL: results go to d */
     size_t first_column;      /* of a strip, for the taker */
     const mpsim_rng *rng;
     size_t panels, blocks; /* of columns, of rows                                           */
     size_t block_rows;
     size_t abreast;        /* panels that the path does at once; a task is so many and a block of rows */
+    size_t tasks;          /* at most, of a strip */
+    void *memory;          /* of the panels and what stands beside them: to be freed, or NULL */
     unsigned char *failed; /* by task: out of memory                                        */
     path *run;             /* NULL: the reference does everything                           */
     /* the fast paths: */
@@ -70,6 +73,7 @@ struct job {
     mpsim_unpacker addends;
     mpsim_packer result, outer;
     int native_result, native_outer; /* they round as the machine's binary32 does */
+    int words; /* results of mpsim_finish_rows_f32 are 32 bits each, in the first half of a row's codes */
 };
 
 /* mpsim_job_run -- the job of which the fields up to rng are filled, all of them checked. rng: row i and column j take the words
@@ -122,6 +126,6 @@ void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, fl
 
 enum { MPSIM_LARGEST_F32 = 0x7f7fffff, MPSIM_INFINITE_F32 = 0x7f800000 };
 
-/* mpsim_finish_row_f32 -- the codes of a row's N sums. Returns the columns, as bits, whose magnitude is above `most` (one
+/* mpsim_finish_rows_f32 -- the codes of n rows of N sums. redo |= the columns, as bits, whose magnitude is above `most` (one
  * of the above); their codes mean nothing. */
-unsigned mpsim_finish_row_f32(const job *g, const float *s, uint32_t most, uint64_t *codes);
+void mpsim_finish_rows_f32(const job *g, const float *s, size_t n, uint32_t most, uint64_t (*codes)[N], unsigned *redo);

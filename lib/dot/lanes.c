@@ -190,6 +190,5 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     }
     g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), ea, g->padded,
                     (const float *)mpsim_panel_values(g, panel), eb, s, n, g->padded, redo);
-    for (size_t r = 0; r < n; r++)
-        redo[r] |= mpsim_finish_row_f32(g, s + r * N, MPSIM_LARGEST_F32, codes[r]);
+    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
 }

@@ -418,6 +418,15 @@ static void put_rest(const mpsim_lines *x, const mpsim_panels *to, const float *
     }
 }
 
+static void mark_line(const mpsim_lines *x, const mpsim_panels *to, size_t l)
+{
+    for (size_t q = 0; q < to->words; q++) {
+        const size_t k = q * to->length, left = to->padded - k;
+        x->mark((float *)to->values + l * to->padded + k, to->signs + l * to->words + q, to->bytes + l * to->padded + k,
+                to->lowest, left < to->length ? left : to->length);
+    }
+}
+
 static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l)
 {
     unsigned special = 0;
@@ -455,15 +464,82 @@ static void pack_line_f32(const mpsim_lines *x, const mpsim_panels *to, size_t l
         if (x->prepare)
             prepare(x, to, values, l, 1, at, k, n);
     }
-    for (size_t q = 0; x->mark && q < to->words; q++) {
-        const size_t k = q * to->length, left = to->padded - k;
-        x->mark((float *)to->values + l * to->padded + k, to->signs + l * to->words + q, to->bytes + l * to->padded + k,
-                to->lowest, left < to->length ? left : to->length);
-    }
+    if (x->mark)
+        mark_line(x, to, l);
     if (!x->prepare)
         if (to->low)
             put_ranges(to, l, 1, &ranges);
     to->special[l] = special != 0;
+}
+
+/* ---- short lines, all of a panel at once ---- */
+
+static int are_short(const mpsim_lines *x, const mpsim_panels *to, size_t n)
+{
+    return to->padded <= BLOCK && n * to->padded % N == 0 && !x->scales;
+}
+
+/* Codes of n lines, `padded` each, zeros after those of a line: in `raw`, unless they lie so. */
+static const void *gather_lines(unsigned char *raw, const mpsim_lines *x, const mpsim_panels *to, size_t first,
+                                size_t n)
+{
+    const size_t each = to->padded * x->bytes;
+    const unsigned char *from = (const unsigned char *)x->codes + first * x->line * x->bytes;
+    size_t places[BLOCK];
+    if (x->next == 1 && !to->quads && x->line == to->padded && x->depth == to->padded && !x->entry)
+        return from;
+    memset(raw, 0, n * each);
+    for (size_t l = 0; x->next == 1 && !to->quads && l < n; l++)
+        memcpy(raw + l * each, from + l * x->line * x->bytes, x->depth * x->bytes);
+    if (x->next == 1 && !to->quads)
+        return raw;
+    places_of(places, x, to, 0, to->padded);
+    for (size_t l = 0; l < n; l++)
+        gather_line(raw + l * each, 1, x, first + l, places, to->padded);
+    return raw;
+}
+
+/* What is made of n lines of binary32 values. The ranges of binary64 values are those of all of them. */
+static void finish_together(const mpsim_lines *x, const mpsim_panels *to, float *values, size_t first, size_t n)
+{
+    const size_t each = to->padded, at = first * each;
+    mpsim_ranges ranges;
+    if (x->widen) {
+        memset(&ranges, 0, sizeof ranges);
+        x->widen(values, (double *)to->values + at, n * each / N, &ranges);
+    }
+    for (size_t l = 0; l < n; l++) {
+        if (x->mark)
+            mark_line(x, to, first + l);
+        if (x->prepare) {
+            begin_range(to, first + l, 1);
+            prepare(x, to, values + l * each, first + l, 1, at + l * each, 0, each);
+        } else if (to->low && l == 0) {
+            put_ranges(to, first, 1, &ranges);
+        } else if (to->low) {
+            to->low[first + l] = to->low[first];
+            to->high[first + l] = to->high[first];
+        }
+    }
+}
+
+/* Returns 0 where a line is special: they must be packed one by one. */
+static int pack_together(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
+{
+    const size_t at = first * to->padded, rows = n * to->padded / N;
+    uint32_t raw[BLOCK * N], entered[BLOCK * N];
+    float narrow[BLOCK * N], *values = x->widen || x->prepare ? narrow : (float *)to->values + at;
+    int16_t *e = to->exponents && !x->prepare ? to->exponents + at : NULL;
+    const void *codes = gather_lines((unsigned char *)raw, x, to, first, n);
+    if (x->entry)
+        codes = enter(x->entry, entered, raw, rows * N);
+    if (x->decode(&x->u, values, e, 0, to->lowest, codes, 0, rows))
+        return 0;
+    for (size_t i = 0; x->flush && i < rows; i++)
+        flush_values(values + i * N, x->numbers);
+    finish_together(x, to, values, first, n);
+    memset(to->special + first, 0, n);
+    return 1;
 }
 
 /* The codes in 4 bytes, the first in the low bits; `bytes` is a constant where this is inlined. */
@@ -634,6 +710,19 @@ static void pack_values_along(const mpsim_lines *x, const mpsim_panels *to, size
     to->special[l] = x->depth && look_along(x, to->values ? values : lying, x->depth) != 0;
 }
 
+/* n lines that lie one after the other; returns 0 where one is special. */
+static int pack_values_together(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
+{
+    const unsigned char *lying = (const unsigned char *)x->codes + first * x->line * x->bytes;
+    unsigned char *values = (unsigned char *)to->values + first * to->padded * x->bytes;
+    if (x->next != 1 || x->line != x->depth || to->padded != x->depth || look_along(x, lying, n * x->depth))
+        return 0;
+    if (to->values)
+        memcpy(values, lying, n * x->depth * x->bytes);
+    memset(to->special + first, 0, n);
+    return 1;
+}
+
 static void pack_values_across(const mpsim_lines *x, const mpsim_panels *to, size_t first, size_t n)
 {
     unsigned special = 0;
@@ -719,112 +808,26 @@ static void pack_k_major(const mpsim_lines *x, const mpsim_panels *to, size_t fi
     }
 }
 
+/* Lines first to first + n - 1, each of them k after k. */
+static void pack_lines(const mpsim_lines *x, const mpsim_panels *to, int narrow, size_t first, size_t n)
+{
+    if (x->look ? pack_values_together(x, to, first, n)
+                : narrow && are_short(x, to, n) && pack_together(x, to, first, n))
+        return;
+    for (size_t l = first; l < first + n; l++)
+        (x->look ? pack_values_along : narrow ? pack_line_f32 : pack_line)(x, to, l);
+}
+
 void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel)
 {
     const size_t first = panel * N, n = x->count - first < N ? x->count - first : N;
     const int narrow = x->u.direct && !x->u.wide && x->u.bytes <= 4;
     const mpsim_environment before = mpsim_environment_default(); /* for x->widen */
-    if (x->look && to->k_major)
-        pack_values_across(x, to, first, n);
+    if (!to->k_major)
+        pack_lines(x, to, narrow, first, n);
     else if (x->look)
-        for (size_t l = first; l < first + n; l++)
-            pack_values_along(x, to, l);
-    else if (to->k_major)
-        (narrow ? pack_k_major_f32 : pack_k_major)(x, to, first, n);
+        pack_values_across(x, to, first, n);
     else
-        for (size_t l = first; l < first + n; l++)
-            (narrow ? pack_line_f32 : pack_line)(x, to, l);
+        (narrow ? pack_k_major_f32 : pack_k_major)(x, to, first, n);
     mpsim_environment_restore(before);
-}
-
-/* ---- values to codes ---- */
-
-void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to)
-{
-    const mpsim_format *f = &to->format;
-    const int mode = to->rounding.mode;
-    p->to = to;
-    p->fast = (mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_TOWARD_ZERO) && f->zero == MPSIM_ZERO_SIGNED &&
-              mpsim_has_sign(f) && f->mbits > 0 && f->mbits < 52 && mpsim_emin(f) >= -1022;
-    p->drop = p->fast ? 52 - f->mbits : 1;
-    p->odd = p->fast && mode == MPSIM_ROUND_NEAREST_EVEN;
-    p->half = p->odd ? (uint64_t)1 << (p->drop - 1) : 0;
-    p->sign_shift = mpsim_magnitude_bits(f);
-    p->rebias = (uint64_t)(int64_t)(1023 - f->bias) << f->mbits;
-    p->least = mpsim_bits_f64(mpsim_format_min_normal(f));
-    p->most = mpsim_bits_f64(mpsim_format_max(f));
-}
-
-static const uint64_t MAGNITUDE = 0x7fffffffffffffff;
-
-/* The bits of |x|, rounded, for normal results; *rare becomes 1 where they mean nothing. */
-static inline uint64_t round_bits(mpsim_packer p, uint64_t u, uint64_t *rare)
-{
-    const uint64_t m = u & MAGNITUDE;
-    const uint64_t r = (m + (p.half - p.odd) + (m >> p.drop & p.odd)) >> p.drop << p.drop;
-    const uint64_t nonzero = (0 - m) >> 63; /* m <= 2^63 - 1 */
-    *rare |= ((m - p.least) >> 63 & nonzero) | (p.most - r) >> 63;
-    return r;
-}
-
-void mpsim_pack_values(const mpsim_packer *p, uint64_t *codes, const double *values)
-{
-    const mpsim_packer own = *p; /* which no store through `codes` can change */
-    uint64_t rare = !p->fast;
-    for (int j = 0; j < N; j++) {
-        const uint64_t u = mpsim_bits_f64(values[j]), sign = u >> 63;
-        const uint64_t nonzero = 0 - ((0 - (u & MAGNITUDE)) >> 63);
-        const uint64_t r = round_bits(own, u, &rare);
-        codes[j] = (((r >> own.drop) - own.rebias) & nonzero) | sign << own.sign_shift;
-    }
-    if (!rare)
-        return;
-    for (int j = 0; j < N; j++) {
-        unsigned flags;
-        codes[j] = mpsim_scalar_encode(&p->to->format, &p->to->rounding, p->to->rounding.mode,
-                                       mpsim_number_f64(values[j]), 0, &flags);
-    }
-}
-
-/* d + s by the reference; whether it is a finite number. */
-static int add_one(const mpsim_packer *p, double *d, double s)
-{
-    const mpsim_rounding *r = &p->to->rounding;
-    unsigned flags = 0;
-    const mpsim_number sum = mpsim_number_add(mpsim_number_f64(*d), mpsim_number_f64(s), r->mode == MPSIM_ROUND_DOWN,
-                                              &flags);
-    const uint64_t code = mpsim_scalar_encode(&p->to->format, r, r->mode, sum, 0, &flags);
-    const mpsim_number x = mpsim_scalar_unpack(&p->to->format, code);
-    *d = x.kind == MPSIM_NUMBER_FINITE ? mpsim_number_to_f64(x) : 0;
-    return x.kind == MPSIM_NUMBER_FINITE;
-}
-
-unsigned mpsim_add_values(const mpsim_packer *p, double *d, const double *s)
-{
-    const mpsim_packer own = *p;
-    double sum[N];
-    uint64_t rare = !p->fast;
-    unsigned redo = 0;
-    for (int j = 0; j < N; j++) {
-        /* numbers of 24 bits whose exponents are at most 28 apart have an exact sum of 53 bits, and
-         * so has anything with a zero; a sum of zero has the sign of its rounding, but
-         * for two +0 */
-        const uint64_t x = mpsim_bits_f64(d[j]), y = mpsim_bits_f64(s[j]);
-        const uint64_t apart = (x >> 52 & 0x7ff) - (y >> 52 & 0x7ff) + 28;
-        const uint64_t u = mpsim_bits_f64(d[j] + s[j]);
-        const uint64_t both = 0 - ((0 - (x & MAGNITUDE)) >> 63 & (0 - (y & MAGNITUDE)) >> 63);
-        const uint64_t inexact = (56 - apart) >> 63 | apart >> 63 | ((x | y) & 0x1fffffff);
-        const uint64_t r = round_bits(own, u, &rare);
-        const uint64_t zero = ((u & MAGNITUDE) - 1) >> 63; /* 1 or 0 */
-        rare |= (inexact & both) | ((x | y) & (0 - zero));
-        sum[j] = mpsim_f64_bits(r | (u & ~MAGNITUDE));
-    }
-    if (!rare) {
-        memcpy(d, sum, sizeof sum);
-        return 0;
-    }
-    for (int j = 0; j < N; j++)
-        if (!add_one(p, &d[j], s[j]))
-            redo |= 1u << j;
-    return redo;
 }

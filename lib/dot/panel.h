@@ -152,7 +152,8 @@ void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel
 
 typedef struct mpsim_packer {
     const mpsim_rounded *to;
-    int fast; /* 0: by the reference, one by one                        */
+    int native; /* the machine's binary32 rounds so              */
+    int fast;   /* 0: by the reference, one by one                        */
     int drop, sign_shift;
     uint64_t half, odd; /* to nearest even; 0: toward zero                        */
     uint64_t rebias;
@@ -161,7 +162,7 @@ typedef struct mpsim_packer {
 
 void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to);
 
-/* mpsim_pack_values -- codes of MPSIM_PANEL binary64 values, each rounded once; none is NaN. */
+/* mpsim_pack_values -- codes of MPSIM_PANEL binary64 values, each rounded once; none is NaN. In the default environment. */
 void mpsim_pack_values(const mpsim_packer *p, uint64_t *codes, const double *values);
 
 /* mpsim_add_values -- d[j] = to(d[j] + s[j]) as a value, MPSIM_PANEL times: d and s are finite.

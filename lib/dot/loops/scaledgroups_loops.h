@@ -6,7 +6,7 @@ enum { SCALEDGROUPS_ROWS = 4 };
 /* x y + s, which is exact. */
 static ALWAYS_INLINE vf32 integer_add(vf32 x, vf32 y, vf32 s)
 {
-#ifdef __FMA__
+#if defined __FMA__ || defined __AVX512F__ || defined __FP_FAST_FMA
     return v_fma_f32(x, y, s);
 #else
     return x * y + s;
