@@ -15,16 +15,21 @@
 
 typedef unsigned mpsim_environment;
 
+enum { MPSIM_CSR_FLAGS = 0x3f };
+
+/* Writing the register takes more than reading it: not where it has this control. */
 static inline mpsim_environment mpsim_environment_set(unsigned control)
 {
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(control);
+    if ((before & ~(unsigned)MPSIM_CSR_FLAGS) != control)
+        _mm_setcsr(control);
     return before;
 }
 
 static inline void mpsim_environment_restore(mpsim_environment before)
 {
-    _mm_setcsr(before);
+    if (_mm_getcsr() != before)
+        _mm_setcsr(before);
 }
 
 #else

@@ -7,6 +7,7 @@
 #include "dot.h"
 #include "job.h"
 #include "scalar.h"
+#include "stack.h"
 
 #include <stdlib.h>
 
@@ -64,12 +65,23 @@ static mpsim_status new_scales(job *g)
 
 /* ---- panels ---- */
 
+/* Rows first to first + n - 1 of a. */
+static void turn_rows(const job *g, size_t first, size_t n)
+{
+    const mpsim_source *a = g->a;
+    const size_t bytes = g->lines_a.bytes, apart = g->lines_a.line;
+    mpsim_turn_codes((unsigned char *)g->turned + first * apart * bytes, apart, a->codes, bytes, (int64_t)first,
+                     (int64_t)a->line, (int64_t)a->next, n, g->depth);
+}
+
 static void pack(size_t i, void *context)
 {
     const job *g = (const job *)context;
     const size_t of_a = (g->rows - 1) / N + 1;
     const int groups = g->run == mpsim_scaledgroups_rows;
     if (i < of_a) {
+        if (g->turned)
+            turn_rows(g, i * N, g->rows - i * N < N ? g->rows - i * N : N);
         mpsim_panel_pack(&g->lines_a, &g->panels_a, i);
         for (size_t r = i * N; groups && r < g->rows && r < i * N + N; r++)
             mpsim_scaledgroups_pack_row(g, r);
@@ -112,6 +124,12 @@ static void *take(workspace *w, size_t n, size_t size)
     return w->memory && n ? w->memory + at : NULL;
 }
 
+/* Whether rows of a lie side by side. */
+static int is_turned(const job *g)
+{
+    return g->depth > 1 && g->a->line == 1 && g->a->next != 1 && g->rows > 1;
+}
+
 static void lay_out(const job *g, workspace *w, mpsim_panels *p, size_t lines)
 {
     const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
@@ -131,9 +149,14 @@ static void lay_out(const job *g, workspace *w, mpsim_panels *p, size_t lines)
 
 static void lay_out_job(job *g, workspace *w)
 {
+    size_t n;
     g->failed = (unsigned char *)take(w, g->tasks, 1);
     if (!g->run)
         return;
+    if (is_turned(g)) {
+        w->is_too_large |= !product_fits(&n, g->rows, g->lines_a.line);
+        g->lines_a.codes = g->turned = take(w, n, g->lines_a.bytes);
+    }
     lay_out(g, w, &g->panels_a, g->rows);
     lay_out(g, w, &g->panels_b, g->panels * N);
     g->rows_a = g->panels_a.values ? g->panels_a.values : g->lines_a.codes;
@@ -234,6 +257,11 @@ static void describe_panels(job *g)
         g->padded = g->depth + fill - g->depth % fill;
     g->lines_a = lines_of(g, a, wide, g->rows);
     g->lines_b = lines_of(g, b, wide, g->columns);
+    if (is_turned(g)) {
+        const size_t gap = g->depth < 16 * ALIGNED ? 0 : ALIGNED; /* of lines that would meet in one set of a cache */
+        g->lines_a.line = g->depth + gap / g->lines_a.bytes;
+        g->lines_a.next = 1;
+    }
     g->lines_a.flush = g->lines_b.flush = g->run == mpsim_lanes_rows && g->m->traits != 0;
     mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
     mpsim_packer_init(&g->result, &g->m->result);

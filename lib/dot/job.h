@@ -66,6 +66,7 @@ struct job {
                               filled up with zeros */
     mpsim_lines lines_a, lines_b;
     int16_t *scales; /* exponents of both operands' scales; of panels, or NULL */
+    void *turned;    /* codes of a, row after row, where they lie column after column; or NULL */
     mpsim_panels panels_a, panels_b;
     const void
         *rows_a; /* values of rows, `next_a` of them from one to the next: of their panels, or where the codes lie */

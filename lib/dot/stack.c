@@ -119,36 +119,6 @@ void mpsim_write_codes(void *codes, size_t bytes, int64_t first, int64_t step, s
         copy(bytes, (unsigned char *)codes + first * (int64_t)bytes, step, from, 1, n);
 }
 
-/* Eight columns at a time: what is read of a cache line is read at once. */
-static inline void turn(const size_t bytes, unsigned char *to, const unsigned char *from, int64_t row, int64_t col,
-                        size_t rows, size_t cols)
-{
-    enum { MANY = 8 };
-    size_t c = 0;
-    for (; c + MANY <= cols; c += MANY, from += MANY * col)
-        for (size_t r = 0; r < rows; r++)
-            for (size_t i = 0; i < MANY; i++)
-                memcpy(to + (r * cols + c + i) * bytes, from + (int64_t)r * row + (int64_t)i * col, bytes);
-    for (; c < cols; c++, from += col)
-        for (size_t r = 0; r < rows; r++)
-            memcpy(to + (r * cols + c) * bytes, from + (int64_t)r * row, bytes);
-}
-
-void mpsim_turn_codes(void *to, const void *codes, size_t bytes, int64_t first, int64_t row, int64_t col, size_t rows,
-                      size_t cols)
-{
-    const int64_t size = (int64_t)bytes;
-    const unsigned char *from = (const unsigned char *)codes + first * size;
-    if (bytes == 1)
-        turn(1, (unsigned char *)to, from, row * size, col * size, rows, cols);
-    else if (bytes == 2)
-        turn(2, (unsigned char *)to, from, row * size, col * size, rows, cols);
-    else if (bytes == 4)
-        turn(4, (unsigned char *)to, from, row * size, col * size, rows, cols);
-    else
-        turn(8, (unsigned char *)to, from, row * size, col * size, rows, cols);
-}
-
 enum { SOME = 256 };
 
 void mpsim_read_f32(float *to, const mpsim_format *f, const void *codes, int64_t first, int64_t step, size_t n)
