@@ -1,8 +1,7 @@
 /* job.c -- see job.h. */
 #include "job.h"
 
-/* The columns of a panel, as bits, where an operand is no number. */
-static unsigned special_columns(const job *g, size_t panel)
+unsigned mpsim_special_columns(const job *g, size_t panel)
 {
     const unsigned char *special = g->panels_b.special + panel * N;
     uint64_t any[2];
@@ -16,7 +15,7 @@ static unsigned special_columns(const job *g, size_t panel)
 unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c)
 {
     const size_t n = mpsim_panel_columns(g, panel);
-    unsigned special = special_columns(g, panel);
+    unsigned special = mpsim_special_columns(g, panel);
     memset(c, 0, N * sizeof *c);
     if (g->c)
         special |= mpsim_unpack_line(&g->addends, c, g->c->codes, mpsim_index_in(g->c, i, panel * N),
@@ -30,7 +29,7 @@ void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, fl
 {
     double c[N];
     if (!g->c) {
-        const unsigned special = special_columns(g, panel);
+        const unsigned special = mpsim_special_columns(g, panel);
         memset(s, 0, n * N * sizeof *s);
         for (size_t r = 0; r < n; r++)
             redo[r] = g->panels_a.special[first + r] ? ~0u : special;

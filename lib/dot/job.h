@@ -119,6 +119,8 @@ static inline size_t mpsim_panel_columns(const job *g, size_t panel)
     return g->columns - panel * N < N ? g->columns - panel * N : N;
 }
 
+/* mpsim_special_columns -- the columns of a panel, as bits, where an operand is no number. */
+unsigned mpsim_special_columns(const job *g, size_t panel);
 /* mpsim_start_row -- the addends of a row of a panel as binary64 values, and the columns, as bits,
  * where one of them or an operand is no number; 0 there. */
 unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c);

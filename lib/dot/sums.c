@@ -41,15 +41,31 @@ static mpsim_exact_lines lines_at(const job *g, size_t first, size_t rows, size_
                                g->panels_b.high + panel * N};
 }
 
+/* Addends of panel p, and the columns that the reference must do. */
+static void start_rows(sums *w, size_t p, unsigned *redo)
+{
+    const job *g = w->g;
+    const unsigned beyond = ~there(g, w->panel + p);
+    if (g->c) {
+        for (size_t r = 0; r < w->rows; r++)
+            redo[r] = mpsim_start_row(g, w->first + r, w->panel + p, w->c[p][r]) | beyond;
+        return;
+    }
+    const unsigned special = mpsim_special_columns(g, w->panel + p);
+    memset(w->c[p], 0, w->rows * sizeof w->c[p][0]);
+    for (size_t r = 0; r < w->rows; r++)
+        redo[r] = g->panels_a.special[w->first + r] ? ~0u : special | beyond;
+}
+
 /* How the sums of panel p are taken. */
 static void start(sums *w, size_t p, unsigned *redo)
 {
     const job *g = w->g;
     w->x[p] = lines_at(g, w->first, w->rows, w->panel + p);
     const int width = mpsim_exact_width(&g->exact, &w->x[p]);
+    start_rows(w, p, redo);
     w->in_halves[p] = 0;
     for (size_t r = 0; r < w->rows; r++) {
-        redo[r] = mpsim_start_row(g, w->first + r, w->panel + p, w->c[p][r]) | ~there(g, w->panel + p);
         const int way = redo[r] != ~0u ? mpsim_exact_way(&g->exact, &w->x[p], r, width) : MPSIM_EXACT_WHOLE;
         w->in_halves[p] |= way == MPSIM_EXACT_HALVES;
         w->in_slices[p][r] = way == MPSIM_EXACT_SLICED;
@@ -78,8 +94,9 @@ static void add_all(sums *w)
     double cuts[ROWS];
     int any = 0;
     for (size_t p = 0; p < w->panels; p++) {
-        memset(w->high[p], 0, sizeof w->high[p]);
-        memset(w->low[p], 0, sizeof w->low[p]);
+        memset(w->high[p], 0, w->rows * N * sizeof w->high[p][0]);
+        if (w->in_halves[p])
+            memset(w->low[p], 0, w->rows * N * sizeof w->low[p][0]);
         any |= w->in_halves[p];
         if (!w->in_halves[p])
             g->loops->exact(w->x[p].a, w->x[p].next, w->x[p].b, w->high[p], w->rows, g->depth);
@@ -117,7 +134,7 @@ static unsigned finish_row(const job *g, int in_halves, const double *high, cons
         return 0;
     }
     for (int j = 0; j < N; j++)
-        if (wanted >> j & 1 && !exact_code(g, both(high[j], low[j]), mpsim_number_f64(c[j]), &codes[j]))
+        if (wanted >> j & 1 && !exact_code(g, both(high[j], in_halves ? low[j] : 0), mpsim_number_f64(c[j]), &codes[j]))
             redo |= 1u << j;
     return redo;
 }

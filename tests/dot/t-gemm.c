@@ -732,6 +732,34 @@ START_TEST(no_addend_is_zero)
 }
 END_TEST
 
+/* Panels of rows so short that they are packed at once, with and without numbers that are none; rows that lie side by side,
+ * few of them and so many products that squares of them are turned. */
+START_TEST(short_lines)
+{
+    static const char *const models[] = {"hopper-fp16-fp32",    "hopper-wgmma-fp8-promoted",
+                                         "hopper-mma-fp8-fp32", "fma",
+                                         "sequential:bf16",     "exact",
+                                         "avx512-bf16-fp32",    "cdna1-fp16-fp32",
+                                         "cdna3-fp8-fp32",      "cdna3-fp64",
+                                         "arm-bf16-fp32",       "rtx-blackwell-mxf8f6f4"};
+    uint64_t seed = test_part_seed();
+    for (size_t i = 0; i < COUNT(models) * test_scaled(8); i++) {
+        const uint64_t u = test_random(&seed);
+        mpsim_model m;
+        mpsim_format list[16];
+        ck_assert(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK);
+        const size_t n = dot_formats(&m, list, COUNT(list)), deep = u >> 60 == 0;
+        product p = product_new(&m, &list[u % n], &list[(u >> 8) % n], deep ? 18 : 16 + (u >> 16) % 18,
+                                1 + (u >> 24) % (deep ? 3 : 20), deep ? 1030 : 1 + (u >> 32) % 64, &seed);
+        product_fill(&p, u >> 40 & 1 ? KIND_NORMAL : (int)((u >> 41) % KINDS), (int)(u >> 48 & 1), &seed);
+        p.a.stride = u >> 50 & 1 && !p.a.transposed ? p.depth : p.a.stride;
+        product_lay_out(&p);
+        product_check(&p, &seed);
+        product_clear(&p);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("gemm", 30);
@@ -753,6 +781,7 @@ int main(void)
     tcase_add_test(t, wrong_arguments);
     tcase_add_test(t, nothing_to_add);
     tcase_add_test(t, no_addend_is_zero);
+    tcase_add_test(t, short_lines);
     TCase *const cases[] = {t, NULL};
     return test_main("gemm", cases);
 }
