@@ -78,6 +78,11 @@ static void put_count(table *t, const record_field *f, uint64_t n)
         table_cell(t, "%s", text_count(text, n));
 }
 
+static void put_share(table *t, const record_field *f, uint64_t part, uint64_t whole)
+{
+    table_share(t, part, part == 0 && f->in & FIELD_BLANK ? 0 : whole);
+}
+
 static void put_boolean(table *t, int is)
 {
     table_cell(t, "%s", is ? "yes" : "no");
@@ -126,7 +131,7 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
         put_real(t, f, (double)*(const float *)value);
         break;
     case FIELD_SHARE:
-        table_share(t, *(const uint64_t *)value, field_whole(f, at));
+        put_share(t, f, *(const uint64_t *)value, field_whole(f, at));
         break;
     default: /* lists are in JSON only */
         table_cell(t, "%s", "");

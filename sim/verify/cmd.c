@@ -165,6 +165,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, "record", OPTION_OUTPUT, &record, "FILE", "write what they gave, as the files of data/cpu; group cpu"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(form, "mpsim.verify/1"),
+        NDJSON_OPTION_ROW(form, "row"),
         CSV_OPTION_ROW(form, ""),
         OUTPUT_OPTION_ROW(form),
         THREADS_OPTION_ROW(form, ""),
@@ -187,7 +188,7 @@ int cmd_verify(const command *self, int argc, char **argv)
     v.n_models = models.count;
     char **groups = v.n_models && first == argc ? only_vectors : argv + first;
     if ((code = report_options_style(&style, &form, list, "verify",
-                                     "--json and --csv exclude each other, and --list")) ||
+                                     "--json, --ndjson and --csv exclude each other, and --list")) ||
         (code = report_options_threads(&form, "verify")))
         goto done;
     if (architecture && !(v.architecture = architecture_find(architecture)))
@@ -214,10 +215,10 @@ int cmd_verify(const command *self, int argc, char **argv)
             output_abandon(&to_record);
         goto done;
     }
-    (list                   ? print_list
-     : style == REPORT_JSON ? verify_json
-     : style == REPORT_CSV  ? verify_csv
-                            : verify_print)(&v, out.file);
+    if (list)
+        print_list(&v, out.file);
+    else
+        verify_print(&v, style, out.file);
     code = output_close(&out);
     if (record && !code)
         code = output_close(&to_record);

@@ -1,20 +1,123 @@
-/* report.c -- what mpsim verify writes: text, JSON (schema mpsim.verify/1), CSV. */
+/* report.c -- what mpsim verify writes: see report.h. */
 #include "report.h"
 
-#include "../cli/input.h"
-#include "../report/report.h"
+#include "../array/need.h"
 #include "../text/words.h"
 #include "groups.h"
 
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char *const status_names[] = {"done", "skipped", "failed"};
+static const char *const status_names[] = {
+    [VERIFY_DONE] = "done", [VERIFY_SKIPPED] = "skipped", [VERIFY_FAILED] = "failed", NULL};
+
+/* ---- records ---- */
+
+/* A row: what is compared with what; texts may be NULL. */
+typedef struct line {
+    const char *group, *what, *status, *with, *text, *first, *reason, *note;
+    int fitting; /* FIELD_NONE: not of vectors */
+    size_t done;
+    uint64_t compared, mismatches;
+    char outcome[1100]; /* for people: what it was compared with, or why it was not */
+} line;
+
+#define AT(member) offsetof(line, member)
+static const record_field line_fields[] = {
+    FIELD(TEXT, "group", IN_ALL, AT(group), NULL, .title = "<group"),
+    FIELD(TEXT, "what", IN_ALL | FIELD_NULL, AT(what), "What is compared.", .title = "<what"),
+    FIELD(TEXT, "status", IN_ALL, AT(status), NULL, .words = status_names),
+    FIELD(TEXT, "with", IN_ALL | FIELD_NULL, AT(with), "What it was compared with."),
+    FIELD(INTEGER, "models_that_fit", IN_TREE | FIELD_OPTIONAL, AT(fitting),
+          "Of recorded vectors: rows of the table of models that give every bit."),
+    FIELD(COUNT, "compared", IN_ALL | FIELD_NULL | FIELD_IF, AT(compared), "Comparisons; null: it is not done.",
+          .title = ">compared", .of = AT(done)),
+    FIELD(COUNT, "mismatches", IN_ALL | FIELD_NULL | FIELD_IF, AT(mismatches), "null: it is not done.",
+          .title = ">mismatches", .of = AT(done)),
+    FIELD(SHARE, NULL, FIELD_BLANK, AT(mismatches), NULL, .title = ">share", .of = AT(compared)),
+    FIELD(TEXT, "text", IN_CSV, AT(text), "The first mismatch, or why nothing was compared."),
+    FIELD(TEXT, "first", IN_TREE | FIELD_NULL, AT(first), "The first mismatch."),
+    FIELD(TEXT, "reason", IN_TREE | FIELD_NULL, AT(reason), "Why nothing was compared."),
+    FIELD(TEXT, "note", IN_ALL | FIELD_NULL, AT(note), "What else there is to say of mismatches."),
+    FIELD(CHARS, NULL, 0, AT(outcome), NULL, .title = "<with"),
+    {0}};
+#undef AT
+static const record_kind line_record = {"row", NULL, sizeof(line), line_fields};
+
+/* What is asked for. */
+typedef struct config {
+    int thorough;
+    uint64_t seed;
+    const char *vectors, *architecture, **models;
+    size_t count;
+} config;
+
+#define AT(member) offsetof(config, member)
+static const record_field config_fields[] = {
+    FIELD(BOOLEAN, "thorough", IN_JSON, AT(thorough), NULL),
+    FIELD(COUNT, "seed", IN_JSON, AT(seed), "Of random inputs."),
+    FIELD(TEXT, "vectors", IN_JSON | FIELD_NULL, AT(vectors), "The folder or file of recorded vectors."),
+    FIELD(TEXT, "architecture", IN_JSON | FIELD_NULL, AT(architecture), "Of all files; null: told by their names."),
+    FIELD(TEXTS, "models", IN_JSON, AT(models), "Those of --model.", .of = AT(count)),
+    {0}};
+#undef AT
+static const record_kind config_record = {"config", "What is asked for.", sizeof(config), config_fields};
 
 /* What all rows come to. */
 typedef struct summary {
     uint64_t comparisons, rows, mismatches, ambiguous; /* sets that several rows of the table give */
 } summary;
+
+#define AT(member) offsetof(summary, member)
+static const record_field summary_fields[] = {FIELD(COUNT, "comparisons", IN_JSON, AT(comparisons), NULL),
+                                              FIELD(COUNT, "rows", IN_JSON, AT(rows), "Rows that are done."),
+                                              FIELD(COUNT, "mismatches", IN_JSON, AT(mismatches), NULL),
+                                              {0}};
+#undef AT
+static const record_kind summary_record = {"total", NULL, sizeof(summary), summary_fields};
+
+typedef struct document {
+    config config;
+    summary total;
+} document;
+
+static const record_field document_fields[] = {
+    FIELD(RECORD, "config", IN_JSON, offsetof(document, config), NULL, .record = &config_record),
+    FIELD(LIST, "rows", IN_JSON | FIELD_STREAM, 0, NULL, .record = &line_record),
+    FIELD(RECORD, "total", IN_JSON, offsetof(document, total), "Of rows that are done.", .record = &summary_record),
+    {0}};
+static const record_kind document_record = {"document", NULL, sizeof(document), document_fields};
+const report_kind verify_kind = {"mpsim.verify/1", "mpsim verify: mpsim beside other computations",
+                                 "Results of mpsim compared with those of an oracle, of libraries and of processors. "
+                                 "$defs/line is a line of --ndjson, which names no schema.",
+                                 &document_record};
+
+static const char *some(const char *text)
+{
+    return text && text[0] ? text : NULL;
+}
+
+static void write_row(record_writer *w, const verify_row *r)
+{
+    const int done = r->status == VERIFY_DONE;
+    line row = {.group = r->group,
+                .what = some(r->what),
+                .status = status_names[r->status],
+                .with = some(r->with),
+                .text = r->text,
+                .first = done ? some(r->text) : NULL,
+                .reason = done ? NULL : some(r->text),
+                .note = some(r->note),
+                .fitting = r->fitting ? (int)r->fitting : FIELD_NONE,
+                .done = (size_t)done,
+                .compared = done ? r->compared : 0,
+                .mismatches = r->mismatches};
+    if (done)
+        snprintf(row.outcome, sizeof row.outcome, "%s", r->with);
+    else
+        snprintf(row.outcome, sizeof row.outcome, "%s: %s", row.status, r->text);
+    record_row(w, &row);
+}
 
 static summary sum_up(const verify *v)
 {
@@ -28,6 +131,8 @@ static summary sum_up(const verify *v)
     return s;
 }
 
+/* ---- text ---- */
+
 /* Rows of a group with that status, and whether they are all of it. */
 static size_t count_rows(const verify *v, const char *group, verify_status status, int *all)
 {
@@ -39,23 +144,6 @@ static size_t count_rows(const verify *v, const char *group, verify_status statu
         }
     *all = n == rows;
     return n;
-}
-
-/* ---- text ---- */
-
-static void print_row(table *t, const verify_row *r)
-{
-    char compared[32], mismatches[32], share[32];
-    const int done = r->status == VERIFY_DONE;
-    table_cell(t, "%s", r->group);
-    table_cell(t, "%s", r->what);
-    table_cell(t, "%s", done ? text_count(compared, r->compared) : "");
-    table_cell(t, "%s", done ? text_count(mismatches, r->mismatches) : "");
-    table_cell(t, "%s", done && r->mismatches && r->compared ? text_share(share, r->mismatches, r->compared) : "");
-    if (done)
-        table_cell(t, "%s", r->with);
-    else
-        table_cell(t, "%s: %s", status_names[r->status], r->text);
 }
 
 static void print_wrapped(FILE *to, const char *text)
@@ -139,99 +227,45 @@ static void print_status(const verify *v, FILE *to, verify_status status)
     }
 }
 
-void verify_print(const verify *v, FILE *to)
+static void print_total(const verify *v, const summary *s, FILE *to)
 {
-    const summary s = sum_up(v);
     char comparisons[32], rows[32], mismatches[32];
-    table *t = table_new("<group|<what|>compared|>mismatches|>share|<with");
-    for (size_t i = 0; i < v->count; i++)
-        print_row(t, &v->rows[i]);
-    table_print(t, to, "");
-    table_free(t);
-    print_fitting(v, to);
-    print_notes(v, to, "First mismatches", 0);
-    print_notes(v, to, "Skipped, but", 1);
-    if (s.rows)
-        fprintf(to, "\n%s comparison%s in %s row%s, %s mismatch%s", text_count(comparisons, s.comparisons),
-                text_plural(s.comparisons), text_count(rows, s.rows), text_plural(s.rows),
-                text_count(mismatches, s.mismatches), s.mismatches == 1 ? "" : "es");
+    if (s->rows)
+        fprintf(to, "\n%s comparison%s in %s row%s, %s mismatch%s", text_count(comparisons, s->comparisons),
+                text_plural(s->comparisons), text_count(rows, s->rows), text_plural(s->rows),
+                text_count(mismatches, s->mismatches), s->mismatches == 1 ? "" : "es");
     else
         fputs("\nNothing was compared", to);
     print_status(v, to, VERIFY_SKIPPED);
     print_status(v, to, VERIFY_FAILED);
     fputc('\n', to);
-    if (s.ambiguous)
+    if (s->ambiguous)
         fprintf(to, "%s set%s fit%s several rows of the table, named with 'or': the set does not tell them apart\n",
-                text_count(rows, s.ambiguous), text_plural(s.ambiguous), s.ambiguous == 1 ? "s" : "");
+                text_count(rows, s->ambiguous), text_plural(s->ambiguous), s->ambiguous == 1 ? "s" : "");
 }
 
-/* ---- JSON, CSV ---- */
-
-static json_t *text_or_null(const char *s)
+static void print_text(const verify *v, const record_writer *w, const summary *s)
 {
-    return s && s[0] ? json_string(s) : json_null();
+    table_print(w->rows, w->to, "");
+    print_fitting(v, w->to);
+    print_notes(v, w->to, "First mismatches", 0);
+    print_notes(v, w->to, "Skipped, but", 1);
+    print_total(v, s, w->to);
 }
 
-static json_t *row_json(const verify_row *r)
+void verify_print(const verify *v, report_style style, FILE *to)
 {
-    const int done = r->status == VERIFY_DONE;
-    json_t *o = json_object();
-    json_object_set_new(o, "group", json_string(r->group));
-    json_object_set_new(o, "what", text_or_null(r->what));
-    json_object_set_new(o, "status", json_string(status_names[r->status]));
-    json_object_set_new(o, "with", text_or_null(r->with));
-    if (r->fitting)
-        json_object_set_new(o, "models_that_fit", json_integer(r->fitting));
-    json_object_set_new(o, "compared", done ? json_of_count(r->compared) : json_null());
-    json_object_set_new(o, "mismatches", done ? json_of_count(r->mismatches) : json_null());
-    json_object_set_new(o, "first", done ? text_or_null(r->text) : json_null());
-    json_object_set_new(o, "reason", done ? json_null() : text_or_null(r->text));
-    json_object_set_new(o, "note", text_or_null(r->note));
-    return o;
-}
-
-void verify_json(const verify *v, FILE *to)
-{
-    const summary s = sum_up(v);
-    json_t *config = json_object(), *models = json_array(), *total = json_object();
+    const char **models = need_memory(v->n_models, sizeof *models);
     for (size_t i = 0; i < v->n_models; i++)
-        json_array_append_new(models, json_string(v->models[i].name));
-    json_object_set_new(config, "thorough", json_boolean(v->thorough));
-    json_object_set_new(config, "seed", json_of_count(v->seed));
-    json_object_set_new(config, "vectors", v->vectors && v->vectors[0] ? json_of_path(v->vectors) : json_null());
-    json_object_set_new(config, "architecture", text_or_null(v->architecture));
-    json_object_set_new(config, "models", models);
-    json_object_set_new(total, "comparisons", json_of_count(s.comparisons));
-    json_object_set_new(total, "rows", json_of_count(s.rows));
-    json_object_set_new(total, "mismatches", json_of_count(s.mismatches));
-    json_begin(to, "mpsim.verify/1");
-    fputs("\"config\": ", to);
-    json_write(to, config);
-    fputs(",\n\"rows\": [", to);
+        models[i] = v->models[i].name;
+    const document d = {{v->thorough, v->seed, some(v->vectors), some(v->architecture), models, v->n_models},
+                        sum_up(v)};
+    record_writer w = {.kind = &verify_kind, .to = to, .style = style, .document = &d};
+    record_begin(&w);
     for (size_t i = 0; i < v->count; i++)
-        json_item(to, REPORT_JSON, i, row_json(&v->rows[i]));
-    fputs("],\n\"total\": ", to);
-    json_write(to, total);
-    fputs("}\n", to);
-}
-
-void verify_csv(const verify *v, FILE *to)
-{
-    fputs("group,what,status,with,compared,mismatches,text,note\n", to);
-    for (size_t i = 0; i < v->count; i++) {
-        const verify_row *r = &v->rows[i];
-        csv_text(to, r->group);
-        fputc(',', to);
-        csv_text(to, r->what);
-        fprintf(to, ",%s,", status_names[r->status]);
-        csv_text(to, r->with);
-        if (r->status == VERIFY_DONE)
-            fprintf(to, ",%" PRIu64 ",%" PRIu64 ",", r->compared, r->mismatches);
-        else
-            fputs(",,,", to);
-        csv_text(to, r->text);
-        fputc(',', to);
-        csv_text(to, r->note);
-        fputc('\n', to);
-    }
+        write_row(&w, &v->rows[i]);
+    if (style == REPORT_TEXT)
+        print_text(v, &w, &d.total);
+    record_end(&w);
+    free(models);
 }

@@ -1,9 +1,9 @@
-/* report.h -- the report of mpsim verify: text, JSON, CSV (schema mpsim.verify/1). */
+/* report.h -- the report of mpsim verify (schema mpsim.verify/1). */
 #pragma once
 
+#include "../record/record.h"
 #include "verify.h"
 
-/* verify_print, verify_json, verify_csv -- the report. */
-void verify_print(const verify *v, FILE *to);
-void verify_json(const verify *v, FILE *to);
-void verify_csv(const verify *v, FILE *to);
+void verify_print(const verify *v, report_style style, FILE *to);
+
+extern const report_kind verify_kind;

@@ -78,6 +78,7 @@ replay 0 --threads 3 && cmp -s "$dir/one" "$dir/out"; ok $? "the same bytes with
 due && MPSIM_HWVECTORS=$v "$MPSIM" verify vectors >"$dir/out" 2>"$dir/err" && cmp -s "$dir/one" "$dir/out"; ok $? "the folder by MPSIM_HWVECTORS"
 run 0 verify vectors --vectors "$v/a100-sxm4.npz" && cmp -s "$dir/one" "$dir/out"; ok $? "one file"
 replay 0 --json && has '"schema": "mpsim.verify/1"' && has '"compared": 500, "mismatches": 0'; ok $? "--json"
+replay 0 --ndjson && has '^{"group": "vectors", .*"models_that_fit": 1, "compared": 500, "mismatches": 0, "first": null, '; ok $? "--ndjson"
 replay 0 --csv -o "$dir/report" && [ ! -s "$dir/out" ] && grep -q '^vectors,"a100-sxm4.npz fp16.d_fp32, K = [0-9]*",done,ampere-fp16-fp32,500,0,,$' "$dir/report"; ok $? "--csv --output"
 turns 4 together
 file H200.npz hopper-fp16-fp16 fp16 500 16

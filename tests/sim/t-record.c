@@ -13,6 +13,7 @@
 #include "sim/formats/recipes.h"
 #include "sim/memory/record.h"
 #include "sim/mismatch/report.h"
+#include "sim/verify/report.h"
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
@@ -92,6 +93,7 @@ static const record_field outer_fields[] = {
     FIELD(RECORD, "may_lack", IN_TREE | FIELD_IF | FIELD_INLINE | FIELD_OPTIONAL, AT(in), NULL, .of = AT(there),
           .record = &lacking_record),
     FIELD(COUNT, NULL, 0, AT(count), NULL, .title = ">kB", .unit = 1e3),
+    FIELD(SHARE, NULL, FIELD_BLANK, AT(zero), NULL, .title = ">blank", .of = AT(count)),
     FIELD(COUNT, "odd", IN_CSV, AT(count), NULL, .when = SHOW_ODD),
     FIELD(TEXT, "", IN_CSV, AT(text), NULL),
     {0}};
@@ -308,8 +310,9 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &attention_kind, &calc_kind,     &check_kind, &dot_kind,    &explain_kind,   &formats_kind, &logprob_kind,
-    &memory_kind,    &mismatch_kind, &pair_kind,  &models_kind, &positions_kind, &recipes_kind, &reduce_kind,
+    &attention_kind, &calc_kind,      &check_kind,   &dot_kind,      &explain_kind,
+    &formats_kind,   &logprob_kind,   &memory_kind,  &mismatch_kind, &models_kind,
+    &pair_kind,      &positions_kind, &recipes_kind, &reduce_kind,   &verify_kind,
 };
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
