@@ -59,6 +59,25 @@ static void update(const mpsim_reference *r, const mpsim_reference_arrays *a, si
     }
 }
 
+static mpsim_reference reference_of(const mpsim_optim *o, uint64_t step)
+{
+    const mpsim_optim_traits *t = mpsim_optim_traits_of(o->algorithm);
+    return (mpsim_reference){.o = o,
+                             .step = step,
+                             .bc1 = 1 - mpsim_power(o->beta1, step),
+                             .bc2 = 1 - mpsim_power(o->beta2, step),
+                             .arrays = mpsim_optim_arrays(o),
+                             .decoupled = t->decoupled,
+                             .family = t->family};
+}
+
+size_t mpsim_optim_moves(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, uint32_t *moved)
+{
+    const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    const mpsim_reference r = reference_of(o, step);
+    return k && r.family == MPSIM_OPTIM_ADAM ? k->moves(&r, t, moved) : 0;
+}
+
 mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *param, const double *grad, double *m,
                                    double *v, double *vmax, size_t n)
 {
@@ -70,13 +89,7 @@ mpsim_status mpsim_optim_reference(const mpsim_optim *o, uint64_t step, double *
         return MPSIM_EINVAL;
     const mpsim_optim_traits *t = mpsim_optim_traits_of(o->algorithm);
     const mpsim_optim_kernels *k = families[t->family].in_vectors ? mpsim_optim_kernels_active() : NULL;
-    const mpsim_reference r = {.o = o,
-                               .step = step,
-                               .bc1 = 1 - mpsim_power(o->beta1, step),
-                               .bc2 = 1 - mpsim_power(o->beta2, step),
-                               .arrays = arrays,
-                               .decoupled = t->decoupled,
-                               .family = t->family};
+    const mpsim_reference r = reference_of(o, step);
     if (families[t->family].tensor && n > 0) {
         const mpsim_reference_arrays a = {param, m, v, vmax, grad};
         families[t->family].tensor(&r, &a, n);

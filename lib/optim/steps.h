@@ -264,5 +264,9 @@ typedef struct mpsim_reference {
     uint8_t family;
 } mpsim_reference;
 
+/* mpsim_optim_moves -- moved[i]: 1 if mpsim_optim_reference of binary32 arrays changes parameter i, else 0. How many of the first elements are
+ * told: 0 where there are no kernels for the optimizer. */
+size_t mpsim_optim_moves(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, uint32_t *moved);
+
 /* What a parameter gives away in binary64, but for decay. */
 double mpsim_lion_reference(const mpsim_reference *r, double g, double *m);

@@ -2,13 +2,14 @@
 #include <mpsim/update.h>
 
 #include "../base/extent.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of a piece, a multiple of what a vector body takes (optim.h), and worth waking a thread; those whose step is also taken in binary64 at
- * a time, for which a thread's stack has room. */
-enum { SOME = 4096, WORTH = 2, AT_ONCE = 512, PIECES = 64 };
+/* Elements of a piece, a multiple of what a vector body takes (optim.h), and worth waking a thread; those that are counted at a time, and those of
+ * them whose step is taken in binary64, for which a thread's stack has room. */
+enum { SOME = 4096, WORTH = 2, COUNTED = 2048, WIDE = 512, PIECES = 64 };
 
 /* One of the pieces of all parameters. */
 typedef struct piece {
@@ -40,12 +41,13 @@ static double *widen(double *y, const float *x, size_t n)
 /* Of the elements of a step that is counted. */
 typedef struct room {
     double *param, *grad, *m, *v, *vmax;
+    size_t wide; /* elements that these have room for */
     float *before, *kahan;
-    unsigned char *moves;
+    uint32_t *moves;
 } room;
 
 /* moves[i]: the same step in binary64 changes the parameter. */
-static mpsim_status reference(const mpsim_update *u, const mpsim_optim_tensor *t, const room *w)
+static mpsim_status reference(const mpsim_update *u, const mpsim_optim_tensor *t, const room *w, uint32_t *moves)
 {
     const mpsim_optim *o = u->optim;
     const size_t n = t->n, m = (size_t)mpsim_optim_elements(o, MPSIM_OPTIM_M, n),
@@ -54,13 +56,24 @@ static mpsim_status reference(const mpsim_update *u, const mpsim_optim_tensor *t
                                                  widen(w->m, t->m, m), widen(w->v, t->v, v), widen(w->vmax, t->vmax, n),
                                                  n);
     for (size_t i = 0; !s && i < n; i++)
-        w->moves[i] = w->param[i] != (double)t->param[i];
+        moves[i] = w->param[i] != (double)t->param[i];
+    return s;
+}
+
+/* The same of all elements: by kernels, and what they leave. */
+static mpsim_status find_moves(const mpsim_update *u, const mpsim_optim_tensor *t, const room *w)
+{
+    mpsim_status s = MPSIM_OK;
+    for (size_t k = mpsim_optim_moves(u->optim, u->step, t, w->moves); k < t->n && !s; k += w->wide) {
+        const mpsim_optim_tensor part = part_of(t, k, t->n - k < w->wide ? t->n - k : w->wide);
+        s = reference(u, &part, w, w->moves + k);
+    }
     return s;
 }
 
 static mpsim_status remember(const mpsim_update *u, const mpsim_optim_tensor *t, const room *w)
 {
-    const mpsim_status s = reference(u, t, w);
+    const mpsim_status s = find_moves(u, t, w);
     memcpy(w->before, t->param, t->n * sizeof *w->before);
     if (t->kahan)
         memcpy(w->kahan, t->kahan, t->n * sizeof *w->kahan);
@@ -69,11 +82,15 @@ static mpsim_status remember(const mpsim_update *u, const mpsim_optim_tensor *t,
 
 static void add_lost(piece *p, const mpsim_optim_tensor *t, const room *w)
 {
+    uint64_t updates = 0, lost = 0;
+    for (size_t i = 0; t->kahan && i < t->n; i++)
+        lost -= w->moves[i] & (t->param[i] == w->before[i]) & (t->kahan[i] != w->kahan[i]);
     for (size_t i = 0; i < t->n; i++) {
-        const int stays = t->param[i] == w->before[i] && (!t->kahan || t->kahan[i] == w->kahan[i]);
-        p->updates += w->moves[i];
-        p->lost += w->moves[i] && stays ? 1 : 0;
+        updates += w->moves[i];
+        lost += w->moves[i] & (t->param[i] == w->before[i]);
     }
+    p->updates += updates;
+    p->lost += lost;
 }
 
 static mpsim_status step_elements(piece *p, size_t first, size_t n, const room *w)
@@ -97,10 +114,10 @@ static mpsim_status step_elements(piece *p, size_t first, size_t n, const room *
 
 static mpsim_status some_elements(piece *p, size_t first, size_t n)
 {
-    double param[AT_ONCE], grad[AT_ONCE], m[AT_ONCE], v[AT_ONCE], vmax[AT_ONCE];
-    float before[AT_ONCE], kahan[AT_ONCE];
-    unsigned char moves[AT_ONCE];
-    const room w = {param, grad, m, v, vmax, before, kahan, moves};
+    double param[WIDE], grad[WIDE], m[WIDE], v[WIDE], vmax[WIDE];
+    float before[COUNTED], kahan[COUNTED];
+    uint32_t moves[COUNTED];
+    const room w = {param, grad, m, v, vmax, WIDE, before, kahan, moves};
     return step_elements(p, first, n, &w);
 }
 
@@ -108,10 +125,10 @@ static mpsim_status some_elements(piece *p, size_t first, size_t n)
 static mpsim_status all_elements(piece *p)
 {
     const size_t n = p->count ? p->u->t.n : 1;
-    double *wide = malloc((n ? n : 1) * (5 * sizeof *wide + 2 * sizeof(float) + 1));
+    double *wide = malloc((n ? n : 1) * (5 * sizeof *wide + 2 * sizeof(float) + sizeof(uint32_t)));
     float *narrow = (float *)(wide + 5 * n);
-    const room w = {wide,         wide + n, wide + 2 * n, wide + 3 * n,
-                    wide + 4 * n, narrow,   narrow + n,   (unsigned char *)(narrow + 2 * n)};
+    const room w = {
+        wide, wide + n, wide + 2 * n, wide + 3 * n, wide + 4 * n, n, narrow, narrow + n, (uint32_t *)(narrow + 2 * n)};
     const mpsim_status s = wide ? step_elements(p, 0, p->u->t.n, &w) : MPSIM_ENOMEM;
     free(wide);
     return s;
@@ -125,7 +142,7 @@ static int is_whole(const mpsim_update *u)
 static void run_piece(size_t i, void *job)
 {
     piece *p = (piece *)job + i;
-    const size_t most = p->count ? AT_ONCE : p->n;
+    const size_t most = p->count ? COUNTED : p->n;
     if (is_whole(p->u)) {
         p->status = all_elements(p);
         return;

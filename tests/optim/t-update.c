@@ -177,6 +177,88 @@ START_TEST(a_list_is_its_parameters)
 }
 END_TEST
 
+/* ---- which elements move: estimates beside the step in binary64 ---- */
+
+enum { LIST = 300, EACH = 37 };
+
+static const double settings[][6] = {/* lr, weight_decay, beta1, eps, grad_scale, step */
+                                     {1e-3, 0, 0.9, 1e-8, 1, 3},     {1e-3, 0.1, 0.9, 1e-8, 1, 1},
+                                     {1e-12, 0.1, 0.9, 0, 1, 100},   {1e-16, 0, 0.9, 1e-8, 1, 3},
+                                     {1e-3, 0.75, 0.5, 1, 1, 1},     {0, 0.1, 0.9, 1e-8, 1, 3},
+                                     {10, 1e-30, 0, 1e-8, 8, 3},     {1e-3, 0.1, 0.9, 1e-8, 1e20, 50},
+                                     {1e5, 1e-3, 0.9, 1e3, 0.25, 2}, {1e-3, 0, 0.9999999999, 0, 1, 1}};
+
+/* Numbers of all sizes, with zeros, infinities and NaNs; of some rows plain ones. p - lr (decay p + m) may be p again: of a part m is -3/4 p. */
+static void fill_all_sizes(float x[5][LIST][EACH], uint64_t random)
+{
+    for (size_t k = 0; k < 5; k++)
+        for (size_t i = 0; i < LIST; i++)
+            for (size_t j = 0; j < EACH; j++) {
+                const uint64_t r = test_random(&random);
+                const uint32_t bits = (uint32_t)(r >> 32), way = (uint32_t)(i % 6);
+                const int e = (int)(r % 60) - 45;
+                const float some = (float)(1 + (bits & 0xffff)) * 0x1p-16f * (bits >> 31 ? -1.0f : 1.0f);
+                float y = way < 2 ? some * (k == 0 ? 1.0f : 1e-3f) : way < 5 ? ldexpf(some, e) : f32_of_bits(bits);
+                if (way == 4 && bits % 7 == 0)
+                    y = 0;
+                x[k][i][j] = k >= 3 && way < 5 ? fabsf(y) : y;
+                if (way == 3 && k == 2)
+                    x[2][i][j] = -0.75f * x[0][i][j];
+                if (way == 3 && (k == 1 || k == 3))
+                    x[k][i][j] = 0;
+            }
+}
+
+static uint64_t moved_by(const mpsim_optim *o, uint64_t step, float x[5][LIST][EACH], size_t i)
+{
+    double y[5][EACH];
+    uint64_t sum = 0;
+    for (size_t k = 0; k < 5; k++)
+        for (size_t j = 0; j < EACH; j++)
+            y[k][j] = (double)x[k][i][j];
+    ck_assert_int_eq(mpsim_optim_reference(o, step, y[0], y[1], y[2], y[3], y[4], EACH), MPSIM_OK);
+    for (size_t j = 0; j < EACH; j++)
+        sum += y[0][j] != (double)x[0][i][j];
+    return sum;
+}
+
+static void compare_moves(const char *isa, const mpsim_optim *o, uint64_t step, uint64_t stream)
+{
+    static float x[5][LIST][EACH];
+    static uint64_t want[LIST];
+    static mpsim_update list[LIST];
+    fill_all_sizes(x, stream);
+    ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
+    for (size_t i = 0; i < LIST; i++) {
+        want[i] = moved_by(o, step, x, i);
+        list[i] =
+            (mpsim_update){.optim = o, .step = step, .t = {x[0][i], x[1][i], x[2][i], x[3][i], x[4][i], NULL, EACH}};
+    }
+    ck_assert_int_eq(mpsim_isa_use(isa), MPSIM_OK);
+    ck_assert_int_eq(mpsim_update_run(list, LIST, 1, NULL, NULL), MPSIM_OK);
+    for (size_t i = 0; i < LIST; i++)
+        ck_assert_msg(list[i].updates == want[i], "%s, stream %d, %d: %d elements move, expected %d", isa, (int)stream,
+                      (int)i, (int)list[i].updates, (int)want[i]);
+}
+
+START_TEST(moves_of_any_numbers)
+{
+    const mpsim_optim_algorithm algorithms[] = {MPSIM_OPTIM_ADAM, MPSIM_OPTIM_ADAMW, MPSIM_OPTIM_SGD};
+    const double *s = settings[_i];
+    const char *before = mpsim_isa_active();
+    for (size_t isa = 0; mpsim_isa_at(isa); isa++)
+        for (int k = 0; k < 6; k++) {
+            mpsim_optim o;
+            mpsim_optim_init(&o, algorithms[k % 3], mpsim_optim_variant_find("ieee"));
+            o.lr = s[0], o.weight_decay = s[1], o.beta1 = s[2], o.eps = s[3], o.grad_scale = s[4];
+            o.amsgrad = o.maximize = k > 2 && k % 3 != 2;
+            if (mpsim_isa_use(mpsim_isa_at(isa)) == MPSIM_OK && mpsim_optim_check(&o) == MPSIM_OK)
+                compare_moves(mpsim_isa_at(isa), &o, (uint64_t)s[5], (uint64_t)(8 * _i + k));
+        }
+    ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
+}
+END_TEST
+
 /* ---- Muon ---- */
 
 START_TEST(muon_is_its_parts)
@@ -325,6 +407,7 @@ int main(void)
 {
     TCase *t = test_case("update", 60);
     tcase_add_loop_test(t, a_list_is_its_parameters, 0, (int)(sizeof rows / sizeof *rows));
+    tcase_add_loop_test(t, moves_of_any_numbers, 0, (int)(sizeof settings / sizeof *settings));
     tcase_add_test(t, muon_is_its_parts);
     tcase_add_test(t, gradients_are_checked_and_clipped);
     tcase_add_test(t, overflows_have_a_cause);

@@ -127,28 +127,34 @@ V_INLINE void reference_adam(const mpsim_reference *r, element64 *e)
     e->p = e->p - v_f64(o->lr) * (e->m / v_f64(r->bc1)) / (v_sqrt_f64(v / v_f64(r->bc2)) + v_f64(o->eps));
 }
 
+V_INLINE void reference_element(const mpsim_reference *r, element64 *e, int adam)
+{
+    const mpsim_optim *o = r->o;
+    e->g = e->g / v_f64(o->grad_scale);
+    e->g = o->maximize ? -e->g : e->g;
+    if (o->weight_decay != 0 && r->decoupled)
+        e->p = e->p - v_f64(o->lr * o->weight_decay) * e->p;
+    else if (o->weight_decay != 0)
+        e->g = e->g + v_f64(o->weight_decay) * e->p;
+    if (adam)
+        reference_adam(r, e);
+    else
+        reference_sgd(r, e);
+}
+
 static size_t reference_step(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n)
 {
     enum { LANES = V_LANES / 2 };
     const mpsim_optim o = *r->o;
     const mpsim_reference job = {&o, r->step, r->bc1, r->bc2, r->arrays, r->decoupled, r->family};
     const mpsim_reference_arrays at = *a;
-    const int adam = r->arrays & MPSIM_OPTIM_V, has_m = r->arrays & MPSIM_OPTIM_M, decoupled = r->decoupled;
-    const vf64 zero = v_f64(0), decay = v_f64(o.lr * o.weight_decay);
+    const int adam = r->arrays & MPSIM_OPTIM_V, has_m = r->arrays & MPSIM_OPTIM_M;
+    const vf64 zero = v_f64(0);
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
-        element64 e = {v_load_f64(at.p + i), v_load_f64(at.g + i) / v_f64(o.grad_scale),
-                       has_m ? v_load_f64(at.m + i) : zero, adam ? v_load_f64(at.v + i) : zero,
-                       o.amsgrad ? v_load_f64(at.vmax + i) : zero};
-        e.g = o.maximize ? -e.g : e.g;
-        if (o.weight_decay != 0 && decoupled)
-            e.p = e.p - decay * e.p;
-        else if (o.weight_decay != 0)
-            e.g = e.g + v_f64(o.weight_decay) * e.p;
-        if (adam)
-            reference_adam(&job, &e);
-        else
-            reference_sgd(&job, &e);
+        element64 e = {v_load_f64(at.p + i), v_load_f64(at.g + i), has_m ? v_load_f64(at.m + i) : zero,
+                       adam ? v_load_f64(at.v + i) : zero, o.amsgrad ? v_load_f64(at.vmax + i) : zero};
+        reference_element(&job, &e, adam);
         if (m64_any(m64_not(v_eq_f64(e.p, e.p))))
             break;
         v_store_f64(at.p + i, e.p);

@@ -40,6 +40,9 @@ void mpsim_adafactor_reference(const mpsim_reference *r, const mpsim_reference_a
 
 typedef size_t mpsim_reference_function(const mpsim_reference *r, const mpsim_reference_arrays *a, size_t n);
 
+/* moved[i]: 1 if the step in binary64 changes t->param[i], else 0. Of Adam's family; a NaN is a change. */
+typedef size_t mpsim_moves_function(const mpsim_reference *r, const mpsim_optim_tensor *t, uint32_t *moved);
+
 /* ---- all of an instruction set ---- */
 
 typedef struct mpsim_optim_kernels {
@@ -48,6 +51,7 @@ typedef struct mpsim_optim_kernels {
     mpsim_scale_function *scale;
     mpsim_squares_function *squares;
     mpsim_reference_function *reference;
+    mpsim_moves_function *moves;
 } mpsim_optim_kernels;
 
 extern const mpsim_optim_kernels mpsim_optim_kernels_generic, mpsim_optim_kernels_avx2, mpsim_optim_kernels_avx512;

@@ -10,6 +10,7 @@
 #include "fused.h"
 #include "ops.h"
 #include "gradient.h"
+#include "moves.h"
 
 /* ---- steps ---- */
 
@@ -219,4 +220,5 @@ const mpsim_optim_kernels V_NAME(mpsim_optim_kernels) = {
     .scale = scale_array,
     .squares = squares,
     .reference = reference_step,
+    .moves = moves,
 };
