@@ -115,8 +115,9 @@ typedef struct mpsim_update {
     uint64_t updates, lost;
 } mpsim_update;
 
-/* mpsim_update_run -- a step of n parameters, whose arrays do not overlap. count: updates and lost are counted, which takes as long again. What
- * fails is told of parameter *which (may be NULL): as mpsim_optim_step and mpsim_muon_check. MPSIM_ENOMEM. Others may have been moved then. */
+/* mpsim_update_run -- a step of n parameters, whose arrays do not overlap. count: updates and lost are counted, which takes twice the time of the
+ * step of Adam, and more of others. What fails is told of parameter *which (may be NULL): as mpsim_optim_step and mpsim_muon_check. MPSIM_ENOMEM.
+ * Others may have been moved then. */
 MPSIM_API mpsim_status mpsim_update_run(mpsim_update *list, size_t n, int count, const mpsim_pool *pool, size_t *which);
 
 MPSIM_END

@@ -490,6 +490,7 @@ def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper
     asked = {name: value for name, value in locals().items() if name != "model"}
     e = Emulator(model, policy, arch, seed, overrides, strict, between, native, fused, attention, tf32)
     e.asked = asked
-    if report is not False and report is not None:
+    e.optimizers.counting = report is not False and report is not None
+    if e.optimizers.counting:
         e.core.report = Counting(e.core, report)
     return e

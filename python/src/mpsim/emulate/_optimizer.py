@@ -140,7 +140,7 @@ def _channels_last(p: Any) -> Any:
 class Optimizers:
     """Steps of the user's optimizers on the parameters of a context.
 
-    counting: count updates that are lost, which takes as long again as the step; lost: by parameter, of all steps; lost_now: of the last one.
+    counting: count updates that are lost, which takes twice the time of the step; lost: by parameter, of all steps; lost_now: of the last one.
     norm, clipped: of the last step. native: names of classes that may run natively where the library has no such rule.
     """
 
