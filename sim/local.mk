@@ -75,7 +75,7 @@ sim_libsim_a_SOURCES = \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
-  sim/sandbox/sandbox.h sim/report/step.c sim/report/step.h sim/scaler/adaptive.c \
+  sim/sandbox/sandbox.h sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c \
   sim/scaler/json.c sim/scaler/json.h \
   sim/scaler/pattern.c \
@@ -110,7 +110,7 @@ sim_libsim_a_SOURCES = \
   sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c \
   sim/train/job.h sim/train/meter.c sim/train/meter.h sim/train/operations.c sim/train/operations.h \
   sim/train/policy.c sim/train/policy.h \
-  sim/train/record.c sim/train/record.h sim/train/report.c sim/train/report.h sim/train/store.c \
+  sim/train/record.c sim/train/record.h sim/train/fields.c sim/train/fields.h sim/train/report.c sim/train/report.h sim/train/store.c \
   sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
   sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h sim/verify/architecture.c \
   sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c sim/verify/groups.h \

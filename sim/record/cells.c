@@ -72,6 +72,8 @@ static void put_count(table *t, const record_field *f, uint64_t n)
         table_cell(t, "%s", "");
     else if (f->unit != 0)
         put_units(t, (double)n / f->unit);
+    else if (f->in & FIELD_BYTES)
+        table_bytes(t, n);
     else if (f->in & FIELD_PLAIN)
         table_cell(t, "%" PRIu64, n);
     else

@@ -50,6 +50,12 @@ static void put_text(FILE *to, const record_field *f, const char *text)
         csv_text(to, text);
 }
 
+static void put_boolean(FILE *to, const record_field *f, int is)
+{
+    static const char *const words[2][2] = {{"no", "yes"}, {"0", "1"}};
+    fputs(words[(f->in & FIELD_DIGIT) != 0][is != 0], to);
+}
+
 /* The words of a set. */
 static void put_set(FILE *to, const record_field *f, const void *value)
 {
@@ -70,10 +76,10 @@ static void put_value(FILE *to, const record_field *f, const void *value)
         csv_text(to, value);
         break;
     case FIELD_BOOLEAN:
-        fputs(*(const int *)value ? "yes" : "no", to);
+        put_boolean(to, f, *(const int *)value);
         break;
     case FIELD_FLAG:
-        fputs(*(const uint8_t *)value ? "yes" : "no", to);
+        put_boolean(to, f, *(const uint8_t *)value);
         break;
     case FIELD_INTEGER:
         fprintf(to, "%d", *(const int *)value);

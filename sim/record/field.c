@@ -13,6 +13,20 @@ size_t field_count(const record_field *f, const void *at)
     return *(const size_t *)(const void *)((const char *)at + f->of);
 }
 
+const record_field *field_stream(const record_kind *r)
+{
+    for (const record_field *f = r->fields; !field_end(f); f++)
+        if (f->in & FIELD_STREAM)
+            return f;
+    return NULL;
+}
+
+const record_field *field_rows(const record_kind *r)
+{
+    const record_field *list = field_stream(r), *inner = list && list->record ? field_stream(list->record) : NULL;
+    return inner ? inner : list;
+}
+
 const char *field_word(const record_field *f, const void *value)
 {
     const unsigned which = f->type == FIELD_WORD8 ? *(const uint8_t *)value : *(const unsigned *)value;
@@ -55,7 +69,7 @@ static int is_none(const record_field *f, const void *value)
     case FIELD_BOOLEAN:
         return *(const int *)value < 0;
     case FIELD_REAL:
-        return lacks && isnan(*(const double *)value);
+        return lacks && !(f->in & FIELD_IF) && isnan(*(const double *)value);
     default:
         return 0;
     }
@@ -63,7 +77,7 @@ static int is_none(const record_field *f, const void *value)
 
 const void *field_at(const record_field *f, const void *at)
 {
-    if (!at || (f->in & FIELD_IF && field_count(f, at) == 0))
+    if (!at || f->in & FIELD_FOREIGN || (f->in & FIELD_IF && field_count(f, at) == 0))
         return NULL;
     const void *value = (const char *)at + f->at;
     if (f->in & FIELD_POINTER)

@@ -80,9 +80,6 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_SHARE:
         jsonout_count(o, f->key, *(const uint64_t *)value);
         break;
-    case FIELD_COUNT32:
-        jsonout_count(o, f->key, *(const uint32_t *)value);
-        break;
     case FIELD_WORD:
     case FIELD_WORD8:
         jsonout_text(o, f->key, field_word(f, value));
@@ -92,6 +89,9 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
         break;
     case FIELD_SIZE:
         jsonout_count(o, f->key, *(const size_t *)value);
+        break;
+    case FIELD_COUNT32:
+        jsonout_count(o, f->key, *(const uint32_t *)value);
         break;
     case FIELD_INTEGER:
         jsonout_integer(o, f->key, *(const int *)value);
@@ -132,7 +132,7 @@ void field_json(jsonout *o, const record_field *f, const void *at, unsigned in)
         record_members(o, f->record, value, in);
     else if (value)
         put_value(o, f, value, at, in);
-    else if (!(f->in & FIELD_OPTIONAL))
+    else if (!(f->in & (FIELD_OPTIONAL | FIELD_FOREIGN)))
         jsonout_null(o, f->key);
 }
 

@@ -22,7 +22,7 @@ typedef enum field_type {
     FIELD_INTEGER, /* int; FIELD_NONE: none                                                   */
     FIELD_STEP,    /* int64_t, a count; below 0: none                                         */
     FIELD_LONG,    /* int64_t                                                                 */
-    FIELD_REAL,    /* double; NaN is none where FIELD_NULL or FIELD_OPTIONAL is set           */
+    FIELD_REAL,    /* double; NaN is none where FIELD_NULL or FIELD_OPTIONAL is set, but for FIELD_IF */
     FIELD_REAL32,  /* float                                                                   */
     FIELD_SHARE,   /* uint64_t, part of the uint64_t at `of`: a cell has the share            */
     FIELD_RECORD,  /* the struct of `record`                                                  */
@@ -45,15 +45,19 @@ enum {
     IN_CSV = 4,  /* a row of CSV                                                       */
     IN_TREE = 3, /* both of these                                                      */
     IN_ALL = 7,
-    FIELD_POINTER = 8,    /* the value is behind a pointer                                      */
-    FIELD_NULL = 16,      /* where a pointer, text or list is NULL, JSON has null               */
-    FIELD_OPTIONAL = 256, /* ... JSON leaves it out                                           */
-    FIELD_IF = 512,       /* there is a value only where the size_t at `of` is not 0           */
-    FIELD_INLINE = 32,    /* a record's fields are among those that surround it                 */
-    FIELD_BLANK = 64,     /* a cell of zero is empty                                            */
-    FIELD_PLAIN = 1024,   /* a cell of a count has no commas                                    */
-    FIELD_GAPS = 2048,    /* texts of a list may be NULL, which is null in JSON                 */
-    FIELD_STREAM = 128    /* the list of a document whose items come one by one: no value here  */
+    FIELD_POINTER = 8,      /* the value is behind a pointer                                      */
+    FIELD_NULL = 16,        /* where a pointer, text or list is NULL, JSON has null               */
+    FIELD_OPTIONAL = 256,   /* ... JSON leaves it out                                           */
+    FIELD_IF = 512,         /* there is a value only where the size_t at `of` is not 0           */
+    FIELD_INLINE = 32,      /* a record's fields are among those that surround it                 */
+    FIELD_BLANK = 64,       /* a cell of zero is empty                                            */
+    FIELD_PLAIN = 1024,     /* a cell of a count has no commas                                    */
+    FIELD_GAPS = 2048,      /* texts of a list may be NULL, which is null in JSON                 */
+    FIELD_STREAM = 128,     /* the list of a document whose items come one by one: no value here  */
+    FIELD_DIGIT = 1 << 16,  /* a boolean is 1 or 0 in CSV                                         */
+    FIELD_BYTES = 1 << 17,  /* a cell of a count is that of a size in bytes                       */
+    FIELD_LOOSE = 1 << 18,  /* another writer of the schema leaves it out: it is not required     */
+    FIELD_FOREIGN = 1 << 19 /* only another writer of the schema has it: in the schema alone      */
 };
 
 enum { FIELD_NONE = INT_MIN };
@@ -69,10 +73,9 @@ typedef struct record_field {
     field_type type;
     unsigned in;
     const char
-        *format; /* of the cell; NULL: as the type is written                                                   */
-    const char
-        *csv;      /* of a real number in CSV; NULL: all digits                                                      */
-    size_t at, of; /* offsets in the struct                                                                       */
+        *format;     /* of the cell; NULL: as the type is written                                                   */
+    const char *csv; /* of a real number in CSV; NULL: all digits.*/
+    size_t at, of;   /* offsets in the struct                                                                       */
     const record_kind *record;
     const record_kind *const *
         either; /* of FIELD_STREAM, instead of `record`: rows are of these kinds, up to NULL; no table, no CSV         */
@@ -138,9 +141,9 @@ typedef struct record_writer {
     FILE *to;
     report_style style;
     unsigned shows;
-    const void *document; /* the struct */
-    size_t written;       /* rows */
-    table *rows;          /* of REPORT_TEXT */
+    const void *document;   /* the struct */
+    size_t written, opened; /* rows of the list at hand; items whose rows are such a list */
+    table *rows;            /* of REPORT_TEXT */
 } record_writer;
 
 /* record_begin -- all before the first row; of REPORT_TEXT the table. record_row: a row, to the table or the stream. record_end: all
@@ -150,6 +153,10 @@ void record_row(record_writer *w, const void *row);
 /* record_row_of -- the same, of a list of several kinds. */
 void record_row_of(record_writer *w, const record_kind *r, const void *row);
 void record_end(record_writer *w);
+/* record_open, record_close -- of a document whose list has items that have such a list of their own, the rows: all of an item before
+ * its first row, and behind its last one. Rows outside the JSON report know nothing of their item. */
+void record_open(record_writer *w, const void *item);
+void record_close(record_writer *w, const void *item);
 
 /* ---- the schema ---- */
 

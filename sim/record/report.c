@@ -1,58 +1,52 @@
 /* report.c -- reports whose rows are written as they come; see record.h. */
 #include "field.h"
 
-static const record_field *stream_of(const record_writer *w)
+static int has_member(const record_field *f, const void *at)
 {
-    const record_field *f = w->kind->document->fields;
-    while (!(f->in & FIELD_STREAM))
-        f++;
-    return f;
+    return f->in & IN_JSON && !field_lacks(f, at);
 }
 
-static int has_member(const record_writer *w, const record_field *f)
-{
-    return f->in & IN_JSON && !field_lacks(f, w->document);
-}
-
-static void put_member(const record_writer *w, const record_field *f)
+/* A member of the record `at`, on a line. */
+static void put_member(const record_writer *w, const record_field *f, const void *at)
 {
     jsonout o = {.to = w->to};
-    field_json(&o, f, w->document, IN_JSON);
+    field_json(&o, f, at, IN_JSON);
 }
 
-static void begin_json(const record_writer *w)
+/* The members of a record up to the first row of its list, and those behind the last one. */
+static void begin_list(const record_writer *w, const record_kind *r, const void *at)
 {
-    const record_field *list = stream_of(w);
-    json_begin(w->to, w->kind->schema);
-    for (const record_field *f = w->kind->document->fields; f != list; f++)
-        if (has_member(w, f)) {
-            put_member(w, f);
+    const record_field *list = field_stream(r);
+    for (const record_field *f = r->fields; f != list; f++)
+        if (has_member(f, at)) {
+            put_member(w, f, at);
             fputs(",\n", w->to);
         }
     fprintf(w->to, "\"%s\": [", list->key);
 }
 
-static void end_json(const record_writer *w)
+static void end_list(const record_writer *w, const record_kind *r, const void *at)
 {
     fputc(']', w->to);
-    for (const record_field *f = stream_of(w) + 1; !field_end(f); f++)
-        if (has_member(w, f)) {
+    for (const record_field *f = field_stream(r) + 1; !field_end(f); f++)
+        if (has_member(f, at)) {
             fputs(",\n", w->to);
-            put_member(w, f);
+            put_member(w, f, at);
         }
-    fputs("}\n", w->to);
+    fputc('}', w->to);
 }
 
 void record_begin(record_writer *w)
 {
-    const record_kind *r = stream_of(w)->record;
+    const record_kind *r = field_rows(w->kind->document)->record;
     switch (w->style) {
     case REPORT_TEXT:
         if (r)
             w->rows = record_table(r, w->shows);
         break;
     case REPORT_JSON:
-        begin_json(w);
+        json_begin(w->to, w->kind->schema);
+        begin_list(w, w->kind->document, w->document);
         break;
     case REPORT_CSV:
         record_csv_head(w->to, r, w->shows);
@@ -71,7 +65,7 @@ void record_row_of(record_writer *w, const record_kind *r, const void *row)
         record_cells(w->rows, r, row, w->shows);
         break;
     case REPORT_JSON:
-        fputs(w->written ? ",\n " : "\n ", w->to);
+        fprintf(w->to, "%s\n%s", w->written ? "," : "", w->opened ? "" : " ");
         record_json(&o, NULL, r, row, IN_JSON);
         break;
     case REPORT_NDJSON:
@@ -88,13 +82,30 @@ void record_row_of(record_writer *w, const record_kind *r, const void *row)
 
 void record_row(record_writer *w, const void *row)
 {
-    record_row_of(w, stream_of(w)->record, row);
+    record_row_of(w, field_rows(w->kind->document)->record, row);
 }
 
 void record_end(record_writer *w)
 {
-    if (w->style == REPORT_JSON)
-        end_json(w);
+    if (w->style == REPORT_JSON) {
+        end_list(w, w->kind->document, w->document);
+        fputc('\n', w->to);
+    }
     table_free(w->rows);
     w->rows = NULL;
+}
+
+void record_open(record_writer *w, const void *item)
+{
+    w->written = 0;
+    if (w->style != REPORT_JSON)
+        return;
+    fputs(w->opened++ ? ",\n{" : "\n{", w->to);
+    begin_list(w, field_stream(w->kind->document)->record, item);
+}
+
+void record_close(record_writer *w, const void *item)
+{
+    if (w->style == REPORT_JSON)
+        end_list(w, field_stream(w->kind->document)->record, item);
 }

@@ -231,8 +231,9 @@ static size_t put_properties(schema *s, const record_kind *r, unsigned in, const
 
 static void put_required(jsonout *o, const record_kind *r, unsigned in)
 {
+    const unsigned may_lack = FIELD_OPTIONAL | FIELD_LOOSE | FIELD_FOREIGN;
     for (const record_field *f = r->fields; !field_end(f); f++) {
-        if (!(f->in & in) || f->in & FIELD_OPTIONAL)
+        if (!(f->in & in) || f->in & may_lack)
             continue;
         if (f->in & FIELD_INLINE)
             put_required(o, f->record, in);
@@ -281,13 +282,11 @@ static void put_definition(schema *s, const char *name, const record_kind *r, un
 /* A line of NDJSON. */
 static void put_line(schema *s, const record_kind *document)
 {
-    const record_field *f = document->fields;
+    const record_field *f = field_rows(document);
     jsonout o = {.to = s->to};
-    while (!field_end(f) && !(f->in & FIELD_STREAM))
-        f++;
-    if (f->record)
+    if (f && f->record)
         put_definition(s, "line", f->record, IN_LINE);
-    if (!f->either)
+    if (!f || !f->either)
         return;
     fputs(",\n    ", s->to);
     jsonout_begin(&o, "line", '{');

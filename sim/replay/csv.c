@@ -1,7 +1,7 @@
 /* csv.c -- steps, tensors and policies as CSV; see csv.h. */
 #include "csv.h"
 
-#include "../report/step.h"
+#include "../record/step.h"
 
 #include <inttypes.h>
 #include <string.h>

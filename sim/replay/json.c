@@ -2,7 +2,7 @@
 #include "json.h"
 
 #include "../policy/muon.h"
-#include "../report/step.h"
+#include "../record/step.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #include "report.h"
 
 #include "../array/need.h"
-#include "../report/step.h"
+#include "../record/step.h"
 #include "csv.h"
 #include "json.h"
 #include "said.h"
@@ -339,9 +339,9 @@ void replay_report_compare(replay_report *r, const policy *p, const replay_total
           "mean, of\nwhat binary64 would move; scale: the next loss scale\n",
           r->file);
     fputc('\n', r->file);
-    out = step_bytes_table();
+    out = record_table(&step_bytes_row, 0);
     for (size_t i = 0; i < n; i++)
-        step_bytes_row(out, p[i].name, &t[i].bytes);
+        step_bytes_add(out, p[i].name, &t[i].bytes);
     table_print(out, r->file, "");
     table_free(out);
     int any = 0;

@@ -2,7 +2,7 @@
 #include "said.h"
 
 #include "../policy/muon.h"
-#include "../report/step.h"
+#include "../record/step.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* json.c -- see json.h. */
 #include "json.h"
 
-#include "../report/step.h"
+#include "../record/step.h"
 #include "../text/words.h"
 #include "table.h"
 

@@ -255,19 +255,6 @@ static int make_jobs(request *q, const option_list *paths)
 
 /* ---- the runs ---- */
 
-static json_t *config_json(const request *q)
-{
-    const train_settings *s = &q->jobs[0].run.settings;
-    json_t *config = json_pack("{s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:s,s:b}", "net", s->net, "depth",
-                               json_of_count(s->depth), "width", json_of_count(s->width), "batchnorm",
-                               (int)s->batchnorm, "batch", json_of_count(s->batch), "steps", json_of_count(s->steps),
-                               "seed", json_of_count(s->seed), "gain", json_of_double(s->gain), "loss_factor",
-                               json_of_double(s->loss_factor), "math", s->math, "arch", s->arch, "tf32", (int)s->tf32);
-    if (is_decoder(s))
-        json_object_set_new(config, "decoder", train_decoder_json(s));
-    return config;
-}
-
 /* The folder of a policy's trace, to be freed: DIR; of several, DIR/NAME. NULL after a message. */
 static char *trace_folder(const request *q, const train_job *j)
 {
@@ -323,7 +310,7 @@ static int run_jobs(request *q, train_report *report, FILE *digests)
     int code = 0;
     size_t done = 0;
     train_catch_interrupt();
-    train_report_begin(report, config_json(q));
+    train_report_begin(report, &q->jobs[0].run.settings);
     while (done < q->n_jobs && !code && !train_interrupted())
         code = run_job(q, done++, digests, report);
     if (!code && report->compare)
@@ -367,7 +354,8 @@ static int write_run(const request *q)
 static int train_all(request *q, train_report *report)
 {
     output out = {0}, digests = {0};
-    int code = output_open(&out, q->form.path);
+    int code = report->style == REPORT_NDJSON ? output_open_stream(&out, q->form.path)
+                                              : output_open(&out, q->form.path);
     if (code)
         return code;
     if (q->digests && (code = output_open(&digests, q->digests))) {
@@ -475,7 +463,7 @@ static int do_request(request *q, const option_list *policies, train_report *rep
         code = check_single(q);
     if (code)
         return code;
-    report->compare = (q->compare || q->n_jobs > 1) && report->style != REPORT_JSON;
+    report->compare = (q->compare || q->n_jobs > 1) && (report->style == REPORT_TEXT || report->style == REPORT_CSV);
     report->decoder = is_decoder(&q->jobs[0].run.settings);
     report->as_published = q->as_published;
     report->resumed = q->resume;
@@ -514,6 +502,7 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "every", OPTION_COUNT, &q.every, "N",
          "a row of the table, and the test, every N steps (default: ten rows)"},
         JSON_OPTION_ROW(q.form, "mpsim.train/1"),
+        NDJSON_OPTION_ROW(q.form, "step"),
         CSV_OPTION_ROW(q.form, ": a row per step; of several policies, a row each"),
         OUTPUT_OPTION_ROW(q.form),
         {0, "trace", OPTION_OUTPUT, &q.trace, "DIR",
@@ -544,7 +533,8 @@ int cmd_train(const command *self, int argc, char **argv)
     if (code < 0) {
         if (q.form.quiet)
             note_quiet();
-        code = report_options_style(&report.style, &q.form, 0, "train", "--json and --csv exclude each other");
+        code = report_options_style(&report.style, &q.form, 0, "train",
+                                    "--json, --ndjson and --csv exclude each other");
         if (!code && first < argc)
             code = fail(EXIT_USAGE, "train: it takes no operand, but '%s' is given; try 'mpsim train --help'",
                         argv[first]);

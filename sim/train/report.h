@@ -1,8 +1,7 @@
-/* report.h -- what train writes: text, JSON, CSV (schema mpsim.train/1). */
+/* report.h -- what train writes (schema mpsim.train/1); its records are fields.h's. */
 #pragma once
 
-#include "../report/step.h"
-#include "job.h"
+#include "fields.h"
 
 typedef struct train_report {
     FILE *file;
@@ -14,14 +13,13 @@ typedef struct train_report {
     const char *checked;  /* file of digests that it was compared with, or NULL        */
     const train_job *job; /* the run at hand                                          */
     table *rows;          /* text: the table under construction                        */
-    int runs, entries;    /* JSON: so far                                              */
+    train_config config;
+    train_run_row run; /* that at hand */
+    record_writer out; /* of all forms but text */
 } train_report;
 
-/* train_decoder_json -- the settings of a transformer. */
-json_t *train_decoder_json(const train_settings *s);
-
-/* In this order; config is consumed. compare: after the last run, text and CSV. */
-void train_report_begin(train_report *r, json_t *config);
+/* In this order. compare: after the last run, text and CSV. */
+void train_report_begin(train_report *r, const train_settings *s);
 void train_report_run(train_report *r, const train_job *j);
 void train_report_step(const train_row *step, void *report);
 void train_report_row(const train_row *row, void *report);

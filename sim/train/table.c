@@ -341,9 +341,9 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
         compare_images(r, jobs, totals, n);
     }
     compare_lost(r, jobs, totals, n);
-    table *out = step_bytes_table();
+    table *out = record_table(&step_bytes_row, 0);
     for (size_t i = 0; i < n; i++)
-        step_bytes_row(out, jobs[i].name, &totals[i].bytes);
+        step_bytes_add(out, jobs[i].name, &totals[i].bytes);
     fputc('\n', f);
     table_print(out, f, "");
     table_free(out);

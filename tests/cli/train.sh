@@ -84,6 +84,8 @@ train 0 -P pytorch-amp-fp16 --json --threads 2 && cmp -s "$dir/out" "$dir/want";
 train 0 -P fp16-unscaled --json --lr 1e6 && json && has '"status": "diverged (NaN from step '; ok $? "JSON: NaN"
 train 0 -P pytorch-amp-fp16 --csv && rows 11 25; ok $? "CSV: a line per step"
 [ "$(column step | tr '\n' ' ')" = "$(seq 1 10 | tr '\n' ' ')" ] && [ "$(column scale | sort -u)" = 65536 ]; ok $? "CSV: steps, scales"
+train 0 -P fp32 -P pytorch-amp-fp16 --ndjson && [ "$(wc -l <"$dir/out")" -eq 20 ] && [ "$(grep -c '^{"policy": "pytorch-amp-fp16", "step": [0-9]*, .*}$' "$dir/out")" -eq 10 ]
+ok $? "NDJSON: a line per step of each policy"
 train 0 -P fp32 -P bf16-pure --json && json && [ "$(grep -c '"policy": ' "$dir/out")" -eq 2 ]; ok $? "JSON: two policies"
 
 # ---- clipped before unscaling: the loss stays where it began, and a replay of the recording is the same to the bit

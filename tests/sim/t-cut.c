@@ -5,7 +5,7 @@
 #include "sim/pass/chosen.h"
 #include "sim/policy/policy.h"
 #include "sim/quant/quant.h"
-#include "sim/report/step.h"
+#include "sim/record/step.h"
 #include "sim/scaler/report.h"
 #include "sim/scaler/spec.h"
 #include "sim/scaler/table.h"

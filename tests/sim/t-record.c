@@ -13,11 +13,13 @@
 #include "sim/formats/recipes.h"
 #include "sim/memory/record.h"
 #include "sim/mismatch/report.h"
+#include "sim/train/fields.h"
 #include "sim/verify/report.h"
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +198,84 @@ START_TEST(documents)
 }
 END_TEST
 
+/* ---- words, sets, bytes; a list of lists that are written as they come ---- */
+
+typedef struct leaf {
+    uint32_t count;
+    unsigned word, set;
+    int truth;
+    uint64_t bytes;
+    double real;
+    size_t there;
+} leaf;
+
+typedef struct branch {
+    char name[8];
+    uint64_t sum;
+} branch;
+
+static const char *const fruits[] = {"apple", "pear", "fig", NULL};
+
+#define AT(member) offsetof(leaf, member)
+static const record_field leaf_fields[] = {
+    FIELD(COUNT32, "count", IN_ALL, AT(count), NULL, .title = ">count"),
+    FIELD(WORD, "word", IN_ALL | FIELD_NULL, AT(word), NULL, .title = "<word", .words = fruits),
+    FIELD(SET, "set", IN_ALL, AT(set), NULL, .words = fruits),
+    FIELD(BOOLEAN, "truth", IN_ALL | FIELD_DIGIT | FIELD_LOOSE, AT(truth), NULL),
+    FIELD(COUNT, "bytes", IN_ALL | FIELD_BYTES, AT(bytes), NULL, .title = ">bytes"),
+    FIELD(REAL, "real", IN_ALL | FIELD_IF | FIELD_OPTIONAL, AT(real), NULL, .of = AT(there)),
+    FIELD(COUNT, "foreign", IN_JSON | FIELD_FOREIGN, 0, NULL),
+    {0}};
+static const record_kind leaf_record = {"leaf", NULL, sizeof(leaf), leaf_fields};
+#undef AT
+
+static const record_field branch_fields[] = {
+    FIELD(CHARS, "name", IN_JSON, offsetof(branch, name), NULL),
+    FIELD(LIST, "leaves", IN_JSON | FIELD_STREAM, 0, NULL, .record = &leaf_record),
+    FIELD(COUNT, "sum", IN_JSON, offsetof(branch, sum), NULL),
+    {0}};
+static const record_kind branch_record = {"branch", NULL, sizeof(branch), branch_fields};
+static const report_kind tree = {"mpsim.tree/1", "Tree", "A test.", REPORT_ROWS("branches", &branch_record)};
+
+static const leaf leaves[] = {{.count = 12345, .word = 1, .set = 5, .truth = 1, .bytes = 2048},
+                              {.word = 7, .real = (double)NAN, .there = 1}};
+
+static void expect_tree(report_style style, const char *expected)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    record_writer w = {.kind = &tree, .to = to, .style = style};
+    ck_assert_ptr_nonnull(to);
+    record_begin(&w);
+    for (size_t i = 0; i < 2; i++) {
+        branch b = {.name = "b", .sum = i};
+        record_open(&w, &b);
+        for (size_t k = 0; k < 2 * (1 - i); k++)
+            record_row(&w, &leaves[k]);
+        b.sum += 10;
+        record_close(&w, &b);
+    }
+    table_print(w.rows, to, "");
+    record_end(&w);
+    ck_assert_int_eq(fclose(to), 0);
+    ck_assert_ptr_nonnull(strstr(text, expected));
+    free(text);
+}
+
+#define FIRST "\"count\": 12345, \"word\": \"pear\", \"set\": [\"apple\", \"fig\"], \"truth\": true, \"bytes\": 2048}"
+#define SECOND "\"count\": 0, \"word\": null, \"set\": [], \"truth\": false, \"bytes\": 0, \"real\": \"NaN\"}"
+
+START_TEST(trees)
+{
+    expect_tree(REPORT_JSON, "\"branches\": [\n{\"name\": \"b\",\n\"leaves\": [\n{" FIRST ",\n{" SECOND
+                             "],\n\"sum\": 10},\n{\"name\": \"b\",\n\"leaves\": [],\n\"sum\": 11}]}\n");
+    expect_tree(REPORT_NDJSON, "{" FIRST "\n{" SECOND "\n");
+    expect_tree(REPORT_CSV, "count,word,set,truth,bytes,real\n12345,pear,apple+fig,1,2048,\n0,,,0,0,nan\n");
+    expect_tree(REPORT_TEXT, " count  word    bytes\n12,345  pear  2.0 KiB\n     0\n");
+}
+END_TEST
+
 static char *schema_of(const report_kind *kind)
 {
     char *text = NULL;
@@ -310,9 +390,9 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &attention_kind, &calc_kind,      &check_kind,   &dot_kind,      &explain_kind,
-    &formats_kind,   &logprob_kind,   &memory_kind,  &mismatch_kind, &models_kind,
-    &pair_kind,      &positions_kind, &recipes_kind, &reduce_kind,   &verify_kind,
+    &attention_kind, &calc_kind,   &check_kind,    &dot_kind,    &explain_kind, &formats_kind,
+    &logprob_kind,   &memory_kind, &mismatch_kind, &models_kind, &pair_kind,    &positions_kind,
+    &recipes_kind,   &reduce_kind, &train_kind,    &verify_kind,
 };
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
@@ -340,6 +420,13 @@ START_TEST(schema)
     contains(text, "\"codes\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/code\"}}");
     contains(text, "\"extra\": {");
     ck_assert_ptr_null(strstr(text, "\"odd\""));
+    free(text);
+    text = schema_of(&tree);
+    contains(text, "\"branches\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/branch\"}}");
+    contains(text, "\"word\": {\"enum\": [\"apple\", \"pear\", \"fig\", null]}");
+    contains(text, "\"set\": {\"type\": \"array\", \"items\": {\"enum\": [\"apple\", \"pear\", \"fig\"]}}");
+    contains(text, "\"foreign\": {\"$ref\": \"#/$defs/count\"}");
+    contains(text, "\"required\": [\"count\", \"word\", \"set\", \"bytes\"]");
     free(text);
 }
 END_TEST
@@ -393,6 +480,7 @@ int main(void)
     tcase_add_test(forms_case, documents);
     tcase_add_test(forms_case, rows_of_several_kinds);
     tcase_add_test(forms_case, words);
+    tcase_add_test(forms_case, trees);
     tcase_add_test(schema_case, schema);
     tcase_add_test(schema_case, schema_of_words);
     tcase_add_loop_test(schema_case, schemas, 0, REPORTS);
