@@ -486,7 +486,7 @@ static size_t one_thread(void *self)
 
 /* The chains of cut.h are not worth what they need before them for fewer products than FEW, or lines shorter than SHORT; those
  * in binary64 for fewer rows than they do at once. */
-enum { FEW = 2000, SHORT = 16, SHORT_WIDE = 24 };
+enum { FEW = 2000, SHORT = 8, SHORT_WIDE = 24 };
 
 static int machine_cuts(const job *g)
 {

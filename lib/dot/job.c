@@ -54,21 +54,9 @@ static unsigned clear_above(uint32_t *u, uint32_t most)
     return redo;
 }
 
-/* Whether one of n rows has such a number. */
-static int any_above(const float *s, size_t n, uint32_t most)
-{
-    uint32_t above[N] = {0}, any = 0;
-    for (size_t r = 0; r < n; r++)
-        for (size_t j = 0; j < N; j++)
-            above[j] |= most - (mpsim_bits_f32(s[r * N + j]) & 0x7fffffff); /* the top bit */
-    for (size_t j = 0; j < N; j++)
-        any |= above[j];
-    return any >> 31 != 0;
-}
-
 void mpsim_finish_rows_f32(const job *g, const float *s, size_t n, uint32_t most, uint64_t (*codes)[N], unsigned *redo)
 {
-    const int any = any_above(s, n, most);
+    const unsigned any = g->loops->look_f32(s, n); /* infinities and NaNs */
     for (size_t r = 0; r < n; r++) {
         uint32_t u[N];
         double d[N];

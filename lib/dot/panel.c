@@ -499,27 +499,55 @@ static const void *gather_lines(unsigned char *raw, const mpsim_lines *x, const 
     return raw;
 }
 
-/* What is made of n lines of binary32 values. The ranges of binary64 values are those of all of them. */
-static void finish_together(const mpsim_lines *x, const mpsim_panels *to, float *values, size_t first, size_t n)
+enum { BITS_OF_WORD = 32 };
+
+/* The words of signs of n lines, from those of their values one after the other. */
+static void cut_signs(const mpsim_panels *to, const uint32_t *bits, size_t first, size_t n)
 {
-    const size_t each = to->padded, at = first * each;
-    mpsim_ranges ranges;
-    if (x->widen) {
-        memset(&ranges, 0, sizeof ranges);
-        x->widen(values, (double *)to->values + at, n * each / N, &ranges);
-    }
-    for (size_t l = 0; l < n; l++) {
-        if (x->mark)
-            mark_line(x, to, first + l);
-        if (x->prepare) {
-            begin_range(to, first + l, 1);
-            prepare(x, to, values + l * each, first + l, 1, at + l * each, 0, each);
-        } else if (to->low && l == 0) {
-            put_ranges(to, first, 1, &ranges);
-        } else if (to->low) {
-            to->low[first + l] = to->low[first];
-            to->high[first + l] = to->high[first];
+    for (size_t l = 0; l < n; l++)
+        for (size_t q = 0; q < to->words; q++) {
+            const size_t k = q * to->length, at = l * to->padded + k, left = to->padded - k;
+            const uint64_t two = bits[at / BITS_OF_WORD] | (uint64_t)bits[at / BITS_OF_WORD + 1] << BITS_OF_WORD;
+            const size_t count = left < to->length ? left : to->length;
+            to->signs[(first + l) * to->words + q] = (uint32_t)(two >> at % BITS_OF_WORD &
+                                                                (((uint64_t)1 << count) - 1));
         }
+}
+
+/* As x->mark and x->prepare do line by line, for as many values at once as a word has signs of. */
+static void mark_together(const mpsim_lines *x, const mpsim_panels *to, float *values, size_t first, size_t n)
+{
+    const size_t at = first * to->padded, all = n * to->padded;
+    uint32_t bits[BLOCK * N / BITS_OF_WORD + 1] = {0};
+    int16_t low = 255, high = 0;
+    for (size_t i = 0; i < all; i += BITS_OF_WORD) {
+        const size_t some = all - i < BITS_OF_WORD ? all - i : BITS_OF_WORD;
+        const mpsim_wide_line line = {(double *)to->values + at + i, to->exponents + at + i, &low, &high,
+                                      &bits[i / BITS_OF_WORD]};
+        if (x->mark)
+            x->mark(values + i, line.signs, to->bytes + at + i, to->lowest, some);
+        else
+            x->prepare(values + i, &line, to->lowest, some);
+    }
+    cut_signs(to, bits, first, n);
+    for (size_t l = first; x->prepare && l < first + n; l++) {
+        to->low[l] = low;
+        to->high[l] = high;
+    }
+}
+
+/* n lines of binary32 values become binary64; their ranges are those of all of them. */
+static void widen_together(const mpsim_lines *x, const mpsim_panels *to, const float *values, size_t first, size_t n)
+{
+    mpsim_ranges ranges;
+    memset(&ranges, 0, sizeof ranges);
+    x->widen(values, (double *)to->values + first * to->padded, n * to->padded / N, &ranges);
+    if (!to->low)
+        return;
+    put_ranges(to, first, 1, &ranges);
+    for (size_t l = first + 1; l < first + n; l++) {
+        to->low[l] = to->low[first];
+        to->high[l] = to->high[first];
     }
 }
 
@@ -537,7 +565,10 @@ static int pack_together(const mpsim_lines *x, const mpsim_panels *to, size_t fi
         return 0;
     for (size_t i = 0; x->flush && i < rows; i++)
         flush_values(values + i * N, x->numbers);
-    finish_together(x, to, values, first, n);
+    if (x->widen)
+        widen_together(x, to, values, first, n);
+    if (x->mark || x->prepare)
+        mark_together(x, to, values, first, n);
     memset(to->special + first, 0, n);
     return 1;
 }
