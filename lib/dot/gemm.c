@@ -486,7 +486,7 @@ static size_t one_thread(void *self)
 
 /* The chains of cut.h are not worth what they need before them for fewer products than FEW, or lines shorter than SHORT; those
  * in binary64 for fewer rows than they do at once. */
-enum { FEW = 2000, SHORT = 8, SHORT_WIDE = 24 };
+enum { FEW = 2000, SHORT = 8 };
 
 static int machine_cuts(const job *g)
 {
@@ -512,7 +512,7 @@ static path *choose(job *g)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
         const int wide = g->tile.cut == MPSIM_CUT_WIDE;
-        if (g->scales_a || g->depth < (wide ? SHORT_WIDE : SHORT) || (wide && g->rows < ROWS) ||
+        if (g->scales_a || g->depth < (wide ? g->loops->wide_from : SHORT) || (wide && g->rows < ROWS) ||
             (double)g->rows * (double)g->columns * (double)g->depth < FEW || !machine_cuts(g))
             g->tile.cut = MPSIM_CUT_NONE;
         return !g->scales_a || takes_scales(g) ? mpsim_fused_rows : NULL;

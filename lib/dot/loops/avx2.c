@@ -54,6 +54,7 @@ const mpsim_loops mpsim_loops_avx2 = {.decode = decode,
                                       .mark_row = mark_row,
                                       .mark_columns = mark_columns,
                                       .wide = wide,
+                                      .wide_from = WIDE_FROM,
                                       .wide_cuts = wide_cuts,
                                       .wide_row = wide_row,
                                       .wide_columns = wide_columns};

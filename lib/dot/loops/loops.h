@@ -38,6 +38,7 @@ typedef struct mpsim_loops {
     mpsim_cut_probe *cuts;
     mpsim_mark_function *mark_row, *mark_columns;
     mpsim_wide_function *wide;
+    size_t wide_from; /* products of a line that these chains are worth */
     mpsim_cut_probe *wide_cuts;
     mpsim_line_function *wide_row, *wide_columns;
 } mpsim_loops;

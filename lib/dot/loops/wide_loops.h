@@ -8,6 +8,12 @@ enum { WIDE_ROWS = 8 };
 enum { WIDE_ROWS = 4 };
 #endif
 
+#if defined __AVX2__ || defined __AVX512F__ || defined __FP_FAST_FMA
+enum { WIDE_FROM = 24 };
+#else
+enum { WIDE_FROM = 144 };
+#endif
+
 /* ---- operands ---- */
 
 static ALWAYS_INLINE vu64 marked_wide(vf64 x, uint64_t odd)
