@@ -14,8 +14,8 @@ sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_
 sim_libs = sim/libsim.a sim/libpolicy.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
-  sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/data.c sim/advise/gate.c \
-  sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c \
+  sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/gate.c \
+  sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c sim/advise/record.c sim/advise/record.h \
   sim/advise/report.c sim/advise/run.c sim/advise/sentences.c sim/advise/stall.c \
   sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
   sim/attention/heads.c sim/attention/heads.h sim/attention/mask.c sim/attention/mask.h sim/attention/measure.c sim/attention/measure.h sim/attention/record.c sim/attention/record.h sim/attention/report.c \

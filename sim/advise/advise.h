@@ -220,7 +220,6 @@ typedef struct advise_kind {
 int advise_kind_of(advise_kind *k, const advise *a, size_t i);
 const char *advise_kept_in(char *why, size_t size, const advise *a, const advise_tensor *t);
 
-/* report.c, data.c */
+/* report.c: text. record.c: the other forms. */
 void advise_print(const advise *a, int tensors, FILE *to);
-void advise_print_json(const advise *a, const input *in, FILE *to);
-void advise_print_csv(const advise *a, FILE *to);
+void advise_write(const advise *a, const input *in, report_style style, FILE *to);

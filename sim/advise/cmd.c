@@ -61,12 +61,10 @@ static int write_report(const advise *a, const input *in, const options *o, repo
     const int code = output_open(&out, o->form.path);
     if (code)
         return code;
-    if (style == REPORT_JSON)
-        advise_print_json(a, in, out.file);
-    else if (style == REPORT_CSV)
-        advise_print_csv(a, out.file);
-    else
+    if (style == REPORT_TEXT)
         advise_print(a, o->tensors, out.file);
+    else
+        advise_write(a, in, style, out.file);
     return output_close(&out);
 }
 
@@ -123,9 +121,9 @@ static int run(const options *o, char **operands, int n)
     advise a = {.once = 0};
     gate g;
     report_style style;
-    int code = report_options_style(&style, &o->form, 0, "advise", "--json and --csv exclude each other");
+    int code = report_options_style(&style, &o->form, 0, "advise", "--json, --ndjson and --csv exclude each other");
     if (!code && o->tensors && style != REPORT_TEXT)
-        code = fail(EXIT_USAGE, "advise: --tensors goes with text: JSON and CSV have every tensor");
+        code = fail(EXIT_USAGE, "advise: --tensors goes with text: the other forms have every tensor");
     if (!code && n == 0)
         code = fail(EXIT_USAGE, "advise: no trace given; try 'mpsim advise --help'");
     if (!code && !(code = advise_begin(&a, "advise", &o->words)) && !(code = gate_make(&g, &o->fail_if)) &&
@@ -158,6 +156,7 @@ int cmd_advise(const command *self, int argc, char **argv)
         {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "text: every tensor, with its worst numbers"},
         {0, "policy-out", OPTION_OUTPUT, &o.policy, "FILE", "write the advice as a policy for replay and train"},
         JSON_OPTION_ROW(o.form, "mpsim.advise/1"),
+        NDJSON_OPTION_ROW(o.form, "tensor"),
         CSV_OPTION_ROW(o.form, ": a row per tensor"),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, ""),

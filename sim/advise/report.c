@@ -1,13 +1,11 @@
 /* report.c -- the advice as text; see advise.h. */
-#include "advise.h"
+#include "record.h"
 
-#include "../report/report.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 #include "../trace/roundoff.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 enum { WIDTH = 100, FEW = 12, LINE = 1200 };
@@ -106,52 +104,14 @@ static void print_roundoff(const advise *a, int all, FILE *to)
 
 /* ---- every tensor ---- */
 
-static void worst_cell(table *out, const advise_worst *w, int decibels)
-{
-    if (isnan(w->value))
-        table_cell(out, "%s", "");
-    else if (decibels && isinf(w->value))
-        table_cell(out, "exact");
-    else if (decibels)
-        table_cell(out, "%.1f", w->value);
-    else if (w->value > 0)
-        table_cell(out, "%.3g %%", 100 * w->value);
-    else
-        table_cell(out, "0");
-}
-
-static void print_tensor(const advise *a, table *out, const advise_tensor *t)
-{
-    const advise_evidence *e = &t->of[t->choice];
-    char n[32], reason[128] = "", at[32];
-    table_cell(out, "%s", t->name);
-    table_cell(out, "%s", text_count(n, t->count));
-    table_cell(out, "%s", t->steps ? a->candidates.items[t->choice].name : "not known");
-    if (!t->steps) {
-        table_cell(out, "%s", ""), table_cell(out, "%s", ""), table_cell(out, "%s", "");
-        table_cell(out, t->rounding ? "round-off in every step" : "Inf or NaN in every step");
-        table_cell(out, "%s", "");
-        return;
-    }
-    worst_cell(out, &e->underflow, 0);
-    worst_cell(out, &e->sqnr, 1);
-    table_cell(out, "%s", advise_step(at, "", e->sqnr.step) + (e->sqnr.step >= 0 ? strlen("step ") : 0));
-    if (t->choice)
-        table_cell(out, "%s: %s", a->candidates.items[t->choice - 1].name,
-                   advise_reason(reason, sizeof reason, a, t, t->choice - 1));
-    else
-        table_cell(out, "%s", "");
-    if (t->gradient && t->scales && !a->bad_scale)
-        table_cell(out, "2^%d to 2^%d", t->low.exponent, t->high.exponent);
-    else
-        table_cell(out, "%s", t->gradient && !a->bad_scale ? "none" : "");
-}
-
 static void print_tensors(const advise *a, FILE *to)
 {
-    table *out = table_new("<tensor|>elements|<narrowest|>underflow|>SQNR dB|>at step|<not|<fp16 scales");
-    for (size_t i = 0; i < a->n_tensors; i++)
-        print_tensor(a, out, &a->tensors[i]);
+    table *out = record_table(&advise_row_record, 0);
+    advise_row row;
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        advise_row_fill(&row, a, &a->tensors[i]);
+        record_cells(out, &advise_row_record, &row, 0);
+    }
     fputs("\nBy tensor: the narrowest format that fits every step, and its worst numbers\n", to);
     table_print(out, to, "  ");
     table_free(out);

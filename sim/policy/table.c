@@ -148,18 +148,18 @@ const recipe_row *recipe_find(const char *name)
 
 /* ---- layers ---- */
 
-static const char *const kind_names[LAYER_KINDS] = {"linear",  "conv",      "batchnorm", "norm",
-                                                    "softmax", "embedding", "loss",      "other"};
+const char *const layer_kind_words[] = {"linear",    "conv", "batchnorm", "norm", "softmax",
+                                        "embedding", "loss", "other",     NULL};
 
 const char *layer_kind_name(layer_kind k)
 {
-    return kind_names[k];
+    return layer_kind_words[k];
 }
 
 int layer_kind_find(layer_kind *k, const char *word)
 {
     for (int i = 0; i < LAYER_KINDS; i++)
-        if (strcasecmp(kind_names[i], word) == 0) {
+        if (strcasecmp(layer_kind_words[i], word) == 0) {
             *k = (layer_kind)i;
             return 0;
         }

@@ -51,6 +51,7 @@ const precision_row *precision_find(const char *word, int opt_level);
 /* precision_words -- all of them, for error lines. */
 const char *precision_words(int opt_level);
 
+extern const char *const layer_kind_words[]; /* by layer_kind, up to NULL */
 const char *layer_kind_name(layer_kind k);
 int layer_kind_find(layer_kind *k, const char *word); /* 0, or -1 */
 /* layer_kind_of_name -- what the last component of a layer's name tells: the pattern, or NULL. */

@@ -4,15 +4,15 @@
 #include <string.h>
 
 /* The vocabulary of mpsim-trace/1, in the order of reports. */
-static const char *const kinds[] = {"weight", "act",   "out",   "agrad",    "dgrad",
-                                    "wgrad",  "opt.m", "opt.v", "opt.vmax", "master"};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+const char *const trace_kinds[] = {"weight", "act",   "out",      "agrad",  "dgrad", "wgrad",
+                                   "opt.m",  "opt.v", "opt.vmax", "master", NULL};
+enum { KINDS = sizeof trace_kinds / sizeof trace_kinds[0] - 1 };
 
 const char *trace_kind_named(const char *word, size_t n)
 {
     for (size_t i = 0; i < KINDS; i++)
-        if (strlen(kinds[i]) == n && memcmp(kinds[i], word, n) == 0)
-            return kinds[i];
+        if (strlen(trace_kinds[i]) == n && memcmp(trace_kinds[i], word, n) == 0)
+            return trace_kinds[i];
     return NULL;
 }
 
@@ -24,13 +24,13 @@ const char *trace_kind(const char *name)
 
 const char *trace_kind_at(int i)
 {
-    return i >= 0 && i < KINDS ? kinds[i] : NULL;
+    return i >= 0 && i < KINDS ? trace_kinds[i] : NULL;
 }
 
 int trace_kind_rank(const char *kind)
 {
     int i = 0;
-    while (i < KINDS && kind != kinds[i])
+    while (i < KINDS && kind != trace_kinds[i])
         i++;
     return i;
 }

@@ -235,7 +235,8 @@ extern const char *const trace_beside[];
  * The result is a static string. */
 const char *trace_kind(const char *name);
 
-/* trace_kind_at -- kind i of that list; NULL past its end. */
+/* trace_kinds -- that list, up to NULL. trace_kind_at -- kind i of it; NULL past its end. */
+extern const char *const trace_kinds[];
 const char *trace_kind_at(int i);
 
 /* trace_kind_rank -- the place of a result of trace_kind in that list; NULL comes last. */

@@ -70,6 +70,7 @@ run 0 advise "$dir/unscaled" && says 'The files do not say whether these gradien
 run 0 scaler --loss-scale 65536 "$dir/backward" && says 'were divided by their mpsim.loss_scale' && run 0 stat "$dir/backward" && says 'All weight gradients are numbers of fp16'; ok $? "scaler divides, stat warns"
 file kindless '"mpsim.step":"7"' "fc.weight=$(halves 32),2b800000,ac400000"
 run 0 advise "$dir/kindless" && says 'names of 1 tensor do not say what the tensors are' && run 0 advise --map wgrad "$dir/kindless" && ! says 'do not say what the tensors are'; ok $? "that tensors without a kind are gradients is said to be taken for granted"
+run 0 advise --ndjson "$dir/grads" && [ "$(wc -l <"$dir/out")" = 1 ] && has '^{"name": "wgrad:fc.weight", .*"fp16_scales": {"low_exponent": 6, "high_exponent": 15}, .*"formats": \[{"format"'; ok $? "a line of JSON for each tensor"
 run 2 advise --loss-scale 0 "$dir/backward"; ok $? "0 is no scale"
 run 2 advise --loss-scale 8 "$dir/scaled" && has 'mpsim.grads_scaled is' err; ok $? "nor what a file says itself"
 run 0 advise "$charlm" && ! says 'do not say'; ok $? "recorded traces say it"

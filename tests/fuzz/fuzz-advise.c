@@ -49,8 +49,8 @@ static int look(const char *const typed[2], int n, uint64_t hold_back)
         advise_judge(&a);
         advise_hold(&a);
         advise_print(&a, 1, nowhere);
-        advise_print_json(&a, &in, nowhere);
-        advise_print_csv(&a, nowhere);
+        advise_write(&a, &in, REPORT_JSON, nowhere);
+        advise_write(&a, &in, REPORT_CSV, nowhere);
         check_policy(&a);
     }
     input_close(&in);

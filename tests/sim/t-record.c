@@ -1,5 +1,6 @@
 /* t-record.c -- records: JSON, lines, CSV, cells of a struct with a field of each type; the schemas in doc/schema are those that the
  * tables give. With MPSIM_WRITE_SCHEMAS set to 1 they are written instead. */
+#include "sim/advise/record.h"
 #include "sim/attention/record.h"
 #include "sim/calc/calc.h"
 #include "sim/diff/logprob.h"
@@ -390,10 +391,9 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &attention_kind, &calc_kind,   &check_kind,    &dot_kind,    &explain_kind, &formats_kind,
-    &logprob_kind,   &memory_kind, &mismatch_kind, &models_kind, &pair_kind,    &positions_kind,
-    &recipes_kind,   &reduce_kind, &train_kind,    &verify_kind,
-};
+    &advise_report,  &attention_kind, &calc_kind,   &check_kind,    &dot_kind,    &explain_kind,
+    &formats_kind,   &logprob_kind,   &memory_kind, &mismatch_kind, &models_kind, &pair_kind,
+    &positions_kind, &recipes_kind,   &reduce_kind, &train_kind,    &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
