@@ -120,7 +120,7 @@ lib_train_libtrain_a_SOURCES = \
   lib/train/check/tensors.c lib/train/check/tokens.c lib/train/check/updates.c lib/train/common.c lib/train/compare.c \
   lib/train/cpu/attention.c lib/train/cpu/common.c lib/train/cpu/cpu.h lib/train/cpu/engine.c \
   lib/train/cpu/gemm.c lib/train/cpu/heads.c lib/train/cpu/layers.c lib/train/cpu/norm.c \
-  lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c \
+  lib/train/cpu/rows.c lib/train/cpu/tokens.c lib/train/cpu/update.c lib/train/blocks.c \
   lib/train/decoder/attention.c lib/train/decoder/layers.c lib/train/decoder/open.c \
   lib/train/decoder/settings.c lib/train/decoder/sizes.c lib/train/decoder/tiles.c \
   lib/train/digests.c lib/train/forward.c lib/train/gather.c lib/train/network.c \

@@ -75,8 +75,10 @@ static void own_result(train_build *b, train_do *d, const char *kind, const char
     r->shape[1] = cols;
     if (b->failed)
         return;
-    r->borrowed = borrowed;
-    if (borrowed)
+    r->borrowed = borrowed || b->t->lean;
+    if (b->t->lean)
+        b->failed = train_blocks_try(b->t, f) ? train_engine_failed(b->t, r->name, b->error) : 0;
+    else if (borrowed)
         b->failed = train_borrow(b->p, kind, &r->own, 0, b->error);
     else if (e->ops->alloc(e, &r->own))
         b->failed = train_engine_failed(b->t, r->name, b->error);
@@ -197,11 +199,25 @@ static void enters_first(train_build *b, train_do *d)
     d->counts = &b->t->entering;
 }
 
+/* A parameter that has the format already, where nobody asks what has entered after the update: it is only counted. */
+static train_do *add_as_it_is(train_build *b, size_t layer, const char *kind, const train_tensor *x)
+{
+    train_do *d = append(b, WORK_CAST);
+    if (d == &b->sink)
+        return d;
+    snprintf(d->results[0].name, sizeof d->results[0].name, "%.30s:%.60s", kind, b->t->run->layers[layer].name);
+    d->results[0].to = (train_tensor *)(uintptr_t)x;
+    d->weight_copy = 1;
+    return d;
+}
+
 const train_tensor *train_entering(train_build *b, size_t layer, int param, const char *kind)
 {
     const train_tensor *x = train_param_model(&b->t->params[param]);
-    train_do *d = add_copy(b, WORK_CAST, layer, kind, x->rows, x->cols, &b->plan->layers[layer].format[TRAIN_WEIGHT],
-                           1);
+    const mpsim_format *f = &b->plan->layers[layer].format[TRAIN_WEIGHT];
+    train_do *d = b->t->lean && mpsim_format_same(x->format, f)
+                      ? add_as_it_is(b, layer, kind, x)
+                      : add_copy(b, WORK_CAST, layer, kind, x->rows, x->cols, f, 1);
     d->x = x;
     d->mode = MPSIM_ROUND_NEAREST_EVEN;
     d->counts = &b->t->act;

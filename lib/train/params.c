@@ -214,11 +214,21 @@ static void drop(train *t, train_tensor *x)
     memset(x, 0, sizeof *x);
 }
 
+/* They may have one memory. */
+static void drop_gradients(train *t, train_param *p)
+{
+    if (p->grad.data == p->wgrad.data)
+        p->grad.data = NULL;
+    drop(t, &p->grad);
+    drop(t, &p->wgrad);
+}
+
 void train_params_close(train *t)
 {
     for (size_t i = 0; i < t->n_params; i++) {
         train_param *p = &t->params[i];
-        train_tensor *all[] = {&p->kept, &p->copy, &p->m, &p->v, &p->vmax, &p->kahan, &p->wgrad, &p->grad};
+        train_tensor *all[] = {&p->kept, &p->copy, &p->m, &p->v, &p->vmax, &p->kahan};
+        drop_gradients(t, p);
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             drop(t, all[k]);
     }
@@ -281,6 +291,22 @@ static train_tensor *there(train_tensor *x)
     return x->data ? x : NULL;
 }
 
+/* Gradients as backward leaves them, and as the optimizer reads them: of a lean training in one memory, unless the
+ * former are read once more after the others are there. */
+static int bring_gradients(train *t, const train_plan *plan, train_param *p)
+{
+    const train_placement *l = &plan->layers[p->layer];
+    const int again = plan->scaler.check == MPSIM_CHECK_NORM || plan->scaler.order == MPSIM_UPDATE_BEFORE_UNSCALE;
+    drop_gradients(t, p);
+    if (bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]))
+        return -1;
+    if (!t->lean || again)
+        return bring(t, &p->grad, &p->kept, &l->kept);
+    p->grad = p->wgrad;
+    p->grad.format = &l->kept;
+    return 0;
+}
+
 static int use(train *t, const train_plan *plan, train_param *p)
 {
     const train_placement *l = &plan->layers[p->layer];
@@ -300,9 +326,7 @@ static int use(train *t, const train_plan *plan, train_param *p)
         code = code || bring(t, &p->vmax, &p->kept, state);
     if (needs & MPSIM_OPTIM_KAHAN)
         code = code || bring(t, &p->kahan, &p->kept, &l->kept);
-    drop(t, &p->wgrad);
-    drop(t, &p->grad);
-    code = code || bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]) || bring(t, &p->grad, &p->kept, &l->kept);
+    code = code || bring_gradients(t, plan, p);
     if (!code && l->states)
         code = t->e->ops->keep(t->e, l->states, &p->kept, there(&p->m), there(&p->v), there(&p->vmax));
     return code ? -1 : 0;

@@ -212,6 +212,17 @@ int train_enters_anew(const train_pass *p)
     return 0;
 }
 
+/* One parameter after the other. */
+static int do_first_in_turn(train *t, const train_pass *p)
+{
+    train_do *all[3 * TRAIN_PARAMS];
+    const size_t n = train_pass_first(p, all);
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->work == WORK_CAST ? do_casts(t, &all[i], 1) : do_quantize(t, p, &all[i], 1))
+            return -1;
+    return 0;
+}
+
 /* Parameters in the formats that they enter the pass with, then what products read instead of them: once a
  * step, but where every micro-batch has random numbers of its own. */
 static int do_first(train *t, const train_pass *p)
@@ -219,6 +230,8 @@ static int do_first(train *t, const train_pass *p)
     train_do *all[TRAIN_PARAMS];
     if (p->micro > 0 && !train_enters_anew(p))
         return 0;
+    if (t->lean)
+        return do_first_in_turn(t, p);
     if (do_casts(t, all, those_of(p, WHEN_FIRST, WORK_CAST, all)))
         return -1;
     return do_quantize(t, p, all, those_of(p, WHEN_FIRST, WORK_QUANTIZE, all));
@@ -379,7 +392,7 @@ int train_pass_open(train *t, train_pass *p, size_t images, int training, char *
     if (training)
         train_build_backward(&b);
     if (!b.failed)
-        b.failed = train_scratch_open(t, p, error);
+        b.failed = train_scratch_open(t, p, error) || (t->lean && train_blocks_place(t, p, error)) ? -1 : 0;
     if (b.failed)
         train_pass_close(t, p);
     return b.failed ? -1 : 0;

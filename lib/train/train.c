@@ -106,6 +106,7 @@ int train_use(train *t, const train_plan *plan, char *error)
     train_pass_close(t, &t->batch);
     train_pass_close(t, &t->test);
     train_pass_close(t, &t->rest);
+    train_blocks_close(t);
     if (use_fp8(t, plan, error) || train_params_use(t, plan, error) || train_gather_open(t, error))
         return -1;
     if ((!old || !train_same_scaler(&old->scaler, &plan->scaler)) && mpsim_scaler_init(&t->scaler, &plan->scaler))
@@ -166,7 +167,7 @@ static int open_all(train *t, char *error)
     return train_params_open(t, error) || train_use(t, plan_at(t->run, 0), error) ? -1 : 0;
 }
 
-train *train_open(const train_run *r, train_engine *e, int count, char *error)
+train *train_open(const train_run *r, train_engine *e, int how, char *error)
 {
     if (check_run(r, error))
         return NULL;
@@ -177,7 +178,8 @@ train *train_open(const train_run *r, train_engine *e, int count, char *error)
     }
     t->run = r;
     t->e = e;
-    t->count = count;
+    t->count = (how & TRAIN_COUNT) != 0;
+    t->lean = (how & TRAIN_LEAN) != 0;
     if (open_all(t, error)) {
         train_close(t);
         return NULL;
@@ -193,6 +195,7 @@ void train_close(train *t)
     train_pass_close(t, &t->batch);
     train_pass_close(t, &t->test);
     train_pass_close(t, &t->rest);
+    train_blocks_close(t);
     train_gather_close(t);
     train_params_close(t);
     for (size_t i = 0; i < TRAIN_LAYERS; i++)

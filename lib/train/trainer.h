@@ -140,6 +140,12 @@ typedef struct train_scratch {
     size_t n, room;
 } train_scratch;
 
+/* Memory of a lean training: of tensors of passes, one after the other. */
+typedef struct train_block {
+    train_tensor tensor; /* rows: numbers, cols: 1 */
+    size_t free;         /* the place in the order of a pass from which another tensor may have it */
+} train_block;
+
 typedef struct train_pass {
     size_t images;
     int training;
@@ -171,8 +177,10 @@ struct train {
     train_engine *e;
     const train_plan *plan; /* in force; NULL at first */
     mpsim_format math, math_norm, math_softmax;
-    int count;
+    int count, lean;
     uint64_t step; /* done */
+    train_block *blocks;
+    size_t n_blocks;
     mpsim_scaler scaler;
     train_param params[TRAIN_PARAMS];
     size_t n_params;
@@ -250,6 +258,14 @@ void train_param_matrices(const train *t, const train_param *p, mpsim_optim *o);
 int train_borrow(train_pass *p, const char *use, train_tensor *x, float value, char *error);
 int train_scratch_open(train *t, train_pass *p, char *error);
 void train_scratch_close(train *t, train_pass *p);
+
+/* blocks.c, of lean trainings. train_pass_first: what enters a pass in the order in which it is done, each cast with what
+ * products read instead of it, so that nothing is kept that nothing else reads. train_blocks_place: all tensors of a
+ * pass get memory; that of another pass is theirs, too. train_blocks_try: 0 if a tensor may be in a format. */
+size_t train_pass_first(const train_pass *p, train_do **all);
+int train_blocks_place(train *t, train_pass *p, char *error);
+int train_blocks_try(train *t, const mpsim_format *f);
+void train_blocks_close(train *t);
 
 /* A pass under construction; build.c appends operations to it. */
 typedef struct train_operand {

@@ -4,6 +4,7 @@
 typedef struct visitor {
     int (*each)(const train_item *x, void *context);
     void *context;
+    int lean; /* 1: only what belongs to a checkpoint */
 } visitor;
 
 static int show(const visitor *v, const char *name, const train_tensor *x, int state, int traced,
@@ -11,6 +12,8 @@ static int show(const visitor *v, const char *name, const train_tensor *x, int s
 {
     train_item item = {
         .tensor = (train_tensor *)(uintptr_t)x, .state = state, .traced = traced, .product = product, .rank = rank};
+    if (v->lean && !state)
+        return 0;
     memcpy(item.name, name, sizeof item.name);
     memcpy(item.shape, shape, rank * sizeof *shape);
     return v->each(&item, v->context);
@@ -108,7 +111,7 @@ static int show_running(const train *t, size_t layer, const visitor *v)
 
 int train_visit(train *t, int (*each)(const train_item *x, void *context), void *context)
 {
-    const visitor v = {each, context};
+    const visitor v = {each, context, t->lean};
     int code = show_pass(t, &t->batch, &v);
     for (size_t i = 0; i < t->n_params && !code; i++)
         code = show_gathered(t, &t->params[i], &v);

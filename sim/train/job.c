@@ -334,6 +334,13 @@ static int run_steps(going *g, void (*each)(const train_row *r, void *context),
     return code;
 }
 
+/* Only the CPU counts lost updates. Where nothing looks at tensors of a pass, they need less memory. */
+static int how_to_open(const train_watch *w)
+{
+    const int looks = w->recorder.folder || w->digests.to || w->digests.path;
+    return w->device ? 0 : looks ? TRAIN_COUNT : TRAIN_COUNT | TRAIN_LEAN;
+}
+
 int train_job_run(const train_job *j, train_watch *w, void (*each)(const train_row *r, void *context),
                   void (*row)(const train_row *r, void *context), void *context, train_total *t)
 {
@@ -344,7 +351,7 @@ int train_job_run(const train_job *j, train_watch *w, void (*each)(const train_r
     t->ms_per_step = t->tokens_per_second = t->test_loss = t->test_accuracy = (double)NAN;
     if (train_meter_open(&g.meter, w->device, &parallel_pool, &interrupted, line, sizeof line))
         return fail(EXIT_IO, "train: %s%s", w->device ? "--device: " : "", line);
-    g.train = train_open(&j->run, &g.meter.engine, !w->device, line);
+    g.train = train_open(&j->run, &g.meter.engine, how_to_open(w), line);
     int code = g.train ? resume(&g) : failed(&g, line);
     if (!code)
         code = train_record_begin(&w->recorder, w->resume != NULL);

@@ -244,6 +244,95 @@ static void test_goldens(void)
         ;
 }
 
+/* ---- lean trainings ---- */
+
+/* After every step: what a checkpoint holds, and what the step says. */
+typedef struct outcome {
+    uint64_t digest;
+    train_engine *e;
+} outcome;
+
+static int add_state(const train_item *x, void *context)
+{
+    outcome *o = context;
+    uint64_t digest = 0;
+    if (!x->state)
+        return 0;
+    if (o->e->ops->digest(o->e, x->tensor, &digest))
+        return -1;
+    o->digest = (o->digest ^ digest) * 0x100000001b3u;
+    return 0;
+}
+
+static void add_bytes(outcome *o, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        o->digest = (o->digest ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3u;
+}
+
+static int add_step(outcome *o, train *t, int first, char *line)
+{
+    train_step s;
+    double loss = 0, accuracy;
+    memset(&s, 0, sizeof s);
+    if (train_next(t, &s, line) || (first && train_evaluate(t, &loss, &accuracy, line)) || train_visit(t, add_state, o))
+        return -1;
+    s.plan = NULL;
+    s.cause = NULL;
+    add_bytes(o, &s.loss, sizeof s.loss);
+    add_bytes(o, &s.norm, sizeof s.norm);
+    add_bytes(o, &s.next_scale, sizeof s.next_scale);
+    add_bytes(o, &s.act, 3 * sizeof s.act);
+    add_bytes(o, &s.updates, 2 * sizeof s.updates);
+    add_bytes(o, &loss, sizeof loss);
+    return s.stopped;
+}
+
+static int outcome_of(const train_run *r, int how, uint64_t *digest, char *line)
+{
+    train_engine e;
+    if (train_engine_cpu(&e, NULL))
+        return -1;
+    outcome o = {.digest = 0xcbf29ce484222325u, .e = &e};
+    train *t = train_open(r, &e, TRAIN_COUNT | how, line);
+    int code = t ? 0 : -1;
+    for (uint64_t i = 0; i < r->settings.steps && !code; i++)
+        code = add_step(&o, t, i == 0, line);
+    if (t)
+        train_close(t);
+    train_engine_close(&e);
+    *digest = o.digest;
+    return code;
+}
+
+static int compare_lean(const struct golden *g, uint32_t accumulate, char *why)
+{
+    char line[TRAIN_ERROR] = "";
+    uint64_t whole = 0, lean = 1;
+    train_run r = {0};
+    int code = read_short(g, &r, why);
+    if (g->context) {
+        r.settings.decoder.accumulate = accumulate;
+        r.settings.decoder.validation = 3;
+    }
+    if (!code && (outcome_of(&r, 0, &whole, line) || outcome_of(&r, TRAIN_LEAN, &lean, line)))
+        code = complain(why, line);
+    train_run_clear(&r);
+    return code ? code : whole != lean ? complain(why, "another outcome") : 0;
+}
+
+static void test_lean(void)
+{
+    for (int i = 0; i < GOLDENS; i++) {
+        char name[128], why[WHY] = "";
+        if (!test_in_part((uint64_t)i + 1, 3))
+            continue;
+        snprintf(name, sizeof name, "%s: the same training where tensors take memory one after the other",
+                 goldens[i].name);
+        ok(compare_lean(&goldens[i], i % 2 ? 2 : 1, why) == 0, name, why);
+    }
+}
+
 /* ---- the runs of gpu/runs ---- */
 
 /* What each must be: a device trains it long enough, with Hopper's products, and it learns (of transformers
@@ -562,6 +651,7 @@ int main(int argc, char **argv)
         if (update && strcmp(update, "1") == 0)
             update_goldens();
         test_goldens();
+        test_lean();
         test_runs();
         test_changed();
         test_refused();

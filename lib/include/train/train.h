@@ -380,9 +380,13 @@ typedef struct train_step {
     uint64_t updates, lost;         /* see train_ops.optim; 0 unless counted                             */
 } train_step;
 
-/* train_open -- parameters initialised, nothing trained yet. The engine and *r must stay. count:
- * count lost updates (twice the time of an update). NULL after an error. */
-train *train_open(const train_run *r, train_engine *e, int count, char *error);
+/* TRAIN_COUNT: lost updates are counted (twice the time of an update). TRAIN_LEAN: train_visit shows only what belongs
+ * to a checkpoint; all other tensors take memory one after the other. */
+enum { TRAIN_COUNT = 1, TRAIN_LEAN = 2 };
+
+/* train_open -- parameters initialised, nothing trained yet. The engine and *r must stay. how: a sum of these.
+ * NULL after an error. */
+train *train_open(const train_run *r, train_engine *e, int how, char *error);
 void train_close(train *t);
 
 /* train_prepare -- brings the plan of the next step in force; train_next does it itself. Parameters

@@ -3,6 +3,7 @@
 #include "cpu.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,19 +37,65 @@ static void cpu_release(train_engine *e, train_tensor *x)
     x->data = NULL;
 }
 
+/* Values as numbers of a format: the first that is none; of all pieces before one is stored. */
+typedef struct putting {
+    const mpsim_format *f;
+    const float *values;
+    float *to; /* NULL: only looked at */
+    size_t bad[CPU_PIECES];
+    mpsim_status status[CPU_PIECES];
+} putting;
+
+/* The first of n numbers that rounding has changed, or n. */
+static size_t first_changed(const float *rounded, const float *values, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (rounded[i] == values[i] || (isnan(rounded[i]) && isnan(values[i]))))
+        i++;
+    return i;
+}
+
+static void put_piece(void *job, size_t piece, size_t first, size_t n)
+{
+    putting *p = job;
+    mpsim_rounding r;
+    float rounded[CPU_IN_CACHE];
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    p->bad[piece] = SIZE_MAX;
+    for (size_t i = first; i < first + n && p->bad[piece] == SIZE_MAX && !p->status[piece]; i += CPU_IN_CACHE) {
+        const size_t left = first + n - i, some = left < CPU_IN_CACHE ? left : CPU_IN_CACHE;
+        p->status[piece] = mpsim_round_array_f32(p->f, &r, NULL, rounded, p->values + i, some, NULL);
+        const size_t changed = p->status[piece] ? some : first_changed(rounded, p->values + i, some);
+        if (changed < some)
+            p->bad[piece] = i + changed;
+        else if (p->to)
+            memcpy(p->to + i, rounded, some * sizeof *rounded);
+    }
+}
+
+/* What one pass over all pieces finds. */
+static int put_all(train_engine *e, const train_tensor *x, const float *values, float *to)
+{
+    putting p = {.f = x->format, .values = values, .to = to};
+    for (size_t i = 0; i < CPU_PIECES; i++)
+        p.bad[i] = SIZE_MAX;
+    cpu_pieces(e, cpu_size(x), CPU_IN_CACHE, 1, put_piece, &p);
+    for (size_t i = 0; i < CPU_PIECES; i++) {
+        if (p.status[i])
+            return cpu_fail(e, "rounding to %s: %s", x->format->name, mpsim_status_string(p.status[i]));
+        if (p.bad[i] != SIZE_MAX)
+            return cpu_fail(e, "put: element %zu, %a, is not a number of %s", p.bad[i], (double)values[p.bad[i]],
+                            x->format->name);
+    }
+    return 0;
+}
+
 static int cpu_put(train_engine *e, train_tensor *x, const float *values)
 {
-    const size_t n = cpu_size(x);
-    float *rounded = cpu_floats(e, 0, n);
-    if (!rounded || cpu_round(e, x->format, MPSIM_ROUND_NEAREST_EVEN, rounded, values, n, NULL))
+    if (put_all(e, x, values, NULL))
         return -1;
-    for (size_t i = 0; i < n; i++)
-        if (!(rounded[i] == values[i] || (isnan(rounded[i]) && isnan(values[i]))))
-            return cpu_fail(e, "put: element %zu, %a, is not a number of %s", i, (double)values[i], x->format->name);
     x->inverse = 1;
-    if (n)
-        memcpy(cpu_values(x), rounded, n * sizeof *rounded);
-    return 0;
+    return put_all(e, x, values, cpu_values(x));
 }
 
 static int cpu_get(train_engine *e, const train_tensor *x, float *values)
