@@ -30,6 +30,86 @@ static const char *const rules[] = {
     [MPSIM_SCALE_E8M0_DEEPGEMM] = "amax / max, rounded up to a power of two",
 };
 
+/* ---- the records ---- */
+
+/* An element. */
+typedef struct item {
+    size_t i;
+    const char *typed, *remark;
+    char shown[40], code[24]; /* x for people; * where it was rounded first */
+    double x, scaled, element, value, error, relative;
+    size_t has_relative;
+} item;
+
+/* A block. */
+typedef struct block {
+    double amax, factor, inverse, stored;
+    const char *scale_format, *scale_code; /* NULL: the scale is no number of a format */
+    const double *scale;
+    char digits[24];
+    item *items;
+    size_t count;
+} block;
+
+/* Numbers under a recipe. */
+typedef struct row {
+    const char *recipe, *from, *element;
+    uint64_t transform;
+    size_t has_transform;
+    double tensor;
+    block *blocks;
+    size_t count;
+} row;
+
+#define AT(member) offsetof(item, member)
+static const record_field item_fields[] = {
+    FIELD(SIZE, NULL, FIELD_PLAIN, AT(i), NULL, .title = ">i"),
+    FIELD(TEXT, "typed", IN_TREE, AT(typed), "The number or code as it was typed."),
+    FIELD(CHARS, NULL, 0, AT(shown), NULL, .title = ">x"),
+    FIELD(REAL, "x", IN_TREE, AT(x), "What is cast, behind the transform."),
+    FIELD(REAL, "scaled", IN_TREE, AT(scaled),
+          "What is rounded: x over `inverse`, or times `factor`, as the recipe has it.", .title = ">scaled",
+          .format = "%.9g"),
+    FIELD(CODE, "code", IN_TREE, AT(code), NULL, .title = "<code"),
+    FIELD(REAL, "element", IN_TREE, AT(element), "What the code stands for.", .title = ">value", .format = "%.9g"),
+    FIELD(REAL, "value", IN_TREE, AT(value), "Times the scale.", .title = ">stands for", .format = "%.9g"),
+    FIELD(REAL, "error", IN_TREE, AT(error), "value - x.", .title = ">error", .format = "%.3g"),
+    FIELD(REAL, NULL, FIELD_IF, AT(relative), NULL, .title = ">relative", .format = "%.3g", .of = AT(has_relative)),
+    FIELD(TEXT, NULL, 0, AT(remark), NULL, .title = "<"),
+    {0}};
+static const record_kind item_record = {"element", "An element.", sizeof(item), item_fields};
+#undef AT
+
+#define AT(member) offsetof(block, member)
+static const record_field block_fields[] = {
+    FIELD(REAL, "amax", IN_TREE, AT(amax), "The largest magnitude, as the rule of the scale sees it."),
+    FIELD(TEXT, "scale_format", IN_TREE | FIELD_NULL, AT(scale_format), "Null: the scale is no number of a format."),
+    FIELD(CODE, "scale_code", IN_TREE | FIELD_POINTER | FIELD_NULL, AT(scale_code), NULL),
+    FIELD(REAL, "scale", IN_TREE | FIELD_POINTER | FIELD_NULL, AT(scale), "The number that `scale_code` stands for."),
+    FIELD(REAL, "factor", IN_TREE, AT(factor),
+          "What elements are multiplied by; where they are divided, 1 over the divisor."),
+    FIELD(REAL, "inverse", IN_TREE, AT(inverse), "What codes are multiplied by, the scale of the tensor included."),
+    FIELD(LIST, "elements", IN_TREE, AT(items), NULL, .of = AT(count), .record = &item_record),
+    {0}};
+static const record_kind block_record = {"block", "A block.", sizeof(block), block_fields};
+#undef AT
+
+#define AT(member) offsetof(row, member)
+static const record_field row_fields[] = {
+    FIELD(TEXT, "recipe", IN_TREE, AT(recipe), NULL),
+    FIELD(TEXT, "from", IN_TREE, AT(from),
+          "The format that numbers are rounded to first, and of codes: of --from, else binary32."),
+    FIELD(TEXT, "element_format", IN_TREE, AT(element), NULL),
+    FIELD(COUNT, "transform", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(transform), "Size of the Hadamard transform.",
+          .of = AT(has_transform)),
+    FIELD(REAL, "tensor_scale", IN_TREE, AT(tensor), NULL),
+    FIELD(LIST, "blocks", IN_TREE, AT(blocks), NULL, .of = AT(count), .record = &block_record),
+    {0}};
+const record_kind explain_blocks_record = {"blocks", "Numbers under a block recipe.", sizeof(row), row_fields};
+#undef AT
+
+/* ---- the blocks ---- */
+
 typedef struct quantised {
     const explain_blocks *b;
     const mpsim_format *f; /* of the elements */
@@ -112,38 +192,84 @@ static const char *remark(const quantised *q, size_t i)
                                                                        : "";
 }
 
-static void block_text(const quantised *q, size_t k, FILE *to)
+static item item_of(const quantised *q, size_t i)
 {
-    char code[24];
+    const element *typed = &q->b->x[i];
+    const double x = (double)q->x[i], value = (double)q->values[i];
+    item e = {.i = i,
+              .typed = typed->typed,
+              .remark = remark(q, i),
+              .x = x,
+              .scaled = scaled_element(q, i),
+              .element = mpsim_decode(q->f, q->codes[i]),
+              .value = value,
+              .error = value - x,
+              .relative = (value - x) / x + 0.0,
+              .has_relative = x != 0 && isfinite(x)};
+    snprintf(e.shown, sizeof e.shown, "%.9g%s", isnan(x) ? (double)NAN : x, typed->rounded ? "*" : "");
+    element_code_text(e.code, q->f, q->codes[i]);
+    return e;
+}
+
+static void fill_block(block *b, const quantised *q, size_t k)
+{
     const size_t first = k * q->width, end = first + q->width < q->b->n ? first + q->width : q->b->n;
-    fprintf(to, "\n");
-    if (q->blocks > 1)
-        fprintf(to, "block %zu\n", k);
-    fprintf(to, "  amax       %.9g\n", (double)q->amax[k]);
-    if (q->scale_format) {
-        const mpsim_format *s = mpsim_format_find(q->scale_format);
-        fprintf(to, "  scale      %s %s = %.9g\n", s->name, element_code_text(code, s, q->scale_codes[k]),
-                mpsim_decode(s, q->scale_codes[k]));
+    const mpsim_format *s = q->scale_format ? mpsim_format_find(q->scale_format) : NULL;
+    *b = (block){.amax = (double)q->amax[k],
+                 .factor = (double)q->scales[k],
+                 .inverse = (double)q->inverses[k],
+                 .count = end - first,
+                 .items = need_memory(end - first, sizeof *b->items)};
+    if (s) {
+        b->stored = mpsim_decode(s, q->scale_codes[k]);
+        b->scale = &b->stored;
+        b->scale_format = s->name;
+        b->scale_code = element_code_text(b->digits, s, q->scale_codes[k]);
     }
+    for (size_t i = first; i < end; i++)
+        b->items[i - first] = item_of(q, i);
+}
+
+static row row_of(const quantised *q)
+{
+    const explain_blocks *b = q->b;
+    row r = {.recipe = b->recipe->block.name,
+             .from = b->from->name,
+             .element = b->recipe->block.element,
+             .transform = b->recipe->transform,
+             .has_transform = b->recipe->transform,
+             .tensor = (double)q->tensor,
+             .blocks = need_memory(q->blocks, sizeof *r.blocks),
+             .count = q->blocks};
+    for (size_t k = 0; k < q->blocks; k++)
+        fill_block(&r.blocks[k], q, k);
+    return r;
+}
+
+static void row_clear(row *r)
+{
+    for (size_t k = 0; k < r->count; k++)
+        free(r->blocks[k].items);
+    free(r->blocks);
+}
+
+/* ---- text ---- */
+
+static void block_text(const quantised *q, const row *r, size_t k, FILE *to)
+{
+    const block *b = &r->blocks[k];
     const int divides = mpsim_block_divides(&q->b->recipe->block);
+    fprintf(to, "\n");
+    if (r->count > 1)
+        fprintf(to, "block %zu\n", k);
+    fprintf(to, "  amax       %.9g\n", b->amax);
+    if (b->scale)
+        fprintf(to, "  scale      %s %s = %.9g\n", b->scale_format, b->scale_code, b->stored);
     fprintf(to, "  elements   %s %.9g; codes stand for their value times %.9g\n\n", divides ? "over" : "times",
-            (double)(divides ? q->inverses : q->scales)[k], (double)q->inverses[k]);
-    table *t = table_new(">i|>x|>scaled|<code|>value|>stands for|>error|>relative|<");
-    for (size_t i = first; i < end; i++) {
-        const double x = (double)q->x[i], error = (double)q->values[i] - x;
-        table_cell(t, "%zu", i);
-        table_cell(t, "%.9g%s", x, q->b->x[i].rounded ? "*" : "");
-        table_cell(t, "%.9g", scaled_element(q, i));
-        table_cell(t, "%s", element_code_text(code, q->f, q->codes[i]));
-        table_cell(t, "%.9g", mpsim_decode(q->f, q->codes[i]));
-        table_cell(t, "%.9g", (double)q->values[i]);
-        table_cell(t, "%.3g", error);
-        if (x != 0 && isfinite(x))
-            table_cell(t, "%.3g", error / x + 0.0);
-        else
-            table_cell(t, "%s", "");
-        table_cell(t, "%s", remark(q, i));
-    }
+            divides ? b->inverse : b->factor, b->inverse);
+    table *t = record_table(&item_record, 0);
+    for (size_t i = 0; i < b->count; i++)
+        record_cells(t, &item_record, &b->items[i], 0);
     table_print(t, to, "  ");
     table_free(t);
 }
@@ -165,8 +291,10 @@ void explain_blocks_text(const explain_blocks *b, FILE *to)
         fprintf(to, "  transform  Hadamard, of groups of %u: x is what it gives\n", b->recipe->transform);
     if (q.tensor != 1)
         fprintf(to, "  tensor     scale %.9g, beside those of the blocks\n", (double)q.tensor);
-    for (size_t k = 0; k < q.blocks; k++)
-        block_text(&q, k, to);
+    row all = row_of(&q);
+    for (size_t k = 0; k < all.count; k++)
+        block_text(&q, &all, k, to);
+    row_clear(&all);
     for (size_t i = 0; i < b->n; i++) {
         rounded |= b->x[i].rounded;
         codes |= b->x[i].is_code;
@@ -178,47 +306,14 @@ void explain_blocks_text(const explain_blocks *b, FILE *to)
     clear(&q);
 }
 
-static json_t *block_json(const quantised *q, size_t k)
-{
-    char code[24];
-    json_t *v = json_object(), *elements = json_array();
-    const size_t first = k * q->width, end = first + q->width < q->b->n ? first + q->width : q->b->n;
-    for (size_t i = first; i < end; i++) {
-        json_t *e = json_object();
-        json_object_set_new(e, "typed", json_string(q->b->x[i].typed));
-        json_object_set_new(e, "x", json_of_double((double)q->x[i]));
-        json_object_set_new(e, "scaled", json_of_double(scaled_element(q, i)));
-        json_object_set_new(e, "code", json_string(element_code_text(code, q->f, q->codes[i])));
-        json_object_set_new(e, "element", json_of_double(mpsim_decode(q->f, q->codes[i])));
-        json_object_set_new(e, "value", json_of_double((double)q->values[i]));
-        json_object_set_new(e, "error", json_of_double((double)q->values[i] - (double)q->x[i]));
-        json_array_append_new(elements, e);
-    }
-    const mpsim_format *s = q->scale_format ? mpsim_format_find(q->scale_format) : NULL;
-    json_object_set_new(v, "amax", json_of_double((double)q->amax[k]));
-    json_object_set_new(v, "scale_format", s ? json_string(s->name) : json_null());
-    json_object_set_new(v, "scale_code", s ? json_string(element_code_text(code, s, q->scale_codes[k])) : json_null());
-    json_object_set_new(v, "scale", s ? json_of_double(mpsim_decode(s, q->scale_codes[k])) : json_null());
-    json_object_set_new(v, "factor", json_of_double((double)q->scales[k]));
-    json_object_set_new(v, "inverse", json_of_double((double)q->inverses[k]));
-    json_object_set_new(v, "elements", elements);
-    return v;
-}
+/* ---- JSON ---- */
 
-json_t *explain_blocks_json(const explain_blocks *b)
+void explain_blocks_row(const explain_blocks *b, record_writer *to)
 {
     quantised q;
     quantise(&q, b);
-    json_t *v = json_object(), *blocks = json_array();
-    for (size_t k = 0; k < q.blocks; k++)
-        json_array_append_new(blocks, block_json(&q, k));
-    json_object_set_new(v, "recipe", json_string(b->recipe->block.name));
-    json_object_set_new(v, "from", json_string(b->from->name));
-    json_object_set_new(v, "element_format", json_string(b->recipe->block.element));
-    if (b->recipe->transform)
-        json_object_set_new(v, "transform", json_integer(b->recipe->transform));
-    json_object_set_new(v, "tensor_scale", json_of_double((double)q.tensor));
-    json_object_set_new(v, "blocks", blocks);
+    row r = row_of(&q);
+    record_row_of(to, &explain_blocks_record, &r);
+    row_clear(&r);
     clear(&q);
-    return v;
 }

@@ -178,8 +178,8 @@ static int check_options(const options *o, int operands)
                         "says the transform itself, as nvfp4:rht16");
         return 0;
     }
-    if (o->explain.from || o->explain.tensor_amax || o->explain.json)
-        return fail(EXIT_USAGE, "cast: --from, --tensor-amax and --json go with --explain");
+    if (o->explain.from || o->explain.tensor_amax || o->explain.form.json || o->explain.form.ndjson)
+        return fail(EXIT_USAGE, "cast: --from, --tensor-amax, --json and --ndjson go with --explain");
     if (!o->to.formats || !path || operands < 1)
         return fail(EXIT_USAGE, "cast: %s; numbers of the command line are cast by --explain",
                     operands < 1     ? "no file given"
@@ -321,7 +321,8 @@ int cmd_cast(const command *self, int argc, char **argv)
          "binary32; a code is one of the only format in -f)"},
         {0, "tensor-amax", OPTION_STRING, &o.explain.tensor_amax, "A",
          "of NVFP4: the largest magnitude of their tensor (default: theirs)"},
-        JSON_OPTION_ROW(o.explain, "mpsim.cast-explain/1"),
+        JSON_OPTION_ROW(o.explain.form, "mpsim.cast-explain/1"),
+        NDJSON_OPTION_ROW(o.explain.form, "number in a format, or recipe"),
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},

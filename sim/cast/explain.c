@@ -8,10 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const record_kind *const kinds[] = {&explain_number_record, &explain_blocks_record, NULL};
+static const record_field document_fields[] = {FIELD(LIST, "results", IN_JSON | FIELD_STREAM, 0, NULL, .either = kinds),
+                                               {0}};
+static const record_kind document = {"document", NULL, 0, document_fields};
+const report_kind cast_explain_kind = {
+    "mpsim.cast-explain/1", "mpsim cast --explain: a cast, step by step",
+    "How numbers are rounded to a format, or quantised by a block recipe. $defs/line is a line of --ndjson, which names no schema.",
+    &document};
+
 typedef struct explaining {
     const explain_options *o;
+    record_writer out;
     FILE *to;
-    int any;            /* something was written              */
+    int any;            /* a text was written                 */
     mpsim_format from;  /* of --from                          */
     mpsim_format codes; /* of codes: that, or the only format */
     element_kind kind;
@@ -46,11 +56,15 @@ static int choose_formats(explaining *e)
     return 0;
 }
 
+static int is_text(const explaining *e)
+{
+    return e->out.style == REPORT_TEXT;
+}
+
+/* Texts have an empty line between them. */
 static void begin(explaining *e)
 {
-    if (e->o->json)
-        fputs(e->any ? ",\n " : "\n ", e->to);
-    else if (e->any)
+    if (e->any && is_text(e))
         fputc('\n', e->to);
     e->any = 1;
 }
@@ -93,10 +107,10 @@ static int explain_recipe(explaining *e, cast_recipe *r)
     b.from = kind.format;
     b.x = x;
     begin(e);
-    if (e->o->json)
-        json_write(e->to, explain_blocks_json(&b));
-    else
+    if (is_text(e))
         explain_blocks_text(&b, e->to);
+    else
+        explain_blocks_row(&b, &e->out);
     free(x);
     return 0;
 }
@@ -122,10 +136,10 @@ static int explain_format(explaining *e, const char *name)
         for (size_t k = 0; k < n; k++) {
             const explain_number number = {&one, &x[k], from, e->kind.codes, k, to.seed};
             begin(e);
-            if (e->o->json)
-                json_write(e->to, explain_number_json(&number));
-            else
+            if (is_text(e))
                 explain_number_text(&number, e->to);
+            else
+                explain_number_row(&number, &e->out);
         }
     }
     target_list_clear(&targets);
@@ -137,26 +151,24 @@ static int explain_format(explaining *e, const char *name)
 
 int explain_run(const explain_options *o)
 {
-    explaining e = {.o = o};
+    explaining e = {.o = o, .out = {.kind = &cast_explain_kind}};
     output out;
+    if (report_options_style(&e.out.style, &o->form, 0, "cast", "--json and --ndjson exclude each other"))
+        return EXIT_USAGE;
     char *names = need_text(o->to.formats), *rest = NULL;
     int code = choose_formats(&e);
     if (code || (code = output_open(&out, o->path))) {
         free(names);
         return code;
     }
-    e.to = out.file;
-    if (o->json) {
-        json_begin(e.to, "mpsim.cast-explain/1");
-        fputs("\"results\": [", e.to);
-    }
+    e.to = e.out.to = out.file;
+    record_begin(&e.out);
     for (char *name = strtok_r(names, ",", &rest); name && !code; name = strtok_r(NULL, ",", &rest)) {
         cast_recipe recipe;
         code = recipe_parse(&recipe, name);
         code = code > 0 ? code : code == 0 ? explain_recipe(&e, &recipe) : explain_format(&e, name);
     }
-    if (o->json)
-        fputs("]}\n", e.to);
+    record_end(&e.out);
     if (!code && !e.any)
         code = fail(EXIT_USAGE, "cast: --format: no format given");
     free(names);

@@ -3,8 +3,9 @@
 #pragma once
 
 #include "../cli/element.h"
+#include "../cli/reportoptions.h"
 #include "../cli/target.h"
-#include "../report/report.h"
+#include "../record/record.h"
 #include "recipe.h"
 
 typedef struct explain_options {
@@ -13,7 +14,7 @@ typedef struct explain_options {
     const char *tensor_amax; /* of NVFP4: of the tensor that the block is of; NULL: its own */
     target_options to;       /* formats may be names of block recipes                    */
     const char *path;
-    int json;
+    report_options form; /* JSON, NDJSON */
 } explain_options;
 
 /* explain_run -- 0, or an exit code after a message. */
@@ -29,7 +30,8 @@ typedef struct explain_number {
 } explain_number;
 
 void explain_number_text(const explain_number *n, FILE *to);
-json_t *explain_number_json(const explain_number *n);
+void explain_number_row(const explain_number *n, record_writer *to);
+extern const record_kind explain_number_record;
 
 /* Numbers as a row of a matrix under a recipe. amax: see mpsim_block_quantize. */
 typedef struct explain_blocks {
@@ -42,4 +44,7 @@ typedef struct explain_blocks {
 } explain_blocks;
 
 void explain_blocks_text(const explain_blocks *b, FILE *to);
-json_t *explain_blocks_json(const explain_blocks *b);
+void explain_blocks_row(const explain_blocks *b, record_writer *to);
+extern const record_kind explain_blocks_record;
+
+extern const report_kind cast_explain_kind; /* rows of both */

@@ -11,7 +11,7 @@ typedef struct choice {
     double scaled; /* x scale                                                          */
     int about;     /* it is not a number of binary64, but near it                      */
     double read;   /* x as the route of the preset reads it: by way of binary32        */
-    int finite;    /* not zero, not Inf, not NaN: the rest holds                       */
+    size_t finite; /* not zero, not Inf, not NaN: the rest holds                       */
     int q;
     double s, nu;        /* S and nu                                                         */
     int half;            /* the sign of nu - 1/2                                             */
@@ -23,6 +23,51 @@ typedef struct choice {
     double value;
     unsigned flags;
 } choice;
+
+/* ---- the record ---- */
+
+typedef struct row {
+    const char *typed, *code_of, *from, *format, *preset, *round;
+    double x, given;
+    choice c;
+    char decision[192], code[24];
+    const char *const *flags;
+    size_t flag_count;
+} row;
+
+#define AT(member) offsetof(row, member)
+static const record_field fields[] = {
+    FIELD(TEXT, "typed", IN_TREE, AT(typed), "The number or code as it was typed."),
+    FIELD(TEXT, "code_of", IN_TREE | FIELD_NULL, AT(code_of),
+          "The format that it was taken for a code of; null: it is a number."),
+    FIELD(TEXT, "from", IN_TREE | FIELD_NULL, AT(from),
+          "The format of --from, which numbers are rounded to first; null: none."),
+    FIELD(REAL, "x", IN_TREE, AT(x), "What is cast; the nearest number of binary64 where it is none."),
+    FIELD(REAL, "given", IN_TREE, AT(given),
+          "As it was typed, before it became a number of --from; the nearest number of binary64."),
+    FIELD(TEXT, "format", IN_TREE, AT(format), NULL),
+    FIELD(TEXT, "preset", IN_TREE | FIELD_NULL, AT(preset), NULL),
+    FIELD(TEXT, "round", IN_TREE, AT(round), NULL, .words = target_modes),
+    FIELD(REAL, "scale", IN_TREE, AT(c.r.scale), NULL),
+    FIELD(REAL, "scaled", IN_TREE, AT(c.scaled), "x times the scale."),
+    FIELD(REAL, "below", IN_TREE | FIELD_IF | FIELD_NULL, AT(c.below),
+          "The candidate toward zero; null: x is zero or not finite.", .of = AT(c.finite)),
+    FIELD(REAL, "above", IN_TREE | FIELD_IF | FIELD_NULL, AT(c.above), "The candidate away from zero; null as `below`.",
+          .of = AT(c.finite)),
+    FIELD(REAL, "between", IN_TREE | FIELD_IF | FIELD_NULL, AT(c.nu),
+          "How far `scaled` is from the candidate toward zero, in units.", .of = AT(c.finite)),
+    FIELD(INTEGER, "unit_exponent", IN_TREE | FIELD_IF | FIELD_NULL, AT(c.q), "The unit there is 2 to this.",
+          .of = AT(c.finite)),
+    FIELD(CHARS, "decision", IN_TREE, AT(decision), "Why it is the one candidate or the other."),
+    FIELD(CODE, "code", IN_TREE, AT(code), NULL),
+    FIELD(REAL, "value", IN_TREE, AT(c.value), NULL),
+    FIELD(REAL, "error", IN_TREE, AT(c.error), "value - scaled."),
+    FIELD(TEXTS, "flags", IN_TREE, AT(flags), NULL, .of = AT(flag_count), .words = element_flag_words),
+    {0}};
+#undef AT
+const record_kind explain_number_record = {"rounding", "A number in a format.", sizeof(row), fields};
+
+/* ---- the choice ---- */
 
 /* x as a preset reads it. */
 static void read_by_route(exact_number *read, const mpsim_rounding *r, const exact_number *x)
@@ -198,37 +243,24 @@ void explain_number_text(const explain_number *n, FILE *to)
         fprintf(to, "  flags      %s\n", text);
 }
 
-json_t *explain_number_json(const explain_number *n)
+void explain_number_row(const explain_number *n, record_writer *to)
 {
     const mpsim_format *f = &n->to->format;
-    char text[192];
-    choice c;
-    json_t *v = json_object(), *flags = json_array();
-    choose(&c, n);
-    const char *words[ELEMENT_FLAGS];
-    const size_t count = element_flags_list(words, c.flags);
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(flags, json_string(words[i]));
-    json_object_set_new(v, "typed", json_string(n->x->typed));
-    json_object_set_new(v, "code_of", n->x->is_code ? json_string(n->codes->name) : json_null());
-    json_object_set_new(v, "from", n->from ? json_string(n->from->name) : json_null());
-    json_object_set_new(v, "x", json_of_double(n->x->value));
-    json_object_set_new(v, "given", json_of_double(n->x->given));
-    json_object_set_new(v, "format", json_string(f->name));
-    json_object_set_new(v, "preset", json_string(n->to->preset));
-    json_object_set_new(v, "round", json_string(mpsim_round_mode_name((mpsim_round_mode)c.r.mode)));
-    json_object_set_new(v, "scale", json_of_double(c.r.scale));
-    json_object_set_new(v, "scaled", json_of_double(c.scaled));
-    json_object_set_new(v, "below", c.finite ? json_of_double(c.below) : json_null());
-    json_object_set_new(v, "above", c.finite ? json_of_double(c.above) : json_null());
-    json_object_set_new(v, "between", c.finite ? json_of_double(c.nu) : json_null());
-    json_object_set_new(v, "unit_exponent", c.finite ? json_integer(c.q) : json_null());
-    decision(text, sizeof text, &c);
-    overflow(text + strlen(text), sizeof text - strlen(text), &c, f);
-    json_object_set_new(v, "decision", json_string(text));
-    json_object_set_new(v, "code", json_string(element_code_text(text, f, c.code)));
-    json_object_set_new(v, "value", json_of_double(c.value));
-    json_object_set_new(v, "error", json_of_double(c.error));
-    json_object_set_new(v, "flags", flags);
-    return v;
+    const char *flags[ELEMENT_FLAGS];
+    row r = {.typed = n->x->typed,
+             .code_of = n->x->is_code ? n->codes->name : NULL,
+             .from = n->from ? n->from->name : NULL,
+             .format = f->name,
+             .preset = n->to->preset,
+             .x = n->x->value,
+             .given = n->x->given,
+             .flags = flags};
+    choose(&r.c, n);
+    r.round = mpsim_round_mode_name((mpsim_round_mode)r.c.r.mode);
+    r.flag_count = element_flags_list(flags, r.c.flags);
+    decision(r.decision, sizeof r.decision, &r.c);
+    const size_t length = strlen(r.decision);
+    overflow(r.decision + length, sizeof r.decision - length, &r.c, f);
+    element_code_text(r.code, f, r.c.code);
+    record_row_of(to, &explain_number_record, &r);
 }

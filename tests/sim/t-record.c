@@ -3,6 +3,7 @@
 #include "sim/advise/record.h"
 #include "sim/attention/record.h"
 #include "sim/calc/calc.h"
+#include "sim/cast/explain.h"
 #include "sim/diff/logprob.h"
 #include "sim/dot/models.h"
 #include "sim/dot/pair.h"
@@ -391,9 +392,10 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &advise_report,  &attention_kind, &calc_kind,   &check_kind,    &dot_kind,    &explain_kind,
-    &formats_kind,   &logprob_kind,   &memory_kind, &mismatch_kind, &models_kind, &pair_kind,
-    &positions_kind, &recipes_kind,   &reduce_kind, &train_kind,    &verify_kind};
+    &attention_kind, &calc_kind,    &cast_explain_kind, &check_kind,    &dot_kind,    &explain_kind,
+    &formats_kind,   &logprob_kind, &memory_kind,       &mismatch_kind, &models_kind, &pair_kind,
+    &positions_kind, &recipes_kind, &reduce_kind,       &train_kind,    &verify_kind,
+};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
