@@ -2,33 +2,106 @@
 #include "table.h"
 
 #include "../cli/options.h"
+#include "../text/escape.h"
 #include "../text/words.h"
-#include "../trace/trace.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const char *const growth_rules[] = {"counter", "interval", "multiple"};
-static const char *const arithmetics[] = {"f32-f64", "f32", "f64"};
-static const char *const floor_rules[] = {"clamp", "raise", "stop"};
-static const char *const orders[] = {"after-step", "before-step", "before-unscale"};
-static const char *const unscales[] = {"reciprocal", "divide", "rounded"};
+static const char *const growth_rules[] = {"counter", "interval", "multiple", NULL};
+static const char *const arithmetics[] = {"f32-f64", "f32", "f64", NULL};
+static const char *const floor_rules[] = {"clamp", "raise", "stop", NULL};
+static const char *const orders[] = {"after-step", "before-step", "before-unscale", NULL};
+static const char *const unscales[] = {"reciprocal", "divide", "rounded", NULL};
 static const char *const unscaling[] = {"the reciprocal", "division",
                                         "the reciprocal, rounded to the gradient's dtype"};
-static const char *const checks[] = {"elements", "norm"};
+static const char *const checks[] = {"elements", "norm", NULL};
+/* by sets of MPSIM_REFILL_* */
+static const char *const refills[] = {"never",   "clean",         "growth",         "clean+growth",
+                                      "backoff", "clean+backoff", "growth+backoff", "clean+growth+backoff",
+                                      NULL};
+static const char *const digits[] = {"0", "1", NULL};
 
-static const char *refill_text(char out[32], const mpsim_scaler_config *c)
-{
-    snprintf(out, 32, "%s%s%s", c->refill & MPSIM_REFILL_CLEAN ? "+clean" : "",
-             c->refill & MPSIM_REFILL_GROWTH ? "+growth" : "", c->refill & MPSIM_REFILL_BACKOFF ? "+backoff" : "");
-    return c->refill ? out + 1 : "never";
-}
+/* ---- fields ---- */
+
+#define AT(member) offsetof(mpsim_scaler_config, member)
+static const record_field config_fields[] = {
+    FIELD(CHARS, "row", IN_TREE, AT(name), "The row of the table that the configuration comes from."),
+    FIELD(REAL, "init", IN_TREE, AT(init), "The first scale."),
+    FIELD(REAL, "growth", IN_TREE, AT(growth), "The factor of growth."),
+    FIELD(REAL, "backoff", IN_TREE, AT(backoff), "The factor of backing off."),
+    FIELD(COUNT, "window", IN_TREE, AT(window), "Clean steps until growth."),
+    FIELD(COUNT32, "hysteresis", IN_TREE, AT(hysteresis),
+          "The overflow that backs off, counted from 1; overflows before it are tolerated."),
+    FIELD(REAL, "floor", IN_TREE, AT(floor), "The smallest scale; 0: none."),
+    FIELD(REAL, "ceiling", IN_TREE, AT(ceiling), "The largest scale; Infinity: none."),
+    FIELD(
+        REAL, "tolerance", IN_TREE, AT(tolerance),
+        "Share of overflows among the steps since the last change of the scale at which the scale backs off; 0: always "
+        "(fairseq)."),
+    FIELD(REAL, "threshold", IN_TREE, AT(threshold), "The scale at which backing off stops; 0: none (fairseq)."),
+    FIELD(FLAG, "dynamic", IN_TREE, AT(dynamic), "Whether the scale ever changes."),
+    FIELD(FLAG, "skip", IN_TREE, AT(skip),
+          "Whether a step that overflows is skipped; otherwise the step is taken with Inf and NaN."),
+    FIELD(FLAG, "guard", IN_TREE, AT(guard), "Whether growth to infinity is refused."),
+    FIELD(WORD8, "refill", IN_TREE, AT(refill),
+          "When the number of tolerated overflows is full again: after each clean step, growth or backing off.",
+          .words = refills),
+    FIELD(WORD8, "growth-rule", IN_TREE, AT(growth_rule), "How clean steps are counted.", .words = growth_rules),
+    FIELD(WORD8, "floor-rule", IN_TREE, AT(floor_rule), "What happens at the floor.", .words = floor_rules),
+    FIELD(WORD8, "order", IN_TREE, AT(order), "Where in a step the scale is updated.", .words = orders),
+    FIELD(WORD8, "unscale", IN_TREE, AT(unscale), "How gradients are unscaled.", .words = unscales),
+    FIELD(WORD8, "arithmetic", IN_TREE, AT(arithmetic), "The numbers in which the scale is kept.",
+          .words = arithmetics),
+    FIELD(WORD8, "check", IN_TREE, AT(check), "What is tested for overflow.", .words = checks),
+    {0}};
+#undef AT
+const record_kind scaler_config_record = {"config", "The rules of a loss scaler.", sizeof(mpsim_scaler_config),
+                                          config_fields};
+
+/* A row of the table, with cells for people. */
+typedef struct scaler_row {
+    mpsim_scaler_type type;
+    char start[32], window[32], floor[40], cap[32], hysteresis[64];
+} scaler_row;
+
+#define AT(member) offsetof(scaler_row, type.member)
+#define CELL(member) offsetof(scaler_row, member)
+static const record_field row_fields[] = {
+    FIELD(CHARS, "name", IN_ALL, AT(config.name), NULL, .title = "<scaler"),
+    FIELD(REAL, "init", IN_CSV, AT(config.init), NULL),
+    FIELD(CHARS, NULL, 0, CELL(start), NULL, .title = ">start"),
+    FIELD(REAL, "growth", IN_CSV, AT(config.growth), NULL),
+    FIELD(REAL, "backoff", IN_CSV, AT(config.backoff), NULL),
+    FIELD(COUNT, "window", IN_CSV, AT(config.window), NULL),
+    FIELD(CHARS, NULL, 0, CELL(window), NULL, .title = ">window"),
+    FIELD(WORD8, "growth_rule", IN_CSV, AT(config.growth_rule), NULL, .words = growth_rules),
+    FIELD(REAL, "floor", IN_CSV, AT(config.floor), NULL),
+    FIELD(CHARS, NULL, 0, CELL(floor), NULL, .title = ">floor"),
+    FIELD(WORD8, "floor_rule", IN_CSV, AT(config.floor_rule), NULL, .words = floor_rules),
+    FIELD(REAL, "ceiling", IN_CSV, AT(config.ceiling), NULL),
+    FIELD(CHARS, NULL, 0, CELL(cap), NULL, .title = ">cap"),
+    FIELD(WORD8, "guard", IN_CSV, AT(config.guard), NULL, .words = digits),
+    FIELD(COUNT32, "hysteresis", IN_CSV, AT(config.hysteresis), NULL),
+    FIELD(CHARS, NULL, 0, CELL(hysteresis), NULL, .title = "<hysteresis"),
+    FIELD(WORD8, "refill", IN_CSV, AT(config.refill), NULL, .words = refills),
+    FIELD(TEXT, "framework", IN_ALL, AT(framework), "What has the scaler.", .title = "<what it is"),
+    FIELD(TEXT, "source", IN_ALL, AT(source), "The file that the rules are from."),
+    FIELD(TEXT, "note", IN_TREE | FIELD_NULL, AT(note), "What a user should know; null: nothing."),
+    FIELD(RECORD, "config", IN_TREE, AT(config), NULL, .record = &scaler_config_record),
+    {0}};
+#undef AT
+#undef CELL
+static const record_kind row_record = {"scaler", NULL, sizeof(scaler_row), row_fields};
+const report_kind scalers_kind = {"mpsim.scalers/1", "mpsim scaler --list: loss scalers",
+                                  "The table of loss scalers. $defs/line is a line of --ndjson, which names no schema.",
+                                  REPORT_ROWS("scalers", &row_record)};
+
+/* ---- a configuration in words ---- */
 
 json_t *scaler_config_json(const mpsim_scaler_config *c)
 {
-    char refill[32];
     json_t *v = json_object();
     json_object_set_new(v, "row", json_string(c->name));
     json_object_set_new(v, "init", json_of_double(c->init));
@@ -43,7 +116,7 @@ json_t *scaler_config_json(const mpsim_scaler_config *c)
     json_object_set_new(v, "dynamic", json_boolean(c->dynamic));
     json_object_set_new(v, "skip", json_boolean(c->skip));
     json_object_set_new(v, "guard", json_boolean(c->guard));
-    json_object_set_new(v, "refill", json_string(refill_text(refill, c)));
+    json_object_set_new(v, "refill", json_string(refills[c->refill]));
     json_object_set_new(v, "growth-rule", json_string(growth_rules[c->growth_rule]));
     json_object_set_new(v, "floor-rule", json_string(floor_rules[c->floor_rule]));
     json_object_set_new(v, "order", json_string(orders[c->order]));
@@ -78,7 +151,7 @@ static void bounds_text(char *out, size_t size, const mpsim_scaler_config *c)
 
 const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config *c)
 {
-    char a[32], b[32], refill[32];
+    char a[32], b[32];
     if (!c->dynamic) {
         snprintf(out, size, "%s, constant; steps that overflow are %s", text_scale(a, c->init),
                  c->skip ? "skipped" : "taken");
@@ -90,7 +163,7 @@ const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config
     bounds_text(out, size, c);
     if (c->hysteresis > 1)
         text_add(out, size, "; overflow %" PRIu32 " backs off, those before are tolerated (refilled: %s)",
-                 c->hysteresis, refill_text(refill, c));
+                 c->hysteresis, refills[c->refill]);
     if (c->tolerance > 0)
         text_add(out, size, "; tolerates a share below %s of overflows", text_number(a, c->tolerance));
     if (c->check == MPSIM_CHECK_NORM)
@@ -108,36 +181,23 @@ void scaler_print_wrapped(FILE *to, const char *first, const char *text)
 
 /* ---- the table ---- */
 
-static json_t *row_json(const mpsim_scaler_type *t)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "name", json_string(t->config.name));
-    json_object_set_new(v, "framework", json_string(t->framework));
-    json_object_set_new(v, "source", json_string(t->source));
-    json_object_set_new(v, "note", t->note ? json_string(t->note) : json_null());
-    json_object_set_new(v, "config", scaler_config_json(&t->config));
-    return v;
-}
-
-static void table_row(table *all, const mpsim_scaler_type *t)
+static scaler_row row_of(const mpsim_scaler_type *t)
 {
     const mpsim_scaler_config *c = &t->config;
-    char a[32], refill[32];
-    table_cell(all, "%s", c->name);
-    table_cell(all, "%s", text_scale(a, c->init));
-    if (!c->dynamic) {
-        for (int i = 0; i < 4; i++)
-            table_cell(all, "%s", "");
-    } else {
-        table_cell(all, "%" PRIu64 "%s", c->window, c->growth_rule == MPSIM_GROWTH_INTERVAL ? "+1" : "");
-        table_cell(all, "%s%s", c->floor > 0 ? text_scale(a, c->floor) : "", c->floor_rule && c->floor > 0 ? "!" : "");
-        table_cell(all, "%s", isfinite(c->ceiling) ? text_scale(a, c->ceiling) : c->guard ? "finite" : "");
-        if (c->hysteresis > 1)
-            table_cell(all, "%" PRIu32 " %s", c->hysteresis, refill_text(refill, c));
-        else
-            table_cell(all, "%s", "");
-    }
-    table_cell(all, "%s", t->framework);
+    scaler_row row = {.type = *t};
+    char a[32];
+    text_scale(row.start, c->init);
+    if (!c->dynamic)
+        return row;
+    snprintf(row.window, sizeof row.window, "%" PRIu64 "%s", c->window,
+             c->growth_rule == MPSIM_GROWTH_INTERVAL ? "+1" : "");
+    if (c->floor > 0)
+        snprintf(row.floor, sizeof row.floor, "%s%s", text_scale(a, c->floor), c->floor_rule ? "!" : "");
+    if (isfinite(c->ceiling) || c->guard)
+        snprintf(row.cap, sizeof row.cap, "%s", isfinite(c->ceiling) ? text_scale(a, c->ceiling) : "finite");
+    if (c->hysteresis > 1)
+        snprintf(row.hysteresis, sizeof row.hysteresis, "%" PRIu32 " %s", c->hysteresis, refills[c->refill]);
+    return row;
 }
 
 static void list_row(FILE *to, const mpsim_scaler_type *t)
@@ -150,43 +210,6 @@ static void list_row(FILE *to, const mpsim_scaler_type *t)
     if (t->note)
         scaler_print_wrapped(to, "  note    ", t->note);
     scaler_print_wrapped(to, "  source  ", t->source);
-}
-
-static void list_csv(FILE *to)
-{
-    fputs("name,init,growth,backoff,window,growth_rule,floor,floor_rule,ceiling,guard,hysteresis,"
-          "refill,framework,source\n",
-          to);
-    for (size_t i = 0; i < mpsim_scaler_count(); i++) {
-        const mpsim_scaler_type *t = mpsim_scaler_at(i);
-        const mpsim_scaler_config *c = &t->config;
-        char refill[32];
-        fprintf(to, "%s,", c->name);
-        csv_double(to, c->init);
-        fputc(',', to);
-        csv_double(to, c->growth);
-        fputc(',', to);
-        csv_double(to, c->backoff);
-        fprintf(to, ",%" PRIu64 ",%s,", c->window, growth_rules[c->growth_rule]);
-        csv_double(to, c->floor);
-        fprintf(to, ",%s,", floor_rules[c->floor_rule]);
-        csv_double(to, c->ceiling);
-        fprintf(to, ",%d,%" PRIu32 ",%s,", c->guard, c->hysteresis, refill_text(refill, c));
-        csv_text(to, t->framework);
-        fputc(',', to);
-        csv_text(to, t->source);
-        fputc('\n', to);
-    }
-}
-
-static void list_json(FILE *to)
-{
-    json_t *rows = json_array(), *v = json_report("mpsim.scalers/1");
-    for (size_t i = 0; i < mpsim_scaler_count(); i++)
-        json_array_append_new(rows, row_json(mpsim_scaler_at(i)));
-    json_object_set_new(v, "scalers", rows);
-    json_write(to, v);
-    fputc('\n', to);
 }
 
 static int list_named(FILE *to, char **names, int n)
@@ -204,25 +227,25 @@ static int list_named(FILE *to, char **names, int n)
     return 0;
 }
 
+static const char legend[] = "\nwindow: clean steps until growth (+1: on the clean step after them)\n"
+                             "floor: with ! the framework stops there with an error\n"
+                             "cap: the largest scale; finite: growth to infinity is refused\n"
+                             "hysteresis: the overflow that backs off, and when those tolerated before it come back\n"
+                             "All grow by 2 and back off by 0.5.\n"
+                             "\nSources and details: mpsim scaler --list NAME\n";
+
 int scaler_list(FILE *to, report_style style, char **names, int n)
 {
-    if (style == REPORT_JSON || style == REPORT_CSV) {
-        (style == REPORT_JSON ? list_json : list_csv)(to);
-        return 0;
-    }
-    if (n > 0)
+    record_writer w = {.kind = &scalers_kind, .to = to, .style = style};
+    if (n > 0 && style == REPORT_TEXT)
         return list_named(to, names, n);
-    table *all = table_new("<scaler|>start|>window|>floor|>cap|<hysteresis|<what it is");
-    for (size_t i = 0; i < mpsim_scaler_count(); i++)
-        table_row(all, mpsim_scaler_at(i));
-    table_print(all, to, "");
-    table_free(all);
-    fputs("\nwindow: clean steps until growth (+1: on the clean step after them)\n"
-          "floor: with ! the framework stops there with an error\n"
-          "cap: the largest scale; finite: growth to infinity is refused\n"
-          "hysteresis: the overflow that backs off, and when those tolerated before it come back\n"
-          "All grow by 2 and back off by 0.5.\n"
-          "\nSources and details: mpsim scaler --list NAME\n",
-          to);
+    record_begin(&w);
+    for (size_t i = 0; i < mpsim_scaler_count(); i++) {
+        const scaler_row row = row_of(mpsim_scaler_at(i));
+        record_row(&w, &row);
+    }
+    table_print(w.rows, to, "");
+    fputs(style == REPORT_TEXT ? legend : "", to);
+    record_end(&w);
     return 0;
 }

@@ -1,13 +1,15 @@
 /* table.h -- the table of loss scalers; configurations in words and in JSON. */
 #pragma once
 
-#include "../report/report.h"
+#include "../record/record.h"
 
 #include <mpsim/scaler.h>
 
 /* scaler_list -- the table of scalers, in full for the rows that are named. 0, or an exit code. */
 int scaler_list(FILE *to, report_style style, char **names, int n);
 
+extern const report_kind scalers_kind;
+extern const record_kind scaler_config_record; /* of an mpsim_scaler_config, as mpsim_scaler_parse spells its keys */
 /* scaler_config_json -- every field of a configuration, as mpsim_scaler_parse spells it. */
 json_t *scaler_config_json(const mpsim_scaler_config *c);
 /* scaler_config_text -- "65536, x 2 after 2000 clean steps, x 0.5 on overflow; ..." */
