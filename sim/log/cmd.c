@@ -34,16 +34,18 @@ static const char more[] =
 typedef struct options {
     const char *of;
     report_options form;
+    report_style style;
 } options;
 
 /* One log is the scaler's task: the same options, under its name. */
 static int judge_one(const command *self, const options *o, char *path)
 {
-    char scaler[] = "scaler", log[] = "--log", json[] = "--json", place[] = "-o", quiet[] = "-q";
+    static char styles[][16] = {[REPORT_JSON] = "--json", [REPORT_NDJSON] = "--ndjson", [REPORT_CSV] = "--csv"};
+    char scaler[] = "scaler", log[] = "--log", place[] = "-o", quiet[] = "-q";
     char *to = need_text(o->form.path ? o->form.path : "-"), *argv[8] = {scaler, log, path};
     int argc = 3;
-    if (o->form.json)
-        argv[argc++] = json;
+    if (o->style != REPORT_TEXT)
+        argv[argc++] = styles[o->style];
     if (o->form.quiet)
         argv[argc++] = quiet;
     if (o->form.path) {
@@ -63,7 +65,7 @@ static int compare_all(const options *o, char **paths, int n)
     int code = log_runs_read(r, o->of ? o->of : "loss", paths, (size_t)n);
     if (!code && !(code = output_open(&out, o->form.path))) {
         log_compare(&c, r);
-        (o->form.json ? log_report_json : log_report_text)(out.file, r, &c);
+        log_report_write(out.file, o->style, r, &c);
         code = output_close(&out);
     }
     log_runs_clear(r);
@@ -78,6 +80,8 @@ int cmd_log(const command *self, int argc, char **argv)
     const option_row table_of_options[] = {
         {0, "of", OPTION_STRING, &o.of, "NAME", "what several runs are compared by (default: loss)"},
         JSON_OPTION_ROW(o.form, "mpsim.log/1, of one file mpsim.scaler/1"),
+        NDJSON_OPTION_ROW(o.form, "quarter, of one file per run of steps"),
+        CSV_OPTION_ROW(o.form, ": a row per quarter, of one file per run of steps"),
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
@@ -87,6 +91,8 @@ int cmd_log(const command *self, int argc, char **argv)
         return code;
     if (o.form.quiet)
         note_quiet();
+    if (report_options_style(&o.style, &o.form, 0, "log", "--json, --ndjson and --csv exclude each other"))
+        return EXIT_USAGE;
     if (n == 0)
         return fail(EXIT_USAGE, "log: no log given; try 'mpsim log --help'");
     if (n > RUNS_MAX)

@@ -318,15 +318,12 @@ void log_compare(comparison *c, const log_runs *r)
     tell(&c->own, r), tell(&c->middle, r), tell(&c->spread, r), tell(&c->reach, r);
 }
 
-const char *run_verdict_name(run_verdict v)
-{
-    static const char *const names[] = {"the same",
-                                        "one is lost",
-                                        "too few steps",
-                                        "no gap that shows",
-                                        "a small gap",
-                                        "apart",
-                                        "within the spread of the others",
-                                        "outside the spread of the others"};
-    return names[v];
-}
+const char *const run_verdicts[] = {"the same",
+                                    "one is lost",
+                                    "too few steps",
+                                    "no gap that shows",
+                                    "a small gap",
+                                    "apart",
+                                    "within the spread of the others",
+                                    "outside the spread of the others",
+                                    NULL};

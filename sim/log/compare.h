@@ -41,4 +41,4 @@ typedef struct comparison {
 } comparison;
 
 void log_compare(comparison *c, const log_runs *r);
-const char *run_verdict_name(run_verdict v);
+extern const char *const run_verdicts[]; /* their names, up to NULL */

@@ -1,13 +1,12 @@
 /* report.c -- see report.h. */
 #include "report.h"
 
-#include "../cli/input.h"
-#include "../report/report.h"
+#include "../array/need.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { WIDTH = 96 };
 
@@ -40,47 +39,177 @@ static const char *gap_text(char out[48], double gap)
     return out;
 }
 
+/* ---- fields ---- */
+
+/* A run; behind its numbers, what only people see. */
+typedef struct run_row {
+    const char *path;
+    const series *all;
+    double noise, end, first, last;
+    char letter[8], lost[96];
+} run_row;
+
+#define AT(member) offsetof(series, member)
+static const record_field series_fields[] = {
+    FIELD(SIZE, "values", IN_JSON, AT(n), "Finite numbers, a step each.", .title = ">steps"),
+    FIELD(COUNT, "not_finite", IN_JSON, AT(lost), "Lines in which the number is Inf or NaN."),
+    {0}};
+#undef AT
+static const record_kind series_record = {"series", NULL, sizeof(series), series_fields};
+
+#define AT(member) offsetof(run_row, member)
+static const record_field run_fields[] = {
+    FIELD(CHARS, NULL, 0, AT(letter), NULL, .title = "<"),
+    FIELD(TEXT, "file", IN_JSON, AT(path), NULL, .title = "<run"),
+    FIELD(RECORD, "", IN_JSON | FIELD_INLINE | FIELD_POINTER, AT(all), NULL, .title = "", .record = &series_record),
+    FIELD(REAL, NULL, 0, AT(first), NULL, .title = ">first"),
+    FIELD(REAL, NULL, 0, AT(last), NULL, .title = ">last"),
+    FIELD(REAL, "noise", IN_JSON, AT(noise),
+          "Noise of a step: the median of the moves from one step to the next, over 0.954.",
+          .title = ">noise of a step"),
+    FIELD(REAL, "last_quarter", IN_JSON, AT(end), "Mean over the last quarter of the common steps."),
+    FIELD(CHARS, NULL, 0, AT(lost), NULL, .title = "<"),
+    {0}};
+#undef AT
+static const record_kind run_record = {"run", NULL, sizeof(run_row), run_fields};
+
+/* A quarter of the common steps; behind its numbers, what only people see. */
+typedef struct quarter_row {
+    size_t number;
+    int64_t from, to;
+    run_part part;
+    char steps[48], gap[48], error[32];
+} quarter_row;
+
+#define AT(member) offsetof(quarter_row, member)
+static const record_field quarter_fields[] = {
+    FIELD(SIZE, "quarter", IN_LINE | IN_CSV | FIELD_PLAIN, AT(number), "Which quarter of the common steps, from 1.",
+          .title = "<quarter"),
+    FIELD(STEP, "from", IN_ALL, AT(from), "The first step; of lines without steps the first line."),
+    FIELD(STEP, "to", IN_ALL, AT(to), "The last step."),
+    FIELD(CHARS, NULL, 0, AT(steps), NULL, .title = ">steps"),
+    FIELD(REAL, "others", IN_ALL, AT(part.a), "Mean over the quarter and over all runs but the last.", .title = ">A"),
+    FIELD(REAL, "last", IN_ALL, AT(part.b), "Mean over the quarter of the last run.", .title = ">B"),
+    FIELD(REAL, "gap", IN_ALL, AT(part.gap), "`last` - `others`."),
+    FIELD(CHARS, NULL, 0, AT(gap), NULL, .title = ">gap"),
+    FIELD(REAL, "error", IN_ALL, AT(part.error),
+          "The true gap is within this of `gap`, each way, with 95 %; NaN: not known."),
+    FIELD(CHARS, NULL, 0, AT(error), NULL, .title = ">+/-"),
+    {0}};
+#undef AT
+static const record_kind quarter_record = {"quarter", "A quarter of the common steps.", sizeof(quarter_row),
+                                           quarter_fields};
+
+#define AT(member) offsetof(log_runs, member)
+static const record_field runs_fields[] = {
+    FIELD(TEXT, "of", IN_JSON, AT(what), "The name of the number that is compared."),
+    FIELD(SIZE, "common", IN_JSON, AT(n), "Steps that all runs tell."),
+    FIELD(BOOLEAN, "by_order", IN_JSON, AT(by_order),
+          "Whether lines carry no steps, so that the first is compared with the first."),
+    {0}};
+#undef AT
+static const record_kind runs_record = {"runs", NULL, sizeof(log_runs), runs_fields};
+
+static const char *const trends[] = {"none", "grows", "shrinks", NULL};
+
+#define AT(member) offsetof(comparison, member)
+static const record_field comparison_fields[] = {
+    FIELD(REAL, "moves_together", IN_JSON, AT(together),
+          "Correlation of what the runs do from step to step; NaN: not known."),
+    FIELD(REAL, "gap_noise", IN_JSON, AT(own), "Noise of a step of the gap, computed as that of a run."),
+    FIELD(REAL, "gap_correlation", IN_JSON, AT(near),
+          "Correlation of the gap with that of the next step, without its mean and trend."),
+    FIELD(WORD, "trend", IN_JSON, AT(trend), "Trend of the gap.", .words = trends),
+    FIELD(REAL, "spread", IN_JSON, AT(spread),
+          "Standard deviation of `last_quarter` between all runs but the last; NaN: there is one."),
+    FIELD(REAL, "reach", IN_JSON, AT(reach),
+          "19 of 20 further runs like all but the last would end within this of their mean, each way."),
+    FIELD(WORD, "verdict", IN_JSON, AT(verdict), NULL, .words = run_verdicts),
+    {0}};
+#undef AT
+static const record_kind comparison_record = {"comparison", NULL, sizeof(comparison), comparison_fields};
+
+typedef struct log_report {
+    const log_runs *r;
+    const comparison *c;
+    run_row *runs; /* r->count of them */
+    size_t count;
+    int64_t first_gap, apart_from;
+    char why[1024];
+} log_report;
+
+#define AT(member) offsetof(log_report, member)
+static const record_field report_fields[] = {
+    FIELD(RECORD, "", IN_JSON | FIELD_INLINE | FIELD_POINTER, AT(r), NULL, .record = &runs_record),
+    FIELD(LIST, "runs", IN_JSON, AT(runs), "The runs in the order in which they were given.", .of = AT(count),
+          .record = &run_record),
+    FIELD(LIST, "quarters", IN_JSON | FIELD_STREAM, 0, "Quarters without steps are left out.",
+          .record = &quarter_record),
+    FIELD(STEP, "first_gap", IN_JSON | FIELD_NULL, AT(first_gap), "The first step that differs; null: none."),
+    FIELD(STEP, "apart_from", IN_JSON | FIELD_NULL, AT(apart_from),
+          "The step from which the gap stays beyond three times the noise of a step; null: none."),
+    FIELD(RECORD, "", IN_JSON | FIELD_INLINE | FIELD_POINTER, AT(c), NULL, .record = &comparison_record),
+    FIELD(CHARS, "why", IN_JSON, AT(why), "The verdict's reason for people."),
+    {0}};
+#undef AT
+static const record_kind report_record = {"document", NULL, sizeof(log_report), report_fields};
+const report_kind log_kind = {
+    "mpsim.log/1", "mpsim log: runs beside one another",
+    "How far the last of several runs is from the others, beside the noise of a step. $defs/line is a line of --ndjson, "
+    "which names no schema.",
+    &report_record};
+
+static run_row row_of_run(const log_runs *r, const comparison *c, size_t k)
+{
+    const series *s = &r->run[k].all;
+    run_row row = {.path = r->run[k].path,
+                   .all = s,
+                   .noise = c->noise[k],
+                   .end = c->ends[k],
+                   .first = s->at[0].value,
+                   .last = s->at[s->n - 1].value};
+    char a[32];
+    letter(row.letter, k);
+    if (s->lost)
+        snprintf(row.lost, sizeof row.lost, "%s lines Inf or NaN, first line %" PRIu64, text_count(a, s->lost),
+                 s->first_lost);
+    return row;
+}
+
+static quarter_row row_of_quarter(const log_runs *r, const comparison *c, size_t k)
+{
+    const run_part *p = &c->parts[k];
+    quarter_row row = {k + 1, r->run[0].at[p->from].step, r->run[0].at[p->to - 1].step, *p, "", "", ""};
+    snprintf(row.steps, sizeof row.steps, "%" PRId64 "-%" PRId64, row.from, row.to);
+    gap_text(row.gap, p->gap);
+    if (isfinite(p->error))
+        text_number(row.error, p->error);
+    return row;
+}
+
 /* ---- text ---- */
 
-static void print_runs(FILE *to, const log_runs *r, const comparison *c)
+static void print_runs(FILE *to, const log_report *l)
 {
-    table *all = table_new("<|<run|>steps|>first|>last|>noise of a step|<");
-    for (size_t k = 0; k < r->count; k++) {
-        const series *s = &r->run[k].all;
-        char a[32], b[32], d[32], e[32], name[8];
-        table_cell(all, "%s", letter(name, k));
-        table_cell(all, "%s", r->run[k].path);
-        table_cell(all, "%s", text_count(a, s->n));
-        table_cell(all, "%s", text_number(b, s->at[0].value));
-        table_cell(all, "%s", text_number(d, s->at[s->n - 1].value));
-        table_cell(all, "%s", text_number(e, c->noise[k]));
-        if (s->lost)
-            table_cell(all, "%s lines Inf or NaN, first line %" PRIu64, text_count(a, s->lost), s->first_lost);
-        else
-            table_cell(all, "%s", "");
-    }
+    table *all = record_table(&run_record, 0);
+    for (size_t k = 0; k < l->count; k++)
+        record_cells(all, &run_record, &l->runs[k], 0);
     table_print(all, to, "  ");
     table_free(all);
 }
 
+/* The columns are those of the record, but that of the means have the letters of the runs. */
 static void print_parts(FILE *to, const log_runs *r, const comparison *c)
 {
     char end[8], columns[64];
     snprintf(columns, sizeof columns, "<quarter|>steps|>%s|>%s|>gap|>+/-", r->count > 2 ? "others" : "A",
              letter(end, r->count - 1));
     table *all = table_new(columns);
-    for (size_t k = 0; k < PARTS; k++) {
-        const run_part *p = &c->parts[k];
-        char a[32], b[32], d[48], e[32];
-        if (p->to == p->from)
-            continue;
-        table_cell(all, "%zu", k + 1);
-        table_cell(all, "%" PRId64 "-%" PRId64, r->run[0].at[p->from].step, r->run[0].at[p->to - 1].step);
-        table_cell(all, "%s", text_number(a, p->a));
-        table_cell(all, "%s", text_number(b, p->b));
-        table_cell(all, "%s", gap_text(d, p->gap));
-        table_cell(all, "%s", isfinite(p->error) ? text_number(e, p->error) : "");
-    }
+    for (size_t k = 0; k < PARTS; k++)
+        if (c->parts[k].to > c->parts[k].from) {
+            const quarter_row row = row_of_quarter(r, c, k);
+            record_cells(all, &quarter_record, &row, 0);
+        }
     fputs("\nMeans of the quarters; +/-: how far the gap is known, with 95 %\n\n", to);
     table_print(all, to, "  ");
     table_free(all);
@@ -124,7 +253,7 @@ static void print_partings(FILE *to, const log_runs *r, const comparison *c)
 /* What the last quarter says. */
 static void gap_words(char *text, size_t size, const comparison *c)
 {
-    static const char *const trends[] = {", and does not change", ", and grows", ", and shrinks"};
+    static const char *const ways[] = {", and does not change", ", and grows", ", and shrinks"};
     const run_part *p = &c->parts[PARTS - 1];
     const double noise = fmax(c->noise[0], c->noise[1]);
     char a[48], b[32];
@@ -133,7 +262,7 @@ static void gap_words(char *text, size_t size, const comparison *c)
         text_add(text, size, " +/- %s", text_number(b, p->error));
     if (noise > 0)
         text_add(text, size, ", %.2g times the noise of a step", fabs(p->gap) / noise);
-    text_add(text, size, "%s.", c->verdict == RUNS_NO_GAP ? "" : trends[c->trend]);
+    text_add(text, size, "%s.", c->verdict == RUNS_NO_GAP ? "" : ways[c->trend]);
 }
 
 static void spread_words(char *text, size_t size, const log_runs *r, const comparison *c)
@@ -181,9 +310,11 @@ static const char *ordinal(char out[32], uint64_t n)
     return out;
 }
 
-void log_report_text(FILE *to, const log_runs *r, const comparison *c)
+static void write_text(FILE *to, const log_report *l)
 {
-    char text[1024], both[64], a[32];
+    const log_runs *r = l->r;
+    const comparison *c = l->c;
+    char both[64], a[32];
     fprintf(to, "%s of %s, at %s common %s%s\n\n", r->what, sides(both, r), text_count(a, r->n),
             r->by_order ? "line" : "step", text_plural(r->n));
     if (r->by_order)
@@ -192,70 +323,43 @@ void log_report_text(FILE *to, const log_runs *r, const comparison *c)
         if (r->run[k].log->notes.stride > 1)
             fprintf(to, "Of %s every %s value is taken.\n%s", letter((char[8]){0}, k),
                     ordinal((char[32]){0}, r->run[k].log->notes.stride), k + 1 == r->count ? "\n" : "");
-    print_runs(to, r, c);
+    print_runs(to, l);
     print_parts(to, r, c);
     print_partings(to, r, c);
-    words_of(text, sizeof text, r, c);
-    fprintf(to, "\nVerdict: %s\n  ", run_verdict_name(c->verdict));
-    text_wrap(to, 2, WIDTH, " ", text);
+    fprintf(to, "\nVerdict: %s\n  ", run_verdicts[c->verdict]);
+    text_wrap(to, 2, WIDTH, " ", l->why);
 }
 
-/* ---- JSON ---- */
+/* ---- for programs ---- */
 
-static json_t *run_json(const log_run *run, double noise, double end)
+static void write_rows(FILE *to, report_style style, const log_report *l)
 {
-    json_t *v = json_object();
-    json_object_set_new(v, "file", json_of_path(run->path));
-    json_object_set_new(v, "values", json_of_count(run->all.n));
-    json_object_set_new(v, "not_finite", json_of_count(run->all.lost));
-    json_object_set_new(v, "noise", json_of_double(noise));
-    json_object_set_new(v, "last_quarter", json_of_double(end));
-    return v;
-}
-
-static json_t *part_json(const log_runs *r, const run_part *p)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "from", json_integer(r->run[0].at[p->from].step));
-    json_object_set_new(v, "to", json_integer(r->run[0].at[p->to - 1].step));
-    json_object_set_new(v, "others", json_of_double(p->a));
-    json_object_set_new(v, "last", json_of_double(p->b));
-    json_object_set_new(v, "gap", json_of_double(p->gap));
-    json_object_set_new(v, "error", json_of_double(p->error));
-    return v;
-}
-
-static json_t *step_json(const log_runs *r, size_t i)
-{
-    return i < r->n ? json_integer(r->run[0].at[i].step) : json_null();
-}
-
-void log_report_json(FILE *to, const log_runs *r, const comparison *c)
-{
-    static const char *const trends[] = {"none", "grows", "shrinks"};
-    char text[1024];
-    json_t *v = json_report("mpsim.log/1"), *runs = json_array(), *parts = json_array();
-    for (size_t k = 0; k < r->count; k++)
-        json_array_append_new(runs, run_json(&r->run[k], c->noise[k], c->ends[k]));
+    record_writer w = {.kind = &log_kind, .to = to, .style = style, .document = l};
+    record_begin(&w);
     for (size_t k = 0; k < PARTS; k++)
-        if (c->parts[k].to > c->parts[k].from)
-            json_array_append_new(parts, part_json(r, &c->parts[k]));
-    words_of(text, sizeof text, r, c);
-    json_object_set_new(v, "of", json_string(r->what));
-    json_object_set_new(v, "common", json_of_count(r->n));
-    json_object_set_new(v, "by_order", json_boolean(r->by_order));
-    json_object_set_new(v, "runs", runs);
-    json_object_set_new(v, "quarters", parts);
-    json_object_set_new(v, "first_gap", step_json(r, c->first));
-    json_object_set_new(v, "apart_from", step_json(r, c->apart));
-    json_object_set_new(v, "moves_together", json_of_double(c->together));
-    json_object_set_new(v, "gap_noise", json_of_double(c->own));
-    json_object_set_new(v, "gap_correlation", json_of_double(c->near));
-    json_object_set_new(v, "trend", json_string(trends[c->trend]));
-    json_object_set_new(v, "spread", json_of_double(c->spread));
-    json_object_set_new(v, "reach", json_of_double(c->reach));
-    json_object_set_new(v, "verdict", json_string(run_verdict_name(c->verdict)));
-    json_object_set_new(v, "why", json_string(text));
-    json_write(to, v);
-    fputc('\n', to);
+        if (l->c->parts[k].to > l->c->parts[k].from) {
+            const quarter_row row = row_of_quarter(l->r, l->c, k);
+            record_row(&w, &row);
+        }
+    record_end(&w);
+}
+
+static int64_t step_at(const log_runs *r, size_t i)
+{
+    return i < r->n ? r->run[0].at[i].step : -1;
+}
+
+void log_report_write(FILE *to, report_style style, const log_runs *r, const comparison *c)
+{
+    log_report l = {.r = r, .c = c, .count = r->count, .runs = need_memory(r->count, sizeof(run_row))};
+    l.first_gap = step_at(r, c->first);
+    l.apart_from = step_at(r, c->apart);
+    for (size_t k = 0; k < r->count; k++)
+        l.runs[k] = row_of_run(r, c, k);
+    words_of(l.why, sizeof l.why, r, c);
+    if (style == REPORT_TEXT)
+        write_text(to, &l);
+    else
+        write_rows(to, style, &l);
+    free(l.runs);
 }

@@ -1,9 +1,9 @@
 /* report.h -- the report of mpsim log. */
 #pragma once
 
+#include "../record/record.h"
 #include "compare.h"
 
-#include <stdio.h>
+extern const report_kind log_kind;
 
-void log_report_text(FILE *to, const log_runs *r, const comparison *c);
-void log_report_json(FILE *to, const log_runs *r, const comparison *c);
+void log_report_write(FILE *to, report_style style, const log_runs *r, const comparison *c);

@@ -9,7 +9,7 @@ static int has_member(const record_field *f, const void *at)
 /* A member of the record `at`, on a line. */
 static void put_member(const record_writer *w, const record_field *f, const void *at)
 {
-    jsonout o = {.to = w->to};
+    jsonout o = {.to = w->to, .depth = 1}; /* commas between the members of an inline record */
     field_json(&o, f, at, IN_JSON);
 }
 

@@ -60,7 +60,7 @@ static void add_judgement(json_t *v, const log_judgement *j)
         json_array_append_new(evidence, e);
     }
     json_object_set_new(v, "class", json_string(log_class(j->verdict)));
-    json_object_set_new(v, "confidence", json_string(confidence_name(j->sure)));
+    json_object_set_new(v, "confidence", json_string(confidence_names[j->sure]));
     json_object_set_new(v, "evidence", evidence);
     json_object_set_new(v, "missing", j->missing[0] ? json_string(j->missing) : json_null());
     json_object_set_new(v, "advice", json_string(j->advice));

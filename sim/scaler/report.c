@@ -47,7 +47,7 @@ verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_
 /* How sure the verdict on a log is, on what it rests, what is missing, what to do. */
 static void print_evidence(FILE *to, const log_judgement *j)
 {
-    fprintf(to, "  Confidence: %s\n", confidence_name(j->sure));
+    fprintf(to, "  Confidence: %s\n", confidence_names[j->sure]);
     for (size_t i = 0; i < j->n_evidence; i++) {
         const log_evidence *e = &j->evidence[i];
         char where[64];

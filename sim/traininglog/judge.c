@@ -14,11 +14,7 @@ const char *log_class(verdict v)
     return verdict_class(v);
 }
 
-const char *confidence_name(confidence c)
-{
-    static const char *const names[] = {"not enough", "likely", "certain"};
-    return names[c];
-}
+const char *const confidence_names[] = {"not enough", "likely", "certain", NULL};
 
 verdict track_verdict(const track *t, char *text, size_t size)
 {

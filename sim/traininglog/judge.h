@@ -26,7 +26,6 @@ void log_judge(log_judgement *j, const training_log *l);
 /* track_verdict -- what a simulated scaler's steps look like; `text` gets a sentence or two for people. */
 verdict track_verdict(const track *t, char *text, size_t size);
 
-/* "certain", "likely", "not enough". */
-const char *confidence_name(confidence c);
+extern const char *const confidence_names[]; /* "not enough", ... of each confidence, up to NULL */
 /* log_class -- what the verdict comes down to: "fine-startup", "warn-diverging", "stopped", ... */
 const char *log_class(verdict v);

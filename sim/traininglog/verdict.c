@@ -5,38 +5,57 @@
 
 #include <stdio.h>
 
-static const struct {
-    const char *name, *class;
-} known[] = {
-    [VERDICT_NONE] = {"no steps", "not-enough"},
-    [VERDICT_CLEAN] = {"no overflow", "fine-steady"},
-    [VERDICT_STARTUP] = {"start-up search", "fine-startup"},
-    [VERDICT_SEARCHING] = {"start-up search, not finished", "not-enough"},
-    [VERDICT_STEADY] = {"steady", "fine-steady"},
-    [VERDICT_SPIKES] = {"spikes", "warn-spikes"},
-    [VERDICT_NOT_FINITE] = {"Inf or NaN in the gradients", "warn-nonfinite"},
-    [VERDICT_RUNAWAY] = {"runaway", "warn-diverging"},
-    [VERDICT_FLOOR] = {"floor reached", "stopped"},
-    [VERDICT_TAKEN] = {"overflow taken", "taken"},
-    [VERDICT_STUCK] = {"scale stuck", "warn-stuck"},
-    [VERDICT_DIVERGING] = {"diverging", "warn-diverging"},
-    [VERDICT_RESUMED] = {"scaler state lost", "warn-resume"},
-    [VERDICT_UNCLEAR] = {"not enough to tell", "not-enough"},
-    [VERDICT_LOST] = {"Inf or NaN", "warn-nonfinite"},
-    [VERDICT_WELL] = {"nothing unusual", "fine-steady"},
-    [VERDICT_UNLEARNED] = {"nothing is learned", "warn-not-learning"},
-    [VERDICT_MISMATCH] = {"trainer and sampler differ", "warn-mismatch"},
-    [VERDICT_RANKS] = {"ranks differ", "warn-ranks"},
+const char *const verdict_names[] = {[VERDICT_NONE] = "no steps",
+                                     [VERDICT_CLEAN] = "no overflow",
+                                     [VERDICT_STARTUP] = "start-up search",
+                                     [VERDICT_SEARCHING] = "start-up search, not finished",
+                                     [VERDICT_STEADY] = "steady",
+                                     [VERDICT_SPIKES] = "spikes",
+                                     [VERDICT_NOT_FINITE] = "Inf or NaN in the gradients",
+                                     [VERDICT_RUNAWAY] = "runaway",
+                                     [VERDICT_FLOOR] = "floor reached",
+                                     [VERDICT_TAKEN] = "overflow taken",
+                                     [VERDICT_STUCK] = "scale stuck",
+                                     [VERDICT_DIVERGING] = "diverging",
+                                     [VERDICT_RESUMED] = "scaler state lost",
+                                     [VERDICT_UNCLEAR] = "not enough to tell",
+                                     [VERDICT_LOST] = "Inf or NaN",
+                                     [VERDICT_WELL] = "nothing unusual",
+                                     [VERDICT_UNLEARNED] = "nothing is learned",
+                                     [VERDICT_MISMATCH] = "trainer and sampler differ",
+                                     [VERDICT_RANKS] = "ranks differ",
+                                     [VERDICT_RANKS + 1] = NULL};
+
+static const char *const classes[] = {
+    [VERDICT_NONE] = "not-enough",
+    [VERDICT_CLEAN] = "fine-steady",
+    [VERDICT_STARTUP] = "fine-startup",
+    [VERDICT_SEARCHING] = "not-enough",
+    [VERDICT_STEADY] = "fine-steady",
+    [VERDICT_SPIKES] = "warn-spikes",
+    [VERDICT_NOT_FINITE] = "warn-nonfinite",
+    [VERDICT_RUNAWAY] = "warn-diverging",
+    [VERDICT_FLOOR] = "stopped",
+    [VERDICT_TAKEN] = "taken",
+    [VERDICT_STUCK] = "warn-stuck",
+    [VERDICT_DIVERGING] = "warn-diverging",
+    [VERDICT_RESUMED] = "warn-resume",
+    [VERDICT_UNCLEAR] = "not-enough",
+    [VERDICT_LOST] = "warn-nonfinite",
+    [VERDICT_WELL] = "fine-steady",
+    [VERDICT_UNLEARNED] = "warn-not-learning",
+    [VERDICT_MISMATCH] = "warn-mismatch",
+    [VERDICT_RANKS] = "warn-ranks",
 };
 
 const char *verdict_name(verdict v)
 {
-    return known[v].name;
+    return verdict_names[v];
 }
 
 const char *verdict_class(verdict v)
 {
-    return known[v].class;
+    return classes[v];
 }
 
 /* ---- doubts ---- */

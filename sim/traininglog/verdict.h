@@ -44,8 +44,9 @@ const verdict_row *verdict_find(const facts *f);
 void verdict_says(const verdict_row *r, const facts *f, char *text, size_t size);
 confidence verdict_confidence(const verdict_row *r, const facts *f);
 
-const char *verdict_name(verdict v);  /* "start-up search" */
-const char *verdict_class(verdict v); /* "fine-startup" */
+extern const char *const verdict_names[]; /* all, up to NULL */
+const char *verdict_name(verdict v);      /* "start-up search" */
+const char *verdict_class(verdict v);     /* "fine-startup" */
 
 /* verdict_doubt -- what forbids to reassure, in words; NULL: nothing does. */
 const char *verdict_doubt(const facts *f);

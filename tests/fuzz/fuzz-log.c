@@ -16,7 +16,7 @@ static void check_judgement(const training_log *l)
         must_be_line(j.evidence[i].says);
         must(j.evidence[i].line <= j.evidence[i].last_line);
     }
-    must(verdict_name(j.verdict) && confidence_name(j.sure) && log_class(j.verdict));
+    must(verdict_name(j.verdict) && confidence_names[j.sure] && log_class(j.verdict));
 }
 
 static void check_log(const training_log *l)

@@ -16,12 +16,12 @@ static void compare(const log_runs *r)
         nowhere = fopen("/dev/null", "w");
     must(nowhere != NULL);
     log_compare(&c, r);
-    must_be_line(run_verdict_name(c.verdict));
+    must_be_line(run_verdicts[c.verdict]);
     must(c.first <= r->n && c.apart <= r->n);
     for (int i = 0; i < PARTS && c.verdict != RUNS_FEW && c.verdict != RUNS_LOST && c.verdict != RUNS_SAME; i++)
         must(c.parts[i].from <= c.parts[i].to && c.parts[i].to <= r->n);
-    log_report_text(nowhere, r, &c);
-    log_report_json(nowhere, r, &c);
+    for (int style = REPORT_TEXT; style <= REPORT_CSV; style++)
+        log_report_write(nowhere, (report_style)style, r, &c);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
