@@ -77,7 +77,7 @@ sim_libsim_a_SOURCES = \
   sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
   sim/sandbox/sandbox.h sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c \
-  sim/scaler/json.c sim/scaler/json.h \
+  sim/scaler/record.c sim/scaler/record.h \
   sim/scaler/pattern.c \
   sim/scaler/pattern.h sim/scaler/report.c \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \

@@ -4,7 +4,7 @@
 #include "../array/need.h"
 #include "../plot/figures.h"
 #include "../plot/gnuplot.h"
-#include "../scaler/json.h"
+#include "../scaler/record.h"
 #include "../text/words.h"
 #include "../trace/textfile.h"
 #include "../trace/unnamed.h"
@@ -158,7 +158,7 @@ static int write_scaler(const page *p)
     if (!to)
         return fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno));
     errno = 0;
-    scaler_report_json(to, &p->scaler_report);
+    scaler_report_records(to, REPORT_JSON, &p->scaler_report);
     const int bad = ferror(to), late = fclose(to);
     return bad || late ? fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno ? errno : EIO)) : 0;
 }

@@ -7,10 +7,10 @@
 #include "../cli/textfile.h"
 #include "../trace/inputs.h"
 #include "adaptive.h"
-#include "json.h"
 #include "../traininglog/judge.h"
 #include "../traininglog/match.h"
 #include "pattern.h"
+#include "record.h"
 #include "spec.h"
 #include "table.h"
 
@@ -309,7 +309,7 @@ static int log_of(const options *o, const input_options *from, char **operands, 
 static int check_options(const options *o, report_style *style, int operands)
 {
     const int inputs = (o->pattern != NULL) + (o->log != NULL) + (operands > 0);
-    if (report_options_style(style, &o->form, 0, "scaler", "--json and --csv exclude each other"))
+    if (report_options_style(style, &o->form, 0, "scaler", "--json, --ndjson and --csv exclude each other"))
         return EXIT_USAGE;
     if (o->list)
         return inputs - (operands > 0) || o->amp || o->adaptive || o->state_in || o->state_out
@@ -350,12 +350,10 @@ static int check_outputs(const options *o)
 
 static void write_report(run *r, const scaler_report *report)
 {
-    if (r->style == REPORT_JSON)
-        scaler_report_json(r->out.file, report);
-    else if (r->style == REPORT_CSV)
-        scaler_report_csv(r->out.file, report);
-    else
+    if (r->style == REPORT_TEXT)
         scaler_report_text(r->out.file, report);
+    else
+        scaler_report_records(r->out.file, r->style, report);
 }
 
 static int run_all(run *r, input_options *from, char **operands, int n)
@@ -476,6 +474,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
          "the same as '[AMP Stats] Scale: 65536.0, Growth tracker: 0'"},
         {'a', "all", OPTION_FLAG, &o.all, NULL, "every row of a long trajectory"},
         JSON_OPTION_ROW(o.form, "mpsim.scaler/1"),
+        NDJSON_OPTION_ROW(o.form, "scaler and run of steps"),
         CSV_OPTION_ROW(o.form, ": a row per scaler and run of steps"),
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),

@@ -1,4 +1,4 @@
-/* report.h -- the report of mpsim scaler, for people; for programs: json.h. */
+/* report.h -- the report of mpsim scaler, for people; for programs: record.h. */
 #pragma once
 
 #include "../traininglog/judge.h"

@@ -100,32 +100,6 @@ const report_kind scalers_kind = {"mpsim.scalers/1", "mpsim scaler --list: loss 
 
 /* ---- a configuration in words ---- */
 
-json_t *scaler_config_json(const mpsim_scaler_config *c)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "row", json_string(c->name));
-    json_object_set_new(v, "init", json_of_double(c->init));
-    json_object_set_new(v, "growth", json_of_double(c->growth));
-    json_object_set_new(v, "backoff", json_of_double(c->backoff));
-    json_object_set_new(v, "window", json_of_count(c->window));
-    json_object_set_new(v, "hysteresis", json_of_count(c->hysteresis));
-    json_object_set_new(v, "floor", json_of_double(c->floor));
-    json_object_set_new(v, "ceiling", json_of_double(c->ceiling));
-    json_object_set_new(v, "tolerance", json_of_double(c->tolerance));
-    json_object_set_new(v, "threshold", json_of_double(c->threshold));
-    json_object_set_new(v, "dynamic", json_boolean(c->dynamic));
-    json_object_set_new(v, "skip", json_boolean(c->skip));
-    json_object_set_new(v, "guard", json_boolean(c->guard));
-    json_object_set_new(v, "refill", json_string(refills[c->refill]));
-    json_object_set_new(v, "growth-rule", json_string(growth_rules[c->growth_rule]));
-    json_object_set_new(v, "floor-rule", json_string(floor_rules[c->floor_rule]));
-    json_object_set_new(v, "order", json_string(orders[c->order]));
-    json_object_set_new(v, "unscale", json_string(unscales[c->unscale]));
-    json_object_set_new(v, "arithmetic", json_string(arithmetics[c->arithmetic]));
-    json_object_set_new(v, "check", json_string(checks[c->check]));
-    return v;
-}
-
 /* When the scale grows, in words. */
 static void growth_text(char *out, size_t size, const mpsim_scaler_config *c)
 {

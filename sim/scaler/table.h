@@ -10,8 +10,6 @@ int scaler_list(FILE *to, report_style style, char **names, int n);
 
 extern const report_kind scalers_kind;
 extern const record_kind scaler_config_record; /* of an mpsim_scaler_config, as mpsim_scaler_parse spells its keys */
-/* scaler_config_json -- every field of a configuration, as mpsim_scaler_parse spells it. */
-json_t *scaler_config_json(const mpsim_scaler_config *c);
 /* scaler_config_text -- "65536, x 2 after 2000 clean steps, x 0.5 on overflow; ..." */
 const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config *c);
 

@@ -379,7 +379,11 @@ for words in "-c all $trace" "-c torch,apex,megatron,deepspeed $trace" "-c all -
     ok $? "scaler ${words%% /*}: at most 100 columns"
 done
 run 0 scaler -c torch,deepspeed --pattern '1*60' && has '^  torch  *60  *60 ' && has '^  deepspeed  *18  *18 ' && has '^  floor reached: deepspeed$' && has '^  runaway: torch$'; ok $? "verdicts of several"
-run 0 scaler --json "$trace" && has '^{"schema": "mpsim.scaler/1", "mpsim": "[0-9.]*", "config": {' && has '"inputs": \['; ok $? "JSON: version and inputs"
+run 0 scaler --json "$trace" && has '^{"schema": "mpsim.scaler/1",$' && has '^"mpsim": "[0-9.]*",$' && has '^"config": {' && has '"inputs": \['; ok $? "JSON: version and inputs"
 run 0 scaler --json --pattern "@$dir/own" && has "\"inputs\": \[\"$dir/own\"\]"; ok $? "JSON: a pattern's file"
+run 0 scaler --pattern 1,0 -c torch,apex --ndjson && [ "$(sed -n 1p "$dir/out")" = '{"scaler": "torch", "index": 0, "from": null, "to": null, "steps": 1, "scale": 65536.0, "next": 32768.0, "events": ["overflow", "skipped", "backoff"]}' ] &&
+    [ "$(grep -c '^{"scaler": "apex", "index": 1, ' "$dir/out")" -eq 1 ] && run 0 scaler --list --ndjson && [ "$(wc -l <"$dir/out")" -eq 16 ] &&
+    run 2 scaler --pattern 1 --ndjson --csv && run 0 log --ndjson "$logs/resume.txt" && has '^{"scaler": "recorded", "index": 40, "from": 31, '
+ok $? "NDJSON"
 run 0 scaler --help && has 'Examples:' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "help"
 finish
