@@ -290,133 +290,156 @@ void adaptive_clear(adaptive_run *r)
 /* ---- the report ---- */
 
 /* The end of a long name, which tells layers apart; a name is UTF-8. */
-static const char *name_end(char out[LAYER_WIDTH + 1], const char *name)
+static void name_end(char out[LAYER_WIDTH + 1], const char *name)
 {
-    size_t n = strlen(name);
-    if (n <= LAYER_WIDTH)
-        return name;
-    name += n - (LAYER_WIDTH - 3);
-    while (((unsigned char)*name & 0xc0) == 0x80)
-        name++;
-    snprintf(out, LAYER_WIDTH + 1, "...%s", name);
-    return out;
+    const size_t n = strlen(name);
+    if (n > LAYER_WIDTH) {
+        name += n - (LAYER_WIDTH - 3);
+        while (((unsigned char)*name & 0xc0) == 0x80)
+            name++;
+        out = stpcpy(out, "...");
+    }
+    strcpy(out, name);
 }
 
-static void report_text(FILE *to, const adaptive_run *r)
+#define AT(way) ((way) * sizeof(uint64_t))
+static const record_field ways_fields[] = {
+    FIELD(COUNT, "unscaled", IN_ALL, AT(ADAPTIVE_NONE), "Without a scale."),
+    FIELD(COUNT, "product", IN_ALL, AT(ADAPTIVE_OWN), "Times the product of the layers' scales."),
+    FIELD(COUNT, "global", IN_ALL, AT(ADAPTIVE_GLOBAL), "Times the global scale."),
+    {0}};
+#undef AT
+static const record_kind ways_record = {"ways", "Elements, by what the gradients are multiplied by.",
+                                        ADAPTIVE_WAYS * sizeof(uint64_t), ways_fields};
+
+/* A layer; behind its numbers, what only people see. */
+typedef struct layer_cells {
+    adaptive_row row;
+    char rank[24], layer[LAYER_WIDTH + 1], scale[32], product[32], lost[ADAPTIVE_WAYS][32];
+    size_t has_weight;
+} layer_cells;
+
+#define AT(member) offsetof(layer_cells, row.member)
+#define CELL(member) offsetof(layer_cells, member)
+static const record_field row_fields[] = {
+    FIELD(STEP, "step", IN_ALL | FIELD_NULL, AT(step), "Null: the file does not tell.", .title = "<step"),
+    FIELD(STEP, "rank", IN_ALL | FIELD_NULL, AT(rank), "Null: the file does not tell."),
+    FIELD(CHARS, NULL, 0, CELL(rank), NULL, .title = ">rank"),
+    FIELD(CHARS, "layer", IN_ALL, AT(layer), NULL),
+    FIELD(CHARS, NULL, 0, CELL(layer), NULL, .title = "<layer"),
+    FIELD(REAL, "fan_in", IN_TREE | FIELD_IF | FIELD_NULL, AT(fan_in),
+          "Products of a sum; null: a layer without a weight.", .of = CELL(has_weight)),
+    FIELD(REAL, "fan_in", IN_CSV, AT(fan_in), NULL),
+    FIELD(REAL, "scale", IN_ALL, AT(scale), "The scale of the layer, a power of two."),
+    FIELD(CHARS, NULL, 0, CELL(scale), NULL, .title = ">scale"),
+    FIELD(REAL, "product", IN_ALL, AT(product), "The product of the scales up to this layer, in backward order."),
+    FIELD(CHARS, NULL, 0, CELL(product), NULL, .title = ">product"),
+    FIELD(COUNT, "elements", IN_ALL, AT(elements), "Elements of the gradient."),
+    FIELD(COUNT, "not_finite", IN_ALL, AT(not_finite), "Elements that are Inf or NaN as recorded."),
+    FIELD(RECORD, "lost", IN_ALL, AT(lost), "Elements that are not 0 and become 0 in fp16.", .record = &ways_record),
+    FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_NONE]), NULL, .title = ">lost at 1"),
+    FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_OWN]), NULL, .title = ">at product"),
+    FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_GLOBAL]), NULL, .title = ">at 2^16"),
+    FIELD(RECORD, "overflowed", IN_ALL, AT(overflowed), "Elements that are finite and overflow in fp16.",
+          .record = &ways_record),
+    FIELD(COUNT, NULL, FIELD_BLANK, AT(overflowed[ADAPTIVE_GLOBAL]), NULL, .title = ">over 2^16"),
+    {0}};
+#undef AT
+#undef CELL
+static const record_kind row_record = {"layer", "The gradient of a layer's output.", sizeof(layer_cells), row_fields};
+
+typedef struct adaptive_document {
+    const char *const *inputs;
+    size_t count;
+    const char *format;
+    double global;
+    int failed;
+} adaptive_document;
+
+#define AT(member) offsetof(adaptive_document, member)
+static const record_field config_fields[] = {
+    FIELD(TEXTS, "inputs", IN_JSON, AT(inputs), "Files.", .of = AT(count)),
+    FIELD(TEXT, "format", IN_JSON, AT(format), "What gradients are rounded to."),
+    FIELD(REAL, "global_scale", IN_JSON, AT(global), "The scale of all layers that is compared with."),
+    FIELD(INTEGER, "failed_files", IN_JSON, AT(failed), NULL),
+    {0}};
+#undef AT
+static const record_kind config_record = {"config", NULL, sizeof(adaptive_document), config_fields};
+
+static const record_field document_fields[] = {
+    FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config_record),
+    FIELD(LIST, "layers", IN_JSON | FIELD_STREAM, 0, "Layers in backward order, file by file.", .record = &row_record),
+    {0}};
+static const record_kind document_record = {"document", NULL, sizeof(adaptive_document), document_fields};
+const report_kind adaptive_kind = {
+    "mpsim.adaptive/1", "mpsim scaler --adaptive: adaptive layer-wise loss scaling",
+    "A scale for each layer, and what of its gradient is lost in fp16 without a scale. $defs/line is a line of --ndjson, which "
+    "names no schema.",
+    &document_record};
+
+static layer_cells cells_of(const adaptive_row *row)
 {
-    uint64_t elements = 0, lost[ADAPTIVE_WAYS] = {0}, over[ADAPTIVE_WAYS] = {0};
-    char a[32], b[32], c[32];
-    table *all = table_new("<step|>rank|<layer|>scale|>product|>lost at 1|>at product|>at 2^16|>over 2^16");
+    layer_cells c = {.row = *row, .has_weight = row->fan_in > 0};
+    if (row->rank > 0)
+        snprintf(c.rank, sizeof c.rank, "%" PRId64, row->rank);
+    name_end(c.layer, row->layer);
+    text_scale(c.scale, row->scale);
+    text_scale(c.product, row->product);
+    for (int k = 0; k < ADAPTIVE_WAYS; k++)
+        text_share(c.lost[k], row->lost[k], row->elements);
+    return c;
+}
+
+/* Sums over all layers. */
+static adaptive_row sum_of(const adaptive_run *r)
+{
+    adaptive_row sum = {.elements = 0};
+    for (size_t i = 0; i < r->count; i++) {
+        sum.elements += r->rows[i].elements;
+        for (int k = 0; k < ADAPTIVE_WAYS; k++) {
+            sum.lost[k] += r->rows[i].lost[k];
+            sum.overflowed[k] += r->rows[i].overflowed[k];
+        }
+    }
+    return sum;
+}
+
+static void print_head(FILE *to, const adaptive_run *r)
+{
     fputs("Adaptive layer-wise loss scales (Zhao et al., 2020), layers in backward order; scales "
           "of at most\n16, product at most 1024; lost: share of a layer's gradient that is not 0 "
           "and becomes 0 in fp16;\nover 2^16: elements that overflow at that scale\n",
           to);
     if (r->unscaled)
         fputs("Gradients recorded scaled were divided by their mpsim.loss_scale.\n", to);
-    for (size_t i = 0; i < r->count; i++) {
-        const adaptive_row *row = &r->rows[i];
-        char name[LAYER_WIDTH + 1];
-        row->step < 0 ? table_cell(all, "%s", "") : table_cell(all, "%" PRId64, row->step);
-        row->rank <= 0 ? table_cell(all, "%s", "") : table_cell(all, "%" PRId64, row->rank);
-        table_cell(all, "%s", name_end(name, row->layer));
-        table_cell(all, "%s", text_scale(a, row->scale));
-        table_cell(all, "%s", text_scale(a, row->product));
-        for (int k = 0; k < ADAPTIVE_WAYS; k++)
-            table_cell(all, "%s", text_share(a, row->lost[k], row->elements));
-        const uint64_t most = row->overflowed[ADAPTIVE_GLOBAL];
-        table_cell(all, "%s", most ? text_count(a, most) : "");
-        elements += row->elements;
-        for (int k = 0; k < ADAPTIVE_WAYS; k++) {
-            lost[k] += row->lost[k];
-            over[k] += row->overflowed[k];
-        }
-    }
     fputc('\n', to);
-    table_print(all, to, "  ");
-    table_free(all);
-    fprintf(to, "\nOf %s elements lost: %s", text_count(a, elements), text_share(b, lost[ADAPTIVE_NONE], elements));
-    fprintf(to, " without a scale, %s with the products, %s at 2^16\n", text_share(a, lost[ADAPTIVE_OWN], elements),
-            text_share(b, lost[ADAPTIVE_GLOBAL], elements));
-    fprintf(to, "Overflowed: %s, %s and %s\n", text_count(a, over[ADAPTIVE_NONE]), text_count(b, over[ADAPTIVE_OWN]),
-            text_count(c, over[ADAPTIVE_GLOBAL]));
 }
 
-static void report_csv(FILE *to, const adaptive_run *r)
+static void print_sums(FILE *to, const adaptive_run *r)
 {
-    fputs("step,rank,layer,fan_in,scale,product,elements,not_finite,lost_unscaled,lost_product,"
-          "lost_global,overflowed_unscaled,overflowed_product,overflowed_global\n",
-          to);
-    for (size_t i = 0; i < r->count; i++) {
-        const adaptive_row *row = &r->rows[i];
-        if (row->step >= 0)
-            fprintf(to, "%" PRId64, row->step);
-        fputc(',', to);
-        if (row->rank >= 0)
-            fprintf(to, "%" PRId64, row->rank);
-        fputc(',', to);
-        csv_text(to, row->layer);
-        fputc(',', to);
-        csv_double(to, row->fan_in);
-        fputc(',', to);
-        csv_double(to, row->scale);
-        fputc(',', to);
-        csv_double(to, row->product);
-        fprintf(to, ",%" PRIu64 ",%" PRIu64, row->elements, row->not_finite);
-        for (int k = 0; k < ADAPTIVE_WAYS; k++)
-            fprintf(to, ",%" PRIu64, row->lost[k]);
-        for (int k = 0; k < ADAPTIVE_WAYS; k++)
-            fprintf(to, ",%" PRIu64, row->overflowed[k]);
-        fputc('\n', to);
-    }
-}
-
-static json_t *counts_json(const uint64_t n[ADAPTIVE_WAYS])
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "unscaled", json_of_count(n[ADAPTIVE_NONE]));
-    json_object_set_new(v, "product", json_of_count(n[ADAPTIVE_OWN]));
-    json_object_set_new(v, "global", json_of_count(n[ADAPTIVE_GLOBAL]));
-    return v;
-}
-
-static json_t *row_json(const adaptive_row *row)
-{
-    json_t *v = json_object();
-    json_object_set_new(v, "step", row->step < 0 ? json_null() : json_integer(row->step));
-    json_object_set_new(v, "rank", row->rank < 0 ? json_null() : json_integer(row->rank));
-    json_object_set_new(v, "layer", json_string(row->layer));
-    json_object_set_new(v, "fan_in", row->fan_in > 0 ? json_of_double(row->fan_in) : json_null());
-    json_object_set_new(v, "scale", json_of_double(row->scale));
-    json_object_set_new(v, "product", json_of_double(row->product));
-    json_object_set_new(v, "elements", json_of_count(row->elements));
-    json_object_set_new(v, "not_finite", json_of_count(row->not_finite));
-    json_object_set_new(v, "lost", counts_json(row->lost));
-    json_object_set_new(v, "overflowed", counts_json(row->overflowed));
-    return v;
-}
-
-static void report_json(FILE *to, const adaptive_run *r, const input *in)
-{
-    json_t *v = json_report("mpsim.adaptive/1"), *config = json_object(), *inputs = json_array(),
-           *layers = json_array();
-    for (size_t i = 0; i < in->tree.count; i++)
-        json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
-    for (size_t i = 0; i < r->count; i++)
-        json_array_append_new(layers, row_json(&r->rows[i]));
-    json_object_set_new(config, "inputs", inputs);
-    json_object_set_new(config, "format", json_string("fp16"));
-    json_object_set_new(config, "global_scale", json_of_double(global_scale));
-    json_object_set_new(config, "failed_files", json_integer(in->failed));
-    json_object_set_new(v, "config", config);
-    json_object_set_new(v, "layers", layers);
-    json_write(to, v);
-    fputc('\n', to);
+    const adaptive_row s = sum_of(r);
+    char a[32], b[32], c[32];
+    fprintf(to, "\nOf %s elements lost: %s", text_count(a, s.elements),
+            text_share(b, s.lost[ADAPTIVE_NONE], s.elements));
+    fprintf(to, " without a scale, %s with the products, %s at 2^16\n", text_share(a, s.lost[ADAPTIVE_OWN], s.elements),
+            text_share(b, s.lost[ADAPTIVE_GLOBAL], s.elements));
+    fprintf(to, "Overflowed: %s, %s and %s\n", text_count(a, s.overflowed[ADAPTIVE_NONE]),
+            text_count(b, s.overflowed[ADAPTIVE_OWN]), text_count(c, s.overflowed[ADAPTIVE_GLOBAL]));
 }
 
 void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style)
 {
-    if (style == REPORT_JSON)
-        report_json(to, r, in);
-    else
-        (style == REPORT_CSV ? report_csv : report_text)(to, r);
+    const adaptive_document d = {(const char *const *)in->tree.paths, in->tree.count, "fp16", global_scale, in->failed};
+    record_writer w = {.kind = &adaptive_kind, .to = to, .style = style, .document = &d};
+    if (style == REPORT_TEXT)
+        print_head(to, r);
+    record_begin(&w);
+    for (size_t i = 0; i < r->count; i++) {
+        const layer_cells row = cells_of(&r->rows[i]);
+        record_row(&w, &row);
+    }
+    table_print(w.rows, to, "  ");
+    record_end(&w);
+    if (style == REPORT_TEXT)
+        print_sums(to, r);
 }

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "../cli/input.h"
-#include "../report/report.h"
+#include "../record/record.h"
 
 enum { ADAPTIVE_NONE, ADAPTIVE_OWN, ADAPTIVE_GLOBAL, ADAPTIVE_WAYS }; /* no scale, product, 2^16 */
 
@@ -32,5 +32,6 @@ typedef struct adaptive_run {
 /* adaptive_trace -- all files of `in`, step by step; --match selects among the agrad tensors. 0, or
  * an exit code after a message. */
 int adaptive_trace(adaptive_run *r, input *in);
+extern const report_kind adaptive_kind;
 void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style);
 void adaptive_clear(adaptive_run *r);

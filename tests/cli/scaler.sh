@@ -324,6 +324,8 @@ ok $? "--adaptive: layers in backward order, their scales, products and losses"
 run 0 scaler --adaptive "$trace" && has '^  2000   bn2  *2^4  *2^6  *21.70 %  *7.90 %  *0.16 %' && has '^Of 353,472 elements lost: 19.03 % without a scale, 2.14 % with the products, 0.61 % at 2^16$' &&
     [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]
 ok $? "--adaptive: the table"
+run 0 scaler --adaptive --ndjson "$trace/step_002000" && [ "$(wc -l <"$dir/out")" -gt 2 ] && has '^{"step": 2000, "rank": 0, "layer": "fc2", "fan_in": 10.0, "scale": 4.0, ' && has '"lost": {"unscaled": 269, "product": 248, "global": 119}'
+ok $? "--adaptive --ndjson"
 run 0 scaler --adaptive --json -m 'agrad:fc*' "$trace/step_002000" && has '"schema": "mpsim.adaptive/1"' && has '"layer": "fc1", "fan_in": 32.0, "scale": 1.0' && ! has '"layer": "bn1"'
 ok $? "--adaptive: JSON, some of the layers"
 adaptive() { # adaptive METADATA BYTES: a gradient of two numbers, without a weight
