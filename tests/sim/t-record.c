@@ -17,6 +17,10 @@
 #include "sim/mismatch/report.h"
 #include "sim/train/fields.h"
 #include "sim/verify/report.h"
+#include "sim/log/report.h"
+#include "sim/scaler/adaptive.h"
+#include "sim/scaler/record.h"
+#include "sim/scaler/table.h"
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
@@ -116,26 +120,26 @@ static const inner both[] = {{1, 4}, {0, 0}};
 static const char *const two[] = {"a", "b"};
 static const uint64_t numbers[] = {0, 5, 6, 7};
 static const int64_t wholes[] = {INT64_MIN, 3};
-static const outer sample = {.text = "=a,\"b\"",
-                             .chars = "chars",
-                             .truth = 1,
-                             .number = -7,
-                             .flag = 0,
-                             .count = UINT64_C(12345),
-                             .size = 12345,
-                             .items_count = 2,
-                             .words_count = 2,
-                             .real = 0.25,
-                             .real32 = 1.5f,
-                             .in = {1, 8},
-                             .items = both,
-                             .pointer = both,
-                             .words = two,
-                             .numbers = numbers,
-                             .step = 12345,
-                             .no_step = -1,
-                             .whole = -12345,
-                             .wholes = wholes};
+static const outer example = {.text = "=a,\"b\"",
+                              .chars = "chars",
+                              .truth = 1,
+                              .number = -7,
+                              .flag = 0,
+                              .count = UINT64_C(12345),
+                              .size = 12345,
+                              .items_count = 2,
+                              .words_count = 2,
+                              .real = 0.25,
+                              .real32 = 1.5f,
+                              .in = {1, 8},
+                              .items = both,
+                              .pointer = both,
+                              .words = two,
+                              .numbers = numbers,
+                              .step = 12345,
+                              .no_step = -1,
+                              .whole = -12345,
+                              .wholes = wholes};
 
 /* What `style` makes of a report whose document and rows are `at`. */
 static char *report_of(const report_kind *kind, const void *at, report_style style, unsigned shows, int rows)
@@ -156,7 +160,7 @@ static char *report_of(const report_kind *kind, const void *at, report_style sty
 
 static void expect(report_style style, unsigned shows, int rows, const char *expected)
 {
-    char *text = report_of(&all_types, &sample, style, shows, rows);
+    char *text = report_of(&all_types, &example, style, shows, rows);
     ck_assert_str_eq(text, expected);
     free(text);
 }
@@ -301,6 +305,7 @@ typedef struct wordy {
     uint8_t small;
     uint32_t count;
     const inner *lacking;
+    inner kept;
 } wordy;
 
 static const char *const bits[] = {"one", "", "four", "eight", NULL};
@@ -320,6 +325,7 @@ static const record_field lacking_document_fields[] = {
     FIELD(LIST, "rows", IN_JSON | FIELD_STREAM, 0, NULL, .record = &wordy_record),
     FIELD(RECORD, "", IN_JSON | FIELD_POINTER | FIELD_OPTIONAL | FIELD_INLINE, AT(lacking), NULL,
           .record = &inner_record),
+    FIELD(RECORD, "", IN_JSON | FIELD_INLINE, AT(kept), NULL, .record = &inner_record),
     {0}};
 #undef AT
 static const record_kind lacking_document = {"document", NULL, sizeof(wordy), lacking_document_fields};
@@ -327,7 +333,7 @@ static const report_kind words_kind = {"mpsim.test/1", "Test", "Words.", &lackin
 
 static void expect_words(report_style style, const char *expected)
 {
-    static const wordy row = {1, 2, 7, 0, 1, UINT32_MAX, NULL};
+    static const wordy row = {1, 2, 7, 0, 1, UINT32_MAX, NULL, {1, 4}};
     char *text = report_of(&words_kind, &row, style, 0, 1), *from = strchr(text, '\n');
     ck_assert_ptr_nonnull(from);
     ck_assert_str_eq(style == REPORT_JSON ? strchr(from + 1, '\n') : text, expected);
@@ -336,8 +342,9 @@ static void expect_words(report_style style, const char *expected)
 
 START_TEST(words)
 {
-    expect_words(REPORT_JSON, "\n\"rows\": [\n {\"word\": \"b\", \"none\": null, \"set\": [\"one\", \"four\"], "
-                              "\"empty\": [], \"small\": \"b\", \"count\": 4294967295}]}\n");
+    expect_words(REPORT_JSON,
+                 "\n\"rows\": [\n {\"word\": \"b\", \"none\": null, \"set\": [\"one\", \"four\"], "
+                 "\"empty\": [], \"small\": \"b\", \"count\": 4294967295}],\n\"part\": 1, \"whole\": 4}\n");
     expect_words(REPORT_CSV, "word,none,set,empty,small,count\nb,,one+four,,b,4294967295\n");
     expect_words(REPORT_TEXT, "word  small          count\nb     b      4,294,967,295\n");
 }
@@ -350,7 +357,7 @@ START_TEST(schema_of_words)
     contains(text, "\"none\": {\"enum\": [\"a\", \"b\", null]}");
     contains(text, "\"set\": {\"type\": \"array\", \"items\": {\"enum\": [\"one\", \"four\", \"eight\"]}}");
     contains(text, "\"count\": {\"$ref\": \"#/$defs/count\"}");
-    contains(text, "\"required\": [\"schema\", \"mpsim\", \"rows\"]");
+    contains(text, "\"required\": [\"schema\", \"mpsim\", \"rows\", \"part\", \"whole\"]");
     free(text);
 }
 END_TEST
@@ -365,7 +372,7 @@ static const report_kind several = {"mpsim.test/1", "Test", "Rows of two kinds."
 
 START_TEST(rows_of_several_kinds)
 {
-    static const wordy word = {0, 0, 8, 0, 0, 7, NULL};
+    static const wordy word = {0, 0, 8, 0, 0, 7, NULL, {0, 0}};
     char *text = NULL;
     size_t n = 0;
     FILE *to = open_memstream(&text, &n);
@@ -392,10 +399,9 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &attention_kind, &calc_kind,    &cast_explain_kind, &check_kind,    &dot_kind,    &explain_kind,
-    &formats_kind,   &logprob_kind, &memory_kind,       &mismatch_kind, &models_kind, &pair_kind,
-    &positions_kind, &recipes_kind, &reduce_kind,       &train_kind,    &verify_kind,
-};
+    &adaptive_kind,  &attention_kind, &calc_kind,    &cast_explain_kind, &check_kind,    &dot_kind,    &explain_kind,
+    &formats_kind,   &log_kind,       &logprob_kind, &memory_kind,       &mismatch_kind, &models_kind, &pair_kind,
+    &positions_kind, &recipes_kind,   &reduce_kind,  &scaler_kind,       &scalers_kind,  &train_kind,  &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
