@@ -97,7 +97,8 @@ class Matrices:
         record.dtypes = act.dtype, weight.dtype
         tag = self.roles.tag(weight)
         record.param = tag.param if tag is not None else None
-        record.shape = (*a.shape[:-1], b.shape[-1])
+        *rows, _ = a.shape  # a slice of a torch.Size costs half a microsecond
+        record.shape = (*rows, b.shape[-1])
         format = self.products.placement(record, "fprop").format["out"]
         out = torch.empty(record.shape, dtype=dtype_of(format))
         self._run(record, "fprop", a, b, out, not record.swapped, (False, False), SLOTS["fprop"], format, bias=bias, **terms)
@@ -138,7 +139,8 @@ class Matrices:
         dtype = record.dtypes[0 if side == "left" else 1]
         if not format.within(FORMATS[dtype]):  # as an override has it: autograd rounds it to the dtype of what it is the gradient of
             dtype = dtype_of(format)
-        out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=dtype)
+        *rows, _ = a.shape
+        out = torch.empty((*rows, b.shape[-1]), dtype=dtype)
         self._run(record, kind, a, b, out, first, (False, True) if side == "left" else (True, True), slots, format, **terms)
         self.roles.put(out, GRAD)
         return out

@@ -172,6 +172,7 @@ class Plans:
         self.plan = plan
         self.step = step
         self.placed: dict[Any, Any] = {}
+        self.products: dict[tuple[str, str, int, bool], Any] = {}  # of `place`
         self.chosen: dict[tuple[str, str], Any] = {}
         return True
 
@@ -189,7 +190,8 @@ class Plans:
 
     def place(self, path: str, product: str, rank: int, attention: bool = False) -> Any:
         """The placement of a layer, as one of its products has it."""
-        return self._placed(path, product, "conv" if rank > 2 else "linear", rank, attention, True)
+        placed = self.products[path, product, rank, attention] = self._placed(path, product, "conv" if rank > 2 else "linear", rank, attention, True)
+        return placed
 
     def place_kind(self, path: str, kind: str) -> Any:
         """The placement of an operation between the products."""

@@ -71,7 +71,9 @@ class Products:
         self.words = {"act": ("act", "act.qt"), "weight": ("weight", "weight.qt"), "agrad": ("agrad", "agrad.qt")}
 
     def placement(self, record: Record, kind: str) -> Any:
-        return self.plans.place(record.path, kind, record.rank, record.attention)
+        plans = self.plans
+        key = record.path, kind, record.rank, record.attention
+        return plans.products.get(key) or plans.place(*key)
 
     # ---- operands ----
 

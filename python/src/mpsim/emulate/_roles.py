@@ -33,13 +33,6 @@ class Tag(_Reference):
     pinned: bool
     extra: Any
 
-    def __new__(cls, storage: Any, callback: Any, key: int, role: int) -> "Tag":
-        self = super().__new__(cls, storage, callback)
-        self.key, self.role, self.param, self.pinned, self.extra = key, role, None, False, None
-        return self
-
-    def __init__(self, storage: Any, callback: Any, key: int, role: int) -> None:
-        super().__init__(storage, callback)  # type: ignore[call-arg]
 
 
 class Roles:
@@ -47,6 +40,7 @@ class Roles:
 
     def __init__(self) -> None:
         self.tags: dict[int, Tag] = {}
+        self.gone = self._gone
 
     def _gone(self, tag: Tag) -> None:
         if self.tags.get(tag.key) is tag:
@@ -65,7 +59,8 @@ class Roles:
         key = storage._cdata
         tag = self.tags.get(key)
         if tag is None:
-            tag = self.tags[key] = Tag(storage, self._gone, key, role)
+            tag = self.tags[key] = Tag(storage, self.gone)  # a constructor in Python would take as long as all the rest
+            tag.key, tag.role, tag.param, tag.pinned, tag.extra = key, role, None, False, None
         elif role > tag.role and not tag.pinned:
             tag.role = role
         return tag
