@@ -399,9 +399,10 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &adaptive_kind,  &attention_kind, &calc_kind,    &cast_explain_kind, &check_kind,    &dot_kind,    &explain_kind,
-    &formats_kind,   &log_kind,       &logprob_kind, &memory_kind,       &mismatch_kind, &models_kind, &pair_kind,
-    &positions_kind, &recipes_kind,   &reduce_kind,  &scaler_kind,       &scalers_kind,  &train_kind,  &verify_kind};
+    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,      &cast_explain_kind, &check_kind,
+    &dot_kind,      &explain_kind,  &formats_kind,   &log_kind,       &logprob_kind,      &memory_kind,
+    &mismatch_kind, &models_kind,   &pair_kind,      &positions_kind, &recipes_kind,      &reduce_kind,
+    &scaler_kind,   &scalers_kind,  &train_kind,     &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
