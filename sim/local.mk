@@ -45,7 +45,7 @@ sim_libsim_a_SOURCES = \
   sim/dot/blocks.c sim/dot/blocks.h sim/dot/cmd.c sim/dot/distance.c sim/dot/distance.h sim/dot/distancereport.c sim/dot/distancereport.h sim/dot/error.c sim/dot/error.h sim/dot/like.c sim/dot/like.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
   sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/record.c sim/dot/record.h sim/dot/reduce.c sim/dot/reduce.h sim/emulate/cmd.c sim/formats/cmd.c sim/formats/formats.h sim/formats/positions.c sim/formats/positions.h \
   sim/formats/recipes.c sim/formats/recipes.h sim/info/cmd.c \
-  sim/info/quantised.c sim/info/quantised.h sim/memory/activations.c sim/memory/cmd.c sim/memory/config.c sim/memory/config.h sim/memory/family.c sim/memory/family.h \
+  sim/info/quantised.c sim/info/quantised.h sim/info/record.c sim/info/record.h sim/memory/activations.c sim/memory/cmd.c sim/memory/config.c sim/memory/config.h sim/memory/family.c sim/memory/family.h \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/record.c sim/memory/record.h sim/memory/report.c sim/memory/report.h \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \

@@ -16,13 +16,12 @@ static const char more[] = "Examples:\n"
                            "  mpsim info --scales model.safetensors    a quantised model\n";
 
 typedef struct context {
-    FILE *to;
-    report_style style;
-    int metadata;   /* text: print it */
-    int scales;     /* those of quantised tensors are read */
-    int quantised;  /* the file has such                   */
-    table *summary; /* text: a row for each file */
-    uint64_t files, tensors, elements;
+    record_writer w;
+    int metadata;       /* text: print it */
+    int scales;         /* those of quantised tensors are read */
+    table *summary;     /* text: a row for each file */
+    info_summary total; /* of all files */
+    uint64_t files;
 } context;
 
 /* What is selected of one file. */
@@ -58,77 +57,66 @@ static uint64_t count_without_kind(const trace *t)
     return n;
 }
 
-static json_t *file_json(const trace *t)
+static const char *const orders[2][2] = {{"", "column-major"}, {"big-endian ", "big-endian column-major"}};
+
+static info_file file_of(const trace *t)
 {
-    json_t *v = json_object(), *metadata = json_object();
-    const int64_t step = trace_step(t);
+    const info_file file = {.file = trace_path(t),
+                            .layout = trace_layout(t),
+                            .names = trace_convention(t),
+                            .clash = trace_clash(t),
+                            .not_quantised = trace_quantised_note(t),
+                            .not_read = trace_unread_note(t),
+                            .bytes = trace_size(t),
+                            .without_kind = count_without_kind(t),
+                            .step = trace_step(t),
+                            .metadata = json_object()};
     for (size_t i = 0; trace_metadata_key(t, i); i++)
-        json_object_set_new(metadata, trace_metadata_key(t, i), json_string(trace_metadata_value(t, i)));
-    json_object_set_new(v, "file", json_of_path(trace_path(t)));
-    json_object_set_new(v, "layout", json_string(trace_layout(t)));
-    json_object_set_new(v, "bytes", json_of_count(trace_size(t)));
-    json_object_set_new(v, "step", step >= 0 ? json_integer(step) : json_null());
-    json_object_set_new(v, "names", trace_convention(t) ? json_string(trace_convention(t)) : json_null());
-    json_object_set_new(v, "without_kind", json_of_count(count_without_kind(t)));
-    if (trace_clash(t))
-        json_object_set_new(v, "clash", json_of_path(trace_clash(t)));
-    if (trace_quantised_note(t))
-        json_object_set_new(v, "not_quantised", json_of_path(trace_quantised_note(t)));
-    if (trace_unread_note(t))
-        json_object_set_new(v, "not_read", json_of_path(trace_unread_note(t)));
-    json_object_set_new(v, "metadata", metadata);
-    return v;
+        json_object_set_new(file.metadata, trace_metadata_key(t, i), json_string(trace_metadata_value(t, i)));
+    return file;
 }
 
-static json_t *tensor_json(const trace_tensor *t, const trace_scale_stats *scales)
+static void fill_tensor(info_tensor *to, const trace *t, const trace_tensor *x)
 {
-    json_t *v = json_object(), *shape = json_array();
-    for (size_t i = 0; i < t->rank; i++)
-        json_array_append_new(shape, json_of_count(t->shape[i]));
-    json_object_set_new(v, "name", json_string(t->name));
-    json_object_set_new(v, "kind", t->kind ? json_string(t->kind) : json_null());
-    json_object_set_new(v, "fqn", json_string(t->fqn));
-    json_object_set_new(v, "dtype", json_string(t->dtype));
-    json_object_set_new(v, "format", t->format ? json_string(t->format->name) : json_null());
-    json_object_set_new(v, "shape", shape);
-    json_object_set_new(v, "count", json_of_count(t->count));
-    json_object_set_new(v, "offset", json_of_count(t->offset));
-    json_object_set_new(v, "big_endian", json_boolean(t->big_endian));
-    json_object_set_new(v, "fortran", json_boolean(t->fortran));
-    if (t->unread) {
-        json_object_set_new(v, "unread", json_string(t->unread));
-        json_object_set_new(v, "unseen", json_boolean(t->unseen));
-    }
-    if (t->quantised)
-        json_object_set_new(v, "quantised", quantised_json(t->quantised, scales));
-    return v;
+    char fqn[512];
+    *to = (info_tensor){
+        .file = trace_path(t),
+        .name = x->name,
+        .kind = x->kind,
+        .fqn = x->fqn,
+        .dtype = x->dtype,
+        .format = x->format ? x->format->name : NULL,
+        .unread = x->unread,
+        .dimensions = x->shape,
+        .rank = x->rank,
+        .count = x->count,
+        .offset = x->offset,
+        .big_endian = x->big_endian,
+        .fortran = x->fortran,
+        .unseen = x->unread ? x->unseen : -1,
+        .order = orders[x->big_endian != 0][x->fortran != 0],
+    };
+    shape_text(to->shape, sizeof to->shape, x);
+    escape_text(to->shown, sizeof to->shown, x->name);
+    if (is_foreign(t))
+        snprintf(to->is, sizeof to->is, "%s%s%s", x->kind ? x->kind : "-", x->kind ? ":" : "",
+                 x->kind ? escape_text(fqn, sizeof fqn, x->fqn) : "");
 }
 
-static void add_summary_row(table *rows, const trace *t, const selection *s)
+static void add_summary(const context *c, const trace *t, const selection *s)
 {
-    char path[1024], tensors[32], elements[32], step[32] = "", kinds[256] = "";
-    if (trace_step(t) >= 0)
-        snprintf(step, sizeof step, "%" PRId64, trace_step(t));
+    info_summary row = {trace_path(t), trace_layout(t), trace_step(t), s->tensors, s->elements, ""};
     for (int i = 0; i < KINDS_MAX; i++)
         if (s->kinds[i])
-            text_add(kinds, sizeof kinds, "%s%s", *kinds ? " " : "", s->kinds[i]);
-    table_cell(rows, "%s", escape_text(path, sizeof path, trace_path(t)));
-    table_cell(rows, "%s", trace_layout(t));
-    table_cell(rows, "%s", step);
-    table_cell(rows, "%s", text_count(tensors, s->tensors));
-    table_cell(rows, "%s", text_count(elements, s->elements));
-    table_cell(rows, "%s", kinds);
+            text_add(row.kinds, sizeof row.kinds, "%s%s", *row.kinds ? " " : "", s->kinds[i]);
+    record_cells(c->summary, &info_summary_record, &row, 0);
 }
 
 static void print_summary(const context *c)
 {
-    char tensors[32], elements[32];
-    const char *const cells[] = {"total", "", "", text_count(tensors, c->tensors), text_count(elements, c->elements),
-                                 ""};
-    for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
-        table_cell(c->summary, "%s", cells[i]);
-    fputc('\n', c->to);
-    table_print(c->summary, c->to, "");
+    record_cells(c->summary, &info_summary_record, &c->total, 0);
+    fputc('\n', c->w.to);
+    table_print(c->summary, c->w.to, "");
 }
 
 static void print_names(FILE *to, const trace *t)
@@ -218,87 +206,84 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
                 escape_text(value, sizeof value, trace_metadata_value(t, i)));
 }
 
-static void print_tensor(context *c, const trace *t, const trace_tensor *tensor, const trace_scale_stats *scales,
-                         table *rows)
+static void begin_file(context *c, const trace *t)
 {
-    char shape[256], name[512], fqn[512], count[32];
-    if (c->style == REPORT_NDJSON) {
-        json_t *v = tensor_json(tensor, scales);
-        json_object_set_new(v, "file", json_of_path(trace_path(t)));
-        json_write(c->to, v);
-        fputc('\n', c->to);
-    } else if (c->style == REPORT_CSV) {
-        csv_text(c->to, trace_path(t));
-        fputc(',', c->to);
-        csv_text(c->to, tensor->name);
-        fprintf(c->to, ",%s,%s,%s,", tensor->kind ? tensor->kind : "", tensor->dtype,
-                tensor->format ? tensor->format->name : "");
-        csv_text(c->to, shape_text(shape, sizeof shape, tensor));
-        fprintf(c->to, ",%" PRIu64 ",%" PRIu64 "\n", tensor->count, tensor->offset);
+    FILE *to = c->w.to;
+    if (c->w.style == REPORT_JSON) {
+        const info_file file = file_of(t);
+        fputs(c->files ? ",\n {" : "\n {", to);
+        record_json(&(jsonout){.to = to}, "info", &info_file_record, &file, IN_JSON);
+        fputs(",\n  \"tensors\": [", to);
+        json_decref(file.metadata);
+    } else if (c->w.style == REPORT_TEXT) {
+        if (c->files)
+            fputc('\n', to);
+        print_file_head(to, t, c->metadata);
+    }
+    c->files++;
+}
+
+/* rows: of a text; first: of a file. */
+static void write_tensor(context *c, const info_tensor *x, table *rows, int first)
+{
+    const info_row row = {x};
+    if (c->w.style == REPORT_JSON) {
+        fputs(first ? "\n   " : ",\n   ", c->w.to);
+        record_json(&(jsonout){.to = c->w.to}, NULL, &info_tensor_record, x, IN_JSON);
+    } else if (c->w.style == REPORT_TEXT) {
+        record_cells(rows, &info_tensor_record, x, 0);
     } else {
-        table_cell(rows, "%s", escape_text(name, sizeof name, tensor->name));
-        if (is_foreign(t))
-            table_cell(rows, "%s%s%s", tensor->kind ? tensor->kind : "-", tensor->kind ? ":" : "",
-                       tensor->kind ? escape_text(fqn, sizeof fqn, tensor->fqn) : "");
-        table_cell(rows, "%s", tensor->dtype);
-        table_cell(rows, "%s", tensor->format ? tensor->format->name : "-");
-        table_cell(rows, "%s", shape_text(shape, sizeof shape, tensor));
-        table_cell(rows, "%s", text_count(count, tensor->count));
-        table_cell(rows, "%s%s", tensor->big_endian ? "big-endian " : "", tensor->fortran ? "column-major" : "");
-        if (c->quantised)
-            quantised_cells(rows, tensor->quantised, scales);
+        record_row(&c->w, &row);
     }
 }
 
-#define COLUMNS(names) names "|<dtype|<format|<shape|>elements|<order"
+static int visit_tensor(context *c, input *in, trace *t, size_t i, table *rows, int first)
+{
+    const trace_tensor *x = trace_at(t, i);
+    trace_scale_stats stats, *scales = c->scales && x->quantised ? &stats : NULL;
+    trace_error error;
+    info_tensor row;
+    info_quantised quantised;
+    int code = 0;
+    if (scales && trace_scales(t, i, scales, &error)) {
+        code = input_failed(in, &error);
+        scales = NULL;
+    }
+    fill_tensor(&row, t, x);
+    if (x->quantised) {
+        quantised_fill(&quantised, x->quantised, scales);
+        row.quantised = &quantised;
+    }
+    write_tensor(c, &row, rows, first);
+    return code;
+}
+
+static void end_file(context *c, const trace *t, const selection *s, table *rows)
+{
+    c->total.tensors += s->tensors;
+    c->total.elements += s->elements;
+    if (c->w.style == REPORT_JSON)
+        fputs("]}", c->w.to);
+    if (c->w.style != REPORT_TEXT)
+        return;
+    if (s->tensors)
+        table_print(rows, c->w.to, "  ");
+    add_summary(c, t, s);
+}
 
 static int visit_file(input *in, trace *t, void *p)
 {
     context *c = p;
-    static const char *const columns[2][2] = {{COLUMNS("<name"), COLUMNS("<name") QUANTISED_COLUMNS},
-                                              {COLUMNS("<name|<is"), COLUMNS("<name|<is") QUANTISED_COLUMNS}};
-    table *rows = NULL;
+    table *rows = c->w.style == REPORT_TEXT ? record_table(&info_tensor_record, 0) : NULL;
     selection s = {0};
     int code = 0;
-    c->quantised = quantised_is(t);
-    if (c->style == REPORT_JSON) {
-        fputs(c->files ? ",\n {\"info\": " : "\n {\"info\": ", c->to);
-        json_write(c->to, file_json(t));
-        fputs(",\n  \"tensors\": [", c->to);
-    } else if (c->style == REPORT_TEXT) {
-        if (c->files)
-            fputc('\n', c->to);
-        print_file_head(c->to, t, c->metadata);
-        rows = table_new(columns[is_foreign(t)][c->quantised]);
-    }
-    c->files++;
-    for (size_t i = 0; i < trace_count(t) && !code; i++) {
-        const trace_tensor *tensor = trace_at(t, i);
-        trace_scale_stats stats, *scales = c->scales && tensor->quantised ? &stats : NULL;
-        trace_error error;
-        if (!input_selects(in, tensor))
-            continue;
-        if (scales && trace_scales(t, i, scales, &error)) {
-            code = input_failed(in, &error);
-            scales = NULL;
+    begin_file(c, t);
+    for (size_t i = 0; i < trace_count(t) && !code; i++)
+        if (input_selects(in, trace_at(t, i))) {
+            code = visit_tensor(c, in, t, i, rows, s.tensors == 0);
+            add_to_selection(&s, trace_at(t, i));
         }
-        if (c->style == REPORT_JSON) {
-            fputs(s.tensors ? ",\n   " : "\n   ", c->to);
-            json_write(c->to, tensor_json(tensor, scales));
-        } else {
-            print_tensor(c, t, tensor, scales, rows);
-        }
-        add_to_selection(&s, tensor);
-    }
-    c->tensors += s.tensors;
-    c->elements += s.elements;
-    if (c->style == REPORT_JSON)
-        fputs("]}", c->to);
-    if (c->style == REPORT_TEXT) {
-        if (s.tensors)
-            table_print(rows, c->to, "  ");
-        add_summary_row(c->summary, t, &s);
-    }
+    end_file(c, t, &s, rows);
     table_free(rows);
     return code;
 }
@@ -324,24 +309,19 @@ int cmd_info(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     input in = {0};
     output out = {0};
-    context c = {.metadata = metadata, .scales = scales};
+    context c = {
+        .w = {.kind = &info_kind}, .metadata = metadata, .scales = scales, .total = {"total", "", -1, 0, 0, ""}};
     if (code >= 0)
         goto done;
-    if ((code = report_options_style(&c.style, &form, 0, "info", "--json, --ndjson and --csv exclude each other")) ||
+    if ((code = report_options_style(&c.w.style, &form, 0, "info", "--json, --ndjson and --csv exclude each other")) ||
         (code = input_open(&in, "info", &from, argv + first, argc - first)) || (code = output_open(&out, form.path)))
         goto done;
-    c.to = out.file;
-    c.summary = table_new("<file|<layout|>step|>tensors|>elements|<kinds");
-    if (c.style == REPORT_JSON) {
-        json_begin(c.to, "mpsim.info/1");
-        fputs("\"files\": [", c.to);
-    }
-    if (c.style == REPORT_CSV)
-        fputs("file,name,kind,dtype,format,shape,count,offset\n", c.to);
+    c.w.to = out.file;
+    c.summary = record_table(&info_summary_record, 0);
+    record_begin(&c.w);
     code = input_each(&in, visit_file, &c);
-    if (c.style == REPORT_JSON)
-        fputs("]}\n", c.to);
-    if (c.style == REPORT_TEXT && c.files > 1)
+    record_end(&c.w);
+    if (c.w.style == REPORT_TEXT && c.files > 1)
         print_summary(&c);
     if (code)
         output_abandon(&out);

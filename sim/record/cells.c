@@ -151,6 +151,6 @@ void record_cells(table *t, const record_kind *r, const void *at, unsigned shows
         else if (value)
             put_cell(t, columns[i], value, at);
         else
-            table_cell(t, "%s", "");
+            table_cell(t, "%s", columns[i]->lacking ? columns[i]->lacking : "");
     }
 }

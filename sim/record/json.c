@@ -119,6 +119,9 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_PAIRS:
         put_list(o, f, value, field_count(f, at), in);
         break;
+    case FIELD_MAP:
+        jsonout_value(o, f->key, *(json_t *const *)value);
+        break;
     case FIELD_TALLY:
         put_tally(o, f, *(const uint64_t *const *)value);
         break;

@@ -35,6 +35,7 @@ typedef enum field_type {
     FIELD_LONGS,   /* const int64_t *: as many as the size_t at `of`                          */
     FIELD_COUNTS,  /* const uint64_t *: as many as the size_t at `of`                         */
     FIELD_PAIRS,   /* const uint64_t *: as many lists of two as the size_t at `of`            */
+    FIELD_MAP,     /* json_t *: an object of texts, whose keys come from data                 */
     FIELD_TALLY    /* const uint64_t *: a count for each of `words`, which is its key; 0 is left out */
 } field_type;
 
@@ -82,8 +83,9 @@ typedef struct record_field {
     const char *const
         *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
-    double unit;     /* of a cell of a count: 1e9 for GB; 0: the count itself                                       */
-    unsigned when;   /* a bit of what a writer shows, or 0: always; for cells and CSV                                */
+    const char *lacking; /* a cell where there is no value; NULL: an empty one                                      */
+    double unit;   /* of a cell of a count: 1e9 for GB; 0: the count itself                                       */
+    unsigned when; /* a bit of what a writer shows, or 0: always; for cells and CSV                                */
 } record_field;
 
 /* A row of a table: FIELD(REAL, "lean", IN_ALL, AT(lean), "A sentence, or NULL.", .title = ">lean", .column = 3) */

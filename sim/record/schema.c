@@ -116,6 +116,14 @@ static void put_items(jsonout *o, const record_field *f)
     jsonout_end(o, '}');
 }
 
+static void put_map(jsonout *o)
+{
+    jsonout_text(o, "type", "object");
+    jsonout_begin(o, "additionalProperties", '{');
+    jsonout_text(o, "type", "string");
+    jsonout_end(o, '}');
+}
+
 static void put_tally(jsonout *o, const record_field *f)
 {
     jsonout_text(o, "type", "object");
@@ -171,6 +179,9 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_PAIRS:
     case FIELD_SET:
         put_items(o, f);
+        break;
+    case FIELD_MAP:
+        put_map(o);
         break;
     case FIELD_TALLY:
         put_tally(o, f);

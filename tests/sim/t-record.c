@@ -13,6 +13,7 @@
 #include "sim/formats/formats.h"
 #include "sim/formats/positions.h"
 #include "sim/formats/recipes.h"
+#include "sim/info/record.h"
 #include "sim/memory/record.h"
 #include "sim/mismatch/report.h"
 #include "sim/train/fields.h"
@@ -48,6 +49,7 @@ typedef struct outer {
     const inner *items, *pointer, *lacking;
     const char *const *words;
     const size_t *sizes;
+    json_t *map;
     const uint64_t *numbers;
     int64_t step, no_step, whole;
     const int64_t *wholes;
@@ -71,6 +73,8 @@ static const char *const choices[] = {"yes, it is", "no", NULL};
 static const record_field outer_fields[] = {
     FIELD(TEXT, "text", IN_ALL, AT(text), "A \"word\".", .title = "<text", .words = choices),
     FIELD(TEXT, "none", IN_ALL | FIELD_NULL, AT(none), NULL, .title = "<none"),
+    FIELD(TEXT, NULL, 0, AT(none), NULL, .title = "<lacking", .lacking = "-"),
+    FIELD(COUNT, NULL, FIELD_BYTES, AT(count), NULL, .title = ">bytes"),
     FIELD(TEXT, "left_out", IN_TREE | FIELD_OPTIONAL, AT(none), NULL),
     FIELD(CHARS, "chars", IN_ALL, AT(chars), NULL, .title = "<chars", .column = 2),
     FIELD(BOOLEAN, "truth", IN_ALL, AT(truth), NULL, .title = "<truth"),
@@ -102,6 +106,7 @@ static const record_field outer_fields[] = {
           .record = &lacking_record),
     FIELD(COUNT, NULL, 0, AT(count), NULL, .title = ">kB", .unit = 1e3),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(zero), NULL, .title = ">blank", .of = AT(count)),
+    FIELD(MAP, "map", IN_TREE | FIELD_OPTIONAL, AT(map), NULL),
     FIELD(COUNT, "odd", IN_CSV, AT(count), NULL, .when = SHOW_ODD),
     FIELD(TEXT, "", IN_CSV, AT(text), NULL),
     {0}};
@@ -184,10 +189,11 @@ START_TEST(forms)
     expect(
         REPORT_CSV, SHOW_ODD, 0,
         "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,long,odd,\n");
-    expect(REPORT_TEXT, 0, 1,
-           "                                                  above\n"
-           "text    truth  flag   count   size  real  real32    share   step    long     kB  number  chars\n"
-           "=a,\"b\"  yes    no    12,345  12345   0.2     1.5  12.50 %  12345  -12345  12.35      -7  chars\n");
+    expect(
+        REPORT_TEXT, 0, 1,
+        "                                                                     above\n"
+        "text    lacking     bytes  truth  flag   count   size  real  real32    share   step    long     kB  number  chars\n"
+        "=a,\"b\"  -        12.1 KiB  yes    no    12,345  12345   0.2     1.5  12.50 %  12345  -12345  12.35      -7  chars\n");
 }
 END_TEST
 
@@ -399,10 +405,10 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,      &cast_explain_kind, &check_kind,
-    &dot_kind,      &explain_kind,  &formats_kind,   &log_kind,       &logprob_kind,      &memory_kind,
-    &mismatch_kind, &models_kind,   &pair_kind,      &positions_kind, &recipes_kind,      &reduce_kind,
-    &scaler_kind,   &scalers_kind,  &train_kind,     &verify_kind};
+    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,  &cast_explain_kind, &check_kind,
+    &dot_kind,      &explain_kind,  &formats_kind,   &info_kind,  &log_kind,          &logprob_kind,
+    &memory_kind,   &mismatch_kind, &models_kind,    &pair_kind,  &positions_kind,    &recipes_kind,
+    &reduce_kind,   &scaler_kind,   &scalers_kind,   &train_kind, &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
@@ -428,6 +434,7 @@ START_TEST(schema)
     contains(text, "\"longs\": {\"type\": \"array\", \"items\": {\"type\": \"integer\"}}");
     contains(text, "\"codes\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/code\"}}");
     contains(text, "\"extra\": {");
+    contains(text, "\"map\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}");
     ck_assert_ptr_null(strstr(text, "\"odd\""));
     free(text);
     text = schema_of(&tree);
