@@ -65,7 +65,7 @@ for form in '' --tensors --csv --json; do
     try "advise $form" advise $form --policy-out "$dir/advised.yaml" "$f"
     clean "$dir/advised.yaml" && run 0 memory --params 9 -P "$dir/advised.yaml"; ok $? "advise $form: its policy"
 done
-try "report" report --no-figures -o "$dir/page.html" "$dir/run"
+try "report" report --no-figures -o - "$dir/run"
 try "cast" cast -f bf16 -o "$dir/cast.safetensors" "$f"
 try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\200\256').safetensors" "$f"
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
