@@ -39,13 +39,14 @@ PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is
 # for all of them). libarchive is linked statically where that can be: of the shared one, a third of which we use, come
-# 40 MB of libxml2 and ICU.
+# 40 MB of libxml2 and ICU. The kernels of libmpsim are in the wheel once: its program takes them from its library.
 python_link = $(mpsim_LINK) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib' $(mpsim_OBJECTS)
-python/program: mpsim$(EXEEXT)
+python_needs = $(mpsim_LDADD:lib/libmpsim.a=-Llib/.libs -lmpsim)
+python/program: mpsim$(EXEEXT) lib/libmpsim.la
 	@$(MKDIR_P) python
 	$(AM_V_CCLD)closure=$$(ldd ./mpsim | awk '/=> \// && !/lib[cm][.]so/ { print $$3 }'); \
-	  static=$$(echo '$(mpsim_LDADD)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
-	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(mpsim_LDADD) $(LIBS)
+	  static=$$(echo '$(python_needs)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
+	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(python_needs) $(LIBS)
 # libmpsim-trace of the wheel, which finds the libraries beside it in the same way.
 trace_objects = -Wl,--whole-archive sim/libreader.a -Wl,--no-whole-archive sim/libpolicy.a sim/libstat.a sim/libtrace.a \
   lib/train/libparallel.a
