@@ -29,7 +29,7 @@ lib_libmpsim_a_SOURCES = \
   lib/arith/arith.c lib/arith/fixed.c lib/arith/fixed.h lib/arith/function.c \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
   lib/arith/kernel/lanes.h lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h \
-  lib/base/counts.h lib/base/environment.h lib/base/isa.c lib/base/isa.h lib/base/matrix.h lib/base/status.c \
+  lib/base/counts.h lib/base/environment.h lib/base/extent.h lib/base/isa.c lib/base/isa.h lib/base/matrix.h lib/base/status.c \
   lib/base/transpose.h lib/base/version.c lib/base/words.h lib/block/account.c lib/block/account.h lib/block/batch.c \
   lib/block/batch.h lib/block/block.c lib/block/errors.c lib/block/errors.h lib/block/hadamard.c \
   lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
