@@ -415,3 +415,18 @@ def test_passes_without_gradients_do_not_fill_memory(monkeypatch):
     with mpsim.emulate(m, "te-nvfp4", report=False) as e:
         many, b = episode(e, m, 1 << 15)
     assert few < 300 < 600 < many and all(torch.equal(x, y) for x, y in zip(a, b))
+
+
+def test_vectors_beside_matrices_of_muon():
+    """Of a policy with Muon the matrices are Muon's, the biases beside them the optimizer's: a bias has the placement of its module."""
+    torch.manual_seed(0)
+    m = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+    o = torch.optim.AdamW(m.parameters(), lr=0.01)
+    before = [p.detach().clone() for p in m.parameters()]
+    with mpsim.emulate(m, "muon-bf16", arch="exact") as e:
+        m(randn(4, 6)).square().sum().backward()
+        o.step()
+        for p, b in zip(m.parameters(), before):
+            moved = (p.detach() - b).abs().max().item()
+            assert moved > 0 and (p.dim() > 1 or moved < 0.0125)  # the first step of AdamW is lr, of masters in float32
+        assert any("Muon" in note for note in e.notes)

@@ -12,7 +12,7 @@ parity = pytest.importorskip("parity")
 pytest.importorskip("mpsim.emulate._emulator", exc_type=ImportError)
 
 SELECTION = [("mlp", p) for p in ("fp32", "pytorch-amp-fp16", "bf16-pure", "bf16-stochastic", "bf16-kahan", "apex-O2", "te-fp8-delayed",
-                                  "te-nvfp4", "deepseek-v3-fp8", "fp8-lm")] + [
+                                  "te-nvfp4", "deepseek-v3-fp8", "fp8-lm", "muon-bf16")] + [
     ("cnn", "pytorch-amp-bf16"), ("cnn", "apex-O2"), ("cnn", "te-mxfp8"), ("gpt", "pytorch-amp-bf16"), ("gpt", "te-fp8-current-dpa"),
     ("gpt", "deepspeed-fp16"), ("llama", "megatron-bf16"), ("llama", "te-nvfp4"), ("llama", "torchao-adamw8bit")]
 

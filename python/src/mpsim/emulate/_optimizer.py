@@ -466,7 +466,7 @@ class Optimizers:
         optim.state = lib.mpsim_placement_state(byref(place.c), param.tensor.numel()).contents
         optim.grad_scale = self._in_optimizer
         optim.rows, optim.cols = shape or (0, 0)
-        if place.muon:
+        if place.muon and param.tensor.dim() > 1:  # the bias beside a matrix has its placement, and the optimizer's rule
             self.context.note("matrices of hidden layers are stepped by the policy's Muon, with its numbers")
             return Settings(optim, self._policys_muon(group, place), None, "muon")
         states = place.c.states
