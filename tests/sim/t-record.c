@@ -122,7 +122,7 @@ static const record_kind document = {"document", NULL, sizeof(outer), document_f
 static const report_kind all_types = {"mpsim.test/1", "Test", "A test.", &document};
 
 static const inner both[] = {{1, 4}, {0, 0}};
-static const char *const two[] = {"a", "b"};
+static const char *const two[] = {"a", "b", NULL};
 static const uint64_t numbers[] = {0, 5, 6, 7};
 static const int64_t wholes[] = {INT64_MIN, 3};
 static const outer example = {.text = "=a,\"b\"",
