@@ -24,47 +24,8 @@
 #else
 #include "chain_portable.h"
 #endif
-#include "decode_loops.h"
-#include "exact_loops.h"
-#include "fused_loops.h"
-#include "cut_loops.h"
-#include "wide_loops.h"
-#include "scaledgroups_loops.h"
-#include "lanes_loops.h"
-#include "rounded_vectors.h"
-#include "doubles_loops.h"
-#include "group_loops.h"
-
-const mpsim_loops mpsim_loops_generic = {.decode = decode,
-                                         .look_f32 = look_f32,
-                                         .look_f64 = look_f64,
-                                         .widen = widen,
-                                         .tile = tile_generic,
-                                         .fused = fused,
-                                         .chain = chain_generic,
-                                         .exact = exact_doubles,
-                                         .halves = halves,
-                                         .odd = odd,
-                                         .slice = slice,
-                                         .slices = slices,
-                                         .rounded_f32 = rounded_f32,
-                                         .rounded_f64 = rounded_f64,
-                                         .outer_f32 = outer_f32,
-                                         .outer_f64 = outer_f64,
-                                         .lanes = lanes,
-                                         .doubles = doubles,
-                                         .scaledgroups = scaledgroups,
-                                         .groups = groups,
-                                         .odd_groups = odd_groups,
-                                         .cut = cut,
-                                         .cuts = cuts,
-                                         .mark_row = mark_row,
-                                         .mark_columns = mark_columns,
-                                         .wide = wide,
-                                         .wide_from = WIDE_FROM,
-                                         .wide_cuts = wide_cuts,
-                                         .wide_row = wide_row,
-                                         .wide_columns = wide_columns};
+#define LOOPS mpsim_loops_generic
+#include "all_loops.h"
 
 static const mpsim_loops *const loops[MPSIM_ISAS] = {
     [MPSIM_ISA_SCALAR] = &mpsim_loops_generic, [MPSIM_ISA_GENERIC] = &mpsim_loops_generic,
