@@ -132,12 +132,7 @@ static const record_field row_fields[] = {
           "Against the attention, in binary64, of the operands before they were rounded.", .record = &distance_record),
     FIELD(RECORD, "rounded", IN_ALL, AT(x.error.rounded),
           "Against the attention, in binary64, of the operands as rounded.", .record = &distance_record),
-    FIELD(RECORD, NULL, FIELD_POINTER, AT(apart), NULL, .title = "operands as given", .record = &distance_record,
-          .column = 2),
-    FIELD(RECORD, NULL, 0, AT(x.error.rounded), NULL, .title = "operands as rounded", .record = &distance_record,
-          .column = 2, .when = SHOW_ROUNDED),
-    FIELD(RECORD, NULL, 0, AT(x.error.rounded), NULL, .title = "", .record = &distance_record, .column = 2,
-          .when = SHOW_EXACT),
+    DISTANCE_COLUMNS(AT(apart), AT(x.error.rounded), 2),
     FIELD(RECORD, "config", IN_LINE | FIELD_POINTER, AT(config), NULL, .record = &config),
     {0}};
 static const record_kind row = {"result", "A model.", sizeof(attention_row), row_fields};

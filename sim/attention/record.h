@@ -34,9 +34,8 @@ typedef struct attention_signs_row {
     const attention_signs *signs;
 } attention_signs_row;
 
-/* Columns of an attention_row, beside those of distances: the operands have other numbers once rounded, or the same; largest scores
- * repeat in one and the same way under each model. */
-enum { SHOW_ROUNDED = SHOW_NEXT, SHOW_EXACT = 2 * SHOW_NEXT, SHOW_REPEATED = 4 * SHOW_NEXT };
+/* Of an attention_row, beside what distances show: each model has scores of its own, so that other largest scores repeat. */
+enum { SHOW_REPEATED = SHOW_NEXT };
 
 extern const report_kind attention_kind;         /* an attention_config of attention_rows */
 extern const record_kind attention_signs_record; /* an attention_signs_row                */

@@ -132,19 +132,6 @@ void unread_put(jsonout *o, const unread_list *l)
     record_members(o, &unread_list_record, l, IN_JSON);
 }
 
-json_t *unread_list_json(const unread_list *l)
-{
-    json_t *list = json_array();
-    char file[4096];
-    for (size_t i = 0; i < l->count; i++) {
-        const unread_item *x = &l->items[i];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s,s:I,s:b}", "name", x->name, "dtype", x->dtype, "reason",
-                                              x->reason, "file", escape_text(file, sizeof file, x->file), "tensors",
-                                              (json_int_t)x->tensors, "unseen", x->unseen));
-    }
-    return list;
-}
-
 static const char *others(const unread_list *l)
 {
     return l->unseen > 1 ? " and others" : "";

@@ -33,7 +33,6 @@ extern const record_kind unread_record;      /* of an unread_item */
 extern const record_kind unread_list_record; /* of a settled unread_list: its member "unread" */
 /* unread_put -- a settled list as the member "unread" of an object. */
 void unread_put(jsonout *o, const unread_list *l);
-json_t *unread_list_json(const unread_list *l); /* as a tree, for jansson */
 
 /* unread_sentence -- what is unseen, without a full stop; NULL if nothing is. unread_print -- the same as a line. */
 const char *unread_sentence(char *out, size_t size, const unread_list *l);

@@ -293,8 +293,7 @@ static unsigned shows(const run *r)
     if (r->style == REPORT_CSV)
         return (~0u & ~(unsigned)DOT_SHOW_SPLIT) | split;
     return distance_shows(r->style, r->o->distance.absolute, r->above) | (r->depths > 1 ? DOT_SHOW_DEPTH : 0) |
-           (r->a.rows * r->b.rows == 1 ? DOT_SHOW_VALUE : 0) |
-           (r->a.exact && r->b.exact ? DOT_SHOW_EXACT : DOT_SHOW_ROUNDED);
+           (r->a.rows * r->b.rows == 1 ? DOT_SHOW_VALUE : 0) | (r->a.exact && r->b.exact ? SHOW_EXACT : SHOW_ROUNDED);
 }
 
 /* What is seen on the way through all results. */

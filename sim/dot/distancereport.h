@@ -25,9 +25,27 @@ typedef struct distance_options {
 /* distance_above -- the bound of --above, below 0 where it is not given: 0, or an exit code after a message of the command `of`. */
 int distance_above(double *bound, const char *of, const char *text);
 
-/* What the columns of a distance show: relative or absolute measures, how many results are above the bound. */
-enum { SHOW_RELATIVE = 1, SHOW_ABSOLUTE = 2, SHOW_BOUND = 4, SHOW_NEXT = 8 /* the first bit for others */ };
+/* What the columns of a distance show: relative or absolute measures, how many results are above the bound; distances to the operands
+ * as rounded under a title, or without one where the operands as given are the same. */
+enum {
+    SHOW_RELATIVE = 1,
+    SHOW_ABSOLUTE = 2,
+    SHOW_BOUND = 4,
+    SHOW_ROUNDED = 8,
+    SHOW_EXACT = 16,
+    SHOW_NEXT = 32 /* the first bit for others */
+};
 extern const record_kind distance_record; /* of a dot_distance */
+/* DISTANCE_COLUMNS -- rows of a table of fields: the columns of a pointer to a distance, which is NULL where it is the one that follows,
+ * and of that one; AT: where both are; PLACE: that of the columns. */
+#define DISTANCE_COLUMNS(AT_GIVEN, AT_ROUNDED, PLACE)                                                            \
+    FIELD(RECORD, NULL, FIELD_POINTER, AT_GIVEN, NULL, .title = "operands as given", .record = &distance_record, \
+          .column = PLACE),                                                                                      \
+        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "operands as rounded", .record = &distance_record,     \
+              .column = PLACE, .when = SHOW_ROUNDED),                                                            \
+        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "", .record = &distance_record, .column = PLACE,       \
+              .when = SHOW_EXACT)
+
 /* distance_shows -- what a report shows of distances; of CSV all bits. */
 unsigned distance_shows(report_style style, int absolute, double above);
 

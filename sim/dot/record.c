@@ -84,12 +84,7 @@ static const record_field row_fields[] = {
           .record = &distance_record),
     FIELD(RECORD, "rounded", IN_ALL, AT(e.rounded), "Against the exact sums of the operands as rounded.",
           .record = &distance_record),
-    FIELD(RECORD, NULL, FIELD_POINTER, AT(apart), NULL, .title = "operands as given", .record = &distance_record,
-          .column = 3),
-    FIELD(RECORD, NULL, 0, AT(e.rounded), NULL, .title = "operands as rounded", .record = &distance_record, .column = 3,
-          .when = DOT_SHOW_ROUNDED),
-    FIELD(RECORD, NULL, 0, AT(e.rounded), NULL, .title = "", .record = &distance_record, .column = 3,
-          .when = DOT_SHOW_EXACT),
+    DISTANCE_COLUMNS(AT(apart), AT(e.rounded), 3),
     FIELD(RECORD, "split", IN_CSV | FIELD_INLINE | FIELD_POINTER, AT(operands), NULL, .record = &split_row),
     FIELD(RECORD, "operands", IN_LINE | FIELD_INLINE | FIELD_POINTER, AT(operands), NULL, .record = &operands),
     {0}};

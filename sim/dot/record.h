@@ -25,12 +25,6 @@ typedef struct dot_row {
 } dot_row;
 
 /* Columns of a dot_row, beside those of distances. */
-enum {
-    DOT_SHOW_DEPTH = SHOW_NEXT,
-    DOT_SHOW_VALUE = 2 * SHOW_NEXT,
-    DOT_SHOW_ROUNDED = 4 * SHOW_NEXT,
-    DOT_SHOW_EXACT = 8 * SHOW_NEXT,
-    DOT_SHOW_SPLIT = 16 * SHOW_NEXT
-};
+enum { DOT_SHOW_DEPTH = SHOW_NEXT, DOT_SHOW_VALUE = 2 * SHOW_NEXT, DOT_SHOW_SPLIT = 4 * SHOW_NEXT };
 
 extern const report_kind dot_kind; /* a dot_operands of dot_rows */

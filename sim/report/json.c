@@ -27,22 +27,9 @@ void json_begin(FILE *to, const char *schema)
     fprintf(to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", schema, mpsim_version());
 }
 
-json_t *json_report(const char *schema)
-{
-    return json_pack("{s:s,s:s}", "schema", schema, "mpsim", mpsim_version());
-}
-
 void json_write(FILE *to, json_t *v)
 {
     /* 17 significant digits round-trip. */
     (void)json_dump_callback(need(v), jsonout_visibly, to, JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY);
     json_decref(v);
-}
-
-void json_item(FILE *to, report_style style, size_t i, json_t *v)
-{
-    const int lines = style == REPORT_NDJSON;
-    fputs(lines ? "" : i ? ",\n " : "\n ", to);
-    json_write(to, v);
-    fputs(lines ? "\n" : "", to);
 }

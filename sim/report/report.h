@@ -56,15 +56,12 @@ json_t *json_of_double(double x);
 json_t *json_of_count(uint64_t n);
 
 /* json_begin -- the head of a report: {"schema": SCHEMA and, under "mpsim", the version that writes it, a line each; its other
- * members follow. json_report: an object that has both. */
+ * members follow. */
 void json_begin(FILE *to, const char *schema);
-json_t *json_report(const char *schema);
 
 /* json_write -- one value on one line, without a newline; what escape_text would escape is written
  * as \u escapes, which read back as what it was. What fails there shows in the stream. Consumes v. */
 void json_write(FILE *to, json_t *v);
-/* json_item -- the i-th value of an array, a line each; of REPORT_NDJSON a line without an array. Consumes v. */
-void json_item(FILE *to, report_style style, size_t i, json_t *v);
 
 /* ---- CSV (RFC 4180, lines end in LF) ---- */
 
