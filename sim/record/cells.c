@@ -53,11 +53,11 @@ static void put_real(table *t, const record_field *f, double x)
     if (x == 0 && f->in & FIELD_BLANK)
         table_cell(t, "%s", "");
     else if (isnan(x))
-        table_cell(t, "%s", "nan");
+        table_cell(t, "%s", f->lacking ? f->lacking : "nan");
     else if (f->format)
         table_cell(t, f->format, x);
     else
-        table_cell(t, "%s", text_number(text, x));
+        table_cell(t, "%s", f->in & FIELD_SCALE ? text_scale(text, x) : text_number(text, x));
 }
 
 static void put_units(table *t, double x)
@@ -82,7 +82,10 @@ static void put_count(table *t, const record_field *f, uint64_t n)
 
 static void put_share(table *t, const record_field *f, uint64_t part, uint64_t whole)
 {
-    table_share(t, part, part == 0 && f->in & FIELD_BLANK ? 0 : whole);
+    if (whole == 0 && f->in & FIELD_ZERO)
+        table_cell(t, "%s", "0");
+    else
+        table_share(t, part, part == 0 && f->in & FIELD_BLANK ? 0 : whole);
 }
 
 static void put_boolean(table *t, int is)

@@ -58,6 +58,7 @@ static int is_none(const record_field *f, const void *value)
     case FIELD_COUNTS:
     case FIELD_PAIRS:
     case FIELD_MAP:
+    case FIELD_LISTS:
     case FIELD_TALLY:
         return lacks && !*(const void *const *)value;
     case FIELD_INTEGER:

@@ -17,7 +17,7 @@ int field_has(const record_field *f, const void *value, size_t i);
 int field_lacks(const record_field *f, const void *at);
 /* field_whole -- what a share is part of. */
 uint64_t field_whole(const record_field *f, const void *at);
-/* field_stream -- the list of r that is written as it comes, or NULL. field_rows -- the innermost such list. */
+/* field_stream -- the first list of r that is written as it comes, or NULL. field_rows -- the innermost such list. */
 const record_field *field_stream(const record_kind *r);
 const record_field *field_rows(const record_kind *r);
 /* field_word -- the word that `value`, of FIELD_WORD, is; NULL: none of them. */

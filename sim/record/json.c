@@ -120,6 +120,7 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
         put_list(o, f, value, field_count(f, at), in);
         break;
     case FIELD_MAP:
+    case FIELD_LISTS:
         jsonout_value(o, f->key, *(json_t *const *)value);
         break;
     case FIELD_TALLY:

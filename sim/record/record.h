@@ -36,6 +36,7 @@ typedef enum field_type {
     FIELD_COUNTS,  /* const uint64_t *: as many as the size_t at `of`                         */
     FIELD_PAIRS,   /* const uint64_t *: as many lists of two as the size_t at `of`            */
     FIELD_MAP,     /* json_t *: an object of texts, whose keys come from data                 */
+    FIELD_LISTS,   /* json_t *: the same, of lists of texts                                   */
     FIELD_TALLY    /* const uint64_t *: a count for each of `words`, which is its key; 0 is left out */
 } field_type;
 
@@ -54,9 +55,11 @@ enum {
     FIELD_BLANK = 64,       /* a cell of zero is empty                                            */
     FIELD_PLAIN = 1024,     /* a cell of a count has no commas                                    */
     FIELD_GAPS = 2048,      /* texts of a list may be NULL, which is null in JSON                 */
-    FIELD_STREAM = 128,     /* the list of a document whose items come one by one: no value here  */
+    FIELD_STREAM = 128,     /* a list of a document whose items come one by one: no value here    */
     FIELD_DIGIT = 1 << 16,  /* a boolean is 1 or 0 in CSV                                         */
     FIELD_BYTES = 1 << 17,  /* a cell of a count is that of a size in bytes                       */
+    FIELD_SCALE = 1 << 20,  /* a cell of a real number is that of a factor: 1000, 2^16            */
+    FIELD_ZERO = 1 << 21,   /* a cell of a share of nothing is 0; else it is empty                */
     FIELD_LOOSE = 1 << 18,  /* another writer of the schema leaves it out: it is not required     */
     FIELD_FOREIGN = 1 << 19 /* only another writer of the schema has it: in the schema alone      */
 };
@@ -83,7 +86,7 @@ typedef struct record_field {
     const char *const
         *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
-    const char *lacking; /* a cell where there is no value; NULL: an empty one                                      */
+    const char *lacking; /* a cell where there is no value; NULL: an empty one. Of a real number also that of NaN   */
     double unit;   /* of a cell of a count: 1e9 for GB; 0: the count itself                                       */
     unsigned when; /* a bit of what a writer shows, or 0: always; for cells and CSV                                */
 } record_field;
@@ -122,7 +125,9 @@ void record_cells(table *t, const record_kind *r, const void *at, unsigned shows
 typedef struct report_kind {
     const char *schema; /* "mpsim.attention/1" */
     const char *title, *what;
-    const record_kind *document; /* one of its fields is FIELD_STREAM */
+    const record_kind *document;     /* one of its fields is FIELD_STREAM, or several */
+    const record_kind *rows;         /* of CSV and the table; NULL: those of the first list */
+    const record_kind *const *lines; /* all that a line of NDJSON can be, up to NULL; NULL: an item of the first list */
 } report_kind;
 
 /* REPORT_ROWS -- the document of a report that has a list `KEY` of the record ROW, and nothing else. */
@@ -143,9 +148,10 @@ typedef struct record_writer {
     FILE *to;
     report_style style;
     unsigned shows;
-    const void *document;   /* the struct */
-    size_t written, opened; /* rows of the list at hand; items whose rows are such a list */
-    table *rows;            /* of REPORT_TEXT */
+    const void *document;     /* the struct */
+    size_t written, opened;   /* rows of the list at hand; items whose rows are such a list */
+    const record_field *list; /* of the document */
+    table *rows;              /* of REPORT_TEXT */
 } record_writer;
 
 /* record_begin -- all before the first row; of REPORT_TEXT the table. record_row: a row, to the table or the stream. record_end: all
@@ -155,6 +161,8 @@ void record_row(record_writer *w, const void *row);
 /* record_row_of -- the same, of a list of several kinds. */
 void record_row_of(record_writer *w, const record_kind *r, const void *row);
 void record_end(record_writer *w);
+/* record_next -- of a document that has several lists: the next one begins. */
+void record_next(record_writer *w);
 /* record_open, record_close -- of a document whose list has items that have such a list of their own, the rows: all of an item before
  * its first row, and behind its last one. Rows outside the JSON report know nothing of their item. */
 void record_open(record_writer *w, const void *item);

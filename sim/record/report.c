@@ -13,22 +13,22 @@ static void put_member(const record_writer *w, const record_field *f, const void
     field_json(&o, f, at, IN_JSON);
 }
 
-/* The members of a record up to the first row of its list, and those behind the last one. */
-static void begin_list(const record_writer *w, const record_kind *r, const void *at)
+/* The members of a record from f on up to the first row of a list, which it returns, and those behind the last one. */
+static const record_field *begin_list(const record_writer *w, const record_field *f, const void *at)
 {
-    const record_field *list = field_stream(r);
-    for (const record_field *f = r->fields; f != list; f++)
+    for (; !(f->in & FIELD_STREAM); f++)
         if (has_member(f, at)) {
             put_member(w, f, at);
             fputs(",\n", w->to);
         }
-    fprintf(w->to, "\"%s\": [", list->key);
+    fprintf(w->to, "\"%s\": [", f->key);
+    return f;
 }
 
-static void end_list(const record_writer *w, const record_kind *r, const void *at)
+static void end_list(const record_writer *w, const record_field *list, const void *at)
 {
     fputc(']', w->to);
-    for (const record_field *f = field_stream(r) + 1; !field_end(f); f++)
+    for (const record_field *f = list + 1; !field_end(f); f++)
         if (has_member(f, at)) {
             fputs(",\n", w->to);
             put_member(w, f, at);
@@ -38,7 +38,7 @@ static void end_list(const record_writer *w, const record_kind *r, const void *a
 
 void record_begin(record_writer *w)
 {
-    const record_kind *r = field_rows(w->kind->document)->record;
+    const record_kind *r = w->kind->rows ? w->kind->rows : field_rows(w->kind->document)->record;
     switch (w->style) {
     case REPORT_TEXT:
         if (r)
@@ -46,7 +46,7 @@ void record_begin(record_writer *w)
         break;
     case REPORT_JSON:
         json_begin(w->to, w->kind->schema);
-        begin_list(w, w->kind->document, w->document);
+        w->list = begin_list(w, w->kind->document->fields, w->document);
         break;
     case REPORT_CSV:
         record_csv_head(w->to, r, w->shows);
@@ -88,11 +88,20 @@ void record_row(record_writer *w, const void *row)
 void record_end(record_writer *w)
 {
     if (w->style == REPORT_JSON) {
-        end_list(w, w->kind->document, w->document);
+        end_list(w, w->list, w->document);
         fputc('\n', w->to);
     }
     table_free(w->rows);
     w->rows = NULL;
+}
+
+void record_next(record_writer *w)
+{
+    w->written = 0;
+    if (w->style != REPORT_JSON)
+        return;
+    fputs("],\n", w->to);
+    w->list = begin_list(w, w->list + 1, w->document);
 }
 
 void record_open(record_writer *w, const void *item)
@@ -101,11 +110,11 @@ void record_open(record_writer *w, const void *item)
     if (w->style != REPORT_JSON)
         return;
     fputs(w->opened++ ? ",\n{" : "\n{", w->to);
-    begin_list(w, field_stream(w->kind->document)->record, item);
+    (void)begin_list(w, field_stream(w->kind->document)->record->fields, item);
 }
 
 void record_close(record_writer *w, const void *item)
 {
     if (w->style == REPORT_JSON)
-        end_list(w, field_stream(w->kind->document)->record, item);
+        end_list(w, field_stream(field_stream(w->kind->document)->record), item);
 }

@@ -29,20 +29,27 @@ static void put_reference(jsonout *o, const char *name)
     jsonout_text(o, "$ref", path);
 }
 
-/* The record of f, or one of several. */
-static void put_record(jsonout *o, const record_field *f)
+/* One of several records, or of their lines. */
+static void put_one_of(jsonout *o, const record_kind *const *kinds, const char *suffix)
 {
-    if (!f->either) {
-        put_reference(o, f->record->name);
-        return;
-    }
+    char name[64];
     jsonout_begin(o, "anyOf", '[');
-    for (size_t i = 0; f->either[i]; i++) {
+    for (size_t i = 0; kinds[i]; i++) {
+        snprintf(name, sizeof name, "%s%s", kinds[i]->name, suffix);
         jsonout_begin(o, NULL, '{');
-        put_reference(o, f->either[i]->name);
+        put_reference(o, name);
         jsonout_end(o, '}');
     }
     jsonout_end(o, ']');
+}
+
+/* The record of f, or one of several. */
+static void put_record(jsonout *o, const record_field *f)
+{
+    if (f->either)
+        put_one_of(o, f->either, "");
+    else
+        put_reference(o, f->record->name);
 }
 
 /* Whether the words of f are those of its items. */
@@ -116,11 +123,17 @@ static void put_items(jsonout *o, const record_field *f)
     jsonout_end(o, '}');
 }
 
-static void put_map(jsonout *o)
+static void put_map(jsonout *o, const record_field *f)
 {
     jsonout_text(o, "type", "object");
     jsonout_begin(o, "additionalProperties", '{');
+    if (f->type == FIELD_LISTS) {
+        jsonout_text(o, "type", "array");
+        jsonout_begin(o, "items", '{');
+    }
     jsonout_text(o, "type", "string");
+    if (f->type == FIELD_LISTS)
+        jsonout_end(o, '}');
     jsonout_end(o, '}');
 }
 
@@ -181,7 +194,8 @@ static void put_type(jsonout *o, const record_field *f)
         put_items(o, f);
         break;
     case FIELD_MAP:
-        put_map(o);
+    case FIELD_LISTS:
+        put_map(o, f);
         break;
     case FIELD_TALLY:
         put_tally(o, f);
@@ -290,11 +304,30 @@ static void put_definition(schema *s, const char *name, const record_kind *r, un
     fputs("\n    }", s->to);
 }
 
-/* A line of NDJSON. */
-static void put_line(schema *s, const record_kind *document)
+/* A line of NDJSON that is of several kinds. */
+static void put_lines(schema *s, const record_kind *const *lines)
 {
-    const record_field *f = field_rows(document);
     jsonout o = {.to = s->to};
+    char name[64];
+    fputs(",\n    ", s->to);
+    jsonout_begin(&o, "line", '{');
+    put_one_of(&o, lines, "_line");
+    jsonout_end(&o, '}');
+    for (size_t i = 0; lines[i]; i++) {
+        snprintf(name, sizeof name, "%s_line", lines[i]->name);
+        put_definition(s, name, lines[i], IN_LINE);
+    }
+}
+
+/* A line of NDJSON. */
+static void put_line(schema *s, const report_kind *kind)
+{
+    const record_field *f = field_rows(kind->document);
+    jsonout o = {.to = s->to};
+    if (kind->lines) {
+        put_lines(s, kind->lines);
+        return;
+    }
     if (f && f->record)
         put_definition(s, "line", f->record, IN_LINE);
     if (!f || !f->either)
@@ -320,7 +353,7 @@ void record_schema(FILE *to, const report_kind *kind)
         "what JSON has no number for is a string.\", \"anyOf\": [{\"type\": \"number\"}, {\"enum\": [\"NaN\", \"Infinity\", "
         "\"-Infinity\"]}]}",
         to);
-    put_line(&s, kind->document);
+    put_line(&s, kind);
     for (size_t i = 0; i < s.count; i++)
         put_definition(&s, s.defined[i]->name, s.defined[i], IN_JSON);
     fputs("\n  }\n}\n", to);

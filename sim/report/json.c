@@ -5,7 +5,6 @@
 #include "jsonout.h"
 
 #include <math.h>
-#include <mpsim/mpsim.h>
 
 json_t *json_of_double(double x)
 {
@@ -20,11 +19,6 @@ json_t *json_of_count(uint64_t n)
 {
     /* Counts are elements of files, far below 2^63; a distance in ULPs or a seed of a run may be beyond */
     return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
-}
-
-void json_begin(FILE *to, const char *schema)
-{
-    fprintf(to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", schema, mpsim_version());
 }
 
 void json_write(FILE *to, json_t *v)

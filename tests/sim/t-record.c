@@ -402,6 +402,72 @@ START_TEST(rows_of_several_kinds)
 }
 END_TEST
 
+/* ---- several lists; what cells show of numbers that are none ---- */
+
+typedef struct number {
+    double real, scale;
+    uint64_t part, whole;
+    json_t *lists;
+} number;
+
+#define AT(member) offsetof(number, member)
+static const record_field number_fields[] = {
+    FIELD(TEXT, "level", IN_LINE | FIELD_OPTIONAL, AT(lists), NULL),
+    FIELD(REAL, "real", IN_ALL, AT(real), NULL, .title = ">real", .lacking = "-"),
+    FIELD(REAL, "scale", IN_ALL | FIELD_SCALE, AT(scale), NULL, .title = ">scale"),
+    FIELD(SHARE, "part", IN_TREE | FIELD_ZERO, AT(part), NULL, .of = AT(whole), .title = ">part"),
+    FIELD(LISTS, "lists", IN_TREE | FIELD_OPTIONAL, AT(lists), NULL),
+    {0}};
+#undef AT
+static const record_kind number_record = {"number", NULL, sizeof(number), number_fields};
+static const record_field lists_fields[] = {
+    FIELD(LIST, "first", IN_JSON | FIELD_STREAM, 0, NULL, .record = &inner_record),
+    FIELD(CHARS, "between", IN_JSON, offsetof(outer, chars), NULL),
+    FIELD(LIST, "second", IN_JSON | FIELD_STREAM, 0, NULL, .record = &number_record),
+    FIELD(COUNT, "after", IN_JSON, offsetof(outer, count), NULL),
+    {0}};
+static const record_kind lists_document = {"document", NULL, sizeof(outer), lists_fields};
+static const record_kind *const lines[] = {&inner_record, &number_record, NULL};
+static const report_kind lists_kind = {"mpsim.test/1", "Test", "Lists.", &lists_document, &number_record, lines};
+
+static void expect_lists(report_style style, const char *expected)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    record_writer w = {.kind = &lists_kind, .to = to, .style = style, .document = &example};
+    const number none = {.real = (double)NAN, .scale = 65536}; /* a share of nothing */
+    ck_assert_ptr_nonnull(to);
+    record_begin(&w);
+    if (style == REPORT_JSON)
+        record_row_of(&w, &inner_record, both);
+    record_next(&w);
+    record_row_of(&w, &number_record, &none);
+    record_row_of(&w, &number_record, &none);
+    table_print(w.rows, to, "");
+    record_end(&w);
+    ck_assert_int_eq(fclose(to), 0);
+    contains(text, expected);
+    free(text);
+}
+
+START_TEST(several_lists)
+{
+    expect_lists(REPORT_JSON, "\"first\": [\n {\"part\": 1, \"whole\": 4}],\n\"between\": \"chars\",\n\"second\": [\n "
+                              "{\"real\": \"NaN\", \"scale\": 65536.0, \"part\": 0},\n {");
+    expect_lists(REPORT_JSON, "\"part\": 0}],\n\"after\": 12345}\n");
+    expect_lists(REPORT_CSV, "real,scale\nnan,65536\nnan,65536\n");
+    expect_lists(REPORT_TEXT, "real  scale  part\n   -   2^16     0\n");
+    char *text = schema_of(&lists_kind);
+    contains(text, "\"line\": {\"anyOf\": [{\"$ref\": \"#/$defs/inner_line\"}, {\"$ref\": \"#/$defs/number_line\"}]}");
+    contains(text, "\"number_line\": {\n      \"type\": \"object\",\n      \"properties\": {\n        \"level\"");
+    contains(text, "\"number\": {\n      \"type\": \"object\",\n      \"properties\": {\n        \"real\"");
+    contains(text, "\"lists\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"array\", \"items\": "
+                   "{\"type\": \"string\"}}}");
+    free(text);
+}
+END_TEST
+
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
@@ -495,6 +561,7 @@ int main(void)
     tcase_add_test(forms_case, forms);
     tcase_add_test(forms_case, documents);
     tcase_add_test(forms_case, rows_of_several_kinds);
+    tcase_add_test(forms_case, several_lists);
     tcase_add_test(forms_case, words);
     tcase_add_test(forms_case, trees);
     tcase_add_test(schema_case, schema);
