@@ -103,12 +103,12 @@ pkgconfig_DATA += lib/mpsim.pc
 # The trainer and its CPU engine: no options, no JSON, no YAML. The programs of sim/ and gpu/ link it.
 noinst_LIBRARIES += lib/train/libtrain.a
 # Its threads are those of libmpsim-trace, too.
-noinst_LIBRARIES += lib/train/libparallel.a
-lib_train_libparallel_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE
-lib_train_libparallel_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
-lib_train_libparallel_a_SOURCES = lib/include/train/parallel.h lib/train/parallel.c lib/train/placing.c \
-  lib/train/placing.h lib/train/processors.c lib/train/processors.h
-train_libs = lib/train/libtrain.a lib/train/libparallel.a lib/libmpsim.a
+noinst_LIBRARIES += lib/threads/libparallel.a
+lib_threads_libparallel_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE
+lib_threads_libparallel_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+lib_threads_libparallel_a_SOURCES = lib/include/threads/parallel.h lib/threads/parallel.c lib/threads/placing.c \
+  lib/threads/placing.h lib/threads/processors.c lib/threads/processors.h
+train_libs = lib/train/libtrain.a lib/threads/libparallel.a lib/libmpsim.a
 lib_train_libtrain_a_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 \
   -I$(top_srcdir)/data/digits -I$(top_srcdir)/data/text
 lib_train_libtrain_a_CFLAGS = $(light_cflags)

@@ -25,14 +25,14 @@ sim_libsim_a_SOURCES = \
   sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
   sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
-  sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/cli/element.c sim/cli/element.h \
-  sim/cli/environment.c sim/cli/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
-  sim/cli/memory.c sim/cli/memory.h sim/cli/names.c sim/cli/names.h sim/cli/options.c \
-  sim/cli/options.h sim/cli/host.c sim/cli/output.c sim/cli/output.h sim/cli/progress.c sim/cli/progress.h \
+  sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/operand/element.c sim/operand/element.h \
+  sim/process/environment.c sim/process/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
+  sim/process/memory.c sim/process/memory.h sim/input/names.c sim/input/names.h sim/cli/options.c \
+  sim/cli/options.h sim/process/host.c sim/process/output.c sim/process/output.h sim/process/progress.c sim/process/progress.h \
   sim/cli/reportoptions.c sim/cli/reportoptions.h \
-  sim/cli/steps.c sim/cli/steps.h \
-  sim/cli/textfile.c sim/cli/textfile.h \
-  sim/cli/world.c sim/cli/world.h sim/commands.c sim/commands.h \
+  sim/input/steps.c sim/input/steps.h \
+  sim/process/textfile.c sim/process/textfile.h \
+  sim/process/world.c sim/process/world.h sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/bytes.h sim/diff/computed.c sim/diff/computed.h \
   sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
   sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
@@ -156,9 +156,9 @@ noinst_LIBRARIES += sim/libstat.a
 sim_libstat_a_CPPFLAGS = $(sim_cppflags)
 sim_libstat_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
 sim_libstat_a_SOURCES = \
-  sim/array/lacking.h sim/array/memory.c sim/array/memory.h sim/cli/blocktarget.c sim/cli/blocktarget.h sim/cli/host.h sim/cli/input.c sim/cli/input.h sim/cli/scalelist.c \
-  sim/cli/scalelist.h sim/cli/stream.c sim/cli/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
-  sim/cli/target.c sim/cli/target.h sim/cli/twice.c sim/cli/twice.h sim/cli/unread.c sim/cli/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
+  sim/array/lacking.h sim/array/memory.c sim/array/memory.h sim/operand/blocktarget.c sim/operand/blocktarget.h sim/process/host.h sim/input/input.c sim/input/input.h sim/operand/scalelist.c \
+  sim/operand/scalelist.h sim/operand/stream.c sim/operand/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
+  sim/operand/target.c sim/operand/target.h sim/input/twice.c sim/input/twice.h sim/input/unread.c sim/input/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
   sim/report/csv.c sim/report/jsonout.c \
   sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h sim/stat/blockreport.c \
@@ -173,7 +173,7 @@ noinst_LIBRARIES += sim/libpolicy.a
 sim_libpolicy_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
 sim_libpolicy_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(YAML_CFLAGS)
 sim_libpolicy_a_SOURCES = \
-  sim/array/want.c sim/array/want.h sim/cli/resource.c sim/cli/resource.h sim/cli/scalerword.c sim/cli/scalerword.h \
+  sim/array/want.c sim/array/want.h sim/process/resource.c sim/process/resource.h sim/operand/scalerword.c sim/operand/scalerword.h \
   sim/policy/blocks.c sim/policy/blocks.h sim/policy/gather.c sim/policy/gather.h sim/policy/keys.c sim/policy/keys.h \
   sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h \
   sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/scaling.c sim/policy/table.c \
@@ -199,7 +199,7 @@ lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =
 lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
 lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
-lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/train/libparallel.a lib/libmpsim.la
+lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/threads/libparallel.a lib/libmpsim.la
 dist_mpsiminclude_HEADERS += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
 pkgconfig_DATA += lib/mpsim-trace.pc
 else

@@ -1,5 +1,5 @@
 /* main.c -- the mpsim program: all commands, in one process. */
-#include "cli/input.h"
+#include "input/input.h"
 #include "commands.h"
 #include "program.h"
 

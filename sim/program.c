@@ -2,12 +2,12 @@
 #include "program.h"
 
 #include "cli/confine.h"
-#include "cli/environment.h"
+#include "process/environment.h"
 #include "cli/help.h"
-#include "cli/memory.h"
-#include "cli/output.h"
-#include "cli/progress.h"
-#include "cli/world.h"
+#include "process/memory.h"
+#include "process/output.h"
+#include "process/progress.h"
+#include "process/world.h"
 
 #include <errno.h>
 #include <fcntl.h>

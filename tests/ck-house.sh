@@ -81,8 +81,8 @@ ok "headers begin with #pragma once, public ones with a guard" "$(
 # <name> is a header of the system or of another project; a path is one of the house.
 cat >"$dir/borders" <<'TABLE'
 ^lib/include/mpsim/       ^lib/include/mpsim/|^<(stddef|stdint)[.]h>
-^lib/include/train/       ^lib/include/|^<(stddef|stdint|stdio)[.]h>
-^lib/train/(parallel|placing|processors)[.] ^lib/include/train/parallel[.]h|^lib/train/(placing|processors)[.]h|^<
+^lib/include/(train|threads)/ ^lib/include/|^<(stddef|stdint|stdio)[.]h>
+^lib/threads/             ^lib/include/threads/|^lib/threads/|^<
 ^lib/train/               ^lib/include/|^lib/base/transpose[.]h|^lib/train/|^data/(digits|text)/|^<(inttypes|math|stdarg|stddef|stdint|stdio|stdlib|string)[.]h>
 ^lib/simd/                ^lib/simd/generic[.]h|^<(arm_neon|emmintrin|immintrin|math|stddef|stdint|string)[.]h>
 ^lib/base/isa[.]c         ^lib/base/isa[.]h|^lib/include/mpsim/isa[.]h|^config[.]h|^<(cpuid|stdatomic|string)[.]h>
@@ -96,18 +96,20 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/reader/              ^sim/(array|cli|policy|reader|record|stat|text|trace)/|^lib/include/(mpsim/|train/parallel[.]h)|^<
+^sim/reader/              ^sim/(array|cli|operand|policy|process|reader|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/record/              ^sim/(record|report|text)/|^lib/include/|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
-^sim/cli/confine[.]c       ^sim/(cli|sandbox|trace)/|^<
+^sim/process/             ^sim/(array|process|report|text|trace)/|^lib/include/|^config[.]h|^<
+^sim/cli/confine[.]c       ^sim/(cli|process|sandbox|trace)/|^<
 ^sim/exact/               ^sim/(exact|text)/|^lib/include/mpsim/|^<
-^sim/cli/                 ^sim/(array|cli|exact|record|report|text|trace)/|^lib/include/|^config[.]h|^<
-^sim/traininglog/          ^sim/(array|cli|record|report|text|trace|traininglog)/|^lib/include/|^config[.]h|^<
-^sim/policy/yaml[.]c      ^sim/(array|policy|cli|trace)/|^<
+^sim/cli/                 ^sim/(array|cli|process|report|text|trace)/|^lib/include/|^config[.]h|^<
+^sim/(operand|input)/     ^sim/(array|cli|exact|input|operand|process|record|report|text|trace)/|^lib/include/|^config[.]h|^<
+^sim/traininglog/          ^sim/(array|cli|input|operand|process|record|report|text|trace|traininglog)/|^lib/include/|^config[.]h|^<
+^sim/policy/yaml[.]c      ^sim/(array|policy|cli|process|trace)/|^<
 ^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
 ^sim/train/cuda[.]c       ^sim/train/|^gpu/(gpu|train)[.]h|^<
-^sim/[a-z]*[.][ch]         ^sim/(cli/|(commands|program)[.]h)|^lib/include/mpsim/|^config[.]h|^<
+^sim/[a-z]*[.][ch]         ^sim/((cli|input|process)/|(commands|program)[.]h)|^lib/include/mpsim/|^config[.]h|^<
 ^sim/                     ^sim/|^lib/include/|^config[.]h|^<
 TABLE
 
@@ -143,8 +145,8 @@ borders() { # violations in $dir/includes
 }
 includes >"$dir/includes"
 ok "who includes whom: the table of borders" "$(borders)"
-ok "threads are the business of lib/train/parallel.c and placing.c" "$(grep -l -r --include='*.[ch]' -E \
-    '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/train/\(parallel\|placing\)\.[ch]$')"
+ok "threads are the business of lib/threads" "$(grep -l -r --include='*.[ch]' -E \
+    '[^a-z]omp_|pragma omp|[^a-z]pthread_' lib sim | grep -v '^lib/threads/')"
 ok "YAML, archives, HDF5 and JSON: a library, a place" "$(grep -n -r --include='*.[ch]' -E '^#include <(yaml|zip|zlib|archive|hdf5|jansson)\.h>' lib sim gpu |
     grep -v -e '^sim/policy/yaml\.c:.*yaml' -e '^sim/trace/[a-z]*\.[ch]:.*\(zip\|jansson\)' -e '^sim/[a-z]*/[a-z]*\.[ch]:.*jansson' \
         -e '^sim/trace/stream[a-z]*\.c:.*\(zlib\|archive\)' -e '^sim/trace/hdf5\.h:.*hdf5')"
@@ -157,7 +159,7 @@ ok "MPI is the business of sim/mpi/main.c" "$(grep -l -r --include='*.[ch]' -E '
 ok "lib does not print, exit, abort or read the environment" "$(grep -n -w -r --include='*.[ch]' -E \
     '(printf|puts|perror|exit|abort|getenv|assert|fesetround|feraiseexcept) ?\(' lib | grep -v ':[0-9]*: \*')"
 ok "lib but the trainer opens and writes no files" "$(grep -n -w -r --include='*.[ch]' -E \
-    '(fprintf|fputs|fopen|fwrite|FILE) ?' lib | grep -v -e ':[0-9]*: \*' -e '^lib/train/' -e '^lib/include/train/')"
+    '(fprintf|fputs|fopen|fwrite|FILE) ?' lib | grep -v -e ':[0-9]*: \*' -e '^lib/train/' -e '^lib/include/train/' -e '^lib/threads/processors')"
 
 ok "what takes a size refuses one that memory cannot hold: tests/base/t-extent.c asks each" "$(sed 's|/[*].*||; /^ [*]/d' lib/include/mpsim/*.h |
     tr '\n' ' ' | sed 's/MPSIM_API/\

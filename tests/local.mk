@@ -17,7 +17,7 @@ AM_TESTS_ENVIRONMENT = \
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
 test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-# (the functions of libreader behind the program's: of sim/cli/host.h each has its own)
+# (the functions of libreader behind the program's: of sim/process/host.h each has its own)
 LDADD = $(support_libs) $(sim_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
@@ -103,7 +103,7 @@ unit_tests = \
   tests/train/t-decoder-graph \
   tests/train/t-engine-products tests/train/t-engine-stacks tests/train/t-engine-tensors \
   tests/train/t-engine-transformer tests/train/t-engine-update tests/train/t-gradients tests/train/t-layers \
-  tests/train/t-oracle tests/train/t-parallel tests/train/t-run-text tests/train/t-replay tests/train/t-run \
+  tests/train/t-oracle tests/base/t-parallel tests/train/t-run-text tests/train/t-replay tests/train/t-run \
   tests/train/t-schedule tests/train/t-step tests/train/t-text tests/train/t-torch
 
 # ---- against MPFR
@@ -159,7 +159,7 @@ tests_record_t_device_SOURCES = \
   tests/record/tiles.c tests/record/ways.c tests/record/ways.h tests/record/whole.c
 
 # two files of one tensor
-# the library's own host of the work (sim/cli/host.h) comes before the program's
+# the library's own host of the work (sim/process/host.h) comes before the program's
 tests_sim_t_policy_reader_LDADD = $(support_libs) sim/libreader.a $(LDADD)
 tests_sim_t_diff_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff.c
 tests_sim_t_diff_verdicts_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff-verdicts.c
@@ -263,7 +263,7 @@ fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: 
 	  LIBRARY_CFLAGS='$(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)' \
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
-	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(lib_train_libparallel_a_SOURCES) $(sim_libsim_a_SOURCES) \
+	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(lib_threads_libparallel_a_SOURCES) $(sim_libsim_a_SOURCES) \
 	    $(sim_libpolicy_a_SOURCES) $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
 fuzz:
 	@$(fuzz_make)
@@ -377,7 +377,7 @@ tests_bench_libbench_a_SOURCES = tests/bench/frame.c tests/bench/frame.h tests/b
 tests_bench_libbench_a_CFLAGS = $(product_cflags)
 tests_bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) -DBENCH_COMPILED='"$(OPT_CFLAGS) $(CFLAGS)"'
 programs_all += $(benchmarks)
-bench_ldadd = tests/bench/libbench.a lib/train/libparallel.a lib/libmpsim.a -lpthread
+bench_ldadd = tests/bench/libbench.a lib/threads/libparallel.a lib/libmpsim.a -lpthread
 tests_bench_arith_LDADD = $(bench_ldadd)
 tests_bench_blocks_LDADD = $(bench_ldadd)
 tests_bench_casts_LDADD = $(bench_ldadd)

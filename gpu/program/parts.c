@@ -7,7 +7,7 @@
 #include "../checks/checks.h"
 #include "../train.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <string.h>
 #include <time.h>

@@ -4,8 +4,8 @@
  * place; judge.c turns that into advice; hold.c asks how often it is kept in steps that judge.c did not see. */
 #pragma once
 
-#include "../cli/input.h"
-#include "../cli/names.h"
+#include "../input/input.h"
+#include "../input/names.h"
 #include "../replay/replay.h"
 #include "candidates.h"
 

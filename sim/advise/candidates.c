@@ -2,7 +2,7 @@
 #include "candidates.h"
 
 #include "../cli/options.h"
-#include "../cli/target.h"
+#include "../operand/target.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* cmd.c -- mpsim advise: formats, loss scale and recipe that a recorded run tolerates. */
 #include "advise.h"
 
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../commands.h"
 #include "../trace/outfile.h"

@@ -1,7 +1,7 @@
 /* judge.c -- from measured tensors to advice; see advise.h. */
 #include "advise.h"
 
-#include "../cli/scalelist.h"
+#include "../operand/scalelist.h"
 
 #include <string.h>
 

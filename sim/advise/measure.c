@@ -2,7 +2,7 @@
 #include "advise.h"
 
 #include "../array/need.h"
-#include "../cli/steps.h"
+#include "../input/steps.h"
 #include "../stat/blockreport.h"
 #include "../stat/walk.h"
 #include "../text/json.h"

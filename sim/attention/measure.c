@@ -3,9 +3,9 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <stdlib.h>

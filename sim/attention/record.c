@@ -1,6 +1,6 @@
 /* record.c -- see record.h. */
 #include "record.h"
-#include "../cli/target.h"
+#include "../operand/target.h"
 
 /* ---- what is computed ---- */
 

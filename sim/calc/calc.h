@@ -1,8 +1,8 @@
 /* calc.h -- what an operation of mpsim calc is (calc.c), and its operands that are files (files.c). */
 #pragma once
 
-#include "../cli/element.h"
-#include "../cli/target.h"
+#include "../operand/element.h"
+#include "../operand/target.h"
 #include "../record/record.h"
 
 #include <mpsim/function.h>

@@ -2,11 +2,11 @@
 #include "../commands.h"
 #include "calc.h"
 #include "../record/record.h"
-#include "../cli/element.h"
+#include "../operand/element.h"
 #include "../cli/options.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
-#include "../cli/target.h"
+#include "../operand/target.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* cmd.c -- mpsim cast: round tensors to a format and write them. */
 #include "../commands.h"
-#include "../cli/input.h"
-#include "../cli/output.h"
+#include "../input/input.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
 #include "../text/words.h"

@@ -1,7 +1,7 @@
 /* contents.h -- what a file of cast holds: tensors that are cast, and tensors that are copied as they are stored. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 
 typedef struct content {
     size_t index; /* of the tensor in the trace                          */

@@ -1,7 +1,7 @@
 /* convert.h -- elements of one format as elements of another: what cast does with the codes of a tensor. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 
 /* From the codes of `source` to those of `out`, which is the target's format or holds its numbers. */
 typedef struct converter {

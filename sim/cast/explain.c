@@ -2,7 +2,7 @@
 #include "explain.h"
 
 #include "../array/need.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 
 #include <float.h>
 #include <stdlib.h>

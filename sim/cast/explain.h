@@ -2,9 +2,9 @@
  * format (number.c), and of a block under a recipe (blocks.c). */
 #pragma once
 
-#include "../cli/element.h"
+#include "../operand/element.h"
 #include "../cli/reportoptions.h"
-#include "../cli/target.h"
+#include "../operand/target.h"
 #include "../record/record.h"
 #include "recipe.h"
 

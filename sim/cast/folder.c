@@ -6,7 +6,7 @@
 #include "folder.h"
 
 #include "../array/need.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
 

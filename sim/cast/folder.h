@@ -1,7 +1,7 @@
 /* folder.h -- cast into a folder: a file for each file of the input, under its name. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 
 /* Writes the tensors that a trace has in a file (NULL: all) to `path`: 0, or an exit code after a message. */
 typedef int folder_write(void *context, const input *in, trace *t, const char *file, const char *path);

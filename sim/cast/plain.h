@@ -1,8 +1,8 @@
 /* plain.h -- a file under a format: its selected tensors cast, the others as they are. */
 #pragma once
 
-#include "../cli/input.h"
-#include "../cli/target.h"
+#include "../input/input.h"
+#include "../operand/target.h"
 #include "contents.h"
 
 typedef struct plain_options {

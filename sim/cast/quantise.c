@@ -8,7 +8,7 @@
 #include "tiles.h"
 
 #include "../array/need.h"
-#include "../cli/stream.h"
+#include "../operand/stream.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

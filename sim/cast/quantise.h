@@ -2,7 +2,7 @@
  * they stand for; its other tensors as they are. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 #include "../quant/quant.h"
 #include "contents.h"
 #include "pairs.h"

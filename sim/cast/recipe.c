@@ -1,7 +1,7 @@
 /* recipe.c -- see recipe.h. */
 #include "recipe.h"
 
-#include "../cli/element.h"
+#include "../operand/element.h"
 
 #include <float.h>
 #include <string.h>

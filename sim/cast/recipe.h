@@ -1,7 +1,7 @@
 /* recipe.h -- block recipes as they are typed after -f, and what goes with them on a command line. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 
 typedef struct cast_recipe {
     mpsim_block_recipe block;

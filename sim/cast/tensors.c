@@ -6,7 +6,7 @@
 #include "tensors.h"
 
 #include "../array/need.h"
-#include "../cli/stream.h"
+#include "../operand/stream.h"
 #include "../pass/elements.h"
 #include "../pass/pass.h"
 

@@ -6,7 +6,7 @@
 #include "tiles.h"
 
 #include "../array/need.h"
-#include "../cli/host.h"
+#include "../process/host.h"
 #include "../pass/pass.h"
 #include "../pass/amax.h"
 #include "convert.h"

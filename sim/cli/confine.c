@@ -7,7 +7,7 @@
 #include "../trace/temporary.h"
 #include "../trace/unnamed.h"
 #include "../trace/trace.h"
-#include "resource.h"
+#include "../process/resource.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ int confined(void)
 
 /* ---- what is read ---- */
 
-/* How many processors one may use (lib/train/processors.c, the C library). */
+/* How many processors one may use (lib/threads/processors.c, the C library). */
 static int allow_machine(int rules)
 {
     static const char *const files[] = {"/proc/self/cgroup", "/proc/loadavg", "/sys/fs/cgroup",

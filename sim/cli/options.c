@@ -4,7 +4,7 @@
 #include "../text/words.h"
 #include "confine.h"
 #include "help.h"
-#include "progress.h"
+#include "../process/progress.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -5,21 +5,11 @@
 #pragma once
 
 #include "../text/option.h"
-#include "host.h"
+#include "../process/host.h"
 #include "suggestion.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Exit codes of the program. */
-enum {
-    EXIT_OK = 0,
-    EXIT_CHECK = 1,  /* a check failed                 */
-    EXIT_USAGE = 2,  /* the command line is wrong      */
-    EXIT_DATA = 3,   /* bad input data                 */
-    EXIT_IO = 4,     /* input, output or out of memory */
-    EXIT_PARTIAL = 5 /* some inputs failed             */
-};
 
 typedef enum option_type {
     OPTION_FLAG,   /* int *: set to 1                                                    */
@@ -72,6 +62,3 @@ struct command {
  * code (after --help: EXIT_OK). `more` is text for the end of the help: examples, definitions;
  * or NULL. The table ends with a NULL name. */
 int options_parse(const command *c, const option_row *table, int argc, char **argv, int *first, const char *more);
-
-/* note_quiet -- no notes (host.h), and no progress. */
-void note_quiet(void);

@@ -1,7 +1,7 @@
 /* reportoptions.c -- see reportoptions.h. */
 #include "reportoptions.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 int report_options_style(report_style *style, const report_options *o, int others, const char *verb, const char *rule)
 {

@@ -1,6 +1,6 @@
 /* cmd.c -- mpsim diff: where two files or runs begin to differ, and what it looks like. */
 #include "../commands.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "logprob.h"
 #include "ratiosreport.h"

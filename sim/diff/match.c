@@ -2,7 +2,7 @@
 #include "match.h"
 
 #include "../array/need.h"
-#include "../cli/names.h"
+#include "../input/names.h"
 #include "walk.h"
 
 #include <mpsim/digest.h>

@@ -1,7 +1,7 @@
 /* measure.c -- see measure.h. */
 #include "measure.h"
 
-#include "../cli/element.h"
+#include "../operand/element.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "order.h"
 
 #include "../array/need.h"
-#include "../cli/names.h"
+#include "../input/names.h"
 
 #include <stdlib.h>
 #include <string.h>

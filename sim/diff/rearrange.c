@@ -1,7 +1,7 @@
 /* rearrange.c -- see rearrange.h. */
 #include "rearrange.h"
 
-#include "../cli/element.h"
+#include "../operand/element.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* shift.h -- whether B has what A has at another step. */
 #pragma once
 
-#include "../cli/names.h"
+#include "../input/names.h"
 #include "verdict.h"
 
 /* A step of A, open beside the one that is compared, and by how many steps B is known to be shifted. */

@@ -2,7 +2,7 @@
  * step. */
 #pragma once
 
-#include "../cli/steps.h"
+#include "../input/steps.h"
 
 #include <mpsim/format.h>
 

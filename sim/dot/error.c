@@ -6,7 +6,7 @@
 #include "blocks.h"
 #include "pieces.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <stdlib.h>
 #include <string.h>

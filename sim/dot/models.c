@@ -1,6 +1,6 @@
 /* models.c -- see models.h. */
 #include "models.h"
-#include "../cli/target.h"
+#include "../operand/target.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"

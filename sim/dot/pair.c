@@ -2,9 +2,9 @@
 #include "pair.h"
 
 #include "../array/need.h"
-#include "../cli/element.h"
+#include "../operand/element.h"
 #include "../cli/options.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

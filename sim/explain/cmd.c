@@ -1,8 +1,8 @@
 /* cmd.c -- mpsim explain: what a framework's message about mixed precision means. */
 #include "../array/need.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 #include "../commands.h"
 #include "../text/words.h"
 #include "explain.h"

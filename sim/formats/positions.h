@@ -1,7 +1,7 @@
 /* positions.h -- mpsim formats --positions: what a format does to positions and to their rotary angles. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 #include "../record/record.h"
 
 extern const report_kind positions_kind;

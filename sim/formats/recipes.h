@@ -1,7 +1,7 @@
 /* recipes.h -- mpsim formats --recipes: the block recipes, by the names that stat and cast take. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 #include "../record/record.h"
 
 extern const report_kind recipes_kind;

@@ -1,7 +1,7 @@
 /* cmd.c -- mpsim info: what is in files of tensors. */
 #include "../commands.h"
-#include "../cli/input.h"
-#include "../cli/output.h"
+#include "../input/input.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../text/words.h"
 #include "quantised.h"

@@ -1,6 +1,6 @@
 /* cmd.c -- mpsim log: is this training log fine; how far are two runs apart? */
 #include "../array/need.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../commands.h"
 #include "report.h"

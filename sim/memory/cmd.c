@@ -1,7 +1,7 @@
 /* cmd.c -- mpsim memory: the bytes that a training needs under a policy, and their formulas. */
 #include "../array/need.h"
 #include "../commands.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../policy/list.h"
 #include "../policy/unmatched.h"

@@ -2,7 +2,7 @@
 #include "shape.h"
 
 #include "../array/need.h"
-#include "../cli/names.h"
+#include "../input/names.h"
 #include "../trace/weights.h"
 
 #include <fnmatch.h>

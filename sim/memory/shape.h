@@ -2,7 +2,7 @@
  * described by its options. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 
 /* A parameter. */
 typedef struct shape_tensor {

@@ -1,7 +1,7 @@
 /* cmd.c -- mpsim merge: parts of a report put together. */
 #include "../array/need.h"
 #include "../commands.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 #include "merge.h"
 
 #include <stdlib.h>

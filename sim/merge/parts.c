@@ -2,7 +2,7 @@
 #include "parts.h"
 
 #include "../array/need.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * alone. Errors have the order of the shards, which is that of the files. */
 #include "ranks.h"
 
-#include "../cli/world.h"
+#include "../process/world.h"
 #include "../stat/cmd.h"
 #include "../stat/shard.h"
 #include "../text/words.h"

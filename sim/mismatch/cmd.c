@@ -1,8 +1,8 @@
 /* cmd.c -- mpsim mismatch: log-probabilities of the same tokens under two arithmetics. */
 #include "../array/need.h"
-#include "../cli/input.h"
+#include "../input/input.h"
 #include "../cli/options.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../commands.h"
 #include "report.h"

@@ -2,7 +2,7 @@
  *
  * The only file that knows MPI (3.0: shared windows). Messages are cut into pieces that an int counts. */
 #include "../cli/confine.h"
-#include "../cli/world.h"
+#include "../process/world.h"
 #include "../commands.h"
 #include "../merge/ranks.h"
 #include "../program.h"

@@ -1,5 +1,5 @@
 /* cmd.c -- mpsim report: one page that tells what casts do to a recorded run, for a browser. */
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../commands.h"
 #include "page.h"
 

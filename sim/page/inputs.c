@@ -2,7 +2,7 @@
 #include "page.h"
 
 #include "../array/need.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 #include "../text/sha256.h"
 #include "../text/words.h"
 #include "../trace/whole.h"

@@ -3,7 +3,7 @@
 #include "page.h"
 
 #include "../array/need.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../plot/figures.h"
 #include "../text/words.h"
 #include "../trace/textfile.h"

@@ -1,7 +1,7 @@
 /* pass.c -- see pass.h. */
 #include "pass.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
  * worked through one after the other, in passes. Nothing that is computed depends on the tiles. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 #include "elements.h"
 
 typedef struct block_matrix {

@@ -2,8 +2,8 @@
 #include "plot.h"
 
 #include "../array/need.h"
-#include "../cli/output.h"
-#include "../cli/resource.h"
+#include "../process/output.h"
+#include "../process/resource.h"
 #include "../text/escape.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"

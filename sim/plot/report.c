@@ -2,7 +2,7 @@
 #include "report.h"
 
 #include "../array/need.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 #include "../text/words.h"
 #include "lines.h"
 

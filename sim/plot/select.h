@@ -3,7 +3,7 @@
  * An item is an object with counts: a tensor, or the sum of a kind, a step, the total. */
 #pragma once
 
-#include "../cli/scalelist.h"
+#include "../operand/scalelist.h"
 #include "report.h"
 
 enum { PLOT_FORMATS_MAX = 24 };

@@ -6,7 +6,7 @@
 #include "../array/lacking.h"
 #include "../array/want.h"
 #include "../cli/options.h"
-#include "../cli/resource.h"
+#include "../process/resource.h"
 #include "../text/words.h"
 
 #include <dirent.h>

@@ -4,7 +4,7 @@
  * puts in force one after the other. Nothing of the file is kept but what is here. */
 #pragma once
 
-#include "../cli/resource.h"
+#include "../process/resource.h"
 #include "../trace/trace.h"
 #include "plan.h"
 

@@ -2,7 +2,7 @@
 #include "parts.h"
 
 #include "../cli/options.h"
-#include "../cli/scalerword.h"
+#include "../operand/scalerword.h"
 #include "../text/words.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "../array/lacking.h"
 #include "../array/want.h"
 #include "../cli/options.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* call.h -- a call of the library that does the work of a command: what that work tells (sim/cli/host.h), and the threads and the
+/* call.h -- a call of the library that does the work of a command: what that work tells (sim/process/host.h), and the threads and the
  * surroundings that it has. */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 /* Of the program (sim/cli/options.h). */
 enum { CALL_USAGE = 2, CALL_IO = 4 };

@@ -1,8 +1,8 @@
-/* host.c -- what a call of the library is told of its work: sim/cli/host.h, as sim/cli/host.c is for the program. */
-#include "../cli/host.h"
+/* host.c -- what a call of the library is told of its work: sim/process/host.h, as sim/process/host.c is for the program. */
+#include "../process/host.h"
 
 #include "../array/array.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 #include "../text/escape.h"
 #include "call.h"
 

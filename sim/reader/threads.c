@@ -1,6 +1,6 @@
 /* threads.c -- threads that are lent to the library by who has none of their own; see mpsim/threads.h. */
 #include <mpsim/threads.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <stdlib.h>
 

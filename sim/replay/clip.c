@@ -3,9 +3,9 @@
 #include "state.h"
 
 #include "../array/need.h"
-#include "../cli/world.h"
+#include "../process/world.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <stdlib.h>

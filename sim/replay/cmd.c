@@ -1,14 +1,14 @@
 /* cmd.c -- mpsim replay: a recorded run through policies. */
 #include "../commands.h"
 #include "../array/need.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
-#include "../cli/steps.h"
-#include "../cli/world.h"
+#include "../input/steps.h"
+#include "../process/world.h"
 #include "../policy/list.h"
 #include "report.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "state.h"
 
 #include "../array/need.h"
-#include "../cli/world.h"
+#include "../process/world.h"
 
 #include <math.h>
 #include <stdlib.h>

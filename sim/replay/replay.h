@@ -18,7 +18,7 @@
  * Several processes (cli/world.h) divide the tensors; the first gets the casts and weights of all. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 #include "../policy/policy.h"
 #include "moments.h"
 

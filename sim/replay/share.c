@@ -8,7 +8,7 @@
 
 #include "../array/array.h"
 #include "../array/need.h"
-#include "../cli/world.h"
+#include "../process/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 #include "state.h"
 
 #include "../array/need.h"
-#include "../cli/stream.h"
-#include "../cli/world.h"
+#include "../operand/stream.h"
+#include "../process/world.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <stdarg.h>
 #include <stdlib.h>

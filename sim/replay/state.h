@@ -1,7 +1,7 @@
 /* state.h -- the state of a replay; shared by the files of this folder. */
 #pragma once
 
-#include "../cli/names.h"
+#include "../input/names.h"
 #include "replay.h"
 
 #include <jansson.h>
@@ -44,7 +44,7 @@ typedef struct parameter {
     record_values *grads; /* of the ranks */
     size_t ranks;
     const mpsim_format *weight_format; /* of the record */
-    train_placement place;             /* of the layer, under the plan in force */
+    threads_placement place;           /* of the layer, under the plan in force */
     /* of the run: p in place.kept, the model's copy in place.storage */
     float *p, *model, *g, *pm, *pv, *vmax, *kahan;
     /* references */
@@ -70,7 +70,7 @@ typedef struct parameter {
 typedef struct cast_state {
     char *name;
     layer_kind layer;
-    train_placement place;
+    threads_placement place;
     int layer_known; /* these two are those of the plan in force */
     int has_delayed, used, mine;
     mpsim_delayed delayed;
@@ -351,7 +351,7 @@ void replay_round(const mpsim_format *f, double factor, float *y, const record_v
 typedef struct replay_casting {
     train_role role;
     layer_kind layer;
-    const train_placement *place;
+    const threads_placement *place;
     int is_operand;
     size_t n, cols;
     double factor;

@@ -1,7 +1,7 @@
 /* total.h -- what the steps of a replay add up to. */
 #pragma once
 
-#include "../cli/names.h"
+#include "../input/names.h"
 #include "replay.h"
 
 /* Groups of kinds that are added up. */

@@ -2,7 +2,7 @@
 #include "adaptive.h"
 
 #include "../array/need.h"
-#include "../cli/steps.h"
+#include "../input/steps.h"
 #include "run.h"
 
 #include <inttypes.h>

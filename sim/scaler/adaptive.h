@@ -9,7 +9,7 @@
  * rule without a weight. Every file is a backward pass of its own: each rank has its own scales. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 #include "../record/record.h"
 
 enum { ADAPTIVE_NONE, ADAPTIVE_OWN, ADAPTIVE_GLOBAL, ADAPTIVE_WAYS }; /* no scale, product, 2^16 */

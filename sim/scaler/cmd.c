@@ -1,10 +1,10 @@
 /* cmd.c -- mpsim scaler: loss scalers over recorded gradients, patterns and logs. */
 #include "../array/need.h"
 #include "../commands.h"
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
-#include "../cli/target.h"
-#include "../cli/textfile.h"
+#include "../operand/target.h"
+#include "../process/textfile.h"
 #include "../trace/inputs.h"
 #include "adaptive.h"
 #include "../traininglog/judge.h"

@@ -2,7 +2,7 @@
 #include "run.h"
 
 #include "../array/need.h"
-#include "../cli/steps.h"
+#include "../input/steps.h"
 #include "../report/report.h"
 #include "../trace/roundoff.h"
 #include "../text/words.h"

@@ -1,7 +1,7 @@
 /* run.h -- loss scalers over overflow patterns and over recorded gradients. */
 #pragma once
 
-#include "../cli/input.h"
+#include "../input/input.h"
 #include "pattern.h"
 #include "../traininglog/track.h"
 #include "wide.h"

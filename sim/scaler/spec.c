@@ -3,9 +3,9 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/output.h"
-#include "../cli/textfile.h"
-#include "../cli/scalerword.h"
+#include "../process/output.h"
+#include "../process/textfile.h"
+#include "../operand/scalerword.h"
 
 #include <inttypes.h>
 #include <mpsim/digest.h>

@@ -1,7 +1,7 @@
 /* wide.c -- see wide.h. */
 #include "wide.h"
 
-#include "../cli/steps.h"
+#include "../input/steps.h"
 #include "../report/report.h"
 
 #include <math.h>

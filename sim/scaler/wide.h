@@ -1,8 +1,8 @@
 /* wide.h -- which gradients a run with a loss scaler had in binary32: sums over micro-batches, norms under autocast. */
 #pragma once
 
-#include "../cli/input.h"
-#include "../cli/names.h"
+#include "../input/input.h"
+#include "../input/names.h"
 
 #include <mpsim/mpsim.h>
 

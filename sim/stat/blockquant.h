@@ -1,7 +1,7 @@
 /* blockquant.h -- quantising a tile of a matrix: the statistics of all tiles add up to those of the whole matrix. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 #include "../pass/amax.h"
 
 /* A rectangle of a matrix of `all_cols` columns, from row `row` and column `col` on. It holds whole blocks, unless a block

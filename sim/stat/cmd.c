@@ -1,7 +1,7 @@
 /* cmd.c -- mpsim stat: what casts would do to recorded tensors. */
 #include "cmd.h"
 
-#include "../cli/world.h"
+#include "../process/world.h"
 #include "shard.h"
 #include "walk.h"
 

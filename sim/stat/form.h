@@ -1,7 +1,7 @@
 /* form.h -- how the report of stat and merge is shown, where it goes, and what is a failure. */
 #pragma once
 
-#include "../cli/output.h"
+#include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "tally.h"
 

@@ -2,7 +2,7 @@
 #include "group.h"
 
 #include "../array/array.h"
-#include "../cli/host.h"
+#include "../process/host.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* group.h -- what is known of a group of elements: a tensor, a kind, a step or everything. */
 #pragma once
 
-#include "../cli/target.h"
+#include "../operand/target.h"
 
 #include <mpsim/mpsim.h>
 

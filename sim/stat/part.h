@@ -18,7 +18,7 @@
  * What is here holds no global state: writers and readers may be used by several threads, each its own. */
 #pragma once
 
-#include "../cli/twice.h"
+#include "../input/twice.h"
 #include "pack.h"
 #include "tally.h"
 #include "walk.h"

@@ -1,7 +1,7 @@
 /* report.h -- writing the results of stat, schema mpsim.stat/1. */
 #pragma once
 
-#include "../cli/unread.h"
+#include "../input/unread.h"
 #include "../report/report.h"
 #include "../trace/trace.h"
 #include "group.h"

@@ -1,8 +1,8 @@
 /* settings.h -- what stat computes: the part of its command line that decides numbers. */
 #pragma once
 
-#include "../cli/input.h"
-#include "../cli/target.h"
+#include "../input/input.h"
+#include "../operand/target.h"
 
 /* It travels with a partial report. */
 typedef struct stat_settings {

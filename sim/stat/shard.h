@@ -2,7 +2,7 @@
  *
  * shards_open looks for the files and their sizes, and opens none; then any shards may be written, one after the
  * other, each of which opens its own files only. Everything is one thread's;
- * the work in shards_write is done by all threads of lib/train/parallel. For MPI: every rank opens with the same
+ * the work in shards_write is done by all threads of lib/threads/parallel. For MPI: every rank opens with the same
  * settings and operands and n = the number of ranks (or a multiple, for balance), writes its shards into memory
  * (open_memstream), and one rank gives what it gathered to merge_report (sim/merge/merge.h), in any order. */
 #pragma once

@@ -3,7 +3,7 @@
  * order, and so get the same bytes. */
 #pragma once
 
-#include "../cli/unread.h"
+#include "../input/unread.h"
 #include "conditions.h"
 #include "group.h"
 #include "report.h"

@@ -6,7 +6,7 @@
 #include "tensor.h"
 
 #include "../array/array.h"
-#include "../cli/stream.h"
+#include "../operand/stream.h"
 #include "../pass/pass.h"
 #include "../trace/roundoff.h"
 #include "blocks.h"

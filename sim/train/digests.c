@@ -3,8 +3,8 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/output.h"
-#include "../cli/textfile.h"
+#include "../process/output.h"
+#include "../process/textfile.h"
 #include "../text/words.h"
 #include "checkpoint.h"
 

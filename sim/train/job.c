@@ -3,14 +3,14 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 #include "../trace/temporary.h"
 #include "checkpoint.h"
 #include "decoder.h"
 #include "meter.h"
 #include "operations.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <inttypes.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "text.h"
 
 #include "../cli/options.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* words.c -- see words.h. */
 #include "words.h"
 
-#include "../cli/scalerword.h"
+#include "../operand/scalerword.h"
 #include "typed.h"
 
 #include <stdio.h>

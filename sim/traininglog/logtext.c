@@ -6,7 +6,7 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/textfile.h"
+#include "../process/textfile.h"
 #include "../trace/trace.h"
 
 #include <stdlib.h>

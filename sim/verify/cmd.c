@@ -1,8 +1,8 @@
 /* cmd.c -- mpsim verify: the proofs that a user can run. */
 #include "../array/need.h"
 #include "../commands.h"
-#include "../cli/output.h"
-#include "../cli/progress.h"
+#include "../process/output.h"
+#include "../process/progress.h"
 #include "../cli/reportoptions.h"
 #include "../dot/models.h"
 #include "architecture.h"

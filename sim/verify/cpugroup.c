@@ -2,11 +2,11 @@
 #include "cpu.h"
 #include "verify.h"
 
-#include "../cli/progress.h"
+#include "../process/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 /* So many results of an instruction: a second or so of all of them together, or 10^7 of each. */
 enum { SHORT = 200000, LONG = 10000000, TASKS = 64 };

@@ -2,7 +2,7 @@
 #include "verify.h"
 
 #include "../cli/options.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 
 #include "../../gpu/gpu.h"
 

@@ -3,9 +3,9 @@
 #include "mpfr_rows.h"
 
 #include "../array/need.h"
-#include "../cli/element.h"
+#include "../operand/element.h"
 #include "../cli/options.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 
 #include <inttypes.h>
 #include <mpfr.h>

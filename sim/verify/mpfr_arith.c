@@ -1,5 +1,5 @@
 /* mpfr_arith.c -- verify: operations in and between formats, against GNU MPFR's own. */
-#include "../cli/progress.h"
+#include "../process/progress.h"
 #include "../text/words.h"
 #include "inputs.h"
 #include "mpfr_rows.h"

@@ -1,6 +1,6 @@
 /* mpfr_dot.c -- verify: dot products of every model, against the same sentences in GMP. */
-#include "../cli/element.h"
-#include "../cli/progress.h"
+#include "../operand/element.h"
+#include "../process/progress.h"
 #include "inputs.h"
 #include "mpfr_rows.h"
 #include "oracle_dot.h"

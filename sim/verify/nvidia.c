@@ -9,9 +9,9 @@
 
 #include "verify.h"
 
-#include "../cli/progress.h"
+#include "../process/progress.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <inttypes.h>
 #include <math.h>

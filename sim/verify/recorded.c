@@ -11,10 +11,10 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 #include "../text/words.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <inttypes.h>
 #include <stdarg.h>

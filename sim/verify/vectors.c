@@ -2,7 +2,7 @@
 #include "vectors.h"
 
 #include "../array/need.h"
-#include "../cli/element.h"
+#include "../operand/element.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 

@@ -2,7 +2,7 @@
 #include "verify.h"
 
 #include "../array/need.h"
-#include "../cli/progress.h"
+#include "../process/progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>

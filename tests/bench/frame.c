@@ -5,7 +5,7 @@
 #include "timing.h"
 
 #include <mpsim/mpsim.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <fnmatch.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 #include <train/train.h>
 
 enum { MOST = 1 << 16, HEX = 16 };

@@ -2,7 +2,7 @@
  * targets made of them, apart at zero bytes: the lines of one, if there are several, are what -f, -s, -r, -p and --overflow take. What is
  * accepted is valid and keeps its name; what is refused leaves its variable as it was. */
 #include "input.h"
-#include "sim/cli/target.h"
+#include "sim/operand/target.h"
 #include "sim/trace/trace.h"
 
 #include <math.h>

@@ -30,7 +30,7 @@ words() {
     drawing) echo sim/page/svg.c ;;
     explain) echo sim/explain/messages.c ;;
     folder) echo sim/trace/shards.c sim/trace/distcp.c sim/trace/zero*.c sim/trace/torchglobal.c sim/trace/torchfields.c ;;
-    format) echo lib/format/format.c lib/block/table.c lib/round/preset.c sim/cli/target.c sim/cli/blocktarget.c ;;
+    format) echo lib/format/format.c lib/block/table.c lib/round/preset.c sim/operand/target.c sim/operand/blocktarget.c ;;
     log | logs) echo sim/traininglog/logline.c sim/traininglog/logtable.c sim/traininglog/logseries.c sim/traininglog/facts.c sim/traininglog/course.c sim/traininglog/words.c sim/traininglog/metric.c ;;
     model) echo lib/dot/model.c ;;
     names) echo sim/trace/convention.c sim/trace/names.c ;;

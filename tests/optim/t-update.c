@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 #include <unistd.h>
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])

@@ -1,7 +1,7 @@
 /* t-cut.c -- texts in too little room: of every size from one byte on a text is cut, and nothing behind it is written. */
 #include "sim/advise/advise.h"
-#include "sim/cli/element.h"
-#include "sim/cli/scalerword.h"
+#include "sim/operand/element.h"
+#include "sim/operand/scalerword.h"
 #include "sim/pass/chosen.h"
 #include "sim/policy/policy.h"
 #include "sim/quant/quant.h"

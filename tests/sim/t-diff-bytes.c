@@ -1,6 +1,6 @@
 /* t-diff-bytes.c -- mpsim diff never calls files equal in which a byte of a tensor differs: bytes of the tensors of every layout
  * are changed, also of those whose numbers are not read, and of parts that no number is read from. */
-#include "sim/cli/host.h"
+#include "sim/process/host.h"
 #include "sim/diff/sequence.h"
 #include "support/badzip.h"
 #include "support/extent.h"

@@ -3,7 +3,7 @@
 #include "samples.h"
 #include "support/support.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "sim/diff/order.h"
 #include "support/support.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* t-nameindex.c -- the table of names: what it finds, and that names cannot be chosen that make it slow. */
-#include "sim/cli/names.h"
+#include "sim/input/names.h"
 #include "support/support.h"
 
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "support/badfile.h"
 #include "support/support.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@ static void check_place(const mpsim_policy *p, const policy *q, size_t plan, con
 {
     const policy_depth depth = {1, 0, 3};
     mpsim_depth own = {0, 0, 0};
-    train_placement want;
+    threads_placement want;
     mpsim_placement to;
     const plan_layer asked = {l->name, l->kind, l->rank, l->weighs, l->multiplies, l->attends};
     mpsim_depth_add(&own, "h.3.x");

@@ -7,7 +7,7 @@
 
 #include <mpsim/mpsim.h>
 #include <mpsim/report.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <fenv.h>
 #include <locale.h>

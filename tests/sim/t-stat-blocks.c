@@ -1,12 +1,12 @@
 /* t-stat-blocks.c -- tensors under block recipes, in tiles, on threads, in shards: equal to the library called once
  * for the whole tensor, which is transposed, transformed and requantised here in the plainest way. */
-#include "sim/cli/stream.h"
+#include "sim/operand/stream.h"
 #include "sim/pass/tiles.h"
 #include "sim/stat/tensor.h"
 #include "support/badzip.h"
 #include "support/support.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <stdlib.h>

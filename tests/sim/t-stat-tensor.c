@@ -1,11 +1,11 @@
 /* t-stat-tensor.c -- tensors accounted for in batches, in pieces and in order, on 1, 2 and 7 threads: equal
  * to the simple functions over their values, told in the order in which they were put, errors at their place. */
-#include "sim/cli/stream.h"
+#include "sim/operand/stream.h"
 #include "sim/stat/tensor.h"
 #include "support/badzip.h"
 #include "support/support.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <stdlib.h>
 #include <string.h>

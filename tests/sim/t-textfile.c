@@ -1,7 +1,7 @@
 /* t-textfile.c -- texts in memory: files, pipes with and without a writer, what has no end, what is no
  * file; texts that are written there. */
 #include "sim/array/memory.h"
-#include "sim/cli/textfile.h"
+#include "sim/process/textfile.h"
 #include "support/badfile.h"
 #include "support/support.h"
 

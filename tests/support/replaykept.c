@@ -1,7 +1,7 @@
 /* replaykept.c -- see replaykept.h. */
 #include "replaykept.h"
 
-#include "sim/cli/input.h"
+#include "sim/input/input.h"
 
 #include <ftw.h>
 #include <stdio.h>

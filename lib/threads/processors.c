@@ -90,17 +90,17 @@ static int in_control_groups(void)
     return least;
 }
 
-int train_processors(void)
+int threads_processors(void)
 {
     const int n = in_affinity(), quota = in_control_groups();
     const int least = n < quota ? n : quota;
     return least > 0 ? least : 1;
 }
 
-int train_processors_free(void)
+int threads_processors_free(void)
 {
     double load[1] = {0};
-    const int n = train_processors(), half = (n + 1) / 2;
+    const int n = threads_processors(), half = (n + 1) / 2;
     const int busy = getloadavg(load, 1) == 1 && load[0] < MOST ? (int)(load[0] + 0.5) : 0;
     return n - busy > half ? n - busy : half;
 }

@@ -9,6 +9,16 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* Exit codes of the program. */
+enum {
+    EXIT_OK = 0,
+    EXIT_CHECK = 1,  /* a check failed                 */
+    EXIT_USAGE = 2,  /* the command line is wrong      */
+    EXIT_DATA = 3,   /* bad input data                 */
+    EXIT_IO = 4,     /* input, output or out of memory */
+    EXIT_PARTIAL = 5 /* some inputs failed             */
+};
+
 /* fail -- tell why the work fails, one line made safe by escape_text, and return the exit code: the program writes
  * "mpsim: MESSAGE" on stderr. */
 #if defined(__GNUC__)
@@ -16,11 +26,14 @@ __attribute__((format(printf, 2, 3)))
 #endif
 int fail(int exit_code, const char *message, ...);
 
-/* note -- the same of what is not an error. The program: silent after note_quiet, and so is the progress. */
+/* note -- the same of what is not an error. The program: silent after note_quiet. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
 void note(const char *message, ...);
+
+/* note_quiet -- no notes, and no progress: in the program alone. */
+void note_quiet(void);
 
 /* host_warn -- a note that the work is not to be without, whoever wants no notes. */
 #if defined(__GNUC__)

@@ -2,7 +2,7 @@
 #include "world.h"
 
 #include "../text/escape.h"
-#include "options.h"
+#include "host.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "../array/need.h"
 #include "../text/escape.h"
 #include "../trace/temporary.h"
-#include "options.h"
 #include "progress.h"
 #include "world.h"
 

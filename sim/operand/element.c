@@ -1,7 +1,7 @@
 /* element.c -- see element.h. */
 #include "element.h"
 
-#include "options.h"
+#include "../cli/options.h"
 
 #include "../array/need.h"
 #include "../text/option.h"

@@ -1,7 +1,7 @@
 /* blocktarget.h -- block recipes among the formats of a command line: "mxfp8:rceil,mxfp4:*,e4m3/128x128". */
 #pragma once
 
-#include "options.h"
+#include "../cli/options.h"
 
 #include <mpsim/block.h>
 

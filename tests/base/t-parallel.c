@@ -2,9 +2,9 @@
  * sleeps; how many processors a process has, by control groups of our own making. */
 #include "support/support.h"
 
-#include "lib/train/processors.c"
+#include "lib/threads/processors.c"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <math.h>
 #include <pthread.h>
@@ -313,7 +313,7 @@ START_TEST(defaults)
     parallel_default(0);
     parallel_init(0);
     ck_assert_int_ge(parallel_threads(), 1);
-    ck_assert_int_le(parallel_threads(), train_processors());
+    ck_assert_int_le(parallel_threads(), threads_processors());
     parallel_init(5000);
     ck_assert_int_eq(parallel_threads(), 1024);
 }
@@ -321,10 +321,10 @@ END_TEST
 
 START_TEST(affinity)
 {
-    const int all = train_processors();
+    const int all = threads_processors();
     ck_assert_int_ge(all, 1);
-    ck_assert_int_ge(train_processors_free(), (all + 1) / 2);
-    ck_assert_int_le(train_processors_free(), all);
+    ck_assert_int_ge(threads_processors_free(), (all + 1) / 2);
+    ck_assert_int_le(threads_processors_free(), all);
 #ifdef __linux__
     cpu_set_t set, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
@@ -333,8 +333,8 @@ START_TEST(affinity)
         if (CPU_ISSET((size_t)i, &set))
             CPU_SET((size_t)i, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
-    ck_assert_int_eq(train_processors(), 1);
-    ck_assert_int_eq(train_processors_free(), 1);
+    ck_assert_int_eq(threads_processors(), 1);
+    ck_assert_int_eq(threads_processors_free(), 1);
 #endif
 }
 END_TEST

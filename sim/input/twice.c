@@ -4,7 +4,7 @@
 
 #include "../array/array.h"
 #include "../text/escape.h"
-#include "options.h"
+#include "../cli/options.h"
 
 #include <inttypes.h>
 #include <search.h>

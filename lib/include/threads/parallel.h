@@ -7,8 +7,8 @@
  * thread has begun, never for a thread that has not woken yet: beside other busy processes work takes
  * its share of the machine and no longer. Work that is not worth waking anyone (some 50 us) stays with
  * its caller. */
-#ifndef MPSIM_TRAIN_PARALLEL_H
-#define MPSIM_TRAIN_PARALLEL_H
+#ifndef MPSIM_THREADS_PARALLEL_H
+#define MPSIM_THREADS_PARALLEL_H
 
 #include <mpsim/dot.h>
 

@@ -5,7 +5,7 @@
 #include "../array/array.h"
 #include "../report/report.h"
 #include "../text/words.h"
-#include "options.h"
+#include "../cli/options.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,14 +8,14 @@
 #include <sched.h>
 #endif
 
-typedef struct train_place {
+typedef struct threads_place {
 #ifdef __linux__
     cpu_set_t own; /* the processors that the thread may use */
 #endif
     int is_away;
-} train_place;
+} threads_place;
 
-/* train_place_away -- from now on `thread` stays off the caller's processor, if it may use another.
- * train_place_back -- the calling thread may use all of its own again. A thread is not sent away while it comes back. */
-void train_place_away(train_place *p, pthread_t thread);
-void train_place_back(train_place *p);
+/* threads_place_away -- from now on `thread` stays off the caller's processor, if it may use another.
+ * threads_place_back -- the calling thread may use all of its own again. A thread is not sent away while it comes back. */
+void threads_place_away(threads_place *p, pthread_t thread);
+void threads_place_back(threads_place *p);

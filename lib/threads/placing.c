@@ -3,7 +3,7 @@
 
 #ifdef __linux__
 
-void train_place_away(train_place *p, pthread_t thread)
+void threads_place_away(threads_place *p, pthread_t thread)
 {
     const int here = sched_getcpu();
     if (here < 0 || here >= CPU_SETSIZE || (!p->is_away && pthread_getaffinity_np(thread, sizeof p->own, &p->own) != 0))
@@ -14,7 +14,7 @@ void train_place_away(train_place *p, pthread_t thread)
         p->is_away = 1;
 }
 
-void train_place_back(train_place *p)
+void threads_place_back(threads_place *p)
 {
     if (p->is_away)
         (void)sched_setaffinity(0, sizeof p->own, &p->own);
@@ -23,12 +23,12 @@ void train_place_back(train_place *p)
 
 #else
 
-void train_place_away(train_place *p, pthread_t thread)
+void threads_place_away(threads_place *p, pthread_t thread)
 {
     (void)p, (void)thread;
 }
 
-void train_place_back(train_place *p)
+void threads_place_back(threads_place *p)
 {
     (void)p;
 }

@@ -4,9 +4,9 @@
 #include "../array/array.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
-#include "textfile.h"
+#include "../process/textfile.h"
 
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,13 +2,13 @@
 #include "environment.h"
 
 #include "../text/words.h"
-#include "options.h"
+#include "host.h"
 
 #include <fenv.h>
 #include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 void environment_floats(void)
 {

@@ -1,7 +1,7 @@
 /* parallel.c -- see parallel.h. Our own, because an OpenMP runtime decides when it is loaded how its threads wait
  * (most turn, which on a machine with other work to do costs a hundred times the work itself), and ends a
  * region only when every thread of it has come by. */
-#include <train/parallel.h>
+#include <threads/parallel.h>
 
 #include "placing.h"
 #include "processors.h"
@@ -46,7 +46,7 @@ typedef struct kind {
 typedef struct member {
     parallel_team *team;
     pthread_t thread;
-    train_place place; /* the team's lock is held */
+    threads_place place; /* the team's lock is held */
     struct member *next;
 } member;
 
@@ -106,7 +106,7 @@ static void *worker(void *its)
     for (;;) {
         while (!t->leaves && (!t->now || t->now->joined >= t->now->threads))
             pthread_cond_wait(&t->work, &t->lock);
-        train_place_back(&m->place);
+        threads_place_back(&m->place);
         if (t->leaves)
             break;
         region *r = t->now;
@@ -172,7 +172,7 @@ static void wake_workers(parallel_team *t, int n)
 {
     start_workers(t, n);
     for (member *m = t->members; m && n > 0; m = m->next, n--) {
-        train_place_away(&m->place, m->thread);
+        threads_place_away(&m->place, m->thread);
         pthread_cond_signal(&t->work);
     }
 }
@@ -275,7 +275,7 @@ static int at_most(unsigned n)
 void parallel_init(unsigned wanted)
 {
     const int n = wanted ? at_most(wanted) : by_default;
-    common.threads = n ? n : at_most((unsigned)train_processors_free());
+    common.threads = n ? n : at_most((unsigned)threads_processors_free());
 }
 
 parallel_team *parallel_team_new(unsigned wanted, void (*begin)(void *context), void *context)
@@ -283,7 +283,7 @@ parallel_team *parallel_team_new(unsigned wanted, void (*begin)(void *context), 
     parallel_team *t = calloc(1, sizeof *t);
     if (!t)
         return NULL;
-    t->threads = wanted ? at_most(wanted) : at_most((unsigned)train_processors_free());
+    t->threads = wanted ? at_most(wanted) : at_most((unsigned)threads_processors_free());
     t->begin = begin;
     t->context = context;
     atomic_flag_clear(&t->is_taken);

@@ -4,7 +4,7 @@
 #include "../trace/maps.h"
 #include "../trace/trace.h"
 #include "../trace/wanted.h"
-#include "options.h"
+#include "../cli/options.h"
 #include "twice.h"
 #include "unread.h"
 

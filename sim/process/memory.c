@@ -3,8 +3,8 @@
 
 #include "../array/need.h"
 #include "../trace/temporary.h"
-#include "options.h"
 #include "world.h"
+#include "host.h"
 
 #include <jansson.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* scalelist.c -- see scalelist.h. */
 #include "scalelist.h"
 
-#include "options.h"
+#include "../cli/options.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,9 +9,9 @@
 #include "../trace/unnamed.h"
 #include "../trace/trace.h"
 #include "../trace/whole.h"
-#include "options.h"
 #include "progress.h"
 #include "world.h"
+#include "host.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "../record/record.h"
 #include "blocktarget.h"
-#include "options.h"
+#include "../cli/options.h"
 
 #include <mpsim/mpsim.h>
 
