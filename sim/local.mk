@@ -119,7 +119,7 @@ sim_libsim_a_SOURCES = \
   sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
 
 # Files of tensors: of the program, and of the library that others link against, so compiled once for both.
-noinst_LIBRARIES += sim/libtrace.a sim/libreader.a
+noinst_LIBRARIES += sim/libtrace.a sim/libtracelib.a
 sim_libtrace_a_CPPFLAGS = $(sim_cppflags)
 sim_libtrace_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) \
   $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
@@ -190,16 +190,16 @@ sim_libtrace_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5datase
 endif
 
 # libmpsim-trace: all of libreader, what that needs of libpolicy, libstat, libtrace and the threads, and libmpsim beside it.
-sim_libreader_a_CPPFLAGS = $(sim_cppflags)
-sim_libreader_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
-sim_libreader_a_SOURCES = sim/reader/call.h sim/reader/files.c sim/reader/files.h sim/reader/host.c \
-  sim/reader/policy.c sim/reader/reader.c sim/reader/report.c sim/reader/surroundings.c sim/reader/surroundings.h sim/reader/threads.c
+sim_libtracelib_a_CPPFLAGS = $(sim_cppflags)
+sim_libtracelib_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
+sim_libtracelib_a_SOURCES = sim/tracelib/call.h sim/tracelib/files.c sim/tracelib/files.h sim/tracelib/host.c \
+  sim/tracelib/policy.c sim/tracelib/reader.c sim/tracelib/report.c sim/tracelib/surroundings.c sim/tracelib/surroundings.h sim/tracelib/threads.c
 if SHARED
 lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =
 lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
 lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
-lib_libmpsim_trace_la_DEPENDENCIES = sim/libreader.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/threads/libparallel.a lib/libmpsim.la
+lib_libmpsim_trace_la_DEPENDENCIES = sim/libtracelib.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/threads/libparallel.a lib/libmpsim.la
 dist_mpsiminclude_HEADERS += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
 pkgconfig_DATA += lib/mpsim-trace.pc
 else

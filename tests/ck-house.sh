@@ -96,7 +96,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/reader/              ^sim/(array|cli|operand|policy|process|reader|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
+^sim/tracelib/              ^sim/(array|cli|operand|policy|process|reader|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/record/              ^sim/(record|report|text)/|^lib/include/|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<

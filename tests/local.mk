@@ -18,7 +18,7 @@ AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SO
 AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
 test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # (the functions of libreader behind the program's: of sim/process/host.h each has its own)
-LDADD = $(support_libs) $(sim_libs) sim/libreader.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
+LDADD = $(support_libs) $(sim_libs) sim/libtracelib.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
 # ---- the program
@@ -160,7 +160,7 @@ tests_record_t_device_SOURCES = \
 
 # two files of one tensor
 # the library's own host of the work (sim/process/host.h) comes before the program's
-tests_sim_t_policy_reader_LDADD = $(support_libs) sim/libreader.a $(LDADD)
+tests_sim_t_policy_reader_LDADD = $(support_libs) sim/libtracelib.a $(LDADD)
 tests_sim_t_diff_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff.c
 tests_sim_t_diff_verdicts_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff-verdicts.c
 

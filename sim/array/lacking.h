@@ -1,5 +1,5 @@
 /* lacking.h -- what is done where memory is lacking. The program and the library each have a function of their own for it
- * (sim/process/host.c, sim/reader/host.c). */
+ * (sim/process/host.c, sim/tracelib/host.c). */
 #pragma once
 
 /* host_no_memory -- the program ends here with one line and exit code 4. In a library it returns 4 (EXIT_IO), and the call
