@@ -189,7 +189,7 @@ sim_libtrace_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5datase
   sim/trace/hdf5metadata.c
 endif
 
-# libmpsim-trace: all of libreader, what that needs of libpolicy, libstat, libtrace and the threads, and libmpsim beside it.
+# libmpsim-trace: all of libtracelib, what that needs of libpolicy, libstat, libtrace and the threads, and libmpsim beside it.
 sim_libtracelib_a_CPPFLAGS = $(sim_cppflags)
 sim_libtracelib_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
 sim_libtracelib_a_SOURCES = sim/tracelib/call.h sim/tracelib/files.c sim/tracelib/files.h sim/tracelib/host.c \

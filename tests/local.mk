@@ -17,7 +17,7 @@ AM_TESTS_ENVIRONMENT = \
 AM_CPPFLAGS = $(public_cppflags) -I$(top_srcdir) -I$(top_srcdir)/tests -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64
 AM_CFLAGS = $(TEST_CFLAGS) $(test_cflags)
 test_cflags = $(base_cflags) $(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
-# (the functions of libreader behind the program's: of sim/process/host.h each has its own)
+# (the functions of libtracelib behind the program's: of sim/process/host.h each has its own)
 LDADD = $(support_libs) $(sim_libs) sim/libtracelib.a $(sim_libs) gpu/libchecks.a $(train_libs) $(CHECK_LIBS) -lpthread
 support_libs =
 
