@@ -96,7 +96,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/tracelib/              ^sim/(array|cli|operand|policy|process|reader|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
+^sim/tracelib/              ^sim/(array|cli|operand|policy|process|tracelib|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/record/              ^sim/(record|report|text)/|^lib/include/|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
@@ -107,7 +107,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/(operand|input)/     ^sim/(array|cli|exact|input|operand|process|record|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/traininglog/          ^sim/(array|cli|input|operand|process|record|report|text|trace|traininglog)/|^lib/include/|^config[.]h|^<
 ^sim/policy/yaml[.]c      ^sim/(array|policy|cli|process|trace)/|^<
-^sim/verify/gpu[.]c       ^sim/(verify|cli)/|^gpu/gpu[.]h|^<
+^sim/verify/gpu[.]c       ^sim/(verify|cli|process)/|^gpu/gpu[.]h|^<
 ^sim/train/cuda[.]c       ^sim/train/|^gpu/(gpu|train)[.]h|^<
 ^sim/[a-z]*[.][ch]         ^sim/((cli|input|process)/|(commands|program)[.]h)|^lib/include/mpsim/|^config[.]h|^<
 ^sim/                     ^sim/|^lib/include/|^config[.]h|^<
