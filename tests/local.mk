@@ -275,7 +275,7 @@ fuzz-coverage:
 .PHONY: fuzz fuzz-coverage
 
 EXTRA_DIST += tests/README.md tests/runs.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/logproperties.awk tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
-  tests/coverage.sh tests/dot/controls.py tests/fuzz/README.md tests/fuzz/aside tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/dict tests/fuzz/differential.py \
+  tests/coverage.sh tests/dot/controls.py tests/fuzz/README.md tests/fuzz/aside tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/pack.sh tests/fuzz/dict tests/fuzz/differential.py \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
   tests/trace/conventions-recorded.tsv tests/trace/record_names.py tests/trace/models.tsv \

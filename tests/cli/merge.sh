@@ -22,7 +22,8 @@ cp "$dir/odd/a_step_3.safetensors" "$dir/odd/d_step_12.safetensors"
 printf 'no tensors' >"$dir/odd/README.md"
 cp "$data/charlm/step_000100/rank_00000.safetensors" "$dir/mixed/grads.safetensors"
 cp "$data/vectors/dot/volta.npz" "$dir/mixed/archive.npz"
-cp "$MPSIM_SRCDIR/tests/fuzz/corpus/trace/npy-f4" "$MPSIM_SRCDIR/tests/fuzz/corpus/trace/npz-deflated" "$dir/mixed"
+mkdir "$dir/seeds" && gzip -dc "$MPSIM_SRCDIR/tests/fuzz/corpus/trace.tar.gz" | (cd "$dir/seeds" && tar -xf -)
+cp "$dir/seeds/npy-f4" "$dir/seeds/npz-deflated" "$dir/mixed"
 chmod -R u+w "$dir/mixed" # sources may be read-only
 printf 'no tensors' >"$dir/mixed/notes.txt"
 cat "$data"/charlm/step_*/* "$data"/digits-cnn/step_*/* | head -c 7000001 >"$dir/raw"
@@ -133,7 +134,7 @@ same "one file of one tensor without a name" "$(turn 1 2 3 7)" '--dtype bf16 -r 
 same "a large tensor in odd pieces" '7' '--dtype fp16 --offset 1 -f e4m3 --big-endian' '--json' "$dir/raw"
 same "no byte for most shards" '17' '--dtype e4m3' '--json;-t' "$dir/odd/README.md"
 same "other layouts, packed ones, and what is none" '3' '--keep-going' '--json;-t' "$MPSIM_SRCDIR/tests/trace/recorded" \
-    "$MPSIM_SRCDIR/tests/fuzz/corpus/trace"
+    "$dir/seeds"
 same "a condition that holds: exit code 1 and its lines" "$(turn 2 7)" '-s 2^16' \
     "--fail-if nan,inf,underflow>1%,total:sqnr<40;--json --fail-if kind:overflow,step:amax>1e-3;--fail-if nan>1e9" "$data/digits-cnn" "$dir/odd"
 same "--keep-going: files that fail count as in one run" "$(turn 3 1 2 7)" '--keep-going' "--json;-t;--csv --level total;--fail-if underflow" "$dir/bad"

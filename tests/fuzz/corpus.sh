@@ -3,7 +3,11 @@
 set -u
 : "${MPSIM:=./mpsim}" "${MPSIM_SRCDIR:=.}"
 dir=$(dirname "$MPSIM")/tests/fuzz
-corpora=$MPSIM_SRCDIR/tests/fuzz/corpus
+sources=$MPSIM_SRCDIR
+corpora=$dir/seeds.$$
+trap 'rm -rf "$corpora"' EXIT
+# shellcheck source=tests/fuzz/targets.sh
+. "$sources/tests/fuzz/targets.sh"
 n=0
 failed=0
 ok() { # ok NAME COMMAND...
@@ -22,6 +26,7 @@ echo "1..$(($# + 2))"
 for source; do
     target=$(basename "$source" .c)
     name=${target#fuzz-}
+    seeds "$name" "$corpora/$name" || exit 1
     ok "$name: the corpus is read or refused" "$dir/$target" "$corpora/$name"/*
 done
 ok "policy: the bundled ones, too" "$dir/fuzz-policy" "$MPSIM_SRCDIR"/data/policies/*.yaml

@@ -30,8 +30,9 @@ lines=$folder/lines.txt
 : >"$lines"
 for target; do
     program=$folder/fuzz-$target
+    seeds "$target" "$folder/seeds/$target" || exit 1
     # shellcheck disable=SC2046 # words
-    find "$sources/tests/fuzz/corpus/$target" $(more "$target") ${FUZZ_FOUND:+"$FUZZ_FOUND/corpus/$target"} -type f -print0 |
+    find "$folder/seeds/$target" $(more "$target") ${FUZZ_FOUND:+"$FUZZ_FOUND/corpus/$target"} -type f -print0 |
         LLVM_PROFILE_FILE=$folder/$target-%p.profraw xargs -0 "$program" 2>"$program.said"
     "$profdata" merge -sparse -o "$program.profdata" "$folder/$target"-*.profraw
     rm -f "$folder/$target"-*.profraw

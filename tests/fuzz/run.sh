@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh -- the fuzz targets of a folder, one after the other, each from its corpus in tests/fuzz/corpus and from what
+# run.sh -- the fuzz targets of a folder, one after the other, each from its corpus in tests/fuzz/corpus (unpacked to FOLDER/seeds) and from what
 # earlier runs found. What crashes, leaks or hangs is kept in FOLDER/found. A row for each on standard output.
 #
 #   run.sh FOLDER SOURCES RUNS [TARGET...]      as `make fuzz` calls it; RUNS executions each; FUZZ_OPTIONS: more
@@ -26,6 +26,7 @@ printf '%-11s %11s %8s %8s %9s %9s %9s %9s\n' target executions findings edges f
 for target; do
     spent before
     mkdir -p "$folder/corpus/$target" "$folder/found"
+    seeds "$target" "$folder/seeds/$target" || exit 1
     log=$folder/$target.log
     dictionary "$target" >"$folder/$target.dict"
     [ -s "$folder/$target.dict" ] || echo '"\x00"' >"$folder/$target.dict" # an empty one is an error
@@ -34,7 +35,7 @@ for target; do
     {
         "$folder/fuzz-$target" -runs="$runs" -max_len=$(longest "$target") -dict="$folder/$target.dict" -timeout=5 -rss_limit_mb=2048 \
             -print_final_stats=1 -close_fd_mask=3 -entropic_scale_per_exec_time=1 ${FUZZ_OPTIONS-} -artifact_prefix="$folder/found/$target-" \
-            "$folder/corpus/$target" "$sources/tests/fuzz/corpus/$target" $(more "$target") 2>&1
+            "$folder/corpus/$target" "$folder/seeds/$target" $(more "$target") 2>&1
         echo "run.sh: exit code $?"
     } | cat >"$log"
     code=$(sed -n 's/^run.sh: exit code //p' "$log")

@@ -1,5 +1,10 @@
 # targets.sh -- what run.sh and coverage.sh know of each target; to be sourced, with $sources, the source tree.
 
+# seeds TARGET FOLDER -- the corpus of the sources, unpacked
+seeds() {
+    mkdir -p "$2" && gzip -dc "$sources/tests/fuzz/corpus/$1.tar.gz" | (cd "$2" && tar -xf -)
+}
+
 # the longest input, bytes
 longest() {
     case $1 in
