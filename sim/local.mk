@@ -34,7 +34,7 @@ sim_libsim_a_SOURCES = \
   sim/process/textfile.c sim/process/textfile.h \
   sim/process/world.c sim/process/world.h sim/commands.c sim/commands.h \
   sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/bytes.h sim/diff/computed.c sim/diff/computed.h \
-  sim/diff/constants.c sim/diff/constants.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
+  sim/diff/constants.c sim/diff/constants.h sim/diff/diff.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
   sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
   sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \

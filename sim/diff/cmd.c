@@ -53,8 +53,8 @@ static int compare(side sides[2], const options *o, report_style style, output *
     const diffreport_head head = {.paths = {operands[0], operands[1]},
                                   .sides = sides,
                                   .tolerance = o->tolerance,
-                                  .match = &o->from.wanted.match,
-                                  .kinds = &o->from.wanted.kinds};
+                                  .match = o->from.wanted.match,
+                                  .kinds = o->from.wanted.kinds};
     tolerance within;
     int code = tolerance_parse(&within, o->tolerance, "diff");
     diffreport *r = NULL;
@@ -110,7 +110,7 @@ static int run(const options *o, char **operands, int n)
     side sides[2];
     output out;
     memset(sides, 0, sizeof sides);
-    int code = report_options_style(&style, &o->form, 0, "diff", "--json and --csv exclude each other");
+    int code = report_options_style(&style, &o->form, 0, "diff", "--json, --ndjson and --csv exclude each other");
     if (!code && n != 2)
         code = fail(EXIT_USAGE, "diff: takes two files or folders; try 'mpsim diff --help'");
     if (!code && strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
@@ -149,6 +149,7 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "list all tensors that differ, not the first 20"},
         JSON_OPTION_ROW(o.form, "mpsim.diff/1"),
+        NDJSON_OPTION_ROW(o.form, "tensor"),
         CSV_OPTION_ROW(o.form, ", a line for each tensor"),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, "; the report is the same"),

@@ -1,6 +1,7 @@
 /* entry.c -- see entry.h. */
 #include "entry.h"
 
+#include "../array/need.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -8,358 +9,354 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the record ---- */
+
+#define AT(member) offsetof(entry_place, member)
+static const record_field place_fields[] = {
+    FIELD(COUNTS, "index", IN_TREE, AT(index), "The element, an index for each axis.", .of = AT(rank)),
+    FIELD(COUNTS, "first_index", IN_CSV, AT(index), NULL, .of = AT(rank)),
+    FIELD(COUNT, "at", IN_TREE, AT(at), "The same, elements counted in the tensor."),
+    FIELD(REAL, "a", IN_ALL, AT(a), NULL),
+    FIELD(REAL, "b", IN_ALL, AT(b), NULL),
+    FIELD(CODE, "a_code", IN_ALL, AT(a_code), NULL),
+    FIELD(CODE, "b_code", IN_ALL, AT(b_code), NULL),
+    {0}};
+static const record_kind place_record = {"place", NULL, sizeof(entry_place), place_fields};
+#undef AT
+
+#define AT(member) offsetof(entry_measure, member)
+static const record_field cell_fields[] = {FIELD(CHARS, NULL, 0, AT(max_ulp_text), NULL, .title = ">max ULP"),
+                                           FIELD(REAL, NULL, 0, AT(of.max_rel), NULL, .title = ">max rel"),
+                                           FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
+                                           {0}};
+static const record_kind cell_record = {"cells", NULL, sizeof(entry_measure), cell_fields};
+
+static const record_field measure_fields[] = {
+    FIELD(SHARE, "differ", IN_TREE, AT(of.differ), "Elements.", .title = ">differ", .of = AT(of.count)),
+    FIELD(RECORD, "first", IN_TREE, AT(first), "The first element that differs.", .record = &place_record),
+    FIELD(RECORD, "first", IN_CSV | FIELD_INLINE, AT(first), NULL, .record = &place_record),
+    FIELD(RECORD, "worst", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(worst),
+          "The first of the elements that are most units in the last place apart.", .of = AT(compared),
+          .record = &place_record),
+    FIELD(COUNT, "max_ulp", IN_ALL, AT(of.max_ulp), "The largest distance, in units in the last place of ulp_format."),
+    FIELD(CHARS, "ulp_format", IN_TREE, AT(ulp_format), "The format whose last places are counted."),
+    FIELD(PAIRS, "ulps", IN_TREE, AT(ulps.list), "[first distance of a bin, elements].", .of = AT(ulps.n)),
+    FIELD(PAIRS, "bits", IN_TREE | FIELD_OPTIONAL, AT(bits.list), "[bit that differs, elements]; of one format.",
+          .of = AT(bits.n)),
+    FIELD(REAL, "max_abs_err", IN_ALL, AT(of.max_abs), "The largest |B - A|."),
+    FIELD(REAL, "max_rel_err", IN_ALL, AT(of.max_rel),
+          "The largest |B - A|, relative to the larger magnitude of the two."),
+    FIELD(REAL, "sqnr_db", IN_ALL, AT(sqnr), "In decibels."),
+    FIELD(REAL, "correlation", IN_TREE, AT(correlation), NULL),
+    FIELD(COUNT, "larger", IN_TREE, AT(of.larger), "Elements with B above A."),
+    FIELD(COUNT, "smaller", IN_TREE, AT(of.smaller), "Elements with B below A."),
+    FIELD(COUNTS, "zero", IN_TREE, AT(zero), "In A, in B.", .of = AT(two)),
+    FIELD(COUNTS, "nan", IN_TREE, AT(nan), "In A, in B.", .of = AT(two)),
+    FIELD(COUNTS, "inf", IN_TREE, AT(inf), "In A, in B.", .of = AT(two)),
+    FIELD(RECORD, NULL, FIELD_IF, 0, NULL, .title = "", .of = AT(compared), .record = &cell_record),
+    {0}};
+static const record_kind measure_record = {"measure", NULL, sizeof(entry_measure), measure_fields};
+#undef AT
+
+#define AT(member) offsetof(entry, member)
+static const record_field step_fields[] = {
+    FIELD(STEP, "step_b", IN_TREE | FIELD_NULL, AT(step_b), "The step of B, if it is another one."), {0}};
+static const record_kind step_record = {"step_b", NULL, sizeof(entry), step_fields};
+
+static const record_field tensor_fields[] = {
+    FIELD(TEXT, "name_b", IN_CSV, AT(sides[1].name), NULL),
+    FIELD(TEXT, "name_b", IN_TREE | FIELD_OPTIONAL, AT(other.name), "The name in B, if it is another one."),
+    FIELD(WORD, "matched", IN_ALL | FIELD_NULL, AT(matched), "What A's and B's tensor have in common.",
+          .words = match_words),
+    FIELD(STEP, "rank", IN_TREE | FIELD_OPTIONAL, AT(told_rank), "Where steps have files of several ranks."),
+    FIELD(TEXT, "kind", IN_ALL | FIELD_NULL, AT(kind), NULL, .words = trace_kinds),
+    FIELD(TEXT, "dtype", IN_ALL, AT(sides[0].dtype), NULL),
+    FIELD(TEXT, "dtype_b", IN_CSV, AT(sides[1].dtype), NULL),
+    FIELD(TEXT, "dtype_b", IN_TREE | FIELD_OPTIONAL, AT(other.dtype), "The dtype in B, if it is another one."),
+    FIELD(COUNTS, "shape", IN_ALL, AT(sides[0].shape), NULL, .of = AT(sides[0].rank)),
+    FIELD(COUNTS, "shape_b", IN_CSV | FIELD_OPTIONAL, AT(sides[1].shape), NULL, .of = AT(sides[1].rank)),
+    FIELD(COUNTS, "shape_b", IN_TREE | FIELD_OPTIONAL, AT(other.shape), "The shape in B, if it is another one.",
+          .of = AT(sides[1].rank)),
+    FIELD(COUNT, "count", IN_ALL, AT(count), "Elements."),
+    FIELD(TEXT, "file", IN_TREE, AT(sides[0].file), NULL),
+    FIELD(TEXT, "file_b", IN_TREE | FIELD_OPTIONAL, AT(sides[1].file), "The file of B, where A has one, too."),
+    {0}};
+static const record_kind tensor_record = {"tensor", NULL, sizeof(entry), tensor_fields};
+
+static const record_field entry_fields[] = {
+    FIELD(STEP, "step", IN_ALL | FIELD_NULL, AT(step), NULL, .title = ">step"),
+    FIELD(RECORD, "", IN_TREE | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .of = AT(other_step),
+          .record = &step_record),
+    FIELD(STEP, "rank", IN_CSV, AT(rank), NULL),
+    FIELD(TEXT, "name", IN_ALL | FIELD_NULL, AT(name), "Null: a whole step is in A or B alone."),
+    FIELD(TEXT, NULL, 0, AT(shown), NULL, .title = "<tensor"),
+    FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .of = AT(some),
+          .record = &tensor_record),
+    FIELD(WORD, "verdict", IN_ALL, AT(verdict), NULL, .title = "<verdict", .words = verdict_words),
+    FIELD(TEXT, "title", IN_TREE | FIELD_OPTIONAL, AT(title), "The verdict in words."),
+    FIELD(STEP, "differ", IN_CSV, AT(differ), NULL),
+    FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, AT(m), NULL, .title = "", .of = AT(measured),
+          .record = &measure_record),
+    FIELD(TEXT, "evidence", IN_ALL | FIELD_OPTIONAL, AT(evidence), NULL),
+    FIELD(TEXT, "format", IN_TREE | FIELD_OPTIONAL, AT(format), "To which one side was rounded."),
+    FIELD(TEXT, "mode", IN_TREE | FIELD_OPTIONAL, AT(mode), "How."),
+    FIELD(REAL, "scale", IN_TREE | FIELD_OPTIONAL, AT(scale), "B / A."),
+    FIELD(INTEGER, "bit", IN_TREE | FIELD_OPTIONAL, AT(bit), "The flipped one, 0 the lowest."),
+    FIELD(LONG, "shift", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(shift), "In elements.", .of = AT(shifted)),
+    {0}};
+const record_kind entry_record = {"entry", NULL, sizeof(entry), entry_fields};
+#undef AT
+
+/* ---- tensors ---- */
+
 verdict entry_verdict(const sequence_entry *e)
 {
     return e->compared ? e->compared->found.verdict : e->missing ? VERDICT_MISSING : VERDICT_EXTRA;
 }
 
-/* The side that the entry describes first. */
-static const side_tensor *main_side(const sequence_entry *e)
+static void fill_side(entry_side *s, const side_tensor *t)
 {
-    return e->tensors[0] ? e->tensors[0] : e->tensors[1];
+    *s = (entry_side){.name = need_text(t->name), .dtype = need_text(t->dtype), .rank = t->rank, .file = t->file->path};
+    s->shape = need_memory(t->rank + 1, sizeof *s->shape);
+    if (t->rank)
+        memcpy(s->shape, t->shape, t->rank * sizeof *t->shape);
 }
 
-static const measure *measure_of(const sequence_entry *e)
+static void fill_other(entry_other *o, const entry_side s[2])
 {
-    return e->compared && e->compared->measured && e->compared->c.all.differ ? &e->compared->c.all : NULL;
+    const size_t bytes = s[0].rank * sizeof *s[0].shape;
+    o->name = strcmp(s[0].name, s[1].name) ? s[1].name : NULL;
+    o->dtype = strcmp(s[0].dtype, s[1].dtype) ? s[1].dtype : NULL;
+    o->shape = s[0].rank != s[1].rank || memcmp(s[0].shape, s[1].shape, bytes) ? s[1].shape : NULL;
 }
 
-/* ---- places ---- */
-
-/* Indices of element `at`. */
-static size_t indices(uint64_t out[64], const side_tensor *t, uint64_t at)
+static void fill_tensors(entry *to, const sequence_entry *e)
 {
-    const size_t rank = t->rank < 64 ? t->rank : 64;
-    for (size_t k = rank; k-- > 0;) {
-        out[k] = t->shape[k] ? at % t->shape[k] : 0;
-        at /= t->shape[k] ? t->shape[k] : 1;
+    const side_tensor *x = e->tensors[0] ? e->tensors[0] : e->tensors[1];
+    fill_side(&to->sides[0], x);
+    if (e->tensors[0] && e->tensors[1]) {
+        fill_side(&to->sides[1], e->tensors[1]);
+        fill_other(&to->other, to->sides);
     }
-    return rank;
+    to->some = 1;
+    to->name = to->sides[0].name;
+    to->kind = x->kind;
+    to->count = x->count;
+    to->rank = x->file->said.rank;
+    to->told_rank = e->several ? to->rank : -1;
+    to->matched = (unsigned)e->how - MATCH_NAME;
 }
 
-static json_t *index_json(const side_tensor *t, uint64_t at)
-{
-    uint64_t index[64];
-    json_t *list = json_array();
-    const size_t n = indices(index, t, at);
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_of_count(index[i]));
-    return list;
-}
+/* ---- measures ---- */
 
-static const char *code_text(char out[24], const side_tensor *t, uint64_t code)
+static void put_code(char out[24], const side_tensor *t, uint64_t code)
 {
     snprintf(out, 24, "0x%0*" PRIx64, (int)(mpsim_format_code_bytes(t->format) * 2), code);
-    return out;
 }
 
-static json_t *place_json(const sequence_entry *e, const measure_place *p)
+static void fill_place(entry_place *to, const sequence_entry *e, const measure_place *p)
 {
-    char a[24], b[24];
-    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:s}", "index", index_json(e->tensors[1], p->at), "at", json_of_count(p->at),
-                     "a", json_of_double(p->values[0]), "b", json_of_double(p->values[1]), "a_code",
-                     code_text(a, e->tensors[0], p->codes[0]), "b_code", code_text(b, e->tensors[1], p->codes[1]));
+    const side_tensor *t = e->tensors[1];
+    uint64_t at = p->at;
+    to->index = to->own;
+    to->rank = t->rank < ENTRY_AXES ? t->rank : ENTRY_AXES;
+    to->at = at;
+    to->a = p->values[0];
+    to->b = p->values[1];
+    put_code(to->a_code, e->tensors[0], p->codes[0]);
+    put_code(to->b_code, t, p->codes[1]);
+    for (size_t k = to->rank; k-- > 0;) {
+        to->own[k] = t->shape[k] ? at % t->shape[k] : 0;
+        at /= t->shape[k] ? t->shape[k] : 1;
+    }
 }
 
-/* ---- JSON ---- */
-
-static json_t *shape_json(const side_tensor *t)
+/* Of each bin that is not empty. */
+static void fill_pairs(entry_pairs *to, const uint64_t *counts, size_t n, int powers)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < t->rank; i++)
-        json_array_append_new(list, json_of_count(t->shape[i]));
-    return list;
-}
-
-static void put_tensors(json_t *v, const sequence_entry *e)
-{
-    const side_tensor *x = main_side(e), *y = e->tensors[1];
-    json_object_set_new(v, "name", x ? json_string(x->name) : json_null());
-    if (!x)
-        return;
-    if (y && y != x && strcmp(x->name, y->name) != 0)
-        json_object_set_new(v, "name_b", json_string(y->name));
-    json_object_set_new(v, "matched", e->how ? json_string(match_words[e->how]) : json_null());
-    if (e->several)
-        json_object_set_new(v, "rank", json_integer(x->file->said.rank));
-    json_object_set_new(v, "kind", x->kind ? json_string(x->kind) : json_null());
-    json_object_set_new(v, "dtype", json_string(x->dtype));
-    if (y && y != x && strcmp(x->dtype, y->dtype) != 0)
-        json_object_set_new(v, "dtype_b", json_string(y->dtype));
-    json_object_set_new(v, "shape", shape_json(x));
-    if (y && y != x && (x->rank != y->rank || (x->rank && memcmp(x->shape, y->shape, x->rank * sizeof *x->shape) != 0)))
-        json_object_set_new(v, "shape_b", shape_json(y));
-    json_object_set_new(v, "count", json_of_count(x->count));
-    json_object_set_new(v, "file", json_of_path(x->file->path));
-    if (y && y != x)
-        json_object_set_new(v, "file_b", json_of_path(y->file->path));
-}
-
-static void put_finding(json_t *v, const finding *f)
-{
-    json_object_set_new(v, "evidence", json_string(f->evidence));
-    if (f->format[0])
-        json_object_set_new(v, "format", json_string(f->format));
-    if (f->mode)
-        json_object_set_new(v, "mode", json_string(f->mode));
-    if (!isnan(f->scale))
-        json_object_set_new(v, "scale", json_of_double(f->scale));
-    if (f->bit >= 0)
-        json_object_set_new(v, "bit", json_integer(f->bit));
-    if (f->shift)
-        json_object_set_new(v, "shift", json_integer(f->shift));
-}
-
-/* [[first of a bin or bit, elements], ...] */
-static json_t *pairs_json(const uint64_t *counts, int n, int powers)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < n; i++)
+    to->list = to->own;
+    for (size_t i = 0; i < n; i++)
         if (counts[i]) {
-            json_t *pair = json_array();
-            json_array_append_new(pair, !powers ? json_integer(i) : json_of_count(i ? UINT64_C(1) << (i - 1) : 0));
-            json_array_append_new(pair, json_of_count(counts[i]));
-            json_array_append_new(list, pair);
+            uint64_t *pair = to->own + 2 * to->n++;
+            pair[0] = !powers ? i : i ? UINT64_C(1) << (i - 1) : 0;
+            pair[1] = counts[i];
         }
-    return list;
 }
 
-static json_t *both_json(const uint64_t counts[2])
+static void fill_ulps(entry_measure *to, const measurer *by)
 {
-    return json_pack("[o,o]", json_of_count(counts[0]), json_of_count(counts[1]));
-}
-
-static void put_measure(json_t *v, const sequence_entry *e, const measure *m)
-{
-    json_object_set_new(v, "differ", json_of_count(m->differ));
-    json_object_set_new(v, "first", place_json(e, &m->first));
-    if (m->compared)
-        json_object_set_new(v, "worst", place_json(e, &m->worst));
-    json_object_set_new(v, "max_ulp", json_of_count(m->max_ulp));
-    json_object_set_new(v, "ulp_format", json_string(e->compared->c.measurer.narrow.name));
-    json_object_set_new(v, "ulps", pairs_json(m->ulps, MEASURE_ULP_BINS, 1));
-    if (e->compared->c.measurer.same)
-        json_object_set_new(v, "bits", pairs_json(m->bits, MEASURE_BITS, 0));
-    json_object_set_new(v, "max_abs_err", json_of_double(m->max_abs));
-    json_object_set_new(v, "max_rel_err", json_of_double(m->max_rel));
-    json_object_set_new(v, "sqnr_db", json_of_double(measure_sqnr(m)));
-    json_object_set_new(v, "correlation", json_of_double(measure_correlation(m)));
-    json_object_set_new(v, "larger", json_of_count(m->larger));
-    json_object_set_new(v, "smaller", json_of_count(m->smaller));
-    json_object_set_new(v, "zero", both_json(m->zero));
-    json_object_set_new(v, "nan", both_json(m->nan));
-    json_object_set_new(v, "inf", both_json(m->inf));
-}
-
-json_t *entry_json(const sequence_entry *e)
-{
-    json_t *v = json_object();
-    const verdict w = entry_verdict(e);
-    const measure *m = measure_of(e);
-    json_object_set_new(v, "step", e->steps[0] < 0 ? json_null() : json_of_count((uint64_t)e->steps[0]));
-    if (e->steps[1] != e->steps[0])
-        json_object_set_new(v, "step_b", e->steps[1] < 0 ? json_null() : json_of_count((uint64_t)e->steps[1]));
-    put_tensors(v, e);
-    json_object_set_new(v, "verdict", json_string(verdict_words[w].word));
-    if (w == VERDICT_EQUAL)
-        return v;
-    json_object_set_new(v, "title", json_string(verdict_words[w].title));
-    if (e->compared)
-        put_finding(v, &e->compared->found);
+    const measure *m = &to->of;
+    fill_pairs(&to->ulps, m->ulps, MEASURE_ULP_BINS, 1);
+    if (by->same)
+        fill_pairs(&to->bits, m->bits, MEASURE_BITS, 0);
+    snprintf(to->ulp_format, sizeof to->ulp_format, "%s", by->narrow.name);
+    if (m->max_ulp < 1024)
+        text_count(to->max_ulp_text, m->max_ulp);
     else
-        json_object_set_new(v, "evidence",
-                            json_string(e->missing ? "the whole step is in A alone" : "the whole step is in B alone"));
-    if (m)
-        put_measure(v, e, m);
-    return v;
+        text_number(to->max_ulp_text, (double)m->max_ulp);
+}
+
+static void fill_measure(entry_measure *to, const sequence_entry *e)
+{
+    const measure *m = &to->of;
+    to->of = e->compared->c.all;
+    to->zero = m->zero;
+    to->nan = m->nan;
+    to->inf = m->inf;
+    to->two = 2;
+    to->compared = m->compared != 0;
+    to->sqnr = measure_sqnr(m);
+    to->correlation = measure_correlation(m);
+    fill_place(&to->first, e, &m->first);
+    if (m->compared)
+        fill_place(&to->worst, e, &m->worst);
+    fill_ulps(to, &e->compared->c.measurer);
+}
+
+/* ---- findings ---- */
+
+static void fill_finding(entry *to, const finding *f)
+{
+    to->found = *f;
+    to->evidence = to->found.evidence;
+    to->format = f->format[0] ? to->found.format : NULL;
+    to->mode = f->mode;
+    to->scale = f->scale;
+    to->bit = f->bit < 0 ? FIELD_NONE : f->bit;
+    to->shifted = f->shift != 0;
+    to->shift = f->shift;
+}
+
+static void fill_comparison(entry *to, const sequence_entry *e)
+{
+    const comparison *c = e->compared;
+    const measure *m = &c->c.all;
+    to->measured = c->measured && m->differ;
+    to->differ = c->measured ? (int64_t)m->differ : c->found.verdict <= VERDICT_CODES ? 0 : -1;
+    if (to->measured)
+        fill_measure(&to->m, e);
+    if (to->verdict != VERDICT_EQUAL)
+        fill_finding(to, &c->found);
+}
+
+entry *entry_new(const sequence_entry *e)
+{
+    entry *to = need_memory(1, sizeof *to);
+    *to = (entry){.verdict = entry_verdict(e),
+                  .step = e->steps[0],
+                  .step_b = e->steps[1],
+                  .other_step = e->steps[0] != e->steps[1],
+                  .rank = -1,
+                  .told_rank = -1,
+                  .differ = -1,
+                  .scale = (double)NAN,
+                  .bit = FIELD_NONE,
+                  .evidence = e->missing ? "the whole step is in A alone" : "the whole step is in B alone"};
+    to->title = to->verdict == VERDICT_EQUAL ? NULL : verdict_titles[to->verdict];
+    if (e->tensors[0] || e->tensors[1])
+        fill_tensors(to, e);
+    if (e->compared) {
+        to->evidence = NULL;
+        fill_comparison(to, e);
+    }
+    to->shown = to->told_rank >= 0 ? need_format("%s (rank %" PRId64 ")", to->name, to->rank)
+                                   : need_text(to->name ? to->name : "all");
+    return to;
+}
+
+void entry_free(entry *e)
+{
+    for (int i = 0; e && i < 2; i++) {
+        free(e->sides[i].name);
+        free(e->sides[i].dtype);
+        free(e->sides[i].shape);
+    }
+    if (e)
+        free(e->shown);
+    free(e);
 }
 
 /* ---- the first difference, for people ---- */
 
-static double number_of(const json_t *v)
-{
-    const char *s = json_string_value(v);
-    return json_is_number(v) ? json_number_value(v) : s ? strtod(s, NULL) : (double)NAN;
-}
-
-static uint64_t count_of(const json_t *v)
-{
-    return (uint64_t)json_integer_value(v);
-}
-
-static void print_list(FILE *to, const json_t *list)
+static void print_list(FILE *to, const uint64_t *list, size_t n)
 {
     fputc('[', to);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        fprintf(to, "%s%" JSON_INTEGER_FORMAT, i ? ", " : "", json_integer_value(json_array_get(list, i)));
+    for (size_t i = 0; i < n; i++)
+        fprintf(to, "%s%" PRIu64, i ? ", " : "", list[i]);
     fputc(']', to);
 }
 
-static void print_place(FILE *to, const char *title, const json_t *place)
+static void print_place(FILE *to, const char *title, const entry_place *p)
 {
-    if (!place)
-        return;
-    fprintf(to, "%s", title);
-    print_list(to, json_object_get(place, "index"));
-    fprintf(to, "  A %.9g (%s)", number_of(json_object_get(place, "a")),
-            json_string_value(json_object_get(place, "a_code")));
-    fprintf(to, "  B %.9g (%s)\n", number_of(json_object_get(place, "b")),
-            json_string_value(json_object_get(place, "b_code")));
+    fputs(title, to);
+    print_list(to, p->index, p->rank);
+    fprintf(to, "  A %.9g (%s)  B %.9g (%s)\n", p->a, p->a_code, p->b, p->b_code);
 }
 
 /* "1: 12, 2: 3, 4: 1" with powers of two from 1,024 on as such; of many, several in one. */
-static void print_pairs(FILE *to, const char *title, const json_t *list)
+static void print_pairs(FILE *to, const char *title, const entry_pairs *p)
 {
     enum { MOST = 9 };
     char text[1024] = "", a[32], b[32];
-    const size_t size = json_array_size(list), each = (size + MOST - 1) / MOST;
-    for (size_t i = 0; i < size; i += each) {
+    const size_t each = (p->n + MOST - 1) / MOST;
+    for (size_t i = 0; i < p->n; i += each) {
         uint64_t sum = 0;
-        const double first = number_of(json_array_get(json_array_get(list, i), 0));
-        for (size_t k = i; k < i + each && k < size; k++)
-            sum += count_of(json_array_get(json_array_get(list, k), 1));
+        const uint64_t first = p->list[2 * i];
+        for (size_t k = i; k < i + each && k < p->n; k++)
+            sum += p->list[2 * k + 1];
         if (first >= 1024)
-            text_scale(a, first);
+            text_scale(a, (double)first);
         else
-            snprintf(a, sizeof a, "%.0f", first);
+            snprintf(a, sizeof a, "%" PRIu64, first);
         text_add(text, sizeof text, "%s%s: %s", *text ? ", " : "", a, text_count(b, sum));
     }
     if (*text)
         text_wrapped(to, title, text);
 }
 
-void entry_print(FILE *to, const json_t *e)
+static void print_tensors(FILE *to, const entry *e)
+{
+    const entry_side *a = &e->sides[0], *b = &e->sides[1];
+    char text[256];
+    fprintf(to, "\ntensor     %s ", escape_text(text, sizeof text, a->dtype));
+    print_list(to, a->shape, a->rank);
+    if (e->other.dtype || e->other.shape) {
+        fprintf(to, ", in B %s ", escape_text(text, sizeof text, b->dtype));
+        print_list(to, b->shape, b->rank);
+    }
+    if (e->other.name)
+        fprintf(to, ", in B named %s", escape_text(text, sizeof text, b->name));
+    fputc('\n', to);
+}
+
+static void print_errors(FILE *to, const entry_measure *m)
+{
+    const measure *x = &m->of;
+    char a[32], b[32], d[32];
+    fprintf(to, "elements   %s of %s differ, %s", text_count(a, x->differ), text_count(b, x->count),
+            text_share(d, x->differ, x->count));
+    fprintf(to, "; largest error %s, relative %s", text_number(a, x->max_abs), text_number(b, x->max_rel));
+    fprintf(to, "; SQNR %s dB\n", text_number(d, m->sqnr));
+}
+
+static void print_measure(FILE *to, const entry_measure *m)
 {
     enum { FEW_BITS = 6 };
-    char a[32], b[32], d[32], f[32], text[256];
-    const json_t *differ = json_object_get(e, "differ");
-    const char *dtype = json_string_value(json_object_get(e, "dtype")),
-               *other = json_string_value(json_object_get(e, "dtype_b"));
-    const char *renamed = json_string_value(json_object_get(e, "name_b"));
-    if (!dtype)
-        return;
-    fprintf(to, "\ntensor     %s ", escape_text(text, sizeof text, dtype));
-    print_list(to, json_object_get(e, "shape"));
-    if (other || json_object_get(e, "shape_b"))
-        fprintf(to, ", in B %s ", escape_text(text, sizeof text, other ? other : dtype));
-    if (other || json_object_get(e, "shape_b"))
-        print_list(to, json_object_get(e, json_object_get(e, "shape_b") ? "shape_b" : "shape"));
-    if (renamed)
-        fprintf(to, ", in B named %s", escape_text(text, sizeof text, renamed));
-    fputc('\n', to);
-    if (!differ)
-        return;
-    const uint64_t n = count_of(json_object_get(e, "count"));
-    print_place(to, "first at   ", json_object_get(e, "first"));
-    if (count_of(json_object_get(json_object_get(e, "worst"), "at")) !=
-        count_of(json_object_get(json_object_get(e, "first"), "at")))
-        print_place(to, "worst at   ", json_object_get(e, "worst"));
-    fprintf(to, "elements   %s of %s differ, %s", text_count(a, count_of(differ)), text_count(b, n),
-            text_share(d, count_of(differ), n));
-    fprintf(to, "; largest error %s, relative %s", text_number(a, number_of(json_object_get(e, "max_abs_err"))),
-            text_number(b, number_of(json_object_get(e, "max_rel_err"))));
-    fprintf(to, "; SQNR %s dB\n", text_number(f, number_of(json_object_get(e, "sqnr_db"))));
-    snprintf(text, sizeof text, "ULPs       of %s, from: elements  ",
-             json_string_value(json_object_get(e, "ulp_format")));
-    print_pairs(to, text, json_object_get(e, "ulps"));
-    if (json_array_size(json_object_get(e, "bits")) <= FEW_BITS)
-        print_pairs(to, "bits       that differ: elements  ", json_object_get(e, "bits"));
+    char title[96];
+    print_place(to, "first at   ", &m->first);
+    if (m->compared && m->worst.at != m->first.at)
+        print_place(to, "worst at   ", &m->worst);
+    print_errors(to, m);
+    snprintf(title, sizeof title, "ULPs       of %s, from: elements  ", m->ulp_format);
+    print_pairs(to, title, &m->ulps);
+    if (m->bits.n <= FEW_BITS)
+        print_pairs(to, "bits       that differ: elements  ", &m->bits);
 }
 
-/* ---- rows and lines ---- */
-
-void entry_row(table *t, const sequence_entry *e)
+void entry_print(FILE *to, const entry *e)
 {
-    const side_tensor *x = main_side(e);
-    const measure *m = measure_of(e);
-    char a[32];
-    table_cell(t, e->steps[0] < 0 ? "%s" : "%s%" PRId64, "", e->steps[0]);
-    if (e->several && x)
-        table_cell(t, "%s (rank %" PRId64 ")", x->name, x->file->said.rank);
-    else
-        table_cell(t, "%s", x ? x->name : "all");
-    table_cell(t, "%s", verdict_words[entry_verdict(e)].word);
-    if (m)
-        table_share(t, m->differ, m->count);
-    else
-        table_cell(t, "%s", "");
-    if (m && m->max_ulp >= 1024)
-        table_cell(t, "%s", text_number(a, (double)m->max_ulp));
-    else
-        table_cell(t, "%s", m && m->compared ? text_count(a, m->max_ulp) : "");
-    table_cell(t, "%s", m && m->compared ? text_number(a, m->max_rel) : "");
-    table_cell(t, "%s", m && m->compared ? text_number(a, measure_sqnr(m)) : "");
-}
-
-void entry_csv_head(FILE *to)
-{
-    fputs("step,rank,name,name_b,matched,kind,dtype,dtype_b,shape,shape_b,count,verdict,differ,first_index,a,b,a_code,"
-          "b_code,max_ulp,max_abs_err,max_rel_err,sqnr_db,evidence\n",
-          to);
-}
-
-static void csv_side(FILE *to, const side_tensor *t, const char *what)
-{
-    csv_text(to, t ? what : "");
-    fputc(',', to);
-}
-
-static void csv_shape(FILE *to, const side_tensor *t)
-{
-    char shape[512] = "";
-    if (t) {
-        const trace_tensor x = {.shape = t->shape, .rank = t->rank};
-        shape_text(shape, sizeof shape, &x);
-    }
-    csv_text(to, shape);
-    fputc(',', to);
-}
-
-static void csv_measure(FILE *to, const sequence_entry *e, const measure *m)
-{
-    char a[24], b[24];
-    const side_tensor at = *e->tensors[1];
-    uint64_t index[64];
-    const size_t n = indices(index, &at, m->first.at);
-    fprintf(to, "%" PRIu64 ",\"[", m->differ);
-    for (size_t i = 0; i < n; i++)
-        fprintf(to, "%s%" PRIu64, i ? ", " : "", index[i]);
-    fputs("]\",", to);
-    csv_double(to, m->first.values[0]);
-    fputc(',', to);
-    csv_double(to, m->first.values[1]);
-    fprintf(to, ",%s,%s,%" PRIu64 ",", code_text(a, e->tensors[0], m->first.codes[0]),
-            code_text(b, e->tensors[1], m->first.codes[1]), m->max_ulp);
-    csv_double(to, m->max_abs);
-    fputc(',', to);
-    csv_double(to, m->max_rel);
-    fputc(',', to);
-    csv_double(to, measure_sqnr(m));
-    fputc(',', to);
-}
-
-void entry_csv(FILE *to, const sequence_entry *e)
-{
-    const side_tensor *x = main_side(e), *y = e->tensors[1] == x ? NULL : e->tensors[1];
-    const measure *m = measure_of(e);
-    if (e->steps[0] >= 0)
-        fprintf(to, "%" PRId64, e->steps[0]);
-    fputc(',', to);
-    if (x && x->file->said.rank >= 0)
-        fprintf(to, "%" PRId64, x->file->said.rank);
-    fputc(',', to);
-    csv_side(to, x, x ? x->name : "");
-    csv_side(to, y, y ? y->name : "");
-    fprintf(to, "%s,%s,", match_words[e->how], x && x->kind ? x->kind : "");
-    csv_side(to, x, x ? x->dtype : "");
-    csv_side(to, y, y ? y->dtype : "");
-    csv_shape(to, x);
-    csv_shape(to, y);
-    fprintf(to, "%" PRIu64 ",%s,", x ? x->count : 0, verdict_words[entry_verdict(e)].word);
-    if (m)
-        csv_measure(to, e, m);
-    else
-        fputs("0,,,,,,,,,,", to);
-    csv_text(to, e->compared ? e->compared->found.evidence : "the whole step");
-    fputc('\n', to);
+    if (e->some)
+        print_tensors(to, e);
+    if (e->measured)
+        print_measure(to, &e->m);
 }

@@ -1,15 +1,13 @@
 /* logprob.h -- mpsim diff --logprob: what two engines give the same tokens. */
 #pragma once
 
-#include "../record/record.h"
+#include "diff.h"
 #include "side.h"
 
 typedef struct logprob_options {
     const char *paths[2];
     double band[2]; /* of ratios: the lower end, the upper one */
 } logprob_options;
-
-extern const report_kind logprob_kind;
 
 /* logprob_run -- compare tensors of one name and shape, rows as sequences, of the steps that both have, and write the
  * report. *differ: whether any token does. 0, or an exit code after a message. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const match_words[] = {"", "name", "kind", "prefix", "content", "shape"};
+const char *const match_words[] = {"name", "kind", "prefix", "content", "shape", NULL};
 
 /* One side while it is matched. */
 typedef struct party {

@@ -13,7 +13,7 @@ typedef enum match_how {
     MATCH_SHAPE    /* other names: the only ones left of their shape, in order */
 } match_how;
 
-extern const char *const match_words[]; /* "", "name", "kind", ... */
+extern const char *const match_words[]; /* of MATCH_NAME and those behind it, up to NULL */
 
 /* What is compared: tensor a of A and b of B; SIZE_MAX: it has none. */
 typedef struct match_pair {

@@ -1,4 +1,4 @@
-/* report.c -- see report.h. JSON and CSV go out as tensors come; text waits for the verdict. */
+/* report.c -- see report.h. Rows of programs go out as tensors come; text waits for the verdict. */
 #include "report.h"
 
 #include "../text/words.h"
@@ -17,47 +17,124 @@ typedef struct step_sum {
     uint64_t tensors, differ;
 } step_sum;
 
+typedef struct totals {
+    uint64_t tensors, elements, equal, tolerated, differ, missing, extra, missing_steps, renamed, not_numbers,
+        not_compared;
+    const uint64_t *verdicts; /* of the report */
+    const char *order;        /* or NULL */
+} totals;
+
+/* A tensor that was not compared; the texts are its own. */
+typedef struct unseen {
+    char *name, *dtype, *reason;
+} unseen;
+
 struct diffreport {
-    FILE *to;
-    report_style style;
+    record_writer w;
     const diffreport_head *head;
     const tolerance *within;
-    int all, sorted;
-    uint64_t tensors, elements, equal, tolerated, differ, missing, extra, renamed, other_how[MATCH_SHAPE + 1];
-    uint64_t not_numbers, not_compared, missing_steps, verdicts[VERDICTS];
-    char unseen[640]; /* the first that was not compared, and why     */
-    json_t *unread;   /* all of them                                  */
-    json_t *first;    /* the entry of the first that differs, or NULL */
-    table *rows;
-    uint64_t unlisted;
+    int all;
+    uint64_t other_how[MATCH_SHAPE + 1], verdicts[VERDICTS], unlisted;
+    totals total;
+    entry *first; /* the first that differs, or NULL */
+    unseen *unread;
     step_sum *steps;
-    size_t n_steps;
+    size_t n_unread, n_steps, n_notes;
     int64_t other_steps[2]; /* the first two that were compared and have other numbers */
-    uint64_t written;       /* entries of JSON */
+    char text[3][512];
+    const char *note[3];      /* in `text` */
+    const char *const *notes; /* `note` */
+    uint64_t failed;
+    int equal;
+    verdict verdict;
+    char first_unseen[640]; /* of `unread` */
 };
+
+/* ---- the record ---- */
+
+#define AT(member) offsetof(diffreport_head, member)
+static const record_field config_fields[] = {
+    FIELD(TEXT, "a", IN_JSON, AT(paths[0]), NULL),
+    FIELD(TEXT, "b", IN_JSON, AT(paths[1]), NULL),
+    FIELD(TEXT, "tolerance", IN_JSON | FIELD_NULL, AT(tolerance), NULL),
+    FIELD(TEXTS, "match", IN_JSON, AT(match.items), "Patterns of --match.", .of = AT(match.count)),
+    FIELD(TEXTS, "kinds", IN_JSON, AT(kinds.items), "Of --kind.", .of = AT(kinds.count)),
+    {0}};
+static const record_kind config_record = {"config", NULL, sizeof(diffreport_head), config_fields};
+#undef AT
+
+#define AT(member) offsetof(step_sum, member)
+static const record_field step_fields[] = {FIELD(STEP, "step", IN_JSON | FIELD_NULL, AT(step), NULL),
+                                           FIELD(COUNT, "tensors", IN_JSON, AT(tensors), NULL),
+                                           FIELD(COUNT, "differ", IN_JSON, AT(differ), NULL),
+                                           {0}};
+static const record_kind step_record = {"step", NULL, sizeof(step_sum), step_fields};
+#undef AT
+
+#define AT(member) offsetof(totals, member)
+static const char *const orders[] = {"of layers", NULL};
+static const record_field total_fields[] = {
+    FIELD(COUNT, "tensors", IN_JSON, AT(tensors), "Compared."),
+    FIELD(COUNT, "elements", IN_JSON, AT(elements), "Of the tensors that were compared."),
+    FIELD(COUNT, "equal", IN_JSON, AT(equal), NULL),
+    FIELD(COUNT, "tolerated", IN_JSON, AT(tolerated), "Not equal, but within --tolerance."),
+    FIELD(COUNT, "differ", IN_JSON, AT(differ), NULL),
+    FIELD(COUNT, "missing", IN_JSON, AT(missing), "In A alone."),
+    FIELD(COUNT, "extra", IN_JSON, AT(extra), "In B alone."),
+    FIELD(COUNT, "missing_steps", IN_JSON, AT(missing_steps), "Steps that are in A or B alone."),
+    FIELD(COUNT, "renamed", IN_JSON, AT(renamed), "Matched, though they have other names."),
+    FIELD(COUNT, "not_numbers", IN_JSON, AT(not_numbers),
+          "Without floating-point numbers: compared by their integers or bytes, or not compared."),
+    FIELD(COUNT, "not_compared", IN_JSON, AT(not_compared), "Their data are not there."),
+    FIELD(TALLY, "verdicts", IN_JSON, AT(verdicts), "Tensors of each verdict.", .words = verdict_words),
+    FIELD(TEXT, "order", IN_JSON | FIELD_OPTIONAL, AT(order), "Sorted names do not tell the order of execution.",
+          .words = orders),
+    {0}};
+static const record_kind total_record = {"total", NULL, sizeof(totals), total_fields};
+#undef AT
+
+#define AT(member) offsetof(unseen, member)
+static const record_field unseen_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
+                                             FIELD(TEXT, "dtype", IN_JSON, AT(dtype), NULL),
+                                             FIELD(TEXT, "reason", IN_JSON, AT(reason), NULL),
+                                             {0}};
+static const record_kind unseen_record = {"unread", NULL, sizeof(unseen), unseen_fields};
+#undef AT
+
+#define AT(member) offsetof(struct diffreport, member)
+static const record_field document_fields[] = {
+    FIELD(RECORD, "config", IN_JSON | FIELD_POINTER, AT(head), NULL, .record = &config_record),
+    FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &entry_record),
+    FIELD(LIST, "steps", IN_JSON, AT(steps), NULL, .of = AT(n_steps), .record = &step_record),
+    FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &total_record),
+    FIELD(TEXTS, "notes", IN_JSON, AT(notes), NULL, .of = AT(n_notes)),
+    FIELD(LIST, "unread", IN_JSON, AT(unread), "Tensors that were not compared.", .of = AT(n_unread),
+          .record = &unseen_record),
+    FIELD(COUNT, "failed", IN_JSON, AT(failed), "Files that could not be read."),
+    FIELD(BOOLEAN, "equal", IN_JSON, AT(equal), "All tensors were compared, and none differs."),
+    FIELD(WORD, "verdict", IN_JSON, AT(verdict),
+          "Of the first tensor that differs; else equal, tolerated, or equal-in-part: some were not compared.",
+          .words = verdict_words),
+    FIELD(RECORD, "first", IN_JSON | FIELD_POINTER | FIELD_NULL, AT(first), "The first tensor that differs.",
+          .record = &entry_record),
+    {0}};
+static const record_kind document = {"document", NULL, sizeof(struct diffreport), document_fields};
+const report_kind diff_kind = {"mpsim.diff/1", "mpsim diff: where two traces differ",
+                               "Tensors of A and B, what they differ by and what explains it. $defs/line is a line of "
+                               "--ndjson, which is a tensor and names no schema.",
+                               &document};
+#undef AT
+
+/* ---- begin and end ---- */
 
 diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all)
 {
     diffreport *r = need_memory(1, sizeof *r);
-    *r = (diffreport){.to = to, .style = style, .head = head, .within = within, .all = all};
-    r->unread = json_array();
-    if (style == REPORT_TEXT)
-        r->rows = table_new(">step|<tensor|<verdict|>differ|>max ULP|>max rel|>SQNR (dB)");
-    if (style == REPORT_JSON) {
-        fprintf(to, "{\"schema\": \"mpsim.diff/1\", \"mpsim\": \"%s\", \"config\": ", mpsim_version());
-        json_t *match = json_array(), *kinds = json_array();
-        for (size_t i = 0; i < head->match->count; i++)
-            json_array_append_new(match, json_of_path(head->match->items[i]));
-        for (size_t i = 0; i < head->kinds->count; i++)
-            json_array_append_new(kinds, json_string(head->kinds->items[i]));
-        json_write(to, json_pack("{s:o,s:o,s:o,s:o,s:o}", "a", json_of_path(head->paths[0]), "b",
-                                 json_of_path(head->paths[1]), "tolerance",
-                                 head->tolerance ? json_string(head->tolerance) : json_null(), "match", match, "kinds",
-                                 kinds));
-        fputs(",\n\"tensors\": [", to);
-    }
-    if (style == REPORT_CSV)
-        entry_csv_head(to);
+    *r = (diffreport){
+        .w = {.kind = &diff_kind, .to = to, .style = style, .document = r}, .head = head, .within = within, .all = all};
+    r->total.verdicts = r->verdicts;
+    r->notes = r->note;
+    record_begin(&r->w);
     return r;
 }
 
@@ -65,31 +142,37 @@ void diffreport_free(diffreport *r)
 {
     if (!r)
         return;
-    json_decref(r->first);
-    json_decref(r->unread);
-    table_free(r->rows);
+    for (size_t i = 0; i < r->n_unread; i++) {
+        free(r->unread[i].name);
+        free(r->unread[i].dtype);
+        free(r->unread[i].reason);
+    }
+    entry_free(r->first);
+    table_free(r->w.rows);
+    free(r->unread);
     free(r->steps);
     free(r);
 }
 
 uint64_t diffreport_compared(const diffreport *r)
 {
-    return r->tensors;
+    return r->total.tensors;
 }
 
 uint64_t diffreport_unseen(const diffreport *r)
 {
-    return r->not_compared;
+    return r->total.not_compared;
 }
 
 const char *diffreport_first_unseen(const diffreport *r)
 {
-    return r->unseen;
+    return r->first_unseen;
 }
 
 uint64_t diffreport_differing(const diffreport *r)
 {
-    return r->differ + r->missing + r->extra + r->missing_steps;
+    const totals *t = &r->total;
+    return t->differ + t->missing + t->extra + t->missing_steps;
 }
 
 /* ---- entries ---- */
@@ -104,50 +187,61 @@ static void add_step(diffreport *r, int64_t step, int differs)
     r->steps[r->n_steps - 1].differ += differs != 0;
 }
 
-static void say_unseen(diffreport *r, const sequence_entry *e)
+static void say_unseen(diffreport *r, const unseen *u)
 {
     char name[256];
-    snprintf(r->unseen, sizeof r->unseen, "'%s' of %.60s (%.250s)", escape_text(name, sizeof name, e->tensors[0]->name),
-             e->tensors[0]->dtype, e->compared->found.evidence);
+    snprintf(r->first_unseen, sizeof r->first_unseen, "'%s' of %.60s (%.250s)", escape_text(name, sizeof name, u->name),
+             u->dtype, u->reason);
 }
 
-static void add_unread(diffreport *r, const sequence_entry *e)
+static void add_unseen(diffreport *r, const sequence_entry *e)
 {
-    if (r->not_compared++ == 0)
-        say_unseen(r, e);
-    json_array_append_new(r->unread, json_pack("{s:s,s:s,s:s}", "name", e->tensors[0]->name, "dtype",
-                                               e->tensors[0]->dtype, "reason", e->compared->found.evidence));
+    const side_tensor *x = e->tensors[0];
+    const unseen u = {need_text(x->name), need_text(x->dtype), need_text(e->compared->found.evidence)};
+    if (r->total.not_compared++ == 0)
+        say_unseen(r, &u);
+    need_room(&r->unread, r->n_unread, sizeof *r->unread);
+    r->unread[r->n_unread++] = u;
+}
+
+static void count_pair(diffreport *r, const sequence_entry *e, verdict v)
+{
+    totals *t = &r->total;
+    const int may_tolerate = v == VERDICT_TOLERATED || v == VERDICT_DTYPE || v == VERDICT_CODES;
+    const int differs = compare_differs(v, r->within);
+    t->not_numbers += !e->tensors[0]->format && !e->tensors[1]->format;
+    if (v == VERDICT_NOT_COMPARED) {
+        add_unseen(r, e);
+        return;
+    }
+    t->tensors++;
+    t->elements += e->tensors[1]->count;
+    t->equal += v == VERDICT_EQUAL;
+    t->renamed += e->how != MATCH_NAME;
+    t->tolerated += may_tolerate && !differs;
+    t->differ += differs != 0;
+    r->other_how[e->how]++;
 }
 
 static void count(diffreport *r, const sequence_entry *e, verdict v)
 {
+    totals *t = &r->total;
     r->verdicts[v]++;
-    r->missing_steps += e->compared == NULL;
-    if (!e->compared)
-        return;
-    r->missing += v == VERDICT_MISSING;
-    r->extra += v == VERDICT_EXTRA;
-    if (!e->tensors[0] || !e->tensors[1])
-        return;
-    r->not_numbers += !e->tensors[0]->format && !e->tensors[1]->format;
-    if (v == VERDICT_NOT_COMPARED) {
-        add_unread(r, e);
-        return;
-    }
-    r->tensors++;
-    r->elements += e->tensors[1]->count;
-    r->equal += v == VERDICT_EQUAL;
-    r->other_how[e->how]++;
-    r->renamed += e->how != MATCH_NAME;
-    if (v == VERDICT_TOLERATED || v == VERDICT_DTYPE || v == VERDICT_CODES)
-        r->tolerated += compare_differs(v, r->within) ? 0 : 1;
-    r->differ += compare_differs(v, r->within) ? 1 : 0;
+    t->missing_steps += e->compared == NULL;
+    t->missing += e->compared && v == VERDICT_MISSING;
+    t->extra += e->compared && v == VERDICT_EXTRA;
+    if (e->compared && e->tensors[0] && e->tensors[1])
+        count_pair(r, e, v);
 }
 
-static void list(diffreport *r, const sequence_entry *e)
+/* A row; for people only of what differs, and of the first. */
+static void put_row(diffreport *r, const entry *e, int differs)
 {
-    if (r->all || table_rows(r->rows) < FEW)
-        entry_row(r->rows, e);
+    const int text = r->w.style == REPORT_TEXT;
+    if (text && !differs)
+        return;
+    if (!text || r->all || table_rows(r->w.rows) < FEW)
+        record_row(&r->w, e);
     else
         r->unlisted++;
 }
@@ -157,21 +251,18 @@ int diffreport_told(void *context, const sequence_entry *e)
     diffreport *r = context;
     const verdict v = entry_verdict(e);
     const int differs = compare_differs(v, r->within);
+    entry *one = entry_new(e);
     count(r, e, v);
-    r->sorted |= e->sorted;
+    if (e->sorted)
+        r->total.order = orders[0];
     if (e->compared && e->steps[0] != e->steps[1] && r->other_steps[0] == r->other_steps[1])
         memcpy(r->other_steps, e->steps, sizeof r->other_steps);
     add_step(r, e->steps[0], differs);
+    put_row(r, one, differs);
     if (differs && !r->first)
-        r->first = entry_json(e);
-    if (r->style == REPORT_TEXT && differs)
-        list(r, e);
-    if (r->style == REPORT_CSV)
-        entry_csv(r->to, e);
-    if (r->style == REPORT_JSON) {
-        fputs(r->written++ ? ",\n  " : "\n  ", r->to);
-        json_write(r->to, entry_json(e));
-    }
+        r->first = one;
+    else
+        entry_free(one);
     return 0;
 }
 
@@ -187,12 +278,12 @@ static const char *step_text(char out[40], int64_t step)
 }
 
 /* Two steps of other numbers, which are compared because there is no choice; NULL: none. */
-static const char *steps_note(char out[160], const diffreport *r)
+static const char *steps_note(char out[512], const diffreport *r)
 {
     char a[40], b[40];
     if (r->other_steps[0] == r->other_steps[1])
         return NULL;
-    snprintf(out, 160, "A is of %s, B of %s", step_text(a, r->other_steps[0]), step_text(b, r->other_steps[1]));
+    snprintf(out, 512, "A is of %s, B of %s", step_text(a, r->other_steps[0]), step_text(b, r->other_steps[1]));
     return out;
 }
 
@@ -215,87 +306,17 @@ static const char *names_note(char out[512], const diffreport *r, int which)
     return out;
 }
 
-static json_t *notes_json(const diffreport *r)
+static void add_note(diffreport *r, const char *text)
 {
-    json_t *notes = json_array();
-    char text[512];
-    if (steps_note(text, r))
-        json_array_append_new(notes, json_string(text));
+    if (text)
+        r->note[r->n_notes++] = text;
+}
+
+static void take_notes(diffreport *r)
+{
+    add_note(r, steps_note(r->text[0], r));
     for (int which = 0; which < 2; which++)
-        if (names_note(text, r, which))
-            json_array_append_new(notes, json_of_path(text));
-    return notes;
-}
-
-static void print_notes(const diffreport *r)
-{
-    char text[512], shown[600];
-    if (steps_note(text, r))
-        fprintf(r->to, "%s\n", text);
-    for (int which = 0; which < 2; which++)
-        if (names_note(text, r, which))
-            fprintf(r->to, "%s\n", escape_text(shown, sizeof shown, text));
-}
-
-/* ---- the end: JSON ---- */
-
-static json_t *counts_json(const diffreport *r)
-{
-    json_t *v = json_object(), *verdicts = json_object();
-    const struct {
-        const char *key;
-        uint64_t n;
-    } counts[] = {{"tensors", r->tensors},
-                  {"elements", r->elements},
-                  {"equal", r->equal},
-                  {"tolerated", r->tolerated},
-                  {"differ", r->differ},
-                  {"missing", r->missing},
-                  {"extra", r->extra},
-                  {"missing_steps", r->missing_steps},
-                  {"renamed", r->renamed},
-                  {"not_numbers", r->not_numbers},
-                  {"not_compared", r->not_compared}};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        json_object_set_new(v, counts[i].key, json_of_count(counts[i].n));
-    for (int i = 0; i < VERDICTS; i++)
-        if (r->verdicts[i])
-            json_object_set_new(verdicts, verdict_words[i].word, json_of_count(r->verdicts[i]));
-    json_object_set_new(v, "verdicts", verdicts);
-    if (r->sorted)
-        json_object_set_new(v, "order", json_string("of layers"));
-    return v;
-}
-
-static json_t *step_json(const step_sum *s)
-{
-    return json_pack("{s:o,s:o,s:o}", "step", s->step < 0 ? json_null() : json_of_count((uint64_t)s->step), "tensors",
-                     json_of_count(s->tensors), "differ", json_of_count(s->differ));
-}
-
-static void end_json(diffreport *r, int failed)
-{
-    fputs("\n],\n\"steps\": [", r->to);
-    for (size_t i = 0; i < r->n_steps; i++) {
-        fputs(i ? ",\n  " : "\n  ", r->to);
-        json_write(r->to, step_json(&r->steps[i]));
-    }
-    fputs("\n],\n\"total\": ", r->to);
-    json_write(r->to, counts_json(r));
-    fputs(",\n\"notes\": ", r->to);
-    json_write(r->to, notes_json(r));
-    fputs(",\n\"unread\": ", r->to);
-    json_write(r->to, json_incref(r->unread));
-    fprintf(r->to, ",\n\"failed\": %d,\n\"equal\": %s,\n\"verdict\": ", failed,
-            r->first || r->not_compared ? "false" : "true");
-    const char *word = json_string_value(json_object_get(r->first, "verdict"));
-    json_write(r->to, json_string(word              ? word
-                                  : r->not_compared ? "equal-in-part"
-                                  : r->tolerated    ? "tolerated"
-                                                    : "equal"));
-    fputs(",\n\"first\": ", r->to);
-    json_write(r->to, r->first ? json_incref(r->first) : json_null());
-    fputs("\n}\n", r->to);
+        add_note(r, names_note(r->text[1 + which], r, which));
 }
 
 /* ---- the end: text ---- */
@@ -304,96 +325,126 @@ static void end_json(diffreport *r, int failed)
 static void print_unseen(const diffreport *r)
 {
     char a[32], text[900];
-    if (!r->not_compared)
+    const uint64_t n = r->total.not_compared;
+    if (!n)
         return;
-    snprintf(text, sizeof text, "%s tensor%s not compared: %s%s", text_count(a, r->not_compared),
-             r->not_compared == 1 ? " was" : "s were", r->unseen, r->not_compared > 1 ? " and others" : "");
-    text_wrapped(r->to, "", text);
+    snprintf(text, sizeof text, "%s tensor%s not compared: %s%s", text_count(a, n), n == 1 ? " was" : "s were",
+             r->first_unseen, n > 1 ? " and others" : "");
+    text_wrapped(r->w.to, "", text);
 }
 
-static void print_verdict(const diffreport *r)
+static void print_equal(const diffreport *r)
 {
+    const totals *t = &r->total;
+    char a[32], b[32];
+    fprintf(r->w.to, "Equal%s%s: %s tensor%s, %s elements\n", t->not_compared ? " in what was compared" : "",
+            t->tolerated ? " within the tolerance" : "", text_count(a, t->tensors), text_plural(t->tensors),
+            text_count(b, t->elements));
+    print_unseen(r);
+}
+
+static void print_first(const diffreport *r)
+{
+    const totals *t = &r->total;
+    const entry *e = r->first;
+    const uint64_t all = t->tensors + t->missing + t->extra;
     char a[32], b[32], name[512];
-    const char *title = json_string_value(json_object_get(r->first, "title"));
-    const json_t *step = json_object_get(r->first, "step");
-    if (!r->first) {
-        fprintf(r->to, "Equal%s%s: %s tensor%s, %s elements\n", r->not_compared ? " in what was compared" : "",
-                r->tolerated ? " within the tolerance" : "", text_count(a, r->tensors), text_plural(r->tensors),
-                text_count(b, r->elements));
-        print_unseen(r);
-        return;
-    }
-    const char *shown = json_string_value(json_object_get(r->first, "name"));
-    fprintf(r->to, "Differ: %s of %s tensor%s", text_count(a, diffreport_differing(r) - r->missing_steps),
-            text_count(b, r->tensors + r->missing + r->extra), text_plural(r->tensors + r->missing + r->extra));
-    if (r->missing_steps)
-        fprintf(r->to, " and %s step%s", text_count(a, r->missing_steps), text_plural(r->missing_steps));
-    if (shown && shown[0])
-        fprintf(r->to, ", first %s", escape_text(name, sizeof name, shown));
-    if (json_is_integer(step))
-        fprintf(r->to, "%s step %" JSON_INTEGER_FORMAT, shown ? " of" : ", first", json_integer_value(step));
-    fprintf(r->to, ": %s\n", title ? title : "");
-    text_wrapped(r->to, "", json_string_value(json_object_get(r->first, "evidence")));
+    fprintf(r->w.to, "Differ: %s of %s tensor%s", text_count(a, diffreport_differing(r) - t->missing_steps),
+            text_count(b, all), text_plural(all));
+    if (t->missing_steps)
+        fprintf(r->w.to, " and %s step%s", text_count(a, t->missing_steps), text_plural(t->missing_steps));
+    if (e->name && e->name[0])
+        fprintf(r->w.to, ", first %s", escape_text(name, sizeof name, e->name));
+    if (e->step >= 0)
+        fprintf(r->w.to, "%s step %" PRId64, e->name ? " of" : ", first", e->step);
+    fprintf(r->w.to, ": %s\n", e->title);
+    text_wrapped(r->w.to, "", e->evidence);
+    entry_print(r->w.to, e);
 }
 
 static void print_others(const diffreport *r)
 {
-    char a[32], b[32];
+    char a[32];
     const uint64_t others = diffreport_differing(r) - 1;
-    if (!r->first || (others == 0 && r->tensors <= 1))
-        return;
+    if (others == 0 && r->total.tensors > 1)
+        fprintf(r->w.to, "\nAll others are equal.\n");
     if (others == 0)
-        fprintf(r->to, "\nAll others are equal.\n");
-    else {
-        fprintf(r->to, "\nIn order of %s, %s that differ%s:\n",
-                r->sorted ? "layers (sorted names do not tell the order of execution)" : "execution",
-                text_count(a, others + 1), r->missing_steps ? ", missing steps among them" : "");
-        table_print(r->rows, r->to, "  ");
-        if (r->unlisted)
-            fprintf(r->to, "  and %s more: --tensors lists them\n", text_count(b, r->unlisted));
-    }
+        return;
+    fprintf(r->w.to, "\nIn order of %s, %s that differ%s:\n",
+            r->total.order ? "layers (sorted names do not tell the order of execution)" : "execution",
+            text_count(a, others + 1), r->total.missing_steps ? ", missing steps among them" : "");
+    table_print(r->w.rows, r->w.to, "  ");
+    if (r->unlisted)
+        fprintf(r->w.to, "  and %s more: --tensors lists them\n", text_count(a, r->unlisted));
 }
 
-static void print_compared(const diffreport *r, int failed)
+static void print_paths(const diffreport *r)
+{
+    char text[600];
+    fprintf(r->w.to, "\nA  %s\n", escape_text(text, sizeof text, r->head->paths[0]));
+    fprintf(r->w.to, "B  %s\n", escape_text(text, sizeof text, r->head->paths[1]));
+    for (size_t i = 0; i < r->n_notes; i++)
+        fprintf(r->w.to, "%s\n", escape_text(text, sizeof text, r->notes[i]));
+}
+
+static void print_compared(const diffreport *r)
+{
+    const totals *t = &r->total;
+    char a[32], b[32];
+    const size_t steps = r->n_steps - (size_t)(r->n_steps && r->steps[0].step < 0);
+    fprintf(r->w.to, "%s tensor%s of %s elements compared", text_count(a, t->tensors), text_plural(t->tensors),
+            text_count(b, t->elements));
+    if (steps)
+        fprintf(r->w.to, " in %s step%s", text_count(a, steps), text_plural(steps));
+    fprintf(r->w.to, ", %s equal", text_count(a, t->equal));
+    if (t->tolerated)
+        fprintf(r->w.to, ", %s within the tolerance", text_count(b, t->tolerated));
+    fputc('\n', r->w.to);
+}
+
+static void print_rest(const diffreport *r)
 {
     static const char *const how[] = {[MATCH_KIND] = "by kind and parameter",
                                       [MATCH_PREFIX] = "but for what is in front of their names",
                                       [MATCH_CONTENT] = "by their numbers",
                                       [MATCH_SHAPE] = "by shape and order"};
-    char a[32], b[32], d[32], path[512];
-    fprintf(r->to, "\nA  %s\n", escape_text(path, sizeof path, r->head->paths[0]));
-    fprintf(r->to, "B  %s\n", escape_text(path, sizeof path, r->head->paths[1]));
-    print_notes(r);
-    const size_t steps = r->n_steps - (size_t)(r->n_steps && r->steps[0].step < 0);
-    fprintf(r->to, "%s tensor%s of %s elements compared", text_count(a, r->tensors), text_plural(r->tensors),
-            text_count(b, r->elements));
-    if (steps)
-        fprintf(r->to, " in %s step%s", text_count(d, steps), text_plural(steps));
-    fprintf(r->to, ", %s equal", text_count(a, r->equal));
-    if (r->tolerated)
-        fprintf(r->to, ", %s within the tolerance", text_count(b, r->tolerated));
-    fputc('\n', r->to);
+    char a[32];
     for (int i = MATCH_KIND; i <= MATCH_SHAPE; i++)
         if (r->other_how[i])
-            fprintf(r->to, "%s of other names in A and B, matched %s\n", text_count(a, r->other_how[i]), how[i]);
-    if (r->not_numbers > r->not_compared)
-        fprintf(r->to, "%s without floating-point numbers, compared by their integers or bytes\n",
-                text_count(a, r->not_numbers - r->not_compared));
+            fprintf(r->w.to, "%s of other names in A and B, matched %s\n", text_count(a, r->other_how[i]), how[i]);
+    if (r->total.not_numbers > r->total.not_compared)
+        fprintf(r->w.to, "%s without floating-point numbers, compared by their integers or bytes\n",
+                text_count(a, r->total.not_numbers - r->total.not_compared));
     if (r->first)
         print_unseen(r);
-    if (failed)
-        fprintf(r->to, "%d could not be read\n", failed);
+    if (r->failed)
+        fprintf(r->w.to, "%" PRIu64 " could not be read\n", r->failed);
+}
+
+static void print_text(const diffreport *r)
+{
+    if (r->first) {
+        print_first(r);
+        print_others(r);
+    } else {
+        print_equal(r);
+    }
+    print_paths(r);
+    print_compared(r);
+    print_rest(r);
 }
 
 void diffreport_end(diffreport *r, int failed)
 {
-    if (r->style == REPORT_JSON)
-        end_json(r, failed);
-    if (r->style == REPORT_TEXT) {
-        print_verdict(r);
-        if (r->first)
-            entry_print(r->to, r->first);
-        print_others(r);
-        print_compared(r, failed);
-    }
+    const totals *t = &r->total;
+    r->failed = (uint64_t)failed;
+    r->equal = !r->first && !t->not_compared;
+    r->verdict = r->first          ? r->first->verdict
+                 : t->not_compared ? VERDICT_IN_PART
+                 : t->tolerated    ? VERDICT_TOLERATED
+                                   : VERDICT_EQUAL;
+    take_notes(r);
+    if (r->w.style == REPORT_TEXT)
+        print_text(r);
+    record_end(&r->w);
 }

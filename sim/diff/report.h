@@ -1,7 +1,7 @@
-/* report.h -- what mpsim diff prints: text, JSON, CSV. */
+/* report.h -- what mpsim diff prints: text, JSON, NDJSON, CSV. */
 #pragma once
 
-#include "../report/report.h"
+#include "diff.h"
 #include "sequence.h"
 
 typedef struct diffreport diffreport;
@@ -11,7 +11,7 @@ typedef struct diffreport_head {
     const char *paths[2];
     const side *sides;     /* both */
     const char *tolerance; /* as typed, or NULL */
-    const option_list *match, *kinds;
+    option_list match, kinds;
 } diffreport_head;
 
 /* diffreport_new -- `all`: text lists every tensor that differs. */

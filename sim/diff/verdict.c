@@ -8,50 +8,13 @@
 #include <stdarg.h>
 #include <string.h>
 
-const verdict_word verdict_words[VERDICTS] = {
-    [VERDICT_EQUAL] = {"equal", "equal"},
-    [VERDICT_TOLERATED] = {"tolerated", "within the tolerance"},
-    [VERDICT_DTYPE] = {"dtype", "the same numbers in another dtype"},
-    [VERDICT_RESHAPED] = {"reshaped", "the same elements in another shape"},
-    [VERDICT_CODES] = {"codes", "the same values, other codes"},
-    [VERDICT_STEP_SKIPPED] = {"step-skipped", "a step skipped"},
-    [VERDICT_STEP_SHIFTED] = {"step-shifted", "A's numbers of another step"},
-    [VERDICT_SCALAR] = {"scalar", "another number"},
-    [VERDICT_CONSTANT] = {"constant", "a constant, which proves nothing"},
-    [VERDICT_FLIPPED_BIT] = {"flipped-bit", "a flipped bit"},
-    [VERDICT_BYTE_ORDER] = {"byte-order", "bytes in the opposite order"},
-    [VERDICT_REINTERPRETED] = {"reinterpreted", "the same codes, read as another dtype"},
-    [VERDICT_NEGATED] = {"negated", "the sign flipped"},
-    [VERDICT_SIGNS] = {"signs", "other signs"},
-    [VERDICT_SCALED] = {"scaled", "a constant ratio"},
-    [VERDICT_OFFSET] = {"offset", "a constant difference"},
-    [VERDICT_AFFINE] = {"affine", "a scale and an offset"},
-    [VERDICT_QUANTISED] = {"quantised", "quantised as its file says"},
-    [VERDICT_ROUNDED] = {"rounded", "one rounding apart"},
-    [VERDICT_COMPUTED] = {"computed", "looks like computed in fewer bits"},
-    [VERDICT_ZEROED] = {"zeroed", "zeros in place of numbers"},
-    [VERDICT_DROPOUT] = {"dropout", "zeros as dropout leaves them"},
-    [VERDICT_CLIPPED] = {"clipped", "clipped"},
-    [VERDICT_TRANSPOSED] = {"transposed", "axes in another order"},
-    [VERDICT_REVERSED] = {"reversed", "an axis run through backwards"},
-    [VERDICT_SHIFTED] = {"shifted", "elements shifted"},
-    [VERDICT_PERMUTED] = {"permuted", "the same elements in another order"},
-    [VERDICT_RESIZED] = {"resized", "another number of elements"},
-    [VERDICT_NON_FINITE] = {"non-finite", "NaN or Inf appear"},
-    [VERDICT_SUM_ORDER] = {"sum-order", "looks like sums in another order"},
-    [VERDICT_PARTIAL] = {"partial", "some numbers moved, the rest is equal"},
-    [VERDICT_CORRUPTED] = {"corrupted", "other numbers in some places"},
-    [VERDICT_CLOSE] = {"close", "near, in no way that is known"},
-    [VERDICT_RELATED] = {"related", "related, in no way that is known"},
-    [VERDICT_UNRELATED] = {"unrelated", "other numbers, no relation is known"},
-    [VERDICT_INTEGERS] = {"integers", "other integers"},
-    [VERDICT_BYTES] = {"bytes", "other bytes, whose numbers are not read"},
-    [VERDICT_MISSING] = {"missing", "missing in B"},
-    [VERDICT_EXTRA] = {"extra", "only in B"},
-    [VERDICT_INCOMPARABLE] = {"incomparable", "numbers on one side only"},
-    [VERDICT_NOT_COMPARED] = {"not-compared", "not compared"},
-    [VERDICT_UNREADABLE] = {"unreadable", "could not be read"},
-};
+#define V(NAME, word, title) word,
+const char *const verdict_words[] = {VERDICT_LIST(V) NULL};
+#undef V
+
+#define V(NAME, word, title) title,
+const char *const verdict_titles[VERDICTS] = {VERDICT_LIST(V)};
+#undef V
 
 void finding_init(finding *f, verdict v)
 {

@@ -4,59 +4,63 @@
 #include "measure.h"
 #include "walk.h"
 
-/* In the order of reports; `verdicts` has their words. */
+/* In the order of reports; up to VERDICT_CODES no element has another value. V(NAME, word, title for people) */
+/* clang-format off */
+#define VERDICT_LIST(V) \
+    V(VERDICT_EQUAL, "equal", "equal") \
+    V(VERDICT_TOLERATED, "tolerated", "within the tolerance") \
+    V(VERDICT_DTYPE, "dtype", "the same numbers in another dtype") \
+    V(VERDICT_RESHAPED, "reshaped", "the same elements in another shape") \
+    V(VERDICT_CODES, "codes", "the same values, other codes") /* signs of zero, payloads of NaN */ \
+    V(VERDICT_STEP_SKIPPED, "step-skipped", "a step skipped") \
+    V(VERDICT_STEP_SHIFTED, "step-shifted", "A's numbers of another step") /* B has what A has at another step */ \
+    V(VERDICT_SCALAR, "scalar", "another number") /* one number each */ \
+    V(VERDICT_CONSTANT, "constant", "a constant, which proves nothing") \
+    V(VERDICT_FLIPPED_BIT, "flipped-bit", "a flipped bit") \
+    V(VERDICT_BYTE_ORDER, "byte-order", "bytes in the opposite order") \
+    V(VERDICT_REINTERPRETED, "reinterpreted", "the same codes, read as another dtype") \
+    V(VERDICT_NEGATED, "negated", "the sign flipped") \
+    V(VERDICT_SIGNS, "signs", "other signs") /* the same magnitudes, some signs differ */ \
+    V(VERDICT_SCALED, "scaled", "a constant ratio") \
+    V(VERDICT_OFFSET, "offset", "a constant difference") \
+    V(VERDICT_AFFINE, "affine", "a scale and an offset") \
+    V(VERDICT_QUANTISED, "quantised", "quantised as its file says") \
+    V(VERDICT_ROUNDED, "rounded", "one rounding apart") \
+    V(VERDICT_COMPUTED, "computed", "looks like computed in fewer bits") /* numbers of a narrower format, but no rounding of the other side */ \
+    V(VERDICT_ZEROED, "zeroed", "zeros in place of numbers") \
+    V(VERDICT_DROPOUT, "dropout", "zeros as dropout leaves them") \
+    V(VERDICT_CLIPPED, "clipped", "clipped") \
+    V(VERDICT_TRANSPOSED, "transposed", "axes in another order") \
+    V(VERDICT_REVERSED, "reversed", "an axis run through backwards") \
+    V(VERDICT_SHIFTED, "shifted", "elements shifted") \
+    V(VERDICT_PERMUTED, "permuted", "the same elements in another order") \
+    V(VERDICT_RESIZED, "resized", "another number of elements") \
+    V(VERDICT_NON_FINITE, "non-finite", "NaN or Inf appear") \
+    V(VERDICT_SUM_ORDER, "sum-order", "looks like sums in another order") \
+    V(VERDICT_PARTIAL, "partial", "some numbers moved, the rest is equal") \
+    V(VERDICT_CORRUPTED, "corrupted", "other numbers in some places") \
+    V(VERDICT_CLOSE, "close", "near, in no way that is known") /* no pattern is known, but the numbers are near */ \
+    V(VERDICT_RELATED, "related", "related, in no way that is known") /* nor are they near, but they go up and down together */ \
+    V(VERDICT_UNRELATED, "unrelated", "other numbers, no relation is known") \
+    V(VERDICT_INTEGERS, "integers", "other integers") \
+    V(VERDICT_BYTES, "bytes", "other bytes, whose numbers are not read") \
+    V(VERDICT_MISSING, "missing", "missing in B") \
+    V(VERDICT_EXTRA, "extra", "only in B") \
+    V(VERDICT_INCOMPARABLE, "incomparable", "numbers on one side only") /* numbers on one side, integers or the like on the other */ \
+    V(VERDICT_NOT_COMPARED, "not-compared", "not compared") /* neither numbers nor bytes can be read */ \
+    V(VERDICT_UNREADABLE, "unreadable", "could not be read") /* with --keep-going */ \
+    V(VERDICT_IN_PART, "equal-in-part", "") /* of a whole report: some were not compared */
+/* clang-format on */
+
 typedef enum verdict {
-    VERDICT_EQUAL,
-    VERDICT_TOLERATED, /* within --tolerance                            */
-    VERDICT_DTYPE,     /* the same numbers in another format            */
-    VERDICT_RESHAPED,  /* the same elements under another shape         */
-    VERDICT_CODES,     /* signs of zero, payloads of NaN                */
-    VERDICT_STEP_SKIPPED,
-    VERDICT_STEP_SHIFTED, /* B has what A has at another step              */
-    VERDICT_SCALAR,       /* one number each                               */
-    VERDICT_CONSTANT,     /* all elements of a side are one number         */
-    VERDICT_FLIPPED_BIT,
-    VERDICT_BYTE_ORDER,
-    VERDICT_REINTERPRETED, /* the same codes as another format              */
-    VERDICT_NEGATED,
-    VERDICT_SIGNS, /* the same magnitudes, some signs differ        */
-    VERDICT_SCALED,
-    VERDICT_OFFSET,
-    VERDICT_AFFINE,    /* a scale and an offset                         */
-    VERDICT_QUANTISED, /* by the recipe that a file names                */
-    VERDICT_ROUNDED,
-    VERDICT_COMPUTED, /* numbers of a narrower format, but no rounding of the other side */
-    VERDICT_ZEROED,
-    VERDICT_DROPOUT,
-    VERDICT_CLIPPED,
-    VERDICT_TRANSPOSED,
-    VERDICT_REVERSED,
-    VERDICT_SHIFTED,
-    VERDICT_PERMUTED,
-    VERDICT_RESIZED,
-    VERDICT_NON_FINITE,
-    VERDICT_SUM_ORDER,
-    VERDICT_PARTIAL,   /* some elements or rows have moved, the rest is equal */
-    VERDICT_CORRUPTED, /* some elements hold other numbers, the rest is equal */
-    VERDICT_CLOSE,     /* no pattern is known, but the numbers are near       */
-    VERDICT_RELATED,   /* nor are they near, but they go up and down together */
-    VERDICT_UNRELATED,
-    VERDICT_INTEGERS,     /* integers, some of which differ                */
-    VERDICT_BYTES,        /* numbers that are not read, whose bytes differ */
-    VERDICT_MISSING,      /* not in B                                      */
-    VERDICT_EXTRA,        /* not in A                                      */
-    VERDICT_INCOMPARABLE, /* numbers on one side, integers or the like on the other */
-    VERDICT_NOT_COMPARED, /* neither numbers nor bytes can be read         */
-    VERDICT_UNREADABLE,   /* with --keep-going                             */
-    VERDICTS
+#define V(NAME, word, title) NAME,
+    VERDICT_LIST(V)
+#undef V
+        VERDICTS
 } verdict;
 
-typedef struct verdict_word {
-    const char *word;  /* "flipped-bit"                    */
-    const char *title; /* "a flipped bit", for people      */
-} verdict_word;
-
-extern const verdict_word verdict_words[VERDICTS];
+extern const char *const verdict_words[];          /* "flipped-bit", up to NULL  */
+extern const char *const verdict_titles[VERDICTS]; /* "a flipped bit", for people */
 
 /* What was found, with its evidence. */
 typedef struct finding {

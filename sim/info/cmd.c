@@ -96,7 +96,6 @@ static void fill_tensor(info_tensor *to, const trace *t, const trace_tensor *x)
         .unseen = x->unread ? x->unseen : -1,
         .order = orders[x->big_endian != 0][x->fortran != 0],
     };
-    shape_text(to->shape, sizeof to->shape, x);
     escape_text(to->shown, sizeof to->shown, x->name);
     if (is_foreign(t))
         snprintf(to->is, sizeof to->is, "%s%s%s", x->kind ? x->kind : "-", x->kind ? ":" : "",

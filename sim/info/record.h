@@ -23,7 +23,6 @@ typedef struct info_tensor {
     int unseen; /* below 0: it is read */
     const info_quantised *quantised;
     const char *order;
-    char shape[256];
     char shown[512],
         is[768]; /* for people: the name, cut; the kind and what it is of, where names are not mpsim's own */
 } info_tensor;

@@ -93,6 +93,12 @@ static void put_boolean(table *t, int is)
     table_cell(t, "%s", is ? "yes" : "no");
 }
 
+static void put_counts(table *t, const record_field *f, const void *at)
+{
+    char text[FIELD_COUNTS_TEXT];
+    table_cell(t, "%s", field_counts(text, f, at));
+}
+
 static void put_cell(table *t, const record_field *f, const void *value, const void *at)
 {
     switch (f->type) {
@@ -138,7 +144,11 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
     case FIELD_SHARE:
         put_share(t, f, *(const uint64_t *)value, field_whole(f, at));
         break;
-    default: /* lists are in JSON only */
+    case FIELD_SIZES:
+    case FIELD_COUNTS:
+        put_counts(t, f, at);
+        break;
+    default: /* other lists are in JSON only */
         table_cell(t, "%s", "");
     }
 }

@@ -65,7 +65,14 @@ static void put_set(FILE *to, const record_field *f, const void *value)
             fprintf(to, "%s%s", some++ ? "+" : "", f->words[i]);
 }
 
-static void put_value(FILE *to, const record_field *f, const void *value)
+/* The counts of a list, as [2, 3]. */
+static void put_counts(FILE *to, const record_field *f, const void *at)
+{
+    char text[FIELD_COUNTS_TEXT];
+    csv_text(to, field_counts(text, f, at));
+}
+
+static void put_value(FILE *to, const record_field *f, const void *value, const void *at)
 {
     switch (f->type) {
     case FIELD_TEXT:
@@ -114,7 +121,11 @@ static void put_value(FILE *to, const record_field *f, const void *value)
     case FIELD_REAL32:
         csv_double(to, (double)*(const float *)value);
         break;
-    default: /* lists are in JSON only */
+    case FIELD_SIZES:
+    case FIELD_COUNTS:
+        put_counts(to, f, at);
+        break;
+    default: /* other lists are in JSON only */
         break;
     }
 }
@@ -131,7 +142,7 @@ static void put_row(row *to, const record_kind *r, const void *at)
         }
         separate(to);
         if (value)
-            put_value(to->to, f, value);
+            put_value(to->to, f, value, at);
     }
 }
 

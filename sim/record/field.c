@@ -1,7 +1,11 @@
 /* field.c -- see field.h. */
 #include "field.h"
 
+#include "../text/words.h"
+
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 int field_end(const record_field *f)
 {
@@ -11,6 +15,22 @@ int field_end(const record_field *f)
 size_t field_count(const record_field *f, const void *at)
 {
     return *(const size_t *)(const void *)((const char *)at + f->of);
+}
+
+static uint64_t count_in(const record_field *f, const void *at, size_t i)
+{
+    const void *list = *(const void *const *)(const void *)((const char *)at + f->at);
+    return f->type == FIELD_SIZES ? ((const size_t *)list)[i] : ((const uint64_t *)list)[i];
+}
+
+const char *field_counts(char out[FIELD_COUNTS_TEXT], const record_field *f, const void *at)
+{
+    const size_t n = field_count(f, at);
+    snprintf(out, FIELD_COUNTS_TEXT, "[");
+    for (size_t i = 0; i < n; i++)
+        text_add(out, FIELD_COUNTS_TEXT, "%s%" PRIu64, i ? ", " : "", count_in(f, at, i));
+    text_add(out, FIELD_COUNTS_TEXT, "]");
+    return out;
 }
 
 const record_field *field_stream(const record_kind *r)

@@ -9,6 +9,9 @@ int field_end(const record_field *f);
 const void *field_at(const record_field *f, const void *at);
 /* field_count -- how many are in a list. */
 size_t field_count(const record_field *f, const void *at);
+/* field_counts -- the counts of a FIELD_SIZES or FIELD_COUNTS, as [2, 3]. */
+enum { FIELD_COUNTS_TEXT = 1536 };
+const char *field_counts(char out[FIELD_COUNTS_TEXT], const record_field *f, const void *at);
 /* field_word -- the word of a FIELD_WORD or FIELD_WORD8; NULL: none. */
 const char *field_word(const record_field *f, const void *value);
 /* field_has -- whether a FIELD_SET has the word f->words[i]. */

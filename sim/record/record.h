@@ -30,10 +30,10 @@ typedef enum field_type {
     FIELD_LIST,    /* const void *: an array of `record`, of as many as the size_t at `of`    */
     FIELD_TEXTS,   /* const char *const *: as many as the size_t at `of`                      */
     FIELD_CODES,   /* the same, of codes                                                      */
-    FIELD_SIZES,   /* const size_t *: as many as the size_t at `of`                           */
+    FIELD_SIZES,   /* const size_t *: as many as the size_t at `of`; a cell has [2, 3]        */
     FIELD_REALS,   /* const double *: as many as the size_t at `of`                           */
     FIELD_LONGS,   /* const int64_t *: as many as the size_t at `of`                          */
-    FIELD_COUNTS,  /* const uint64_t *: as many as the size_t at `of`                         */
+    FIELD_COUNTS,  /* const uint64_t *: the same                                              */
     FIELD_PAIRS,   /* const uint64_t *: as many lists of two as the size_t at `of`            */
     FIELD_MAP,     /* json_t *: an object of texts, whose keys come from data                 */
     FIELD_LISTS,   /* json_t *: the same, of lists of texts                                   */

@@ -304,6 +304,16 @@ static void put_definition(schema *s, const char *name, const record_kind *r, un
     fputs("\n    }", s->to);
 }
 
+/* Whether a line has what the same record has in the JSON report. */
+static int is_same(const record_kind *r)
+{
+    for (const record_field *f = r->fields; !field_end(f); f++)
+        if (!(f->in & IN_JSON) != !(f->in & IN_LINE) ||
+            (f->in & IN_TREE && f->in & FIELD_INLINE && !is_same(f->record)))
+            return 0;
+    return 1;
+}
+
 /* A line of NDJSON that is of several kinds. */
 static void put_lines(schema *s, const record_kind *const *lines)
 {
@@ -328,9 +338,9 @@ static void put_line(schema *s, const report_kind *kind)
         put_lines(s, kind->lines);
         return;
     }
-    if (f && f->record)
+    if (f && f->record && !is_same(f->record))
         put_definition(s, "line", f->record, IN_LINE);
-    if (!f || !f->either)
+    if (!f || (f->record && !is_same(f->record)))
         return;
     fputs(",\n    ", s->to);
     jsonout_begin(&o, "line", '{');

@@ -17,7 +17,7 @@ first() { # first TEXT...: of the entry of the first difference
 
 # ---- no difference ----
 run 0 diff "$adam" "$adam" && has '^Equal: 348 tensors, 105,270 elements$'; ok $? "a run and itself"
-json "$adam" "$adam" && has '^"equal": true,$' && has '^"first": null$' && has '"schema": "mpsim.diff/1"'
+json "$adam" "$adam" && has '^"equal": true,$' && has '^"first": null}$' && has '"schema": "mpsim.diff/1"'
 ok $? "the same, in JSON"
 fresh
 for step in 01 07 20; do edit $step 's/fc1/FC9/g; s/opt\.m/opt_m/g'; done
@@ -58,6 +58,8 @@ json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 17' '"name": "wgrad:fc2.we
 run 1 diff --csv "$adam" "$dir/b" && [ "$(wc -l <"$dir/out")" -eq 349 ] &&
     has '^17,0,wgrad:fc2.weight,wgrad:fc2.weight,name,wgrad,F32,F32,"\[10, 16\]","\[10, 16\]",160,flipped-bit,1,"\[9, 15\]",'
 ok $? "a flipped bit: CSV"
+run 1 diff --ndjson "$adam" "$dir/b" && [ "$(wc -l <"$dir/out")" -eq 348 ] && [ "$(grep -c '"verdict": "equal"}$' "$dir/out")" -eq 347 ] &&
+    has '^{"step": 17, "name": "wgrad:fc2.weight", .*"verdict": "flipped-bit", .*"bit": 31}$'; ok $? "a flipped bit: NDJSON"
 run 0 diff --tolerance 2.5 "$adam" "$dir/b" && has '1 within the tolerance$'; ok $? "within a relative tolerance"
 run 1 diff --tolerance 4ulp "$adam" "$dir/b"; ok $? "beyond one in ULPs"
 run 0 diff -k weight "$adam" "$dir/b" && has '^Equal: 100 tensors'; ok $? "--kind leaves it out"
@@ -85,6 +87,7 @@ run 1 diff -k weight "$adam/step_000007" "$adam/step_000009" && has '^A is of st
 fresh
 rm -r "$dir/b/step_000013"
 run 1 diff "$adam" "$dir/b" && has 'first step 13: missing in B$'; ok $? "a step is missing"
+run 1 diff --csv "$adam" "$dir/b" && has '^13,,,,,,,,,,,missing,,,,,,,,,,,the whole step is in A alone$'; ok $? "the same, in CSV"
 run 1 diff "$dir/b" "$adam" && has 'first step 13: only in B$'; ok $? "a step too many"
 for to in bf16 fp16 e4m3; do
     "$MPSIM" cast -q -f $to -m 'weight:*' -o "$dir/cast.safetensors" "$adam/step_000020/$name" &&

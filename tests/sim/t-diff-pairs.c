@@ -145,7 +145,7 @@ static int claims_nothing(const made *m)
 
 static answer judge(const made *m)
 {
-    const char *word = verdict_words[m->said.verdict].word;
+    const char *word = verdict_words[m->said.verdict];
     return is_in(m->of->right, word)  ? RIGHT
            : is_in(m->of->near, word) ? NEAR
            : claims_nothing(m)        ? UNKNOWN
@@ -155,7 +155,7 @@ static answer judge(const made *m)
 static void print(const made *m, answer a)
 {
     static const char *const words[] = {"right", "near", "unknown", "FALSE"};
-    printf("# %-7s  %-24s %s: %s; %.160s\n", words[a], m->of->name, m->of->cause, verdict_words[m->said.verdict].word,
+    printf("# %-7s  %-24s %s: %s; %.160s\n", words[a], m->of->name, m->of->cause, verdict_words[m->said.verdict],
            m->said.evidence);
 }
 

@@ -4,7 +4,7 @@
 #include "sim/attention/record.h"
 #include "sim/calc/calc.h"
 #include "sim/cast/explain.h"
-#include "sim/diff/logprob.h"
+#include "sim/diff/diff.h"
 #include "sim/dot/models.h"
 #include "sim/dot/pair.h"
 #include "sim/dot/record.h"
@@ -94,7 +94,7 @@ static const record_field outer_fields[] = {
     FIELD(LIST, "items", IN_TREE, AT(items), NULL, .of = AT(items_count), .record = &inner_record),
     FIELD(TEXTS, "words", IN_TREE, AT(words), NULL, .of = AT(words_count)),
     FIELD(SIZES, "sizes", IN_TREE | FIELD_NULL, AT(sizes), NULL, .of = AT(words_count)),
-    FIELD(COUNTS, "numbers", IN_TREE, AT(numbers), NULL, .of = AT(words_count)),
+    FIELD(COUNTS, "numbers", IN_ALL, AT(numbers), NULL, .title = "<numbers", .of = AT(words_count)),
     FIELD(PAIRS, "pairs", IN_TREE, AT(numbers), NULL, .of = AT(words_count)),
     FIELD(TALLY, "tally", IN_TREE, AT(numbers), NULL, .words = choices),
     FIELD(STEP, "step", IN_ALL, AT(step), NULL, .title = ">step"),
@@ -184,16 +184,16 @@ START_TEST(forms)
     expect(REPORT_NDJSON, 0, 1, "{" MEMBERS "\"part\": 1, \"whole\": 4, " LISTS "}\n");
     expect(
         REPORT_CSV, 0, 1,
-        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,long,\n"
-        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,12345,,-12345,\"'=a,\"\"b\"\"\"\n");
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,numbers,step,no_step,long,\n"
+        "\"'=a,\"\"b\"\"\",,chars,yes,no,-7,12345,0,12345,0.25,1.5,1,8,,,\"[0, 5]\",12345,,-12345,\"'=a,\"\"b\"\"\"\n");
     expect(
         REPORT_CSV, SHOW_ODD, 0,
-        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,step,no_step,long,odd,\n");
+        "text,none,chars,truth,flag,number,count,zero,size,real,real32,in_part,in_whole,lacking_part,lacking_whole,numbers,step,no_step,long,odd,\n");
     expect(
         REPORT_TEXT, 0, 1,
         "                                                                     above\n"
-        "text    lacking     bytes  truth  flag   count   size  real  real32    share   step    long     kB  number  chars\n"
-        "=a,\"b\"  -        12.1 KiB  yes    no    12,345  12345   0.2     1.5  12.50 %  12345  -12345  12.35      -7  chars\n");
+        "text    lacking     bytes  truth  flag   count   size  real  real32    share  numbers   step    long     kB  number  chars\n"
+        "=a,\"b\"  -        12.1 KiB  yes    no    12,345  12345   0.2     1.5  12.50 %  [0, 5]   12345  -12345  12.35      -7  chars\n");
 }
 END_TEST
 
@@ -471,10 +471,10 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,  &cast_explain_kind, &check_kind,
-    &dot_kind,      &explain_kind,  &formats_kind,   &info_kind,  &log_kind,          &logprob_kind,
-    &memory_kind,   &mismatch_kind, &models_kind,    &pair_kind,  &positions_kind,    &recipes_kind,
-    &reduce_kind,   &scaler_kind,   &scalers_kind,   &train_kind, &verify_kind};
+    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,    &cast_explain_kind, &check_kind,
+    &diff_kind,     &dot_kind,      &explain_kind,   &formats_kind, &info_kind,         &log_kind,
+    &logprob_kind,  &memory_kind,   &mismatch_kind,  &models_kind,  &pair_kind,         &positions_kind,
+    &recipes_kind,  &reduce_kind,   &scaler_kind,    &scalers_kind, &train_kind,        &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)

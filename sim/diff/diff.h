@@ -1,0 +1,6 @@
+/* diff.h -- the reports of mpsim diff. */
+#pragma once
+
+#include "../record/record.h"
+
+extern const report_kind diff_kind, logprob_kind; /* logprob_kind: of --logprob */
