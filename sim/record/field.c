@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 int field_end(const record_field *f)
 {
@@ -120,4 +121,26 @@ uint64_t field_whole(const record_field *f, const void *at)
 int field_shown(const record_field *f, unsigned shows)
 {
     return !f->when || (f->when & shows);
+}
+
+static const record_field *find(const record_kind *r, const void **at, const char *key)
+{
+    for (const record_field *f = r->fields; *at && !field_end(f); f++) {
+        const void *inner = f->in & FIELD_INLINE ? field_at(f, *at) : NULL;
+        const record_field *found = inner ? find(f->record, &inner, key) : NULL;
+        if (!found && !(f->key && strcmp(f->key, key) == 0))
+            continue;
+        *at = found ? inner : *at;
+        return found ? found : f;
+    }
+    return NULL;
+}
+
+double record_number(const record_kind *r, const void *at, const char *key)
+{
+    const record_field *f = find(r, &at, key);
+    const void *value = f ? field_at(f, at) : NULL;
+    if (!value)
+        return (double)NAN;
+    return f->type == FIELD_REAL ? *(const double *)value : (double)*(const uint64_t *)value;
 }

@@ -83,6 +83,9 @@ typedef struct record_field {
     const record_kind *record;
     const record_kind *const *
         either; /* of FIELD_STREAM, instead of `record`: rows are of these kinds, up to NULL; no table, no CSV         */
+    const record_kind *rows; /* of the first FIELD_STREAM: rows of CSV and the table; NULL: its items */
+    const record_kind *const
+        *lines; /* of the first FIELD_STREAM: all that a line of NDJSON can be, up to NULL; NULL: its items */
     const char *const
         *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
@@ -111,6 +114,9 @@ void record_json(jsonout *o, const char *key, const record_kind *r, const void *
 /* record_members -- the same without brackets. */
 void record_members(jsonout *o, const record_kind *r, const void *at, unsigned in);
 
+/* record_number -- a count or a real number of the record `at`, which may be in one of its inline records; NaN where there is none. */
+double record_number(const record_kind *r, const void *at, const char *key);
+
 /* Names of columns and values of a row, without the end of the line. */
 void record_csv_head(FILE *to, const record_kind *r, unsigned shows);
 void record_csv(FILE *to, const record_kind *r, const void *at, unsigned shows);
@@ -125,9 +131,7 @@ void record_cells(table *t, const record_kind *r, const void *at, unsigned shows
 typedef struct report_kind {
     const char *schema; /* "mpsim.attention/1" */
     const char *title, *what;
-    const record_kind *document;     /* one of its fields is FIELD_STREAM, or several */
-    const record_kind *rows;         /* of CSV and the table; NULL: those of the first list */
-    const record_kind *const *lines; /* all that a line of NDJSON can be, up to NULL; NULL: an item of the first list */
+    const record_kind *document; /* one of its fields is FIELD_STREAM, or several */
 } report_kind;
 
 /* REPORT_ROWS -- the document of a report that has a list `KEY` of the record ROW, and nothing else. */
@@ -151,6 +155,7 @@ typedef struct record_writer {
     const void *document;     /* the struct */
     size_t written, opened;   /* rows of the list at hand; items whose rows are such a list */
     const record_field *list; /* of the document */
+    const char *version;      /* of the program that found the numbers; NULL: this one */
     table *rows;              /* of REPORT_TEXT */
 } record_writer;
 

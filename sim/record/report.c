@@ -38,14 +38,15 @@ static void end_list(const record_writer *w, const record_field *list, const voi
 
 void record_begin(record_writer *w)
 {
-    const record_kind *r = w->kind->rows ? w->kind->rows : field_rows(w->kind->document)->record;
+    const record_field *list = field_rows(w->kind->document);
+    const record_kind *r = list->rows ? list->rows : list->record;
     switch (w->style) {
     case REPORT_TEXT:
         if (r)
             w->rows = record_table(r, w->shows);
         break;
     case REPORT_JSON:
-        json_begin(w->to, w->kind->schema);
+        json_begin(w->to, w->kind->schema, w->version);
         w->list = begin_list(w, w->kind->document->fields, w->document);
         break;
     case REPORT_CSV:

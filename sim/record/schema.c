@@ -334,8 +334,8 @@ static void put_line(schema *s, const report_kind *kind)
 {
     const record_field *f = field_rows(kind->document);
     jsonout o = {.to = s->to};
-    if (kind->lines) {
-        put_lines(s, kind->lines);
+    if (f && f->lines) {
+        put_lines(s, f->lines);
         return;
     }
     if (f && f->record && !is_same(f->record))

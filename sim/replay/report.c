@@ -41,7 +41,7 @@ static const char *distance_text(char *out, double x)
 void replay_report_begin(replay_report *r, json_t *config)
 {
     if (r->style == REPORT_JSON) {
-        json_begin(r->file, "mpsim.replay/1");
+        json_begin(r->file, "mpsim.replay/1", NULL);
         fputs("\"config\": ", r->file);
         json_write(r->file, config);
         fputs(",\n\"policies\": [", r->file);

@@ -94,9 +94,9 @@ static void put_string(FILE *to, const char *s)
 
 /* ---- the head ---- */
 
-void json_begin(FILE *to, const char *schema)
+void json_begin(FILE *to, const char *schema, const char *version)
 {
-    fprintf(to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", schema, mpsim_version());
+    fprintf(to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", schema, version ? version : mpsim_version());
 }
 
 /* ---- members ---- */

@@ -420,15 +420,16 @@ static const record_field number_fields[] = {
     {0}};
 #undef AT
 static const record_kind number_record = {"number", NULL, sizeof(number), number_fields};
+static const record_kind *const lines[] = {&inner_record, &number_record, NULL};
 static const record_field lists_fields[] = {
-    FIELD(LIST, "first", IN_JSON | FIELD_STREAM, 0, NULL, .record = &inner_record),
+    FIELD(LIST, "first", IN_JSON | FIELD_STREAM, 0, NULL, .record = &inner_record, .rows = &number_record,
+          .lines = lines),
     FIELD(CHARS, "between", IN_JSON, offsetof(outer, chars), NULL),
     FIELD(LIST, "second", IN_JSON | FIELD_STREAM, 0, NULL, .record = &number_record),
     FIELD(COUNT, "after", IN_JSON, offsetof(outer, count), NULL),
     {0}};
 static const record_kind lists_document = {"document", NULL, sizeof(outer), lists_fields};
-static const record_kind *const lines[] = {&inner_record, &number_record, NULL};
-static const report_kind lists_kind = {"mpsim.test/1", "Test", "Lists.", &lists_document, &number_record, lines};
+static const report_kind lists_kind = {"mpsim.test/1", "Test", "Lists.", &lists_document};
 
 static void expect_lists(report_style style, const char *expected)
 {
