@@ -64,8 +64,8 @@ sim_libsim_a_SOURCES = \
   sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
   sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/list.c \
   sim/policy/list.h sim/policy/unmatched.c sim/policy/unmatched.h sim/program.c sim/program.h \
-  sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/csv.c sim/replay/csv.h \
-  sim/replay/groups.c sim/replay/json.c sim/replay/json.h sim/replay/layer.c sim/replay/measure.c \
+  sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/fields.c sim/replay/fields.h \
+  sim/replay/groups.c sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
   sim/replay/optimizer.c sim/replay/plan.c sim/replay/record.c sim/replay/replay.c \
   sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \

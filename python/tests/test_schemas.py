@@ -91,7 +91,7 @@ train-mlp -P fp32 --optimizer adafactor
 train-gpt -P pytorch-amp-bf16 --accumulate 2 --ranks 2 --wire bf16
 train-gpt -P fp32 --norm rmsnorm --positions rotary
 """.strip().splitlines()
-LINES = {"stat", "info", "formats", "dot", "attention", "mismatch", "advise", "cast"}  # that have --ndjson
+LINES = {"stat", "info", "formats", "dot", "attention", "mismatch", "advise", "cast", "replay"}  # that have --ndjson
 
 
 @pytest.fixture(scope="module")

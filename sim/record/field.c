@@ -75,6 +75,7 @@ static int is_none(const record_field *f, const void *value)
     case FIELD_CODES:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_REALS32:
     case FIELD_LONGS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:

@@ -36,6 +36,9 @@ static void put_list(jsonout *o, const record_field *f, const void *value, size_
         case FIELD_REALS:
             jsonout_real(o, NULL, (*(const double *const *)value)[i]);
             break;
+        case FIELD_REALS32:
+            jsonout_real(o, NULL, (double)(*(const float *const *)value)[i]);
+            break;
         case FIELD_LONGS:
             jsonout_integer(o, NULL, (*(const int64_t *const *)value)[i]);
             break;
@@ -114,6 +117,7 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_CODES:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_REALS32:
     case FIELD_LONGS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:

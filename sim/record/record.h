@@ -32,6 +32,7 @@ typedef enum field_type {
     FIELD_CODES,   /* the same, of codes                                                      */
     FIELD_SIZES,   /* const size_t *: as many as the size_t at `of`; a cell has [2, 3]        */
     FIELD_REALS,   /* const double *: as many as the size_t at `of`                           */
+    FIELD_REALS32, /* const float *: as many as the size_t at `of`                            */
     FIELD_LONGS,   /* const int64_t *: as many as the size_t at `of`                          */
     FIELD_COUNTS,  /* const uint64_t *: the same                                              */
     FIELD_PAIRS,   /* const uint64_t *: as many lists of two as the size_t at `of`            */

@@ -84,6 +84,7 @@ static const char *item_name(const record_field *f)
     case FIELD_COUNTS:
         return "count";
     case FIELD_REALS:
+    case FIELD_REALS32:
         return "number";
     case FIELD_CODES:
         return "code";
@@ -187,6 +188,7 @@ static void put_type(jsonout *o, const record_field *f)
     case FIELD_CODES:
     case FIELD_SIZES:
     case FIELD_REALS:
+    case FIELD_REALS32:
     case FIELD_LONGS:
     case FIELD_COUNTS:
     case FIELD_PAIRS:

@@ -17,15 +17,6 @@ const char *step_events_text(char *out, size_t size, const char *between, unsign
     return out;
 }
 
-json_t *step_events_json(unsigned set)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; step_events[i]; i++)
-        if (set & 1U << i)
-            json_array_append_new(list, json_string(step_events[i]));
-    return list;
-}
-
 /* ---- the optimizer ---- */
 
 /* That a variant equals recorded steps is claimed of a run that is compared only where it holds. */
@@ -158,26 +149,4 @@ void step_bytes_add(table *t, const char *policy, const train_bytes *b)
 {
     const step_bytes row = {policy, b, b->weights + b->master + b->gradients + b->state + b->activations};
     record_cells(t, &step_bytes_row, &row, 0);
-}
-
-json_t *step_optimizer_json(const mpsim_optim *o)
-{
-    json_t *v = json_pack("{s:s,s:s,s:o,s:o}", "name", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), "variant",
-                          o->variant->name, "lr", json_of_double(o->lr), "weight_decay",
-                          json_of_double(o->weight_decay));
-    static const mpsim_optim_setting numbers[] = {MPSIM_OPTIM_MOMENTUM, MPSIM_OPTIM_BETA1,       MPSIM_OPTIM_BETA2,
-                                                  MPSIM_OPTIM_EPS,      MPSIM_OPTIM_BETA2_DECAY, MPSIM_OPTIM_EPS2,
-                                                  MPSIM_OPTIM_D};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (mpsim_optim_has(o->algorithm, numbers[i]))
-            json_object_set_new(v, mpsim_optim_setting_name(numbers[i]),
-                                json_of_double(mpsim_optim_value(o, numbers[i])));
-    return v;
-}
-
-json_t *step_bytes_json(const train_bytes *b)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "weights", json_of_count(b->weights), "master", json_of_count(b->master),
-                     "gradients", json_of_count(b->gradients), "state", json_of_count(b->state), "activations",
-                     json_of_count(b->activations));
 }

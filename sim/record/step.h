@@ -6,10 +6,9 @@
 
 #include <train/step.h>
 
-/* The words of a set of MPSIM_SCALER_*: "overflow", "skipped", ... of each bit, up to NULL; with `between` between them; as an array. */
+/* The words of a set of MPSIM_SCALER_*: "overflow", "skipped", ... of each bit, up to NULL; with `between` between them. */
 extern const char *const step_events[];
 const char *step_events_text(char *out, size_t size, const char *between, unsigned set);
-json_t *step_events_json(unsigned set);
 
 /* What a run's own comparison with recorded steps says of its optimizer's variant. */
 typedef enum step_comparison {
@@ -54,5 +53,3 @@ typedef struct step_bytes {
 
 void step_bytes_add(table *t, const char *policy, const train_bytes *b);
 extern const record_kind step_bytes_row;
-json_t *step_optimizer_json(const mpsim_optim *o);
-json_t *step_bytes_json(const train_bytes *b);

@@ -99,18 +99,18 @@ static int done(const replay_step *s, void *context)
 {
     run *r = context;
     replay_total_add(&r->totals[r->now], s);
-    replay_report_step(&r->report, &r->policies.items[r->now], s);
+    replay_report_step(&r->report, s);
     return 0;
 }
 
-static json_t *config_json(const replay_options *o, const input *in)
+static void describe(replay_report *r, const replay_options *o, const input *in)
 {
-    static const char *const weights[] = {"auto", "recorded", "carry"};
-    json_t *inputs = json_array();
-    for (size_t i = 0; i < in->tree.count; i++)
-        json_array_append_new(inputs, json_of_path(in->tree.paths[i]));
-    return json_pack("{s:s,s:o,s:b,s:o}", "weights", weights[o->weights], "seed", json_of_count(o->seed), "references",
-                     o->references, "inputs", inputs);
+    r->document = (replay_document){.weights = replay_weights_words[o->weights],
+                                    .seed = o->seed,
+                                    .references = o->references,
+                                    .inputs = (const char *const *)in->tree.paths,
+                                    .n_inputs = in->tree.count,
+                                    .unread = &in->unread};
 }
 
 /* A replay has no products, and of attention no scales. */
@@ -126,7 +126,8 @@ static void note_attention(const policy *p)
 static int replay_policies(run *r, input *in, const replay_options *o)
 {
     int code = 0;
-    replay_report_begin(&r->report, config_json(o, in));
+    describe(&r->report, o, in);
+    replay_report_begin(&r->report);
     for (r->now = 0; r->now < r->policies.count && !code; r->now++) {
         const policy *p = &r->policies.items[r->now];
         note_attention(p);
@@ -149,9 +150,8 @@ static int replay_policies(run *r, input *in, const replay_options *o)
 
 static int parse_weights(const char *text, replay_weights *w)
 {
-    static const char *const words[] = {"auto", "recorded", "carry"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(words[i], text) == 0) {
+    for (int i = 0; replay_weights_words[i]; i++)
+        if (strcmp(replay_weights_words[i], text) == 0) {
             *w = (replay_weights)i;
             return 0;
         }
@@ -186,12 +186,13 @@ static int report_to(run *r, input *in, const replay_options *o, const char *pat
 {
     const int several = r->policies.count > 1;
     output out = {0};
-    int code = output_open(&out, path);
+    const int rows = r->report.style == REPORT_JSON || r->report.style == REPORT_NDJSON;
+    int code = r->report.style == REPORT_NDJSON ? output_open_stream(&out, path) : output_open(&out, path);
     if (code)
         return code;
     r->report.file = out.file;
     r->report.several = several;
-    r->report.compare = several && !r->report.amp && r->report.style != REPORT_JSON && !r->report.tensors;
+    r->report.compare = several && !r->report.amp && !rows && !r->report.tensors;
     code = replay_policies(r, in, o);
     if (!code)
         return output_close(&out);
@@ -211,7 +212,6 @@ static int replay_operands(run *r, const option_list *policies, const input_opti
     if (!code)
         code = input_open(&in, "replay", io, operands, n);
     in.needs_kinds = in.lists_unread = 1;
-    r->report.unread = &in.unread;
     if (!code)
         code = order_input(&in, path);
     if (!code)
@@ -244,6 +244,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         {0, "amp", OPTION_FLAG, &amp, NULL,
          "a line per step as training scripts log it, with the scale after the step"},
         JSON_OPTION_ROW(form, "mpsim.replay/1"),
+        NDJSON_OPTION_ROW(form, "step"),
         CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),
         OUTPUT_OPTION_ROW(form),
         QUIET_OPTION_ROW(form, "notes"),
@@ -260,7 +261,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         r.report.amp = amp;
         o.references = !no_reference;
         code = report_options_style(&r.report.style, &form, amp, "replay",
-                                    "--json, --csv and --amp exclude each other");
+                                    "--json, --ndjson, --csv and --amp exclude each other");
         if (!code)
             code = check_request(&policies, argc - first);
         if (!code)

@@ -30,10 +30,19 @@ static void take(sums *s, double x, double y)
     mpsim_sum_add_square(&s->noise, x - y);
 }
 
+static void judge(replay_error *e)
+{
+    e->is = e->count > 0;
+    e->db = e->count == e->not_finite ? (double)NAN
+            : e->noise > 0            ? 10 * log10(e->signal / e->noise)
+                                      : (double)INFINITY;
+}
+
 static void end(sums *s)
 {
     s->e->signal = mpsim_sum_value(&s->signal);
     s->e->noise = mpsim_sum_value(&s->noise);
+    judge(s->e);
 }
 
 static void add_error(replay_error *to, const replay_error *e)
@@ -44,6 +53,13 @@ static void add_error(replay_error *to, const replay_error *e)
     to->nonzero += e->nonzero;
     to->not_finite += e->not_finite;
     to->lost += e->lost;
+    judge(to);
+}
+
+static void judge_steps(replay_moments *m)
+{
+    if (m->step.count == m->step.not_finite)
+        m->largest = m->largest_stored = (double)NAN;
 }
 
 void replay_moments_add(replay_moments *to, const replay_moments *from)
@@ -58,23 +74,12 @@ void replay_moments_add(replay_moments *to, const replay_moments *from)
     to->largest = fmax(to->largest, from->largest);
     to->largest_stored = fmax(to->largest_stored, from->largest_stored);
     to->unbounded += from->unbounded;
-}
-
-double replay_error_db(const replay_error *e)
-{
-    if (e->count == e->not_finite)
-        return (double)NAN;
-    return e->noise > 0 ? 10 * log10(e->signal / e->noise) : (double)INFINITY;
+    judge_steps(to);
 }
 
 const replay_error *replay_moments_error(const replay_moments *m)
 {
     return m->muon.count ? &m->muon : m->step.count ? &m->step : &m->m;
-}
-
-double replay_moments_largest(const replay_moments *m, double largest)
-{
-    return m->step.count == m->step.not_finite ? (double)NAN : largest;
 }
 
 /* ---- storing ---- */
@@ -151,13 +156,14 @@ static void measure_steps(const updates *u, const replay_arrays *a, const replay
     }
     end(&s);
     end(&rest);
+    judge_steps(out);
 }
 
 void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_arrays *before, const replay_arrays *after,
                             size_t n, replay_moments *out)
 {
     const updates u = {mpsim_optim_correction(o, o->beta1, t), mpsim_optim_correction(o, o->beta2, t), o->eps};
-    out->arrays = (uint64_t)(before->m != NULL) + (before->v != NULL) + (before->kept != NULL);
+    out->arrays = (size_t)(before->m != NULL) + (before->v != NULL) + (before->kept != NULL);
     if (before->m)
         measure_array(before->m, after->m, n, &out->m);
     if (before->v)

@@ -9,15 +9,17 @@ typedef struct replay_error {
     uint64_t count, nonzero; /* all of them; before they were stored                   */
     uint64_t not_finite;     /* NaN or infinite before or now: not compared            */
     uint64_t lost;           /* not zero before, zero now                              */
+    double db;               /* SQNR; infinite where nothing differs, NaN where nothing was compared */
+    size_t is;               /* there are numbers */
 } replay_error;
 
 /* Of a parameter in a step, or of many. */
 typedef struct replay_moments {
-    uint64_t arrays; /* that are quantised; 0: the rest is 0 */
+    size_t arrays; /* that are quantised; 0: the rest is 0 */
     replay_error m, v, kept;
     replay_error step;    /* m / (sqrt(v) + eps), corrected: with the stored moments */
     replay_error bounded; /* the same without those whose v became zero: the next gradient's square comes first */
-    double largest, largest_stored; /* magnitude of that before and after */
+    double largest, largest_stored; /* magnitude of that before and after; NaN where none was compared */
     replay_error muon;              /* the orthogonalised update of Muon against that of binary64 */
     uint64_t unbounded;             /* v is zero now and was not, m is not zero: m / eps */
 } replay_moments;
@@ -40,8 +42,5 @@ void replay_moments_measure(const mpsim_optim *o, uint64_t t, const replay_array
 void replay_error_measure(const double *a, const float *b, size_t n, replay_error *e);
 
 void replay_moments_add(replay_moments *to, const replay_moments *from);
-double replay_error_db(const replay_error *e); /* infinite where nothing differs, NaN where nothing was compared */
 /* replay_moments_error -- by which parameters are compared: of Muon's update, of steps, or of first moments. */
 const replay_error *replay_moments_error(const replay_moments *m);
-/* replay_moments_largest -- one of m's largest steps; NaN where none was compared. */
-double replay_moments_largest(const replay_moments *m, double largest);

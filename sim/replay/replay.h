@@ -78,6 +78,10 @@ typedef struct replay_movement {
     double wanted, moved, noise;
     double size;                                   /* sum of the magnitudes of the parameter itself */
     double small_wanted, small_moved, small_noise; /* of updates that rounding to the nearest loses */
+    /* of a run, once all is added up: the share of `wanted` that is moved, its standard error, were every rounding by chance, what
+     * is missing beside the size; NaN where nothing moves. lost: the share is below 0.9 by more than three of these errors. */
+    double share, error, drift;
+    int lost;
 } replay_movement;
 
 /* One parameter in one step. */

@@ -2,59 +2,43 @@
 #include "report.h"
 
 #include "../array/need.h"
-#include "../record/step.h"
-#include "csv.h"
-#include "json.h"
+#include "../text/words.h"
 #include "said.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const group_names[REPLAY_GROUPS] = {"activations", "weights", "activation gradients",
-                                                       "weight gradients"};
-
-/* ---- words ---- */
-
-/* For the table: an overflow that is skipped need not be called one, too. */
-static const char *short_events(char *out, size_t size, unsigned set)
+/* JSON and its lines are records as they come; of CSV a row is of a step, a tensor or a policy. */
+static int has_rows(const replay_report *r)
 {
-    const unsigned both = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP;
-    const unsigned shown = (set & both) == both ? set & ~(unsigned)MPSIM_SCALER_OVERFLOW : set;
-    return step_events_text(out, size, ", ", shown);
+    return r->style == REPORT_JSON || r->style == REPORT_NDJSON;
 }
 
-static const char *distance_text(char *out, double x)
+static void csv_row(const replay_report *r, const record_kind *kind, const void *row)
 {
-    if (isnan(x))
-        out[0] = '\0';
-    else if (x == 0)
-        snprintf(out, 32, "0");
+    if (row)
+        record_csv(r->file, kind, row, 0);
     else
-        snprintf(out, 32, "%.1e", x);
-    return out;
+        record_csv_head(r->file, kind, 0);
+    fputc('\n', r->file);
 }
 
-/* ---- the report ---- */
-
-void replay_report_begin(replay_report *r, json_t *config)
+void replay_report_begin(replay_report *r)
 {
-    if (r->style == REPORT_JSON) {
-        json_begin(r->file, "mpsim.replay/1", NULL);
-        fputs("\"config\": ", r->file);
-        json_write(r->file, config);
-        fputs(",\n\"policies\": [", r->file);
-        return;
-    }
-    json_decref(config);
-    if (r->style == REPORT_CSV && !r->compare)
-        replay_csv_header(r);
+    r->out = (record_writer){.kind = &replay_kind, .to = r->file, .style = r->style, .document = &r->document};
+    if (has_rows(r))
+        record_begin(&r->out);
+    else if (r->style == REPORT_CSV)
+        csv_row(r, r->compare ? &replay_total_record : r->tensors ? &replay_cast_record : &replay_step_record, NULL);
 }
+
+/* ---- a policy ---- */
 
 static void text_policy(replay_report *r, const policy *p)
 {
     char line[512];
+    int master = 0;
     fprintf(r->file, "policy   %s\n", p->name);
     if (p->source)
         text_wrapped(r->file, "source   ", p->source);
@@ -64,105 +48,51 @@ static void text_policy(replay_report *r, const policy *p)
         if (p->count > 1)
             fprintf(r->file, "from step %" PRIu64 "\n", p->plans[i].from);
         text_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
+        master |= p->plans[i].master != TRAIN_NO_MASTER;
     }
     fputc('\n', r->file);
-    int master = 0;
-    for (size_t i = 0; i < p->count; i++)
-        master |= p->plans[i].master != TRAIN_NO_MASTER;
-    r->with_master = master;
-    r->steps = table_new(master ? ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|>from fp32|>master"
-                                : ">step|>scale|<events|>act|>agrad|>wgrad|>stale|>updates|>from fp32|>from f64");
-}
-
-/* What decides the scales of delayed scaling; null: the plan has no such recipe. */
-static json_t *delayed_json(const plan *p)
-{
-    return p->recipe && p->recipe->delayed
-               ? json_pack("{s:i,s:o,s:s}", "margin", (int)p->delayed.margin, "history",
-                           json_of_count(p->delayed.history), "algorithm", plan_amax_algorithm(p))
-               : json_null();
-}
-
-static json_t *plan_json(const plan *p)
-{
-    char line[512];
-    return json_pack("{s:o,s:s,s:o}", "from", json_of_count(p->from), "plan", plan_describe(p, line, sizeof line),
-                     "delayed_scaling", delayed_json(p));
+    r->shows = master ? SHOW_MASTER : SHOW_F64;
+    r->steps = record_table(&replay_step_record, r->shows);
 }
 
 void replay_report_policy(replay_report *r, const policy *p)
 {
-    r->entries = 0;
-    if (r->style == REPORT_JSON) {
-        fputs(r->policies ? ",\n{" : "\n{", r->file);
-        json_t *plans = json_array();
-        for (size_t i = 0; i < p->count; i++)
-            json_array_append_new(plans, plan_json(&p->plans[i]));
-        fputs("\"policy\": ", r->file);
-        json_write(r->file, json_pack("{s:s,s:o,s:s?,s:s?,s:o}", "name", p->name, "file", json_of_path(p->path),
-                                      "source", p->source, "note", p->note, "plans", plans));
-        fputs(",\n\"steps\": [", r->file);
-    } else if (r->amp) {
-        if (r->several)
-            fprintf(r->file, "# policy %s\n", p->name);
-    } else if (r->style == REPORT_TEXT && !r->compare) {
+    r->policy = p;
+    if (has_rows(r)) {
+        replay_run_row_fill(&r->run, p);
+        record_open(&r->out, &r->run);
+    } else if (r->amp && r->several) {
+        fprintf(r->file, "# policy %s\n", p->name);
+    } else if (r->style == REPORT_TEXT && !r->compare && !r->amp) {
         text_policy(r, p);
     }
-    r->policies++;
 }
 
-static void text_step(replay_report *r, const replay_step *s)
+/* ---- a step ---- */
+
+static void amp_step(const replay_report *r, const replay_step *s)
 {
-    replay_counts g[REPLAY_GROUPS];
-    char a[64], b[64], line[128];
-    uint64_t updates = 0, lost = 0, stale = 0;
-    replay_group_counts(s, g);
-    int masters = 0;
-    for (size_t i = 0; i < s->n_weights; i++) {
-        updates += s->weights[i].updates;
-        lost += s->weights[i].lost;
-        masters |= s->weights[i].master;
-    }
-    for (int i = 0; i < REPLAY_GROUPS; i++)
-        stale += g[i].stale;
-    table_cell(r->steps, "%" PRId64 "%s", s->step, s->from_record ? "*" : " "); /* where weights came from */
-    table_cell(r->steps, "%s", text_scale(a, s->scale));
-    const char *events = short_events(line, sizeof line, s->events);
-    if (s->unknown)
-        table_cell(r->steps, "%s", "not known");
-    else
-        table_cell(r->steps, "%s%s%s", events, s->clipped && events[0] ? ", " : "", s->clipped ? "clipped" : "");
-    table_share(r->steps, g[GROUP_ACT].underflow, g[GROUP_ACT].nonzero);
-    table_share(r->steps, g[GROUP_AGRAD].underflow, g[GROUP_AGRAD].nonzero);
-    table_share(r->steps, g[GROUP_WGRAD].underflow, g[GROUP_WGRAD].nonzero);
-    table_cell(r->steps, "%s", stale ? text_count(a, stale) : "");
-    table_share(r->steps, lost, updates);
-    table_cell(r->steps, "%s", distance_text(a, s->distance_fp32));
-    table_cell(r->steps, "%s",
-               distance_text(b, !r->with_master ? s->distance_f64
-                                : masters       ? s->kept_fp32
-                                                : (double)NAN));
+    fprintf(r->file, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n", s->step,
+            s->next_scale, s->tracker, s->events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED) ? "Y" : "n");
 }
 
-void replay_report_step(replay_report *r, const policy *p, const replay_step *s)
+void replay_report_step(replay_report *r, const replay_step *s)
 {
-    if (!s->trains && r->style != REPORT_JSON)
+    replay_step_row row;
+    if (r->compare || (!s->trains && !has_rows(r)))
         return;
+    replay_step_row_fill(&row, r->policy, s);
     if (r->amp)
-        fprintf(r->file, "[AMP] step %" PRId64 ": scale %.17g, growth_tracker %" PRIu64 ", skipped %s\n", s->step,
-                s->next_scale, s->tracker, s->events & (MPSIM_SCALER_SKIP | MPSIM_SCALER_RAISED) ? "Y" : "n");
-    else if (r->style == REPORT_JSON) {
-        fputs(r->entries++ ? ",\n" : "\n", r->file);
-        json_write(r->file, replay_json_step(s));
-    } else if (r->compare) {
-        return;
-    } else if (r->style == REPORT_CSV && r->tensors) {
-        replay_csv_tensors(r, p, s);
-    } else if (r->style == REPORT_CSV) {
-        replay_csv_step(r, p, s);
-    } else {
-        text_step(r, s);
-    }
+        amp_step(r, s);
+    else if (has_rows(r))
+        record_row(&r->out, &row);
+    else if (r->style == REPORT_TEXT)
+        record_cells(r->steps, &replay_step_record, &row, r->shows);
+    else if (!r->tensors)
+        csv_row(r, &replay_step_record, &row);
+    for (size_t i = 0; i < s->n_casts && r->style == REPORT_CSV && r->tensors; i++)
+        csv_row(r, &replay_cast_record, &row.casts[i]);
+    replay_step_row_clear(&row);
 }
 
 /* ---- totals ---- */
@@ -187,35 +117,17 @@ static void text_tensors(replay_report *r, const replay_total *t)
 {
     enum { WORST = 8 };
     const replay_tensor **order = need_memory(t->n_tensors, sizeof *order);
-    table *out = table_new("<tensor|<layer|<format|>lost|>subnormal|>overflow|>stale|>SQNR dB|>scale|>next");
-    size_t n = 0;
+    table *out = record_table(&replay_tensor_record, 0);
+    size_t n = 0, rows = 0;
     for (size_t i = 0; i < t->n_tensors; i++)
         order[n++] = &t->tensors[i];
     if (!r->tensors)
         qsort(order, n, sizeof *order, by_loss);
-    if (!r->tensors && n > WORST)
-        n = WORST;
-    size_t rows = 0;
-    for (size_t i = 0; i < n; i++) {
-        const replay_tensor *e = order[i];
-        char a[32], name[256];
-        if (!r->tensors && e->counts.underflow + e->counts.overflow == 0)
+    for (; rows < n; rows++) {
+        const replay_tensor_row row = replay_tensor_row_of(order[rows]);
+        if (!r->tensors && (rows == WORST || row.t.counts.underflow + row.t.counts.overflow == 0))
             break;
-        rows++;
-        table_cell(out, "%.60s", escape_text(name, sizeof name, e->name));
-        table_cell(out, "%s", layer_kind_name(e->layer));
-        table_cell(out, "%s", e->format);
-        table_share(out, e->counts.underflow, e->counts.nonzero);
-        table_share(out, e->counts.subnormal, e->counts.nonzero);
-        table_cell(out, "%s", e->counts.overflow ? text_count(a, e->counts.overflow) : "");
-        table_cell(out, "%s", e->counts.stale ? text_count(a, e->counts.stale) : "");
-        if (isfinite(e->worst_sqnr))
-            table_cell(out, "%.1f", e->worst_sqnr);
-        else
-            table_cell(out, "%s", "");
-        /* an FP8 scale and what this step made of it */
-        table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->scale));
-        table_cell(out, "%s", isnan(e->next) ? "" : text_number(a, e->next));
+        record_cells(out, &replay_tensor_record, &row, 0);
     }
     if (rows) {
         fprintf(r->file,
@@ -228,22 +140,13 @@ static void text_tensors(replay_report *r, const replay_total *t)
     free(order);
 }
 
-static void text_groups(replay_report *r, const replay_total *t)
+static void text_groups(const replay_report *r, const replay_total *t)
 {
-    char a[32];
-    table *out = table_new("<kind|>numbers|>zero already|>Inf, NaN already|>become zero|>subnormal|>overflow|>stale");
+    table *out = record_table(&replay_group_record, 0);
     for (int g = 0; g < REPLAY_GROUPS; g++) {
-        const replay_counts *c = &t->groups[g];
-        if (!c->count)
-            continue;
-        table_cell(out, "%s", group_names[g]);
-        table_cell(out, "%s", text_count(a, c->count));
-        table_share(out, c->count - c->nonzero - c->nonfinite, c->count);
-        table_cell(out, "%s", c->nonfinite ? text_count(a, c->nonfinite) : "");
-        table_share(out, c->underflow, c->nonzero);
-        table_share(out, c->subnormal, c->nonzero);
-        table_share(out, c->overflow, c->nonzero);
-        table_cell(out, "%s", c->stale ? text_count(a, c->stale) : "");
+        const replay_group_row row = replay_group_row_of((replay_group)g, &t->groups[g]);
+        if (row.c.count)
+            record_cells(out, &replay_group_record, &row, 0);
     }
     fputs("\nover all steps (from \"become zero\" on: of the numbers that are not zero)\n", r->file);
     table_print(out, r->file, "  ");
@@ -295,80 +198,70 @@ static void text_total(replay_report *r, const replay_total *t)
 
 void replay_report_total(replay_report *r, const replay_total *t)
 {
-    if (r->style == REPORT_JSON) {
-        fputs("],\n\"total\": ", r->file);
-        json_write(r->file, replay_json_total(t));
-        fputs("}", r->file);
+    if (has_rows(r)) {
+        replay_total_row_fill(&r->run.total, r->policy, t);
+        record_close(&r->out, &r->run);
+        replay_report_abandon(r);
     } else if (r->style == REPORT_TEXT && !r->compare && !r->amp) {
         text_total(r, t);
     }
 }
 
-void replay_report_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
+static void text_unmatched(const replay_report *r, const policy *p, const replay_total *t, size_t n)
 {
-    char text[64];
-    if (r->style == REPORT_CSV) {
-        replay_csv_compare(r, p, t, n);
-        return;
-    }
-    if (r->style != REPORT_TEXT)
-        return;
-    table *out = table_new("<policy|>skipped|>scale|>act|>agrad|>wgrad|>stale|>updates|>moved|>from fp32");
-    for (size_t i = 0; i < n; i++) {
-        const replay_total *x = &t[i];
-        uint64_t stale = 0;
-        table_cell(out, "%s", p[i].name);
-        table_cell(out, "%" PRIu64 "/%" PRIu64, x->skipped, x->steps);
-        table_cell(out, "%s", text_scale(text, x->final_scale));
-        for (int g = GROUP_ACT; g < REPLAY_GROUPS; g++) {
-            stale += x->groups[g].stale;
-            if (g != GROUP_WEIGHT)
-                table_share(out, x->groups[g].underflow, x->groups[g].nonzero);
-        }
-        table_cell(out, "%s", stale ? text_count(text, stale) : "");
-        table_share(out, x->lost, x->updates);
-        if (x->movement.wanted > 0)
-            table_cell(out, "%.1f %%", 100 * replay_moved_share(&x->movement));
-        else
-            table_cell(out, "%s", "");
-        table_cell(out, "%s", distance_text(text, x->distance_fp32));
-    }
-    table_print(out, r->file, "");
-    table_free(out);
-    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; moved: in the "
-          "mean, of\nwhat binary64 would move; scale: the next loss scale\n",
-          r->file);
-    fputc('\n', r->file);
-    out = record_table(&step_bytes_row, 0);
-    for (size_t i = 0; i < n; i++)
-        step_bytes_add(out, p[i].name, &t[i].bytes);
-    table_print(out, r->file, "");
-    table_free(out);
+    char title[96];
     int any = 0;
     for (size_t i = 0; i < n; i++) {
         if (!t[i].unmatched[0])
             continue;
         if (!any++)
             fputs("\npatterns that fit no layer here\n", r->file);
-        char title[96];
         snprintf(title, sizeof title, "  %.80s: ", p[i].name);
         text_wrapped(r->file, title, t[i].unmatched);
     }
+}
+
+static void text_compare(const replay_report *r, table *rows, table *bytes)
+{
+    table_print(rows, r->file, "");
+    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; moved: in the "
+          "mean, of\nwhat binary64 would move; scale: the next loss scale\n\n",
+          r->file);
+    table_print(bytes, r->file, "");
+}
+
+void replay_report_compare(replay_report *r, const policy *p, const replay_total *t, size_t n)
+{
+    table *rows = record_table(&replay_total_record, 0), *bytes = record_table(&step_bytes_row, 0);
+    for (size_t i = 0; i < n; i++) {
+        replay_total_row *row = &r->run.total;
+        replay_total_row_fill(row, &p[i], &t[i]);
+        if (r->style == REPORT_CSV)
+            csv_row(r, &replay_total_record, row);
+        record_cells(rows, &replay_total_record, row, 0);
+        step_bytes_add(bytes, p[i].name, &t[i].bytes);
+        replay_total_row_clear(row);
+    }
+    if (r->style == REPORT_TEXT) {
+        text_compare(r, rows, bytes);
+        text_unmatched(r, p, t, n);
+    }
+    table_free(rows);
+    table_free(bytes);
 }
 
 void replay_report_abandon(replay_report *r)
 {
     table_free(r->steps);
     r->steps = NULL;
+    free(r->run.plans);
+    r->run.plans = NULL;
+    replay_total_row_clear(&r->run.total);
 }
 
 int replay_report_end(replay_report *r)
 {
-    if (r->style == REPORT_JSON) {
-        jsonout o = {.to = r->file};
-        fputs("\n],\n", r->file);
-        unread_put(&o, r->unread);
-        fputs("}\n", r->file);
-    }
+    if (has_rows(r))
+        record_end(&r->out);
     return ferror(r->file) ? -1 : 0;
 }

@@ -79,13 +79,12 @@ void replay_text_optimizer(FILE *to, const replay_total *t)
 
 static const char *db_text(char out[32], const replay_error *e)
 {
-    const double db = replay_error_db(e);
-    if (isnan(db))
+    if (!e->is || isnan(e->db))
         snprintf(out, 32, "-");
-    else if (db > 0 && isinf(db))
+    else if (e->db > 0 && isinf(e->db))
         snprintf(out, 32, "no error");
     else
-        snprintf(out, 32, "%.1f dB", db);
+        snprintf(out, 32, "%.1f dB", e->db);
     return out;
 }
 
@@ -99,9 +98,8 @@ static const char *not_finite_text(char out[96], const replay_error *e)
     return out;
 }
 
-static const char *largest_text(char *out, const replay_moments *m, double largest)
+static const char *largest_text(char *out, double x)
 {
-    const double x = replay_moments_largest(m, largest);
     return isnan(x) ? "-" : text_number(out, x);
 }
 
@@ -164,7 +162,7 @@ void replay_text_moments(FILE *to, const replay_total *t)
         snprintf(line, sizeof line,
                  "steps m / (sqrt(v) + eps) with the stored moments: SQNR %s, the largest %s, before it was stored %s, "
                  "%s have a v that became zero and divide m by eps%s%s%s",
-                 db_text(a, &m->step), largest_text(b, m, m->largest_stored), largest_text(c, m, m->largest),
+                 db_text(a, &m->step), largest_text(b, m->largest_stored), largest_text(c, m->largest),
                  text_count(d, m->unbounded), not_finite_text(f, &m->step), m->unbounded ? ", the others: SQNR " : "",
                  m->unbounded ? db_text(e, &m->bounded) : "");
         text_wrapped(to, "           ", line);
@@ -182,11 +180,11 @@ static void text_lost_in_the_mean(FILE *to, const replay_total *t)
     size_t n = 0;
     for (size_t i = 0; i < t->n_moved; i++) {
         const replay_moved *m = &t->moved[i];
-        if (!replay_lost_in_the_mean(&m->sum))
+        if (!m->sum.lost)
             continue;
         if (n++ < SHOWN)
             text_add(line, sizeof line, "%s%.60s moves %.0f %%", n > 1 ? ", " : "",
-                     escape_text(name, sizeof name, m->name), 100 * replay_moved_share(&m->sum));
+                     escape_text(name, sizeof name, m->name), 100 * m->sum.share);
     }
     if (n > SHOWN)
         text_add(line, sizeof line, ", and %zu more", n - SHOWN);
@@ -197,15 +195,15 @@ static void text_lost_in_the_mean(FILE *to, const replay_total *t)
 /* Those that rounding to the nearest loses, which a rounding by chance, or a compensation, keeps in the mean. */
 static void text_small(FILE *to, const replay_total *t)
 {
-    const replay_movement small = replay_small_movement(&t->movement);
+    const replay_movement *small = &t->small;
     char line[256];
-    if (!(small.wanted > 0))
+    if (!(small->wanted > 0))
         return;
     snprintf(line, sizeof line,
              "updates too small to move a weight rounded to the nearest, %.1f %% of what would move: %.1f %% "
              "is moved (standard error %.1f %%), %s in the mean",
-             100 * small.wanted / t->movement.wanted, 100 * replay_moved_share(&small),
-             100 * replay_moved_error(&small), replay_lost_in_the_mean(&small) ? "lost" : "not lost");
+             100 * small->wanted / t->movement.wanted, 100 * small->share, 100 * small->error,
+             small->lost ? "lost" : "not lost");
     text_wrapped(to, "           ", line);
 }
 
@@ -218,7 +216,7 @@ void replay_text_movement(FILE *to, const replay_total *t)
     snprintf(line, sizeof line,
              "%.1f %% of what binary64 would move is moved (standard error %.1f %%), a drift over all steps of "
              "%.1e of the weights",
-             100 * replay_moved_share(m), 100 * replay_moved_error(m), (m->moved - m->wanted) / m->size);
+             100 * m->share, 100 * m->error, m->drift);
     text_wrapped(to, "mean       ", line);
     text_small(to, t);
     text_lost_in_the_mean(to, t);

@@ -136,8 +136,8 @@ static void add_moments(replay_total *t, const replay_weight *w)
 /* Where nothing was compared: below all others. */
 static double db_for_order(const replay_moments *m)
 {
-    const double db = replay_error_db(replay_moments_error(m));
-    return isnan(db) ? -(double)INFINITY : db;
+    const replay_error *e = replay_moments_error(m);
+    return !e->is || isnan(e->db) ? -(double)INFINITY : e->db;
 }
 
 static int by_noise(const void *a, const void *b)
@@ -149,24 +149,13 @@ static int by_noise(const void *a, const void *b)
 
 /* ---- movement ---- */
 
-replay_movement replay_small_movement(const replay_movement *m)
+static void judge(replay_movement *m)
 {
-    return (replay_movement){.wanted = m->small_wanted, .moved = m->small_moved, .noise = m->small_noise};
-}
-
-double replay_moved_share(const replay_movement *m)
-{
-    return m->wanted > 0 ? m->moved / m->wanted : (double)NAN;
-}
-
-double replay_moved_error(const replay_movement *m)
-{
-    return m->wanted > 0 ? sqrt(m->noise) / m->wanted : (double)NAN;
-}
-
-int replay_lost_in_the_mean(const replay_movement *m)
-{
-    return replay_moved_share(m) + 3 * replay_moved_error(m) < 0.9;
+    const int moves = m->wanted > 0;
+    m->share = moves ? m->moved / m->wanted : (double)NAN;
+    m->error = moves ? sqrt(m->noise) / m->wanted : (double)NAN;
+    m->drift = m->size > 0 ? (m->moved - m->wanted) / m->size : (double)NAN;
+    m->lost = m->share + 3 * m->error < 0.9;
 }
 
 static void sum_movement(replay_movement *to, const replay_movement *from)
@@ -191,8 +180,18 @@ static void add_movement(replay_total *t, const replay_weight *w)
 static int by_share(const void *a, const void *b)
 {
     const replay_moved *x = a, *y = b;
-    const double sx = replay_moved_share(&x->sum), sy = replay_moved_share(&y->sum);
+    const double sx = x->sum.share, sy = y->sum.share;
     return sx < sy ? -1 : sx > sy ? 1 : strcmp(x->name, y->name);
+}
+
+static void judge_all(replay_total *t)
+{
+    const replay_movement *m = &t->movement;
+    t->small = (replay_movement){.wanted = m->small_wanted, .moved = m->small_moved, .noise = m->small_noise};
+    judge(&t->small);
+    judge(&t->movement);
+    for (size_t i = 0; i < t->n_moved; i++)
+        judge(&t->moved[i].sum);
 }
 
 void replay_total_sort(replay_total *t)
@@ -200,6 +199,7 @@ void replay_total_sort(replay_total *t)
     nameindex_clear(&t->differing_names); /* numbers change */
     nameindex_clear(&t->stored_names);
     nameindex_clear(&t->moved_names);
+    judge_all(t);
     if (t->n_moved)
         qsort(t->moved, t->n_moved, sizeof *t->moved, by_share);
     if (t->n_stored)

@@ -76,6 +76,7 @@ typedef struct replay_total {
     size_t n_differing;
     nameindex differing_names;
     replay_movement movement; /* of all; .size: of the parameters that move, each in its last step */
+    replay_movement small;    /* of the updates that rounding to the nearest loses */
     replay_moved *moved;
     size_t n_moved;
     nameindex moved_names;
@@ -105,13 +106,6 @@ void replay_total_add(replay_total *t, const replay_step *s);
 void replay_total_sort(replay_total *t);
 /* replay_total_sort does the same for moments: those whose steps, or first moments, differ most come first,
  * before them those of which nothing was finite. */
-/* The share of what binary64 would move that is moved in the mean; its standard error, were every rounding by chance;
- * NaN where nothing moves. Whether it is below nine tenths by more than three of these. The updates that rounding to
- * the nearest loses, alone. */
-replay_movement replay_small_movement(const replay_movement *m);
-double replay_moved_share(const replay_movement *m);
-double replay_moved_error(const replay_movement *m);
-int replay_lost_in_the_mean(const replay_movement *m);
 /* Whether all that was carried and recorded was compared, and is equal. */
 int replay_total_equals(const replay_total *t);
 /* Whether what the record lacks may have made a difference: not where all carried numbers are equal. */

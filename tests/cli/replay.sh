@@ -103,6 +103,10 @@ awk -F'\t' '$1 ~ /step_020000/ && $2 == "agrad:fc2" && $3 == "fp16" && $4 + 0 ==
 grep '^pytorch-amp-fp16,20000,agrad:fc2,' "$dir/out" | cut -d, -f11 | cmp -s - "$dir/numpy"
 ok $? "CSV: NumPy's count of underflows ($(cat "$dir/numpy"))"
 
+# ---- JSON lines ----
+run 0 replay -P pytorch-amp-fp16 -P bf16-pure --ndjson "$digits" && [ "$(grep -c '^{"policy": "bf16-pure", "step": .*"events": \[\], .*"tensors": \[{"name": ' "$dir/out")" -eq 7 ] &&
+    [ "$(wc -l <"$dir/out")" -eq 14 ]; ok $? "NDJSON: a line per step and policy"
+
 # ---- JSON ----
 run 0 replay -P pytorch-amp-fp16 -P bf16-pure --json "$digits" && json; ok $? "JSON: it is"
 has '"schema": "mpsim.replay/1"' && has '"name": "pytorch-amp-fp16"' && has '"name": "bf16-pure"'; ok $? "JSON: names"
@@ -168,7 +172,7 @@ run 4 replay -P fp32 -o "$dir/no/such" "$digits"; ok $? "a folder that is not th
 # ---- errors: one line, and the exit code ----
 run 2 replay && has 'which policy' err; ok $? "no policy"
 run 2 replay -P fp32 && has 'no trace' err; ok $? "no trace"
-for words in '--json --csv' '--amp --json' '--amp --csv' '--weights own' '--weights' '--seed x' '--seed -1' '--nosuch' \
+for words in '--json --csv' '--amp --json' '--amp --csv' '--amp --ndjson' '--weights own' '--weights' '--seed x' '--seed -1' '--nosuch' \
     '-k nosuch'; do
     # shellcheck disable=SC2086
     run 2 replay -P fp32 "$digits" $words; ok $? "usage: $words"

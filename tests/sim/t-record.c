@@ -16,6 +16,7 @@
 #include "sim/info/record.h"
 #include "sim/memory/record.h"
 #include "sim/mismatch/report.h"
+#include "sim/replay/fields.h"
 #include "sim/train/fields.h"
 #include "sim/verify/report.h"
 #include "sim/log/report.h"
@@ -53,6 +54,7 @@ typedef struct outer {
     const uint64_t *numbers;
     int64_t step, no_step, whole;
     const int64_t *wholes;
+    const float *narrow;
 } outer;
 
 #define AT(member) offsetof(inner, member)
@@ -101,6 +103,7 @@ static const record_field outer_fields[] = {
     FIELD(STEP, "no_step", IN_ALL | FIELD_NULL, AT(no_step), NULL, .title = ">no step"),
     FIELD(LONG, "long", IN_ALL, AT(whole), NULL, .title = ">long"),
     FIELD(LONGS, "longs", IN_TREE, AT(wholes), NULL, .of = AT(words_count)),
+    FIELD(REALS32, "reals32", IN_TREE | FIELD_OPTIONAL, AT(narrow), NULL, .of = AT(words_count)),
     FIELD(CODES, "codes", IN_TREE, AT(words), NULL, .of = AT(words_count)),
     FIELD(RECORD, "may_lack", IN_TREE | FIELD_IF | FIELD_INLINE | FIELD_OPTIONAL, AT(in), NULL, .of = AT(there),
           .record = &lacking_record),
@@ -125,6 +128,7 @@ static const inner both[] = {{1, 4}, {0, 0}};
 static const char *const two[] = {"a", "b", NULL};
 static const uint64_t numbers[] = {0, 5, 6, 7};
 static const int64_t wholes[] = {INT64_MIN, 3};
+static const float narrow[] = {0.5f, (float)NAN};
 static const outer example = {.text = "=a,\"b\"",
                               .chars = "chars",
                               .truth = 1,
@@ -144,7 +148,8 @@ static const outer example = {.text = "=a,\"b\"",
                               .step = 12345,
                               .no_step = -1,
                               .whole = -12345,
-                              .wholes = wholes};
+                              .wholes = wholes,
+                              .narrow = narrow};
 
 /* What `style` makes of a report whose document and rows are `at`. */
 static char *report_of(const report_kind *kind, const void *at, report_style style, unsigned shows, int rows)
@@ -177,7 +182,7 @@ static void expect(report_style style, unsigned shows, int rows, const char *exp
 #define LISTS                                                                                                             \
     "\"items\": [{\"part\": 1, \"whole\": 4}, {\"part\": 0, \"whole\": 0}], \"words\": [\"a\", \"b\"], \"sizes\": null, " \
     "\"numbers\": [0, 5], \"pairs\": [[0, 5], [6, 7]], \"tally\": {\"no\": 5}, \"step\": 12345, \"no_step\": null, "      \
-    "\"long\": -12345, \"longs\": [-9223372036854775808, 3], \"codes\": [\"a\", \"b\"]"
+    "\"long\": -12345, \"longs\": [-9223372036854775808, 3], \"reals32\": [0.5, \"NaN\"], \"codes\": [\"a\", \"b\"]"
 
 START_TEST(forms)
 {
@@ -472,10 +477,10 @@ END_TEST
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
-    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,    &cast_explain_kind, &check_kind,
-    &diff_kind,     &dot_kind,      &explain_kind,   &formats_kind, &info_kind,         &log_kind,
-    &logprob_kind,  &memory_kind,   &mismatch_kind,  &models_kind,  &pair_kind,         &positions_kind,
-    &recipes_kind,  &reduce_kind,   &scaler_kind,    &scalers_kind, &train_kind,        &verify_kind};
+    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,      &cast_explain_kind, &check_kind,   &diff_kind,
+    &dot_kind,      &explain_kind,  &formats_kind,   &info_kind,      &log_kind,          &logprob_kind, &memory_kind,
+    &mismatch_kind, &models_kind,   &pair_kind,      &positions_kind, &recipes_kind,      &reduce_kind,  &replay_kind,
+    &scaler_kind,   &scalers_kind,  &train_kind,     &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
@@ -499,6 +504,7 @@ START_TEST(schema)
     contains(text, "\"tally\": {\"type\": \"object\", \"propertyNames\": {\"enum\": [\"yes, it is\", \"no\"]}, "
                    "\"additionalProperties\": {\"$ref\": \"#/$defs/count\"}}");
     contains(text, "\"longs\": {\"type\": \"array\", \"items\": {\"type\": \"integer\"}}");
+    contains(text, "\"reals32\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/number\"}}");
     contains(text, "\"codes\": {\"type\": \"array\", \"items\": {\"$ref\": \"#/$defs/code\"}}");
     contains(text, "\"extra\": {");
     contains(text, "\"map\": {\"type\": \"object\", \"additionalProperties\": {\"type\": \"string\"}}");
