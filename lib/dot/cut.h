@@ -23,6 +23,11 @@
  * range; results are where they could be below the normal numbers of the accumulator or beyond them, which the
  * ranges of lines say: `tested`.
  *
+ * Additions in two stages (staged.h) have a chain for each sum of products, which is exact: the chain less its base. A number
+ * with the base 1.5 2^52 units of 2^(E - kept - 1) takes the accumulator, loses its bits below 2^(E - F), and takes the sum of
+ * products: the integer below, each time. Less its base it is exact, and is the integer below in units of its kept + 1
+ * highest bits after the same again; the last rounding is that of the sum with 1.5 2^29 times its power of two.
+ *
  * Where x y is rounded before it is added, it is still larger than the product was: MPSIM_CUT_ODD is two units in the
  * last place of y, at least one of x y. */
 #pragma once

@@ -55,6 +55,7 @@ static int needs_tests(const job *g, size_t first, size_t n, size_t panel, size_
     const int highest = (int)(t->most >> 52) - 1023; /* of sums: below 2^highest */
     const float smallest = (float)mpsim_f64_bits(t->least),
                 large = (float)mpsim_f64_bits((uint64_t)(highest + 1022) << 52);
+    const int below = t->ways ? t->kept + 1 : t->fraction; /* bits of a sum below E */
     int low_a = 255, low_b = 255, high_a = 0, high_b = 0, log = 0, needs = 0;
     for (size_t r = first; r < first + n; r++) {
         low_a = g->panels_a.low[r] < low_a ? g->panels_a.low[r] : low_a;
@@ -68,7 +69,7 @@ static int needs_tests(const job *g, size_t first, size_t n, size_t panel, size_
         log++;
     for (size_t i = 0; g->c && i < n * N; i++) /* a chunk begins at +0 */
         needs |= (s[i] != 0 && fabsf(s[i]) < smallest) | (fabsf(s[i]) >= large);
-    return needs || low_a + low_b - 254 - t->fraction < t->emin || high_a + high_b - 254 + 2 + log >= highest;
+    return needs || low_a + low_b - 254 - below < t->emin || high_a + high_b - 254 + 2 + log >= highest;
 }
 
 static void wide_chains(const job *g, size_t first, size_t n, size_t panel, size_t k, size_t depth, float *s,

@@ -132,8 +132,8 @@ static int is_turned(const job *g)
 
 static void lay_out(const job *g, workspace *w, mpsim_panels *p, size_t lines)
 {
-    const int fused = g->run == mpsim_fused_rows || (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
-    const int exact = g->run == mpsim_exact_rows, cut = cut_of(g), narrow = cut == MPSIM_CUT_NARROW;
+    const int fused = g->run == mpsim_fused_rows, exact = g->run == mpsim_exact_rows, cut = cut_of(g);
+    const int narrow = cut == MPSIM_CUT_NARROW;
     const int is_copied = p != &g->panels_a || !lie_in_rows(g);
     const size_t ranges = exact || cut == MPSIM_CUT_WIDE ? lines : 0;
     size_t n;
@@ -248,8 +248,7 @@ static void describe_panels(job *g)
     g->native_result = mpsim_is_native(&g->m->result);
     g->native_outer = mpsim_is_native(&g->m->outer);
     g->words = has_words(g);
-    const int pairs = (g->run == mpsim_fused_rows && g->tile.vectors && !g->tile.cut) ||
-                      (g->run == mpsim_lanes_rows && g->lanes.kind == MPSIM_LANES_STAGED);
+    const int pairs = g->run == mpsim_fused_rows && g->tile.vectors && !g->tile.cut;
     const size_t whole = cut == MPSIM_CUT_NARROW ? 4 : cut || pairs ? 2 : 1;
     g->padded = (g->depth + whole - 1) / whole * whole;
     const size_t fill = quads ? quads : g->run == mpsim_scaledgroups_rows ? g->m->group : 1;
@@ -512,6 +511,8 @@ static path *choose(job *g)
         return NULL;
     if (mpsim_tile_init(&g->tile, m, fa, fb)) {
         const int wide = g->tile.cut == MPSIM_CUT_WIDE;
+        if (g->tile.ways)
+            return machine_cuts(g) ? mpsim_fused_rows : NULL;
         if (g->scales_a || g->depth < (wide ? g->loops->wide_from : SHORT) || (wide && g->rows < ROWS) ||
             (double)g->rows * (double)g->columns * (double)g->depth < FEW || !machine_cuts(g))
             g->tile.cut = MPSIM_CUT_NONE;

@@ -39,26 +39,10 @@ static int is_direct(const mpsim_format *f)
     return u.direct && u.bytes <= 4;
 }
 
-static int is_staged(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
-{
-    const int each = (m->length + m->ways - 1) / m->ways; /* products of a sum: below 2^31 */
-    int carry = 0;
-    while (1 << carry < each)
-        carry++;
-    const int plain_a = mpsim_format_last_bit(fa) >= -126 || fa->bias == 127;
-    const int plain_b = mpsim_format_last_bit(fb) >= -126 || fb->bias == 127;
-    p->lower = m->kept + 1 - m->fraction;
-    p->staged = (mpsim_staged){m->ways, m->fraction, m->kept, m->drop, fa->mbits + fb->mbits, -126, 127};
-    return plain_a && plain_b && is_exact(fa, fb, -400) && m->length % 2 == 0 && m->fraction <= 25 &&
-           m->fraction + 2 + carry + (m->ways - 1) <= 30 && m->fraction >= 24 && p->lower >= 1 && p->lower <= 8;
-}
-
 int mpsim_lanes_init(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     memset(p, 0, sizeof *p);
     p->length = m->length;
-    p->bits_a = fa->mbits;
-    p->bits_b = fb->mbits;
     if (is_double(m)) {
         p->kind = MPSIM_LANES_DOUBLE;
         return fa->mbits <= 52 && fb->mbits <= 52;
@@ -75,8 +59,7 @@ int mpsim_lanes_init(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *f
         p->flush_products = mpsim_emin(fa) + mpsim_emin(fb) < -126;
         return is_exact(fa, fb, -400) && is_direct(fa) && is_direct(fb);
     }
-    p->kind = MPSIM_LANES_STAGED;
-    return m->addition == MPSIM_ADDITION_STAGED && mpsim_is_native(&m->accumulator) && is_staged(p, m, fa, fb);
+    return 0;
 }
 
 /* ---- one lane ---- */
@@ -106,38 +89,6 @@ unsigned mpsim_lanes_exact(const float *a, const float *b, float *c, size_t n)
     if (x.hi == 0)
         x.sign = 0;
     return round_lane(x, c);
-}
-
-/* A value, with its exponent e, as a term of a format with `bits` explicit significand bits; what is not finite as a NaN. */
-static mpsim_term term_of(float x, int e, int bits)
-{
-    const int is_finite = isfinite(x);
-    mpsim_term t = {is_finite ? MPSIM_NUMBER_FINITE : MPSIM_NUMBER_NAN, mpsim_bits_f32(x) >> 31 != 0, 0, 0};
-    if (x != 0 && is_finite) {
-        const double up = mpsim_f64_bits((uint64_t)(1023 + bits - e) << 52);
-        const double s = (double)x * up;
-        t.s = (uint64_t)(s < 0 ? -s : s);
-        t.e = e;
-    }
-    return t;
-}
-
-unsigned mpsim_lanes_staged(const mpsim_lanes *p, const float *a, const int16_t *ea, const float *b, const int16_t *eb,
-                            float *c, size_t n)
-{
-    mpsim_term x[MPSIM_FUSED_LENGTH], y[MPSIM_FUSED_LENGTH];
-    unsigned flags = 0;
-    for (size_t k = 0; k < n; k++) {
-        x[k] = term_of(a[k], ea[k], p->bits_a);
-        y[k] = term_of(b[k * MPSIM_PANEL], eb[2 * MPSIM_TILE * (k / 2) + k % 2], p->bits_b);
-    }
-    const mpsim_number sum = mpsim_staged_sum(&p->staged, x, y, (int)n, mpsim_number_f64((double)*c), p->staged.emin,
-                                              &flags);
-    if (sum.kind != MPSIM_NUMBER_FINITE) {
-        *c = 0;
-        return 1;
-    }
-    return round_lane(sum, c);
 }
 
 /* ---- rows ---- */
@@ -177,8 +128,6 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
         rows_of_doubles(g, first, n, panel, codes, redo);
         return;
     }
-    const int16_t *ea = g->panels_a.exponents ? g->panels_a.exponents + first * g->padded : NULL;
-    const int16_t *eb = g->panels_b.exponents ? g->panels_b.exponents + panel * g->padded * N : NULL;
     const double least = mpsim_format_min_normal(&g->m->result.format);
     const int flushes = g->m->traits && g->depth;
     float s[ROWS * N];
@@ -188,7 +137,7 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
         for (size_t j = 0; j < N; j++)
             s[r * N + j] = flushes && fabs(c[j]) < least ? 0 : (float)c[j];
     }
-    g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), ea, g->padded,
-                    (const float *)mpsim_panel_values(g, panel), eb, s, n, g->padded, redo);
+    g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), g->padded,
+                    (const float *)mpsim_panel_values(g, panel), s, n, g->padded, redo);
     mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
 }

@@ -1,4 +1,5 @@
 /* tile.c -- which models and operands tile.h can do. */
+#include "chain.h"
 #include "cut.h"
 
 int mpsim_tile_lowest(const mpsim_model *m, const mpsim_format *f)
@@ -59,10 +60,33 @@ int mpsim_cut_is_tame(const mpsim_format *fa, const mpsim_format *fb, size_t dep
     return high < MPSIM_TILE_HIGH - 1;
 }
 
+/* Additions in two stages: see cut.h. */
+static int staged_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
+{
+    const int lower = m->kept + 1 - m->fraction;
+    *t = (mpsim_tile){.vectors = 1,
+                      .cut = MPSIM_CUT_WIDE,
+                      .length = m->length,
+                      .fraction = m->fraction,
+                      .ways = m->ways,
+                      .kept = m->kept,
+                      .drop = m->drop,
+                      .floor = MPSIM_WIDE_LOWEST,
+                      .emin = -126,
+                      .mbits = 23,
+                      .least = mpsim_bits_f64(0x1p-126),
+                      .most = mpsim_bits_f64(0x1.fffffep127)};
+    return !m->chunk && mpsim_is_native(&m->accumulator) && mpsim_in_binary32(&m->result.format) && is_plain(m, fa) &&
+           is_plain(m, fb) && fa->mbits + fb->mbits + 2 <= 24 && MPSIM_WIDE_LENGTH % m->length == 0 &&
+           m->length % 2 == 0 && m->fraction >= 24 && m->fraction <= 25 && lower >= 1 && lower <= 8;
+}
+
 int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     const mpsim_format *acc = &m->accumulator.format, *result = &m->result.format;
     const mpsim_rounding *r = &m->accumulator.rounding;
+    if (m->addition == MPSIM_ADDITION_STAGED)
+        return staged_init(t, m, fa, fb);
     if (m->addition != MPSIM_ADDITION_FUSED || m->alignment != MPSIM_ALIGN_TRUNCATE || m->normalised)
         return 0;
     if ((r->mode != MPSIM_ROUND_TOWARD_ZERO && r->mode != MPSIM_ROUND_NEAREST_EVEN) || r->flush_output ||
@@ -86,6 +110,7 @@ int mpsim_tile_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa,
         return 0;
     t->length = m->length;
     t->fraction = m->fraction;
+    t->ways = 0;
     /* terms that are not zero have exponents from -700 on, those that are below -2900 */
     t->floor = m->floor > -800 ? m->floor : -800;
     if (t->floor > (t->wide ? 300 : 100))

@@ -33,11 +33,13 @@ typedef struct mpsim_tile {
     int tame;    /* cut: products are so few and small that no sum that begins small becomes large */
     int wide;    /* operands are binary64, not binary32                       */
     int length, fraction;
-    int group;            /* products whose aligned sum fits in 31 bits                */
-    int floor;            /* of the exponent E                                         */
-    int lowest;           /* no product that is not zero has a lower exponent          */
-    int emin, mbits;      /* of the accumulator                                        */
-    int nearest;          /* it is rounded to nearest even, not toward zero            */
+    int ways, kept,
+        drop;        /* of an addition in two stages (staged.h), which only the chains of cut.h do; else ways is 0 */
+    int group;       /* products whose aligned sum fits in 31 bits                */
+    int floor;       /* of the exponent E                                         */
+    int lowest;      /* no product that is not zero has a lower exponent          */
+    int emin, mbits; /* of the accumulator                                        */
+    int nearest;     /* it is rounded to nearest even, not toward zero            */
     uint64_t least, most; /* bits of its smallest normal and largest number            */
 } mpsim_tile;
 

@@ -293,6 +293,11 @@ V_INLINE vf64 v_near_mul_f64(vf64 a, vf64 b)
     return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_NEAREST_SAE);
 }
 
+V_INLINE vf64 v_near_fma_f64(vf64 a, vf64 b, vf64 c)
+{
+    return (vf64)_mm512_fmadd_round_pd((__m512d)a, (__m512d)b, (__m512d)c, V_NEAREST_SAE);
+}
+
 V_INLINE vf64 v_cut_mul_f64(vf64 a, vf64 b) { return (vf64)_mm512_mul_round_pd((__m512d)a, (__m512d)b, V_CUT_SAE); }
 
 V_INLINE vf64 v_near_rest_f64(vf64 a, vf64 b, vf64 c)

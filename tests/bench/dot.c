@@ -182,6 +182,8 @@ static const struct chain {
               {"hopper-fp16-fp32", "fp16", PEAK_FUSED_F64, 1},
               {"ampere-bf16-fp32", "bf16", PEAK_FUSED_F64, 1},
               {"volta-fp16-fp32", "fp16", PEAK_FUSED_F64, 1},
+              {"cdna3-bf16-fp32", "bf16", PEAK_FUSED_F64, 1},
+              {"cdna3-fp8-fp32", "e4m3fnuz", PEAK_FUSED_F64, 1},
               {"chunked", "bf16", PEAK_FUSED_F32, 1},
               {"sequential:bf16", "fp16", PEAK_FUSED_F32, 1},
               {"arm-bf16-fp32", "bf16", PEAK_FUSED_F32, 1}};

@@ -64,6 +64,7 @@ const bench_goal bench_goals[] = {
     {"chain", "amx-*", "*", NULL, 1, GOAL_RATIO, 0.47, "two lanes in chunks of 32 0.47"},
     {"chain", "exact", "e4m3", NULL, 1, GOAL_RATIO, 0.56, "exact sums 0.56 of those in binary64"},
     {"chain", "exact", "*", NULL, 1, GOAL_RATIO, 0.7, "in two of them 0.7 of half of those"},
+    {"chain", "cdna3-bf16-* cdna3-fp8-*", "*", "avx512", 1, GOAL_RATIO, 0.17, "8 products in two stages 0.17"},
     {"chain", "*-fp64", "*", NULL, 1, GOAL_RATIO, 0.87, "chains in binary64 0.87"},
     /* where one unit does all operations (Intel); 35, 16, 12 and 10 G of 57 and 29 where sums have units of their own */
     {"chain", "hopper-wgmma-*", "*", "avx512", 1, GOAL_RATIO, 0.33, "fp8 0.33 of those in binary32"},

@@ -52,7 +52,7 @@ START_TEST(every_kind)
         mpsim_model m;
         mpsim_format list[16];
         ck_assert(mpsim_model_at(&m, i) == MPSIM_OK);
-        if (m.addition != MPSIM_ADDITION_FUSED)
+        if (m.addition != MPSIM_ADDITION_FUSED && m.addition != MPSIM_ADDITION_STAGED)
             continue;
         const size_t n = dot_formats(&m, list, COUNT(list));
         for (int kind = 0; kind < 2 * KINDS; kind++)
@@ -122,6 +122,7 @@ START_TEST(other_models)
         "chunked:product-round=sra:4", "exact:result-round=sr:3", "exact:chunk=7", "exact:L=4", "exact:L=3:fp16",
         "pairwise:L=4", "pairwise:L=3:bf16", "fma:flush=all", "cdna1-bf16-fp32:L=8",
         "cdna2-fp16-fp32:L=5", "cdna2-fp16-fp32:flush=none", "cdna3-fp16-fp32:kept=24", "cdna3-fp16-fp32:drop=1",
+        "cdna3-fp16-fp32:kept=25:F=25:ways=2", "cdna3-bf16-fp32:ways=2:drop=1:L=16", "cdna3-fp8-fp32:drop=0:L=4",
         "cdna3-fp16-fp32:F=20:L=16", "cdna3-fp8-fp32:ways=1", "cdna3-bf16-fp32:acc=bf16", "cdna3-fp16-fp32:chunk=16",
         "rtx-blackwell-mxf4:group=8:L=24", "rtx-blackwell-mxf4:F=20:floor=none", "rtx-blackwell-mxf4:chunk=64",
         "rtx-blackwell-mxf4:align=floor", "rtx-blackwell-mxf8f6f4:F=13:acc=e8m13",

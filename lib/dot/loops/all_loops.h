@@ -5,6 +5,8 @@
 #include "fused_loops.h"
 #include "cut_loops.h"
 #include "wide_loops.h"
+#include "staged_loops.h"
+#include "wide_rows.h"
 #include "scaledgroups_loops.h"
 #include "lanes_loops.h"
 #include "rounded_vectors.h"

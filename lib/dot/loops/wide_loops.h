@@ -2,11 +2,7 @@
  * instruction set, after cut_loops.h. V_LANES columns are two vectors, the first half of them and the last. What has 32
  * bits of each column has those of column i of both halves in lane i of 64 bits, the last half's in the high word. */
 
-#ifdef __AVX512F__
-enum { WIDE_ROWS = 8 };
-#else
-enum { WIDE_ROWS = 4 };
-#endif
+enum { WIDE_ROWS = 4 /* with two sums each: 8 chains hide the latency of a multiply-add */ };
 
 #if defined __AVX2__ || defined __AVX512F__ || defined __FP_FAST_FMA
 enum { WIDE_FROM = 24 };
@@ -154,16 +150,35 @@ static ALWAYS_INLINE void wide_chain(const size_t rows, const mpsim_wide_operand
     }
 }
 
+/* In the highest 16 bits the larger exponent: that of e there, of which other bits mean nothing, or c's. */
+static ALWAYS_INLINE vu64 larger_exponent(vu64 e, vf64 c)
+{
+#ifdef __AVX512F__
+    return (vu64)_mm512_range_pd((__m512d)e, (__m512d)c, 0xb); /* the larger magnitude */
+#else
+    return (vu64)v_max_i16((vi16)e, (vi16)((vu64)c & v_u64(0x7fffffffffffffff)));
+#endif
+}
+
+/* The upper halves of the lanes: of the first in the lower, of the last in the upper half. */
+static ALWAYS_INLINE vu32 upper_halves(vf64 first, vf64 last)
+{
+#ifdef __AVX512F__
+    return (vu32)_mm512_mask_movehdup_ps((__m512)last, 0x5555, (__m512)first);
+#else
+    return (vu32)v_bits_u64(v_u64(0xffffffff00000000), (vu64)last, (vu64)first >> 32);
+#endif
+}
+
 /* 1.5 2^52 units. e: exponents of products, in the highest 16 bits. */
 static ALWAYS_INLINE vf64 wide_start(const int tested, const wide_constants *t, vu64 e, vf64 c)
 {
-    vu64 of_c = (vu64)c & t->magnitude;
     if (tested) { /* numbers below the normal ones */
+        const vu64 of_c = (vu64)c & t->magnitude;
         const m64 counts = v_gt_f64((vf64)of_c, v_f64(0x1p-200));
-        of_c = v_pick_u64(m64_and(counts, v_gt_f64(t->smallest, (vf64)of_c)), t->of_smallest, of_c);
+        c = (vf64)v_pick_u64(m64_and(counts, v_gt_f64(t->smallest, (vf64)of_c)), t->of_smallest, of_c);
     }
-    const vu64 m = (vu64)v_max_i16((vi16)e, (vi16)of_c);
-    return (vf64)(v_bits_u64(t->field, m, t->half) + t->up);
+    return (vf64)(v_bits_u64(t->field, larger_exponent(e, c), t->half) + t->up);
 }
 
 /* A sum as an accumulator, marked; the lanes that are no ordinary number in *over. */
@@ -207,102 +222,12 @@ static ALWAYS_INLINE void wide_products(const int counts, const int tested, cons
     const vu32 of_b = (vu32)v_load_u64(b->signs), top = v_u32(0x80000000);
     UNROLL
     for (size_t r = 0; r < rows; r++) {
-        const vu32 of_c = (vu32)v_bits_u64(t->high, (vu64)c[r][1], (vu64)c[r][0] >> 32);
-        const vu32 signs = (v_u32(a->signs[r * a->next_signs]) ^ of_b) | (of_c & top);
+        const vu32 of_products = v_u32(a->signs[r * a->next_signs]) ^ of_b;
+        const vu32 signs = v_bits_u32(top, upper_halves(c[r][0], c[r][1]), of_products);
         const vu64 negative = (vu64)count_bits(counts, signs);
         const vu64 first = (vu64)(s[r][0] + c[r][0]) + (negative & ~t->high);
         const vu64 last = (vu64)(s[r][1] + c[r][1]) + (negative >> 32);
         c[r][0] = wide_sum(tested, t, (vf64)first - zero[r][0], &over[r][0]);
         c[r][1] = wide_sum(tested, t, (vf64)last - zero[r][1], &over[r][1]);
     }
-}
-
-/* ---- rows ---- */
-
-static ALWAYS_INLINE void next_wide(mpsim_wide_operand *a, mpsim_wide_operand *b, size_t n)
-{
-    a->values += n;
-    a->exponents += n;
-    a->signs++;
-    b->values += n * MPSIM_PANEL;
-    b->exponents += n * MPSIM_PANEL;
-    b->signs += MPSIM_PANEL;
-}
-
-static ALWAYS_INLINE vf64 marked_wide_sum(vf64 x)
-{
-    const vu64 u = (vu64)x;
-    return (vf64)(u | v_pick_u64(v_eq_u64(u << 1, v_u64(0)), (vu64)v_f64(MPSIM_WIDE_NOTHING), v_u64(1)));
-}
-
-/* Marked sums as they are; a zero is +0. */
-static ALWAYS_INLINE vf32 narrow_sums(vf64 first, vf64 last)
-{
-    const vu64 all = v_u64(~(uint64_t)1);
-    return v_narrow_f32((vf64)((vu64)first & all), (vf64)((vu64)last & all)) + v_f32(0);
-}
-
-static ALWAYS_INLINE void wide_some(const int counts, const int tested, const size_t rows, const mpsim_tile *t,
-                                    mpsim_wide_operand a, mpsim_wide_operand b, float *c, size_t depth, unsigned column,
-                                    unsigned *redo)
-{
-    const wide_constants constants = wide_constants_of(t);
-    const size_t length = (size_t)t->length;
-    vf64 s[WIDE_ROWS][2];
-    vi16 e[WIDE_ROWS];
-    unsigned over[WIDE_ROWS][2] = {{0}};
-    UNROLL
-    for (size_t r = 0; r < rows; r++) {
-        const vf32 from = v_load_f32(c + r * MPSIM_PANEL);
-        s[r][0] = marked_wide_sum(v_first_f64(from));
-        s[r][1] = marked_wide_sum(v_last_f64(from));
-        e[r] = constants.least;
-    }
-    for (size_t k = 0; k < depth && k < length; k += 2)
-        wide_exponents(rows, e, &a, &b, k);
-    for (size_t left = depth; left;) {
-        const size_t n = left < length ? left : length, n_next = left - n < length ? left - n : length;
-        wide_products(counts, tested, rows, &constants, &a, &b, e, s, n, n_next, over);
-        next_wide(&a, &b, n);
-        left -= n;
-    }
-    UNROLL
-    for (size_t r = 0; r < rows; r++) {
-        v_store_f32(c + r * MPSIM_PANEL, narrow_sums(s[r][0], s[r][1]));
-        redo[r] |= (over[r][0] | over[r][1] << V_LANES / 2) << column;
-    }
-}
-
-static ALWAYS_INLINE void wide_all(const int counts, const int tested, const mpsim_tile *t, const mpsim_wide_operand *a,
-                                   const mpsim_wide_operand *b, float *c, size_t rows, size_t depth, unsigned *redo)
-{
-    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
-        const mpsim_wide_operand of_b = {b->values + j, b->exponents + 2 * j, b->signs + j, 0, 0};
-        for (size_t r = 0; r < rows;) {
-            const mpsim_wide_operand of_a = {a->values + r * a->next, a->exponents + r * a->next,
-                                             a->signs + r * a->next_signs, a->next, a->next_signs};
-            const size_t some = tested || rows - r < WIDE_ROWS ? 1 : WIDE_ROWS;
-            if (some == 1)
-                wide_some(counts, tested, 1, t, of_a, of_b, c + r * MPSIM_PANEL + j, depth, j, redo + r);
-            else
-                wide_some(counts, tested, WIDE_ROWS, t, of_a, of_b, c + r * MPSIM_PANEL + j, depth, j, redo + r);
-            r += some;
-        }
-    }
-}
-
-static void wide(const mpsim_tile *t, int tested, const mpsim_wide_operand *a, const mpsim_wide_operand *b, float *c,
-                 size_t rows, size_t depth, unsigned *redo)
-{
-    if (tested) {
-        wide_all(0, 1, t, a, b, c, rows, depth, redo);
-        return;
-    }
-#ifdef __AVX512F__
-    if (t->counts) {
-        wide_all(1, 0, t, a, b, c, rows, depth, redo);
-        return;
-    }
-#endif
-    wide_all(0, 0, t, a, b, c, rows, depth, redo);
 }

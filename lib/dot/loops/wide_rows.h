@@ -1,0 +1,109 @@
+/* wide_rows.h -- rows of the chains of wide_loops.h and staged_loops.h: included by one unit per instruction set, after
+ * these. */
+
+static ALWAYS_INLINE void next_wide(mpsim_wide_operand *a, mpsim_wide_operand *b, size_t n)
+{
+    a->values += n;
+    a->exponents += n;
+    a->signs++;
+    b->values += n * MPSIM_PANEL;
+    b->exponents += n * MPSIM_PANEL;
+    b->signs += MPSIM_PANEL;
+}
+
+static ALWAYS_INLINE vf64 marked_wide_sum(vf64 x)
+{
+    const vu64 u = (vu64)x;
+    return (vf64)(u | v_pick_u64(v_eq_u64(u << 1, v_u64(0)), (vu64)v_f64(MPSIM_WIDE_NOTHING), v_u64(1)));
+}
+
+/* Marked sums as they are; a zero is +0. */
+static ALWAYS_INLINE vf32 narrow_sums(vf64 first, vf64 last)
+{
+    const vu64 all = v_u64(~(uint64_t)1);
+    return v_narrow_f32((vf64)((vu64)first & all), (vf64)((vu64)last & all)) + v_f32(0);
+}
+
+/* ways: 0, or those of an addition in two stages. */
+static ALWAYS_INLINE void wide_some(const int counts, const int tested, const int ways, const int drop,
+                                    const size_t rows, const mpsim_tile *t, mpsim_wide_operand a, mpsim_wide_operand b,
+                                    float *c, size_t depth, unsigned column, unsigned *redo)
+{
+    const wide_constants constants = wide_constants_of(t);
+    const staged_constants staged = staged_constants_of(t);
+    const size_t length = (size_t)t->length;
+    vf64 s[WIDE_ROWS][2];
+    vi16 e[WIDE_ROWS];
+    unsigned over[WIDE_ROWS][2] = {{0}};
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        const vf32 from = v_load_f32(c + r * MPSIM_PANEL);
+        s[r][0] = ways ? v_first_f64(from) : marked_wide_sum(v_first_f64(from));
+        s[r][1] = ways ? v_last_f64(from) : marked_wide_sum(v_last_f64(from));
+        e[r] = constants.least;
+    }
+    for (size_t k = 0; k < depth && k < length; k += 2)
+        wide_exponents(rows, e, &a, &b, k);
+    for (size_t left = depth; left;) {
+        const size_t n = left < length ? left : length, n_next = left - n < length ? left - n : length;
+        if (ways)
+            staged_products(counts, tested, ways, drop, rows, &staged, &a, &b, e, s, n, n_next, over);
+        else
+            wide_products(counts, tested, rows, &constants, &a, &b, e, s, n, n_next, over);
+        next_wide(&a, &b, n);
+        left -= n;
+    }
+    UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        v_store_f32(c + r * MPSIM_PANEL, ways ? v_narrow_f32(s[r][0], s[r][1]) : narrow_sums(s[r][0], s[r][1]));
+        redo[r] |= (over[r][0] | over[r][1] << V_LANES / 2) << column;
+    }
+}
+
+static ALWAYS_INLINE void wide_all(const int counts, const int tested, const int ways, const int drop,
+                                   const mpsim_tile *t, const mpsim_wide_operand *a, const mpsim_wide_operand *b,
+                                   float *c, size_t rows, size_t depth, unsigned *redo)
+{
+    for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
+        const mpsim_wide_operand of_b = {b->values + j, b->exponents + 2 * j, b->signs + j, 0, 0};
+        for (size_t r = 0; r < rows;) {
+            const mpsim_wide_operand of_a = {a->values + r * a->next, a->exponents + r * a->next,
+                                             a->signs + r * a->next_signs, a->next, a->next_signs};
+            const size_t some = tested || rows - r < WIDE_ROWS ? 1 : WIDE_ROWS;
+            if (some == 1)
+                wide_some(counts, tested, ways, drop, 1, t, of_a, of_b, c + r * MPSIM_PANEL + j, depth, j, redo + r);
+            else
+                wide_some(counts, tested, ways, drop, WIDE_ROWS, t, of_a, of_b, c + r * MPSIM_PANEL + j, depth, j,
+                          redo + r);
+            r += some;
+        }
+    }
+}
+
+static ALWAYS_INLINE void wide_ways(const int ways, const int drop, const mpsim_tile *t, int tested,
+                                    const mpsim_wide_operand *a, const mpsim_wide_operand *b, float *c, size_t rows,
+                                    size_t depth, unsigned *redo)
+{
+    if (tested) {
+        wide_all(0, 1, ways, drop, t, a, b, c, rows, depth, redo);
+        return;
+    }
+#ifdef __AVX512F__
+    if (t->counts) {
+        wide_all(1, 0, ways, drop, t, a, b, c, rows, depth, redo);
+        return;
+    }
+#endif
+    wide_all(0, 0, ways, drop, t, a, b, c, rows, depth, redo);
+}
+
+static void wide(const mpsim_tile *t, int tested, const mpsim_wide_operand *a, const mpsim_wide_operand *b, float *c,
+                 size_t rows, size_t depth, unsigned *redo)
+{
+    if (t->ways == 2)
+        wide_ways(2, t->drop, t, tested, a, b, c, rows, depth, redo);
+    else if (t->ways)
+        wide_ways(1, t->drop, t, tested, a, b, c, rows, depth, redo);
+    else
+        wide_ways(0, 0, t, tested, a, b, c, rows, depth, redo);
+}
