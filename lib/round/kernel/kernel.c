@@ -27,19 +27,28 @@ const mpsim_kernels *mpsim_kernels_choice(void)
     return k->cast ? k : NULL;
 }
 
+/* The numbers that a lane works on: those of its source type, binary32 in 32 bits, binary64 in 64. */
+typedef struct lanes {
+    int bits, fraction, bias;
+    int least_exp;  /* exponent of the smallest normal number                                        */
+    int last_field; /* exponent field of the largest finite numbers; no source needs a larger base   */
+    /* Exponent fields between which sums and products in floating point neither become subnormal nor overflow on the way. */
+    int sums_begin, products_begin, sums_end;
+} lanes;
+static const lanes lanes32 = {32, 23, 127, -126, 254, 3, 60, 250};
+static const lanes lanes64 = {64, 52, 1023, -1022, 2046, 3, 200, 2000};
+
 /* A code as a result: itself, or the bits of its value. */
-static uint64_t as_result(const mpsim_cast_constants *k, const mpsim_format *f, uint64_t code, int wide)
+static uint64_t as_result(const mpsim_cast_constants *k, const mpsim_format *f, uint64_t code, const lanes *l)
 {
     if (!k->values)
         return code;
     const double value = mpsim_scalar_decode(f, code);
-    if (wide)
-        return mpsim_bits_f64(value);
-    return mpsim_bits_f32(mpsim_number_to_f32(mpsim_number_f64(value)));
+    return l->bits == 64 ? mpsim_bits_f64(value) : mpsim_bits_f32(mpsim_number_to_f32(mpsim_number_f64(value)));
 }
 
 /* The results that are constants, from the reference. */
-static void constants(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
+static void constants(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, const lanes *l)
 {
     unsigned flags;
     for (int sign = 0; sign < 2; sign++) {
@@ -50,18 +59,18 @@ static void constants(mpsim_cast_constants *k, const mpsim_format *f, const mpsi
         const uint64_t small = f->zero != MPSIM_ZERO_NONE        ? mpsim_scalar_zero(f, sign)
                                : r->no_zero == MPSIM_NO_ZERO_NAN ? mpsim_scalar_nan(f, r, 0, 0)
                                                                  : 0;
-        k->zero[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, zero, 0, &flags), wide);
-        k->small[sign] = as_result(k, f, small, wide);
-        k->over[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags), wide);
-        k->infinite[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, infinite, 0, &flags), wide);
+        k->zero[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, zero, 0, &flags), l);
+        k->small[sign] = as_result(k, f, small, l);
+        k->over[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, huge, 0, &flags), l);
+        k->infinite[sign] = as_result(k, f, mpsim_scalar_encode(f, r, r->mode, infinite, 0, &flags), l);
         const uint64_t nan = mpsim_cuts_nans(f, r) ? (f->max_finite + 1) | mpsim_sign_bit(f, sign)
                                                    : mpsim_scalar_nan(f, r, sign, 0);
-        k->nan[sign] = as_result(k, f, nan, wide);
+        k->nan[sign] = as_result(k, f, nan, l);
     }
     mpsim_scalar_encode(f, r, r->mode, mpsim_number_make(0, 0, 0), 0, &k->zero_flags);
     k->over_by_sign = k->over[1] != (k->over[0] | k->sign_bit) || (k->over[0] & k->sign_bit) != 0;
-    k->negative = as_result(k, f, mpsim_scalar_negative(f, r), wide);
-    k->least = as_result(k, f, f->zero == MPSIM_ZERO_NONE ? 0 : 1, wide);
+    k->negative = as_result(k, f, mpsim_scalar_negative(f, r), l);
+    k->least = as_result(k, f, f->zero == MPSIM_ZERO_NONE ? 0 : 1, l);
 }
 
 /* When the fraction, at the top of `lane` bits, makes the magnitude grow. */
@@ -120,29 +129,27 @@ static uint64_t zero_up_to(const mpsim_rounding *r, int source)
     return mpsim_scalar_encode(mpsim_format_find("binary32"), &up, up.mode, below, 0, &flags) - 1;
 }
 
-/* What is the same in lanes of 32 and of 64 bits. */
-static void layout(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int wide)
+/* Where the parts of sources and results lie in a lane. */
+static void layout(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, const lanes *l)
 {
-    const int fraction = wide ? 52 : 23, bias = wide ? 1023 : 127, lane = wide ? 64 : 32;
-    const int top = wide ? 2046 : 254; /* no source needs a larger base */
     const int emin = mpsim_emin(f);
-    k->drop = fraction - f->mbits;
-    k->base = emin - k->scale_exp + bias - 1;
+    k->drop = l->fraction - f->mbits;
+    k->base = emin - k->scale_exp + l->bias - 1;
     k->drop_base = k->drop + k->base;
-    k->base = k->base < top ? k->base : top;
+    k->base = k->base < l->last_field ? k->base : l->last_field;
     k->is_unsigned = !mpsim_has_sign(f);
-    k->sign = k->is_unsigned && r->negative == MPSIM_NEGATIVE_ABS ? 0 : (uint64_t)1 << (lane - 1);
-    k->sign_shift = k->values || k->is_unsigned ? 0 : lane - 1 - mpsim_magnitude_bits(f);
-    k->sign_bit = k->is_unsigned ? 0 : k->values ? (uint64_t)1 << (lane - 1) : mpsim_sign_bit(f, 1);
+    k->sign = k->is_unsigned && r->negative == MPSIM_NEGATIVE_ABS ? 0 : (uint64_t)1 << (l->bits - 1);
+    k->sign_shift = k->values || k->is_unsigned ? 0 : l->bits - 1 - mpsim_magnitude_bits(f);
+    k->sign_bit = k->is_unsigned ? 0 : k->values ? (uint64_t)1 << (l->bits - 1) : mpsim_sign_bit(f, 1);
     k->no_zero = f->zero == MPSIM_ZERO_NONE;
     k->one_zero = f->zero == MPSIM_ZERO_UNSIGNED;
     k->max_finite = f->max_finite + k->no_zero;
     k->normal = k->no_zero ? 0 : (uint64_t)1 << f->mbits;
     k->flush = r->flush_output && !k->no_zero;
-    k->flat_values = !wide && emin == -126 && !k->no_zero;
-    k->subnormal_values = emin - f->mbits < (wide ? -1022 : -126);
-    k->below = zero_up_to(r, k->source) << (wide && k->source == 4 ? 29 : 0);
-    k->quiet = k->values && mpsim_cuts_nans(f, r) ? (uint64_t)1 << (fraction - 1) : 0;
+    k->flat_values = l == &lanes32 && emin == l->least_exp && !k->no_zero;
+    k->subnormal_values = emin - f->mbits < l->least_exp;
+    k->below = zero_up_to(r, k->source) << (l->fraction - (k->source == 8 ? lanes64.fraction : lanes32.fraction));
+    k->quiet = k->values && mpsim_cuts_nans(f, r) ? (uint64_t)1 << (l->fraction - 1) : 0;
     if (mpsim_keeps_payloads(f, r)) {
         k->payload_shift = k->values ? 0 : k->drop;
         k->payload = (((uint64_t)1 << f->mbits) - 1) << (k->values ? k->drop : 0);
@@ -151,79 +158,98 @@ static void layout(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_r
 
 /* Where floating-point operations round as the integers do, without a subnormal number and without an
  * overflow on the way. Products want room below, too, for what they leave. */
-static void near(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int product, int wide)
+static void near(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int product, const lanes *l)
 {
-    const int up = !wide && product ? 29 : 0, rebias = !wide && product ? 1023 - 127 : 0;
+    const int narrow = l == &lanes32, widened = narrow && product; /* products of binary32 are made in binary64 */
+    const int rebias = widened ? lanes64.bias - lanes32.bias : 0;
     const int highest = (int)(f->max_finite >> f->mbits) + k->base; /* exponent field of the largest */
-    const int room = wide ? 2000 : 250, below = k->base - f->mbits;
-    const int safe = highest + 3 + k->drop < room && !k->wide && !k->subnormal_values &&
-                     below > (product ? wide ? 200 : 60 : 3);
-    k->near_scale = wide || (k->scale & 0xffffffffffu) != 0 ? 0 : safe ? 1 : 2;
-    k->near_drop = k->drop + up;
+    const int safe = highest + 3 + k->drop < l->sums_end && !k->wide && !k->subnormal_values &&
+                     k->base - f->mbits > (product ? l->products_begin : l->sums_begin);
+    k->near_scale = !narrow || (k->scale & 0xffffffffffu) != 0 ? 0 : safe ? 1 : 2;
+    k->near_drop = k->drop + (widened ? lanes64.fraction - lanes32.fraction : 0);
     k->near_base = k->base + rebias;
     k->near_huge = highest + 2 + rebias;
-    k->max_value = as_result(k, f, f->max_finite, wide);
-    k->flush_value = k->flush ? as_result(k, f, k->normal - 1, wide) : 0;
-    if (!safe || f->mbits == 0 || k->drop <= 0 || k->scale_exp <= -126 || k->scale_exp >= 127 || k->below)
+    k->max_value = as_result(k, f, f->max_finite, l);
+    k->flush_value = k->flush ? as_result(k, f, k->normal - 1, l) : 0;
+    if (!safe || f->mbits == 0 || k->drop <= 0 || k->scale_exp <= lanes32.least_exp || k->scale_exp >= lanes32.bias ||
+        k->below)
         return;
     if (r->mode == MPSIM_ROUND_NEAREST_EVEN)
-        k->near_sums = wide            ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
+        k->near_sums = !narrow         ? product ? MPSIM_CAST_SUM64_PRODUCT : MPSIM_CAST_SUM64
                        : !product      ? MPSIM_CAST_SUM
                        : k->near_scale ? MPSIM_CAST_NO_SUM
                                        : MPSIM_CAST_SUM_PRODUCT;
-    else if (!wide && !product)
+    else if (narrow && !product)
         k->near_sums = r->mode == MPSIM_ROUND_TOWARD_ZERO ? MPSIM_CAST_SUM_CUT
                        : r->mode == MPSIM_ROUND_UP        ? MPSIM_CAST_SUM_UP
                        : r->mode == MPSIM_ROUND_DOWN      ? MPSIM_CAST_SUM_DOWN
                                                           : MPSIM_CAST_NO_SUM;
 }
 
+/* A cast as far as the choice of its lanes and its loop asks. */
+typedef struct shape {
+    int product; /* the scale is no power of two                                                                    */
+    int random;
+    int base; /* in lanes of 32 bits: the exponent field below that of the smallest normal result, not yet limited */
+    int flat; /* codes are the leading bits of binary32 there                                                      */
+} shape;
+
+/* Whether lanes of 32 bits are too narrow: for the source or the result; for the bits of a product, of which two are for rounding;
+ * for a base that shifts cannot reach; for sources that are subnormal and become normal; for a product beside a draw. */
+static int needs_64(const shape *s, const mpsim_format *f, int source)
+{
+    return source == 8 || f->bits > 32 || f->max_finite > INT32_MAX ||
+           f->mbits > (s->product ? lanes32.fraction - 2 : lanes32.fraction) || s->base < -200 ||
+           (s->base < 0 && f->mbits == lanes32.fraction) || (s->product && s->random);
+}
+
+/* The loop of lanes of 32 bits. `usual`: without counts, and nothing unusual. */
+static mpsim_cast_loop loop32(const shape *s, const mpsim_rounding *r, int usual)
+{
+    if (s->product)
+        return usual ? MPSIM_CAST_LEAN_PRODUCT : MPSIM_CAST_32_PRODUCT;
+    if (!usual)
+        return s->flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;
+    if (r->mode == MPSIM_ROUND_NEAREST_EVEN)
+        return s->flat ? MPSIM_CAST_NEAR_FLAT : MPSIM_CAST_NEAR;
+    return s->flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
+}
+
 int mpsim_cast_init(mpsim_cast_constants *k, const mpsim_format *f, const mpsim_rounding *r, int source, int values,
                     int counted)
 {
     const mpsim_number scale = mpsim_number_f64(r->scale);
-    const int product = scale.hi != (uint64_t)1 << 63, random = mpsim_is_stochastic(r->mode);
-    const int base = mpsim_emin(f) - scale.exp + 126; /* in lanes of 32 bits */
-    const int flat = base == 0 && (!values || scale.exp == 0);
-    const int wide = source == 8 || f->bits > 32 || f->max_finite > INT32_MAX || f->mbits > (product ? 21 : 23) ||
-                     base < -200 || (base < 0 && f->mbits == 23) || (product && random);
-    /* of a product the last bit says only whether there are more */
-    if (product && (f->mbits > 50 || (random && f->mbits > 17)))
+    shape s = {scale.hi != (uint64_t)1 << 63, mpsim_is_stochastic(r->mode), 0, 0};
+    s.base = mpsim_emin(f) - scale.exp + lanes32.bias - 1;
+    s.flat = s.base == 0 && (!values || scale.exp == 0);
+    /* of a product the last bit says only whether there are more; a draw compares 32 of them */
+    if (s.product && (f->mbits > lanes64.fraction - 2 || (s.random && f->mbits > lanes64.fraction - 35)))
         return 0;
+    const lanes *const l = needs_64(&s, f, source) ? &lanes64 : &lanes32;
     memset(k, 0, sizeof *k);
     k->source = source;
     k->values = values;
     k->bytes = values ? source : (int)mpsim_format_code_bytes(f);
     k->scale = scale.hi;
     k->scale_exp = scale.exp;
-    layout(k, f, r, wide);
-    decision(k, r, wide ? 64 : 32);
-    constants(k, f, r, wide);
+    layout(k, f, r, l);
+    decision(k, r, l->bits);
+    constants(k, f, r, l);
+    /* Any subnormal source of 32 bits is far below half of the least number / scale, where that is so large; by 2^32 and more for
+     * a draw. */
+    k->wide = l == &lanes32 && s.base - f->mbits < (s.random ? 36 : 3);
     const int lean = !counted && !k->is_unsigned && !k->no_zero;
-    if (wide) {
-        if (lean && source == 8)
-            near(k, f, r, product, 1);
-        k->loop = product ? MPSIM_CAST_64_PRODUCT : MPSIM_CAST_64;
+    if (lean && (l == &lanes32 || source == 8))
+        near(k, f, r, s.product, l);
+    if (l == &lanes64) {
+        k->loop = s.product ? MPSIM_CAST_64_PRODUCT : MPSIM_CAST_64;
         return 1;
     }
-    /* Any subnormal source is far below half of the least number / scale, where that is so large; by
-     * 2^32 and more for a draw. */
-    k->wide = base - f->mbits < (random ? 36 : 3);
-    if (lean)
-        near(k, f, r, product, 0);
-    const int usual = lean && !(values && k->subnormal_values && !k->flat_values);
-    if (product)
-        k->loop = usual ? MPSIM_CAST_LEAN_PRODUCT : MPSIM_CAST_32_PRODUCT;
-    else if (usual && r->mode == MPSIM_ROUND_NEAREST_EVEN)
-        k->loop = flat ? MPSIM_CAST_NEAR_FLAT : MPSIM_CAST_NEAR;
-    else if (usual)
-        k->loop = flat ? MPSIM_CAST_LEAN_FLAT : MPSIM_CAST_LEAN;
-    else if (!counted && k->is_unsigned && k->no_zero && f->mbits == 0 && base == -1 && k->scale_exp == 0 &&
-             r->mode == MPSIM_ROUND_NEAREST_EVEN)
+    k->loop = loop32(&s, r, lean && !(values && k->subnormal_values && !k->flat_values));
+    if (!counted && k->is_unsigned && k->no_zero && f->mbits == 0 && s.base == -1 && k->scale_exp == 0 && !s.product &&
+        r->mode == MPSIM_ROUND_NEAREST_EVEN)
         k->loop = MPSIM_CAST_POWER;
-    else
-        k->loop = flat ? MPSIM_CAST_32_FLAT : MPSIM_CAST_32;
-    k->draws = random && (k->loop == MPSIM_CAST_LEAN || k->loop == MPSIM_CAST_LEAN_FLAT);
+    k->draws = s.random && (k->loop == MPSIM_CAST_LEAN || k->loop == MPSIM_CAST_LEAN_FLAT);
     if (k->draws && k->half == 0 && !k->even)
         k->random = 2;
     return 1;
