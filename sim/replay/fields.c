@@ -514,13 +514,10 @@ static const record_kind document = {"document", NULL, sizeof(replay_document), 
 #undef AT
 
 const report_kind replay_kind = {
-    "mpsim.replay/1",
-    "mpsim replay: recorded steps under a policy",
+    "mpsim.replay/1", "mpsim replay: recorded steps under a policy",
     "What recorded training steps would have been under mixed-precision policies. $defs/line is a line of --ndjson: a step with the "
     "name of its policy.",
-    &document,
-    NULL,
-    NULL};
+    &document};
 
 /* ---- for people ---- */
 
