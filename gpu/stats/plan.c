@@ -11,7 +11,7 @@ int stats_plan(stats_cast *to, const mpsim_cast *cast)
 {
     enum { FINEST = 48 }; /* bits of a significand for which (x + M) - M is exact */
     mpsim_target t;
-    if (!mpsim_target_init(&t, cast, 0) || 23 - t.drop > FINEST)
+    if (!mpsim_target_init(&t, cast, 0, NULL) || 23 - t.drop > FINEST)
         return 0;
     const int floor = t.floor > 0 ? t.floor : 0;
     *to = (stats_cast){.least = t.least,

@@ -249,6 +249,8 @@ V_INLINE vf64 v_sqrt_f64(vf64 a) { return (vf64)_mm512_sqrt_pd((__m512d)a); }
 
 V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c) { return (vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
 
+V_INLINE vf32 v_about_f32(vf32 a, vf32 b, vf32 c) { return v_fma_f32(a, b, c); }
+
 V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
 
 /* ---- floating point, the rounding in the instruction ---- */

@@ -336,4 +336,5 @@ V_INLINE vf32 v_fma_f32(vf32 a, vf32 b, vf32 c)
 }
 #endif
 
+V_INLINE vf32 v_about_f32(vf32 a, vf32 b, vf32 c) { return a * b + c; } /* rounded once or twice */
 V_INLINE vf64 v_fma_f64(vf64 a, vf64 b, vf64 c) { return (vf64){fma(a[0], b[0], c[0]), fma(a[1], b[1], c[1])}; }

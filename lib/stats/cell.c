@@ -3,47 +3,16 @@
 
 enum { FEW = 6 }; /* elements that are quicker one by one */
 
-/* Which significands may have a relative error larger than d->largest = c / s.
- *
- * With s = 2^23 + f and h half of the unit that is dropped: to nearest, the error is f up to f = h and
- * 2 h - f from there to 2 h; what lies above has at most h / (2^23 + 3 h). Where c / s is not smaller,
- * f / (2^23 + f) > c / s and (2 h - f) / (2^23 + f) > c / s bound f. Truncated, the error is f below
- * 2 h, and what lies above has less than 2 h / (2^23 + 4 h). A drop of 24 bits leaves 0 or 2^24, to which
- * the distance is 2^23 - f. */
-static void find_window(mpsim_drop *d, int kind, int drop)
+/* A little less than the largest relative error: by more than its rounding and that of a product with a significand. */
+static float bound_of(const mpsim_drop *d)
 {
-    if (!d->stale)
-        return;
-    d->stale = 0;
-    const uint64_t one = 1 << 23, c = d->largest.error, s = d->largest.sig;
-    const uint64_t h = (uint64_t)1 << (drop - 1);
-    const uint64_t next = kind == MPSIM_CELL_NEAREST ? one + 3 * h : one + 4 * h;
-    const uint64_t peak = kind == MPSIM_CELL_NEAREST ? h : 2 * h;
-    uint64_t first = 0, last;
-    d->from = 1;
-    d->width = 1 << 24;
-    if (c == 0 || (drop < 23 && c * next < peak * s))
-        return;
-    if (drop == 24) {
-        last = s > c ? (one * (s - c) - 1) / (s + c) : 0;
-        d->width = s > c ? (uint32_t)last + 1 : 0;
-    } else {
-        first = c * one / (s - c) + 1;
-        if (kind == MPSIM_CELL_NEAREST)
-            last = 2 * h * s > c * one ? (2 * h * s - c * one - 1) / (s + c) : 0;
-        else
-            last = 2 * h - 1;
-        d->width = last >= first ? (uint32_t)(last - first) + 1 : 0;
-    }
-    d->from = (uint32_t)(one + first);
+    return (float)d->largest.error / (float)d->largest.sig * (1 - 0x1p-20f);
 }
 
 static void note_ratio(mpsim_drop *d, mpsim_ratio r)
 {
-    if ((uint64_t)r.error * d->largest.sig > (uint64_t)d->largest.error * r.sig) {
+    if ((uint64_t)r.error * d->largest.sig > (uint64_t)d->largest.error * r.sig)
         d->largest = r;
-        d->stale = 1;
-    }
 }
 
 static void begin_cell(mpsim_cells *m, uint32_t key, mpsim_cell *c)
@@ -64,7 +33,7 @@ static void begin_cell(mpsim_cells *m, uint32_t key, mpsim_cell *c)
             c->exact[d] = 0;
         for (int kind = 0; kind < MPSIM_CELL_KINDS; kind++)
             if (b->drops >> (MPSIM_DROPS * kind + d) & 1)
-                c->drops[kind][d] = (mpsim_drop){{0, 0}, {0, 1}, 1, 1 << 24, 0};
+                c->drops[kind][d] = (mpsim_drop){{0, 0}, {0, 1}};
     }
     for (uint32_t i = 0; i < b->cuts; i++)
         c->reached[i] = 0;
@@ -84,21 +53,17 @@ static void sum_drops(const mpsim_cell_loops *loops, const mpsim_binade *b, mpsi
         const int bit = lowest(left), kind = bit / MPSIM_DROPS, drop = bit % MPSIM_DROPS;
         mpsim_drop *d = &c->drops[kind][drop];
         mpsim_drop_sums sums[MPSIM_CHAIN];
-        uint32_t from[MPSIM_CHAIN];
+        float bound[MPSIM_CHAIN];
         int count = 0;
         for (; count < MPSIM_CHAIN && drop + count < MPSIM_DROPS && left >> (bit + count) & 1; count++) {
-            find_window(&d[count], kind, drop + count);
-            from[count] = d[count].from;
+            bound[count] = bound_of(&d[count]);
             left &= ~((uint64_t)1 << (bit + count));
         }
-        loops->drops[kind](sums, sig, n, drop, count, from);
+        loops->drops[kind](sums, sig, n, drop, count, bound);
         for (int i = 0; i < count; i++) {
             mpsim_wide_add(&d[i].squares, (mpsim_wide){0, sums[i].squares});
-            if (sums[i].nearest < d[i].width) {
-                mpsim_ratio r = d[i].largest;
-                loops->raise[kind](&r, sig, n, drop + i, d[i].from, d[i].width);
-                note_ratio(&d[i], r);
-            }
+            if (sums[i].raises)
+                loops->raise[kind](&d[i].largest, sig, n, drop + i);
         }
     }
 }

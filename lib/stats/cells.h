@@ -15,10 +15,8 @@ enum { MPSIM_DROPS = 25, MPSIM_BINADES = 256 };
 
 /* Of one number of dropped bits. */
 typedef struct mpsim_drop {
-    mpsim_wide squares;   /* of the residues, all of the cell together                        */
-    mpsim_ratio largest;  /* relative error                                                   */
-    uint32_t from, width; /* only significands in [from, from + width) may have a larger one  */
-    int stale;            /* from and width are those of a smaller error                      */
+    mpsim_wide squares;  /* of the residues, all of the cell together */
+    mpsim_ratio largest; /* relative error                            */
 } mpsim_drop;
 
 /* The elements of magnitude [from, below), words of binary32. */

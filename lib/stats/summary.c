@@ -124,7 +124,7 @@ static mpsim_status take_casts(mpsim_summary *s, const mpsim_cast *casts, size_t
         s->formats[i] = *casts[i].format;
         s->casts[i] = (mpsim_cast){&s->formats[i], casts[i].rounding};
         s->n_stochastic += (size_t)mpsim_is_stochastic(casts[i].rounding.mode);
-        if (mpsim_target_init(&targets[n_targets], &casts[i], i))
+        if (mpsim_target_init(&targets[n_targets], &casts[i], i, n_targets ? &targets[n_targets - 1] : NULL))
             n_targets++;
         else
             s->others[s->n_others++] = i;

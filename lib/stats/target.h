@@ -20,8 +20,9 @@ typedef struct mpsim_target {
     int largest_exp, largest_binade; /* and floor(log2) of it                               */
 } mpsim_target;
 
-/* Whether a cast is such a one; *t describes it. The cast is valid. */
-int mpsim_target_init(mpsim_target *t, const mpsim_cast *cast, size_t index);
+/* Whether a cast is such a one; *t describes it. The cast is valid. like: NULL, or another one, which saves time
+ * where it differs by its scale alone. */
+int mpsim_target_init(mpsim_target *t, const mpsim_cast *cast, size_t index, const mpsim_target *like);
 
 /* Bits dropped in the binade of biased exponent `key`: none if <= 0, all and the half if > 24. */
 static inline int mpsim_target_drop(const mpsim_target *t, int key)

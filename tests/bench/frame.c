@@ -266,19 +266,28 @@ static double sample(const plan *p)
     return (t > 1e-9 ? t : 1e-9) / ((double)p->n * (double)p->loops);
 }
 
+enum { FEW = 1 << 13, MULTIPLE = 1 << 12 };
+
+/* How many elements fit into so many seconds at `each`. */
+static size_t fitting(const bench_job *j, double seconds, double each)
+{
+    const double fit = seconds / each;
+    size_t n = fit < (double)j->n ? (size_t)fit : j->n;
+    n = n > MULTIPLE ? n / MULTIPLE * MULTIPLE : n;
+    return n >= FEW ? n : j->n < FEW ? j->n : FEW;
+}
+
 /* What fits into the time, at least so much that a clock can tell; judged by CPU time, which others on
- * the machine do not stretch. */
+ * the machine do not stretch. A first guess knows what few elements cost, with all that is done once a call. */
 static plan make_plan(const bench *b, const bench_job *j, int wall)
 {
-    enum { FEW = 1 << 13, MULTIPLE = 1 << 12 };
     plan p = {.j = j, .n = j->n < FEW ? j->n : FEW, .loops = 1};
     (void)sample(&p);
-    const double each = sample(&p), most = b->seconds / b->repeats;
-    const double fit = most / each;
-    p.n = fit < (double)j->n ? (size_t)fit : j->n;
-    p.n = p.n > MULTIPLE ? p.n / MULTIPLE * MULTIPLE : p.n;
-    if (p.n < FEW)
-        p.n = j->n < FEW ? j->n : FEW;
+    const double most = b->seconds / b->repeats;
+    double each = sample(&p);
+    p.n = fitting(j, most, each);
+    if (p.n > 4 * FEW)
+        p.n = fitting(j, most, each = sample(&p));
     const double once = each * (double)p.n;
     p.loops = once < most / 20 ? (size_t)(most / 20 / once) : 1;
     if (p.loops == 0 || p.n > FEW * 4)

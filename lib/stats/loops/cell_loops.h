@@ -7,67 +7,35 @@ static const uint32_t lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 
 V_INLINE int put(uint32_t *buffers, uint32_t *at, uint32_t u, uint32_t first, uint32_t *full)
 {
     const uint32_t buffer = first + (u >> 23), to = at[buffer];
-    at[buffer] = to + 1;
     buffers[to] = u;
+    at[buffer] = to + 1;
     if (__builtin_expect((to + 1) % MPSIM_CELL_BLOCK != 0, 1))
         return 0;
     *full = buffer;
     return 1;
 }
 
-/* Of two words that were loaded as one. */
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-V_INLINE uint32_t earlier(uint64_t u)
+V_INLINE uint32_t word_at(const unsigned char *from)
 {
-    return (uint32_t)(u >> 32);
+    uint32_t u;
+    memcpy(&u, from, sizeof u);
+    return u;
 }
-V_INLINE uint32_t later(uint64_t u)
-{
-    return (uint32_t)u;
-}
-#else
-V_INLINE uint32_t earlier(uint64_t u)
-{
-    return (uint32_t)u;
-}
-V_INLINE uint32_t later(uint64_t u)
-{
-    return (uint32_t)(u >> 32);
-}
-#endif
 
-/* A load of at[] waits for the stores of the words before it, so neighbours go to different buffers, and
- * two words are loaded at once. */
+/* A load of at[] waits for the stores of the words before it, so neighbours go to different buffers. */
 static size_t distribute(uint32_t *buffers, uint32_t *at, const void *x, size_t n, uint32_t second, uint32_t *full)
 {
     const unsigned char *from = x;
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        uint64_t u[4];
-        memcpy(u, from + 4 * i, sizeof u);
-        if (put(buffers, at, earlier(u[0]), 0, full))
-            return i + 1;
-        if (put(buffers, at, later(u[0]), second, full))
-            return i + 2;
-        if (put(buffers, at, earlier(u[1]), 0, full))
-            return i + 3;
-        if (put(buffers, at, later(u[1]), second, full))
-            return i + 4;
-        if (put(buffers, at, earlier(u[2]), 0, full))
-            return i + 5;
-        if (put(buffers, at, later(u[2]), second, full))
-            return i + 6;
-        if (put(buffers, at, earlier(u[3]), 0, full))
-            return i + 7;
-        if (put(buffers, at, later(u[3]), second, full))
-            return i + 8;
+#pragma GCC unroll 8
+        for (size_t k = 0; k < 8; k++)
+            if (put(buffers, at, word_at(from + 4 * (i + k)), k % 2 ? second : 0, full))
+                return i + k + 1;
     }
-    for (; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, from + 4 * i, sizeof u);
-        if (put(buffers, at, u, 0, full))
+    for (; i < n; i++)
+        if (put(buffers, at, word_at(from + 4 * i), 0, full))
             return i + 1;
-    }
     *full = MPSIM_BUFFERS;
     return n;
 }
@@ -173,6 +141,26 @@ V_INLINE vu32 distances(vu32 sig, vu32 left, const int kind)
     return v_min_u32((vu32)rest, (vu32)(-rest));
 }
 
+/* The largest of a - bound x, 0 if there is none above: of errors a and significands x, both exact in binary32. */
+typedef struct excess {
+    vf32 less, most;
+} excess;
+
+V_INLINE excess excess_start(float bound)
+{
+    return (excess){v_f32(-bound), v_f32(0)};
+}
+
+V_INLINE void excess_add(excess *e, vu32 a, vf32 x)
+{
+    e->most = v_max_f32(e->most, v_about_f32(e->less, x, v_f32_of_i32((vi32)a)));
+}
+
+V_INLINE int excess_end(const excess *e)
+{
+    return v_reduce_max_u32((vu32)e->most) > 0;
+}
+
 /* The squares of `count` drops in turn, at most 4, a constant.
  *
  * Let a be the distance from a multiple of 2^d, and k, 0 or 1, whether the nearest one is odd: bit d of
@@ -180,24 +168,25 @@ V_INLINE vu32 distances(vu32 sig, vu32 left, const int kind)
  * distance is k ? 2^d - a : a, so the sum of its squares is that of d bits, plus 2^2d for each k = 1, minus
  * 2^(d + 1) a for each. Truncated: bit d, 2^d + a, and plus. */
 typedef struct link {
-    vu32 start, nearest; /* see mpsim_drop_sums                             */
-    vu32 unit, moved;    /* 2^d of the drop before, the sum of a where k    */
-    uint64_t odds;       /* the sum of k                                    */
+    vu32 unit, moved; /* 2^d of the drop before, the sum of a where k */
+    uint64_t odds;    /* the sum of k                                 */
+    excess above;
 } link;
 
-V_INLINE link link_start(int drop, uint32_t from)
+V_INLINE link link_start(int drop, float bound)
 {
-    return (link){v_u32(from), v_u32(~0u), v_u32((uint32_t)1 << (drop - 1)), v_u32(0), 0};
+    return (link){v_u32((uint32_t)1 << (drop - 1)), v_u32(0), 0, excess_start(bound)};
 }
 
 /* From the distances of the drop before to those of this one. */
-V_INLINE vu32 link_add(link *l, vu32 a, vu32 x, vu32 bits, const int kind)
+V_INLINE vu32 link_add(link *l, vu32 a, vf32 x, vu32 bits, const int kind)
 {
     const m32 odd = v_test_u32(bits, l->unit);
+    const vu32 next = v_pick_u32(odd, kind == MPSIM_CELL_NEAREST ? l->unit - a : l->unit + a, a);
     l->odds += m32_count(odd);
     l->moved = v_pick_u32(odd, l->moved + a, l->moved);
-    l->nearest = v_min_u32(l->nearest, x - l->start);
-    return v_pick_u32(odd, kind == MPSIM_CELL_NEAREST ? l->unit - a : l->unit + a, a);
+    excess_add(&l->above, next, x);
+    return next;
 }
 
 V_INLINE void link_end(const link *l, mpsim_drop_sums *s, int drop, const int kind)
@@ -205,25 +194,26 @@ V_INLINE void link_end(const link *l, mpsim_drop_sums *s, int drop, const int ki
     const uint64_t cross = v_sum_u64(v_first_u64(l->moved) + v_last_u64(l->moved)) << drop;
     s[0].squares = s[-1].squares + (l->odds << (2 * drop - 2)) +
                    (kind == MPSIM_CELL_NEAREST ? (uint64_t)0 - cross : cross);
-    s[0].nearest = v_reduce_min_u32(l->nearest);
+    s[0].raises = excess_end(&l->above);
 }
 
-V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, const uint32_t *from,
+V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, const float *bound,
                             const int kind, const int count)
 {
-    const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from[0]);
+    const vu32 left = v_u32((uint32_t)(32 - drop));
     vu64 even = v_u64(0), odd = v_u64(0);
-    vu32 nearest = v_u32(~0u);
-    link second = link_start(drop + 1, from[count > 1 ? 1 : 0]);
-    link third = link_start(drop + 2, from[count > 2 ? 2 : 0]);
-    link last = link_start(drop + 3, from[count > 3 ? 3 : 0]);
+    excess above = excess_start(bound[0]);
+    link second = link_start(drop + 1, bound[count > 1 ? 1 : 0]);
+    link third = link_start(drop + 2, bound[count > 2 ? 2 : 0]);
+    link last = link_start(drop + 3, bound[count > 3 ? 3 : 0]);
     for (size_t i = 0; i < n; i += V_LANES) {
-        const vu32 x = v_load_u32(sig + i);
-        const vu32 bits = kind == MPSIM_CELL_NEAREST ? x ^ (x << 1) : x;
-        vu32 a = distances(x, left, kind);
+        const vu32 u = v_load_u32(sig + i);
+        const vu32 bits = kind == MPSIM_CELL_NEAREST ? u ^ (u << 1) : u;
+        const vf32 x = v_f32_of_i32((vi32)u);
+        vu32 a = distances(u, left, kind);
         even += v_mul_even_u32(a, a);
         odd += v_mul_odd_u32(a, a);
-        nearest = v_min_u32(nearest, x - start);
+        excess_add(&above, a, x);
         if (count > 1)
             a = link_add(&second, a, x, bits, kind);
         if (count > 2)
@@ -232,7 +222,7 @@ V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, i
             a = link_add(&last, a, x, bits, kind);
     }
     s[0].squares = v_sum_u64(even + odd);
-    s[0].nearest = v_reduce_min_u32(nearest);
+    s[0].raises = excess_end(&above);
     if (count > 1)
         link_end(&second, s + 1, drop + 1, kind);
     if (count > 2)
@@ -241,33 +231,32 @@ V_INLINE void drops_counted(mpsim_drop_sums *s, const uint32_t *sig, size_t n, i
         link_end(&last, s + 3, drop + 3, kind);
 }
 
-V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const uint32_t *from,
+V_INLINE void drops_kind(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const float *bound,
                          const int kind)
 {
     switch (count) {
     case 1:
-        drops_counted(s, sig, n, drop, from, kind, 1);
+        drops_counted(s, sig, n, drop, bound, kind, 1);
         break;
     case 2:
-        drops_counted(s, sig, n, drop, from, kind, 2);
+        drops_counted(s, sig, n, drop, bound, kind, 2);
         break;
     case 3:
-        drops_counted(s, sig, n, drop, from, kind, 3);
+        drops_counted(s, sig, n, drop, bound, kind, 3);
         break;
     default:
-        drops_counted(s, sig, n, drop, from, kind, MPSIM_CHAIN);
+        drops_counted(s, sig, n, drop, bound, kind, MPSIM_CHAIN);
     }
 }
 
-static void drops_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const uint32_t *from)
+static void drops_nearest(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const float *bound)
 {
-    drops_kind(s, sig, n, drop, count, from, MPSIM_CELL_NEAREST);
+    drops_kind(s, sig, n, drop, count, bound, MPSIM_CELL_NEAREST);
 }
 
-static void drops_truncated(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
-                            const uint32_t *from)
+static void drops_truncated(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count, const float *bound)
 {
-    drops_kind(s, sig, n, drop, count, from, MPSIM_CELL_TRUNCATED);
+    drops_kind(s, sig, n, drop, count, bound, MPSIM_CELL_TRUNCATED);
 }
 
 static size_t with_bits(const uint32_t *sig, size_t n, uint32_t bits)
@@ -289,15 +278,12 @@ static size_t at_least(const uint32_t *sig, size_t n, uint32_t cut)
 }
 
 /* error / sig > best, by products of at most 48 bits */
-V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from, uint32_t width,
-                         const int kind)
+V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, const int kind)
 {
-    const vu32 left = v_u32((uint32_t)(32 - drop)), start = v_u32(from), room = v_u32(width);
+    const vu32 left = v_u32((uint32_t)(32 - drop));
     vu32 error = v_u32(best->error), of = v_u32(best->sig);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vu32 x = v_load_u32(sig + i);
-        if (!m32_any(v_gt_u32(room, x - start)))
-            continue;
         const vu32 c = distances(x, left, kind);
         const m64 even = v_gt_i64((vi64)v_mul_even_u32(c, of), (vi64)v_mul_even_u32(error, x));
         const m64 odd = v_gt_i64((vi64)v_mul_odd_u32(c, of), (vi64)v_mul_odd_u32(error, x));
@@ -314,14 +300,14 @@ V_INLINE void raise_kind(mpsim_ratio *best, const uint32_t *sig, size_t n, int d
     }
 }
 
-static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from, uint32_t width)
+static void raise_nearest(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop)
 {
-    raise_kind(best, sig, n, drop, from, width, MPSIM_CELL_NEAREST);
+    raise_kind(best, sig, n, drop, MPSIM_CELL_NEAREST);
 }
 
-static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from, uint32_t width)
+static void raise_truncated(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop)
 {
-    raise_kind(best, sig, n, drop, from, width, MPSIM_CELL_TRUNCATED);
+    raise_kind(best, sig, n, drop, MPSIM_CELL_TRUNCATED);
 }
 
 const mpsim_cell_loops V_NAME(mpsim_cell_loops) = {

@@ -19,8 +19,8 @@ typedef struct mpsim_cell_sums {
 } mpsim_cell_sums;
 
 typedef struct mpsim_drop_sums {
-    uint64_t squares; /* of what the dropped bits stand for         */
-    uint32_t nearest; /* the least significand - from, modulo 2^32  */
+    uint64_t squares; /* of what the dropped bits stand for                   */
+    int raises;       /* 1: a relative error may be above the bound; 0: none is */
 } mpsim_drop_sums;
 
 enum { MPSIM_CHAIN = 4 }; /* drops that are summed in one pass */
@@ -60,15 +60,14 @@ typedef struct mpsim_cell_loops {
     void (*sums)(mpsim_cell_sums *s, uint32_t *x, size_t n, uint32_t low);
     /* The words below `cut` stay in x, the others go to `above`; returns how many stay. */
     size_t (*split)(uint32_t *x, uint32_t *above, size_t n, uint32_t cut);
-    /* s[i]: of drop + i bits, for i < count <= MPSIM_CHAIN. */
+    /* s[i]: of drop + i bits, for i < count <= MPSIM_CHAIN; bound[i]: of relative errors, a little less, or 0. */
     void (*drops[MPSIM_CELL_KINDS])(mpsim_drop_sums *s, const uint32_t *sig, size_t n, int drop, int count,
-                                    const uint32_t *from);
+                                    const float *bound);
     /* How many have a bit of `bits`; how many are at least `cut`. */
     size_t (*with_bits)(const uint32_t *sig, size_t n, uint32_t bits);
     size_t (*at_least)(const uint32_t *sig, size_t n, uint32_t cut);
-    /* Raise *best to the largest relative error of the significands in [from, from + width), too. */
-    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop, uint32_t from,
-                                    uint32_t width);
+    /* Raise *best to the largest relative error of the significands, too. */
+    void (*raise[MPSIM_CELL_KINDS])(mpsim_ratio *best, const uint32_t *sig, size_t n, int drop);
 } mpsim_cell_loops;
 
 extern const mpsim_cell_loops mpsim_cell_loops_generic;
