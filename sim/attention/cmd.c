@@ -104,21 +104,6 @@ static int parse_format(mpsim_format *f, const char *option, const char *text)
                 text);
 }
 
-static int parse_formats(run *r)
-{
-    const char *text = r->o->formats;
-    const size_t n = strcspn(text, ",");
-    char *first = need_part(text, n);
-    const char *second = text[n] ? text + n + 1 : text;
-    int code;
-    if (strchr(second, ','))
-        code = fail(EXIT_USAGE, "attention: --format: '%s': one format, or two: of Q and K, and of V", text);
-    else if (!(code = format_read(&r->qk, "attention: --format", first)))
-        code = format_read(&r->value, "attention: --format", second);
-    free(first);
-    return code;
-}
-
 static int parse_binary32(float *to, const char *option, const char *text, double least)
 {
     double x;
@@ -131,7 +116,6 @@ static int parse_binary32(float *to, const char *option, const char *text, doubl
 static int parse_p(run *r)
 {
     const options *o = r->o;
-    uint8_t bits;
     mpsim_round_mode mode = MPSIM_ROUND_NEAREST_EVEN;
     int code = parse_format(&r->a.p.format, "--p-format",
                             o->p_format                ? o->p_format
@@ -139,10 +123,8 @@ static int parse_p(run *r)
                                                        : "binary32");
     if (code)
         return code;
-    if (o->p_round &&
-        (mpsim_round_mode_parse(&mode, &bits, o->p_round) != MPSIM_OK || mode >= MPSIM_ROUND_STOCHASTIC_A))
-        return fail(EXIT_USAGE, "attention: --p-round: '%s' is not a deterministic mode: see 'mpsim formats --modes'",
-                    o->p_round);
+    if (o->p_round && mode_read(&mode, "attention: --p-round", o->p_round))
+        return EXIT_USAGE;
     mpsim_rounding_init(&r->a.p.rounding, mode);
     code = o->p_scale ? parse_binary32(&r->a.p_scale, "--p-scale", o->p_scale, 0) : 0;
     const double most = mpsim_format_max(&r->a.p.format);
@@ -190,17 +172,8 @@ static int parse_window(run *r)
 static int parse_scores(run *r)
 {
     const char *name = r->o->scores ? r->o->scores : "exact";
-    model_list one;
-    if (strcmp(name, "same") == 0) {
-        r->own_scores = 1;
-        return 0;
-    }
-    const int code = model_list_make(&one, "attention", name, &r->qk, &r->qk);
-    if (!code && one.count == 1)
-        r->scores = one.items[0];
-    const int several = !code && one.count != 1;
-    model_list_clear(&one);
-    return several ? fail(EXIT_USAGE, "attention: --scores: '%s' is not one model, or 'same'", name) : code;
+    r->own_scores = strcmp(name, "same") == 0;
+    return r->own_scores ? 0 : model_one(&r->scores, "attention", name, &r->qk, "--scores is one, or 'same'");
 }
 
 static int check_result(const mpsim_model *m)
@@ -244,8 +217,9 @@ static int parse(run *r)
     if (o->softmax_format && (code = parse_format(&r->softmax, "--softmax-format", o->softmax_format)))
         return code;
     r->a.softmax = o->softmax_format ? &r->softmax : NULL;
-    if ((code = parse_window(r)) || (code = parse_formats(r)) || (code = parse_p(r)) || (code = parse_cure(r)) ||
-        (code = parse_scores(r)))
+    if ((code = parse_window(r)) ||
+        (code = formats_read(&r->qk, &r->value, "attention", o->formats, "of Q and K, and of V")) ||
+        (code = parse_p(r)) || (code = parse_cure(r)) || (code = parse_scores(r)))
         return code;
     return parse_models(r);
 }
@@ -323,7 +297,7 @@ static int make_heads(run *r, char **files, int n)
 static int report(run *r, FILE *to, const char *values)
 {
     attention_report out = {.to = to, .style = r->style, .h = &r->h, .a = &r->a, .values = values, .seed = r->o->seed};
-    attention_exact exact = {.above = r->above};
+    dot_truth exact;
     attention_result x;
     memset(&x, 0, sizeof x);
     out.mask = r->o->mask ? r->mask.label : NULL;
@@ -332,7 +306,7 @@ static int report(run *r, FILE *to, const char *values)
     out.above = r->above;
     progress_steps("heads", heads_count(&r->h) * (r->models.count + (heads_exact(&r->h) ? 1 : 2)));
     attention_report_begin(&out);
-    int code = attention_exactly(&exact, &r->a, &r->h);
+    int code = attention_exactly(&exact, &r->a, &r->h, r->above);
     for (size_t i = 0; i < r->models.count && !code; i++) {
         r->a.context = &r->models.items[i];
         r->a.scores = r->own_scores ? r->a.context : &r->scores;
@@ -341,7 +315,7 @@ static int report(run *r, FILE *to, const char *values)
             attention_report_add(&out, r->a.context, &x);
     }
     attention_report_end(&out, &x);
-    attention_exact_clear(&exact);
+    dot_truth_clear(&exact);
     return code;
 }
 

@@ -11,17 +11,12 @@
 
 enum { NORMAL, SINK, REPEATED, KINDS };
 
-static const generated_values kinds[KINDS + 1] = {
+static const generated_values kinds[KINDS] = {
     [NORMAL] = {"normal", "normal"},
     [SINK] = {"sink", "normal, the first key a sink: scores 8 above the others"},
     [REPEATED] = {"repeated",
                   "two equal keys, scores 16 above the others; a third of the values below 0, a third above"},
 };
-
-const generated_values *generate_at(size_t i)
-{
-    return i < KINDS ? &kinds[i] : NULL;
-}
 
 const generated_values *generate_find(const char *word)
 {
@@ -33,28 +28,14 @@ const generated_values *generate_find(const char *word)
 
 /* ---- numbers ---- */
 
-static size_t rows_of(const heads_part *p)
-{
-    return p->batch * p->heads * p->tokens;
-}
-
-static void fill_normal(heads_part *p, uint64_t seed, uint64_t which)
-{
-    int normal = 0;
-    (void)distribution_find(&normal, "normal");
-    for (size_t i = 0; i < rows_of(p); i++)
-        for (size_t c = 0; c < p->size; c++)
-            p->x[i * p->size + c] = distribution_draw(normal, seed, (which << 32) + i, c);
-}
-
 /* The first number of all queries and of the first keys of each head: their scores become `raised` / softmax scale. */
 static void raise_keys(attention_heads *h, size_t keys, double raised)
 {
     const double both = sqrt(raised * sqrt((double)h->q.size));
-    for (size_t i = 0; i < rows_of(&h->q); i++)
-        h->q.x[i * h->q.size] = both;
-    for (size_t i = 0; i < rows_of(&h->k); i++)
-        h->k.x[i * h->k.size] = i % h->k.tokens < keys ? both : 0;
+    for (size_t i = 0; i < h->q.of.rows; i++)
+        h->q.of.x[i * h->q.size] = both;
+    for (size_t i = 0; i < h->k.of.rows; i++)
+        h->k.of.x[i * h->k.size] = i % h->k.tokens < keys ? both : 0;
 }
 
 /* Columns in turn: all below 0, all above, and of either sign; magnitudes uniform in [2, 4). */
@@ -62,12 +43,12 @@ static void fill_signed(heads_part *v, uint64_t seed)
 {
     int uniform = 0;
     (void)distribution_find(&uniform, "uniform");
-    for (size_t i = 0; i < rows_of(v); i++)
+    for (size_t i = 0; i < v->of.rows; i++)
         for (size_t c = 0; c < v->size; c++) {
             const double u = distribution_draw(uniform, seed, (2ull << 32) + i, 2 * c);
             const int other = distribution_draw(uniform, seed, (2ull << 32) + i, 2 * c + 1) < 0.5;
             const int negative = c % 3 == 0 || (c % 3 == 2 && other);
-            v->x[i * v->size + c] = (negative ? -2 : 2) * (1 + u);
+            v->of.x[i * v->size + c] = (negative ? -2 : 2) * (1 + u);
         }
 }
 
@@ -75,16 +56,13 @@ static void fill_signed(heads_part *v, uint64_t seed)
 static void repeat_key(heads_part *k)
 {
     for (size_t h = 0; h < k->batch * k->heads && k->tokens > 1; h++) {
-        double *const first = k->x + h * k->tokens * k->size;
+        double *const first = k->of.x + h * k->tokens * k->size;
         memcpy(first + k->size, first, k->size * sizeof *first);
     }
 }
 
 void generate_operands(attention_heads *h, const generated_values *how, uint64_t seed)
 {
-    fill_normal(&h->q, seed, 0);
-    fill_normal(&h->k, seed, 1);
-    fill_normal(&h->v, seed, 2);
     if (how == &kinds[SINK])
         raise_keys(h, 1, 8);
     if (how != &kinds[REPEATED])

@@ -4,12 +4,11 @@
 
 #include "heads.h"
 
-/* What can be generated: word and what it is, for people; NULL: past the last. */
+/* What can be generated: word and what it is, for people; NULL: there is no such. */
 typedef struct generated_values {
     const char *word, *label;
 } generated_values;
-const generated_values *generate_at(size_t i);
 const generated_values *generate_find(const char *word);
 
-/* generate_operands -- the numbers of h, whose sizes are set and whose x have room. */
+/* generate_operands -- makes of normal numbers of h what `how` says. */
 void generate_operands(attention_heads *h, const generated_values *how, uint64_t seed);

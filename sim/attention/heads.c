@@ -41,11 +41,8 @@ static int read_part(heads_part *p, trace *t, const heads_source *from, size_t w
                     "attention: %c (%s) has the shape %s; expected [tokens, size], [heads, tokens, size] or "
                     "[batch, heads, tokens, size]",
                     "QKV"[which], c.label, chosen_shape(shape, sizeof shape, &c));
-    if (!code) {
-        memcpy(p->label, c.label, sizeof p->label);
-        p->x = c.x;
-        c.x = NULL;
-    }
+    if (!code)
+        operand_take(&p->of, &c);
     chosen_clear(&c);
     return code;
 }
@@ -93,14 +90,13 @@ static int read_files(attention_heads *h, const heads_source *from)
 
 /* ---- generated ---- */
 
-static void size_part(heads_part *p, const char *label, size_t heads, size_t tokens, size_t size)
+static void generate_part(heads_part *p, const heads_source *from, uint64_t stream, size_t heads, size_t tokens)
 {
-    p->batch = 1;
-    p->heads = heads;
-    p->tokens = tokens;
-    p->size = size;
-    p->x = need_memory((uint64_t)heads * tokens * size, sizeof *p->x);
-    strcpy(p->label, label);
+    int normal = 0;
+    (void)distribution_find(&normal, "normal");
+    *p = (heads_part){.batch = 1, .heads = heads, .tokens = tokens, .size = from->dim};
+    operand_generate(&p->of, heads * tokens, from->dim, normal, from->seed, stream);
+    strcpy(p->of.label, from->values);
 }
 
 static int generate(attention_heads *h, const heads_source *from)
@@ -108,9 +104,9 @@ static int generate(attention_heads *h, const heads_source *from)
     const generated_values *how = generate_find(from->values);
     if (!how)
         return fail(EXIT_USAGE, "attention: --values: '%s' is not one of normal, sink, repeated", from->values);
-    size_part(&h->q, how->word, from->heads, from->queries, from->dim);
-    size_part(&h->k, how->word, from->kv_heads, from->keys, from->dim);
-    size_part(&h->v, how->word, from->kv_heads, from->keys, from->dim);
+    generate_part(&h->q, from, 0, from->heads, from->queries);
+    generate_part(&h->k, from, 1, from->kv_heads, from->keys);
+    generate_part(&h->v, from, 2, from->kv_heads, from->keys);
     generate_operands(h, how, from->seed);
     return 0;
 }
@@ -127,61 +123,44 @@ int heads_make(attention_heads *h, const heads_source *from)
 
 static size_t numbers_of(const heads_part *p)
 {
-    return p->batch * p->heads * p->tokens * p->size;
-}
-
-static int round_part(heads_part *p, const mpsim_format *f)
-{
-    mpsim_rounding r;
-    const size_t n = numbers_of(p);
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    p->format = *f;
-    p->codes = need_memory(n, mpsim_format_code_bytes(f));
-    mpsim_encode_array_f64(f, &r, NULL, p->codes, p->x, n, &p->counts);
-    p->exact = p->counts.inexact == 0 && p->counts.underflow == 0;
-    if (p->counts.overflow)
-        return fail(EXIT_DATA, "attention: %s: %llu of %zu elements are beyond %s, whose largest number is %g",
-                    p->label, (unsigned long long)p->counts.overflow, n, f->name, mpsim_format_max(f));
-    return 0;
+    return p->of.rows * p->of.depth;
 }
 
 int heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v)
 {
-    int code;
-    if ((code = round_part(&h->q, qk)) || (code = round_part(&h->k, qk)))
-        return code;
-    return round_part(&h->v, v);
+    heads_part *const parts[] = {&h->q, &h->k, &h->v};
+    int code = 0;
+    for (size_t i = 0; i < 3 && !code; i++) {
+        operand *o = &parts[i]->of;
+        code = operand_encode(o, i < 2 ? qk : v, MPSIM_ROUND_NEAREST_EVEN, 1);
+        code = code ? code : operand_overflow(o, "attention", o->label, "");
+    }
+    return code;
 }
 
 int heads_exact(const attention_heads *h)
 {
-    return h->q.exact && h->k.exact && h->v.exact;
+    return h->q.of.exact && h->k.of.exact && h->v.of.exact;
 }
 
 attention_heads heads_given(const attention_heads *h, pieces *p)
 {
     attention_heads given = *h;
-    pieces_make(p, h->q.x, numbers_of(&h->q), h->k.x, numbers_of(&h->k));
-    given.q.format = given.k.format = p->format;
+    pieces_make(p, h->q.of.x, numbers_of(&h->q), h->k.of.x, numbers_of(&h->k));
+    given.q.of.format = given.k.of.format = p->format;
     given.q.size = given.k.size = h->q.size * p->each;
-    given.q.codes = p->a;
-    given.k.codes = p->b;
-    given.v.format = *mpsim_format_find("binary64");
-    given.v.codes = (unsigned char *)h->v.x;
+    given.q.of.codes = p->a;
+    given.k.of.codes = p->b;
+    given.v.of.format = *mpsim_format_find("binary64");
+    given.v.of.codes = (unsigned char *)h->v.of.x;
     return given;
-}
-
-static void clear_part(heads_part *p)
-{
-    free(p->x);
-    free(p->codes);
 }
 
 void heads_clear(attention_heads *h)
 {
-    clear_part(&h->q);
-    clear_part(&h->k);
-    clear_part(&h->v);
+    operand_clear(&h->q.of);
+    operand_clear(&h->k.of);
+    operand_clear(&h->v.of);
     memset(h, 0, sizeof *h);
 }
 
@@ -191,7 +170,7 @@ static mpsim_matrix matrix(const heads_part *p, size_t batch, size_t head)
 {
     const size_t rows_before = p->tokens_first ? batch * p->tokens * p->heads + head
                                                : (batch * p->heads + head) * p->tokens;
-    return (mpsim_matrix){&p->format, p->codes + rows_before * p->size * mpsim_format_code_bytes(&p->format),
+    return (mpsim_matrix){&p->of.format, p->of.codes + rows_before * p->size * mpsim_format_code_bytes(&p->of.format),
                           p->tokens_first ? p->heads * p->size : p->size, 0};
 }
 

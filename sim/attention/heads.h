@@ -1,21 +1,16 @@
 /* heads.h -- the operands of attention: Q, K and V of some heads, generated or from files, rounded to their formats. */
 #pragma once
 
+#include "../dot/operand.h"
 #include "../dot/pieces.h"
-#include "../trace/trace.h"
 
 #include <mpsim/mpsim.h>
 
 /* One of them: batch x heads x tokens x size numbers, in this order or, tokens first, batch x tokens x heads x size. */
 typedef struct heads_part {
-    double *x; /* as given, before rounding */
+    operand of; /* rows of `size` numbers */
     size_t batch, heads, tokens, size;
     int tokens_first;
-    mpsim_format format;
-    unsigned char *codes; /* NULL before heads_round */
-    mpsim_counts counts;
-    int exact;       /* its format has all its numbers */
-    char label[256]; /* its name, or how it was generated, for people */
 } heads_part;
 
 typedef struct attention_heads {

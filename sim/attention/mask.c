@@ -3,7 +3,7 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../trace/trace.h"
+#include "../pass/chosen.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,20 +13,15 @@
 static int read_units(attention_mask *m, trace *t, size_t n)
 {
     trace_copy c[TRACE_COPIES];
-    trace_error error;
+    uint64_t *codes;
     const mpsim_format *f = trace_at(t, 0)->format;
     if (trace_copies(t, 0, c) != 1 || c->units != n || c->width > 8)
         return fail(EXIT_DATA, "attention: %s: a mask of %s is not read", trace_path(t), trace_at(t, 0)->dtype);
-    unsigned char *bytes = need_memory(n, c->width);
-    const int bad = trace_copy_units(t, c, 0, bytes, n, &error);
-    for (size_t i = 0; i < n && !bad; i++) {
-        uint64_t code = 0;
-        for (size_t b = 0; b < c->width; b++)
-            code |= (uint64_t)bytes[i * c->width + b] << 8 * b;
-        m->seen[i] = f ? mpsim_classify(f, code) != MPSIM_CLASS_ZERO : code != 0;
-    }
-    free(bytes);
-    return bad ? fail(error.exit, "%s", error.text) : 0;
+    const int code = chosen_codes(&codes, t, c);
+    for (size_t i = 0; i < n; i++)
+        m->seen[i] = f ? mpsim_classify(f, codes[i]) != MPSIM_CLASS_ZERO : codes[i] != 0;
+    free(codes);
+    return code;
 }
 
 int mask_read(attention_mask *m, const char *path, size_t queries, size_t keys)

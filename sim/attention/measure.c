@@ -26,6 +26,11 @@ static int failed(mpsim_status s, const mpsim_attention *a)
     return fail(EXIT_IO, "attention: model '%s': %s", a->context->name, mpsim_status_string(s));
 }
 
+static size_t results(const attention_heads *h)
+{
+    return h->q.tokens * h->v.size * heads_count(h);
+}
+
 static mpsim_status all_heads(double *y, const mpsim_attention *a, const attention_heads *h)
 {
     const mpsim_attention_shape shape = shape_of(h);
@@ -38,26 +43,17 @@ static mpsim_status all_heads(double *y, const mpsim_attention *a, const attenti
     return s;
 }
 
-int attention_exactly(attention_exact *to, const mpsim_attention *a, const attention_heads *h)
+int attention_exactly(dot_truth *to, const mpsim_attention *a, const attention_heads *h, double above)
 {
-    to->n = h->q.tokens * h->v.size * heads_count(h);
-    to->given = to->rounded = need_memory(to->n, sizeof *to->rounded);
+    *to = dot_truth_make(results(h), heads_exact(h), above);
     mpsim_status s = all_heads(to->rounded, a, h);
     if (s == MPSIM_OK && !heads_exact(h)) {
         pieces p;
         const attention_heads given = heads_given(h, &p);
-        to->given = need_memory(to->n, sizeof *to->given);
         s = all_heads(to->given, a, &given);
         pieces_clear(&p);
     }
     return s == MPSIM_OK ? 0 : failed(s, a);
-}
-
-void attention_exact_clear(attention_exact *x)
-{
-    free(x->given == x->rounded ? NULL : x->given);
-    free(x->rounded);
-    memset(x, 0, sizeof *x);
 }
 
 /* ---- errors by the sign of the result ---- */
@@ -143,17 +139,17 @@ static mpsim_status run(double *d, uint8_t *repeats, mpsim_attention_counts *cou
     return s;
 }
 
-int attention_measure(attention_result *to, const mpsim_attention *a, const attention_heads *h,
-                      const attention_exact *exact, uint64_t seed)
+int attention_measure(attention_result *to, const mpsim_attention *a, const attention_heads *h, const dot_truth *exact,
+                      uint64_t seed)
 {
-    double *d = need_memory(exact->n, sizeof *d);
+    const size_t n = results(h);
+    double *d = need_memory(n, sizeof *d);
     uint8_t *repeats = need_memory((uint64_t)h->q.tokens * heads_count(h), sizeof *repeats);
     memset(to, 0, sizeof *to);
     const mpsim_status s = run(d, repeats, &to->counts, a, h, seed);
     if (s == MPSIM_OK) {
-        const dot_truth truth = {exact->given, exact->rounded, {1, 1}, exact->above};
-        dot_error_compare(&to->error, d, &truth, exact->n, a->context->result.format.mbits + 1);
-        add_signs(to, d, exact->rounded, exact->n, h->v.size, repeats);
+        dot_error_compare(&to->error, d, exact, n, a->context->result.format.mbits + 1);
+        add_signs(to, d, exact->rounded, n, h->v.size, repeats);
     }
     free(repeats);
     free(d);

@@ -20,16 +20,8 @@ typedef struct attention_result {
     attention_signs signs[2][2]; /* [1: rows that repeat][ATTENTION_...] */
 } attention_result;
 
-/* Exact results of all heads, queries x size each. */
-typedef struct attention_exact {
-    double *given, *rounded; /* of the operands as given, and as rounded; one array if that is the same */
-    size_t n;
-    double above; /* --above, distance.h */
-} attention_exact;
-
-void attention_exact_clear(attention_exact *x);
-
-/* Each 0, or an exit code after a message. The models of `a` are set. */
-int attention_exactly(attention_exact *to, const mpsim_attention *a, const attention_heads *h);
-int attention_measure(attention_result *to, const mpsim_attention *a, const attention_heads *h,
-                      const attention_exact *exact, uint64_t seed);
+/* Each 0, or an exit code after a message. The models of `a` are set. attention_exactly: the exact results of all heads, queries x size
+ * each, to be freed by dot_truth_clear in any case. */
+int attention_exactly(dot_truth *to, const mpsim_attention *a, const attention_heads *h, double above);
+int attention_measure(attention_result *to, const mpsim_attention *a, const attention_heads *h, const dot_truth *exact,
+                      uint64_t seed);

@@ -6,13 +6,13 @@
 
 #define AT(member) offsetof(heads_part, member)
 static const record_field part_fields[] = {
-    FIELD(CHARS, "values", IN_TREE, AT(label), "Where the numbers are from."),
-    FIELD(CHARS, "format", IN_TREE, AT(format.name), NULL),
+    FIELD(CHARS, "values", IN_TREE, AT(of.label), "Where the numbers are from."),
+    FIELD(CHARS, "format", IN_TREE, AT(of.format.name), NULL),
     FIELD(SIZE, "batch", IN_TREE, AT(batch), NULL),
     FIELD(SIZE, "heads", IN_TREE, AT(heads), NULL),
     FIELD(SIZE, "tokens", IN_TREE, AT(tokens), NULL),
     FIELD(SIZE, "size", IN_TREE, AT(size), "Numbers of a head."),
-    FIELD(COUNT, "inexact", IN_TREE, AT(counts.inexact), "Numbers that the format does not have."),
+    FIELD(COUNT, "inexact", IN_TREE, AT(of.counts.inexact), "Numbers that the format does not have."),
     {0}};
 static const record_kind part = {"part", "Q, K or V.", sizeof(heads_part), part_fields};
 #undef AT
@@ -100,11 +100,7 @@ static const record_field row_fields[] = {
     FIELD(TEXT, "model", IN_ALL, AT(model), NULL, .title = "<model"),
     FIELD(TEXT, "accumulator", IN_ALL, AT(accumulator), "The format of the accumulator.", .title = "<O"),
     FIELD(COUNT, "results", IN_ALL, AT(x.error.count), "Numbers of the result."),
-    FIELD(COUNT, "not_finite", IN_ALL | FIELD_BLANK, AT(x.error.not_finite), "Results that are not finite.",
-          .title = ">not finite", .column = 9),
-    FIELD(REAL, "max_rel_err", IN_ALL, AT(x.error.rounded.max_rel), "`max_rel_err` of `rounded`."),
-    FIELD(REAL, "rel_err", IN_ALL, AT(x.error.rounded.rel), "`rel_err` of `rounded`."),
-    FIELD(REAL, "bias", IN_ALL, AT(x.error.rounded.bias), "`bias` of `rounded`."),
+    ERROR_FIELDS(x.error, rounded, 9),
     FIELD(
         REAL, "lean", IN_ALL, AT(x.lean),
         "Sum of (d - exact) sign(exact) over sqrt(n sum of (d - exact)^2), a cosine. 1: all errors are of one size and go away "

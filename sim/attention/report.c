@@ -25,7 +25,7 @@ static attention_config config_of(const attention_report *r)
     return (attention_config){.q = &h->q,
                               .k = &h->k,
                               .v = &h->v,
-                              .labels = {h->q.label, h->k.label, h->v.label},
+                              .labels = {h->q.of.label, h->k.of.label, h->v.of.label},
                               .generated = r->values,
                               .scores = r->scores,
                               .mask = r->mask,
@@ -42,7 +42,7 @@ static attention_config config_of(const attention_report *r)
 static void print_part(const attention_report *r, const char *letter, const heads_part *p)
 {
     char heads[32], tokens[32], size[32], batch[32];
-    fprintf(r->to, "%s  %s, %s: ", letter, p->format.name, p->label);
+    fprintf(r->to, "%s  %s, %s: ", letter, p->of.format.name, p->of.label);
     if (p->batch > 1)
         fprintf(r->to, "%s batches, ", text_count(batch, p->batch));
     fprintf(r->to, "%s head%s of %s token%s, %s number%s each\n", text_count(heads, p->heads), text_plural(p->heads),

@@ -70,19 +70,16 @@ const report_kind logprob_kind = {
 /* All values of a tensor; NULL with *error. */
 static double *values_of(side *s, const side_tensor *t, trace_error *error)
 {
-    source from = {.tensor = NULL};
-    const size_t width = mpsim_format_code_bytes(t->format);
-    double *x = need_memory(t->count, sizeof *x);
-    unsigned char *codes = need_memory(t->count, width);
+    source from;
+    double *x = need_memory(t->count, sizeof *x); /* there is memory for them */
     int bad = source_open(&from, s, t, error);
-    const size_t n = (size_t)t->count; /* there is memory for them */
-    if (!bad && !(bad = elements_codes(&from.from, 0, codes, n, error)))
-        mpsim_decode_array(t->format, x, codes, n);
+    if (!bad)
+        bad = elements_values(&from.from, 0, x, (size_t)t->count, error);
     elements_close(&from.from);
-    free(codes);
-    if (bad)
-        free(x);
-    return bad ? NULL : x;
+    if (!bad)
+        return x;
+    free(x);
+    return NULL;
 }
 
 static void tell(logprob *l, int64_t step, const char *name, ratios *r)

@@ -91,13 +91,10 @@ static int read_floats(verdict_case *c, int which, uint64_t first, float *to, si
 {
     enum { AT_ONCE = 1024 };
     double wide[AT_ONCE];
-    unsigned char codes[AT_ONCE * sizeof(double)];
-    const source *s = &c->walk.of[which];
     for (size_t i = 0, m; i < n; i += m) {
         m = n - i < AT_ONCE ? n - i : AT_ONCE;
-        if (elements_codes(&s->from, first + i, codes, m, error))
+        if (elements_values(&c->walk.of[which].from, first + i, wide, m, error))
             return -1;
-        mpsim_decode_array(s->tensor->format, wide, codes, m);
         for (size_t k = 0; k < m; k++)
             to[i + k] = (float)wide[k];
     }

@@ -102,20 +102,6 @@ typedef struct run {
 
 /* ---- what the command line says ---- */
 
-static int parse_formats(mpsim_format *fa, mpsim_format *fb, const char *text)
-{
-    const size_t n = strcspn(text, ",");
-    char *first = need_part(text, n);
-    const char *second = text[n] ? text + n + 1 : text;
-    int status;
-    if (strchr(second, ','))
-        status = fail(EXIT_USAGE, "dot: --format: '%s': one format, or two for A and B", text);
-    else if (!(status = format_read(fa, "dot: --format", first)))
-        status = format_read(fb, "dot: --format", second);
-    free(first);
-    return status;
-}
-
 static int parse_depths(run *r, const char *text)
 {
     while (*text) {
@@ -144,16 +130,6 @@ static int parse_scale(double *scale, const char *text)
     }
     if (parse_number(scale, text) || !(*scale > 0))
         return fail(EXIT_USAGE, "dot: --scale: '%s' is neither a positive number nor amax", text);
-    return 0;
-}
-
-static int parse_mode(mpsim_round_mode *mode, const char *text)
-{
-    uint8_t bits;
-    *mode = MPSIM_ROUND_NEAREST_EVEN;
-    if (text && (mpsim_round_mode_parse(mode, &bits, text) != MPSIM_OK || *mode >= MPSIM_ROUND_STOCHASTIC_A))
-        return fail(EXIT_USAGE, "dot: --operand-round: '%s' is not a deterministic mode: see 'mpsim formats --modes'",
-                    text);
     return 0;
 }
 
@@ -212,9 +188,9 @@ static int make_operands(run *r, char **files, int n)
     if (n == 0) {
         const size_t depth = largest_depth(r);
         r->generated = 1;
-        if ((status = operand_generate(&r->a, rows, depth, r->distribution, o->seed, 0)))
-            return status;
-        return operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
+        operand_generate(&r->a, rows, depth, r->distribution, o->seed, 0);
+        operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
+        return 0;
     }
     const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
     if ((status = operand_read(&r->a, files[0], o->a, o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
@@ -333,19 +309,19 @@ static int report_depths(const run *r, record_writer *w, seen *s)
 {
     const size_t n = r->a.rows * r->b.rows;
     const int same = r->a.exact && r->b.exact;
-    double *rounded = need_memory(n, sizeof *rounded), *given = same ? rounded : need_memory(n, sizeof *given);
-    const dot_truth truth = {given, rounded, {r->a.scale, r->b.scale}, r->above};
+    dot_truth truth = dot_truth_make(n, same, r->above);
+    truth.unit[0] = r->a.scale;
+    truth.unit[1] = r->b.scale;
     int status = 0;
     for (size_t i = 0; i < r->depths && !status; i++) {
-        if (!(status = dot_exact(rounded, &r->a, &r->b, r->depth[i])) && !same)
-            status = dot_exact_given(given, &r->a, &r->b, r->depth[i]);
+        if (!(status = dot_exact(truth.rounded, &r->a, &r->b, r->depth[i])) && !same)
+            status = dot_exact_given(truth.given, &r->a, &r->b, r->depth[i]);
         for (size_t j = 0; !status && j < n; j++)
-            s->zeros += rounded[j] == 0;
+            s->zeros += truth.rounded[j] == 0;
         if (!status)
             status = report_depth(r, w, s, r->depth[i], &truth);
     }
-    free(same ? NULL : given);
-    free(rounded);
+    dot_truth_clear(&truth);
     return status;
 }
 
@@ -446,7 +422,10 @@ static int parse_blocks(mpsim_block_recipe *recipe, const char *text)
 /* An operand rounded to its format, or quantised in blocks. */
 static int encode(const run *r, operand *o, const mpsim_format *f, double scale)
 {
-    return r->o->blocks ? operand_quantise(o, &r->recipe) : operand_encode(o, f, r->mode, scale);
+    if (r->o->blocks)
+        return operand_quantise(o, &r->recipe);
+    const int code = operand_encode(o, f, r->mode, scale);
+    return code ? code : operand_overflow(o, "dot", o->label, ": scale them (--scale amax)");
 }
 
 /* Sums over ranks. */
@@ -543,8 +522,9 @@ int cmd_dot(const command *self, int argc, char **argv)
     mpsim_format fa, fb;
     double scale;
     output out;
-    if ((code = check(&r, operands)) || (code = parse_formats(&fa, &fb, o.formats)) || (code = parse_split(&r)) ||
-        (code = parse_scale(&scale, o.scale)) || (code = parse_mode(&r.mode, o.operand_round)) ||
+    if ((code = check(&r, operands)) || (code = formats_read(&fa, &fb, "dot", o.formats, "of A and of B")) ||
+        (code = parse_split(&r)) || (code = parse_scale(&scale, o.scale)) ||
+        (code = o.operand_round ? mode_read(&r.mode, "dot: --operand-round", o.operand_round) : 0) ||
         (code = distance_above(&r.above, "dot", o.distance.above)))
         return code;
     if (operands == 0 && o.a)

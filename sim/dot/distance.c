@@ -1,9 +1,12 @@
 /* distance.c -- see distance.h. */
 #include "distance.h"
 
+#include "../array/need.h"
+
 #include <mpsim/mpsim.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Sums on the way: of all finite results, and of those that the relative measures count. */
@@ -98,6 +101,18 @@ static void end_relative(dot_distance *to, const sums *s)
     to->rel = sqrt(ratio(&s->counted_squares, &s->exact_squares));
     to->bias = ratio(&s->gained, &s->magnitudes);
     to->cancelled = typical > 0 ? to->cancelled / typical : 0;
+}
+
+dot_truth dot_truth_make(size_t n, int same, double above)
+{
+    double *rounded = need_memory(n, sizeof *rounded);
+    return (dot_truth){same ? rounded : need_memory(n, sizeof *rounded), rounded, {1, 1}, above};
+}
+
+void dot_truth_clear(dot_truth *t)
+{
+    free(t->given == t->rounded ? NULL : t->given);
+    free(t->rounded);
 }
 
 static int is_finite(const double *d, const dot_truth *truth, size_t i)

@@ -26,8 +26,7 @@ typedef struct dot_distance {
 
 /* What results are compared with. */
 typedef struct dot_truth {
-    const double *given,
-        *rounded; /* exact results of the operands as given, and as rounded; one array if that is the same */
+    double *given, *rounded; /* exact results of the operands as given, and as rounded; one array if that is the same */
     double
         unit[2];  /* scales of the operands: results and exact results are multiplied by both, absolute measures not */
     double above; /* the bound of |given|, without the scales; below 0: none */
@@ -40,6 +39,10 @@ typedef struct dot_error {
     double bits_lost; /* by rounded.rel */
     double first;     /* the first result, the scales taken out */
 } dot_error;
+
+/* dot_truth_make -- room for n exact results, in one array if `same`; dot_truth_clear frees it. */
+dot_truth dot_truth_make(size_t n, int same, double above);
+void dot_truth_clear(dot_truth *t);
 
 /* dot_error_compare -- the errors of n results d, whose format has `precision` significand bits. */
 void dot_error_compare(dot_error *e, const double *d, const dot_truth *truth, size_t n, int precision);

@@ -46,6 +46,15 @@ extern const record_kind distance_record; /* of a dot_distance */
         FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "", .record = &distance_record, .column = PLACE,       \
               .when = SHOW_EXACT)
 
+/* ERROR_FIELDS -- rows of a table of fields for the dot_error at AT(ERROR): the results that are not finite, and the relative errors of
+ * its distance BY. */
+#define ERROR_FIELDS(ERROR, BY, COLUMN)                                                                    \
+    FIELD(COUNT, "not_finite", IN_ALL | FIELD_BLANK, AT(ERROR.not_finite), "Results that are not finite.", \
+          .title = ">not finite", .column = COLUMN),                                                       \
+        FIELD(REAL, "max_rel_err", IN_ALL, AT(ERROR.BY.max_rel), "`max_rel_err` of `" #BY "`."),           \
+        FIELD(REAL, "rel_err", IN_ALL, AT(ERROR.BY.rel), "`rel_err` of `" #BY "`."),                       \
+        FIELD(REAL, "bias", IN_ALL, AT(ERROR.BY.bias), "`bias` of `" #BY "`.")
+
 /* distance_shows -- what a report shows of distances; of CSV all bits. */
 unsigned distance_shows(report_style style, int absolute, double above);
 

@@ -83,13 +83,10 @@ static int failed(const like_product *p, const operand *a, const operand *b, siz
 }
 
 /* Exact results without the scales of the operands. */
-static double *unscaled(const double *exact, const operand *a, const operand *b)
+static void unscale(double *to, const double *exact, const operand *a, const operand *b)
 {
-    const size_t n = a->rows * b->rows;
-    double *to = need_memory(n, sizeof *to);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < a->rows * b->rows; i++)
         to[i] = exact[i] / a->scale / b->scale;
-    return to;
 }
 
 static mpsim_status multiply(double *d, const like_product *p, const operand *a, const operand *b, size_t depth)
@@ -113,18 +110,17 @@ int like_measure(dot_error *e, const like_product *p, const operand *a, const op
                  const dot_truth *truth)
 {
     const size_t n = a->rows * b->rows;
-    const int same = truth->given == truth->rounded;
-    double *d = need_memory(n, sizeof *d), *rounded = unscaled(truth->rounded, a, b);
-    double *given = same ? rounded : unscaled(truth->given, a, b);
+    double *d = need_memory(n, sizeof *d);
+    dot_truth plain = dot_truth_make(n, truth->given == truth->rounded, truth->above);
+    unscale(plain.rounded, truth->rounded, a, b);
+    unscale(plain.given, truth->given, a, b);
     memset(e, 0, sizeof *e);
     const mpsim_status s = multiply(d, p, a, b, depth);
     if (s == MPSIM_OK) {
-        const dot_truth plain = {given, rounded, {1, 1}, truth->above};
         dot_error_compare(e, d, &plain, n, p->shown.result.format.mbits + 1);
         e->first = n ? d[0] : 0;
     }
-    free(same ? NULL : given);
-    free(rounded);
+    dot_truth_clear(&plain);
     free(d);
     return s == MPSIM_OK ? 0 : failed(p, a, b, depth, s);
 }

@@ -181,6 +181,18 @@ void model_list_clear(model_list *l)
     memset(l, 0, sizeof *l);
 }
 
+int model_one(mpsim_model *m, const char *verb, const char *name, const mpsim_format *fa, const char *need)
+{
+    model_list l;
+    int code = model_list_make(&l, verb, name, fa, fa);
+    if (!code && l.count != 1)
+        code = fail(EXIT_USAGE, "%s: '%s' is %zu models; %s", verb, name, l.count, need);
+    if (!code)
+        *m = l.items[0];
+    model_list_clear(&l);
+    return code;
+}
+
 /* ---- the table ---- */
 
 static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",

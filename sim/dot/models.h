@@ -17,6 +17,8 @@ typedef struct model_list {
  * is an error. 0, or an exit code after a message that begins with `verb`. */
 int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa, const mpsim_format *fb);
 void model_list_clear(model_list *l);
+/* model_one -- the only model of such a list; `need` is told where there are several: "a side is one". */
+int model_one(mpsim_model *m, const char *verb, const char *name, const mpsim_format *fa, const char *need);
 
 extern const report_kind models_kind;
 

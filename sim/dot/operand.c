@@ -1,10 +1,8 @@
 /* operand.c -- see operand.h. */
 #include "operand.h"
 
-#include "../array/array.h"
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../pass/chosen.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -55,111 +53,81 @@ double distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint6
     }
 }
 
-static int allocate(operand *o, uint64_t rows, uint64_t depth)
+void operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream)
 {
-    o->rows = (size_t)rows;
-    o->depth = (size_t)depth;
-    if (depth == 0 || rows <= SIZE_MAX / depth)
-        o->x = array_memory(rows * depth, sizeof *o->x);
-    return o->x ? 0 : fail(EXIT_IO, "dot: out of memory for %" PRIu64 " x %" PRIu64 " numbers", rows, depth);
-}
-
-int operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream)
-{
-    memset(o, 0, sizeof *o);
-    const int status = allocate(o, rows, depth);
-    if (status)
-        return status;
-    o->all_rows = rows;
+    const uint64_t n = depth && rows > UINT64_MAX / depth ? UINT64_MAX : (uint64_t)rows * depth;
+    *o = (operand){.x = need_memory(n, sizeof *o->x), .rows = rows, .depth = depth, .all_rows = rows};
     snprintf(o->label, sizeof o->label, "%s", distributions[distribution].label);
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < depth; k++)
             o->x[i * depth + k] = distribution_draw(distribution, seed, (stream << 32) + i, k);
-    return 0;
 }
 
 /* ---- from a file ---- */
 
-/* `n` elements from the start of the selected tensor. */
-static int read_values(double *x, size_t n, trace *t, trace_error *error)
+void operand_take(operand *o, chosen *c)
 {
-    for (size_t at = 0, got; at < n; at += got)
-        if (trace_read(t, x + at, n - at, &got, error))
-            return -1;
+    const size_t depth = c->rank ? (size_t)c->shape[c->rank - 1] : 1; /* all are in memory */
+    *o = (operand){.x = c->x, .rows = c->n / depth, .depth = depth, .all_rows = c->n / depth};
+    memcpy(o->label, c->label, sizeof o->label);
+    c->x = NULL;
+}
+
+/* The first rows of a tensor that holds them as columns. */
+static void take_columns(operand *o, const chosen *c)
+{
+    o->x = need_memory((uint64_t)o->rows * o->depth, sizeof *o->x);
+    for (size_t i = 0; i < o->rows; i++)
+        for (size_t k = 0; k < o->depth; k++)
+            o->x[i * o->depth + k] = c->x[k * o->all_rows + i];
+}
+
+static int check_finite(const operand *o, const chosen *c)
+{
+    for (size_t i = 0; i < o->rows * o->depth; i++)
+        if (!isfinite(o->x[i]))
+            return chosen_bad(c, "row %zu, product %zu is not finite: there is no exact sum", i / o->depth,
+                              i % o->depth);
     return 0;
 }
 
-/* The first rows of a tensor that holds them as columns: all of it is read. */
-static int read_columns(operand *o, trace *t, trace_error *error)
+static int read_rows(operand *o, chosen *c, operand_layout layout, size_t max_rows)
 {
-    double *all = need_memory(o->all_rows * o->depth, sizeof *all);
-    const int bad = read_values(all, (size_t)o->all_rows * o->depth, t, error);
-    for (size_t i = 0; !bad && i < o->rows; i++)
-        for (size_t k = 0; k < o->depth; k++)
-            o->x[i * o->depth + k] = all[k * o->all_rows + i];
-    free(all);
-    return bad ? fail(error->exit, "%s", error->text) : 0;
-}
-
-/* What is wrong with a tensor of a file; one without a name is called as the file. */
-static int bad_tensor(const trace *t, size_t at, const operand *o, const char *why)
-{
-    return *trace_at(t, at)->name ? fail(EXIT_DATA, "dot: %s: %s: %s", trace_path(t), o->label, why)
-                                  : fail(EXIT_DATA, "dot: %s: %s", trace_path(t), why);
-}
-
-static int read_rows(operand *o, trace *t, size_t at, operand_layout layout, size_t max_rows)
-{
-    const trace_tensor *tensor = trace_at(t, at);
-    trace_error error;
-    uint64_t rows = 1, depth = 1;
-    for (size_t i = 0; i < tensor->rank; i++) {
-        const int is_row = tensor->rank > 1 && (layout == OPERAND_FLATTEN ? i == 0
-                                                : layout == OPERAND_FIRST ? i > 0
-                                                                          : i + 1 < tensor->rank);
-        *(is_row ? &rows : &depth) *= tensor->shape[i];
+    const int transposed = layout == OPERAND_FIRST && c->rank > 1;
+    size_t depth = 1, rows;
+    for (size_t i = 0; i < c->rank; i++)
+        if (c->rank == 1 || (layout == OPERAND_FLATTEN ? i > 0 : transposed ? i == 0 : i + 1 == c->rank))
+            depth *= (size_t)c->shape[i];
+    o->depth = depth;
+    o->all_rows = c->n / depth;
+    o->rows = rows = o->all_rows < max_rows ? (size_t)o->all_rows : max_rows;
+    const int code = chosen_take(c, transposed ? c->n : rows * depth);
+    if (code)
+        return code;
+    if (transposed)
+        take_columns(o, c);
+    else {
+        o->x = c->x;
+        c->x = NULL;
     }
-    if (tensor->fortran && tensor->rank > 1)
-        return bad_tensor(t, at, o, "column-major arrays are not read here: save it in C order");
-    if (tensor->count == 0)
-        return bad_tensor(t, at, o, "the tensor is empty");
-    o->all_rows = rows;
-    int status = allocate(o, rows < max_rows ? rows : max_rows, depth);
-    if (status)
-        return status;
-    if (trace_select(t, at, &error))
-        return fail(error.exit, "%s", error.text);
-    if (layout == OPERAND_FIRST && tensor->rank > 1)
-        status = read_columns(o, t, &error);
-    else if (read_values(o->x, o->rows * o->depth, t, &error))
-        status = fail(error.exit, "%s", error.text);
-    for (size_t i = 0; !status && i < o->rows * o->depth; i++)
-        if (!isfinite(o->x[i])) {
-            char why[96];
-            snprintf(why, sizeof why, "row %zu, product %zu is not finite: there is no exact sum", i / o->depth,
-                     i % o->depth);
-            status = bad_tensor(t, at, o, why);
-        }
-    return status;
+    return check_finite(o, c);
 }
 
 int operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows)
 {
     trace_error error;
-    size_t at = 0;
+    chosen c;
     memset(o, 0, sizeof *o);
     trace *t = trace_open(path, NULL, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
-    int status = chosen_find(&at, t, "dot", glob);
-    if (!status) {
-        const char *name = trace_at(t, at)->name;
-        char text[sizeof o->label];
-        snprintf(o->label, sizeof o->label, "%s", escape_text(text, sizeof text, *name ? name : path));
-        status = read_rows(o, t, at, layout, max_rows);
-    }
+    int code = chosen_open(&c, t, "dot", glob);
+    memcpy(o->label, c.label, sizeof o->label);
+    if (!code)
+        code = read_rows(o, &c, layout, max_rows);
+    chosen_clear(&c);
     trace_close(t);
-    return status;
+    return code;
 }
 
 /* ---- rounded ---- */
@@ -192,10 +160,16 @@ int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, dou
     if (mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, n, &o->counts) != MPSIM_OK)
         return fail(EXIT_USAGE, "dot: the scale is not a positive finite number");
     o->exact = o->counts.inexact == 0 && o->counts.underflow == 0;
-    if (o->counts.overflow)
-        return fail(EXIT_DATA, "dot: %s: %llu of %zu elements overflow %s: scale them (--scale amax)", o->label,
-                    (unsigned long long)o->counts.overflow, n, f->name);
     return 0;
+}
+
+int operand_overflow(const operand *o, const char *verb, const char *what, const char *advice)
+{
+    return o->counts.overflow
+               ? fail(EXIT_DATA, "%s: %s: %llu of %zu elements are beyond %s, whose largest number is %g%s", verb, what,
+                      (unsigned long long)o->counts.overflow, o->rows * o->depth, o->format.name,
+                      mpsim_format_max(&o->format), advice)
+               : 0;
 }
 
 void operand_clear(operand *o)

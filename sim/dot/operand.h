@@ -1,7 +1,7 @@
 /* operand.h -- the operands of dot products: rows of numbers, generated or from a file. */
 #pragma once
 
-#include "../trace/trace.h"
+#include "../pass/chosen.h"
 
 #include <mpsim/mpsim.h>
 
@@ -34,9 +34,7 @@ int distribution_find(int *distribution, const char *name); /* 0, or -1 */
 /* distribution_draw -- element k of the row of that stream. */
 double distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k);
 
-/* Each returns 0, or an exit code after a message. */
-
-int operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream);
+void operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream);
 
 /* Which dimension of a tensor runs over the products of a dot product; a tensor of one dimension is a
  * row in any case. */
@@ -46,12 +44,17 @@ typedef enum operand_layout {
     OPERAND_FIRST    /* the first: rows are columns of what the file holds    */
 } operand_layout;
 
+/* operand_take -- the numbers of a tensor that was read, whose last dimension K is; they are the operand's then. */
+void operand_take(operand *o, chosen *c);
+
 /* operand_read -- the tensor of the file whose name matches `glob` (NULL: any), which must be one and
- * not empty. At most max_rows rows are kept. */
+ * not empty. At most max_rows rows are kept. 0, or an exit code after a message. */
 int operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows);
 
 /* operand_encode -- round x * scale to f by a deterministic mode; a scale of 0 takes the largest power of two that brings no
- * element beyond the largest number. */
+ * element beyond the largest number. 0, or an exit code after a message. */
 int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, double scale);
+/* operand_overflow -- 0, or EXIT_DATA after a message of the command `verb` on `what`, with advice, if elements are beyond the format. */
+int operand_overflow(const operand *o, const char *verb, const char *what, const char *advice);
 
 void operand_clear(operand *o);

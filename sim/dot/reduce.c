@@ -2,7 +2,6 @@
 #include "reduce.h"
 
 #include "../array/need.h"
-#include "../array/array.h"
 #include "../cli/options.h"
 #include "../process/output.h"
 #include "../process/progress.h"
@@ -58,20 +57,6 @@ static const trace_tensor *find(const trace *t, const char *name, size_t *index)
     return NULL;
 }
 
-static int read_tensor(double *to, trace *t, size_t index, trace_error *error)
-{
-    const trace_tensor *x = trace_at(t, index);
-    elements e = {0};
-    unsigned char *codes = array_memory(x->count, mpsim_format_code_bytes(x->format));
-    int bad = !codes ? trace_no_memory(t, error) : elements_open(&e, t, index, ELEMENTS_ROWS, NULL, error);
-    const size_t n = (size_t)x->count; /* there is memory for them */
-    if (!bad && !(bad = elements_codes(&e, 0, codes, n, error)))
-        mpsim_decode_array(x->format, to, codes, n);
-    elements_close(&e);
-    free(codes);
-    return bad;
-}
-
 /* The tensors of the first file, from another one, or from itself. */
 static int read_rank(const trace *names, trace *t, const char *glob, double *to)
 {
@@ -89,7 +74,7 @@ static int read_rank(const trace *names, trace *t, const char *glob, double *to)
                         "first file has",
                         escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, x->name),
                         x->count);
-        if (read_tensor(to, t, at, &error))
+        if (elements_read(to, t, at, (size_t)x->count, &error))
             return fail(error.exit, "%s", error.text);
         to += x->count;
     }
@@ -257,11 +242,7 @@ static const record_field row_fields[] = {
     FIELD(CHARS, "accumulate", IN_ALL, AT(accumulator.name), "The format of sums.", .title = "<accumulate"),
     FIELD(TEXT, "order", IN_ALL, AT(word), NULL, .title = "<order", .words = words),
     FIELD(COUNT, "count", IN_ALL, AT(error.count), "Results."),
-    FIELD(COUNT, "not_finite", IN_ALL | FIELD_BLANK, AT(error.not_finite), "Results that are not finite.",
-          .title = ">not finite", .column = 5),
-    FIELD(REAL, "max_rel_err", IN_ALL, AT(error.given.max_rel), "`max_rel_err` of `given`."),
-    FIELD(REAL, "rel_err", IN_ALL, AT(error.given.rel), "`rel_err` of `given`."),
-    FIELD(REAL, "bias", IN_ALL, AT(error.given.bias), "`bias` of `given`."),
+    ERROR_FIELDS(error, given, 5),
     FIELD(REAL, "bits_lost", IN_ALL, AT(bits_lost),
           "p + log2(rel_err of `given`), at least 0 and at most p, the significand bits of the wire's format.",
           .title = ">bits lost", .format = "%.1f", .column = 3),

@@ -94,18 +94,6 @@ static void usual_operands(arithmetic *a)
     free(first);
 }
 
-static int take_model(arithmetic *a, const char *name)
-{
-    model_list one;
-    int code = model_list_make(&one, "mismatch", name, NULL, NULL);
-    if (!code && one.count != 1)
-        code = fail(EXIT_USAGE, "mismatch: '%s' is %zu models; a side is one", name, one.count);
-    if (!code)
-        a->model = one.items[0];
-    model_list_clear(&one);
-    return code;
-}
-
 static int check(const arithmetic *a, const char *option, unsigned given)
 {
     if (!mpsim_model_accepts(&a->model, &a->operands, &a->operands))
@@ -125,7 +113,7 @@ int arithmetic_parse(arithmetic *a, const char *option, const char *text)
     memset(a, 0, sizeof *a);
     a->split = (dot_split){.parts = 1, .workspace = *binary32, .sum = *binary32};
     a->logits = a->softmax = *binary32;
-    int code = take_model(a, word);
+    int code = model_one(&a->model, "mismatch", word, NULL, "a side is one");
     free(word);
     if (!code)
         usual_operands(a);

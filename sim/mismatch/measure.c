@@ -31,33 +31,27 @@ typedef struct part {
 
 /* ---- operands ---- */
 
-static int all_binary32(const double *x, size_t n)
+static int all_binary32(const operand *o)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((double)(float)x[i] != x[i])
+    for (size_t i = 0; i < o->rows * o->depth; i++)
+        if ((double)(float)o->x[i] != o->x[i])
             return 0;
     return 1;
 }
 
-static int round_operand(operand *to, double *x, size_t rows, size_t size, const mpsim_format *f, const char *what,
-                         const char *side)
+static int round_operand(operand *to, const operand *o, const mpsim_format *f, const char *side, const char *option)
 {
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    *to = (operand){.x = x, .rows = rows, .depth = size, .all_rows = rows, .format = *f, .scale = 1};
-    to->codes = need_memory((uint64_t)rows * size, mpsim_format_code_bytes(f));
-    mpsim_encode_array_f64(f, &r, NULL, to->codes, x, rows * size, &to->counts);
-    return to->counts.overflow
-               ? fail(EXIT_DATA, "mismatch: side %s: %llu elements of %s are beyond %s, whose largest number is %g",
-                      side, (unsigned long long)to->counts.overflow, what, f->name, mpsim_format_max(f))
-               : 0;
+    char what[64];
+    snprintf(what, sizeof what, "side %s: %s", side, option);
+    *to = *o;
+    const int code = operand_encode(to, f, MPSIM_ROUND_NEAREST_EVEN, 1);
+    return code ? code : operand_overflow(to, "mismatch", what, "");
 }
 
 static int round_both(rounded *r, const mismatch_operands *o, const mpsim_format *f, const char *side)
 {
-    memset(r, 0, sizeof *r);
-    const int code = round_operand(&r->hidden, o->hidden, o->count, o->size, f, "--hidden", side);
-    return code ? code : round_operand(&r->head, o->head, o->vocabulary, o->size, f, "--head", side);
+    const int code = round_operand(&r->hidden, &o->hidden, f, side, "--hidden");
+    return code ? code : round_operand(&r->head, &o->head, f, side, "--head");
 }
 
 /* ---- logits ---- */
@@ -245,7 +239,7 @@ static int measure_parts(mismatch *m, const rounded *r)
 int mismatch_measure(mismatch *m)
 {
     const mismatch_operands *o = m->o;
-    const int narrow = all_binary32(o->hidden, o->count * o->size) && all_binary32(o->head, o->vocabulary * o->size);
+    const int narrow = all_binary32(&o->hidden) && all_binary32(&o->head);
     rounded r[SIDES + 1] = {{.hidden = {.x = NULL}}};
     m->tokens = need_memory(o->count, sizeof *m->tokens);
     int code = round_both(&r[SIDES], o, mpsim_format_find(narrow ? "binary32" : "binary64"), side_names[SIDES]);

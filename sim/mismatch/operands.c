@@ -1,10 +1,8 @@
 /* operands.c -- see operands.h. */
 #include "operands.h"
 
-#include "../array/array.h"
 #include "../array/need.h"
 #include "../cli/options.h"
-#include "../pass/chosen.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -14,15 +12,13 @@
 
 /* ---- generated ---- */
 
-static double *normal(size_t rows, size_t size, double deviation, uint64_t seed, uint64_t which)
+static void normal(operand *o, size_t rows, size_t size, double deviation, const mismatch_source *from, uint64_t stream)
 {
     int distribution = 0;
-    double *x = need_memory((uint64_t)rows * size, sizeof *x);
     (void)distribution_find(&distribution, "normal");
-    for (size_t i = 0; i < rows; i++)
-        for (size_t c = 0; c < size; c++)
-            x[i * size + c] = (double)(float)(deviation * distribution_draw(distribution, seed, (which << 32) + i, c));
-    return x;
+    operand_generate(o, rows, size, distribution, from->seed, stream);
+    for (size_t i = 0; i < rows * size; i++)
+        o->x[i] = (double)(float)(deviation * o->x[i]);
 }
 
 static void generate(mismatch_operands *o, const mismatch_source *from)
@@ -30,10 +26,8 @@ static void generate(mismatch_operands *o, const mismatch_source *from)
     o->count = o->length = from->count;
     o->vocabulary = from->vocabulary;
     o->size = from->size;
-    o->hidden = normal(o->count, o->size, 1, from->seed, 0);
-    o->head = normal(o->vocabulary, o->size, from->spread / sqrt((double)o->size), from->seed, 1);
-    strcpy(o->labels[0], "normal");
-    strcpy(o->labels[1], "normal");
+    normal(&o->hidden, o->count, o->size, 1, from, 0);
+    normal(&o->head, o->vocabulary, o->size, from->spread / sqrt((double)o->size), from, 1);
 }
 
 /* ---- tokens: integers, or whole numbers ---- */
@@ -61,23 +55,20 @@ static int read_whole(mismatch_operands *o, trace *t, const char *glob)
     return code;
 }
 
-/* A little-endian integer of so many bytes. */
-static int64_t integer(const unsigned char *p, size_t width, int is_signed)
+/* The integer that a code of so many bytes is. */
+static int64_t integer(uint64_t code, size_t width, int is_signed)
 {
-    uint64_t x = 0;
-    for (size_t i = 0; i < width; i++)
-        x |= (uint64_t)p[i] << 8 * i;
-    if (is_signed && width - 1 < 7 && x >> (8 * width - 1)) /* of 1 to 7 bytes */
-        x -= (uint64_t)1 << 8 * width;
-    return (int64_t)x;
+    if (is_signed && width - 1 < 7 && code >> (8 * width - 1)) /* of 1 to 7 bytes */
+        code -= (uint64_t)1 << 8 * width;
+    return (int64_t)code;
 }
 
-static int take_integers(mismatch_operands *o, const unsigned char *bytes, const trace_copy *c, const char *path)
+static int take_integers(mismatch_operands *o, const uint64_t *codes, const trace_copy *c, const char *path)
 {
     const int is_signed = c->tensor.dtype[0] == 'I';
     char text[32];
     for (size_t i = 0; i < o->count; i++) {
-        const int64_t x = integer(bytes + i * c->width, c->width, is_signed);
+        const int64_t x = integer(codes[i], c->width, is_signed);
         if (x < 0 || (uint64_t)x >= o->vocabulary) {
             snprintf(text, sizeof text, is_signed ? "%" PRId64 : "%" PRIu64, x);
             return bad_token(path, i, text, o->vocabulary);
@@ -90,20 +81,14 @@ static int take_integers(mismatch_operands *o, const unsigned char *bytes, const
 static int read_integers(mismatch_operands *o, trace *t, size_t at)
 {
     trace_copy c[TRACE_COPIES];
-    trace_error error;
+    uint64_t *codes;
     if (trace_copies(t, at, c) != 1 || (c->tensor.dtype[0] != 'I' && c->tensor.dtype[0] != 'U') || c->units != o->count)
         return fail(EXIT_DATA, "mismatch: %s: the tokens are not integers but %s", trace_path(t),
                     trace_at(t, at)->dtype);
-    unsigned char *bytes = array_memory(c->units, c->width);
-    int code = 0;
-    if (!bytes || trace_copy_units(t, c, 0, bytes, o->count, &error)) {
-        if (!bytes)
-            (void)trace_no_memory(t, &error);
-        code = fail(error.exit, "%s", error.text);
-    } else {
-        code = take_integers(o, bytes, c, trace_path(t));
-    }
-    free(bytes);
+    int code = chosen_codes(&codes, t, c);
+    if (!code)
+        code = take_integers(o, codes, c, trace_path(t));
+    free(codes);
     return code;
 }
 
@@ -136,7 +121,7 @@ static int read_tokens(mismatch_operands *o, const mismatch_source *from)
         code = fail(EXIT_DATA, "mismatch: %s: column-major tokens are not read: save them in C order", trace_path(t));
     if (!code) {
         o->tokens = need_memory(o->count, sizeof *o->tokens);
-        escape_text(o->labels[2], sizeof o->labels[2], x->name[0] ? x->name : from->tokens);
+        escape_text(o->label, sizeof o->label, x->name[0] ? x->name : from->tokens);
         code = x->format ? read_whole(o, t, from->tokens_name) : read_integers(o, t, at);
     }
     trace_close(t);
@@ -144,14 +129,6 @@ static int read_tokens(mismatch_operands *o, const mismatch_source *from)
 }
 
 /* ---- from files ---- */
-
-static double *take(chosen *c, char label[256])
-{
-    double *x = c->x;
-    memcpy(label, c->label, sizeof c->label);
-    c->x = NULL;
-    return x;
-}
 
 static int bad_shape(const char *what, const char *expected, const chosen *c)
 {
@@ -167,10 +144,10 @@ static int read_hidden(mismatch_operands *o, const mismatch_source *from)
     if (!code && c.rank < 2)
         code = bad_shape("--hidden", "[tokens, size] or [sequences, tokens, size]", &c);
     if (!code) {
-        o->size = (size_t)c.shape[c.rank - 1];
         o->length = (size_t)c.shape[c.rank - 2];
-        o->count = c.n / o->size;
-        o->hidden = take(&c, o->labels[0]);
+        operand_take(&o->hidden, &c);
+        o->size = o->hidden.depth;
+        o->count = o->hidden.rows;
     }
     chosen_clear(&c);
     return code;
@@ -186,12 +163,12 @@ static int read_head(mismatch_operands *o, const mismatch_source *from)
         code = fail(EXIT_DATA,
                     "mismatch: rows of --hidden (%s) have %zu numbers and rows of --head (%s) %" PRIu64
                     ", which must be the same",
-                    o->labels[0], o->size, c.label, c.shape[1]);
+                    o->hidden.label, o->size, c.label, c.shape[1]);
     if (!code && c.shape[0] > UINT32_MAX)
         code = fail(EXIT_DATA, "mismatch: --head (%s) has more than 2^32 rows", c.label);
     if (!code) {
-        o->vocabulary = (size_t)c.shape[0];
-        o->head = take(&c, o->labels[1]);
+        operand_take(&o->head, &c);
+        o->vocabulary = o->head.rows;
     }
     chosen_clear(&c);
     return code;
@@ -210,8 +187,8 @@ int mismatch_operands_make(mismatch_operands *o, const mismatch_source *from)
 
 void mismatch_operands_clear(mismatch_operands *o)
 {
-    free(o->hidden);
-    free(o->head);
+    operand_clear(&o->hidden);
+    operand_clear(&o->head);
     free(o->tokens);
     memset(o, 0, sizeof *o);
 }

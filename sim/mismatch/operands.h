@@ -13,12 +13,11 @@ typedef struct mismatch_source {
 } mismatch_source;
 
 typedef struct mismatch_operands {
-    double *hidden; /* count x size */
-    double *head;   /* vocabulary x size */
+    operand hidden, head; /* count and vocabulary rows of `size` numbers */
     size_t count, vocabulary, size;
     size_t length;    /* tokens of a sequence: the last but one dimension of the hidden states */
     uint32_t *tokens; /* NULL: they are to be drawn */
-    char labels[3][256];
+    char label[256];  /* of the tokens */
 } mismatch_operands;
 
 /* mismatch_operands_make -- 0, or an exit code after a message; mismatch_operands_clear in any case. */

@@ -145,15 +145,15 @@ static void print_operands(FILE *to, const mismatch_report *r)
 {
     const mismatch *m = r->m;
     char count[32], size[32], words[32], text[320];
-    fprintf(to, "H  %s, %s token%s of %s numbers\n", m->o->labels[0], text_count(count, m->o->count),
+    fprintf(to, "H  %s, %s token%s of %s numbers\n", m->o->hidden.label, text_count(count, m->o->count),
             text_plural(m->o->count), text_count(size, m->o->size));
-    fprintf(to, "W  %s, %s words\n", m->o->labels[1], text_count(words, m->o->vocabulary));
+    fprintf(to, "W  %s, %s words\n", m->o->head.label, text_count(words, m->o->vocabulary));
     for (int s = 0; s < 2; s++)
         fprintf(to, "%s  %s\n", letters[s], arithmetic_text(text, sizeof text, &m->sides[s]));
     if (r->drawn)
         fprintf(to, "tokens drawn from A");
     else
-        fprintf(to, "tokens of %s", m->o->labels[2]);
+        fprintf(to, "tokens of %s", m->o->label);
     if (r->drawn || r->generated)
         fprintf(to, ", seed %" PRIu64, m->seed);
     fputc('\n', to);
@@ -232,9 +232,9 @@ void mismatch_report_write(FILE *to, report_style style, const mismatch_report *
     const mismatch *m = r->m;
     const double clip[] = {r->r->low, r->r->high};
     const report d = {.m = *m,
-                      .hidden = m->o->labels[0],
-                      .head = m->o->labels[1],
-                      .from = r->drawn ? NULL : m->o->labels[2],
+                      .hidden = m->o->hidden.label,
+                      .head = m->o->head.label,
+                      .from = r->drawn ? NULL : m->o->label,
                       .sides = {&m->sides[0], &m->sides[1]},
                       .clip = clip,
                       .bounds = 2,

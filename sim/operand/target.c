@@ -2,6 +2,7 @@
 #include "target.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "scalelist.h"
 
 #include <fnmatch.h>
@@ -167,6 +168,28 @@ int format_read(mpsim_format *f, const char *where, const char *name)
     if (strchr(name, '@'))
         return fail(EXIT_USAGE, "%s: '%s': no presets here, as in @cuda", where, name);
     return *name ? bad_format(where, name, status, 0) : fail(EXIT_USAGE, "%s: an empty name", where);
+}
+
+int formats_read(mpsim_format *a, mpsim_format *b, const char *verb, const char *text, const char *of)
+{
+    const size_t n = strcspn(text, ",");
+    const char *second = text[n] ? text + n + 1 : text;
+    char where[64], *first = need_part(text, n);
+    snprintf(where, sizeof where, "%s: --format", verb);
+    int code = strchr(second, ',') ? fail(EXIT_USAGE, "%s: '%s': one format, or two: %s", where, text, of)
+                                   : format_read(a, where, first);
+    if (!code)
+        code = format_read(b, where, second);
+    free(first);
+    return code;
+}
+
+int mode_read(mpsim_round_mode *mode, const char *where, const char *name)
+{
+    uint8_t bits;
+    return mpsim_round_mode_parse(mode, &bits, name) == MPSIM_OK && *mode < MPSIM_ROUND_STOCHASTIC_A
+               ? 0
+               : fail(EXIT_USAGE, "%s: '%s' is not a deterministic mode: see 'mpsim formats --modes'", where, name);
 }
 
 static int unknown_preset(const char *verb, const char *name)

@@ -2,6 +2,7 @@
 #include "chosen.h"
 
 #include "../array/array.h"
+#include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "elements.h"
@@ -9,6 +10,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,58 +34,60 @@ int chosen_find(size_t *at, trace *t, const char *verb, const char *glob)
                 found, glob ? " match " : "", glob ? glob : "", escape_text(name, sizeof name, trace_at(t, *at)->name));
 }
 
-/* Every element as a value. */
-static int read_elements(chosen *c, trace *t, size_t at, trace_error *error)
+int chosen_bad(const chosen *c, const char *text, ...)
 {
-    const trace_tensor *tensor = trace_at(t, at);
-    elements e = {0};
-    unsigned char *codes = array_memory(tensor->count, mpsim_format_code_bytes(tensor->format));
-    c->x = array_memory(tensor->count, sizeof *c->x);
-    int bad = !codes || !c->x ? trace_no_memory(t, error) : elements_open(&e, t, at, ELEMENTS_ROWS, NULL, error);
-    if (!bad && !(bad = elements_codes(&e, 0, codes, c->n, error)))
-        mpsim_decode_array(tensor->format, c->x, codes, c->n);
-    elements_close(&e);
-    free(codes);
-    return bad;
+    char why[256];
+    const int named = trace_at(c->t, c->at)->name[0] != 0;
+    va_list values;
+    va_start(values, text);
+    vsnprintf(why, sizeof why, text, values);
+    va_end(values);
+    return fail(EXIT_DATA, "%s: %s%s%s: %s", c->verb, trace_path(c->t), named ? ": " : "", named ? c->label : "", why);
 }
 
-static int check(chosen *c, const trace *t, size_t at, const char *verb)
+static int describe(chosen *c, const trace_tensor *x)
 {
-    const trace_tensor *tensor = trace_at(t, at);
     char dtype[64];
-    if (!tensor->format)
-        return fail(EXIT_DATA, "%s: %s: %s: %s is not a floating-point dtype", verb, trace_path(t), c->label,
-                    escape_text(dtype, sizeof dtype, tensor->dtype));
-    if (tensor->rank > CHOSEN_RANK)
-        return fail(EXIT_DATA, "%s: %s: %s: %zu dimensions, more than %d", verb, trace_path(t), c->label, tensor->rank,
-                    CHOSEN_RANK);
-    if (tensor->count == 0)
-        return fail(EXIT_DATA, "%s: %s: %s: the tensor is empty", verb, trace_path(t), c->label);
-    c->n = (size_t)tensor->count;
-    c->rank = tensor->rank;
-    memcpy(c->shape, tensor->shape, c->rank * sizeof *c->shape);
+    escape_text(c->label, sizeof c->label, *x->name ? x->name : trace_path(c->t));
+    if (!x->format)
+        return chosen_bad(c, "%s is not a floating-point dtype", escape_text(dtype, sizeof dtype, x->dtype));
+    if (x->rank > CHOSEN_RANK)
+        return chosen_bad(c, "%zu dimensions, more than %d", x->rank, CHOSEN_RANK);
+    if (x->count == 0)
+        return chosen_bad(c, "the tensor is empty");
+    c->n = (size_t)x->count;
+    c->rank = x->rank;
+    memcpy(c->shape, x->shape, c->rank * sizeof *c->shape);
     return 0;
+}
+
+int chosen_open(chosen *c, trace *t, const char *verb, const char *glob)
+{
+    *c = (chosen){.verb = verb, .t = t};
+    const int code = chosen_find(&c->at, t, verb, glob);
+    return code ? code : describe(c, trace_at(t, c->at));
+}
+
+int chosen_take(chosen *c, size_t n)
+{
+    trace_error error;
+    c->n = n;
+    c->x = array_memory(n, sizeof *c->x);
+    if (!c->x)
+        (void)trace_no_memory(c->t, &error);
+    return !c->x || elements_read(c->x, c->t, c->at, n, &error) ? fail(error.exit, "%s", error.text) : 0;
 }
 
 int chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob)
 {
-    trace_error error;
-    size_t at = 0;
-    memset(c, 0, sizeof *c);
-    int code = chosen_find(&at, t, verb, glob);
-    if (code)
-        return code;
-    const char *name = trace_at(t, at)->name;
-    escape_text(c->label, sizeof c->label, *name ? name : trace_path(t));
-    if ((code = check(c, t, at, verb)))
-        return code;
-    if (read_elements(c, t, at, &error))
-        return fail(error.exit, "%s", error.text);
-    for (size_t i = 0; i < c->n; i++)
+    int code = chosen_open(c, t, verb, glob);
+    if (!code)
+        code = chosen_take(c, c->n);
+    for (size_t i = 0; i < c->n && !code; i++)
         if (!isfinite(c->x[i]))
-            return fail(EXIT_DATA, "%s: %s: %s: element %zu is %s: only finite numbers are taken", verb, trace_path(t),
-                        c->label, i, isnan(c->x[i]) ? "NaN" : "infinite");
-    return 0;
+            code = chosen_bad(c, "element %zu is %s: only finite numbers are taken", i,
+                              isnan(c->x[i]) ? "NaN" : "infinite");
+    return code;
 }
 
 int chosen_read(chosen *c, const char *verb, const char *path, const trace_options *options, const char *glob)
@@ -111,4 +115,20 @@ const char *chosen_shape(char *out, size_t size, const chosen *c)
         text_add(out, size, "%s%" PRIu64, i ? ", " : "", c->shape[i]);
     text_add(out, size, "]");
     return out;
+}
+
+/* ---- of any dtype ---- */
+
+int chosen_codes(uint64_t **codes, trace *t, const trace_copy *c)
+{
+    trace_error error;
+    const size_t n = (size_t)c->units;
+    unsigned char *bytes = need_memory(n, c->width);
+    const int bad = trace_copy_units(t, c, 0, bytes, n, &error);
+    *codes = need_memory(n, sizeof **codes);
+    for (size_t i = 0; i < n && !bad; i++)
+        for (size_t b = 0; b < c->width; b++)
+            (*codes)[i] |= (uint64_t)bytes[i * c->width + b] << 8 * b;
+    free(bytes);
+    return bad ? fail(error.exit, "%s", error.text) : 0;
 }

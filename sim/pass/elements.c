@@ -257,6 +257,29 @@ static void note_beyond(elements_beyond *b, size_t at, double x, float rounded)
     }
 }
 
+int elements_values(const elements *e, uint64_t first, double *to, size_t n, trace_error *error)
+{
+    enum { AT_ONCE = 4096 };
+    unsigned char codes[AT_ONCE * sizeof *to];
+    int bad = 0;
+    for (size_t at = 0, m; at < n && !bad; at += m) {
+        m = n - at < AT_ONCE ? n - at : AT_ONCE;
+        if (!(bad = elements_codes(e, first + at, codes, m, error)))
+            mpsim_decode_array(e->format, to + at, codes, m);
+    }
+    return bad;
+}
+
+int elements_read(double *to, trace *t, size_t i, size_t n, trace_error *error)
+{
+    elements e = {0};
+    int bad = elements_open(&e, t, i, ELEMENTS_ROWS, NULL, error);
+    if (!bad)
+        bad = elements_values(&e, 0, to, n, error);
+    elements_close(&e);
+    return bad;
+}
+
 void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond)
 {
     enum { AT_ONCE = 1024 };

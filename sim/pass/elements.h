@@ -50,6 +50,9 @@ int elements_load(elements *e, trace_error *error);
 
 /* elements_codes -- n of them from `first` on. 0, or -1 with *error. */
 int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error);
+/* elements_values -- the same as numbers. elements_read: the first n of tensor i by rows, opened and closed. */
+int elements_values(const elements *e, uint64_t first, double *to, size_t n, trace_error *error);
+int elements_read(double *to, trace *t, size_t i, size_t n, trace_error *error);
 
 /* elements_floats -- codes as binary32 numbers, to[at] and on; those of a wider format are rounded to nearest, and the
  * finite ones that become infinite, or 0, are added to *beyond (NULL: nothing). */

@@ -158,14 +158,14 @@ static void compare(const mismatch *m, const wanted *const w[2])
         size_t most[2] = {0, 0};
         for (int s = 0; s < 2; s++) {
             for (size_t v = 0; v < WORDS; v++) {
-                x[s][v] = logit(w[s], m->o->hidden + i * SIZE, m->o->head + v * SIZE);
+                x[s][v] = logit(w[s], m->o->hidden.x + i * SIZE, m->o->head.x + v * SIZE);
                 most[s] = x[s][v] > x[s][most[s]] ? v : most[s];
             }
             ck_assert_msg(log_probability(w[s], x[s], t->id) == t->lp[s], "%s: token %zu: %a, expected %a", w[s]->words,
                           i, t->lp[s], log_probability(w[s], x[s], t->id));
         }
         ck_assert_int_eq(t->differs, most[0] != most[1]);
-        worst = fmax(worst, fabs(t->exact - exactly(m->o->hidden + i * SIZE, m->o->head, t->id)));
+        worst = fmax(worst, fabs(t->exact - exactly(m->o->hidden.x + i * SIZE, m->o->head.x, t->id)));
         const double kl = divergence(x[0], x[1]);
         worst_kl = fmax(worst_kl, fabs(t->kl - kl) / (kl > 0 ? kl : 1));
     }
@@ -239,11 +239,11 @@ START_TEST(drawn_tokens)
     arithmetic a[2];
     uint64_t seen[CHOICES] = {0};
     double sum = 0;
-    o.hidden = malloc(N * sizeof *o.hidden);
-    o.head = malloc(sizeof logits);
-    memcpy(o.head, logits, sizeof logits);
+    o.hidden = (operand){.x = malloc(N * sizeof *o.hidden.x), .rows = N, .depth = 1};
+    o.head = (operand){.x = malloc(sizeof logits), .rows = CHOICES, .depth = 1};
+    memcpy(o.head.x, logits, sizeof logits);
     for (size_t i = 0; i < N; i++)
-        o.hidden[i] = 1;
+        o.hidden.x[i] = 1;
     for (int s = 0; s < 2; s++)
         ck_assert_int_eq(arithmetic_parse(&a[s], "-a", "fma"), 0);
     mismatch m = {.o = &o, .sides = a, .seed = 7};
