@@ -68,7 +68,7 @@ programs_all += tests/support/dotsets tests/support/scaledmms
 
 # ---- rules, recorded outputs, other emulators' mistakes
 unit_tests = \
-  tests/arith/t-kernel tests/base/t-env tests/base/t-extent tests/base/t-status tests/block/t-figures \
+  tests/arith/t-kernel tests/base/t-env tests/base/t-extent tests/base/t-inline tests/base/t-isa tests/base/t-status tests/block/t-figures \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
@@ -124,7 +124,7 @@ tests_libsupport_a_SOURCES += \
   tests/support/plainsummary.c tests/support/plainsummary.h tests/support/rounding.c \
   tests/support/rounding.h
 mpfr_tests = \
-  tests/arith/t-arith tests/arith/t-array tests/arith/t-fma tests/arith/t-function \
+  tests/arith/t-arith tests/arith/t-array tests/arith/t-exact tests/arith/t-fma tests/arith/t-function \
   tests/arith/t-wide \
   tests/block/t-block tests/block/t-block-proof tests/block/t-elements tests/block/t-hadamard tests/block/t-outputs \
   tests/block/t-recipe tests/block/t-recipe-scale tests/block/t-rules tests/block/t-blockstats \
@@ -294,7 +294,7 @@ eva:
 	@sh $(srcdir)/tests/analyze/eva/run.sh
 mutants: lib/libmpsim.a
 	@python3 $(srcdir)/tests/mutants/mutants.py $(MUTANTS)
-EXTRA_DIST += tests/analyze/eva/known tests/analyze/eva/references.c tests/analyze/eva/run.sh tests/mutants/mutants.py tests/bench/growth.py
+EXTRA_DIST += tests/analyze/eva/known tests/analyze/eva/references.c tests/analyze/eva/run.sh tests/mutants/equivalent tests/mutants/mutants.py tests/bench/growth.py
 .PHONY: analyze eva mutants
 
 # ---- longer runs: all 2^32 binary32 inputs (by MPFR, and every instruction set), all 2^32 pairs of fp16, recorded

@@ -15,6 +15,7 @@ START_TEST(every_status_has_a_text_of_its_own)
         for (int k = 0; k < i; k++)
             ck_assert_str_ne(mpsim_status_string(all[i]), mpsim_status_string(all[k]));
     }
+    ck_assert_str_eq(mpsim_status_string((mpsim_status)N), "unknown status");
     ck_assert_str_eq(mpsim_status_string((mpsim_status)77), "unknown status");
     ck_assert_str_eq(mpsim_status_string((mpsim_status)-1), "unknown status");
 }

@@ -3,17 +3,19 @@
 
     tests/bench/growth.py [-l SECONDS] [-m MPSIM] [AXIS]...
 
-Of each axis sizes grow by ten over four decades, as long as the next run is expected to end within the limit (default 60 CPU seconds a
-run). Time is the user's, since the system's is that of the page cache where a file is larger than before; memory is the most that the
-process had resident. A slope is the exponent between the two largest
-sizes: 1 is linear. Runs below a fifth of a second, and memory that is less than 16 MiB above what the program takes with nothing, have none. A slope above 1.15 is
-marked, and the exit code is 1 then.
+Of each axis sizes grow by ten over four decades (elements: five, in sparse files), as long as the next run is expected to end within
+the limit (default 60 CPU seconds a run). Time is the user's, since the system's is that of the page cache where a file is larger than
+before; the least of three runs, of which the last two find the file in memory: how the kernel divides a run of few ticks between user
+and system is chance, and of a run that is mostly the system's a large one. A run of more than a fifth of the limit runs once. Memory is the most that the
+process had resident. A slope is the exponent between the two largest sizes: 1 is linear. Runs below a fifth of a second, and memory
+that is less than 16 MiB above what the program takes with nothing, have none. A slope above 1.15 is marked, and the exit code is 1 then.
 """
 
 import argparse
 import json
 import math
 import os
+import random
 import struct
 import subprocess
 import sys
@@ -22,13 +24,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-DECADES = 4
+DECADES = {"elements": 5}  # sizes of the other axes: 4
+RUNS = 3
 MIB = 1 << 20
 
 
 def safetensors(path: Path, shapes: list[tuple[str, int]], step: int | None = None) -> Path:
     """A sparse file of binary32 zeros."""
-    header: dict[str, object] = {"__metadata__": {"mpsim.step": str(step)}} if step is not None else {}
+    header: dict[str, object] = {"__metadata__": {"mpsim.step": str(step), "mpsim.optimizer": "sgd", "mpsim.lr": "0.1"}} if step is not None else {}
     at = 0
     for name, n in shapes:
         header[name] = {"dtype": "F32", "shape": [n], "data_offsets": [at, at + 4 * n]}
@@ -47,6 +50,18 @@ def tensors(at: Path, n: int, kind: str = "wgrad") -> Path:
 
 def elements(at: Path, n: int) -> Path:
     return safetensors(at / "e.safetensors", [("wgrad:layer.weight", n)])
+
+
+def numbers(at: Path, n: int) -> Path:
+    """A file of n numbers of a normal distribution, the same few again and again."""
+    path = elements(at, n)
+    draw = random.Random(1)
+    some = struct.pack("<4096f", *(draw.gauss(0, 1e-3) for _ in range(4096)))
+    header = path.stat().st_size - 4 * n
+    with path.open("r+b") as f:
+        f.seek(header)
+        f.write((some * (n // 4096 + 1))[: 4 * n])
+    return path
 
 
 def steps(at: Path, n: int) -> Path:
@@ -70,6 +85,12 @@ def log(at: Path, n: int) -> Path:
 def scales(n: int) -> str:
     """n of them; a command line has room for some 10,000."""
     return ",".join(f"{1 + i / 1024:.9f}" for i in range(n))
+
+
+def formats(n: int) -> str:
+    """n of them: exponents of 3 to 8 bits, significands of 1 to 23, with biases of their own."""
+    kinds = [f"e{e}m{m}:ieee:bias={b}" for b in range(1, 8) for e in range(3, 9) for m in range(1, 24)]
+    return ",".join(kinds[:n])
 
 
 Words = Callable[[Path, int], list[str]]
@@ -105,6 +126,9 @@ AXES: dict[str, tuple[int, dict[str, Words]]] = {
     "scales": (1, {
         "stat": lambda at, n: ["stat", "-f", "fp16", "-s", scales(n), "--json", str(elements(at, 4096))],
     }),
+    "formats": (1, {
+        "stat": lambda at, n: ["stat", "-f", formats(n), "--threads", "1", "--json", str(numbers(at, 1 << 22))],
+    }),
     "lines": (1000, {
         "log": lambda at, n: ["log", str(log(at, n))],
     }),
@@ -138,6 +162,15 @@ def run(mpsim: str, words: list[str], at: Path) -> tuple[float, float, int, int]
     return used.ru_utime, used.ru_stime, used.ru_maxrss << 10, child.returncode
 
 
+def least(mpsim: str, words: list[str], at: Path, limit: float) -> tuple[float, float, int, int]:
+    """The same of up to three runs, the least of each."""
+    found = [run(mpsim, words, at)]
+    while len(found) < RUNS and found[0][3] in (0, 1) and found[0][0] + found[0][1] < limit / 5:
+        found.append(run(mpsim, words, at))
+    user, system, memory, codes = zip(*found)
+    return min(user), min(system), min(memory), codes[0]
+
+
 def base_memory(mpsim: str) -> float:
     """What the program takes of memory before it reads anything."""
     child = subprocess.Popen([mpsim, "info", "-"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -159,13 +192,13 @@ def grow(mpsim: str, axis: str, name: str, first: int, words: Words, limit: floa
     times: list[float] = []
     memories: list[float] = []
     spent = 0.0
-    for decade in range(DECADES):
+    for decade in range(DECADES.get(axis, 4)):
         n = first * 10**decade
         if 10 * spent > limit:
             break
         with tempfile.TemporaryDirectory() as folder:
             at = Path(folder)
-            seconds, system, memory, code = run(mpsim, made_apart(words, at, n), at)
+            seconds, system, memory, code = least(mpsim, made_apart(words, at, n), at, limit)
             if code == 2 and decade:
                 break  # as many as it takes: scales
             if code not in (0, 1):

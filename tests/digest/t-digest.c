@@ -4,6 +4,7 @@
 #include <mpsim/digest.h>
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ static const nans table[] = {
     {"e3m2", 6, 0, NEVER, 0},
     {"tf32", 19, 0x3ffff, 0x3fc00, 0},
     {"binary32", 32, 0x7fffffff, 0x7f800000, 0},
+    {"e11m51", 63, 0x3fffffffffffffff, 0x3ff8000000000000, 0},
     {"binary64", 64, 0x7fffffffffffffff, 0x7ff0000000000000, 0},
 };
 enum { FORMATS = sizeof table / sizeof table[0] };
@@ -292,6 +294,7 @@ START_TEST(bad_arguments_give_zero)
     ck_assert_uint_eq(mpsim_digest(NULL, codes, 2, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&bad, codes, 2, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&good, NULL, 2, 0), 0);
+    ck_assert_uint_eq(mpsim_digest(&good, codes, SIZE_MAX, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&good, NULL, 0, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&good, codes, 0, 9), 0);
 }

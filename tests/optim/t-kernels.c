@@ -126,29 +126,61 @@ static uint64_t compare_all(const mpsim_optim *o, uint64_t *random)
 
 START_TEST(steps_of_every_variant)
 {
-    static const int pairs[][2] = {{B32, B32}, {BF16, BF16}, {BF16, B32}, {B32, BF16}, {FP16, FP16}};
+    enum { PAIRS = 8 };
+    static const char *const pairs[PAIRS][2] = {
+        {"binary32", "binary32"}, {"bf16", "bf16"}, {"bf16", "binary32"},     {"binary32", "bf16"},
+        {"fp16", "fp16"},         {"e4m3", "e4m3"}, {"e4m3fnuz", "e5m2fnuz"}, {"e7m3:ieee:bias=20", "e3m4"}};
     const mpsim_optim_variant *v = mpsim_optim_variant_at((size_t)_i);
     const char *before = mpsim_isa_active();
     uint64_t random = test_seed() + 31 * (uint64_t)_i, elements = 0, configurations = 0;
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
-        for (unsigned k = 0; k < 5 * 3 * 32; k++) {
+        for (unsigned k = 0; k < PAIRS * 3 * 32; k++) {
             mpsim_optim o;
             mpsim_optim_init(&o, (mpsim_optim_algorithm)a, v);
             numbers(&o, k % 32, &random);
-            o.param = *optim_format(pairs[k / 32 % 5][0]);
-            o.state = *optim_format(pairs[k / 32 % 5][1]);
-            o.store = (uint8_t)(k / 160);
+            const char *const *formats = pairs[k / 32 % PAIRS];
+            ck_assert_int_eq(mpsim_format_parse(&o.param, formats[0]), MPSIM_OK);
+            ck_assert_int_eq(mpsim_format_parse(&o.state, formats[1]), MPSIM_OK);
+            o.store = (uint8_t)(k / 32 / PAIRS);
             if (strncmp(v->name, "optimi", 6) == 0 && o.dampening != 0)
                 o.dampening = o.momentum; /* a switch there */
             if (mpsim_optim_check(&o) != MPSIM_OK || (configurations && !test_in_part(k + k / 32 + (size_t)a, 1)))
                 continue;
             configurations++;
-            for (size_t i = 0; i < test_scaled(k / 32 % 5 == 0 ? 3 : 1); i++)
+            for (size_t i = 0; i < test_scaled(k / 32 % PAIRS == 0 ? 3 : 1); i++)
                 elements += compare_all(&o, &random);
         }
     printf("# %s: %" PRIu64 " configurations, %" PRIu64 " elements\n", v->name, configurations, elements);
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
     ck_assert_uint_gt(configurations, 0);
+}
+END_TEST
+
+/* Of a fused CUDA kernel an element's bits depend on which of its thread's four the element is: as the place in four says where
+ * the length is a multiple of four, else the 512. */
+START_TEST(four_of_a_thread)
+{
+    static float x[MOST + 2 * ODD], g[MOST + 2 * ODD];
+    const size_t n = MOST - 1;
+    uint64_t random = test_seed();
+    mpsim_optim o;
+    mpsim_optim_init(&o, MPSIM_OPTIM_SGD, mpsim_optim_variant_find("torch-fused-c"));
+    o.grad_scale = 7;
+    for (size_t i = 0; i < n; i++)
+        input.x[0][i] = x[i] = value(&random, 0, 0, 0), input.x[1][i] = g[i] = value(&random, 1, 0, 0);
+    const mpsim_optim_tensor t = {x, g, NULL, NULL, NULL, NULL, n};
+    const char *before = mpsim_isa_active();
+    if (!test_isa_use((size_t)_i))
+        return;
+    ck_assert_int_eq(mpsim_optim_step(&o, 1, &t, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
+    for (size_t i = 0; i < n; i++) {
+        float four[4] = {0}, of[4] = {0};
+        four[i / 512 % 4] = input.x[0][i], of[i / 512 % 4] = input.x[1][i];
+        const mpsim_optim_tensor one = {four, of, NULL, NULL, NULL, NULL, 4};
+        ck_assert_int_eq(mpsim_optim_step(&o, 1, &one, NULL), MPSIM_OK);
+        ck_assert_msg(bits_of_f32(four[i / 512 % 4]) == bits_of_f32(x[i]), "element %zu", i);
+    }
 }
 END_TEST
 
@@ -263,6 +295,7 @@ int main(void)
 {
     TCase *const kernels = test_case("kernels", 120);
     tcase_add_loop_test(kernels, steps_of_every_variant, 0, (int)mpsim_optim_variant_count());
+    tcase_add_loop_test(kernels, four_of_a_thread, 0, test_isa_count());
     tcase_add_test(kernels, unscale_and_norm);
     tcase_add_test(kernels, norm_of_all_magnitudes);
     tcase_add_test(kernels, reductions);

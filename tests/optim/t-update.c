@@ -259,6 +259,29 @@ START_TEST(moves_of_any_numbers)
 }
 END_TEST
 
+/* The compensation is as large as the parameter's half unit, the step a millionth of a unit of the compensation: nothing
+ * keeps the step. */
+START_TEST(what_the_compensation_loses_is_lost)
+{
+    enum { ELEMENTS = 300, KEPT = 7 };
+    static float x[ELEMENTS], g[ELEMENTS], kahan[ELEMENTS];
+    mpsim_optim o;
+    mpsim_optim_init(&o, MPSIM_OPTIM_SGD, mpsim_optim_variant_find("optimi"));
+    o.lr = 1;
+    o.store = MPSIM_STORE_KAHAN;
+    o.param = o.state = *mpsim_format_find("bf16");
+    for (size_t i = 0; i < ELEMENTS; i++) {
+        x[i] = 1;
+        kahan[i] = 0x1p-10f;
+        g[i] = i % KEPT ? 0x1p-30f : 0x1p-11f;
+    }
+    mpsim_update u = {.optim = &o, .step = 1, .t = {x, g, NULL, NULL, NULL, kahan, ELEMENTS}};
+    ck_assert_int_eq(mpsim_update_run(&u, 1, 1, NULL, NULL), MPSIM_OK);
+    ck_assert_uint_eq(u.updates, ELEMENTS);
+    ck_assert_uint_eq(u.lost, ELEMENTS - (ELEMENTS + KEPT - 1) / KEPT);
+}
+END_TEST
+
 /* ---- Muon ---- */
 
 START_TEST(muon_is_its_parts)
@@ -408,6 +431,7 @@ int main(void)
     TCase *t = test_case("update", 60);
     tcase_add_loop_test(t, a_list_is_its_parameters, 0, (int)(sizeof rows / sizeof *rows));
     tcase_add_loop_test(t, moves_of_any_numbers, 0, (int)(sizeof settings / sizeof *settings));
+    tcase_add_test(t, what_the_compensation_loses_is_lost);
     tcase_add_test(t, muon_is_its_parts);
     tcase_add_test(t, gradients_are_checked_and_clipped);
     tcase_add_test(t, overflows_have_a_cause);

@@ -92,6 +92,6 @@ void numbers(mpsim_optim *o, unsigned options, uint64_t *random)
     o->momentum = family_of(o) == MPSIM_OPTIM_SGD && (options & 3) != 0 ? PICK(random, 0.9, 0.99, 0.3) : 0;
     o->dampening = family_of(o) == MPSIM_OPTIM_SGD && (options & 3) == 2 ? PICK(random, 0.0, 0.1, 0.7) : 0;
     o->maximize = (options & 4) != 0;
-    o->weight_decay = options & 8 ? PICK(random, 1e-2, 0.1, 5e-4) : 0;
+    o->weight_decay = options & 8 ? PICK(random, 1e-2, 0.1, 5e-4, 1) : 0;
     o->grad_scale = options & 16 ? PICK(random, 65536, 0x1.8p10, 45875.2001953125, 7) : 1;
 }
