@@ -5,7 +5,7 @@ gpu_libchecks_a_CPPFLAGS = $(public_cppflags)
 gpu_libchecks_a_CFLAGS = $(product_cflags)
 gpu_libchecks_a_SOURCES = \
   gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h gpu/checks/conversions.c gpu/checks/conversions.h \
-  gpu/checks/doubles.h gpu/checks/instructions.c gpu/checks/mma_forms.h gpu/checks/orders.c gpu/checks/orders.h gpu/checks/packing.h gpu/checks/probes.c \
+  gpu/checks/doubles.h gpu/checks/instructions.c gpu/checks/instructions.h gpu/checks/mma_forms.h gpu/checks/orders.c gpu/checks/orders.h gpu/checks/packing.h gpu/checks/probes.c \
   gpu/checks/reductions.c gpu/checks/reductions.h \
   gpu/checks/reference.h gpu/checks/variants.c gpu/checks/variants.h gpu/gpu.h gpu/program/json.h gpu/program/record.c gpu/program/record.h
 

@@ -3,6 +3,7 @@
 
 #include "cases.h"
 #include "doubles.h"
+#include "instructions.h"
 #include "reference.h"
 #include "variants.h"
 
@@ -94,13 +95,12 @@ static int is_tf32(const gpu_instruction *in)
 }
 
 /* wgmma and mma.sync on the same inputs: P9. */
-enum { MMA_K16_F32 = 1, MMA_K16_F16 = 3, MMA_K16_BF16 = 5, MMA_K8_TF32 = 7, WGMMA_F32 = 16 };
 static const struct {
     int one, other;
-} same_rows[] = {{WGMMA_F32, MMA_K16_F32},
-                 {WGMMA_F32 + 1, MMA_K16_F16},
-                 {WGMMA_F32 + 2, MMA_K16_BF16},
-                 {WGMMA_F32 + 3, MMA_K8_TF32}};
+} same_rows[] = {{GPU_WGMMA_F16, GPU_MMA_K16_F16},
+                 {GPU_WGMMA_F16F16, GPU_MMA_K16_F16F16},
+                 {GPU_WGMMA_BF16, GPU_MMA_K16_BF16},
+                 {GPU_WGMMA_TF32, GPU_MMA_K8_TF32}};
 enum { SAME = sizeof same_rows / sizeof same_rows[0] };
 
 /* ---- checks ---- */

@@ -1,36 +1,27 @@
 /* instructions.c -- instructions of tensor cores, and the model rows that say what they compute. */
 #include "cases.h"
+#include "instructions.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* clang-format off */
-#define FP8_ROWS(shape, family, rows, since, d, one, two)                                        \
-    {shape, "e4m3", "e4m3", d, family, rows, 32, since, {one, two}},                             \
-    {shape, "e4m3", "e5m2", d, family, rows, 32, since, {one, two}},                             \
-    {shape, "e5m2", "e4m3", d, family, rows, 32, since, {one, two}},                             \
-    {shape, "e5m2", "e5m2", d, family, rows, 32, since, {one, two}}
-/* clang-format on */
+/* Names of formats, by the type of PTX. */
+#define NAME_f16 "fp16"
+#define NAME_bf16 "bf16"
+#define NAME_tf32 "tf32"
+#define NAME_e4m3 "e4m3"
+#define NAME_e5m2 "e5m2"
+#define NAME_f32 "binary32"
 
-/* The order is that of the switches in mma.cuh and wgmma.cu. */
 static const gpu_instruction instructions[] = {
-    {"mma.m16n8k8", "fp16", "fp16", "binary32", GPU_MMA, 16, 8, 80, {"fp16-fp32", NULL}},
-    {"mma.m16n8k16", "fp16", "fp16", "binary32", GPU_MMA, 16, 16, 80, {"fp16-fp32", NULL}},
-    {"mma.m16n8k8", "fp16", "fp16", "fp16", GPU_MMA, 16, 8, 80, {"fp16-fp16", NULL}},
-    {"mma.m16n8k16", "fp16", "fp16", "fp16", GPU_MMA, 16, 16, 80, {"fp16-fp16", NULL}},
-    {"mma.m16n8k8", "bf16", "bf16", "binary32", GPU_MMA, 16, 8, 80, {"bf16-fp32", NULL}},
-    {"mma.m16n8k16", "bf16", "bf16", "binary32", GPU_MMA, 16, 16, 80, {"bf16-fp32", NULL}},
-    {"mma.m16n8k4", "tf32", "tf32", "binary32", GPU_MMA, 16, 4, 80, {"k4-tf32-fp32", "tf32-fp32"}},
-    {"mma.m16n8k8", "tf32", "tf32", "binary32", GPU_MMA, 16, 8, 80, {"tf32-fp32", NULL}},
-    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "binary32", "mma-fp8-fp32", "fp8-fp32"),
-    FP8_ROWS("mma.m16n8k32", GPU_MMA, 16, 89, "fp16", "mma-fp8-fp16", "fp8-fp16"),
-    {"wgmma.m64n8k16", "fp16", "fp16", "binary32", GPU_WGMMA, 64, 16, 90, {"fp16-fp32", NULL}},
-    {"wgmma.m64n8k16", "fp16", "fp16", "fp16", GPU_WGMMA, 64, 16, 90, {"fp16-fp16", NULL}},
-    {"wgmma.m64n8k16", "bf16", "bf16", "binary32", GPU_WGMMA, 64, 16, 90, {"bf16-fp32", NULL}},
-    {"wgmma.m64n8k8", "tf32", "tf32", "binary32", GPU_WGMMA, 64, 8, 90, {"tf32-fp32", NULL}},
-    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "binary32", "wgmma-fp8-fp32", NULL),
-    FP8_ROWS("wgmma.m64n8k32", GPU_WGMMA, 64, 90, "fp16", "wgmma-fp8-fp16", NULL),
-    {"dmma.m8n8k4", "binary64", "binary64", "binary64", GPU_DMMA, 8, 4, 80, {"fp64", NULL}},
+#define MMA(ID, shape, k, a, b, d, size, ...) \
+    {"mma." #shape, NAME_##a, NAME_##b, NAME_##d, GPU_MMA, 16, k, 80, {__VA_ARGS__}},
+#define MMA_FP8(ID, shape, k, a, b, d, size, ...) \
+    {"mma." #shape, NAME_##a, NAME_##b, NAME_##d, GPU_MMA, 16, k, 89, {__VA_ARGS__}},
+#define WGMMA(ID, shape, k, a, b, d, size, ...) \
+    {"wgmma." #shape, NAME_##a, NAME_##b, NAME_##d, GPU_WGMMA, 64, k, 90, {__VA_ARGS__}},
+    GPU_MMA_INSTRUCTIONS(MMA) GPU_MMA_FP8_INSTRUCTIONS(MMA_FP8) GPU_WGMMA_INSTRUCTIONS(WGMMA){
+        "dmma.m8n8k4", "binary64", "binary64", "binary64", GPU_DMMA, 8, 4, 80, {"fp64", NULL}},
     {"dmma.m16n8k4", "binary64", "binary64", "binary64", GPU_DMMA, 16, 4, 90, {"fp64", NULL}},
     {"dmma.m16n8k8", "binary64", "binary64", "binary64", GPU_DMMA, 16, 8, 90, {"fp64", NULL}},
     {"dmma.m16n8k16", "binary64", "binary64", "binary64", GPU_DMMA, 16, 16, 90, {"fp64", NULL}},

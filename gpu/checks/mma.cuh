@@ -1,4 +1,4 @@
-/* mma.cuh -- one mma.sync of a warp on codes in shared memory, for every instruction of instructions.c.
+/* mma.cuh -- one mma.sync of a warp on codes in shared memory, for every instruction of instructions.h.
  *
  * Fragments are those of the PTX ISA, "Matrix Fragments for mma.m16n8k4 / k8 / k16 / k32". With
  * g = lane / 4, t = lane mod 4 and p elements a register (1 tf32, 2 of 16 bits, 4 of 8 bits):
@@ -10,6 +10,7 @@
  * Matrices of less depth have only the first half of the registers of A and B. */
 #pragma once
 
+#include "instructions.h"
 #include "tally.cuh"
 
 /* p codes from k on as a register. A code of tf32 has its 19 bits at the top, and what lies above
@@ -31,12 +32,12 @@ static __device__ inline uint32_t mma_register(const uint32_t *line, int k, int 
                  : __VA_ARGS__)
 #define MMA_F16(text, na, nb, ...) \
     asm volatile("mma.sync.aligned." text " {%0,%1}, " na ", " nb ", {%0,%1};" : "+r"(h[0]), "+r"(h[1]) : __VA_ARGS__)
-#define FULL_F32(text) \
+#define FULL_f32(text) \
     MMA_F32(text, "{%4,%5,%6,%7}", "{%8,%9}", "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
-#define HALF_F32(text) MMA_F32(text, "{%4,%5}", "{%6}", "r"(x[0]), "r"(x[1]), "r"(y[0]))
-#define FULL_F16(text) \
+#define HALF_f32(text) MMA_F32(text, "{%4,%5}", "{%6}", "r"(x[0]), "r"(x[1]), "r"(y[0]))
+#define FULL_f16(text) \
     MMA_F16(text, "{%2,%3,%4,%5}", "{%6,%7}", "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]))
-#define HALF_F16(text) MMA_F16(text, "{%2,%3}", "{%4}", "r"(x[0]), "r"(x[1]), "r"(y[0]))
+#define HALF_f16(text) MMA_F16(text, "{%2,%3}", "{%4}", "r"(x[0]), "r"(x[1]), "r"(y[0]))
 
 /* d = the four elements of this lane. a: 16 rows of k codes, b: 8 columns of k, c: 16 rows of 8.
  * All lanes of the warp call it, with the same instruction. */
@@ -58,56 +59,15 @@ static __device__ __noinline__ void mma_tile(int instruction, int k, int bits, c
     h[0] = d[0] | d[1] << 16;
     h[1] = d[2] | d[3] << 16;
     switch (instruction) {
-    case 0:
-        HALF_F32("m16n8k8.row.col.f32.f16.f16.f32");
+#define MMA_CASE(ID, shape, k, a, b, d, size, ...)              \
+    case GPU_##ID:                                              \
+        size##_##d(#shape ".row.col." #d "." #a "." #b "." #d); \
         break;
-    case 1:
-        FULL_F32("m16n8k16.row.col.f32.f16.f16.f32");
-        break;
-    case 2:
-        HALF_F16("m16n8k8.row.col.f16.f16.f16.f16");
-        break;
-    case 3:
-        FULL_F16("m16n8k16.row.col.f16.f16.f16.f16");
-        break;
-    case 4:
-        HALF_F32("m16n8k8.row.col.f32.bf16.bf16.f32");
-        break;
-    case 5:
-        FULL_F32("m16n8k16.row.col.f32.bf16.bf16.f32");
-        break;
-    case 6:
-        HALF_F32("m16n8k4.row.col.f32.tf32.tf32.f32");
-        break;
-    case 7:
-        FULL_F32("m16n8k8.row.col.f32.tf32.tf32.f32");
-        break;
+        GPU_MMA_INSTRUCTIONS(MMA_CASE)
 #if __CUDA_ARCH__ >= 890
-    case 8:
-        FULL_F32("m16n8k32.row.col.f32.e4m3.e4m3.f32");
-        break;
-    case 9:
-        FULL_F32("m16n8k32.row.col.f32.e4m3.e5m2.f32");
-        break;
-    case 10:
-        FULL_F32("m16n8k32.row.col.f32.e5m2.e4m3.f32");
-        break;
-    case 11:
-        FULL_F32("m16n8k32.row.col.f32.e5m2.e5m2.f32");
-        break;
-    case 12:
-        FULL_F16("m16n8k32.row.col.f16.e4m3.e4m3.f16");
-        break;
-    case 13:
-        FULL_F16("m16n8k32.row.col.f16.e4m3.e5m2.f16");
-        break;
-    case 14:
-        FULL_F16("m16n8k32.row.col.f16.e5m2.e4m3.f16");
-        break;
-    case 15:
-        FULL_F16("m16n8k32.row.col.f16.e5m2.e5m2.f16");
-        break;
+        GPU_MMA_FP8_INSTRUCTIONS(MMA_CASE)
 #endif
+#undef MMA_CASE
     default:
         break;
     }

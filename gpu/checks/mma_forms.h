@@ -3,51 +3,52 @@
 #pragma once
 
 #include "checks.h"
+#include "instructions.h"
 
-/* X(ID, text, results (F: binary32, H: two of fp16 a register), registers of A, of B, row of instructions.c with the
+/* X(ID, text, results (F: binary32, H: two of fp16 a register), registers of A, of B, instruction with the
  * formats and the model, products of an output, every how many of the depth are one or two products (0: dense), selector)
  *
  * "Sparse": of four elements of a row of A two are there (16 and 8 bits), of two one (tf32). sm_90 has no sparse FP8 with
  * results in fp16. */
 /* clang-format off */
 #define GPU_SPARSE_FORMS(X)                                                                         \
-    X(SP_F16, "m16n8k32.row.col.f32.f16.f16.f32", F, 4, 4, 1, 16, 4, 0)                             \
-    X(SP_F16_1, "m16n8k32.row.col.f32.f16.f16.f32", F, 4, 4, 1, 16, 4, 1)                           \
-    X(SP_F16_K16, "m16n8k16.row.col.f32.f16.f16.f32", F, 2, 2, 0, 8, 4, 0)                          \
-    X(SP_F16_K16_3, "m16n8k16.row.col.f32.f16.f16.f32", F, 2, 2, 0, 8, 4, 3)                        \
-    X(SP_F16F16, "m16n8k32.row.col.f16.f16.f16.f16", H, 4, 4, 3, 16, 4, 0)                          \
-    X(SP_BF16, "m16n8k32.row.col.f32.bf16.bf16.f32", F, 4, 4, 5, 16, 4, 0)                          \
-    X(SP_TF32, "m16n8k16.row.col.f32.tf32.tf32.f32", F, 4, 4, 7, 8, 2, 0)                           \
-    X(SP_TF32_1, "m16n8k16.row.col.f32.tf32.tf32.f32", F, 4, 4, 7, 8, 2, 1)                         \
-    X(SP_TF32_K8, "m16n8k8.row.col.f32.tf32.tf32.f32", F, 2, 2, 6, 4, 2, 2)
+    X(SP_F16, "m16n8k32.row.col.f32.f16.f16.f32", F, 4, 4, GPU_MMA_K16_F16, 16, 4, 0)                   \
+    X(SP_F16_1, "m16n8k32.row.col.f32.f16.f16.f32", F, 4, 4, GPU_MMA_K16_F16, 16, 4, 1)                 \
+    X(SP_F16_K16, "m16n8k16.row.col.f32.f16.f16.f32", F, 2, 2, GPU_MMA_K8_F16, 8, 4, 0)                 \
+    X(SP_F16_K16_3, "m16n8k16.row.col.f32.f16.f16.f32", F, 2, 2, GPU_MMA_K8_F16, 8, 4, 3)               \
+    X(SP_F16F16, "m16n8k32.row.col.f16.f16.f16.f16", H, 4, 4, GPU_MMA_K16_F16F16, 16, 4, 0)             \
+    X(SP_BF16, "m16n8k32.row.col.f32.bf16.bf16.f32", F, 4, 4, GPU_MMA_K16_BF16, 16, 4, 0)               \
+    X(SP_TF32, "m16n8k16.row.col.f32.tf32.tf32.f32", F, 4, 4, GPU_MMA_K8_TF32, 8, 2, 0)                 \
+    X(SP_TF32_1, "m16n8k16.row.col.f32.tf32.tf32.f32", F, 4, 4, GPU_MMA_K8_TF32, 8, 2, 1)               \
+    X(SP_TF32_K8, "m16n8k8.row.col.f32.tf32.tf32.f32", F, 2, 2, GPU_MMA_K4_TF32, 4, 2, 2)
 /* From sm_89 on. */
 #define GPU_SPARSE_FP8_FORMS(X)                                                                     \
-    X(SP_E4M3, "m16n8k64.row.col.f32.e4m3.e4m3.f32", F, 4, 4, 8, 32, 4, 0)                          \
-    X(SP_E4M3_E5M2, "m16n8k64.row.col.f32.e4m3.e5m2.f32", F, 4, 4, 9, 32, 4, 0)                     \
-    X(SP_E5M2_E4M3, "m16n8k64.row.col.f32.e5m2.e4m3.f32", F, 4, 4, 10, 32, 4, 0)                    \
-    X(SP_E5M2, "m16n8k64.row.col.f32.e5m2.e5m2.f32", F, 4, 4, 11, 32, 4, 0)
+    X(SP_E4M3, "m16n8k64.row.col.f32.e4m3.e4m3.f32", F, 4, 4, GPU_MMA_E4M3, 32, 4, 0)                   \
+    X(SP_E4M3_E5M2, "m16n8k64.row.col.f32.e4m3.e5m2.f32", F, 4, 4, GPU_MMA_E4M3_E5M2, 32, 4, 0)         \
+    X(SP_E5M2_E4M3, "m16n8k64.row.col.f32.e5m2.e4m3.f32", F, 4, 4, GPU_MMA_E5M2_E4M3, 32, 4, 0)         \
+    X(SP_E5M2, "m16n8k64.row.col.f32.e5m2.e5m2.f32", F, 4, 4, GPU_MMA_E5M2, 32, 4, 0)
 #define GPU_K16_FORMS(X)                                                                            \
-    X(K16_E4M3, "m16n8k16.row.col.f32.e4m3.e4m3.f32", F, 2, 1, 8, 16, 0, 0)                         \
-    X(K16_E4M3_E5M2, "m16n8k16.row.col.f32.e4m3.e5m2.f32", F, 2, 1, 9, 16, 0, 0)                    \
-    X(K16_E5M2_E4M3, "m16n8k16.row.col.f32.e5m2.e4m3.f32", F, 2, 1, 10, 16, 0, 0)                   \
-    X(K16_E5M2, "m16n8k16.row.col.f32.e5m2.e5m2.f32", F, 2, 1, 11, 16, 0, 0)                        \
-    X(K16_E4M3F16, "m16n8k16.row.col.f16.e4m3.e4m3.f16", H, 2, 1, 12, 16, 0, 0)                     \
-    X(K16_E4M3_E5M2F16, "m16n8k16.row.col.f16.e4m3.e5m2.f16", H, 2, 1, 13, 16, 0, 0)                \
-    X(K16_E5M2_E4M3F16, "m16n8k16.row.col.f16.e5m2.e4m3.f16", H, 2, 1, 14, 16, 0, 0)                \
-    X(K16_E5M2F16, "m16n8k16.row.col.f16.e5m2.e5m2.f16", H, 2, 1, 15, 16, 0, 0)
+    X(K16_E4M3, "m16n8k16.row.col.f32.e4m3.e4m3.f32", F, 2, 1, GPU_MMA_E4M3, 16, 0, 0)                  \
+    X(K16_E4M3_E5M2, "m16n8k16.row.col.f32.e4m3.e5m2.f32", F, 2, 1, GPU_MMA_E4M3_E5M2, 16, 0, 0)        \
+    X(K16_E5M2_E4M3, "m16n8k16.row.col.f32.e5m2.e4m3.f32", F, 2, 1, GPU_MMA_E5M2_E4M3, 16, 0, 0)        \
+    X(K16_E5M2, "m16n8k16.row.col.f32.e5m2.e5m2.f32", F, 2, 1, GPU_MMA_E5M2, 16, 0, 0)                  \
+    X(K16_E4M3F16, "m16n8k16.row.col.f16.e4m3.e4m3.f16", H, 2, 1, GPU_MMA_E4M3F16, 16, 0, 0)            \
+    X(K16_E4M3_E5M2F16, "m16n8k16.row.col.f16.e4m3.e5m2.f16", H, 2, 1, GPU_MMA_E4M3_E5M2F16, 16, 0, 0)  \
+    X(K16_E5M2_E4M3F16, "m16n8k16.row.col.f16.e5m2.e4m3.f16", H, 2, 1, GPU_MMA_E5M2_E4M3F16, 16, 0, 0)  \
+    X(K16_E5M2F16, "m16n8k16.row.col.f16.e5m2.e5m2.f16", H, 2, 1, GPU_MMA_E5M2F16, 16, 0, 0)
 #define GPU_FP8_FORMS(X) GPU_SPARSE_FP8_FORMS(X) GPU_K16_FORMS(X)
 #define GPU_MMA_FORMS(X) GPU_SPARSE_FORMS(X) GPU_FP8_FORMS(X)
 /* wgmma, N = 16: X(ID, text, results, what comes last: signs and, of 16 bits, K-major, row, products, sparse, selector);
  * each without swizzle and with those of 64 and 128 bytes. */
 #define GPU_SPARSE_WGMMA_FORMS(X)                                                                   \
-    X(WSP_F16, "m64n16k32.f32.f16.f16", F, SPARSE_TAIL_HALF, 16, 16, 4, 0)                          \
-    X(WSP_F16_1, "m64n16k32.f32.f16.f16", F, SPARSE_TAIL_HALF, 16, 16, 4, 1)                        \
-    X(WSP_F16F16, "m64n16k32.f16.f16.f16", H, SPARSE_TAIL_HALF, 17, 16, 4, 0)                       \
-    X(WSP_BF16, "m64n16k32.f32.bf16.bf16", F, SPARSE_TAIL_HALF, 18, 16, 4, 0)                       \
-    X(WSP_TF32, "m64n16k16.f32.tf32.tf32", F, SPARSE_TAIL, 19, 8, 2, 0)                             \
-    X(WSP_E4M3, "m64n16k64.f32.e4m3.e4m3", F, SPARSE_TAIL, 20, 32, 4, 0)                            \
-    X(WSP_E5M2, "m64n16k64.f32.e5m2.e5m2", F, SPARSE_TAIL, 23, 32, 4, 0)                            \
-    X(WSP_E4M3F16, "m64n16k64.f16.e4m3.e4m3", H, SPARSE_TAIL, 24, 32, 4, 0)
+    X(WSP_F16, "m64n16k32.f32.f16.f16", F, SPARSE_TAIL_HALF, GPU_WGMMA_F16, 16, 4, 0)                   \
+    X(WSP_F16_1, "m64n16k32.f32.f16.f16", F, SPARSE_TAIL_HALF, GPU_WGMMA_F16, 16, 4, 1)                 \
+    X(WSP_F16F16, "m64n16k32.f16.f16.f16", H, SPARSE_TAIL_HALF, GPU_WGMMA_F16F16, 16, 4, 0)             \
+    X(WSP_BF16, "m64n16k32.f32.bf16.bf16", F, SPARSE_TAIL_HALF, GPU_WGMMA_BF16, 16, 4, 0)               \
+    X(WSP_TF32, "m64n16k16.f32.tf32.tf32", F, SPARSE_TAIL, GPU_WGMMA_TF32, 8, 2, 0)                     \
+    X(WSP_E4M3, "m64n16k64.f32.e4m3.e4m3", F, SPARSE_TAIL, GPU_WGMMA_E4M3, 32, 4, 0)                    \
+    X(WSP_E5M2, "m64n16k64.f32.e5m2.e5m2", F, SPARSE_TAIL, GPU_WGMMA_E5M2, 32, 4, 0)                    \
+    X(WSP_E4M3F16, "m64n16k64.f16.e4m3.e4m3", H, SPARSE_TAIL, GPU_WGMMA_E4M3F16, 32, 4, 0)
 /* clang-format on */
 
 /* ---- metadata ---- */

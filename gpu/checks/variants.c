@@ -11,9 +11,9 @@ typedef struct form {
 } form;
 
 #define FORM(types, n, registers, mn_a, mn_b, negate_a, negate_b) \
-    {GPU_TYPE_##types, n, registers, mn_a, mn_b, negate_a, negate_b},
+    {GPU_WGMMA_##types, n, registers, mn_a, mn_b, negate_a, negate_b},
 static const form forms[] = {GPU_FORMS(FORM)};
-enum { FORMS = sizeof forms / sizeof forms[0], WGMMA_FIRST = 16 };
+enum { FORMS = sizeof forms / sizeof forms[0] };
 
 /* How each form is asked: swizzle and chain. */
 typedef struct way {
@@ -65,7 +65,7 @@ static size_t count(void)
 /* "variant wgmma.n64.k16 fp16-fp32 B^T sw128 x4": also -A, -B, and Ar for A in registers. */
 static void name_of(char *to, size_t size, const form *f, const way *how)
 {
-    const gpu_instruction *in = gpu_instruction_at(WGMMA_FIRST + f->types);
+    const gpu_instruction *in = gpu_instruction_at(f->types);
     char plain[32], swizzle[8] = "";
     gpu_instruction_name(in, plain, sizeof plain);
     if (how->swizzle)
@@ -229,7 +229,7 @@ int gpu_variant_check(gpu_check *c, size_t i, int sm, int quick)
     c->since = 90;
     c->count = outputs((uint64_t)GPU_ROWS * (uint64_t)f->n, quick);
     gpu_dots *j = &c->dots;
-    if (gpu_dots_fill(j, sm, WGMMA_FIRST + f->types, GPU_MIXED) != 0)
+    if (gpu_dots_fill(j, sm, f->types, GPU_MIXED) != 0)
         return -1;
     j->k *= how.chain;
     j->columns = f->n;

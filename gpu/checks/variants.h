@@ -5,7 +5,7 @@
 
 #include "checks.h"
 
-/* X(types, n, A in registers, A MN-major, B MN-major, A negated, B negated); types as in GPU_TYPE_*. */
+/* X(types, n, A in registers, A MN-major, B MN-major, A negated, B negated); types as in GPU_WGMMA_* of instructions.h. */
 /* clang-format off */
 #define GPU_ALL_TYPES(X)                                                                            \
     X(F16, 16, 0, 0, 0, 0, 0) X(F16F16, 16, 0, 0, 0, 0, 0) X(BF16, 16, 0, 0, 0, 0, 0)               \
@@ -33,22 +33,6 @@
 #define GPU_FORMS(X)                                                                                \
     GPU_ALL_TYPES(X) GPU_WIDE_FORMS(X) GPU_REGISTER_FORMS(X) GPU_MN_FORMS(X) GPU_NEGATED_FORMS(X)
 /* clang-format on */
-
-/* In the order of the rows of wgmma in instructions.c. */
-enum {
-    GPU_TYPE_F16,
-    GPU_TYPE_F16F16,
-    GPU_TYPE_BF16,
-    GPU_TYPE_TF32,
-    GPU_TYPE_E4M3,
-    GPU_TYPE_E4M3_E5M2,
-    GPU_TYPE_E5M2_E4M3,
-    GPU_TYPE_E5M2,
-    GPU_TYPE_E4M3F16,
-    GPU_TYPE_E4M3_E5M2F16,
-    GPU_TYPE_E5M2_E4M3F16,
-    GPU_TYPE_E5M2F16
-};
 
 #ifdef __cplusplus
 extern "C" {

@@ -51,12 +51,12 @@ static __device__ void store(unsigned char *to, const uint32_t *codes, int lines
     "wgmma.mma_async.sync.aligned." text " {" d "}, " x ", " y ", p, 1, 1" more ";\n" \
     "wgmma.commit_group.sync.aligned;\n"                                              \
     "wgmma.wait_group.sync.aligned 0; }"
-#define WGMMA_F32(text, more)                                       \
+#define WGMMA_f32(text, more)                                       \
     asm volatile(WGMMA("%0,%1,%2,%3", "%4", "%5", "%6", text, more) \
                  : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])   \
                  : "l"(x), "l"(y), "r"(scale_d)                     \
                  : "memory")
-#define WGMMA_F16(text, more)                                 \
+#define WGMMA_f16(text, more)                                 \
     asm volatile(WGMMA("%0,%1", "%2", "%3", "%4", text, more) \
                  : "+r"(h[0]), "+r"(h[1])                     \
                  : "l"(x), "l"(y), "r"(scale_d)               \
@@ -72,42 +72,13 @@ static __device__ __forceinline__ void wgmma_tile(int instruction, uint64_t x, u
     for (int i = 0; i < 4; i++)
         f[i] = __uint_as_float(d[i]);
     switch (instruction) {
-    case 16:
-        WGMMA_F32("m64n8k16.f32.f16.f16", ", 0, 0");
+#define TAIL ""
+#define TAIL_HALF ", 0, 0"
+#define WGMMA_CASE(ID, shape, k, a, b, d, tail, ...)  \
+    case GPU_##ID:                                    \
+        WGMMA_##d(#shape "." #d "." #a "." #b, tail); \
         break;
-    case 17:
-        WGMMA_F16("m64n8k16.f16.f16.f16", ", 0, 0");
-        break;
-    case 18:
-        WGMMA_F32("m64n8k16.f32.bf16.bf16", ", 0, 0");
-        break;
-    case 19:
-        WGMMA_F32("m64n8k8.f32.tf32.tf32", "");
-        break;
-    case 20:
-        WGMMA_F32("m64n8k32.f32.e4m3.e4m3", "");
-        break;
-    case 21:
-        WGMMA_F32("m64n8k32.f32.e4m3.e5m2", "");
-        break;
-    case 22:
-        WGMMA_F32("m64n8k32.f32.e5m2.e4m3", "");
-        break;
-    case 23:
-        WGMMA_F32("m64n8k32.f32.e5m2.e5m2", "");
-        break;
-    case 24:
-        WGMMA_F16("m64n8k32.f16.e4m3.e4m3", "");
-        break;
-    case 25:
-        WGMMA_F16("m64n8k32.f16.e4m3.e5m2", "");
-        break;
-    case 26:
-        WGMMA_F16("m64n8k32.f16.e5m2.e4m3", "");
-        break;
-    case 27:
-        WGMMA_F16("m64n8k32.f16.e5m2.e5m2", "");
-        break;
+        GPU_WGMMA_INSTRUCTIONS(WGMMA_CASE)
     default:
         break;
     }

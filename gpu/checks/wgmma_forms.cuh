@@ -29,13 +29,13 @@
 
 #if GPU_ON_HOST
 
-#define FORM_TYPE(text, result, k, tail, types, n, ar, ta, tb, na, nb)                                     \
-    struct FORM_NAME(types, n, ar, ta, tb, na, nb) {                                                       \
-        FORM_CONSTANTS(result, k, n, ar, ta, tb, na, nb)                                                   \
-        static void multiply(uint32_t (&x)[4], uint64_t a, uint64_t b, uint32_t scale_d, sums &d)          \
-        {                                                                                                  \
-            gpu_host_variant(gpu_host_form{GPU_TYPE_##types, n, ar, ta, tb, na, nb}, x, a, b, scale_d, d); \
-        }                                                                                                  \
+#define FORM_TYPE(text, result, k, tail, types, n, ar, ta, tb, na, nb)                                      \
+    struct FORM_NAME(types, n, ar, ta, tb, na, nb) {                                                        \
+        FORM_CONSTANTS(result, k, n, ar, ta, tb, na, nb)                                                    \
+        static void multiply(uint32_t (&x)[4], uint64_t a, uint64_t b, uint32_t scale_d, sums &d)           \
+        {                                                                                                   \
+            gpu_host_variant(gpu_host_form{GPU_WGMMA_##types, n, ar, ta, tb, na, nb}, x, a, b, scale_d, d); \
+        }                                                                                                   \
     };
 
 #else

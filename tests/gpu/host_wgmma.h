@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../../gpu/checks/checks.h"
+#include "../../gpu/checks/instructions.h"
 #include "host_mma.h"
 
 struct gpu_host_form { /* the arguments of X in gpu/checks/variants.h */
@@ -53,7 +54,7 @@ inline void gpu_host_line(uint64_t descriptor, int mn, int size, int line, unsig
     }
 }
 
-struct gpu_host_types { /* of GPU_TYPE_*: what a multiplication needs */
+struct gpu_host_types { /* of GPU_WGMMA_*: what a multiplication needs */
     mpsim_model model;
     const mpsim_format *a, *b;
     int size; /* bytes of an element */
@@ -61,10 +62,10 @@ struct gpu_host_types { /* of GPU_TYPE_*: what a multiplication needs */
 
 inline const gpu_host_types *gpu_host_types_of(int types)
 {
-    static gpu_host_types known[12];
+    static gpu_host_types known[GPU_DMMA_FIRST];
     gpu_host_types *t = &known[types];
     if (!t->a) {
-        const gpu_instruction *in = gpu_instruction_at(16 + types);
+        const gpu_instruction *in = gpu_instruction_at(types);
         if (gpu_model(&t->model, 90, in) != 0)
             gpu_host_fail(cudaErrorLaunchFailure, "no model of this wgmma");
         t->a = mpsim_format_find(in->a);
