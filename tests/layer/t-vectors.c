@@ -1,5 +1,6 @@
 /* t-vectors.c -- the vector functions of every instruction set (lib/layer/kernel) against the functions of
- * one number: exp, tanh, erf, sigmoid of arguments from all binades, in arrays of any length. */
+ * one number: exp, tanh, erf, sigmoid of arguments from all binades, in arrays of any length; normal numbers of all words. */
+#include "lib/layer/kernel/kernel.h"
 #include "support/support.h"
 
 #include <mpsim/isa.h>
@@ -7,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Rows of a tile: the last of them have all columns. */
 enum { COLS = 67, ROWS = 200, LENGTH = COLS + ROWS, N = ROWS * COLS };
@@ -114,11 +116,36 @@ START_TEST(test_vectors)
 }
 END_TEST
 
+/* Every number that a word gives the radius, and the turn. */
+START_TEST(test_normal_words)
+{
+    enum { SOME = 1 << 14, ALL = 1 << 24 };
+    static uint32_t words[2 * SOME];
+    static float want[SOME], got[SOME];
+    if (!test_isa_use((size_t)_i))
+        return;
+    for (uint32_t first = 0; first < ALL; first += SOME) {
+        if (first && first != ALL - SOME && !test_in_part(first / SOME, 4))
+            continue;
+        for (uint32_t i = 0; i < SOME; i++) {
+            words[2 * i] = (first + i) << 8 | (i & 255);
+            words[2 * i + 1] = (first + i) * 0x9e3779b1u << 8;
+        }
+        mpsim_normal_plain(0.02f, want, words, SOME);
+        mpsim_layer_kernels_active()->normal(0.02f, got, words, SOME);
+        for (size_t i = 0; memcmp(got, want, sizeof got) != 0 && i < SOME; i++)
+            same("normal", (float)(first + i), got[i], want[i]);
+    }
+    mpsim_isa_use(mpsim_isa_at(0));
+}
+END_TEST
+
 int main(void)
 {
     test_seed();
     TCase *t = test_case("vectors", 60);
     tcase_add_loop_test(t, test_vectors, 0, test_isa_count());
+    tcase_add_loop_test(t, test_normal_words, 0, test_isa_count());
     TCase *const cases[] = {t, NULL};
     return test_main("layer-vectors", cases);
 }

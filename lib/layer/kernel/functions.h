@@ -1,5 +1,5 @@
 /* functions.h -- exp, exp2, tanh, erf and sigmoid of the lanes of a vector: scalar.h and ../functions.h with all
- * branches computed and one picked. log and cos are the scalar code, by this set's instructions. Included by vector.h. */
+ * branches computed and one picked. Included by vector.h. */
 #pragma once
 
 #include "kernel.h"
@@ -295,16 +295,6 @@ static void V_NAME(array_erf)(float *y, const float *x, size_t n)
         }
     }
 }
-
-#define LOOP(name)                                                       \
-    static void V_NAME(array_##name)(float *y, const float *x, size_t n) \
-    {                                                                    \
-        for (size_t i = 0; i < n; i++)                                   \
-            y[i] = mpsim_##name##_f32(x[i]);                             \
-    }
-LOOP(log)
-LOOP(cos)
-#undef LOOP
 
 static mpsim_number_counts V_NAME(count_numbers)(const float *x, size_t n)
 {

@@ -17,8 +17,6 @@ LOOP(exp2)
 LOOP(tanh)
 LOOP(erf)
 LOOP(sigmoid)
-LOOP(log)
-LOOP(cos)
 #undef LOOP
 
 static mpsim_number_counts count(const float *x, size_t n)
@@ -44,8 +42,7 @@ static const mpsim_layer_kernels scalar = {
     .tanh = array_tanh,
     .erf = array_erf,
     .sigmoid = array_sigmoid,
-    .log = array_log,
-    .cos = array_cos,
+    .normal = mpsim_normal_plain,
     .count = count,
     .round = round_numbers,
     .activate = mpsim_activate_plain,

@@ -17,6 +17,9 @@ typedef void mpsim_layer_function(float *y, const float *x, size_t n);
 
 typedef mpsim_number_counts mpsim_count_function(const float *x, size_t n);
 
+/* Normal numbers of two words each (Box and Muller), of which there are some more, up to whole vectors. */
+typedef void mpsim_normal_function(float deviation, float *y, const uint32_t *words, size_t n);
+
 /* The rounding of n numbers in place. */
 typedef void mpsim_round_function(const mpsim_math *m, float *x, size_t n);
 
@@ -135,7 +138,8 @@ typedef void mpsim_elements_function(const mpsim_elementwise *e, float *y, const
 /* ---- the table ---- */
 
 struct mpsim_layer_kernels {
-    mpsim_layer_function *exp, *exp2, *tanh, *erf, *sigmoid, *log, *cos;
+    mpsim_layer_function *exp, *exp2, *tanh, *erf, *sigmoid;
+    mpsim_normal_function *normal;
     mpsim_count_function *count;
     mpsim_round_function *round;
     mpsim_activate_function *activate;
@@ -154,6 +158,7 @@ extern const mpsim_layer_kernels mpsim_layer_kernels_neon, mpsim_layer_kernels_a
 /* One number at a time. */
 mpsim_activate_function mpsim_activate_plain;
 mpsim_activate_back_function mpsim_activate_back_plain;
+mpsim_normal_function mpsim_normal_plain;
 mpsim_norm_function mpsim_norm_plain;
 mpsim_norm_back_function mpsim_norm_back_plain;
 mpsim_columns_function mpsim_columns_plain;

@@ -6,6 +6,7 @@
 #include "columns.h"
 #include "elements.h"
 #include "norm.h"
+#include "normal.h"
 #include "softmax.h"
 
 const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
@@ -14,8 +15,7 @@ const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .tanh = V_NAME(array_tanh),
     .erf = V_NAME(array_erf),
     .sigmoid = V_NAME(array_sigmoid),
-    .log = V_NAME(array_log),
-    .cos = V_NAME(array_cos),
+    .normal = V_NAME(normal_numbers),
     .count = V_NAME(count_numbers),
     .round = V_NAME(round_numbers),
     .activate = V_NAME(activate),
