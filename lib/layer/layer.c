@@ -53,60 +53,6 @@ mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_ma
 
 /* ---- softmax and cross-entropy ---- */
 
-typedef struct softmax {
-    mpsim_math m, out;
-    size_t classes;
-    float coefficient;
-    const mpsim_layer_kernels *kernels;
-} softmax;
-
-/* The largest of x, NaN if there is one; *first is where the first largest one stands. */
-static float find_max(const softmax *p, const float *x, size_t *first)
-{
-    float max = mpsim_math_round(&p->m, x[0]);
-    *first = 0;
-    for (size_t j = 1; j < p->classes; j++) {
-        const float v = mpsim_math_round(&p->m, x[j]);
-        if (v > max)
-            *first = j;
-        max = mpsim_softmax_max(max, v);
-    }
-    return max;
-}
-
-/* The sum of e[j] = exp(x[j] - max); e may be x, or NULL. */
-static float exponentials(const softmax *p, float *e, const float *x, float max)
-{
-    float s[MPSIM_LANES_ROW] = {0};
-    for (size_t at = 0; at < p->classes; at += MPSIM_LANES_ROW) {
-        float some[MPSIM_LANES_ROW];
-        const size_t n = p->classes - at < MPSIM_LANES_ROW ? p->classes - at : MPSIM_LANES_ROW;
-        for (size_t t = 0; t < n; t++)
-            some[t] = mpsim_math_sub(&p->m, mpsim_math_round(&p->m, x[at + t]), max);
-        p->kernels->exp(some, some, n);
-        for (size_t t = 0; t < n; t++) {
-            some[t] = mpsim_math_round(&p->m, some[t]);
-            s[t] = mpsim_math_add(&p->m, s[t], some[t]);
-        }
-        if (e)
-            memcpy(e + at, some, n * sizeof *e);
-    }
-    return mpsim_lanes_tree(&p->m, s, MPSIM_LANES_ROW);
-}
-
-/* A row: its loss; 1 in *hit if the first largest logit is the label. dx may be x, or NULL. */
-static float row_xent(const softmax *p, float *dx, const float *x, size_t label, int *hit)
-{
-    size_t first;
-    const float max = find_max(p, x, &first);
-    const float logit = mpsim_math_round(&p->m, x[label]);
-    const float sum = exponentials(p, dx, x, max);
-    *hit = first == label && max == max;
-    for (size_t j = 0; dx && j < p->classes; j++)
-        dx[j] = mpsim_math_round(&p->out, mpsim_softmax_gradient(&p->m, dx[j], sum, p->coefficient, j == label));
-    return mpsim_softmax_loss(&p->m, sum, logit, max);
-}
-
 typedef struct losses {
     size_t rows;
     const float *x;
@@ -121,16 +67,17 @@ static int is_ignored(const losses *l, size_t i)
 }
 
 /* A row that counts: 1 if it is correct. */
-static uint64_t one_row(const softmax *p, const losses *l, size_t i)
+static uint64_t one_row(const mpsim_xent *p, const losses *l, size_t i)
 {
     int hit;
-    const float loss = row_xent(p, l->dx ? l->dx + i * p->classes : NULL, l->x + i * p->classes, l->labels[i], &hit);
+    float *const dx = l->dx ? l->dx + i * p->classes : NULL;
+    const float loss = p->kernels->xent(p, dx, l->x + i * p->classes, l->labels[i], &hit);
     if (l->loss)
         l->loss[i] = loss;
     return (uint64_t)hit;
 }
 
-static void no_row(const softmax *p, const losses *l, size_t i)
+static void no_row(const mpsim_xent *p, const losses *l, size_t i)
 {
     if (l->loss)
         l->loss[i] = 0;
@@ -141,7 +88,7 @@ static void no_row(const softmax *p, const losses *l, size_t i)
 static mpsim_status cross_entropy(const mpsim_format *math, const mpsim_format *f, size_t classes, float coefficient,
                                   const losses *l)
 {
-    softmax p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
+    mpsim_xent p = {.classes = classes, .kernels = mpsim_layer_kernels_active()};
     uint64_t hits = 0, counted = 0;
     const mpsim_status s = mpsim_layer_begin(&p.m, math, &p.out, f, mpsim_elements(l->rows, classes ? classes : 1),
                                              MPSIM_NEEDED(l->x, l->labels));

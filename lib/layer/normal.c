@@ -3,20 +3,9 @@
 
 #include "../base/extent.h"
 #include "../round/rng.h"
-#include "functions.h"
 #include "kernel/kernel.h"
 
 enum { SOME = 256, WHOLE = 16 }; /* numbers at once; of a vector */
-
-void mpsim_normal_plain(float deviation, float *y, const uint32_t *words, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const float u = mpsim_f32_mul((float)((words[2 * i] >> 8) + 1), 0x1p-24f);
-        const float turn = mpsim_f32_mul((float)(words[2 * i + 1] >> 8), 0x1p-24f);
-        const float r = mpsim_f32_sqrt(mpsim_f32_mul(-2.0f, mpsim_log_f32(u)));
-        y[i] = mpsim_f32_mul(deviation, mpsim_f32_mul(r, mpsim_cos_f32(mpsim_f32_mul(turn, 0x1.921fb6p+2f))));
-    }
-}
 
 void mpsim_normal_array(const mpsim_rng *rng, float deviation, float *y, size_t n)
 {

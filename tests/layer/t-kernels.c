@@ -70,6 +70,27 @@ static void softmax(problem *p)
         ck_assert_int_eq(functions[p->kind % 4](&c, p->y[0], p->dy, p->x, seen), MPSIM_OK);
 }
 
+/* Losses, gradients, how many are right; in place; losses alone. */
+static void cross_entropy(problem *p)
+{
+    const size_t cols = columns(p), rows = N / cols;
+    static uint32_t labels[N / 5];
+    uint64_t correct;
+    for (size_t i = 0; i < rows; i++) {
+        labels[i] = (uint32_t)(i * 7 % cols);
+        for (size_t c = 0; c < cols && i % 3; c++) /* the largest number's, now and then not the first */
+            labels[i] = p->x[i * cols + c] > p->x[i * cols + labels[i]] ? (uint32_t)c : labels[i];
+    }
+    p->n[0] = p->kind < 2 ? rows * cols : 0;
+    p->n[1] = rows;
+    p->n[2] = 1;
+    memcpy(p->y[0], p->x, rows * cols * sizeof(float));
+    ck_assert_int_eq(mpsim_softmax_xent(p->math, p->f, rows, cols, p->kind == 1 ? p->y[0] : p->x, labels, 0.37f,
+                                        p->y[1], p->kind < 2 ? p->y[0] : NULL, &correct),
+                     MPSIM_OK);
+    p->y[2][0] = (float)correct;
+}
+
 static mpsim_rownorm norm_of(const problem *p)
 {
     const size_t cols = columns(p);
@@ -144,6 +165,7 @@ static const struct {
     {"activate", activate, MPSIM_EXP + 1},
     {"activate_backward", activate_back, MPSIM_EXP + 1},
     {"softmax", softmax, 16},
+    {"softmax_xent", cross_entropy, 3},
     {"rownorm", norm, 4},
     {"rownorm_backward", norm_back, 4},
     {"elements", elements, 4},

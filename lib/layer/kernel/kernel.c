@@ -48,6 +48,7 @@ static const mpsim_layer_kernels scalar = {
     .activate = mpsim_activate_plain,
     .activate_back = mpsim_activate_back_plain,
     .softmax = {mpsim_softmax_p_plain, mpsim_softmax_log_plain, mpsim_softmax_back_plain, mpsim_softmax_log_back_plain},
+    .xent = mpsim_xent_plain,
     .norm = mpsim_norm_plain,
     .norm_back = mpsim_norm_back_plain,
     .columns = mpsim_columns_plain,

@@ -61,6 +61,18 @@ typedef struct mpsim_softmax_row {
 /* y: P of scores a; their logarithm; dS of dP a and P b; dS of dy a and the logarithm b. y may be a or b. */
 typedef void mpsim_softmax_function(const mpsim_softmax_row *r, float *y, const float *a, const float *b);
 
+/* ---- cross-entropy ---- */
+
+typedef struct mpsim_xent {
+    mpsim_math m, out;
+    size_t classes;
+    float coefficient; /* in m */
+    const mpsim_layer_kernels *kernels;
+} mpsim_xent;
+
+/* A row: its loss; 1 in *hit if the first largest logit is the label. dx may be x, or NULL. */
+typedef float mpsim_xent_function(const mpsim_xent *p, float *dx, const float *x, size_t label, int *hit);
+
 /* ---- norms of rows ---- */
 
 typedef struct mpsim_norm_job {
@@ -145,6 +157,7 @@ struct mpsim_layer_kernels {
     mpsim_activate_function *activate;
     mpsim_activate_back_function *activate_back;
     mpsim_softmax_function *softmax[MPSIM_SOFTMAX_KINDS];
+    mpsim_xent_function *xent;
     mpsim_norm_function *norm;
     mpsim_norm_back_function *norm_back;
     mpsim_columns_function *columns;
@@ -159,6 +172,7 @@ extern const mpsim_layer_kernels mpsim_layer_kernels_neon, mpsim_layer_kernels_a
 mpsim_activate_function mpsim_activate_plain;
 mpsim_activate_back_function mpsim_activate_back_plain;
 mpsim_normal_function mpsim_normal_plain;
+mpsim_xent_function mpsim_xent_plain;
 mpsim_norm_function mpsim_norm_plain;
 mpsim_norm_back_function mpsim_norm_back_plain;
 mpsim_columns_function mpsim_columns_plain;

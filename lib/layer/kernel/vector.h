@@ -8,6 +8,7 @@
 #include "norm.h"
 #include "normal.h"
 #include "softmax.h"
+#include "xent.h"
 
 const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .exp = V_NAME(array_exp),
@@ -21,6 +22,7 @@ const mpsim_layer_kernels V_NAME(mpsim_layer_kernels) = {
     .activate = V_NAME(activate),
     .activate_back = V_NAME(activate_back),
     .softmax = {V_NAME(softmax_row), V_NAME(log_softmax_row), V_NAME(softmax_back_row), V_NAME(log_softmax_back_row)},
+    .xent = V_NAME(xent),
     .norm = V_NAME(norm),
     .norm_back = V_NAME(norm_back),
     .columns = V_NAME(columns),
