@@ -88,68 +88,31 @@ static void put_share(table *t, const record_field *f, uint64_t part, uint64_t w
         table_share(t, part, part == 0 && f->in & FIELD_BLANK ? 0 : whole);
 }
 
-static void put_boolean(table *t, int is)
-{
-    table_cell(t, "%s", is ? "yes" : "no");
-}
-
-static void put_counts(table *t, const record_field *f, const void *at)
-{
-    char text[FIELD_COUNTS_TEXT];
-    table_cell(t, "%s", field_counts(text, f, at));
-}
-
 static void put_cell(table *t, const record_field *f, const void *value, const void *at)
 {
-    switch (f->type) {
-    case FIELD_TEXT:
-        table_cell(t, "%s", *(const char *const *)value);
+    char text[FIELD_COUNTS_TEXT];
+    const field_value v = field_value_of(f, value);
+    switch (v.is) {
+    case VALUE_TEXT:
+        table_cell(t, "%s", v.text);
         break;
-    case FIELD_CHARS:
-    case FIELD_CODE:
-        table_cell(t, "%s", (const char *)value);
+    case VALUE_TRUTH:
+        table_cell(t, "%s", v.truth ? "yes" : "no");
         break;
-    case FIELD_BOOLEAN:
-        put_boolean(t, *(const int *)value);
+    case VALUE_COUNT:
+        if (f->type == FIELD_SHARE)
+            put_share(t, f, v.count, field_whole(f, at));
+        else
+            put_count(t, f, v.count);
         break;
-    case FIELD_FLAG:
-        put_boolean(t, *(const uint8_t *)value);
+    case VALUE_INTEGER:
+        table_cell(t, "%" PRId64, v.integer);
         break;
-    case FIELD_COUNT:
-        put_count(t, f, *(const uint64_t *)value);
+    case VALUE_REAL:
+        put_real(t, f, v.real);
         break;
-    case FIELD_SIZE:
-        put_count(t, f, *(const size_t *)value);
-        break;
-    case FIELD_COUNT32:
-        put_count(t, f, *(const uint32_t *)value);
-        break;
-    case FIELD_WORD:
-    case FIELD_WORD8:
-        table_cell(t, "%s", field_word(f, value));
-        break;
-    case FIELD_INTEGER:
-        table_cell(t, "%d", *(const int *)value);
-        break;
-    case FIELD_STEP:
-    case FIELD_LONG:
-        table_cell(t, "%" PRId64, *(const int64_t *)value);
-        break;
-    case FIELD_REAL:
-        put_real(t, f, *(const double *)value);
-        break;
-    case FIELD_REAL32:
-        put_real(t, f, (double)*(const float *)value);
-        break;
-    case FIELD_SHARE:
-        put_share(t, f, *(const uint64_t *)value, field_whole(f, at));
-        break;
-    case FIELD_SIZES:
-    case FIELD_COUNTS:
-        put_counts(t, f, at);
-        break;
-    default: /* other lists are in JSON only */
-        table_cell(t, "%s", "");
+    case VALUE_NONE:
+        table_cell(t, "%s", field_counts(text, f, at));
     }
 }
 

@@ -50,12 +50,6 @@ static void put_text(FILE *to, const record_field *f, const char *text)
         csv_text(to, text);
 }
 
-static void put_boolean(FILE *to, const record_field *f, int is)
-{
-    static const char *const words[2][2] = {{"no", "yes"}, {"0", "1"}};
-    fputs(words[(f->in & FIELD_DIGIT) != 0][is != 0], to);
-}
-
 /* The words of a set. */
 static void put_set(FILE *to, const record_field *f, const void *value)
 {
@@ -65,68 +59,40 @@ static void put_set(FILE *to, const record_field *f, const void *value)
             fprintf(to, "%s%s", some++ ? "+" : "", f->words[i]);
 }
 
-/* The counts of a list, as [2, 3]. */
-static void put_counts(FILE *to, const record_field *f, const void *at)
+static void put_real(FILE *to, const record_field *f, double x)
 {
-    char text[FIELD_COUNTS_TEXT];
-    csv_text(to, field_counts(text, f, at));
+    if (f->csv)
+        fprintf(to, f->csv, x);
+    else
+        csv_double(to, x);
 }
 
 static void put_value(FILE *to, const record_field *f, const void *value, const void *at)
 {
-    switch (f->type) {
-    case FIELD_TEXT:
-        put_text(to, f, *(const char *const *)value);
+    static const char *const truths[2][2] = {{"no", "yes"}, {"0", "1"}};
+    char text[FIELD_COUNTS_TEXT];
+    const field_value v = field_value_of(f, value);
+    switch (v.is) {
+    case VALUE_TEXT:
+        put_text(to, f, v.text);
         break;
-    case FIELD_CHARS:
-    case FIELD_CODE:
-        csv_text(to, value);
+    case VALUE_TRUTH:
+        fputs(truths[(f->in & FIELD_DIGIT) != 0][v.truth != 0], to);
         break;
-    case FIELD_BOOLEAN:
-        put_boolean(to, f, *(const int *)value);
+    case VALUE_COUNT:
+        fprintf(to, "%" PRIu64, v.count);
         break;
-    case FIELD_FLAG:
-        put_boolean(to, f, *(const uint8_t *)value);
+    case VALUE_INTEGER:
+        fprintf(to, "%" PRId64, v.integer);
         break;
-    case FIELD_INTEGER:
-        fprintf(to, "%d", *(const int *)value);
+    case VALUE_REAL:
+        put_real(to, f, v.real);
         break;
-    case FIELD_STEP:
-    case FIELD_LONG:
-        fprintf(to, "%" PRId64, *(const int64_t *)value);
-        break;
-    case FIELD_COUNT:
-    case FIELD_SHARE:
-        fprintf(to, "%" PRIu64, *(const uint64_t *)value);
-        break;
-    case FIELD_COUNT32:
-        fprintf(to, "%" PRIu32, *(const uint32_t *)value);
-        break;
-    case FIELD_WORD:
-    case FIELD_WORD8:
-        fputs(field_word(f, value), to);
-        break;
-    case FIELD_SET:
-        put_set(to, f, value);
-        break;
-    case FIELD_SIZE:
-        fprintf(to, "%zu", *(const size_t *)value);
-        break;
-    case FIELD_REAL:
-        if (f->csv)
-            fprintf(to, f->csv, *(const double *)value);
+    case VALUE_NONE:
+        if (f->type == FIELD_SET)
+            put_set(to, f, value);
         else
-            csv_double(to, *(const double *)value);
-        break;
-    case FIELD_REAL32:
-        csv_double(to, (double)*(const float *)value);
-        break;
-    case FIELD_SIZES:
-    case FIELD_COUNTS:
-        put_counts(to, f, at);
-        break;
-    default: /* other lists are in JSON only */
-        break;
+            csv_text(to, field_counts(text, f, at));
     }
 }
 

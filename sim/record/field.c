@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 int field_end(const record_field *f)
@@ -18,19 +17,66 @@ size_t field_count(const record_field *f, const void *at)
     return *(const size_t *)(const void *)((const char *)at + f->of);
 }
 
-static uint64_t count_in(const record_field *f, const void *at, size_t i)
+field_value field_value_of(const record_field *f, const void *value)
 {
-    const void *list = *(const void *const *)(const void *)((const char *)at + f->at);
-    return f->type == FIELD_SIZES ? ((const size_t *)list)[i] : ((const uint64_t *)list)[i];
+    switch (f->type) {
+    case FIELD_TEXT:
+        return (field_value){VALUE_TEXT, .text = *(const char *const *)value};
+    case FIELD_CHARS:
+    case FIELD_CODE:
+        return (field_value){VALUE_TEXT, .text = value};
+    case FIELD_WORD:
+    case FIELD_WORD8:
+        return (field_value){VALUE_TEXT, .text = field_word(f, value)};
+    case FIELD_BOOLEAN:
+        return (field_value){VALUE_TRUTH, .truth = *(const int *)value};
+    case FIELD_FLAG:
+        return (field_value){VALUE_TRUTH, .truth = *(const uint8_t *)value};
+    case FIELD_COUNT:
+    case FIELD_SHARE:
+        return (field_value){VALUE_COUNT, .count = *(const uint64_t *)value};
+    case FIELD_COUNT32:
+        return (field_value){VALUE_COUNT, .count = *(const uint32_t *)value};
+    case FIELD_SIZE:
+        return (field_value){VALUE_COUNT, .count = *(const size_t *)value};
+    case FIELD_INTEGER:
+        return (field_value){VALUE_INTEGER, .integer = *(const int *)value};
+    case FIELD_STEP:
+    case FIELD_LONG:
+        return (field_value){VALUE_INTEGER, .integer = *(const int64_t *)value};
+    case FIELD_REAL:
+        return (field_value){VALUE_REAL, .real = *(const double *)value};
+    case FIELD_REAL32:
+        return (field_value){VALUE_REAL, .real = (double)*(const float *)value};
+    default:
+        return (field_value){.is = VALUE_NONE};
+    }
+}
+
+record_field field_item(const record_field *f, size_t *size)
+{
+    static const struct {
+        field_type type;
+        size_t size;
+    } items[] = {[FIELD_TEXTS] = {FIELD_TEXT, sizeof(char *)},    [FIELD_CODES] = {FIELD_TEXT, sizeof(char *)},
+                 [FIELD_SIZES] = {FIELD_SIZE, sizeof(size_t)},    [FIELD_REALS] = {FIELD_REAL, sizeof(double)},
+                 [FIELD_REALS32] = {FIELD_REAL32, sizeof(float)}, [FIELD_LONGS] = {FIELD_LONG, sizeof(int64_t)},
+                 [FIELD_COUNTS] = {FIELD_COUNT, sizeof(uint64_t)}};
+    *size = f->type == FIELD_LIST ? f->record->size : items[f->type].size;
+    return (record_field){.type = f->type == FIELD_LIST ? FIELD_RECORD : items[f->type].type, .record = f->record};
 }
 
 const char *field_counts(char out[FIELD_COUNTS_TEXT], const record_field *f, const void *at)
 {
-    const size_t n = field_count(f, at);
-    snprintf(out, FIELD_COUNTS_TEXT, "[");
-    for (size_t i = 0; i < n; i++)
-        text_add(out, FIELD_COUNTS_TEXT, "%s%" PRIu64, i ? ", " : "", count_in(f, at, i));
-    text_add(out, FIELD_COUNTS_TEXT, "]");
+    size_t size;
+    out[0] = '\0';
+    if (f->type != FIELD_SIZES && f->type != FIELD_COUNTS)
+        return out;
+    const record_field item = field_item(f, &size);
+    const char *list = *(const char *const *)(const void *)((const char *)at + f->at);
+    for (size_t i = 0; i < field_count(f, at); i++)
+        text_add(out, FIELD_COUNTS_TEXT, "%s%" PRIu64, i ? ", " : "[", field_value_of(&item, list + i * size).count);
+    text_add(out, FIELD_COUNTS_TEXT, "%s]", *out ? "" : "[");
     return out;
 }
 
@@ -70,19 +116,6 @@ static int is_none(const record_field *f, const void *value)
     switch (f->type) {
     case FIELD_TEXT:
         return !*(const void *const *)value;
-    case FIELD_LIST:
-    case FIELD_TEXTS:
-    case FIELD_CODES:
-    case FIELD_SIZES:
-    case FIELD_REALS:
-    case FIELD_REALS32:
-    case FIELD_LONGS:
-    case FIELD_COUNTS:
-    case FIELD_PAIRS:
-    case FIELD_MAP:
-    case FIELD_LISTS:
-    case FIELD_TALLY:
-        return lacks && !*(const void *const *)value;
     case FIELD_INTEGER:
         return *(const int *)value == FIELD_NONE;
     case FIELD_STEP:
@@ -95,7 +128,7 @@ static int is_none(const record_field *f, const void *value)
     case FIELD_REAL:
         return lacks && !(f->in & FIELD_IF) && isnan(*(const double *)value);
     default:
-        return 0;
+        return f->type >= FIELD_LIST && lacks && !*(const void *const *)value;
     }
 }
 
@@ -141,7 +174,6 @@ double record_number(const record_kind *r, const void *at, const char *key)
 {
     const record_field *f = find(r, &at, key);
     const void *value = f ? field_at(f, at) : NULL;
-    if (!value)
-        return (double)NAN;
-    return f->type == FIELD_REAL ? *(const double *)value : (double)*(const uint64_t *)value;
+    const field_value v = value ? field_value_of(f, value) : (field_value){VALUE_REAL, .real = (double)NAN};
+    return v.is == VALUE_REAL ? v.real : (double)v.count;
 }

@@ -9,7 +9,21 @@ int field_end(const record_field *f);
 const void *field_at(const record_field *f, const void *at);
 /* field_count -- how many are in a list. */
 size_t field_count(const record_field *f, const void *at);
-/* field_counts -- the counts of a FIELD_SIZES or FIELD_COUNTS, as [2, 3]. */
+/* field_value_of -- what `value` is, of a type that has one value; VALUE_NONE: of a record, a list, a set. */
+typedef enum value_kind { VALUE_NONE, VALUE_TEXT, VALUE_TRUTH, VALUE_COUNT, VALUE_INTEGER, VALUE_REAL } value_kind;
+typedef struct field_value {
+    value_kind is;
+    const char *text; /* of VALUE_TEXT, and so on */
+    int truth;
+    uint64_t count;
+    int64_t integer;
+    double real;
+} field_value;
+field_value field_value_of(const record_field *f, const void *value);
+
+/* field_item -- a field for an item of the list f, which takes *size bytes. */
+record_field field_item(const record_field *f, size_t *size);
+/* field_counts -- the counts of a FIELD_SIZES or FIELD_COUNTS, as [2, 3]; of another type "". */
 enum { FIELD_COUNTS_TEXT = 1536 };
 const char *field_counts(char out[FIELD_COUNTS_TEXT], const record_field *f, const void *at);
 /* field_word -- the word of a FIELD_WORD or FIELD_WORD8; NULL: none. */
@@ -23,8 +37,6 @@ uint64_t field_whole(const record_field *f, const void *at);
 /* field_stream -- the first list of r that is written as it comes, or NULL. field_rows -- the innermost such list. */
 const record_field *field_stream(const record_kind *r);
 const record_field *field_rows(const record_kind *r);
-/* field_word -- the word that `value`, of FIELD_WORD, is; NULL: none of them. */
-const char *field_word(const record_field *f, const void *value);
 /* field_shown -- whether a writer that shows `shows` has f. */
 int field_shown(const record_field *f, unsigned shows);
 /* field_json -- f of the struct `at` as a member of o, with its key. */

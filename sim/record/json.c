@@ -20,40 +20,6 @@ static void put_tally(jsonout *o, const record_field *f, const uint64_t *counts)
     jsonout_end(o, '}');
 }
 
-static void put_list(jsonout *o, const record_field *f, const void *value, size_t n, unsigned in)
-{
-    const char *const item = *(const char *const *)value;
-    jsonout_begin(o, f->key, '[');
-    for (size_t i = 0; i < n; i++)
-        switch (f->type) {
-        case FIELD_TEXTS:
-        case FIELD_CODES:
-            jsonout_text(o, NULL, (*(const char *const *const *)value)[i]);
-            break;
-        case FIELD_SIZES:
-            jsonout_count(o, NULL, (*(const size_t *const *)value)[i]);
-            break;
-        case FIELD_REALS:
-            jsonout_real(o, NULL, (*(const double *const *)value)[i]);
-            break;
-        case FIELD_REALS32:
-            jsonout_real(o, NULL, (double)(*(const float *const *)value)[i]);
-            break;
-        case FIELD_LONGS:
-            jsonout_integer(o, NULL, (*(const int64_t *const *)value)[i]);
-            break;
-        case FIELD_COUNTS:
-            jsonout_count(o, NULL, (*(const uint64_t *const *)value)[i]);
-            break;
-        case FIELD_PAIRS:
-            put_pair(o, *(const uint64_t *const *)value + 2 * i);
-            break;
-        default:
-            record_json(o, NULL, f->record, item + i * f->record->size, in);
-        }
-    jsonout_end(o, ']');
-}
-
 static void put_set(jsonout *o, const record_field *f, const void *value)
 {
     jsonout_begin(o, f->key, '[');
@@ -63,65 +29,30 @@ static void put_set(jsonout *o, const record_field *f, const void *value)
     jsonout_end(o, ']');
 }
 
-static void put_value(jsonout *o, const record_field *f, const void *value, const void *at, unsigned in)
+static void put_value(jsonout *o, const record_field *f, const void *value, const void *at, unsigned in);
+
+static void put_list(jsonout *o, const record_field *f, const void *list, size_t n, unsigned in)
+{
+    size_t size;
+    const record_field item = field_item(f, &size);
+    jsonout_begin(o, f->key, '[');
+    for (size_t i = 0; i < n; i++)
+        if (f->type == FIELD_PAIRS)
+            put_pair(o, (const uint64_t *)list + 2 * i);
+        else
+            put_value(o, &item, (const char *)list + i * size, NULL, in);
+    jsonout_end(o, ']');
+}
+
+/* What is no single value. */
+static void put_tree(jsonout *o, const record_field *f, const void *value, const void *at, unsigned in)
 {
     switch (f->type) {
-    case FIELD_TEXT:
-        jsonout_text(o, f->key, *(const char *const *)value);
-        break;
-    case FIELD_CHARS:
-    case FIELD_CODE:
-        jsonout_text(o, f->key, value);
-        break;
-    case FIELD_BOOLEAN:
-        jsonout_boolean(o, f->key, *(const int *)value);
-        break;
-    case FIELD_FLAG:
-        jsonout_boolean(o, f->key, *(const uint8_t *)value);
-        break;
-    case FIELD_COUNT:
-    case FIELD_SHARE:
-        jsonout_count(o, f->key, *(const uint64_t *)value);
-        break;
-    case FIELD_WORD:
-    case FIELD_WORD8:
-        jsonout_text(o, f->key, field_word(f, value));
-        break;
-    case FIELD_SET:
-        put_set(o, f, value);
-        break;
-    case FIELD_SIZE:
-        jsonout_count(o, f->key, *(const size_t *)value);
-        break;
-    case FIELD_COUNT32:
-        jsonout_count(o, f->key, *(const uint32_t *)value);
-        break;
-    case FIELD_INTEGER:
-        jsonout_integer(o, f->key, *(const int *)value);
-        break;
-    case FIELD_STEP:
-    case FIELD_LONG:
-        jsonout_integer(o, f->key, *(const int64_t *)value);
-        break;
-    case FIELD_REAL:
-        jsonout_real(o, f->key, *(const double *)value);
-        break;
-    case FIELD_REAL32:
-        jsonout_real(o, f->key, (double)*(const float *)value);
-        break;
     case FIELD_RECORD:
         record_json(o, f->key, f->record, value, in);
         break;
-    case FIELD_LIST:
-    case FIELD_TEXTS:
-    case FIELD_CODES:
-    case FIELD_SIZES:
-    case FIELD_REALS:
-    case FIELD_REALS32:
-    case FIELD_LONGS:
-    case FIELD_COUNTS:
-    case FIELD_PAIRS:
-        put_list(o, f, value, field_count(f, at), in);
+    case FIELD_SET:
+        put_set(o, f, value);
         break;
     case FIELD_MAP:
     case FIELD_LISTS:
@@ -130,6 +61,32 @@ static void put_value(jsonout *o, const record_field *f, const void *value, cons
     case FIELD_TALLY:
         put_tally(o, f, *(const uint64_t *const *)value);
         break;
+    default:
+        put_list(o, f, *(const void *const *)value, field_count(f, at), in);
+    }
+}
+
+static void put_value(jsonout *o, const record_field *f, const void *value, const void *at, unsigned in)
+{
+    const field_value v = field_value_of(f, value);
+    switch (v.is) {
+    case VALUE_TEXT:
+        jsonout_text(o, f->key, v.text);
+        break;
+    case VALUE_TRUTH:
+        jsonout_boolean(o, f->key, v.truth);
+        break;
+    case VALUE_COUNT:
+        jsonout_count(o, f->key, v.count);
+        break;
+    case VALUE_INTEGER:
+        jsonout_integer(o, f->key, v.integer);
+        break;
+    case VALUE_REAL:
+        jsonout_real(o, f->key, v.real);
+        break;
+    case VALUE_NONE:
+        put_tree(o, f, value, at, in);
     }
 }
 

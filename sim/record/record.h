@@ -27,6 +27,7 @@ typedef enum field_type {
     FIELD_SHARE,   /* uint64_t, part of the uint64_t at `of`: a cell has the share            */
     FIELD_RECORD,  /* the struct of `record`                                                  */
     FIELD_TEXT,    /* const char *                                                            */
+    /* from here on: behind a pointer, which may be NULL */
     FIELD_LIST,    /* const void *: an array of `record`, of as many as the size_t at `of`    */
     FIELD_TEXTS,   /* const char *const *: as many as the size_t at `of`                      */
     FIELD_CODES,   /* the same, of codes                                                      */

@@ -77,22 +77,6 @@ static void put_text_or_null(jsonout *o)
     jsonout_end(o, ']');
 }
 
-static const char *item_name(const record_field *f)
-{
-    switch (f->type) {
-    case FIELD_SIZES:
-    case FIELD_COUNTS:
-        return "count";
-    case FIELD_REALS:
-    case FIELD_REALS32:
-        return "number";
-    case FIELD_CODES:
-        return "code";
-    default:
-        return NULL;
-    }
-}
-
 static void put_pair(jsonout *o)
 {
     jsonout_text(o, "type", "array");
@@ -101,27 +85,6 @@ static void put_pair(jsonout *o)
     jsonout_end(o, '}');
     jsonout_count(o, "minItems", 2);
     jsonout_count(o, "maxItems", 2);
-}
-
-static void put_items(jsonout *o, const record_field *f)
-{
-    jsonout_text(o, "type", "array");
-    jsonout_begin(o, "items", '{');
-    if (f->words)
-        put_words(o, f);
-    else if (f->in & FIELD_GAPS)
-        put_text_or_null(o);
-    else if (f->type == FIELD_TEXTS)
-        jsonout_text(o, "type", "string");
-    else if (f->type == FIELD_LONGS)
-        jsonout_text(o, "type", "integer");
-    else if (f->type == FIELD_PAIRS)
-        put_pair(o);
-    else if (item_name(f))
-        put_reference(o, item_name(f));
-    else
-        put_record(o, f);
-    jsonout_end(o, '}');
 }
 
 static void put_map(jsonout *o, const record_field *f)
@@ -149,60 +112,48 @@ static void put_tally(jsonout *o, const record_field *f)
     jsonout_end(o, '}');
 }
 
+static void put_type(jsonout *o, const record_field *f);
+
+static void put_items(jsonout *o, const record_field *f)
+{
+    size_t size;
+    jsonout_text(o, "type", "array");
+    jsonout_begin(o, "items", '{');
+    if (f->words)
+        put_words(o, f);
+    else if (f->in & FIELD_GAPS)
+        put_text_or_null(o);
+    else if (f->type == FIELD_PAIRS)
+        put_pair(o);
+    else if (f->type == FIELD_CODES)
+        put_reference(o, "code");
+    else if (f->type == FIELD_LIST)
+        put_record(o, f);
+    else
+        put_type(o, &(const record_field){.type = field_item(f, &size).type});
+    jsonout_end(o, '}');
+}
+
 static void put_type(jsonout *o, const record_field *f)
 {
-    static const char *const names[] = {
+    static const char *const types[FIELD_TALLY + 1] = {
         [FIELD_TEXT] = "string",  [FIELD_CHARS] = "string",    [FIELD_BOOLEAN] = "boolean",
         [FIELD_FLAG] = "boolean", [FIELD_INTEGER] = "integer", [FIELD_LONG] = "integer"};
-    switch (f->type) {
-    case FIELD_TEXT:
-    case FIELD_CHARS:
-    case FIELD_BOOLEAN:
-    case FIELD_FLAG:
-    case FIELD_INTEGER:
-    case FIELD_LONG:
-        jsonout_text(o, "type", names[f->type]);
-        break;
-    case FIELD_WORD:
-    case FIELD_WORD8: /* their words are all of the type */
-        break;
-    case FIELD_CODE:
-        put_reference(o, "code");
-        break;
-    case FIELD_COUNT:
-    case FIELD_COUNT32:
-    case FIELD_SIZE:
-    case FIELD_SHARE:
-    case FIELD_STEP:
-        put_reference(o, "count");
-        break;
-    case FIELD_REAL:
-    case FIELD_REAL32:
-        put_reference(o, "number");
-        break;
-    case FIELD_RECORD:
+    static const char *const defined[FIELD_TALLY + 1] = {
+        [FIELD_CODE] = "code",   [FIELD_COUNT] = "count", [FIELD_COUNT32] = "count", [FIELD_SIZE] = "count",
+        [FIELD_SHARE] = "count", [FIELD_STEP] = "count",  [FIELD_REAL] = "number",   [FIELD_REAL32] = "number"};
+    if (types[f->type])
+        jsonout_text(o, "type", types[f->type]);
+    else if (defined[f->type])
+        put_reference(o, defined[f->type]);
+    else if (f->type == FIELD_RECORD)
         put_reference(o, f->record->name);
-        break;
-    case FIELD_LIST:
-    case FIELD_TEXTS:
-    case FIELD_CODES:
-    case FIELD_SIZES:
-    case FIELD_REALS:
-    case FIELD_REALS32:
-    case FIELD_LONGS:
-    case FIELD_COUNTS:
-    case FIELD_PAIRS:
-    case FIELD_SET:
-        put_items(o, f);
-        break;
-    case FIELD_MAP:
-    case FIELD_LISTS:
+    else if (f->type == FIELD_MAP || f->type == FIELD_LISTS)
         put_map(o, f);
-        break;
-    case FIELD_TALLY:
+    else if (f->type == FIELD_TALLY)
         put_tally(o, f);
-        break;
-    }
+    else if (f->type != FIELD_WORD && f->type != FIELD_WORD8) /* their words are all of the type */
+        put_items(o, f);
 }
 
 static void put_either(jsonout *o, const record_field *f)
