@@ -3,7 +3,6 @@
 
 #include "../array/need.h"
 #include "../input/steps.h"
-#include "../stat/blockreport.h"
 #include "../stat/walk.h"
 #include "../text/json.h"
 #include "../text/words.h"
@@ -195,7 +194,7 @@ static outcome of_blocks(const group *g, const block_sums *b)
     const double n = b->elements ? (double)b->elements : 1;
     const int all_lost = b->stats.casts.compared == 0 && b->elements > g->stats.nan + g->stats.inf;
     return (outcome){(double)b->stats.underflow / n, (double)b->stats.spoilt / n,
-                     all_lost ? -(double)INFINITY : block_sqnr_db(b, g)};
+                     all_lost ? -(double)INFINITY : mpsim_cast_stats_sqnr_db(&b->stats.casts, &g->stats)};
 }
 
 /* What bf16 rounds to zero are subnormal numbers of binary32, which move nothing: its underflow is no bound. */

@@ -12,10 +12,11 @@ enum { RULES = sizeof rules / sizeof rules[0] };
 
 /* ---- axes ---- */
 
+const char *const block_axes[] = {"rows", "columns", "requantised", NULL};
+
 const char *block_axis_name(block_axis axis)
 {
-    static const char *const names[] = {"rows", "columns", "requantised"};
-    return names[axis];
+    return block_axes[axis];
 }
 
 /* The first and the last of those that a word asks for. */

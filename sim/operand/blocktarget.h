@@ -32,6 +32,7 @@ int block_list_add(block_list *l, const char *word, const char *hadamard, const 
 void block_list_suggest(suggestion *s);
 void block_list_clear(block_list *l);
 
-const char *block_axis_name(block_axis axis); /* "rows", "columns", "requantised" */
+extern const char *const block_axes[]; /* "rows", "columns", "requantised", up to NULL */
+const char *block_axis_name(block_axis axis);
 /* block_is_first -- whether target i is the first of its recipe and transform: the others differ in their axes. */
 int block_is_first(const block_list *l, size_t i);

@@ -2,7 +2,6 @@
 #include "page.h"
 
 #include "../array/need.h"
-#include "../stat/blockreport.h"
 #include "../stat/walk.h"
 
 #include <math.h>
@@ -118,9 +117,9 @@ static int see_blocks(const page *p, page_loss *l, const group *g, const page_co
 {
     const block_sums *b = &g->blocks[c->block];
     const mpsim_stats *s = &g->stats;
-    if (!block_shows(&p->targets.blocks, g, c->block))
+    if (!group_has_blocks(g, &p->targets.blocks, c->block))
         return 0;
-    const double sqnr = block_sqnr_db(b, g);
+    const double sqnr = mpsim_cast_stats_sqnr_db(&b->stats.casts, s);
     const double under = share_of(b->stats.underflow, b->elements), over = share_of(b->stats.saturated, b->elements);
     worse(&l->underflow, under, step, 0);
     worse(&l->overflow, over, step, 0);
@@ -205,7 +204,8 @@ static int measure_casts(page *p, FILE *to)
     if (code)
         return code;
     p->settings.names = known.names;
-    tally_begin(&p->sums, &form, to ? 1 : 0, p->in.tree.count, mpsim_version());
+    if ((code = tally_begin(&p->sums, &form, to ? 1 : 0, p->in.tree.count, mpsim_version())))
+        return code;
     code = walk(&p->in, &p->settings, &p->targets, NULL, &sink, p);
     if (code > 128) {
         (void)tally_end(&p->sums, EXIT_IO, "");

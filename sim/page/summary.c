@@ -93,26 +93,26 @@ typedef struct kind_loss {
     double share; /* becomes zero, or too large */
 } kind_loss;
 
-static void see_kind(void *context, const group_label *l, const group *g)
+static void see_kind(void *context, const stat_row *row)
 {
     kind_loss *k = context;
-    const page *p = k->p;
-    uint64_t lost = 0, of = g->stats.count;
-    if (strcmp(l->level, "kind") != 0)
+    const page_column *c = k->c;
+    const target_list *l = &k->p->targets;
+    uint64_t lost, of = row->stats->count;
+    if (row->level != STAT_KIND)
         return;
-    if (k->c->block != SIZE_MAX) {
-        lost = g->blocks[k->c->block].stats.underflow + g->blocks[k->c->block].stats.saturated;
-        of = g->blocks[k->c->block].elements;
+    if (c->block != SIZE_MAX) {
+        const block_sums *b = &row->group->blocks[c->block];
+        lost = b->stats.underflow + b->stats.saturated;
+        of = b->elements;
     } else {
-        mpsim_counts c = g->unscaled[k->c->cast / p->targets.scales].counts;
-        lost = c.underflow + c.overflow;
-        c = g->casts[k->c->cast].counts;
-        lost += c.underflow + c.overflow;
+        const stat_loss *x = &row->casts[row->n_casts == l->count ? c->cast : c->cast / l->scales];
+        lost = x->underflow + x->overflow;
     }
     const double share = of ? (double)lost / (double)of : 0;
     if (share > k->share) {
         k->share = share;
-        k->kind = l->kind ? l->kind : "tensors without a kind";
+        k->kind = row->kind ? row->kind : "tensors without a kind";
     }
 }
 

@@ -2,7 +2,6 @@
 #include "page.h"
 
 #include "../array/need.h"
-#include "../stat/blockreport.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -59,89 +58,78 @@ static void cell_number(html_table *t, double x)
 typedef struct showing {
     const page *p;
     html_table t;
-    const char *level;
+    stat_level level;
     uint64_t left; /* rows without room */
 } showing;
 
-static int is_shown(showing *s, const group_label *l)
+static int is_shown(showing *s, const stat_row *row)
 {
-    const int is = strcmp(l->level, s->level) == 0 || strcmp(l->level, "total") == 0;
+    const int is = row->level == s->level || row->level == STAT_TOTAL;
     s->left += is && s->t.rows >= ROWS_MOST;
     return is && s->t.rows < ROWS_MOST;
 }
 
-static const char *name_of(char out[32], const group_label *l)
+static const char *name_of(char out[32], const stat_row *row)
 {
-    if (strcmp(l->level, "step") == 0 && l->step >= 0)
-        snprintf(out, 32, "%" PRId64, l->step);
+    if (row->level == STAT_STEP && row->step >= 0)
+        snprintf(out, 32, "%" PRId64, row->step);
     else
-        snprintf(out, 32, "%s", strcmp(l->level, "total") == 0 ? "all" : l->kind ? l->kind : "(none)");
+        snprintf(out, 32, "%s", row->level == STAT_TOTAL ? "all" : row->kind ? row->kind : "(none)");
     return out;
 }
 
-static void put_held(void *context, const group_label *l, const group *g)
+static void put_held(void *context, const stat_row *row)
 {
     showing *s = context;
     char a[32];
-    const mpsim_stats *x = &g->stats;
-    if (!is_shown(s, l))
+    const mpsim_stats *x = row->stats;
+    if (!is_shown(s, row))
         return;
-    html_cell(&s->t, "%s", name_of(a, l));
-    html_cell(&s->t, "%s", text_count(a, g->tensors));
+    html_cell(&s->t, "%s", name_of(a, row));
+    html_cell(&s->t, "%s", text_count(a, row->tensors));
     html_cell(&s->t, "%s", text_count(a, x->count));
     cell_share(&s->t, x->zero, x->count);
     html_cell(&s->t, "%s", text_count(a, x->nan + x->inf));
     cell_number(&s->t, x->amin);
     cell_number(&s->t, x->amax);
-    html_cell(&s->t, "%s", text_number(a, mpsim_stats_mean(x)));
-    html_cell(&s->t, "%s", text_number(a, mpsim_stats_l2(x)));
+    html_cell(&s->t, "%s", text_number(a, row->mean));
+    html_cell(&s->t, "%s", text_number(a, row->l2));
 }
 
-static void put_loss(showing *s, const char *name, const char *format, const char *scale, const mpsim_cast_stats *c,
-                     uint64_t underflow, uint64_t overflow, uint64_t count, double sqnr)
+static void put_loss(showing *s, const char *name, const char *format, const char *scale, const stat_loss *k)
 {
     char a[32];
     html_cell(&s->t, "%s", name);
     html_cell(&s->t, "%s", format);
     html_cell(&s->t, "%s", scale);
-    cell_share(&s->t, underflow, count);
-    cell_share(&s->t, c->counts.subnormal, count);
-    cell_share(&s->t, overflow, count);
-    cell_share(&s->t, c->counts.inexact, count);
-    html_cell(&s->t, "%s", page_db(a, sqnr));
-    html_cell(&s->t, "%s", c->compared ? text_number(a, c->max_rel_err) : "–");
+    cell_share(&s->t, k->underflow, k->of);
+    cell_share(&s->t, k->subnormal, k->of);
+    cell_share(&s->t, k->overflow, k->of);
+    cell_share(&s->t, k->inexact, k->of);
+    html_cell(&s->t, "%s", page_db(a, k->sqnr_db));
+    html_cell(&s->t, "%s", k->compared ? text_number(a, k->max_rel_err) : "–");
 }
 
-static void put_losses(void *context, const group_label *l, const group *g)
+static void put_losses(void *context, const stat_row *row)
 {
     showing *s = context;
-    const block_list *blocks = &s->p->targets.blocks;
     char name[32], scale[32], label[96];
-    if (!is_shown(s, l))
+    if (!is_shown(s, row))
         return;
-    name_of(name, l);
-    for (size_t i = 0; i < group_casts(g); i++) {
-        group_cast c;
-        if (group_casts(g) == s->p->targets.count && !page_shows(s->p, i))
-            continue;
-        group_cast_at(g, &s->p->targets, i, &c);
-        put_loss(s, name, c.to->label, text_scale(scale, c.scale), &c.stats, c.stats.counts.underflow,
-                 c.stats.counts.overflow, g->stats.count, mpsim_cast_stats_sqnr_db(&c.stats, &g->stats));
-    }
-    for (size_t i = 0; i < g->n_blocks; i++) {
-        const block_sums *b = &g->blocks[i];
-        const block_target *to = &blocks->items[i];
-        if (!block_shows(blocks, g, i))
-            continue;
-        snprintf(label, sizeof label, to->axis == BLOCK_ROWS ? "%s" : "%s %s", to->label, block_axis_name(to->axis));
-        put_loss(s, name, label, "", &b->stats.casts, b->stats.underflow, b->stats.saturated, b->elements,
-                 block_sqnr_db(b, g));
+    name_of(name, row);
+    for (size_t i = 0; i < row->n_casts; i++)
+        if (row->n_casts != s->p->targets.count || page_shows(s->p, i))
+            put_loss(s, name, row->casts[i].name, text_scale(scale, row->casts[i].scale), &row->casts[i]);
+    for (size_t i = 0; i < row->n_recipes; i++) {
+        const stat_loss *k = &row->recipes[i];
+        snprintf(label, sizeof label, k->axis == BLOCK_ROWS ? "%s" : "%s %s", k->name, block_axes[k->axis]);
+        put_loss(s, name, label, "", k);
     }
 }
 
 /* A table of what is seen, and how many rows of it have no room. */
 static void put_table(showing *s, FILE *to, const char *id, const char *caption, const char *columns,
-                      void (*put)(void *context, const group_label *l, const group *g))
+                      void (*put)(void *context, const stat_row *row))
 {
     char n[32];
     s->left = 0;
@@ -155,11 +143,11 @@ static void put_table(showing *s, FILE *to, const char *id, const char *caption,
     }
 }
 
-static void put_level(const page *p, FILE *to, const char *level)
+static void put_level(const page *p, FILE *to, stat_level of)
 {
-    showing s = {.p = p, .level = level};
+    showing s = {.p = p, .level = of};
     char columns[256], id[32], caption[64];
-    const char sign = strcmp(level, "step") == 0 ? '>' : '<';
+    const char sign = of == STAT_STEP ? '>' : '<', *const level = stat_levels[of];
     snprintf(columns, sizeof columns, "%c%s|>tensors|>elements|>zero, %%|>NaN, Inf|>amin|>amax|>mean|>l2 norm", sign,
              level);
     snprintf(id, sizeof id, "%ss-held", level);
@@ -182,7 +170,7 @@ void page_kinds(const page *p, FILE *to)
         "whether it becomes infinite, NaN or that number. Shares are of all elements. A loss scale multiplies gradients alone; the "
         "others are cast with the scale 1, and a row of all kinds has both.</p>\n",
         to);
-    put_level(p, to, "kind");
+    put_level(p, to, STAT_KIND);
     fputs("</section>\n", to);
 }
 
@@ -191,7 +179,7 @@ void page_steps(const page *p, FILE *to)
     if (p->sums.steps.count < 2)
         return;
     fputs("<section aria-labelledby=\"steps\">\n<h2 id=\"steps\">By step</h2>\n", to);
-    put_level(p, to, "step");
+    put_level(p, to, STAT_STEP);
     fputs("</section>\n", to);
 }
 

@@ -3,7 +3,6 @@
 
 #include "../array/array.h"
 
-#include "blockreport.h"
 #include "limit.h"
 
 #include <float.h>
@@ -17,44 +16,35 @@
 /* Counts are of elements, or of blocks, and a per cent of all of them; numbers need a value to compare with. */
 typedef enum measure_kind { COUNT, NUMBER, CAST_COUNT, CAST_NUMBER, RECIPE_COUNT, BLOCK_COUNT } measure_kind;
 
-/* clang-format off */
-typedef enum measure {
-    NAN_COUNT, INF_COUNT, ZERO_COUNT, AMAX, AMIN,
-    UNDERFLOWS, SUBNORMALS, OVERFLOWS, SATURATED, INEXACT, SQNR, MSE, MAX_REL_ERR,
-    SPOILT, SATURATED_BLOCKS, LOST_BLOCKS, NONFINITE_BLOCKS,
-    MEASURES
-} measure;
-/* clang-format on */
-
-static const struct {
+/* By their names, which are keys of the report, but for `saturated`. */
+typedef struct measure {
     const char *name;
     measure_kind kind;
-} measures[MEASURES] = {
-    [NAN_COUNT] = {"nan", COUNT},
-    [INF_COUNT] = {"inf", COUNT},
-    [ZERO_COUNT] = {"zero", COUNT},
-    [AMAX] = {"amax", NUMBER},
-    [AMIN] = {"amin", NUMBER},
-    [UNDERFLOWS] = {"underflow", CAST_COUNT},
-    [SUBNORMALS] = {"subnormal", CAST_COUNT},
-    [OVERFLOWS] = {"overflow", CAST_COUNT},
-    [SATURATED] = {"saturated", CAST_COUNT},
-    [INEXACT] = {"inexact", CAST_COUNT},
-    [SQNR] = {"sqnr", CAST_NUMBER},
-    [MSE] = {"mse", CAST_NUMBER},
-    [MAX_REL_ERR] = {"max_rel_err", CAST_NUMBER},
-    [SPOILT] = {"spoilt", RECIPE_COUNT},
-    [SATURATED_BLOCKS] = {"saturated_blocks", BLOCK_COUNT},
-    [LOST_BLOCKS] = {"lost_blocks", BLOCK_COUNT},
-    [NONFINITE_BLOCKS] = {"nonfinite_blocks", BLOCK_COUNT},
-};
+    const char *key; /* NULL: the name */
+} measure;
 
-static const char *const levels[] = {"tensor", "kind", "step", "total"};
-enum { LEVELS = sizeof levels / sizeof levels[0] };
+static const measure measures[] = {{"nan", COUNT, NULL},
+                                   {"inf", COUNT, NULL},
+                                   {"zero", COUNT, NULL},
+                                   {"amax", NUMBER, NULL},
+                                   {"amin", NUMBER, NULL},
+                                   {"underflow", CAST_COUNT, NULL},
+                                   {"subnormal", CAST_COUNT, NULL},
+                                   {"overflow", CAST_COUNT, NULL},
+                                   {"saturated", CAST_COUNT, "overflow"},
+                                   {"inexact", CAST_COUNT, NULL},
+                                   {"sqnr", CAST_NUMBER, "sqnr_db"},
+                                   {"mse", CAST_NUMBER, NULL},
+                                   {"max_rel_err", CAST_NUMBER, NULL},
+                                   {"spoilt", RECIPE_COUNT, NULL},
+                                   {"saturated_blocks", BLOCK_COUNT, NULL},
+                                   {"lost_blocks", BLOCK_COUNT, NULL},
+                                   {"nonfinite_blocks", BLOCK_COUNT, NULL}};
+enum { MEASURES = sizeof measures / sizeof measures[0] };
 
 struct condition {
     char *text; /* as typed */
-    measure what;
+    const measure *what;
     int level;
     limit than;
     uint64_t times; /* that it held */
@@ -62,9 +52,14 @@ struct condition {
     char where[640];
 };
 
-static int is_count(measure m)
+static int is_count(const measure *m)
 {
-    return measures[m].kind != NUMBER && measures[m].kind != CAST_NUMBER;
+    return m->kind != NUMBER && m->kind != CAST_NUMBER;
+}
+
+static int is_sqnr(const measure *m)
+{
+    return strcmp(m->name, "sqnr") == 0;
 }
 
 /* ---- reading ---- */
@@ -73,7 +68,7 @@ static int unknown(const char *verb, const char *name)
 {
     suggestion s;
     suggestion_init(&s, name);
-    for (int i = 0; i < MEASURES; i++)
+    for (size_t i = 0; i < MEASURES; i++)
         suggestion_consider(&s, measures[i].name);
     return fail(EXIT_USAGE, "%s: --fail-if: '%s' is not a condition%s", verb, name,
                 suggestion_end(&s, ": nan, inf, zero, amax, amin, underflow, subnormal, overflow, "
@@ -84,9 +79,9 @@ static int unknown(const char *verb, const char *name)
 /* "total:underflow" -> the level, and what follows it. */
 static const char *read_level(condition *c, const char *text)
 {
-    for (int i = 0; i < LEVELS; i++) {
-        const size_t n = strlen(levels[i]);
-        if (strncmp(text, levels[i], n) == 0 && text[n] == ':') {
+    for (int i = 0; i < STAT_LEVELS; i++) {
+        const size_t n = strlen(stat_levels[i]);
+        if (strncmp(text, stat_levels[i], n) == 0 && text[n] == ':') {
             c->level = i;
             return text + n + 1;
         }
@@ -103,8 +98,7 @@ static int read_limit(const char *verb, condition *c, const char *text)
     if (bad)
         return fail(EXIT_USAGE, "%s: --fail-if: '%s': '%s' is not a number", verb, c->text, text);
     if (c->than.per_cent && !is_count(c->what))
-        return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is not a share of the elements", verb, c->text,
-                    measures[c->what].name);
+        return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is not a share of the elements", verb, c->text, c->what->name);
     return 0;
 }
 
@@ -113,20 +107,20 @@ static int read_condition(const char *verb, condition *c)
     char name[64];
     const char *text = read_level(c, c->text);
     const size_t n = strcspn(text, " <>=");
-    int m = 0;
+    size_t m = 0;
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
     while (m < MEASURES && strcmp(measures[m].name, name) != 0)
         m++;
     if (m == MEASURES)
         return unknown(verb, name);
-    c->what = (measure)m;
+    c->what = &measures[m];
     text += n;
     text += strspn(text, " ");
     if (*text)
         return read_limit(verb, c, text);
     return is_count(c->what) ? 0
                              : fail(EXIT_USAGE, "%s: --fail-if: '%s' needs a value, as %s%s", verb, c->text, name,
-                                    c->what == SQNR ? "<20" : ">1e-3");
+                                    is_sqnr(c->what) ? "<20" : ">1e-3");
 }
 
 int conditions_make(conditions *g, const char *verb, const option_list *words, const target_list *targets, int counts)
@@ -137,7 +131,6 @@ int conditions_make(conditions *g, const char *verb, const option_list *words, c
             n++;
     memset(g, 0, sizeof *g);
     g->verb = verb;
-    g->targets = targets;
     g->items = array_zeros(n, sizeof *g->items);
     if (!g->items)
         return host_no_memory();
@@ -153,12 +146,11 @@ int conditions_make(conditions *g, const char *verb, const option_list *words, c
             const int code = read_condition(verb, c);
             if (code)
                 return code;
-            if (counts && measures[c->what].kind == CAST_NUMBER)
-                return fail(EXIT_USAGE, "%s: --fail-if: '%s': --counts leaves %s out", verb, c->text,
-                            measures[c->what].name);
-            if (measures[c->what].kind == BLOCK_COUNT && targets->blocks.count == 0)
+            if (counts && c->what->kind == CAST_NUMBER)
+                return fail(EXIT_USAGE, "%s: --fail-if: '%s': --counts leaves %s out", verb, c->text, c->what->name);
+            if (c->what->kind == BLOCK_COUNT && targets->blocks.count == 0)
                 return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is of block recipes, and none is given", verb, c->text,
-                            measures[c->what].name);
+                            c->what->name);
             p = comma ? comma + 1 : NULL;
         }
     return 0;
@@ -174,75 +166,20 @@ void conditions_clear(conditions *g)
 
 /* ---- judging ---- */
 
-static double of_group(measure m, const mpsim_stats *s)
-{
-    return m == NAN_COUNT    ? (double)s->nan
-           : m == INF_COUNT  ? (double)s->inf
-           : m == ZERO_COUNT ? (double)s->zero
-           : m == AMAX       ? s->amax
-                             : s->amin;
-}
-
 /* Whether what is too large becomes the largest number. */
 static int saturates(const target *t)
 {
     return isfinite(mpsim_decode(&t->format, mpsim_encode_f64(&t->format, &t->rounding, DBL_MAX, 0, NULL)));
 }
 
-/* Where all finite elements became Inf or NaN, nothing of the signal is left. */
-static double of_cast(measure m, const target *t, const mpsim_cast_stats *c, const mpsim_stats *s)
+/* Where all finite elements became Inf or NaN, nothing of the signal is left. Recipes saturate. */
+static double number_of(const measure *m, const stat_loss *k)
 {
-    const int all_lost = c->compared == 0 && s->count > s->nan + s->inf;
-    switch (m) {
-    case UNDERFLOWS:
-        return (double)c->counts.underflow;
-    case SUBNORMALS:
-        return (double)c->counts.subnormal;
-    case OVERFLOWS:
-        return (double)c->counts.overflow;
-    case SATURATED:
-        return saturates(t) ? (double)c->counts.overflow : 0;
-    case INEXACT:
-        return (double)c->counts.inexact;
-    case SQNR:
-        return all_lost ? -(double)INFINITY : mpsim_cast_stats_sqnr_db(c, s);
-    case MSE:
-        return all_lost ? (double)INFINITY : mpsim_cast_stats_mse(c);
-    default:
-        return all_lost ? (double)INFINITY : c->compared ? c->max_rel_err : (double)NAN;
-    }
-}
-
-/* The same of a recipe, all of which saturate. */
-static double of_recipe(measure m, const block_sums *b, const group *g)
-{
-    const mpsim_cast_stats *c = &b->stats.casts;
-    const int all_lost = c->compared == 0 && b->elements > g->stats.nan + g->stats.inf;
-    switch (m) {
-    case UNDERFLOWS:
-        return (double)b->stats.underflow;
-    case SUBNORMALS:
-        return (double)c->counts.subnormal;
-    case OVERFLOWS:
-    case SATURATED:
-        return (double)b->stats.saturated;
-    case INEXACT:
-        return (double)c->counts.inexact;
-    case SPOILT:
-        return (double)b->stats.spoilt;
-    case SATURATED_BLOCKS:
-        return (double)b->stats.saturated_blocks;
-    case LOST_BLOCKS:
-        return (double)b->stats.lost_blocks;
-    case NONFINITE_BLOCKS:
-        return (double)b->stats.nonfinite_blocks;
-    case SQNR:
-        return all_lost ? -(double)INFINITY : block_sqnr_db(b, g);
-    case MSE:
-        return all_lost ? (double)INFINITY : block_mse(b);
-    default:
-        return all_lost ? (double)INFINITY : block_max_rel_err(b);
-    }
+    if (k->all_lost && m->kind == CAST_NUMBER)
+        return is_sqnr(m) ? -(double)INFINITY : (double)INFINITY;
+    if (k->to && strcmp(m->name, "saturated") == 0 && !saturates(k->to))
+        return 0;
+    return record_number(k->to ? &stat_cast_record : &stat_recipe_record, k, m->key ? m->key : m->name);
 }
 
 static void put_value(char *out, size_t size, const condition *c, double x, uint64_t all)
@@ -250,29 +187,29 @@ static void put_value(char *out, size_t size, const condition *c, double x, uint
     char a[32], b[32];
     if (is_count(c->what))
         snprintf(out, size, "%s %s%s, %s", text_count(a, (uint64_t)x),
-                 measures[c->what].kind == BLOCK_COUNT ? "block" : "element", x == 1 ? "" : "s",
+                 c->what->kind == BLOCK_COUNT ? "block" : "element", x == 1 ? "" : "s",
                  text_share(b, (uint64_t)x, all));
     else
-        snprintf(out, size, "%s%s", text_number(a, x), c->what == SQNR ? " dB" : "");
+        snprintf(out, size, "%s%s", text_number(a, x), is_sqnr(c->what) ? " dB" : "");
 }
 
-static void put_place(char *out, size_t size, const group_label *l)
+static void put_place(char *out, size_t size, const stat_row *row)
 {
     char name[400] = "", step[32] = "";
-    if (l->step >= 0)
-        snprintf(step, sizeof step, "%sstep %" PRId64, strcmp(l->level, "step") ? ", " : "", l->step);
-    if (strcmp(l->level, "tensor") == 0)
-        escape_text(name, sizeof name, l->name[0] ? l->name : l->file);
-    else if (strcmp(l->level, "step") != 0)
+    if (row->step >= 0)
+        snprintf(step, sizeof step, "%sstep %" PRId64, row->level == STAT_STEP ? "" : ", ", row->step);
+    if (row->level == STAT_TENSOR)
+        escape_text(name, sizeof name, row->name[0] ? row->name : row->file);
+    else if (row->level != STAT_STEP)
         snprintf(name, sizeof name, "%s",
-                 strcmp(l->level, "kind") ? "in total"
-                 : l->kind                ? l->kind
+                 row->level == STAT_TOTAL ? "in total"
+                 : row->kind              ? row->kind
                                           : "tensors without a kind");
     snprintf(out, size, "%s%s", name, step[0] ? step : name[0] ? "" : "files without a step");
 }
 
 /* A number, or a count of `all`. */
-static void judge(condition *c, const group_label *l, const char *cast, double x, uint64_t all)
+static void judge(condition *c, const stat_row *row, const char *cast, double x, uint64_t all)
 {
     const double value = c->than.per_cent ? 100 * x / (double)all : x;
     const int larger = limit_is_upper(&c->than);
@@ -282,54 +219,48 @@ static void judge(condition *c, const group_label *l, const char *cast, double x
     if (c->times++ && (larger ? value <= c->worst : value >= c->worst))
         return;
     c->worst = value;
-    put_place(place, sizeof place, l);
+    put_place(place, sizeof place, row);
     put_value(shown, sizeof shown, c, x, all);
     snprintf(c->where, sizeof c->where, "%s%s: %s", place, cast, shown);
 }
 
-static void judge_casts(const conditions *g, condition *c, const group_label *l, const group *of)
+static void judge_cast(condition *c, const stat_row *row, const stat_loss *k)
 {
-    group_cast k;
-    for (size_t i = 0; i < group_casts(of); i++) {
-        char cast[160], a[32], at[64] = "";
-        group_cast_at(of, g->targets, i, &k);
-        if (k.scale != 1)
-            snprintf(at, sizeof at, " times %s", text_scale(a, k.scale));
-        snprintf(cast, sizeof cast, "%s as %.80s", at, k.to->label);
-        judge(c, l, cast, of_cast(c->what, k.to, &k.stats, &of->stats), of->stats.count);
-    }
+    char as[160], a[32], at[64] = "";
+    if (k->scale != 1)
+        snprintf(at, sizeof at, " times %s", text_scale(a, k->scale));
+    snprintf(as, sizeof as, "%s as %.80s", at, k->name);
+    judge(c, row, as, number_of(c->what, k), k->of);
 }
 
-static void judge_recipes(const conditions *g, condition *c, const group_label *l, const group *of)
+static void judge_recipe(condition *c, const stat_row *row, const stat_loss *k)
 {
-    const block_list *blocks = &g->targets->blocks;
-    for (size_t i = 0; i < of->n_blocks; i++) {
-        const block_target *t = &blocks->items[i];
-        const block_sums *b = &of->blocks[i];
-        char as[160];
-        if (!b->elements)
-            continue;
-        snprintf(as, sizeof as, " as %.80s%s%s", t->label, t->axis == BLOCK_ROWS ? "" : ", ",
-                 t->axis == BLOCK_ROWS ? "" : block_axis_name(t->axis));
-        judge(c, l, as, of_recipe(c->what, b, of),
-              measures[c->what].kind == BLOCK_COUNT ? b->stats.blocks : b->elements);
-    }
+    char as[160];
+    const int rows = k->axis == BLOCK_ROWS;
+    snprintf(as, sizeof as, " as %.80s%s%s", k->name, rows ? "" : ", ", rows ? "" : block_axes[k->axis]);
+    judge(c, row, as, number_of(c->what, k), c->what->kind == BLOCK_COUNT ? k->blocks->stats.blocks : k->of);
 }
 
-void conditions_judge(conditions *g, const group_label *label, const group *of)
+static void judge_row(condition *c, const stat_row *row)
 {
-    for (size_t i = 0; i < g->count && of->stats.count > 0; i++) {
-        condition *c = &g->items[i];
-        const measure_kind kind = measures[c->what].kind;
-        if (strcmp(levels[c->level], label->level) != 0)
-            continue;
-        if (kind == CAST_COUNT || kind == CAST_NUMBER)
-            judge_casts(g, c, label, of);
-        if (kind == COUNT || kind == NUMBER)
-            judge(c, label, "", of_group(c->what, &of->stats), of->stats.count);
-        else
-            judge_recipes(g, c, label, of);
+    const measure *m = c->what;
+    const int of_casts = m->kind == CAST_COUNT || m->kind == CAST_NUMBER;
+    if (m->kind == COUNT || m->kind == NUMBER) {
+        judge(c, row, "", record_number(stat_level_records[row->level], row, m->name), row->stats->count);
+        return;
     }
+    for (size_t i = 0; of_casts && i < row->n_casts; i++)
+        judge_cast(c, row, &row->casts[i]);
+    for (size_t i = 0; i < row->n_recipes; i++)
+        if (row->recipes[i].of)
+            judge_recipe(c, row, &row->recipes[i]);
+}
+
+void conditions_judge(conditions *g, const stat_row *row)
+{
+    for (size_t i = 0; i < g->count && row->stats->count > 0; i++)
+        if (g->items[i].level == (int)row->level)
+            judge_row(&g->items[i], row);
 }
 
 int conditions_tell(const conditions *g)

@@ -1,25 +1,24 @@
 /* conditions.h -- the conditions of --fail-if: what makes stat fail after its report. */
 #pragma once
 
-#include "report.h"
+#include "record.h"
 
 typedef struct condition condition;
 
 typedef struct conditions {
     const char *verb; /* that messages begin with */
-    const target_list *targets;
     condition *items;
     size_t count;
 } conditions;
 
 /* conditions_make -- conditions as typed, separated by commas: [LEVEL:]NAME[OP VALUE[%]], LEVEL one of
  * tensor (if none is given), kind, step, total. With `counts` no errors of casts are known. 0, or an
- * exit code after a message that begins with `verb`. It and `targets` must outlive them. */
+ * exit code after a message that begins with `verb`. It must outlive them. */
 int conditions_make(conditions *g, const char *verb, const option_list *words, const target_list *targets, int counts);
 void conditions_clear(conditions *g);
 
-/* conditions_judge -- judge a group by the conditions of its level. */
-void conditions_judge(conditions *g, const group_label *label, const group *of);
+/* conditions_judge -- judge a row by the conditions of its level. */
+void conditions_judge(conditions *g, const stat_row *row);
 
 /* conditions_tell -- a line on standard error for each condition that holds somewhere, with the worst place;
  * EXIT_CHECK, or 0 if none does. */

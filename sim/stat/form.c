@@ -29,8 +29,7 @@ int stat_output_begin(stat_output *o, const stat_form *f, tally *t, size_t files
     if (code)
         return code;
     o->form = (tally_form){.style = f->style, .to = o->out.file, .tensors = f->tensors, .level = f->level};
-    tally_begin(t, &o->form, 1, files, version);
-    return 0;
+    return tally_begin(t, &o->form, 1, files, version) ? (output_abandon(&o->out), EXIT_IO) : 0;
 }
 
 int stat_output_end(stat_output *o, tally *t, int code, const char *names)

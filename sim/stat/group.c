@@ -71,6 +71,11 @@ mpsim_cast_stats *group_own(const group *g, size_t *n)
     return g->scaled ? g->casts : g->unscaled;
 }
 
+int group_has_blocks(const group *g, const block_list *l, size_t i)
+{
+    return g->blocks[i].elements || !g->stats.count || l->items[i].axis == BLOCK_ROWS;
+}
+
 size_t group_casts(const group *g)
 {
     return g->tensors && !g->scaled ? g->n_unscaled : g->n_casts;

@@ -36,6 +36,9 @@ void group_clear(group *g);
 /* group_own -- the casts of a group of one tensor, which is scaled or not: *n of them. */
 mpsim_cast_stats *group_own(const group *g, size_t *n);
 
+/* group_has_blocks -- whether it has elements for recipe i: tensors of one dimension alone have no columns. */
+int group_has_blocks(const group *g, const block_list *l, size_t i);
+
 /* A cast that a report shows: to a target, of all tensors, where some are scaled; else to a format, with the scale 1. */
 typedef struct group_cast {
     const target *to;

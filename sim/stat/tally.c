@@ -64,9 +64,9 @@ static void clear_groups(keyed_list *l)
 
 /* ---- tensors ---- */
 
-static int wants(const tally_form *f, const char *level)
+static int wants(const tally_form *f, stat_level level)
 {
-    return f->style != REPORT_CSV || strcmp(f->level ? f->level : "tensor", level) == 0;
+    return f->style != REPORT_CSV || strcmp(f->level ? f->level : "tensor", stat_levels[level]) == 0;
 }
 
 /* Whether all tensors are listed, and not in text, where few are without being asked for. */
@@ -87,21 +87,20 @@ static const char *file_and_name(char both[1024], const stat_place *p)
  * always those with NaN or Inf. */
 static void report_tensor(tally *r, const stat_place *p, const group *g)
 {
-    char shape[256], both[1024];
-    const group_label l = {.level = "tensor",
-                           .file = p->path,
-                           .name = r->show_file && p->step < 0 ? file_and_name(both, p) : p->tensor->name,
-                           .kind = p->kind,
-                           .dtype = p->tensor->dtype,
-                           .shape = shape_text(shape, sizeof shape, p->tensor),
-                           .step = p->step,
-                           .tensor = p->tensor};
+    char both[1024];
+    stat_row row = {.level = STAT_TENSOR,
+                    .file = p->path,
+                    .name = r->show_file && p->step < 0 ? file_and_name(both, p) : p->tensor->name,
+                    .kind = p->kind,
+                    .step = p->step,
+                    .tensor = p->tensor};
     const int broken = statreport_is_broken(g);
     r->broken += (uint64_t)broken;
-    conditions_judge(&r->conditions, &l, g);
+    stat_row_fill(&r->rows, &row, g);
+    conditions_judge(&r->conditions, &row);
     for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++)
-        if (wants(f, "tensor") && (lists_all(f) || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
-            statreport_entry(&f->report, &l, g);
+        if (wants(f, STAT_TENSOR) && (lists_all(f) || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
+            statreport_entry(&f->report, &row);
 }
 
 void tally_file(tally *r, const char *path, uint64_t tensors)
@@ -154,46 +153,65 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
 
 /* ---- sums ---- */
 
-static group_label kind_label(const tally *r, size_t i)
+/* Rows of sums, each until the next is made. */
+static stat_row kind_row(const tally *r, size_t i)
 {
-    return (group_label){.level = "kind", .kind = r->kinds.items[i].kind, .step = -1};
+    stat_row row = {.level = STAT_KIND, .kind = r->kinds.items[i].kind, .step = -1};
+    stat_row_fill(&r->rows, &row, &r->kinds.items[i].g);
+    return row;
 }
 
-static group_label step_label(const tally *r, size_t i)
+static stat_row step_row(const tally *r, size_t i)
 {
-    return (group_label){.level = "step", .step = r->steps.items[i].step};
+    stat_row row = {.level = STAT_STEP, .step = r->steps.items[i].step};
+    stat_row_fill(&r->rows, &row, &r->steps.items[i].g);
+    return row;
+}
+
+static stat_row total_row(const tally *r)
+{
+    stat_row row = {
+        .level = STAT_TOTAL, .step = -1, .failed = r->failed, .unread = &r->unread, .partial = r->partial ? 1 : -1};
+    stat_row_fill(&r->rows, &row, &r->total);
+    return row;
+}
+
+void tally_sums(const tally *r, void (*visit)(void *context, const stat_row *row), void *context)
+{
+    for (size_t i = 0; i < r->kinds.count; i++) {
+        const stat_row row = kind_row(r, i);
+        visit(context, &row);
+    }
+    for (size_t i = 0; i < r->steps.count; i++) {
+        const stat_row row = step_row(r, i);
+        visit(context, &row);
+    }
+    const stat_row row = total_row(r);
+    visit(context, &row);
 }
 
 /* The conditions of --fail-if on sums, once these are known. */
-static void judge_sums(tally *r)
+static void judge_sum(void *context, const stat_row *row)
 {
-    const group_label total = {.level = "total", .step = -1};
-    for (size_t i = 0; i < r->kinds.count; i++) {
-        const group_label l = kind_label(r, i);
-        conditions_judge(&r->conditions, &l, &r->kinds.items[i].g);
-    }
-    for (size_t i = 0; i < r->steps.count; i++) {
-        const group_label l = step_label(r, i);
-        conditions_judge(&r->conditions, &l, &r->steps.items[i].g);
-    }
-    conditions_judge(&r->conditions, &total, &r->total);
+    tally *r = context;
+    conditions_judge(&r->conditions, row);
 }
 
 static void report_kinds(const tally *r, tally_form *f)
 {
-    statreport_list(&f->report, "kinds", "By kind");
-    for (size_t i = 0; i < r->kinds.count && wants(f, "kind"); i++) {
-        const group_label l = kind_label(r, i);
-        statreport_entry(&f->report, &l, &r->kinds.items[i].g);
+    statreport_list(&f->report, STAT_KIND, "By kind");
+    for (size_t i = 0; i < r->kinds.count && wants(f, STAT_KIND); i++) {
+        const stat_row row = kind_row(r, i);
+        statreport_entry(&f->report, &row);
     }
     statreport_list_end(&f->report);
 }
 
 static void report_steps(const tally *r, tally_form *f)
 {
-    for (size_t i = 0; i < r->steps.count && wants(f, "step"); i++) {
-        const group_label l = step_label(r, i);
-        statreport_entry(&f->report, &l, &r->steps.items[i].g);
+    for (size_t i = 0; i < r->steps.count && wants(f, STAT_STEP); i++) {
+        const stat_row row = step_row(r, i);
+        statreport_entry(&f->report, &row);
     }
 }
 
@@ -295,12 +313,13 @@ static void report_text(const tally *r, tally_form *f)
     if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
         return;
     if (r->steps.count > 1) {
-        statreport_list(&f->report, "steps", "By step, and in total");
+        statreport_list(&f->report, STAT_STEP, "By step, and in total");
         report_steps(r, f);
     } else {
-        statreport_list(&f->report, "total", "In total");
+        statreport_list(&f->report, STAT_TOTAL, "In total");
     }
-    statreport_total(&f->report, &r->total, r->failed, &r->unread);
+    const stat_row row = total_row(r);
+    statreport_total(&f->report, &row);
     statreport_list_end(&f->report);
 }
 
@@ -312,42 +331,47 @@ int tally_init(tally *r, const char *verb, const stat_settings *settings, const 
     memset(r, 0, sizeof *r);
     r->settings = settings;
     r->targets = targets;
-    const int code = conditions_make(&r->conditions, verb, fail_if, targets, settings->counts);
+    int code = conditions_make(&r->conditions, verb, fail_if, targets, settings->counts);
+    if (!code)
+        code = stat_rows_make(&r->rows, targets, settings->counts, settings->without_roundoff);
     return code ? code : group_init(&r->total, targets, settings->histogram);
 }
 
 void tally_clear(tally *r)
 {
     conditions_clear(&r->conditions);
+    stat_config_clear(&r->config);
+    stat_rows_clear(&r->rows);
     group_clear(&r->total);
     clear_groups(&r->kinds);
     clear_groups(&r->steps);
     unread_clear(&r->unread);
 }
 
-void tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char *version)
+int tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char *version)
 {
     r->forms = forms;
     r->n_forms = n;
     r->show_file = files > 1;
     r->all = files;
-    for (tally_form *f = forms; f < forms + n; f++) {
-        statreport_begin(&f->report, f->to, f->style, r->targets, r->settings, version);
-        statreport_list(&f->report, "tensors", "By tensor");
+    const int code = stat_config_make(&r->config, r->settings, r->targets, version);
+    for (tally_form *f = forms; f < forms + n && !code; f++) {
+        statreport_begin(&f->report, f->to, f->style, r->targets, &r->config);
+        statreport_list(&f->report, STAT_TENSOR, "By tensor");
     }
+    return code;
 }
 
 /* What follows the tensors, for programs. */
 static void report_data(const tally *r, tally_form *f)
 {
-    statreport_list_end(&f->report);
     report_kinds(r, f);
-    statreport_list(&f->report, "steps", NULL);
+    statreport_list(&f->report, STAT_STEP, NULL);
     report_steps(r, f);
-    statreport_list_end(&f->report);
-    if (wants(f, "total"))
-        statreport_total(&f->report, &r->total, r->failed, &r->unread);
-    statreport_end(&f->report);
+    const stat_row row = total_row(r);
+    if (wants(f, STAT_TOTAL))
+        statreport_total(&f->report, &row);
+    statreport_end(&f->report, r->partial);
 }
 
 /* For people. */
@@ -356,7 +380,7 @@ static void report_all_text(const tally *r, tally_form *f)
     if (r->partial)
         print_partial(f->to, r);
     report_text(r, f);
-    statreport_end(&f->report);
+    statreport_end(&f->report, r->partial);
     if (r->partial) {
         fputc('\n', f->to);
         print_partial(f->to, r);
@@ -392,9 +416,8 @@ int tally_end(tally *r, int code, const char *names)
     if (code == r->partial)
         code = has_sums(r, names);
     if (!code)
-        judge_sums(r);
+        tally_sums(r, judge_sum, r);
     for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++) {
-        f->report.partial = r->partial;
         if (code)
             statreport_list_drop(&f->report);
         else if (f->style == REPORT_TEXT)
@@ -429,18 +452,4 @@ int tally_tell(tally *r)
     }
     const int code = conditions_tell(&r->conditions), unseen = gate_unseen(r);
     return code ? code : r->failed ? EXIT_PARTIAL : unseen;
-}
-
-void tally_sums(const tally *r, void (*visit)(void *context, const group_label *label, const group *g), void *context)
-{
-    const group_label total = {.level = "total", .step = -1};
-    for (size_t i = 0; i < r->kinds.count; i++) {
-        const group_label l = kind_label(r, i);
-        visit(context, &l, &r->kinds.items[i].g);
-    }
-    for (size_t i = 0; i < r->steps.count; i++) {
-        const group_label l = step_label(r, i);
-        visit(context, &l, &r->steps.items[i].g);
-    }
-    visit(context, &total, &r->total);
 }

@@ -3,11 +3,8 @@
  * order, and so get the same bytes. */
 #pragma once
 
-#include "../input/unread.h"
 #include "conditions.h"
-#include "group.h"
 #include "report.h"
-#include "settings.h"
 
 /* Groups by kind, in the order of the vocabulary, or by step, in their order. */
 typedef struct keyed keyed;
@@ -31,6 +28,8 @@ typedef struct tally {
     const target_list *targets;
     tally_form *forms;
     size_t n_forms;
+    stat_config config;
+    stat_rows rows;
     conditions conditions;
     group total;
     keyed_list kinds, steps;
@@ -64,8 +63,8 @@ int tally_init(tally *t, const char *verb, const stat_settings *settings, const 
 void tally_clear(tally *t);
 
 /* tally_begin -- begin the report in n forms, which must outlive it, of `files` files in all (those that fail included)
- * and by the program's version `version`. */
-void tally_begin(tally *t, tally_form *forms, size_t n, size_t files, const char *version);
+ * and by the program's version `version`. 0, or EXIT_IO without memory (host.h). */
+int tally_begin(tally *t, tally_form *forms, size_t n, size_t files, const char *version);
 /* In their order: a file is open, of which so many tensors are selected; a tensor, `of` NULL if it has no numbers; a file failed, which the caller
  * has said. 0, or an exit code after a message. */
 void tally_file(tally *t, const char *path, uint64_t tensors);
@@ -77,5 +76,5 @@ void tally_failed(tally *t);
 int tally_end(tally *t, int code, const char *names);
 int tally_tell(tally *t);
 
-/* tally_sums -- after tally_end: those of the kinds, of the steps and of all, in the order of the report. */
-void tally_sums(const tally *t, void (*visit)(void *context, const group_label *label, const group *g), void *context);
+/* tally_sums -- those of the kinds, of the steps and of all, in the order of the report; a row lives as long as the call. */
+void tally_sums(const tally *t, void (*visit)(void *context, const stat_row *row), void *context);

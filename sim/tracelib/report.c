@@ -213,8 +213,9 @@ static int write_report(mpsim_report *r, tally *t, input *in, const stat_setting
     int code = open_forms(r->forms, forms, q);
     t->failed = in->failed;
     t->in = in;
+    if (!code)
+        code = tally_begin(t, forms, FORMS, in->tree.count, mpsim_version());
     if (!code) {
-        tally_begin(t, forms, FORMS, in->tree.count, mpsim_version());
         code = walk(in, settings, t->targets, NULL, &sink, t);
         code = tally_end(t, code, input_names(in, names, sizeof names));
     }
