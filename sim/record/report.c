@@ -1,6 +1,8 @@
 /* report.c -- reports whose rows are written as they come; see record.h. */
 #include "field.h"
 
+#include <mpsim/mpsim.h>
+
 static int has_member(const record_field *f, const void *at)
 {
     return f->in & IN_JSON && !field_lacks(f, at);
@@ -46,7 +48,8 @@ void record_begin(record_writer *w)
             w->rows = record_table(r, w->shows);
         break;
     case REPORT_JSON:
-        json_begin(w->to, w->kind->schema, w->version);
+        fprintf(w->to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", w->kind->schema,
+                w->version ? w->version : mpsim_version());
         w->list = begin_list(w, w->kind->document->fields, w->document);
         break;
     case REPORT_CSV:

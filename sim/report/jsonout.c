@@ -1,13 +1,11 @@
 /* jsonout.c -- see jsonout.h. */
 #include "jsonout.h"
-#include "report.h"
 
 #include "../array/lacking.h"
 #include "../text/escape.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <mpsim/mpsim.h>
 #include <string.h>
 
 int jsonout_visibly(const char *text, size_t n, void *to)
@@ -90,13 +88,6 @@ static void put_string(FILE *to, const char *s)
             put_characters(to, unit, strlen(unit));
         }
     fputc('"', to);
-}
-
-/* ---- the head ---- */
-
-void json_begin(FILE *to, const char *schema, const char *version)
-{
-    fprintf(to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", schema, version ? version : mpsim_version());
 }
 
 /* ---- members ---- */

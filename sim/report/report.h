@@ -55,10 +55,6 @@ void text_wrapped(FILE *to, const char *title, const char *text);
 json_t *json_of_double(double x);
 json_t *json_of_count(uint64_t n);
 
-/* json_begin -- the head of a report: {"schema": SCHEMA and, under "mpsim", the version that found its numbers (NULL: this one), a line
- * each; its other members follow. */
-void json_begin(FILE *to, const char *schema, const char *version);
-
 /* json_write -- one value on one line, without a newline; what escape_text would escape is written
  * as \u escapes, which read back as what it was. What fails there shows in the stream. Consumes v. */
 void json_write(FILE *to, json_t *v);

@@ -481,7 +481,7 @@ static const report_kind *const reports[] = {
     &adaptive_kind, &advise_report, &attention_kind, &calc_kind,      &cast_explain_kind, &check_kind,   &diff_kind,
     &dot_kind,      &explain_kind,  &formats_kind,   &info_kind,      &log_kind,          &logprob_kind, &memory_kind,
     &mismatch_kind, &models_kind,   &pair_kind,      &positions_kind, &recipes_kind,      &reduce_kind,  &replay_kind,
-    &scaler_kind,   &scalers_kind,  &stat_kind, &train_kind,     &verify_kind};
+    &scaler_kind,   &scalers_kind,  &stat_kind,      &train_kind,     &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)
