@@ -50,14 +50,14 @@ static int is_innocuous(const mpsim_format *x, const mpsim_format *y, const mpsi
     return is_within(x, p) && is_within(y, p) && 2 * (p->mbits + 1) + 2 <= l->mantissa + 1;
 }
 
-/* Products and sums in binary32. A product that is no normal number there is exact, or a zero in its format; one that
- * is beyond the lane is beyond its format. */
-static int can_narrow(const mpsim_model *m, int last, const lanes *l)
+/* Products of `bits` bits, the last 2^last at least, and sums in binary32. A product that is at least half of the smallest number
+ * of its format is exact there; one that is beyond the lane is beyond its format. */
+static int can_narrow(const mpsim_model *m, int bits, int last, const lanes *l)
 {
     const mpsim_format *product = &m->product.format, *acc = &m->accumulator.format;
     const mpsim_format *outer = &m->outer.format, *result = &m->result.format;
     const int whole = is_whole(product) && is_whole(acc) && (m->chunk == 0 || is_whole(outer));
-    if (last < -149 && mpsim_format_last_bit(product) < l->lowest + 2)
+    if (last < -149 && mpsim_format_last_bit(product) - bits < -149)
         return 0;
     if (!whole &&
         (!fits(acc, l, 0) || !fits(product, l, 0) || !fits(result, l, 0) || (m->chunk != 0 && !fits(outer, l, 0))))
@@ -75,10 +75,11 @@ static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format 
     const int is_fma = m->addition == MPSIM_ADDITION_FMA;
     const int high = mpsim_format_highest(fa) + mpsim_format_highest(fb);
     const int last = mpsim_format_last_bit(fa) + mpsim_format_last_bit(fb);
-    if (fa->mbits + fb->mbits + 2 > l->mantissa + 1)
+    const int bits = fa->mbits + fb->mbits + 2;
+    if (bits > l->mantissa + 1)
         return 0;
     if (kind == MPSIM_LANES_F32)
-        return !is_fma && can_narrow(m, last, l);
+        return !is_fma && can_narrow(m, bits, last, l);
     if (high > l->highest || last < l->lowest)
         return 0;
     if (!fits(acc, l, is_fma ? high : 0) || (!is_fma && !fits(product, l, high)) || !fits(result, l, 0) ||

@@ -4,7 +4,8 @@
  * The columns of a panel are lanes of binary32 or binary64 numbers; each operation of the model is
  * one of the machine and one rounding to the format of its place. That the first changes nothing:
  *
- *  - Products are exact: the significands of the operands have together at most the bits of a lane.
+ *  - Products are exact: the significands of the operands have together at most the bits of a lane. Below the normal numbers
+ *    of binary32 one is, or it and what the lane makes of it are at most half of its format's smallest number, and become 0.
  *  - Sums of two numbers x, y of the place's format (significands of p bits, last bit 2^q) in lanes of
  *    P >= 2p + 2 bits. Let z = x + y, |x| >= |y|. Only if the lane's sum, RN(z), is a number m that lies
  *    in the middle between neighbours of the format and z is another, may rounding twice differ.

@@ -185,7 +185,7 @@ static const struct chain {
               {"cdna3-bf16-fp32", "bf16", PEAK_FUSED_F64, 1},
               {"cdna3-fp8-fp32", "e4m3fnuz", PEAK_FUSED_F64, 1},
               {"chunked", "bf16", PEAK_FUSED_F32, 1},
-              {"sequential:bf16", "fp16", PEAK_FUSED_F32, 1},
+              {"sequential:bf16", "bf16", PEAK_FUSED_F32, 1},
               {"arm-bf16-fp32", "bf16", PEAK_FUSED_F32, 1}};
 
 static int run_chains(bench *b, const operands *o)

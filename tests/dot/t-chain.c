@@ -274,6 +274,28 @@ START_TEST(every_kind)
 }
 END_TEST
 
+/* Products of numbers with the exponents of binary32 that are subnormal there: 16384 pairs of significands each. */
+START_TEST(products_below_binary32)
+{
+    enum { SIGNIFICANDS = 128, BIAS = 127 };
+    static const char *const of[] = {"bf16", "tf32"};
+    uint64_t seed = test_seed() + 40;
+    for (size_t t = 0; t < COUNT(of); t++)
+        for (uint64_t e = 58; e <= 68; e += 2) {
+            const mpsim_format f = format(of[t]);
+            char model[64];
+            snprintf(model, sizeof model, "sequential:%s", of[t]);
+            shape(model, &f, &f, SIGNIFICANDS, SIGNIFICANDS, 1, &seed);
+            p.has_c = 0;
+            for (uint64_t i = 0; i < SIGNIFICANDS; i++) {
+                p.a[i] = (uint64_t)(BIAS - 70) << f.mbits | i << (f.mbits - 7);
+                p.b[i] = (uint64_t)(BIAS - e) << f.mbits | i << (f.mbits - 7) | t;
+            }
+            check();
+        }
+}
+END_TEST
+
 /* All products of two numbers and all sums of two in small formats, and, with products of fused
  * multiply-adds, sums of three. */
 START_TEST(all_pairs)
@@ -718,6 +740,7 @@ int main(void)
     tcase_add_test(t, every_model_and_format);
     tcase_add_test(t, every_kind);
     tcase_add_test(t, all_pairs);
+    tcase_add_test(t, products_below_binary32);
     tcase_add_test(t, near_ties_of_formats);
     tcase_add_test(t, tails);
     tcase_add_test(t, panels);
