@@ -27,7 +27,7 @@ static void chain_sums(const job *g, const mpsim_chain_work *w, float *s)
     mpsim_environment_restore(before);
 }
 
-void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     const size_t panels = mpsim_panels_abreast(g, panel);
     const int flushes = mpsim_chain_flushes(g->chain) && !g->native_result && g->depth;
@@ -40,7 +40,7 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
                                 .depth = g->depth,
                                 .chunk = g->m->chunk,
                                 .sums = ROWS * N};
-    float s[ABREAST * ROWS * N];
+    float own[ABREAST * ROWS * N], *s = mpsim_sums_f32(g, to, own);
     for (size_t p = 0; p < panels; p++) {
         mpsim_start_rows_f32(g, first, n, panel + p, s + p * ROWS * N, redo + p * ROWS);
         if (flushes)
@@ -48,7 +48,7 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     }
     chain_sums(g, &w, s);
     for (size_t p = 0; p < panels; p++)
-        mpsim_finish_rows_f32(g, s + p * ROWS * N, n, MPSIM_INFINITE_F32, codes + p * ROWS, redo + p * ROWS);
+        mpsim_finish_rows_f32(g, s + p * ROWS * N, n, MPSIM_INFINITE_F32, to, p * ROWS, redo + p * ROWS);
 }
 
 /* ---- in any format ---- */
@@ -78,7 +78,7 @@ static void rounded_sums(const job *g, const unsigned char *a, const unsigned ch
     }
 }
 
-void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     const int wide = g->real == sizeof(double);
     values s;
@@ -97,6 +97,6 @@ void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, uint
         double c[N];
         for (size_t j = 0; j < N; j++)
             c[j] = redo[r] >> j & 1 ? 0 : wide ? s.f64[r * N + j] : (double)s.f32[r * N + j];
-        mpsim_pack_values(&g->result, codes[r], c);
+        mpsim_pack_values(&g->result, to->codes[r], c);
     }
 }

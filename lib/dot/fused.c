@@ -115,12 +115,12 @@ static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
     }
 }
 
-static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
-    float s[ROWS * N];
+    float own[ROWS * N], *s = mpsim_sums_f32(g, to, own);
     mpsim_start_rows_f32(g, first, n, panel, s, redo);
     sums_in_vectors(g, first, n, panel, s, redo);
-    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
+    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
 }
 
 /* ---- plain loops ---- */
@@ -143,7 +143,7 @@ static unsigned fused_row(const job *g, size_t i, size_t panel, double *d)
     return redo;
 }
 
-static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     for (size_t r = 0; r < n; r++) {
         double d[N];
@@ -151,13 +151,13 @@ static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, ui
         if (g->panels_a.special[first + r])
             continue;
         redo[r] |= fused_row(g, first + r, panel, d);
-        mpsim_pack_values(&g->result, codes[r], d);
+        mpsim_pack_values(&g->result, to->codes[r], d);
     }
 }
 
 /* ---- the choice ---- */
 
-void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_fused_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
-    (g->tile.vectors ? rows_in_vectors : rows_in_loops)(g, first, n, panel, codes, redo);
+    (g->tile.vectors ? rows_in_vectors : rows_in_loops)(g, first, n, panel, to, redo);
 }

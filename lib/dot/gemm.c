@@ -375,43 +375,43 @@ static mpsim_status element(const job *g, const place *to, size_t i, size_t j)
 
 /* ---- tiles ---- */
 
-static uint64_t code_in(const job *g, const uint64_t *codes, size_t j)
+static uint64_t code_in(const job *g, const results *from, size_t r, size_t j)
 {
-    uint32_t word;
-    memcpy(&word, (const unsigned char *)codes + 4 * j, sizeof word);
-    return g->words ? word : codes[j];
+    return g->words ? mpsim_bits_f32(from->words[r][j]) : from->codes[r][j];
 }
 
-/* n codes of row i from column j on. */
-static void store(const job *g, const place *to, size_t i, size_t j, const uint64_t *codes, size_t n)
+/* n codes, row r of the results, of row i from column j on. */
+static void store(const job *g, const place *to, size_t i, size_t j, const results *from, size_t r, size_t n)
 {
     const size_t bytes = g->result_bytes, at = index_at(to, i, j);
     unsigned char *d = (unsigned char *)to->codes + bytes * at;
     if (g->words && n == N) { /* a size that the compiler knows */
-        memcpy(d, codes, 4 * N);
-    } else if (g->words || bytes == 8) {
-        memcpy(d, codes, bytes * n);
+        memcpy(d, from->words[r], sizeof from->words[r]);
+    } else if (g->words) {
+        memcpy(d, from->words[r], n * sizeof from->words[r][0]);
+    } else if (bytes == 8) {
+        memcpy(d, from->codes[r], bytes * n);
     } else if (bytes == 4) {
         uint32_t u[N];
         for (size_t l = 0; l < N; l++)
-            u[l] = (uint32_t)codes[l];
+            u[l] = (uint32_t)from->codes[r][l];
         memcpy(d, u, 4 * n);
     } else {
         for (size_t l = 0; l < n; l++)
-            mpsim_code_store(to->codes, bytes, at + l, codes[l]);
+            mpsim_code_store(to->codes, bytes, at + l, from->codes[r][l]);
     }
 }
 
-/* n rows of a panel, of which `codes` are done but for the columns in `redo`. */
+/* n rows of a panel, in `from` from number `at` on, of which results are done but for the columns in `redo`. */
 static mpsim_status rows_of_panel(const job *g, const place *to, size_t first, size_t n, size_t panel,
-                                  const uint64_t (*codes)[N], const unsigned *redo)
+                                  const results *from, size_t at, const unsigned *redo)
 {
     const size_t columns = mpsim_panel_columns(g, panel), j0 = panel * N;
     for (size_t r = 0; r < n; r++) {
         const size_t i = first + r;
         const unsigned left = redo[r] & ((2u << (columns - 1)) - 1);
         if (!left) {
-            store(g, to, i, j0, codes[r], columns);
+            store(g, to, i, j0, from, at + r, columns);
             continue;
         }
         for (size_t j = 0; j < columns; j++) {
@@ -419,7 +419,7 @@ static mpsim_status rows_of_panel(const job *g, const place *to, size_t first, s
             if (s != MPSIM_OK)
                 return s;
             if (!(left >> j & 1))
-                mpsim_code_store(to->codes, g->result_bytes, index_at(to, i, j0 + j), code_in(g, codes[r], j));
+                mpsim_code_store(to->codes, g->result_bytes, index_at(to, i, j0 + j), code_in(g, from, at + r, j));
         }
     }
     return MPSIM_OK;
@@ -437,14 +437,14 @@ static place place_in(const job *g, uint64_t (*tiles)[BLOCK_ROWS * N], size_t fi
  * stored, or by the reference just before its own is. */
 static mpsim_status rows_of_tile(const job *g, const place *to, size_t first, size_t n, size_t panel, size_t panels)
 {
-    uint64_t codes[ABREAST * ROWS][N];
+    results from;
     unsigned redo[ABREAST * ROWS];
     mpsim_status s = MPSIM_OK;
     memset(redo, 0xff, sizeof redo);
     if (g->run)
-        g->run(g, first, n, panel, codes, redo);
+        g->run(g, first, n, panel, &from, redo);
     for (size_t p = 0; p < panels && s == MPSIM_OK; p++)
-        s = rows_of_panel(g, &to[p], first, n, panel + p, (const uint64_t(*)[N])codes + p * ROWS, redo + p * ROWS);
+        s = rows_of_panel(g, &to[p], first, n, panel + p, &from, p * ROWS, redo + p * ROWS);
     return s;
 }
 

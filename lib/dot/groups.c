@@ -44,22 +44,22 @@ int mpsim_group_init(mpsim_group *p, const mpsim_model *m, const mpsim_format *f
 }
 
 /* To odd, in binary32. */
-static void odd_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+static void odd_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
-    float s[ROWS * N];
+    float own[ROWS * N], *s = mpsim_sums_f32(g, to, own);
     mpsim_start_rows_f32(g, first, n, panel, s, redo);
     for (size_t j = 0; g->depth && j < n * N; j++)
         s[j] = fabsf(s[j]) < 0x1p-126F ? copysignf(0, s[j]) : s[j];
     g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded,
                          (const float *)mpsim_panel_values(g, panel), s, n, g->depth, redo);
-    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
+    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
 }
 
-void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     double s[ROWS * N];
     if (g->group.kind == MPSIM_GROUP_ODD) {
-        odd_rows(g, first, n, panel, codes, redo);
+        odd_rows(g, first, n, panel, to, redo);
         return;
     }
     const int flushes = g->depth && g->m->traits & MPSIM_TRAIT_FLUSH_SUMS;
@@ -75,6 +75,6 @@ void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, uint64
         double d[N];
         for (size_t j = 0; j < N; j++)
             d[j] = redo[r] >> j & 1 ? 0 : s[r * N + j];
-        mpsim_pack_values(&g->result, codes[r], d);
+        mpsim_pack_values(&g->result, to->codes[r], d);
     }
 }

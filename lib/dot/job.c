@@ -43,31 +43,26 @@ void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, fl
 }
 
 /* Numbers above `most`: their columns, as bits; they become 0. */
-static unsigned clear_above(uint32_t *u, uint32_t most)
+static unsigned clear_above(float *s, uint32_t most)
 {
     unsigned redo = 0;
     for (size_t j = 0; j < N; j++)
-        if ((u[j] & 0x7fffffff) > most) {
+        if ((mpsim_bits_f32(s[j]) & 0x7fffffff) > most) {
             redo |= 1u << j;
-            u[j] = 0;
+            s[j] = 0;
         }
     return redo;
 }
 
-void mpsim_finish_rows_f32(const job *g, const float *s, size_t n, uint32_t most, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_finish_rows_f32(const job *g, float *s, size_t n, uint32_t most, results *to, size_t at, unsigned *redo)
 {
     const unsigned any = g->loops->look_f32(s, n); /* infinities and NaNs */
-    for (size_t r = 0; r < n; r++) {
-        uint32_t u[N];
+    for (size_t r = 0; any && r < n; r++)
+        redo[r] |= clear_above(s + r * N, most);
+    for (size_t r = 0; !g->words && r < n; r++) {
         double d[N];
-        memcpy(u, s + r * N, sizeof u);
-        redo[r] |= any ? clear_above(u, most) : 0;
-        if (g->words) {
-            memcpy(codes[r], u, sizeof u);
-            continue;
-        }
         for (size_t j = 0; j < N; j++)
-            d[j] = (double)mpsim_f32_bits(u[j]);
-        mpsim_pack_values(&g->result, codes[r], d);
+            d[j] = (double)s[r * N + j];
+        mpsim_pack_values(&g->result, to->codes[at + r], d);
     }
 }

@@ -28,10 +28,16 @@ typedef struct mpsim_taker {
     void *self;
 } mpsim_taker;
 
-/* A fast path: codes of rows first to first + n - 1 of a panel and those beside it (mpsim_panels_abreast), row r of
+/* Codes of results, or words, which are codes of binary32 (see below). */
+typedef union results {
+    uint64_t codes[ABREAST * ROWS][N];
+    float words[ABREAST * ROWS][N];
+} results;
+
+/* A fast path: rows first to first + n - 1 of a panel and those beside it (mpsim_panels_abreast), row r of
  * panel number p of them at p ROWS + r; redo, by the same number: the columns, as bits, that the reference must do.
  * n <= ROWS. It runs in the default floating-point environment. */
-typedef void path(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo);
+typedef void path(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo);
 
 struct job {
     const mpsim_model *m;
@@ -74,7 +80,7 @@ struct job {
     mpsim_unpacker addends;
     mpsim_packer result, outer;
     int native_result, native_outer; /* they round as the machine's binary32 does */
-    int words; /* results of mpsim_finish_rows_f32 are 32 bits each, in the first half of a row's codes */
+    int words;                       /* results are words */
 };
 
 /* mpsim_job_run -- the job of which the fields up to rng are filled, all of them checked. rng: row i and column j take the words
@@ -129,6 +135,12 @@ void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, fl
 
 enum { MPSIM_LARGEST_F32 = 0x7f7fffff, MPSIM_INFINITE_F32 = 0x7f800000 };
 
-/* mpsim_finish_rows_f32 -- the codes of n rows of N sums. redo |= the columns, as bits, whose magnitude is above `most` (one
- * of the above); their codes mean nothing. */
-void mpsim_finish_rows_f32(const job *g, const float *s, size_t n, uint32_t most, uint64_t (*codes)[N], unsigned *redo);
+/* mpsim_sums_f32 -- where a path has its sums: among the results where these are words, else in its own memory. */
+static inline float *mpsim_sums_f32(const job *g, results *to, float *own)
+{
+    return g->words ? to->words[0] : own;
+}
+
+/* mpsim_finish_rows_f32 -- the results of n rows from number `at` on, of N sums each: those of mpsim_sums_f32. redo |= the columns,
+ * as bits, whose magnitude is above `most` (one of the above); their codes mean nothing. */
+void mpsim_finish_rows_f32(const job *g, float *s, size_t n, uint32_t most, results *to, size_t at, unsigned *redo);

@@ -105,7 +105,7 @@ static void sums_of_doubles(const job *g, size_t first, size_t n, size_t panel, 
                               g->depth - k < PART ? g->depth - k : PART);
 }
 
-static void rows_of_doubles(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+static void rows_of_doubles(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     const size_t panels = mpsim_panels_abreast(g, panel);
     double s[ABREAST][ROWS * N];
@@ -117,20 +117,20 @@ static void rows_of_doubles(const job *g, size_t first, size_t n, size_t panel, 
         for (size_t r = 0; r < n; r++)
             for (size_t j = 0; j < N; j++) {
                 const uint64_t code = mpsim_bits_f64(s[p][r * N + j]);
-                codes[p * ROWS + r][j] = code;
+                to->codes[p * ROWS + r][j] = code;
                 redo[p * ROWS + r] |= (unsigned)((code & 0x7fffffffffffffff) > 0x7ff0000000000000) << j;
             }
 }
 
-void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     if (g->lanes.kind == MPSIM_LANES_DOUBLE) {
-        rows_of_doubles(g, first, n, panel, codes, redo);
+        rows_of_doubles(g, first, n, panel, to, redo);
         return;
     }
     const double least = mpsim_format_min_normal(&g->m->result.format);
     const int flushes = g->m->traits && g->depth;
-    float s[ROWS * N];
+    float own[ROWS * N], *s = mpsim_sums_f32(g, to, own);
     double c[N];
     for (size_t r = 0; r < n; r++) {
         redo[r] = mpsim_start_row(g, first + r, panel, c);
@@ -139,5 +139,5 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, uint64
     }
     g->loops->lanes(&g->lanes, (const float *)mpsim_row_values(g, first), g->padded,
                     (const float *)mpsim_panel_values(g, panel), s, n, g->padded, redo);
-    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, codes, redo);
+    mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
 }

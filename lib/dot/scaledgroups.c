@@ -131,7 +131,7 @@ static mpsim_group_info at(const mpsim_group_info *x, size_t n)
     return y;
 }
 
-void mpsim_scaledgroups_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_scaledgroups_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     const mpsim_group_info of_a = at(&g->groups_a, first * groups_of(g));
     const mpsim_group_info of_b = at(&g->groups_b, panel * groups_of(g) * N);
@@ -141,5 +141,5 @@ void mpsim_scaledgroups_rows(const job *g, size_t first, size_t n, size_t panel,
                            (const float *)mpsim_panel_values(g, panel), &of_b, s, n, g->padded, redo);
     for (size_t r = 0; r < n; r++)
         for (size_t j = 0; j < N; j++)
-            codes[r][j] = mpsim_bits_f32(s[r * N + j]);
+            to->codes[r][j] = mpsim_bits_f32(s[r * N + j]);
 }

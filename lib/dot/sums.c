@@ -159,7 +159,7 @@ static void rows_in_slices(sums *w, size_t p, uint64_t (*codes)[N], unsigned *re
     }
 }
 
-void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64_t (*codes)[N], unsigned *redo)
+void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     sums w;
     w.g = g;
@@ -175,8 +175,8 @@ void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, uint64
             unsigned *left = &redo[p * ROWS + r];
             if (*left != ~0u && !w.in_slices[p][r])
                 *left |= finish_row(g, w.in_halves[p], w.high[p] + r * N, w.low[p] + r * N, w.c[p][r], ~*left,
-                                    codes[p * ROWS + r]);
+                                    to->codes[p * ROWS + r]);
         }
-        rows_in_slices(&w, p, codes + p * ROWS, redo + p * ROWS);
+        rows_in_slices(&w, p, to->codes + p * ROWS, redo + p * ROWS);
     }
 }
