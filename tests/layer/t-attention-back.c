@@ -74,7 +74,7 @@ static mpsim_status backward(const mpsim_attention_shape *s, const float *dots, 
 {
     const mpsim_matrix mq = matrix(&q, s->dim), mk = matrix(&k, s->dim), mv = matrix(&v, s->size),
                        m = matrix(&dy, s->size);
-    memset(&got, 0, sizeof got);
+    memset(&got, 0xff, sizeof got); /* what is there is not read */
     return mpsim_attention_backward(&g, s, &mq, &mk, &mv, &m, dots ? NULL : y, dots, lse, got.dq, got.dk, got.dv, NULL,
                                     threads);
 }
@@ -259,6 +259,45 @@ START_TEST(binary64_is_near)
 }
 END_TEST
 
+/* ---- random bits ---- */
+
+/* One query and one key: P is 1, dS is dy v - d. */
+START_TEST(each_product_has_a_stream)
+{
+    enum { DKEY = 3, DQUERY };
+    const mpsim_attention_shape s = {1, 1, DIM, 1};
+    const float ds = 255.0f / 256; /* with eight bits of q or k more than bf16 has */
+    static uint16_t codes[DIM], one;
+    static float dk[DIM], dq[DIM];
+    uint64_t state = test_seed();
+    mpsim_rounding r;
+    mpsim_model random;
+    ck_assert_int_eq(mpsim_model_parse(&random, "fma:bf16:round=sr"), MPSIM_OK);
+    set("fma", "bf16", DIM);
+    a.scale = 1;
+    g.dkey = g.dquery = &random;
+    numbers *const all[] = {&q, &k, &v, &dy};
+    for (size_t i = 0; i < 4; i++)
+        fill(all[i], "bf16", 1, &state);
+    memcpy(v.codes, "\x80\x3f", 2), memcpy(dy.codes, v.codes, 2);
+    d[0] = 1 - ds;
+    ck_assert_int_eq(forward(&s), MPSIM_OK);
+    const mpsim_matrix mq = matrix(&q, DIM), mk = matrix(&k, DIM), mv = matrix(&v, 1), m = matrix(&dy, 1);
+    const mpsim_rng rng = {1, 2, 3}, of_key = {1, 2 + DKEY, 3}, of_query = {1, 2 + DQUERY, 3};
+    ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &mv, &m, NULL, d, lse, dq, dk, NULL, &rng, NULL),
+                     MPSIM_OK);
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_encode_array_f32(q.format, &r, NULL, &one, &ds, 1, NULL);
+    const mpsim_matrix by = {q.format, &one, 1, 0};
+    ck_assert_int_eq(mpsim_gemm(&random, 1, DIM, 1, &by, &mq, NULL, codes, DIM, &of_key, NULL), MPSIM_OK);
+    mpsim_decode_array_f32(q.format, want.dk, codes, DIM);
+    ck_assert_int_eq(mpsim_gemm(&random, 1, DIM, 1, &by, &mk, NULL, codes, DIM, &of_query, NULL), MPSIM_OK);
+    mpsim_decode_array_f32(q.format, want.dq, codes, DIM);
+    layer_equal("dk", "sr", "", dk, want.dk, DIM);
+    layer_equal("dq", "sr", "", dq, want.dq, DIM);
+}
+END_TEST
+
 /* ---- what is refused; what is not wanted ---- */
 
 START_TEST(refused)
@@ -284,6 +323,12 @@ START_TEST(refused)
     ck_assert_int_eq(mpsim_attention_backward(NULL, &s, &mq, &mk, &mv, &m, y, NULL, lse, NULL, NULL, dv, NULL, NULL),
                      MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &mv, &none, y, NULL, lse, NULL, NULL, dv, NULL, NULL),
+                     MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_attention_backward(&g, &s, &none, &mk, &mv, &m, y, NULL, lse, NULL, NULL, dv, NULL, NULL),
+                     MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &none, &mv, &m, y, NULL, lse, NULL, NULL, dv, NULL, NULL),
+                     MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &none, &m, y, NULL, lse, NULL, NULL, dv, NULL, NULL),
                      MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &mv, &m, NULL, NULL, lse, NULL, NULL, dv, NULL, NULL),
                      MPSIM_EINVAL);
@@ -320,6 +365,7 @@ int main(void)
     tcase_add_test(t, as_the_formulas);
     tcase_add_test(t, as_the_trainer);
     tcase_add_test(t, binary64_is_near);
+    tcase_add_test(t, each_product_has_a_stream);
     tcase_add_test(t, refused);
     TCase *const cases[] = {t, NULL};
     return test_main("layer/t-attention-back", cases);

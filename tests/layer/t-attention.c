@@ -492,6 +492,34 @@ START_TEST(random_words)
 }
 END_TEST
 
+/* The first stream is that of the scores, which lse tells. */
+START_TEST(random_scores)
+{
+    enum { N = 24, D = 8 };
+    uint64_t state = test_seed();
+    mpsim_attention a;
+    mpsim_model m;
+    static uint16_t codes[N * N];
+    static float s[N * N], lse[N];
+    const mpsim_rng rng = {1, 2, 3};
+    by_hand(&a, &m, "fma:bf16:round=sr", "bf16");
+    fill(&q, "bf16", N * D, 1, &state);
+    fill(&k, "bf16", N * D, 1, &state);
+    fill(&v, "bf16", N * D, 1, &state);
+    const mpsim_matrix mq = matrix(&q, D), mk = matrix(&k, D), mv = matrix(&v, D), turned = {mk.format, mk.codes, D, 1};
+    const mpsim_attention_shape shape = {N, N, D, D};
+    ck_assert_int_eq(mpsim_attention_forward(&a, &shape, &mq, &mk, &mv, got.y, lse, NULL, NULL, &rng, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_gemm(&m, N, N, D, &mq, &turned, NULL, codes, N, &rng, NULL), MPSIM_OK);
+    mpsim_decode_array_f32(&m.result.format, s, codes, N * N);
+    for (size_t i = 0; i < N; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < N; j++)
+            sum += exp((double)a.scale * (double)s[i * N + j]);
+        ck_assert_msg(fabs(log(sum) - (double)lse[i]) < 1e-5, "row %zu: %g, not %g", i, (double)lse[i], log(sum));
+    }
+}
+END_TEST
+
 START_TEST(refused)
 {
     uint64_t state = test_seed();
@@ -597,6 +625,7 @@ int main(void)
     tcase_add_test(t, masked_rows);
     tcase_add_test(t, any_strides);
     tcase_add_test(t, random_words);
+    tcase_add_test(t, random_scores);
     tcase_add_test(t, refused);
     tcase_add_test(t, bug_20261126_no_results);
     tcase_add_test(t, bug_20261126_keys_of_no_numbers);

@@ -346,6 +346,11 @@ START_TEST(errors_touch_nothing)
         t.c.f = &bad;
         ck_assert_int_eq(run(k, &t, 0, o), MPSIM_EINVAL);
         t.c.f = NULL;
+        for (int wide_rows = 0; k == 2 && wide_rows < 2; wide_rows++) { /* rows that memory cannot hold */
+            mpsim_causal_tile huge = t;
+            *(wide_rows ? &huge.size : &huge.cols) = SIZE_MAX / 4;
+            ck_assert_int_eq(run(k, &huge, 0, o), MPSIM_EINVAL);
+        }
         if (k < 2) { /* tiles do not look at it */
             t.c.math = wide;
             ck_assert_int_eq(run(k, &t, 0, o), MPSIM_ERANGE);

@@ -63,7 +63,10 @@ class Mutant:
         return (source[first : self.begin] + self.text + source[self.end : last]).strip()
 
     def place(self) -> str:
-        return f"{self.file}:{self.line}: {self.function}: '{self.was}' -> '{self.text}': {self.changed()}"
+        return f"{self.file}:{self.line}: {self.change()}"
+
+    def change(self) -> str:
+        return f"{self.function}: '{self.was}' -> '{self.text}': {self.changed()}\n"
 
     def name(self) -> str:
         return f"{self.file}: {self.function}: {self.changed()}"
@@ -265,10 +268,9 @@ def scratch(parent: str, k: int) -> Path:
 def run_module(folder: str, o: argparse.Namespace) -> tuple[str, dict[str, int]]:
     module = Module(folder, o.t)
     files = [p for p in sorted(module.folder.glob("*.[ch]"))]
-    chosen = sample([m for f in files for m in mutants_of(f)], o.n, o.s)
-    if o.again:
-        before = Path(o.again).read_text()
-        chosen = [m for m in chosen if m.place() in before]
+    every = [m for f in files for m in mutants_of(f)]
+    before = Path(o.again).read_text() if o.again else ""
+    chosen = [m for m in every if m.change() in before] if o.again else sample(every, o.n, o.s)
     known = explained()
     counts = {"killed": 0, "survived": 0, "equivalent": 0, "broken": 0}
     with tempfile.TemporaryDirectory() as parent:
@@ -290,7 +292,7 @@ def run_module(folder: str, o: argparse.Namespace) -> tuple[str, dict[str, int]]
             for m, how in pool.map(work, chosen):
                 counts[how] = counts.get(how, 0) + 1
                 if how == "survived":
-                    print(f"  {m.place()}", flush=True)
+                    print(f"  {m.place()}", end="", flush=True)
     return folder, counts
 
 

@@ -280,24 +280,41 @@ static void without(facts *f, unsigned want)
 
 static facts want_facts, got_facts, fewer;
 
-/* Counts alone, of n elements at once. */
+/* n elements at once. */
+static void whole(mpsim_summary *s, const mpsim_cast *casts, size_t n_casts, unsigned want, size_t n, const char *what)
+{
+    fewer = want_facts;
+    without(&fewer, want);
+    facts_init(&got_facts);
+    ck_assert(mpsim_summary_begin(s, casts, n_casts, want) == MPSIM_OK);
+    ck_assert(mpsim_summary_add_f32(s, &rng, x, n) == MPSIM_OK);
+    ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) == MPSIM_OK);
+    compare(&got_facts, &fewer, casts, n_casts, what);
+}
+
+/* Counts alone by every instruction set, everything by the best. */
 static void check_counts(mpsim_summary *s, const mpsim_cast *casts, size_t n_casts, size_t n, const char *what)
 {
     for (size_t i = 0; i < n; i++)
         wide[i] = (double)x[i];
     facts_init(&want_facts);
     judge(&want_facts, casts, n_casts, wide, n, 0);
-    without(&want_facts, MPSIM_SUMMARY_HISTOGRAM);
-    for (int isa = 0; isa < test_isa_count(); isa++) {
-        if (!test_isa_use((size_t)isa))
-            continue;
-        facts_init(&got_facts);
-        ck_assert(mpsim_summary_begin(s, casts, n_casts, MPSIM_SUMMARY_HISTOGRAM) == MPSIM_OK);
-        ck_assert(mpsim_summary_add_f32(s, &rng, x, n) == MPSIM_OK);
-        ck_assert(mpsim_summary_read(s, &got_facts.stats, &got_facts.histogram, got_facts.casts) == MPSIM_OK);
-        compare(&got_facts, &want_facts, casts, n_casts, what);
-    }
+    for (int isa = 0; isa < test_isa_count(); isa++)
+        if (test_isa_use((size_t)isa))
+            whole(s, casts, n_casts, MPSIM_SUMMARY_HISTOGRAM, n, what);
     test_isa_use((size_t)0);
+    whole(s, casts, n_casts, ALL, n, what);
+}
+
+/* Three whose largest numbers lie in one binade. */
+static void near_overflows(mpsim_cast *casts)
+{
+    static const char *const names[] = {"fp16", "e4m3", "e5m2"};
+    for (size_t i = 0; i < 3; i++) {
+        casts[i].format = mpsim_format_find(names[i]);
+        mpsim_rounding_init(&casts[i].rounding, MPSIM_ROUND_NEAREST_EVEN);
+        casts[i].rounding.scale = i == 1 ? 0x1p-7 : 1;
+    }
 }
 
 /* By the best instruction set each day, by the others in turn. */
@@ -351,6 +368,8 @@ START_TEST(counts_of_large_arrays)
     mpsim_cast casts[CASTS];
     for (int round = 0; round < 2; round++) {
         (void)random_casts(casts, &state);
+        if (round == 1)
+            near_overflows(casts);
         inputs[_i](MOST, &state);
         check_counts(s, casts, 7, MOST - 11, "counts");
     }
@@ -423,8 +442,10 @@ START_TEST(summaries_of_codes)
     uint64_t state = test_seed() + 300;
     mpsim_summary *s = mpsim_summary_new();
     mpsim_cast casts[CASTS];
-    for (size_t i = 0; i < mpsim_format_count(); i++) {
-        const mpsim_format *f = mpsim_format_at(i);
+    mpsim_format odd; /* numbers that binary32 has not, in its range */
+    ck_assert_int_eq(mpsim_format_parse(&odd, "e5m24"), MPSIM_OK);
+    for (size_t i = 0; i <= mpsim_format_count(); i++) {
+        const mpsim_format *f = i < mpsim_format_count() ? mpsim_format_at(i) : &odd;
         const size_t bytes = mpsim_format_code_bytes(f), n = i % 5 == 0 ? 20000 : 1000;
         const size_t n_casts = n == 1000 ? CASTS : 5;
         (void)random_casts(casts, &state);
