@@ -155,7 +155,9 @@ class Module:
         return subprocess.run(["make", "-n", "V=1", *words], capture_output=True, text=True, check=True).stdout
 
     def object_of(self, source: Path) -> str:
-        return f"{source.parent}/libmpsim_a-{source.stem}.o"
+        """As the library calls it; lib/train has a library of its own."""
+        made = sorted(source.parent.glob(f"*_a-{source.stem}.o")) or sorted(source.parent.glob(f"{source.stem}.o"))
+        return str(made[0])
 
     def command_of(self, source: Path, to: str) -> list[str]:
         text = self.make("-W", str(source), to)
@@ -166,7 +168,7 @@ class Module:
         """What is compiled again when the file changes."""
         if file.suffix == ".c":
             return [file]
-        of_lib = [s for s in self.sources if self.includes(s, f"libmpsim_a-{s.stem}.Po", file)]
+        of_lib = [s for s in self.sources if self.includes(s, f"{Path(self.object_of(s)).stem}.Po", file)]
         return of_lib + [s for s in self.test_sources() if self.includes(s, f"{s.stem}.Po", file)]
 
     def includes(self, source: Path, rules: str, header: Path) -> bool:
