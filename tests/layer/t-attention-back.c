@@ -330,6 +330,7 @@ START_TEST(refused)
                      MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &none, &m, y, NULL, lse, NULL, NULL, dv, NULL, NULL),
                      MPSIM_EINVAL);
+    ck_assert_mem_eq(dv, all_three.dv, sizeof dv); /* what is refused writes nothing */
     ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &mv, &m, NULL, NULL, lse, NULL, NULL, dv, NULL, NULL),
                      MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_backward(&g, &s, &mq, &mk, &mv, &m, y, NULL, NULL, NULL, NULL, dv, NULL, NULL),
