@@ -125,10 +125,20 @@ static void raise_amax(const mpsim_block_work *r, group *g, const span *s)
         g->amax[k] = amax_scalar(r->out->block_amax + s->index + k, 1, r->rule->drops_nan, g->amax[k]);
 }
 
+static void scale_block(const mpsim_block_work *r, group *g, size_t k)
+{
+    const float amax = mpsim_f32_bits(g->amax[k]);
+    const mpsim_block_scale one = r->rule->block(&r->env, amax);
+    g->factor[k] = one.factor;
+    g->inverse[k] = one.inverse;
+    g->code[k] = one.code;
+    g->irregular[k] = !isfinite(amax) || !isfinite(one.factor);
+}
+
 static void scale_blocks(const work *w, group *g, const span *s)
 {
     const mpsim_block_work *r = &w->reference;
-    const mpsim_block_scales to = {g->factor, g->inverse, g->code};
+    const mpsim_block_scales to = {g->factor, g->inverse, g->code, g->irregular};
     memset(g->amax, 0, (s->n + 15) / 16 * 16 * sizeof *g->amax);
     memset(g->left, 0, s->n);
     for (size_t i = s->top; i < s->top + s->h; i++)
@@ -138,18 +148,12 @@ static void scale_blocks(const work *w, group *g, const span *s)
     if (r->out->block_amax)
         raise_amax(r, g, s);
     const int done = w->functions && w->functions->scales(&r->env, g->amax, s->n, &to);
-    g->any_irregular = 0;
-    for (size_t k = 0; k < s->n; k++) {
-        const float amax = mpsim_f32_bits(g->amax[k]);
-        if (!done || !isfinite(amax)) {
-            const mpsim_block_scale one = r->rule->block(&r->env, amax);
-            g->factor[k] = one.factor;
-            g->inverse[k] = one.inverse;
-            g->code[k] = one.code;
-        }
-        g->irregular[k] = !isfinite(amax) || !isfinite(g->factor[k]);
-        g->any_irregular |= g->irregular[k];
-    }
+    for (size_t k = 0; k < s->n && !done; k++)
+        scale_block(r, g, k);
+    g->any_irregular = memchr(g->irregular, 1, s->n) != NULL;
+    for (size_t k = 0; k < s->n && done && g->any_irregular; k++)
+        if (g->irregular[k])
+            scale_block(r, g, k);
 }
 
 static void store_scales(const mpsim_blocks *out, const group *g, const span *s)

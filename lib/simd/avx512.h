@@ -171,12 +171,15 @@ V_INLINE vu32 v_max_u8(vu32 a, vu32 b) { return (vu32)_mm512_max_epu8((__m512i)a
 V_INLINE vu32 v_reduce_rows_u32(const vu32 a[V_LANES])
 {
     __m512i b[8], c[4], d[2];
+#pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         b[i] = _mm512_max_epu32(_mm512_unpacklo_epi32((__m512i)a[2 * i], (__m512i)a[2 * i + 1]),
                                 _mm512_unpackhi_epi32((__m512i)a[2 * i], (__m512i)a[2 * i + 1]));
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         c[i] = _mm512_max_epu32(_mm512_unpacklo_epi64(b[2 * i], b[2 * i + 1]),
                                 _mm512_unpackhi_epi64(b[2 * i], b[2 * i + 1]));
+#pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
         d[i] = _mm512_max_epu32(_mm512_shuffle_i32x4(c[2 * i], c[2 * i + 1], 0x88),
                                 _mm512_shuffle_i32x4(c[2 * i], c[2 * i + 1], 0xdd));

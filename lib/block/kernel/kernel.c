@@ -63,9 +63,10 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     k->grid.normal = power_of_two(emin);
     k->grid.drop = 23u - f->mbits;
     k->grid.rebias = (uint32_t)(emin - 1 + 127) << f->mbits;
-    k->grid.first = power_of_two(emin - f->mbits + 23);
+    k->grid.lift = (k->grid.drop << 23) + (-(k->grid.normal >> k->grid.drop) & 0xff);
     k->grid.unit = power_of_two(emin - f->mbits);
     k->sign_bit = (uint32_t)mpsim_sign_bit(f, 1);
+    k->sign_shift = 32u - f->bits;
     k->one_zero = f->zero == MPSIM_ZERO_UNSIGNED;
     k->nan_code = (uint32_t)mpsim_scalar_encode(f, &w->rounding, w->rounding.mode, nan, 0, &flags);
     k->nan_value = mpsim_bits_f32(w->decoded[k->nan_code]);

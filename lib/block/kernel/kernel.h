@@ -2,9 +2,7 @@
  *
  * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
  * batch.h, and so is mpsim_blocks.casts; statistics of blocks are made here. Needs the default floating-point
- * environment, as block.h says: operations of binary32 are those of the sources. Elements below the
- * smallest normal number 2^emin are rounded to nearest by adding 2^(emin - mbits + 23), whose last
- * place is the format's; those above as integers.
+ * environment, as block.h says: operations of binary32 are those of the sources.
  */
 #pragma once
 
@@ -17,15 +15,15 @@ typedef struct mpsim_element_grid {
     uint32_t normal; /* bits of the smallest normal number, 2^emin              */
     uint32_t drop;   /* bits of the significand that go                         */
     uint32_t rebias; /* a normal number's bits without them, less its magnitude */
-    uint32_t first;  /* bits of 2^(emin - mbits + 23)                           */
+    uint32_t lift;   /* from the bits of a binade to those of what is added     */
     uint32_t unit;   /* bits of the smallest positive number                    */
 } mpsim_element_grid;
 
 /* A cast to a format, and back. */
 typedef struct mpsim_block_kernel {
     mpsim_element_grid grid;
-    uint32_t sign_bit; /* of a code               */
-    int one_zero;      /* zero has no sign        */
+    uint32_t sign_bit, sign_shift; /* of a code; from the sign of a number there */
+    int one_zero;                  /* zero has no sign        */
     uint32_t nan_code, nan_value;
     int mode;       /* mpsim_round_mode        */
     int dequantize; /* mpsim_dequantize        */
@@ -41,6 +39,7 @@ typedef struct mpsim_block_kernel {
 typedef struct mpsim_block_scales {
     float *factor, *inverse;
     uint8_t *code;
+    uint8_t *irregular; /* 1: amax or factor is not finite */
 } mpsim_block_scales;
 
 /* bits[k] becomes the largest magnitude's of x[k width] to x[(k + 1) width - 1] and bits[k], for k < n;

@@ -7,8 +7,8 @@ static const mpsim_element_grid e4m3_grid = {
     .normal = 0x3c800000u, /* 2^-6                         */
     .drop = 20,
     .rebias = (127 - 7) << 3,
-    .first = 0x46800000u, /* 2^14: its last place is 2^-9 */
-    .unit = 0x3b000000u,  /* 2^-9                         */
+    .lift = (20u << 23) + 0x38,
+    .unit = 0x3b000000u, /* 2^-9                         */
 };
 
 typedef struct scale {
@@ -151,6 +151,8 @@ V_INLINE void scales(const mpsim_scale_env *of, int rule, const uint32_t *amax, 
         v_store_u8(to->code + i, s.code);
         v_store_f32(to->factor + i, s.factor);
         v_store_f32(to->inverse + i, s.inverse);
+        v_store_u8(to->irregular + i,
+                   v_keep_u32(m32_or(not_finite((vf32)v_load_u32(amax + i)), not_finite(s.factor)), v_u32(1)));
     }
 }
 

@@ -23,6 +23,14 @@ V_INLINE vu32 amax_of(vu32 so_far, vu32 u, int drops_nan)
     return v_max_u32(so_far, drops_nan ? v_keep_u32(m32_not(less_u31(v_u32(INFINITE), a)), a) : a);
 }
 
+enum { AHEAD = 4096 }; /* bytes; the machine's own prefetches end at each page */
+
+V_INLINE vu32 amax_at(vu32 so_far, const float *x, int drops_nan)
+{
+    __builtin_prefetch((const void *)((uintptr_t)x + AHEAD));
+    return amax_of(so_far, v_load_u32(x), drops_nan);
+}
+
 /* Of V_LANES blocks at once, of whole vectors: their largest lanes are found by one tree. Returns how many blocks. */
 V_INLINE size_t amax_rows(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
 {
@@ -31,9 +39,9 @@ V_INLINE size_t amax_rows(uint32_t *bits, const float *x, size_t width, size_t n
         vu32 of[V_LANES];
 #pragma GCC unroll 16
         for (size_t j = 0; j < V_LANES; j++, x += width) {
-            of[j] = amax_of(v_u32(0), v_load_u32(x), drops_nan);
+            of[j] = amax_at(v_u32(0), x, drops_nan);
             for (size_t i = V_LANES; i < width; i += V_LANES)
-                of[j] = amax_of(of[j], v_load_u32(x + i), drops_nan);
+                of[j] = amax_at(of[j], x + i, drops_nan);
         }
         v_store_u32(bits + k, v_max_u32(v_load_u32(bits + k), v_reduce_rows_u32(of)));
     }
@@ -42,21 +50,19 @@ V_INLINE size_t amax_rows(uint32_t *bits, const float *x, size_t width, size_t n
 
 V_INLINE void amax(uint32_t *bits, const float *x, size_t width, size_t n, int drops_nan)
 {
-    enum { SHORT = 128, AHEAD = 4096 };
+    enum { SHORT = 128 };
     const size_t tail = width % V_LANES;
     const size_t done = tail == 0 && width <= SHORT ? amax_rows(bits, x, width, n, drops_nan) : 0;
     x += done * width;
     for (size_t k = done; k < n; k++, x += width) {
         vu32 m = v_u32(0), other = m;
-        size_t i = 0;
-        for (; i + 2 * V_LANES <= width; i += 2 * V_LANES) {
-            __builtin_prefetch((const void *)((uintptr_t)(x + i) + AHEAD)); /* the machine's own ends at each page */
-            __builtin_prefetch((const void *)((uintptr_t)(x + i + V_LANES) + AHEAD));
-            m = amax_of(m, v_load_u32(x + i), drops_nan);
-            other = amax_of(other, v_load_u32(x + i + V_LANES), drops_nan);
+        const size_t half = width / V_LANES / 2 * V_LANES; /* two streams are read faster than one */
+        for (size_t i = 0; i < half; i += V_LANES) {
+            m = amax_at(m, x + i, drops_nan);
+            other = amax_at(other, x + half + i, drops_nan);
         }
-        if (i + V_LANES <= width)
-            m = amax_of(m, v_load_u32(x + i), drops_nan);
+        if (2 * half + V_LANES <= width)
+            m = amax_at(m, x + 2 * half, drops_nan);
         if (tail)
             other = amax_of(other, v_load_u32_part(x + width - tail, tail), drops_nan);
         const uint32_t largest = v_reduce_max_u32(v_max_u32(m, other));
@@ -80,19 +86,13 @@ typedef struct rounded {
     vf32 value;
 } rounded;
 
-/* To nearest even; a is at most the largest number. */
+/* To nearest even; a is at most the largest number. What is added is so large that the last place of the sum is that of
+ * the format where a is, and moves the code to where the format's begin: an even number of places, so ties stay ties. */
 V_INLINE rounded round_nearest(const mpsim_element_grid *k, vu32 a)
 {
-    const vu32 drop = v_u32(k->drop), half = v_u32(((uint32_t)1 << (k->drop - 1)) - 1);
-    const vu32 odd = v_shr_u32(a, drop) & 1;
-    const vu32 code = v_shr_u32(a + half + odd, drop);
-    const vf32 first = (vf32)v_u32(k->first), sum = (vf32)a + first;
-    const m32 small = less_u31(a, v_u32(k->normal));
-    const rounded r = {
-        v_pick_u32(small, (vu32)sum - k->first, code - k->rebias),
-        (vf32)v_pick_u32(small, (vu32)(sum - first), v_shl_u32(code, drop)),
-    };
-    return r;
+    const vu32 binade = v_max_u32(a, v_u32(k->normal)) & INFINITE;
+    const vf32 lift = (vf32)(binade + k->lift), sum = (vf32)a + lift;
+    return (rounded){((vu32)sum + v_shr_u32(binade, v_u32(k->drop))) & 0x7f, sum - lift};
 }
 
 /* In any other deterministic mode, by the fraction `rest` / 2^drop; see mpsim_scalar_encode. */
@@ -182,7 +182,7 @@ V_INLINE void correct_zeros(const mpsim_block_kernel *k, int mode, vu32 u, round
 V_INLINE vf32 number(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, vu32 *code)
 {
     const vu32 u = (vu32)y, a = v_min_u32(magnitude(u), v_u32(k->grid.max));
-    vu32 sign = u & 0x80000000u;
+    vu32 sign = u; /* its highest bit */
     rounded r;
     if (mode == MPSIM_ROUND_NEAREST_EVEN)
         r = round_nearest(&k->grid, a);
@@ -192,9 +192,8 @@ V_INLINE vf32 number(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, v
         r = round_directed(&k->grid, mode, a, v_top_u32(u));
     if (k->one_zero || k->microx)
         correct_zeros(k, mode, u, &r, &sign);
-    const vu32 sign_code = v_keep_u32(v_test_u32(sign, sign), v_u32(k->sign_bit));
-    *code = r.code | sign_code;
-    return (vf32)((vu32)r.value | sign);
+    *code = v_bits_u32(v_u32(k->sign_bit - 1), r.code, v_shr_u32(sign, v_u32(k->sign_shift)));
+    return (vf32)v_bits_u32(v_u32(0x80000000u), sign, (vu32)r.value);
 }
 
 V_INLINE vf32 element(const mpsim_block_kernel *k, int mode, vf32 y, vu32 word, vu32 *code)
@@ -252,8 +251,10 @@ V_INLINE void cast_vector(const mpsim_block_kernel *k, int mode, uint8_t *codes,
     const vf32 from = v_load_f32(x + i), y = scaled(k, from, factor, inverse);
     const vu32 word = mode == GRID ? v_load_u32(words + i) : v_u32(0);
     const vf32 q = element(k, mode, y, word, &code);
-    if (codes)
+    if (codes) {
+        __builtin_prefetch((const void *)((uintptr_t)(codes + i) + 2048), 1);
         v_store_u8(codes + i, code);
+    }
     if (values)
         v_store_f32(values + i, scaled_back(k, q, factor, inverse));
     if (t)
