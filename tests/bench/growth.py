@@ -82,6 +82,13 @@ def log(at: Path, n: int) -> Path:
     return path
 
 
+def report(at: Path, n: int, form: str) -> Path:
+    """Of n tensors, by the program."""
+    path = at / "report"
+    subprocess.run([PROGRAM[0], "stat", form, "--histogram", "-f", "fp16", "-o", str(path), str(tensors(at, n))], check=True)
+    return path
+
+
 def scales(n: int) -> str:
     """n of them; a command line has room for some 10,000."""
     return ",".join(f"{1 + i / 1024:.9f}" for i in range(n))
@@ -94,6 +101,7 @@ def formats(n: int) -> str:
 
 
 Words = Callable[[Path, int], list[str]]
+PROGRAM = ["./mpsim"]  # set by main
 # An axis: the smallest size, and commands by name.
 AXES: dict[str, tuple[int, dict[str, Words]]] = {
     "tensors": (100, {
@@ -105,6 +113,8 @@ AXES: dict[str, tuple[int, dict[str, Words]]] = {
         "memory": lambda at, n: ["memory", "-P", "pytorch-amp-fp16", str(tensors(at, n, "weight"))],
         "advise": lambda at, n: ["advise", str(tensors(at, n))],
         "report": lambda at, n: ["report", "--no-figures", "-o", str(at / "r.html"), str(tensors(at, n))],
+        "plot": lambda at, n: ["plot", "histogram", "--type", "txt", "-o", str(at / "f.txt"), str(report(at, n, "--json"))],
+        "plot lines": lambda at, n: ["plot", "histogram", "--type", "txt", "-o", str(at / "f.txt"), str(report(at, n, "--ndjson"))],
     }),
     "elements": (10**6, {
         "info": lambda at, n: ["info", str(elements(at, n))],
@@ -228,7 +238,7 @@ def main() -> int:
         if axis not in AXES:
             p.error(f"'{axis}' is not one of {' '.join(AXES)}")
     print(f"{'axis':<9} {'command':<11} {'size':>11} {'user s':>9} {'system s':>9} {'MiB':>9}")
-    mpsim = str(Path(o.m).resolve())
+    PROGRAM[0] = mpsim = str(Path(o.m).resolve())
     high = [grow(mpsim, a, name, AXES[a][0], words, o.l) for a in o.axes or AXES for name, words in AXES[a][1].items()]
     return 1 if any(high) else 0
 
