@@ -28,7 +28,7 @@ sim_libsim_a_SOURCES = \
   sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/operand/element.c sim/operand/element.h \
   sim/process/environment.c sim/process/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
   sim/process/memory.c sim/process/memory.h sim/input/names.c sim/input/names.h sim/cli/options.c \
-  sim/cli/options.h sim/process/host.c sim/process/output.c sim/process/output.h sim/process/progress.c sim/process/progress.h \
+  sim/cli/options.h sim/cli/rules.c sim/cli/rules.h sim/process/host.c sim/process/output.c sim/process/output.h sim/process/progress.c sim/process/progress.h \
   sim/cli/reportoptions.c sim/cli/reportoptions.h \
   sim/input/steps.c sim/input/steps.h \
   sim/process/textfile.c sim/process/textfile.h \
@@ -112,7 +112,7 @@ sim_libsim_a_SOURCES = \
   sim/train/policy.c sim/train/policy.h \
   sim/train/record.c sim/train/record.h sim/train/fields.c sim/train/fields.h sim/train/report.c sim/train/report.h sim/train/store.c \
   sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
-  sim/train/typed.c sim/train/typed.h sim/train/words.c sim/train/words.h sim/verify/architecture.c \
+  sim/train/words.c sim/train/words.h sim/verify/architecture.c \
   sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c sim/verify/groups.h \
   sim/verify/cpu.c sim/verify/cpu.h sim/verify/cpugroup.c sim/verify/kinds.c sim/verify/kinds.h \
   sim/verify/recorded.c sim/verify/report.c sim/verify/report.h sim/verify/vectors.c \

@@ -159,7 +159,7 @@ typedef struct advise_words {
     }
 #define ADVISE_COMPUTE_ROW(o)                                             \
     {                                                                     \
-        0, "compute", OPTION_STRING, &(o).compute, "bf16|fp16",           \
+        0, "compute", OPTION_CHOICE, &(o).compute, "bf16|fp16",           \
             "of the layers (default: bf16, unless more tensors fit fp16)" \
     }
 

@@ -120,16 +120,10 @@ static int run(const options *o, char **operands, int n)
 {
     advise a = {.once = 0};
     gate g;
-    report_style style;
-    int code = report_options_style(&style, &o->form, 0, "advise", "--json, --ndjson and --csv exclude each other");
-    if (!code && o->tensors && style != REPORT_TEXT)
-        code = fail(EXIT_USAGE, "advise: --tensors goes with text: the other forms have every tensor");
-    if (!code && n == 0)
-        code = fail(EXIT_USAGE, "advise: no trace given; try 'mpsim advise --help'");
-    if (!code && !(code = advise_begin(&a, "advise", &o->words)) && !(code = gate_make(&g, &o->fail_if)) &&
-        !(code = report_options_threads(&o->form, "advise"))) {
-        code = work(&a, o, style, &g, operands, n);
-    }
+    report_options_threads(&o->form);
+    int code = advise_begin(&a, "advise", &o->words);
+    if (!code && !(code = gate_make(&g, &o->fail_if)))
+        code = work(&a, o, report_options_style(&o->form), &g, operands, n);
     advise_clear(&a);
     return code;
 }
@@ -161,14 +155,13 @@ int cmd_advise(const command *self, int argc, char **argv)
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, ""),
         QUIET_OPTION_ROW(o.form, "notes"),
+        NEEDS("", "TRACE", NULL),
+        EXCLUDES("tensors", "json ndjson csv", "these forms have every tensor"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     int code = options_parse(self, rows, argc, argv, &first, more);
-    if (code < 0) {
-        if (o.form.quiet)
-            note_quiet();
+    if (code < 0)
         code = run(&o, argv + first, argc - first);
-    }
     option_list_clear(&o.fail_if);
     input_options_clear(&o.from);
     return code;

@@ -52,8 +52,7 @@ static const char more[] =
 static const char default_models[] = "exact,fma,ampere-*,hopper-*";
 
 typedef struct options {
-    const char *formats, *models, *scores, *p_format, *p_round, *p_scale, *scale, *output_format, *cure, *values;
-    const char *softmax_format, *window, *mask;
+    const char *models, *scores, *values, *mask;
     const char *q, *k, *v;
     uint64_t tile, heads, kv_heads, tokens, queries, dim, seed;
     int causal, reverse, separate, sum_rounded, reciprocal, exp2, tokens_first;
@@ -65,7 +64,10 @@ typedef struct options {
 typedef struct run {
     const options *o;
     attention_heads h;
-    mpsim_format qk, value, softmax, output;
+    mpsim_format formats[2];      /* of Q and K, and of V */
+    mpsim_format softmax, output; /* without a name: not given */
+    mpsim_round_mode p_mode;
+    float scale; /* 0: not given */
     attention_mask mask;
     wanted_form raw;
     mpsim_model scores;
@@ -73,7 +75,6 @@ typedef struct run {
     mpsim_attention a;
     report_style style;
     int own_scores; /* each model's */
-    double above;
 } run;
 
 enum { MOST_TOKENS = 1 << 24, MOST_HEADS = 1 << 16, DEFAULT_HEADS = 4 };
@@ -91,89 +92,76 @@ static int fits_binary32(const mpsim_format *f)
     return mpsim_round_array_f32(f, &r, NULL, &zero, &zero, 1, NULL) == MPSIM_OK && zero == 0;
 }
 
-static int parse_format(mpsim_format *f, const char *option, const char *text)
+#define FITTING "a format whose numbers are all numbers of binary32, 0 among them"
+#define POSITIVE "a number of binary32 above 0"
+
+static int read_format(void *format, const char *where, const char *text)
 {
-    char where[64];
-    snprintf(where, sizeof where, "attention: %s", option);
-    if (format_read(f, where, text))
-        return EXIT_USAGE;
-    if (fits_binary32(f))
-        return 0;
-    return fail(EXIT_USAGE,
-                "attention: %s: '%s' is not a format whose numbers are all numbers of binary32, 0 among them", option,
-                text);
+    const int code = format_read(format, where, text);
+    return code || fits_binary32(format) ? code : -1;
 }
 
-static int parse_binary32(float *to, const char *option, const char *text, double least)
+static int binary32_above(float *to, const char *text, double least)
 {
     double x;
     if (parse_number(&x, text) || !(x > least) || !isfinite((float)x) || !((float)x > (float)least))
-        return fail(EXIT_USAGE, "attention: %s: '%s' is not a binary32 number above %g", option, text, least);
+        return -1;
     *to = (float)x;
     return 0;
 }
 
-static int parse_p(run *r)
+static int read_positive(void *to, const char *where, const char *text)
 {
-    const options *o = r->o;
-    mpsim_round_mode mode = MPSIM_ROUND_NEAREST_EVEN;
-    int code = parse_format(&r->a.p.format, "--p-format",
-                            o->p_format                ? o->p_format
-                            : fits_binary32(&r->value) ? r->value.name
-                                                       : "binary32");
-    if (code)
-        return code;
-    if (o->p_round && mode_read(&mode, "attention: --p-round", o->p_round))
-        return EXIT_USAGE;
-    mpsim_rounding_init(&r->a.p.rounding, mode);
-    code = o->p_scale ? parse_binary32(&r->a.p_scale, "--p-scale", o->p_scale, 0) : 0;
-    const double most = mpsim_format_max(&r->a.p.format);
-    if (!code && (double)r->a.p_scale > most)
-        code = fail(EXIT_USAGE,
-                    "attention: --p-scale: P is up to 1, and 1 times %g is beyond %s, whose largest number is %g",
-                    (double)r->a.p_scale, r->a.p.format.name, most);
-    return code;
+    (void)where;
+    return binary32_above(to, text, 0);
 }
 
-static int parse_cure(run *r)
+static int read_cure(void *to, const char *where, const char *text)
 {
-    const char *text = r->o->cure;
-    if (!text)
-        return 0;
+    mpsim_attention *a = to;
     const size_t n = strcspn(text, ",");
     char *first = need_part(text, n);
-    int code = parse_binary32(&r->a.beta, "--cure", first, 1);
+    const int bad = binary32_above(&a->beta, first, 1) || (text[n] && binary32_above(&a->margin, text + n + 1, 0));
+    (void)where;
     free(first);
-    if (!code && text[n])
-        code = parse_binary32(&r->a.margin, "--cure", text + n + 1, 0);
-    return code;
+    return bad ? -1 : 0;
 }
 
 /* "128" or "127,0": keys before and behind a query's own. */
-static int parse_window(run *r)
+static int read_window(void *to, const char *where, const char *text)
 {
-    const char *text = r->o->window;
+    mpsim_attention *a = to;
     unsigned long v[2];
     int end = 0;
-    if (!text)
-        return 0;
     const int n = sscanf(text, "%8lu%n,%8lu%n", &v[0], &end, &v[1], &end);
+    (void)where;
     if (n < 1 || text[end] || v[0] > MOST_TOKENS || (n == 2 && v[1] > MOST_TOKENS))
-        return fail(
-            EXIT_USAGE,
-            "attention: --window: '%s' is not a number of keys on either side, or two, before and behind, of at "
-            "most 2^24 each",
-            text);
-    r->a.left = v[0];
-    r->a.right = n == 2 ? v[1] : v[0];
+        return -1;
+    a->left = v[0];
+    a->right = n == 2 ? v[1] : v[0];
     return 0;
+}
+
+/* P has the format of V, where binary32 has that. */
+static int choose_p(run *r)
+{
+    mpsim_format *f = &r->a.p.format;
+    if (!*f->name)
+        *f = fits_binary32(&r->formats[1]) ? r->formats[1] : *mpsim_format_find("binary32");
+    mpsim_rounding_init(&r->a.p.rounding, r->p_mode);
+    const double most = mpsim_format_max(f);
+    return (double)r->a.p_scale <= most
+               ? 0
+               : fail(EXIT_USAGE,
+                      "attention: --p-scale: P is up to 1, and 1 times %g is beyond %s, whose largest number is %g",
+                      (double)r->a.p_scale, f->name, most);
 }
 
 static int parse_scores(run *r)
 {
     const char *name = r->o->scores ? r->o->scores : "exact";
     r->own_scores = strcmp(name, "same") == 0;
-    return r->own_scores ? 0 : model_one(&r->scores, "attention", name, &r->qk, "--scores is one, or 'same'");
+    return r->own_scores ? 0 : model_one(&r->scores, "attention", name, &r->formats[0], "--scores is one, or 'same'");
 }
 
 static int check_result(const mpsim_model *m)
@@ -188,13 +176,13 @@ static int check_result(const mpsim_model *m)
 /* Each model multiplies P and V; with --scores same Q and K, too. */
 static int parse_models(run *r)
 {
-    int code = model_list_make(&r->models, "attention", r->o->models, &r->a.p.format, &r->value);
+    int code = model_list_make(&r->models, "attention", r->o->models, &r->a.p.format, &r->formats[1]);
     for (size_t i = 0; i < r->models.count && !code; i++) {
         const mpsim_model *m = &r->models.items[i];
         code = check_result(m);
-        if (!code && r->own_scores && !mpsim_model_accepts(m, &r->qk, &r->qk))
-            code = fail(EXIT_USAGE, "attention: --scores same: model '%s' does not take %s but %s", m->name, r->qk.name,
-                        m->operands);
+        if (!code && r->own_scores && !mpsim_model_accepts(m, &r->formats[0], &r->formats[0]))
+            code = fail(EXIT_USAGE, "attention: --scores same: model '%s' does not take %s but %s", m->name,
+                        r->formats[0].name, m->operands);
     }
     return code || r->own_scores ? code : check_result(&r->scores);
 }
@@ -203,7 +191,6 @@ static int parse(run *r)
 {
     const options *o = r->o;
     int code;
-    mpsim_attention_init(&r->a, 1);
     r->a.tile = (size_t)o->tile;
     r->a.causal = (uint8_t)o->causal;
     r->a.reverse = (uint8_t)o->reverse;
@@ -211,15 +198,9 @@ static int parse(run *r)
     r->a.sum_rounded = (uint8_t)o->sum_rounded;
     r->a.reciprocal = (uint8_t)o->reciprocal;
     r->a.exp2 = (uint8_t)o->exp2;
-    if (o->output_format && (code = parse_format(&r->output, "--output-format", o->output_format)))
-        return code;
-    r->a.f = o->output_format ? &r->output : NULL;
-    if (o->softmax_format && (code = parse_format(&r->softmax, "--softmax-format", o->softmax_format)))
-        return code;
-    r->a.softmax = o->softmax_format ? &r->softmax : NULL;
-    if ((code = parse_window(r)) ||
-        (code = formats_read(&r->qk, &r->value, "attention", o->formats, "of Q and K, and of V")) ||
-        (code = parse_p(r)) || (code = parse_cure(r)) || (code = parse_scores(r)))
+    r->a.f = *r->output.name ? &r->output : NULL;
+    r->a.softmax = *r->softmax.name ? &r->softmax : NULL;
+    if ((code = choose_p(r)) || (code = parse_scores(r)))
         return code;
     return parse_models(r);
 }
@@ -229,67 +210,35 @@ static size_t or_else(uint64_t given, size_t otherwise)
     return given != unset ? (size_t)given : otherwise;
 }
 
-static int is_count(uint64_t n, uint64_t most)
-{
-    return n == unset || (n > 0 && n <= most);
-}
-
-static int check(run *r, int files)
+static int check(run *r)
 {
     const options *o = r->o;
-    if (files != 0 && files != 1 && files != 3)
-        return fail(EXIT_USAGE, "attention: %d files; expected Q, K and V, or one file, or none", files);
-    if (files == 1 && !(o->q && o->k && o->v))
-        return fail(EXIT_USAGE, "attention: with one file, --q, --k and --v name its tensors (mpsim info lists them)");
-    if (files == 0 && (o->q || o->k || o->v || o->tokens_first || o->in.wanted.dtype))
-        return fail(EXIT_USAGE, "attention: --q, --k, --v, --tokens-first and --dtype need a file");
-    const int sizes = o->heads != unset || o->kv_heads != unset || o->tokens != unset || o->queries != unset ||
-                      o->dim != unset;
-    if (files && (o->values || sizes))
-        return fail(EXIT_USAGE,
-                    "attention: --values, --heads, --kv-heads, --tokens, --queries and --size are for generated "
-                    "operands");
-    if (!is_count(o->heads, MOST_HEADS) || !is_count(o->kv_heads, MOST_HEADS) || !is_count(o->dim, MOST_HEADS))
-        return fail(EXIT_USAGE, "attention: --heads, --kv-heads and --size are from 1 to 2^16");
-    if (!is_count(o->tokens, MOST_TOKENS) || !is_count(o->queries, MOST_TOKENS) || o->tile > MOST_TOKENS)
-        return fail(EXIT_USAGE, "attention: --tokens and --queries are from 1 to 2^24, and --tile is at most that");
     if (or_else(o->heads, DEFAULT_HEADS) % or_else(o->kv_heads, or_else(o->heads, DEFAULT_HEADS)))
         return fail(EXIT_USAGE, "attention: --kv-heads: the heads are not a multiple of it");
-    if (report_options_style(&r->style, &o->form, 0, "attention", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
-    int code = distance_above(&r->above, "attention", o->distance.above);
-    code = code ? code : input_raw_form(&r->raw, "attention", &o->in);
-    return code ? code : report_options_threads(&o->form, "attention");
+    r->style = report_options_style(&o->form);
+    report_options_threads(&o->form);
+    return input_raw_form(&r->raw, "attention", &o->in);
 }
 
 static int make_heads(run *r, char **files, int n)
 {
     const options *o = r->o;
-    heads_source from = {files,
-                         (size_t)n,
-                         {o->q, o->k, o->v},
-                         o->tokens_first,
-                         &r->raw.options,
-                         o->values ? o->values : "normal",
-                         or_else(o->heads, 4),
-                         0,
-                         0,
-                         0,
-                         or_else(o->dim, 64),
-                         o->seed};
+    heads_source from = {
+        files, (size_t)n, {o->q, o->k, o->v},  o->tokens_first, &r->raw.options, o->values, or_else(o->heads, 4), 0,
+        0,     0,         or_else(o->dim, 64), o->seed};
     from.kv_heads = or_else(o->kv_heads, from.heads);
     from.keys = or_else(o->tokens, 256);
     from.queries = or_else(o->queries, from.keys);
     int code = heads_make(&r->h, &from);
     if (!code)
-        code = heads_round(&r->h, &r->qk, &r->value);
+        code = heads_round(&r->h, &r->formats[0], &r->formats[1]);
     if (!code && o->mask)
         code = mask_read(&r->mask, o->mask, r->h.q.tokens, r->h.k.tokens);
     if (code)
         return code;
     r->a.mask = r->mask.seen;
-    r->a.scale = (float)(1 / sqrt((double)r->h.q.size));
-    return o->scale ? parse_binary32(&r->a.scale, "--scale", o->scale, 0) : 0;
+    r->a.scale = r->scale > 0 ? r->scale : (float)(1 / sqrt((double)r->h.q.size));
+    return 0;
 }
 
 /* ---- the command ---- */
@@ -303,10 +252,10 @@ static int report(run *r, FILE *to, const char *values)
     out.mask = r->o->mask ? r->mask.label : NULL;
     out.scores = r->own_scores ? NULL : r->scores.name;
     out.absolute = r->o->distance.absolute;
-    out.above = r->above;
+    out.above = r->o->distance.above;
     progress_steps("heads", heads_count(&r->h) * (r->models.count + (heads_exact(&r->h) ? 1 : 2)));
     attention_report_begin(&out);
-    int code = attention_exactly(&exact, &r->a, &r->h, r->above);
+    int code = attention_exactly(&exact, &r->a, &r->h, r->o->distance.above);
     for (size_t i = 0; i < r->models.count && !code; i++) {
         r->a.context = &r->models.items[i];
         r->a.scores = r->own_scores ? r->a.context : &r->scores;
@@ -321,10 +270,10 @@ static int report(run *r, FILE *to, const char *values)
 
 static int execute(run *r, char **files, int n)
 {
-    const generated_values *how = n ? NULL : generate_find(r->o->values ? r->o->values : "normal");
+    const generated_values *how = n ? NULL : generate_find(r->o->values);
     output out;
     int code;
-    if ((code = check(r, n)) || (code = parse(r)) || (code = make_heads(r, files, n)) ||
+    if ((code = check(r)) || (code = parse(r)) || (code = make_heads(r, files, n)) ||
         (code = output_open(&out, r->o->form.path)))
         return code;
     if ((code = report(r, out.file, how ? how->label : NULL)))
@@ -336,8 +285,10 @@ static int execute(run *r, char **files, int n)
 
 int cmd_attention(const command *self, int argc, char **argv)
 {
-    options o = {.formats = "bf16",
-                 .models = default_models,
+    const mpsim_format bf16 = *mpsim_format_find("bf16");
+    options o = {.models = default_models,
+                 .values = "normal",
+                 .distance = {.above = -1},
                  .tile = 128,
                  .seed = 1,
                  .heads = unset,
@@ -345,10 +296,13 @@ int cmd_attention(const command *self, int argc, char **argv)
                  .tokens = unset,
                  .queries = unset,
                  .dim = unset};
+    run r = {.o = &o, .formats = {bf16, bf16}, .p_mode = MPSIM_ROUND_NEAREST_EVEN};
     int first;
+    mpsim_attention_init(&r.a, 1);
+    memset(&r.a.p.format, 0, sizeof r.a.p.format);
     const option_row rows[] = {
-        {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
-         "format of the operands, or of Q and K and of V (default bf16)"},
+        {'f', "format", OPTION_READ, READS(formats_option, r.formats, FORMATS_EXPECTED("Q and K, and of V")),
+         "FORMAT[,FORMAT]", "format of the operands, or of Q and K and of V (default bf16)"},
         {'M', "models", OPTION_STRING, &o.models, "LIST",
          "models of P V (default: exact, fma and the tensor cores of Ampere and Hopper that take it)"},
         {0, "scores", OPTION_STRING, &o.scores, "MODEL",
@@ -357,25 +311,32 @@ int cmd_attention(const command *self, int argc, char **argv)
         {0, "reverse", OPTION_FLAG, &o.reverse, NULL, "the last tile first, as FlashAttention-3 does"},
         {0, "causal", OPTION_FLAG, &o.causal, NULL,
          "a query sees the keys up to its own; the last query is that of the last key"},
-        {0, "window", OPTION_STRING, &o.window, "N[,M]",
+        {0, "window", OPTION_READ,
+         READS(read_window, &r.a, "a number of keys on either side, or two, before and behind, of at most 2^24 each"),
+         "N[,M]",
          "a query sees N keys before its own and M behind it, if they are there (default: all; M: as many as N)"},
         {0, "mask", OPTION_INPUT, &o.mask, "FILE",
          "[queries, keys], of any dtype: a query sees the keys whose element is not 0"},
-        {0, "scale", OPTION_STRING, &o.scale, "X", "of the softmax (default 1 / sqrt(size))"},
+        {0, "scale", OPTION_READ, READS(read_positive, &r.scale, POSITIVE), "X",
+         "of the softmax (default 1 / sqrt(size))"},
         {0, "exp2", OPTION_FLAG, &o.exp2, NULL, "by powers of two, as the kernels of FlashAttention"},
-        {0, "softmax-format", OPTION_STRING, &o.softmax_format, "FORMAT",
+        {0, "softmax-format", OPTION_READ, READS(read_format, &r.softmax, FITTING), "FORMAT",
          "every operation between the products is rounded to it: x, differences, exp, the sums (default binary32)"},
-        {0, "p-format", OPTION_STRING, &o.p_format, "FORMAT",
+        {0, "p-format", OPTION_READ, READS(read_format, &r.a.p.format, FITTING), "FORMAT",
          "format of P (default: that of V; binary32 for a wider one)"},
-        {0, "p-scale", OPTION_STRING, &o.p_scale, "X", "P is multiplied by it before it is rounded (default 1)"},
-        {0, "p-round", OPTION_STRING, &o.p_round, "MODE", "how P is rounded (default nearest-even)"},
+        {0, "p-scale", OPTION_READ, READS(read_positive, &r.a.p_scale, POSITIVE), "X",
+         "P is multiplied by it before it is rounded (default 1)"},
+        {0, "p-round", OPTION_READ, READS(mode_option, &r.p_mode, MODE_EXPECTED), "MODE",
+         "how P is rounded (default nearest-even)"},
         {0, "sum-rounded", OPTION_FLAG, &o.sum_rounded, NULL,
          "the sum of a row is of P as it is rounded (default: before)"},
         {0, "separate", OPTION_FLAG, &o.separate, NULL,
          "P V of a tile is summed from zero and added to O then (default: O is where the sum begins)"},
         {0, "reciprocal", OPTION_FLAG, &o.reciprocal, NULL, "the end multiplies by 1 / sum, as FlashAttention-2 does"},
-        {0, "output-format", OPTION_STRING, &o.output_format, "FORMAT", "format of the results (default binary32)"},
-        {0, "cure", OPTION_STRING, &o.cure, "BETA[,MARGIN]",
+        {0, "output-format", OPTION_READ, READS(read_format, &r.output, FITTING), "FORMAT",
+         "format of the results (default binary32)"},
+        {0, "cure", OPTION_READ, READS(read_cure, &r.a, "a number of binary32 above 1, or with a margin above 0"),
+         "BETA[,MARGIN]",
          "where the largest score of a tile repeats (or others are less than MARGIN below), take BETA times it if it "
          "is above 0, and 0 if below, so that P is less than 1 (arXiv 2510.04212; BETA above 1)"},
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
@@ -385,7 +346,7 @@ int cmd_attention(const command *self, int argc, char **argv)
         {0, "tokens-first", OPTION_FLAG, &o.tokens_first, NULL,
          "shapes are [tokens, heads, size], [batch, tokens, heads, size]"},
         RAW_OPTION_ROWS(o.in),
-        {0, "values", OPTION_STRING, &o.values, "HOW",
+        {0, "values", OPTION_CHOICE, &o.values, "normal|sink|repeated",
          "generated: normal (default); sink, a first key whose scores are 8 above the others; repeated, two equal keys whose "
          "scores are 16 above the others, and values of one sign in two thirds of the columns"},
         {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values, and of stochastic models (default 1)"},
@@ -394,6 +355,13 @@ int cmd_attention(const command *self, int argc, char **argv)
         {0, "tokens", OPTION_COUNT, &o.tokens, "N", "generated: tokens of K and V (default 256)"},
         {0, "queries", OPTION_COUNT, &o.queries, "N", "generated: tokens of Q (default: as many)"},
         {0, "size", OPTION_COUNT, &o.dim, "N", "generated: numbers a token (default 64)"},
+        EXCLUDES("FILE=2 FILE>3", "", "expected Q, K and V, or one file, or none"),
+        NEEDS("FILE=1", "q+k+v", "they name its tensors (mpsim info lists them)"),
+        NEEDS("q k v tokens-first dtype", "FILE", NULL),
+        EXCLUDES("values heads kv-heads tokens queries size", "FILE", "they are for generated operands"),
+        RANGE("heads kv-heads size", 1, MOST_HEADS),
+        RANGE("tokens queries", 1, MOST_TOKENS),
+        RANGE("tile", 0, MOST_TOKENS),
         {0, "Errors", OPTION_HEADING, NULL, NULL, NULL},
         DISTANCE_OPTION_ROWS(o.distance),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
@@ -406,7 +374,6 @@ int cmd_attention(const command *self, int argc, char **argv)
     const int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    run r = {.o = &o};
     const int end = execute(&r, argv + first, argc - first);
     heads_clear(&r.h);
     mask_clear(&r.mask);

@@ -318,7 +318,7 @@ static int read_operands(given *g, const calculation *c)
 
 /* All formats side by side. */
 static int calculate_numbers(const calculation *c, const target_list *targets, const operand_formats *formats,
-                             char **words, uint64_t seed, const report_options *form, report_style style)
+                             char **words, uint64_t seed, const report_options *form)
 {
     static answer answers[FORMATS_MOST];
     static given g;
@@ -332,7 +332,7 @@ static int calculate_numbers(const calculation *c, const target_list *targets, c
         return code;
     for (size_t i = 0; i < targets->count; i++)
         calculate(&answers[i], &targets->items[i], c, &g, seed);
-    print_answers(answers, targets->count, &g, style, out.file);
+    print_answers(answers, targets->count, &g, report_options_style(form), out.file);
     return output_close(&out);
 }
 
@@ -378,9 +378,6 @@ int cmd_calc(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    report_style style;
-    if (report_options_style(&style, &form, 0, "calc", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
     calculation what;
     mpsim_format codes;
     operand_formats formats;
@@ -396,7 +393,7 @@ int cmd_calc(const command *self, int argc, char **argv)
         !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0) &&
         !(code = choose_formats(&formats, &codes, operands, &targets, to.formats != NULL)))
         code = file ? calculate_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
-                    : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form, style);
+                    : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form);
     target_list_clear(&targets);
     return code;
 }

@@ -47,7 +47,8 @@ typedef struct options {
     report_options form; /* of it: threads */
     const char *path, *layout;
     int widen, quiet, only;
-    const char *quantised, *order, *axis; /* of recipes */
+    const char *quantised; /* of recipes, as what follows */
+    int order, axis;       /* which word; -1: not given */
     uint64_t transform;
     option_list keep;
     explain_options explain;
@@ -79,17 +80,6 @@ static const mpsim_format *output_format(const plain_options *p, int widen)
 
 /* ---- a block recipe ---- */
 
-/* One of two words, the first if it is not given; -1 after a message. */
-static int which(const char *option, const char *word, const char *first, const char *second)
-{
-    if (!word || strcmp(word, first) == 0)
-        return 0;
-    if (strcmp(word, second) == 0)
-        return 1;
-    fail(EXIT_USAGE, "cast: --%s is '%s' or '%s', not '%s'", option, first, second, word);
-    return -1;
-}
-
 /* The recipe of -f, with --rht. 0; -1 if it is not a recipe; or an exit code after a message. */
 static int find_recipe(const options *o, cast_recipe *r)
 {
@@ -114,13 +104,9 @@ typedef struct recipe_job {
 static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
 {
     const int npy = to_npy(o);
-    const int swizzled = which("scale-order", o->order, "plain", "swizzled");
-    const int columns = which("axis", o->axis, "rows", "columns");
     const char *layout = o->quantised ? o->quantised : "plain";
-    if (swizzled < 0 || columns < 0 || recipe_options(r, &o->to))
+    if (recipe_options(r, &o->to))
         return EXIT_USAGE;
-    if (o->widen && (o->quantised || o->order))
-        return fail(EXIT_USAGE, "cast: --widen writes values: --quantised and --scale-order do not go with it");
     if (npy && !o->widen)
         return fail(EXIT_USAGE, "cast: npy has no place for codes and scales: use --widen, or write safetensors");
     if (!quant_layout_find(layout)) {
@@ -136,8 +122,8 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
                     r->block.name, layout);
     *j = (recipe_job){.o = {.how = r,
                             .layout = layout,
-                            .swizzled = swizzled,
-                            .columns = columns,
+                            .swizzled = o->order == 1,
+                            .columns = o->axis == 1,
                             .widen = o->widen,
                             .npy = npy,
                             .only = o->only || npy,
@@ -166,30 +152,13 @@ static void print_recipe(const recipe_job *j)
 
 /* ---- the command ---- */
 
-static int check_options(const options *o, int operands)
+/* An ending that is neither form's, where no option says which it is. */
+static int check_name(const options *o)
 {
-    const char *path = o->path, *layout = o->layout;
-    if (o->explain.numbers) {
-        if (!o->to.formats || operands || layout || o->widen)
-            return fail(EXIT_USAGE, "cast: --explain needs --format, and takes no file, --to or --widen");
-        if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
-            return fail(EXIT_USAGE,
-                        "cast: --quantised, --scale-order, --axis, --rht and --keep are not for --explain; a recipe "
-                        "says the transform itself, as nvfp4:rht16");
-        return 0;
-    }
-    if (o->explain.from || o->explain.tensor_amax || o->explain.form.json || o->explain.form.ndjson)
-        return fail(EXIT_USAGE, "cast: --from, --tensor-amax, --json and --ndjson go with --explain");
-    if (!o->to.formats || !path || operands < 1)
-        return fail(EXIT_USAGE, "cast: %s; numbers of the command line are cast by --explain",
-                    operands < 1     ? "no file given"
-                    : !o->to.formats ? "to which format? --format NAME"
-                                     : "where to? --output FILE, or a folder");
-    if (layout && strcmp(layout, "npy") != 0 && strcmp(layout, "safetensors") != 0)
-        return fail(EXIT_USAGE, "cast: --to is 'safetensors' or 'npy', not '%s'", layout);
-    if (!layout && (text_ends_with(path, ".npz") || text_ends_with(path, ".pt") || text_ends_with(path, ".bin")))
-        return fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or say --to", path);
-    return 0;
+    const char *path = o->path;
+    return !o->layout && (text_ends_with(path, ".npz") || text_ends_with(path, ".pt") || text_ends_with(path, ".bin"))
+               ? fail(EXIT_USAGE, "cast: '%s': safetensors and npy are written; name the file so, or say --to", path)
+               : 0;
 }
 
 /* What to cast to and how it is written: the one target of the list. */
@@ -278,12 +247,12 @@ static int cast(const options *o, char **operands, int n)
 {
     job j = {.o = o, .summary = !o->quiet && strcmp(o->path, "-") != 0};
     cast_recipe r;
-    const int code = find_recipe(o, &r);
-    if (code > 0)
+    int code = check_name(o);
+    if (code || (code = find_recipe(o, &r)) > 0)
         return code;
     if (code == 0)
         return cast_recipe_files(&j, &r, operands, n);
-    if (o->quantised || o->order || o->axis || o->transform || o->keep.count)
+    if (o->quantised || o->order >= 0 || o->axis >= 0 || o->transform || o->keep.count)
         return fail(EXIT_USAGE,
                     "cast: --quantised, --scale-order, --axis, --rht and --keep go with a block recipe; '%s' "
                     "is a format",
@@ -293,7 +262,7 @@ static int cast(const options *o, char **operands, int n)
 
 int cmd_cast(const command *self, int argc, char **argv)
 {
-    options o = {0};
+    options o = {.order = -1, .axis = -1};
     int first;
     const option_row table_of_options[] = {
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
@@ -305,9 +274,9 @@ int cmd_cast(const command *self, int argc, char **argv)
         {0, "quantised", OPTION_STRING, &o.quantised, "LAYOUT",
          "names and shapes of codes and scales: plain (default), torchao, te, compressed-tensors, modelopt, deepseek, "
          "gpt-oss; see doc/quantised.md"},
-        {0, "scale-order", OPTION_STRING, &o.order, "ORDER",
+        {0, "scale-order", OPTION_WORD, &o.order, "plain|swizzled",
          "block scales plain (default), or swizzled as cuBLAS and Blackwell read them"},
-        {0, "axis", OPTION_STRING, &o.axis, "AXIS",
+        {0, "axis", OPTION_WORD, &o.axis, "rows|columns",
          "blocks along rows (default), which is the last dimension, or along columns"},
         {0, "rht", OPTION_COUNT, &o.transform, "N",
          "a random Hadamard transform of groups of N first: 16, 32, 64 or 128; signs by --seed (of 16: always the same)"},
@@ -330,21 +299,26 @@ int cmd_cast(const command *self, int argc, char **argv)
          "the file to write; - is standard output. Of several files, or a folder of them: the folder"},
         {0, "only", OPTION_FLAG, &o.only, NULL,
          "write only what --match and --kind select, and no integers; npy always does"},
-        {0, "to", OPTION_STRING, &o.layout, "LAYOUT",
-         "safetensors or npy (default: npy if FILE ends in .npy, else safetensors)"},
+        {0, "to", OPTION_CHOICE, &o.layout, "safetensors|npy",
+         "what is written (default: npy if FILE ends in .npy, else safetensors)"},
         {0, "widen", OPTION_FLAG, &o.widen, NULL, "write the rounded values as float32 (float64 where needed)"},
         THREADS_OPTION_ROW(o.form, "; the file does not depend on it"),
-        {'q', "quiet", OPTION_FLAG, &o.quiet, NULL, "no summary and no notes"},
+        {'q', "quiet", OPTION_QUIET, &o.quiet, NULL, "no summary and no notes"},
+        NEEDS("", "FILE explain", "numbers of the command line are cast by --explain"),
+        NEEDS("", "format", NULL),
+        NEEDS("", "output explain", "a file, or a folder"),
+        NEEDS("from tensor-amax json ndjson", "explain", NULL),
+        EXCLUDES("explain", "FILE to widen", NULL),
+        EXCLUDES("widen", "quantised scale-order", "it writes values"),
+        EXCLUDES("explain", "quantised scale-order axis rht keep",
+                 "a recipe says the transform itself, as nvfp4:rht16"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
-        if (o.quiet)
-            note_quiet();
-        if (!(code = check_options(&o, argc - first)) && !(code = report_options_threads(&o.form, "cast"))) {
-            o.explain.to = o.to;
-            o.explain.path = o.path;
-            code = o.explain.numbers ? explain_run(&o.explain) : cast(&o, argv + first, argc - first);
-        }
+        report_options_threads(&o.form);
+        o.explain.to = o.to;
+        o.explain.path = o.path;
+        code = o.explain.numbers ? explain_run(&o.explain) : cast(&o, argv + first, argc - first);
     }
     input_options_clear(&o.from);
     option_list_clear(&o.keep);

@@ -151,10 +151,8 @@ static int explain_format(explaining *e, const char *name)
 
 int explain_run(const explain_options *o)
 {
-    explaining e = {.o = o, .out = {.kind = &cast_explain_kind}};
+    explaining e = {.o = o, .out = {.kind = &cast_explain_kind, .style = report_options_style(&o->form)}};
     output out;
-    if (report_options_style(&e.out.style, &o->form, 0, "cast", "--json and --ndjson exclude each other"))
-        return EXIT_USAGE;
     char *names = need_text(o->to.formats), *rest = NULL;
     int code = choose_formats(&e);
     if (code || (code = output_open(&out, o->path))) {

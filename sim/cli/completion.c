@@ -69,7 +69,7 @@ static void each(const option_row *table, const option_row own[HELP_OWN],
                  void (*put)(const command *, const option_row *), const command *c)
 {
     for (const option_row *o = table; o->name; o++)
-        if (o->type != OPTION_HEADING)
+        if (option_is(o->type))
             put(c, o);
     for (int i = 0; i < HELP_OWN; i++)
         put(c, &own[i]);
@@ -108,7 +108,7 @@ static void bash_command(const command *c, const option_row *table, const option
     printf("    %s)\n        options='", c->name);
     const char *between = "";
     for (const option_row *o = table; o->name; o++)
-        if (o->type != OPTION_HEADING) {
+        if (option_is(o->type)) {
             printf("%s--%s", between, o->name);
             between = " ";
         }

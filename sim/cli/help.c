@@ -4,6 +4,7 @@
 #include "../text/words.h"
 #include "completion.h"
 #include "manual.h"
+#include "rules.h"
 
 #include <string.h>
 
@@ -57,11 +58,28 @@ static void print_row(const option_row *o)
         printf("\n%s\n", o->name);
         return;
     }
+    if (!option_is(o->type))
+        return;
     int at = printf(o->letter ? "  -%c, " : "      ", o->letter);
     at += printf("--%s", o->name);
     if (o->argument)
         at += printf(" %s", o->argument);
     text_beside(stdout, at, COLUMN, WIDTH, o->help);
+}
+
+/* What goes together, a sentence a line. */
+static void print_rules(const option_row *table)
+{
+    char line[4096];
+    const char *title = "\nWhat goes together\n";
+    for (const option_row *o = table; o->name; o++) {
+        rule_say(line, sizeof line, table, o);
+        if (!*line)
+            continue;
+        printf("%s  ", title);
+        text_wrap(stdout, 4, WIDTH, " ", line);
+        title = "";
+    }
 }
 
 static void print_command(const command *c, const option_row *table, const option_row own[HELP_OWN], const char *more)
@@ -71,6 +89,7 @@ static void print_command(const command *c, const option_row *table, const optio
         print_row(o);
     for (int i = 0; i < HELP_OWN; i++)
         print_row(&own[i]);
+    print_rules(table);
     if (more)
         printf("\n%s", more);
 }

@@ -1,6 +1,8 @@
 /* manual.c -- see manual.h. */
 #include "manual.h"
 
+#include "rules.h"
+
 #include <ctype.h>
 #include <mpsim/mpsim.h>
 #include <stdio.h>
@@ -76,6 +78,8 @@ static void option(const option_row *o)
         putchar('\n');
         return;
     }
+    if (!option_is(o->type))
+        return;
     fputs(".TP\n", stdout);
     if (o->letter)
         printf("\\fB\\-%c\\fR, ", o->letter);
@@ -90,6 +94,22 @@ static void option(const option_row *o)
     putchar('\n');
     put_text(o->help);
     putchar('\n');
+}
+
+/* Which options go together, a sentence a paragraph. */
+static void rules(const option_row *table)
+{
+    char line[4096];
+    const char *title = ".SS \"What goes together\"\n";
+    for (const option_row *o = table; o->name; o++) {
+        rule_say(line, sizeof line, table, o);
+        if (!*line)
+            continue;
+        fputs(*title ? title : ".PP\n", stdout);
+        put_text(line);
+        fputs(".\n", stdout);
+        title = "";
+    }
 }
 
 /* ---- the text behind the options ---- */
@@ -167,6 +187,7 @@ void manual_command(const command *c, const option_row *table, const option_row 
         option(o);
     for (int i = 0; i < HELP_OWN; i++)
         option(&own[i]);
+    rules(table);
     if (more)
         details(more);
     fputs(".SH \"SEE ALSO\"\n.BR mpsim (1)\n", stdout);

@@ -5,6 +5,7 @@
 #include "confine.h"
 #include "help.h"
 #include "../process/progress.h"
+#include "rules.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ static int set(const command *c, const option_row *o, const char *text)
         return fail(EXIT_USAGE, "%s: --%s is empty", c->name, o->name);
     switch (o->type) {
     case OPTION_FLAG:
+    case OPTION_QUIET:
         *(int *)o->value = 1;
         return -1;
     case OPTION_STRING:
@@ -49,10 +51,106 @@ static int set(const command *c, const option_row *o, const char *text)
         return option_list_add(o->value, text) ? fail(EXIT_IO, "out of memory") : -1;
     case OPTION_COUNT:
         return set_count(c, o, text);
-    case OPTION_HEADING:
-        break;
+    default: /* once all options are there */
+        return -1;
     }
-    return -1;
+}
+
+static int set_word(const command *c, const option_row *o, const char *text)
+{
+    const size_t n = strlen(text);
+    int i = 0;
+    for (const char *word = o->argument; *word; i++) {
+        const size_t k = strcspn(word, "|");
+        if (k == n && memcmp(word, text, n) == 0) {
+            if (o->type == OPTION_WORD)
+                *(int *)o->value = i;
+            else if (o->type == OPTION_BYTE)
+                *(unsigned char *)o->value = (unsigned char)i;
+            else
+                *(const char **)o->value = text;
+            return -1;
+        }
+        word += k + (word[k] != '\0');
+    }
+    char list[256] = "";
+    for (const char *at = o->argument; *at; at++)
+        text_add(list, sizeof list, *at == '|' ? ", " : "%c", *at);
+    return fail(EXIT_USAGE, "%s: --%s: '%s' is not one of %s", c->name, o->name, text, list);
+}
+
+static int set_read(const command *c, const option_row *o, const char *text)
+{
+    const option_reader *r = o->value;
+    char where[80];
+    snprintf(where, sizeof where, "%s: --%s", c->name, o->name);
+    const int code = r->read(r->to, where, text);
+    if (code < 0)
+        return fail(EXIT_USAGE, "%s: '%s' is not %s", where, text, r->expects);
+    return code ? code : -1;
+}
+
+static int is_in(const option_range *r, double x)
+{
+    return !r || (r->above ? x > r->least : x >= r->least && x <= r->most);
+}
+
+static int is_whole(option_type type)
+{
+    return type == OPTION_COUNT || type == OPTION_COUNT32 || type == OPTION_COUNT64;
+}
+
+/* A number of the kind that its row says, in its range. */
+static int set_number(const command *c, const option_row *table, const option_row *o, const char *text)
+{
+    const option_range *r = range_of(table, o->name);
+    char range[80] = "";
+    uint64_t n = 0;
+    double x = 0;
+    const int whole = is_whole(o->type);
+    const int bad = o->type == OPTION_COUNT ? 0 : whole ? parse_count(&n, text) : parse_number(&x, text);
+    if (whole)
+        x = (double)(o->type == OPTION_COUNT ? *(const uint64_t *)o->value : n);
+    if (!bad && is_in(r, x) && (o->type != OPTION_COUNT32 || n <= UINT32_MAX)) {
+        if (o->type == OPTION_NUMBER)
+            *(double *)o->value = x;
+        else if (o->type == OPTION_COUNT32)
+            *(uint32_t *)o->value = (uint32_t)n;
+        else if (o->type == OPTION_COUNT64)
+            *(uint64_t *)o->value = n;
+        return -1;
+    }
+    if (r)
+        range_say(range, sizeof range, r);
+    return fail(EXIT_USAGE, "%s: --%s: '%s' is not %s%s%s", c->name, o->name, text, whole ? "an integer" : "a number",
+                !r                            ? ""
+                : isinf(r->most) && !r->above ? " of "
+                                              : " ",
+                range);
+}
+
+/* What waits for all options, from the last argument of each. */
+static int set_late(const command *c, const option_row *table, const option_row *o, const char *text)
+{
+    switch (o->type) {
+    case OPTION_QUIET: /* whatever --progress says */
+        note_quiet();
+        return -1;
+    case OPTION_WORD:
+    case OPTION_BYTE:
+    case OPTION_CHOICE:
+        return set_word(c, o, text);
+    case OPTION_READ:
+    case OPTION_THEN:
+        return set_read(c, o, text);
+    case OPTION_COUNT:
+    case OPTION_COUNT32:
+    case OPTION_COUNT64:
+    case OPTION_NUMBER:
+        return set_number(c, table, o, text);
+    default:
+        return -1;
+    }
 }
 
 /* Long options that `word` may have been meant to be, as the end of a message; or `otherwise`. */
@@ -73,16 +171,19 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
     struct option longs[OPTIONS_MAX];
     char shorts[2 * OPTIONS_MAX + 8] = "";
     const option_row *row[OPTIONS_MAX];
+    const char *texts[OPTIONS_MAX] = {NULL};
+    uint64_t defaults[OPTIONS_MAX] = {0};
     confine_wish wish = CONFINE_AS_USUAL;
     int n = 0;
     size_t s = (size_t)snprintf(shorts, sizeof shorts, "%s:", c->traits & COMMAND_SCRIPT ? "+" : "");
     for (const option_row *o = table; o->name; o++) {
-        if (o->type == OPTION_HEADING)
+        if (!option_is(o->type))
             continue;
         if (n == OPTIONS_MAX - HELP_OWN - 1)
             return fail(EXIT_IO, "%s: more than %d options", c->name, OPTIONS_MAX - HELP_OWN - 1);
         const int has_argument = o->argument != NULL;
         longs[n] = (struct option){o->name, has_argument, NULL, 256 + n};
+        defaults[n] = o->type == OPTION_COUNT ? *(const uint64_t *)o->value : 0;
         row[n++] = o;
         if (o->letter) {
             shorts[s++] = o->letter;
@@ -134,18 +235,25 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
             wish = k == SANDBOX ? CONFINE_YES : CONFINE_NO;
             continue;
         }
-        const option_row *o = NULL;
-        if (k >= 256)
-            o = row[k - 256];
-        for (int i = 0; !o && i < n; i++)
+        int at = k - 256;
+        for (int i = 0; at < 0 && i < n; i++)
             if (row[i]->letter == k)
-                o = row[i];
-        const int code = o ? set(c, o, optarg) : -1;
+                at = i;
+        texts[at] = optarg ? optarg : "";
+        const int code = set(c, row[at], optarg);
         if (code >= 0)
             return code;
     }
     *first = optind;
-    for (int i = optind; i < argc && !(c->traits & COMMAND_WORDS); i++)
+    const options_given given = {row, texts, defaults, n, argc - optind, argv + optind};
+    int code = -1, i = 0;
+    for (const option_row *o = table; o->name && code < 0; o++) {
+        const char *text = option_is(o->type) ? texts[i++] : o->type == OPTION_THEN ? "" : NULL;
+        code = text ? set_late(c, table, o, text) : -1;
+    }
+    if (code >= 0 || (code = rules_check(c, table, &given)) >= 0)
+        return code;
+    for (i = optind; i < argc && !(c->traits & COMMAND_WORDS); i++)
         if (!*argv[i])
             return fail(EXIT_USAGE, "%s: operand %d is empty", c->name, i - optind + 1);
     char why[256];

@@ -1,26 +1,46 @@
 /* options.h -- options of a command from one table: parsing, --help and errors.
  *
  * A command describes its options once, as rows of option; the values go to variables through
- * typed pointers. Errors are one line on stderr and exit code 2. */
+ * typed pointers. What an argument may be, and which options go together, are rows, too.
+ * Errors are one line on stderr and exit code 2. */
 #pragma once
 
 #include "../text/option.h"
 #include "../process/host.h"
 #include "suggestion.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef enum option_type {
-    OPTION_FLAG,   /* int *: set to 1                                                    */
-    OPTION_STRING, /* const char **: the argument                                        */
-    OPTION_INPUT,  /* the same: a file, or a folder, that is read                        */
-    OPTION_OUTPUT, /* the same: a file that is written                                   */
-    OPTION_LIST,   /* option_list *: every occurrence, in order                          */
-    OPTION_INPUTS, /* the same: files that are read                                      */
-    OPTION_COUNT,  /* uint64_t *: a non-negative integer, see parse_count                */
-    OPTION_HEADING /* a heading in the help; no option                                   */
+    OPTION_FLAG,    /* int *: set to 1                                                    */
+    OPTION_STRING,  /* const char **: the argument                                        */
+    OPTION_INPUT,   /* the same: a file, or a folder, that is read                        */
+    OPTION_OUTPUT,  /* the same: a file that is written                                   */
+    OPTION_LIST,    /* option_list *: every occurrence, in order                          */
+    OPTION_INPUTS,  /* the same: files that are read                                      */
+    OPTION_COUNT,   /* uint64_t *: a non-negative integer, see parse_count                */
+    OPTION_NUMBER,  /* double *: a finite number, see parse_number                        */
+    OPTION_COUNT32, /* uint32_t *, OPTION_COUNT64: uint64_t *; read late, and given whatever number it is */
+    OPTION_COUNT64,
+    OPTION_BYTE,     /* unsigned char *: the same as OPTION_WORD                           */
+    OPTION_WORD,     /* int *: which of the words of `argument`, as "uniform|normal", it is */
+    OPTION_CHOICE,   /* const char **: one of these words                                  */
+    OPTION_READ,     /* option_reader *: what a function reads, see READS                  */
+    OPTION_QUIET,    /* a flag: note_quiet                                                 */
+    OPTION_THEN,     /* option_reader *: called once the rows above are read, before those below */
+    OPTION_HEADING,  /* a heading in the help                                               */
+    OPTION_RANGE,    /* `name`: options, whose numbers are in the option_range *           */
+    OPTION_EXCLUDES, /* `name` and `argument`: what does not go together; `help`: why, or NULL */
+    OPTION_NEEDS     /* `name` needs `argument`                                           */
 } option_type;
+
+/* option_is -- whether a row is an option. */
+static inline int option_is(option_type type)
+{
+    return type < OPTION_THEN;
+}
 
 /* option_is_path -- whether an option's argument is the path of a file. */
 static inline int option_is_path(option_type type)
@@ -36,6 +56,52 @@ typedef struct option_row {
     const char *argument; /* name of the argument in the help; NULL for flags */
     const char *help;
 } option_row;
+
+/* What reads the argument of an option, the last one that was given, once all are there: 0; -1 if it is not what `expects`
+ * says, as "a positive number or amax"; or an exit code after a message, which begins with `where`, as "dot: --scale". */
+typedef struct option_reader {
+    int (*read)(void *to, const char *where, const char *text);
+    void *to;
+    const char *expects;
+} option_reader;
+
+/* From `least` to `most`, or above `least`. */
+typedef struct option_range {
+    double least, most;
+    int above;
+} option_range;
+
+/* Rows of rules, beside the options that they are about (rules.h). A list has terms, with blanks between. A term holds where
+ * all of its parts do, with '+' between: NAME (an option that was given; a count: other than its default), NAME=WORD, NAME>N, NAME#N (of a list: more than N);
+ * in capitals operands: FILE (there are some), FILE=1, FILE>2, GROUP=cpu (one of them). A '!' before a part is its opposite. Of options that the command does not have none was given.
+ *
+ * READS      the value of an OPTION_READ row
+ * RANGE      the numbers of these options, where they are given, are from least to most; ABOVE: above least
+ * EXCLUSIVE  one of the terms at most holds
+ * EXCLUDES   a term of `a` and one of `b` do not hold both; with "" for `b` none of `a`
+ * NEEDS      where a term of `a` holds, one of `b` does; with "" for `a` always
+ * `why` follows the message, behind a colon; or NULL. */
+#define READS(function, target, what) (&(option_reader){function, target, what})
+#define RANGE(names, least, most)                                                               \
+    {                                                                                           \
+        0, names, OPTION_RANGE, &(option_range){(double)(least), (double)(most), 0}, NULL, NULL \
+    }
+#define ABOVE(names, least)                                                               \
+    {                                                                                     \
+        0, names, OPTION_RANGE, &(option_range){(double)(least), HUGE_VAL, 1}, NULL, NULL \
+    }
+#define EXCLUSIVE(terms, why)                      \
+    {                                              \
+        0, terms, OPTION_EXCLUDES, NULL, NULL, why \
+    }
+#define EXCLUDES(a, b, why)                 \
+    {                                       \
+        0, a, OPTION_EXCLUDES, NULL, b, why \
+    }
+#define NEEDS(a, b, why)                 \
+    {                                    \
+        0, a, OPTION_NEEDS, NULL, b, why \
+    }
 
 /* What a command is, and needs (confine.h). */
 enum {

@@ -16,7 +16,11 @@ typedef struct report_options {
  * are string literals: what the command has to add. */
 /* clang-format off */
 #define JSON_OPTION_ROW(o, schema)                                                              \
-    {0, "json", OPTION_FLAG, &(o).json, NULL, "write JSON (schema " schema ")"}
+    {0, "json", OPTION_FLAG, &(o).json, NULL, "write JSON (schema " schema ")"},                \
+    EXCLUSIVE("json ndjson csv", NULL)
+#define THREADS_OPTION_ROW(o, more)                                                             \
+    {0, "threads", OPTION_COUNT, &(o).threads, "N", "threads (default: the processors that are free)" more}, \
+    RANGE("threads", 0, THREADS_MOST)
 /* clang-format on */
 #define NDJSON_OPTION_ROW(o, more)                                                     \
     {                                                                                  \
@@ -30,19 +34,17 @@ typedef struct report_options {
     {                                                                                               \
         'o', "output", OPTION_OUTPUT, &(o).path, "FILE", "write to FILE instead of standard output" \
     }
-#define THREADS_OPTION_ROW(o, more)                                                                           \
-    {                                                                                                         \
-        0, "threads", OPTION_COUNT, &(o).threads, "N", "threads (default: the processors that are free)" more \
-    }
-#define QUIET_OPTION_ROW(o, what)                                                    \
-    {                                                                                \
-        'q', "quiet", OPTION_FLAG, &(o).quiet, NULL, "no " what " on standard error" \
+#define QUIET_OPTION_ROW(o, what)                                                     \
+    {                                                                                 \
+        'q', "quiet", OPTION_QUIET, &(o).quiet, NULL, "no " what " on standard error" \
     }
 
-/* report_options_style -- the form that the options ask for; `others` counts what else is given
- * of what excludes them. 0, or EXIT_USAGE after the message "`verb`: `rule`" if more than one is
- * given; *style is REPORT_TEXT then. */
-int report_options_style(report_style *style, const report_options *o, int others, const char *verb, const char *rule);
-/* report_options_threads -- use the threads that the options ask for. 0, or EXIT_USAGE after a
- * message if they are too many. */
-int report_options_threads(const report_options *o, const char *verb);
+enum { THREADS_MOST = 1024 };
+
+/* report_options_style -- the form that the options ask for. */
+static inline report_style report_options_style(const report_options *o)
+{
+    return o->json ? REPORT_JSON : o->ndjson ? REPORT_NDJSON : o->csv ? REPORT_CSV : REPORT_TEXT;
+}
+/* report_options_threads -- use the threads that the options ask for. */
+void report_options_threads(const report_options *o);

@@ -97,30 +97,18 @@ static int compare_logprobs(side sides[2], const options *o, report_style style,
     return code ? code : sides[0].in.failed + sides[1].in.failed ? EXIT_PARTIAL : differ ? EXIT_CHECK : EXIT_OK;
 }
 
-static int check_logprob(const options *o)
+static int run(const options *o, char **operands)
 {
-    if (o->logprob && o->tolerance)
-        return fail(EXIT_USAGE, "diff: --logprob does not go with --tolerance");
-    return o->clip && !o->logprob ? fail(EXIT_USAGE, "diff: --clip is of --logprob") : 0;
-}
-
-static int run(const options *o, char **operands, int n)
-{
-    report_style style;
+    const report_style style = report_options_style(&o->form);
     side sides[2];
     output out;
     memset(sides, 0, sizeof sides);
-    int code = report_options_style(&style, &o->form, 0, "diff", "--json, --ndjson and --csv exclude each other");
-    if (!code && n != 2)
-        code = fail(EXIT_USAGE, "diff: takes two files or folders; try 'mpsim diff --help'");
-    if (!code && strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
+    int code = 0;
+    report_options_threads(&o->form);
+    if (strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
         code = fail(EXIT_USAGE, "diff: standard input is one file, and cannot be both");
     if (!code)
-        code = check_logprob(o);
-    if (!code)
         code = input_check_kinds("diff", "kind", &o->from.wanted.kinds, NULL);
-    if (!code)
-        code = report_options_threads(&o->form, "diff");
     if (!code)
         code = output_open(&out, o->form.path);
     if (!code)
@@ -143,6 +131,9 @@ int cmd_diff(const command *self, int argc, char **argv)
          "products"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
          "logprob: the band of ratios, or 1 - E to 1 + E (default 0.8,1.2)"},
+        NEEDS("", "FILE=2", NULL),
+        NEEDS("clip", "logprob", NULL),
+        EXCLUDES("tolerance", "logprob", NULL),
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         KEEP_GOING_OPTION_ROW(o.from),
@@ -156,7 +147,7 @@ int cmd_diff(const command *self, int argc, char **argv)
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code < 0)
-        code = run(&o, argv + first, argc - first);
+        code = run(&o, argv + first);
     input_options_clear(&o.from);
     return code;
 }

@@ -74,11 +74,9 @@ static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,
 enum { DEPTHS = 64 };
 static const char block_models[] = "exact,pairwise,fma,hopper-bf16-fp32,blackwell-bf16-fp32,blackwell-tcgen05-mx*,"
                                    "rtx-blackwell-mx*";
-static const uint64_t default_rows = 16;
 
 typedef struct options {
-    const char *formats, *models, *depths, *distribution, *scale, *a, *b, *c, *operand_round, *workspace, *wire, *like,
-        *blocks, *stream_k;
+    const char *models, *a, *b, *c, *wire, *like;
     uint64_t rows, columns, seed, split_k;
     int flatten, transpose_a, transpose_b, steps, reduce;
     distance_options distance;
@@ -87,7 +85,9 @@ typedef struct options {
 
 typedef struct run {
     const options *o;
-    mpsim_round_mode mode; /* of operands */
+    mpsim_format formats[2]; /* of A and B */
+    double scale;            /* 0: amax    */
+    mpsim_round_mode mode;   /* of operands */
     operand a, b;
     model_list models;
     size_t depth[DEPTHS];
@@ -97,13 +97,14 @@ typedef struct run {
     dot_split split;
     mpsim_block_recipe recipe; /* with --blocks */
     like_product like;
-    double above;
 } run;
 
 /* ---- what the command line says ---- */
 
-static int parse_depths(run *r, const char *text)
+static int read_depths(void *to, const char *where, const char *text)
 {
+    run *r = to;
+    (void)where;
     while (*text) {
         const size_t n = strcspn(text, ",");
         char *word = need_part(text, n);
@@ -111,33 +112,30 @@ static int parse_depths(run *r, const char *text)
         const int bad = parse_count(&k, word) || k == 0 || k > SIZE_MAX / 16;
         free(word);
         if (bad || r->depths == DEPTHS)
-            return fail(EXIT_USAGE, "dot: -K: '%s' is not a list of at most %d numbers of products, as 64,1Ki,2^14",
-                        text, DEPTHS);
+            return -1;
         r->depth[r->depths++] = (size_t)k;
         text += n + (text[n] == ',');
     }
-    return r->depths ? 0 : fail(EXIT_USAGE, "dot: -K: no length given");
+    return r->depths ? 0 : -1;
 }
 
-static int parse_scale(double *scale, const char *text)
+static int read_scale(void *to, const char *where, const char *text)
 {
-    *scale = 1;
-    if (!text)
-        return 0;
-    if (strcmp(text, "amax") == 0) {
-        *scale = 0;
-        return 0;
-    }
-    if (parse_number(scale, text) || !(*scale > 0))
-        return fail(EXIT_USAGE, "dot: --scale: '%s' is neither a positive number nor amax", text);
+    double *scale = to;
+    (void)where;
+    if (strcmp(text, "amax") != 0)
+        return parse_number(scale, text) || !(*scale > 0) ? -1 : 0;
+    *scale = 0;
     return 0;
 }
 
 /* "108" or "108,128x128x32": workers, and rows, columns and products of a tile. */
-static int parse_stream(dot_split *s, const char *text)
+static int read_stream(void *to, const char *where, const char *text)
 {
+    dot_split *s = to;
     unsigned long v[4] = {0, 128, 128, 32};
     int end = 0;
+    (void)where;
     if (sscanf(text, "%7lu%n", &v[0], &end) != 1 ||
         (text[end] && (sscanf(text, "%7lu,%7lux%7lux%7lu%n", &v[0], &v[1], &v[2], &v[3], &end) != 4 || text[end])))
         return -1;
@@ -150,25 +148,26 @@ static int parse_stream(dot_split *s, const char *text)
     return 0;
 }
 
-static int parse_split(run *r)
+static int read_workspace(void *to, const char *where, const char *text)
 {
-    const char *text = r->o->workspace ? r->o->workspace : "binary32";
+    dot_split *s = to;
     const size_t n = strcspn(text, ",");
     char *first = need_part(text, n);
-    const int bad = dot_split_place(&r->split.workspace, first) ||
-                    dot_split_place(&r->split.sum, text[n] ? text + n + 1 : "binary32");
+    const int bad = dot_split_place(&s->workspace, first) ||
+                    dot_split_place(&s->sum, text[n] ? text + n + 1 : "binary32");
+    (void)where;
     free(first);
-    r->split.parts = (size_t)r->o->split_k;
-    if (!bad && r->o->stream_k && parse_stream(&r->split, r->o->stream_k))
-        return fail(
-            EXIT_USAGE,
-            "dot: --stream-k: '%s' is not a number of workers, or with tiles as 108,128x128x32 (each from 1 to 2^20)",
-            r->o->stream_k);
-    return bad ? fail(EXIT_USAGE,
-                      "dot: --workspace: '%s' is not a format of up to 25 significand bits, or binary64, or "
-                      "two: of partial sums and of their sum",
-                      text)
-               : 0;
+    return bad ? -1 : 0;
+}
+
+static int read_blocks(void *to, const char *where, const char *text)
+{
+    char error[200];
+    unsigned transform;
+    if (mpsim_block_parse(to, &transform, text, error, sizeof error) != MPSIM_OK)
+        return fail(EXIT_USAGE, "%s: '%s': %s", where, text,
+                    *error ? error : "no such recipe: see mpsim formats --recipes");
+    return transform ? fail(EXIT_USAGE, "%s: '%s': no transforms here", where, text) : 0;
 }
 
 static size_t largest_depth(const run *r)
@@ -255,7 +254,7 @@ static dot_operands operands_of(const run *r)
     return (dot_operands){.a = &r->a,
                           .b = &r->b,
                           .seed = r->generated ? &r->o->seed : NULL,
-                          .above = r->above >= 0 ? &r->above : NULL,
+                          .above = r->o->distance.above >= 0 ? &r->o->distance.above : NULL,
                           .split = r->split,
                           .tile = r->split.tile,
                           .tiles = 3,
@@ -268,8 +267,9 @@ static unsigned shows(const run *r)
     const unsigned split = r->split.parts > 1 ? DOT_SHOW_SPLIT : 0;
     if (r->style == REPORT_CSV)
         return (~0u & ~(unsigned)DOT_SHOW_SPLIT) | split;
-    return distance_shows(r->style, r->o->distance.absolute, r->above) | (r->depths > 1 ? DOT_SHOW_DEPTH : 0) |
-           (r->a.rows * r->b.rows == 1 ? DOT_SHOW_VALUE : 0) | (r->a.exact && r->b.exact ? SHOW_EXACT : SHOW_ROUNDED);
+    return distance_shows(r->style, r->o->distance.absolute, r->o->distance.above) |
+           (r->depths > 1 ? DOT_SHOW_DEPTH : 0) | (r->a.rows * r->b.rows == 1 ? DOT_SHOW_VALUE : 0) |
+           (r->a.exact && r->b.exact ? SHOW_EXACT : SHOW_ROUNDED);
 }
 
 /* What is seen on the way through all results. */
@@ -309,7 +309,7 @@ static int report_depths(const run *r, record_writer *w, seen *s)
 {
     const size_t n = r->a.rows * r->b.rows;
     const int same = r->a.exact && r->b.exact;
-    dot_truth truth = dot_truth_make(n, same, r->above);
+    dot_truth truth = dot_truth_make(n, same, r->o->distance.above);
     truth.unit[0] = r->a.scale;
     truth.unit[1] = r->b.scale;
     int status = 0;
@@ -357,49 +357,11 @@ static int report(const run *r, FILE *to)
 
 /* ---- the command ---- */
 
-static int check(run *r, int operands)
-{
-    const options *o = r->o;
-    if (operands > 2)
-        return fail(EXIT_USAGE, "dot: at most two files: A and B");
-    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
-    if (operands == 0 && (o->flatten || o->transpose_a || o->transpose_b))
-        return fail(EXIT_USAGE, "dot: --flatten and --transpose-... need a file");
-    if (operands == 0 && (!o->a != !o->b))
-        return fail(EXIT_USAGE, "dot: without a file, --a and --b are numbers, and go together");
-    if ((o->c || o->steps) && (operands || !o->a))
-        return fail(EXIT_USAGE, "dot: --c and --steps go with --a and --b of numbers, without a file");
-    if (operands == 0 && o->a &&
-        (o->depths || o->distribution || o->scale || o->rows != default_rows || o->columns != default_rows))
-        return fail(EXIT_USAGE, "dot: -K, --values, --scale, --rows and --columns do not go with numbers");
-    if (o->stream_k && (o->split_k > 1 || o->blocks || o->form.csv || (operands == 0 && o->a)))
-        return fail(EXIT_USAGE, "dot: --stream-k does not go with --split-k, --blocks, --csv or numbers");
-    if (o->split_k == 0 || o->split_k > 1 << 20 || (o->workspace && o->split_k == 1 && !o->stream_k))
-        return fail(EXIT_USAGE, "dot: --split-k is from 1 to 2^20 parts, and --workspace goes with more than one");
-    if (o->blocks && ((operands == 0 && o->a) || o->scale || o->like || o->operand_round))
-        return fail(EXIT_USAGE, "dot: --blocks does not go with numbers, --scale, --operand-round or --like");
-    if (o->like && ((operands == 0 && o->a) || o->split_k > 1))
-        return fail(EXIT_USAGE, "dot: --like goes with tensors, and with S=N instead of --split-k");
-    if (operands == 0 && o->a && o->split_k > 1)
-        return fail(EXIT_USAGE, "dot: --split-k does not go with numbers");
-    if (operands == 0 && o->a && (o->distance.absolute || o->distance.above))
-        return fail(EXIT_USAGE, "dot: --absolute and --above do not go with numbers");
-    if (o->steps && o->form.csv)
-        return fail(EXIT_USAGE, "dot: --steps is text or JSON");
-    if (operands > 0 && o->distribution)
-        return fail(EXIT_USAGE, "dot: --values is for generated operands");
-    if (operands == 1 && !(o->a && o->b))
-        return fail(EXIT_USAGE, "dot: with one file, --a and --b name its tensors (mpsim info lists them)");
-    if (o->rows == 0 || o->columns == 0 || o->rows > 1 << 20 || o->columns > 1 << 20)
-        return fail(EXIT_USAGE, "dot: --rows and --columns are from 1 to 2^20");
-    return report_options_threads(&o->form, "dot");
-}
-
 /* One dot product of numbers of the command line. */
-static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_format *fb)
+static int dot_of_numbers(const run *r)
 {
     const options *o = r->o;
+    const mpsim_format *fa = &r->formats[0], *fb = &r->formats[1];
     const pair_options pair = {o->a, o->b, o->c, o->seed, o->steps, r->mode, fa, fb, o->form.path};
     model_list models = {0};
     int code = model_list_make(&models, "dot", o->models, fa, fb);
@@ -409,22 +371,12 @@ static int dot_of_numbers(const run *r, const mpsim_format *fa, const mpsim_form
     return code;
 }
 
-static int parse_blocks(mpsim_block_recipe *recipe, const char *text)
-{
-    char error[200];
-    unsigned transform;
-    if (mpsim_block_parse(recipe, &transform, text, error, sizeof error) != MPSIM_OK)
-        return fail(EXIT_USAGE, "dot: --blocks: '%s': %s", text,
-                    *error ? error : "no such recipe: see mpsim formats --recipes");
-    return transform ? fail(EXIT_USAGE, "dot: --blocks: '%s': no transforms here", text) : 0;
-}
-
 /* An operand rounded to its format, or quantised in blocks. */
-static int encode(const run *r, operand *o, const mpsim_format *f, double scale)
+static int encode(const run *r, operand *o, const mpsim_format *f)
 {
-    if (r->o->blocks)
+    if (*r->recipe.name)
         return operand_quantise(o, &r->recipe);
-    const int code = operand_encode(o, f, r->mode, scale);
+    const int code = operand_encode(o, f, r->mode, r->scale);
     return code ? code : operand_overflow(o, "dot", o->label, ": scale them (--scale amax)");
 }
 
@@ -432,19 +384,12 @@ static int encode(const run *r, operand *o, const mpsim_format *f, double scale)
 static int reduce(run *r, char **files, int n)
 {
     const options *o = r->o;
-    if (!o->reduce)
-        return fail(EXIT_USAGE, "dot: --wire goes with --reduce");
-    if (n < 2)
-        return fail(EXIT_USAGE, "dot: --reduce takes the files of two ranks or more");
-    if (report_options_style(&r->style, &o->form, 0, "dot", "--json, --ndjson and --csv exclude each other") ||
-        distance_above(&r->above, "dot", o->distance.above))
-        return EXIT_USAGE;
     const reduce_options how = {.files = files,
                                 .ranks = (size_t)n,
                                 .glob = o->a,
                                 .wires = o->wire ? o->wire : "binary32,bf16,fp16",
                                 .absolute = o->distance.absolute,
-                                .above = r->above,
+                                .above = o->distance.above,
                                 .style = r->style,
                                 .path = o->form.path};
     return reduce_report(&how);
@@ -452,11 +397,16 @@ static int reduce(run *r, char **files, int n)
 
 int cmd_dot(const command *self, int argc, char **argv)
 {
-    options o = {
-        .formats = "fp16", .models = NULL, .rows = default_rows, .columns = default_rows, .seed = 1, .split_k = 1};
+    const mpsim_format fp16 = *mpsim_format_find("fp16"), binary32 = *mpsim_format_find("binary32");
+    options o = {.rows = 16, .columns = 16, .seed = 1, .split_k = 1, .distance = {.above = -1}};
+    run r = {.o = &o,
+             .formats = {fp16, fp16},
+             .scale = 1,
+             .mode = MPSIM_ROUND_NEAREST_EVEN,
+             .split = {.workspace = binary32, .sum = binary32}};
     int first;
     const option_row table_of_options[] = {
-        {'f', "format", OPTION_STRING, &o.formats, "FORMAT[,FORMAT]",
+        {'f', "format", OPTION_READ, READS(formats_option, r.formats, FORMATS_EXPECTED("A and B")), "FORMAT[,FORMAT]",
          "format of the operands, or of A and B (default fp16)"},
         {'M', "models", OPTION_STRING, &o.models, "LIST",
          "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
@@ -465,25 +415,38 @@ int cmd_dot(const command *self, int argc, char **argv)
          "instead: every FILE is a rank, and tensors that --a names (default: all) are added over them, as an "
          "all-reduce does"},
         {0, "wire", OPTION_STRING, &o.wire, "LIST", "reduce: formats of what ranks send (default binary32,bf16,fp16)"},
-        {'K', "length", OPTION_STRING, &o.depths, "LIST",
-         "products; a list makes a table over K (default 4096, of tensors whole rows)"},
+        {'K', "length", OPTION_READ, READS(read_depths, &r, "a list of at most 64 numbers of products, as 64,1Ki,2^14"),
+         "LIST", "products; a list makes a table over K (default 4096, of tensors whole rows)"},
         {0, "split-k", OPTION_COUNT, &o.split_k, "S",
          "K is cut into S parts, each summed by the model; their sums are added in order"},
-        {0, "stream-k", OPTION_STRING, &o.stream_k, "N[,MxNxK]",
+        {0, "stream-k", OPTION_READ,
+         READS(read_stream, &r.split, "a number of workers, or with tiles as 108,128x128x32 (each from 1 to 2^20)"),
+         "N[,MxNxK]",
          "stream-K: N workers share the steps of all tiles of results (default 128x128x32), so that a tile is cut in K where "
          "a worker's share ends"},
-        {0, "workspace", OPTION_STRING, &o.workspace, "FORMAT[,FORMAT]",
+        {0, "workspace", OPTION_READ,
+         READS(read_workspace, &r.split,
+               "a format of up to 25 significand bits, or binary64, or two: of partial sums and of their sum"),
+         "FORMAT[,FORMAT]",
          "split-k, stream-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
         {0, "like", OPTION_STRING, &o.like, "NAME",
          "also a product as a library computes it, whole: torch-scaled-mm[:hopper|ada][:fast|slow]:S=N[:ORDER][:out=FORMAT], "
          "with the scales of --scale as those of the tensors; torch-mm:amx|avx512:threads=N[:left-transposed][:right-transposed]: torch on "
          "a CPU, bf16 (avx512: fp16, too), right-transposed as a linear layer's weight; instead of threads=N part=N, of amx chunk=N and "
          "tiles=32|equal, where K is cut otherwise"},
-        {0, "blocks", OPTION_STRING, &o.blocks, "RECIPE",
+        {0, "blocks", OPTION_READ, READS(read_blocks, &r.recipe, NULL), "RECIPE",
          "operands in blocks along K instead of --format and --scale: mxfp8, mxfp6-e3m2, mxfp4, nvfp4, ... (mpsim formats "
          "--recipes). Models with scales of blocks take them as they are, those of bf16 multiply their numbers"},
+        NEEDS("wire", "reduce", NULL),
+        NEEDS("reduce", "FILE>1", "one of each rank"),
+        EXCLUDES("!reduce+FILE>2", "", "they are A and B"),
+        EXCLUDES("stream-k", "split-k blocks csv", NULL),
+        NEEDS("workspace", "split-k stream-k", NULL),
+        EXCLUDES("blocks", "scale operand-round like", NULL),
+        EXCLUDES("like", "split-k", "its name says it, as S=2"),
+        RANGE("split-k rows columns", 1, 1 << 20),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "values", OPTION_STRING, &o.distribution, "DISTRIBUTION",
+        {0, "values", OPTION_WORD, &r.distribution, "uniform|symmetric|normal|relu",
          "generated: uniform in (0, 1) (default), symmetric in (-1, 1), normal, relu"},
         {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values (default 1)"},
         {0, "rows", OPTION_COUNT, &o.rows, "N", "rows of A to use (default 16)"},
@@ -496,10 +459,18 @@ int cmd_dot(const command *self, int argc, char **argv)
          "K is all dimensions but the first (default: the last dimension)"},
         {0, "transpose-a", OPTION_FLAG, &o.transpose_a, NULL, "K is the first dimension of A"},
         {0, "transpose-b", OPTION_FLAG, &o.transpose_b, NULL, "K is the first dimension of B"},
-        {'s', "scale", OPTION_STRING, &o.scale, "S|amax",
+        NEEDS("FILE=1", "a+b", "they name its tensors (mpsim info lists them)"),
+        NEEDS("flatten transpose-a transpose-b", "FILE", NULL),
+        EXCLUDES("values", "FILE", NULL),
+        NEEDS("a+!FILE", "b", "they are numbers"),
+        NEEDS("b+!FILE c steps", "a+!FILE", "they are numbers"),
+        EXCLUDES("a+!FILE", "length values scale rows columns split-k stream-k blocks like absolute above",
+                 "they are numbers"),
+        EXCLUDES("steps", "csv", NULL),
+        {'s', "scale", OPTION_READ, READS(read_scale, &r.scale, "a positive number or amax"), "S|amax",
          "multiply operands before rounding; amax: by the largest power of two without overflow, of "
          "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
-        {0, "operand-round", OPTION_STRING, &o.operand_round, "MODE",
+        {0, "operand-round", OPTION_READ, READS(mode_option, &r.mode, MODE_EXPECTED), "MODE",
          "how operands are rounded to the format (default nearest-even; rna: cvt.rna.tf32; rtz: bits that a "
          "tensor core drops)"},
         {0, "Errors", OPTION_HEADING, NULL, NULL, NULL},
@@ -515,32 +486,22 @@ int cmd_dot(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     const int operands = argc - first;
-    run r = {.o = &o};
-    o.models = o.models ? o.models : o.blocks ? block_models : default_models;
-    if (o.reduce || o.wire)
-        return reduce(&r, argv + first, operands);
-    mpsim_format fa, fb;
-    double scale;
+    const mpsim_format *fa = &r.formats[0], *fb = &r.formats[1];
     output out;
-    if ((code = check(&r, operands)) || (code = formats_read(&fa, &fb, "dot", o.formats, "of A and of B")) ||
-        (code = parse_split(&r)) || (code = parse_scale(&scale, o.scale)) ||
-        (code = o.operand_round ? mode_read(&r.mode, "dot: --operand-round", o.operand_round) : 0) ||
-        (code = distance_above(&r.above, "dot", o.distance.above)))
-        return code;
+    r.style = report_options_style(&o.form);
+    r.split.parts = (size_t)o.split_k;
+    o.models = o.models ? o.models : *r.recipe.name ? block_models : default_models;
+    if (o.reduce)
+        return reduce(&r, argv + first, operands);
+    report_options_threads(&o.form);
     if (operands == 0 && o.a)
-        return dot_of_numbers(&r, &fa, &fb);
-    if (o.distribution && distribution_find(&r.distribution, o.distribution))
-        return fail(EXIT_USAGE, "dot: --values: '%s' is not one of uniform, symmetric, normal, relu", o.distribution);
-    if (!o.depths && operands == 0)
-        o.depths = "4096";
-    if (o.depths && (code = parse_depths(&r, o.depths)))
-        return code;
-    if (o.blocks && (code = parse_blocks(&r.recipe, o.blocks)))
-        return code;
-    if ((code = model_list_make(&r.models, "dot", o.models, o.blocks ? NULL : &fa, &fb)) ||
-        (code = o.like ? like_parse(&r.like, o.like, &fa, &fb) : 0) ||
-        (code = make_operands(&r, argv + first, operands)) || (code = encode(&r, &r.a, &fa, scale)) ||
-        (code = encode(&r, &r.b, &fb, scale)) || (code = o.blocks ? blocks_models(&r.models, &r.a, &r.b) : 0) ||
+        return dot_of_numbers(&r);
+    if (r.depths == 0 && operands == 0)
+        r.depth[r.depths++] = 4096;
+    if ((code = model_list_make(&r.models, "dot", o.models, *r.recipe.name ? NULL : fa, fb)) ||
+        (code = o.like ? like_parse(&r.like, o.like, fa, fb) : 0) ||
+        (code = make_operands(&r, argv + first, operands)) || (code = encode(&r, &r.a, fa)) ||
+        (code = encode(&r, &r.b, fb)) || (code = *r.recipe.name ? blocks_models(&r.models, &r.a, &r.b) : 0) ||
         (code = output_open(&out, o.form.path)))
         goto done;
     code = report(&r, out.file);

@@ -40,16 +40,6 @@ unsigned distance_shows(report_style style, int absolute, double above)
     return (absolute ? SHOW_ABSOLUTE : SHOW_RELATIVE) | (above >= 0 ? SHOW_BOUND : 0);
 }
 
-/* ---- options ---- */
-
-int distance_above(double *bound, const char *of, const char *text)
-{
-    *bound = -1;
-    if (text && (parse_number(bound, text) || *bound < 0))
-        return fail(EXIT_USAGE, "%s: --above: '%s' is not a number of at least 0", of, text);
-    return 0;
-}
-
 /* ---- a large error of a result that cancels ---- */
 
 void distance_worse(dot_distance *worst, const dot_distance *d)

@@ -6,24 +6,18 @@
 
 /* --absolute and --above. */
 typedef struct distance_options {
-    int absolute;      /* tables show absolute measures */
-    const char *above; /* as typed, or NULL             */
+    int absolute; /* tables show absolute measures                */
+    double above; /* the bound; below 0, as it begins: there is none */
 } distance_options;
 
-#define DISTANCE_OPTION_ROWS(o)                                                                                      \
-    {0,                                                                                                              \
-     "absolute",                                                                                                     \
-     OPTION_FLAG,                                                                                                    \
-     &(o).absolute,                                                                                                  \
-     NULL,                                                                                                           \
+/* clang-format off */
+#define DISTANCE_OPTION_ROWS(o)                                                                                    \
+    {0, "absolute", OPTION_FLAG, &(o).absolute, NULL,                                                              \
      "in text show the largest absolute error, RMSE and means instead of relative errors (JSON and CSV have both)"}, \
-    {                                                                                                                \
-        0, "above", OPTION_STRING, &(o).above, "X",                                                                  \
-            "relative errors count only results whose exact value is above X in magnitude (default: all)"            \
-    }
-
-/* distance_above -- the bound of --above, below 0 where it is not given: 0, or an exit code after a message of the command `of`. */
-int distance_above(double *bound, const char *of, const char *text);
+    {0, "above", OPTION_NUMBER, &(o).above, "X",                                                                   \
+     "relative errors count only results whose exact value is above X in magnitude (default: all)"},               \
+    RANGE("above", 0, HUGE_VAL)
+/* clang-format on */
 
 /* What the columns of a distance show: relative or absolute measures, how many results are above the bound; distances to the operands
  * as rounded under a title, or without one where the operands as given are the same. */

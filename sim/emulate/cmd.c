@@ -132,16 +132,14 @@ int cmd_emulate(const command *self, int argc, char **argv)
         {0, "record", OPTION_STRING, &q.record, "FOLDER", "a trace of the run, for 'mpsim replay'"},
         {0, "python", OPTION_STRING, &q.python, "PYTHON",
          "the interpreter (default: PYTHON of the environment, else python3)"},
+        NEEDS("", "policy", "as te-nvfp4; 'mpsim help policies' lists them"),
+        NEEDS("", "SCRIPT", "mpsim emulate -P POLICY train.py"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int first;
     confine_not("a script of Python keeps its rights");
     const int code = options_parse(self, table, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    if (!q.policy)
-        return fail(EXIT_USAGE, "%s: -P says under which policy; 'mpsim help policies' lists them", self->name);
-    if (first == argc)
-        return fail(EXIT_USAGE, "%s: a script is needed: mpsim emulate -P POLICY train.py", self->name);
     const char *python = python_of(&q);
     const int bad = check_python(self, python);
     char **words = bad ? NULL : need_memory((uint64_t)(argc - first) + OWN, sizeof *words);

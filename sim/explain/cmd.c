@@ -192,14 +192,12 @@ int cmd_explain(const command *self, int argc, char **argv)
         NDJSON_OPTION_ROW(o.form, "message"),
         CSV_OPTION_ROW(o.form, ""),
         OUTPUT_OPTION_ROW(o.form),
+        EXCLUDES("list", "MESSAGE", NULL),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     const int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    if (report_options_style(&o.style, &o.form, 0, "explain", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
-    if (o.list && first < argc)
-        return fail(EXIT_USAGE, "explain: --list takes no message");
+    o.style = report_options_style(&o.form);
     if (first < argc)
         return explain_operands(&o, argv + first, argc - first);
     o.list = 1;

@@ -436,19 +436,12 @@ static int make_list(target_list *l, target_options *o, char **operands)
     return code;
 }
 
-/* Options that say how a constant is rounded, where there is none. */
-static int has_rounding(const target_options *o)
-{
-    return o->round || o->preset || o->overflow || o->flush_output || o->flush_input || o->seed;
-}
-
 /* What --check and --from say, beside formats of which a code may be. */
-static int parse_constant(constant *c, const char *text, const char *from, const target_list *list)
+static int parse_constant(constant *c, const char *text, const target_list *list)
 {
+    const int from = *c->from.name != '\0';
     element_kind kind = {.format = from ? &c->from : NULL, .codes = &c->codes, .ask = "--from FORMAT"};
     element e;
-    if (from && format_read(&c->from, "formats: --from", from))
-        return EXIT_USAGE;
     if (from)
         c->codes = c->from;
     else if (!target_list_one_format(&c->codes, list))
@@ -501,12 +494,11 @@ static int list_recipes(char **operands, const char *path, report_style style)
 int cmd_formats(const command *self, int argc, char **argv)
 {
     int presets = 0, modes = 0, models = 0, recipes = 0, lost = 0, first;
-    const char *check = NULL, *from = NULL;
+    const char *check = NULL;
     uint64_t positions = 0;
     constant x = {0};
     target_options to = {0};
     report_options form = {0};
-    report_style style;
     const option_row table_of_options[] = {
         {0, "presets", OPTION_FLAG, &presets, NULL, "list what real stacks do under one name"},
         {0, "modes", OPTION_FLAG, &modes, NULL, "list rounding modes"},
@@ -519,10 +511,14 @@ int cmd_formats(const command *self, int argc, char **argv)
         {0, "positions", OPTION_COUNT, &positions, "N",
          "what formats do to positions 0 to N - 1 and to their rotary angles"},
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "from", OPTION_STRING, &from, "FORMAT",
+        {0, "from", OPTION_READ, READS(format_option, &x.from, NULL), "FORMAT",
          "X is a number of this format, rounded to it first, and 0x3c00 is a code of it (default: as typed; a code is one of "
          "the only format)"},
         TARGET_OPTION_ROWS(to),
+        NEEDS("from round preset overflow flush-subnormals flush-inputs seed", "check", NULL),
+        EXCLUSIVE("presets modes models recipes check positions", NULL),
+        EXCLUDES("presets modes", "NAME json ndjson csv", "they are text"),
+        RANGE("positions", 0, 1 << 24),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(
             form,
@@ -534,24 +530,11 @@ int cmd_formats(const command *self, int argc, char **argv)
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)
         return code;
-    static const char rule[] = "--json, --ndjson and --csv exclude each other, and so do --presets, "
-                               "--modes, --models, --recipes, --check and --positions";
-    const int lists = presets || modes;
-    if (positions > 1 << 24)
-        return fail(EXIT_USAGE, "formats: --positions: %" PRIu64 " is more than 2^24", positions);
-    if (presets + modes + models + recipes + (check != NULL) + (positions != 0) > 1)
-        return fail(EXIT_USAGE, "formats: %s", rule);
-    if ((code = report_options_style(&style, &form, 0, "formats", rule)))
-        return code;
+    const report_style style = report_options_style(&form);
     if (models)
         return list_models(argv + first, form.path, style);
     if (recipes)
         return list_recipes(argv + first, form.path, style);
-    if (lists && (style != REPORT_TEXT || first < argc))
-        return fail(EXIT_USAGE, "formats: --presets and --modes take no names, and are text only");
-    if (!check && (has_rounding(&to) || from))
-        return fail(EXIT_USAGE, "formats: options of rounding go with --check");
-
     target_list list = {0};
     output out;
     code = make_list(&list, &to, argv + first);
@@ -560,7 +543,7 @@ int cmd_formats(const command *self, int argc, char **argv)
             code = fail(EXIT_USAGE, "formats: '%s': presets go with --check", list.items[i].label);
     x.seed = to.seed;
     if (!code && check)
-        code = parse_constant(&x, check, from, &list);
+        code = parse_constant(&x, check, &list);
     if (code || (code = output_open(&out, form.path)))
         goto done;
     if (presets)

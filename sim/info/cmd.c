@@ -312,8 +312,8 @@ int cmd_info(const command *self, int argc, char **argv)
         .w = {.kind = &info_kind}, .metadata = metadata, .scales = scales, .total = {"total", "", -1, 0, 0, ""}};
     if (code >= 0)
         goto done;
-    if ((code = report_options_style(&c.w.style, &form, 0, "info", "--json, --ndjson and --csv exclude each other")) ||
-        (code = input_open(&in, "info", &from, argv + first, argc - first)) || (code = output_open(&out, form.path)))
+    c.w.style = report_options_style(&form);
+    if ((code = input_open(&in, "info", &from, argv + first, argc - first)) || (code = output_open(&out, form.path)))
         goto done;
     c.w.to = out.file;
     c.summary = record_table(&info_summary_record, 0);

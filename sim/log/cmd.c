@@ -84,20 +84,15 @@ int cmd_log(const command *self, int argc, char **argv)
         CSV_OPTION_ROW(o.form, ": a row per quarter, of one file per run of steps"),
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),
+        NEEDS("", "LOG", NULL),
+        NEEDS("of", "LOG>1", "it says what several logs are compared by"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     const int code = options_parse(self, table_of_options, argc, argv, &first, more);
     const int n = argc - first;
     if (code >= 0)
         return code;
-    if (o.form.quiet)
-        note_quiet();
-    if (report_options_style(&o.style, &o.form, 0, "log", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
-    if (n == 0)
-        return fail(EXIT_USAGE, "log: no log given; try 'mpsim log --help'");
+    o.style = report_options_style(&o.form);
     if (n > RUNS_MAX)
         return fail(EXIT_USAGE, "log: %d logs; %d at most", n, RUNS_MAX);
-    if (n == 1 && o.of)
-        return fail(EXIT_USAGE, "log: --of says what several logs are compared by; there is one");
     return n == 1 ? judge_one(self, &o, argv[first]) : compare_all(&o, argv + first, n);
 }

@@ -34,9 +34,9 @@ static const char more[] =
     "               --activation swiglu --ffn 11008 --positions 0 --untied --flash --no-dropout\n";
 
 typedef struct options {
-    const char *params, *optimizer, *recompute, *activation, *norm;
-    int biases;
-    uint64_t ranks, zero;
+    const char *optimizer;
+    int activation, norm, biases, recompute; /* norm: -1 where it is not given */
+    uint64_t parameters, ranks, zero;
     option_list policies;
     shape_transformer t;
     uint64_t positions;
@@ -49,120 +49,44 @@ static const uint64_t not_given = UINT64_MAX;
 
 /* ---- the command line ---- */
 
-/* One of the words, which end with NULL; `none` where nothing was typed. -1 after a message. */
-static int find_word(const char *option, const char *typed, const char *const words[], int none)
-{
-    int i = 0;
-    char list[64] = "";
-    while (typed && words[i] && strcmp(words[i], typed) != 0) {
-        text_add(list, sizeof list, "%s%s", i ? ", " : "", words[i]);
-        i++;
-    }
-    if (typed && !words[i])
-        fail(EXIT_USAGE, "memory: --%s: '%s' is not one of %s", option, typed, list);
-    return !typed ? none : words[i] ? i : -1;
-}
-
-/* What differs between GPT and Llama. The activation says it, as of `train`; the rest follows it. */
-static int check_style(options *o)
-{
-    static const char *const activations[] = {"gelu-tanh", "gelu", "swiglu", NULL}, *const norms[] = {"layernorm",
-                                                                                                      "rmsnorm", NULL};
-    shape_transformer *t = &o->t;
-    const int activation = find_word("activation", o->activation, activations, 0);
-    t->swiglu = activation == 2;
-    t->rmsnorm = find_word("norm", o->norm, norms, t->swiglu);
-    if (activation < 0 || t->rmsnorm < 0)
-        return EXIT_USAGE;
-    if (o->biases && t->no_biases)
-        return fail(EXIT_USAGE, "memory: --biases and --no-biases exclude each other");
-    t->no_biases |= t->swiglu && !o->biases;
-    return 0;
-}
-
 /* As train_decoder_hidden: 4 H, of SwiGLU 8/3 H up to a multiple of 8. */
 static uint64_t ffn_of(const shape_transformer *t)
 {
     return t->swiglu ? (t->hidden + 2) / 3 * 8 : 4 * t->hidden;
 }
 
-/* The options of a transformer: those that all have, and whether any was given. */
-static int check_transformer(options *o, int *given)
+/* What follows for a transformer from the options that are given. What differs between GPT and Llama the activation says, as of
+ * `train`. */
+static int complete_transformer(const options *o, shape_transformer *t)
 {
-    shape_transformer *t = &o->t;
-    const struct {
-        const char *name;
-        uint64_t *value, most;
-        int needed;
-    } rows[] = {{"layers", &t->layers, 16384, 1},        {"hidden", &t->hidden, 1 << 20, 1},
-                {"heads", &t->heads, 1 << 16, 1},        {"seq", &t->seq, 1 << 26, 1},
-                {"batch", &t->batch, 1 << 20, 1},        {"vocab", &t->vocab, 1 << 26, 1},
-                {"kv-heads", &t->kv_heads, 1 << 16, 0},  {"ffn", &t->ffn, 1 << 24, 0},
-                {"positions", &t->positions, 1 << 26, 0}};
-    const size_t n = sizeof rows / sizeof rows[0];
-    *given = t->untied || t->no_biases || o->biases || o->activation || o->norm;
-    for (size_t i = 0; i < n; i++)
-        *given |= *rows[i].value != not_given;
-    if (!*given)
-        return 0;
-    if (check_style(o))
-        return EXIT_USAGE;
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t v = *rows[i].value;
-        if (rows[i].needed && v == not_given)
-            return fail(EXIT_USAGE,
-                        "memory: a transformer needs --layers, --hidden, --heads, --seq, --batch "
-                        "and --vocab; --%s is missing",
-                        rows[i].name);
-        if (v != not_given && (v > rows[i].most || (v == 0 && strcmp(rows[i].name, "positions") != 0)))
-            return fail(EXIT_USAGE, "memory: --%s is from 1 to %" PRIu64, rows[i].name, rows[i].most);
-    }
+    t->swiglu = o->activation == 2;
+    t->rmsnorm = o->norm < 0 ? t->swiglu : o->norm;
+    t->no_biases |= t->swiglu && !o->biases;
     t->kv_heads = t->kv_heads == not_given ? t->heads : t->kv_heads;
     t->ffn = t->ffn == not_given ? ffn_of(t) : t->ffn;
     t->positions = t->positions == not_given ? t->seq : t->positions;
-    if (t->hidden % t->heads != 0 || t->heads % t->kv_heads != 0)
-        return fail(EXIT_USAGE, "memory: --hidden is a multiple of --heads, and --heads of --kv-heads");
-    return 0;
+    return t->hidden % t->heads == 0 && t->heads % t->kv_heads == 0
+               ? 0
+               : fail(EXIT_USAGE, "memory: --hidden is a multiple of --heads, and --heads of --kv-heads");
 }
 
-static int check_parallel(const options *o, int transformer, int operands)
+static int read_parameters(void *n, const char *where, const char *text)
 {
-    const count_setting *h = &o->how;
-    if (o->ranks == 0 || o->ranks > 1 << 24 || h->tensor_parallel == 0 || h->tensor_parallel > 1 << 16)
-        return fail(EXIT_USAGE, "memory: --ranks is from 1 to 2^24, --tensor-parallel from 1 to 2^16");
-    if (o->zero > 3)
-        return fail(EXIT_USAGE, "memory: --zero is 0, 1, 2 or 3");
-    if (h->tensor_parallel > 1 && (!transformer || o->params || operands))
-        return fail(EXIT_USAGE, "memory: --tensor-parallel needs the parameters of a transformer: its "
-                                "options, without --params and files");
-    if (h->sequence_parallel && h->tensor_parallel == 1)
-        return fail(EXIT_USAGE, "memory: --sequence-parallel goes with --tensor-parallel");
-    if (!transformer && (o->recompute || h->flash || h->no_dropout))
-        return fail(EXIT_USAGE, "memory: --recompute, --flash and --no-dropout go with the options of a transformer");
-    return 0;
+    (void)where;
+    return shape_parse_count(n, text);
 }
 
-static int check(options *o, int *transformer, int operands)
+static int read_optimizer(void *name, const char *where, const char *text)
 {
-    int code = check_transformer(o, transformer);
-    if (code || (code = check_parallel(o, *transformer, operands)))
-        return code;
-    if (o->params && operands)
-        return fail(EXIT_USAGE, "memory: --params or files, not both");
-    if (!o->params && !operands && !*transformer)
-        return fail(EXIT_USAGE, "memory: which model? --params N, a file, or the options of a transformer");
-    if (o->policies.count == 0)
-        return fail(EXIT_USAGE, "memory: which policy? --policy FILE or the name of a bundled one");
-    for (int i = 0; o->recompute && memory_recomputation[i]; i++)
-        if (strcmp(o->recompute, memory_recomputation[i]) == 0) {
-            o->how.recompute = (count_recompute)i;
-            o->recompute = NULL;
-        }
-    if (o->recompute)
-        return fail(EXIT_USAGE, "memory: --recompute: '%s' is not one of none, selective, full", o->recompute);
-    o->how.ranks = o->ranks;
-    o->how.zero = (unsigned)o->zero;
-    return 0;
+    suggestion s;
+    optimizer_row o;
+    *(const char **)name = text;
+    if (optimizer_find(text, &o) == 0)
+        return 0;
+    suggestion_init(&s, text);
+    for (size_t i = 0; optimizer_at(i, &o) == 0; i++)
+        suggestion_consider(&s, o.name);
+    return fail(EXIT_USAGE, "%s: '%s' is not known%s", where, text, suggestion_end(&s, "; see 'mpsim memory --help'"));
 }
 
 /* ---- the model ---- */
@@ -174,26 +98,10 @@ static int make_shape(shape *s, const options *o, char **files, int n)
         return code;
     if (n > 0)
         return shape_of_files(s, &o->from, files, n);
-    if (!o->params)
+    if (!o->parameters)
         return shape_of_transformer(s, &o->t, o->how.tensor_parallel);
-    *s = (shape){.counted_only = 1, .tensor_parallel = 1};
-    return shape_parse_count(&s->parameters, o->params) == 0
-               ? 0
-               : fail(EXIT_USAGE, "memory: --params: '%s' is not a whole number from 1 to 10^15, as 7e9, 7B or 125M",
-                      o->params);
-}
-
-static int check_optimizer(const char *name)
-{
-    suggestion s;
-    optimizer_row o;
-    if (optimizer_find(name, &o) == 0)
-        return 0;
-    suggestion_init(&s, name);
-    for (size_t i = 0; optimizer_at(i, &o) == 0; i++)
-        suggestion_consider(&s, o.name);
-    return fail(EXIT_USAGE, "memory: --optimizer: '%s' is not known%s", name,
-                suggestion_end(&s, "; see 'mpsim memory --help'"));
+    *s = (shape){.counted_only = 1, .tensor_parallel = 1, .parameters = o->parameters};
+    return 0;
 }
 
 /* ---- the cases ---- */
@@ -275,30 +183,36 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
 
 static int run(options *o, char **files, int n)
 {
-    static const char rule[] = "--json, --ndjson and --csv exclude each other";
+    const int transformer = o->t.layers != not_given;
     shape s = {0};
-    report_style style;
-    int transformer = 0, code;
-    if ((code = check(o, &transformer, n)) || (code = report_options_style(&style, &o->form, 0, "memory", rule)))
+    int code = transformer ? complete_transformer(o, &o->t) : 0;
+    if (code)
         return code;
-    if (o->optimizer && check_optimizer(o->optimizer))
-        return EXIT_USAGE;
+    o->how.ranks = o->ranks;
+    o->how.zero = (unsigned)o->zero;
+    o->how.recompute = (count_recompute)o->recompute;
     if (!(code = make_shape(&s, o, files, n)))
-        code = report(o, &s, transformer ? &o->t : NULL, files, n, style);
+        code = report(o, &s, transformer ? &o->t : NULL, files, n, report_options_style(&o->form));
     shape_clear(&s);
     return code;
 }
 
+/* What a transformer is described by: some of these options, and what it cannot do without. */
+#define TRANSFORMER "layers hidden heads seq batch vocab kv-heads ffn positions untied biases no-biases activation norm"
+#define NEEDED "layers+hidden+heads+seq+batch+vocab"
+
 int cmd_memory(const command *self, int argc, char **argv)
 {
-    options o = {.ranks = 1, .how = {.tensor_parallel = 1}};
+    options o = {.ranks = 1, .norm = -1, .how = {.tensor_parallel = 1}};
     o.t.layers = o.t.hidden = o.t.heads = o.t.seq = o.t.batch = o.t.vocab = not_given;
     o.t.kv_heads = o.t.ffn = o.t.positions = not_given;
     int first;
     const option_row table_of_options[] = {
-        {0, "params", OPTION_STRING, &o.params, "N", "the model has N parameters"},
+        {0, "params", OPTION_READ,
+         READS(read_parameters, &o.parameters, "a whole number from 1 to 10^15, as 7e9, 7B or 125M"), "N",
+         "the model has N parameters"},
         POLICY_OPTION_ROW(o.policies),
-        {0, "optimizer", OPTION_STRING, &o.optimizer, "NAME",
+        {0, "optimizer", OPTION_READ, READS(read_optimizer, &o.optimizer, NULL), "NAME",
          "the optimizer (default: the policy's, adamw where it has none)"},
         {0, "ranks", OPTION_COUNT, &o.ranks, "N", "data-parallel ranks (default 1)"},
         {0, "zero", OPTION_COUNT, &o.zero, "STAGE",
@@ -316,9 +230,9 @@ int cmd_memory(const command *self, int argc, char **argv)
         {0, "vocab", OPTION_COUNT, &o.t.vocab, "V", "size of the vocabulary"},
         {0, "kv-heads", OPTION_COUNT, &o.t.kv_heads, "K", "heads of keys and values (default: A)"},
         {0, "ffn", OPTION_COUNT, &o.t.ffn, "F", "size of the MLP between its matrices (default: 4 H; of swiglu 8/3 H)"},
-        {0, "activation", OPTION_STRING, &o.activation, "gelu-tanh|gelu|swiglu",
+        {0, "activation", OPTION_WORD, &o.activation, "gelu-tanh|gelu|swiglu",
          "of the MLP (default: gelu-tanh; swiglu as in Llama, whose norms are rmsnorm, without biases)"},
-        {0, "norm", OPTION_STRING, &o.norm, "layernorm|rmsnorm", "of layers (default: layernorm; of swiglu rmsnorm)"},
+        {0, "norm", OPTION_WORD, &o.norm, "layernorm|rmsnorm", "of layers (default: layernorm; of swiglu rmsnorm)"},
         {0, "biases", OPTION_FLAG, &o.biases, NULL, "biases in linear layers and norms (default of GELU)"},
         {0, "no-biases", OPTION_FLAG, &o.t.no_biases, NULL, "no biases (default of swiglu)"},
         {0, "positions", OPTION_COUNT, &o.t.positions, "N", "learnt positions (default: S)"},
@@ -326,9 +240,24 @@ int cmd_memory(const command *self, int argc, char **argv)
         {0, "tensor-parallel", OPTION_COUNT, &o.how.tensor_parallel, "T", "ranks that share tensors (default 1)"},
         {0, "sequence-parallel", OPTION_FLAG, &o.how.sequence_parallel, NULL,
          "these ranks share what is between the products, too"},
-        {0, "recompute", OPTION_STRING, &o.recompute, "WHAT", "none (default), selective, full"},
+        {0, "recompute", OPTION_WORD, &o.recompute, "none|selective|full", "what is computed again (default: none)"},
         {0, "flash", OPTION_FLAG, &o.how.flash, NULL, "FlashAttention: nothing of size S x S is kept"},
         {0, "no-dropout", OPTION_FLAG, &o.how.no_dropout, NULL, "without dropout and its masks"},
+        NEEDS("", "params FILE layers", "the model is --params N, a file, or the options of a transformer"),
+        NEEDS("", "policy", "a file, or the name of a bundled policy"),
+        NEEDS(TRANSFORMER, NEEDED, "a transformer has all of them"),
+        NEEDS("recompute flash no-dropout", NEEDED, "a transformer has them"),
+        NEEDS("tensor-parallel", NEEDED "+!params+!FILE", "it needs the parameters of a transformer"),
+        NEEDS("sequence-parallel", "tensor-parallel", NULL),
+        EXCLUSIVE("params FILE", NULL),
+        EXCLUSIVE("biases no-biases", NULL),
+        RANGE("layers", 1, 16384),
+        RANGE("hidden batch", 1, 1 << 20),
+        RANGE("heads kv-heads tensor-parallel", 1, 1 << 16),
+        RANGE("seq vocab", 1, 1 << 26),
+        RANGE("positions", 0, 1 << 26),
+        RANGE("ffn ranks", 1, 1 << 24),
+        RANGE("zero", 0, 3),
         {0, "Which tensors of files", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},

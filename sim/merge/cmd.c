@@ -27,17 +27,6 @@ typedef struct options {
     int partial, list;
 } options;
 
-static int check_options(options *o, int operands)
-{
-    const stat_form *f = &o->form;
-    if (operands < 1)
-        return fail(EXIT_USAGE, "merge: no part given; try 'mpsim merge --help'");
-    if (o->partial + o->list > 1 || ((o->partial || o->list) && (f->out.json || f->out.ndjson || f->out.csv ||
-                                                                 f->tensors || f->level || f->fail_if.count)))
-        return fail(EXIT_USAGE, "merge: --partial and --list write no report, and exclude each other");
-    return stat_form_check(&o->form, "merge", 0, "--level goes with --csv");
-}
-
 /* A part that comes through a pipe is kept in memory, since parts are read twice. */
 static int take_pipe(part_source *source, const char *path)
 {
@@ -81,13 +70,14 @@ int cmd_merge(const command *self, int argc, char **argv)
         {0, "list", OPTION_FLAG, &o.list, NULL, "say what each part is"},
         OUTPUT_OPTION_ROW(o.form.out),
         QUIET_OPTION_ROW(o.form.out, "notes"),
+        NEEDS("", "PART", NULL),
+        EXCLUSIVE("partial list", NULL),
+        EXCLUDES("partial list", "json ndjson csv tensors level fail-if", "they write no report"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
-        if (o.form.out.quiet)
-            note_quiet();
-        if (!(code = check_options(&o, argc - first)))
-            code = merge_operands(&o, argv + first, argc - first);
+        o.form.style = report_options_style(&o.form.out);
+        code = merge_operands(&o, argv + first, argc - first);
     }
     stat_form_clear(&o.form);
     return code;

@@ -32,8 +32,9 @@ static const char more[] =
     "                 -a hopper-bf16-fp32,logits=bf16,softmax=bf16 -b hopper-bf16-fp32 --clip 0.2\n";
 
 typedef struct options {
-    const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip, *spread;
+    const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip;
     uint64_t count, vocabulary, size, seed, worst;
+    double spread;
     input_options in;
     report_options form;
 } options;
@@ -45,57 +46,26 @@ typedef struct run {
     wanted_form raw;
     ratios r;
     report_style style;
-    double spread;
 } run;
 
 static const uint64_t unset = UINT64_MAX; /* a count that is not given */
 enum { MOST = 1 << 24, DEFAULT_COUNT = 256, DEFAULT_WORDS = 1000, DEFAULT_SIZE = 256 };
-
-static int is_count(uint64_t n)
-{
-    return n == unset || (n > 0 && n <= MOST);
-}
 
 static size_t or_else(uint64_t given, size_t otherwise)
 {
     return given != unset ? (size_t)given : otherwise;
 }
 
-static int check_source(const options *o)
-{
-    const int sizes = o->count != unset || o->vocabulary != unset || o->size != unset || o->spread;
-    if (!o->hidden != !o->head)
-        return fail(EXIT_USAGE, "mismatch: --hidden and --head go together");
-    if (o->hidden && sizes)
-        return fail(EXIT_USAGE, "mismatch: --count, --vocabulary, --size and --spread are for generated operands");
-    if (o->in.wanted.dtype && !o->hidden)
-        return fail(EXIT_USAGE, "mismatch: --dtype is for --hidden and --head");
-    if ((o->hidden_name && !o->hidden) || (o->head_name && !o->head) || (o->tokens_name && !o->tokens))
-        return fail(EXIT_USAGE, "mismatch: --hidden-name, --head-name and --tokens-name need their file");
-    if (!is_count(o->count) || !is_count(o->vocabulary) || !is_count(o->size))
-        return fail(EXIT_USAGE, "mismatch: --count, --vocabulary and --size are from 1 to 2^24");
-    return 0;
-}
-
-static int check(run *r, int operands)
+static int check(run *r)
 {
     const options *o = r->o;
     int code;
-    if (operands)
-        return fail(EXIT_USAGE, "mismatch: takes no operands: files are named by --hidden, --head and --tokens");
-    if (!o->a || !o->b)
-        return fail(EXIT_USAGE, "mismatch: -a and -b say how the two sides compute; try 'mpsim mismatch --help'");
-    if ((code = check_source(o)) || (code = input_raw_form(&r->raw, "mismatch", &o->in)))
+    r->style = report_options_style(&o->form);
+    report_options_threads(&o->form);
+    if ((code = input_raw_form(&r->raw, "mismatch", &o->in)) || (code = arithmetic_parse(&r->sides[0], "-a", o->a)) ||
+        (code = arithmetic_parse(&r->sides[1], "-b", o->b)))
         return code;
-    r->spread = 3;
-    if (o->spread && (parse_number(&r->spread, o->spread) || !(r->spread > 0)))
-        return fail(EXIT_USAGE, "mismatch: --spread: '%s' is not a positive number", o->spread);
-    if (report_options_style(&r->style, &o->form, 0, "mismatch", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
-    if ((code = arithmetic_parse(&r->sides[0], "-a", o->a)) || (code = arithmetic_parse(&r->sides[1], "-b", o->b)) ||
-        (code = ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip)))
-        return code;
-    return report_options_threads(&o->form, "mismatch");
+    return ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip);
 }
 
 /* What is said of the tokens' differences, a sequence after the other. */
@@ -128,11 +98,11 @@ static int execute(run *r, FILE *to)
     return code;
 }
 
-static int work(run *r, int operands)
+static int work(run *r)
 {
     const options *o = r->o;
     output out;
-    int code = check(r, operands);
+    int code = check(r);
     const mismatch_source from = {o->hidden,
                                   o->head,
                                   o->tokens,
@@ -143,7 +113,7 @@ static int work(run *r, int operands)
                                   or_else(o->count, DEFAULT_COUNT),
                                   or_else(o->vocabulary, DEFAULT_WORDS),
                                   or_else(o->size, DEFAULT_SIZE),
-                                  r->spread,
+                                  o->spread,
                                   o->seed};
     if (code || (code = mismatch_operands_make(&r->operands, &from)) || (code = output_open(&out, o->form.path)))
         return code;
@@ -156,7 +126,7 @@ static int work(run *r, int operands)
 
 int cmd_mismatch(const command *self, int argc, char **argv)
 {
-    options o = {.count = unset, .vocabulary = unset, .size = unset, .seed = 1, .worst = 5};
+    options o = {.count = unset, .vocabulary = unset, .size = unset, .seed = 1, .worst = 5, .spread = 3};
     int first;
     const option_row rows[] = {
         {'a', "a", OPTION_STRING, &o.a, "SIDE", "how A computes: MODEL[,KEY=VALUE]..."},
@@ -176,8 +146,17 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         {0, "count", OPTION_COUNT, &o.count, "N", "generated: tokens (default 256)"},
         {0, "vocabulary", OPTION_COUNT, &o.vocabulary, "N", "generated: words (default 1000)"},
         {0, "size", OPTION_COUNT, &o.size, "N", "generated: numbers of a hidden state (default 256)"},
-        {0, "spread", OPTION_STRING, &o.spread, "X", "generated: standard deviation of the logits (default 3)"},
+        {0, "spread", OPTION_NUMBER, &o.spread, "X", "generated: standard deviation of the logits (default 3)"},
         {0, "seed", OPTION_COUNT, &o.seed, "N", "of what is generated and drawn (default 1)"},
+        EXCLUDES("FILE", "", "files are named by --hidden, --head and --tokens"),
+        NEEDS("", "a", "-a and -b say how the two sides compute"),
+        NEEDS("", "b", "-a and -b say how the two sides compute"),
+        NEEDS("hidden head-name", "head", NULL),
+        NEEDS("head hidden-name dtype", "hidden", NULL),
+        NEEDS("tokens-name", "tokens", NULL),
+        EXCLUDES("count vocabulary size spread", "hidden", "they are for generated operands"),
+        RANGE("count vocabulary size", 1, MOST),
+        ABOVE("spread", 0),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "worst", OPTION_COUNT, &o.worst, "N", "list the N tokens farthest apart (default 5)"},
         JSON_OPTION_ROW(o.form, "mpsim.mismatch/1"),
@@ -190,7 +169,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     run r = {.o = &o};
-    const int end = work(&r, argc - first);
+    const int end = work(&r);
     mismatch_operands_clear(&r.operands);
     wanted_form_clear(&r.raw);
     ratios_clear(&r.r);

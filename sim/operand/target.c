@@ -170,26 +170,30 @@ int format_read(mpsim_format *f, const char *where, const char *name)
     return *name ? bad_format(where, name, status, 0) : fail(EXIT_USAGE, "%s: an empty name", where);
 }
 
-int formats_read(mpsim_format *a, mpsim_format *b, const char *verb, const char *text, const char *of)
+int format_option(void *format, const char *where, const char *text)
 {
-    const size_t n = strcspn(text, ",");
-    const char *second = text[n] ? text + n + 1 : text;
-    char where[64], *first = need_part(text, n);
-    snprintf(where, sizeof where, "%s: --format", verb);
-    int code = strchr(second, ',') ? fail(EXIT_USAGE, "%s: '%s': one format, or two: %s", where, text, of)
-                                   : format_read(a, where, first);
-    if (!code)
-        code = format_read(b, where, second);
-    free(first);
-    return code;
+    return format_read(format, where, text);
 }
 
-int mode_read(mpsim_round_mode *mode, const char *where, const char *name)
+int formats_option(void *two, const char *where, const char *text)
 {
+    mpsim_format *f = two;
+    const size_t n = strcspn(text, ",");
+    const char *second = text[n] ? text + n + 1 : text;
+    if (strchr(second, ','))
+        return -1;
+    char first[128];
+    snprintf(first, sizeof first, "%.*s", (int)n, text);
+    const int code = format_read(&f[0], where, first);
+    return code ? code : format_read(&f[1], where, second);
+}
+
+int mode_option(void *mode, const char *where, const char *text)
+{
+    mpsim_round_mode *m = mode;
     uint8_t bits;
-    return mpsim_round_mode_parse(mode, &bits, name) == MPSIM_OK && *mode < MPSIM_ROUND_STOCHASTIC_A
-               ? 0
-               : fail(EXIT_USAGE, "%s: '%s' is not a deterministic mode: see 'mpsim formats --modes'", where, name);
+    (void)where;
+    return mpsim_round_mode_parse(m, &bits, text) == MPSIM_OK && *m < MPSIM_ROUND_STOCHASTIC_A ? 0 : -1;
 }
 
 static int unknown_preset(const char *verb, const char *name)

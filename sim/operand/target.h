@@ -72,10 +72,12 @@ void target_list_clear(target_list *l);
 /* format_read -- the format of a name, without a preset. 0, or EXIT_USAGE after a message that says what there is instead:
  * "WHERE: fp8 is e4m3 or e5m2: name one". */
 int format_read(mpsim_format *f, const char *where, const char *name);
-/* formats_read -- one format, or two with a comma between them, of the option --format: `of` says what they are of. mode_read: a
- * rounding mode that is deterministic. Each 0, or EXIT_USAGE after a message. */
-int formats_read(mpsim_format *a, mpsim_format *b, const char *verb, const char *text, const char *of);
-int mode_read(mpsim_round_mode *mode, const char *where, const char *name);
+/* What options are read by (READS of options.h): a format; one for both of two formats, or both; a rounding mode that needs no random bits. */
+int format_option(void *format, const char *where, const char *text);
+int formats_option(void *two, const char *where, const char *text);
+int mode_option(void *mode, const char *where, const char *text);
+#define FORMATS_EXPECTED(of) "one format, or two: of " of
+#define MODE_EXPECTED "a deterministic mode: see 'mpsim formats --modes'"
 
 /* target_list_one_format -- whether all targets are of one format, under whatever presets, and without recipes; *f is it. */
 int target_list_one_format(mpsim_format *f, const target_list *l);

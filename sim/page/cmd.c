@@ -69,12 +69,10 @@ static int measure(page *p)
 static int work(page *p)
 {
     const page_options *o = p->options;
-    int code = p->n_operands ? report_options_threads(&o->form, "report")
-                             : fail(EXIT_USAGE, "report: no trace given; try 'mpsim report --help'");
-    if (!code && page_is_saved(p))
+    report_options_threads(&o->form);
+    if (page_is_saved(p))
         return told(p, page_saved(p));
-    if (!code)
-        code = input_open(&p->in, "report", &o->settings.from, p->operands, p->n_operands);
+    int code = input_open(&p->in, "report", &o->settings.from, p->operands, p->n_operands);
     p->in.needs_kinds = 1;
     if (!code)
         input_plan(&p->in, o->no_digests ? 2 : 3); /* stat, advise, digests */
@@ -118,6 +116,7 @@ int cmd_report(const command *self, int argc, char **argv)
          "write the page to FILE (default report.html; - is standard output)"},
         THREADS_OPTION_ROW(o.form, ""),
         QUIET_OPTION_ROW(o.form, "notes"),
+        NEEDS("", "TRACE", NULL),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
     o.unnamed = !o.form.path;
@@ -125,8 +124,6 @@ int cmd_report(const command *self, int argc, char **argv)
         o.form.path = "report.html";
     if (code < 0) {
         page p = {.options = &o, .operands = argv + first, .n_operands = argc - first};
-        if (o.form.quiet)
-            note_quiet();
         code = work(&p);
         page_clear_files(&p);
         page_clear_history(&p);

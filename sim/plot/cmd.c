@@ -68,35 +68,14 @@ static const char more[] =
     "  mpsim log --json -o log.json train.log\n"
     "  mpsim plot lossscale --preview log.json\n";
 
-/* Widths of text in inches; sources in plots/README.md. */
-static const struct {
-    const char *name;
-    double column, full;
-} venues[] = {
-    {"none", 5.0, 5.0},    {"aaai", 3.3, 6.975}, {"acm", 3.337, 7.001}, {"aistats", 3.25, 6.75}, {"cvpr", 3.25, 6.875},
-    {"eccv", 4.8, 4.8},    {"iclr", 5.5, 5.5},   {"icml", 3.25, 6.75},  {"ieee", 3.487, 7.14},   {"jmlr", 6.0, 6.0},
-    {"neurips", 5.5, 5.5}, {"tmlr", 6.5, 6.5},   {"uai", 3.25, 6.75},
-};
-
-static int parse_width(double *width, const char *venue, const char *span)
-{
-    const int full = strcmp(span, "full") == 0;
-    if (!full && strcmp(span, "col") != 0)
-        return fail(EXIT_USAGE, "plot: --span: '%s' is neither col nor full", span);
-    for (size_t i = 0; i < sizeof venues / sizeof venues[0]; i++)
-        if (strcmp(venues[i].name, venue) == 0) {
-            *width = full ? venues[i].full : venues[i].column;
-            return 0;
-        }
-    char known[256] = "";
-    for (size_t i = 0; i < sizeof venues / sizeof venues[0]; i++)
-        text_add(known, sizeof known, "%s%s", i ? ", " : "", venues[i].name);
-    return fail(EXIT_USAGE, "plot: --venue: '%s' is not one of %s", venue, known);
-}
+/* Widths of text in inches, of a column and of the page; sources in plots/README.md. */
+#define VENUES "none|aaai|acm|aistats|cvpr|eccv|iclr|icml|ieee|jmlr|neurips|tmlr|uai"
+static const double venues[][2] = {{5.0, 5.0}, {3.3, 6.975}, {3.337, 7.001}, {3.25, 6.75},  {3.25, 6.875},
+                                   {4.8, 4.8}, {5.5, 5.5},   {3.25, 6.75},   {3.487, 7.14}, {6.0, 6.0},
+                                   {5.5, 5.5}, {6.5, 6.5},   {3.25, 6.75}};
 
 static int parse_types(unsigned *types, const char *list)
 {
-    *types = 0;
     for (const char *s = list; s;) {
         const size_t n = strcspn(s, ",");
         int known = 0;
@@ -242,9 +221,9 @@ int cmd_plot(const command *self, int argc, char **argv)
 {
     plot_selection selection = {0};
     plot_request r = {.selection = &selection};
-    const char *wanted = NULL, *types = NULL, *venue = "none", *span = "col";
+    const char *wanted = NULL, *types = NULL;
     char *prefix = NULL;
-    int first, preview = 0;
+    int first, preview = 0, venue = 0, span = 0;
     const option_row table[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &selection.match, "GLOB",
@@ -275,10 +254,8 @@ int cmd_plot(const command *self, int argc, char **argv)
         {0, "preview", OPTION_FLAG, &preview, NULL, "draw with characters, and print that, too"},
         {0, "dark", OPTION_FLAG, &r.dark, NULL, "light on a dark ground, for slides and dark pages"},
         {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
-        {0, "venue", OPTION_STRING, &venue, "NAME",
-         "width for a paper: aaai, acm, aistats, cvpr, eccv, iclr, icml, ieee, jmlr, neurips, "
-         "tmlr, uai (default: none, 5 inches)"},
-        {0, "span", OPTION_STRING, &span, "SPAN", "col (default) or full: columns spanned"},
+        {0, "venue", OPTION_WORD, &venue, VENUES, "width for a paper (default: none, 5 inches)"},
+        {0, "span", OPTION_WORD, &span, "col|full", "columns spanned (default: col)"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table, argc, argv, &first, more);
     if (code >= 0)
@@ -291,13 +268,10 @@ int cmd_plot(const command *self, int argc, char **argv)
     else {
         size_t length;
         const int named = wanted ? type_of_name(wanted, &length) : -1;
-        code = parse_width(&r.width, venue, span);
-        if (!code)
-            code = parse_types(&r.types, types        ? types
-                                         : preview    ? "txt"
-                                         : named >= 0 ? plot_types[named]
-                                                      : "pdf,png,svg");
-        r.types |= (preview ? PLOT_TXT : 0) | (named < 0 ? 0 : 1u << named);
+        const unsigned own = (preview ? PLOT_TXT : 0) | (named < 0 ? 0 : 1u << named);
+        r.width = venues[venue][span];
+        r.types = types || own ? own : PLOT_PDF | PLOT_PNG | PLOT_SVG;
+        code = types ? parse_types(&r.types, types) : 0;
         if (!code)
             code = make_prefix(&prefix, wanted, figure->name, r.types);
         r.prefix = prefix;

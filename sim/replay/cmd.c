@@ -148,25 +148,13 @@ static int replay_policies(run *r, input *in, const replay_options *o)
     return code;
 }
 
-static int parse_weights(const char *text, replay_weights *w)
+/* Standard input is one process's. */
+static int check_request(const option_list *policies)
 {
-    for (int i = 0; replay_weights_words[i]; i++)
-        if (strcmp(replay_weights_words[i], text) == 0) {
-            *w = (replay_weights)i;
-            return 0;
-        }
-    return fail(EXIT_USAGE, "replay: --weights is auto, recorded or carry, not '%s'", text);
-}
-
-/* The options together. */
-static int check_request(const option_list *policies, int operands)
-{
-    if (policies->count == 0)
-        return fail(EXIT_USAGE, "replay: which policy? --policy FILE, as pytorch-amp-fp16; see 'mpsim help policies'");
     for (size_t i = 0; i < policies->count && world_size() > 1; i++)
         if (strcmp(policies->items[i], "-") == 0)
             return fail(EXIT_USAGE, "replay: '-' can be read by one process only: give the policy in a file");
-    return operands ? 0 : fail(EXIT_USAGE, "replay: no trace given; try 'mpsim replay --help'");
+    return 0;
 }
 
 /* The files in the order of their steps, none twice, none of them written to. */
@@ -226,12 +214,11 @@ int cmd_replay(const command *self, int argc, char **argv)
     input_options io = {0};
     replay_options o = {0};
     report_options form = {0};
-    const char *weights = "auto";
-    int tensors = 0, amp = 0, no_reference = 0, list = 0, first;
+    int weights = 0, tensors = 0, amp = 0, no_reference = 0, list = 0, first;
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
         {0, "list", OPTION_FLAG, &list, NULL, "list the bundled policies"},
-        {0, "weights", OPTION_STRING, &weights, "auto|recorded|carry",
+        {0, "weights", OPTION_WORD, &weights, "auto|recorded|carry",
          "whose weights a step starts from: its own over consecutive steps (auto), always the "
          "recorded ones, or always its own"},
         {0, "no-reference", OPTION_FLAG, &no_reference, NULL, "leave out the reference runs in fp32 and binary64"},
@@ -248,6 +235,9 @@ int cmd_replay(const command *self, int argc, char **argv)
         CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),
         OUTPUT_OPTION_ROW(form),
         QUIET_OPTION_ROW(form, "notes"),
+        NEEDS("", "policy list", "as pytorch-amp-fp16; see 'mpsim help policies'"),
+        NEEDS("", "TRACE list", NULL),
+        EXCLUDES("amp", "json ndjson csv", NULL),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     run r = {.totals = NULL};
@@ -255,17 +245,12 @@ int cmd_replay(const command *self, int argc, char **argv)
     if (code < 0 && list)
         code = policy_list_print(stdout);
     if (code < 0) {
-        if (form.quiet)
-            note_quiet();
         r.report.tensors = tensors;
         r.report.amp = amp;
         o.references = !no_reference;
-        code = report_options_style(&r.report.style, &form, amp, "replay",
-                                    "--json, --ndjson, --csv and --amp exclude each other");
-        if (!code)
-            code = check_request(&policies, argc - first);
-        if (!code)
-            code = parse_weights(weights, &o.weights);
+        r.report.style = report_options_style(&form);
+        o.weights = (replay_weights)weights;
+        code = check_request(&policies);
         if (!code)
             code = replay_operands(&r, &policies, &io, &o, argv + first, argc - first, form.path);
     }

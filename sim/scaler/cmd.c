@@ -306,36 +306,6 @@ static int log_of(const options *o, const input_options *from, char **operands, 
 
 /* ---- the command ---- */
 
-static int check_options(const options *o, report_style *style, int operands)
-{
-    const int inputs = (o->pattern != NULL) + (o->log != NULL) + (operands > 0);
-    if (report_options_style(style, &o->form, 0, "scaler", "--json, --ndjson and --csv exclude each other"))
-        return EXIT_USAGE;
-    if (o->list)
-        return inputs - (operands > 0) || o->amp || o->adaptive || o->state_in || o->state_out
-                   ? fail(EXIT_USAGE, "scaler: --list takes names of scalers only")
-                   : 0;
-    if (o->logs.count > 1)
-        return fail(EXIT_USAGE, "scaler: --log is given %zu times, and takes one log; 'mpsim log A B' compares runs",
-                    o->logs.count);
-    if (inputs > 1)
-        return fail(EXIT_USAGE, "scaler: a trace, --pattern and --log exclude each other");
-    if (inputs == 0)
-        return fail(EXIT_USAGE, "scaler: no trace, --pattern or --log given; try 'mpsim scaler --help'");
-    if (o->adaptive && (operands == 0 || o->amp || o->state_in || o->state_out || o->repeat || o->format ||
-                        o->scalers.count || o->compare.count))
-        return fail(EXIT_USAGE, "scaler: --adaptive takes a trace, and no scaler, --repeat, --format, --amp or state");
-    if (o->amp && (*style != REPORT_TEXT || o->compare.count || o->scalers.count > 1))
-        return fail(EXIT_USAGE, "scaler: --amp writes the status lines of one scaler, no report");
-    if (o->log && (o->amp || o->state_in || o->state_out || o->repeat || o->format))
-        return fail(EXIT_USAGE, "scaler: --amp, --state-in, --state-out, --repeat and --format do not go with a log");
-    if (o->pattern && (o->repeat || o->format))
-        return fail(EXIT_USAGE, "scaler: --repeat and --format go with a trace");
-    if (o->repeat > UINT32_MAX)
-        return fail(EXIT_USAGE, "scaler: --repeat: at most 2^32 - 1");
-    return 0;
-}
-
 /* Outputs replace no input and not each other; a state may go back to where it came from. */
 static int check_outputs(const options *o)
 {
@@ -421,8 +391,9 @@ static void clear(run *r)
 static int run_command(run *r, input_options *from, char **operands, int n)
 {
     const options *o = r->o;
-    int code = check_options(o, &r->style, n);
-    if (code || (code = check_outputs(o)) || (code = output_open(&r->out, o->form.path)))
+    int code;
+    r->style = report_options_style(&o->form);
+    if ((code = check_outputs(o)) || (code = output_open(&r->out, o->form.path)))
         return code;
     code = o->list       ? scaler_list(r->out.file, r->style, operands, n)
            : o->adaptive ? run_adaptive(r, from, operands, n)
@@ -436,6 +407,9 @@ static int run_command(run *r, input_options *from, char **operands, int n)
         return code;
     return r->in.failed ? EXIT_PARTIAL : 0;
 }
+
+/* What logs have not. */
+#define OF_TRACES "state-in state-out amp amp-stats"
 
 int cmd_scaler(const command *self, int argc, char **argv)
 {
@@ -478,13 +452,21 @@ int cmd_scaler(const command *self, int argc, char **argv)
         CSV_OPTION_ROW(o.form, ": a row per scaler and run of steps"),
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),
+        EXCLUDES("list", "pattern log adaptive state-in state-out amp amp-stats", "it takes names of scalers"),
+        EXCLUDES("log#1", "", "'mpsim log A B' compares runs"),
+        EXCLUSIVE("TRACE+!list pattern log", NULL),
+        NEEDS("", "TRACE pattern log list", NULL),
+        NEEDS("adaptive", "TRACE", NULL),
+        EXCLUDES("adaptive", "scaler compare repeat format " OF_TRACES, NULL),
+        EXCLUDES("amp amp-stats", "json ndjson csv compare scaler#1", "they are the status lines of one scaler"),
+        EXCLUDES("log", "repeat format " OF_TRACES, NULL),
+        EXCLUDES("pattern", "repeat format", NULL),
+        RANGE("repeat", 0, UINT32_MAX),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
         o.amp |= o.amp_stats;
         o.log = o.logs.count ? o.logs.items[0] : NULL;
-        if (o.form.quiet)
-            note_quiet();
         run *r = need_memory(1, sizeof *r);
         r->o = &o;
         code = run_command(r, &from, argv + first, argc - first);

@@ -102,15 +102,12 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
 
 /* ---- a shard ---- */
 
-/* Options that merge has are not for a shard. */
-static int check_shard(const stat_form *f, const char *word, uint64_t *k, uint64_t *n)
+static int check_shard(const char *word, uint64_t *k, uint64_t *n)
 {
     if (world_size() > 1)
         return fail(EXIT_USAGE, "stat: --shard is for a process of its own: ranks divide the work themselves");
     if (share_parse(k, n, word))
         return fail(EXIT_USAGE, "stat: --shard takes k/n, 1 <= k <= n <= %d, not '%s'", SHARDS_MOST, word);
-    if (f->out.json || f->out.ndjson || f->out.csv || f->level || f->tensors || f->fail_if.count)
-        return fail(EXIT_USAGE, "stat: --shard writes a part: how it is shown, and --fail-if, is for mpsim merge");
     return 0;
 }
 
@@ -120,7 +117,7 @@ static int stat_shard(const stat_settings *settings, const stat_form *form, cons
     shards s = {0};
     output out;
     uint64_t k, n;
-    int code = check_shard(form, word, &k, &n);
+    int code = check_shard(word, &k, &n);
     if (!code && !(code = shards_open(&s, settings, operands, count, n)) &&
         !(code = output_open(&out, form->out.path))) {
         code = shards_write(&s, k, out.file);
@@ -136,8 +133,6 @@ static int stat_shard(const stat_settings *settings, const stat_form *form, cons
 }
 
 /* ---- the command ---- */
-
-static const char rule[] = "--level goes with --csv, --histogram with --json or --ndjson";
 
 int stat_command(const command *self, int argc, char **argv, stat_work *files)
 {
@@ -165,6 +160,7 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
         INPUT_OPTION_ROWS(s.from),
         KEEP_GOING_OPTION_ROW(s.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        EXCLUDES("shard", "json ndjson csv level tensors fail-if", "a shard is a part; mpsim merge shows the report"),
         STAT_FORM_ROWS(f),
         {0, "shard", OPTION_STRING, &shard, "K/N",
          "write part K of N of the report, of a share of the bytes, for mpsim merge"},
@@ -180,16 +176,17 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
         OUTPUT_OPTION_ROW(f.out),
         THREADS_OPTION_ROW(f.out, "; the report does not depend on it"),
         QUIET_OPTION_ROW(f.out, "notes"),
+        NEEDS("histogram", "json ndjson shard", NULL),
+        EXCLUDES("without-roundoff", "shard", "a share of a tensor does not show it"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
-        if (f.out.quiet)
-            note_quiet();
-        if (s.without_roundoff && (shard || world_size() > 1))
+        f.style = report_options_style(&f.out);
+        report_options_threads(&f.out);
+        if (s.without_roundoff && world_size() > 1)
             code = fail(EXIT_USAGE,
                         "stat: --without-roundoff is for one process: a share of a tensor does not show it");
-        else if (!(code = shard ? 0 : stat_form_check(&f, "stat", s.histogram, rule)) &&
-                 !(code = report_options_threads(&f.out, "stat")))
+        else
             code = shard ? stat_shard(&s, &f, shard, argv + first, argc - first)
                          : files(&s, &f, argv + first, argc - first);
     }

@@ -1,22 +1,6 @@
 /* form.c -- see form.h. */
 #include "form.h"
 
-#include <string.h>
-
-int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule)
-{
-    const char *level = f->level;
-    const int code = report_options_style(&f->style, &f->out, 0, verb, "--json, --ndjson and --csv exclude each other");
-    if (code)
-        return code;
-    if ((level && f->style != REPORT_CSV) || (histogram && f->style != REPORT_JSON && f->style != REPORT_NDJSON))
-        return fail(EXIT_USAGE, "%s: %s", verb, rule);
-    if (level && strcmp(level, "tensor") != 0 && strcmp(level, "kind") != 0 && strcmp(level, "step") != 0 &&
-        strcmp(level, "total") != 0)
-        return fail(EXIT_USAGE, "%s: --level is tensor, kind, step or total, not '%s'", verb, level);
-    return 0;
-}
-
 void stat_form_clear(stat_form *f)
 {
     option_list_clear(&f->fail_if);

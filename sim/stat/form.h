@@ -7,29 +7,25 @@
 
 typedef struct stat_form {
     report_options out;
-    report_style style; /* after stat_form_check */
+    report_style style;
     const char *level;
     option_list fail_if;
     int tensors;
 } stat_form;
 
 /* The rows that stat and merge have in common, but for those of reportoptions.h; `o` is a stat_form. */
-#define STAT_FORM_ROWS(o)                                                                                     \
-    {0,                                                                                                       \
-     "fail-if",                                                                                               \
-     OPTION_LIST,                                                                                             \
-     &(o).fail_if,                                                                                            \
-     "LIST",                                                                                                  \
-     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "                 \
-     "below"},                                                                                                \
-        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},                     \
-    {                                                                                                         \
-        0, "level", OPTION_STRING, &(o).level, "LEVEL", "CSV: rows per tensor (default), kind, step or total" \
-    }
+#define STAT_FORM_ROWS(o)                                                                                           \
+    {0,                                                                                                             \
+     "fail-if",                                                                                                     \
+     OPTION_LIST,                                                                                                   \
+     &(o).fail_if,                                                                                                  \
+     "LIST",                                                                                                        \
+     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "                       \
+     "below"},                                                                                                      \
+        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},                           \
+        {0, "level", OPTION_CHOICE, &(o).level, "tensor|kind|step|total", "CSV: rows per which (default: tensor)"}, \
+        NEEDS("level", "csv", NULL)
 
-/* stat_form_check -- set the style; `histogram`: one is asked for, which only JSON shows; `rule` is the message
- * about what goes with what. 0, or EXIT_USAGE after a message. */
-int stat_form_check(stat_form *f, const char *verb, int histogram, const char *rule);
 void stat_form_clear(stat_form *f);
 
 /* The report of a tally on its way. */

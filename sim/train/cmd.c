@@ -13,7 +13,6 @@
 #include "device.h"
 #include "policy.h"
 #include "report.h"
-#include "typed.h"
 #include "words.h"
 
 #include <errno.h>
@@ -160,24 +159,22 @@ static int job_of_file(request *q)
         code = train_words_text(&q->words, &q->jobs[0].run, path);
     const uint64_t planned = q->jobs[0].run.settings.steps;
     if (!code && !q->run)
-        code = train_words_steps(&q->words, &q->jobs[0].run.settings);
+        q->jobs[0].run.settings.steps = q->words.steps ? q->words.steps : planned;
     if (!code)
         note_schedule(&q->jobs[0].run.settings, planned);
     return code;
 }
 
 /* Side by side policies clip alike, so that it is precision that is compared. */
-static int choose_clip(request *q)
+static void choose_clip(request *q)
 {
-    const int several = q->compare || q->policies.count > 1;
-    if (q->as_published && (!several || q->words.clip))
-        return fail(EXIT_USAGE, "train: --as-published %s",
-                    several ? "and --clip exclude each other" : "goes with --compare or several policies");
-    if (several && !q->as_published && !q->words.clip)
-        q->overrides.clip_rule = mpsim_clip_name(is_decoder(&q->settings) ? MPSIM_CLIP_TORCH : MPSIM_CLIP_NONE);
-    if (several && !q->as_published && !q->words.clip && is_decoder(&q->settings))
-        q->overrides.max_norm = 1;
-    return 0;
+    train_overrides *o = &q->overrides;
+    const int decoder = is_decoder(&q->settings), several = q->compare || q->policies.count > 1;
+    if (!several || q->as_published || o->clip_rule || !isnan(o->max_norm))
+        return;
+    o->clip_rule = mpsim_clip_name(decoder ? MPSIM_CLIP_TORCH : MPSIM_CLIP_NONE);
+    if (decoder)
+        o->max_norm = 1;
 }
 
 /* Say which policies have no loss scale that --loss-scaling could replace. */
@@ -185,7 +182,7 @@ static void note_unscaled(const request *q)
 {
     char *names = NULL;
     size_t n;
-    FILE *f = q->words.scaler ? memory_open(&names, &n) : NULL;
+    FILE *f = q->overrides.scaler ? memory_open(&names, &n) : NULL;
     for (size_t i = 0, several = 0; f && i < q->policies.count; i++)
         if (!train_policy_scales(&q->policies.items[i]))
             fprintf(f, "%s%s", several++ ? ", " : "", q->policies.items[i].name);
@@ -208,7 +205,7 @@ static int add_compared(request *q)
 static int jobs_of_policies(request *q, const option_list *paths)
 {
     char line[TRAIN_ERROR];
-    int code = train_words_read(&q->words, &q->settings, &q->overrides);
+    int code = train_words_read(&q->words);
     const train_text *text = q->words.text.text.bytes ? &q->words.text.text : train_text_bundled();
     q->policies.steps_per_epoch = train_steps_per_pass(&q->settings, text->trained);
     if (!code)
@@ -216,7 +213,7 @@ static int jobs_of_policies(request *q, const option_list *paths)
     if (paths->count == 0 && !code)
         code = add_compared(q);
     if (!code)
-        code = choose_clip(q);
+        choose_clip(q);
     if (!code)
         add_jobs(q, q->policies.count);
     for (size_t i = 0; i < q->policies.count && !code; i++) {
@@ -236,20 +233,8 @@ static int jobs_of_policies(request *q, const option_list *paths)
 
 static int make_jobs(request *q, const option_list *paths)
 {
-    const char *given = train_words_given(&q->words, q->run ? NULL : "steps");
-    if (q->run && (given || paths->count || q->compare))
-        return fail(EXIT_USAGE, "train: --run is the whole run: --%s cannot change it",
-                    given        ? given
-                    : q->compare ? "compare"
-                                 : "policy");
-    if (q->resume && !q->run && given && !paths->count && !q->compare)
-        return fail(EXIT_USAGE, "train: --resume goes on with the run of its file: --%s cannot change it", given);
-    if (q->as_published && !paths->count && !q->compare)
-        return fail(EXIT_USAGE, "train: --as-published goes with --compare or several policies");
     if (q->run || (q->resume && !paths->count && !q->compare))
         return job_of_file(q);
-    if (!paths->count && !q->compare)
-        return fail(EXIT_USAGE, "train: which policy? --policy FILE, as fp32 or pytorch-amp-fp16; or --compare");
     return jobs_of_policies(q, paths);
 }
 
@@ -377,30 +362,6 @@ static int train_all(request *q, train_report *report)
 
 /* ---- checks ---- */
 
-static int check_belongs(const request *q)
-{
-    const typed_need rows[] = {
-        {q->trace_every > 0, "trace-every", q->trace != NULL, "--trace"},
-        {q->trace_steps != NULL, "trace-steps", q->trace != NULL, "--trace"},
-        {q->checkpoint_every > 0, "checkpoint-every", q->checkpoint != NULL, "--checkpoint"},
-        {q->digest_tensors, "digests-tensors", q->digests != NULL, "--digests"},
-    };
-    const struct {
-        const char *given, *option;
-    } of_runs[] = {{q->form.path, "output"},
-                   {q->checkpoint, "checkpoint"},
-                   {q->trace, "trace"},
-                   {q->digests, "digests"},
-                   {q->check, "check-digests"}};
-    for (size_t i = 0; q->write_run && i < sizeof of_runs / sizeof *of_runs; i++)
-        if (of_runs[i].given)
-            return fail(EXIT_USAGE, "train: --write-run trains nothing: --%s has no use", of_runs[i].option);
-    const int code = typed_needs(rows, sizeof rows / sizeof *rows);
-    if (!code && q->trace_every && q->trace_steps)
-        return fail(EXIT_USAGE, "train: --trace-every and --trace-steps exclude each other");
-    return code;
-}
-
 /* Nothing is written twice. */
 static int check_outputs(const request *q)
 {
@@ -426,23 +387,13 @@ static int check_inputs(const request *q)
     return code;
 }
 
-/* What is there once only. */
-static int check_single(const request *q)
+/* A folder for each. */
+static int check_names(const request *q)
 {
     for (size_t i = 0; q->trace && i < q->n_jobs; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(q->jobs[i].name, q->jobs[k].name) == 0)
                 return fail(EXIT_USAGE, "train: --trace: two policies are called '%s'", q->jobs[i].name);
-    const struct {
-        const char *given, *option;
-    } rows[] = {{q->resume, "resume"},
-                {q->checkpoint, "checkpoint"},
-                {q->digests, "digests"},
-                {q->check, "check-digests"},
-                {q->write_run, "write-run"}};
-    for (size_t i = 0; q->n_jobs > 1 && i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].given)
-            return fail(EXIT_USAGE, "train: --%s is for one policy, not for %zu", rows[i].option, q->n_jobs);
     return 0;
 }
 
@@ -451,16 +402,14 @@ static int check_single(const request *q)
 /* The run, or its text, that was asked for. */
 static int do_request(request *q, const option_list *policies, train_report *report)
 {
-    int code = check_belongs(q);
-    if (!code)
-        code = check_outputs(q);
+    int code = check_outputs(q);
     inputs_renew(q->resume, q->checkpoint);
     if (!code)
         code = make_jobs(q, policies);
     if (!code)
         code = check_inputs(q);
     if (!code)
-        code = check_single(q);
+        code = check_names(q);
     if (code)
         return code;
     report->compare = (q->compare || q->n_jobs > 1) && (report->style == REPORT_TEXT || report->style == REPORT_CSV);
@@ -487,6 +436,7 @@ int cmd_train(const command *self, int argc, char **argv)
     option_list policies = {0};
     request q = {0};
     train_words *w = &q.words;
+    *w = (train_words){.settings = &q.settings, .overrides = &q.overrides};
     const char *device = "cpu";
     int first;
     const option_row rows[] = {
@@ -497,7 +447,7 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "as-published", OPTION_FLAG, &q.as_published, NULL,
          "side by side: clip as each policy says (default: all as --clip says, else none; gpt, llama: "
          "else at 1, by the rule torch)"},
-        TRAIN_WORD_ROWS(*w),
+        TRAIN_WORD_ROWS(*w, q.settings, q.overrides),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",
          "a row of the table, and the test, every N steps (default: ten rows)"},
@@ -521,27 +471,32 @@ int cmd_train(const command *self, int argc, char **argv)
          "compare with such a file; stop at the first difference, exit code 1"},
         {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE", "write the whole run as text, and train nothing"},
         {0, "run", OPTION_INPUT, &q.run, "FILE", "train what such a file says"},
-        {0, "device", OPTION_STRING, &device, "cpu|cuda",
+        {0, "device", OPTION_CHOICE, &device, "cpu|cuda",
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
          "same bits (data/gpu says what devices have shown); steps are timed there, lost updates not counted"},
         THREADS_OPTION_ROW(q.form, ""),
         QUIET_OPTION_ROW(q.form, "progress and notes"),
+        EXCLUDES("FILE", "", "no operand is taken"),
+        NEEDS("", "policy compare run resume", "--policy FILE, as fp32 or pytorch-amp-fp16; or --compare"),
+        EXCLUDES("run", "policy compare steps", "it is the whole run"),
+        EXCLUDES("run resume+!policy+!compare", TRAIN_WORDS, "its file has the whole run"),
+        NEEDS("as-published", "compare policy#1", NULL),
+        EXCLUDES("as-published", "clip", NULL),
+        EXCLUDES("policy#1 compare+!policy", "resume checkpoint digests check-digests write-run",
+                 "they are for one policy"),
+        EXCLUDES("write-run", "output checkpoint trace digests check-digests", "nothing is trained"),
+        EXCLUSIVE("trace-every trace-steps", NULL),
+        NEEDS("trace-every trace-steps", "trace", NULL),
+        NEEDS("checkpoint-every", "checkpoint", NULL),
+        NEEDS("digests-tensors", "digests", NULL),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     train_report report = {0};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code < 0) {
-        if (q.form.quiet)
-            note_quiet();
-        code = report_options_style(&report.style, &q.form, 0, "train",
-                                    "--json, --ndjson and --csv exclude each other");
-        if (!code && first < argc)
-            code = fail(EXIT_USAGE, "train: it takes no operand, but '%s' is given; try 'mpsim train --help'",
-                        argv[first]);
-        if (!code)
-            code = report_options_threads(&q.form, "train");
-        if (!code)
-            code = train_device_find(&q.device, device);
+        report.style = report_options_style(&q.form);
+        report_options_threads(&q.form);
+        code = train_device_find(&q.device, device);
         if (!code)
             code = do_request(&q, &policies, &report);
     }

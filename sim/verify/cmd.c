@@ -85,6 +85,13 @@ static int parse_models(model_list *models, const option_list *names)
     return code;
 }
 
+static int read_architecture(void *architecture, const char *where, const char *text)
+{
+    const char *found = architecture_find(text);
+    *(const char **)architecture = found;
+    return found ? 0 : fail(EXIT_USAGE, "%s: '%s' is not one of %s", where, text, architecture_list());
+}
+
 static void print_list(const verify *v, FILE *to)
 {
     table *t = table_new("<group|<proves|<needs|<here");
@@ -129,25 +136,11 @@ static int verdict(const verify *v)
     return done ? 0 : EXIT_PARTIAL;
 }
 
-static int check_options(const verify *v, char **names, int vectors, int architecture, int list)
-{
-    if (list && *names)
-        return fail(EXIT_USAGE, "verify: --list takes no groups");
-    if (!wants(names, "vectors") && (vectors || architecture || v->n_models))
-        return fail(EXIT_USAGE, "verify: --vectors, --architecture and --model go with the group vectors");
-    if (v->n_models && architecture)
-        return fail(EXIT_USAGE, "verify: --model and --architecture exclude each other");
-    if (v->n_models && !v->vectors)
-        return fail(EXIT_USAGE, "verify: --model replays recorded vectors: say --vectors DIR");
-    return 0;
-}
-
 int cmd_verify(const command *self, int argc, char **argv)
 {
     int list = 0, first;
-    const char *architecture = NULL, *vectors = NULL, *record = NULL;
+    const char *vectors = NULL, *record = NULL;
     report_options form = {0};
-    report_style style;
     option_list names = {0};
     verify v = {.seed = 1};
     const option_row table_of_options[] = {
@@ -156,13 +149,17 @@ int cmd_verify(const command *self, int argc, char **argv)
         {0, "seed", OPTION_COUNT, &v.seed, "N", "seed of random inputs (default 1)"},
         {0, "Recorded outputs", OPTION_HEADING, NULL, NULL, NULL},
         {0, "vectors", OPTION_INPUT, &vectors, "DIR", "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
-        {0, "architecture", OPTION_STRING, &architecture, "NAME",
+        {0, "architecture", OPTION_READ, READS(read_architecture, &v.architecture, NULL), "NAME",
          "of files whose names do not tell it: volta, ampere, hopper, ..."},
         {0, "model", OPTION_LIST, &names, "NAME",
          "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
          "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},
         {0, "Instructions of this CPU", OPTION_HEADING, NULL, NULL, NULL},
         {0, "record", OPTION_OUTPUT, &record, "FILE", "write what they gave, as the files of data/cpu; group cpu"},
+        EXCLUDES("list", "GROUP model json ndjson csv record", NULL),
+        EXCLUSIVE("model architecture", NULL),
+        NEEDS("vectors architecture model", "GROUP=vectors !GROUP", NULL),
+        NEEDS("record", "GROUP=cpu !GROUP+!model", NULL),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(form, "mpsim.verify/1"),
         NDJSON_OPTION_ROW(form, "row"),
@@ -178,8 +175,6 @@ int cmd_verify(const command *self, int argc, char **argv)
         goto done;
     const char *env = getenv("MPSIM_HWVECTORS");
     v.vectors = vectors ? vectors : env && *env ? env : NULL;
-    if (form.quiet)
-        note_quiet();
     progress_steps("", 0);
     static char vectors_group[] = "vectors", *only_vectors[] = {vectors_group, NULL};
     if ((code = parse_models(&models, &names)))
@@ -187,17 +182,11 @@ int cmd_verify(const command *self, int argc, char **argv)
     v.models = models.items;
     v.n_models = models.count;
     char **groups = v.n_models && first == argc ? only_vectors : argv + first;
-    if ((code = report_options_style(&style, &form, list, "verify",
-                                     "--json, --ndjson and --csv exclude each other, and --list")) ||
-        (code = report_options_threads(&form, "verify")))
+    report_options_threads(&form);
+    if ((code = check_groups(groups)))
         goto done;
-    if (architecture && !(v.architecture = architecture_find(architecture)))
-        code = fail(EXIT_USAGE, "verify: --architecture: '%s' is not one of %s", architecture, architecture_list());
-    if (code || (code = check_groups(groups)) ||
-        (code = check_options(&v, groups, vectors != NULL, architecture != NULL, list)))
-        goto done;
-    if (record && (list || !wants(groups, "cpu"))) {
-        code = fail(EXIT_USAGE, "verify: --record goes with the group cpu");
+    if (v.n_models && !v.vectors) {
+        code = fail(EXIT_USAGE, "verify: --model replays recorded vectors: say --vectors DIR");
         goto done;
     }
     const output_named written[] = {{"--record", record}, {"the report", form.path ? form.path : "-"}};
@@ -218,7 +207,7 @@ int cmd_verify(const command *self, int argc, char **argv)
     if (list)
         print_list(&v, out.file);
     else
-        verify_print(&v, style, out.file);
+        verify_print(&v, report_options_style(&form), out.file);
     code = output_close(&out);
     if (record && !code)
         code = output_close(&to_record);

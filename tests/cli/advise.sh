@@ -144,7 +144,7 @@ while read -r code text words; do
     (cd "$dir" && exec "$MPSIM" advise $words) >"$dir/out" 2>"$dir/err" </dev/null
     [ $? -eq "$code" ] && [ ! -s "$dir/out" ] && one_line && has "$text" err; ok $? "refused: $words"
 done <<'TABLE'
-2 no.trace.given
+2 no.TRACE.given
 2 not.one.of -f fp61 grads
 2 all.steps --hold-back 1 grads
 3 has.1.step --hold-back 2 grads
@@ -152,11 +152,11 @@ done <<'TABLE'
 2 is.not.a.share --max-underflow 101% grads
 2 is.not.a.number --min-sqnr 25db grads
 2 leaves.it.out --compute fp16 -f bf16 grads
-2 bf16.or.fp16 --compute fp8 grads
+2 not.one.of.bf16,.fp16 --compute fp8 grads
 2 is.not.a.condition --fail-if sqnr grads
 2 is.not.a.number --fail-if lost>x grads
 2 exclude.each.other --json --csv grads
-2 goes.with.text --json --tensors grads
+2 tensors.does.not.go.with.--json --json --tensors grads
 2 one.place --policy-out x -o x grads
 2 one.place --policy-out - grads
 2 input --policy-out grads grads

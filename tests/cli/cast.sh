@@ -93,7 +93,7 @@ run 0 cast --explain 3 -f e8m0 -r rtz && has '^  below  *0x80  *2 ' && has '^  a
 run 0 cast --explain 1.5,nan,inf,-0 -f fp16 --json && has '"mpsim.cast-explain/1"' && has '"decision": "exact"' && has '"decision": "nothing to round"' &&
     has '"code": "0x7c00"' && has '"code": "0x8000"'; ok $? "what is not rounded; JSON"
 run 0 cast --explain 1.5,0x3e00 --from fp16 -f bf16,mxfp4 --ndjson && [ "$(grep -c '^{"typed": ' "$dir/out")" -eq 2 ] && [ "$(grep -c '^{"recipe": "mxfp4"' "$dir/out")" -eq 1 ] &&
-    run 2 cast --explain 1 -f bf16 --json --ndjson && has 'exclude each other' err && run 2 cast --ndjson -f bf16 -o "$dir/x.npy" "$dir/none.npy" && has "go with --explain" err
+    run 2 cast --explain 1 -f bf16 --json --ndjson && has 'exclude each other' err && run 2 cast --ndjson -f bf16 -o "$dir/x.npy" "$dir/none.npy" && has "ndjson needs --explain" err
 ok $? "--ndjson: a line for each number in a format, and for each recipe"
 run 0 cast --explain 0x3f80,1.01 --from bf16 -f fp16 && has '^1 as fp16' && has 'given  *1.01, no number of the format'; ok $? "--from: codes of bf16"
 run 0 cast --explain 1 -f fp16 -s 2^4,3 && has '^1 as fp16, times 2^4 = 16$' && has '^1 as fp16, times 3 = 3$'; ok $? "scales"

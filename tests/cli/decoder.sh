@@ -76,18 +76,18 @@ for o in '--norm batchnorm' '--activation relu' '--positions none' '--attention 
     # shellcheck disable=SC2086
     train 2 -P fp32 $o; ok $? "refused: $o"
 done
-for o in 'heads 8193 1 8192' 'kv-heads 0 1 8192' 'hidden 65537 1 65536' 'context 16385 1 16384' 'vocabulary 1048577 2 1048576' 'tile 16385 1 16384' 'validation 0 1 1048576' \
+for o in 'heads 8193 1 8192' 'kv-heads 0 1 8192' 'hidden 65537 1 2^16' 'context 16385 1 16384' 'vocabulary 1048577 2 2^20' 'tile 16385 1 16384' 'validation 0 1 2^20' \
     'accumulate 4097 1 4096' 'ranks 4097 1 4096' 'warmup 1000000001 0 1000000000' 'cooldown 1000000001 0 1000000000' 'min-lr 2 0 1'; do
     # shellcheck disable=SC2086
     set -- $o
-    train 2 -P fp32 "--$1" "$2" && has "^mpsim: train: --$1: $2 is not in $3 to $4\$" err; ok $? "out of range: --$1 $2"
+    train 2 -P fp32 "--$1" "$2" && has "^mpsim: train: --$1: '$2' is not an\{0,1\} [a-z]* from $3 to $4\$" err; ok $? "out of range: --$1 $2"
 done
 train 2 -P fp32 --ranks 2 --wire e2m1 && has "wire 'e2m1': no signed format within binary32 with a NaN$" err; ok $? "why a format does not fit"
 for o in '--heads 2' '--kv-heads 2' '--hidden 8' '--context 8' '--vocabulary 300' '--norm rmsnorm' '--activation gelu' '--positions rotary' '--biases' '--no-biases' '--tied' \
     '--own-head' '--attention tiled' '--tile 4' '--validation 2' '--accumulate 2' '--accumulate-format bf16' '--ranks 2' '--reduce tree' '--wire bf16' '--wire-sum bf16' \
     '--schedule linear' '--warmup 2' '--cooldown 2' '--min-lr 0.5' '--decay-all' '--text x' '--tokens x'; do
     # shellcheck disable=SC2086
-    run 2 train -P fp32 --net cnn $o && has "^mpsim: train: ${o%% *} is for transformers" err; ok $? "of transformers alone: $o"
+    run 2 train -P fp32 --net cnn $o && has "^mpsim: train: ${o%% *} needs --net gpt, --net llama.*: they are of transformers\$" err; ok $? "of transformers alone: $o"
 done
 run 2 train --gpt2 --net llama -P fp32 && run 2 train --gpt2 --net mlp -P fp32 && run 2 train --gpt2 --width 8 -P fp32; ok $? "--gpt2 and what it says"
 

@@ -133,7 +133,7 @@ run 1 diff --logprob -k weight "$adam" "$MPSIM_SRCDIR/data/amp-mlp/adamw" && has
     has '^ *25  weight:fc2.weight '; ok $? "--logprob of what is none, a row for each step and tensor"
 run 1 diff --logprob --json --clip 0.25 --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '"clip": \[0.75, 1.25\]'; ok $? "--clip: a distance from 1"
 run 2 diff --logprob --clip 1.5 "$adam" "$adam" && has 'nor one distance from 1' err; ok $? "--clip: too far"
-run 2 diff --clip 1,2 "$adam" "$adam" && has 'clip is of --logprob' err; ok $? "--clip alone"
+run 2 diff --clip 1,2 "$adam" "$adam" && has 'clip needs --logprob' err; ok $? "--clip alone"
 run 2 diff --logprob --clip 2,1 "$adam" "$adam" && has 'the lower one first' err; ok $? "--clip the wrong way round"
 run 1 diff --logprob --csv --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '^step,name,sequences,tokens,.*,magnitude_max,worst_sequence,' &&
     has '^,,2,5,1,0,0,3,2,2,-0.1'; ok $? "--logprob --csv"
@@ -180,7 +180,7 @@ onnx >"$dir/a.onnx" && onnx >"$dir/b.onnx"
 ok $? "bug_20261127_equal_in_what_was_compared"
 
 # ---- what is refused ----
-run 2 diff "$adam" && has 'takes two files or folders' err; ok $? "one operand"
+run 2 diff "$adam" && has 'takes 2 FILEs' err; ok $? "one operand"
 run 2 diff --tolerance 4x "$adam" "$adam" && has '4ulp, 1e-3 (relative), 60dB' err; ok $? "a tolerance of no unit"
 run 0 diff --json -m "$(printf '*\377*')" -m '*' "$adam/step_000010" "$adam/step_000010" && has '"match": \["\*\\\\xff\*", "\*"\]'; ok $? "a pattern that is no UTF-8"
 run 2 diff --json --csv "$adam" "$adam"; ok $? "two forms"

@@ -70,9 +70,9 @@ done
 run 0 log a && has '^Verdict: nothing unusual' && cp out one && run 0 scaler --log a && cmp -s one out; ok $? "one log: as mpsim scaler judges it"
 run 0 log --json a && has '"schema": "mpsim.scaler/1"' && has '"class": "fine-steady"'; ok $? "the same as JSON"
 run 2 log; ok $? "no log"
-run 2 log --of norm a && has 'there is one' err; ok $? "--of with one log"
+run 2 log --of norm a && has 'of needs more than 1 LOG' err; ok $? "--of with one log"
 run 2 log --of speed a b && has "'speed' is not a number that logs are read for" err; ok $? "a number that is not known"
-run 2 scaler --log a --log b && has 'takes one log; .mpsim log A B. compares runs' err; ok $? "--log twice"
+run 2 scaler --log a --log b && has 'more than 1 --log: .mpsim log A B. compares runs' err; ok $? "--log twice"
 run 2 scaler a b && has 'one at a time, or .mpsim log' err; ok $? "two logs as traces"
 sed 's/^step /step 1000/' a >later
 run 3 log a later && has 'no step of it is in' err; ok $? "no common step"

@@ -23,10 +23,13 @@ for c in $commands; do
     # the options of the examples
     sed -n '/^Examples:/,$p' "$dir/help" | sed "s/   .*//; s/;.*//; s/'[^']*'//g" | grep "mpsim $c " |
         grep -o ' --[a-z][a-z0-9-]*' | tr -d ' ' | sort -u | comm -23 - "$dir/options" >"$dir/strange"
+    # and those of the rules
+    sed -n '/^What goes together/,/^$/p' "$dir/help" | sed 's/: .*//' | grep -o -- '--[a-z][a-z0-9-]*' | sort -u |
+        comm -23 - "$dir/options" >>"$dir/strange"
     [ ! -s "$dir/strange" ] || unknown="$unknown $c:$(cat "$dir/strange")"
 done
 [ ! "$missing" ]; ok $? "every command has a page with all of its options:$missing"
-[ ! "$unknown" ]; ok $? "the options of examples exist:$unknown"
+[ ! "$unknown" ]; ok $? "the options of examples and rules exist:$unknown"
 missing=
 for c in $commands; do
     case " $(sed -n 's/^manual_commands = //p' "$MPSIM_SRCDIR/doc/local.mk") " in *" $c "*) ;; *) missing="$missing $c" ;; esac

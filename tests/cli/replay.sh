@@ -170,8 +170,8 @@ run 2 replay -P fp32 -o "$digits/step_000001/rank_00000.safetensors" "$digits"; 
 run 4 replay -P fp32 -o "$dir/no/such" "$digits"; ok $? "a folder that is not there"
 
 # ---- errors: one line, and the exit code ----
-run 2 replay && has 'which policy' err; ok $? "no policy"
-run 2 replay -P fp32 && has 'no trace' err; ok $? "no trace"
+run 2 replay && has 'no --policy or --list given' err; ok $? "no policy"
+run 2 replay -P fp32 && has 'no TRACE or --list given' err; ok $? "no trace"
 for words in '--json --csv' '--amp --json' '--amp --csv' '--amp --ndjson' '--weights own' '--weights' '--seed x' '--seed -1' '--nosuch' \
     '-k nosuch'; do
     # shellcheck disable=SC2086

@@ -241,7 +241,7 @@ for size in 0 8 1000 3000 9000; do
 done
 run 3 train --resume "$dir/trace/step_000003/rank_00000.safetensors" && has 'not a checkpoint' err; ok $? "--resume: a trace"
 run 4 train --resume "$dir/none"; ok $? "--resume: no file"
-run 2 train --resume "$dir/point" --steps 12 --lr 0.2 && has '--lr cannot change it' err; ok $? "--resume: an option of the run, without a policy"
+run 2 train --resume "$dir/point" --steps 12 --lr 0.2 && has 'resume does not go with --lr: its file has the whole run' err; ok $? "--resume: an option of the run, without a policy"
 cp "$dir/point" "$dir/kept"
 for o in output digests write-run; do
     train 2 $again --resume "$dir/point" "--$o" "$dir/point" && cmp -s "$dir/point" "$dir/kept"; ok $? "--resume: --$o does not replace it"
@@ -309,7 +309,7 @@ fi
 turns 8
 train 0 -P fp32 --csv -o "$dir/report" && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/report")" -eq 11 ]; ok $? "-o"
 train 4 -P fp32 -o "$dir/none/report"; ok $? "-o: a folder that is not there"
-train 2 && has 'which policy' err; ok $? "no policy"
+train 2 && has 'no --policy, --compare, --run or --resume given' err; ok $? "no policy"
 train 4 -P no-such-policy && has '^mpsim: no-such-policy: ' err; ok $? "no bundled policy of that name"
 train 2 -P fp32 --arch hoper && has "arch 'hoper'" err && has hopper err; ok $? "no such architecture"
 train 3 -P bf16-pure --arch volta && has 'bf16' err; ok $? "an architecture without these products"
@@ -322,10 +322,10 @@ ok $? "bad names"
 train 2 -P fp32 --json --csv && train 2 -P fp32 extra && train 2 -P fp32 --batchnorm --no-batchnorm; ok $? "what excludes each other"
 train 2 -P fp32 --trace-every 2 && train 2 -P fp32 --checkpoint-every 2 && train 2 -P fp32 --digests-tensors; ok $? "what goes with another option"
 for o in checkpoint resume digests check-digests write-run; do
-    train 2 -P fp32 -P apex-O1 "--$o" "$dir/x" && has "$o is for one policy" err && [ ! -e "$dir/x" ]; ok $? "--$o and two policies"
+    train 2 -P fp32 -P apex-O1 "--$o" "$dir/x" && has "more than 1 --policy does not go with --$o: they are for one policy" err && [ ! -e "$dir/x" ]; ok $? "--$o and two policies"
 done
 for o in output checkpoint trace digests check-digests; do
-    train 2 -P fp32 --write-run "$dir/x" "--$o" "$dir/y" && has "$o has no use" err && [ ! -e "$dir/x" ]; ok $? "--write-run and --$o"
+    train 2 -P fp32 --write-run "$dir/x" "--$o" "$dir/y" && has "write-run does not go with --$o: nothing is trained" err && [ ! -e "$dir/x" ]; ok $? "--write-run and --$o"
 done
 train 2 -P fp32 -P fp32 --trace "$dir/x" && has "two policies are called 'fp32'" err && [ ! -e "$dir/x" ]; ok $? "--trace: one name twice"
 cp "$MPSIM_POLICIES/fp32.yaml" "$dir/mine.yaml"
@@ -337,7 +337,7 @@ train 2 -P fp32 --digests - && train 2 -P fp32 --digests - -o - && train 0 -P fp
 ok $? "two outputs are not both standard output"
 printf 'clipp: 1\n' >"$dir/bad.yaml"
 train 3 -P "$dir/bad.yaml" && has "^mpsim: $dir/bad.yaml: line 1: unknown key" err; ok $? "a bad policy"
-train 2 -P fp32 --device tpu && has 'cpu or cuda' err; ok $? "--device: an unknown one"
+train 2 -P fp32 --device tpu && has 'is not one of cpu, cuda' err; ok $? "--device: an unknown one"
 train 0 -P fp32 --device cpu; ok $? "--device cpu"
 turns 1
 "$MPSIM" train $small -P fp32 --variant ieee --device cuda --digests "$dir/device" >"$dir/out" 2>"$dir/err"

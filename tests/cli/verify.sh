@@ -39,7 +39,7 @@ run 2 verify --json --csv; ok $? "two output forms"
 run 2 verify vectors --model hoper-fp16-fp32 --vectors "$v" && has 'did you mean hopper' err; ok $? "an unknown model: a suggestion"
 run 2 verify vectors --model hopper-fp16-fp32:G=24 --vectors "$v" && has 'G=24. is not a change; the changes are' err; ok $? "an unknown change of a model"
 run 2 verify vectors --model exact && has 'vectors DIR' err; ok $? "--model without vectors"
-run 2 verify mpfr --vectors "$v" && has 'group vectors' err; ok $? "--vectors without its group"
+run 2 verify mpfr --vectors "$v" && has 'vectors needs GROUP vectors' err; ok $? "--vectors without its group"
 run 2 verify mpfr --model exact --vectors "$v"; ok $? "--model without its group"
 run 2 verify --architecture pascal --vectors "$v" && has 'volta' err; ok $? "an unknown architecture"
 nothing verify vectors && has '^vectors *skipped: no recorded' && has '^Nothing was compared; skipped: vectors$'; ok $? "no vectors: said, not passed over"
@@ -66,7 +66,7 @@ if { run 0 verify cpu --record "$dir/record" && has ' 0 mismatches'; } || nothin
 ok $r "instructions of this CPU: every bit, or none that is known"
 ! has 'not there' || has '^cpu .*skipped: not there: this machine lacks '; ok $? "what it lacks is named"
 [ ! -s "$dir/record" ] || { [ "$(head -n 1 "$dir/record")" = mpsim-cpu/1 ] && [ "$(grep -c '^row' "$dir/record")" -eq "$(grep -c '^cpu .* digest ' "$dir/out")" ]; }; ok $? "--record: a row for each"
-run 2 verify mpfr --record "$dir/none" && has 'group cpu' err && [ ! -e "$dir/none" ]; ok $? "--record without its group"
+run 2 verify mpfr --record "$dir/none" && has 'record needs GROUP cpu' err && [ ! -e "$dir/none" ]; ok $? "--record without its group"
 
 # ---- sets that are reproduced ----
 turns 1
