@@ -524,6 +524,80 @@ __device__ inline int way_of(const job &j, unsigned most, const window &w)
     return way;
 }
 
+/* ---- a chunk ---- */
+
+/* A chunk for the first time: the largest magnitude of this lane's finite numbers; `of`: what was seen. The next one is
+ * asked for. */
+static __device__ __forceinline__ unsigned look_first(const job &j, u64 chunk, u64 warps, unsigned lane, seen &of)
+{
+    unsigned most = 0, there;
+    if (chunk < j.full) {
+        uint4 v[LANE / 4];
+        GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++) v[k] = take(j, chunk, k, lane);
+        GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
+        {
+            const unsigned m = look(v[k], of);
+            most = m > most ? m : most;
+        }
+        if (chunk + warps < j.full && lane < 16)
+            GPU_PREFETCH(j.x + 4 * (j.head + (chunk + warps) * CHUNK + 32 * lane));
+    } else {
+        for (unsigned k = 0; k < LANE / 4; k++) {
+            const uint4 v = take_loose(j, chunk, k, lane, &there);
+            const unsigned m = look(v, of);
+            of.zero -= 4 - unsigned(__popc(there));
+            most = m > most ? m : most;
+        }
+    }
+    if (most >= 0x7f800000u) {
+        const uint4 found = look_again(j, chunk, lane);
+        most = found.x;
+        of.inf += found.y;
+        of.nan += found.z;
+    }
+    return most;
+}
+
+/* The window for magnitudes up to `most`: it moves where they are above it or far below, and what it holds is settled then, or
+ * once it is `depth` = DEPTH chunks deep; `rounds`: how often that was since the integers of `column` were published. */
+template <int N>
+static __device__ __forceinline__ void place(const job &j, u64 *state, i64 *column, int &depth, int &rounds, window &w,
+                                             sums<N> &s, unsigned most)
+{
+    const int key = int(most >> 23);
+    const int moves = key > w.top || (key + SLACK < w.top && w.top > LOWEST);
+    if (moves || depth == DEPTH) {
+        const int top = !moves ? w.top : key + 1 > LOWEST ? key + 1 : +LOWEST;
+        if (w.top) {
+            settle(s, w, column);
+            if (++rounds == ROUNDS || moves) {
+                publish<N>(j, state, w, column);
+                rounds = 0;
+            }
+        }
+        w.top = top;
+        depth = 0;
+        begin(s, w);
+    }
+    depth++;
+}
+
+/* The chunk's magnitudes in [from, below) into the window's sums; the largest one below them is what is left. */
+template <int N>
+static __device__ __forceinline__ unsigned add_window(const job &j, u64 chunk, unsigned lane, int way, unsigned from,
+                                                      unsigned below, unsigned *bins, sums<N> &s, counts<N> &n)
+{
+    unsigned rest = 0, there;
+#pragma unroll 1
+    for (unsigned k = 0; k < LANE / 4; k++) {
+        const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
+        const unsigned r = way == USUAL ? add_four<N, 0>(j, v, from, below, bins, s, n)
+                                        : add_four<N, 1>(j, v, from, below, bins, s, n);
+        rest = r > rest ? r : rest;
+    }
+    return rest;
+}
+
 /* N casts, from j.first on; threads hold 3 + 4 N integers each in shared memory. A chunk is read twice, the second
  * time from the cache. */
 template <int N>
@@ -549,65 +623,18 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
         bounds[threadIdx.x] = 0;
     __syncthreads();
     for (u64 chunk = blockIdx.x * (THREADS / 32) + threadIdx.x / 32; chunk < chunks; chunk += warps) {
-        unsigned most = 0, there;
-        if (chunk < j.full) {
-            uint4 v[LANE / 4];
-            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++) v[k] = take(j, chunk, k, lane);
-            GPU_UNROLL for (unsigned k = 0; k < LANE / 4; k++)
-            {
-                const unsigned m = look(v[k], of);
-                most = m > most ? m : most;
-            }
-            if (chunk + warps < j.full && lane < 16)
-                GPU_PREFETCH(j.x + 4 * (j.head + (chunk + warps) * CHUNK + 32 * lane));
-        } else {
-            for (unsigned k = 0; k < LANE / 4; k++) {
-                const uint4 v = take_loose(j, chunk, k, lane, &there);
-                const unsigned m = look(v, of);
-                of.zero -= 4 - unsigned(__popc(there));
-                most = m > most ? m : most;
-            }
-        }
-        if (most >= 0x7f800000u) {
-            const uint4 found = look_again(j, chunk, lane);
-            most = found.x;
-            of.inf += found.y;
-            of.nan += found.z;
-        }
+        unsigned most = look_first(j, chunk, warps, lane, of);
         GPU_UNROLL for (int c = 0; c < N; c++) n.bound[c] = __longlong_as_double(i64(*(volatile u64 *)(bounds + c)));
         of.largest = most > of.largest ? most : of.largest;
         most = __reduce_max_sync(0xffffffffu, most);
         /* windows from the largest number down, as long as many elements are in the next; the others alone */
         for (unsigned below = 0x7f800000u;;) {
-            const int key = int(most >> 23);
-            const int moves = key > w.top || (key + SLACK < w.top && w.top > LOWEST);
-            if (moves || depth == DEPTH) {
-                const int top = !moves ? w.top : key + 1 > LOWEST ? key + 1 : +LOWEST;
-                if (w.top) {
-                    settle(s, w, column);
-                    if (++rounds == ROUNDS || moves) {
-                        publish<N>(j, state, w, column);
-                        rounds = 0;
-                    }
-                }
-                w.top = top;
-                depth = 0;
-                begin(s, w);
-            }
-            depth++;
+            place<N>(j, state, column, depth, rounds, w, s, most);
             const int low = w.top - WINDOW, way = way_of<N>(j, most, w);
             const unsigned from = low < 1 ? 0x00800000u : unsigned(low) << 23;
             unsigned rest = most;
-            if (way != ALONE) {
-                rest = 0;
-#pragma unroll 1
-                for (unsigned k = 0; k < LANE / 4; k++) {
-                    const uint4 v = chunk < j.full ? take(j, chunk, k, lane) : take_loose(j, chunk, k, lane, &there);
-                    const unsigned r = way == USUAL ? add_four<N, 0>(j, v, from, below, bins, s, n)
-                                                    : add_four<N, 1>(j, v, from, below, bins, s, n);
-                    rest = r > rest ? r : rest;
-                }
-            }
+            if (way != ALONE)
+                rest = add_window<N>(j, chunk, lane, way, from, below, bins, s, n);
             most = __reduce_max_sync(0xffffffffu, rest);
             if (most == 0)
                 break;
