@@ -5,16 +5,6 @@
 
 /* ---- the document ---- */
 
-#define AT(member) offsetof(stat_config, member)
-static const record_field names_fields[] = {
-    FIELD(LIST, "formats", IN_JSON, AT(formats), "What the names of formats mean.", .of = AT(n_formats),
-          .record = &stat_format_record),
-    FIELD(LIST, "recipes", IN_JSON | FIELD_IF | FIELD_OPTIONAL, AT(recipes), "What the names of recipes mean.",
-          .of = AT(n_recipes), .record = &recipe_record),
-    {0}};
-#undef AT
-static const record_kind names_record = {"names", NULL, sizeof(stat_config), names_fields};
-
 static const record_kind *const lines[] = {&stat_config_record, &stat_tensor_record, &stat_kind_record,
                                            &stat_step_record,   &stat_total_record,  NULL};
 
@@ -22,7 +12,10 @@ static const record_kind *const lines[] = {&stat_config_record, &stat_tensor_rec
 #define ROWS(KEY, RECORD_OF) FIELD(LIST, KEY, IN_JSON | FIELD_STREAM, 0, NULL, .record = &RECORD_OF)
 static const record_field document_fields[] = {
     FIELD(RECORD, "config", IN_JSON | FIELD_POINTER, AT(config), NULL, .record = &stat_config_record),
-    FIELD(RECORD, "", IN_JSON | FIELD_INLINE | FIELD_POINTER, AT(config), NULL, .record = &names_record),
+    FIELD(LIST, "formats", IN_JSON, AT(formats), "What the names of formats mean.", .of = AT(n_formats),
+          .record = &stat_format_record),
+    FIELD(LIST, "recipes", IN_JSON | FIELD_IF | FIELD_OPTIONAL, AT(recipes), "What the names of recipes mean.",
+          .of = AT(n_recipes), .record = &recipe_record),
     FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &stat_tensor_record, .rows = &stat_csv_record,
           .lines = lines),
     ROWS("kinds", stat_kind_record),
@@ -117,7 +110,13 @@ static unsigned shows_of(const target_list *l, int counts)
 void statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
                       const stat_config *config)
 {
-    *r = (statreport){.document = {.config = config, .partial = -1}, .targets = targets};
+    *r = (statreport){.document = {.config = config,
+                                   .formats = config->formats,
+                                   .recipes = config->recipes,
+                                   .n_formats = config->n_formats,
+                                   .n_recipes = config->n_recipes,
+                                   .partial = -1},
+                      .targets = targets};
     r->shows = shows_of(targets, config->counts > 0);
     r->w = (record_writer){.kind = &stat_kind, .to = to, .style = style, .version = config->version};
     r->w.shows = r->shows | SHOW_CASTS | SHOW_SCALES | (targets->blocks.count ? SHOW_RECIPES : 0);

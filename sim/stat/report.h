@@ -12,6 +12,9 @@ enum { STAT_HOLDS, STAT_LOSES, STAT_BLOCKS, STAT_TABLES };
 /* The report but for its lists; what tells that it is partial. */
 typedef struct stat_document {
     const stat_config *config;
+    const stat_format *formats; /* its own, and its recipes */
+    const target_recipe_row *recipes;
+    size_t n_formats, n_recipes;
     const stat_row *total;
     int partial; /* 1; -1: it is whole */
 } stat_document;
