@@ -9,13 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lists of a report and the level of their records. */
+/* The lists of a report beside that of its tensors, and the level of their records. */
 static const struct {
     const char *level, *member;
-} lists[] = {{"tensor", "tensors"}, {"kind", "kinds"}, {"step", "steps"}};
-enum { LISTS = 3 };
+} lists[] = {{"kind", "kinds"}, {"step", "steps"}};
+enum { LISTS = 2 };
 
+/* Tensors become their list where the lines were, so that they are in memory once. */
 typedef struct builder {
+    char *report; /* the text of the lines */
+    size_t length;
     char *text[LISTS]; /* records with commas between */
     size_t n[LISTS], records[LISTS];
     FILE *to[LISTS];
@@ -64,6 +67,15 @@ int lines_are(const char *text, size_t n)
     return are;
 }
 
+/* Behind what the report has; there is room, since a line ended in one more character. */
+static void add_tensor(builder *b, const char *line, size_t n)
+{
+    if (b->report[b->length - 1] != '[')
+        b->report[b->length++] = ',';
+    memmove(b->report + b->length, line, n);
+    b->length += n;
+}
+
 /* Put a record into its list. */
 static int add_line(builder *b, const char *line, size_t n, char error[160])
 {
@@ -76,6 +88,8 @@ static int add_line(builder *b, const char *line, size_t n, char error[160])
             fwrite(line, 1, n, b->to[i]);
         }
     const int is_total = is_level(v, "total");
+    if (is_level(v, "tensor"))
+        add_tensor(b, line, n);
     b->scaled |= is_level(v, "scaler") && json_number_value(json_object_get(v, "scale")) != 1;
     json_decref(v);
     if (is_total) {
@@ -86,10 +100,10 @@ static int add_line(builder *b, const char *line, size_t n, char error[160])
     return is_total && !b->total ? -1 : 0;
 }
 
-static int add_lines(builder *b, const char *text, size_t n, const char *path, char error[160])
+/* Those from `at` on. */
+static int add_lines(builder *b, const char *text, size_t at, size_t n, const char *path, char error[160])
 {
-    size_t number = 1;
-    for (size_t at = line_length(text, n) + 1; at < n; number++) {
+    for (size_t number = 1; at < n; number++) {
         const size_t length = line_length(text + at, n - at);
         char what[160];
         if (at + length == n) {
@@ -126,12 +140,12 @@ static int close_lists(builder *b)
 }
 
 /* The first line as "config", and what a report has of it beside. */
-static void put_config(FILE *to, const char *line, size_t n)
+static void put_config(FILE *to, const char *line)
 {
     static const char *const members[] = {"schema", "mpsim", "formats", "recipes"};
     char error[160];
-    json_t *v = parsed(line, n, error);
-    fprintf(to, "{\"config\": %.*s", (int)n, line);
+    json_t *v = parsed(line, strlen(line), error);
+    fprintf(to, ",\n\"config\": %s", line);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         char *text = json_dumps(json_object_get(v, members[i]), JSON_ENCODE_ANY);
         if (text)
@@ -141,49 +155,57 @@ static void put_config(FILE *to, const char *line, size_t n)
     json_decref(v);
 }
 
-/* A list is given up as soon as the report has it, so that the records are in memory twice at most. */
-static void put_lists(builder *b, FILE *to)
+/* What stands behind the tensors, by its length; NULL: no memory. */
+static char *rest_of(const builder *b, size_t *n)
 {
-    for (int i = 0; i < LISTS; i++) {
-        if (b->n[i] || i == 0)
-            fprintf(to, ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
-        free(b->text[i]);
-        b->text[i] = NULL;
-    }
-}
-
-static char *report_of(builder *b)
-{
-    char *report = NULL;
-    size_t size;
-    FILE *to = memory_open(&report, &size);
+    char *text = NULL;
+    FILE *to = memory_open(&text, n);
     if (!to)
         return NULL;
-    put_config(to, b->config, strlen(b->config));
-    put_lists(b, to);
+    fputc(']', to);
+    put_config(to, b->config);
+    for (int i = 0; i < LISTS; i++)
+        if (b->n[i])
+            fprintf(to, ",\n\"%s\": [%s]", lists[i].member, b->text[i]);
     if (b->total)
         fprintf(to, ",\n\"total\": %s", b->total);
     fputs(b->scaled ? ",\n\"scaled\": true}\n" : "}\n", to);
     const int failed = ferror(to);
     if (fclose(to) || failed) {
-        free(report);
+        free(text);
         return NULL;
     }
+    return text;
+}
+
+/* The report takes the place of the lines; NULL: no memory, and they are as they were. */
+static char *report_of(const builder *b)
+{
+    size_t n;
+    char *rest = rest_of(b, &n), *report = rest ? realloc(b->report, b->length + n + 1) : NULL;
+    if (report)
+        memcpy(report + b->length, rest, n + 1);
+    free(rest);
     return report;
 }
 
 char *lines_joined(char *text, size_t n, const char *path, char error[160])
 {
+    static const char begin[] = "{\"tensors\": ["; /* no longer than a line of that level, which is kept apart */
     builder b;
-    char *report = NULL;
-    snprintf(error, 160, "out of memory");
     int failed = open_lists(&b);
-    failed = failed || add_lines(&b, text, n, path, error);
-    failed |= close_lists(&b);
     b.config = copy_of(text, line_length(text, n));
-    free(text);
-    if (!failed && b.config)
-        report = report_of(&b);
+    b.report = text;
+    b.length = sizeof begin - 1;
+    snprintf(error, 160, "out of memory");
+    failed |= !b.config;
+    if (b.config)
+        memcpy(text, begin, b.length);
+    failed = failed || add_lines(&b, text, strlen(b.config) + 1, n, path, error);
+    failed |= close_lists(&b);
+    char *report = failed ? NULL : report_of(&b);
+    if (!report)
+        free(text);
     for (int i = 0; i < LISTS; i++)
         free(b.text[i]);
     free(b.total);
