@@ -276,11 +276,7 @@ static int execute(run *r, char **files, int n)
     if ((code = check(r)) || (code = parse(r)) || (code = make_heads(r, files, n)) ||
         (code = output_open(&out, r->o->form.path)))
         return code;
-    if ((code = report(r, out.file, how ? how->label : NULL)))
-        output_abandon(&out);
-    else
-        code = output_close(&out);
-    return code;
+    return output_end(&out, report(r, out.file, how ? how->label : NULL));
 }
 
 int cmd_attention(const command *self, int argc, char **argv)

@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 #include "../pass/chosen.h"
 #include "generate.h"
 
@@ -40,7 +41,7 @@ static int read_part(heads_part *p, trace *t, const heads_source *from, size_t w
         code = fail(EXIT_DATA,
                     "attention: %c (%s) has the shape %s; expected [tokens, size], [heads, tokens, size] or "
                     "[batch, heads, tokens, size]",
-                    "QKV"[which], c.label, chosen_shape(shape, sizeof shape, &c));
+                    "QKV"[which], c.label, text_shape(shape, sizeof shape, c.shape, c.rank));
     if (!code)
         operand_take(&p->of, &c);
     chosen_clear(&c);

@@ -170,9 +170,5 @@ int explain_run(const explain_options *o)
     if (!code && !e.any)
         code = fail(EXIT_USAGE, "cast: --format: no format given");
     free(names);
-    if (code) {
-        output_abandon(&out);
-        return code;
-    }
-    return output_close(&out);
+    return output_end(&out, code);
 }

@@ -9,6 +9,7 @@
 
 #include "../array/need.h"
 #include "../operand/stream.h"
+#include "../text/words.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -41,8 +42,8 @@ static int no_place(const job *j, const quantised *q, const char *why)
 {
     char name[512], shape[512], path[512];
     return fail(EXIT_DATA, "%s: tensor '%s' of shape %s under %s: %s", escape_text(path, sizeof path, trace_path(j->t)),
-                escape_text(name, sizeof name, q->name), shape_text(shape, sizeof shape, q->x), j->o->how->block.name,
-                why);
+                escape_text(name, sizeof name, q->name), text_shape(shape, sizeof shape, q->x->shape, q->x->rank),
+                j->o->how->block.name, why);
 }
 
 /* The parts of a tensor in the layout. */

@@ -210,12 +210,9 @@ static int differ_in_form(const verdict_case *c, finding *f, const stored of[2],
     const int dtypes = !integers && !same_dtype(of), counts = x->count != y->count;
     if (!dtypes && !counts)
         return 0;
-    for (int s = 0; s < 2; s++) {
-        const trace_tensor t = {.shape = c->tensors[s]->shape, .rank = c->tensors[s]->rank};
-        shape_text(shape[s], sizeof shape[s], &t);
-    }
     finding_init(f, counts ? VERDICT_RESIZED : VERDICT_INCOMPARABLE);
-    finding_say(f, "%s %s in A, %s %s in B", x->dtype, shape[0], y->dtype, shape[1]);
+    finding_say(f, "%s %s in A, %s %s in B", x->dtype, text_shape(shape[0], sizeof shape[0], x->shape, x->rank),
+                y->dtype, text_shape(shape[1], sizeof shape[1], y->shape, y->rank));
     return 1;
 }
 

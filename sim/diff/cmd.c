@@ -67,12 +67,9 @@ static int compare(side sides[2], const options *o, report_style style, output *
     const int failed = sides[0].in.failed + sides[1].in.failed;
     if (!code && diffreport_compared(r) == 0 && (diffreport_differing(r) == 0 || failed))
         code = nothing_compared(r, failed);
-    if (!code) {
+    if (!code)
         diffreport_end(r, failed);
-        code = output_close(out);
-    } else {
-        output_abandon(out);
-    }
+    code = output_end(out, code);
     if (!code)
         code = failed                    ? EXIT_PARTIAL
                : diffreport_differing(r) ? EXIT_CHECK
@@ -90,10 +87,7 @@ static int compare_logprobs(side sides[2], const options *o, report_style style,
         code = side_open(&sides[k], "diff", &o->from, operands[k]);
     if (!code)
         code = logprob_run(out->file, style, &lo, &sides[0], &sides[1], &differ);
-    if (!code)
-        code = output_close(out);
-    else
-        output_abandon(out);
+    code = output_end(out, code);
     return code ? code : sides[0].in.failed + sides[1].in.failed ? EXIT_PARTIAL : differ ? EXIT_CHECK : EXIT_OK;
 }
 

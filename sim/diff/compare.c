@@ -15,6 +15,7 @@
 #include "stale.h"
 
 #include "../array/need.h"
+#include "../text/words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,12 +137,10 @@ static void judge_equal(comparison *c)
         finding_init(&c->found, VERDICT_DTYPE);
         finding_say(&c->found, "all values are equal, as %s in A and as %s in B", x->format->name, y->format->name);
     } else if (!has_same_shape(x, y)) {
-        for (int s = 0; s < 2; s++) {
-            const trace_tensor t = {.shape = c->c.tensors[s]->shape, .rank = c->c.tensors[s]->rank};
-            shape_text(shape[s], sizeof shape[s], &t);
-        }
         finding_init(&c->found, VERDICT_RESHAPED);
-        finding_say(&c->found, "all codes are equal, in the shape %s in A and %s in B", shape[0], shape[1]);
+        finding_say(&c->found, "all codes are equal, in the shape %s in A and %s in B",
+                    text_shape(shape[0], sizeof shape[0], x->shape, x->rank),
+                    text_shape(shape[1], sizeof shape[1], y->shape, y->rank));
     } else if (x->quantised && y->quantised) {
         c->failed = bytes_codes(&c->c, &c->found, &c->error);
     }

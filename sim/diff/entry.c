@@ -278,19 +278,13 @@ void entry_free(entry *e)
 
 /* ---- the first difference, for people ---- */
 
-static void print_list(FILE *to, const uint64_t *list, size_t n)
-{
-    fputc('[', to);
-    for (size_t i = 0; i < n; i++)
-        fprintf(to, "%s%" PRIu64, i ? ", " : "", list[i]);
-    fputc(']', to);
-}
+enum { LIST = 1536 }; /* room for a list of ENTRY_AXES numbers */
 
 static void print_place(FILE *to, const char *title, const entry_place *p)
 {
-    fputs(title, to);
-    print_list(to, p->index, p->rank);
-    fprintf(to, "  A %.9g (%s)  B %.9g (%s)\n", p->a, p->a_code, p->b, p->b_code);
+    char text[LIST];
+    fprintf(to, "%s%s  A %.9g (%s)  B %.9g (%s)\n", title, text_shape(text, sizeof text, p->index, p->rank), p->a,
+            p->a_code, p->b, p->b_code);
 }
 
 /* "1: 12, 2: 3, 4: 1" with powers of two from 1,024 on as such; of many, several in one. */
@@ -317,12 +311,12 @@ static void print_pairs(FILE *to, const char *title, const entry_pairs *p)
 static void print_tensors(FILE *to, const entry *e)
 {
     const entry_side *a = &e->sides[0], *b = &e->sides[1];
-    char text[256];
+    char text[256], list[LIST];
     fprintf(to, "\ntensor     %s ", escape_text(text, sizeof text, a->dtype));
-    print_list(to, a->shape, a->rank);
+    fputs(text_shape(list, sizeof list, a->shape, a->rank), to);
     if (e->other.dtype || e->other.shape) {
         fprintf(to, ", in B %s ", escape_text(text, sizeof text, b->dtype));
-        print_list(to, b->shape, b->rank);
+        fputs(text_shape(list, sizeof list, b->shape, b->rank), to);
     }
     if (e->other.name)
         fprintf(to, ", in B named %s", escape_text(text, sizeof text, b->name));

@@ -504,11 +504,7 @@ int cmd_dot(const command *self, int argc, char **argv)
         (code = encode(&r, &r.b, fb)) || (code = *r.recipe.name ? blocks_models(&r.models, &r.a, &r.b) : 0) ||
         (code = output_open(&out, o.form.path)))
         goto done;
-    code = report(&r, out.file);
-    if (code)
-        output_abandon(&out);
-    else
-        code = output_close(&out);
+    code = output_end(&out, report(&r, out.file));
 done:
     operand_clear(&r.a);
     operand_clear(&r.b);

@@ -466,10 +466,7 @@ int pair_report(const pair_options *o, const model_list *models, report_style st
     int code = parse(&p);
     if (!code && !(code = output_open(&out, o->path))) {
         p.to = out.file;
-        if ((code = run_models(&p)))
-            output_abandon(&out);
-        else
-            code = output_close(&out);
+        code = output_end(&out, run_models(&p));
     }
     free(p.a);
     free(p.b);

@@ -416,10 +416,7 @@ int reduce_report(const reduce_options *o)
         return code;
     if (!(code = read_files(&r, o->files, o->ranks, o->glob)) && !(code = add_exactly(&r)))
         code = report(&r, o, out.file);
-    if (code)
-        output_abandon(&out);
-    else
-        code = output_close(&out);
+    code = output_end(&out, code);
     clear(&r, o->ranks);
     return code;
 }

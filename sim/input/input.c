@@ -547,12 +547,3 @@ json_t *json_of_path(const char *path)
     json_t *v = json_string(path); /* NULL if it is not UTF-8 */
     return v ? v : json_string(escape_text(escaped, sizeof escaped, path));
 }
-
-const char *shape_text(char *out, size_t size, const trace_tensor *t)
-{
-    snprintf(out, size, "[");
-    for (size_t i = 0; i < t->rank; i++)
-        text_add(out, size, "%s%" PRIu64, i ? ", " : "", t->shape[i]);
-    text_add(out, size, "]");
-    return out;
-}

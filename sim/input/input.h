@@ -136,6 +136,3 @@ const char *files_names(const char *first, size_t n, char *out, size_t size);
 
 /* A path as JSON: escaped where it is not UTF-8. */
 json_t *json_of_path(const char *path);
-
-/* A tensor's shape as "[2, 3]". */
-const char *shape_text(char *out, size_t size, const trace_tensor *t);

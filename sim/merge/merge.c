@@ -55,10 +55,7 @@ int merge_part(const part_source *sources, size_t n, const char *path)
     if (!code && !(code = output_open(&out, path))) {
         part_write_head(&w, out.file, &p.head);
         code = part_write_finish(&w) ? fail(EXIT_IO, "out of memory") : copy_sections(&p, out.file);
-        if (code)
-            output_abandon(&out);
-        else
-            code = output_close(&out);
+        code = output_end(&out, code);
     }
     parts_clear(&p);
     return code;

@@ -117,11 +117,7 @@ static int work(run *r)
                                   o->seed};
     if (code || (code = mismatch_operands_make(&r->operands, &from)) || (code = output_open(&out, o->form.path)))
         return code;
-    if ((code = execute(r, out.file)))
-        output_abandon(&out);
-    else
-        code = output_close(&out);
-    return code;
+    return output_end(&out, execute(r, out.file));
 }
 
 int cmd_mismatch(const command *self, int argc, char **argv)

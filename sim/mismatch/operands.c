@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -134,7 +135,7 @@ static int bad_shape(const char *what, const char *expected, const chosen *c)
 {
     char shape[128];
     return fail(EXIT_DATA, "mismatch: %s (%s) has the shape %s; expected %s", what, c->label,
-                chosen_shape(shape, sizeof shape, c), expected);
+                text_shape(shape, sizeof shape, c->shape, c->rank), expected);
 }
 
 static int read_hidden(mismatch_operands *o, const mismatch_source *from)

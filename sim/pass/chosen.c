@@ -108,15 +108,6 @@ void chosen_clear(chosen *c)
     memset(c, 0, sizeof *c);
 }
 
-const char *chosen_shape(char *out, size_t size, const chosen *c)
-{
-    snprintf(out, size, "[");
-    for (size_t i = 0; i < c->rank; i++)
-        text_add(out, size, "%s%" PRIu64, i ? ", " : "", c->shape[i]);
-    text_add(out, size, "]");
-    return out;
-}
-
 /* ---- of any dtype ---- */
 
 int chosen_codes(uint64_t **codes, trace *t, const trace_copy *c)

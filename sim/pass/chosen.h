@@ -36,9 +36,6 @@ int chosen_read(chosen *c, const char *verb, const char *path, const trace_optio
 int chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob);
 void chosen_clear(chosen *c);
 
-/* chosen_shape -- "[2, 3]". */
-const char *chosen_shape(char *out, size_t size, const chosen *c);
-
 /* chosen_codes -- what a copy of a tensor of any dtype has as integers of its width, at most 8 bytes; to be freed in any case. 0, or an
  * exit code after a message. */
 int chosen_codes(uint64_t **codes, trace *t, const trace_copy *c);

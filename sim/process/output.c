@@ -228,3 +228,11 @@ void output_abandon(output *o)
     fclose(o->file);
     close(o->fd);
 }
+
+int output_end(output *o, int code)
+{
+    if (!code)
+        return output_close(o);
+    output_abandon(o);
+    return code;
+}

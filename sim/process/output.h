@@ -23,6 +23,8 @@ int output_open_stream(output *o, const char *path);
 /* output_close -- check, and copy to the destination. 0, or an exit code after a message
  * (without one if the reader of a pipe has gone). */
 int output_close(output *o);
+/* output_end -- output_close, or where `code` is not 0 output_abandon: then it is `code`. */
+int output_end(output *o, int code);
 /* output_hold -- the first half of it, of what output_open opened: *held is complete, but under a temporary name
  * (outfile_name); output_keep is the other, outfile_abandon forgets it. Both 0, or an exit code after a message. */
 int output_hold(output *o, struct outfile **held);

@@ -181,11 +181,7 @@ static int report_to(run *r, input *in, const replay_options *o, const char *pat
     r->report.file = out.file;
     r->report.several = several;
     r->report.compare = several && !r->report.amp && !rows && !r->report.tensors;
-    code = replay_policies(r, in, o);
-    if (!code)
-        return output_close(&out);
-    output_abandon(&out);
-    return code;
+    return output_end(&out, replay_policies(r, in, o));
 }
 
 /* Policies and operands read, replayed, reported. */

@@ -2,6 +2,7 @@
 #include "words.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 int text_add_list(char *text, size_t size, const char *format, va_list values)
@@ -18,6 +19,15 @@ int text_add(char *text, size_t size, const char *format, ...)
     const int bad = text_add_list(text, size, format, values);
     va_end(values);
     return bad;
+}
+
+const char *text_shape(char *out, size_t size, const uint64_t *list, size_t n)
+{
+    snprintf(out, size, "[");
+    for (size_t i = 0; i < n; i++)
+        text_add(out, size, "%s%" PRIu64, i ? ", " : "", list[i]);
+    text_add(out, size, "]");
+    return out;
 }
 
 void text_wrap(FILE *to, int at, int width, const char *between, const char *text)

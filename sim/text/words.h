@@ -14,6 +14,9 @@ __attribute__((format(printf, 3, 4)))
 int text_add(char *text, size_t size, const char *format, ...);
 int text_add_list(char *text, size_t size, const char *format, va_list values);
 
+/* text_shape -- a list of numbers as "[2, 3]". */
+const char *text_shape(char *out, size_t size, const uint64_t *list, size_t n);
+
 /* text_wrap -- text in lines of at most `width` columns, broken at " " or, if `between` says so, at ", ", whose comma
  * stays. The first line begins where the cursor is, at column `at`, and the others behind as many blanks; the last one is
  * ended, too. What is longer than a line has one to itself. */

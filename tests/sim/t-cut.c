@@ -2,7 +2,6 @@
 #include "sim/advise/advise.h"
 #include "sim/operand/element.h"
 #include "sim/operand/scalerword.h"
-#include "sim/pass/chosen.h"
 #include "sim/policy/policy.h"
 #include "sim/quant/quant.h"
 #include "sim/record/step.h"
@@ -224,12 +223,8 @@ END_TEST
 
 static void of_shape(char *out, size_t size, const void *of)
 {
-    (void)shape_text(out, size, of);
-}
-
-static void of_chosen(char *out, size_t size, const void *of)
-{
-    (void)chosen_shape(out, size, of);
+    const trace_tensor *x = of;
+    (void)text_shape(out, size, x->shape, x->rank);
 }
 
 static void of_flags(char *out, size_t size, const void *of)
@@ -279,11 +274,9 @@ START_TEST(other_texts)
 {
     static const unsigned all = ~0u, none = 0;
     static const uint64_t shape[] = {1234567, 1, 89};
-    static const trace_tensor tensor = {.rank = 3, .shape = shape};
-    static const chosen numbers = {.rank = 3, .shape = {1234567, 1, 89}}, one = {.rank = 0};
-    const row rows[] = {{"shape_text", of_shape, &tensor},
-                        {"chosen_shape", of_chosen, &numbers},
-                        {"chosen_shape of one", of_chosen, &one},
+    static const trace_tensor tensor = {.rank = 3, .shape = shape}, one = {.rank = 0, .shape = shape};
+    const row rows[] = {{"text_shape", of_shape, &tensor},
+                        {"text_shape of one", of_shape, &one},
                         {"element_flags_text", of_flags, &all},
                         {"step_events_text", of_events, &all},
                         {"part_describe", of_format, mpsim_format_find("e4m3")},
