@@ -175,7 +175,7 @@ sim_libpolicy_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(YAML_CFLAGS)
 sim_libpolicy_a_SOURCES = \
   sim/array/want.c sim/array/want.h sim/process/resource.c sim/process/resource.h sim/operand/scalerword.c sim/operand/scalerword.h \
   sim/policy/blocks.c sim/policy/blocks.h sim/policy/gather.c sim/policy/gather.h sim/policy/keys.c sim/policy/keys.h \
-  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h \
+  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/patterns.c sim/policy/patterns.h \
   sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/scaling.c sim/policy/table.c \
   sim/policy/table.h sim/policy/tree.c sim/policy/tree.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h

@@ -16,7 +16,7 @@ static int is_inherited(const policy_draft *d)
 }
 
 /* A part is left out where there is one; false is always right. */
-static int set_without(policy_draft *d, const yaml_value *v, int *without)
+int blocks_set_without(policy_draft *d, const yaml_value *v, int *without)
 {
     const int has = d->plan->recipe && d->plan->recipe->hadamard;
     int yes = 0;
@@ -27,21 +27,6 @@ static int set_without(policy_draft *d, const yaml_value *v, int *without)
                           d->name);
     *without = yes && has;
     return 0;
-}
-
-int blocks_set_without_rht(policy_draft *d, const yaml_value *v)
-{
-    return set_without(d, v, &d->plan->without_rht);
-}
-
-int blocks_set_without_2d(policy_draft *d, const yaml_value *v)
-{
-    return set_without(d, v, &d->plan->without_2d);
-}
-
-int blocks_set_without_sr(policy_draft *d, const yaml_value *v)
-{
-    return set_without(d, v, &d->plan->without_sr);
 }
 
 /* ---- layers at the ends ---- */

@@ -8,7 +8,9 @@
 #include "../text/words.h"
 #include "blocks.h"
 #include "parts.h"
+#include "patterns.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,21 +42,6 @@ static int set_text(policy_draft *d, const yaml_value *v, char **to)
     free(*to);
     *to = own;
     return 0;
-}
-
-static int set_name(policy_draft *d, const yaml_value *v)
-{
-    return set_text(d, v, &d->policy->name);
-}
-
-static int set_source(policy_draft *d, const yaml_value *v)
-{
-    return set_text(d, v, &d->policy->source);
-}
-
-static int set_note(policy_draft *d, const yaml_value *v)
-{
-    return set_text(d, v, &d->policy->note);
 }
 
 /* Its entries are policy.c's. */
@@ -286,81 +273,6 @@ static int set_master(policy_draft *d, const yaml_value *v)
     return 0;
 }
 
-/* ---- patterns ---- */
-
-static policy_patterns *new_patterns(policy_draft *d, const yaml_value *v)
-{
-    policy_patterns *list = want_memory(1, sizeof *list);
-    if (!list)
-        return NULL;
-    list->items = want_memory(v->count, sizeof *list->items);
-    list->next = d->policy->patterns;
-    d->policy->patterns = list;
-    d->patterns[d->key] = list;
-    d->patterns_of[d->key] = v;
-    return list->items ? list : NULL;
-}
-
-static int add_pattern(policy_patterns *list, const char *glob, layer_kind kind)
-{
-    char *own = want_text(glob);
-    if (!own)
-        return -1;
-    list->items[list->count++] = (policy_pattern){.glob = own, .kind = kind};
-    return 0;
-}
-
-/* A list of patterns; one that a plan inherits is read once. */
-static int set_patterns(policy_draft *d, const yaml_value *v, const policy_patterns **to)
-{
-    if (v && v->type != YAML_LIST)
-        return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", d->name);
-    if (v && d->patterns_of[d->key] != v) {
-        policy_patterns *list = new_patterns(d, v);
-        for (size_t i = 0; list && i < v->count; i++) {
-            if (v->items[i].value->type != YAML_TEXT)
-                return policy_bad(&d->r, v->items[i].line, "%s: a pattern is one word", d->name);
-            if (add_pattern(list, v->items[i].value->text, LAYER_OTHER))
-                return -1;
-        }
-        if (!list)
-            return -1;
-    }
-    *to = v ? d->patterns[d->key] : NULL;
-    return 0;
-}
-
-static int set_keep_fp32(policy_draft *d, const yaml_value *v)
-{
-    return set_patterns(d, v, &d->plan->keep_fp32);
-}
-
-static int set_layer_kinds(policy_draft *d, const yaml_value *v)
-{
-    if (v && v->type != YAML_MAP)
-        return policy_bad(&d->r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
-    if (v && d->patterns_of[d->key] != v) {
-        policy_patterns *list = new_patterns(d, v);
-        for (size_t i = 0; list && i < v->count; i++) {
-            layer_kind kind;
-            const char *word = NULL;
-            if (value_text(&d->r, d->name, v->items[i].value, &word))
-                return -1;
-            if (layer_kind_find(&kind, word))
-                return policy_bad(&d->r, v->items[i].line,
-                                  "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
-                                  "softmax, embedding, loss, other",
-                                  word);
-            if (add_pattern(list, v->items[i].key, kind))
-                return -1;
-        }
-        if (!list)
-            return -1;
-    }
-    d->plan->layer_kinds = v ? d->patterns[d->key] : NULL;
-    return 0;
-}
-
 /* ---- fp8 ---- */
 
 static int set_fp8_recipe(policy_draft *d, const yaml_value *v)
@@ -406,73 +318,27 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
     return 0;
 }
 
-static int set_fp8_params(policy_draft *d, const yaml_value *v)
-{
-    if (v && value_bool(&d->r, d->name, v, &d->plan->fp8_params))
-        return -1;
-    if (!d->plan->recipe && d->plan->fp8_params)
-        return policy_bad(&d->r, d->at, "fp8_params: works on an FP8 recipe, and the policy has none");
-    return 0;
-}
-
-static int set_fp8_attention(policy_draft *d, const yaml_value *v)
-{
-    if (v && value_bool(&d->r, d->name, v, &d->plan->fp8_attention))
-        return -1;
-    if (!d->plan->recipe && d->plan->fp8_attention)
-        return policy_bad(&d->r, d->at, "fp8_attention: works on an FP8 recipe, and the policy has none");
-    return 0;
-}
-
-static int set_fp8_exclude(policy_draft *d, const yaml_value *v)
-{
-    if (v && !d->plan->recipe)
-        return policy_bad(&d->r, d->at, "fp8_exclude: works on an FP8 recipe, and the policy has none");
-    return set_patterns(d, v, &d->plan->fp8_exclude);
-}
-
-static int set_muon_exclude(policy_draft *d, const yaml_value *v)
-{
-    if (v && !d->plan->optimizer.has_muon)
-        return policy_bad(&d->r, d->at, "muon_exclude: works on the optimizer muon, which the policy does not have");
-    return set_patterns(d, v, &d->plan->muon_exclude);
-}
-
-/* Keys of delayed scaling have a use where there is delayed scaling. */
-static int is_delayed(policy_draft *d)
+/* Delayed scaling, which some keys work on. */
+static int need_delayed(policy_draft *d)
 {
     const recipe_row *recipe = d->plan->recipe;
-    if (recipe && recipe->delayed)
-        return 1;
-    policy_bad(&d->r, d->at, "%s: works on delayed scaling, which the policy does not have: %s%s", d->name,
-               recipe ? "the recipe is " : "precision is ", recipe ? recipe->name : d->plan->precision);
-    return 0;
+    return recipe && recipe->delayed
+               ? 0
+               : policy_bad(&d->r, d->at, "%s: works on delayed scaling, which the policy does not have: %s%s", d->name,
+                            recipe ? "the recipe is " : "precision is ", recipe ? recipe->name : d->plan->precision);
 }
 
-static int set_margin(policy_draft *d, const yaml_value *v)
+static int need_recipe(policy_draft *d)
 {
-    double margin = 0;
-    if (!v)
-        return 0;
-    if (!is_delayed(d) || value_number(&d->r, d->name, v, &margin))
-        return -1;
-    if (!(margin >= -126 && margin <= 126) || margin != (double)(int)margin)
-        return policy_bad(&d->r, d->at, "fp8_margin: an integer from -126 to 126 is needed");
-    d->plan->delayed.margin = (int16_t)margin;
-    return 0;
+    return d->plan->recipe ? 0
+                           : policy_bad(&d->r, d->at, "%s: works on an FP8 recipe, and the policy has none", d->name);
 }
 
-static int set_history(policy_draft *d, const yaml_value *v)
+static int need_muon(policy_draft *d)
 {
-    uint64_t history = 0;
-    if (!v)
-        return 0;
-    if (!is_delayed(d) || value_count(&d->r, d->name, v, &history))
-        return -1;
-    if (history < 1 || history > 1 << 20)
-        return policy_bad(&d->r, d->at, "fp8_amax_history_len: 1 to 1048576 is needed");
-    d->plan->delayed.history = (uint32_t)history;
-    return 0;
+    return d->plan->optimizer.has_muon
+               ? 0
+               : policy_bad(&d->r, d->at, "%s: works on the optimizer muon, which the policy does not have", d->name);
 }
 
 static int set_algorithm(policy_draft *d, const yaml_value *v)
@@ -480,7 +346,7 @@ static int set_algorithm(policy_draft *d, const yaml_value *v)
     const char *word = NULL;
     if (!v)
         return 0;
-    if (!is_delayed(d) || value_text(&d->r, d->name, v, &word))
+    if (value_text(&d->r, d->name, v, &word))
         return -1;
     const int max = strcasecmp(word, "max") == 0;
     if (!max && strcasecmp(word, "most_recent") != 0)
@@ -569,52 +435,83 @@ static int check_store(policy_draft *d)
 /* Where a key may stand; PLAN: in both. ANEW: a new precision in a schedule's entry forgets it. */
 enum { FILE_KEY = 1, ENTRY_KEY = 2, PLAN_KEY = 3, ANEW = 4 };
 
-static const struct key_row {
+/* What a key's value is, at a place of the plan (texts: of the policy); OWN: what `set` makes of it. */
+typedef enum key_type { KEY_OWN, KEY_TEXT, KEY_YES, KEY_PART, KEY_PATTERNS, KEY_INT16, KEY_COUNT32 } key_type;
+
+typedef struct key_row {
     const char *name;
     int (*set)(policy_draft *d, const yaml_value *v);
     unsigned scope;
-} keys[POLICY_KEYS] = {
-    [KEY_NAME] = {"name", set_name, FILE_KEY},
-    [KEY_SOURCE] = {"source", set_source, FILE_KEY},
-    [KEY_NOTE] = {"note", set_note, FILE_KEY},
-    [KEY_SCHEDULE] = {"schedule", check_schedule, FILE_KEY},
-    [KEY_STEPS_PER_EPOCH] = {"steps_per_epoch", set_steps_per_epoch, FILE_KEY},
-    [KEY_STEP] = {"step", set_step, ENTRY_KEY},
-    [KEY_EPOCH] = {"epoch", set_epoch, ENTRY_KEY},
+    key_type type;
+    size_t at;
+    int (*needs)(policy_draft *d); /* 0, or -1 after policy_bad: what a value, or true, works on; or NULL */
+    int least, most;               /* of integers */
+} key_row;
+
+#define OWN(name_, set_, scope_)                    \
+    {                                               \
+        .name = name_, .set = set_, .scope = scope_ \
+    }
+#define TYPED(name_, type_, place, ...)                                                                  \
+    {                                                                                                    \
+        .name = name_, .type = type_, .at = offsetof(plan, place), .scope = PLAN_KEY | ANEW, __VA_ARGS__ \
+    }
+#define TEXT(name_, place)                                                                \
+    {                                                                                     \
+        .name = name_, .type = KEY_TEXT, .at = offsetof(policy, place), .scope = FILE_KEY \
+    }
+
+static const key_row keys[POLICY_KEYS] = {
+    [KEY_NAME] = TEXT("name", name),
+    [KEY_SOURCE] = TEXT("source", source),
+    [KEY_NOTE] = TEXT("note", note),
+    [KEY_SCHEDULE] = OWN("schedule", check_schedule, FILE_KEY),
+    [KEY_STEPS_PER_EPOCH] = OWN("steps_per_epoch", set_steps_per_epoch, FILE_KEY),
+    [KEY_STEP] = OWN("step", set_step, ENTRY_KEY),
+    [KEY_EPOCH] = OWN("epoch", set_epoch, ENTRY_KEY),
     /* formats: plan.compute, params, grads, autocast, master */
-    [KEY_OPT_LEVEL] = {"opt_level", set_opt_level, PLAN_KEY | ANEW},
-    [KEY_PRECISION] = {"precision", set_precision, PLAN_KEY | ANEW},
-    [KEY_PARAM_DTYPE] = {"param_dtype", set_param_dtype, PLAN_KEY | ANEW},
-    [KEY_COMPUTE] = {"compute", set_compute, PLAN_KEY | ANEW},
-    [KEY_PARAMS] = {"params", set_params, PLAN_KEY | ANEW},
-    [KEY_GRADS] = {"grads", set_grads, PLAN_KEY | ANEW},
-    [KEY_AUTOCAST] = {"autocast", set_autocast, PLAN_KEY | ANEW},
-    [KEY_KEEP_BATCHNORM] = {"keep_batchnorm_fp32", set_keep_batchnorm, PLAN_KEY | ANEW},
-    [KEY_MASTER_WEIGHTS] = {"master_weights", set_master, PLAN_KEY | ANEW},
+    [KEY_OPT_LEVEL] = OWN("opt_level", set_opt_level, PLAN_KEY | ANEW),
+    [KEY_PRECISION] = OWN("precision", set_precision, PLAN_KEY | ANEW),
+    [KEY_PARAM_DTYPE] = OWN("param_dtype", set_param_dtype, PLAN_KEY | ANEW),
+    [KEY_COMPUTE] = OWN("compute", set_compute, PLAN_KEY | ANEW),
+    [KEY_PARAMS] = OWN("params", set_params, PLAN_KEY | ANEW),
+    [KEY_GRADS] = OWN("grads", set_grads, PLAN_KEY | ANEW),
+    [KEY_AUTOCAST] = OWN("autocast", set_autocast, PLAN_KEY | ANEW),
+    [KEY_KEEP_BATCHNORM] = OWN("keep_batchnorm_fp32", set_keep_batchnorm, PLAN_KEY | ANEW),
+    [KEY_MASTER_WEIGHTS] = OWN("master_weights", set_master, PLAN_KEY | ANEW),
     /* plan.recipe, fp8_*, delayed, without_*, ends_kept */
-    [KEY_FP8_RECIPE] = {"fp8_recipe", set_fp8_recipe, PLAN_KEY | ANEW},
-    [KEY_FP8] = {"fp8", set_fp8, PLAN_KEY | ANEW},
-    [KEY_FP8_PARAMS] = {"fp8_params", set_fp8_params, PLAN_KEY | ANEW},
-    [KEY_FP8_ATTENTION] = {"fp8_attention", set_fp8_attention, PLAN_KEY | ANEW},
-    [KEY_FP8_EXCLUDE] = {"fp8_exclude", set_fp8_exclude, PLAN_KEY | ANEW},
-    [KEY_FP8_MARGIN] = {"fp8_margin", set_margin, PLAN_KEY | ANEW},
-    [KEY_FP8_HISTORY] = {"fp8_amax_history_len", set_history, PLAN_KEY | ANEW},
-    [KEY_FP8_ALGO] = {"fp8_amax_compute_algo", set_algorithm, PLAN_KEY | ANEW},
-    [KEY_WITHOUT_RHT] = {"disable_rht", blocks_set_without_rht, PLAN_KEY | ANEW},
-    [KEY_WITHOUT_2D] = {"disable_2d_quantization", blocks_set_without_2d, PLAN_KEY | ANEW},
-    [KEY_WITHOUT_SR] = {"disable_stochastic_rounding", blocks_set_without_sr, PLAN_KEY | ANEW},
-    [KEY_ENDS] = {"first_last_layers_bf16", blocks_set_ends, PLAN_KEY | ANEW},
-    [KEY_AT_START] = {"num_layers_at_start_in_bf16", blocks_set_start, PLAN_KEY | ANEW},
-    [KEY_AT_END] = {"num_layers_at_end_in_bf16", blocks_set_end, PLAN_KEY | ANEW},
+    [KEY_FP8_RECIPE] = OWN("fp8_recipe", set_fp8_recipe, PLAN_KEY | ANEW),
+    [KEY_FP8] = OWN("fp8", set_fp8, PLAN_KEY | ANEW),
+    [KEY_FP8_PARAMS] = TYPED("fp8_params", KEY_YES, fp8_params, .needs = need_recipe),
+    [KEY_FP8_ATTENTION] = TYPED("fp8_attention", KEY_YES, fp8_attention, .needs = need_recipe),
+    [KEY_FP8_EXCLUDE] = TYPED("fp8_exclude", KEY_PATTERNS, fp8_exclude, .needs = need_recipe),
+    [KEY_FP8_MARGIN] = TYPED("fp8_margin", KEY_INT16, delayed.margin, .needs = need_delayed, .least = -126,
+                             .most = 126),
+    [KEY_FP8_HISTORY] = TYPED("fp8_amax_history_len", KEY_COUNT32, delayed.history, .needs = need_delayed, .least = 1,
+                              .most = 1 << 20),
+    [KEY_FP8_ALGO] = {.name = "fp8_amax_compute_algo",
+                      .set = set_algorithm,
+                      .scope = PLAN_KEY | ANEW,
+                      .needs = need_delayed},
+    [KEY_WITHOUT_RHT] = TYPED("disable_rht", KEY_PART, without_rht, .needs = NULL),
+    [KEY_WITHOUT_2D] = TYPED("disable_2d_quantization", KEY_PART, without_2d, .needs = NULL),
+    [KEY_WITHOUT_SR] = TYPED("disable_stochastic_rounding", KEY_PART, without_sr, .needs = NULL),
+    [KEY_ENDS] = OWN("first_last_layers_bf16", blocks_set_ends, PLAN_KEY | ANEW),
+    [KEY_AT_START] = OWN("num_layers_at_start_in_bf16", blocks_set_start, PLAN_KEY | ANEW),
+    [KEY_AT_END] = OWN("num_layers_at_end_in_bf16", blocks_set_end, PLAN_KEY | ANEW),
     /* the rest of a plan */
-    [KEY_KEEP_FP32] = {"keep_fp32", set_keep_fp32, PLAN_KEY},
-    [KEY_LAYER_KINDS] = {"layer_kinds", set_layer_kinds, PLAN_KEY},
-    [KEY_LOSS_SCALING] = {"loss_scaling", set_scaling, PLAN_KEY | ANEW},
-    [KEY_OPTIMIZER] = {"optimizer", set_optimizer, PLAN_KEY},
-    [KEY_MUON_EXCLUDE] = {"muon_exclude", set_muon_exclude, PLAN_KEY},
-    [KEY_CLIP] = {"clip", set_clip, PLAN_KEY},
-    [KEY_MAX_GRAD_NORM] = {"max_grad_norm", set_max_grad_norm, PLAN_KEY},
-    [KEY_GRAD_REDUCE] = {"grad_reduce", set_reduce, PLAN_KEY},
+    [KEY_KEEP_FP32] = {.name = "keep_fp32", .type = KEY_PATTERNS, .at = offsetof(plan, keep_fp32), .scope = PLAN_KEY},
+    [KEY_LAYER_KINDS] = OWN("layer_kinds", patterns_set_kinds, PLAN_KEY),
+    [KEY_LOSS_SCALING] = OWN("loss_scaling", set_scaling, PLAN_KEY | ANEW),
+    [KEY_OPTIMIZER] = OWN("optimizer", set_optimizer, PLAN_KEY),
+    [KEY_MUON_EXCLUDE] = {.name = "muon_exclude",
+                          .type = KEY_PATTERNS,
+                          .at = offsetof(plan, muon_exclude),
+                          .scope = PLAN_KEY,
+                          .needs = need_muon},
+    [KEY_CLIP] = OWN("clip", set_clip, PLAN_KEY),
+    [KEY_MAX_GRAD_NORM] = OWN("max_grad_norm", set_max_grad_norm, PLAN_KEY),
+    [KEY_GRAD_REDUCE] = OWN("grad_reduce", set_reduce, PLAN_KEY),
 };
 
 /* Other words for keys, as frameworks and guides print them. */
@@ -744,6 +641,48 @@ int keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
     return 0;
 }
 
+/* An integer in the range of its row; one that may be below 0 may also be written as a number. */
+static int read_integer(policy_draft *d, const key_row *row, const yaml_value *v, double *x)
+{
+    uint64_t n = 0;
+    if (row->least < 0 ? value_number(&d->r, d->name, v, x) : value_count(&d->r, d->name, v, &n))
+        return -1;
+    *x = row->least < 0 ? *x : (double)n;
+    return *x >= row->least && *x <= row->most && *x == (double)(int)*x
+               ? 0
+               : policy_bad(&d->r, d->at, "%s: an integer from %d to %d is needed", d->name, row->least, row->most);
+}
+
+/* The key at hand, of which v may be NULL. */
+static int set_key(policy_draft *d, const key_row *row, const yaml_value *v)
+{
+    void *to = (char *)(row->type == KEY_TEXT ? (void *)d->policy : (void *)d->plan) + row->at;
+    double x = 0;
+    if (v && row->needs && row->type != KEY_YES && row->needs(d))
+        return -1;
+    switch (row->type) {
+    case KEY_OWN:
+        return row->set(d, v);
+    case KEY_TEXT:
+        return set_text(d, v, to);
+    case KEY_PART:
+        return blocks_set_without(d, v, to);
+    case KEY_PATTERNS:
+        return patterns_set(d, v, to);
+    case KEY_YES: /* false is always right */
+        return (v && value_bool(&d->r, d->name, v, to)) || (*(int *)to && row->needs(d)) ? -1 : 0;
+    case KEY_INT16:
+    case KEY_COUNT32:
+        if (!v || read_integer(d, row, v, &x))
+            return v ? -1 : 0;
+        if (row->type == KEY_INT16)
+            *(int16_t *)to = (int16_t)x;
+        else
+            *(uint32_t *)to = (uint32_t)x;
+    }
+    return 0;
+}
+
 int keys_apply(policy_draft *d, plan *p)
 {
     memset(p, 0, sizeof *p);
@@ -752,7 +691,7 @@ int keys_apply(policy_draft *d, plan *p)
         d->key = (policy_key)k;
         d->name = d->value[k] ? d->said[k] : keys[k].name;
         d->at = d->line[k];
-        if ((keys[k].scope & scope_of(d->entry)) && keys[k].set(d, d->value[k]))
+        if ((keys[k].scope & scope_of(d->entry)) && set_key(d, &keys[k], d->value[k]))
             return -1;
     }
     return check_store(d);
