@@ -158,6 +158,8 @@ static int fill(train *t, train_tensor *kept, const float *values)
 {
     train_engine *e = t->e;
     train_tensor wide = {.format = mpsim_format_find("binary32"), .rows = kept->rows, .cols = kept->cols};
+    if (mpsim_format_same(kept->format, wide.format))
+        return e->ops->put(e, kept, values);
     const int code = e->ops->alloc(e, &wide) || e->ops->put(e, &wide, values) ||
                      e->ops->cast(e, kept, &wide, MPSIM_ROUND_NEAREST_EVEN, NULL);
     e->ops->release(e, &wide);
