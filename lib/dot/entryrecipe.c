@@ -1,4 +1,5 @@
 /* entryrecipe.c -- numbers that a recipe quantises as they enter: see entry.h. */
+#include "../round/scalar.h"
 #include "entry.h"
 
 #include <math.h>
@@ -102,7 +103,23 @@ static void quantise_lines(void *job, size_t piece, size_t from, size_t n)
     mpsim_each_batch(q->e, piece, q->first + from, n, q->unit, quantise_batch, q);
 }
 
-/* The largest magnitude of a tensor, from which its scale comes: NaN where the rule keeps that. */
+/* The larger magnitude, as bits: NaNs are the largest. */
+static float larger(float a, float b)
+{
+    return mpsim_bits_f32(a) > mpsim_bits_f32(b) ? a : b;
+}
+
+/* The largest magnitude, NaN where there is one and the rule keeps that. */
+static float amax_of(const mpsim_block_recipe *b, const float *x, size_t n)
+{
+    float most = mpsim_amax(x, n);
+    if (b->rule == MPSIM_SCALE_NVFP4_TORCHAO && mpsim_count_numbers(x, n).finite < n)
+        for (size_t i = 0; i < n; i++)
+            most = larger(fabsf(x[i]), most);
+    return most;
+}
+
+/* The largest magnitude of a tensor, from which its scale comes. */
 static void amax_batch(mpsim_entering_work *e, size_t piece, size_t first, size_t n, const float *values,
                        const void *more)
 {
@@ -115,7 +132,7 @@ static void amax_batch(mpsim_entering_work *e, size_t piece, size_t first, size_
     if (mpsim_in_one_block(b))
         e->status[piece] = mpsim_block_quantize(b, values, n, e->cols, -1, e->how->given, &e->how->rng, &out, NULL);
     else
-        most = fmaxf(so_far, mpsim_amax(values, n * e->cols));
+        most = larger(amax_of(b, values, n * e->cols), so_far);
     e->most[piece] = most;
 }
 
@@ -132,29 +149,29 @@ static size_t lines_of_piece(const mpsim_entering_work *e)
         return e->lines * e->cols > MPSIM_ENTRY_BATCH;
     if (b->rule == MPSIM_SCALE_GIVEN)
         return b->block_rows ? b->block_rows : 1;
-    return b->rule == MPSIM_SCALE_NVFP4_TORCHAO ? 0 : b->block_rows;
+    return b->block_rows;
 }
 
-/* The amax of all lines, as the rule sees it; magnitudes are as large as their bits. */
+/* The amax of all lines, as the rule sees it. */
 static void find_amax(mpsim_entering_work *e, const mpsim_pool *pool)
 {
     mpsim_pieces(pool, e->lines, 1, (double)e->cols, amax_lines, e);
     e->amax = 0;
     for (size_t i = 0; i < MPSIM_PIECES; i++)
-        e->amax = isnan(e->most[i]) || e->most[i] > e->amax ? e->most[i] : e->amax;
+        e->amax = larger(e->most[i], e->amax);
     e->has_amax = 1;
     memset(e->most, 0, sizeof e->most);
     if (e->room)
         e->values = e->room;
 }
 
-/* Whether the scale of a tensor comes from all its lines, which pieces share. `together`: they are one matrix. */
-static int needs_amax(const mpsim_entering_work *e, size_t unit, int together)
+/* Whether the scale of a tensor comes from all its lines, which pieces share. */
+static int needs_amax(const mpsim_entering_work *e, size_t unit)
 {
     const mpsim_scale_rule rule = (mpsim_scale_rule)e->how->recipe->rule;
     if (mpsim_in_one_block(e->how->recipe))
         return unit && rule != MPSIM_SCALE_GIVEN;
-    return rule == MPSIM_SCALE_NVFP4_TE || (rule == MPSIM_SCALE_NVFP4_TORCHAO && !together);
+    return rule == MPSIM_SCALE_NVFP4_TE || rule == MPSIM_SCALE_NVFP4_TORCHAO;
 }
 
 /* Room for all values, which are worth keeping where they are read twice. */
@@ -174,7 +191,7 @@ static mpsim_status quantise(mpsim_entering_work *e, const mpsim_pool *pool)
     const int together = mpsim_in_one_block(b) || (b->block_rows && e->rows % b->block_rows == 0);
     const size_t n = together ? e->lines : e->rows;
     mpsim_status s = MPSIM_OK;
-    if (needs_amax(e, unit, together)) {
+    if (needs_amax(e, unit)) {
         s = keep_room(e);
         if (!s)
             find_amax(e, pool);

@@ -167,6 +167,20 @@ static void run_dropout(void *context, size_t from, size_t n)
     (void)mpsim_dropout(w->math, NULL, 0.1, &rng, w->b->y + from, w->b->x + from, n);
 }
 
+static void run_xent(void *context, size_t from, size_t n)
+{
+    static const uint32_t labels[MOST / COLS];
+    const work *w = context;
+    (void)mpsim_softmax_xent(w->math, NULL, n / COLS, COLS, w->b->x + from, labels, 0.125f, NULL, w->b->y + from, NULL);
+}
+
+static void run_normal(void *context, size_t from, size_t n)
+{
+    const work *w = context;
+    const mpsim_rng rng = {1, 2, from};
+    mpsim_normal_array(&rng, 0.02f, w->b->y + from, n);
+}
+
 static const struct {
     const char *operation, *how;
     void (*run)(void *context, size_t from, size_t n);
@@ -197,6 +211,7 @@ static const struct {
     {"softmax", "rows of 1024 back", run_rows_back, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"softmax", "logarithm", run_log, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"softmax", "logarithm back", run_log_back, MPSIM_GELU, MPSIM_NORM_LAYER},
+    {"softmax", "cross-entropy", run_xent, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"elements", "products", run_products, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"sums", "columns", run_sums, MPSIM_GELU, MPSIM_NORM_LAYER},
     {"dropout", "p = 0.1", run_dropout, MPSIM_GELU, MPSIM_NORM_LAYER},
@@ -327,6 +342,15 @@ int main(int argc, char **argv)
             w.norm = rows[i].norm;
             bench_run(&b, &j);
         }
+    const bench_job normal = {.operation = "normal",
+                              .what = "binary32",
+                              .how = "",
+                              .n = b.n,
+                              .bytes = 8,
+                              .run = run_normal,
+                              .context = &w,
+                              .to = &copy};
+    bench_run(&b, &normal);
     bench_part(&b, "The same on arrays of any format and strides; ratios of elements a second");
     const int bad = run_arrays(&b, &w);
     free(w.mean);
