@@ -2,6 +2,7 @@
 #include "pack.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ---- exact sums ---- */
@@ -47,6 +48,130 @@ static double take_magnitude(taker *t)
     return t->bad ? 0 : x;
 }
 
+/* ---- what an accumulator consists of ---- */
+
+typedef enum member_type { END, COUNT, MAGNITUDE, FINITE, SUM, EXPONENTS, SCALES } member_type; /* the last two: bins */
+
+/* What bounds a count: nothing, the elements of the group, or else the count at this offset. */
+enum { OF_NOTHING = -1, OF_GROUP = -2 };
+
+typedef struct member {
+    member_type type;
+    size_t at;
+    ptrdiff_t of;
+} member;
+
+#define AT(member) offsetof(mpsim_stats, member)
+static const member stats_members[] = {
+    {COUNT, AT(count), OF_NOTHING}, {COUNT, AT(zero), AT(count)},       {COUNT, AT(nan), AT(count)},
+    {COUNT, AT(inf), AT(count)},    {FINITE, AT(amax), OF_NOTHING},     {FINITE, AT(amin), OF_NOTHING},
+    {SUM, AT(sum), OF_NOTHING},     {SUM, AT(sum_squares), OF_NOTHING}, {0}};
+#undef AT
+
+#define AT(member) offsetof(mpsim_histogram, member)
+static const member histogram_members[] = {{COUNT, AT(zero), OF_GROUP},
+                                           {COUNT, AT(inf), OF_GROUP},
+                                           {COUNT, AT(nan), OF_GROUP},
+                                           {EXPONENTS, AT(bin), OF_GROUP},
+                                           {0}};
+#undef AT
+
+#define AT(member) offsetof(mpsim_cast_stats, member)
+#define CAST_MEMBERS(PLACE)                                                                                 \
+    {COUNT, PLACE + AT(counts.inexact), OF_GROUP}, {COUNT, PLACE + AT(counts.underflow), OF_GROUP},         \
+        {COUNT, PLACE + AT(counts.subnormal), OF_GROUP}, {COUNT, PLACE + AT(counts.overflow), OF_GROUP},    \
+        {COUNT, PLACE + AT(counts.nan), OF_GROUP}, {COUNT, PLACE + AT(compared), OF_GROUP},                 \
+        {MAGNITUDE, PLACE + AT(max_rel_err), OF_NOTHING}, {SUM, PLACE + AT(sum_squared_error), OF_NOTHING}, \
+    {                                                                                                       \
+        SUM, PLACE + AT(sum_squares_left_out), OF_NOTHING                                                   \
+    }
+static const member cast_members[] = {CAST_MEMBERS(0), {0}};
+enum { BLOCK_CASTS = offsetof(block_sums, stats.casts) };
+
+#define IN(member) offsetof(block_sums, member)
+static const member block_members[] = {{COUNT, IN(elements), OF_GROUP},
+                                       CAST_MEMBERS(BLOCK_CASTS),
+                                       {COUNT, IN(stats.underflow), IN(elements)},
+                                       {COUNT, IN(stats.saturated), IN(elements)},
+                                       {COUNT, IN(stats.spoilt), IN(elements)},
+                                       {COUNT, IN(stats.blocks), OF_NOTHING},
+                                       {COUNT, IN(stats.zero_blocks), IN(stats.blocks)},
+                                       {COUNT, IN(stats.saturated_blocks), IN(stats.blocks)},
+                                       {COUNT, IN(stats.lost_blocks), IN(stats.blocks)},
+                                       {COUNT, IN(stats.nonfinite_blocks), IN(stats.blocks)},
+                                       {COUNT, IN(stats.least_scales), IN(stats.blocks)},
+                                       {COUNT, IN(stats.largest_scales), IN(stats.blocks)},
+                                       {COUNT, IN(stats.scale_zero), IN(stats.blocks)},
+                                       {COUNT, IN(stats.scale_nonfinite), IN(stats.blocks)},
+                                       {SCALES, IN(stats.scales), IN(stats.blocks)},
+                                       {0}};
+#undef IN
+#undef AT
+
+static size_t bins_of(const member *m)
+{
+    return m->type == EXPONENTS ? MPSIM_HISTOGRAM_BINS : MPSIM_SCALE_BINS;
+}
+
+static void put_bins(array_bytes *b, const uint64_t *bins, size_t n)
+{
+    size_t first = 0, end = n;
+    while (first < end && bins[first] == 0)
+        first++;
+    while (end > first && bins[end - 1] == 0)
+        end--;
+    bytes_put_count(b, first);
+    bytes_put_count(b, end);
+    for (size_t k = first; k < end; k++)
+        bytes_put_count(b, bins[k]);
+}
+
+static void take_bins(taker *t, uint64_t *bins, size_t n, uint64_t most)
+{
+    const size_t first = (size_t)take_number(t, n), end = (size_t)take_number(t, n);
+    for (size_t k = first; k < end && !t->bad; k++)
+        bins[k] = take_number(t, most);
+}
+
+static void put_member(array_bytes *b, const member *m, const void *value)
+{
+    switch (m->type) {
+    case COUNT:
+        bytes_put_count(b, *(const uint64_t *)value);
+        break;
+    case MAGNITUDE:
+    case FINITE:
+        bytes_put_double(b, *(const double *)value);
+        break;
+    case SUM:
+        put_sum(b, value);
+        break;
+    default:
+        put_bins(b, value, bins_of(m));
+        break;
+    }
+}
+
+static void take_member(taker *t, const member *m, void *value, uint64_t most)
+{
+    switch (m->type) {
+    case COUNT:
+        *(uint64_t *)value = take_number(t, most);
+        break;
+    case MAGNITUDE:
+    case FINITE:
+        *(double *)value = take_magnitude(t);
+        t->bad |= m->type == FINITE && isinf(*(double *)value);
+        break;
+    case SUM:
+        take_sum(t, value);
+        break;
+    default:
+        take_bins(t, value, bins_of(m), most);
+        break;
+    }
+}
+
 /* ---- rows ---- */
 
 static size_t one(const group *g)
@@ -55,33 +180,10 @@ static size_t one(const group *g)
     return 1;
 }
 
-static void put_stats(array_bytes *b, const group *g, size_t i)
+static const void *stats_at(const group *g, size_t i)
 {
-    const mpsim_stats *s = &g->stats;
     (void)i;
-    bytes_put_count(b, s->count);
-    bytes_put_count(b, s->zero);
-    bytes_put_count(b, s->nan);
-    bytes_put_count(b, s->inf);
-    bytes_put_double(b, s->amax);
-    bytes_put_double(b, s->amin);
-    put_sum(b, &s->sum);
-    put_sum(b, &s->sum_squares);
-}
-
-static void take_stats(taker *t, group *g, size_t i)
-{
-    mpsim_stats *s = &g->stats;
-    (void)i;
-    s->count = take_count(t);
-    s->zero = take_number(t, s->count);
-    s->nan = take_number(t, s->count);
-    s->inf = take_number(t, s->count);
-    s->amax = take_magnitude(t);
-    s->amin = take_magnitude(t);
-    t->bad |= isinf(s->amax) || isinf(s->amin);
-    take_sum(t, &s->sum);
-    take_sum(t, &s->sum_squares);
+    return &g->stats;
 }
 
 static size_t one_if_histogram(const group *g)
@@ -89,36 +191,10 @@ static size_t one_if_histogram(const group *g)
     return g->histogram != NULL;
 }
 
-static void put_histogram(array_bytes *b, const group *g, size_t i)
+static const void *histogram_at(const group *g, size_t i)
 {
-    const mpsim_histogram *h = g->histogram;
-    size_t first = 0, end = MPSIM_HISTOGRAM_BINS;
     (void)i;
-    while (first < end && h->bin[first] == 0)
-        first++;
-    while (end > first && h->bin[end - 1] == 0)
-        end--;
-    bytes_put_count(b, h->zero);
-    bytes_put_count(b, h->inf);
-    bytes_put_count(b, h->nan);
-    bytes_put_count(b, first);
-    bytes_put_count(b, end);
-    for (size_t k = first; k < end; k++)
-        bytes_put_count(b, h->bin[k]);
-}
-
-static void take_histogram(taker *t, group *g, size_t i)
-{
-    mpsim_histogram *h = g->histogram;
-    const uint64_t most = g->stats.count;
-    (void)i;
-    h->zero = take_number(t, most);
-    h->inf = take_number(t, most);
-    h->nan = take_number(t, most);
-    const size_t first = (size_t)take_number(t, MPSIM_HISTOGRAM_BINS);
-    const size_t end = (size_t)take_number(t, MPSIM_HISTOGRAM_BINS);
-    for (size_t k = first; k < end && !t->bad; k++)
-        h->bin[k] = take_number(t, most);
+    return g->histogram;
 }
 
 static size_t count_casts(const group *g)
@@ -128,42 +204,10 @@ static size_t count_casts(const group *g)
     return n;
 }
 
-static void put_cast_stats(array_bytes *b, const mpsim_cast_stats *c)
-{
-    bytes_put_count(b, c->counts.inexact);
-    bytes_put_count(b, c->counts.underflow);
-    bytes_put_count(b, c->counts.subnormal);
-    bytes_put_count(b, c->counts.overflow);
-    bytes_put_count(b, c->counts.nan);
-    bytes_put_count(b, c->compared);
-    bytes_put_double(b, c->max_rel_err);
-    put_sum(b, &c->sum_squared_error);
-    put_sum(b, &c->sum_squares_left_out);
-}
-
-static void put_cast(array_bytes *b, const group *g, size_t i)
+static const void *cast_at(const group *g, size_t i)
 {
     size_t n;
-    put_cast_stats(b, &group_own(g, &n)[i]);
-}
-
-static void take_cast_stats(taker *t, mpsim_cast_stats *c, uint64_t most)
-{
-    c->counts.inexact = take_number(t, most);
-    c->counts.underflow = take_number(t, most);
-    c->counts.subnormal = take_number(t, most);
-    c->counts.overflow = take_number(t, most);
-    c->counts.nan = take_number(t, most);
-    c->compared = take_number(t, most);
-    c->max_rel_err = take_magnitude(t);
-    take_sum(t, &c->sum_squared_error);
-    take_sum(t, &c->sum_squares_left_out);
-}
-
-static void take_cast(taker *t, group *g, size_t i)
-{
-    size_t n;
-    take_cast_stats(t, &group_own(g, &n)[i], g->stats.count);
+    return &group_own(g, &n)[i];
 }
 
 static size_t count_blocks(const group *g)
@@ -171,69 +215,22 @@ static size_t count_blocks(const group *g)
     return g->n_blocks;
 }
 
-/* The counts of blocks: those of all first, which bounds the others. */
-enum { BLOCK_COUNTS = 9 };
-
-static void block_counts(uint64_t *counts[BLOCK_COUNTS], mpsim_block_stats *s)
+static const void *block_at(const group *g, size_t i)
 {
-    uint64_t *const all[BLOCK_COUNTS] = {&s->blocks,         &s->zero_blocks,      &s->saturated_blocks,
-                                         &s->lost_blocks,    &s->nonfinite_blocks, &s->least_scales,
-                                         &s->largest_scales, &s->scale_zero,       &s->scale_nonfinite};
-    memcpy(counts, all, sizeof all);
-}
-
-static void put_block(array_bytes *b, const group *g, size_t i)
-{
-    mpsim_block_stats *s = &g->blocks[i].stats;
-    uint64_t *counts[BLOCK_COUNTS];
-    size_t first = 0, end = MPSIM_SCALE_BINS;
-    bytes_put_count(b, g->blocks[i].elements);
-    put_cast_stats(b, &s->casts);
-    bytes_put_count(b, s->underflow);
-    bytes_put_count(b, s->saturated);
-    bytes_put_count(b, s->spoilt);
-    block_counts(counts, s);
-    for (size_t k = 0; k < BLOCK_COUNTS; k++)
-        bytes_put_count(b, *counts[k]);
-    while (first < end && s->scales[first] == 0)
-        first++;
-    while (end > first && s->scales[end - 1] == 0)
-        end--;
-    bytes_put_count(b, first);
-    bytes_put_count(b, end);
-    for (size_t k = first; k < end; k++)
-        bytes_put_count(b, s->scales[k]);
-}
-
-static void take_block(taker *t, group *g, size_t i)
-{
-    mpsim_block_stats *s = &g->blocks[i].stats;
-    uint64_t *counts[BLOCK_COUNTS];
-    g->blocks[i].elements = take_number(t, g->stats.count);
-    take_cast_stats(t, &s->casts, g->stats.count);
-    s->underflow = take_number(t, g->blocks[i].elements);
-    s->saturated = take_number(t, g->blocks[i].elements);
-    s->spoilt = take_number(t, g->blocks[i].elements);
-    block_counts(counts, s);
-    for (size_t k = 0; k < BLOCK_COUNTS; k++)
-        *counts[k] = take_number(t, k ? s->blocks : UINT64_MAX);
-    const size_t first = (size_t)take_number(t, MPSIM_SCALE_BINS);
-    const size_t end = (size_t)take_number(t, MPSIM_SCALE_BINS);
-    for (size_t k = first; k < end && !t->bad; k++)
-        s->scales[k] = take_number(t, s->blocks);
+    return &g->blocks[i];
 }
 
 /* What a group accumulates. The first row has the count of its elements, which bounds what follows. */
 static const struct {
     char tag;
     size_t (*count)(const group *g);
-    void (*put)(array_bytes *b, const group *g, size_t i);
-    void (*take)(taker *t, group *g, size_t i);
+    const void *(*at)(const group *g, size_t i);
+    const member *members;
 } rows[PACK_ROWS] = {
-    {'s', one, put_stats, take_stats},
-    {'h', one_if_histogram, put_histogram, take_histogram},
-    {'c', count_casts, put_cast, take_cast},
-    {'b', count_blocks, put_block, take_block},
+    {'s', one, stats_at, stats_members},
+    {'h', one_if_histogram, histogram_at, histogram_members},
+    {'c', count_casts, cast_at, cast_members},
+    {'b', count_blocks, block_at, block_members},
 };
 
 /* ---- groups ---- */
@@ -250,12 +247,20 @@ size_t pack_count(int row, const group *g)
 
 void pack_put(array_bytes *b, int row, const group *g, size_t i)
 {
-    rows[row].put(b, g, i);
+    const char *at = rows[row].at(g, i);
+    for (const member *m = rows[row].members; m->type; m++)
+        put_member(b, m, at + m->at);
 }
 
 int pack_take(taker *t, int row, group *g, size_t i)
 {
-    rows[row].take(t, g, i);
+    char *at = (char *)(uintptr_t)rows[row].at(g, i);
+    for (const member *m = rows[row].members; m->type; m++) {
+        const uint64_t most = m->of == OF_GROUP     ? g->stats.count
+                              : m->of == OF_NOTHING ? UINT64_MAX
+                                                    : *(const uint64_t *)(const void *)(at + m->of);
+        take_member(t, m, at + m->at, most);
+    }
     return take_end(t);
 }
 

@@ -5,7 +5,7 @@
 #include "group.h"
 
 /* Records of a group follow each other in the order of the rows: of row r there are pack_count, each with its
- * tag. To add an accumulator is to add a row (pack.c). It is a group of one tensor (group_own). */
+ * tag. To add an accumulator is to add a row, a member of one a row of its members (pack.c). It is a group of one tensor (group_own). */
 enum { PACK_ROWS = 4 };
 
 char pack_tag(int row);
