@@ -43,7 +43,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/loops/all_loops.h lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/cut_loops.h lib/dot/loops/staged_loops.h lib/dot/loops/wide_loops.h lib/dot/loops/wide_rows.h lib/dot/loops/decode_loops.h \
   lib/dot/loops/doubles_loops.h lib/dot/loops/exact_loops.h lib/dot/loops/fused_loops.h lib/dot/loops/generic.c lib/dot/loops/group_loops.h \
   lib/dot/loops/loops.h lib/dot/loops/rounded_loops.h lib/dot/loops/rounded_vectors.h \
-  lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/packer.c lib/dot/panel.c \
+  lib/dot/loops/tile_additions.h lib/dot/loops/tile_loops.h lib/dot/model.c lib/dot/packer.c lib/dot/panel.c lib/dot/panel_any.c lib/dot/panel_f32.c lib/dot/panel_parts.h lib/dot/panel_values.c \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \
   lib/dot/convolution.c lib/dot/convolution.h lib/dot/convolution_positions.c lib/dot/convolution_taps.c lib/dot/convolving.c lib/dot/axes.c \
   lib/dot/axes.h lib/dot/sumtile.c lib/dot/sumtile.h lib/dot/window.c lib/dot/window.h \

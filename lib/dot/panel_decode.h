@@ -1,4 +1,4 @@
-/* panel_decode.h -- codes to values of one type: included by panel.c, which defines REAL, BITS (an
+/* panel_decode.h -- codes to values of one type: included by panel_any.c, which defines REAL, BITS (an
  * unsigned integer of its size), BITS_OF and REAL_OF (from one to the other), MANTISSA, BIAS, and
  * the names DECODE and EXPONENTS. */
 

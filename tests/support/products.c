@@ -247,3 +247,10 @@ void product_check(product *p, uint64_t *seed)
     if (mpsim_isa_at(0))
         mpsim_isa_use(mpsim_isa_at(0));
 }
+
+uint64_t product_code_of(const mpsim_format *f, double x)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_encode_f64(f, &r, x, 0, NULL);
+}

@@ -43,3 +43,6 @@ mpsim_matrix product_view(const product_matrix *x);
 
 /* product_on_threads -- run of a pool of three threads. */
 void product_on_threads(void *self, size_t n, void (*task)(size_t i, void *job), void *of);
+
+/* product_code_of -- the code of a number, to the nearest. */
+uint64_t product_code_of(const mpsim_format *f, double x);
