@@ -2,16 +2,6 @@
 #include "../base/environment.h"
 #include "panel_parts.h"
 
-uint32_t *mpsim_enter_codes(const mpsim_entry *e, uint32_t *bits, void *raw, size_t n)
-{
-    float *values = (float *)(e->as_values ? raw : bits);
-    if (!e->as_values)
-        mpsim_decode_array_f32(e->from, values, raw, n);
-    if (e->rounds)
-        (void)mpsim_ready_run(&e->ready, values, values, n);
-    return (uint32_t *)(void *)values;
-}
-
 /* Lines first to first + n - 1, each of them k after k. */
 static void pack_lines(const mpsim_lines *x, const mpsim_panels *to, int narrow, size_t first, size_t n)
 {

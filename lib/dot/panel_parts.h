@@ -20,9 +20,16 @@ static inline void mpsim_put_range(const mpsim_panels *to, size_t l, int low, in
     to->high[l] = (int16_t)(high - 1023);
 }
 
-/* mpsim_enter_codes -- n codes become the bits of binary32 values, in `raw` itself if the codes are such values, else in `bits`; returns
- * where. */
-uint32_t *mpsim_enter_codes(const mpsim_entry *e, uint32_t *bits, void *raw, size_t n);
+/* n codes become the bits of binary32 values, in `raw` itself if the codes are such values, else in `bits`; returns where. */
+static inline uint32_t *mpsim_enter_codes(const mpsim_entry *e, uint32_t *bits, void *raw, size_t n)
+{
+    float *values = (float *)(e->as_values ? raw : bits);
+    if (!e->as_values)
+        mpsim_decode_array_f32(e->from, values, raw, n);
+    if (e->rounds)
+        (void)mpsim_ready_run(&e->ready, values, values, n);
+    return (uint32_t *)(void *)values;
+}
 
 /* mpsim_pack_... -- line l, or lines first to first + n - 1 of a panel: k after k, or k-major (across); _together: k after k, which
  * returns 0 where one must be packed alone. */
