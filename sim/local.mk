@@ -57,7 +57,7 @@ sim_libsim_a_SOURCES = \
   sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/bars.c sim/plot/bars.h sim/plot/cmd.c sim/plot/comparison.c \
   sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/course.c sim/plot/course.h sim/plot/grid.c \
   sim/plot/grid.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/dots.c sim/plot/dots.h sim/plot/figures.c \
-  sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/ledger.c sim/plot/ledger.h sim/plot/lines.c sim/plot/lines.h \
+  sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/item.c sim/plot/item.h sim/plot/ledger.c sim/plot/ledger.h sim/plot/lines.c sim/plot/lines.h \
   sim/plot/noise.c sim/plot/noise.h sim/plot/ranges.c sim/plot/ranges.h sim/plot/plot.c sim/plot/plot.h sim/plot/range.h sim/plot/report.c \
   sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
   sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/steps.h sim/plot/sweep.c \
@@ -75,7 +75,7 @@ sim_libsim_a_SOURCES = \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
-  sim/sandbox/sandbox.h sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
+  sim/sandbox/sandbox.h sim/record/read.c sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c \
   sim/scaler/record.c sim/scaler/record.h \
   sim/scaler/pattern.c \

@@ -5,6 +5,7 @@
 #include "../array/need.h"
 #include "../process/output.h"
 #include "../plot/figures.h"
+#include "../plot/item.h"
 #include "../text/words.h"
 #include "../trace/textfile.h"
 
@@ -57,49 +58,46 @@ int page_is_saved(const page *p)
 static double number_of(const json_t *o, const char *key)
 {
     double x;
-    return plot_is_number(json_object_get(o, key), &x) ? x : (double)NAN;
+    return record_is_real(json_object_get(o, key), &x) ? x : (double)NAN;
 }
 
 /* A cast or a recipe, of so many elements that are neither zero nor not finite. */
-static void take_cast(saved_tensor *t, const json_t *cast, double of)
+static void take_cast(saved_tensor *t, const plot_cast *cast, double of)
 {
-    const char *name = json_string_value(json_object_get(cast, json_object_get(cast, "format") ? "format" : "recipe"));
-    const double sqnr = number_of(cast, "sqnr_db");
+    const char *name = cast->format ? cast->format : cast->recipe;
     if (of > 0) {
-        t->zero = fmax(t->zero, number_of(cast, "underflow") / of);
-        t->over = fmax(t->over, number_of(cast, "overflow") / of);
+        t->zero = fmax(t->zero, (double)cast->underflow / of);
+        t->over = fmax(t->over, (double)cast->overflow / of);
     }
-    if (name && (sqnr < t->sqnr || !*t->cast)) {
+    if (name && (cast->sqnr < t->sqnr || !*t->cast)) {
         snprintf(t->cast, sizeof t->cast, "%s", name);
-        t->sqnr = isnan(sqnr) ? HUGE_VAL : sqnr;
+        t->sqnr = isnan(cast->sqnr) ? HUGE_VAL : cast->sqnr;
     }
 }
 
-static int take_tensor(void *context, const json_t *item)
+static void add_item(saved *s, const plot_item *item)
 {
-    saved *s = context;
-    static const char *const lists[] = {"formats", "blocks"};
-    const char *name;
-    uint64_t count, zero, nan, inf;
-    double amax;
-    int code = plot_get_string(&s->stat, item, "name", &name);
-    if (code || (code = plot_get_count(&s->stat, item, "count", &count)) ||
-        (code = plot_get_count(&s->stat, item, "zero", &zero)) ||
-        (code = plot_get_count(&s->stat, item, "nan", &nan)) || (code = plot_get_count(&s->stat, item, "inf", &inf)) ||
-        (code = plot_get_magnitude(&s->stat, item, "amax", &amax)))
-        return code;
-    saved_tensor *t = nameindex_item(&s->names, &s->tensors, &s->n, sizeof *t, name);
+    const double of = (double)item->finite - (double)item->zero;
+    saved_tensor *t = nameindex_item(&s->names, &s->tensors, &s->n, sizeof *t, item->name);
     if (t->steps++ == 0)
         t->sqnr = HUGE_VAL;
-    t->amax = fmax(t->amax, amax);
-    t->nonfinite += nan + inf;
-    for (int k = 0; k < 2; k++) {
-        size_t i;
-        json_t *cast;
-        json_array_foreach(json_object_get(item, lists[k]), i, cast)
-            take_cast(t, cast, (double)count - (double)zero - (double)nan - (double)inf);
-    }
-    return 0;
+    t->amax = fmax(t->amax, item->amax);
+    t->nonfinite += item->nan + item->inf;
+    for (size_t i = 0; i < item->n_formats; i++)
+        take_cast(t, &item->formats[i], of);
+    for (size_t i = 0; i < item->n_blocks; i++)
+        take_cast(t, &item->blocks[i], of);
+}
+
+static int take_tensor(void *context, const json_t *v)
+{
+    saved *s = context;
+    plot_item item;
+    const int code = plot_item_read(&item, &s->stat, v, "name count zero nan inf amax");
+    if (!code)
+        add_item(s, &item);
+    plot_item_clear(&item);
+    return code;
 }
 
 /* The worst first: not finite, then what becomes zero, then the noise. */

@@ -224,7 +224,7 @@ int cmd_plot(const command *self, int argc, char **argv)
     const char *wanted = NULL, *types = NULL;
     char *prefix = NULL;
     int first, preview = 0, venue = 0, span = 0;
-    const option_row table[] = {
+    const option_row rows[] = {
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &selection.match, "GLOB",
          "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},
@@ -257,7 +257,7 @@ int cmd_plot(const command *self, int argc, char **argv)
         {0, "venue", OPTION_WORD, &venue, VENUES, "width for a paper (default: none, 5 inches)"},
         {0, "span", OPTION_WORD, &span, "col|full", "columns spanned (default: col)"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
-    int code = options_parse(self, table, argc, argv, &first, more);
+    int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)
         goto done;
     const plot_figure *figure = first < argc ? find_figure(argv[first]) : NULL;

@@ -85,7 +85,7 @@ static int has_event(const json_t *item, const char *event)
 static int get_scale(const plot_courses *c, const json_t *item, const char *key, double *scale)
 {
     const json_t *v = json_object_get(item, key);
-    const int known = plot_is_number(v, scale);
+    const int known = record_is_real(v, scale);
     if (!known && !json_is_null(v))
         return plot_wrong_member(c->report, key, "a scale");
     if (known && *scale < 0)
@@ -98,7 +98,7 @@ static int get_scale(const plot_courses *c, const json_t *item, const char *key,
 static int get_norm(const plot_courses *c, const json_t *item, double *norm)
 {
     const json_t *v = json_object_get(item, "norm");
-    if (v && (!plot_is_number(v, norm) || *norm < 0))
+    if (v && (!record_is_real(v, norm) || *norm < 0))
         return plot_wrong_member(c->report, "norm", "a norm");
     *norm = v ? log2_of(*norm) : (double)NAN;
     return 0;

@@ -1,7 +1,7 @@
 /* data.h -- what a figure shows: groups of tensors from a report of mpsim stat. */
 #pragma once
 
-#include "select.h"
+#include "item.h"
 
 enum {
     PLOT_EXPONENT_MIN = -1074, /* of binary64, as in mpsim/stats.h */
@@ -12,10 +12,10 @@ enum {
 };
 
 /* What a cast to one format with one scale does to a group. */
-typedef struct plot_cast {
+typedef struct plot_losses {
     uint64_t tensors; /* that the report has this cast for */
     uint64_t underflow, overflow;
-} plot_cast;
+} plot_losses;
 
 typedef struct plot_group {
     char *name;
@@ -24,7 +24,7 @@ typedef struct plot_group {
     uint64_t count, zero, nan, inf;
     double amin, amax; /* of the finite non-zero elements; 0 if there are none */
     double l2;
-    plot_cast casts[PLOT_FORMATS_MAX][PLOT_SCALES_MAX];
+    plot_losses casts[PLOT_FORMATS_MAX][PLOT_SCALES_MAX];
     uint64_t bins[PLOT_BINS];        /* bins[e - PLOT_EXPONENT_MIN]: elements with exponent e */
     uint64_t scaled_bins[PLOT_BINS]; /* those of scaled items */
 } plot_group;
@@ -38,8 +38,7 @@ typedef struct plot_data {
     double scales[PLOT_SCALES_MAX]; /* > 0; the first is 1, the data as recorded */
     int cast_unscaled;              /* the report has casts of the recorded data */
     size_t n_formats, n_scales, n_groups;
-    int has_steps; /* some selected tensor has a step: from first_step to last_step */
-    uint64_t first_step, last_step;
+    plot_steps steps;
     plot_group *groups;
 } plot_data;
 

@@ -80,8 +80,7 @@ static void put_formats(FILE *to, const plot_data *d, size_t characters)
 static void put_note(FILE *to, const plot_data *d)
 {
     fputs("note = '", to);
-    if (d->has_steps && d->first_step < d->last_step)
-        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", d->first_step, d->last_step);
+    (void)plot_put_steps(to, &d->steps);
     fputs("'\n", to);
 }
 
@@ -146,7 +145,7 @@ static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
     for (size_t s = 0; s < d->n_scales; s++) {
         fprintf(to, "%zu %.10g %.10g", s, d->scales[s], log2(d->scales[s]));
         for (size_t f = 0; f < d->n_formats; f++) {
-            const plot_cast *c = &g->casts[f][s];
+            const plot_losses *c = &g->casts[f][s];
             if (c->tensors == g->tensors)
                 fprintf(to, " %.6g %.6g", percent(c->underflow, g->count), percent(c->overflow, g->count));
             else

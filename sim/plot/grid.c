@@ -94,7 +94,7 @@ static int get_difference(const plot_grid *g, const json_t *item, plot_cell *cel
         return 0;
     }
     cell->state = is_uneven(item, "nan") || is_uneven(item, "inf") ? PLOT_CELL_BROKEN : PLOT_CELL_APART;
-    if (!plot_is_number(json_object_get(item, key), &x))
+    if (!record_is_real(json_object_get(item, key), &x))
         return plot_wrong_member(g->report, key, "a number");
     cell->value = bounded(g->measure->unit == PLOT_DECIBELS ? x : x >= 1 ? log2(x) : 0);
     return 0;
@@ -102,57 +102,57 @@ static int get_difference(const plot_grid *g, const json_t *item, plot_cell *cel
 
 /* ---- one item of stat ---- */
 
-static int get_underflow(const plot_grid *g, const json_t *cast, const plot_held *of, plot_cell *cell)
+static int get_underflow(const plot_grid *g, const plot_cast *cast, const plot_item *of, plot_cell *cell)
 {
-    uint64_t under, over;
-    int code = plot_get_count(g->report, cast, "underflow", &under);
-    code = code ? code : plot_get_count(g->report, cast, "overflow", &over);
-    if (code)
-        return code;
-    if (under > of->count)
+    if (cast->underflow > of->count)
         return plot_malformed(g->report, "counts contradict each other");
-    cell->state = under ? PLOT_CELL_APART : PLOT_CELL_EQUAL;
-    cell->value = under ? log10(100 * (double)under / (double)of->count) : 0;
-    cell->marked = over > 0;
+    cell->state = cast->underflow ? PLOT_CELL_APART : PLOT_CELL_EQUAL;
+    cell->value = cast->underflow ? log10(100 * (double)cast->underflow / (double)of->count) : 0;
+    cell->marked = cast->overflow > 0;
     return 0;
 }
 
-static int get_sqnr(const plot_grid *g, const json_t *cast, const plot_held *of, plot_cell *cell)
+static int get_sqnr(const plot_grid *g, const plot_cast *cast, const plot_item *of, plot_cell *cell)
 {
-    double x;
+    const double x = cast->sqnr;
     uint64_t lost;
-    if (!plot_is_number(json_object_get(cast, "sqnr_db"), &x))
-        return plot_wrong_member(g->report, "sqnr_db", "decibels");
-    const int code = plot_lost_read(&lost, g->report, cast, of);
+    const int code = plot_lost(&lost, g->report, cast, of);
     cell->state = isnan(x) ? PLOT_CELL_NONE : isinf(x) && x > 0 ? PLOT_CELL_EQUAL : PLOT_CELL_APART;
     cell->value = isfinite(x) ? bounded(x) : 0;
     cell->marked = !code && (double)lost > LOST_MARKED * (double)of->count;
     return code;
 }
 
-static int get_amax(const plot_grid *g, const json_t *item, plot_cell *cell)
+static int get_amax(const plot_item *item, plot_cell *cell)
 {
-    double amax;
-    const int code = plot_get_magnitude(g->report, item, "amax", &amax);
-    cell->state = !code && amax > 0 ? PLOT_CELL_APART : PLOT_CELL_EQUAL;
-    cell->value = !code && amax > 0 ? log2(amax) : 0;
+    cell->state = item->amax > 0 ? PLOT_CELL_APART : PLOT_CELL_EQUAL;
+    cell->value = item->amax > 0 ? log2(item->amax) : 0;
+    return 0;
+}
+
+static int get_measured(const plot_grid *g, const plot_item *of, int scaled, plot_cell *cell)
+{
+    const plot_cast *cast = g->format ? plot_item_cast(of, scaled, g->format, g->scale) : NULL;
+    if (of->count == 0 || (g->format && !cast)) /* a recipe that does not take this tensor */
+        return 0;
+    const int code = !g->format                         ? get_amax(of, cell)
+                     : g->measure->unit == PLOT_DECADES ? get_underflow(g, cast, of, cell)
+                                                        : get_sqnr(g, cast, of, cell);
+    if (!code && of->finite < of->count)
+        cell->state = PLOT_CELL_BROKEN;
     return code;
 }
 
-static int get_statistics(const plot_grid *g, const json_t *item, plot_cell *cell)
+static int get_statistics(const plot_grid *g, const json_t *v, plot_cell *cell)
 {
-    plot_held of;
-    int code = plot_held_read(&of, g->report, item);
-    if (code || of.count == 0)
-        return code;
-    const json_t *cast = g->format ? plot_item_cast(item, g->report, g->format, g->scale) : NULL;
-    if (g->format && !cast) /* a recipe that does not take this tensor */
-        return 0;
-    code = !g->format                         ? get_amax(g, item, cell)
-           : g->measure->unit == PLOT_DECADES ? get_underflow(g, cast, &of, cell)
-                                              : get_sqnr(g, cast, &of, cell);
-    if (!code && of.finite < of.count)
-        cell->state = PLOT_CELL_BROKEN;
+    static const char *const needs[] = {
+        [PLOT_BINADES] = "count zero nan inf amax",
+        [PLOT_DECADES] = "count zero nan inf formats.underflow formats.overflow blocks.underflow blocks.overflow",
+        [PLOT_DECIBELS] = "count zero nan inf formats.underflow formats.sqnr_db blocks.underflow blocks.sqnr_db"};
+    plot_item item;
+    int code = plot_item_read(&item, g->report, v, needs[g->measure->unit]);
+    code = code ? code : get_measured(g, &item, plot_item_scaled(v, g->report), cell);
+    plot_item_clear(&item);
     return code;
 }
 

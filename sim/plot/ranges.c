@@ -86,7 +86,7 @@ int plot_ranking_make(plot_ranges *s, const plot_targets *t)
 static int get_error(const plot_report *r, const json_t *result, const char *key, plot_spread *to)
 {
     double x;
-    if (!plot_is_number(json_object_get(result, key), &x))
+    if (!record_is_real(json_object_get(result, key), &x))
         return plot_wrong_member(r, key, "a number");
     *to = nothing();
     if (isfinite(x))

@@ -7,7 +7,6 @@
 #include "lines.h"
 
 #include <fnmatch.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,22 +52,6 @@ int plot_get_array(const plot_report *r, const json_t *object, const char *key, 
 {
     *list = json_object_get(object, key);
     return json_is_array(*list) ? 0 : plot_wrong_member(r, key, "an array");
-}
-
-int plot_is_number(const json_t *v, double *x)
-{
-    static const struct {
-        const char *text;
-        double value;
-    } words[] = {{"NaN", (double)NAN}, {"Infinity", HUGE_VAL}, {"-Infinity", -HUGE_VAL}};
-    const char *text = json_string_value(v);
-    for (size_t i = 0; text && i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(text, words[i].text) == 0) {
-            *x = words[i].value;
-            return 1;
-        }
-    *x = json_number_value(v);
-    return json_is_number(v);
 }
 
 int plot_listed(const option_list *l, const char *text, int glob)

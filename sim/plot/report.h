@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../cli/options.h"
+#include "../record/record.h"
 #include "skim.h"
 
 typedef struct plot_report {
@@ -48,6 +49,3 @@ int plot_get_count(const plot_report *r, const json_t *object, const char *key, 
 int plot_get_magnitude(const plot_report *r, const json_t *object, const char *key, double *x);
 int plot_get_string(const plot_report *r, const json_t *object, const char *key, const char **s);
 int plot_get_array(const plot_report *r, const json_t *object, const char *key, const json_t **list);
-
-/* plot_is_number -- whether v is a number, as reports write them: "NaN", "Infinity" and "-Infinity" are strings. */
-int plot_is_number(const json_t *v, double *x);

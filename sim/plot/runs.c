@@ -42,7 +42,7 @@ static int find_column(plot_runs *s, const char *wanted)
 /* A loss: any number, or not finite. */
 static int get_loss(const plot_runs *s, const json_t *step, double *loss)
 {
-    return plot_is_number(json_object_get(step, "loss"), loss) ? 0 : plot_wrong_member(s->report, "loss", "a loss");
+    return record_is_real(json_object_get(step, "loss"), loss) ? 0 : plot_wrong_member(s->report, "loss", "a loss");
 }
 
 /* What the column counts in a step: {"nonzero", "lost"} of a kind of tensor, or "updates" and

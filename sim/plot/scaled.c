@@ -70,120 +70,74 @@ static int curve_named(plot_scaled *s, const char *name, plot_curve **c)
     return 0;
 }
 
-static int add_count(const plot_scaled *s, uint64_t *to, uint64_t n)
+static int add_cast(const plot_scaled *s, plot_scaled_cast *c, const plot_cast *cast, const plot_item *of)
 {
-    if (*to > UINT64_MAX - n)
-        return plot_malformed(s->report, "counts are too large");
-    *to += n;
-    return 0;
+    if (cast->underflow > of->finite || cast->overflow > of->finite - cast->underflow)
+        return plot_malformed(s->report, "counts contradict each other");
+    plot_noise_add(&c->noise, cast, of);
+    const int code = plot_count(s->report, &c->underflow, cast->underflow);
+    return code ? code : plot_count(s->report, &c->overflow, cast->overflow);
 }
 
-static int add_cast(const plot_scaled *s, plot_scaled_cast *c, const json_t *cast, const plot_held *of)
+static int add_casts(const plot_scaled *s, plot_curve *c, const plot_item *item)
 {
-    uint64_t underflow, overflow;
-    int code = plot_get_count(s->report, cast, "underflow", &underflow);
-    code = code ? code : plot_get_count(s->report, cast, "overflow", &overflow);
-    if (!code && (underflow > of->finite || overflow > of->finite - underflow))
-        code = plot_malformed(s->report, "counts contradict each other");
-    code = code ? code : add_count(s, &c->underflow, underflow);
-    code = code ? code : add_count(s, &c->overflow, overflow);
-    return code ? code : plot_noise_add(&c->noise, s->report, cast, of);
-}
-
-static int add_casts(const plot_scaled *s, plot_curve *c, const json_t *item, const plot_held *of)
-{
-    const json_t *casts;
-    size_t i;
-    json_t *cast;
-    int code = plot_get_array(s->report, item, "formats", &casts);
-    json_array_foreach(casts, i, cast)
-    {
-        const char *name = NULL;
-        double scale = 0;
-        code = code ? code : plot_get_string(s->report, cast, "format", &name);
-        code = code ? code : plot_get_magnitude(s->report, cast, "scale", &scale);
+    int code = 0;
+    for (size_t i = 0; i < item->n_formats; i++)
         for (size_t f = 0; !code && f < s->formats.count; f++)
             for (size_t k = 0; !code && k < s->scales.count; k++)
-                if (s->scales.items[k] == scale && strcmp(s->formats.items[f].name, name) == 0)
-                    code = add_cast(s, cast_of(s, c, f, k), cast, of);
-    }
+                if (s->scales.items[k] == item->formats[i].scale &&
+                    strcmp(s->formats.items[f].name, item->formats[i].format) == 0)
+                    code = add_cast(s, cast_of(s, c, f, k), &item->formats[i], item);
     for (size_t k = 0; !code && k < s->formats.count * s->scales.count; k++)
         if (c->casts[k].noise.items != c->items)
             code = plot_malformed(s->report, "a cast is missing, or there twice");
     return code;
 }
 
-static int add_item(const plot_scaled *s, plot_curve *c, const json_t *item)
+static int add_item(const plot_scaled *s, plot_curve *c, const plot_item *item)
 {
-    plot_held of;
-    int code = plot_held_read(&of, s->report, item);
-    if (code)
-        return code;
-    code = add_count(s, &c->count, of.count);
-    code = code ? code : add_count(s, &c->zero, of.zero);
-    code = code ? code : add_count(s, &c->not_finite, of.count - of.finite);
+    int code = plot_count(s->report, &c->count, item->count);
+    code = code ? code : plot_count(s->report, &c->zero, item->zero);
+    code = code ? code : plot_count(s->report, &c->not_finite, item->count - item->finite);
     c->items++;
-    return code ? code : add_casts(s, c, item, &of);
+    return code ? code : add_casts(s, c, item);
 }
 
 /* ---- the report ---- */
 
 typedef struct adding {
     plot_scaled *s;
-    const plot_selection *selection;
-    uint64_t step;
     grouping by;
-    int only_steps; /* the counts come from another list */
-    size_t selected;
 } adding;
 
-static int visit(void *context, const json_t *item)
+static int visit(void *context, const json_t *v)
 {
-    adding *a = context;
-    plot_scaled *s = a->s;
-    uint64_t step;
+    const adding *a = context;
     plot_curve *c = NULL;
-    if (!plot_item_selected(item, a->selection, a->step))
-        return 0;
-    a->selected++;
-    if (!plot_item_scaled(item, s->report))
-        return 0;
-    if (plot_item_step(item, &step)) {
-        s->first_step = s->has_steps && s->first_step < step ? s->first_step : step;
-        s->last_step = s->has_steps && s->last_step > step ? s->last_step : step;
-        s->has_steps = 1;
-    }
-    if (a->only_steps)
-        return 0;
-    const char *name = json_string_value(json_object_get(item, a->by == BY_KIND ? "kind" : "name"));
-    if (a->by == BY_NOTHING)
-        name = "all gradients";
-    else if (!name)
-        name = a->by == BY_KIND ? "no kind" : "no name";
-    const int code = curve_named(s, name, &c);
-    return code ? code : add_item(s, c, item);
+    plot_item item;
+    int code =
+        plot_item_read(&item, a->s->report, v,
+                       "count zero nan inf formats formats.format formats.scale formats.underflow formats.overflow "
+                       "formats.sqnr_db");
+    const char *const names[] = {[BY_KIND] = item.kind ? item.kind : "no kind",
+                                 [BY_TENSOR] = item.name ? item.name : "no name",
+                                 [BY_NOTHING] = "all gradients"};
+    code = code ? code : curve_named(a->s, names[a->by], &c);
+    code = code ? code : add_item(a->s, c, &item);
+    plot_item_clear(&item);
+    return code;
 }
 
 /* Sums over kinds answer where neither steps nor names are chosen. */
 static int add_all(plot_scaled *s, const plot_selection *selection)
 {
-    adding a = {.s = s, .selection = selection};
-    const json_t *tensors = json_object_get(s->report->json, "tensors"),
-                 *kinds = json_object_get(s->report->json, "kinds");
+    adding a = {.s = s};
+    plot_walk w = {
+        .report = s->report, .selection = selection, .visit = visit, .context = &a, .scaled = 1, .steps = &s->steps};
+    const json_t *kinds = json_object_get(s->report->json, "kinds");
     int code = choose_grouping(&a.by, selection);
-    if (code)
-        return code;
-    if (selection->step && parse_count(&a.step, selection->step) != 0)
-        return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", selection->step);
-    const int sums = kinds && !json_is_null(kinds) && a.by != BY_TENSOR && !selection->step && !selection->match.count;
-    a.only_steps = sums;
-    if (!sums || tensors)
-        code = plot_each(s->report, tensors, "tensors", visit, &a);
-    a.only_steps = 0;
-    if (!code && sums)
-        code = plot_each(s->report, kinds, "kinds", visit, &a);
-    if (!code && a.selected == 0)
-        code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
+    const int sums = !json_is_null(kinds) && a.by != BY_TENSOR && !selection->step && !selection->match.count;
+    code = code ? code : plot_walk_items(&w, sums ? kinds : NULL, "kinds");
     if (!code && s->n_curves == 0)
         code = fail(EXIT_DATA, "%s: its scales multiply none of the selected tensors: see mpsim stat --scale-kinds",
                     s->report->path);

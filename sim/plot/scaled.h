@@ -2,7 +2,6 @@
 #pragma once
 
 #include "noise.h"
-#include "select.h"
 
 enum { PLOT_CURVES_MAX = 12 };
 
@@ -35,9 +34,8 @@ typedef struct plot_scaled {
     plot_curve curves[PLOT_CURVES_MAX];
     size_t n_curves;
     plot_window windows[PLOT_FORMATS_MAX];
-    double limit;  /* per cent */
-    int has_steps; /* some selected tensor has a step: from first_step to last_step */
-    uint64_t first_step, last_step;
+    double limit; /* per cent */
+    plot_steps steps;
 } plot_scaled;
 
 /* plot_scaled_read -- add up what `selection` takes of what the report's scales multiply: for each

@@ -3,6 +3,7 @@
 
 #include "../array/need.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,24 +174,14 @@ char *plot_choose_target(const plot_report *r, const option_list *wanted, int *c
     return NULL;
 }
 
-const json_t *plot_item_cast(const json_t *item, const plot_report *r, const char *target, double scale)
+/* ---- what several items share ---- */
+
+int plot_put_steps(FILE *to, const plot_steps *s)
 {
-    const int scaled = plot_item_scaled(item, r);
-    const struct {
-        const char *list, *name;
-    } kinds[] = {{"formats", "format"}, {"blocks", "recipe"}};
-    for (size_t k = 0; k < 2; k++) {
-        size_t i;
-        json_t *v;
-        json_array_foreach(json_object_get(item, kinds[k].list), i, v)
-        {
-            const char *name = json_string_value(json_object_get(v, kinds[k].name));
-            const double at = json_number_value(json_object_get(v, "scale"));
-            if (name && strcmp(name, target) == 0 && (k || !scaled || at == scale))
-                return v;
-        }
-    }
-    return NULL;
+    const int several = s->has && s->first < s->last;
+    if (several)
+        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", s->first, s->last);
+    return several;
 }
 
 char *plot_layer_name(const char *name, const char *kind)

@@ -18,6 +18,15 @@ typedef struct plot_formats {
     size_t count;
 } plot_formats;
 
+/* The steps of what is selected; none where nothing has one. */
+typedef struct plot_steps {
+    int has;
+    uint64_t first, last;
+} plot_steps;
+
+/* plot_put_steps -- that several are taken together, which a figure does not show; whether they are. */
+int plot_put_steps(FILE *to, const plot_steps *s);
+
 /* plot_choose_formats -- those of the report, or those of them that are wanted, in that order. 0, or
  * an exit code after a message. */
 int plot_choose_formats(plot_formats *f, const plot_report *r, const option_list *wanted);
@@ -28,9 +37,6 @@ int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *w
 /* plot_choose_target -- one format or block recipe: the first of the report, or the one that is wanted. In memory of its
  * own, or NULL with *code after a message. */
 char *plot_choose_target(const plot_report *r, const option_list *wanted, int *code);
-
-/* plot_item_cast -- what an item has of a format at a scale, or of a block recipe along rows; NULL: nothing. */
-const json_t *plot_item_cast(const json_t *item, const plot_report *r, const char *target, double scale);
 
 /* plot_item_step -- 1 and the step of an item, or 0. */
 int plot_item_step(const json_t *item, uint64_t *step);

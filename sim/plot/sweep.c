@@ -75,7 +75,7 @@ static int get_error(const plot_sweep *s, const json_t *item, double *error)
     if (code)
         return code;
     double x;
-    if (!plot_is_number(json_object_get(item, s->column), &x) || (s->relative && isfinite(x) && x < 0))
+    if (!record_is_real(json_object_get(item, s->column), &x) || (s->relative && isfinite(x) && x < 0))
         return plot_wrong_member(s->report, s->column, "an error");
     *error = !isfinite(x) || not_finite ? PLOT_NOT_FINITE : fabs(x);
     return 0;

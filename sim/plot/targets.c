@@ -20,14 +20,6 @@ static const struct {
 };
 enum { AXES = sizeof axes / sizeof axes[0] };
 
-static int add_count(const plot_targets *t, uint64_t *to, uint64_t n)
-{
-    if (*to > UINT64_MAX - n)
-        return plot_malformed(t->report, "counts are too large");
-    *to += n;
-    return 0;
-}
-
 /* ---- what is selected ---- */
 
 /* Each word of --format is a glob for formats and recipes. */
@@ -117,26 +109,24 @@ static int row_named(plot_targets *t, const char *name, plot_row **row)
 }
 
 /* The row of an item. */
-static int row_of(plot_targets *t, const json_t *item, plot_row **row)
+static int row_of(plot_targets *t, const plot_item *item, plot_row **row)
 {
-    const char *name = json_string_value(json_object_get(item, "name"));
-    const char *kind = json_string_value(json_object_get(item, "kind"));
+    const char *name = item->name ? item->name : "no name";
     char text[32] = "no step", *layer;
-    uint64_t step;
     int code;
     switch (t->by) {
     case PLOT_KIND:
-        return row_named(t, kind ? kind : "no kind", row);
+        return row_named(t, item->kind ? item->kind : "no kind", row);
     case PLOT_TENSOR:
-        return row_named(t, name ? name : "no name", row);
+        return row_named(t, name, row);
     case PLOT_LAYER:
-        layer = plot_layer_name(name ? name : "no name", kind);
+        layer = plot_layer_name(name, item->kind);
         code = row_named(t, layer, row);
         free(layer);
         return code;
     case PLOT_STEP:
-        if (plot_item_step(item, &step))
-            snprintf(text, sizeof text, "step %" PRIu64, step);
+        if (item->step >= 0)
+            snprintf(text, sizeof text, "step %" PRId64, item->step);
         return row_named(t, text, row);
     default:
         return row_named(t, "all", row);
@@ -146,117 +136,95 @@ static int row_of(plot_targets *t, const json_t *item, plot_row **row)
 /* ---- one item ---- */
 
 /* What of the elements is lost, and by PLOT_EACH the numbers of this item. */
-static int add_lost(const plot_targets *t, plot_effect *e, const json_t *cast, const plot_held *of, uint64_t elements)
+static int add_lost(const plot_targets *t, plot_effect *e, const plot_cast *cast, const plot_item *of,
+                    uint64_t elements)
 {
     uint64_t lost = 0;
-    double sqnr = (double)NAN;
-    int code = plot_lost_read(&lost, t->report, cast, of);
+    int code = plot_lost(&lost, t->report, cast, of);
     if (!code && lost > elements)
         code = plot_malformed(t->report, "counts contradict each other");
-    code = code ? code : add_count(t, &e->lost, lost);
+    code = code ? code : plot_count(t->report, &e->lost, lost);
     if (code || t->by != PLOT_EACH || elements == 0)
         return code;
-    (void)plot_is_number(json_object_get(cast, "sqnr_db"), &sqnr);
     need_room(&e->each[0], e->n, sizeof *e->each[0]);
     need_room(&e->each[1], e->n, sizeof *e->each[1]);
-    e->each[0][e->n] = sqnr;
+    e->each[0][e->n] = cast->sqnr;
     e->each[1][e->n++] = 100 * (double)lost / (double)elements;
     return 0;
 }
 
-static int add_formats(plot_targets *t, plot_row *row, const json_t *item, const plot_held *of,
+static int add_format(plot_targets *t, plot_row *row, const plot_cast *cast, const plot_item *of, double scale)
+{
+    size_t at;
+    int code = target_of(t, cast->format, "", scale, &at);
+    if (code)
+        return code;
+    plot_effect *e = &row->effects[at];
+    plot_noise_add(&e->noise, cast, of);
+    code = plot_count(t->report, &e->elements, of->count);
+    code = code ? code : plot_count(t->report, &e->overflow, cast->overflow);
+    return code ? code : add_lost(t, e, cast, of, of->count);
+}
+
+static int add_formats(plot_targets *t, plot_row *row, const plot_item *item, int scaled,
                        const plot_selection *selection, const scale_list *scales)
 {
-    const json_t *casts;
-    const int scaled = plot_item_scaled(item, t->report);
-    size_t i, at;
-    json_t *cast;
-    int code = plot_get_array(t->report, item, "formats", &casts);
-    json_array_foreach(casts, i, cast)
-    {
-        const char *name = NULL;
-        double scale = 0;
-        uint64_t overflow = 0;
-        code = code ? code : plot_get_string(t->report, cast, "format", &name);
-        code = code ? code : plot_get_magnitude(t->report, cast, "scale", &scale);
-        code = code ? code : plot_get_count(t->report, cast, "overflow", &overflow);
-        for (size_t k = 0; !code && wanted(&selection->formats, name) && k < scales->count; k++)
-            if (scales->items[k] == scale || (!scaled && scale == scales->items[0])) {
-                code = target_of(t, name, "", scales->items[k], &at);
-                plot_effect *e = code ? NULL : &row->effects[at];
-                code = code ? code : add_count(t, &e->elements, of->count);
-                code = code ? code : add_count(t, &e->overflow, overflow);
-                code = code ? code : plot_noise_add(&e->noise, t->report, cast, of);
-                code = code ? code : add_lost(t, e, cast, of, of->count);
-            }
+    int code = 0;
+    for (size_t i = 0; i < item->n_formats; i++) {
+        const plot_cast *c = &item->formats[i];
+        for (size_t k = 0; !code && wanted(&selection->formats, c->format) && k < scales->count; k++)
+            if (scales->items[k] == c->scale || (!scaled && c->scale == scales->items[0]))
+                code = add_format(t, row, c, item, scales->items[k]);
     }
     return code;
 }
 
-static int add_scales(const plot_targets *t, plot_effect *e, const json_t *block)
+static int add_scales(const plot_targets *t, plot_effect *e, const json_t *scales)
 {
-    const json_t *h = json_object_get(block, "scales");
-    const json_t *counts, *first = json_object_get(h, "first");
     uint64_t zero, nonfinite;
-    int code = plot_get_count(t->report, h, "zero", &zero);
-    code = code ? code : plot_get_count(t->report, h, "nonfinite", &nonfinite);
-    code = code ? code : add_count(t, &e->scale_zero, zero);
-    code = code ? code : add_count(t, &e->scale_nonfinite, nonfinite);
-    code = code ? code : plot_get_array(t->report, h, "counts", &counts);
-    if (code)
-        return code;
-    const size_t n = json_array_size(counts);
-    const json_int_t from = json_integer_value(first);
-    if (n && (!json_is_integer(first) || from < MPSIM_SCALE_MIN || from > MPSIM_SCALE_MAX ||
-              n > (size_t)(MPSIM_SCALE_MAX - from) + 1))
-        return plot_malformed(t->report, "scales have exponents beyond those of binary32");
-    for (size_t i = 0; !code && i < n; i++) {
-        const json_t *v = json_array_get(counts, i);
-        if (!json_is_integer(v) || json_integer_value(v) < 0)
-            return plot_malformed(t->report, "a number of scales is not a count");
-        code = add_count(t, &e->scales[(size_t)(from - MPSIM_SCALE_MIN) + i], (uint64_t)json_integer_value(v));
-    }
-    return code;
+    int code = plot_get_count(t->report, scales, "zero", &zero);
+    code = code ? code : plot_get_count(t->report, scales, "nonfinite", &nonfinite);
+    code = code ? code : plot_count(t->report, &e->scale_zero, zero);
+    code = code ? code : plot_count(t->report, &e->scale_nonfinite, nonfinite);
+    return code ? code : plot_bins(t->report, scales, MPSIM_SCALE_MIN, MPSIM_SCALE_MAX, e->scales, NULL);
 }
 
 /* What of an item was quantised: all, where the report does not say. */
-static int add_block(const plot_targets *t, plot_effect *e, const json_t *block, const plot_held *of)
+static int add_block(const plot_targets *t, plot_effect *e, const plot_cast *c, const plot_item *of)
 {
-    static const char *const keys[] = {"elements",         "overflow",    "blocks",       "zero_blocks",
-                                       "saturated_blocks", "lost_blocks", "least_scales", "largest_scales"};
-    uint64_t *const to[] = {&e->elements,         &e->overflow,    &e->blocks,       &e->zero_blocks,
-                            &e->saturated_blocks, &e->lost_blocks, &e->least_scales, &e->largest_scales};
-    uint64_t n[8] = {of->count};
+    const uint64_t elements = c->elements < 0 ? of->count : (uint64_t)c->elements;
+    const struct {
+        uint64_t *to, n;
+    } sums[] = {{&e->elements, elements},
+                {&e->overflow, c->overflow},
+                {&e->blocks, c->blocks},
+                {&e->zero_blocks, c->zero_blocks},
+                {&e->saturated_blocks, c->saturated_blocks},
+                {&e->lost_blocks, c->lost_blocks},
+                {&e->least_scales, c->least_scales},
+                {&e->largest_scales, c->largest_scales}};
     int code = 0;
-    for (size_t i = json_object_get(block, keys[0]) ? 0 : 1; !code && i < 8; i++)
-        code = plot_get_count(t->report, block, keys[i], &n[i]);
-    if (!code && (n[0] > of->count || n[1] > n[0] || n[3] > n[2] || n[4] > n[2] || n[5] > n[2]))
-        code = plot_malformed(t->report, "counts contradict each other");
-    for (size_t i = 0; !code && i < 8; i++)
-        code = add_count(t, to[i], n[i]);
-    if (!code && t->sqnr)
-        code = plot_noise_add(&e->noise, t->report, block, of);
-    if (!code && t->sqnr)
-        code = add_lost(t, e, block, of, n[0]);
-    return code ? code : add_scales(t, e, block);
+    if (elements > of->count || c->overflow > elements || c->zero_blocks > c->blocks ||
+        c->saturated_blocks > c->blocks || c->lost_blocks > c->blocks)
+        return plot_malformed(t->report, "counts contradict each other");
+    for (size_t i = 0; !code && i < sizeof sums / sizeof *sums; i++)
+        code = plot_count(t->report, sums[i].to, sums[i].n);
+    if (!code && t->sqnr) {
+        plot_noise_add(&e->noise, c, of);
+        code = add_lost(t, e, c, of, elements);
+    }
+    return code ? code : add_scales(t, e, c->scales);
 }
 
-static int add_blocks(plot_targets *t, plot_row *row, const json_t *item, const plot_held *of,
-                      const plot_selection *selection)
+static int add_blocks(plot_targets *t, plot_row *row, const plot_item *item, const plot_selection *selection)
 {
-    const json_t *blocks = NULL;
-    size_t i, at;
-    json_t *block;
-    int code = json_object_get(item, "blocks") ? plot_get_array(t->report, item, "blocks", &blocks) : 0;
-    json_array_foreach(blocks, i, block)
-    {
-        const char *name = NULL, *axis = NULL;
-        code = code ? code : plot_get_string(t->report, block, "recipe", &name);
-        code = code ? code : plot_get_string(t->report, block, "axis", &axis);
-        if (!code && wanted(&selection->formats, name)) {
-            code = target_of(t, name, axis, 1, &at);
-            code = code ? code : add_block(t, &row->effects[at], block, of);
-        }
+    int code = 0;
+    for (size_t i = 0, at; i < item->n_blocks && !code; i++) {
+        const plot_cast *c = &item->blocks[i];
+        if (!wanted(&selection->formats, c->recipe))
+            continue;
+        code = target_of(t, c->recipe, c->axis, 1, &at);
+        code = code ? code : add_block(t, &row->effects[at], c, item);
     }
     return code;
 }
@@ -267,34 +235,29 @@ typedef struct adding {
     plot_targets *t;
     const plot_selection *selection;
     const scale_list *scales; /* of formats; NULL: recipes only */
-    uint64_t step;
-    int only_steps; /* the counts come from another list */
-    size_t selected;
 } adding;
 
-static int visit(void *context, const json_t *item)
+#define COUNTS "count zero nan inf "
+#define FORMATS "formats formats.format formats.scale formats.overflow formats.sqnr_db formats.underflow "
+#define BLOCKS                                                                                            \
+    "blocks.recipe blocks.axis blocks.overflow blocks.blocks blocks.zero_blocks blocks.saturated_blocks " \
+    "blocks.lost_blocks blocks.least_scales blocks.largest_scales "
+
+static int visit(void *context, const json_t *v)
 {
-    adding *a = context;
+    const adding *a = context;
     plot_targets *t = a->t;
-    uint64_t step;
     plot_row *row;
-    plot_held of;
-    if (!plot_item_selected(item, a->selection, a->step))
-        return 0;
-    a->selected++;
-    if (plot_item_step(item, &step)) {
-        t->first_step = t->has_steps && t->first_step < step ? t->first_step : step;
-        t->last_step = t->has_steps && t->last_step > step ? t->last_step : step;
-        t->has_steps = 1;
-    }
-    if (a->only_steps)
-        return 0;
-    int code = plot_held_read(&of, t->report, item);
-    code = code ? code : add_count(t, &t->not_finite, of.count - of.finite);
-    code = code ? code : row_of(t, item, &row);
+    plot_item item;
+    int code = plot_item_read(&item, t->report, v,
+                              t->sqnr ? COUNTS FORMATS BLOCKS "blocks.sqnr_db blocks.underflow" : COUNTS BLOCKS);
+    code = code ? code : plot_count(t->report, &t->not_finite, item.count - item.finite);
+    code = code ? code : row_of(t, &item, &row);
     if (!code && a->scales)
-        code = add_formats(t, row, item, &of, a->selection, a->scales);
-    return code ? code : add_blocks(t, row, item, &of, a->selection);
+        code = add_formats(t, row, &item, plot_item_scaled(v, t->report), a->selection, a->scales);
+    code = code ? code : add_blocks(t, row, &item, a->selection);
+    plot_item_clear(&item);
+    return code;
 }
 
 /* Sums over kinds, or steps, answer where nothing else is chosen. */
@@ -310,22 +273,11 @@ static const json_t *sums(const plot_targets *t, const plot_selection *selection
 
 static int add_all(plot_targets *t, const plot_selection *selection, const scale_list *scales)
 {
-    adding a = {.t = t, .selection = selection, .scales = scales};
-    const json_t *tensors = json_object_get(t->report->json, "tensors");
+    adding a = {t, selection, scales};
+    plot_walk w = {.report = t->report, .selection = selection, .visit = visit, .context = &a, .steps = &t->steps};
     const char *key;
-    int code = 0;
-    if (selection->step && parse_count(&a.step, selection->step) != 0)
-        return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", selection->step);
     const json_t *list = sums(t, selection, &key);
-    a.only_steps = list != NULL;
-    if (!list || tensors)
-        code = plot_each(t->report, tensors, "tensors", visit, &a);
-    a.only_steps = 0;
-    if (!code && list)
-        code = plot_each(t->report, list, key, visit, &a);
-    if (!code && a.selected == 0)
-        code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
-    return code;
+    return plot_walk_items(&w, list, key);
 }
 
 /* Without --scale: the data as recorded, if the report has casts of them. */
@@ -393,10 +345,8 @@ void plot_targets_put_note(FILE *to, const plot_targets *t)
 {
     const char *comma = "";
     fputs("note = '", to);
-    if (t->has_steps && t->first_step < t->last_step && t->by != PLOT_STEP) {
-        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", t->first_step, t->last_step);
+    if (t->by != PLOT_STEP && plot_put_steps(to, &t->steps))
         comma = "; ";
-    }
     if (t->not_finite)
         fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, t->not_finite, text_plural(t->not_finite));
     fprintf(to, "'\naxes = '%s%s%s'\n", t->has_columns ? "\xe2\x86\x93 along columns" : "",

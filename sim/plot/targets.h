@@ -5,7 +5,6 @@
 #pragma once
 
 #include "noise.h"
-#include "select.h"
 
 #include <mpsim/blockstats.h>
 
@@ -22,7 +21,7 @@ typedef struct plot_target {
 typedef struct plot_effect {
     plot_noise noise;
     uint64_t elements, overflow; /* saturated, of a recipe */
-    uint64_t lost;               /* plot_lost_read; of the elements */
+    uint64_t lost;               /* plot_lost; of the elements */
     double *each[2];             /* by PLOT_EACH: SQNR of each item, and its lost elements in per cent */
     size_t n;
     /* of recipes */
@@ -46,8 +45,7 @@ typedef struct plot_targets {
     plot_by by;
     int sqnr;                         /* is what the figure shows, of formats, too; else blocks */
     int has_columns, has_requantised; /* some target is along that axis */
-    int has_steps;                    /* some selected tensor has a step: from first_step to last_step */
-    uint64_t first_step, last_step;
+    plot_steps steps;
     uint64_t not_finite; /* elements recorded as Inf or NaN */
 } plot_targets;
 

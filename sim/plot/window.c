@@ -154,10 +154,8 @@ static void put_note(FILE *to, const plot_scaled *s)
     for (size_t i = 0; i < s->n_curves; i++)
         broken += s->curves[i].not_finite;
     fputs("note = '", to);
-    if (s->has_steps && s->first_step < s->last_step) {
-        fprintf(to, "steps %" PRIu64 " to %" PRIu64 " together", s->first_step, s->last_step);
+    if (plot_put_steps(to, &s->steps))
         comma = "; ";
-    }
     if (broken)
         fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, broken, text_plural(broken));
     fputs("'\n", to);

@@ -62,6 +62,7 @@ enum {
     FIELD_BYTES = 1 << 17,  /* a cell of a count is that of a size in bytes                       */
     FIELD_SCALE = 1 << 20,  /* a cell of a real number is that of a factor: 1000, 2^16            */
     FIELD_ZERO = 1 << 21,   /* a cell of a share of nothing is 0; else it is empty                */
+    FIELD_FINITE = 1 << 22, /* a real number, where it is read, is finite and not below 0         */
     FIELD_LOOSE = 1 << 18,  /* another writer of the schema leaves it out: it is not required     */
     FIELD_FOREIGN = 1 << 19 /* only another writer of the schema has it: in the schema alone      */
 };
@@ -118,6 +119,15 @@ void record_members(jsonout *o, const record_kind *r, const void *at, unsigned i
 
 /* record_number -- a count or a real number of the record `at`, which may be in one of its inline records; NaN where there is none. */
 double record_number(const record_kind *r, const void *at, const char *key);
+
+/* record_read -- the struct of r from an object, whose members may be anything. What is missing, or null, is none: 0, NULL, NaN,
+ * -1; but `needs` names what must not be: "name formats formats.scale", the last of the items of a list. Texts and objects of
+ * maps stay those of `from`; lists are forgotten by record_forget, in any case. NULL, or the key that is not as it has to be:
+ * *wanted, "a count". Of types only those are read that readers have needed. record_is_real -- whether v is a number as reports
+ * write them, "NaN" and infinities being strings. */
+const char *record_read(const record_kind *r, const json_t *from, void *at, const char *needs, const char **wanted);
+void record_forget(const record_kind *r, void *at);
+int record_is_real(const json_t *v, double *x);
 
 /* Names of columns and values of a row, without the end of the line. */
 void record_csv_head(FILE *to, const record_kind *r, unsigned shows);

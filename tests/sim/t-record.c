@@ -475,6 +475,98 @@ START_TEST(several_lists)
 }
 END_TEST
 
+/* ---- reading ---- */
+
+typedef struct grain {
+    double weight;
+    int64_t step;
+} grain;
+
+typedef struct heap {
+    const char *name;
+    uint64_t count;
+    double real;
+    const json_t *map;
+    const grain *grains;
+    size_t n;
+} heap;
+
+#define AT(member) offsetof(grain, member)
+static const record_field grain_fields[] = {
+    FIELD(REAL, "weight", IN_JSON | FIELD_FINITE, AT(weight), NULL), FIELD(STEP, "step", IN_JSON, AT(step), NULL), {0}};
+static const record_kind grain_record = {"grain", NULL, sizeof(grain), grain_fields};
+#undef AT
+
+#define AT(member) offsetof(heap, member)
+static const record_field heap_fields[] = {
+    FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
+    FIELD(COUNT, "count", IN_JSON, AT(count), NULL),
+    FIELD(REAL, "real", IN_JSON, AT(real), NULL),
+    FIELD(MAP, "map", IN_JSON, AT(map), NULL),
+    FIELD(LIST, "grains", IN_JSON, AT(grains), NULL, .of = AT(n), .record = &grain_record),
+    {0}};
+static const record_kind heap_record = {"heap", NULL, sizeof(heap), heap_fields};
+#undef AT
+
+START_TEST(reading)
+{
+    heap h;
+    const char *wanted;
+    json_t *v =
+        json_loads("{\"name\": \"a\", \"count\": 3, \"real\": \"-Infinity\", \"other\": [], \"map\": {\"x\": 1}, "
+                   "\"grains\": [{\"weight\": 0.5, \"step\": 7}, {\"weight\": 2, \"step\": null}]}",
+                   0, NULL);
+    ck_assert_ptr_null(record_read(&heap_record, v, &h, "name count grains grains.weight", &wanted));
+    ck_assert_str_eq(h.name, "a");
+    ck_assert_uint_eq(h.count, 3);
+    ck_assert(isinf(h.real) && h.real < 0);
+    ck_assert_ptr_eq(h.map, json_object_get(v, "map"));
+    ck_assert_uint_eq(h.n, 2);
+    ck_assert(h.grains[0].weight == 0.5 && h.grains[0].step == 7 && h.grains[1].weight == 2 && h.grains[1].step == -1);
+    record_forget(&heap_record, &h);
+    json_decref(v);
+}
+END_TEST
+
+/* What is not as it has to be; "": all is. */
+static const struct misread {
+    const char *text, *needs, *bad, *wanted;
+} misread[] = {
+    {"{}", "", "", NULL},
+    {"[]", "count", "count", "a count"},
+    {"{\"count\": null}", "", "", NULL},
+    {"{\"count\": null}", "count", "count", "a count"},
+    {"{\"count\": -1}", "", "count", "a count"},
+    {"{\"count\": 1.0}", "", "count", "a count"},
+    {"{\"name\": 1}", "", "name", "a string"},
+    {"{\"real\": \"inf\"}", "", "real", "a number"},
+    {"{\"map\": []}", "", "map", "an object"},
+    {"{\"grains\": {}}", "", "grains", "an array"},
+    {"{}", "grains.weight", "", NULL},
+    {"{\"grains\": [{}]}", "grains.weight", "weight", "a magnitude"},
+    {"{\"grains\": [{}]}", "weight grains.weigh", "", NULL},
+    {"{\"grains\": [{\"weight\": -1}]}", "", "weight", "a magnitude"},
+    {"{\"grains\": [{\"weight\": \"Infinity\"}]}", "", "weight", "a magnitude"},
+    {"{\"grains\": [{\"step\": 1}, 2]}", "grains.step", "step", "a count"},
+};
+
+START_TEST(misreading)
+{
+    const struct misread *m = &misread[_i];
+    heap h;
+    const char *wanted = NULL;
+    json_t *v = json_loads(m->text, 0, NULL);
+    const char *bad = record_read(&heap_record, v, &h, m->needs, &wanted);
+    ck_assert_str_eq(bad ? bad : "", m->bad);
+    if (bad)
+        ck_assert_str_eq(wanted, m->wanted);
+    else
+        ck_assert(isnan(h.real));
+    record_forget(&heap_record, &h);
+    json_decref(v);
+}
+END_TEST
+
 /* ---- schemas ---- */
 
 static const report_kind *const reports[] = {
@@ -572,6 +664,8 @@ int main(void)
     tcase_add_test(forms_case, several_lists);
     tcase_add_test(forms_case, words);
     tcase_add_test(forms_case, trees);
+    tcase_add_test(forms_case, reading);
+    tcase_add_loop_test(forms_case, misreading, 0, sizeof misread / sizeof *misread);
     tcase_add_test(schema_case, schema);
     tcase_add_test(schema_case, schema_of_words);
     tcase_add_loop_test(schema_case, schemas, 0, REPORTS);

@@ -1,0 +1,150 @@
+/* item.c -- see item.h. A report is untrusted: every member is checked. */
+#include "item.h"
+
+#include <mpsim/blockstats.h>
+
+#include <string.h>
+
+#define AT(member) offsetof(plot_cast, member)
+static const record_field cast_fields[] = {FIELD(TEXT, "format", IN_JSON, AT(format), NULL),
+                                           FIELD(TEXT, "recipe", IN_JSON, AT(recipe), NULL),
+                                           FIELD(TEXT, "axis", IN_JSON, AT(axis), NULL),
+                                           FIELD(REAL, "scale", IN_JSON | FIELD_FINITE, AT(scale), NULL),
+                                           FIELD(COUNT, "underflow", IN_JSON, AT(underflow), NULL),
+                                           FIELD(COUNT, "overflow", IN_JSON, AT(overflow), NULL),
+                                           FIELD(REAL, "sqnr_db", IN_JSON, AT(sqnr), NULL),
+                                           FIELD(REAL, "mse", IN_JSON, AT(mse), NULL),
+                                           FIELD(STEP, "elements", IN_JSON, AT(elements), NULL),
+                                           FIELD(STEP, "compared", IN_JSON, AT(compared), NULL),
+                                           FIELD(STEP, "spoilt", IN_JSON, AT(spoilt), NULL),
+                                           FIELD(COUNT, "blocks", IN_JSON, AT(blocks), NULL),
+                                           FIELD(COUNT, "zero_blocks", IN_JSON, AT(zero_blocks), NULL),
+                                           FIELD(COUNT, "saturated_blocks", IN_JSON, AT(saturated_blocks), NULL),
+                                           FIELD(COUNT, "lost_blocks", IN_JSON, AT(lost_blocks), NULL),
+                                           FIELD(COUNT, "least_scales", IN_JSON, AT(least_scales), NULL),
+                                           FIELD(COUNT, "largest_scales", IN_JSON, AT(largest_scales), NULL),
+                                           FIELD(MAP, "scales", IN_JSON, AT(scales), NULL),
+                                           {0}};
+static const record_kind cast = {"cast", NULL, sizeof(plot_cast), cast_fields};
+#undef AT
+
+#define AT(member) offsetof(plot_item, member)
+static const record_field item_fields[] = {
+    FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
+    FIELD(TEXT, "kind", IN_JSON, AT(kind), NULL),
+    FIELD(STEP, "step", IN_JSON, AT(step), NULL),
+    FIELD(COUNT, "count", IN_JSON, AT(count), NULL),
+    FIELD(COUNT, "zero", IN_JSON, AT(zero), NULL),
+    FIELD(COUNT, "nan", IN_JSON, AT(nan), NULL),
+    FIELD(COUNT, "inf", IN_JSON, AT(inf), NULL),
+    FIELD(REAL, "amin", IN_JSON | FIELD_FINITE, AT(amin), NULL),
+    FIELD(REAL, "amax", IN_JSON | FIELD_FINITE, AT(amax), NULL),
+    FIELD(REAL, "l2", IN_JSON, AT(l2), NULL),
+    FIELD(LIST, "formats", IN_JSON, AT(formats), NULL, .of = AT(n_formats), .record = &cast),
+    FIELD(LIST, "blocks", IN_JSON, AT(blocks), NULL, .of = AT(n_blocks), .record = &cast),
+    FIELD(MAP, "histogram", IN_JSON, AT(histogram), NULL),
+    {0}};
+static const record_kind item_record = {"item", NULL, sizeof(plot_item), item_fields};
+#undef AT
+
+int plot_item_read(plot_item *item, const plot_report *r, const json_t *v, const char *needs)
+{
+    const char *wanted, *bad = record_read(&item_record, v, item, needs, &wanted);
+    if (bad)
+        return plot_wrong_member(r, bad, wanted);
+    if (item->zero > item->count || item->nan > item->count - item->zero ||
+        item->inf > item->count - item->zero - item->nan)
+        return plot_malformed(r, "counts contradict each other");
+    item->finite = item->count - item->nan - item->inf;
+    return 0;
+}
+
+void plot_item_clear(plot_item *item)
+{
+    record_forget(&item_record, item);
+}
+
+const plot_cast *plot_item_cast(const plot_item *item, int scaled, const char *target, double scale)
+{
+    for (size_t i = 0; i < item->n_formats; i++) {
+        const plot_cast *c = &item->formats[i];
+        if (c->format && strcmp(c->format, target) == 0 && (!scaled || c->scale == scale))
+            return c;
+    }
+    for (size_t i = 0; i < item->n_blocks; i++)
+        if (item->blocks[i].recipe && strcmp(item->blocks[i].recipe, target) == 0)
+            return &item->blocks[i];
+    return NULL;
+}
+
+/* ---- sums ---- */
+
+int plot_count(const plot_report *r, uint64_t *to, uint64_t n)
+{
+    if (*to > UINT64_MAX - n)
+        return plot_malformed(r, "counts are too large");
+    *to += n;
+    return 0;
+}
+
+int plot_bins(const plot_report *r, const json_t *histogram, int least, int most, uint64_t *to, uint64_t *also)
+{
+    static const char *const words[2][2] = {
+        {"a histogram has exponents beyond those of binary64", "a bin of a histogram is not a count"},
+        {"scales have exponents beyond those of binary32", "a number of scales is not a count"}};
+    const char *const *bad = words[least == MPSIM_SCALE_MIN];
+    const json_t *counts, *first = json_object_get(histogram, "first");
+    int code = plot_get_array(r, histogram, "counts", &counts);
+    const size_t n = json_array_size(counts);
+    const json_int_t from = json_integer_value(first);
+    if (!code && n && (!json_is_integer(first) || from < least || from > most || n > (size_t)(most - from) + 1))
+        return plot_malformed(r, bad[0]);
+    for (size_t i = 0; !code && i < n; i++) {
+        const json_t *v = json_array_get(counts, i);
+        const size_t at = (size_t)(from - least) + i;
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+            return plot_malformed(r, bad[1]);
+        code = plot_count(r, &to[at], (uint64_t)json_integer_value(v));
+        if (!code && also)
+            code = plot_count(r, &also[at], (uint64_t)json_integer_value(v));
+    }
+    return code;
+}
+
+/* ---- what is selected ---- */
+
+static int see(void *context, const json_t *item)
+{
+    plot_walk *w = context;
+    uint64_t step;
+    if (!plot_item_selected(item, w->selection, w->step))
+        return 0;
+    w->selected++;
+    if (w->scaled && !plot_item_scaled(item, w->report))
+        return 0;
+    if (plot_item_step(item, &step)) {
+        w->steps->first = w->steps->has && w->steps->first < step ? w->steps->first : step;
+        w->steps->last = w->steps->has && w->steps->last > step ? w->steps->last : step;
+        w->steps->has = 1;
+    }
+    return w->only_steps ? 0 : w->visit(w->context, item);
+}
+
+int plot_walk_items(plot_walk *w, const json_t *sums, const char *key)
+{
+    const json_t *tensors = json_object_get(w->report->json, "tensors");
+    int code = 0;
+    if (w->selection->step && parse_count(&w->step, w->selection->step) != 0)
+        return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", w->selection->step);
+    w->only_steps = sums != NULL;
+    if (!sums || tensors)
+        code = plot_each(w->report, tensors, "tensors", see, w);
+    w->only_steps = 0;
+    if (!code && json_is_object(sums)) /* of all */
+        return w->visit(w->context, sums);
+    if (!code && sums)
+        code = plot_each(w->report, sums, key, see, w);
+    if (!code && w->selected == 0)
+        code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
+    return code;
+}

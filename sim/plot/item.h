@@ -1,0 +1,55 @@
+/* item.h -- items of a report of mpsim stat: objects with counts, of a tensor, or the sum of a kind, a step, the total. What a figure does
+ * not ask for may be missing: it is 0, NULL, NaN or -1. */
+#pragma once
+
+#include "select.h"
+
+/* What a cast to a format, or by a block recipe, does to an item. */
+typedef struct plot_cast {
+    const char *format, *recipe, *axis; /* a recipe has an axis */
+    double scale, sqnr, mse;
+    uint64_t underflow, overflow;
+    int64_t elements, compared, spoilt;
+    uint64_t blocks, zero_blocks, saturated_blocks, lost_blocks, least_scales, largest_scales;
+    const json_t *scales; /* a histogram */
+} plot_cast;
+
+typedef struct plot_item {
+    const char *name, *kind;
+    int64_t step;
+    uint64_t count, zero, nan, inf, finite;
+    double amin, amax, l2;
+    plot_cast *formats, *blocks;
+    size_t n_formats, n_blocks;
+    const json_t *histogram;
+} plot_item;
+
+/* plot_item_read -- with all that `needs` names (record_read), counts among it. 0, or an exit code after a message; to be cleared in both
+ * cases. */
+int plot_item_read(plot_item *item, const plot_report *r, const json_t *v, const char *needs);
+void plot_item_clear(plot_item *item);
+
+/* plot_item_cast -- what an item has of a format at a scale, or of a block recipe; NULL: nothing. */
+const plot_cast *plot_item_cast(const plot_item *item, int scaled, const char *target, double scale);
+
+/* plot_count -- n more. plot_bins -- those of a histogram, of exponents from `least` to `most`: to[0] and also[0] (or NULL) count `least`.
+ * Both 0, or an exit code after a message. */
+int plot_count(const plot_report *r, uint64_t *to, uint64_t n);
+int plot_bins(const plot_report *r, const json_t *histogram, int least, int most, uint64_t *to, uint64_t *also);
+
+/* What is being added up: what `selection` takes of a report. */
+typedef struct plot_walk {
+    const plot_report *report;
+    const plot_selection *selection;
+    int (*visit)(void *context, const json_t *item); /* 0, or an exit code */
+    void *context;
+    int scaled; /* only what the report's scales multiply */
+    uint64_t step;
+    int only_steps; /* the counts come from another list */
+    size_t selected;
+    plot_steps *steps;
+} plot_walk;
+
+/* plot_walk_items -- visit the tensors, or the items of `sums`, the member `key` of the report, where it is not NULL; steps are those of all
+ * selected tensors. 0, or an exit code after a message. */
+int plot_walk_items(plot_walk *w, const json_t *sums, const char *key);
