@@ -98,7 +98,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
 ^sim/tracelib/              ^sim/(array|cli|operand|policy|process|tracelib|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
-^sim/record/              ^sim/(record|report|text)/|^lib/include/|^<
+^sim/record/              ^sim/(array|record|report|text)/|^lib/include/|^<
 ^sim/report/              ^sim/(array|report|text)/|^lib/include/|^<
 ^sim/process/             ^sim/(array|process|report|text|trace)/|^lib/include/|^config[.]h|^<
 ^sim/cli/confine[.]c       ^sim/(cli|process|sandbox|trace)/|^<
