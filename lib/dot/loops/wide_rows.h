@@ -30,11 +30,13 @@ static ALWAYS_INLINE void wide_some(const int counts, const int tested, const in
                                     float *c, size_t depth, unsigned column, unsigned *redo)
 {
     const wide_constants constants = wide_constants_of(t);
-    const staged_constants staged = staged_constants_of(t);
+    staged_constants staged;
     const size_t length = (size_t)t->length;
     vf64 s[WIDE_ROWS][2];
     vi16 e[WIDE_ROWS];
     unsigned over[WIDE_ROWS][2] = {{0}};
+    if (ways)
+        staged = staged_constants_of(t);
     UNROLL
     for (size_t r = 0; r < rows; r++) {
         const vf32 from = v_load_f32(c + r * MPSIM_PANEL);
