@@ -246,7 +246,7 @@ void rule_say(char *to, size_t size, const option_row *table, const option_row *
     } else if (rule->type == OPTION_NEEDS && n && m) {
         text_add(to, size, "%s need%s %s", left, n > 1 ? "" : "s", right);
     } else if (rule->type == OPTION_NEEDS && m) {
-        text_add(to, size, "%s is needed", right);
+        text_add(to, size, "%s %s needed", right, strtol(right, NULL, 10) > 1 ? "are" : "is"); /* "2 FILEs" */
     }
     if (*to && rule->help)
         text_add(to, size, ": %s", rule->help);
