@@ -31,14 +31,14 @@ static double bits_of(const char *name)
 
 static void set_casts(candidate *c, const struct row *row)
 {
-    const recipe_row *r = recipe_find(row->recipe);
+    const recipe_row *r = policy_recipe_find(row->recipe);
     c->casts[ROLE_WEIGHT] = row->e5m2 ? r->agrad_hybrid : r->weight;
     c->casts[ROLE_ACT] = row->e5m2 ? r->agrad_hybrid : r->act;
     c->casts[ROLE_GRAD] = row->e5m2 ? r->agrad_hybrid : r->agrad_e4m3;
     c->bits = bits_of(c->casts[ROLE_ACT]);
 }
 
-size_t candidates_cast(const candidate_list *l, const char *recipe)
+size_t advise_candidates_cast(const candidate_list *l, const char *recipe)
 {
     size_t i = 0;
     while (i < l->n_casts && strcmp(l->casts[i], recipe) != 0)
@@ -56,7 +56,7 @@ static void add(candidate_list *l, const struct row *row)
     }
     set_casts(c, row);
     for (int role = 0; role < CANDIDATE_ROLES; role++)
-        if (candidates_cast(l, c->casts[role]) == l->n_casts)
+        if (advise_candidates_cast(l, c->casts[role]) == l->n_casts)
             l->casts[l->n_casts++] = c->casts[role];
 }
 
@@ -88,7 +88,7 @@ static int read_words(int is[ROWS], const char *typed)
     return 0;
 }
 
-int candidates_make(candidate_list *l, const char *typed)
+int advise_candidates_make(candidate_list *l, const char *typed)
 {
     int is[ROWS] = {0};
     *l = (candidate_list){.count = 0};
@@ -99,7 +99,7 @@ int candidates_make(candidate_list *l, const char *typed)
     return code;
 }
 
-int candidates_find(const candidate_list *l, const char *name)
+int advise_candidates_find(const candidate_list *l, const char *name)
 {
     for (size_t i = 0; i < l->count; i++)
         if (strcmp(l->items[i].name, name) == 0)

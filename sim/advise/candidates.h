@@ -21,11 +21,11 @@ typedef struct candidate_list {
     size_t n_casts;
 } candidate_list;
 
-/* candidates_make -- those that are typed, separated by commas; NULL: the usual ones. 0, or an exit code after a message. */
-int candidates_make(candidate_list *l, const char *typed);
-/* candidates_find -- the number of a name, or -1. candidates_cast -- that of a block recipe, by its name. */
-int candidates_find(const candidate_list *l, const char *name);
-size_t candidates_cast(const candidate_list *l, const char *recipe);
+/* advise_candidates_make -- those that are typed, separated by commas; NULL: the usual ones. 0, or an exit code after a message. */
+int advise_candidates_make(candidate_list *l, const char *typed);
+/* advise_candidates_find -- the number of a name, or -1. advise_candidates_cast -- that of a block recipe, by its name. */
+int advise_candidates_find(const candidate_list *l, const char *name);
+size_t advise_candidates_cast(const candidate_list *l, const char *recipe);
 
 /* A recipe for the operands of linear layers: keys of a policy, and the candidates that they stand for. */
 typedef struct advise_recipe {

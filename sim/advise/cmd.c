@@ -76,7 +76,7 @@ static int write_all(const advise *a, const input *in, const options *o, report_
         return code;
     code = write_report(a, in, o, style);
     if (held && code)
-        outfile_abandon(held);
+        trace_outfile_abandon(held);
     return held && !code ? output_keep(held) : code;
 }
 
@@ -108,7 +108,7 @@ static int work(advise *a, const options *o, report_style style, const gate *g, 
         code = write_all(a, &in, o, style);
     if (!code) {
         tell(a, &in);
-        code = gate_tell(g, a);
+        code = advise_gate_tell(g, a);
         const int unseen = g->count ? unread_gate(&in.unread, "advise") : 0;
         code = code ? code : unseen;
     }
@@ -122,7 +122,7 @@ static int run(const options *o, char **operands, int n)
     gate g;
     report_options_threads(&o->form);
     int code = advise_begin(&a, "advise", &o->words);
-    if (!code && !(code = gate_make(&g, &o->fail_if)))
+    if (!code && !(code = advise_gate_make(&g, &o->fail_if)))
         code = work(&a, o, report_options_style(&o->form), &g, operands, n);
     advise_clear(&a);
     return code;

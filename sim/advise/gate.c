@@ -78,14 +78,14 @@ static int read_condition(gate_condition *c)
             EXIT_USAGE,
             "advise: --fail-if: '%s' is not a condition: binary32, excluded, lost, unscaled, broken, as lost>10%%",
             name);
-    const int bad = *text ? limit_read(&c->than, &text) : 0;
+    const int bad = *text ? stat_limit_read(&c->than, &text) : 0;
     return bad == LIMIT_NO_COMPARISON
                ? fail(EXIT_USAGE, "advise: --fail-if: '%s': > < >= or <= and a value are needed", c->text)
            : bad ? fail(EXIT_USAGE, "advise: --fail-if: '%s': '%s' is not a number", c->text, text)
                  : 0;
 }
 
-int gate_make(gate *g, const option_list *words)
+int advise_gate_make(gate *g, const option_list *words)
 {
     *g = (gate){.count = 0};
     for (size_t i = 0; i < words->count; i++)
@@ -106,7 +106,7 @@ int gate_make(gate *g, const option_list *words)
     return 0;
 }
 
-int gate_tell(const gate *g, const advise *a)
+int advise_gate_tell(const gate *g, const advise *a)
 {
     int code = 0;
     for (size_t i = 0; i < g->count; i++) {
@@ -116,7 +116,7 @@ int gate_tell(const gate *g, const advise *a)
         char n[32], all[32], share[32];
         if (isnan(x.n)) /* a gate that cannot tell does not let pass */
             code = fail(EXIT_CHECK, "advise: --fail-if %s: %s", c->text, measures[c->what].unknown);
-        else if (limit_holds(&c->than, value))
+        else if (stat_limit_holds(&c->than, value))
             code = fail(EXIT_CHECK, "advise: --fail-if %s: %s of %s %s, %s", c->text, text_count(n, (uint64_t)x.n),
                         text_count(all, (uint64_t)x.all), x.of, text_share(share, (uint64_t)x.n, (uint64_t)x.all));
     }

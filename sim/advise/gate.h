@@ -17,7 +17,7 @@ typedef struct gate {
     size_t count;
 } gate;
 
-/* gate_make -- conditions as typed, separated by commas: NAME[OP VALUE[%]]. 0, or an exit code after a message. */
-int gate_make(gate *g, const option_list *words);
-/* gate_tell -- a line for each condition that holds; EXIT_CHECK, or 0 if none does. */
-int gate_tell(const gate *g, const advise *a);
+/* advise_gate_make -- conditions as typed, separated by commas: NAME[OP VALUE[%]]. 0, or an exit code after a message. */
+int advise_gate_make(gate *g, const option_list *words);
+/* advise_gate_tell -- a line for each condition that holds; EXIT_CHECK, or 0 if none does. */
+int advise_gate_tell(const gate *g, const advise *a);

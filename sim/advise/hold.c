@@ -13,9 +13,9 @@ static void count(advise_kept *k, const advise_seen *s, int is)
 
 void advise_hold(advise *a)
 {
-    const int forward = a->recipe ? candidates_find(&a->candidates, a->recipe->forward) : -1;
-    const int gradient = a->recipe ? candidates_find(&a->candidates, a->recipe->gradient) : -1;
-    const int fp16 = candidates_find(&a->candidates, "fp16");
+    const int forward = a->recipe ? advise_candidates_find(&a->candidates, a->recipe->forward) : -1;
+    const int gradient = a->recipe ? advise_candidates_find(&a->candidates, a->recipe->gradient) : -1;
+    const int fp16 = advise_candidates_find(&a->candidates, "fp16");
     for (size_t i = 0; i < a->n_held; i++) {
         const advise_seen *s = &a->held[i];
         const advise_tensor *t = &a->tensors[s->tensor];

@@ -10,7 +10,7 @@
 static void choose(const advise *a, advise_tensor *t)
 {
     const size_t last = a->candidates.count - 1;
-    const int fp16 = candidates_find(&a->candidates, "fp16");
+    const int fp16 = advise_candidates_find(&a->candidates, "fp16");
     if (t->gradient && fp16 >= 0 && (a->bad_scale || t->scales == 0))
         t->fits &= ~(1u << fp16); /* no scale fits every step */
     t->choice = 0;
@@ -76,7 +76,7 @@ static int is_computed(const advise_tensor *t)
 
 static int fits_format(const advise *a, const advise_tensor *t, const char *format)
 {
-    const int c = candidates_find(&a->candidates, format);
+    const int c = advise_candidates_find(&a->candidates, format);
     const int scaled = t->gradient && strcmp(format, "fp16") == 0;
     return c >= 0 && (!t->steps || (scaled ? t->at_scale : t->fits >> c & 1));
 }
@@ -92,7 +92,8 @@ static uint64_t misfits(const advise *a, const char *format)
 /* bf16 needs no loss scale, so fp16 has to fit more. */
 static void choose_compute(advise *a, const char *wanted)
 {
-    const int bf16 = candidates_find(&a->candidates, "bf16") >= 0, fp16 = candidates_find(&a->candidates, "fp16") >= 0;
+    const int bf16 = advise_candidates_find(&a->candidates, "bf16") >= 0,
+              fp16 = advise_candidates_find(&a->candidates, "fp16") >= 0;
     a->compute = wanted                                                       ? wanted
                  : fp16 && (!bf16 || misfits(a, "fp16") < misfits(a, "bf16")) ? "fp16"
                  : bf16                                                       ? "bf16"
@@ -130,8 +131,8 @@ static void gather_operands(advise *a)
 
 static int layer_fits(const advise *a, const advise_layer *l, const advise_recipe *r)
 {
-    const int forward = candidates_find(&a->candidates, r->forward),
-              gradient = candidates_find(&a->candidates, r->gradient);
+    const int forward = advise_candidates_find(&a->candidates, r->forward),
+              gradient = advise_candidates_find(&a->candidates, r->gradient);
     return forward >= 0 && gradient >= 0 && !l->kept && (l->fits[ROLE_WEIGHT] >> forward & 1) &&
            (l->fits[ROLE_ACT] >> forward & 1) && (l->fits[ROLE_GRAD] >> gradient & 1);
 }
@@ -144,7 +145,7 @@ static int is_judged(const advise_layer *l)
 /* Bits of all operands with a recipe, the layers that do not fit it in 16 bits; *fits: elements of those that do. */
 static double cost(const advise *a, const advise_recipe *r, uint64_t *fits)
 {
-    const int c = candidates_find(&a->candidates, r->forward);
+    const int c = advise_candidates_find(&a->candidates, r->forward);
     double bits = 0;
     *fits = 0;
     for (size_t i = 0; i < a->n_layers; i++) {

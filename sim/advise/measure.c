@@ -256,7 +256,7 @@ static void find(const measuring *m, const advise_tensor *t, const group *g, int
         if (c + 1 == l->count)
             *o = (outcome){0, 0, (double)INFINITY}; /* binary32 */
         else if (k->casts[t->role])
-            *o = of_blocks(g, &g->blocks[candidates_cast(l, k->casts[t->role])]);
+            *o = of_blocks(g, &g->blocks[advise_candidates_cast(l, k->casts[t->role])]);
         else if (strcmp(k->name, scalars[FP16]) == 0 && t->gradient)
             continue;
         else
@@ -266,7 +266,7 @@ static void find(const measuring *m, const advise_tensor *t, const group *g, int
     if (!t->gradient)
         return;
     const outcome best = try_scales(m, g, e, &f->scales);
-    const int c = candidates_find(l, scalars[FP16]);
+    const int c = advise_candidates_find(l, scalars[FP16]);
     if (c >= 0) {
         f->of[c] = best;
         f->fits |= (unsigned)(f->scales != 0) << c;
@@ -444,7 +444,7 @@ int advise_measure(advise *a, input *in)
     if (!code)
         code = make_targets(&m, formats, scales);
     if (!code)
-        code = walk(in, &m.settings, &m.targets, NULL, &sink, &m);
+        code = stat_walk(in, &m.settings, &m.targets, NULL, &sink, &m);
     a->bad_scale |= advise_must_ask(a);
     uint64_t measured = 0;
     for (size_t i = 0; i < a->n_tensors; i++)

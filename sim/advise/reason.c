@@ -66,7 +66,7 @@ const char *advise_reason(char *out, size_t size, const advise *a, const advise_
 const char *advise_scale_reason(char *out, size_t size, const advise *a, const advise_tensor *t)
 {
     char low[32], high[32], reason[160] = "";
-    const int fp16 = candidates_find(&a->candidates, "fp16");
+    const int fp16 = advise_candidates_find(&a->candidates, "fp16");
     if (t->scales || t->low.exponent > t->high.exponent)
         snprintf(out, size, "needs 2^%d%s, tolerates no more than 2^%d%s", t->low.exponent,
                  advise_step(low, " at ", t->low.step), t->high.exponent, advise_step(high, " at ", t->high.step));

@@ -78,7 +78,7 @@ static const record_kind scale = {"scale", "The loss scale of fp16.", sizeof(adv
 #define AT(member) offsetof(advise_layer, member)
 static const record_field layer_fields[] = {
     FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
-    FIELD(WORD, "kind", IN_JSON, AT(kind), NULL, .words = layer_kind_words),
+    FIELD(WORD, "kind", IN_JSON, AT(kind), NULL, .words = policy_layer_kind_words),
     FIELD(FLAG, "keep_fp32", IN_JSON, AT(kept), "Whether the layer is kept in fp32."),
     FIELD(FLAG, "fp8_exclude", IN_JSON, AT(excluded), "Whether the recipe leaves the layer out."),
     {0}};

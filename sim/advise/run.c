@@ -55,14 +55,14 @@ static int read_share(const advise *a, double *x, const char *option, const char
 
 static int check_compute(const advise *a)
 {
-    return !a->compute || candidates_find(&a->candidates, a->compute) >= 0
+    return !a->compute || advise_candidates_find(&a->candidates, a->compute) >= 0
                ? 0
                : fail(EXIT_USAGE, "%s: --compute %s: -f leaves it out", a->verb, a->compute);
 }
 
 int advise_begin(advise *a, const char *verb, const advise_words *o)
 {
-    int code = candidates_make(&a->candidates, o->formats);
+    int code = advise_candidates_make(&a->candidates, o->formats);
     a->verb = verb;
     a->bounds = (advise_bounds){.underflow = 0.01, .sqnr = 25, .lost = 0.1};
     a->hold_back = o->hold_back;

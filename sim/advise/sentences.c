@@ -122,7 +122,7 @@ static void say_compute(const advise *a, const listener *to)
 static double operand_bits(const advise *a, const advise_tensor *t)
 {
     const char *name = t->role == ROLE_GRAD ? a->recipe->gradient : a->recipe->forward;
-    return a->candidates.items[candidates_find(&a->candidates, name)].bits;
+    return a->candidates.items[advise_candidates_find(&a->candidates, name)].bits;
 }
 
 static void say_recipe(const advise *a, const listener *to)
@@ -239,7 +239,7 @@ static void why_excluded(char *out, size_t size, const advise *a, const advise_t
 {
     const char *name = t->role == ROLE_GRAD ? a->recipe->gradient : a->recipe->forward;
     char reason[128];
-    const int c = candidates_find(&a->candidates, name);
+    const int c = advise_candidates_find(&a->candidates, name);
     out[0] = '\0';
     if (!(t->fits >> c & 1))
         snprintf(out, size, "%s: %s", name, advise_reason(reason, sizeof reason, a, t, (size_t)c));
@@ -256,7 +256,7 @@ const char *advise_kept_in(char *why, size_t size, const advise *a, const advise
         return "fp32";
     }
     if (t->keeps_layer || t->choice + 1 == a->candidates.count) {
-        const int c = candidates_find(&a->candidates, strcmp(a->compute, "fp16") == 0 ? "fp16" : "bf16");
+        const int c = advise_candidates_find(&a->candidates, strcmp(a->compute, "fp16") == 0 ? "fp16" : "bf16");
         snprintf(why, size, "%s: %s", c >= 0 ? a->candidates.items[c].name : "",
                  c >= 0 ? advise_reason(reason, sizeof reason, a, t, (size_t)c) : "nothing narrower fits");
         return "fp32";

@@ -161,7 +161,8 @@ static int parse_scores(run *r)
 {
     const char *name = r->o->scores ? r->o->scores : "exact";
     r->own_scores = strcmp(name, "same") == 0;
-    return r->own_scores ? 0 : model_one(&r->scores, "attention", name, &r->formats[0], "--scores is one, or 'same'");
+    return r->own_scores ? 0
+                         : dot_model_one(&r->scores, "attention", name, &r->formats[0], "--scores is one, or 'same'");
 }
 
 static int check_result(const mpsim_model *m)
@@ -176,7 +177,7 @@ static int check_result(const mpsim_model *m)
 /* Each model multiplies P and V; with --scores same Q and K, too. */
 static int parse_models(run *r)
 {
-    int code = model_list_make(&r->models, "attention", r->o->models, &r->a.p.format, &r->formats[1]);
+    int code = dot_model_list_make(&r->models, "attention", r->o->models, &r->a.p.format, &r->formats[1]);
     for (size_t i = 0; i < r->models.count && !code; i++) {
         const mpsim_model *m = &r->models.items[i];
         code = check_result(m);
@@ -229,11 +230,11 @@ static int make_heads(run *r, char **files, int n)
     from.kv_heads = or_else(o->kv_heads, from.heads);
     from.keys = or_else(o->tokens, 256);
     from.queries = or_else(o->queries, from.keys);
-    int code = heads_make(&r->h, &from);
+    int code = attention_heads_make(&r->h, &from);
     if (!code)
-        code = heads_round(&r->h, &r->formats[0], &r->formats[1]);
+        code = attention_heads_round(&r->h, &r->formats[0], &r->formats[1]);
     if (!code && o->mask)
-        code = mask_read(&r->mask, o->mask, r->h.q.tokens, r->h.k.tokens);
+        code = attention_mask_read(&r->mask, o->mask, r->h.q.tokens, r->h.k.tokens);
     if (code)
         return code;
     r->a.mask = r->mask.seen;
@@ -253,7 +254,7 @@ static int report(run *r, FILE *to, const char *values)
     out.scores = r->own_scores ? NULL : r->scores.name;
     out.absolute = r->o->distance.absolute;
     out.above = r->o->distance.above;
-    progress_steps("heads", heads_count(&r->h) * (r->models.count + (heads_exact(&r->h) ? 1 : 2)));
+    progress_steps("heads", attention_heads_count(&r->h) * (r->models.count + (attention_heads_exact(&r->h) ? 1 : 2)));
     attention_report_begin(&out);
     int code = attention_exactly(&exact, &r->a, &r->h, r->o->distance.above);
     for (size_t i = 0; i < r->models.count && !code; i++) {
@@ -270,7 +271,7 @@ static int report(run *r, FILE *to, const char *values)
 
 static int execute(run *r, char **files, int n)
 {
-    const generated_values *how = n ? NULL : generate_find(r->o->values);
+    const generated_values *how = n ? NULL : attention_generate_find(r->o->values);
     output out;
     int code;
     if ((code = check(r)) || (code = parse(r)) || (code = make_heads(r, files, n)) ||
@@ -371,9 +372,9 @@ int cmd_attention(const command *self, int argc, char **argv)
     if (code >= 0)
         return code;
     const int end = execute(&r, argv + first, argc - first);
-    heads_clear(&r.h);
-    mask_clear(&r.mask);
-    wanted_form_clear(&r.raw);
-    model_list_clear(&r.models);
+    attention_heads_clear(&r.h);
+    attention_mask_clear(&r.mask);
+    trace_wanted_form_clear(&r.raw);
+    dot_model_list_clear(&r.models);
     return end;
 }

@@ -18,7 +18,7 @@ static const generated_values kinds[KINDS] = {
                   "two equal keys, scores 16 above the others; a third of the values below 0, a third above"},
 };
 
-const generated_values *generate_find(const char *word)
+const generated_values *attention_generate_find(const char *word)
 {
     for (size_t i = 0; i < KINDS; i++)
         if (strcmp(kinds[i].word, word) == 0)
@@ -42,11 +42,11 @@ static void raise_keys(attention_heads *h, size_t keys, double raised)
 static void fill_signed(heads_part *v, uint64_t seed)
 {
     int uniform = 0;
-    (void)distribution_find(&uniform, "uniform");
+    (void)dot_distribution_find(&uniform, "uniform");
     for (size_t i = 0; i < v->of.rows; i++)
         for (size_t c = 0; c < v->size; c++) {
-            const double u = distribution_draw(uniform, seed, (2ull << 32) + i, 2 * c);
-            const int other = distribution_draw(uniform, seed, (2ull << 32) + i, 2 * c + 1) < 0.5;
+            const double u = dot_distribution_draw(uniform, seed, (2ull << 32) + i, 2 * c);
+            const int other = dot_distribution_draw(uniform, seed, (2ull << 32) + i, 2 * c + 1) < 0.5;
             const int negative = c % 3 == 0 || (c % 3 == 2 && other);
             v->of.x[i * v->size + c] = (negative ? -2 : 2) * (1 + u);
         }
@@ -61,7 +61,7 @@ static void repeat_key(heads_part *k)
     }
 }
 
-void generate_operands(attention_heads *h, const generated_values *how, uint64_t seed)
+void attention_generate_operands(attention_heads *h, const generated_values *how, uint64_t seed)
 {
     if (how == &kinds[SINK])
         raise_keys(h, 1, 8);

@@ -8,7 +8,7 @@
 typedef struct generated_values {
     const char *word, *label;
 } generated_values;
-const generated_values *generate_find(const char *word);
+const generated_values *attention_generate_find(const char *word);
 
-/* generate_operands -- makes of normal numbers of h what `how` says. */
-void generate_operands(attention_heads *h, const generated_values *how, uint64_t seed);
+/* attention_generate_operands -- makes of normal numbers of h what `how` says. */
+void attention_generate_operands(attention_heads *h, const generated_values *how, uint64_t seed);

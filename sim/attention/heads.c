@@ -35,7 +35,7 @@ static int read_part(heads_part *p, trace *t, const heads_source *from, size_t w
 {
     chosen c;
     char shape[128];
-    int code = chosen_read_from(&c, t, "attention", from->names[which]);
+    int code = pass_chosen_read_from(&c, t, "attention", from->names[which]);
     p->tokens_first = from->tokens_first;
     if (!code && take_shape(p, &c))
         code = fail(EXIT_DATA,
@@ -43,8 +43,8 @@ static int read_part(heads_part *p, trace *t, const heads_source *from, size_t w
                     "[batch, heads, tokens, size]",
                     "QKV"[which], c.label, text_shape(shape, sizeof shape, c.shape, c.rank));
     if (!code)
-        operand_take(&p->of, &c);
-    chosen_clear(&c);
+        dot_operand_take(&p->of, &c);
+    pass_chosen_clear(&c);
     return code;
 }
 
@@ -94,25 +94,25 @@ static int read_files(attention_heads *h, const heads_source *from)
 static void generate_part(heads_part *p, const heads_source *from, uint64_t stream, size_t heads, size_t tokens)
 {
     int normal = 0;
-    (void)distribution_find(&normal, "normal");
+    (void)dot_distribution_find(&normal, "normal");
     *p = (heads_part){.batch = 1, .heads = heads, .tokens = tokens, .size = from->dim};
-    operand_generate(&p->of, heads * tokens, from->dim, normal, from->seed, stream);
+    dot_operand_generate(&p->of, heads * tokens, from->dim, normal, from->seed, stream);
     strcpy(p->of.label, from->values);
 }
 
 static int generate(attention_heads *h, const heads_source *from)
 {
-    const generated_values *how = generate_find(from->values);
+    const generated_values *how = attention_generate_find(from->values);
     if (!how)
         return fail(EXIT_USAGE, "attention: --values: '%s' is not one of normal, sink, repeated", from->values);
     generate_part(&h->q, from, 0, from->heads, from->queries);
     generate_part(&h->k, from, 1, from->kv_heads, from->keys);
     generate_part(&h->v, from, 2, from->kv_heads, from->keys);
-    generate_operands(h, how, from->seed);
+    attention_generate_operands(h, how, from->seed);
     return 0;
 }
 
-int heads_make(attention_heads *h, const heads_source *from)
+int attention_heads_make(attention_heads *h, const heads_source *from)
 {
     memset(h, 0, sizeof *h);
     const int code = from->n ? read_files(h, from) : generate(h, from);
@@ -127,27 +127,27 @@ static size_t numbers_of(const heads_part *p)
     return p->of.rows * p->of.depth;
 }
 
-int heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v)
+int attention_heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v)
 {
     heads_part *const parts[] = {&h->q, &h->k, &h->v};
     int code = 0;
     for (size_t i = 0; i < 3 && !code; i++) {
         operand *o = &parts[i]->of;
-        code = operand_encode(o, i < 2 ? qk : v, MPSIM_ROUND_NEAREST_EVEN, 1);
-        code = code ? code : operand_overflow(o, "attention", o->label, "");
+        code = dot_operand_encode(o, i < 2 ? qk : v, MPSIM_ROUND_NEAREST_EVEN, 1);
+        code = code ? code : dot_operand_overflow(o, "attention", o->label, "");
     }
     return code;
 }
 
-int heads_exact(const attention_heads *h)
+int attention_heads_exact(const attention_heads *h)
 {
     return h->q.of.exact && h->k.of.exact && h->v.of.exact;
 }
 
-attention_heads heads_given(const attention_heads *h, pieces *p)
+attention_heads attention_heads_given(const attention_heads *h, pieces *p)
 {
     attention_heads given = *h;
-    pieces_make(p, h->q.of.x, numbers_of(&h->q), h->k.of.x, numbers_of(&h->k));
+    dot_pieces_make(p, h->q.of.x, numbers_of(&h->q), h->k.of.x, numbers_of(&h->k));
     given.q.of.format = given.k.of.format = p->format;
     given.q.size = given.k.size = h->q.size * p->each;
     given.q.of.codes = p->a;
@@ -157,11 +157,11 @@ attention_heads heads_given(const attention_heads *h, pieces *p)
     return given;
 }
 
-void heads_clear(attention_heads *h)
+void attention_heads_clear(attention_heads *h)
 {
-    operand_clear(&h->q.of);
-    operand_clear(&h->k.of);
-    operand_clear(&h->v.of);
+    dot_operand_clear(&h->q.of);
+    dot_operand_clear(&h->k.of);
+    dot_operand_clear(&h->v.of);
     memset(h, 0, sizeof *h);
 }
 
@@ -175,22 +175,22 @@ static mpsim_matrix matrix(const heads_part *p, size_t batch, size_t head)
                           p->tokens_first ? p->heads * p->size : p->size, 0};
 }
 
-size_t heads_count(const attention_heads *h)
+size_t attention_heads_count(const attention_heads *h)
 {
     return h->q.batch * h->q.heads;
 }
 
-mpsim_matrix heads_query(const attention_heads *h, size_t i)
+mpsim_matrix attention_heads_query(const attention_heads *h, size_t i)
 {
     return matrix(&h->q, i / h->q.heads, i % h->q.heads);
 }
 
-mpsim_matrix heads_key(const attention_heads *h, size_t i)
+mpsim_matrix attention_heads_key(const attention_heads *h, size_t i)
 {
     return matrix(&h->k, i / h->q.heads, i % h->q.heads / h->groups);
 }
 
-mpsim_matrix heads_value(const attention_heads *h, size_t i)
+mpsim_matrix attention_heads_value(const attention_heads *h, size_t i)
 {
     return matrix(&h->v, i / h->q.heads, i % h->q.heads / h->groups);
 }

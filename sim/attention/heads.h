@@ -31,17 +31,17 @@ typedef struct heads_source {
 } heads_source;
 
 /* Each returns 0, or an exit code after a message. */
-int heads_make(attention_heads *h, const heads_source *from);
-int heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v);
-void heads_clear(attention_heads *h);
+int attention_heads_make(attention_heads *h, const heads_source *from);
+int attention_heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v);
+void attention_heads_clear(attention_heads *h);
 
-/* heads_exact -- whether the formats have all numbers as they were given. heads_given: the heads before they were rounded, in numbers
+/* attention_heads_exact -- whether the formats have all numbers as they were given. attention_heads_given: the heads before they were rounded, in numbers
  * of which the exact scores and values are the same (p is to be cleared, and h to outlive them). */
-int heads_exact(const attention_heads *h);
-attention_heads heads_given(const attention_heads *h, pieces *p);
+int attention_heads_exact(const attention_heads *h);
+attention_heads attention_heads_given(const attention_heads *h, pieces *p);
 
-/* What there is of one head of Q in all batches, i < heads_count, as matrices. */
-size_t heads_count(const attention_heads *h);
-mpsim_matrix heads_query(const attention_heads *h, size_t i);
-mpsim_matrix heads_key(const attention_heads *h, size_t i);
-mpsim_matrix heads_value(const attention_heads *h, size_t i);
+/* What there is of one head of Q in all batches, i < attention_heads_count, as matrices. */
+size_t attention_heads_count(const attention_heads *h);
+mpsim_matrix attention_heads_query(const attention_heads *h, size_t i);
+mpsim_matrix attention_heads_key(const attention_heads *h, size_t i);
+mpsim_matrix attention_heads_value(const attention_heads *h, size_t i);

@@ -17,14 +17,14 @@ static int read_units(attention_mask *m, trace *t, size_t n)
     const mpsim_format *f = trace_at(t, 0)->format;
     if (trace_copies(t, 0, c) != 1 || c->units != n || c->width > 8)
         return fail(EXIT_DATA, "attention: %s: a mask of %s is not read", trace_path(t), trace_at(t, 0)->dtype);
-    const int code = chosen_codes(&codes, t, c);
+    const int code = pass_chosen_codes(&codes, t, c);
     for (size_t i = 0; i < n; i++)
         m->seen[i] = f ? mpsim_classify(f, codes[i]) != MPSIM_CLASS_ZERO : codes[i] != 0;
     free(codes);
     return code;
 }
 
-int mask_read(attention_mask *m, const char *path, size_t queries, size_t keys)
+int attention_mask_read(attention_mask *m, const char *path, size_t queries, size_t keys)
 {
     trace_error error;
     trace *t = trace_open(path, NULL, &error);
@@ -46,7 +46,7 @@ int mask_read(attention_mask *m, const char *path, size_t queries, size_t keys)
     return code;
 }
 
-void mask_clear(attention_mask *m)
+void attention_mask_clear(attention_mask *m)
 {
     free(m->seen);
     memset(m, 0, sizeof *m);

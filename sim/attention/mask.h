@@ -9,7 +9,7 @@ typedef struct attention_mask {
     char label[256];
 } attention_mask;
 
-/* mask_read -- the tensor of a file, of any dtype: [queries, keys], 0 where a query does not see a key. 0, or an exit code
+/* attention_mask_read -- the tensor of a file, of any dtype: [queries, keys], 0 where a query does not see a key. 0, or an exit code
  * after a message. */
-int mask_read(attention_mask *m, const char *path, size_t queries, size_t keys);
-void mask_clear(attention_mask *m);
+int attention_mask_read(attention_mask *m, const char *path, size_t queries, size_t keys);
+void attention_mask_clear(attention_mask *m);

@@ -28,15 +28,16 @@ static int failed(mpsim_status s, const mpsim_attention *a)
 
 static size_t results(const attention_heads *h)
 {
-    return h->q.tokens * h->v.size * heads_count(h);
+    return h->q.tokens * h->v.size * attention_heads_count(h);
 }
 
 static mpsim_status all_heads(double *y, const mpsim_attention *a, const attention_heads *h)
 {
     const mpsim_attention_shape shape = shape_of(h);
     mpsim_status s = MPSIM_OK;
-    for (size_t i = 0; i < heads_count(h) && s == MPSIM_OK; i++) {
-        const mpsim_matrix q = heads_query(h, i), k = heads_key(h, i), v = heads_value(h, i);
+    for (size_t i = 0; i < attention_heads_count(h) && s == MPSIM_OK; i++) {
+        const mpsim_matrix q = attention_heads_query(h, i), k = attention_heads_key(h, i),
+                           v = attention_heads_value(h, i);
         s = mpsim_attention_exact(a, &shape, &q, &k, &v, y + i * shape.queries * shape.size, &parallel_pool);
         progress_add(1);
     }
@@ -45,13 +46,13 @@ static mpsim_status all_heads(double *y, const mpsim_attention *a, const attenti
 
 int attention_exactly(dot_truth *to, const mpsim_attention *a, const attention_heads *h, double above)
 {
-    *to = dot_truth_make(results(h), heads_exact(h), above);
+    *to = dot_truth_make(results(h), attention_heads_exact(h), above);
     mpsim_status s = all_heads(to->rounded, a, h);
-    if (s == MPSIM_OK && !heads_exact(h)) {
+    if (s == MPSIM_OK && !attention_heads_exact(h)) {
         pieces p;
-        const attention_heads given = heads_given(h, &p);
+        const attention_heads given = attention_heads_given(h, &p);
         s = all_heads(to->given, a, &given);
-        pieces_clear(&p);
+        dot_pieces_clear(&p);
     }
     return s == MPSIM_OK ? 0 : failed(s, a);
 }
@@ -123,11 +124,12 @@ static mpsim_status run(double *d, uint8_t *repeats, mpsim_attention_counts *cou
                         const attention_heads *h, uint64_t seed)
 {
     const mpsim_attention_shape shape = shape_of(h);
-    const size_t n = shape.queries * shape.size, heads = heads_count(h);
+    const size_t n = shape.queries * shape.size, heads = attention_heads_count(h);
     float *y = need_memory(n, sizeof *y);
     mpsim_status s = MPSIM_OK;
     for (size_t i = 0; i < heads && s == MPSIM_OK; i++) {
-        const mpsim_matrix q = heads_query(h, i), k = heads_key(h, i), v = heads_value(h, i);
+        const mpsim_matrix q = attention_heads_query(h, i), k = attention_heads_key(h, i),
+                           v = attention_heads_value(h, i);
         const mpsim_rng rng = {seed, (uint64_t)i << 32, 0};
         s = mpsim_attention_forward(a, &shape, &q, &k, &v, y, NULL, repeats + i * shape.queries, counts, &rng,
                                     &parallel_pool);
@@ -144,7 +146,7 @@ int attention_measure(attention_result *to, const mpsim_attention *a, const atte
 {
     const size_t n = results(h);
     double *d = need_memory(n, sizeof *d);
-    uint8_t *repeats = need_memory((uint64_t)h->q.tokens * heads_count(h), sizeof *repeats);
+    uint8_t *repeats = need_memory((uint64_t)h->q.tokens * attention_heads_count(h), sizeof *repeats);
     memset(to, 0, sizeof *to);
     const mpsim_status s = run(d, repeats, &to->counts, a, h, seed);
     if (s == MPSIM_OK) {

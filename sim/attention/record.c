@@ -125,9 +125,10 @@ static const record_field row_fields[] = {
     FIELD(COUNT, "compared", IN_CSV, AT(x.error.given.compared), NULL, .title = ">compared", .column = 1,
           .when = SHOW_BOUND),
     FIELD(RECORD, "given", IN_ALL, AT(x.error.given),
-          "Against the attention, in binary64, of the operands before they were rounded.", .record = &distance_record),
+          "Against the attention, in binary64, of the operands before they were rounded.",
+          .record = &dot_distance_record),
     FIELD(RECORD, "rounded", IN_ALL, AT(x.error.rounded),
-          "Against the attention, in binary64, of the operands as rounded.", .record = &distance_record),
+          "Against the attention, in binary64, of the operands as rounded.", .record = &dot_distance_record),
     DISTANCE_COLUMNS(AT(apart), AT(x.error.rounded), 2),
     FIELD(RECORD, "config", IN_LINE | FIELD_POINTER, AT(config), NULL, .record = &config),
     {0}};

@@ -96,8 +96,8 @@ void attention_report_begin(attention_report *r)
                              .to = r->to,
                              .style = r->style,
                              .document = &r->config,
-                             .shows = distance_shows(r->style, r->absolute, r->above) |
-                                      (heads_exact(r->h) ? SHOW_EXACT : SHOW_ROUNDED) |
+                             .shows = dot_distance_shows(r->style, r->absolute, r->above) |
+                                      (attention_heads_exact(r->h) ? SHOW_EXACT : SHOW_ROUNDED) |
                                       (r->scores ? 0 : SHOW_REPEATED)};
     r->signs = record_table(&attention_signs_record, 0);
     if (r->style == REPORT_TEXT)
@@ -131,8 +131,8 @@ void attention_report_add(attention_report *r, const mpsim_model *m, const atten
     add_signs(r, m, x);
     r->repeated |= x->counts.repeated > 0;
     if (!x->error.same)
-        distance_worse(&r->given, &x->error.given);
-    distance_worse(&r->rounded, &x->error.rounded);
+        dot_distance_worse(&r->given, &x->error.given);
+    dot_distance_worse(&r->rounded, &x->error.rounded);
 }
 
 /* ---- the end ---- */
@@ -153,8 +153,8 @@ static void print_end(const attention_report *r, const attention_result *last)
 {
     print_counts(r, &last->counts);
     table_print(r->out.rows, r->to, "");
-    distance_note(r->to, &r->given, "As given the", "");
-    distance_note(r->to, &r->rounded, "The", heads_exact(r->h) ? "" : ", as rounded");
+    dot_distance_note(r->to, &r->given, "As given the", "");
+    dot_distance_note(r->to, &r->rounded, "The", attention_heads_exact(r->h) ? "" : ", as rounded");
     if (r->repeated) {
         fputs("\nErrors by the sign of the result, where the largest score repeats and elsewhere:\n\n", r->to);
         table_print(r->signs, r->to, "");

@@ -3,7 +3,7 @@
 
 #include "../text/option.h"
 
-int calculation_parse(calculation *c, const char *word)
+int calc_calculation_parse(calculation *c, const char *word)
 {
     if (mpsim_op_parse(&c->op, word) == MPSIM_OK) {
         *c = (calculation){mpsim_op_name(c->op), mpsim_op_operands(c->op), 0, c->op, 0};
@@ -15,12 +15,12 @@ int calculation_parse(calculation *c, const char *word)
     return 0;
 }
 
-const mpsim_format *operand_format(const operand_formats *f, const target *result)
+const mpsim_format *calc_operand_format(const operand_formats *f, const target *result)
 {
     return f->same ? &result->format : f->format;
 }
 
-mpsim_rounding calculation_nearest(const target *t)
+mpsim_rounding calc_calculation_nearest(const target *t)
 {
     mpsim_rounding nearest = t->rounding; /* the choices of the preset, too */
     nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
@@ -29,7 +29,7 @@ mpsim_rounding calculation_nearest(const target *t)
     return nearest;
 }
 
-uint64_t operand_code(const mpsim_format *f, const mpsim_rounding *nearest, const exact_number *x, unsigned *flags)
+uint64_t calc_operand_code(const mpsim_format *f, const mpsim_rounding *nearest, const exact_number *x, unsigned *flags)
 {
     if (!x->nan_of || !mpsim_format_same(x->nan_of, f))
         return exact_encode(f, nearest, x, 0, flags, NULL);
@@ -37,28 +37,28 @@ uint64_t operand_code(const mpsim_format *f, const mpsim_rounding *nearest, cons
     return x->nan;
 }
 
-int calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f)
+int calc_calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f)
 {
     return t->rounding.flush_input && exact_is_below(x, mpsim_format_min_normal(f));
 }
 
-int operand_is_number(const char *word)
+int calc_operand_is_number(const char *word)
 {
     exact_number x;
     const char *text = word + (word[0] == ' ');
     return exact_is_code(text) || exact_parse(&x, text) == 0;
 }
 
-int operand_value(exact_number *x, const operand_formats *f, const char *word)
+int calc_operand_value(exact_number *x, const operand_formats *f, const char *word)
 {
     const element_kind kind = {.codes = f->codes, .ask = "--operands FORMAT"};
     return element_read(x, "calc", "operands", &kind, word + (word[0] == ' '));
 }
 
-const char *operand_file(char *const *words, int n)
+const char *calc_operand_file(char *const *words, int n)
 {
     for (int i = 0; i < n; i++)
-        if (!operand_is_number(words[i]))
+        if (!calc_operand_is_number(words[i]))
             return words[i];
     return NULL;
 }

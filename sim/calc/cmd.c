@@ -61,10 +61,10 @@ typedef struct answer {
 /* Operands of a format: their codes, and what they were rounded to. */
 static void round_operands(answer *a, uint64_t codes[3], const given *g)
 {
-    const mpsim_rounding nearest = calculation_nearest(a->t);
+    const mpsim_rounding nearest = calc_calculation_nearest(a->t);
     for (int i = 0; i < a->what->operands; i++) {
         unsigned flags = 0;
-        codes[i] = operand_code(a->operands, &nearest, &g->x[i], &flags);
+        codes[i] = calc_operand_code(a->operands, &nearest, &g->x[i], &flags);
         a->value[i] = mpsim_decode(a->operands, codes[i]);
         a->rounded[i] = (flags & MPSIM_FLAG_INEXACT) != 0 ||
                         !(a->value[i] == g->x[i].nearest || (isnan(a->value[i]) && isnan(g->x[i].nearest)));
@@ -96,7 +96,7 @@ static unsigned apply_to_typed(answer *a, const given *g, uint32_t random)
     for (int i = 0; i < a->what->operands; i++) {
         a->value[i] = g->x[i].nearest;
         const int code = exact_is_code(g->words[i]);
-        if (!calculation_flushes(a->t, x[i], code ? g->formats.codes : &a->t->format))
+        if (!calc_calculation_flushes(a->t, x[i], code ? g->formats.codes : &a->t->format))
             continue;
         exact_of(&zero[i], copysign(0, x[i]->nearest));
         x[i] = &zero[i];
@@ -109,7 +109,7 @@ static void calculate(answer *a, const target *t, const calculation *c, const gi
 {
     uint64_t codes[3] = {0, 0, 0};
     const uint32_t random = mpsim_rng_word(seed, 0, 0);
-    *a = (answer){.t = t, .what = c, .operands = operand_format(&g->formats, t)};
+    *a = (answer){.t = t, .what = c, .operands = calc_operand_format(&g->formats, t)};
     if (!a->operands && c->is_function)
         a->operands = mpsim_format_find("binary64");
     if (a->operands)
@@ -122,7 +122,7 @@ static void calculate(answer *a, const target *t, const calculation *c, const gi
 /* ---- reports ---- */
 
 /* Nine digits; of what was typed as many more as tell it from other numbers. */
-static const char *value_text(char out[32], double x, int rounded)
+static const char *policy_value_text(char out[32], double x, int rounded)
 {
     int digits = 9;
     do
@@ -183,7 +183,7 @@ static void set_operands(calc_row *row, const answer *a, const given *g)
     for (size_t i = 0; i < row->operands; i++) {
         row->typed[i] = g->words[i];
         row->code_of[i] = exact_is_code(g->words[i]) ? g->formats.codes->name : NULL;
-        snprintf(row->shown[i], sizeof row->shown[i], "%s%s", value_text(value, a->value[i], a->rounded[i]),
+        snprintf(row->shown[i], sizeof row->shown[i], "%s%s", policy_value_text(value, a->value[i], a->rounded[i]),
                  a->rounded[i] ? "*" : "");
     }
     row->words = row->typed;
@@ -311,7 +311,7 @@ static int read_operands(given *g, const calculation *c)
     int code = 0;
     for (int i = 0; i < c->operands && !code; i++) {
         g->words[i] += strspn(g->words[i], " ");
-        code = operand_value(&g->x[i], &g->formats, g->words[i]);
+        code = calc_operand_value(&g->x[i], &g->formats, g->words[i]);
     }
     return code;
 }
@@ -382,17 +382,17 @@ int cmd_calc(const command *self, int argc, char **argv)
     mpsim_format codes;
     operand_formats formats;
     target_list targets = {0};
-    if (first == argc || calculation_parse(&what, argv[first]))
+    if (first == argc || calc_calculation_parse(&what, argv[first]))
         return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     char **operand_words = argv + first + 1;
     const int n = argc - first - 1;
-    const char *const file = operand_file(operand_words, n);
+    const char *const file = calc_operand_file(operand_words, n);
     if (!(code = check_operands(&what, n)) && !(code = file ? check_files(&form, to.formats, file) : 0) &&
         !(code = target_list_make(&targets, &to, "calc", default_formats)) &&
         !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0) &&
         !(code = choose_formats(&formats, &codes, operands, &targets, to.formats != NULL)))
-        code = file ? calculate_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
+        code = file ? calc_calculate_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
                     : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form);
     target_list_clear(&targets);
     return code;

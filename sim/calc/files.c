@@ -56,17 +56,17 @@ static int open_number(job *j, int i, const char *word)
 {
     operand *x = &j->operands[i];
     mpsim_format *f = &j->o.operand[i];
-    const int code = operand_value(&x->number, j->formats, word);
+    const int code = calc_operand_value(&x->number, j->formats, word);
     if (code)
         return code;
-    if (calculation_flushes(j->to, &x->number, &j->o.result))
+    if (calc_calculation_flushes(j->to, &x->number, &j->o.result))
         exact_of(&x->number, copysign(0, x->number.nearest));
     unsigned flags;
     *f = j->rounded ? *j->rounded : x->number.nan_of ? *x->number.nan_of : *mpsim_format_find("binary64");
     mpsim_rounding down = j->nearest;
     if (!j->rounded)
         down.mode = MPSIM_ROUND_TOWARD_ZERO;
-    x->around[0] = operand_code(f, &down, &x->number, &flags);
+    x->around[0] = calc_operand_code(f, &down, &x->number, &flags);
     x->around[1] = x->around[0] + !(j->rounded || exact_is_binary64(&x->number));
     j->between |= x->around[0] != x->around[1];
     for (size_t k = 0; k < PIECE; k++)
@@ -79,7 +79,7 @@ static int open_operands(job *j, char *const *words)
     for (int i = 0; i < j->what->operands; i++) {
         operand *x = &j->operands[i];
         x->codes = need_memory(PIECE * sizeof(uint64_t), 1);
-        if (operand_is_number(words[i])) {
+        if (calc_operand_is_number(words[i])) {
             const int code = open_number(j, i, words[i]);
             if (code)
                 return code;
@@ -195,7 +195,7 @@ static int read_piece(job *j, operand *x, uint64_t first, size_t n)
     const mpsim_format *f = j->rounded;
     if (!x->t)
         return 0;
-    if (elements_codes(&x->e, first, f ? j->stored : x->codes, n, &j->error))
+    if (pass_elements_codes(&x->e, first, f ? j->stored : x->codes, n, &j->error))
         return -1;
     if (!f)
         return 0;
@@ -217,7 +217,7 @@ static uint64_t apply_exact(const job *j, const uint64_t codes[OPERANDS], uint32
         if (i >= j->what->operands || !o->t)
             continue;
         exact_of(&x[i], mpsim_decode(&j->o.operand[i], codes[i]));
-        if (calculation_flushes(j->to, &x[i], &j->o.operand[i]))
+        if (calc_calculation_flushes(j->to, &x[i], &j->o.operand[i]))
             exact_of(&x[i], copysign(0, x[i].nearest));
     }
     return exact_apply(j->what->op, &j->o.result, &j->o.rounding, operands, random, flags, NULL);
@@ -294,14 +294,14 @@ static int visit_tensor(job *j, size_t k, trace_writer *w)
         operand *x = &j->operands[opened];
         if (!x->t)
             continue;
-        bad = elements_open(&x->e, x->t, x->partners[k], ELEMENTS_ROWS, NULL, &j->error);
+        bad = pass_elements_open(&x->e, x->t, x->partners[k], ELEMENTS_ROWS, NULL, &j->error);
         if (!bad)
             j->o.operand[opened] = j->rounded ? *j->rounded : *x->e.format;
     }
     bad = bad || write_tensor(j, k, w);
     while (opened > 0)
         if (j->operands[--opened].t)
-            elements_close(&j->operands[opened].e);
+            pass_elements_close(&j->operands[opened].e);
     return bad ? -1 : 0;
 }
 
@@ -334,15 +334,15 @@ static void print_summary(const job *j, const target *t, const char *path)
     report_counts(stdout, &j->counts, j->elements);
 }
 
-int calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
-                    const char *path)
+int calc_calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed,
+                         char *const *words, const char *path)
 {
     job j = {.what = c,
              .to = t,
              .formats = f,
-             .rounded = operand_format(f, t),
+             .rounded = calc_operand_format(f, t),
              .seed = seed,
-             .nearest = calculation_nearest(t)};
+             .nearest = calc_calculation_nearest(t)};
     mpsim_arith_init(&j.o, c->op, &t->format, MPSIM_ROUND_NEAREST_EVEN);
     j.o.rounding = t->rounding;
     int code = open_operands(&j, words);

@@ -11,7 +11,7 @@
 /* A text of jansson's, or of quant_describe, which is freed. */
 static void put(pairs *p, const char *key, char *text)
 {
-    pairs_put(p, key, "%s", (char *)need(text));
+    cast_pairs_put(p, key, "%s", (char *)need(text));
     free(text);
 }
 
@@ -109,23 +109,23 @@ static void torchao_all(pairs *p, const quantise_options *o, const quantised *q,
 static void about_file(pairs *p, const quantise_options *o)
 {
     const cast_recipe *r = o->how;
-    pairs_put(p, "mpsim.cast.recipe", "%s", r->block.name);
-    pairs_put(p, "mpsim.cast.layout", "%s", o->widen ? "values" : o->layout);
-    pairs_put(p, "mpsim.cast.axis", o->columns ? "columns" : "rows");
-    pairs_put(p, "mpsim.cast.version", "%s", mpsim_version());
+    cast_pairs_put(p, "mpsim.cast.recipe", "%s", r->block.name);
+    cast_pairs_put(p, "mpsim.cast.layout", "%s", o->widen ? "values" : o->layout);
+    cast_pairs_put(p, "mpsim.cast.axis", o->columns ? "columns" : "rows");
+    cast_pairs_put(p, "mpsim.cast.version", "%s", mpsim_version());
     if (r->transform)
-        pairs_put(p, "mpsim.cast.transform", "%u", r->transform);
+        cast_pairs_put(p, "mpsim.cast.transform", "%u", r->transform);
     if (r->transform || r->block.element_mode >= MPSIM_ROUND_STOCHASTIC_A)
-        pairs_put(p, "mpsim.cast.seed", "%" PRIu64, o->seed);
+        cast_pairs_put(p, "mpsim.cast.seed", "%" PRIu64, o->seed);
     if (r->block.rule == MPSIM_SCALE_MSAMP)
-        pairs_put(p, "mpsim.cast.scale", "%.9g", (double)r->given);
+        cast_pairs_put(p, "mpsim.cast.scale", "%.9g", (double)r->given);
 }
 
-void quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n)
+void cast_quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n)
 {
     const int torchao = !o->widen && strcmp(o->layout, "torchao") == 0;
     if (!torchao)
-        pairs_put_input(p, t);
+        cast_pairs_put_input(p, t);
     about_file(p, o);
     for (size_t i = 0; i < n; i++)
         if (q[i].g)

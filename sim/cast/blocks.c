@@ -105,7 +105,7 @@ static const record_field row_fields[] = {
     FIELD(REAL, "tensor_scale", IN_TREE, AT(tensor), NULL),
     FIELD(LIST, "blocks", IN_TREE, AT(blocks), NULL, .of = AT(count), .record = &block_record),
     {0}};
-const record_kind explain_blocks_record = {"blocks", "Numbers under a block recipe.", sizeof(row), row_fields};
+const record_kind cast_explain_blocks_record = {"blocks", "Numbers under a block recipe.", sizeof(row), row_fields};
 #undef AT
 
 /* ---- the blocks ---- */
@@ -274,7 +274,7 @@ static void block_text(const quantised *q, const row *r, size_t k, FILE *to)
     table_free(t);
 }
 
-void explain_blocks_text(const explain_blocks *b, FILE *to)
+void cast_explain_blocks_text(const explain_blocks *b, FILE *to)
 {
     const mpsim_block_recipe *r = &b->recipe->block;
     quantised q;
@@ -308,12 +308,12 @@ void explain_blocks_text(const explain_blocks *b, FILE *to)
 
 /* ---- JSON ---- */
 
-void explain_blocks_row(const explain_blocks *b, record_writer *to)
+void cast_explain_blocks_row(const explain_blocks *b, record_writer *to)
 {
     quantised q;
     quantise(&q, b);
     row r = row_of(&q);
-    record_row_of(to, &explain_blocks_record, &r);
+    record_row_of(to, &cast_explain_blocks_record, &r);
     row_clear(&r);
     clear(&q);
 }

@@ -66,7 +66,7 @@ static const mpsim_format *output_format(const plain_options *p, int widen)
 {
     const mpsim_format *f = &p->to->format;
     if (widen)
-        return widened(f);
+        return cast_widened(f);
     const int safetensors = trace_safetensors_dtype(f) || trace_packed_dtype(f), npy = trace_npy_descr(f) != NULL;
     if (p->npy ? npy : safetensors)
         return f;
@@ -84,7 +84,7 @@ static const mpsim_format *output_format(const plain_options *p, int widen)
 static int find_recipe(const options *o, cast_recipe *r)
 {
     char text[128];
-    int code = recipe_parse(r, o->to.formats);
+    int code = cast_recipe_parse(r, o->to.formats);
     if (code || !o->transform)
         return code;
     if (o->transform != 16 && o->transform != 32 && o->transform != 64 && o->transform != 128)
@@ -93,7 +93,7 @@ static int find_recipe(const options *o, cast_recipe *r)
         return fail(EXIT_USAGE, "cast: %s and --rht %" PRIu64 " contradict each other", r->block.name, o->transform);
     if (snprintf(text, sizeof text, "%s:rht%" PRIu64, r->block.name, o->transform) >= (int)sizeof text)
         return fail(EXIT_USAGE, "cast: --format: too long");
-    return r->transform ? 0 : recipe_parse(r, text);
+    return r->transform ? 0 : cast_recipe_parse(r, text);
 }
 
 typedef struct recipe_job {
@@ -105,7 +105,7 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
 {
     const int npy = to_npy(o);
     const char *layout = o->quantised ? o->quantised : "plain";
-    if (recipe_options(r, &o->to))
+    if (cast_recipe_options(r, &o->to))
         return EXIT_USAGE;
     if (npy && !o->widen)
         return fail(EXIT_USAGE, "cast: npy has no place for codes and scales: use --widen, or write safetensors");
@@ -145,7 +145,7 @@ static void print_recipe(const recipe_job *j)
         printf(" in the layout %s%s", j->o.layout, j->o.swizzled ? ", scales swizzled" : "");
     if (j->r.kept)
         printf("; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
-    contents_print(&j->r.all);
+    cast_contents_print(&j->r.all);
     putchar('\n');
     report_counts(stdout, &j->r.counts, j->r.elements);
 }
@@ -188,10 +188,10 @@ static int write_one(void *context, const input *in, trace *t, const char *file,
 {
     job *j = context;
     if (!j->is_recipe)
-        return plain_file(&j->plain, j->o->to.seed, in, t, file, path);
+        return cast_plain_file(&j->plain, j->o->to.seed, in, t, file, path);
     j->recipe.o.path = path;
     j->recipe.o.file = file;
-    const int code = quantise_file(&j->recipe.o, in, t, &j->recipe.r);
+    const int code = cast_quantise_file(&j->recipe.o, in, t, &j->recipe.r);
     if (!code && j->summary)
         print_recipe(&j->recipe);
     return code;
@@ -200,7 +200,7 @@ static int write_one(void *context, const input *in, trace *t, const char *file,
 static int visit(input *in, trace *t, void *context)
 {
     job *j = context;
-    return j->to.path ? folder_visit(&j->to, in, t) : write_one(j, in, t, NULL, j->o->path);
+    return j->to.path ? cast_folder_visit(&j->to, in, t) : write_one(j, in, t, NULL, j->o->path);
 }
 
 /* One file, or a folder of them. */
@@ -208,10 +208,10 @@ static int cast_files(job *j, char **operands, int n)
 {
     input in = {0};
     int code = input_open(&in, "cast", &j->o->from, operands, n);
-    if (!code && folder_wanted(&in, operands[0], j->o->path)) {
+    if (!code && cast_folder_wanted(&in, operands[0], j->o->path)) {
         j->to = (folder){j->o->path, n == 1 ? operands[0] : NULL, to_npy(j->o) ? ".npy" : ".safetensors", write_one, j};
         j->recipe.o.may_be_none = 1;
-        code = folder_check(&j->to, &in);
+        code = cast_folder_check(&j->to, &in);
     } else if (!code) {
         code = output_check(j->o->path);
     }
@@ -318,7 +318,7 @@ int cmd_cast(const command *self, int argc, char **argv)
         report_options_threads(&o.form);
         o.explain.to = o.to;
         o.explain.path = o.path;
-        code = o.explain.numbers ? explain_run(&o.explain) : cast(&o, argv + first, argc - first);
+        code = o.explain.numbers ? cast_explain_run(&o.explain) : cast(&o, argv + first, argc - first);
     }
     input_options_clear(&o.from);
     option_list_clear(&o.keep);

@@ -48,7 +48,7 @@ static void leave_out(contents *c, const trace_tensor *x, int selected)
     c->unselected_elements += selected ? 0 : x->count;
 }
 
-void contents_of(contents *c, unread_list *lacks, const input *in, const trace *t, const char *file, int only)
+void cast_contents_of(contents *c, unread_list *lacks, const input *in, const trace *t, const char *file, int only)
 {
     *c = (contents){.items = need_memory(TRACE_COPIES * trace_count(t), sizeof *c->items), .lacks = lacks};
     for (size_t i = 0; i < trace_count(t); i++) {
@@ -67,13 +67,13 @@ void contents_of(contents *c, unread_list *lacks, const input *in, const trace *
     }
 }
 
-void contents_clear(contents *c)
+void cast_contents_clear(contents *c)
 {
     free(c->items);
     *c = (contents){.n = 0};
 }
 
-void contents_note(const contents *c)
+void cast_contents_note(const contents *c)
 {
     char name[512];
     if (c->no_numbers)
@@ -96,7 +96,7 @@ static void print_some(uint64_t tensors, uint64_t elements, const char *what)
                text_count(b, elements), text_plural(elements), what);
 }
 
-void contents_print(const contents *c)
+void cast_contents_print(const contents *c)
 {
     print_some(c->copies, c->copied_elements, "copied");
     print_some(c->unselected, c->unselected_elements, "left out");

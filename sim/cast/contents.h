@@ -21,12 +21,12 @@ typedef struct contents {
     unread_list *lacks;                       /* of all files: what is not written, and may hold numbers; or NULL */
 } contents;
 
-/* contents_of -- of a file, or with `file` (not NULL) of what a trace of several files has in that one (trace_file_of).
+/* cast_contents_of -- of a file, or with `file` (not NULL) of what a trace of several files has in that one (trace_file_of).
  * Without `only` what is not selected, or holds no floating-point numbers, is copied. */
-void contents_of(contents *c, unread_list *lacks, const input *in, const trace *t, const char *file, int only);
-void contents_clear(contents *c);
+void cast_contents_of(contents *c, unread_list *lacks, const input *in, const trace *t, const char *file, int only);
+void cast_contents_clear(contents *c);
 
-/* contents_note -- what was left out. */
-void contents_note(const contents *c);
-/* contents_print -- the same in a summary: "; 3 tensors of 21 elements copied". */
-void contents_print(const contents *c);
+/* cast_contents_note -- what was left out. */
+void cast_contents_note(const contents *c);
+/* cast_contents_print -- the same in a summary: "; 3 tensors of 21 elements copied". */
+void cast_contents_print(const contents *c);

@@ -12,7 +12,7 @@
 
 enum { BLOCK = 1 << 12 }; /* elements on their way, which stay in the cache */
 
-const mpsim_format *widened(const mpsim_format *f)
+const mpsim_format *cast_widened(const mpsim_format *f)
 {
     return mpsim_format_find(format_is_narrow(f) ? "binary32" : "binary64");
 }
@@ -48,7 +48,7 @@ static float *make_table(const mpsim_format *f)
     return values;
 }
 
-void converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out)
+void cast_converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out)
 {
     memset(c, 0, sizeof *c);
     c->source = source;
@@ -65,7 +65,7 @@ void converter_init(converter *c, const target *t, const mpsim_format *source, c
     }
 }
 
-void converter_clear(converter *c)
+void cast_converter_clear(converter *c)
 {
     free(c->table);
     c->table = NULL;
@@ -107,7 +107,8 @@ static void run_wide(const converter *c, const mpsim_rng *rng, void *to, const v
     }
 }
 
-void converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n, mpsim_counts *counts)
+void cast_converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n,
+                        mpsim_counts *counts)
 {
     const size_t in = mpsim_format_code_bytes(c->source), out = mpsim_format_code_bytes(c->out);
     mpsim_rng at = *rng;
@@ -130,7 +131,7 @@ void converter_run(const converter *c, const mpsim_rng *rng, void *to, const voi
     trace_to_little_endian(to, out, n);
 }
 
-void counts_add(mpsim_counts *to, const mpsim_counts *from)
+void cast_counts_add(mpsim_counts *to, const mpsim_counts *from)
 {
     to->inexact += from->inexact;
     to->underflow += from->underflow;

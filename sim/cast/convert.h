@@ -12,16 +12,16 @@ typedef struct converter {
     float *table; /* CONVERT_TABLE: binary32 of every code */
 } converter;
 
-/* converter_init -- what it is made of must outlive it. */
-void converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out);
-void converter_clear(converter *c);
+/* cast_converter_init -- what it is made of must outlive it. */
+void cast_converter_init(converter *c, const target *t, const mpsim_format *source, const mpsim_format *out);
+void cast_converter_clear(converter *c);
 
-/* converter_run -- n codes, in the byte order of the host, become n codes in that of files. `rng` is that
+/* cast_converter_run -- n codes, in the byte order of the host, become n codes in that of files. `rng` is that
  * of the first element, `counts` may be NULL. Threads may share a converter. */
-void converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n,
-                   mpsim_counts *counts);
+void cast_converter_run(const converter *c, const mpsim_rng *rng, void *to, const void *from, size_t n,
+                        mpsim_counts *counts);
 
-void counts_add(mpsim_counts *to, const mpsim_counts *from);
+void cast_counts_add(mpsim_counts *to, const mpsim_counts *from);
 
 /* widened -- the format that holds every number of f, of those that other tools read. */
-const mpsim_format *widened(const mpsim_format *f);
+const mpsim_format *cast_widened(const mpsim_format *f);

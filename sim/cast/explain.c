@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const record_kind *const kinds[] = {&explain_number_record, &explain_blocks_record, NULL};
+static const record_kind *const kinds[] = {&cast_explain_number_record, &cast_explain_blocks_record, NULL};
 static const record_field document_fields[] = {FIELD(LIST, "results", IN_JSON | FIELD_STREAM, 0, NULL, .either = kinds),
                                                {0}};
 static const record_kind document = {"document", NULL, 0, document_fields};
@@ -97,7 +97,7 @@ static int explain_recipe(explaining *e, cast_recipe *r)
     element_kind kind = e->kind;
     element *x = NULL;
     int code;
-    if ((code = recipe_options(r, &e->o->to)) || (code = parse_amax(&b, e->o, r)))
+    if ((code = cast_recipe_options(r, &e->o->to)) || (code = parse_amax(&b, e->o, r)))
         return code;
     kind.format = kind.format ? kind.format : binary32;
     if (!format_is_narrow(kind.format))
@@ -108,9 +108,9 @@ static int explain_recipe(explaining *e, cast_recipe *r)
     b.x = x;
     begin(e);
     if (is_text(e))
-        explain_blocks_text(&b, e->to);
+        cast_explain_blocks_text(&b, e->to);
     else
-        explain_blocks_row(&b, &e->out);
+        cast_explain_blocks_row(&b, &e->out);
     free(x);
     return 0;
 }
@@ -137,9 +137,9 @@ static int explain_format(explaining *e, const char *name)
             const explain_number number = {&one, &x[k], from, e->kind.codes, k, to.seed};
             begin(e);
             if (is_text(e))
-                explain_number_text(&number, e->to);
+                cast_explain_number_text(&number, e->to);
             else
-                explain_number_row(&number, &e->out);
+                cast_explain_number_row(&number, &e->out);
         }
     }
     target_list_clear(&targets);
@@ -149,7 +149,7 @@ static int explain_format(explaining *e, const char *name)
 
 /* ---- all of them ---- */
 
-int explain_run(const explain_options *o)
+int cast_explain_run(const explain_options *o)
 {
     explaining e = {.o = o, .out = {.kind = &cast_explain_kind, .style = report_options_style(&o->form)}};
     output out;
@@ -163,7 +163,7 @@ int explain_run(const explain_options *o)
     record_begin(&e.out);
     for (char *name = strtok_r(names, ",", &rest); name && !code; name = strtok_r(NULL, ",", &rest)) {
         cast_recipe recipe;
-        code = recipe_parse(&recipe, name);
+        code = cast_recipe_parse(&recipe, name);
         code = code > 0 ? code : code == 0 ? explain_recipe(&e, &recipe) : explain_format(&e, name);
     }
     record_end(&e.out);

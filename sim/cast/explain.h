@@ -17,8 +17,8 @@ typedef struct explain_options {
     report_options form; /* JSON, NDJSON */
 } explain_options;
 
-/* explain_run -- 0, or an exit code after a message. */
-int explain_run(const explain_options *o);
+/* cast_explain_run -- 0, or an exit code after a message. */
+int cast_explain_run(const explain_options *o);
 
 /* One number in a format: the candidates around x * scale, and the choice between them. */
 typedef struct explain_number {
@@ -29,9 +29,9 @@ typedef struct explain_number {
     uint64_t index, seed;
 } explain_number;
 
-void explain_number_text(const explain_number *n, FILE *to);
-void explain_number_row(const explain_number *n, record_writer *to);
-extern const record_kind explain_number_record;
+void cast_explain_number_text(const explain_number *n, FILE *to);
+void cast_explain_number_row(const explain_number *n, record_writer *to);
+extern const record_kind cast_explain_number_record;
 
 /* Numbers as a row of a matrix under a recipe. amax: see mpsim_block_quantize. */
 typedef struct explain_blocks {
@@ -43,8 +43,8 @@ typedef struct explain_blocks {
     uint64_t seed;
 } explain_blocks;
 
-void explain_blocks_text(const explain_blocks *b, FILE *to);
-void explain_blocks_row(const explain_blocks *b, record_writer *to);
-extern const record_kind explain_blocks_record;
+void cast_explain_blocks_text(const explain_blocks *b, FILE *to);
+void cast_explain_blocks_row(const explain_blocks *b, record_writer *to);
+extern const record_kind cast_explain_blocks_record;
 
 extern const report_kind cast_explain_kind; /* rows of both */

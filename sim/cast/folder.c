@@ -22,7 +22,7 @@ static int is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-int folder_wanted(const input *in, const char *operand, const char *path)
+int cast_folder_wanted(const input *in, const char *operand, const char *path)
 {
     if (strcmp(path, "-") == 0)
         return in->tree.count > 1;
@@ -83,7 +83,7 @@ static int compare_places(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-int folder_check(const folder *f, const input *in)
+int cast_folder_check(const folder *f, const input *in)
 {
     char name[512];
     trace_error error;
@@ -93,7 +93,7 @@ int folder_check(const folder *f, const input *in)
         code = fail(EXIT_USAGE, "cast: %zu files cannot be one output: name a folder", in->tree.count);
     for (size_t i = 0; i < in->tree.count && !code; i++) {
         all[i] = place_of(f, in->tree.paths[i]);
-        if (inputs_check(all[i], &error))
+        if (trace_inputs_check(all[i], &error))
             code = fail(error.exit, "%s", error.text);
     }
     if (!code && in->tree.count)
@@ -211,7 +211,7 @@ static int write_files(const folder *f, input *in, trace *t)
     return code;
 }
 
-int folder_visit(const folder *f, input *in, trace *t)
+int cast_folder_visit(const folder *f, input *in, trace *t)
 {
     if (trace_count(t) == 0) /* a note says which */
         return 0;

@@ -13,10 +13,10 @@ typedef struct folder {
     void *context;
 } folder;
 
-/* folder_wanted -- whether an output is a folder: one that is there or ends in '/', or what several files, or a folder
+/* cast_folder_wanted -- whether an output is a folder: one that is there or ends in '/', or what several files, or a folder
  * of them, are cast to. */
-int folder_wanted(const input *in, const char *operand, const char *path);
-/* folder_check -- before anything is read: no two files would have one name. 0, or an exit code after a message. */
-int folder_check(const folder *f, const input *in);
-/* folder_visit -- the files of a trace, and the index that is theirs. */
-int folder_visit(const folder *f, input *in, trace *t);
+int cast_folder_wanted(const input *in, const char *operand, const char *path);
+/* cast_folder_check -- before anything is read: no two files would have one name. 0, or an exit code after a message. */
+int cast_folder_check(const folder *f, const input *in);
+/* cast_folder_visit -- the files of a trace, and the index that is theirs. */
+int cast_folder_visit(const folder *f, input *in, trace *t);

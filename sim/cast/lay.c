@@ -36,7 +36,7 @@ static void spans(const quant_geometry *g, const block_part *t, span *rows, span
     *cols = blocks_of(t->col, t->cols, g->block_cols, g->grid_cols);
 }
 
-size_t lay_room(const quant_geometry *g, const block_part *t)
+size_t cast_lay_room(const quant_geometry *g, const block_part *t)
 {
     span rows, cols;
     spans(g, t, &rows, &cols);
@@ -46,8 +46,8 @@ size_t lay_room(const quant_geometry *g, const block_part *t)
     return (size_t)(codes > scales ? codes : scales);
 }
 
-int lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines, uint64_t bytes, uint64_t n,
-              trace_error *error)
+int cast_lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines, uint64_t bytes, uint64_t n,
+                   trace_error *error)
 {
     const char *from = lines;
     if (bytes == stride)
@@ -60,7 +60,7 @@ int lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines,
 
 /* ---- codes ---- */
 
-int lay_codes(const laid *l, trace_error *error)
+int cast_lay_codes(const laid *l, trace_error *error)
 {
     const quant_geometry *g = l->g;
     const block_part *t = &l->t;
@@ -72,13 +72,13 @@ int lay_codes(const laid *l, trace_error *error)
     const unsigned char *codes = l->codes;
     unsigned char *to = l->room;
     if (transposes != l->transposed) {
-        block_transpose_bytes(to, codes, (size_t)n, (size_t)lines);
+        pass_block_transpose_bytes(to, codes, (size_t)n, (size_t)lines);
         codes = to;
         to += lines * n;
     }
     for (uint64_t i = 0; i < lines; i++)
         quant_pack(g->form->packing, to + i * bytes, codes + i * n, (size_t)n);
-    return lay_lines(l->to, begin, g->line_bytes, to, bytes, lines, error);
+    return cast_lay_lines(l->to, begin, g->line_bytes, to, bytes, lines, error);
 }
 
 /* ---- scales ---- */
@@ -116,7 +116,7 @@ static int lay_swizzled(const laid *l, const span *rows, const span *cols, trace
     return 0;
 }
 
-int lay_scales(const laid *l, trace_error *error)
+int cast_lay_scales(const laid *l, trace_error *error)
 {
     const quant_geometry *g = l->g;
     const int transposed = g->form->arrangement == QUANT_PADDED_TRANSPOSED;
@@ -136,5 +136,5 @@ int lay_scales(const laid *l, trace_error *error)
     for (uint64_t a = first; a < lines.end; a++)
         for (uint64_t b = places.first; b < places.end; b++)
             put_scale(l, l->room + ((a - first) * n + b - places.first) * each, transposed ? b : a, transposed ? a : b);
-    return lay_lines(l->to, begin, g->line_scales * each, l->room, n * each, end - first, error);
+    return cast_lay_lines(l->to, begin, g->line_scales * each, l->room, n * each, end - first, error);
 }

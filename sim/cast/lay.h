@@ -17,15 +17,15 @@ typedef struct laid {
     const unsigned char *scale_codes;  /* of the recipe's blocks, in the order of the lines     */
     const float *scales;               /* the same as numbers; scale_codes is NULL then         */
     uint64_t block_lines, block_codes; /* of the recipe: lines of a block, codes of one in it  */
-    unsigned char *room;               /* for as many bytes as lay_room says                    */
+    unsigned char *room;               /* for as many bytes as cast_lay_room says                    */
 } laid;
 
-/* lay_room -- of a tile of so many elements. */
-size_t lay_room(const quant_geometry *g, const block_part *t);
+/* cast_lay_room -- of a tile of so many elements. */
+size_t cast_lay_room(const quant_geometry *g, const block_part *t);
 
-/* lay_lines -- n lines of so many bytes, of which the first goes to `at` of the data and each other one `stride` behind
- * the one before; lay_codes, lay_scales. Each 0, or -1 with *error filled. */
-int lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines, uint64_t bytes, uint64_t n,
-              trace_error *error);
-int lay_codes(const laid *l, trace_error *error);
-int lay_scales(const laid *l, trace_error *error);
+/* cast_lay_lines -- n lines of so many bytes, of which the first goes to `at` of the data and each other one `stride` behind
+ * the one before; cast_lay_codes, cast_lay_scales. Each 0, or -1 with *error filled. */
+int cast_lay_lines(trace_writer *to, uint64_t at, uint64_t stride, const void *lines, uint64_t bytes, uint64_t n,
+                   trace_error *error);
+int cast_lay_codes(const laid *l, trace_error *error);
+int cast_lay_scales(const laid *l, trace_error *error);

@@ -65,7 +65,7 @@ static const record_field fields[] = {
     FIELD(TEXTS, "flags", IN_TREE, AT(flags), NULL, .of = AT(flag_count), .words = element_flag_words),
     {0}};
 #undef AT
-const record_kind explain_number_record = {"rounding", "A number in a format.", sizeof(row), fields};
+const record_kind cast_explain_number_record = {"rounding", "A number in a format.", sizeof(row), fields};
 
 /* ---- the choice ---- */
 
@@ -207,7 +207,7 @@ static void print_given(const explain_number *n, FILE *to)
                 n->from->name);
 }
 
-void explain_number_text(const explain_number *n, FILE *to)
+void cast_explain_number_text(const explain_number *n, FILE *to)
 {
     const mpsim_format *f = &n->to->format;
     char text[192], beyond[128], code[24], scale[32];
@@ -243,7 +243,7 @@ void explain_number_text(const explain_number *n, FILE *to)
         fprintf(to, "  flags      %s\n", text);
 }
 
-void explain_number_row(const explain_number *n, record_writer *to)
+void cast_explain_number_row(const explain_number *n, record_writer *to)
 {
     const mpsim_format *f = &n->to->format;
     const char *flags[ELEMENT_FLAGS];
@@ -262,5 +262,5 @@ void explain_number_row(const explain_number *n, record_writer *to)
     const size_t length = strlen(r.decision);
     overflow(r.decision + length, sizeof r.decision - length, &r.c, f);
     element_code_text(r.code, f, r.c.code);
-    record_row_of(to, &explain_number_record, &r);
+    record_row_of(to, &cast_explain_number_record, &r);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void pairs_put(pairs *p, const char *key, const char *format, ...)
+void cast_pairs_put(pairs *p, const char *key, const char *format, ...)
 {
     va_list args;
     char *value;
@@ -28,12 +28,12 @@ static int is_about_codes(const char *key, const char *value)
            strncmp(value, torchao, strlen(torchao)) == 0;
 }
 
-void pairs_put_input(pairs *p, const trace *t)
+void cast_pairs_put_input(pairs *p, const trace *t)
 {
     for (size_t i = 0; trace_metadata_key(t, i); i++) {
         const char *key = trace_metadata_key(t, i), *value = trace_metadata_value(t, i);
         if (strncmp(key, "mpsim.cast.", 11) != 0 && !is_about_codes(key, value))
-            pairs_put(p, key, "%s", value);
+            cast_pairs_put(p, key, "%s", value);
     }
 }
 
@@ -42,7 +42,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n)
+void cast_pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n)
 {
     const char **names = need_memory(n, sizeof *names), *key;
     size_t used = 0;
@@ -54,12 +54,12 @@ void pairs_put_codes(pairs *p, const trace *t, const content *all, size_t n)
     for (size_t i = 0; used && (key = trace_metadata_key(t, i)); i++) {
         const char *name = strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 ? key + strlen(QUANT_KEY) : NULL;
         if (name && bsearch(&name, names, used, sizeof *names, compare_names))
-            pairs_put(p, key, "%s", trace_metadata_value(t, i));
+            cast_pairs_put(p, key, "%s", trace_metadata_value(t, i));
     }
     free(names);
 }
 
-trace_writer *pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error)
+trace_writer *cast_pairs_open(pairs *p, const char *path, const trace_tensor *tensors, size_t n, trace_error *error)
 {
     trace_writer *w = trace_writer_safetensors(path, tensors, n, (const char *const(*)[2])p->all, p->n, error);
     for (size_t i = 0; i < p->n; i++) {

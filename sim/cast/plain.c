@@ -33,21 +33,21 @@ static trace_writer *open_safetensors(job *j, const trace *t, trace_error *error
 {
     const mpsim_rounding *r = &j->c.to->rounding;
     pairs p = {.n = 0};
-    pairs_put_input(&p, t);
-    pairs_put(&p, "mpsim.cast.format", "%s", j->c.to->format.name);
-    pairs_put(&p, "mpsim.cast.preset", "%s", j->c.to->preset);
-    pairs_put(&p, "mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf");
-    pairs_put(&p, "mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false");
-    pairs_put(&p, "mpsim.cast.flush_inputs", r->flush_input ? "true" : "false");
-    pairs_put(&p, "mpsim.cast.scale", "%.17g", r->scale);
-    pairs_put(&p, "mpsim.cast.version", "%s", mpsim_version());
-    pairs_put(&p, "mpsim.cast.round", "%s", mpsim_round_mode_name((mpsim_round_mode)r->mode));
+    cast_pairs_put_input(&p, t);
+    cast_pairs_put(&p, "mpsim.cast.format", "%s", j->c.to->format.name);
+    cast_pairs_put(&p, "mpsim.cast.preset", "%s", j->c.to->preset);
+    cast_pairs_put(&p, "mpsim.cast.overflow", r->overflow == MPSIM_OVERFLOW_MAX ? "saturate" : "inf");
+    cast_pairs_put(&p, "mpsim.cast.flush_subnormals", r->flush_output ? "true" : "false");
+    cast_pairs_put(&p, "mpsim.cast.flush_inputs", r->flush_input ? "true" : "false");
+    cast_pairs_put(&p, "mpsim.cast.scale", "%.17g", r->scale);
+    cast_pairs_put(&p, "mpsim.cast.version", "%s", mpsim_version());
+    cast_pairs_put(&p, "mpsim.cast.round", "%s", mpsim_round_mode_name((mpsim_round_mode)r->mode));
     if (r->mode >= MPSIM_ROUND_STOCHASTIC_A) {
-        pairs_put(&p, "mpsim.cast.random_bits", "%d", r->sr_bits);
-        pairs_put(&p, "mpsim.cast.seed", "%" PRIu64, j->c.seed);
+        cast_pairs_put(&p, "mpsim.cast.random_bits", "%d", r->sr_bits);
+        cast_pairs_put(&p, "mpsim.cast.seed", "%" PRIu64, j->c.seed);
     }
-    pairs_put_codes(&p, t, j->order, j->n);
-    return pairs_open(&p, j->path, j->tensors, j->n, error);
+    cast_pairs_put_codes(&p, t, j->order, j->n);
+    return cast_pairs_open(&p, j->path, j->tensors, j->n, error);
 }
 
 static void count_bare(job *j, const trace_tensor *x)
@@ -94,7 +94,7 @@ static int write_file(job *j, trace *t)
 {
     trace_error error;
     trace_writer *w = j->o->npy ? trace_writer_npy(j->path, j->tensors, &error) : open_safetensors(j, t, &error);
-    if (w && caster_write(&j->c, t, j->order, j->n, w, &error)) {
+    if (w && cast_caster_write(&j->c, t, j->order, j->n, w, &error)) {
         trace_writer_abandon(w);
         w = NULL;
     }
@@ -130,7 +130,7 @@ static void print_summary(const job *j)
            text_plural(j->cast), text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
     if (j->c.out != &j->c.to->format)
         printf(" in %s", j->c.out->name);
-    contents_print(&j->all);
+    cast_contents_print(&j->all);
     putchar('\n');
     report_counts(stdout, &j->c.counts, j->elements);
     const char *type = ml_dtypes_name(j->c.out);
@@ -151,13 +151,14 @@ static void note_bare(const job *j)
              n, text_plural(n));
 }
 
-int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file, const char *path)
+int cast_plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file,
+                    const char *path)
 {
     char name[512];
     job j = {
         .o = o, .path = path, .c = {.to = o->to, .out = o->out, .seed = seed, .npy = o->npy, .counted = o->summary}};
     int code = 0;
-    contents_of(&j.all, o->lacks, in, t, file, o->only);
+    cast_contents_of(&j.all, o->lacks, in, t, file, o->only);
     for (size_t i = 0; i < trace_count(t); i++)
         count_bare(&j, trace_at(t, i));
     if (o->npy && j.all.n != 1)
@@ -166,12 +167,12 @@ int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t,
                     "safetensors",
                     j.all.n, escape_text(name, sizeof name, trace_path(t)));
     if (!code && !(code = set_order(&j, t)) && !(code = write_file(&j, t))) {
-        contents_note(&j.all);
+        cast_contents_note(&j.all);
         note_bare(&j);
         if (o->summary)
             print_summary(&j);
     }
-    contents_clear(&j.all);
+    cast_contents_clear(&j.all);
     free(j.order);
     free(j.tensors);
     return code;

@@ -13,6 +13,7 @@ typedef struct plain_options {
     unread_list *lacks; /* as in contents.h */
 } plain_options;
 
-/* plain_file -- the tensors of t that contents_of takes with this `file`, into `path`; notes, and the summary if it is
+/* cast_plain_file -- the tensors of t that cast_contents_of takes with this `file`, into `path`; notes, and the summary if it is
  * wanted. 0, or an exit code after a message. */
-int plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file, const char *path);
+int cast_plain_file(const plain_options *o, uint64_t seed, const input *in, trace *t, const char *file,
+                    const char *path);

@@ -133,7 +133,7 @@ static int select_tensors(job *j, const input *in)
     int code = choose_form(j->o, &f);
     if (code)
         return code;
-    contents_of(&j->all, j->o->lacks, in, j->t, j->o->file, j->o->only);
+    cast_contents_of(&j->all, j->o->lacks, in, j->t, j->o->file, j->o->only);
     j->q = need_memory(j->all.n, sizeof *j->q);
     for (size_t i = 0; i < j->all.n && !code; i++)
         code = add(j, &j->all.items[i], f);
@@ -209,9 +209,9 @@ static trace_writer *open_writer(job *j, trace_error *error)
     pairs p = {.n = 0};
     if (j->o->npy)
         return trace_writer_npy(j->o->path, j->out, error);
-    quantise_metadata(&p, j->o, j->t, j->q, j->n);
-    pairs_put_codes(&p, j->t, j->all.items, j->all.n);
-    return pairs_open(&p, j->o->path, j->out, j->n_out, error);
+    cast_quantise_metadata(&p, j->o, j->t, j->q, j->n);
+    cast_pairs_put_codes(&p, j->t, j->all.items, j->all.n);
+    return cast_pairs_open(&p, j->o->path, j->out, j->n_out, error);
 }
 
 /* ---- tensors ---- */
@@ -239,7 +239,7 @@ static int copy_in_rows(const job *j, const quantised *q, trace_error *error)
                   *rows = need_memory(q->copy->units, q->copy->width);
     int result = trace_copy_units(j->t, q->copy, 0, stored, (size_t)q->copy->units, error);
     if (!result) {
-        elements_in_rows(rows, stored, q->x, q->copy->width);
+        pass_elements_in_rows(rows, stored, q->x, q->copy->width);
         result = trace_writer_data_at(j->to, q->at[0], rows, bytes, error);
     }
     free(stored);
@@ -256,7 +256,7 @@ static int keep(const job *j, const quantised *q, const elements *from, trace_er
     for (uint64_t first = 0; first < q->x->count; first += PIECE) {
         const uint64_t left = q->x->count - first;
         const size_t n = left < PIECE ? (size_t)left : PIECE;
-        if (elements_codes(from, first, codes, n, error))
+        if (pass_elements_codes(from, first, codes, n, error))
             return -1;
         trace_to_little_endian((unsigned char *)codes, bytes, n);
         if (trace_writer_data_at(j->to, q->at[0] + first * bytes, codes, n * bytes, error))
@@ -279,9 +279,9 @@ static int quantise(job *j, const quantised *q, const elements *from, trace_erro
                       .to = j->to,
                       .counted = j->o->counted};
     memcpy(one.at, q->at, sizeof one.at);
-    if (tiles_run(&one, error))
+    if (cast_tiles_run(&one, error))
         return -1;
-    counts_add(&j->r->counts, &one.counts);
+    cast_counts_add(&j->r->counts, &one.counts);
     if (!q->has[QUANT_TENSOR_SCALE])
         return 0;
     float stored = quant_stored(q->g->form, one.tensor, j->o->how->tensor_scale ? one.amax : 6 * 448);
@@ -296,13 +296,13 @@ static int write_tensors(job *j, trace_error *error)
         const quantised *q = &j->q[i];
         elements from;
         if (q->copy) {
-            failed = elements_by_columns(q->x) ? copy_in_rows(j, q, error) : copy(j, q, error);
+            failed = pass_elements_by_columns(q->x) ? copy_in_rows(j, q, error) : copy(j, q, error);
             continue;
         }
-        failed = elements_open(&from, j->t, q->index, ELEMENTS_ROWS, NULL, error);
+        failed = pass_elements_open(&from, j->t, q->index, ELEMENTS_ROWS, NULL, error);
         if (!failed)
             failed = q->kept ? keep(j, q, &from, error) : quantise(j, q, &from, error);
-        elements_close(&from);
+        pass_elements_close(&from);
     }
     return failed;
 }
@@ -318,7 +318,7 @@ static int write_file(job *j)
     return !j->to || trace_writer_finish(j->to, &error) ? fail(error.exit, "%s", error.text) : 0;
 }
 
-int quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r)
+int cast_quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r)
 {
     job j = {.o = o, .t = t, .r = r};
     char name[512];
@@ -337,13 +337,13 @@ int quantise_file(const quantise_options *o, const input *in, trace *t, quantise
     r->all = j.all; /* its counts */
     r->all.items = NULL;
     if (!code)
-        contents_note(&j.all);
+        cast_contents_note(&j.all);
     for (size_t i = 0; i < j.n; i++) {
         for (quant_part p = 0; p < QUANT_PARTS; p++)
             free(j.q[i].names[p]);
         free(j.q[i].g);
     }
-    contents_clear(&j.all);
+    cast_contents_clear(&j.all);
     free(j.q);
     free(j.out);
     return code;

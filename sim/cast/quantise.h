@@ -14,7 +14,7 @@ typedef struct quantise_options {
     int swizzled, columns, widen, npy, counted;
     int only;         /* what is not selected is not copied      */
     int may_be_none;  /* nothing to quantise is not an error     */
-    const char *file; /* of contents_of                          */
+    const char *file; /* of cast_contents_of                          */
     uint64_t seed;
     unread_list *lacks;
     const option_list *keep; /* names of tensors that stay as they are, beside those that are no matrices */
@@ -27,8 +27,8 @@ typedef struct quantise_result {
     mpsim_counts counts; /* if counted                                       */
 } quantise_result;
 
-/* quantise_file -- the tensors of t, with notes of what is left out. 0, or an exit code after a message; then nothing is written. */
-int quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r);
+/* cast_quantise_file -- the tensors of t, with notes of what is left out. 0, or an exit code after a message; then nothing is written. */
+int cast_quantise_file(const quantise_options *o, const input *in, trace *t, quantise_result *r);
 
 /* One tensor of the input, and what is written of it. */
 typedef struct quantised {
@@ -43,6 +43,6 @@ typedef struct quantised {
     uint64_t at[QUANT_PARTS];
 } quantised;
 
-/* quantise_metadata -- those of the input, how the output was made, and of every tensor what its layout says and
+/* cast_quantise_metadata -- those of the input, how the output was made, and of every tensor what its layout says and
  * mpsim/sim/quant/describe.h; of torchao's layout its own instead of those of the input (about.c). */
-void quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n);
+void cast_quantise_metadata(pairs *p, const quantise_options *o, const trace *t, const quantised *q, size_t n);

@@ -6,7 +6,7 @@
 #include <float.h>
 #include <string.h>
 
-int recipe_parse(cast_recipe *r, const char *text)
+int cast_recipe_parse(cast_recipe *r, const char *text)
 {
     /* "1x128" is short for a recipe of TransformerEngine's */
     static const char *const aliases[][2] = {{"1x128", "te-block-1x128"}, {"128x128", "te-block-128x128"}};
@@ -26,7 +26,7 @@ int recipe_parse(cast_recipe *r, const char *text)
     return 0;
 }
 
-int recipe_options(cast_recipe *r, const target_options *o)
+int cast_recipe_options(cast_recipe *r, const target_options *o)
 {
     double given = 1;
     if (o->scales && r->block.rule != MPSIM_SCALE_MSAMP)

@@ -11,8 +11,8 @@ typedef struct cast_recipe {
     float given;        /* MS-AMP: the scale so far, of --scale                         */
 } cast_recipe;
 
-/* recipe_parse -- from a word of -f: 0; -1 if it is not a recipe (perhaps a format), or an exit code after a message. */
-int recipe_parse(cast_recipe *r, const char *text);
+/* cast_recipe_parse -- from a word of -f: 0; -1 if it is not a recipe (perhaps a format), or an exit code after a message. */
+int cast_recipe_parse(cast_recipe *r, const char *text);
 
-/* recipe_options -- whether the other options of a cast go with it; `given` is set. 0, or EXIT_USAGE after a message. */
-int recipe_options(cast_recipe *r, const target_options *o);
+/* cast_recipe_options -- whether the other options of a cast go with it; `given` is set. 0, or EXIT_USAGE after a message. */
+int cast_recipe_options(cast_recipe *r, const target_options *o);

@@ -54,7 +54,7 @@ static const converter *find_converter(work *k, const mpsim_format *source)
         if (c->source == source)
             return c;
     converter *c = need_memory(1, sizeof *c);
-    converter_init(c, k->c->to, source, k->c->out);
+    cast_converter_init(c, k->c->to, source, k->c->out);
     c->next = k->converters;
     k->converters = c;
     return c;
@@ -113,7 +113,7 @@ static void clear(work *k)
     }
     for (converter *c = k->converters, *next; c; c = next) {
         next = c->next;
-        converter_clear(c);
+        cast_converter_clear(c);
         free(c);
     }
     free(k->lanes);
@@ -141,7 +141,7 @@ static int convert(const work *k, const item *at, uint64_t first, lane *l, size_
     const mpsim_rng rng = {k->c->seed, at->stream, first};
     unsigned char *to = k->whole ? k->whole + first * at->width : at->how ? l->out : l->in;
     if (at->how)
-        converter_run(at->how, &rng, to, l->in, n, k->c->counted ? &l->counts : NULL);
+        cast_converter_run(at->how, &rng, to, l->in, n, k->c->counted ? &l->counts : NULL);
     else if (k->whole)
         memcpy(to, l->in, n * at->width);
     return k->whole ? 0 : put(k, at, first, to, n, error);
@@ -221,7 +221,7 @@ static int run_in_order(work *k)
 
 static int is_reordered(const work *k, size_t i)
 {
-    return !k->c->npy && i < k->n && elements_by_columns(k->items[i].x);
+    return !k->c->npy && i < k->n && pass_elements_by_columns(k->items[i].x);
 }
 
 static int run_reordered(work *k)
@@ -233,7 +233,7 @@ static int run_reordered(work *k)
     int result = trace_is_flat(k->t) ? run_pieces(k, k->at + 1) : run_in_order(k);
     k->whole = NULL;
     if (!result) {
-        elements_in_rows(rows, whole, at->x, bytes);
+        pass_elements_in_rows(rows, whole, at->x, bytes);
         result = put(k, at, 0, rows, n, k->error);
     }
     free(whole);
@@ -255,13 +255,13 @@ static int run_items(work *k)
     return result;
 }
 
-int caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error)
+int cast_caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error)
 {
     work k = {.c = c, .t = t, .w = w, .error = error};
     plan(&k, all, n);
     const int result = run_items(&k);
     for (int i = 0; i < k.n_lanes && !result; i++)
-        counts_add(&c->counts, &k.lanes[i].counts);
+        cast_counts_add(&c->counts, &k.lanes[i].counts);
     clear(&k);
     return result;
 }

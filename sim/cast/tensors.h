@@ -13,5 +13,5 @@ typedef struct caster {
     mpsim_counts counts; /* of what was written                     */
 } caster;
 
-/* caster_write -- n tensors of t, cast or copied, are the data of w. 0, or -1 with *error filled. */
-int caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error);
+/* cast_caster_write -- n tensors of t, cast or copied, are the data of w. 0, or -1 with *error filled. */
+int cast_caster_write(caster *c, trace *t, const content *all, size_t n, trace_writer *w, trace_error *error);

@@ -56,7 +56,7 @@ static block_unit unit_of(const work *k)
                     b->block_cols ? b->block_cols
                     : is_whole(b) ? 1
                                   : k->inner};
-    u = block_unit_join(u, (block_unit){pack, q->how->transform ? q->how->transform : pack});
+    u = pass_block_unit_join(u, (block_unit){pack, q->how->transform ? q->how->transform : pack});
     if (b->element_mode >= MPSIM_ROUND_STOCHASTIC_A)
         u.cols = k->inner;
     if (q->columns)
@@ -64,7 +64,7 @@ static block_unit unit_of(const work *k)
     if (!q->g || !q->g->swizzled)
         return u;
     const int down = q->g->block_rows > q->g->block_cols;
-    return block_unit_join(u, (block_unit){down ? 4 * q->g->block_rows : 128, down ? 128 : 4 * q->g->block_cols});
+    return pass_block_unit_join(u, (block_unit){down ? 4 * q->g->block_rows : 128, down ? 128 : 4 * q->g->block_cols});
 }
 
 /* The numbers of a tile in l->x: lines along which blocks are, transformed. */
@@ -74,10 +74,10 @@ static int read_tile(const work *k, const block_part *t, lane *l, trace_error *e
     const size_t lines = (size_t)(q->columns ? t->cols : t->rows), n = (size_t)(q->columns ? t->rows : t->cols);
     const block_reader reader = {.from = q->from, .cols = q->cols, .codes = l->stored, .bytes = READ};
     float *x = q->columns ? l->other : l->x;
-    if (block_read(&reader, t, x, NULL, error))
+    if (pass_block_read(&reader, t, x, NULL, error))
         return -1;
     if (q->columns)
-        block_transpose(l->x, x, (size_t)t->rows, (size_t)t->cols);
+        pass_block_transpose(l->x, x, (size_t)t->rows, (size_t)t->cols);
     for (size_t i = 0; i < lines && q->how->transform; i++)
         (void)mpsim_hadamard_groups(l->x + i * n, n, q->how->transform, q->seed);
     return 0;
@@ -92,12 +92,12 @@ static int lay_values(const work *k, const block_part *t, lane *l, size_t lines,
     for (size_t i = 0; i < lines && q->how->transform; i++)
         (void)mpsim_hadamard_groups_back(values + i * n, n, q->how->transform, q->seed);
     if (q->columns) {
-        block_transpose(l->x, values, lines, n);
+        pass_block_transpose(l->x, values, lines, n);
         values = l->x;
     }
     trace_to_little_endian((unsigned char *)values, sizeof *values, lines * n);
-    return lay_lines(q->to, q->at[0] + (t->row * q->cols + t->col) * sizeof *values, q->cols * sizeof *values, values,
-                     t->cols * sizeof *values, t->rows, error);
+    return cast_lay_lines(q->to, q->at[0] + (t->row * q->cols + t->col) * sizeof *values, q->cols * sizeof *values,
+                          values, t->cols * sizeof *values, t->rows, error);
 }
 
 /* As stat says it: by what elements stand for, which scales of 0, infinities and NaN decide beside codes. */
@@ -106,7 +106,7 @@ static void count_found(mpsim_counts *to, const mpsim_block_stats *s)
     mpsim_counts counts = s->casts.counts;
     counts.underflow = s->underflow;
     counts.overflow = s->saturated + s->spoilt;
-    counts_add(to, &counts);
+    cast_counts_add(to, &counts);
 }
 
 static void quantise(const work *k, const block_part *t, lane *l, size_t lines, size_t n)
@@ -145,7 +145,7 @@ static int write_tile(const work *k, const block_part *t, lane *l, trace_error *
                        .block_lines = b->block_rows ? b->block_rows : lines,
                        .block_codes = b->block_cols ? b->block_cols : n,
                        .room = l->room};
-    return lay_codes(&what, error) || lay_scales(&what, error) ? -1 : 0;
+    return cast_lay_codes(&what, error) || cast_lay_scales(&what, error) ? -1 : 0;
 }
 
 /* ---- on all threads ---- */
@@ -154,14 +154,14 @@ static int run_tile(void *context, uint64_t i, int lane_number, trace_error *err
 {
     work *k = context;
     lane *l = &k->lanes[lane_number];
-    const block_part t = block_tile_at(&k->tiles, i);
+    const block_part t = pass_block_tile_at(&k->tiles, i);
     amax3 found = {0, 0, 0};
     if (read_tile(k, &t, l, error))
         return -1;
     if (!k->looks)
         return write_tile(k, &t, l, error);
-    amax3_add(&found, l->x, (size_t)(t.rows * t.cols));
-    amax3_share(&k->amax, &found);
+    pass_amax3_add(&found, l->x, (size_t)(t.rows * t.cols));
+    pass_amax3_share(&k->amax, &found);
     return 0;
 }
 
@@ -181,7 +181,7 @@ static void make_lane(const work *k, lane *l)
     const size_t blocks = rows * cols;
     l->stored = need_memory(READ, 1);
     l->x = need_memory(2 * n + blocks, sizeof *l->x);
-    l->codes = need_memory(n + blocks + (q->g ? lay_room(q->g, &largest) : 0), 1);
+    l->codes = need_memory(n + blocks + (q->g ? cast_lay_room(q->g, &largest) : 0), 1);
     l->other = l->x + n;
     l->inverses = l->other + n;
     l->scale_codes = l->codes + n;
@@ -204,7 +204,7 @@ static void clear(work *k)
         free(l->stored);
         free(l->x);
         free(l->codes);
-        counts_add(&k->q->counts, &l->counts);
+        cast_counts_add(&k->q->counts, &l->counts);
     }
     free(k->lanes);
 }
@@ -220,8 +220,8 @@ static int first_pass(work *k, trace_error *error)
     if (run(k, error))
         return -1;
     k->looks = 0;
-    const amax3 found = amax3_of(&k->amax);
-    const float most[] = {amax3_float(found.number), amax3_float(found.all)};
+    const amax3 found = pass_amax3_of(&k->amax);
+    const float most[] = {pass_amax3_float(found.number), pass_amax3_float(found.all)};
     all.block_rows = all.block_cols = 0;
     (void)mpsim_block_quantize(&all, most, 1, 2, 1, k->q->how->given, &rng, &(mpsim_blocks){.amax = &k->q->amax}, NULL);
     (void)mpsim_block_quantize(&k->block, &zero, 1, 1, k->q->amax, k->q->how->given, &rng, &(mpsim_blocks){0},
@@ -229,12 +229,12 @@ static int first_pass(work *k, trace_error *error)
     return 0;
 }
 
-int tiles_run(quantising *q, trace_error *error)
+int cast_tiles_run(quantising *q, trace_error *error)
 {
     const block_part all = {0, 0, q->rows, q->cols};
     work k = {.q = q, .block = q->how->block, .inner = q->columns ? q->rows : q->cols};
     q->tensor = 1;
-    k.tiles = block_tile_lines(&all, unit_of(&k));
+    k.tiles = pass_block_tile_lines(&all, unit_of(&k));
     int result = 0;
     make_lanes(&k);
     if ((q->how->tensor_scale || is_whole(&k.block)))

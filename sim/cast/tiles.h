@@ -20,5 +20,5 @@ typedef struct quantising {
     float amax, tensor;  /* NVFP4: of the tensor, and its decode scale     */
 } quantising;
 
-/* tiles_run -- all of it but the tensor scale. 0, or -1 with *error filled. */
-int tiles_run(quantising *q, trace_error *error);
+/* cast_tiles_run -- all of it but the tensor scale. 0, or -1 with *error filled. */
+int cast_tiles_run(quantising *q, trace_error *error);

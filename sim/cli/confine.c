@@ -122,9 +122,9 @@ static int allow_output(int rules, const char *path, unsigned traits)
     const unsigned folders = traits & COMMAND_FOLDERS ? SANDBOX_FOLDERS | SANDBOX_READ : 0;
     struct stat st;
     int direct;
-    if (outfile_descriptor(path) >= 0)
+    if (trace_outfile_descriptor(path) >= 0)
         return 0;
-    char *target = outfile_target(path, &direct);
+    char *target = trace_outfile_target(path, &direct);
     int bad = 0;
     if (direct && stat(path, &st) == 0)
         bad = sandbox_allow(rules, path, S_ISDIR(st.st_mode) && folders ? OF_OUTPUTS | folders : SANDBOX_WRITE);
@@ -139,10 +139,10 @@ static int allow_output(int rules, const char *path, unsigned traits)
  * are drawn in folders there. */
 static int allow_temporary(int rules, unsigned traits)
 {
-    const char *own = temporary_own_folder();
+    const char *own = trace_temporary_own_folder();
     const unsigned all = OF_OUTPUTS | SANDBOX_READ | (traits & COMMAND_GNUPLOT ? SANDBOX_FOLDERS : 0);
-    return own ? sandbox_allow(rules, own, all) || sandbox_allow(rules, unnamed_place(), SANDBOX_EMPTY)
-               : sandbox_allow(rules, unnamed_place(), all);
+    return own ? sandbox_allow(rules, own, all) || sandbox_allow(rules, trace_unnamed_place(), SANDBOX_EMPTY)
+               : sandbox_allow(rules, trace_unnamed_place(), all);
 }
 
 /* ---- gnuplot, with its fonts, libraries and settings, wherever a system has them ---- */
@@ -229,7 +229,7 @@ int confine(const command *c, const option_row *table, char *const *operands, in
 
 void confine_end(void)
 {
-    temporary_end();
+    trace_temporary_end();
 }
 
 const char *confine_text(char *out, size_t size)

@@ -25,7 +25,7 @@ typedef struct stored {
 static int stored_open(stored *s, side *of, const side_tensor *t, trace_error *error)
 {
     size_t at;
-    *s = (stored){.t = side_trace(of, t->file, error)};
+    *s = (stored){.t = diff_side_trace(of, t->file, error)};
     if (!s->t)
         return -1;
     s->x = trace_at(s->t, t->index);
@@ -69,7 +69,7 @@ static int stored_by_rows(stored *s, trace_error *error)
     const int bad = read_all(s, columns, error);
     if (!bad) {
         s->rows = need_memory(bytes + 1, 1);
-        elements_in_rows(s->rows, columns, s->x, c->width);
+        pass_elements_in_rows(s->rows, columns, s->x, c->width);
     }
     free(columns);
     return bad ? -1 : 1;
@@ -159,7 +159,7 @@ static int compare_stored(stored of[2], difference *d, trace_error *error)
 
 /* ---- what is said of it ---- */
 
-static const char *value_text(char out[24], uint64_t x, int is_signed)
+static const char *policy_value_text(char out[24], uint64_t x, int is_signed)
 {
     if (is_signed)
         snprintf(out, 24, "%" PRId64, (int64_t)x);
@@ -172,20 +172,20 @@ static void say_difference(finding *f, const difference *d)
 {
     char n[32], all[32], at[32], a[24], b[24], name[256];
     if (d->run)
-        finding_say(f, "of '%s' ", escape_text(name, sizeof name, d->run));
-    finding_say(f, "%s of %s %s differ, the first at %s: ", text_count(n, d->differ), text_count(all, d->units),
-                d->integers ? "integers" : "bytes", text_count(at, d->first));
+        diff_finding_say(f, "of '%s' ", escape_text(name, sizeof name, d->run));
+    diff_finding_say(f, "%s of %s %s differ, the first at %s: ", text_count(n, d->differ), text_count(all, d->units),
+                     d->integers ? "integers" : "bytes", text_count(at, d->first));
     if (d->integers)
-        finding_say(f, "%s in A, %s in B", value_text(a, d->values[0], d->is_signed[0]),
-                    value_text(b, d->values[1], d->is_signed[1]));
+        diff_finding_say(f, "%s in A, %s in B", policy_value_text(a, d->values[0], d->is_signed[0]),
+                         policy_value_text(b, d->values[1], d->is_signed[1]));
     else
-        finding_say(f, "0x%02" PRIx64 " in A, 0x%02" PRIx64 " in B", d->values[0], d->values[1]);
+        diff_finding_say(f, "0x%02" PRIx64 " in A, 0x%02" PRIx64 " in B", d->values[0], d->values[1]);
 }
 
 static void say_not_compared(finding *f, const char *where, const char *why)
 {
-    finding_init(f, VERDICT_NOT_COMPARED);
-    finding_say(f, "%s: %s", where, why);
+    diff_finding_init(f, VERDICT_NOT_COMPARED);
+    diff_finding_say(f, "%s: %s", where, why);
 }
 
 /* ---- two tensors ---- */
@@ -210,9 +210,9 @@ static int differ_in_form(const verdict_case *c, finding *f, const stored of[2],
     const int dtypes = !integers && !same_dtype(of), counts = x->count != y->count;
     if (!dtypes && !counts)
         return 0;
-    finding_init(f, counts ? VERDICT_RESIZED : VERDICT_INCOMPARABLE);
-    finding_say(f, "%s %s in A, %s %s in B", x->dtype, text_shape(shape[0], sizeof shape[0], x->shape, x->rank),
-                y->dtype, text_shape(shape[1], sizeof shape[1], y->shape, y->rank));
+    diff_finding_init(f, counts ? VERDICT_RESIZED : VERDICT_INCOMPARABLE);
+    diff_finding_say(f, "%s %s in A, %s %s in B", x->dtype, text_shape(shape[0], sizeof shape[0], x->shape, x->rank),
+                     y->dtype, text_shape(shape[1], sizeof shape[1], y->shape, y->rank));
     return 1;
 }
 
@@ -220,25 +220,25 @@ static void judge(const verdict_case *c, finding *f, const stored of[2], const d
 {
     const side_tensor *x = c->tensors[0], *y = c->tensors[1];
     if (d->form || d->differ) {
-        finding_init(f, d->integers ? VERDICT_INTEGERS : VERDICT_BYTES);
+        diff_finding_init(f, d->integers ? VERDICT_INTEGERS : VERDICT_BYTES);
         if (d->form)
-            finding_say(f, "they take another number of bytes in A and in B");
+            diff_finding_say(f, "they take another number of bytes in A and in B");
         else
             say_difference(f, d);
     } else if (!same_dtype(of)) {
-        finding_init(f, VERDICT_DTYPE);
-        finding_say(f, "all integers are equal, as %s in A and as %s in B", x->dtype, y->dtype);
+        diff_finding_init(f, VERDICT_DTYPE);
+        diff_finding_say(f, "all integers are equal, as %s in A and as %s in B", x->dtype, y->dtype);
     } else if (!same_shape(x, y)) {
-        finding_init(f, VERDICT_RESHAPED);
-        finding_say(f, "all %s are equal, in another shape", d->integers ? "integers" : "bytes");
+        diff_finding_init(f, VERDICT_RESHAPED);
+        diff_finding_say(f, "all %s are equal, in another shape", d->integers ? "integers" : "bytes");
     } else {
-        finding_init(f, VERDICT_EQUAL);
+        diff_finding_init(f, VERDICT_EQUAL);
     }
 }
 
 static int is_other_order(const stored of[2])
 {
-    return elements_by_columns(of[0].x) != elements_by_columns(of[1].x);
+    return pass_elements_by_columns(of[0].x) != pass_elements_by_columns(of[1].x);
 }
 
 /* By rows on both sides, where the files have different orders. */
@@ -246,7 +246,7 @@ static int order_rows(stored of[2], finding *f, trace_error *error)
 {
     int code = 1;
     for (int s = 0; s < 2 && code == 1 && is_other_order(of); s++)
-        if (elements_by_columns(of[s].x))
+        if (pass_elements_by_columns(of[s].x))
             code = stored_by_rows(&of[s], error);
     if (code == 0)
         say_not_compared(f, "one is stored by columns, the other by rows", "too large to be compared");
@@ -263,7 +263,7 @@ static int is_nowhere(const verdict_case *c, finding *f, const stored of[2])
     return 1;
 }
 
-int bytes_compare(verdict_case *c, finding *f, trace_error *error)
+int diff_bytes_compare(verdict_case *c, finding *f, trace_error *error)
 {
     stored of[2] = {{.n = 0}};
     difference d = {.run = NULL};
@@ -285,7 +285,7 @@ int bytes_compare(verdict_case *c, finding *f, trace_error *error)
     return bad ? -1 : 0;
 }
 
-int bytes_codes(verdict_case *c, finding *f, trace_error *error)
+int diff_bytes_codes(verdict_case *c, finding *f, trace_error *error)
 {
     stored of[2];
     difference d = {.run = NULL};
@@ -299,10 +299,10 @@ int bytes_codes(verdict_case *c, finding *f, trace_error *error)
         return -1;
     if (!d.form && !d.differ)
         return 0;
-    finding_init(f, VERDICT_CODES);
-    finding_say(f, "all numbers are equal, but not the codes or scales that they are read from: ");
+    diff_finding_init(f, VERDICT_CODES);
+    diff_finding_say(f, "all numbers are equal, but not the codes or scales that they are read from: ");
     if (d.form)
-        finding_say(f, "they are stored in other parts");
+        diff_finding_say(f, "they are stored in other parts");
     else
         say_difference(f, &d);
     return 0;

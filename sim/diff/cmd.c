@@ -44,8 +44,9 @@ typedef struct options {
 static int nothing_compared(const diffreport *r, int failed)
 {
     const int code = failed ? EXIT_PARTIAL : EXIT_DATA;
-    return diffreport_unseen(r) ? fail(code, "diff: no tensor can be compared: %s", diffreport_first_unseen(r))
-                                : fail(code, "diff: no tensor is selected, or left");
+    return diff_diffreport_unseen(r)
+               ? fail(code, "diff: no tensor can be compared: %s", diff_diffreport_first_unseen(r))
+               : fail(code, "diff: no tensor is selected, or left");
 }
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
@@ -56,37 +57,37 @@ static int compare(side sides[2], const options *o, report_style style, output *
                                   .match = o->from.wanted.match,
                                   .kinds = o->from.wanted.kinds};
     tolerance within;
-    int code = tolerance_parse(&within, o->tolerance, "diff");
+    int code = diff_tolerance_parse(&within, o->tolerance, "diff");
     diffreport *r = NULL;
     for (int k = 0; k < 2 && !code; k++)
-        code = side_open(&sides[k], "diff", &o->from, operands[k]);
+        code = diff_side_open(&sides[k], "diff", &o->from, operands[k]);
     if (!code) {
-        r = diffreport_new(out->file, style, &head, &within, o->tensors);
-        code = sequence_run(&sides[0], &sides[1], &within, diffreport_told, r);
+        r = diff_diffreport_new(out->file, style, &head, &within, o->tensors);
+        code = diff_sequence_run(&sides[0], &sides[1], &within, diff_diffreport_told, r);
     }
     const int failed = sides[0].in.failed + sides[1].in.failed;
-    if (!code && diffreport_compared(r) == 0 && (diffreport_differing(r) == 0 || failed))
+    if (!code && diff_diffreport_compared(r) == 0 && (diff_diffreport_differing(r) == 0 || failed))
         code = nothing_compared(r, failed);
     if (!code)
-        diffreport_end(r, failed);
+        diff_diffreport_end(r, failed);
     code = output_end(out, code);
     if (!code)
-        code = failed                    ? EXIT_PARTIAL
-               : diffreport_differing(r) ? EXIT_CHECK
-               : diffreport_unseen(r)    ? EXIT_PARTIAL
-                                         : EXIT_OK;
-    diffreport_free(r);
+        code = failed                         ? EXIT_PARTIAL
+               : diff_diffreport_differing(r) ? EXIT_CHECK
+               : diff_diffreport_unseen(r)    ? EXIT_PARTIAL
+                                              : EXIT_OK;
+    diff_diffreport_free(r);
     return code;
 }
 
 static int compare_logprobs(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
     logprob_options lo = {.paths = {operands[0], operands[1]}};
-    int differ = 0, code = ratios_band(&lo.band[0], &lo.band[1], "diff", o->clip);
+    int differ = 0, code = diff_ratios_band(&lo.band[0], &lo.band[1], "diff", o->clip);
     for (int k = 0; k < 2 && !code; k++)
-        code = side_open(&sides[k], "diff", &o->from, operands[k]);
+        code = diff_side_open(&sides[k], "diff", &o->from, operands[k]);
     if (!code)
-        code = logprob_run(out->file, style, &lo, &sides[0], &sides[1], &differ);
+        code = diff_logprob_run(out->file, style, &lo, &sides[0], &sides[1], &differ);
     code = output_end(out, code);
     return code ? code : sides[0].in.failed + sides[1].in.failed ? EXIT_PARTIAL : differ ? EXIT_CHECK : EXIT_OK;
 }
@@ -107,8 +108,8 @@ static int run(const options *o, char **operands)
         code = output_open(&out, o->form.path);
     if (!code)
         code = (o->logprob ? compare_logprobs : compare)(sides, o, style, &out, operands);
-    side_close(&sides[0]);
-    side_close(&sides[1]);
+    diff_side_close(&sides[0]);
+    diff_side_close(&sides[1]);
     return code;
 }
 

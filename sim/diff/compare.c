@@ -24,13 +24,13 @@
  * believed. The last always does. */
 /* clang-format off */
 static verdict_judge *const judges[] = {
-    stale_shifted,       stale_b,            recipe_named,
-    pattern_codes,       constants_scalar,   constants_constant,
-    pattern_flipped_bit, pattern_byte_order, pattern_reinterpreted, pattern_negated,  numbers_rounded_own,
-    pattern_zeroed,      pattern_clipped,    numbers_scaled,     line_offset,         dropout_masks,
-    numbers_rounded,     pattern_flipped_bits, places_moved,     pattern_non_finite,  parts_moved,
-    pattern_sum_order,   line_fitted,        lines_own,          computed_widened,    stale_a,
-    parts_corrupted,     computed_operands,  pattern_close,      pattern_unrelated,
+    diff_stale_shifted,       diff_stale_b,            diff_recipe_named,
+    diff_pattern_codes,       diff_constants_scalar,   diff_constants_constant,
+    diff_pattern_flipped_bit, diff_pattern_byte_order, diff_pattern_reinterpreted, diff_pattern_negated,  diff_numbers_rounded_own,
+    diff_pattern_zeroed,      diff_pattern_clipped,    diff_numbers_scaled,     diff_line_offset,         diff_dropout_masks,
+    diff_numbers_rounded,     diff_pattern_flipped_bits, diff_places_moved,     diff_pattern_non_finite,  diff_parts_moved,
+    diff_pattern_sum_order,   diff_line_fitted,        diff_lines_own,          diff_computed_widened,    diff_stale_a,
+    diff_parts_corrupted,     diff_computed_operands,  diff_pattern_close,      diff_pattern_unrelated,
 };
 /* clang-format on */
 
@@ -43,31 +43,31 @@ static int has_same_shape(const side_tensor *x, const side_tensor *y)
 
 static void one_side(comparison *c, int has)
 {
-    finding_init(&c->found, has ? VERDICT_EXTRA : VERDICT_MISSING);
-    finding_say(&c->found, "%s has no such tensor, and none of other name like it", has ? "A" : "B");
+    diff_finding_init(&c->found, has ? VERDICT_EXTRA : VERDICT_MISSING);
+    diff_finding_say(&c->found, "%s has no such tensor, and none of other name like it", has ? "A" : "B");
 }
 
 static void one_has_numbers(comparison *c)
 {
     const side_tensor *x = c->c.tensors[0], *y = c->c.tensors[1];
-    finding_init(&c->found, VERDICT_INCOMPARABLE);
-    finding_say(&c->found,
-                "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of a format",
-                x->dtype, y->dtype, x->format ? "A" : "B", has_same_shape(x, y) ? "" : ", and other shapes");
+    diff_finding_init(&c->found, VERDICT_INCOMPARABLE);
+    diff_finding_say(&c->found,
+                     "%s in A, %s in B: floating-point numbers in %s only%s; --as reads integers as codes of a format",
+                     x->dtype, y->dtype, x->format ? "A" : "B", has_same_shape(x, y) ? "" : ", and other shapes");
 }
 
-void compare_begin(comparison *c, int lanes)
+void diff_compare_begin(comparison *c, int lanes)
 {
     verdict_case *k = &c->c;
     const side_tensor *x = k->tensors[0], *y = k->tensors[1];
     c->opened = c->equal = c->measured = c->failed = 0;
-    finding_init(&c->found, VERDICT_EQUAL);
+    diff_finding_init(&c->found, VERDICT_EQUAL);
     if (!x || !y) {
         one_side(c, y != NULL);
         return;
     }
     if (!x->format && !y->format) {
-        c->failed = bytes_compare(k, &c->found, &c->error);
+        c->failed = diff_bytes_compare(k, &c->found, &c->error);
         return;
     }
     if (!x->format || !y->format) {
@@ -75,12 +75,12 @@ void compare_begin(comparison *c, int lanes)
         return;
     }
     memset(&k->walk, 0, sizeof k->walk);
-    measurer_init(&k->measurer, x->format, y->format);
-    c->failed = source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
-                source_open(&k->walk.of[1], k->sides[1], y, &c->error);
+    diff_measurer_init(&k->measurer, x->format, y->format);
+    c->failed = diff_source_open(&k->walk.of[0], k->sides[0], x, &c->error) ||
+                diff_source_open(&k->walk.of[1], k->sides[1], y, &c->error);
     c->opened = 1;
     if (!c->failed)
-        walk_open(&k->walk, lanes);
+        diff_walk_open(&k->walk, lanes);
 }
 
 /* ---- reading ---- */
@@ -94,7 +94,7 @@ static int look_measure(void *context, int lane, const walk_piece *p)
 {
     measuring *m = context;
     measure *to = lane ? &m->others[lane - 1] : m->first;
-    measure_add(to, m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
+    diff_measure_add(to, m->by, p->first, p->codes[0], p->codes[1], p->values[0], p->values[1], p->n);
     return 0;
 }
 
@@ -103,23 +103,23 @@ static void measure_range(comparison *c, measure *sum, uint64_t first, uint64_t 
     verdict_case *k = &c->c;
     const int others = k->walk.lanes - 1; /* the first lane's is the sum */
     measuring m = {&k->measurer, sum, need_memory((uint64_t)others, sizeof *m.others)};
-    measure_init(sum);
+    diff_measure_init(sum);
     for (int i = 0; i < others; i++)
-        measure_init(&m.others[i]);
-    c->failed = walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
+        diff_measure_init(&m.others[i]);
+    c->failed = diff_walk_range(&k->walk, first, end, 0, 1, look_measure, &m, &c->error);
     for (int i = 0; i < others && !c->failed; i++)
-        measure_merge(sum, &m.others[i]);
+        diff_measure_merge(sum, &m.others[i]);
     free(m.others);
 }
 
-void compare_look(comparison *c)
+void diff_compare_look(comparison *c)
 {
     verdict_case *k = &c->c;
     const side_tensor *y = k->tensors[1];
     if (!c->opened || c->failed || k->tensors[0]->count != y->count)
         return;
     if (k->measurer.same)
-        c->failed = walk_equal(&k->walk, &c->equal, &c->error);
+        c->failed = diff_walk_equal(&k->walk, &c->equal, &c->error);
     if (c->failed || c->equal)
         return;
     measure_range(c, &k->all, 0, y->count);
@@ -134,15 +134,16 @@ static void judge_equal(comparison *c)
     const side_tensor *x = c->c.tensors[0], *y = c->c.tensors[1];
     char shape[2][96];
     if (!c->c.measurer.same) {
-        finding_init(&c->found, VERDICT_DTYPE);
-        finding_say(&c->found, "all values are equal, as %s in A and as %s in B", x->format->name, y->format->name);
+        diff_finding_init(&c->found, VERDICT_DTYPE);
+        diff_finding_say(&c->found, "all values are equal, as %s in A and as %s in B", x->format->name,
+                         y->format->name);
     } else if (!has_same_shape(x, y)) {
-        finding_init(&c->found, VERDICT_RESHAPED);
-        finding_say(&c->found, "all codes are equal, in the shape %s in A and %s in B",
-                    text_shape(shape[0], sizeof shape[0], x->shape, x->rank),
-                    text_shape(shape[1], sizeof shape[1], y->shape, y->rank));
+        diff_finding_init(&c->found, VERDICT_RESHAPED);
+        diff_finding_say(&c->found, "all codes are equal, in the shape %s in A and %s in B",
+                         text_shape(shape[0], sizeof shape[0], x->shape, x->rank),
+                         text_shape(shape[1], sizeof shape[1], y->shape, y->rank));
     } else if (x->quantised && y->quantised) {
-        c->failed = bytes_codes(&c->c, &c->found, &c->error);
+        c->failed = diff_bytes_codes(&c->c, &c->found, &c->error);
     }
 }
 
@@ -167,7 +168,7 @@ static void judge(comparison *c)
         c->failed = said < 0;
     }
     if (!c->failed && !has_same_shape(c->c.tensors[0], c->c.tensors[1]) && c->found.verdict != VERDICT_TRANSPOSED)
-        finding_say(&c->found, "; and the shapes differ");
+        diff_finding_say(&c->found, "; and the shapes differ");
 }
 
 static void judge_measured(comparison *c)
@@ -176,14 +177,14 @@ static void judge_measured(comparison *c)
         judge_equal(c);
         return;
     }
-    if (tolerance_holds(c->within, &c->c.all)) {
-        finding_init(&c->found, VERDICT_TOLERATED);
+    if (diff_tolerance_holds(c->within, &c->c.all)) {
+        diff_finding_init(&c->found, VERDICT_TOLERATED);
         return;
     }
     judge(c);
 }
 
-void compare_end(comparison *c)
+void diff_compare_end(comparison *c)
 {
     if (c->opened && !c->failed) {
         if (c->equal)
@@ -191,16 +192,16 @@ void compare_end(comparison *c)
         else if (c->measured)
             judge_measured(c);
         else
-            c->failed = places_resized(&c->c, &c->found, &c->error) < 0;
+            c->failed = diff_places_resized(&c->c, &c->found, &c->error) < 0;
     }
     if (c->opened)
-        walk_close(&c->c.walk);
+        diff_walk_close(&c->c.walk);
     c->opened = 0;
     if (c->failed)
-        finding_init(&c->found, VERDICT_UNREADABLE);
+        diff_finding_init(&c->found, VERDICT_UNREADABLE);
 }
 
-int compare_differs(verdict v, const tolerance *within)
+int diff_compare_differs(verdict v, const tolerance *within)
 {
     switch (v) {
     case VERDICT_EQUAL:

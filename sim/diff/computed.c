@@ -23,8 +23,8 @@ static int look_numbers(void *context, int lane, const walk_piece *p)
     asking *a = context;
     fit f = {0};
     for (size_t at = 0; at < p->n && !f.missed && !f.inexact; at += FIT_MOST)
-        fit_add(&f, &a->question, p->values[a->which] + at, p->values[a->which] + at,
-                p->n - at < FIT_MOST ? p->n - at : FIT_MOST);
+        diff_fit_add(&f, &a->question, p->values[a->which] + at, p->values[a->which] + at,
+                     p->n - at < FIT_MOST ? p->n - at : FIT_MOST);
     a->missed[lane] += f.exact != p->n;
     return a->missed[lane] > 0;
 }
@@ -34,7 +34,7 @@ static int has_only(verdict_case *c, int which, const mpsim_format *format, trac
 {
     asking a = {{.format = *format, .scale = 1}, which, need_memory((uint64_t)c->walk.lanes, sizeof *a.missed)};
     uint64_t missed = 0;
-    const int bad = walk_range(&c->walk, 0, c->all.count, 0, 1, look_numbers, &a, error);
+    const int bad = diff_walk_range(&c->walk, 0, c->all.count, 0, 1, look_numbers, &a, error);
     for (int i = 0; i < c->walk.lanes; i++)
         missed += a.missed[i];
     free(a.missed);
@@ -45,19 +45,19 @@ static void say_widened(const verdict_case *c, finding *f, int which, const mpsi
 {
     const char *own = which ? "B" : "A", *other = which ? "A" : "B";
     char a[32];
-    finding_init(f, VERDICT_COMPUTED);
+    diff_finding_init(f, VERDICT_COMPUTED);
     snprintf(f->format, sizeof f->format, "%s", format->name);
-    finding_say(f, "all of %s are numbers of %s, %s's are not; %s is not %s rounded to it, ", own, format->name, other,
-                own, other);
-    finding_say(f, "the error is %s of A (root mean squares)", text_number(a, measure_relative(&c->all)));
-    finding_say(f, ": computed in %s and widened?", format->name);
+    diff_finding_say(f, "all of %s are numbers of %s, %s's are not; %s is not %s rounded to it, ", own, format->name,
+                     other, own, other);
+    diff_finding_say(f, "the error is %s of A (root mean squares)", text_number(a, diff_measure_relative(&c->all)));
+    diff_finding_say(f, ": computed in %s and widened?", format->name);
 }
 
-int computed_widened(verdict_case *c, finding *f, trace_error *error)
+int diff_computed_widened(verdict_case *c, finding *f, trace_error *error)
 {
     enum { FEWEST = 8, MOST_BITS = 11 };
     static const char *const names[] = {"e5m2", "e4m3", "bf16", "fp16", "tf32"};
-    const double relative = measure_relative(&c->all);
+    const double relative = diff_measure_relative(&c->all);
     if (c->all.finite < FEWEST || c->all.broke + c->all.mended ||
         (c->all.significant[0] > MOST_BITS && c->all.significant[1] > MOST_BITS))
         return 0;
@@ -90,7 +90,7 @@ static int is_result(const char *kind)
 }
 
 /* Products of operands that are rounded to p bits err by 0.6 2^-p of their root mean square, where nothing cancels. */
-int computed_operands(verdict_case *c, finding *f, trace_error *error)
+int diff_computed_operands(verdict_case *c, finding *f, trace_error *error)
 {
     static const struct {
         int bits;
@@ -98,23 +98,24 @@ int computed_operands(verdict_case *c, finding *f, trace_error *error)
     } operands[] = {{8, "bf16"}, {11, "tf32 or fp16"}};
     enum { FEWEST = 64 };
     const measure *m = &c->all;
-    const double relative = measure_relative(m);
+    const double relative = diff_measure_relative(m);
     char a[32], b[32], d[32];
     (void)error;
     if (!is_result(c->tensors[0]->kind) || m->differ < FEWEST || m->differ < m->count / 2 || m->differ != m->compared ||
-        !measure_is_balanced(m) || fabs(measure_alignment(m)) > 0.3)
+        !diff_measure_is_balanced(m) || fabs(diff_measure_alignment(m)) > 0.3)
         return 0;
     for (size_t i = 0; i < sizeof operands / sizeof operands[0]; i++) {
         const double unit = ldexp(1, -operands[i].bits);
         if (relative < 0.3 * unit || relative > 1.5 * unit || c->measurer.narrow.mbits < operands[i].bits)
             continue;
-        finding_init(f, VERDICT_COMPUTED);
-        finding_say(f, "%s of the elements differ, %s upwards and %s downwards", text_share(a, m->differ, m->count),
-                    text_count(b, m->larger), text_count(d, m->smaller));
-        finding_say(f, ", by %s of the tensor's root mean square, which is what operands of %d bits leave in products",
-                    text_number(a, relative), operands[i].bits);
-        finding_say(f, ": %s?", operands[i].name);
-        finding_say(f, " It looks like it; other causes of small errors look alike");
+        diff_finding_init(f, VERDICT_COMPUTED);
+        diff_finding_say(f, "%s of the elements differ, %s upwards and %s downwards",
+                         text_share(a, m->differ, m->count), text_count(b, m->larger), text_count(d, m->smaller));
+        diff_finding_say(
+            f, ", by %s of the tensor's root mean square, which is what operands of %d bits leave in products",
+            text_number(a, relative), operands[i].bits);
+        diff_finding_say(f, ": %s?", operands[i].name);
+        diff_finding_say(f, " It looks like it; other causes of small errors look alike");
         return 1;
     }
     return 0;

@@ -4,7 +4,7 @@
 
 #include "verdict.h"
 
-/* computed_widened -- all numbers of one side are those of a narrower format, near the other side's.
- * computed_operands -- results of products differ by as much as rounding their operands to bf16 or tf32 does: it only
+/* diff_computed_widened -- all numbers of one side are those of a narrower format, near the other side's.
+ * diff_computed_operands -- results of products differ by as much as rounding their operands to bf16 or tf32 does: it only
  * looks like it. */
-verdict_judge computed_widened, computed_operands;
+verdict_judge diff_computed_widened, diff_computed_operands;

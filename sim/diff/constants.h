@@ -3,6 +3,6 @@
 
 #include "verdict.h"
 
-/* constants_scalar -- both sides are one finite number. constants_constant -- all elements of a side are one, not zero
+/* diff_constants_scalar -- both sides are one finite number. diff_constants_constant -- all elements of a side are one, not zero
  * beside numbers, of which patterns.h says more. */
-verdict_judge constants_scalar, constants_constant;
+verdict_judge diff_constants_scalar, diff_constants_constant;

@@ -3,4 +3,4 @@
 
 #include "../record/record.h"
 
-extern const report_kind diff_kind, logprob_kind; /* logprob_kind: of --logprob */
+extern const report_kind diff_kind, diff_logprob_kind; /* diff_logprob_kind: of --logprob */

@@ -24,11 +24,11 @@ static int masked(const verdict_case *c, finding *f, int from)
     if (!(low > 1.001) || !(low <= high) || m->ratio_min < 0 || others || zeros < 4 || m->ratios < FEWEST ||
         m->broke + m->mended || m->levels[from].n <= MEASURE_LEVELS || !is_share((double)zeros, n, p))
         return 0;
-    finding_init(f, VERDICT_DROPOUT);
+    diff_finding_init(f, VERDICT_DROPOUT);
     f->scale = from ? 1 / scale : scale;
-    finding_say(f, "%s is zero in %s of the elements that are not zero in %s, elsewhere it is", from ? "A" : "B",
-                text_share(a, zeros, m->count - m->zero[from]), from ? "B" : "A");
-    finding_say(f, " %s times as large: dropout with p = %.3g?", text_number(b, scale), p);
+    diff_finding_say(f, "%s is zero in %s of the elements that are not zero in %s, elsewhere it is", from ? "A" : "B",
+                     text_share(a, zeros, m->count - m->zero[from]), from ? "B" : "A");
+    diff_finding_say(f, " %s times as large: dropout with p = %.3g?", text_number(b, scale), p);
     return 1;
 }
 
@@ -42,14 +42,14 @@ static int masked_twice(const verdict_case *c, finding *f)
     if (m->zeroed < 4 || m->filled < 4 || m->differ != m->zeroed + m->filled || kept < FEWEST || p > 0.375 ||
         m->levels[0].n <= MEASURE_LEVELS || !is_share((double)m->zeroed, n, p) || !is_share((double)m->filled, n, p))
         return 0;
-    finding_init(f, VERDICT_DROPOUT);
-    finding_say(f, "B alone is zero in %s of the elements, A alone in %s, elsewhere they are equal",
-                text_share(a, m->zeroed, m->count), text_share(b, m->filled, m->count));
-    finding_say(f, ": dropout with other masks?");
+    diff_finding_init(f, VERDICT_DROPOUT);
+    diff_finding_say(f, "B alone is zero in %s of the elements, A alone in %s, elsewhere they are equal",
+                     text_share(a, m->zeroed, m->count), text_share(b, m->filled, m->count));
+    diff_finding_say(f, ": dropout with other masks?");
     return 1;
 }
 
-int dropout_masks(verdict_case *c, finding *f, trace_error *error)
+int diff_dropout_masks(verdict_case *c, finding *f, trace_error *error)
 {
     (void)error;
     return masked(c, f, 0) || masked(c, f, 1) || masked_twice(c, f);

@@ -3,6 +3,6 @@
 
 #include "verdict.h"
 
-/* dropout_masks -- one side has zeros where the other has numbers, as many of them as the scale of the rest calls for;
+/* diff_dropout_masks -- one side has zeros where the other has numbers, as many of them as the scale of the rest calls for;
  * or both have, as many and at other places, and share the rest. */
-verdict_judge dropout_masks;
+verdict_judge diff_dropout_masks;

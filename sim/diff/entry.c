@@ -67,7 +67,7 @@ static const record_field tensor_fields[] = {
     FIELD(TEXT, "name_b", IN_CSV, AT(sides[1].name), NULL),
     FIELD(TEXT, "name_b", IN_TREE | FIELD_OPTIONAL, AT(other.name), "The name in B, if it is another one."),
     FIELD(WORD, "matched", IN_ALL | FIELD_NULL, AT(matched), "What A's and B's tensor have in common.",
-          .words = match_words),
+          .words = diff_match_words),
     FIELD(STEP, "rank", IN_TREE | FIELD_OPTIONAL, AT(told_rank), "Where steps have files of several ranks."),
     FIELD(TEXT, "kind", IN_ALL | FIELD_NULL, AT(kind), NULL, .words = trace_kinds),
     FIELD(TEXT, "dtype", IN_ALL, AT(sides[0].dtype), NULL),
@@ -92,7 +92,7 @@ static const record_field entry_fields[] = {
     FIELD(TEXT, NULL, 0, AT(shown), NULL, .title = "<tensor"),
     FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .of = AT(some),
           .record = &tensor_record),
-    FIELD(WORD, "verdict", IN_ALL, AT(verdict), NULL, .title = "<verdict", .words = verdict_words),
+    FIELD(WORD, "verdict", IN_ALL, AT(verdict), NULL, .title = "<verdict", .words = diff_verdict_words),
     FIELD(TEXT, "title", IN_TREE | FIELD_OPTIONAL, AT(title), "The verdict in words."),
     FIELD(STEP, "differ", IN_CSV, AT(differ), NULL),
     FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, AT(m), NULL, .title = "", .of = AT(measured),
@@ -104,12 +104,12 @@ static const record_field entry_fields[] = {
     FIELD(INTEGER, "bit", IN_TREE | FIELD_OPTIONAL, AT(bit), "The flipped one, 0 the lowest."),
     FIELD(LONG, "shift", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(shift), "In elements.", .of = AT(shifted)),
     {0}};
-const record_kind entry_record = {"entry", NULL, sizeof(entry), entry_fields};
+const record_kind diff_entry_record = {"entry", NULL, sizeof(entry), entry_fields};
 #undef AT
 
 /* ---- tensors ---- */
 
-verdict entry_verdict(const sequence_entry *e)
+verdict diff_entry_verdict(const sequence_entry *e)
 {
     return e->compared ? e->compared->found.verdict : e->missing ? VERDICT_MISSING : VERDICT_EXTRA;
 }
@@ -205,8 +205,8 @@ static void fill_measure(entry_measure *to, const sequence_entry *e)
     to->inf = m->inf;
     to->two = 2;
     to->compared = m->compared != 0;
-    to->sqnr = measure_sqnr(m);
-    to->correlation = measure_correlation(m);
+    to->sqnr = diff_measure_sqnr(m);
+    to->correlation = diff_measure_correlation(m);
     fill_place(&to->first, e, &m->first);
     if (m->compared)
         fill_place(&to->worst, e, &m->worst);
@@ -239,10 +239,10 @@ static void fill_comparison(entry *to, const sequence_entry *e)
         fill_finding(to, &c->found);
 }
 
-entry *entry_new(const sequence_entry *e)
+entry *diff_entry_new(const sequence_entry *e)
 {
     entry *to = need_memory(1, sizeof *to);
-    *to = (entry){.verdict = entry_verdict(e),
+    *to = (entry){.verdict = diff_entry_verdict(e),
                   .step = e->steps[0],
                   .step_b = e->steps[1],
                   .other_step = e->steps[0] != e->steps[1],
@@ -252,7 +252,7 @@ entry *entry_new(const sequence_entry *e)
                   .scale = (double)NAN,
                   .bit = FIELD_NONE,
                   .evidence = e->missing ? "the whole step is in A alone" : "the whole step is in B alone"};
-    to->title = to->verdict == VERDICT_EQUAL ? NULL : verdict_titles[to->verdict];
+    to->title = to->verdict == VERDICT_EQUAL ? NULL : diff_verdict_titles[to->verdict];
     if (e->tensors[0] || e->tensors[1])
         fill_tensors(to, e);
     if (e->compared) {
@@ -264,7 +264,7 @@ entry *entry_new(const sequence_entry *e)
     return to;
 }
 
-void entry_free(entry *e)
+void diff_entry_free(entry *e)
 {
     for (int i = 0; e && i < 2; i++) {
         free(e->sides[i].name);
@@ -347,7 +347,7 @@ static void print_measure(FILE *to, const entry_measure *m)
         print_pairs(to, "bits       that differ: elements  ", &m->bits);
 }
 
-void entry_print(FILE *to, const entry *e)
+void diff_entry_print(FILE *to, const entry *e)
 {
     if (e->some)
         print_tensors(to, e);

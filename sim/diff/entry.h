@@ -55,7 +55,7 @@ typedef struct entry {
     size_t other_step, some;    /* B's step is another one; there is a tensor, else a whole step */
     const char *name;           /* NULL: a whole step */
     char *shown;
-    unsigned matched; /* of match_words */
+    unsigned matched; /* of diff_match_words */
     const char *kind;
     uint64_t count;
     entry_side sides[2]; /* that of the side that has it, and B's behind A's */
@@ -70,14 +70,14 @@ typedef struct entry {
     entry_measure m;
 } entry;
 
-extern const record_kind entry_record;
+extern const record_kind diff_entry_record;
 
-/* entry_verdict -- of a tensor, or of a missing step. */
-verdict entry_verdict(const sequence_entry *e);
+/* diff_entry_verdict -- of a tensor, or of a missing step. */
+verdict diff_entry_verdict(const sequence_entry *e);
 
-/* entry_new -- all that is known; what it holds outlives the step. */
-entry *entry_new(const sequence_entry *e);
-void entry_free(entry *e); /* accepts NULL */
+/* diff_entry_new -- all that is known; what it holds outlives the step. */
+entry *diff_entry_new(const sequence_entry *e);
+void diff_entry_free(entry *e); /* accepts NULL */
 
-/* entry_print -- for people, behind verdict and evidence. */
-void entry_print(FILE *to, const entry *e);
+/* diff_entry_print -- for people, behind verdict and evidence. */
+void diff_entry_print(FILE *to, const entry *e);

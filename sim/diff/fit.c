@@ -24,7 +24,7 @@ static double undivided(const fit_question *q, double y)
     return fabs(code - y * q->scale) <= fabs(code) * q->slack ? code : (double)NAN;
 }
 
-int fit_may_hold(const fit_question *q, double y)
+int diff_fit_may_hold(const fit_question *q, double y)
 {
     return !q->back || isnan(y) || !isnan(undivided(q, y));
 }
@@ -78,7 +78,7 @@ static void add_element(fit *f, const fit_question *q, double x, double y, doubl
     }
 }
 
-void fit_add(fit *f, const fit_question *q, const double *x, const double *y, size_t n)
+void diff_fit_add(fit *f, const fit_question *q, const double *x, const double *y, size_t n)
 {
     double down[FIT_MOST], up[FIT_MOST], nearest[FIT_MOST];
     if (n > FIT_MOST)
@@ -95,7 +95,7 @@ void fit_add(fit *f, const fit_question *q, const double *x, const double *y, si
     }
 }
 
-void fit_merge(fit *to, const fit *from)
+void diff_fit_merge(fit *to, const fit *from)
 {
     to->exact += from->exact;
     to->missed += from->missed;
@@ -112,7 +112,7 @@ void fit_merge(fit *to, const fit *from)
     to->flushed += from->flushed;
 }
 
-const char *fit_mode(const fit *f)
+const char *diff_fit_mode(const fit *f)
 {
     if (f->missed || f->inexact + f->infinite + f->nan + f->saturated + f->flushed == 0)
         return NULL;
@@ -123,7 +123,7 @@ const char *fit_mode(const fit *f)
                                       : "stochastic";
 }
 
-const char *fit_overflow(const fit *f)
+const char *diff_fit_overflow(const fit *f)
 {
     const int kinds = (f->infinite > 0) + (f->nan > 0) + (f->saturated > 0);
     return kinds > 1 ? "several" : f->infinite ? "inf" : f->nan ? "nan" : f->saturated ? "saturated" : NULL;

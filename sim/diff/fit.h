@@ -22,17 +22,17 @@ typedef struct fit {
     uint64_t flushed;                    /* zero instead of a number below the smallest normal one     */
 } fit;
 
-/* fit_may_hold -- whether y can be the answer to some x at all: cheap. */
-int fit_may_hold(const fit_question *q, double y);
+/* diff_fit_may_hold -- whether y can be the answer to some x at all: cheap. */
+int diff_fit_may_hold(const fit_question *q, double y);
 
-/* fit_add -- elements of both; of at most FIT_MOST. */
+/* diff_fit_add -- elements of both; of at most FIT_MOST. */
 enum { FIT_MOST = 1024 };
-void fit_add(fit *f, const fit_question *q, const double *x, const double *y, size_t n);
-void fit_merge(fit *to, const fit *from);
+void diff_fit_add(fit *f, const fit_question *q, const double *x, const double *y, size_t n);
+void diff_fit_merge(fit *to, const fit *from);
 
-/* fit_mode -- the mode that all inexact elements show: "nearest-even", "toward-zero", "up", "down", else
+/* diff_fit_mode -- the mode that all inexact elements show: "nearest-even", "toward-zero", "up", "down", else
  * "stochastic" (each is one of two neighbours); NULL if the fit misses, or nothing was rounded. */
-const char *fit_mode(const fit *f);
+const char *diff_fit_mode(const fit *f);
 
-/* fit_overflow -- what overflow became: "inf", "nan", "saturated", "several", NULL if there was none. */
-const char *fit_overflow(const fit *f);
+/* diff_fit_overflow -- what overflow became: "inf", "nan", "saturated", "several", NULL if there was none. */
+const char *diff_fit_overflow(const fit *f);

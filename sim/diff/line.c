@@ -30,7 +30,7 @@ static double short_number(double low, double high)
     return middle;
 }
 
-int line_offset(verdict_case *c, finding *f, trace_error *error)
+int diff_line_offset(verdict_case *c, finding *f, trace_error *error)
 {
     enum { FEWEST = 3, SPREAD = 64 };
     const measure *m = &c->part;
@@ -40,12 +40,12 @@ int line_offset(verdict_case *c, finding *f, trace_error *error)
     if (tells_nothing(c) || m->finite < FEWEST || !(m->offset_min <= m->offset_max) ||
         m->high[0] - m->low[0] < SPREAD * m->offset_unit || c_small < 4 * m->offset_unit)
         return 0;
-    finding_init(f, VERDICT_OFFSET);
+    diff_finding_init(f, VERDICT_OFFSET);
     const double offset = short_number(m->offset_min, m->offset_max);
-    finding_say(f, "B = A %c %.9g, within a rounding, for %s", offset < 0 ? '-' : '+', fabs(offset),
-                verdict_range(text, c));
+    diff_finding_say(f, "B = A %c %.9g, within a rounding, for %s", offset < 0 ? '-' : '+', fabs(offset),
+                     diff_verdict_range(text, c));
     if (fabs(offset) == 1)
-        finding_say(f, ": a norm whose weights are stored less 1?");
+        diff_finding_say(f, ": a norm whose weights are stored less 1?");
     return 1;
 }
 
@@ -71,7 +71,7 @@ static int look_near(void *context, int lane, const walk_piece *p)
 static int count_near(verdict_case *c, const measure_fit *line, uint64_t *n, trace_error *error)
 {
     along x = {*line, ldexp(1, -c->measurer.narrow.mbits), need_memory((uint64_t)c->walk.lanes, sizeof *x.near)};
-    const int bad = walk_range(&c->walk, 0, c->all.count, 0, 1, look_near, &x, error);
+    const int bad = diff_walk_range(&c->walk, 0, c->all.count, 0, 1, look_near, &x, error);
     *n = 0;
     for (int i = 0; i < c->walk.lanes; i++)
         *n += x.near[i];
@@ -84,12 +84,12 @@ static void say_cause(const verdict_case *c, finding *f, const measure_fit *line
     const char *kind = c->tensors[0]->kind;
     const double n = line->slope < 1 ? 1 / line->slope : line->slope;
     if (line->slope < 1 && line->slope > 0.9 && kind && (strcmp(kind, "weight") == 0 || strcmp(kind, "master") == 0))
-        finding_say(f, ": weight decay?");
+        diff_finding_say(f, ": weight decay?");
     else if (n > 1.5 && fabs(n - round(n)) < 1e-3 * n)
-        finding_say(f, ": a %s instead of a %s over %.0f?", line->slope > 1 ? "sum" : "mean",
-                    line->slope > 1 ? "mean" : "sum", round(n));
+        diff_finding_say(f, ": a %s instead of a %s over %.0f?", line->slope > 1 ? "sum" : "mean",
+                         line->slope > 1 ? "mean" : "sum", round(n));
     else if (line->slope < 0)
-        finding_say(f, ": the sign of a loss?");
+        diff_finding_say(f, ": the sign of a loss?");
 }
 
 /* A number in as many digits as its error leaves it. */
@@ -107,14 +107,14 @@ static void say_line(const verdict_case *c, finding *f, const measure_fit *line,
     if (line->offset != 0)
         known_digits(offset, fabs(line->offset), line->left);
     f->scale = line->slope;
-    finding_say(f, "B is ");
+    diff_finding_say(f, "B is ");
     if (f->verdict != VERDICT_OFFSET)
-        finding_say(f, "%s times ", slope);
-    finding_say(f, "A%s%s but for an error of %s of B (root mean squares), nearly everywhere (%s of the elements)",
-                line->offset == 0  ? ""
-                : line->offset < 0 ? " - "
-                                   : " + ",
-                offset, text_number(left, line->left / of), text_share(share, near, c->all.count));
+        diff_finding_say(f, "%s times ", slope);
+    diff_finding_say(f, "A%s%s but for an error of %s of B (root mean squares), nearly everywhere (%s of the elements)",
+                     line->offset == 0  ? ""
+                     : line->offset < 0 ? " - "
+                                        : " + ",
+                     offset, text_number(left, line->left / of), text_share(share, near, c->all.count));
     if (f->verdict == VERDICT_SCALED)
         say_cause(c, f, line);
 }
@@ -124,13 +124,13 @@ static double root_mean_square(const mpsim_sum *s, uint64_t n)
     return sqrt(mpsim_sum_value(s) / (double)n);
 }
 
-int line_fitted(verdict_case *c, finding *f, trace_error *error)
+int diff_line_fitted(verdict_case *c, finding *f, trace_error *error)
 {
     enum { FEWEST = 12, CLEAR = 16 };
     const double most = 1.0 / 64, floor_of_sums = 1e-7;
     measure_fit line;
     uint64_t near = 0;
-    if (tells_nothing(c) || c->all.finite < FEWEST || measure_line(&c->all, &line) || line.share > most)
+    if (tells_nothing(c) || c->all.finite < FEWEST || diff_measure_line(&c->all, &line) || line.share > most)
         return 0;
     const double unsure = fmax(line.share, floor_of_sums);
     const int scaled = fabs(line.slope - 1) > CLEAR * unsure;
@@ -145,7 +145,7 @@ int line_fitted(verdict_case *c, finding *f, trace_error *error)
         return -1;
     if (near < c->all.count - c->all.count / 10)
         return 0;
-    finding_init(f, scaled && moved ? VERDICT_AFFINE : scaled ? VERDICT_SCALED : VERDICT_OFFSET);
+    diff_finding_init(f, scaled && moved ? VERDICT_AFFINE : scaled ? VERDICT_SCALED : VERDICT_OFFSET);
     say_line(c, f, &line, root_mean_square(&c->all.signal[1], c->all.finite), near);
     return 1;
 }

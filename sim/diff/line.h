@@ -3,6 +3,6 @@
 
 #include "verdict.h"
 
-/* line_offset -- B = A + c within a rounding, for all elements.
- * line_fitted -- the best straight line leaves an error that is small against what it explains, nearly everywhere. */
-verdict_judge line_offset, line_fitted;
+/* diff_line_offset -- B = A + c within a rounding, for all elements.
+ * diff_line_fitted -- the best straight line leaves an error that is small against what it explains, nearly everywhere. */
+verdict_judge diff_line_offset, diff_line_fitted;

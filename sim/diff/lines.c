@@ -92,10 +92,10 @@ static int say(const verdict_case *c, finding *f, const looking *x, const limits
     char a[32];
     if (x->by->offset && !(spread > 256 * x->unit * fmax(c->all.amax[0], c->all.amax[1])))
         return 0; /* any row is A's plus something, if its elements hardly differ */
-    finding_init(f, x->by->offset ? VERDICT_OFFSET : VERDICT_SCALED);
-    finding_say(f, x->by->words, text_count(a, x->lines));
-    finding_say(f, ", %.4g to %.4g, within some ULPs%s", all->low, all->high,
-                x->by->offset ? ": logits and their log-softmax?" : ": a mean over each, or a scale folded in?");
+    diff_finding_init(f, x->by->offset ? VERDICT_OFFSET : VERDICT_SCALED);
+    diff_finding_say(f, x->by->words, text_count(a, x->lines));
+    diff_finding_say(f, ", %.4g to %.4g, within some ULPs%s", all->low, all->high,
+                     x->by->offset ? ": logits and their log-softmax?" : ": a mean over each, or a scale folded in?");
     return 1;
 }
 
@@ -113,7 +113,7 @@ static int try_way(verdict_case *c, finding *f, const way *by, trace_error *erro
     x.used = need_memory(lanes, sizeof *x.used);
     for (uint64_t i = 0; i < lanes * x.lines; i++)
         x.found[i] = (limits){-HUGE_VAL, HUGE_VAL};
-    int result = walk_range(&c->walk, 0, t->count, 0, 1, look_lines, &x, error);
+    int result = diff_walk_range(&c->walk, 0, t->count, 0, 1, look_lines, &x, error);
     if (!result && joined(&x, (int)lanes, &all))
         result = say(c, f, &x, &all);
     free(x.found);
@@ -121,7 +121,7 @@ static int try_way(verdict_case *c, finding *f, const way *by, trace_error *erro
     return result;
 }
 
-int lines_own(verdict_case *c, finding *f, trace_error *error)
+int diff_lines_own(verdict_case *c, finding *f, trace_error *error)
 {
     const side_tensor *t = c->tensors[1];
     int result = 0;

@@ -3,5 +3,5 @@
 
 #include "verdict.h"
 
-/* lines_own -- each row of B is A's times, or plus, a number of that row; or each column times one. */
-verdict_judge lines_own;
+/* diff_lines_own -- each row of B is A's times, or plus, a number of that row; or each column times one. */
+verdict_judge diff_lines_own;

@@ -40,7 +40,7 @@ typedef struct logprob {
 static const record_field row_fields[] = {
     FIELD(STEP, "step", IN_ALL | FIELD_NULL, AT(step), NULL, .title = ">step"),
     FIELD(TEXT, "name", IN_ALL, AT(name), NULL, .title = "<tensor"),
-    FIELD(RECORD, "x", IN_ALL | FIELD_INLINE, AT(x), NULL, .title = "", .record = &ratios_record),
+    FIELD(RECORD, "x", IN_ALL | FIELD_INLINE, AT(x), NULL, .title = "", .record = &diff_ratios_record),
     {0}};
 static const record_kind row_record = {"tensor", NULL, sizeof(logprob_row), row_fields};
 #undef AT
@@ -56,11 +56,11 @@ static const record_kind config_record = {"config", NULL, sizeof(logprob_documen
 static const record_field document_fields[] = {
     FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config_record),
     FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &row_record),
-    FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &ratios_record),
+    FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &diff_ratios_record),
     {0}};
 static const record_kind document_record = {"document", NULL, sizeof(logprob_document), document_fields};
 #undef AT
-const report_kind logprob_kind = {
+const report_kind diff_logprob_kind = {
     "mpsim.logprob/1", "mpsim diff --logprob: log-probabilities",
     "Log-probabilities of the same tokens by two engines. $defs/line is a line of --ndjson, which names no schema.",
     &document_record};
@@ -72,10 +72,10 @@ static double *values_of(side *s, const side_tensor *t, trace_error *error)
 {
     source from;
     double *x = need_memory(t->count, sizeof *x); /* there is memory for them */
-    int bad = source_open(&from, s, t, error);
+    int bad = diff_source_open(&from, s, t, error);
     if (!bad)
-        bad = elements_values(&from.from, 0, x, (size_t)t->count, error);
-    elements_close(&from.from);
+        bad = pass_elements_values(&from.from, 0, x, (size_t)t->count, error);
+    pass_elements_close(&from.from);
     if (!bad)
         return x;
     free(x);
@@ -84,8 +84,8 @@ static double *values_of(side *s, const side_tensor *t, trace_error *error)
 
 static void tell(logprob *l, int64_t step, const char *name, ratios *r)
 {
-    ratios_sort(r);
-    const logprob_row row = {.step = step, .name = name, .x = ratios_summarise(r)};
+    diff_ratios_sort(r);
+    const logprob_row row = {.step = step, .name = name, .x = diff_ratios_summarise(r)};
     record_row(&l->w, &row);
 }
 
@@ -93,8 +93,8 @@ static void add_rows(ratios *one, ratios *all, const double *a, const double *b,
 {
     const size_t length = t->rank ? (size_t)t->shape[t->rank - 1] : 1, n = (size_t)t->count; /* all are in memory */
     for (size_t at = 0; at < n; at += length) {
-        ratios_add(one, a + at, b + at, length);
-        ratios_add(all, a + at, b + at, length);
+        diff_ratios_add(one, a + at, b + at, length);
+        diff_ratios_add(all, a + at, b + at, length);
     }
 }
 
@@ -108,7 +108,7 @@ static int compare(logprob *l, int64_t step, const side_tensor *x, const side_te
         add_rows(&one, &l->all, a, b, x);
         tell(l, step, x->name, &one);
     }
-    ratios_clear(&one);
+    diff_ratios_clear(&one);
     free(a);
     free(b);
     return code;
@@ -124,19 +124,19 @@ static int compare_step(logprob *l, size_t i, size_t k)
 {
     side_group a = {0}, b = {0};
     match_list pairs = {0};
-    int code = side_load(&a, l->sides[0], i);
+    int code = diff_side_load(&a, l->sides[0], i);
     if (!code)
-        code = side_load(&b, l->sides[1], k);
+        code = diff_side_load(&b, l->sides[1], k);
     if (!code)
-        code = match_groups(&pairs, &a, &b);
+        code = diff_match_groups(&pairs, &a, &b);
     for (size_t p = 0; p < pairs.n && !code; p++) {
         const match_pair *m = &pairs.pairs[p];
         if (m->a != SIZE_MAX && m->b != SIZE_MAX && has_same_shape(&a.tensors[m->a], &b.tensors[m->b]))
             code = compare(l, a.step, &a.tensors[m->a], &b.tensors[m->b]);
     }
-    match_clear(&pairs);
-    side_clear(&a);
-    side_clear(&b);
+    diff_match_clear(&pairs);
+    diff_side_clear(&a);
+    diff_side_clear(&b);
     return code;
 }
 
@@ -178,17 +178,17 @@ static void print_end(const logprob *l)
 {
     print_head(l->w.to, l->o, &l->all);
     if (l->all.tokens)
-        ratios_print(l->w.to, &l->all, l->w.written == 1);
+        diff_ratios_print(l->w.to, &l->all, l->w.written == 1);
     if (l->w.written > 1) {
         fprintf(l->w.to, "\nBy tensor:\n");
         table_print(l->w.rows, l->w.to, "  ");
     }
 }
 
-int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ)
+int diff_logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ)
 {
     logprob_document d = {.a = o->paths[0], .b = o->paths[1], .clip = o->band, .clips = 2};
-    logprob l = {.w = {.kind = &logprob_kind, .to = to, .style = style, .document = &d},
+    logprob l = {.w = {.kind = &diff_logprob_kind, .to = to, .style = style, .document = &d},
                  .o = o,
                  .sides = {a, b},
                  .all = {.low = o->band[0], .high = o->band[1]}};
@@ -197,12 +197,12 @@ int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a,
     if (!code && l.w.written == 0)
         code = fail(EXIT_DATA, "diff: --logprob: A and B have no tensor of floating-point numbers of one name and "
                                "shape");
-    ratios_sort(&l.all);
-    d.total = ratios_summarise(&l.all);
+    diff_ratios_sort(&l.all);
+    d.total = diff_ratios_summarise(&l.all);
     if (!code && style == REPORT_TEXT)
         print_end(&l);
     record_end(&l.w);
     *differ = l.all.equal < l.all.tokens || l.all.one_sided;
-    ratios_clear(&l.all);
+    diff_ratios_clear(&l.all);
     return code;
 }

@@ -9,6 +9,6 @@ typedef struct logprob_options {
     double band[2]; /* of ratios: the lower end, the upper one */
 } logprob_options;
 
-/* logprob_run -- compare tensors of one name and shape, rows as sequences, of the steps that both have, and write the
+/* diff_logprob_run -- compare tensors of one name and shape, rows as sequences, of the steps that both have, and write the
  * report. *differ: whether any token does. 0, or an exit code after a message. */
-int logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ);
+int diff_logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ);

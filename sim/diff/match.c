@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const match_words[] = {"name", "kind", "prefix", "content", "shape", NULL};
+const char *const diff_match_words[] = {"name", "kind", "prefix", "content", "shape", NULL};
 
 /* One side while it is matched. */
 typedef struct party {
@@ -165,14 +165,14 @@ static int digest_of(digesting *d, side *s, const side_tensor *t, uint64_t *dige
     const mpsim_format *wide = mpsim_format_find("binary64");
     source from = {.tensor = NULL};
     *digest = 0;
-    int bad = source_open(&from, s, t, error);
+    int bad = diff_source_open(&from, s, t, error);
     for (uint64_t at = 0; at < t->count && !bad; at += AT_ONCE) {
         const size_t n = t->count - at < AT_ONCE ? (size_t)(t->count - at) : AT_ONCE;
-        bad = elements_codes(&from.from, at, d->codes, n, error);
+        bad = pass_elements_codes(&from.from, at, d->codes, n, error);
         if (!bad && mpsim_decode_array(t->format, d->values, d->codes, n) == MPSIM_OK)
             *digest += mpsim_digest(wide, d->values, n, at);
     }
-    elements_close(&from.from);
+    pass_elements_close(&from.from);
     return bad;
 }
 
@@ -214,7 +214,7 @@ static int look_at(const party *p, digesting *d, looked **list, size_t *n)
         looked l = {.t = &p->g->tensors[i], .i = i};
         if (p->partner[i] != NONE || (d && (!l.t->format || l.t->count == 0)))
             continue;
-        side_pin(p->g->of);
+        diff_side_pin(p->g->of);
         if (d && digest_of(d, p->g->of, l.t, &l.digest, &error)) {
             const int code = input_failed(&p->g->of->in, &error);
             if (code)
@@ -311,7 +311,7 @@ static void match_names(party *a, party *b)
     by_prefix(b, a);
 }
 
-int match_groups(match_list *l, const side_group *a, const side_group *b)
+int diff_match_groups(match_list *l, const side_group *a, const side_group *b)
 {
     party x = {.g = a}, y = {.g = b};
     memset(l, 0, sizeof *l);
@@ -330,7 +330,7 @@ int match_groups(match_list *l, const side_group *a, const side_group *b)
     return code;
 }
 
-void match_clear(match_list *l)
+void diff_match_clear(match_list *l)
 {
     free(l->pairs);
     memset(l, 0, sizeof *l);

@@ -13,7 +13,7 @@ typedef enum match_how {
     MATCH_SHAPE    /* other names: the only ones left of their shape, in order */
 } match_how;
 
-extern const char *const match_words[]; /* of MATCH_NAME and those behind it, up to NULL */
+extern const char *const diff_match_words[]; /* of MATCH_NAME and those behind it, up to NULL */
 
 /* What is compared: tensor a of A and b of B; SIZE_MAX: it has none. */
 typedef struct match_pair {
@@ -26,7 +26,7 @@ typedef struct match_list {
     size_t n;
 } match_list;
 
-/* match_groups -- pair the tensors of two steps, in the order they have. Content is read where names do not do.
+/* diff_match_groups -- pair the tensors of two steps, in the order they have. Content is read where names do not do.
  * 0, or an exit code after a message. `l` is to be cleared in both cases. */
-int match_groups(match_list *l, const side_group *a, const side_group *b);
-void match_clear(match_list *l);
+int diff_match_groups(match_list *l, const side_group *a, const side_group *b);
+void diff_match_clear(match_list *l);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-void measure_init(measure *m)
+void diff_measure_init(measure *m)
 {
     memset(m, 0, sizeof *m);
     m->first.at = UINT64_MAX;
@@ -25,7 +25,7 @@ void measure_init(measure *m)
     mpsim_sum_init(&m->signal_differ);
 }
 
-void measurer_init(measurer *r, const mpsim_format *a, const mpsim_format *b)
+void diff_measurer_init(measurer *r, const mpsim_format *a, const mpsim_format *b)
 {
     r->formats[0] = *a;
     r->formats[1] = *b;
@@ -42,7 +42,7 @@ static uint64_t bits_of(double x)
     return u;
 }
 
-int measure_differs(const measurer *r, uint64_t code_a, uint64_t code_b, double a, double b)
+int diff_measure_differs(const measurer *r, uint64_t code_a, uint64_t code_b, double a, double b)
 {
     if (r->same)
         return code_a != code_b;
@@ -251,12 +251,12 @@ static void add_pair(measure *m, const measurer *r, const measure_place *p)
     }
     if (a != 0 && b != 0 && fabs(a) < m->kept_min)
         m->kept_min = fabs(a);
-    if (measure_differs(r, p->codes[0], p->codes[1], a, b))
+    if (diff_measure_differs(r, p->codes[0], p->codes[1], a, b))
         add_difference(m, r, p);
 }
 
-void measure_add(measure *m, const measurer *r, uint64_t first, const void *codes_a, const void *codes_b,
-                 const double *a, const double *b, size_t n)
+void diff_measure_add(measure *m, const measurer *r, uint64_t first, const void *codes_a, const void *codes_b,
+                      const double *a, const double *b, size_t n)
 {
     const size_t bytes[2] = {mpsim_format_code_bytes(&r->formats[0]), mpsim_format_code_bytes(&r->formats[1])};
     for (size_t i = 0; i < n; i++) {
@@ -322,7 +322,7 @@ static void merge_extremes(measure *to, const measure *from)
     mpsim_sum_merge(&to->signal_differ, &from->signal_differ);
 }
 
-void measure_merge(measure *to, const measure *from)
+void diff_measure_merge(measure *to, const measure *from)
 {
     merge_places(to, from);
     merge_extremes(to, from);
@@ -363,17 +363,17 @@ static double root_of_quotient(const mpsim_sum *above, const mpsim_sum *below)
     return sqrt(ldexp(x / y, up - down));
 }
 
-double measure_relative(const measure *m)
+double diff_measure_relative(const measure *m)
 {
     return root_of_quotient(&m->noise, &m->signal[0]);
 }
 
-double measure_relative_differ(const measure *m)
+double diff_measure_relative_differ(const measure *m)
 {
     return root_of_quotient(&m->noise, &m->signal_differ);
 }
 
-double measure_sqnr(const measure *m)
+double diff_measure_sqnr(const measure *m)
 {
     int up, down;
     const double x = mpsim_sum_frexp(&m->signal[0], &up), y = mpsim_sum_frexp(&m->noise, &down);
@@ -382,7 +382,7 @@ double measure_sqnr(const measure *m)
     return x == 0 ? -HUGE_VAL : 10 * (log10(x / y) + (up - down) * log10(2));
 }
 
-double measure_correlation(const measure *m)
+double diff_measure_correlation(const measure *m)
 {
     int p, x, y;
     const double product = mpsim_sum_frexp(&m->product, &p), a = mpsim_sum_frexp(&m->signal[0], &x),
@@ -393,13 +393,13 @@ double measure_correlation(const measure *m)
     return ldexp(product / sqrt(ldexp(a * b, (x + y) & 1)), p - even / 2);
 }
 
-int measure_is_balanced(const measure *m)
+int diff_measure_is_balanced(const measure *m)
 {
     const double n = (double)(m->larger + m->smaller), d = (double)m->larger - (double)m->smaller;
     return fabs(d) <= 5 * sqrt(n) + 1;
 }
 
-double measure_alignment(const measure *m)
+double diff_measure_alignment(const measure *m)
 {
     mpsim_sum along = m->product;
     mpsim_sum_subtract(&along, &m->signal[0]);
@@ -433,7 +433,7 @@ static moments moments_of(const measure *m)
     return v;
 }
 
-int measure_line(const measure *m, measure_fit *f)
+int diff_measure_line(const measure *m, measure_fit *f)
 {
     const double little = 1e-10; /* of the square of a mean: below it binary64 has too few bits left */
     if (m->finite < 2)

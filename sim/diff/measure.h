@@ -56,7 +56,7 @@ typedef struct measure {
     uint64_t multiset[2][2];             /* digests of the codes, or values, in whatever order             */
 } measure;
 
-void measure_init(measure *m);
+void diff_measure_init(measure *m);
 
 /* What measures: the formats of both sides, and the narrower one. */
 typedef struct measurer {
@@ -65,31 +65,31 @@ typedef struct measurer {
     int same, both_signed;
 } measurer;
 
-void measurer_init(measurer *r, const mpsim_format *a, const mpsim_format *b);
+void diff_measurer_init(measurer *r, const mpsim_format *a, const mpsim_format *b);
 
-/* measure_add -- n elements of both from element `first` on: codes, and the values they stand for. */
-void measure_add(measure *m, const measurer *r, uint64_t first, const void *codes_a, const void *codes_b,
-                 const double *a, const double *b, size_t n);
-/* measure_merge -- `from` is of elements behind those of `to`, or before, or between. */
-void measure_merge(measure *to, const measure *from);
+/* diff_measure_add -- n elements of both from element `first` on: codes, and the values they stand for. */
+void diff_measure_add(measure *m, const measurer *r, uint64_t first, const void *codes_a, const void *codes_b,
+                      const double *a, const double *b, size_t n);
+/* diff_measure_merge -- `from` is of elements behind those of `to`, or before, or between. */
+void diff_measure_merge(measure *to, const measure *from);
 
-/* measure_differs -- whether two elements differ. */
-int measure_differs(const measurer *r, uint64_t code_a, uint64_t code_b, double a, double b);
+/* diff_measure_differs -- whether two elements differ. */
+int diff_measure_differs(const measurer *r, uint64_t code_a, uint64_t code_b, double a, double b);
 
 /* Errors relative to A in decibels, and to all that differs; +infinity without error, NaN where nothing is
  * compared. The correlation of both sides, NaN where one is zero. */
-double measure_sqnr(const measure *m);
-double measure_relative(const measure *m);        /* root mean square of the error to that of A */
-double measure_relative_differ(const measure *m); /* the same of the elements that differ       */
-double measure_correlation(const measure *m);
+double diff_measure_sqnr(const measure *m);
+double diff_measure_relative(const measure *m);        /* root mean square of the error to that of A */
+double diff_measure_relative_differ(const measure *m); /* the same of the elements that differ       */
+double diff_measure_correlation(const measure *m);
 /* Whether errors go up and down alike, which is what adding in another order does; how much they go along with A:
  * -1 to 1. */
-int measure_is_balanced(const measure *m);
-double measure_alignment(const measure *m);
+int diff_measure_is_balanced(const measure *m);
+double diff_measure_alignment(const measure *m);
 
-/* measure_line -- the straight line B = slope A + offset that fits finite pairs best, and the root mean square of what
+/* diff_measure_line -- the straight line B = slope A + offset that fits finite pairs best, and the root mean square of what
  * is left, absolute and relative to B's deviation from its mean. 0, or -1 where too little differs from its mean. */
 typedef struct measure_fit {
     double slope, offset, left, share, deviation; /* deviation: of B */
 } measure_fit;
-int measure_line(const measure *m, measure_fit *f);
+int diff_measure_line(const measure *m, measure_fit *f);

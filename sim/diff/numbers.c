@@ -22,19 +22,19 @@ static int look_fit(void *context, int lane, const walk_piece *p)
     asking *a = context;
     fit *f = &a->lanes[lane];
     for (size_t at = 0; at < p->n && !f->missed; at += FIT_MOST)
-        fit_add(f, a->question, p->values[a->from] + at, p->values[1 - a->from] + at,
-                p->n - at < FIT_MOST ? p->n - at : FIT_MOST);
+        diff_fit_add(f, a->question, p->values[a->from] + at, p->values[1 - a->from] + at,
+                     p->n - at < FIT_MOST ? p->n - at : FIT_MOST);
     return f->missed > 0;
 }
 
 static int ask_range(verdict_case *c, asking *a, uint64_t first, uint64_t end, fit *sum, trace_error *error)
 {
     memset(a->lanes, 0, (size_t)c->walk.lanes * sizeof *a->lanes);
-    if (walk_range(&c->walk, first, end, 0, 1, look_fit, a, error))
+    if (diff_walk_range(&c->walk, first, end, 0, 1, look_fit, a, error))
         return -1;
     memset(sum, 0, sizeof *sum);
     for (int i = 0; i < c->walk.lanes; i++)
-        fit_merge(sum, &a->lanes[i]);
+        diff_fit_merge(sum, &a->lanes[i]);
     return 0;
 }
 
@@ -46,9 +46,9 @@ static int ask(verdict_case *c, const fit_question *q, int from, fit *sum, trace
     const double x[] = {m->first.values[from], m->last.values[from], m->worst.values[from]};
     const double y[] = {m->first.values[1 - from], m->last.values[1 - from], m->worst.values[1 - from]};
     fit few = {0};
-    if (!fit_may_hold(q, y[0]))
+    if (!diff_fit_may_hold(q, y[0]))
         return 0;
-    fit_add(&few, q, x, y, m->compared ? 3 : 2);
+    diff_fit_add(&few, q, x, y, m->compared ? 3 : 2);
     if (few.missed)
         return 0;
     asking a = {q, from, need_memory((uint64_t)c->walk.lanes, sizeof *a.lanes)};
@@ -69,18 +69,18 @@ static const char *side_name(int which)
 
 static void say_overflow(finding *f, const fit *sum)
 {
-    const char *overflow = fit_overflow(sum);
+    const char *overflow = diff_fit_overflow(sum);
     char a[32];
     if (overflow)
-        finding_say(f, "; overflow (%s): %s", text_count(a, sum->infinite + sum->nan + sum->saturated), overflow);
+        diff_finding_say(f, "; overflow (%s): %s", text_count(a, sum->infinite + sum->nan + sum->saturated), overflow);
     if (sum->flushed)
-        finding_say(f, "; subnormal results flushed to zero (%s)", text_count(a, sum->flushed));
+        diff_finding_say(f, "; subnormal results flushed to zero (%s)", text_count(a, sum->flushed));
 }
 
 static void say_fit(const verdict_case *c, finding *f, const fit_question *q, int from, const fit *sum)
 {
     char a[32], b[96], s[32] = "";
-    const char *mode = fit_mode(sum);
+    const char *mode = diff_fit_mode(sum);
     snprintf(f->format, sizeof f->format, "%s", q->format.name);
     f->mode = mode;
     if (q->scale != 1) {
@@ -88,12 +88,13 @@ static void say_fit(const verdict_case *c, finding *f, const fit_question *q, in
         text_number(s, q->scale);
     }
     const int stochastic = strcmp(mode, "stochastic") == 0;
-    finding_say(f, "%s = round(%s%s%s, %s%s%s)%s%s exactly, for %s, %s of them rounded", side_name(1 - from),
-                side_name(from), s[0] ? " * " : "", s, q->format.name, stochastic ? "" : ", ", stochastic ? "" : mode,
-                q->back ? " / " : "", q->back ? s : "", verdict_range(b, c), text_count(a, sum->inexact));
+    diff_finding_say(f, "%s = round(%s%s%s, %s%s%s)%s%s exactly, for %s, %s of them rounded", side_name(1 - from),
+                     side_name(from), s[0] ? " * " : "", s, q->format.name, stochastic ? "" : ", ",
+                     stochastic ? "" : mode, q->back ? " / " : "", q->back ? s : "", diff_verdict_range(b, c),
+                     text_count(a, sum->inexact));
     if (stochastic)
-        finding_say(f, ": each to one of its two neighbours, %s to the nearest, as stochastic rounding does",
-                    text_share(a, sum->nearest, sum->inexact));
+        diff_finding_say(f, ": each to one of its two neighbours, %s to the nearest, as stochastic rounding does",
+                         text_share(a, sum->nearest, sum->inexact));
     say_overflow(f, sum);
 }
 
@@ -104,7 +105,7 @@ static int convinces(const verdict_case *c, const fit_question *q, int from, con
     enum { ENOUGH = 16, BITS = 20, SCALED_BITS = 48 };
     const mpsim_format *other = c->tensors[1 - from]->format;
     const int own = mpsim_format_same(&q->format, other) && !q->back, fewer = other->mbits - q->format.mbits;
-    const char *mode = fit_mode(sum);
+    const char *mode = diff_fit_mode(sum);
     if (!mode || (sum->kept == 0 && !own) || (sum->inexact >= ENOUGH && sum->farthest < 0.125))
         return 0; /* roundings come near half an ULP somewhere; less is noise around numbers of the format */
     if (!own && (fewer <= 0 || sum->inexact < (uint64_t)((q->back ? SCALED_BITS : BITS) / fewer)))
@@ -121,12 +122,12 @@ static int try_format(verdict_case *c, finding *f, const mpsim_format *format, i
     const int found = ask(c, &q, from, &sum, error);
     if (found <= 0 || !convinces(c, &q, from, &sum))
         return found < 0 ? -1 : 0;
-    finding_init(f, VERDICT_ROUNDED);
+    diff_finding_init(f, VERDICT_ROUNDED);
     say_fit(c, f, &q, from, &sum);
     return 1;
 }
 
-int numbers_rounded_own(verdict_case *c, finding *f, trace_error *error)
+int diff_numbers_rounded_own(verdict_case *c, finding *f, trace_error *error)
 {
     int found = 0;
     if (c->measurer.same)
@@ -207,7 +208,7 @@ static int try_way(verdict_case *c, finding *f, const mpsim_format *format, int 
     return way && scale == 1 ? 0 : try_format(c, f, format, from, scale, error);
 }
 
-int numbers_rounded(verdict_case *c, finding *f, trace_error *error)
+int diff_numbers_rounded(verdict_case *c, finding *f, trace_error *error)
 {
     enum { WAYS = 4 };
     size_t n;
@@ -261,13 +262,13 @@ static void say_cause(finding *f, double scale)
     const double n = scale < 1 ? 1 / scale : scale;
     const int power = frexp(n, &e) == 0.5;
     if (power && e - 1 >= 7)
-        finding_say(f, ": a loss scale that %s?", scale > 1 ? "was not removed" : "was removed in B alone");
+        diff_finding_say(f, ": a loss scale that %s?", scale > 1 ? "was not removed" : "was removed in B alone");
     else if (fabs(n - round(n)) < 1e-5 * n && n < 65536)
-        finding_say(f, ": %s over %.0f (ranks, micro-batches)%s?",
-                    scale > 1 ? "a sum instead of a mean" : "a mean instead of a sum", round(n),
-                    power ? ", or a small loss scale" : "");
+        diff_finding_say(f, ": %s over %.0f (ranks, micro-batches)%s?",
+                         scale > 1 ? "a sum instead of a mean" : "a mean instead of a sum", round(n),
+                         power ? ", or a small loss scale" : "");
     else if (scale < 1)
-        finding_say(f, ": as a clip by the norm, or another learning rate, leaves it?");
+        diff_finding_say(f, ": as a clip by the norm, or another learning rate, leaves it?");
 }
 
 /* The ratio as words, "2^16" or a number. */
@@ -298,20 +299,21 @@ static int scaled_exactly(verdict_case *c, finding *f, int from, double low, dou
         if (!found)
             continue;
         if (is_cast(c, from)) {
-            finding_init(f, VERDICT_ROUNDED);
+            diff_finding_init(f, VERDICT_ROUNDED);
             say_fit(c, f, &q, from, &sum);
             return 1;
         }
-        finding_init(f, VERDICT_SCALED);
+        diff_finding_init(f, VERDICT_SCALED);
         f->scale = from ? 1 / scales[i] : scales[i];
         ratio_text(s, scales[i]);
-        finding_say(f, "%s = %s * %s exactly, for %s", side_name(1 - from), side_name(from), s, verdict_range(b, c));
+        diff_finding_say(f, "%s = %s * %s exactly, for %s", side_name(1 - from), side_name(from), s,
+                         diff_verdict_range(b, c));
         if (sum.inexact) {
-            finding_say(f, ", %s of them rounded to %s", text_count(a, sum.inexact), q.format.name);
-            f->mode = fit_mode(&sum);
+            diff_finding_say(f, ", %s of them rounded to %s", text_count(a, sum.inexact), q.format.name);
+            f->mode = diff_fit_mode(&sum);
         }
         if (from)
-            finding_say(f, " (B is %s times A)", ratio_text(back, f->scale));
+            diff_finding_say(f, " (B is %s times A)", ratio_text(back, f->scale));
         say_overflow(f, &sum);
         say_cause(f, f->scale);
         return 1;
@@ -326,7 +328,7 @@ static int is_one(const verdict_case *c, int from, double low, double high)
     return (low <= 1 && high >= 1) || (fabs(middle - 1) < 16 * unit && c->part.ratios < 32);
 }
 
-int numbers_scaled(verdict_case *c, finding *f, trace_error *error)
+int diff_numbers_scaled(verdict_case *c, finding *f, trace_error *error)
 {
     const measure *m = &c->part;
     char a[32], b[32], text[96];
@@ -339,12 +341,12 @@ int numbers_scaled(verdict_case *c, finding *f, trace_error *error)
             return found;
         if (m->ratios < 3 || m->zeroed || m->filled || m->broke || m->mended)
             continue;
-        finding_init(f, VERDICT_SCALED);
+        diff_finding_init(f, VERDICT_SCALED);
         f->scale = from ? 2 / (low + high) : (low + high) / 2;
         snprintf(b, sizeof b, "%.9g", f->scale);
-        finding_say(f, "B / A is %s within an ULP for %s that are not zero", b, verdict_range(text, c));
-        finding_say(f, " (from %s", text_number(a, m->ratio_min));
-        finding_say(f, " to %s)", text_number(a, m->ratio_max));
+        diff_finding_say(f, "B / A is %s within an ULP for %s that are not zero", b, diff_verdict_range(text, c));
+        diff_finding_say(f, " (from %s", text_number(a, m->ratio_min));
+        diff_finding_say(f, " to %s)", text_number(a, m->ratio_max));
         say_cause(f, f->scale);
         return 1;
     }

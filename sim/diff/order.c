@@ -302,7 +302,7 @@ static int by_order(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-void order_group(side_group *g)
+void diff_order_group(side_group *g)
 {
     modules m = {0};
     if (g->modules)

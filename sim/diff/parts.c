@@ -17,7 +17,7 @@ static int fills_rows(verdict_case *c, rearrange_rows *rows, trace_error *error)
     memset(rows, 0, sizeof *rows);
     if (t->rank < 2 || !c->measurer.same || t->shape[t->rank - 1] < 2 || c->all.differ < t->shape[t->rank - 1] / 2)
         return 0;
-    if (rearrange_by_rows(&c->walk, t->shape[t->rank - 1], rows, error))
+    if (diff_rearrange_by_rows(&c->walk, t->shape[t->rank - 1], rows, error))
         return -1;
     return rows->moved > 0 && c->all.differ >= rows->moved * rows->length - rows->moved * rows->length / 50;
 }
@@ -54,10 +54,10 @@ static int is_result(const verdict_case *c)
     static const char *const kinds[] = {"act", "out", "agrad", "dgrad", "wgrad"};
     const int bits = c->measurer.narrow.mbits + 1;
     return is_of(c, kinds, sizeof kinds / sizeof kinds[0]) ||
-           (bits > 11 && measure_relative_differ(&c->all) <= ldexp(16, -bits));
+           (bits > 11 && diff_measure_relative_differ(&c->all) <= ldexp(16, -bits));
 }
 
-int parts_moved(verdict_case *c, finding *f, trace_error *error)
+int diff_parts_moved(verdict_case *c, finding *f, trace_error *error)
 {
     const measure *m = &c->all;
     rearrange_rows rows;
@@ -65,40 +65,41 @@ int parts_moved(verdict_case *c, finding *f, trace_error *error)
     if (!has_rest(c) || m->differ != m->compared)
         return 0;
     const int whole = fills_rows(c, &rows, error), lost = is_lost_update(c);
-    if (whole < 0 || (!whole && !lost && (is_result(c) || measure_relative_differ(m) > A_LITTLE)))
+    if (whole < 0 || (!whole && !lost && (is_result(c) || diff_measure_relative_differ(m) > A_LITTLE)))
         return whole < 0 ? -1 : 0;
-    finding_init(f, VERDICT_PARTIAL);
-    finding_say(f, "%s of %s elements differ, the rest is equal", text_count(a, m->differ), text_count(b, m->count));
+    diff_finding_init(f, VERDICT_PARTIAL);
+    diff_finding_say(f, "%s of %s elements differ, the rest is equal", text_count(a, m->differ),
+                     text_count(b, m->count));
     if (whole)
-        finding_say(f, ", in %s of %s rows, which differ as a whole", text_count(a, rows.moved),
-                    text_count(b, rows.rows));
-    finding_say(f, "; the error is %s of A where they differ (root mean squares)",
-                text_number(a, measure_relative_differ(m)));
+        diff_finding_say(f, ", in %s of %s rows, which differ as a whole", text_count(a, rows.moved),
+                         text_count(b, rows.rows));
+    diff_finding_say(f, "; the error is %s of A where they differ (root mean squares)",
+                     text_number(a, diff_measure_relative_differ(m)));
     if (whole)
-        finding_say(f, ": the rows that one side's batch used, or what follows a first token that differs?");
+        diff_finding_say(f, ": the rows that one side's batch used, or what follows a first token that differs?");
     else if (lost)
-        finding_say(f, ": one unit in the last place, an update that most of these numbers lose?");
+        diff_finding_say(f, ": one unit in the last place, an update that most of these numbers lose?");
     return 1;
 }
 
-int parts_corrupted(verdict_case *c, finding *f, trace_error *error)
+int diff_parts_corrupted(verdict_case *c, finding *f, trace_error *error)
 {
     const measure *m = &c->all;
     char a[32], b[32], d[32], text[96];
     (void)error;
-    if (!has_rest(c) || measure_relative_differ(m) <= A_LITTLE)
+    if (!has_rest(c) || diff_measure_relative_differ(m) <= A_LITTLE)
         return 0;
-    finding_init(f, VERDICT_CORRUPTED);
+    diff_finding_init(f, VERDICT_CORRUPTED);
     if (m->differ == 1)
-        finding_say(f, "one element of %s differs", text_count(b, m->count));
+        diff_finding_say(f, "one element of %s differs", text_count(b, m->count));
     else if (c->end - c->first == m->differ)
-        finding_say(f, "%s hold other numbers, the rest is equal", verdict_range(text, c));
+        diff_finding_say(f, "%s hold other numbers, the rest is equal", diff_verdict_range(text, c));
     else
-        finding_say(f, "%s elements of %s differ, from element %s", text_count(a, m->differ), text_count(b, m->count),
-                    text_count(d, c->first));
+        diff_finding_say(f, "%s elements of %s differ, from element %s", text_count(a, m->differ),
+                         text_count(b, m->count), text_count(d, c->first));
     if (m->differ > 1 && c->end - c->first != m->differ)
-        finding_say(f, " to %s", text_count(d, c->end - 1));
-    finding_say(f, "; ");
-    verdict_say_errors(c, f);
+        diff_finding_say(f, " to %s", text_count(d, c->end - 1));
+    diff_finding_say(f, "; ");
+    diff_verdict_say_errors(c, f);
     return 1;
 }

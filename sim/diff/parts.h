@@ -3,6 +3,6 @@
 
 #include "verdict.h"
 
-/* parts_moved -- a little, or whole rows: what an update does that reaches some of them.
- * parts_corrupted -- in any other way. */
-verdict_judge parts_moved, parts_corrupted;
+/* diff_parts_moved -- a little, or whole rows: what an update does that reaches some of them.
+ * diff_parts_corrupted -- in any other way. */
+verdict_judge diff_parts_moved, diff_parts_corrupted;

@@ -4,6 +4,6 @@
 
 #include "verdict.h"
 
-verdict_judge pattern_codes, pattern_flipped_bit, pattern_flipped_bits, pattern_byte_order, pattern_reinterpreted,
-    pattern_negated, pattern_zeroed, pattern_clipped, pattern_non_finite, pattern_sum_order, pattern_close,
-    pattern_unrelated;
+verdict_judge diff_pattern_codes, diff_pattern_flipped_bit, diff_pattern_flipped_bits, diff_pattern_byte_order,
+    diff_pattern_reinterpreted, diff_pattern_negated, diff_pattern_zeroed, diff_pattern_clipped,
+    diff_pattern_non_finite, diff_pattern_sum_order, diff_pattern_close, diff_pattern_unrelated;

@@ -37,18 +37,18 @@ static int rearranged(verdict_case *c, finding *f, int flip, trace_error *error)
     int axes[REARRANGE_RANK];
     uint64_t looked;
     char a[32], b[32];
-    const int found = rearrange_axes(&c->walk, flip, axes, &looked, error);
+    const int found = diff_rearrange_axes(&c->walk, flip, axes, &looked, error);
     if (found <= 0)
         return found;
-    finding_init(f, flip ? VERDICT_REVERSED : VERDICT_TRANSPOSED);
-    finding_say(f, flip ? "B is A, backwards along axis" : "B is A with the axes (");
+    diff_finding_init(f, flip ? VERDICT_REVERSED : VERDICT_TRANSPOSED);
+    diff_finding_say(f, flip ? "B is A, backwards along axis" : "B is A with the axes (");
     for (size_t k = 0, n = 0; k < c->tensors[0]->rank; k++)
         if (!flip)
-            finding_say(f, "%s%d", k ? ", " : "", axes[k]);
+            diff_finding_say(f, "%s%d", k ? ", " : "", axes[k]);
         else if (axes[k])
-            finding_say(f, "%s%zu", n++ ? ", " : " ", k);
-    finding_say(f, "%s: the same codes, and %s of %s places looked at", flip ? "" : ")", text_count(a, looked),
-                text_count(b, c->tensors[1]->count));
+            diff_finding_say(f, "%s%zu", n++ ? ", " : " ", k);
+    diff_finding_say(f, "%s: the same codes, and %s of %s places looked at", flip ? "" : ")", text_count(a, looked),
+                     text_count(b, c->tensors[1]->count));
     return 1;
 }
 
@@ -57,16 +57,16 @@ static int shifted(verdict_case *c, finding *f, trace_error *error)
     int64_t shift;
     uint64_t same, of;
     char a[32], b[32], text[96], range[96];
-    const int found = rearrange_shift(&c->walk, c->first, c->end, &shift, &same, &of, error);
+    const int found = diff_rearrange_shift(&c->walk, c->first, c->end, &shift, &same, &of, error);
     if (found <= 0)
         return found;
-    finding_init(f, VERDICT_SHIFTED);
+    diff_finding_init(f, VERDICT_SHIFTED);
     f->shift = -shift;
-    finding_say(f, "%s: %s of %s are A's %s %s", verdict_range(range, c), text_count(a, same), text_count(b, of),
-                length_text(text, c->tensors[1], (uint64_t)(shift < 0 ? -shift : shift)),
-                shift < 0 ? "before" : "behind");
+    diff_finding_say(f, "%s: %s of %s are A's %s %s", diff_verdict_range(range, c), text_count(a, same),
+                     text_count(b, of), length_text(text, c->tensors[1], (uint64_t)(shift < 0 ? -shift : shift)),
+                     shift < 0 ? "before" : "behind");
     if (is_same_multiset(c))
-        finding_say(f, "; the same elements, so they go round");
+        diff_finding_say(f, "; the same elements, so they go round");
     return 1;
 }
 
@@ -74,10 +74,10 @@ static void say_rows(finding *f, const rearrange_rows *r)
 {
     char a[32], b[32];
     if (r->moved == 2)
-        finding_say(f, "rows %s and %s", text_count(a, r->first), text_count(b, r->last));
+        diff_finding_say(f, "rows %s and %s", text_count(a, r->first), text_count(b, r->last));
     else
-        finding_say(f, "%s of %s rows", text_count(a, r->moved), text_count(b, r->rows));
-    finding_say(f, " of %s elements have changed places, each whole", text_count(a, r->length));
+        diff_finding_say(f, "%s of %s rows", text_count(a, r->moved), text_count(b, r->rows));
+    diff_finding_say(f, " of %s elements have changed places, each whole", text_count(a, r->length));
 }
 
 static int permuted_rows(verdict_case *c, finding *f, trace_error *error)
@@ -92,10 +92,10 @@ static int permuted_rows(verdict_case *c, finding *f, trace_error *error)
         length /= t->shape[k];
         if (length < 2 || length == t->count)
             continue;
-        if (rearrange_by_rows(&c->walk, length, &r, error))
+        if (diff_rearrange_by_rows(&c->walk, length, &r, error))
             return -1;
         if (r.whole) {
-            finding_init(f, VERDICT_PERMUTED);
+            diff_finding_init(f, VERDICT_PERMUTED);
             say_rows(f, &r);
             return 1;
         }
@@ -104,8 +104,9 @@ static int permuted_rows(verdict_case *c, finding *f, trace_error *error)
     }
     if (!within.length)
         return 0;
-    finding_init(f, VERDICT_PERMUTED);
-    finding_say(f, "elements have changed places within rows of %s, none between them", text_count(a, within.length));
+    diff_finding_init(f, VERDICT_PERMUTED);
+    diff_finding_say(f, "elements have changed places within rows of %s, none between them",
+                     text_count(a, within.length));
     return 1;
 }
 
@@ -115,7 +116,7 @@ static int has_few_levels(const verdict_case *c)
     return c->all.levels[0].n <= MEASURE_LEVELS && c->all.count >= 4 * c->all.levels[0].n;
 }
 
-int places_moved(verdict_case *c, finding *f, trace_error *error)
+int diff_places_moved(verdict_case *c, finding *f, trace_error *error)
 {
     char a[32], text[96];
     int found;
@@ -127,13 +128,14 @@ int places_moved(verdict_case *c, finding *f, trace_error *error)
         return found;
     if (has_few_levels(c))
         return 0;
-    finding_init(f, VERDICT_PERMUTED);
+    diff_finding_init(f, VERDICT_PERMUTED);
     if (c->all.differ == 2)
-        finding_say(f, "elements %s and ", text_count(a, c->first));
+        diff_finding_say(f, "elements %s and ", text_count(a, c->first));
     if (c->all.differ == 2)
-        finding_say(f, "%s have changed places", text_count(a, c->end - 1));
+        diff_finding_say(f, "%s have changed places", text_count(a, c->end - 1));
     else
-        finding_say(f, "%s: the same codes, as often (digests of 128 bits), at other places", verdict_range(text, c));
+        diff_finding_say(f, "%s: the same codes, as often (digests of 128 bits), at other places",
+                         diff_verdict_range(text, c));
     return 1;
 }
 
@@ -148,27 +150,27 @@ static const char *shape_words(char out[96], const side_tensor *t)
     return out;
 }
 
-int places_resized(verdict_case *c, finding *f, trace_error *error)
+int diff_places_resized(verdict_case *c, finding *f, trace_error *error)
 {
     const side_tensor *x = c->tensors[0], *y = c->tensors[1];
     const side_tensor *longer = x->count > y->count ? x : y;
     char a[32], s[96], t[96];
     uint64_t at;
-    finding_init(f, VERDICT_RESIZED);
-    finding_say(f, "%s in A, %s in B; ", shape_words(s, x), shape_words(t, y));
+    diff_finding_init(f, VERDICT_RESIZED);
+    diff_finding_say(f, "%s in A, %s in B; ", shape_words(s, x), shape_words(t, y));
     if (!c->measurer.same)
         return 1;
-    const int found = rearrange_gap(&c->walk, row_length(longer), &at, error);
+    const int found = diff_rearrange_gap(&c->walk, row_length(longer), &at, error);
     if (found < 0)
         return -1;
     const uint64_t gap = x->count > y->count ? x->count - y->count : y->count - x->count;
     const uint64_t row = row_length(longer);
     if (!found)
-        finding_say(f, "not A with a part missing, nor B");
+        diff_finding_say(f, "not A with a part missing, nor B");
     else
-        finding_say(f, "%s %s, from %s %s on; the rest is equal", length_text(s, longer, gap),
-                    x->count > y->count ? "of A are missing" : "are put in",
-                    row > 1 && at % row == 0 ? "row" : "element",
-                    text_count(a, row > 1 && at % row == 0 ? at / row : at));
+        diff_finding_say(f, "%s %s, from %s %s on; the rest is equal", length_text(s, longer, gap),
+                         x->count > y->count ? "of A are missing" : "are put in",
+                         row > 1 && at % row == 0 ? "row" : "element",
+                         text_count(a, row > 1 && at % row == 0 ? at / row : at));
     return 1;
 }

@@ -3,5 +3,5 @@
 
 #include "verdict.h"
 
-/* places_moved -- of as many elements. places_resized -- of other counts: always says something. */
-verdict_judge places_moved, places_resized;
+/* diff_places_moved -- of as many elements. diff_places_resized -- of other counts: always says something. */
+verdict_judge diff_places_moved, diff_places_resized;

@@ -51,7 +51,7 @@ static void add_sequence(ratios *r, double product)
     r->outside_sequences += exp(product) < r->low || exp(product) > r->high;
 }
 
-void ratios_add(ratios *r, const double *a, const double *b, size_t n)
+void diff_ratios_add(ratios *r, const double *a, const double *b, size_t n)
 {
     const size_t length = r->whole ? n : length_of(a, b, n);
     const uint64_t before = r->tokens;
@@ -77,7 +77,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void ratios_sort(ratios *r)
+void diff_ratios_sort(ratios *r)
 {
     if (r->tokens)
         qsort(r->magnitudes, r->tokens, sizeof *r->magnitudes, by_size);
@@ -85,7 +85,7 @@ void ratios_sort(ratios *r)
         qsort(r->products, r->sequences, sizeof *r->products, by_size);
 }
 
-void ratios_clear(ratios *r)
+void diff_ratios_clear(ratios *r)
 {
     free(r->magnitudes);
     free(r->products);
@@ -98,16 +98,16 @@ static double quantile(const double *x, uint64_t n, double q)
     return n == 0 ? (double)NAN : x[at < 0 ? 0 : (size_t)at];
 }
 
-double ratios_magnitude(const ratios *r, double q)
+double diff_ratios_magnitude(const ratios *r, double q)
 {
     return quantile(r->magnitudes, r->tokens, q);
 }
-double ratios_product(const ratios *r, double q)
+double diff_ratios_product(const ratios *r, double q)
 {
     return quantile(r->products, r->sequences, q);
 }
 
-double ratios_effective(const ratios *r)
+double diff_ratios_effective(const ratios *r)
 {
     return r->sum_of_ratios / (double)r->tokens * (r->sum_of_ratios / r->sum_of_square_ratios);
 }

@@ -22,15 +22,15 @@ typedef struct ratios {
     uint64_t worst_at[2];                 /* its row and token              */
 } ratios;
 
-/* ratios_add -- one sequence of n tokens. */
-void ratios_add(ratios *r, const double *a, const double *b, size_t n);
-/* ratios_sort -- once all are there: what the quantiles need. */
-void ratios_sort(ratios *r);
-void ratios_clear(ratios *r);
+/* diff_ratios_add -- one sequence of n tokens. */
+void diff_ratios_add(ratios *r, const double *a, const double *b, size_t n);
+/* diff_ratios_sort -- once all are there: what the quantiles need. */
+void diff_ratios_sort(ratios *r);
+void diff_ratios_clear(ratios *r);
 
 /* Quantile q of |d|, and of the sequences' sums of d: the smallest number that a share q of them does not exceed; NaN
  * of none. */
-double ratios_magnitude(const ratios *r, double q);
-double ratios_product(const ratios *r, double q);
+double diff_ratios_magnitude(const ratios *r, double q);
+double diff_ratios_product(const ratios *r, double q);
 /* (sum of ratios)^2 / (tokens * sum of their squares): 1 where all are alike. */
-double ratios_effective(const ratios *r);
+double diff_ratios_effective(const ratios *r);

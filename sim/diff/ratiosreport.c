@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-int ratios_band(double *low, double *high, const char *verb, const char *text)
+int diff_ratios_band(double *low, double *high, const char *verb, const char *text)
 {
     char first[32];
     const char *comma = text ? strchr(text, ',') : NULL;
@@ -46,19 +46,19 @@ static ratios_numbers numbers_of(const ratios *r)
         .k3 = r->sum_k3 / n,
         .mean_ratio = r->sum_of_ratios / n,
         .perplexity_ratio = exp(-mean),
-        .effective_share = ratios_effective(r),
+        .effective_share = diff_ratios_effective(r),
         .mean_probability = r->probability / n,
         .max_probability = r->most_probability,
-        .product_min = exp(ratios_product(r, 0)),
-        .product_median = exp(ratios_product(r, 0.5)),
-        .product_max = exp(ratios_product(r, 1)),
-        .magnitude = {ratios_magnitude(r, 0.5), ratios_magnitude(r, 0.9), ratios_magnitude(r, 0.99),
-                      ratios_magnitude(r, 0.999), ratios_magnitude(r, 1)},
+        .product_min = exp(diff_ratios_product(r, 0)),
+        .product_median = exp(diff_ratios_product(r, 0.5)),
+        .product_max = exp(diff_ratios_product(r, 1)),
+        .magnitude = {diff_ratios_magnitude(r, 0.5), diff_ratios_magnitude(r, 0.9), diff_ratios_magnitude(r, 0.99),
+                      diff_ratios_magnitude(r, 0.999), diff_ratios_magnitude(r, 1)},
         .worst = {r->worst_at[0], r->worst_at[1], r->worst[0], r->worst[1]},
     };
 }
 
-ratios_summary ratios_summarise(const ratios *r)
+ratios_summary diff_ratios_summarise(const ratios *r)
 {
     ratios_summary s = {.sequences = r->sequences,
                         .tokens = r->tokens,
@@ -140,8 +140,8 @@ static const record_field summary_fields[] = {
     FIELD(RECORD, "numbers", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, AT(numbers), NULL, .title = "",
           .of = AT(some), .record = &numbers_record, .column = 1),
     {0}};
-const record_kind ratios_record = {"ratios", "Log-probabilities of the same tokens.", sizeof(ratios_summary),
-                                   summary_fields};
+const record_kind diff_ratios_record = {"ratios", "Log-probabilities of the same tokens.", sizeof(ratios_summary),
+                                        summary_fields};
 #undef AT
 
 /* ---- for people ---- */
@@ -183,9 +183,9 @@ static void print_ratios(FILE *to, const ratios *r, const ratios_summary *s)
     fprintf(to, "; perplexity of B over A's %.6g\n", x->perplexity_ratio);
 }
 
-void ratios_print(FILE *to, const ratios *r, int say_where)
+void diff_ratios_print(FILE *to, const ratios *r, int say_where)
 {
-    const ratios_summary s = ratios_summarise(r);
+    const ratios_summary s = diff_ratios_summarise(r);
     print_differences(to, &s, say_where);
     print_ratios(to, r, &s);
 }

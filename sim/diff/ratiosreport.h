@@ -4,9 +4,9 @@
 #include "../record/record.h"
 #include "ratios.h"
 
-/* ratios_band -- the band of ratios from "0.8,1.2", numbers of at least 0, or "0.2", how far it goes from 1; NULL is 0.8,1.2.
+/* diff_ratios_band -- the band of ratios from "0.8,1.2", numbers of at least 0, or "0.2", how far it goes from 1; NULL is 0.8,1.2.
  * 0, or EXIT_USAGE after a message that begins with `verb`. */
-int ratios_band(double *low, double *high, const char *verb, const char *text);
+int diff_ratios_band(double *low, double *high, const char *verb, const char *text);
 
 /* Of one token or more. */
 typedef struct ratios_magnitudes {
@@ -32,9 +32,9 @@ typedef struct ratios_summary {
     ratios_numbers numbers;
 } ratios_summary;
 
-extern const record_kind ratios_record; /* a ratios_summary */
+extern const record_kind diff_ratios_record; /* a ratios_summary */
 
-/* ratios_summarise -- of ratios that are sorted. ratios_print -- the same of one token or more, as text; say_where: the place of the
+/* diff_ratios_summarise -- of ratios that are sorted. diff_ratios_print -- the same of one token or more, as text; say_where: the place of the
  * largest difference, which one tensor has. */
-ratios_summary ratios_summarise(const ratios *r);
-void ratios_print(FILE *to, const ratios *r, int say_where);
+ratios_summary diff_ratios_summarise(const ratios *r);
+void diff_ratios_print(FILE *to, const ratios *r, int say_where);

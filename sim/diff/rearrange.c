@@ -12,7 +12,7 @@ enum { SAMPLES = 4096 };
 static int code_at(source *s, uint64_t at, uint64_t *code, trace_error *error)
 {
     unsigned char bytes[8];
-    if (elements_codes(&s->from, at, bytes, 1, error))
+    if (pass_elements_codes(&s->from, at, bytes, 1, error))
         return -1;
     *code = element_code(bytes, s->from.width, 0);
     return 0;
@@ -85,13 +85,13 @@ static int next_flip(int *p, int n)
     return k >= 0;
 }
 
-int rearrange_axes(walk *w, int flip, int axes[REARRANGE_RANK], uint64_t *looked, trace_error *error)
+int diff_rearrange_axes(walk *w, int flip, int axes[REARRANGE_RANK], uint64_t *looked, trace_error *error)
 {
     const side_tensor *a = w->of[0].tensor;
     const int rank = (int)a->rank;
     if (a->rank < (flip ? 1 : 2) || a->rank > REARRANGE_RANK || a->count != w->of[1].tensor->count || a->count == 0)
         return 0;
-    const int loaded[] = {elements_load(&w->of[0].from, error), elements_load(&w->of[1].from, error)};
+    const int loaded[] = {pass_elements_load(&w->of[0].from, error), pass_elements_load(&w->of[1].from, error)};
     if (loaded[0] < 0 || loaded[1] < 0)
         return -1;
     for (int k = 0; k < rank; k++)
@@ -133,7 +133,7 @@ static void end_row(rows_state *s, rearrange_rows *r)
     r->rows++;
 }
 
-int rearrange_by_rows(walk *w, uint64_t length, rearrange_rows *found, trace_error *error)
+int diff_rearrange_by_rows(walk *w, uint64_t length, rearrange_rows *found, trace_error *error)
 {
     enum { AT_ONCE = 1024 };
     unsigned char codes[2][AT_ONCE * 8];
@@ -143,7 +143,7 @@ int rearrange_by_rows(walk *w, uint64_t length, rearrange_rows *found, trace_err
     for (uint64_t at = 0; at < count;) {
         const size_t n = count - at < AT_ONCE ? (size_t)(count - at) : AT_ONCE;
         for (int k = 0; k < 2; k++)
-            if (elements_codes(&w->of[k].from, at, codes[k], n, error))
+            if (pass_elements_codes(&w->of[k].from, at, codes[k], n, error))
                 return -1;
         for (size_t i = 0; i < n; i++) {
             for (int k = 0; k < 2; k++) {
@@ -191,7 +191,7 @@ static int count_same(walk *w, uint64_t first, uint64_t end, int64_t shift, uint
     *same = *of = 0;
     if (first >= end)
         return 0;
-    if (walk_range(w, first, end, shift, 0, look_same, &e, error))
+    if (diff_walk_range(w, first, end, shift, 0, look_same, &e, error))
         return -1;
     for (int i = 0; i < w->lanes; i++)
         *same += e.same[i];
@@ -223,7 +223,7 @@ static int search(walk *w, const unsigned char *window, size_t n, uint64_t at, u
     for (uint64_t from = 0; from + n <= count && tried < CANDIDATES; from += SEARCHED) {
         const uint64_t left = count - from, want = SEARCHED + n - 1;
         const size_t got = left < want ? (size_t)left : (size_t)want;
-        if (elements_codes(&a->from, from, codes, got, error))
+        if (pass_elements_codes(&a->from, from, codes, got, error))
             return -1;
         for (size_t i = 0; i + n <= got && i < SEARCHED && tried < CANDIDATES; i++) {
             if (memcmp(codes + i * a->from.width, window, n * a->from.width) != 0 || from + i == at)
@@ -239,8 +239,8 @@ static int search(walk *w, const unsigned char *window, size_t n, uint64_t at, u
     return 0;
 }
 
-int rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint64_t *same, uint64_t *of,
-                    trace_error *error)
+int diff_rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint64_t *same, uint64_t *of,
+                         trace_error *error)
 {
     unsigned char window[WINDOW * 8];
     source *b = &w->of[1];
@@ -252,7 +252,7 @@ int rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint6
         const uint64_t at = first + span / (WINDOWS + 1) * (uint64_t)(i + 1);
         if (at + n > end)
             break;
-        if (elements_codes(&b->from, at, window, n, error))
+        if (pass_elements_codes(&b->from, at, window, n, error))
             return -1;
         if (!tells(window, n, b->from.width))
             continue;
@@ -289,7 +289,7 @@ static int find_mismatch(walk *w, uint64_t first, uint64_t end, int64_t shift, u
     mismatch m = {.width = w->of[1].from.width};
     for (int i = 0; i < w->lanes; i++)
         m.first[i] = UINT64_MAX;
-    if (walk_range(w, first, end, shift, 0, look_mismatch, &m, error))
+    if (diff_walk_range(w, first, end, shift, 0, look_mismatch, &m, error))
         return -1;
     *from = UINT64_MAX;
     *to = 0;
@@ -300,7 +300,7 @@ static int find_mismatch(walk *w, uint64_t first, uint64_t end, int64_t shift, u
     return 0;
 }
 
-int rearrange_gap(walk *w, uint64_t length, uint64_t *at, trace_error *error)
+int diff_rearrange_gap(walk *w, uint64_t length, uint64_t *at, trace_error *error)
 {
     const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, n = a < b ? a : b,
                    gap = a < b ? b - a : a - b;

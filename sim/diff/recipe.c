@@ -93,7 +93,7 @@ static int read_floats(verdict_case *c, int which, uint64_t first, float *to, si
     double wide[AT_ONCE];
     for (size_t i = 0, m; i < n; i += m) {
         m = n - i < AT_ONCE ? n - i : AT_ONCE;
-        if (elements_values(&c->walk.of[which].from, first + i, wide, m, error))
+        if (pass_elements_values(&c->walk.of[which].from, first + i, wide, m, error))
             return -1;
         for (size_t k = 0; k < m; k++)
             to[i + k] = (float)wide[k];
@@ -226,7 +226,7 @@ static int try_steps(verdict_case *c, const trace_quantised *q, steps *s, trace_
     }
     free(a);
     free(b);
-    return bad ? -1 : (double)s->within >= 0.99 * (double)s->n && (bits > 4 || measure_correlation(&c->all) > 0.9);
+    return bad ? -1 : (double)s->within >= 0.99 * (double)s->n && (bits > 4 || diff_measure_correlation(&c->all) > 0.9);
 }
 
 /* ---- the judge ---- */
@@ -235,20 +235,20 @@ static void say_exact(const verdict_case *c, finding *f, int made, const char *w
 {
     char n[32];
     const char *a = made ? "A" : "B", *b = made ? "B" : "A";
-    finding_init(f, VERDICT_QUANTISED);
+    diff_finding_init(f, VERDICT_QUANTISED);
     snprintf(f->format, sizeof f->format, "%s", word);
-    finding_say(f, "%s = %s(%s) %s, for all %s elements: %s", b, word, a,
-                is == EXACT ? "exactly" : "but for the last bits of its scales", text_count(n, c->all.count),
-                said ? "its file names this recipe" : "its file has the layout of this recipe");
+    diff_finding_say(f, "%s = %s(%s) %s, for all %s elements: %s", b, word, a,
+                     is == EXACT ? "exactly" : "but for the last bits of its scales", text_count(n, c->all.count),
+                     said ? "its file names this recipe" : "its file has the layout of this recipe");
 }
 
 static void say_steps(finding *f, int made, const trace_quantised *q, const steps *s)
 {
     char share[32], far[32];
     const char *a = made ? "A" : "B", *b = made ? "B" : "A";
-    finding_init(f, VERDICT_QUANTISED);
+    diff_finding_init(f, VERDICT_QUANTISED);
     snprintf(f->format, sizeof f->format, "%s", q->type);
-    finding_say(
+    diff_finding_say(
         f,
         "%s's file holds it as %s of %s: %s of its elements are within a step of %s's in blocks of %u, the farthest "
         "%s steps away. It looks like it; the rounding is not computed again",
@@ -256,12 +256,12 @@ static void say_steps(finding *f, int made, const trace_quantised *q, const step
         text_number(far, s->farthest));
 }
 
-int recipe_named(verdict_case *c, finding *f, trace_error *error)
+int diff_recipe_named(verdict_case *c, finding *f, trace_error *error)
 {
     if (c->tensors[0]->quantised && c->tensors[1]->quantised)
         return 0;
     for (int made = 1; made >= 0; made--) {
-        trace *t = side_trace(c->sides[made], c->tensors[made]->file, error);
+        trace *t = diff_side_trace(c->sides[made], c->tensors[made]->file, error);
         const trace_tensor *x = t ? trace_at(t, c->tensors[made]->index) : NULL;
         names l;
         steps s = {.n = 0};

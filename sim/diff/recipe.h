@@ -4,4 +4,4 @@
 #include "verdict.h"
 
 /* A judge: one side is the other quantised by the recipe that its file names, or by one of the layout that it has. */
-verdict_judge recipe_named;
+verdict_judge diff_recipe_named;

@@ -86,7 +86,7 @@ static const record_field total_fields[] = {
     FIELD(COUNT, "not_numbers", IN_JSON, AT(not_numbers),
           "Without floating-point numbers: compared by their integers or bytes, or not compared."),
     FIELD(COUNT, "not_compared", IN_JSON, AT(not_compared), "Their data are not there."),
-    FIELD(TALLY, "verdicts", IN_JSON, AT(verdicts), "Tensors of each verdict.", .words = verdict_words),
+    FIELD(TALLY, "verdicts", IN_JSON, AT(verdicts), "Tensors of each verdict.", .words = diff_verdict_words),
     FIELD(TEXT, "order", IN_JSON | FIELD_OPTIONAL, AT(order), "Sorted names do not tell the order of execution.",
           .words = orders),
     {0}};
@@ -104,7 +104,7 @@ static const record_kind unseen_record = {"unread", NULL, sizeof(unseen), unseen
 #define AT(member) offsetof(struct diffreport, member)
 static const record_field document_fields[] = {
     FIELD(RECORD, "config", IN_JSON | FIELD_POINTER, AT(head), NULL, .record = &config_record),
-    FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &entry_record),
+    FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &diff_entry_record),
     FIELD(LIST, "steps", IN_JSON, AT(steps), NULL, .of = AT(n_steps), .record = &step_record),
     FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &total_record),
     FIELD(TEXTS, "notes", IN_JSON, AT(notes), NULL, .of = AT(n_notes)),
@@ -114,9 +114,9 @@ static const record_field document_fields[] = {
     FIELD(BOOLEAN, "equal", IN_JSON, AT(equal), "All tensors were compared, and none differs."),
     FIELD(WORD, "verdict", IN_JSON, AT(verdict),
           "Of the first tensor that differs; else equal, tolerated, or equal-in-part: some were not compared.",
-          .words = verdict_words),
+          .words = diff_verdict_words),
     FIELD(RECORD, "first", IN_JSON | FIELD_POINTER | FIELD_NULL, AT(first), "The first tensor that differs.",
-          .record = &entry_record),
+          .record = &diff_entry_record),
     {0}};
 static const record_kind document = {"document", NULL, sizeof(struct diffreport), document_fields};
 const report_kind diff_kind = {"mpsim.diff/1", "mpsim diff: where two traces differ",
@@ -127,7 +127,8 @@ const report_kind diff_kind = {"mpsim.diff/1", "mpsim diff: where two traces dif
 
 /* ---- begin and end ---- */
 
-diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all)
+diffreport *diff_diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within,
+                                int all)
 {
     diffreport *r = need_memory(1, sizeof *r);
     *r = (diffreport){
@@ -138,7 +139,7 @@ diffreport *diffreport_new(FILE *to, report_style style, const diffreport_head *
     return r;
 }
 
-void diffreport_free(diffreport *r)
+void diff_diffreport_free(diffreport *r)
 {
     if (!r)
         return;
@@ -147,29 +148,29 @@ void diffreport_free(diffreport *r)
         free(r->unread[i].dtype);
         free(r->unread[i].reason);
     }
-    entry_free(r->first);
+    diff_entry_free(r->first);
     table_free(r->w.rows);
     free(r->unread);
     free(r->steps);
     free(r);
 }
 
-uint64_t diffreport_compared(const diffreport *r)
+uint64_t diff_diffreport_compared(const diffreport *r)
 {
     return r->total.tensors;
 }
 
-uint64_t diffreport_unseen(const diffreport *r)
+uint64_t diff_diffreport_unseen(const diffreport *r)
 {
     return r->total.not_compared;
 }
 
-const char *diffreport_first_unseen(const diffreport *r)
+const char *diff_diffreport_first_unseen(const diffreport *r)
 {
     return r->first_unseen;
 }
 
-uint64_t diffreport_differing(const diffreport *r)
+uint64_t diff_diffreport_differing(const diffreport *r)
 {
     const totals *t = &r->total;
     return t->differ + t->missing + t->extra + t->missing_steps;
@@ -208,7 +209,7 @@ static void count_pair(diffreport *r, const sequence_entry *e, verdict v)
 {
     totals *t = &r->total;
     const int may_tolerate = v == VERDICT_TOLERATED || v == VERDICT_DTYPE || v == VERDICT_CODES;
-    const int differs = compare_differs(v, r->within);
+    const int differs = diff_compare_differs(v, r->within);
     t->not_numbers += !e->tensors[0]->format && !e->tensors[1]->format;
     if (v == VERDICT_NOT_COMPARED) {
         add_unseen(r, e);
@@ -246,12 +247,12 @@ static void put_row(diffreport *r, const entry *e, int differs)
         r->unlisted++;
 }
 
-int diffreport_told(void *context, const sequence_entry *e)
+int diff_diffreport_told(void *context, const sequence_entry *e)
 {
     diffreport *r = context;
-    const verdict v = entry_verdict(e);
-    const int differs = compare_differs(v, r->within);
-    entry *one = entry_new(e);
+    const verdict v = diff_entry_verdict(e);
+    const int differs = diff_compare_differs(v, r->within);
+    entry *one = diff_entry_new(e);
     count(r, e, v);
     if (e->sorted)
         r->total.order = orders[0];
@@ -262,7 +263,7 @@ int diffreport_told(void *context, const sequence_entry *e)
     if (differs && !r->first)
         r->first = one;
     else
-        entry_free(one);
+        diff_entry_free(one);
     return 0;
 }
 
@@ -349,7 +350,7 @@ static void print_first(const diffreport *r)
     const entry *e = r->first;
     const uint64_t all = t->tensors + t->missing + t->extra;
     char a[32], b[32], name[512];
-    fprintf(r->w.to, "Differ: %s of %s tensor%s", text_count(a, diffreport_differing(r) - t->missing_steps),
+    fprintf(r->w.to, "Differ: %s of %s tensor%s", text_count(a, diff_diffreport_differing(r) - t->missing_steps),
             text_count(b, all), text_plural(all));
     if (t->missing_steps)
         fprintf(r->w.to, " and %s step%s", text_count(a, t->missing_steps), text_plural(t->missing_steps));
@@ -359,13 +360,13 @@ static void print_first(const diffreport *r)
         fprintf(r->w.to, "%s step %" PRId64, e->name ? " of" : ", first", e->step);
     fprintf(r->w.to, ": %s\n", e->title);
     text_wrapped(r->w.to, "", e->evidence);
-    entry_print(r->w.to, e);
+    diff_entry_print(r->w.to, e);
 }
 
 static void print_others(const diffreport *r)
 {
     char a[32];
-    const uint64_t others = diffreport_differing(r) - 1;
+    const uint64_t others = diff_diffreport_differing(r) - 1;
     if (others == 0 && r->total.tensors > 1)
         fprintf(r->w.to, "\nAll others are equal.\n");
     if (others == 0)
@@ -434,7 +435,7 @@ static void print_text(const diffreport *r)
     print_rest(r);
 }
 
-void diffreport_end(diffreport *r, int failed)
+void diff_diffreport_end(diffreport *r, int failed)
 {
     const totals *t = &r->total;
     r->failed = (uint64_t)failed;

@@ -74,7 +74,7 @@ static void clear_stage(stage *s)
 {
     free(s->by_name);
     s->by_name = NULL;
-    side_clear(&s->g);
+    diff_side_clear(&s->g);
 }
 
 /* ---- tensors ---- */
@@ -83,7 +83,7 @@ static void look(void *context, int i, int lane)
 {
     sequence *s = context;
     (void)lane;
-    compare_look(&s->batch[i]);
+    diff_compare_look(&s->batch[i]);
 }
 
 static int tell(void *context, int i, int stopped)
@@ -93,8 +93,8 @@ static int tell(void *context, int i, int stopped)
     c->c.elsewhere = 0;
     c->failed |= stopped; /* nobody is told */
     if (c->measured && !c->failed && c->c.all.differ)
-        c->failed = shift_look(&s->shift, s->step, &c->c, &c->error);
-    compare_end(c);
+        c->failed = diff_shift_look(&s->shift, s->step, &c->c, &c->error);
+    diff_compare_end(c);
     const int code = c->failed && !stopped ? input_failed(&s->sides[1]->in, &c->error) : 0;
     return code || stopped ? code : s->told(s->context, &s->entries[i]);
 }
@@ -116,14 +116,14 @@ static void add(sequence *s, const sequence_entry *e, int lanes)
         c->c.before[k] = find_before(&s->before[k], e->tensors[k]);
     }
     c->c.step_before = s->before[0].g.of ? s->before[0].g.step : -1;
-    compare_begin(c, lanes);
+    diff_compare_begin(c, lanes);
 }
 
 /* Files that nothing waits for may be closed. */
 static int pin(sequence *s, int code)
 {
     for (int k = 0; k < 2 && s->queue.n == 0; k++)
-        side_pin(s->sides[k]);
+        diff_side_pin(s->sides[k]);
     return code;
 }
 
@@ -140,7 +140,7 @@ static int put(sequence *s, const sequence_entry *e)
 static int compare_steps(sequence *s)
 {
     const side_group *a = &s->now[0].g, *b = &s->now[1].g;
-    int code = match_groups(&s->pairs, a, b);
+    int code = diff_match_groups(&s->pairs, a, b);
     for (size_t i = 0; i < s->pairs.n && !code; i++) {
         const match_pair *p = &s->pairs.pairs[i];
         const sequence_entry e = {
@@ -153,7 +153,7 @@ static int compare_steps(sequence *s)
     }
     if (!code)
         code = pin(s, pass_flush(&s->queue));
-    match_clear(&s->pairs);
+    diff_match_clear(&s->pairs);
     return code;
 }
 
@@ -162,10 +162,10 @@ static int compare_steps(sequence *s)
 static int load(sequence *s, int k, size_t step)
 {
     stage *now = &s->now[k];
-    int code = side_load(&now->g, s->sides[k], step);
+    int code = diff_side_load(&now->g, s->sides[k], step);
     if (code)
         return code;
-    order_group(&now->g);
+    diff_order_group(&now->g);
     index_names(now);
     return 0;
 }
@@ -224,7 +224,7 @@ static int run_steps(sequence *s)
     return code;
 }
 
-int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context)
+int diff_sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context)
 {
     sequence s = {.sides = {a, b}, .within = within, .told = told, .context = context};
     s.shift.a = a;
@@ -236,7 +236,7 @@ int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told,
         clear_stage(&s.now[k]);
         clear_stage(&s.before[k]);
     }
-    shift_clear(&s.shift);
+    diff_shift_clear(&s.shift);
     free(s.batch);
     free(s.entries);
     return code;

@@ -18,5 +18,5 @@ typedef struct sequence_entry {
 /* Called for every tensor in order, and for every missing step. 0, or an exit code to stop with. */
 typedef int sequence_told(void *context, const sequence_entry *e);
 
-/* sequence_run -- compare A and B. 0, or an exit code after a message. */
-int sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context);
+/* diff_sequence_run -- compare A and B. 0, or an exit code after a message. */
+int diff_sequence_run(side *a, side *b, const tolerance *within, sequence_told *told, void *context);

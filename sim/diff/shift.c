@@ -53,13 +53,13 @@ static int compare(trace *t, size_t i, verdict_case *c, int *same, trace_error *
     if (!x->format || x->count != y->count || !mpsim_format_same(x->format, y->format))
         return 0;
     w.of[0].tensor = y; /* as many elements of one format */
-    int bad = elements_open(&w.of[0].from, t, i, ELEMENTS_ROWS, NULL, error) ||
-              source_open(&w.of[1], c->sides[1], y, error);
+    int bad = pass_elements_open(&w.of[0].from, t, i, ELEMENTS_ROWS, NULL, error) ||
+              diff_source_open(&w.of[1], c->sides[1], y, error);
     if (!bad) {
-        walk_open(&w, c->walk.lanes);
-        bad = walk_equal(&w, same, error);
+        diff_walk_open(&w, c->walk.lanes);
+        bad = diff_walk_equal(&w, same, error);
     }
-    walk_close(&w);
+    diff_walk_close(&w);
     return bad;
 }
 
@@ -101,13 +101,13 @@ static int is_worth(verdict_case *c, int *worth, trace_error *error)
     int stays = 0;
     *worth = c->all.count >= FEWEST && c->all.levels[1].n >= LEVELS;
     if (*worth && c->before[1] &&
-        walk_same(c->sides[1], c->before[1], c->sides[1], c->tensors[1], c->walk.lanes, &stays, error))
+        diff_walk_same(c->sides[1], c->before[1], c->sides[1], c->tensors[1], c->walk.lanes, &stays, error))
         return -1;
     *worth &= !stays;
     return 0;
 }
 
-int shift_look(shift *s, size_t step, verdict_case *c, trace_error *error)
+int diff_shift_look(shift *s, size_t step, verdict_case *c, trace_error *error)
 {
     enum { TENSORS = 4, STEPS = 64 };
     int worth;
@@ -125,7 +125,7 @@ int shift_look(shift *s, size_t step, verdict_case *c, trace_error *error)
     return 0;
 }
 
-void shift_clear(shift *s)
+void diff_shift_clear(shift *s)
 {
     close_step(s);
 }

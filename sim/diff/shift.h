@@ -14,8 +14,8 @@ typedef struct shift {
     nameindex *names; /* of each                         */
 } shift;
 
-/* shift_look -- whether B's tensor of a case is A's of another step: c->elsewhere. `step`: of A's list, the one that is
+/* diff_shift_look -- whether B's tensor of a case is A's of another step: c->elsewhere. `step`: of A's list, the one that is
  * compared. The first differences of a run are looked for in the steps around; all later ones at the distance that was
  * found. 0, or -1 with *error. */
-int shift_look(shift *s, size_t step, verdict_case *c, trace_error *error);
-void shift_clear(shift *s);
+int diff_shift_look(shift *s, size_t step, verdict_case *c, trace_error *error);
+void diff_shift_clear(shift *s);

@@ -35,7 +35,7 @@ static void make_room(side *s)
     s->n_open--;
 }
 
-trace *side_trace(side *s, side_file *f, trace_error *error)
+trace *diff_side_trace(side *s, side_file *f, trace_error *error)
 {
     if (!f->t) {
         if (s->n_open >= OPEN_MOST)
@@ -59,7 +59,7 @@ static int take_file(side *s, size_t i, const input_step *said, const char *oper
     f->said = *said;
     f->once = !input_is_file(f->path);
     s->n_files++;
-    return f->once && !side_trace(s, f, &error) ? input_failed(&s->in, &error) : 0;
+    return f->once && !diff_side_trace(s, f, &error) ? input_failed(&s->in, &error) : 0;
 }
 
 static int take_files(side *s, const input_step *steps, const char *operand)
@@ -79,7 +79,7 @@ static int take_files(side *s, const input_step *steps, const char *operand)
     return code;
 }
 
-int side_open(side *s, const char *verb, const input_options *o, char *operand)
+int diff_side_open(side *s, const char *verb, const input_options *o, char *operand)
 {
     input_step *steps = NULL;
     memset(s, 0, sizeof *s);
@@ -92,7 +92,7 @@ int side_open(side *s, const char *verb, const input_options *o, char *operand)
     return code;
 }
 
-void side_close(side *s)
+void diff_side_close(side *s)
 {
     for (size_t i = 0; i < s->n_files; i++)
         trace_close(s->files[i].t);
@@ -107,7 +107,7 @@ void side_close(side *s)
     memset(s, 0, sizeof *s);
 }
 
-void side_pin(side *s)
+void diff_side_pin(side *s)
 {
     s->pinned = s->clock + 1;
 }
@@ -187,7 +187,7 @@ static void add_loose(side_group *g, side_file *f, const trace *t)
 static int load_file(side_group *g, side_file *f)
 {
     trace_error error;
-    trace *t = side_trace(g->of, f, &error);
+    trace *t = diff_side_trace(g->of, f, &error);
     if (!t)
         return input_failed(&g->of->in, &error);
     const char *modules = trace_metadata(t, "mpsim.order");
@@ -200,14 +200,14 @@ static int load_file(side_group *g, side_file *f)
     return 0;
 }
 
-int side_load(side_group *g, side *s, size_t k)
+int diff_side_load(side_group *g, side *s, size_t k)
 {
     const side_step *step = &s->steps[k];
     int code = 0;
     memset(g, 0, sizeof *g);
     g->of = s;
     for (size_t i = step->first; i < step->first + step->n && !code; i++) {
-        side_pin(s);
+        diff_side_pin(s);
         code = load_file(g, &s->files[i]);
         g->several |= s->files[i].said.rank != s->files[step->first].said.rank;
     }
@@ -215,7 +215,7 @@ int side_load(side_group *g, side *s, size_t k)
     return code;
 }
 
-void side_clear(side_group *g)
+void diff_side_clear(side_group *g)
 {
     for (size_t i = 0; i < g->n; i++)
         free(g->tensors[i].memory);

@@ -64,17 +64,17 @@ typedef struct side_group {
     int several;   /* there are files of several ranks */
 } side_group;
 
-/* side_open -- the files of an operand in the order of their steps. 0, or an exit code after a message. */
-int side_open(side *s, const char *verb, const input_options *o, char *operand);
-void side_close(side *s);
+/* diff_side_open -- the files of an operand in the order of their steps. 0, or an exit code after a message. */
+int diff_side_open(side *s, const char *verb, const input_options *o, char *operand);
+void diff_side_close(side *s);
 
-/* side_load -- the tensors of step k that are selected. 0, or an exit code after a message; to be cleared
+/* diff_side_load -- the tensors of step k that are selected. 0, or an exit code after a message; to be cleared
  * in both cases. */
-int side_load(side_group *g, side *s, size_t k);
-void side_clear(side_group *g);
+int diff_side_load(side_group *g, side *s, size_t k);
+void diff_side_clear(side_group *g);
 
-/* side_trace -- the file, open; NULL with *error filled. It stays open until side_pin was called and other files
+/* diff_side_trace -- the file, open; NULL with *error filled. It stays open until diff_side_pin was called and other files
  * were asked for. */
-trace *side_trace(side *s, side_file *f, trace_error *error);
-/* side_pin -- from now on, what was asked for before may be closed. */
-void side_pin(side *s);
+trace *diff_side_trace(side *s, side_file *f, trace_error *error);
+/* diff_side_pin -- from now on, what was asked for before may be closed. */
+void diff_side_pin(side *s);

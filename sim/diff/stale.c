@@ -8,8 +8,9 @@
 static int is_before(verdict_case *c, int x, int y, int *same, trace_error *error)
 {
     *same = 0;
-    return c->before[y] ? walk_same(c->sides[y], c->before[y], c->sides[x], c->tensors[x], c->walk.lanes, same, error)
-                        : 0;
+    return c->before[y]
+               ? diff_walk_same(c->sides[y], c->before[y], c->sides[x], c->tensors[x], c->walk.lanes, same, error)
+               : 0;
 }
 
 static const char *what_it_is(const char *kind)
@@ -31,39 +32,40 @@ static int judge(verdict_case *c, int x, finding *f, trace_error *error)
         return -1;
     if (other_stays || (!stays && !behind) || (c->all.zero[x] == c->all.count && !behind))
         return 0;
-    finding_init(f, VERDICT_STEP_SKIPPED);
+    diff_finding_init(f, VERDICT_STEP_SKIPPED);
     if (stays)
-        finding_say(f, "%s is what it was at step %" PRId64 ", in all bits, where %s has moved on: %s", x ? "B" : "A",
-                    c->step_before, x ? "A" : "B", what_it_is(c->tensors[x]->kind));
+        diff_finding_say(f, "%s is what it was at step %" PRId64 ", in all bits, where %s has moved on: %s",
+                         x ? "B" : "A", c->step_before, x ? "A" : "B", what_it_is(c->tensors[x]->kind));
     else
-        finding_say(f, "%s is what %s was at step %" PRId64 ", in all bits: it is a step behind", x ? "B" : "A",
-                    x ? "A" : "B", c->step_before);
+        diff_finding_say(f, "%s is what %s was at step %" PRId64 ", in all bits: it is a step behind", x ? "B" : "A",
+                         x ? "A" : "B", c->step_before);
     if (stays && behind)
-        finding_say(f, "; %s was the same there", x ? "A" : "B");
+        diff_finding_say(f, "; %s was the same there", x ? "A" : "B");
     return 1;
 }
 
-int stale_shifted(verdict_case *c, finding *f, trace_error *error)
+int diff_stale_shifted(verdict_case *c, finding *f, trace_error *error)
 {
     (void)error;
     if (!c->elsewhere)
         return 0;
-    finding_init(f, VERDICT_STEP_SHIFTED);
-    finding_say(f,
-                "B is what A is at step %" PRId64 ", in all bits: its steps are counted otherwise, or it began from "
-                "another checkpoint?",
-                c->step_elsewhere);
+    diff_finding_init(f, VERDICT_STEP_SHIFTED);
+    diff_finding_say(f,
+                     "B is what A is at step %" PRId64
+                     ", in all bits: its steps are counted otherwise, or it began from "
+                     "another checkpoint?",
+                     c->step_elsewhere);
     return 1;
 }
 
-int stale_b(verdict_case *c, finding *f, trace_error *error)
+int diff_stale_b(verdict_case *c, finding *f, trace_error *error)
 {
     return judge(c, 1, f, error);
 }
 
-int stale_a(verdict_case *c, finding *f, trace_error *error)
+int diff_stale_a(verdict_case *c, finding *f, trace_error *error)
 {
-    if (c->all.differ < c->all.count / 2 || !(measure_correlation(&c->all) > 0.5))
+    if (c->all.differ < c->all.count / 2 || !(diff_measure_correlation(&c->all) > 0.5))
         return 0; /* that is no update of B */
     return judge(c, 0, f, error);
 }

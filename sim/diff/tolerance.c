@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-int tolerance_parse(tolerance *t, const char *text, const char *verb)
+int diff_tolerance_parse(tolerance *t, const char *text, const char *verb)
 {
     static const struct {
         const char *unit;
@@ -31,11 +31,11 @@ int tolerance_parse(tolerance *t, const char *text, const char *verb)
     return fail(EXIT_USAGE, "%s: --tolerance: '%s' is not one of 4ulp, 1e-3 (relative), 60dB (SQNR)", verb, text);
 }
 
-int tolerance_holds(const tolerance *t, const measure *m)
+int diff_tolerance_holds(const tolerance *t, const measure *m)
 {
     if (t->by == TOLERANCE_NONE || m->compared + m->both_nan != m->differ)
         return 0;
     return t->by == TOLERANCE_ULP        ? (double)m->max_ulp <= t->most
            : t->by == TOLERANCE_RELATIVE ? m->max_rel <= t->most
-                                         : measure_sqnr(m) >= t->most;
+                                         : diff_measure_sqnr(m) >= t->most;
 }

@@ -9,14 +9,14 @@
 #include <string.h>
 
 #define V(NAME, word, title) word,
-const char *const verdict_words[] = {VERDICT_LIST(V) NULL};
+const char *const diff_verdict_words[] = {VERDICT_LIST(V) NULL};
 #undef V
 
 #define V(NAME, word, title) title,
-const char *const verdict_titles[VERDICTS] = {VERDICT_LIST(V)};
+const char *const diff_verdict_titles[VERDICTS] = {VERDICT_LIST(V)};
 #undef V
 
-void finding_init(finding *f, verdict v)
+void diff_finding_init(finding *f, verdict v)
 {
     memset(f, 0, sizeof *f);
     f->verdict = v;
@@ -24,7 +24,7 @@ void finding_init(finding *f, verdict v)
     f->bit = -1;
 }
 
-void finding_say(finding *f, const char *text, ...)
+void diff_finding_say(finding *f, const char *text, ...)
 {
     va_list args;
     va_start(args, text);
@@ -32,7 +32,7 @@ void finding_say(finding *f, const char *text, ...)
     va_end(args);
 }
 
-const char *verdict_range(char out[96], const verdict_case *c)
+const char *diff_verdict_range(char out[96], const verdict_case *c)
 {
     char a[32], b[32];
     const uint64_t n = c->tensors[1]->count;
@@ -45,15 +45,15 @@ const char *verdict_range(char out[96], const verdict_case *c)
     return out;
 }
 
-void verdict_say_errors(const verdict_case *c, finding *f)
+void diff_verdict_say_errors(const verdict_case *c, finding *f)
 {
     const measure *m = &c->all;
     char a[32];
-    const double r = measure_correlation(m);
-    finding_say(f, "the error is %s of A where they differ (root mean squares)",
-                text_number(a, measure_relative_differ(m)));
+    const double r = diff_measure_correlation(m);
+    diff_finding_say(f, "the error is %s of A where they differ (root mean squares)",
+                     text_number(a, diff_measure_relative_differ(m)));
     if (fabs(r) > 0.999)
-        finding_say(f, ", the correlation %s 0.999", r > 0 ? "above" : "beyond -");
+        diff_finding_say(f, ", the correlation %s 0.999", r > 0 ? "above" : "beyond -");
     else if (!isnan(r))
-        finding_say(f, ", the correlation %.3f", r);
+        diff_finding_say(f, ", the correlation %.3f", r);
 }

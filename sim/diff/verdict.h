@@ -59,8 +59,8 @@ typedef enum verdict {
         VERDICTS
 } verdict;
 
-extern const char *const verdict_words[];          /* "flipped-bit", up to NULL  */
-extern const char *const verdict_titles[VERDICTS]; /* "a flipped bit", for people */
+extern const char *const diff_verdict_words[];          /* "flipped-bit", up to NULL  */
+extern const char *const diff_verdict_titles[VERDICTS]; /* "a flipped bit", for people */
 
 /* What was found, with its evidence. */
 typedef struct finding {
@@ -74,11 +74,11 @@ typedef struct finding {
     int64_t shift;
 } finding;
 
-void finding_init(finding *f, verdict v);
+void diff_finding_init(finding *f, verdict v);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-void finding_say(finding *f, const char *text, ...); /* appends to the evidence */
+void diff_finding_say(finding *f, const char *text, ...); /* appends to the evidence */
 
 /* What the judges look at. */
 typedef struct verdict_case {
@@ -98,7 +98,7 @@ typedef struct verdict_case {
 typedef int verdict_judge(verdict_case *c, finding *f, trace_error *error);
 
 /* "elements 3 to 17", "all 640 elements", of those that a verdict is about. */
-const char *verdict_range(char out[96], const verdict_case *c);
+const char *diff_verdict_range(char out[96], const verdict_case *c);
 
 /* The error and the correlation, to the evidence. */
-void verdict_say_errors(const verdict_case *c, finding *f);
+void diff_verdict_say_errors(const verdict_case *c, finding *f);

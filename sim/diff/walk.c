@@ -28,20 +28,20 @@ typedef struct range {
     atomic_int enough;
 } range;
 
-int source_open(source *s, side *of, const side_tensor *t, trace_error *error)
+int diff_source_open(source *s, side *of, const side_tensor *t, trace_error *error)
 {
     memset(s, 0, sizeof *s);
     s->tensor = t;
-    trace *from = side_trace(of, t->file, error);
+    trace *from = diff_side_trace(of, t->file, error);
     if (!from)
         return -1;
     const trace_tensor *x = trace_at(from, t->index);
     if (!x || !x->format || x->count != t->count || !mpsim_format_same(x->format, t->format))
         return trace_error_set(error, EXIT_DATA, t->file->path, UINT64_MAX, "has changed while it was read");
-    return elements_open(&s->from, from, t->index, ELEMENTS_ROWS, NULL, error);
+    return pass_elements_open(&s->from, from, t->index, ELEMENTS_ROWS, NULL, error);
 }
 
-void walk_open(walk *w, int lanes)
+void diff_walk_open(walk *w, int lanes)
 {
     const uint64_t a = w->of[0].tensor->count, b = w->of[1].tensor->count, most = a > b ? a : b;
     w->piece = most < WALK_PIECE ? (size_t)most : WALK_PIECE;
@@ -52,7 +52,7 @@ void walk_open(walk *w, int lanes)
             w->own[i].codes[k] = need_memory(w->piece, w->of[k].from.width);
 }
 
-void walk_close(walk *w)
+void diff_walk_close(walk *w)
 {
     for (int i = 0; w->own && i < w->lanes; i++)
         for (int k = 0; k < 2; k++) {
@@ -61,8 +61,8 @@ void walk_close(walk *w)
         }
     free(w->own);
     w->own = NULL;
-    elements_close(&w->of[0].from);
-    elements_close(&w->of[1].from);
+    pass_elements_close(&w->of[0].from);
+    pass_elements_close(&w->of[1].from);
 }
 
 static int read_piece(const range *r, walk_lane *l, walk_piece *p, trace_error *error)
@@ -73,7 +73,7 @@ static int read_piece(const range *r, walk_lane *l, walk_piece *p, trace_error *
             l->values[k] = need_memory(r->w->piece, sizeof(double));
         p->codes[k] = l->codes[k];
         p->values[k] = l->values[k];
-        if (elements_codes(&from->from, k ? p->first : p->first + (uint64_t)r->shift, l->codes[k], p->n, error))
+        if (pass_elements_codes(&from->from, k ? p->first : p->first + (uint64_t)r->shift, l->codes[k], p->n, error))
             return -1;
         if (r->values)
             mpsim_decode_array(from->tensor->format, l->values[k], l->codes[k], p->n);
@@ -102,8 +102,8 @@ static int run_range(range *r, trace_error *error)
     return pass_pieces(n, r->w->lanes, run_stride, r, NULL, error);
 }
 
-int walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
-               trace_error *error)
+int diff_walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
+                    trace_error *error)
 {
     range r = {.w = w, .first = first, .end = end, .shift = shift, .values = values, .look = look, .context = context};
     return run_range(&r, error);
@@ -116,7 +116,7 @@ static int look_equal(void *context, int lane, const walk_piece *p)
     return memcmp(p->codes[0], p->codes[1], p->n * w->of[1].from.width) != 0;
 }
 
-int walk_equal(walk *w, int *equal, trace_error *error)
+int diff_walk_equal(walk *w, int *equal, trace_error *error)
 {
     range r = {.w = w, .end = w->of[1].tensor->count, .look = look_equal, .context = w};
     if (run_range(&r, error))
@@ -125,17 +125,18 @@ int walk_equal(walk *w, int *equal, trace_error *error)
     return 0;
 }
 
-int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same, trace_error *error)
+int diff_walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same,
+                   trace_error *error)
 {
     walk w = {.lanes = 0};
     *same = 0;
     if (!x->format || !y->format || x->count != y->count || !mpsim_format_same(x->format, y->format))
         return 0;
-    int bad = source_open(&w.of[0], a, x, error) || source_open(&w.of[1], b, y, error);
+    int bad = diff_source_open(&w.of[0], a, x, error) || diff_source_open(&w.of[1], b, y, error);
     if (!bad) {
-        walk_open(&w, lanes);
-        bad = walk_equal(&w, same, error);
+        diff_walk_open(&w, lanes);
+        bad = diff_walk_equal(&w, same, error);
     }
-    walk_close(&w);
+    diff_walk_close(&w);
     return bad;
 }

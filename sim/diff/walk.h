@@ -10,8 +10,8 @@ typedef struct source {
     elements from;
 } source;
 
-/* source_open -- 0, or -1 with *error; elements_close in any case, also of what was never opened and is all zeros. */
-int source_open(source *s, side *of, const side_tensor *t, trace_error *error);
+/* diff_source_open -- 0, or -1 with *error; pass_elements_close in any case, also of what was never opened and is all zeros. */
+int diff_source_open(source *s, side *of, const side_tensor *t, trace_error *error);
 
 enum { WALK_PIECE = 8192 }; /* elements that are looked at together */
 
@@ -34,18 +34,19 @@ typedef struct walk {
     struct walk_lane *own;
 } walk;
 
-/* walk_open -- to be closed by walk_close, which closes the sources, too. */
-void walk_open(walk *w, int lanes);
-void walk_close(walk *w);
+/* diff_walk_open -- to be closed by diff_walk_close, which closes the sources, too. */
+void diff_walk_open(walk *w, int lanes);
+void diff_walk_close(walk *w);
 
-/* walk_range -- look at elements first to end - 1 of B beside those of A that lie `shift` behind them. With
+/* diff_walk_range -- look at elements first to end - 1 of B beside those of A that lie `shift` behind them. With
  * `values` they are decoded. 0, or -1 with *error. */
-int walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
-               trace_error *error);
+int diff_walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
+                    trace_error *error);
 
-/* walk_equal -- whether A's elements are B's (as many, of one format), in their codes: *equal. 0, or -1 with *error. */
-int walk_equal(walk *w, int *equal, trace_error *error);
+/* diff_walk_equal -- whether A's elements are B's (as many, of one format), in their codes: *equal. 0, or -1 with *error. */
+int diff_walk_equal(walk *w, int *equal, trace_error *error);
 
-/* walk_same -- whether two tensors are the same numbers in the same codes, whatever their shape: *same. 0, or -1
+/* diff_walk_same -- whether two tensors are the same numbers in the same codes, whatever their shape: *same. 0, or -1
  * with *error. */
-int walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same, trace_error *error);
+int diff_walk_same(side *a, const side_tensor *x, side *b, const side_tensor *y, int lanes, int *same,
+                   trace_error *error);

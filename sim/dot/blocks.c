@@ -21,7 +21,7 @@ static void unscale(operand *o)
         }
 }
 
-int operand_quantise(operand *o, const mpsim_block_recipe *recipe)
+int dot_operand_quantise(operand *o, const mpsim_block_recipe *recipe)
 {
     const mpsim_format *scales = mpsim_block_scale_format(recipe);
     const size_t n = o->rows * o->depth;
@@ -77,7 +77,7 @@ static int takes_numbers(const mpsim_model *m)
     return m->block == 0 && mpsim_model_accepts(m, bf16, bf16);
 }
 
-int blocks_models(model_list *l, const operand *a, const operand *b)
+int dot_blocks_models(model_list *l, const operand *a, const operand *b)
 {
     size_t kept = 0;
     for (size_t i = 0; i < l->count; i++)
@@ -90,8 +90,8 @@ int blocks_models(model_list *l, const operand *a, const operand *b)
                        a->format.name, a->block, a->scale_format.name);
 }
 
-mpsim_status blocks_gemm(const mpsim_model *m, const operand *a, const operand *b, size_t first, size_t depth, void *d,
-                         const mpsim_pool *pool)
+mpsim_status dot_blocks_gemm(const mpsim_model *m, const operand *a, const operand *b, size_t first, size_t depth,
+                             void *d, const mpsim_pool *pool)
 {
     const mpsim_format *bf16 = mpsim_format_find("bf16");
     if (m->block == 0) {

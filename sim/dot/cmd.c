@@ -187,13 +187,13 @@ static int make_operands(run *r, char **files, int n)
     if (n == 0) {
         const size_t depth = largest_depth(r);
         r->generated = 1;
-        operand_generate(&r->a, rows, depth, r->distribution, o->seed, 0);
-        operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
+        dot_operand_generate(&r->a, rows, depth, r->distribution, o->seed, 0);
+        dot_operand_generate(&r->b, columns, depth, r->distribution, o->seed, 1);
         return 0;
     }
     const operand_layout usual = o->flatten ? OPERAND_FLATTEN : OPERAND_LAST;
-    if ((status = operand_read(&r->a, files[0], o->a, o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
-        (status = operand_read(&r->b, files[n - 1], o->b, o->transpose_b ? OPERAND_FIRST : usual, columns)))
+    if ((status = dot_operand_read(&r->a, files[0], o->a, o->transpose_a ? OPERAND_FIRST : usual, rows)) ||
+        (status = dot_operand_read(&r->b, files[n - 1], o->b, o->transpose_b ? OPERAND_FIRST : usual, columns)))
         return status;
     if (r->a.depth != r->b.depth)
         return fail(EXIT_DATA,
@@ -267,7 +267,7 @@ static unsigned shows(const run *r)
     const unsigned split = r->split.parts > 1 ? DOT_SHOW_SPLIT : 0;
     if (r->style == REPORT_CSV)
         return (~0u & ~(unsigned)DOT_SHOW_SPLIT) | split;
-    return distance_shows(r->style, r->o->distance.absolute, r->o->distance.above) |
+    return dot_distance_shows(r->style, r->o->distance.absolute, r->o->distance.above) |
            (r->depths > 1 ? DOT_SHOW_DEPTH : 0) | (r->a.rows * r->b.rows == 1 ? DOT_SHOW_VALUE : 0) |
            (r->a.exact && r->b.exact ? SHOW_EXACT : SHOW_ROUNDED);
 }
@@ -280,7 +280,7 @@ typedef struct seen {
 
 static int measure_row(dot_error *e, const run *r, size_t k, size_t j, const dot_truth *truth)
 {
-    return j == r->models.count ? like_measure(e, &r->like, &r->a, &r->b, k, truth)
+    return j == r->models.count ? dot_like_measure(e, &r->like, &r->a, &r->b, k, truth)
                                 : dot_error_measure(e, &r->models.items[j], &r->split, &r->a, &r->b, k, truth);
 }
 
@@ -298,8 +298,8 @@ static int report_depth(const run *r, record_writer *w, seen *s, size_t k, const
         row.apart = row.e.same ? NULL : &row.e.given;
         s->not_finite += row.e.not_finite;
         if (row.apart)
-            distance_worse(&s->given, row.apart);
-        distance_worse(&s->rounded, &row.e.rounded);
+            dot_distance_worse(&s->given, row.apart);
+        dot_distance_worse(&s->rounded, &row.e.rounded);
         record_row(w, &row);
     }
     return status;
@@ -329,10 +329,10 @@ static void print_notes(const run *r, FILE *to, const seen *s)
 {
     if (s->not_finite)
         fputs("\nThe errors leave out results that are not finite.\n", to);
-    distance_note(to, &s->given, "As given the", "");
-    distance_note(to, &s->rounded, "The",
-                  r->a.exact && r->b.exact ? ";\nrel. error and bits lost are of all results together"
-                                           : ", as rounded;\nrel. error and bits lost are of all results together");
+    dot_distance_note(to, &s->given, "As given the", "");
+    dot_distance_note(to, &s->rounded, "The",
+                      r->a.exact && r->b.exact ? ";\nrel. error and bits lost are of all results together"
+                                               : ", as rounded;\nrel. error and bits lost are of all results together");
     if (s->zeros == r->depths * r->a.rows * r->b.rows)
         fputs("\nAll exact results are zero: there is nothing to lose.\n", to);
 }
@@ -364,10 +364,10 @@ static int dot_of_numbers(const run *r)
     const mpsim_format *fa = &r->formats[0], *fb = &r->formats[1];
     const pair_options pair = {o->a, o->b, o->c, o->seed, o->steps, r->mode, fa, fb, o->form.path};
     model_list models = {0};
-    int code = model_list_make(&models, "dot", o->models, fa, fb);
+    int code = dot_model_list_make(&models, "dot", o->models, fa, fb);
     if (!code)
-        code = pair_report(&pair, &models, r->style);
-    model_list_clear(&models);
+        code = dot_pair_report(&pair, &models, r->style);
+    dot_model_list_clear(&models);
     return code;
 }
 
@@ -375,9 +375,9 @@ static int dot_of_numbers(const run *r)
 static int encode(const run *r, operand *o, const mpsim_format *f)
 {
     if (*r->recipe.name)
-        return operand_quantise(o, &r->recipe);
-    const int code = operand_encode(o, f, r->mode, r->scale);
-    return code ? code : operand_overflow(o, "dot", o->label, ": scale them (--scale amax)");
+        return dot_operand_quantise(o, &r->recipe);
+    const int code = dot_operand_encode(o, f, r->mode, r->scale);
+    return code ? code : dot_operand_overflow(o, "dot", o->label, ": scale them (--scale amax)");
 }
 
 /* Sums over ranks. */
@@ -392,7 +392,7 @@ static int reduce(run *r, char **files, int n)
                                 .above = o->distance.above,
                                 .style = r->style,
                                 .path = o->form.path};
-    return reduce_report(&how);
+    return dot_reduce_report(&how);
 }
 
 int cmd_dot(const command *self, int argc, char **argv)
@@ -498,16 +498,16 @@ int cmd_dot(const command *self, int argc, char **argv)
         return dot_of_numbers(&r);
     if (r.depths == 0 && operands == 0)
         r.depth[r.depths++] = 4096;
-    if ((code = model_list_make(&r.models, "dot", o.models, *r.recipe.name ? NULL : fa, fb)) ||
-        (code = o.like ? like_parse(&r.like, o.like, fa, fb) : 0) ||
+    if ((code = dot_model_list_make(&r.models, "dot", o.models, *r.recipe.name ? NULL : fa, fb)) ||
+        (code = o.like ? dot_like_parse(&r.like, o.like, fa, fb) : 0) ||
         (code = make_operands(&r, argv + first, operands)) || (code = encode(&r, &r.a, fa)) ||
-        (code = encode(&r, &r.b, fb)) || (code = *r.recipe.name ? blocks_models(&r.models, &r.a, &r.b) : 0) ||
+        (code = encode(&r, &r.b, fb)) || (code = *r.recipe.name ? dot_blocks_models(&r.models, &r.a, &r.b) : 0) ||
         (code = output_open(&out, o.form.path)))
         goto done;
     code = output_end(&out, report(&r, out.file));
 done:
-    operand_clear(&r.a);
-    operand_clear(&r.b);
-    model_list_clear(&r.models);
+    dot_operand_clear(&r.a);
+    dot_operand_clear(&r.b);
+    dot_model_list_clear(&r.models);
     return code;
 }

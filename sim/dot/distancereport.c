@@ -27,13 +27,13 @@ static const record_field distance_fields[] = {
           .when = SHOW_ABSOLUTE),
     {0}};
 
-const record_kind distance_record = {
+const record_kind dot_distance_record = {
     "distance",
     "How far results d are from exact results e. Results that are not finite are left out; the relative measures (rel_err, "
     "max_rel_err, mean_rel_err, bias) count only results with |e| above `above`. Sums are exact.",
     sizeof(dot_distance), distance_fields};
 
-unsigned distance_shows(report_style style, int absolute, double above)
+unsigned dot_distance_shows(report_style style, int absolute, double above)
 {
     if (style == REPORT_CSV)
         return ~0u;
@@ -42,13 +42,13 @@ unsigned distance_shows(report_style style, int absolute, double above)
 
 /* ---- a large error of a result that cancels ---- */
 
-void distance_worse(dot_distance *worst, const dot_distance *d)
+void dot_distance_worse(dot_distance *worst, const dot_distance *d)
 {
     if (d->max_rel >= 0.25 && d->max_rel > worst->max_rel)
         *worst = *d;
 }
 
-void distance_note(FILE *to, const dot_distance *worst, const char *begin, const char *end)
+void dot_distance_note(FILE *to, const dot_distance *worst, const char *begin, const char *end)
 {
     if (worst->max_rel > 0 && worst->cancelled < 0.1)
         fprintf(

@@ -29,15 +29,15 @@ enum {
     SHOW_EXACT = 16,
     SHOW_NEXT = 32 /* the first bit for others */
 };
-extern const record_kind distance_record; /* of a dot_distance */
+extern const record_kind dot_distance_record; /* of a dot_distance */
 /* DISTANCE_COLUMNS -- rows of a table of fields: the columns of a pointer to a distance, which is NULL where it is the one that follows,
  * and of that one; AT: where both are; PLACE: that of the columns. */
-#define DISTANCE_COLUMNS(AT_GIVEN, AT_ROUNDED, PLACE)                                                            \
-    FIELD(RECORD, NULL, FIELD_POINTER, AT_GIVEN, NULL, .title = "operands as given", .record = &distance_record, \
-          .column = PLACE),                                                                                      \
-        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "operands as rounded", .record = &distance_record,     \
-              .column = PLACE, .when = SHOW_ROUNDED),                                                            \
-        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "", .record = &distance_record, .column = PLACE,       \
+#define DISTANCE_COLUMNS(AT_GIVEN, AT_ROUNDED, PLACE)                                                                \
+    FIELD(RECORD, NULL, FIELD_POINTER, AT_GIVEN, NULL, .title = "operands as given", .record = &dot_distance_record, \
+          .column = PLACE),                                                                                          \
+        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "operands as rounded", .record = &dot_distance_record,     \
+              .column = PLACE, .when = SHOW_ROUNDED),                                                                \
+        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "", .record = &dot_distance_record, .column = PLACE,       \
               .when = SHOW_EXACT)
 
 /* ERROR_FIELDS -- rows of a table of fields for the dot_error at AT(ERROR): the results that are not finite, and the relative errors of
@@ -49,10 +49,10 @@ extern const record_kind distance_record; /* of a dot_distance */
         FIELD(REAL, "rel_err", IN_ALL, AT(ERROR.BY.rel), "`rel_err` of `" #BY "`."),                       \
         FIELD(REAL, "bias", IN_ALL, AT(ERROR.BY.bias), "`bias` of `" #BY "`.")
 
-/* distance_shows -- what a report shows of distances; of CSV all bits. */
-unsigned distance_shows(report_style style, int absolute, double above);
+/* dot_distance_shows -- what a report shows of distances; of CSV all bits. */
+unsigned dot_distance_shows(report_style style, int absolute, double above);
 
-/* distance_worse -- keep what distance_note tells of: a large relative error whose result cancels. `begin`, `end`: whose error it
+/* dot_distance_worse -- keep what dot_distance_note tells of: a large relative error whose result cancels. `begin`, `end`: whose error it
  * is. */
-void distance_worse(dot_distance *worst, const dot_distance *d);
-void distance_note(FILE *to, const dot_distance *worst, const char *begin, const char *end);
+void dot_distance_worse(dot_distance *worst, const dot_distance *d);
+void dot_distance_note(FILE *to, const dot_distance *worst, const char *begin, const char *end);

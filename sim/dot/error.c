@@ -26,7 +26,7 @@ static mpsim_status run(double *d, const mpsim_model *m, const operand *a, const
     const size_t n = a->rows * b->rows;
     void *codes = need_memory(n, mpsim_format_code_bytes(f));
     mpsim_status s = a->block
-                         ? blocks_gemm(m, a, b, first, depth, codes, &parallel_pool)
+                         ? dot_blocks_gemm(m, a, b, first, depth, codes, &parallel_pool)
                          : mpsim_gemm(m, a->rows, b->rows, depth, &ma, &mb, NULL, codes, b->rows, &rng, &parallel_pool);
     if (s == MPSIM_OK)
         s = mpsim_decode_array(f, d, codes, n);
@@ -165,12 +165,12 @@ static operand in_pieces(const operand *o, const pieces *p, void *codes)
 int dot_exact_given(double *exact, const operand *a, const operand *b, size_t depth)
 {
     pieces p;
-    pieces_make(&p, a->x, a->rows * a->depth, b->x, b->rows * b->depth);
+    dot_pieces_make(&p, a->x, a->rows * a->depth, b->x, b->rows * b->depth);
     const operand x = in_pieces(a, &p, p.a), y = in_pieces(b, &p, p.b);
     const int code = dot_exact(exact, &x, &y, depth * p.each);
     for (size_t i = 0; i < a->rows * b->rows; i++)
         exact[i] = exact[i] * a->scale * b->scale;
-    pieces_clear(&p);
+    dot_pieces_clear(&p);
     return code;
 }
 

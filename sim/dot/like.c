@@ -53,7 +53,7 @@ static int parse_torch(like_product *l, const char *name, const mpsim_format *fa
     return 0;
 }
 
-int like_parse(like_product *p, const char *name, const mpsim_format *fa, const mpsim_format *fb)
+int dot_like_parse(like_product *p, const char *name, const mpsim_format *fa, const mpsim_format *fb)
 {
     memset(p, 0, sizeof *p);
     if (mpsim_scaled_mm_parse(&p->scaled, name) != MPSIM_ENOTFOUND)
@@ -106,8 +106,8 @@ static mpsim_status multiply(double *d, const like_product *p, const operand *a,
     return s;
 }
 
-int like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
-                 const dot_truth *truth)
+int dot_like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
+                     const dot_truth *truth)
 {
     const size_t n = a->rows * b->rows;
     double *d = need_memory(n, sizeof *d);

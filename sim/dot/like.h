@@ -13,10 +13,10 @@ typedef struct like_product {
     mpsim_model shown; /* a model with its name and result, for reports */
 } like_product;
 
-/* like_parse -- the name of such a product for these operands: 0, or an exit code after a message, as where the number of
+/* dot_like_parse -- the name of such a product for these operands: 0, or an exit code after a message, as where the number of
  * parts of K is not known. */
-int like_parse(like_product *p, const char *name, const mpsim_format *fa, const mpsim_format *fb);
+int dot_like_parse(like_product *p, const char *name, const mpsim_format *fa, const mpsim_format *fb);
 
-/* like_measure -- its errors over all pairs of rows, the scales of the operands taken out. */
-int like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
-                 const dot_truth *truth);
+/* dot_like_measure -- its errors over all pairs of rows, the scales of the operands taken out. */
+int dot_like_measure(dot_error *e, const like_product *p, const operand *a, const operand *b, size_t depth,
+                     const dot_truth *truth);

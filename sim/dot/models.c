@@ -156,7 +156,8 @@ static int add_matching(model_list *l, const char *verb, const char *pattern, co
     return found ? 0 : fail(EXIT_USAGE, "%s: no model matches '%s'; see mpsim formats --models", verb, pattern);
 }
 
-int model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa, const mpsim_format *fb)
+int dot_model_list_make(model_list *l, const char *verb, const char *names, const mpsim_format *fa,
+                        const mpsim_format *fb)
 {
     memset(l, 0, sizeof *l);
     if (!*names)
@@ -175,21 +176,21 @@ int model_list_make(model_list *l, const char *verb, const char *names, const mp
                                : 0;
 }
 
-void model_list_clear(model_list *l)
+void dot_model_list_clear(model_list *l)
 {
     free(l->items);
     memset(l, 0, sizeof *l);
 }
 
-int model_one(mpsim_model *m, const char *verb, const char *name, const mpsim_format *fa, const char *need)
+int dot_model_one(mpsim_model *m, const char *verb, const char *name, const mpsim_format *fa, const char *need)
 {
     model_list l;
-    int code = model_list_make(&l, verb, name, fa, fa);
+    int code = dot_model_list_make(&l, verb, name, fa, fa);
     if (!code && l.count != 1)
         code = fail(EXIT_USAGE, "%s: '%s' is %zu models; %s", verb, name, l.count, need);
     if (!code)
         *m = l.items[0];
-    model_list_clear(&l);
+    dot_model_list_clear(&l);
     return code;
 }
 
@@ -202,7 +203,7 @@ static const char *const addition_names[] = {[MPSIM_ADDITION_EXACT] = "exact",
                                              [MPSIM_ADDITION_STAGED] = "staged",
                                              [MPSIM_ADDITION_GROUPED] = "grouped",
                                              NULL};
-static const char *const order_names[] = {
+static const char *const trace_order_names[] = {
     [MPSIM_ORDER_SEQUENTIAL] = "sequential", [MPSIM_ORDER_PAIRWISE] = "pairwise", [MPSIM_ORDER_QUADS] = "quads",
     [MPSIM_ORDER_ODD_FIRST] = "odd-first",   [MPSIM_ORDER_LANES] = "lanes",       NULL};
 static const char *const alignment_names[] = {
@@ -255,7 +256,7 @@ static const record_field model_fields[] = {
     FIELD(TEXT, "operands", IN_TREE | FIELD_NULL, AT(takes), "Formats that it takes, a blank between them; null: any."),
     FIELD(TEXT, "operands", IN_CSV, AT(operands), NULL, .title = "<operands"),
     FIELD(TEXT, "addition", IN_ALL, AT(addition), NULL, .words = addition_names),
-    FIELD(TEXT, "order", IN_ALL, AT(order), NULL, .words = order_names),
+    FIELD(TEXT, "order", IN_ALL, AT(order), NULL, .words = trace_order_names),
     FIELD(INTEGER, "length", IN_ALL | FIELD_NULL, AT(length), "Products that are added at once; null: all.",
           .title = ">L"),
     FIELD(INTEGER, "fraction", IN_ALL | FIELD_NULL, AT(fraction), "Bits behind the point after alignment.",
@@ -294,7 +295,7 @@ static const record_field model_fields[] = {
     {0}};
 #undef AT
 static const record_kind model_record = {"model", "A model.", sizeof(model_row), model_fields};
-const report_kind models_kind = {
+const report_kind dot_models_kind = {
     "mpsim.models/1", "mpsim formats --models: models of matrix instructions",
     "How instructions and libraries add products, as numbers. $defs/line is a line of --ndjson, which "
     "names no schema.",
@@ -322,7 +323,7 @@ static model_row row_of(const mpsim_model *m)
                        .takes = m->operands,
                        .operands = m->operands ? m->operands : "any",
                        .addition = addition_names[m->addition],
-                       .order = order_names[m->order],
+                       .order = trace_order_names[m->order],
                        .alignment = fused || grouped ? alignment_names[m->alignment] : NULL,
                        .scales = m->scales,
                        .evidence = evidence_names[m->evidence],
@@ -452,9 +453,9 @@ static void print_unconfirmed(const model_list *l, FILE *to)
         }
 }
 
-void models_print(const model_list *l, report_style style, FILE *to)
+void dot_models_print(const model_list *l, report_style style, FILE *to)
 {
-    record_writer w = {.kind = &models_kind, .to = to, .style = style};
+    record_writer w = {.kind = &dot_models_kind, .to = to, .style = style};
     record_begin(&w);
     for (size_t i = 0; i < l->count; i++)
         write_model(&w, &l->items[i]);

@@ -24,7 +24,7 @@ static const struct {
     [RELU] = {"relu", "relu of normal", WORDS},
 };
 
-int distribution_find(int *distribution, const char *name)
+int dot_distribution_find(int *distribution, const char *name)
 {
     for (int i = 0; i < DISTRIBUTIONS; i++)
         if (strcmp(name, distributions[i].name) == 0) {
@@ -34,7 +34,7 @@ int distribution_find(int *distribution, const char *name)
     return -1;
 }
 
-double distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
+double dot_distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint64_t k)
 {
     double sum = 0; /* exact: multiples of 2^-33 below 2^4 */
     for (int i = 0; i < distributions[distribution].words; i++) {
@@ -53,19 +53,19 @@ double distribution_draw(int distribution, uint64_t seed, uint64_t stream, uint6
     }
 }
 
-void operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream)
+void dot_operand_generate(operand *o, size_t rows, size_t depth, int distribution, uint64_t seed, uint64_t stream)
 {
     const uint64_t n = depth && rows > UINT64_MAX / depth ? UINT64_MAX : (uint64_t)rows * depth;
     *o = (operand){.x = need_memory(n, sizeof *o->x), .rows = rows, .depth = depth, .all_rows = rows};
     snprintf(o->label, sizeof o->label, "%s", distributions[distribution].label);
     for (size_t i = 0; i < rows; i++)
         for (size_t k = 0; k < depth; k++)
-            o->x[i * depth + k] = distribution_draw(distribution, seed, (stream << 32) + i, k);
+            o->x[i * depth + k] = dot_distribution_draw(distribution, seed, (stream << 32) + i, k);
 }
 
 /* ---- from a file ---- */
 
-void operand_take(operand *o, chosen *c)
+void dot_operand_take(operand *o, chosen *c)
 {
     const size_t depth = c->rank ? (size_t)c->shape[c->rank - 1] : 1; /* all are in memory */
     *o = (operand){.x = c->x, .rows = c->n / depth, .depth = depth, .all_rows = c->n / depth};
@@ -86,8 +86,8 @@ static int check_finite(const operand *o, const chosen *c)
 {
     for (size_t i = 0; i < o->rows * o->depth; i++)
         if (!isfinite(o->x[i]))
-            return chosen_bad(c, "row %zu, product %zu is not finite: there is no exact sum", i / o->depth,
-                              i % o->depth);
+            return pass_chosen_bad(c, "row %zu, product %zu is not finite: there is no exact sum", i / o->depth,
+                                   i % o->depth);
     return 0;
 }
 
@@ -101,7 +101,7 @@ static int read_rows(operand *o, chosen *c, operand_layout layout, size_t max_ro
     o->depth = depth;
     o->all_rows = c->n / depth;
     o->rows = rows = o->all_rows < max_rows ? (size_t)o->all_rows : max_rows;
-    const int code = chosen_take(c, transposed ? c->n : rows * depth);
+    const int code = pass_chosen_take(c, transposed ? c->n : rows * depth);
     if (code)
         return code;
     if (transposed)
@@ -113,7 +113,7 @@ static int read_rows(operand *o, chosen *c, operand_layout layout, size_t max_ro
     return check_finite(o, c);
 }
 
-int operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows)
+int dot_operand_read(operand *o, const char *path, const char *glob, operand_layout layout, size_t max_rows)
 {
     trace_error error;
     chosen c;
@@ -121,11 +121,11 @@ int operand_read(operand *o, const char *path, const char *glob, operand_layout 
     trace *t = trace_open(path, NULL, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
-    int code = chosen_open(&c, t, "dot", glob);
+    int code = pass_chosen_open(&c, t, "dot", glob);
     memcpy(o->label, c.label, sizeof o->label);
     if (!code)
         code = read_rows(o, &c, layout, max_rows);
-    chosen_clear(&c);
+    pass_chosen_clear(&c);
     trace_close(t);
     return code;
 }
@@ -147,7 +147,7 @@ static double fitting_scale(const operand *o, const mpsim_format *f)
     return ldexp(1, e > 1023 ? 1023 : e);
 }
 
-int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, double scale)
+int dot_operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, double scale)
 {
     mpsim_rounding r;
     const size_t n = o->rows * o->depth;
@@ -163,7 +163,7 @@ int operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode, dou
     return 0;
 }
 
-int operand_overflow(const operand *o, const char *verb, const char *what, const char *advice)
+int dot_operand_overflow(const operand *o, const char *verb, const char *what, const char *advice)
 {
     return o->counts.overflow
                ? fail(EXIT_DATA, "%s: %s: %llu of %zu elements are beyond %s, whose largest number is %g%s", verb, what,
@@ -172,7 +172,7 @@ int operand_overflow(const operand *o, const char *verb, const char *what, const
                : 0;
 }
 
-void operand_clear(operand *o)
+void dot_operand_clear(operand *o)
 {
     free(o->x);
     free(o->codes);

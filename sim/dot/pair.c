@@ -107,7 +107,7 @@ static const record_field operands_fields[] = {
     {0}};
 static const record_kind operands_record = {"operands", NULL, sizeof(operands), operands_fields};
 
-const report_kind pair_kind = {
+const report_kind dot_pair_kind = {
     "mpsim.dot-pair/1", "mpsim dot --a --b: one dot product, step by step",
     "One dot product under models, with its steps if they were asked for. $defs/line is a line of --ndjson, which names no schema.",
     &operands_record};
@@ -445,7 +445,7 @@ static int run_models(pair *p)
 {
     operands x = {numbers_of(p->o->fa, p->a, p->n), numbers_of(p->o->fb, p->b, p->n)};
     int code = 0;
-    p->out = (record_writer){.kind = &pair_kind, .to = p->to, .style = p->style, .document = &x};
+    p->out = (record_writer){.kind = &dot_pair_kind, .to = p->to, .style = p->style, .document = &x};
     if (p->style == REPORT_TEXT)
         print_head(p);
     record_begin(&p->out);
@@ -459,7 +459,7 @@ static int run_models(pair *p)
     return code;
 }
 
-int pair_report(const pair_options *o, const model_list *models, report_style style)
+int dot_pair_report(const pair_options *o, const model_list *models, report_style style)
 {
     pair p = {.o = o, .models = models, .style = style};
     output out;

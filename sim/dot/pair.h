@@ -13,7 +13,7 @@ typedef struct pair_options {
     const char *path; /* of the report */
 } pair_options;
 
-/* pair_report -- the results of all models. 0, or an exit code after a message. */
-int pair_report(const pair_options *o, const model_list *models, report_style style);
+/* dot_pair_report -- the results of all models. 0, or an exit code after a message. */
+int dot_pair_report(const pair_options *o, const model_list *models, report_style style);
 
-extern const report_kind pair_kind;
+extern const report_kind dot_pair_kind;

@@ -53,7 +53,7 @@ static void *copy(const double *x, size_t n)
     return to;
 }
 
-void pieces_make(pieces *p, const double *x, size_t n, const double *y, size_t m)
+void dot_pieces_make(pieces *p, const double *x, size_t n, const double *y, size_t m)
 {
     const size_t of_a = count(x, n), of_b = count(y, m);
     p->each = of_a && of_b ? of_a * of_b : 1;
@@ -62,7 +62,7 @@ void pieces_make(pieces *p, const double *x, size_t n, const double *y, size_t m
     p->b = of_a && of_b ? (void *)cut_all(y, m, of_b, of_a, p->each) : copy(y, m);
 }
 
-void pieces_clear(pieces *p)
+void dot_pieces_clear(pieces *p)
 {
     free(p->a);
     free(p->b);

@@ -10,7 +10,7 @@ typedef struct pieces {
     void *a, *b; /* each times as many numbers, to be freed */
 } pieces;
 
-/* pieces_make -- of n numbers x and m numbers y, all finite: in binary32, if each is the sum of at most two of its numbers, else
+/* dot_pieces_make -- of n numbers x and m numbers y, all finite: in binary32, if each is the sum of at most two of its numbers, else
  * in binary64 as they are. */
-void pieces_make(pieces *p, const double *x, size_t n, const double *y, size_t m);
-void pieces_clear(pieces *p);
+void dot_pieces_make(pieces *p, const double *x, size_t n, const double *y, size_t m);
+void dot_pieces_clear(pieces *p);

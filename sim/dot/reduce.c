@@ -74,7 +74,7 @@ static int read_rank(const trace *names, trace *t, const char *glob, double *to)
                         "first file has",
                         escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, x->name),
                         x->count);
-        if (elements_read(to, t, at, (size_t)x->count, &error))
+        if (pass_elements_read(to, t, at, (size_t)x->count, &error))
             return fail(error.exit, "%s", error.text);
         to += x->count;
     }
@@ -249,10 +249,10 @@ static const record_field row_fields[] = {
     FIELD(COUNT, "compared", IN_CSV, AT(error.given.compared), NULL, .title = ">compared", .column = 1,
           .when = SHOW_BOUND),
     FIELD(RECORD, "given", IN_ALL, AT(error.given), "Against the exact sums of the numbers as given.",
-          .title = "numbers as given", .record = &distance_record, .column = 2),
+          .title = "numbers as given", .record = &dot_distance_record, .column = 2),
     FIELD(RECORD, "rounded", IN_ALL, AT(error.rounded), "Against the exact sums of the numbers as sent.",
-          .record = &distance_record),
-    FIELD(RECORD, NULL, FIELD_POINTER, AT(apart), NULL, .title = "numbers as sent", .record = &distance_record,
+          .record = &dot_distance_record),
+    FIELD(RECORD, NULL, FIELD_POINTER, AT(apart), NULL, .title = "numbers as sent", .record = &dot_distance_record,
           .column = 4),
     FIELD(REAL, "above", IN_TREE | FIELD_POINTER | FIELD_NULL, AT(above), "The bound of --above; null: none."),
     {0}};
@@ -279,7 +279,7 @@ static const record_field document_fields[] = {
     {0}};
 #undef AT
 static const record_kind document = {"document", NULL, sizeof(reduce_document), document_fields};
-const report_kind reduce_kind = {
+const report_kind dot_reduce_kind = {
     "mpsim.reduce/1", "mpsim dot --reduce: sums over ranks",
     "Errors of sums of gradients over ranks. $defs/line is a line of --ndjson, which names no schema.", &document};
 
@@ -394,10 +394,10 @@ static int report(ranks *r, const reduce_options *o, FILE *to)
                                  .left_out = r->left_out,
                                  .above = o->above >= 0 ? &o->above : NULL,
                                  .unread = r->unread};
-    record_writer w = {.kind = &reduce_kind,
+    record_writer w = {.kind = &dot_reduce_kind,
                        .to = to,
                        .style = o->style,
-                       .shows = distance_shows(o->style, o->absolute, o->above),
+                       .shows = dot_distance_shows(o->style, o->absolute, o->above),
                        .document = &all};
     begin(&w, r);
     const int code = report_wires(&w, o, r);
@@ -407,7 +407,7 @@ static int report(ranks *r, const reduce_options *o, FILE *to)
     return code;
 }
 
-int reduce_report(const reduce_options *o)
+int dot_reduce_report(const reduce_options *o)
 {
     ranks r = {0};
     output out;

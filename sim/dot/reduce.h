@@ -15,7 +15,7 @@ typedef struct reduce_options {
     const char *path; /* NULL: standard output */
 } reduce_options;
 
-/* reduce_report -- 0, or an exit code after a message. */
-int reduce_report(const reduce_options *o);
+/* dot_reduce_report -- 0, or an exit code after a message. */
+int dot_reduce_report(const reduce_options *o);
 
-extern const report_kind reduce_kind;
+extern const report_kind dot_reduce_kind;

@@ -140,18 +140,18 @@ static int list_all(const options *o)
 {
     match all[MATCHES_MAX];
     size_t n = 0;
-    for (; messages[n].name && n < MATCHES_MAX; n++)
-        all[n] = (match){&messages[n], 0};
+    for (; explain_messages[n].name && n < MATCHES_MAX; n++)
+        all[n] = (match){&explain_messages[n], 0};
     return print_found(o, all, n);
 }
 
 static int explain(const options *o, const char *text)
 {
     match found[MATCHES_MAX];
-    const size_t n = match_find(found, text);
+    const size_t n = explain_match_find(found, text);
     if (n)
         return print_found(o, found, n);
-    const message *near = match_nearest(text);
+    const message *near = explain_match_nearest(text);
     if (near)
         return fail(EXIT_DATA, "explain: no message that is known; the nearest is %s's '%s' (mpsim explain %s)",
                     near->framework, near->forms[0], near->name);

@@ -111,14 +111,14 @@ static const known *known_messages(void)
     size_t n = 0;
     if (all)
         return all;
-    while (messages[n].name)
+    while (explain_messages[n].name)
         n++;
     all = need_memory(n, sizeof *all);
     for (size_t i = 0; i < n; i++) {
-        all[i].name = folded(messages[i].name, strlen(messages[i].name));
-        for (size_t k = 0; k < MESSAGE_FORMS && messages[i].forms[k]; k++) {
-            add_parts(&all[i].parts[k], messages[i].forms[k]);
-            add_words(&all[i].words[k], messages[i].forms[k]);
+        all[i].name = folded(explain_messages[i].name, strlen(explain_messages[i].name));
+        for (size_t k = 0; k < MESSAGE_FORMS && explain_messages[i].forms[k]; k++) {
+            add_parts(&all[i].parts[k], explain_messages[i].forms[k]);
+            add_words(&all[i].words[k], explain_messages[i].forms[k]);
         }
     }
     return all;
@@ -184,13 +184,13 @@ static size_t score_of(const known *m, const piece *text)
     return best;
 }
 
-size_t match_find(match found[MATCHES_MAX], const char *text)
+size_t explain_match_find(match found[MATCHES_MAX], const char *text)
 {
     const known *all = known_messages();
     const piece letters = folded(text, strlen(text));
     size_t n = 0;
-    for (const message *m = messages; m->name && n < MATCHES_MAX; m++) {
-        const match new = {m, score_of(&all[m - messages], &letters)};
+    for (const message *m = explain_messages; m->name && n < MATCHES_MAX; m++) {
+        const match new = {m, score_of(&all[m - explain_messages], &letters)};
         size_t at = n;
         if (!new.score)
             continue;
@@ -214,15 +214,15 @@ static size_t share_of(const pieces *form, const piece *words)
     return form->count ? 100 * there / form->count : 0;
 }
 
-const message *match_nearest(const char *text)
+const message *explain_match_nearest(const char *text)
 {
     const known *all = known_messages();
     const message *nearest = NULL;
     size_t best = 60;
     const piece words = words_of(text);
-    for (const message *m = messages; m->name; m++)
+    for (const message *m = explain_messages; m->name; m++)
         for (size_t i = 0; i < MESSAGE_FORMS; i++) {
-            const size_t share = share_of(&all[m - messages].words[i], &words);
+            const size_t share = share_of(&all[m - explain_messages].words[i], &words);
             if (share > best) {
                 best = share;
                 nearest = m;

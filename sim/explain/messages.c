@@ -3,7 +3,7 @@
 #include "messages.h"
 
 /* clang-format off */
-const message messages[] = {
+const message explain_messages[] = {
     /* ---- torch.amp ---- */
     {"torch-unscale-fp16", "PyTorch", {"Attempting to unscale FP16 gradients"},
      "torch/amp/grad_scaler.py, GradScaler._unscale_grads_ (torch 2.15.0); ValueError",

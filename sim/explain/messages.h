@@ -14,4 +14,4 @@ typedef struct message {
     const char *see[MESSAGE_SEE]; /* commands of mpsim that show it, or NULL */
 } message;
 
-extern const message messages[]; /* ends with a NULL name */
+extern const message explain_messages[]; /* ends with a NULL name */

@@ -355,7 +355,7 @@ static const record_field finding_fields[] = {
 #undef AT
 static const record_kind finding_record = {"finding", "What a constant becomes in a format.", sizeof(finding),
                                            finding_fields};
-const report_kind check_kind = {
+const report_kind formats_check_kind = {
     "mpsim.check/1", "mpsim formats --check: constants",
     "What becomes of constants in formats. $defs/line is a line of --ndjson, which names no schema.",
     REPORT_ROWS("results", &finding_record)};
@@ -375,7 +375,7 @@ static void print_constant(const constant *c, FILE *to)
 static void print_check(const constant *c, const target_list *list, report_style style, FILE *to, int *lost)
 {
     const char **notes = need_memory(list->count, sizeof *notes);
-    record_writer w = {.kind = &check_kind, .to = to, .style = style};
+    record_writer w = {.kind = &formats_check_kind, .to = to, .style = style};
     if (style == REPORT_TEXT)
         print_constant(c, to);
     record_begin(&w);
@@ -464,12 +464,12 @@ static int list_models(char **operands, const char *path, report_style style)
     model_list list = {0};
     output out;
     char *names = operands[0] ? join(next_operand, operands) : need_text("all");
-    int code = model_list_make(&list, "formats", names, NULL, NULL);
+    int code = dot_model_list_make(&list, "formats", names, NULL, NULL);
     if (!code && !(code = output_open(&out, path))) {
-        models_print(&list, style, out.file);
+        dot_models_print(&list, style, out.file);
         code = output_close(&out);
     }
-    model_list_clear(&list);
+    dot_model_list_clear(&list);
     free(names);
     return code;
 }
@@ -484,7 +484,7 @@ static int list_recipes(char **operands, const char *path, report_style style)
     if (!code && list.count)
         code = fail(EXIT_USAGE, "formats: --recipes: '%s' is a format, not a recipe", list.items[0].label);
     if (!code && !(code = output_open(&out, path))) {
-        recipes_print(&list.blocks, style, out.file);
+        formats_recipes_print(&list.blocks, style, out.file);
         code = output_close(&out);
     }
     target_list_clear(&list);
@@ -553,7 +553,7 @@ int cmd_formats(const command *self, int argc, char **argv)
     else if (check)
         print_check(&x, &list, style, out.file, &lost);
     else if (positions)
-        positions_print(positions, &list, style, out.file);
+        formats_positions_print(positions, &list, style, out.file);
     else
         print_formats(&list, style, out.file);
     code = output_close(&out);

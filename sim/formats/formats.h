@@ -3,4 +3,4 @@
 
 #include "../record/record.h"
 
-extern const report_kind formats_kind, check_kind;
+extern const report_kind formats_kind, formats_check_kind;

@@ -40,7 +40,7 @@ static const record_field loss_fields[] = {
     {0}};
 #undef AT
 static const record_kind loss_record = {"loss", "What a format does to positions.", sizeof(loss), loss_fields};
-const report_kind positions_kind = {
+const report_kind formats_positions_kind = {
     "mpsim.positions/1", "mpsim formats --positions: positions",
     "Which positions of tokens formats tell apart, and what is lost of rotary angles. $defs/line is a line of --ndjson, which "
     "names no schema.",
@@ -110,9 +110,9 @@ static void print_rows(const record_writer *w, uint64_t n)
         w->to);
 }
 
-void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to)
+void formats_positions_print(uint64_t n, const target_list *list, report_style style, FILE *to)
 {
-    record_writer w = {.kind = &positions_kind, .to = to, .style = style};
+    record_writer w = {.kind = &formats_positions_kind, .to = to, .style = style};
     record_begin(&w);
     for (size_t i = 0; i < list->count; i++)
         write_row(&w, n, &list->items[i]);

@@ -4,7 +4,7 @@
 #include "../operand/target.h"
 #include "../record/record.h"
 
-extern const report_kind positions_kind;
+extern const report_kind formats_positions_kind;
 
-/* positions_print -- of positions 0 to n - 1 in each format: which become the same, and how far off angles are. */
-void positions_print(uint64_t n, const target_list *list, report_style style, FILE *to);
+/* formats_positions_print -- of positions 0 to n - 1 in each format: which become the same, and how far off angles are. */
+void formats_positions_print(uint64_t n, const target_list *list, report_style style, FILE *to);

@@ -10,15 +10,15 @@ static const char legend[] =
     "mxfp6-e2m3 and mxfp4, and :* for all of these; :2d :sr :1level after nvfp4; :rht16 to :rht128 after any.\n"
     "ELEMENT/RxC, ELEMENT/row and ELEMENT/tensor, as e4m3/128x128:ue8m0, are recipes of your own.\n";
 
-const report_kind recipes_kind = {
+const report_kind formats_recipes_kind = {
     "mpsim.recipes/1", "mpsim formats --recipes: block recipes",
     "Block recipes: elements and their scales. $defs/line is a line of --ndjson, which names no "
     "schema.",
     REPORT_ROWS("recipes", &recipe_record)};
 
-void recipes_print(const block_list *l, report_style style, FILE *to)
+void formats_recipes_print(const block_list *l, report_style style, FILE *to)
 {
-    record_writer w = {.kind = &recipes_kind, .to = to, .style = style};
+    record_writer w = {.kind = &formats_recipes_kind, .to = to, .style = style};
     record_begin(&w);
     for (size_t i = 0; i < l->count; i++) {
         const target_recipe_row row = target_recipe(&l->items[i]);

@@ -4,7 +4,7 @@
 #include "../operand/target.h"
 #include "../record/record.h"
 
-extern const report_kind recipes_kind;
+extern const report_kind formats_recipes_kind;
 
-/* recipes_print -- what each stores, how its scales come about, and who has it so. */
-void recipes_print(const block_list *list, report_style style, FILE *to);
+/* formats_recipes_print -- what each stores, how its scales come about, and who has it so. */
+void formats_recipes_print(const block_list *list, report_style style, FILE *to);

@@ -197,7 +197,7 @@ static void print_file_head(FILE *to, const trace *t, int metadata)
     fputc('\n', to);
     print_names(to, t);
     print_numbered(to, t);
-    quantised_line(to, t);
+    info_quantised_line(to, t);
     if (trace_unread_note(t))
         fprintf(to, "  not read: %s\n", escape_text(path, sizeof path, trace_unread_note(t)));
     for (size_t i = 0; metadata && trace_metadata_key(t, i); i++)
@@ -250,7 +250,7 @@ static int visit_tensor(context *c, input *in, trace *t, size_t i, table *rows, 
     }
     fill_tensor(&row, t, x);
     if (x->quantised) {
-        quantised_fill(&quantised, x->quantised, scales);
+        info_quantised_fill(&quantised, x->quantised, scales);
         row.quantised = &quantised;
     }
     write_tensor(c, &row, rows, first);

@@ -28,7 +28,7 @@ static void add_ends(char *text, size_t size, const trace_scale_stats *s)
         text_add(text, size, "-");
 }
 
-void quantised_fill(info_quantised *to, const trace_quantised *q, const trace_scale_stats *scales)
+void info_quantised_fill(info_quantised *to, const trace_quantised *q, const trace_scale_stats *scales)
 {
     *to = (info_quantised){.q = q, .block = {q->block_rows, q->block_cols}, .sides = to->block, .two = 2};
     snprintf(to->shown, sizeof to->shown, "%s %s: %s in %" PRIu64 "x%" PRIu64 ", %s%s scales%s", q->layout, q->type,
@@ -59,7 +59,7 @@ static void print_ways(FILE *to, const trace *t)
     }
 }
 
-void quantised_line(FILE *to, const trace *t)
+void info_quantised_line(FILE *to, const trace *t)
 {
     char n[32], text[1024];
     uint64_t all = 0, bytes = 0;

@@ -25,7 +25,7 @@ static int said(const char *verb, const trace_error *error)
 int input_check_kinds(const char *verb, const char *option, const option_list *kinds, const char *other)
 {
     trace_error error;
-    return wanted_check_kinds(option, kinds, other, &error) ? said(verb, &error) : 0;
+    return trace_wanted_check_kinds(option, kinds, other, &error) ? said(verb, &error) : 0;
 }
 
 static int note_line(void *context, const char *line)
@@ -47,13 +47,13 @@ static int resolve_options(input *in)
 {
     trace_error error;
     in->maps = (input_maps){.read = text_file_read, .tell = note_line, .warn = warn_line};
-    return wanted_resolve(&in->form, &in->options->wanted, &error) ? said(in->verb, &error) : 0;
+    return trace_wanted_resolve(&in->form, &in->options->wanted, &error) ? said(in->verb, &error) : 0;
 }
 
 int input_raw_form(wanted_form *f, const char *verb, const input_options *o)
 {
     trace_error error;
-    return wanted_resolve(f, &o->wanted, &error) ? said(verb, &error) : 0;
+    return trace_wanted_resolve(f, &o->wanted, &error) ? said(verb, &error) : 0;
 }
 
 /* ---- files ---- */
@@ -90,7 +90,7 @@ static int check_twice(const input *in)
     int code = 0;
     for (size_t i = 0; i < in->tree.count; i++) {
         files[n].path = in->tree.paths[i];
-        inputs_add_path(files[n].path); /* all of them, before the first is opened */
+        trace_inputs_add_path(files[n].path); /* all of them, before the first is opened */
         n += stat(files[n].path, &files[n].is) == 0 && S_ISREG(files[n].is.st_mode);
     }
     if (n)
@@ -157,7 +157,7 @@ static int open_operand(input *in, const char *operand)
     const int code = add_operand(in, operand);
     if (code)
         return code;
-    return maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before, &error)
+    return trace_maps_find(&in->maps, operand, in->tree.paths + before, in->tree.count - before, &error)
                ? said(in->verb, &error)
                : 0;
 }
@@ -174,7 +174,7 @@ static int look_for(input *in, char **operands, int n)
     if (!code)
         code = check_shared(in->verb, operands, n);
     trace_error error;
-    if (!code && maps_give(&in->maps, &in->options->wanted.map, &error))
+    if (!code && trace_maps_give(&in->maps, &in->options->wanted.map, &error))
         code = said(in->verb, &error);
     in->tree.refused = refused;
     in->tree.context = in;
@@ -231,7 +231,7 @@ int input_open_arrays(input *in, const char *verb, const input_options *o, const
     int code = check_no_file(in);
     if (!code)
         code = resolve_options(in);
-    if (!code && maps_give(&in->maps, &o->wanted.map, &error))
+    if (!code && trace_maps_give(&in->maps, &o->wanted.map, &error))
         code = said(verb, &error);
     if (!code && array_room(&in->tree.paths, 0, sizeof *in->tree.paths) == 0 && (in->tree.paths[0] = strdup("-")))
         in->tree.count = 1;
@@ -257,7 +257,7 @@ int input_list(input *in, const char *verb, const input_options *o, char **opera
 
 void input_options_clear(input_options *o)
 {
-    wanted_clear(&o->wanted);
+    trace_wanted_clear(&o->wanted);
 }
 
 void input_close(input *in)
@@ -266,9 +266,9 @@ void input_close(input *in)
     free(in->operands);
     in->operands = NULL;
     in->n_operands = 0;
-    maps_clear(&in->maps);
+    trace_maps_clear(&in->maps);
     twice_clear(&in->twice);
-    wanted_form_clear(&in->form);
+    trace_wanted_form_clear(&in->form);
     unread_clear(&in->unread);
     free(in->refused);
     in->refused = NULL;
@@ -329,9 +329,9 @@ static void note_not_read(input *in, const trace *t)
 static trace *open_file(const input *in, const char *path, trace_error *error)
 {
     trace_options o = in->form.options;
-    o.map = maps_of(&in->maps, path);
+    o.map = trace_maps_of(&in->maps, path);
     trace *t = in->arrays ? trace_of_arrays(path, in->arrays, in->n_arrays, &o, error) : trace_open(path, &o, error);
-    if (!t || !in->needs_kinds || wanted_clash(t, error) == 0)
+    if (!t || !in->needs_kinds || trace_wanted_clash(t, error) == 0)
         return t;
     trace_close(t);
     return NULL;
@@ -355,13 +355,13 @@ trace *input_trace_open(input *in, const char *path, trace_error *error)
 
 int input_selects(const input *in, const trace_tensor *t)
 {
-    return wanted_selects(&in->options->wanted, t);
+    return trace_wanted_selects(&in->options->wanted, t);
 }
 
 /* Whether --kind leaves out a tensor of numbers since it has none. */
 static int lacks_kind(const wanted_words *w, const trace_tensor *x)
 {
-    return w->kinds.count && !x->kind && x->format && wanted_matches(w, x);
+    return w->kinds.count && !x->kind && x->format && trace_wanted_matches(w, x);
 }
 
 void input_see(input *in, const trace *t)

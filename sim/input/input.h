@@ -31,7 +31,7 @@ void input_options_clear(input_options *o);
 /* Of raw files alone, for commands that name tensors in their own way. */
 #define RAW_OPTION_ROWS(o) RAW_OPTIONS(INPUT_OPTION_ROW, o)
 
-/* input_raw_form -- *f, all zero, from these alone; wanted_form_clear in any case. 0, or an exit code after a message. */
+/* input_raw_form -- *f, all zero, from these alone; trace_wanted_form_clear in any case. 0, or an exit code after a message. */
 int input_raw_form(wanted_form *f, const char *verb, const input_options *o);
 
 /* For commands that take several files. */

@@ -318,12 +318,12 @@ void log_compare(comparison *c, const log_runs *r)
     tell(&c->own, r), tell(&c->middle, r), tell(&c->spread, r), tell(&c->reach, r);
 }
 
-const char *const run_verdicts[] = {"the same",
-                                    "one is lost",
-                                    "too few steps",
-                                    "no gap that shows",
-                                    "a small gap",
-                                    "apart",
-                                    "within the spread of the others",
-                                    "outside the spread of the others",
-                                    NULL};
+const char *const log_run_verdicts[] = {"the same",
+                                        "one is lost",
+                                        "too few steps",
+                                        "no gap that shows",
+                                        "a small gap",
+                                        "apart",
+                                        "within the spread of the others",
+                                        "outside the spread of the others",
+                                        NULL};

@@ -41,4 +41,4 @@ typedef struct comparison {
 } comparison;
 
 void log_compare(comparison *c, const log_runs *r);
-extern const char *const run_verdicts[]; /* their names, up to NULL */
+extern const char *const log_run_verdicts[]; /* their names, up to NULL */

@@ -124,7 +124,7 @@ static const record_field comparison_fields[] = {
           "Standard deviation of `last_quarter` between all runs but the last; NaN: there is one."),
     FIELD(REAL, "reach", IN_JSON, AT(reach),
           "19 of 20 further runs like all but the last would end within this of their mean, each way."),
-    FIELD(WORD, "verdict", IN_JSON, AT(verdict), NULL, .words = run_verdicts),
+    FIELD(WORD, "verdict", IN_JSON, AT(verdict), NULL, .words = log_run_verdicts),
     {0}};
 #undef AT
 static const record_kind comparison_record = {"comparison", NULL, sizeof(comparison), comparison_fields};
@@ -326,7 +326,7 @@ static void write_text(FILE *to, const log_report *l)
     print_runs(to, l);
     print_parts(to, r, c);
     print_partings(to, r, c);
-    fprintf(to, "\nVerdict: %s\n  ", run_verdicts[c->verdict]);
+    fprintf(to, "\nVerdict: %s\n  ", log_run_verdicts[c->verdict]);
     text_wrap(to, 2, WIDTH, " ", l->why);
 }
 

@@ -17,14 +17,14 @@ static int find_series(log_run *run, const char *what)
     static const char *const names[] = {"loss", "norm", "validation"};
     for (size_t i = 0; i < 3; i++)
         if (strcmp(what, names[i]) == 0)
-            return series_find(&run->all, run->log, (series_of)i), 0;
+            return traininglog_series_find(&run->all, run->log, (series_of)i), 0;
     const metric_values *m = &run->log->metrics;
     for (unsigned i = 0; i < m->n_names; i++)
         if (strcmp(what, m->names[i].name) == 0 || strcmp(what, m->names[i].name + m->names[i].shown) == 0)
-            return series_metric(&run->all, run->log, i), 0;
+            return traininglog_series_metric(&run->all, run->log, i), 0;
     double limit;
     run->all.name = what;
-    return metric_kind_of(what, &limit) <= METRIC_ENTROPY ? 0 : -1;
+    return traininglog_metric_kind_of(what, &limit) <= METRIC_ENTROPY ? 0 : -1;
 }
 
 static int read_run(log_run *run, const char *path, const char *what)
@@ -32,7 +32,7 @@ static int read_run(log_run *run, const char *path, const char *what)
     char name[512], word[64];
     run->path = path;
     run->log = need_memory(1, sizeof *run->log);
-    const int code = training_log_read(run->log, path, NULL);
+    const int code = traininglog_training_log_read(run->log, path, NULL);
     if (code)
         return code;
     if (find_series(run, what))
@@ -155,9 +155,9 @@ void log_runs_clear(log_runs *r)
 {
     for (size_t k = 0; k < r->count; k++) {
         if (r->run[k].log)
-            training_log_clear(r->run[k].log);
+            traininglog_training_log_clear(r->run[k].log);
         free(r->run[k].log);
-        series_clear(&r->run[k].all);
+        traininglog_series_clear(&r->run[k].all);
         free(r->run[k].at);
     }
 }

@@ -71,12 +71,12 @@ typedef struct walk {
 static uint64_t elements(const walk *w, const kept *k, uint64_t *all, uint64_t *cols)
 {
     const shape_transformer *t = w->t;
-    const uint64_t sb = ledger_times(w->l, t->seq, t->batch), ranks = w->how->tensor_parallel;
+    const uint64_t sb = memory_ledger_times(w->l, t->seq, t->batch), ranks = w->how->tensor_parallel;
     const uint64_t last[UNITS] = {[SBH] = t->hidden, [SBK] = t->hidden / t->heads * t->kv_heads,
-                                  [SBF] = t->ffn,    [ASSB] = ledger_times(w->l, t->heads, t->seq),
+                                  [SBF] = t->ffn,    [ASSB] = memory_ledger_times(w->l, t->heads, t->seq),
                                   [ASB] = t->heads,  [SBV] = t->vocab};
     const int is_cut = k->cut || w->how->sequence_parallel;
-    const uint64_t n = ledger_times(w->l, sb, last[k->unit]);
+    const uint64_t n = memory_ledger_times(w->l, sb, last[k->unit]);
     *all = n;
     *cols = last[k->unit];
     if (!is_cut || ranks == 1)
@@ -97,7 +97,7 @@ static int is_kept(const walk *w, const kept *k, const threads_placement *place)
     case WITH_FLASH:
         return w->how->flash;
     case CAST_COPY: /* without dropout the softmax's own output is the operand, if its format fits */
-        plan_place(w->p, LAYER_SOFTMAX, "softmax", &softmax);
+        policy_plan_place(w->p, LAYER_SOFTMAX, "softmax", &softmax);
         return !w->how->flash && !core &&
                (!w->how->no_dropout || !mpsim_format_same(&softmax.format[TRAIN_OUT], &place->format[TRAIN_OUT]));
     case OF_GELU:
@@ -115,14 +115,14 @@ static void add_kept(const walk *w, const kept *k, const char *layer)
     threads_placement place;
     uint64_t all, cols;
     ledger_term t = {.symbol = symbols[k->unit], .times = k->times};
-    plan_place(w->p, k->kind, layer, &place);
+    policy_plan_place(w->p, k->kind, layer, &place);
     if (!is_kept(w, k, &place))
         return;
     const uint64_t n = elements(w, k, &all, &cols);
     const mpsim_block_recipe *b = k->operand ? place.recipe[k->role] : NULL;
     const mpsim_format *f = &place.format[k->role];
-    t.n = ledger_times(w->l, n, k->times);
-    t.whole = ledger_times(w->l, all, k->times);
+    t.n = memory_ledger_times(w->l, n, k->times);
+    t.whole = memory_ledger_times(w->l, all, k->times);
     if (b) {
         t.bytes = n / cols > UINT32_MAX ? 0 : mpsim_block_bytes(b, n / cols, cols);
         w->l->overflow |= t.bytes == 0;
@@ -134,10 +134,10 @@ static void add_kept(const walk *w, const kept *k, const char *layer)
              : b      ? b->name
                       : f->name,
              k->fixed ? "" : ")");
-    ledger_add(w->l, LEDGER_ACTIVATIONS, t);
+    memory_ledger_add(w->l, LEDGER_ACTIVATIONS, t);
 }
 
-void count_activations(ledger *l, const shape_transformer *t, const plan *p, const count_setting *how)
+void memory_count_activations(ledger *l, const shape_transformer *t, const plan *p, const count_setting *how)
 {
     const walk w = {l, t, p, how};
     const int full = how->recompute == COUNT_RECOMPUTE_FULL;

@@ -73,7 +73,7 @@ static int complete_transformer(const options *o, shape_transformer *t)
 static int read_parameters(void *n, const char *where, const char *text)
 {
     (void)where;
-    return shape_parse_count(n, text);
+    return memory_shape_parse_count(n, text);
 }
 
 static int read_optimizer(void *name, const char *where, const char *text)
@@ -81,10 +81,10 @@ static int read_optimizer(void *name, const char *where, const char *text)
     suggestion s;
     optimizer_row o;
     *(const char **)name = text;
-    if (optimizer_find(text, &o) == 0)
+    if (memory_optimizer_find(text, &o) == 0)
         return 0;
     suggestion_init(&s, text);
-    for (size_t i = 0; optimizer_at(i, &o) == 0; i++)
+    for (size_t i = 0; memory_optimizer_at(i, &o) == 0; i++)
         suggestion_consider(&s, o.name);
     return fail(EXIT_USAGE, "%s: '%s' is not known%s", where, text, suggestion_end(&s, "; see 'mpsim memory --help'"));
 }
@@ -93,13 +93,13 @@ static int read_optimizer(void *name, const char *where, const char *text)
 
 static int make_shape(shape *s, const options *o, char **files, int n)
 {
-    int is = 0, code = n == 1 ? shape_of_config(s, files[0], &is) : 0;
+    int is = 0, code = n == 1 ? memory_shape_of_config(s, files[0], &is) : 0;
     if (is || code)
         return code;
     if (n > 0)
-        return shape_of_files(s, &o->from, files, n);
+        return memory_shape_of_files(s, &o->from, files, n);
     if (!o->parameters)
-        return shape_of_transformer(s, &o->t, o->how.tensor_parallel);
+        return memory_shape_of_transformer(s, &o->t, o->how.tensor_parallel);
     *s = (shape){.counted_only = 1, .tensor_parallel = 1, .parameters = o->parameters};
     return 0;
 }
@@ -113,19 +113,19 @@ static int count_case(memory_case *c, const policy *p, const options *o, const s
     int code = 0;
     for (size_t i = 0; i < p->count && !code; i++) {
         *one = (memory_case){.policy = p->name, .from = p->plans[i].from, .scheduled = p->count > 1};
-        one->optimizer = optimizer_of_plan(&p->plans[i]);
+        one->optimizer = memory_optimizer_of_plan(&p->plans[i]);
         if (o->optimizer)
-            (void)optimizer_find(o->optimizer, &one->optimizer);
-        plan_describe(&p->plans[i], one->plan, sizeof one->plan);
+            (void)memory_optimizer_find(o->optimizer, &one->optimizer);
+        policy_plan_describe(&p->plans[i], one->plan, sizeof one->plan);
         if (one->optimizer.shapes && s->counted_only)
             code = fail(EXIT_USAGE, "memory: %s needs shapes: a file, or the options of a transformer",
                         one->optimizer.name);
-        count_parameters(&one->bytes, s, &p->plans[i], &one->optimizer, &o->how);
+        memory_count_parameters(&one->bytes, s, &p->plans[i], &one->optimizer, &o->how);
         if (t)
-            count_activations(&one->bytes, t, &p->plans[i], &o->how);
-        if (!code && (one->bytes.overflow || ledger_total(&one->bytes) > INT64_MAX))
+            memory_count_activations(&one->bytes, t, &p->plans[i], &o->how);
+        if (!code && (one->bytes.overflow || memory_ledger_total(&one->bytes) > INT64_MAX))
             code = fail(EXIT_USAGE, "memory: %s: more than 2^63 bytes", p->name);
-        if (i == 0 || ledger_total(&one->bytes) > ledger_total(&c->bytes))
+        if (i == 0 || memory_ledger_total(&one->bytes) > memory_ledger_total(&c->bytes))
             *c = *one;
     }
     free(one);
@@ -134,7 +134,7 @@ static int count_case(memory_case *c, const policy *p, const options *o, const s
 
 static int fits_a_layer(const void *context, const char *glob)
 {
-    return shape_has_layer(context, glob);
+    return memory_shape_has_layer(context, glob);
 }
 
 /* Per cent are of what the plain policy fp32 takes. */
@@ -148,7 +148,7 @@ static int count_cases(memory_case *cases, const policy_list *policies, const op
         code = count_case(fp32, &plain.items[0], o, s, t);
     for (size_t i = 0; i < policies->count && !code; i++) {
         code = count_case(&cases[i], &policies->items[i], o, s, t);
-        cases[i].fp32 = ledger_total(&fp32->bytes);
+        cases[i].fp32 = memory_ledger_total(&fp32->bytes);
         if (!s->counted_only)
             policy_find_unmatched(&policies->items[i], fits_a_layer, s, cases[i].unmatched, sizeof cases[i].unmatched);
     }
@@ -193,7 +193,7 @@ static int run(options *o, char **files, int n)
     o->how.recompute = (count_recompute)o->recompute;
     if (!(code = make_shape(&s, o, files, n)))
         code = report(o, &s, transformer ? &o->t : NULL, files, n, report_options_style(&o->form));
-    shape_clear(&s);
+    memory_shape_clear(&s);
     return code;
 }
 

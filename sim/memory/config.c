@@ -339,7 +339,7 @@ static int unknown(const config *c, const char *type)
 {
     char list[1024] = "", name[128];
     const family *f;
-    for (int i = 0; (f = family_at(i)); i++)
+    for (int i = 0; (f = memory_family_at(i)); i++)
         text_add(list, sizeof list, "%s%s", i ? " " : "", f->type);
     return fail(EXIT_DATA, "memory: %s: model_type '%s' is not among those that are known: %s; --params takes a number",
                 c->path, escape_text(name, sizeof name, type), list);
@@ -349,7 +349,7 @@ static int count(config *c)
 {
     static const uint64_t most = 1000000000000000;
     const char *type = json_string_value(json_object_get(c->root, "model_type"));
-    c->f = family_find(type ? type : "");
+    c->f = memory_family_find(type ? type : "");
     if (!c->f)
         return unknown(c, type ? type : "");
     read_sizes(c);
@@ -376,7 +376,7 @@ static const json_t *language_model(shape *s, const json_t *root)
     return json_is_object(text) ? text : root;
 }
 
-int shape_of_config(shape *s, const char *path, int *is)
+int memory_shape_of_config(shape *s, const char *path, int *is)
 {
     trace_error error;
     char name[512];
@@ -386,7 +386,7 @@ int shape_of_config(shape *s, const char *path, int *is)
     *is = 0;
     if (strcmp(path, "-") == 0 || !input_is_file(path) || trace_probe(path, NULL))
         return 0;
-    char *text = text_file_whole(path, FILE_MOST, &n, &error);
+    char *text = trace_text_file_whole(path, FILE_MOST, &n, &error);
     json_t *root = text ? json_text(text, n, 0, NULL, &no_memory) : NULL;
     free(text);
     const json_t *part = language_model(s, root);

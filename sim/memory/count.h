@@ -22,9 +22,10 @@ typedef struct count_setting {
     count_recompute recompute;
 } count_setting;
 
-/* count_parameters -- all components but activations. A part is ceil(n / ranks) elements of each
+/* memory_count_parameters -- all components but activations. A part is ceil(n / ranks) elements of each
  * parameter. */
-void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o, const count_setting *how);
+void memory_count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o,
+                             const count_setting *how);
 
-/* count_activations -- what the forward pass of a transformer keeps for the backward pass, a micro-batch. */
-void count_activations(ledger *l, const shape_transformer *t, const plan *p, const count_setting *how);
+/* memory_count_activations -- what the forward pass of a transformer keeps for the backward pass, a micro-batch. */
+void memory_count_activations(ledger *l, const shape_transformer *t, const plan *p, const count_setting *how);

@@ -98,12 +98,12 @@ static const family rows[] = {
 };
 /* clang-format on */
 
-const family *family_at(int i)
+const family *memory_family_at(int i)
 {
     return i < (int)(sizeof rows / sizeof *rows) ? &rows[i] : NULL;
 }
 
-const family *family_find(const char *type)
+const family *memory_family_find(const char *type)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].type, type) == 0)

@@ -45,6 +45,6 @@ typedef struct family {
     uint16_t head;  /* the default size of a head; 0: the hidden size divided by the heads */
 } family;
 
-/* family_find -- NULL: it is not known. family_at -- row i; NULL past the end. */
-const family *family_find(const char *type);
-const family *family_at(int i);
+/* memory_family_find -- NULL: it is not known. memory_family_at -- row i; NULL past the end. */
+const family *memory_family_find(const char *type);
+const family *memory_family_at(int i);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const ledger_names[] = {
+const char *const memory_ledger_names[] = {
     [LEDGER_WEIGHTS] = "weights",           [LEDGER_COPIES] = "copies of weights",
     [LEDGER_GATHERED] = "gathered weights", [LEDGER_MASTER] = "master weights",
     [LEDGER_GRADIENTS] = "gradients",       [LEDGER_MASTER_GRADIENTS] = "master gradients",
@@ -15,7 +15,7 @@ const char *const ledger_names[] = {
     [LEDGER_ACTIVATIONS] = "activations",   [LEDGER_COMPONENTS] = NULL,
 };
 
-uint64_t ledger_times(ledger *l, uint64_t a, uint64_t b)
+uint64_t memory_ledger_times(ledger *l, uint64_t a, uint64_t b)
 {
     if (a != 0 && b > UINT64_MAX / a) {
         l->overflow = 1;
@@ -24,7 +24,7 @@ uint64_t ledger_times(ledger *l, uint64_t a, uint64_t b)
     return a * b;
 }
 
-uint64_t ledger_plus(ledger *l, uint64_t a, uint64_t b)
+uint64_t memory_ledger_plus(ledger *l, uint64_t a, uint64_t b)
 {
     if (b > UINT64_MAX - a) {
         l->overflow = 1;
@@ -33,12 +33,12 @@ uint64_t ledger_plus(ledger *l, uint64_t a, uint64_t b)
     return a + b;
 }
 
-void ledger_add(ledger *l, ledger_component c, ledger_term t)
+void memory_ledger_add(ledger *l, ledger_component c, ledger_term t)
 {
     ledger_term *list = l->terms[c];
     size_t i = 0;
     if (t.each)
-        t.bytes = ledger_times(l, t.each, t.n);
+        t.bytes = memory_ledger_times(l, t.each, t.n);
     if (t.bytes == 0)
         return;
     while (i < l->count[c] &&
@@ -52,10 +52,10 @@ void ledger_add(ledger *l, ledger_component c, ledger_term t)
         list[l->count[c]++] = t;
         return;
     }
-    list[i].bytes = ledger_plus(l, list[i].bytes, t.bytes);
-    list[i].n = ledger_plus(l, list[i].n, t.n);
-    list[i].whole = ledger_plus(l, list[i].whole, t.whole);
-    list[i].times = ledger_plus(l, list[i].times, t.times);
+    list[i].bytes = memory_ledger_plus(l, list[i].bytes, t.bytes);
+    list[i].n = memory_ledger_plus(l, list[i].n, t.n);
+    list[i].whole = memory_ledger_plus(l, list[i].whole, t.whole);
+    list[i].times = memory_ledger_plus(l, list[i].times, t.times);
 }
 
 /* Beyond the largest number it is that. */
@@ -64,7 +64,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return b > UINT64_MAX - a ? UINT64_MAX : a + b;
 }
 
-uint64_t ledger_bytes(const ledger *l, ledger_component c)
+uint64_t memory_ledger_bytes(const ledger *l, ledger_component c)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < l->count[c]; i++)
@@ -72,15 +72,15 @@ uint64_t ledger_bytes(const ledger *l, ledger_component c)
     return bytes;
 }
 
-uint64_t ledger_total(const ledger *l)
+uint64_t memory_ledger_total(const ledger *l)
 {
     uint64_t bytes = 0;
     for (int c = 0; c < LEDGER_COMPONENTS; c++)
-        bytes = sum(bytes, ledger_bytes(l, (ledger_component)c));
+        bytes = sum(bytes, memory_ledger_bytes(l, (ledger_component)c));
     return bytes;
 }
 
-const char *ledger_formula(char *out, size_t size, const ledger_term *t)
+const char *memory_ledger_formula(char *out, size_t size, const ledger_term *t)
 {
     char each[32] = "", n[32], whole[32], part[32] = "";
     if (t->each)

@@ -31,18 +31,18 @@ typedef struct ledger {
     int overflow; /* a number did not fit */
 } ledger;
 
-extern const char *const ledger_names[]; /* of components: "weights", ...; up to NULL */
+extern const char *const memory_ledger_names[]; /* of components: "weights", ...; up to NULL */
 
-/* ledger_add -- each * n bytes, or t.bytes where each is 0; to the term of the same words if there is one.
+/* memory_ledger_add -- each * n bytes, or t.bytes where each is 0; to the term of the same words if there is one.
  * Nothing for no bytes. */
-void ledger_add(ledger *l, ledger_component c, ledger_term t);
+void memory_ledger_add(ledger *l, ledger_component c, ledger_term t);
 
 /* Products and sums that do not fit set l->overflow, and are 0. */
-uint64_t ledger_times(ledger *l, uint64_t a, uint64_t b);
-uint64_t ledger_plus(ledger *l, uint64_t a, uint64_t b);
+uint64_t memory_ledger_times(ledger *l, uint64_t a, uint64_t b);
+uint64_t memory_ledger_plus(ledger *l, uint64_t a, uint64_t b);
 
-uint64_t ledger_bytes(const ledger *l, ledger_component c);
-uint64_t ledger_total(const ledger *l);
+uint64_t memory_ledger_bytes(const ledger *l, ledger_component c);
+uint64_t memory_ledger_total(const ledger *l);
 
-/* ledger_formula -- "binary32: 4 x 117,187,500 of 7,500,000,000". */
-const char *ledger_formula(char *out, size_t size, const ledger_term *t);
+/* memory_ledger_formula -- "binary32: 4 x 117,187,500 of 7,500,000,000". */
+const char *memory_ledger_formula(char *out, size_t size, const ledger_term *t);

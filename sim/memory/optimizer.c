@@ -27,7 +27,7 @@ static void state_few_bits(ledger *l, const optimizer_row *o, const shape_tensor
         term.n = term.whole = n;
         snprintf(term.what, sizeof term.what, "two of %.32s, unquantised", f->name);
     }
-    ledger_add(l, LEDGER_STATE, term);
+    memory_ledger_add(l, LEDGER_STATE, term);
 }
 
 /* Moments of rows and columns. A part of a rank is the whole: what is factored is not cut. */
@@ -44,7 +44,7 @@ static void state_factors(ledger *l, const optimizer_row *o, const shape_tensor 
         term.n += mpsim_optim_elements(&shaped, array, t->n);
     term.whole = term.n;
     snprintf(term.what, sizeof term.what, "%s, %s", place->state.name, factored ? "rows and columns" : "vectors");
-    ledger_add(l, LEDGER_STATE, term);
+    memory_ledger_add(l, LEDGER_STATE, term);
 }
 
 #define COAT "arXiv 2410.19313; NVlabs/VILA @36f6adcd fp8_adamw.py"
@@ -105,7 +105,7 @@ static optimizer_row of_algorithm(int a)
                            .source = t->source};
 }
 
-int optimizer_at(size_t i, optimizer_row *to)
+int memory_optimizer_at(size_t i, optimizer_row *to)
 {
     if (i >= MPSIM_OPTIM_ALGORITHMS + ROWS)
         return -1;
@@ -113,9 +113,9 @@ int optimizer_at(size_t i, optimizer_row *to)
     return 0;
 }
 
-int optimizer_find(const char *name, optimizer_row *to)
+int memory_optimizer_find(const char *name, optimizer_row *to)
 {
-    for (size_t i = 0; optimizer_at(i, to) == 0; i++)
+    for (size_t i = 0; memory_optimizer_at(i, to) == 0; i++)
         if (strcasecmp(to->name, name) == 0)
             return 0;
     return -1;
@@ -133,14 +133,14 @@ static const char *name_of_plan(const plan_optimizer *o)
     return o->amsgrad > 0 ? "amsgrad" : o->algorithm < 0 ? "adamw" : mpsim_optim_traits_of(o->algorithm)->name;
 }
 
-optimizer_row optimizer_of_plan(const plan *p)
+optimizer_row memory_optimizer_of_plan(const plan *p)
 {
     optimizer_row row = {.name = NULL};
-    (void)optimizer_find(name_of_plan(&p->optimizer), &row);
+    (void)memory_optimizer_find(name_of_plan(&p->optimizer), &row);
     return row;
 }
 
-mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix)
+mpsim_optim memory_optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix)
 {
     const mpsim_optim_algorithm a = o->no_moments ? MPSIM_OPTIM_SGD : is_matrix ? o->matrices : o->algorithm;
     return (mpsim_optim){.algorithm = (uint8_t)a,

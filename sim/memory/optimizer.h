@@ -21,10 +21,10 @@ typedef struct optimizer_row {
 } optimizer_row;
 
 /* Each 0, or -1 past the end and for a name that is not known. */
-int optimizer_at(size_t i, optimizer_row *to);
-int optimizer_find(const char *name, optimizer_row *to);
-/* optimizer_of_plan -- the policy's own, or adamw where it leaves that to the trace. */
-optimizer_row optimizer_of_plan(const plan *p);
+int memory_optimizer_at(size_t i, optimizer_row *to);
+int memory_optimizer_find(const char *name, optimizer_row *to);
+/* memory_optimizer_of_plan -- the policy's own, or adamw where it leaves that to the trace. */
+optimizer_row memory_optimizer_of_plan(const plan *p);
 
-/* optimizer_settings -- of a parameter, for mpsim_optim_needs and train_bytes_add. */
-mpsim_optim optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix);
+/* memory_optimizer_settings -- of a parameter, for mpsim_optim_needs and train_bytes_add. */
+mpsim_optim memory_optimizer_settings(const optimizer_row *o, const plan *p, int is_matrix);

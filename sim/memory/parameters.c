@@ -43,14 +43,14 @@ add(ledger *l, ledger_component c, uint64_t each, uint64_t n, uint64_t whole, co
     vsnprintf(t.what, sizeof t.what, what, arguments);
     va_end(arguments);
     if (each)
-        ledger_add(l, c, t);
+        memory_ledger_add(l, c, t);
 }
 
 static void add_blocks(ledger *l, ledger_component c, uint64_t bytes, const char *what, const char *recipe)
 {
     ledger_term t = {.bytes = bytes};
     snprintf(t.what, sizeof t.what, "%s%s", recipe, what);
-    ledger_add(l, c, t);
+    memory_ledger_add(l, c, t);
 }
 
 /* Of a matrix of unknown shape: one whose blocks are whole, in as few rows as a block has. */
@@ -68,7 +68,7 @@ static uint64_t block_bytes(const mpsim_block_recipe *b, const shape_tensor *t, 
 
 static void end_layer(counting *c)
 {
-    if (ledger_total(&c->layer.own) > ledger_total(&c->largest))
+    if (memory_ledger_total(&c->layer.own) > memory_ledger_total(&c->largest))
         c->largest = c->layer.own;
     c->layer.own = (ledger){0};
 }
@@ -167,8 +167,8 @@ static const mpsim_state *kept_in(const counting *c, train_bytes *each)
 static void count_tied(counting *c, const shape_tensor *t)
 {
     threads_placement place, own;
-    plan_place(c->p, LAYER_EMBEDDING, t->of, &own);
-    plan_place(c->p, LAYER_LINEAR, t->layer, &place);
+    policy_plan_place(c->p, LAYER_EMBEDDING, t->of, &own);
+    policy_plan_place(c->p, LAYER_LINEAR, t->layer, &place);
     place.storage = own.storage;
     begin_layer(c, t->layer);
     count_reading(c, t, &place, mpsim_format_code_bytes(&own.storage), own.storage.name, NULL);
@@ -184,12 +184,12 @@ static void count_parameter(const shape_tensor *t, void *context)
     }
     const layer_kind kind = policy_layer(c->p, t->layer, t->weight_rank);
     const int is_matrix = c->p->optimizer.has_muon && t->rank
-                              ? plan_is_muon(c->p, kind, t->layer, (uint64_t)t->rank)
+                              ? policy_plan_is_muon(c->p, kind, t->layer, (uint64_t)t->rank)
                               : t->rank != 1 && (kind == LAYER_LINEAR || kind == LAYER_CONV);
-    const mpsim_optim o = optimizer_settings(c->o, c->p, is_matrix);
+    const mpsim_optim o = memory_optimizer_settings(c->o, c->p, is_matrix);
     threads_placement place;
     train_bytes each = {0}; /* of an element */
-    plan_place(c->p, kind, t->layer, &place);
+    policy_plan_place(c->p, kind, t->layer, &place);
     place.states = NULL; /* the optimizer's own count; of what is kept below */
     const mpsim_block_recipe *b = place.recipe[TRAIN_WEIGHT];
     const mpsim_block_recipe *quantised = c->p->fp8_params && (t->rank == 0 || t->rank == 2) ? b : NULL;
@@ -215,13 +215,13 @@ static void merge(ledger *to, const ledger *from)
 {
     for (int c = 0; c < LEDGER_COMPONENTS; c++)
         for (size_t i = 0; i < from->count[c]; i++)
-            ledger_add(to, (ledger_component)c, from->terms[c][i]);
+            memory_ledger_add(to, (ledger_component)c, from->terms[c][i]);
 }
 
-void count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o, const count_setting *how)
+void memory_count_parameters(ledger *l, const shape *s, const plan *p, const optimizer_row *o, const count_setting *how)
 {
     counting c = {.l = l, .p = p, .o = o, .how = how};
-    shape_each(s, count_parameter, &c);
+    memory_shape_each(s, count_parameter, &c);
     end_layer(&c);
     merge(l, &c.largest);
     l->overflow |= c.largest.overflow;

@@ -21,7 +21,7 @@ static const record_kind term = {"term", NULL, sizeof(memory_term), term_fields}
 
 #define AT(member) offsetof(memory_component, member)
 static const record_field component_fields[] = {
-    FIELD(TEXT, "component", IN_TREE, AT(name), NULL, .words = ledger_names),
+    FIELD(TEXT, "component", IN_TREE, AT(name), NULL, .words = memory_ledger_names),
     FIELD(COUNT, "bytes", IN_TREE, AT(bytes), "The sum of the bytes of the terms."),
     FIELD(LIST, "terms", IN_TREE, AT(terms), NULL, .of = AT(count), .record = &term),
     {0}};

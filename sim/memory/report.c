@@ -21,7 +21,7 @@ static memory_line line_of(const memory_report *r, const memory_case *c, const c
                         .whole = component[0] != '\0',
                         .a_parameter = (double)bytes / (double)r->shape->parameters};
     if (t)
-        ledger_formula(line.formula, sizeof line.formula, t);
+        memory_ledger_formula(line.formula, sizeof line.formula, t);
     return line;
 }
 
@@ -40,10 +40,10 @@ static void print_csv(const memory_report *r, FILE *to)
         for (int k = 0; k < LEDGER_COMPONENTS; k++)
             for (size_t j = 0; j < c->bytes.count[k]; j++) {
                 const ledger_term *t = &c->bytes.terms[k][j];
-                const memory_line line = line_of(r, c, ledger_names[k], t->bytes, t);
+                const memory_line line = line_of(r, c, memory_ledger_names[k], t->bytes, t);
                 print_line(to, &line);
             }
-        const memory_line total = line_of(r, c, "total", ledger_total(&c->bytes), NULL);
+        const memory_line total = line_of(r, c, "total", memory_ledger_total(&c->bytes), NULL);
         print_line(to, &total);
     }
 }
@@ -55,7 +55,7 @@ static void component_lines(table *t, const memory_report *r, const memory_case 
     const size_t n = l->count[k];
     if (n == 0)
         return;
-    memory_line line = line_of(r, c, ledger_names[k], ledger_bytes(l, k), n == 1 ? l->terms[k] : NULL);
+    memory_line line = line_of(r, c, memory_ledger_names[k], memory_ledger_bytes(l, k), n == 1 ? l->terms[k] : NULL);
     record_cells(t, &memory_line_record, &line, 0);
     for (size_t i = 0; n > 1 && i < n; i++) {
         line = line_of(r, c, "", l->terms[k][i].bytes, &l->terms[k][i]);
@@ -65,7 +65,7 @@ static void component_lines(table *t, const memory_report *r, const memory_case 
 
 static double percent_of(const memory_case *c)
 {
-    return 100 * (double)ledger_total(&c->bytes) / (double)c->fp32;
+    return 100 * (double)memory_ledger_total(&c->bytes) / (double)c->fp32;
 }
 
 static void print_lines(const memory_report *r, FILE *to)
@@ -74,7 +74,7 @@ static void print_lines(const memory_report *r, FILE *to)
     table *t = record_table(&memory_line_record, 0);
     for (int k = 0; k < LEDGER_COMPONENTS; k++)
         component_lines(t, r, c, (ledger_component)k);
-    memory_line total = line_of(r, c, "total", ledger_total(&c->bytes), NULL);
+    memory_line total = line_of(r, c, "total", memory_ledger_total(&c->bytes), NULL);
     snprintf(total.formula, sizeof total.formula, "%.4g %% of what fp32 takes", percent_of(c));
     record_cells(t, &memory_line_record, &total, 0);
     table_print(t, to, "");
@@ -94,14 +94,14 @@ static void fill_component(parts *p, const ledger *l, ledger_component k)
         memory_term *t = &p->terms[k][i];
         t->t = l->terms[k][i];
         t->is_product = t->t.each != 0;
-        ledger_formula(t->formula, sizeof t->formula, &t->t);
+        memory_ledger_formula(t->formula, sizeof t->formula, &t->t);
     }
-    p->components[k] = (memory_component){ledger_names[k], ledger_bytes(l, k), p->terms[k], l->count[k]};
+    p->components[k] = (memory_component){memory_ledger_names[k], memory_ledger_bytes(l, k), p->terms[k], l->count[k]};
 }
 
 static uint64_t copies_of(const ledger *l)
 {
-    return ledger_bytes(l, LEDGER_COPIES) + ledger_bytes(l, LEDGER_GATHERED);
+    return memory_ledger_bytes(l, LEDGER_COPIES) + memory_ledger_bytes(l, LEDGER_GATHERED);
 }
 
 static void add_row(record_writer *w, const memory_report *r, const memory_case *c)
@@ -110,21 +110,22 @@ static void add_row(record_writer *w, const memory_report *r, const memory_case 
     for (int k = 0; k < LEDGER_COMPONENTS; k++)
         fill_component(p, &c->bytes, (ledger_component)k);
     const ledger *l = &c->bytes;
-    const uint64_t total = ledger_total(l);
-    const memory_row row = {.policy = c->policy,
-                            .optimizer = c->optimizer.name,
-                            .unmatched = c->unmatched,
-                            .from = c->from,
-                            .total = total,
-                            .of_fp32 = (double)total / (double)c->fp32,
-                            .percent = percent_of(c),
-                            .a_parameter = (double)total / (double)r->shape->parameters,
-                            .components = p->components,
-                            .count = LEDGER_COMPONENTS,
-                            .columns = {ledger_bytes(l, LEDGER_WEIGHTS), copies_of(l), ledger_bytes(l, LEDGER_MASTER),
-                                        ledger_bytes(l, LEDGER_GRADIENTS) + ledger_bytes(l, LEDGER_MASTER_GRADIENTS),
-                                        ledger_bytes(l, LEDGER_STATE) + ledger_bytes(l, LEDGER_SCALING),
-                                        ledger_bytes(l, LEDGER_ACTIVATIONS)}};
+    const uint64_t total = memory_ledger_total(l);
+    const memory_row row = {
+        .policy = c->policy,
+        .optimizer = c->optimizer.name,
+        .unmatched = c->unmatched,
+        .from = c->from,
+        .total = total,
+        .of_fp32 = (double)total / (double)c->fp32,
+        .percent = percent_of(c),
+        .a_parameter = (double)total / (double)r->shape->parameters,
+        .components = p->components,
+        .count = LEDGER_COMPONENTS,
+        .columns = {memory_ledger_bytes(l, LEDGER_WEIGHTS), copies_of(l), memory_ledger_bytes(l, LEDGER_MASTER),
+                    memory_ledger_bytes(l, LEDGER_GRADIENTS) + memory_ledger_bytes(l, LEDGER_MASTER_GRADIENTS),
+                    memory_ledger_bytes(l, LEDGER_STATE) + memory_ledger_bytes(l, LEDGER_SCALING),
+                    memory_ledger_bytes(l, LEDGER_ACTIVATIONS)}};
     record_row(w, &row);
     free(p);
 }

@@ -32,7 +32,7 @@ static int unit_exponent(const char *s)
     return n >= 1 && n <= 2 && s[n] == '\0' ? atoi(s) : -1;
 }
 
-int shape_parse_count(uint64_t *n, const char *text)
+int memory_shape_parse_count(uint64_t *n, const char *text)
 {
     uint64_t v = 0;
     int digits = 0, behind = 0, point = 0;
@@ -143,10 +143,10 @@ static void add_elements(const shape_tensor *t, void *context)
     *(uint64_t *)context += t->of ? 0 : t->n;
 }
 
-int shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel)
+int memory_shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel)
 {
     *s = (shape){.transformer = t, .tensor_parallel = 1};
-    shape_each(s, add_elements, &s->parameters);
+    memory_shape_each(s, add_elements, &s->parameters);
     s->tensor_parallel = tensor_parallel;
     return 0;
 }
@@ -165,7 +165,7 @@ static int is_buffer(const trace_tensor *t)
 {
     const weights_name w = {t->name,           strlen(t->name), t->rank, t->rank && t->shape[0] == 1,
                             t->format != NULL, t->dtype};
-    return !t->kind && weights_buffer(&w);
+    return !t->kind && trace_weights_buffer(&w);
 }
 
 static void add_tensor(reading *r, const trace_tensor *t, const char *name)
@@ -246,7 +246,7 @@ static void name_layers(reading *r)
     }
 }
 
-int shape_of_files(shape *s, const input_options *o, char **files, int n)
+int memory_shape_of_files(shape *s, const input_options *o, char **files, int n)
 {
     input in = {0};
     reading r = {.s = s};
@@ -270,7 +270,7 @@ int shape_of_files(shape *s, const input_options *o, char **files, int n)
     return code;
 }
 
-void shape_clear(shape *s)
+void memory_shape_clear(shape *s)
 {
     for (size_t i = 0; i < s->count; i++)
         free(s->names[i]);
@@ -282,7 +282,7 @@ void shape_clear(shape *s)
 
 /* ---- all of them ---- */
 
-void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context)
+void memory_shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context)
 {
     if (s->transformer) {
         visit_transformer(s, visit, context);
@@ -323,9 +323,9 @@ static int has_layer_without_parameters(const shape_transformer *t, const char *
     return found;
 }
 
-int shape_has_layer(const shape *s, const char *glob)
+int memory_shape_has_layer(const shape *s, const char *glob)
 {
     looking l = {.glob = glob};
-    shape_each(s, look_for, &l);
+    memory_shape_each(s, look_for, &l);
     return l.found || (s->transformer && has_layer_without_parameters(s->transformer, glob));
 }

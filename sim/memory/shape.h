@@ -38,17 +38,17 @@ typedef struct shape {
     unread_list unread;    /* tensors of files without numbers, and why                 */
 } shape;
 
-/* shape_parse_count -- "7e9", "7B", "1.3e9", "125M", "2^33": a whole number of at most 10^15. 0, or -1. */
-int shape_parse_count(uint64_t *n, const char *text);
+/* memory_shape_parse_count -- "7e9", "7B", "1.3e9", "125M", "2^33": a whole number of at most 10^15. 0, or -1. */
+int memory_shape_parse_count(uint64_t *n, const char *text);
 
-/* Each returns 0 or an exit code after a message. shape_of_files reads directories of tensors, no
+/* Each returns 0 or an exit code after a message. memory_shape_of_files reads directories of tensors, no
  * elements: those of the kind weight, or all where no tensor has a kind; a name counts once. */
-int shape_of_files(shape *s, const input_options *o, char **files, int n);
-int shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel);
-void shape_clear(shape *s);
+int memory_shape_of_files(shape *s, const input_options *o, char **files, int n);
+int memory_shape_of_transformer(shape *s, const shape_transformer *t, uint64_t tensor_parallel);
+void memory_shape_clear(shape *s);
 
-/* shape_has_layer -- whether a layer has such a name; of a transformer those without parameters, too. */
-int shape_has_layer(const shape *s, const char *glob);
-/* shape_each -- every parameter as a rank of the tensor parallel group has it; those of a layer follow
+/* memory_shape_has_layer -- whether a layer has such a name; of a transformer those without parameters, too. */
+int memory_shape_has_layer(const shape *s, const char *glob);
+/* memory_shape_each -- every parameter as a rank of the tensor parallel group has it; those of a layer follow
  * each other. An output layer that reads the embedding's is visited, too, with `of`. */
-void shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context);
+void memory_shape_each(const shape *s, void (*visit)(const shape_tensor *t, void *context), void *context);

@@ -30,7 +30,7 @@ typedef struct joining {
 
 static int damaged(joining *j, const char *what)
 {
-    part_damaged(&j->reader, what, &j->error);
+    stat_part_damaged(&j->reader, what, &j->error);
     return fail(j->error.exit, "%s", j->error.text);
 }
 
@@ -80,7 +80,7 @@ static void look_twice(joining *j, const part_record *x)
     twice_look l = {x->path, x->layout, x->step, x->form, need_memory(x->seen, sizeof *l.tensors), x->seen};
     taker t = x->body;
     for (size_t i = 0; i < x->seen; i++)
-        l.tensors[i] = take_digest(&t);
+        l.tensors[i] = stat_take_digest(&t);
     twice_see_look(&j->twice, &l);
     free(l.tensors);
 }
@@ -96,7 +96,7 @@ static int take_file(joining *j, const part_record *x)
                    : damaged(j, "a file is not what it is in the part before");
     j->step = x->step;
     j->tensors = x->tensors;
-    tally_file(j->to, x->path, x->tensors);
+    stat_tally_file(j->to, x->path, x->tensors);
     look_twice(j, x);
     return keep_path(j, x->path);
 }
@@ -107,7 +107,7 @@ static int take_failed(joining *j, const part_record *x)
     if (code || (x->file && j->failed))
         return code;
     fail(x->exit, "%s", x->message);
-    tally_failed(j->to);
+    stat_tally_failed(j->to);
     if (!x->file)
         return 0;
     j->failed = 1;
@@ -140,12 +140,12 @@ static int tell(joining *j, const part_record *x, const group *of)
     const stat_place place = {j->path, x->kind, j->step, &x->tensor};
     j->begun = 0;
     j->next++;
-    return tally_tensor(j->to, &place, of);
+    return stat_tally_tensor(j->to, &place, of);
 }
 
 static int take_tensor(joining *j, const part_record *x)
 {
-    if (x->numbers && part_take_group(&j->reader, x, &j->piece, &j->error))
+    if (x->numbers && stat_part_take_group(&j->reader, x, &j->piece, &j->error))
         return fail(j->error.exit, "%s", j->error.text);
     if (j->failed)
         return 0;
@@ -155,8 +155,8 @@ static int take_tensor(joining *j, const part_record *x)
     if (!x->numbers || whole)
         return tell(j, x, x->numbers ? &j->piece : NULL);
     if (!j->begun)
-        group_reset(&j->all);
-    group_merge(&j->all, &j->piece);
+        stat_group_reset(&j->all);
+    stat_group_merge(&j->all, &j->piece);
     j->all.tensors = 1;
     j->all.scaled = j->piece.scaled;
     j->end = x->piece.first + x->piece.n;
@@ -183,10 +183,10 @@ static int take(joining *j, const part_record *x)
 static int take_section(joining *j, const section *s)
 {
     part_record x;
-    if (part_seek(&j->reader, s->place, &j->error) || part_next(&j->reader, &x, &j->error))
+    if (stat_part_seek(&j->reader, s->place, &j->error) || stat_part_next(&j->reader, &x, &j->error))
         return fail(j->error.exit, "%s", j->error.text);
     for (;;) {
-        if (part_next(&j->reader, &x, &j->error))
+        if (stat_part_next(&j->reader, &x, &j->error))
             return fail(j->error.exit, "%s", j->error.text);
         if (x.tag == 'Z')
             return 0;
@@ -204,8 +204,8 @@ static int take_all(joining *j, const parts *p)
     for (size_t i = 0; i < p->count && !code; i++) {
         const part_source *from = &p->sources[p->sections[i].source];
         if (from != open) {
-            part_close(&j->reader);
-            if (part_open(&j->reader, from, &j->error))
+            stat_part_close(&j->reader);
+            if (stat_part_open(&j->reader, from, &j->error))
                 code = fail(j->error.exit, "%s", j->error.text);
             open = from;
         }
@@ -219,18 +219,18 @@ static int take_all(joining *j, const parts *p)
     return code;
 }
 
-int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first)
+int merge_join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first)
 {
     joining j = {.to = to};
-    (void)group_init(&j.piece, targets, histogram);
-    (void)group_init(&j.all, targets, histogram);
+    (void)stat_group_init(&j.piece, targets, histogram);
+    (void)stat_group_init(&j.all, targets, histogram);
     const int code = take_all(&j, p);
     if (!code)
         twice_tell(&j.twice);
     twice_clear(&j.twice);
-    part_close(&j.reader);
-    group_clear(&j.piece);
-    group_clear(&j.all);
+    stat_part_close(&j.reader);
+    stat_group_clear(&j.piece);
+    stat_group_clear(&j.all);
     free(j.path);
     free(j.name);
     *first = j.first;

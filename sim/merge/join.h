@@ -3,5 +3,5 @@
 
 #include "parts.h"
 
-/* join_parts -- 0, or an exit code after a message; *first is the path of the first file, to be freed. */
-int join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first);
+/* merge_join_parts -- 0, or an exit code after a message; *first is the path of the first file, to be freed. */
+int merge_join_parts(const parts *p, const target_list *targets, int histogram, tally *to, char **first);

@@ -15,18 +15,18 @@ int merge_report(const char *verb, const part_source *sources, size_t n, const s
     tally t = {0};
     stat_output to;
     char names[600], *first = NULL;
-    int code = parts_read(&p, sources, n);
-    if (!code && !(code = parts_complete(&p)) && !(code = parts_settings(&p, &settings, &targets)) &&
-        !(code = tally_init(&t, verb, &settings, &form->fail_if, &targets)) &&
+    int code = merge_parts_read(&p, sources, n);
+    if (!code && !(code = merge_parts_complete(&p)) && !(code = merge_parts_settings(&p, &settings, &targets)) &&
+        !(code = stat_tally_init(&t, verb, &settings, &form->fail_if, &targets)) &&
         !(code = stat_output_begin(&to, form, &t, (size_t)p.files, p.head.version))) {
-        code = join_parts(&p, &targets, settings.histogram, &t, &first);
+        code = merge_join_parts(&p, &targets, settings.histogram, &t, &first);
         code = stat_output_end(&to, &t, code, files_names(first ? first : "", (size_t)p.files, names, sizeof names));
     }
     free(first);
-    tally_clear(&t);
+    stat_tally_clear(&t);
     target_list_clear(&targets);
     stat_settings_clear(&settings);
-    parts_clear(&p);
+    merge_parts_clear(&p);
     return code;
 }
 
@@ -37,9 +37,9 @@ static int copy_sections(const parts *p, FILE *to)
         const section *s = &p->sections[i];
         part_reader r;
         trace_error error;
-        const int bad = part_open(&r, &p->sources[s->source], &error) || part_seek(&r, s->place, &error) ||
-                        part_copy(&r, s->bytes, to, &error);
-        part_close(&r);
+        const int bad = stat_part_open(&r, &p->sources[s->source], &error) || stat_part_seek(&r, s->place, &error) ||
+                        stat_part_copy(&r, s->bytes, to, &error);
+        stat_part_close(&r);
         if (bad)
             return fail(error.exit, "%s", error.text);
     }
@@ -51,13 +51,13 @@ int merge_part(const part_source *sources, size_t n, const char *path)
     parts p;
     part_writer w;
     output out;
-    int code = parts_read(&p, sources, n);
+    int code = merge_parts_read(&p, sources, n);
     if (!code && !(code = output_open(&out, path))) {
-        part_write_head(&w, out.file, &p.head);
-        code = part_write_finish(&w) ? fail(EXIT_IO, "out of memory") : copy_sections(&p, out.file);
+        stat_part_write_head(&w, out.file, &p.head);
+        code = stat_part_write_finish(&w) ? fail(EXIT_IO, "out of memory") : copy_sections(&p, out.file);
         code = output_end(&out, code);
     }
-    parts_clear(&p);
+    merge_parts_clear(&p);
     return code;
 }
 
@@ -98,9 +98,9 @@ int merge_list(const part_source *sources, size_t n, const char *path)
     int code = output_open(&out, path);
     for (size_t i = 0; i < n && !code; i++) {
         parts p;
-        if (!(code = parts_read(&p, &sources[i], 1)))
+        if (!(code = merge_parts_read(&p, &sources[i], 1)))
             print_part(out.file, sources[i].name, &p);
-        parts_clear(&p);
+        merge_parts_clear(&p);
         if (code)
             output_abandon(&out);
     }

@@ -98,13 +98,13 @@ static int scan_section(part_reader *r, section *s, uint64_t shards, trace_error
 {
     part_record x;
     s->place = r->place;
-    if (part_next(r, &x, error))
+    if (stat_part_next(r, &x, error))
         return -1;
     if (x.tag != 'S' || x.n != shards || x.k < 1 || x.k > shards)
-        return part_damaged(r, "a section does not begin here", error);
+        return stat_part_damaged(r, "a section does not begin here", error);
     s->k = x.k;
     do
-        if (part_next(r, &x, error))
+        if (stat_part_next(r, &x, error))
             return -1;
     while (x.tag != 'Z');
     s->bytes = r->place - s->place;
@@ -122,8 +122,8 @@ static int scan(parts *p, part_reader *r, const part_head *h, size_t source)
             return fail(error.exit, "%s", error.text);
         add_section(p, &s);
     }
-    if (part_has_more(r)) {
-        part_damaged(r, "something follows the last section", &error);
+    if (stat_part_has_more(r)) {
+        stat_part_damaged(r, "something follows the last section", &error);
         return fail(error.exit, "%s", error.text);
     }
     return 0;
@@ -136,17 +136,17 @@ static int read_part(parts *p, size_t source)
     trace_error error;
     const part_source *from = &p->sources[source];
     int code = 0;
-    if (part_open(&r, from, &error) || part_read_head(&r, &h, &error))
+    if (stat_part_open(&r, from, &error) || stat_part_read_head(&r, &h, &error))
         code = fail(error.exit, "%s", error.text);
     else if (source > 0)
         code = check_head(&h, &p->head, from->name, p->sources[0].name);
     if (!code)
         code = scan(p, &r, &h, source);
-    part_close(&r);
+    stat_part_close(&r);
     if (source == 0 && !code)
         p->head = h;
     else
-        part_head_clear(&h);
+        stat_part_head_clear(&h);
     return code;
 }
 
@@ -156,7 +156,7 @@ static int compare_sections(const void *a, const void *b)
     return x->k != y->k ? (x->k > y->k) - (x->k < y->k) : (x->source > y->source) - (x->source < y->source);
 }
 
-int parts_read(parts *p, const part_source *sources, size_t n)
+int merge_parts_read(parts *p, const part_source *sources, size_t n)
 {
     memset(p, 0, sizeof *p);
     p->sources = sources;
@@ -176,14 +176,14 @@ int parts_read(parts *p, const part_source *sources, size_t n)
     return 0;
 }
 
-void parts_clear(parts *p)
+void merge_parts_clear(parts *p)
 {
-    part_head_clear(&p->head);
+    stat_part_head_clear(&p->head);
     free(p->sections);
     memset(p, 0, sizeof *p);
 }
 
-int parts_complete(const parts *p)
+int merge_parts_complete(const parts *p)
 {
     char list[200] = "";
     uint64_t next = 1, missing = 0;
@@ -226,16 +226,16 @@ static int check_targets(const parts *p, const target_list *targets)
                       p->head.recipes ? "with" : "without");
     for (; k < targets->formats && !code; k++) {
         const target *t = target_of_format(targets, k);
-        code = check_target(p, k, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
+        code = check_target(p, k, t->label, stat_part_describe(text, sizeof text, &t->format, &t->rounding));
     }
     for (size_t i = 0; i < blocks->count && !code; i++)
         if (block_is_first(blocks, i))
             code = check_target(p, k++, blocks->items[i].label,
-                                part_describe_block(text, sizeof text, &blocks->items[i]));
+                                stat_part_describe_block(text, sizeof text, &blocks->items[i]));
     return code;
 }
 
-int parts_settings(const parts *p, stat_settings *s, target_list *targets)
+int merge_parts_settings(const parts *p, stat_settings *s, target_list *targets)
 {
     const char *part = p->sources[0].name;
     const part_pairs *words = &p->head.words;

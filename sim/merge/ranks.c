@@ -18,11 +18,11 @@
 
 static FILE *open_temporary(void)
 {
-    const int fd = unnamed_file();
+    const int fd = trace_unnamed_file();
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
     if (f)
         return f;
-    fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(errno));
+    fail(EXIT_IO, "a temporary file in %s: %s", trace_unnamed_place(), text_error(errno));
     if (fd >= 0)
         close(fd);
     return NULL;
@@ -30,15 +30,15 @@ static FILE *open_temporary(void)
 
 static int failed_temporary(void)
 {
-    return fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(errno ? errno : EIO));
+    return fail(EXIT_IO, "a temporary file in %s: %s", trace_unnamed_place(), text_error(errno ? errno : EIO));
 }
 
 /* What a single process looks at before it reads: the conditions of --fail-if, the output. */
 static int check(const shards *s, const stat_form *form)
 {
     tally t;
-    const int code = tally_init(&t, "stat", s->settings, &form->fail_if, &s->targets);
-    tally_clear(&t);
+    const int code = stat_tally_init(&t, "stat", s->settings, &form->fail_if, &s->targets);
+    stat_tally_clear(&t);
     return code ? code : output_check(form->out.path);
 }
 
@@ -46,8 +46,8 @@ static int check(const shards *s, const stat_form *form)
 static int write_head(const shards *s, FILE *to, off_t *bytes)
 {
     part_writer w;
-    part_write_head(&w, to, &s->head);
-    if (part_write_finish(&w))
+    stat_part_write_head(&w, to, &s->head);
+    if (stat_part_write_finish(&w))
         return fail(EXIT_IO, "out of memory");
     errno = 0;
     *bytes = ftello(to);
@@ -62,7 +62,7 @@ static int write_mine(shards *s, FILE *mine, uint64_t *bytes)
     if (code)
         return code;
     rewind(mine);
-    code = shards_write(s, (uint64_t)world_rank() + 1, mine);
+    code = stat_shards_write(s, (uint64_t)world_rank() + 1, mine);
     if (code && code != EXIT_PARTIAL)
         return code;
     errno = 0;
@@ -96,7 +96,7 @@ static int stat_ranks(const stat_settings *settings, const stat_form *form, char
 {
     shards s;
     FILE *mine = NULL, *all = NULL;
-    int code = shards_open(&s, settings, operands, n, (uint64_t)world_size());
+    int code = stat_shards_open(&s, settings, operands, n, (uint64_t)world_size());
     if (!code)
         code = check(&s, form);
     if (!code && (!(mine = open_temporary()) || !(all = open_temporary())))
@@ -110,7 +110,7 @@ static int stat_ranks(const stat_settings *settings, const stat_form *form, char
         fclose(mine);
     if (all)
         fclose(all);
-    shards_close(&s);
+    stat_shards_close(&s);
     return code;
 }
 

@@ -68,7 +68,7 @@ static const struct {
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
-static int take_word(arithmetic *a, unsigned *given, const char *option, const char *word)
+static int stat_take_word(arithmetic *a, unsigned *given, const char *option, const char *word)
 {
     const size_t n = strcspn(word, "=");
     for (size_t i = 0; i < KEYS; i++) {
@@ -104,7 +104,7 @@ static int check(const arithmetic *a, const char *option, unsigned given)
     return 0;
 }
 
-int arithmetic_parse(arithmetic *a, const char *option, const char *text)
+int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *text)
 {
     const mpsim_format *binary32 = mpsim_format_find("binary32");
     unsigned given = 0;
@@ -113,7 +113,7 @@ int arithmetic_parse(arithmetic *a, const char *option, const char *text)
     memset(a, 0, sizeof *a);
     a->split = (dot_split){.parts = 1, .workspace = *binary32, .sum = *binary32};
     a->logits = a->softmax = *binary32;
-    int code = model_one(&a->model, "mismatch", word, NULL, "a side is one");
+    int code = dot_model_one(&a->model, "mismatch", word, NULL, "a side is one");
     free(word);
     if (!code)
         usual_operands(a);
@@ -121,13 +121,13 @@ int arithmetic_parse(arithmetic *a, const char *option, const char *text)
         text += n + 1;
         n = strcspn(text, ",");
         word = need_part(text, n);
-        code = take_word(a, &given, option, word);
+        code = stat_take_word(a, &given, option, word);
         free(word);
     }
     return code ? code : check(a, option, given);
 }
 
-const char *arithmetic_text(char *out, size_t size, const arithmetic *a)
+const char *mismatch_arithmetic_text(char *out, size_t size, const arithmetic *a)
 {
     char split[256] = "";
     if (a->split.parts > 1)
@@ -149,4 +149,4 @@ static const record_field fields[] = {
     FIELD(CHARS, "softmax", IN_TREE, AT(softmax.name), "The format of every operation of the log-softmax."),
     {0}};
 #undef AT
-const record_kind arithmetic_record = {"arithmetic", "How a side computes.", sizeof(arithmetic), fields};
+const record_kind mismatch_arithmetic_record = {"arithmetic", "How a side computes.", sizeof(arithmetic), fields};

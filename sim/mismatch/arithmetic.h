@@ -13,8 +13,8 @@ typedef struct arithmetic {
     mpsim_format softmax; /* `math` of mpsim_softmax_xent         */
 } arithmetic;
 
-/* arithmetic_parse -- "MODEL[,KEY=VALUE]...": 0, or EXIT_USAGE after a message that names the option. */
-int arithmetic_parse(arithmetic *a, const char *option, const char *text);
-/* arithmetic_text -- in words, for people. */
-const char *arithmetic_text(char *out, size_t size, const arithmetic *a);
-extern const record_kind arithmetic_record; /* an arithmetic */
+/* mismatch_arithmetic_parse -- "MODEL[,KEY=VALUE]...": 0, or EXIT_USAGE after a message that names the option. */
+int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *text);
+/* mismatch_arithmetic_text -- in words, for people. */
+const char *mismatch_arithmetic_text(char *out, size_t size, const arithmetic *a);
+extern const record_kind mismatch_arithmetic_record; /* an arithmetic */

@@ -62,10 +62,11 @@ static int check(run *r)
     int code;
     r->style = report_options_style(&o->form);
     report_options_threads(&o->form);
-    if ((code = input_raw_form(&r->raw, "mismatch", &o->in)) || (code = arithmetic_parse(&r->sides[0], "-a", o->a)) ||
-        (code = arithmetic_parse(&r->sides[1], "-b", o->b)))
+    if ((code = input_raw_form(&r->raw, "mismatch", &o->in)) ||
+        (code = mismatch_arithmetic_parse(&r->sides[0], "-a", o->a)) ||
+        (code = mismatch_arithmetic_parse(&r->sides[1], "-b", o->b)))
         return code;
-    return ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip);
+    return diff_ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip);
 }
 
 /* What is said of the tokens' differences, a sequence after the other. */
@@ -79,8 +80,8 @@ static void compare(ratios *r, const mismatch *m)
     }
     r->whole = 1;
     for (size_t i = 0; i < n; i += m->o->length)
-        ratios_add(r, a + i, b + i, m->o->length);
-    ratios_sort(r);
+        diff_ratios_add(r, a + i, b + i, m->o->length);
+    diff_ratios_sort(r);
     free(a);
     free(b);
 }
@@ -167,7 +168,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
     run r = {.o = &o};
     const int end = work(&r);
     mismatch_operands_clear(&r.operands);
-    wanted_form_clear(&r.raw);
-    ratios_clear(&r.r);
+    trace_wanted_form_clear(&r.raw);
+    diff_ratios_clear(&r.r);
     return end;
 }

@@ -44,8 +44,8 @@ static int round_operand(operand *to, const operand *o, const mpsim_format *f, c
     char what[64];
     snprintf(what, sizeof what, "side %s: %s", side, option);
     *to = *o;
-    const int code = operand_encode(to, f, MPSIM_ROUND_NEAREST_EVEN, 1);
-    return code ? code : operand_overflow(to, "mismatch", what, "");
+    const int code = dot_operand_encode(to, f, MPSIM_ROUND_NEAREST_EVEN, 1);
+    return code ? code : dot_operand_overflow(to, "mismatch", what, "");
 }
 
 static int round_both(rounded *r, const mismatch_operands *o, const mpsim_format *f, const char *side)

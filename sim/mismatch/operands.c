@@ -16,8 +16,8 @@
 static void normal(operand *o, size_t rows, size_t size, double deviation, const mismatch_source *from, uint64_t stream)
 {
     int distribution = 0;
-    (void)distribution_find(&distribution, "normal");
-    operand_generate(o, rows, size, distribution, from->seed, stream);
+    (void)dot_distribution_find(&distribution, "normal");
+    dot_operand_generate(o, rows, size, distribution, from->seed, stream);
     for (size_t i = 0; i < rows * size; i++)
         o->x[i] = (double)(float)(deviation * o->x[i]);
 }
@@ -43,7 +43,7 @@ static int read_whole(mismatch_operands *o, trace *t, const char *glob)
 {
     chosen c;
     char text[32];
-    int code = chosen_read_from(&c, t, "mismatch", glob);
+    int code = pass_chosen_read_from(&c, t, "mismatch", glob);
     for (size_t i = 0; i < o->count && !code; i++) {
         if (c.x[i] >= 0 && c.x[i] < (double)o->vocabulary && c.x[i] == floor(c.x[i])) {
             o->tokens[i] = (uint32_t)c.x[i];
@@ -52,7 +52,7 @@ static int read_whole(mismatch_operands *o, trace *t, const char *glob)
         snprintf(text, sizeof text, "%g", c.x[i]);
         code = bad_token(trace_path(t), i, text, o->vocabulary);
     }
-    chosen_clear(&c);
+    pass_chosen_clear(&c);
     return code;
 }
 
@@ -86,7 +86,7 @@ static int read_integers(mismatch_operands *o, trace *t, size_t at)
     if (trace_copies(t, at, c) != 1 || (c->tensor.dtype[0] != 'I' && c->tensor.dtype[0] != 'U') || c->units != o->count)
         return fail(EXIT_DATA, "mismatch: %s: the tokens are not integers but %s", trace_path(t),
                     trace_at(t, at)->dtype);
-    int code = chosen_codes(&codes, t, c);
+    int code = pass_chosen_codes(&codes, t, c);
     if (!code)
         code = take_integers(o, codes, c, trace_path(t));
     free(codes);
@@ -141,23 +141,23 @@ static int bad_shape(const char *what, const char *expected, const chosen *c)
 static int read_hidden(mismatch_operands *o, const mismatch_source *from)
 {
     chosen c;
-    int code = chosen_read(&c, "mismatch", from->hidden, from->raw, from->hidden_name);
+    int code = pass_chosen_read(&c, "mismatch", from->hidden, from->raw, from->hidden_name);
     if (!code && c.rank < 2)
         code = bad_shape("--hidden", "[tokens, size] or [sequences, tokens, size]", &c);
     if (!code) {
         o->length = (size_t)c.shape[c.rank - 2];
-        operand_take(&o->hidden, &c);
+        dot_operand_take(&o->hidden, &c);
         o->size = o->hidden.depth;
         o->count = o->hidden.rows;
     }
-    chosen_clear(&c);
+    pass_chosen_clear(&c);
     return code;
 }
 
 static int read_head(mismatch_operands *o, const mismatch_source *from)
 {
     chosen c;
-    int code = chosen_read(&c, "mismatch", from->head, from->raw, from->head_name);
+    int code = pass_chosen_read(&c, "mismatch", from->head, from->raw, from->head_name);
     if (!code && c.rank != 2)
         code = bad_shape("--head", "[vocabulary, size]", &c);
     if (!code && c.shape[1] != o->size)
@@ -168,10 +168,10 @@ static int read_head(mismatch_operands *o, const mismatch_source *from)
     if (!code && c.shape[0] > UINT32_MAX)
         code = fail(EXIT_DATA, "mismatch: --head (%s) has more than 2^32 rows", c.label);
     if (!code) {
-        operand_take(&o->head, &c);
+        dot_operand_take(&o->head, &c);
         o->vocabulary = o->head.rows;
     }
-    chosen_clear(&c);
+    pass_chosen_clear(&c);
     return code;
 }
 
@@ -188,8 +188,8 @@ int mismatch_operands_make(mismatch_operands *o, const mismatch_source *from)
 
 void mismatch_operands_clear(mismatch_operands *o)
 {
-    operand_clear(&o->hidden);
-    operand_clear(&o->head);
+    dot_operand_clear(&o->hidden);
+    dot_operand_clear(&o->head);
     free(o->tokens);
     memset(o, 0, sizeof *o);
 }

@@ -56,8 +56,8 @@ static const record_field config_fields[] = {
     FIELD(TEXT, "tokens", IN_TREE | FIELD_NULL, AT(from), "Where the tokens are from; null: drawn from A."),
     FIELD(RECORD, "", IN_TREE | FIELD_INLINE | FIELD_POINTER, AT(m.o), NULL, .record = &sizes_record),
     FIELD(COUNT, "seed", IN_TREE, AT(m.seed), NULL),
-    FIELD(RECORD, "a", IN_TREE | FIELD_POINTER, AT(sides[0]), NULL, .record = &arithmetic_record),
-    FIELD(RECORD, "b", IN_TREE | FIELD_POINTER, AT(sides[1]), NULL, .record = &arithmetic_record),
+    FIELD(RECORD, "a", IN_TREE | FIELD_POINTER, AT(sides[0]), NULL, .record = &mismatch_arithmetic_record),
+    FIELD(RECORD, "b", IN_TREE | FIELD_POINTER, AT(sides[1]), NULL, .record = &mismatch_arithmetic_record),
     FIELD(REALS, "clip", IN_TREE, AT(clip), "The band of ratios: the lower bound, the upper bound.", .of = AT(bounds)),
     {0}};
 static const record_kind config_record = {"config", "What is computed, and how.", sizeof(report), config_fields};
@@ -94,7 +94,7 @@ static const record_field report_fields[] = {
     FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config_record),
     FIELD(RECORD, "a", IN_JSON, AT(m.errors[0]), NULL, .record = &error_record),
     FIELD(RECORD, "b", IN_JSON, AT(m.errors[1]), NULL, .record = &error_record),
-    FIELD(RECORD, "tokens", IN_JSON, AT(tokens), NULL, .record = &ratios_record),
+    FIELD(RECORD, "tokens", IN_JSON, AT(tokens), NULL, .record = &diff_ratios_record),
     FIELD(RECORD, "kl", IN_JSON, 0, NULL, .record = &kl_record),
     FIELD(COUNT, "most_likely_differs", IN_JSON, AT(m.differing), "Places at which A and B prefer different words."),
     FIELD(LIST, "worst", IN_JSON | FIELD_STREAM, 0, "The tokens whose log-probabilities by A and B are farthest apart.",
@@ -149,7 +149,7 @@ static void print_operands(FILE *to, const mismatch_report *r)
             text_plural(m->o->count), text_count(size, m->o->size));
     fprintf(to, "W  %s, %s words\n", m->o->head.label, text_count(words, m->o->vocabulary));
     for (int s = 0; s < 2; s++)
-        fprintf(to, "%s  %s\n", letters[s], arithmetic_text(text, sizeof text, &m->sides[s]));
+        fprintf(to, "%s  %s\n", letters[s], mismatch_arithmetic_text(text, sizeof text, &m->sides[s]));
     if (r->drawn)
         fprintf(to, "tokens drawn from A");
     else
@@ -198,7 +198,7 @@ static void print_text(const record_writer *w, const mismatch_report *r)
     if (r->r->padding + r->r->one_sided)
         fprintf(to, "%s left out below: not finite on a side\n", text_count(left, r->r->padding + r->r->one_sided));
     if (r->r->tokens)
-        ratios_print(to, r->r, r->m->o->count == r->m->o->length);
+        diff_ratios_print(to, r->r, r->m->o->count == r->m->o->length);
     print_all_words(to, r->m);
     if (w->written) {
         fputs("\nThe tokens farthest apart:\n\n", to);
@@ -238,7 +238,7 @@ void mismatch_report_write(FILE *to, report_style style, const mismatch_report *
                       .sides = {&m->sides[0], &m->sides[1]},
                       .clip = clip,
                       .bounds = 2,
-                      .tokens = ratios_summarise(r->r)};
+                      .tokens = diff_ratios_summarise(r->r)};
     record_writer w = {.kind = &mismatch_kind, .to = to, .style = style, .document = &d};
     record_begin(&w);
     add_rows(&w, r);

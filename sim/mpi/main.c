@@ -134,7 +134,7 @@ static MPI_Win meet_neighbours(int rank)
     MPI_Barrier(near);
     MPI_Comm_free(&near);
     here = all_here;
-    temporary_last(last_words);
+    trace_temporary_last(last_words);
     return window;
 }
 
@@ -182,7 +182,7 @@ static int run(int argc, char **argv)
     confine_not("not under MPI, whose processes need sockets and memory that they share");
     MPI_Win window = meet_neighbours(w.rank);
     const int code = program_main(argc, argv, &mpsim_mpi);
-    temporary_last(NULL);
+    trace_temporary_last(NULL);
     MPI_Win_free(&window);
     return code;
 }

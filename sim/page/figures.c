@@ -122,13 +122,13 @@ int page_begin_files(page *p, FILE **to)
         note("no figures: %s", p->no_figures);
         return 0;
     }
-    p->folder = temporary_own_folder();
+    p->folder = trace_temporary_own_folder();
     if (!p->folder)
-        return fail(EXIT_IO, "%s: %s", unnamed_place(), text_error(errno));
+        return fail(EXIT_IO, "%s: %s", trace_unnamed_place(), text_error(errno));
     p->stat_path = need_format("%s/stat.json", p->folder);
     p->scaler_path = need_format("%s/scaler.json", p->folder);
-    temporary_expect(&p->stat_file, p->stat_path);
-    temporary_expect(&p->scaler_file, p->scaler_path);
+    trace_temporary_expect(&p->stat_file, p->stat_path);
+    trace_temporary_expect(&p->scaler_file, p->scaler_path);
     *to = fopen(p->stat_path, "we");
     return *to ? 0 : fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno));
 }
@@ -143,8 +143,8 @@ int page_end_file(const page *p, FILE *to)
 void page_clear_files(page *p)
 {
     if (p->stat_path) {
-        temporary_remove(&p->stat_file);
-        temporary_remove(&p->scaler_file);
+        trace_temporary_remove(&p->stat_file);
+        trace_temporary_remove(&p->scaler_file);
     }
     for (int i = 0; i < PAGE_FIGURES; i++)
         free(p->svg[i]);
@@ -178,11 +178,11 @@ static int take(page *p, int i, const page_figure *what, const char *path)
 {
     char prefix[16];
     trace_error error;
-    char *drawn = text_file_whole(path, FILE_MOST, NULL, &error);
+    char *drawn = trace_text_file_whole(path, FILE_MOST, NULL, &error);
     if (!drawn)
         return fail(error.exit, "%s", error.text);
     snprintf(prefix, sizeof prefix, "f%d-", i + 1);
-    char *svg = svg_inline(drawn, prefix, what->shows);
+    char *svg = page_svg_inline(drawn, prefix, what->shows);
     free(drawn);
     if (!svg)
         return fail(EXIT_IO, "report: what gnuplot drew of %s is not an SVG", what->name);
@@ -203,7 +203,7 @@ static int draw(page *p, int i, const page_figure *what, plot_input *in, const c
     char *paths[3];
     for (int k = 0; k < 3; k++) {
         paths[k] = need_format("%s.%s", prefix, suffixes[k]);
-        temporary_expect(&files[k], paths[k]);
+        trace_temporary_expect(&files[k], paths[k]);
     }
     int code = f->read(in, &all);
     if (!code)
@@ -211,7 +211,7 @@ static int draw(page *p, int i, const page_figure *what, plot_input *in, const c
     if (!code)
         code = take(p, i, what, paths[2]);
     for (int k = 2; k >= 0; k--) {
-        temporary_remove(&files[k]);
+        trace_temporary_remove(&files[k]);
         free(paths[k]);
     }
     return code;
@@ -259,14 +259,14 @@ void page_put_one(const page *p, int i, const page_figure *f, const char *file, 
 {
     if (p->svg[i]) {
         fprintf(to, "<figure id=\"figure-%s\">\n<div class=\"scroll drawing\" role=\"group\" aria-label=\"", f->name);
-        html_text(to, f->title);
+        page_html_text(to, f->title);
         fprintf(to, "\" tabindex=\"0\">%s</div>\n<figcaption><b>", p->svg[i]);
-        html_text(to, f->title);
+        page_html_text(to, f->title);
         fputs(".</b> ", to);
-        html_text(to, f->caption);
+        page_html_text(to, f->caption);
     } else {
         fputs("<figure>\n<figcaption><b>", to);
-        html_text(to, f->title);
+        page_html_text(to, f->title);
         fputs(".</b> Left out: the drawing would make the page too large. ", to);
     }
     fprintf(to, "Again: <code>mpsim plot %s%s%s %s</code></figcaption>\n</figure>\n", f->name, f->by ? " --by " : "",
@@ -277,7 +277,7 @@ void page_put_why_none(const page *p, FILE *to)
 {
     if (p->no_figures) {
         fputs("<p class=\"note\">There are no figures: ", to);
-        html_text(to, p->no_figures);
+        page_html_text(to, p->no_figures);
         fputs(". The tables have all numbers.</p>\n", to);
     }
 }

@@ -34,11 +34,12 @@ int page_find_history(page *p)
     r->in = &p->scaler_in;
     r->repeat = 1;
     int own;
-    if ((code = scalerrun_own(&p->scaler_in, spec, sizeof spec, &own)) || (code = scalerspec_add_list(r, spec)))
+    if ((code = scaler_scalerrun_own(&p->scaler_in, spec, sizeof spec, &own)) ||
+        (code = scaler_scalerspec_add_list(r, spec)))
         return code;
     for (size_t i = 0; i < r->count; i++)
         r->tracks[i].by_step = p->scaler_in.tree.count <= BY_STEP;
-    if ((code = scalerrun_trace(r)))
+    if ((code = scaler_scalerrun_trace(r)))
         return code;
     p->scaler_report = (scaler_report){.run = r, .format = r->format.name, .own = own};
     p->has_history = 1;
@@ -48,9 +49,9 @@ int page_find_history(page *p)
 void page_clear_history(page *p)
 {
     for (size_t i = 0; i < p->scaler.count; i++)
-        track_clear(&p->scaler.tracks[i]);
+        traininglog_track_clear(&p->scaler.tracks[i]);
     free(p->scaler.tracks);
-    scalerrun_clear(&p->scaler);
+    scaler_scalerrun_clear(&p->scaler);
     input_close(&p->scaler_in);
 }
 
@@ -59,19 +60,23 @@ void page_clear_history(page *p)
 static void put_row(const page *p, html_table *t, const track *k, const span *s)
 {
     char text[256], a[32];
-    const recorded_step *step = k->by_step ? scalerrun_step(&p->scaler, s->from) : NULL;
+    const recorded_step *step = k->by_step ? scaler_scalerrun_step(&p->scaler, s->from) : NULL;
     if (s->from == s->to)
-        html_cell(t, "%" PRId64, s->from);
+        page_html_cell(t, "%" PRId64, s->from);
     else
-        html_cell(t, "%" PRId64 "-%" PRId64, s->from, s->to);
-    html_cell(t, "%s", text_scale(a, s->scale));
-    html_cell(t, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
-    html_cell(t, "%s", events_text(text, sizeof text, k, s));
-    html_cell(t, "%s", s->loss.elements ? page_percent(a, (double)s->loss.lost / (double)s->loss.elements) : "");
-    html_cell(t, "%s", text_count(a, s->loss.overflowed));
-    html_cell(t, "%s", text_count(a, s->loss.not_finite));
-    html_cell(t, "%s", isnan(s->fits) ? "" : isinf(s->fits) ? "any" : s->fits == 0 ? "none" : text_scale(a, s->fits));
-    html_cell(t, "%s", step ? step->worst : "");
+        page_html_cell(t, "%" PRId64 "-%" PRId64, s->from, s->to);
+    page_html_cell(t, "%s", text_scale(a, s->scale));
+    page_html_cell(t, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
+    page_html_cell(t, "%s", traininglog_events_text(text, sizeof text, k, s));
+    page_html_cell(t, "%s", s->loss.elements ? page_percent(a, (double)s->loss.lost / (double)s->loss.elements) : "");
+    page_html_cell(t, "%s", text_count(a, s->loss.overflowed));
+    page_html_cell(t, "%s", text_count(a, s->loss.not_finite));
+    page_html_cell(t, "%s",
+                   isnan(s->fits)   ? ""
+                   : isinf(s->fits) ? "any"
+                   : s->fits == 0   ? "none"
+                                    : text_scale(a, s->fits));
+    page_html_cell(t, "%s", step ? step->worst : "");
 }
 
 void page_history(const page *p, FILE *to)
@@ -89,27 +94,28 @@ void page_history(const page *p, FILE *to)
     const track *k = &p->scaler.tracks[0];
     const verdict v = scaler_verdict(&p->scaler_report, k, text, sizeof text);
     fputs("<p>", to);
-    html_print(to, "%s, replayed over the recorded gradients in fp16 (%s): ", k->label,
-               p->scaler_report.own ? "the run's own scaler" : "the files name no scaler of their own");
+    page_html_print(to, "%s, replayed over the recorded gradients in fp16 (%s): ", k->label,
+                    p->scaler_report.own ? "the run's own scaler" : "the files name no scaler of their own");
     fputs("<b>", to);
-    html_text(to, verdict_name(v));
+    page_html_text(to, traininglog_verdict_name(v));
     fputs("</b>. ", to);
-    html_print(to, "%c%s ", *text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text, *text ? text + 1 : "");
-    html_print(to, "It starts at %s, skips ", text_scale(a, k->begin));
-    html_print(to, "%s of %s recorded steps, and ends at ", text_count(a, k->skipped), text_count(b, k->steps));
-    html_print(to, "%s.", text_scale(a, k->last));
+    page_html_print(to, "%c%s ", *text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text, *text ? text + 1 : "");
+    page_html_print(to, "It starts at %s, skips ", text_scale(a, k->begin));
+    page_html_print(to, "%s of %s recorded steps, and ends at ", text_count(a, k->skipped), text_count(b, k->steps));
+    page_html_print(to, "%s.", text_scale(a, k->last));
     fputs(
         "</p>\n<p class=\"note\">Steps that were not recorded do not count: those that were are taken as if they followed each "
         "other. Lost: elements that are not zero and become zero; fits: the largest power of two without an overflow.",
         to);
     fputs("</p>\n", to);
     const size_t rows = k->count < ROWS_MOST ? k->count : ROWS_MOST;
-    html_table_begin(&t, to, "scales", "Loss scale over the steps",
-                     ">step|>scale|>recorded scale|<what happens|>lost, %|>overflowed|>Inf, NaN|>fits|<largest in");
+    page_html_table_begin(
+        &t, to, "scales", "Loss scale over the steps",
+        ">step|>scale|>recorded scale|<what happens|>lost, %|>overflowed|>Inf, NaN|>fits|<largest in");
     for (size_t i = 0; i < rows; i++)
         put_row(p, &t, k, &k->spans[i]);
-    html_table_end(&t);
+    page_html_table_end(&t);
     if (rows < k->count)
-        html_print(to, "%zu more rows: mpsim scaler --all.", k->count - rows);
+        page_html_print(to, "%zu more rows: mpsim scaler --all.", k->count - rows);
     fputs("</section>\n", to);
 }

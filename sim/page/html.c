@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void html_text(FILE *to, const char *text)
+void page_html_text(FILE *to, const char *text)
 {
     while (*text) {
         char unit[ESCAPE_UNIT];
@@ -47,12 +47,12 @@ static void print(FILE *to, const char *format, va_list args)
         vsnprintf(all, (size_t)n + 1, format, again);
     }
     va_end(again);
-    html_text(to, all);
+    page_html_text(to, all);
     if (all != few)
         free(all);
 }
 
-void html_print(FILE *to, const char *format, ...)
+void page_html_print(FILE *to, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -60,14 +60,14 @@ void html_print(FILE *to, const char *format, ...)
     va_end(args);
 }
 
-FILE *html_begin(char **text, size_t *size)
+FILE *page_html_begin(char **text, size_t *size)
 {
     *text = NULL;
     *size = 0;
     return need(memory_open(text, size));
 }
 
-void html_end(FILE *to, char *const *text)
+void page_html_end(FILE *to, char *const *text)
 {
     const int bad = ferror(to), late = fclose(to);
     (void)need(bad || late ? NULL : *text);
@@ -87,7 +87,7 @@ static const char *next_title(const char *text, size_t *n, size_t *group)
 static void put_part(FILE *to, const char *text, size_t n)
 {
     char *part = need_part(text, n);
-    html_text(to, part);
+    page_html_text(to, part);
     free(part);
 }
 
@@ -144,14 +144,14 @@ static void put_titles(html_table *t)
     fputs("</tr>\n", t->to);
 }
 
-void html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns)
+void page_html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns)
 {
     *t = (html_table){.to = to, .columns = columns};
     fprintf(to,
             "<div class=\"scroll\" role=\"group\" aria-labelledby=\"%s-caption\" tabindex=\"0\">\n"
             "<table id=\"%s\">\n<caption id=\"%s-caption\">",
             id, id, id);
-    html_text(to, caption);
+    page_html_text(to, caption);
     fputs("</caption>\n<thead>\n", to);
     put_groups(t);
     put_titles(t);
@@ -174,7 +174,7 @@ static void end_cell(html_table *t)
         fputs("</tr>", t->to);
 }
 
-void html_cell(html_table *t, const char *format, ...)
+void page_html_cell(html_table *t, const char *format, ...)
 {
     va_list args;
     begin_cell(t);
@@ -184,16 +184,16 @@ void html_cell(html_table *t, const char *format, ...)
     end_cell(t);
 }
 
-void html_mark_cell(html_table *t, const char *mark, const char *text)
+void page_html_mark_cell(html_table *t, const char *mark, const char *text)
 {
     begin_cell(t);
     fprintf(t->to, "<b class=\"%s\">", mark);
-    html_text(t->to, text);
+    page_html_text(t->to, text);
     fputs("</b>", t->to);
     end_cell(t);
 }
 
-void html_table_end(html_table *t)
+void page_html_table_end(html_table *t)
 {
     fputs("\n</tbody>\n</table>\n</div>\n", t->to);
 }

@@ -30,7 +30,7 @@ static int digest_file(page_file *f, const char *path, unsigned char *bytes, int
     }
     if (fd >= 0 && n == 0 && no_digest)
         f->bytes = (uint64_t)st.st_size;
-    while (fd >= 0 && n >= 0 && !no_digest && (n = whole_read_at(fd, bytes, AT_ONCE, f->bytes)) > 0) {
+    while (fd >= 0 && n >= 0 && !no_digest && (n = trace_whole_read_at(fd, bytes, AT_ONCE, f->bytes)) > 0) {
         sha256_add(&s, bytes, (size_t)n);
         f->bytes += (uint64_t)n;
         progress_add((uint64_t)n);

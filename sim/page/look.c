@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* clang-format off */
-const char *const look_style[] = {
+const char *const page_look_style[] = {
     ":root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--page:#fff;--shade:#f4f6f8;--line:#d0d7de;--link:#0a58a8;--good:#11692f;--mind:#7d4700;--bad:#b3261e}",
     "@media (prefers-color-scheme:dark){:root{--ink:#e6e9ec;--soft:#a2acb6;--page:#101418;--shade:#1a2027;--line:#39424c;--link:#82bbff;--good:#62cf8c;--mind:#efb45f;--bad:#ff9087}.drawing svg{filter:invert(1) hue-rotate(180deg);mix-blend-mode:screen}}",
     "*{box-sizing:border-box}",
@@ -68,7 +68,7 @@ const char *const look_style[] = {
     "@media print{body{max-width:none;padding:0}.scroll:has(table){width:auto;max-height:none;overflow:visible}.tools,nav{display:none}thead,caption,tbody th,thead tr:last-child th:first-child{position:static}table{font-size:.6rem}table#tensors{width:100%;font-size:6px}#tensors :is(th,td){padding:1px 2px;white-space:normal;overflow-wrap:normal;min-width:0}#tensors tbody :is(th,td:last-child){overflow-wrap:anywhere}#tensors th button{white-space:normal;padding:0}#tensors th button::after{display:none}.drawing svg{max-width:38rem}figure,tr{break-inside:avoid}}",
     NULL};
 
-const char *const look_script[] = {
+const char *const page_look_script[] = {
     "(function () {",
     "    'use strict';",
     "    var status = document.getElementById('status'), words = new Intl.Collator('en', {numeric: true});",

@@ -117,7 +117,7 @@ static int see_blocks(const page *p, page_loss *l, const group *g, const page_co
 {
     const block_sums *b = &g->blocks[c->block];
     const mpsim_stats *s = &g->stats;
-    if (!group_has_blocks(g, &p->targets.blocks, c->block))
+    if (!stat_group_has_blocks(g, &p->targets.blocks, c->block))
         return 0;
     const double sqnr = mpsim_cast_stats_sqnr_db(&b->stats.casts, s);
     const double under = share_of(b->stats.underflow, b->elements), over = share_of(b->stats.saturated, b->elements);
@@ -172,7 +172,7 @@ static int tell_file(void *context, const trace *t, uint64_t i)
 {
     page *p = context;
     (void)i;
-    tally_file(&p->sums, trace_path(t), trace_count(t));
+    stat_tally_file(&p->sums, trace_path(t), trace_count(t));
     return 0;
 }
 
@@ -182,7 +182,7 @@ static int tell_tensor(void *context, const stat_place *place, const walk_piece 
     (void)piece;
     if (of)
         see(p, place, of);
-    return tally_tensor(&p->sums, place, of);
+    return stat_tally_tensor(&p->sums, place, of);
 }
 
 static int tell_failed(void *context, uint64_t i, const trace_error *error)
@@ -198,20 +198,20 @@ static int measure_casts(page *p, FILE *to)
     char names[600];
     tally_form form = {.style = REPORT_JSON, .to = to};
     stat_settings known = p->settings;
-    int code = tally_init(&p->sums, "report", &p->settings, &none, &p->targets);
+    int code = stat_tally_init(&p->sums, "report", &p->settings, &none, &p->targets);
     if (!code)
         code = stat_settings_names(&known, &p->settings, &p->in, &p->rules);
     if (code)
         return code;
     p->settings.names = known.names;
-    if ((code = tally_begin(&p->sums, &form, to ? 1 : 0, p->in.tree.count, mpsim_version())))
+    if ((code = stat_tally_begin(&p->sums, &form, to ? 1 : 0, p->in.tree.count, mpsim_version())))
         return code;
-    code = walk(&p->in, &p->settings, &p->targets, NULL, &sink, p);
+    code = stat_walk(&p->in, &p->settings, &p->targets, NULL, &sink, p);
     if (code > 128) {
-        (void)tally_end(&p->sums, EXIT_IO, "");
+        (void)stat_tally_end(&p->sums, EXIT_IO, "");
         return fail(code, "report: interrupted");
     }
-    return tally_end(&p->sums, code, input_names(&p->in, names, sizeof names));
+    return stat_tally_end(&p->sums, code, input_names(&p->in, names, sizeof names));
 }
 
 static void count_within(page *p)
@@ -251,7 +251,7 @@ void page_clear_measured(page *p)
     free(p->columns);
     free(p->files);
     free(p->rules);
-    tally_clear(&p->sums);
+    stat_tally_clear(&p->sums);
     target_list_clear(&p->targets);
     advise_clear(&p->advice);
     input_close(&p->in);

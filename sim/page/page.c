@@ -57,14 +57,15 @@ static void put_title(const page *p, FILE *to)
 {
     char name[256];
     if (p->options->title) {
-        html_text(to, p->options->title);
+        page_html_text(to, p->options->title);
         return;
     }
     snprintf(name, sizeof name, "%s", p->operands[0]);
     for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--)
         name[n - 1] = '\0';
     const char *slash = strrchr(name, '/');
-    html_print(to, "Numerics of %s%s", slash && slash[1] ? slash + 1 : name, p->n_operands > 1 ? " and others" : "");
+    page_html_print(to, "Numerics of %s%s", slash && slash[1] ? slash + 1 : name,
+                    p->n_operands > 1 ? " and others" : "");
 }
 
 static void put_head(const page *p, FILE *to)
@@ -75,13 +76,13 @@ static void put_head(const page *p, FILE *to)
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; form-action 'none'; "
         "style-src ",
         to);
-    put_digest(to, look_style);
+    put_digest(to, page_look_style);
     fputs("; script-src ", to);
-    put_digest(to, look_script);
+    put_digest(to, page_look_script);
     fprintf(to, "\"/>\n<meta name=\"generator\" content=\"mpsim %s\"/>\n<title>", mpsim_version());
     put_title(p, to);
     fputs("</title>\n<style>", to);
-    put_lines(to, look_style);
+    put_lines(to, page_look_style);
     fputs("</style>\n</head>\n", to);
 }
 
@@ -91,7 +92,7 @@ static void put_unread(const unread_list *l, FILE *to)
     if (!unread_sentence(text, sizeof text, l))
         return;
     fputs("<p>", to);
-    html_print(to, "%s.", text);
+    page_html_print(to, "%s.", text);
     fputs("</p>\n", to);
 }
 
@@ -100,12 +101,13 @@ static void put_lead(const page *p, FILE *to)
     const advise *a = &p->advice;
     char n[32], e[32], s[32];
     fputs("<p class=\"lead\">", to);
-    html_print(to, "%s tensor%s, %s elements", text_count(n, p->n_tensors), text_plural(p->n_tensors),
-               text_count(e, p->sums.total.stats.count));
+    page_html_print(to, "%s tensor%s, %s elements", text_count(n, p->n_tensors), text_plural(p->n_tensors),
+                    text_count(e, p->sums.total.stats.count));
     if (page_has_steps(p))
-        html_print(to, ", %s steps from %" PRId64 " to %" PRId64, text_count(s, a->steps), a->first_step, a->last_step);
+        page_html_print(to, ", %s steps from %" PRId64 " to %" PRId64, text_count(s, a->steps), a->first_step,
+                        a->last_step);
     else if (!a->no_step)
-        html_print(to, ", step %" PRId64, a->last_step);
+        page_html_print(to, ", step %" PRId64, a->last_step);
     fputs("</p>\n", to);
 }
 
@@ -127,7 +129,7 @@ void page_begin(const page *p, FILE *to)
 void page_end(FILE *to)
 {
     fputs("</main>\n<p id=\"status\" class=\"vh\" role=\"status\"></p>\n<script>", to);
-    put_lines(to, look_script);
+    put_lines(to, page_look_script);
     fputs("</script>\n</body>\n</html>\n", to);
 }
 
@@ -161,9 +163,9 @@ void page_write(const page *p, FILE *to)
     char *texts[2];
     size_t sizes[2];
     for (int i = 0; i < 2; i++) {
-        FILE *f = html_begin(&texts[i], &sizes[i]);
+        FILE *f = page_html_begin(&texts[i], &sizes[i]);
         (i ? put_after : put_before)(p, f);
-        html_end(f, &texts[i]);
+        page_html_end(f, &texts[i]);
     }
     const size_t others = sizes[0] + sizes[1];
     fwrite(texts[0], 1, sizes[0], to);

@@ -19,13 +19,13 @@ static void put_word(FILE *to, const char *word)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,=+@%^-";
     fputc(' ', to);
     if (*word && word[strspn(word, plain)] == '\0') {
-        html_text(to, word);
+        page_html_text(to, word);
         return;
     }
     fputs("&#39;", to);
     for (const char *s = word; *s;) {
         const size_t n = strcspn(s, "'");
-        html_print(to, "%.*s%s", (int)n, s, s[n] ? "'\\''" : "");
+        page_html_print(to, "%.*s%s", (int)n, s, s[n] ? "'\\''" : "");
         s += n + (s[n] != '\0');
     }
     fputs("&#39;", to);
@@ -115,11 +115,11 @@ static void put_sources(FILE *to)
         {"Loss scaler", "scaler.json", "scalers: trajectory, verdict, why"},
     };
     html_table t;
-    html_table_begin(&t, to, "sources", "Which numbers come from where", "<section|<report|<members");
+    page_html_table_begin(&t, to, "sources", "Which numbers come from where", "<section|<report|<members");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t k = 0; k < 3; k++)
-            html_cell(&t, "%s", rows[i][k]);
-    html_table_end(&t);
+            page_html_cell(&t, "%s", rows[i][k]);
+    page_html_table_end(&t);
 }
 
 /* ---- files ---- */
@@ -129,16 +129,16 @@ static void put_files(const page *p, FILE *to)
     html_table t;
     char bytes[32], n[32];
     const size_t all = p->in.tree.count, rows = all < FILES_MOST ? all : FILES_MOST;
-    html_table_begin(&t, to, "files", "Files", "<file|>bytes|<SHA-256");
+    page_html_table_begin(&t, to, "files", "Files", "<file|>bytes|<SHA-256");
     for (size_t i = 0; i < rows; i++) {
-        html_cell(&t, "%s", p->in.tree.paths[i]);
-        html_cell(&t, "%s", text_count(bytes, p->files[i].bytes));
-        html_cell(&t, "%s", *p->files[i].digest ? p->files[i].digest : "not taken");
+        page_html_cell(&t, "%s", p->in.tree.paths[i]);
+        page_html_cell(&t, "%s", text_count(bytes, p->files[i].bytes));
+        page_html_cell(&t, "%s", *p->files[i].digest ? p->files[i].digest : "not taken");
     }
-    html_table_end(&t);
+    page_html_table_end(&t);
     if (rows < all) {
         fputs("<p class=\"note\">", to);
-        html_print(to, "and %s more: stat.json names them all.", text_count(n, all - rows));
+        page_html_print(to, "and %s more: stat.json names them all.", text_count(n, all - rows));
         fputs("</p>\n", to);
     }
 }
@@ -166,10 +166,10 @@ void page_provenance(const page *p, FILE *to)
     fputs(
         "<section aria-labelledby=\"provenance\">\n<h2 id=\"provenance\">Where the numbers come from</h2>\n<dl>\n<dt>Program</dt><dd>",
         to);
-    html_print(to, "mpsim %s", mpsim_version());
+    page_html_print(to, "mpsim %s", mpsim_version());
     fputs("</dd>\n<dt>Read</dt><dd>", to);
-    html_print(to, "%s file%s, %s", text_count(a, p->in.tree.count), text_plural(p->in.tree.count),
-               text_bytes(b, bytes));
+    page_html_print(to, "%s file%s, %s", text_count(a, p->in.tree.count), text_plural(p->in.tree.count),
+                    text_bytes(b, bytes));
     fputs("</dd>\n", to);
     put_date(to);
     fputs(

@@ -118,22 +118,22 @@ static void put_tensors(saved *s)
     html_table t;
     qsort(s->tensors, s->n, sizeof *s->tensors, worse);
     fputs("<section aria-labelledby=\"each\">\n<h2 id=\"each\">Tensor by tensor</h2>\n", s->to);
-    html_table_begin(
+    page_html_table_begin(
         &t, s->to, "tensors",
         "Each tensor over the steps with statistics: its worst cast, and the largest shares of its elements",
         "<tensor|<cast|>steps|>largest|>zero|>too large|>dB|>not finite");
     for (size_t i = 0; i < s->n; i++) {
         const saved_tensor *e = &s->tensors[i];
-        html_cell(&t, "%s", e->name);
-        html_cell(&t, "%s", e->cast);
-        html_cell(&t, "%" PRIu64, e->steps);
-        html_cell(&t, "%.3g", e->amax);
-        html_cell(&t, "%s", page_percent(percent[0], e->zero));
-        html_cell(&t, "%s", page_percent(percent[1], e->over));
-        html_cell(&t, "%s", page_db(db, isinf(e->sqnr) ? (double)NAN : e->sqnr));
-        html_cell(&t, "%" PRIu64, e->nonfinite);
+        page_html_cell(&t, "%s", e->name);
+        page_html_cell(&t, "%s", e->cast);
+        page_html_cell(&t, "%" PRIu64, e->steps);
+        page_html_cell(&t, "%.3g", e->amax);
+        page_html_cell(&t, "%s", page_percent(percent[0], e->zero));
+        page_html_cell(&t, "%s", page_percent(percent[1], e->over));
+        page_html_cell(&t, "%s", page_db(db, isinf(e->sqnr) ? (double)NAN : e->sqnr));
+        page_html_cell(&t, "%" PRIu64, e->nonfinite);
     }
-    html_table_end(&t);
+    page_html_table_end(&t);
     fputs("</section>\n", s->to);
 }
 
@@ -152,12 +152,12 @@ static int put_run(saved *s, const json_t *item)
         (code = plot_get_count(&s->train, total, "updates", &updates)) ||
         (code = plot_get_count(&s->train, total, "lost", &lost)))
         return code;
-    html_cell(&s->table, "%s", name);
-    html_cell(&s->table, "%" PRIu64, steps);
+    page_html_cell(&s->table, "%s", name);
+    page_html_cell(&s->table, "%" PRIu64, steps);
     for (int i = 0; i < 3; i++)
-        html_cell(&s->table, "%.6g", number_of(total, numbers[i]));
-    html_cell(&s->table, "%" PRIu64, skipped);
-    html_cell(&s->table, "%s", page_percent(percent, updates ? (double)lost / (double)updates : (double)NAN));
+        page_html_cell(&s->table, "%.6g", number_of(total, numbers[i]));
+    page_html_cell(&s->table, "%" PRIu64, skipped);
+    page_html_cell(&s->table, "%s", page_percent(percent, updates ? (double)lost / (double)updates : (double)NAN));
     return 0;
 }
 
@@ -168,10 +168,10 @@ static int put_training(saved *s)
     const json_t *runs;
     int code = plot_get_array(&s->train, s->train.json, "runs", &runs);
     fputs("<section aria-labelledby=\"training\">\n<h2 id=\"training\">The training</h2>\n", s->to);
-    html_table_begin(&s->table, s->to, "runs", "Each policy, and of several optimizers each",
-                     "<policy|>steps|>first loss|>last loss|>last scale|>skipped|>updates lost");
+    page_html_table_begin(&s->table, s->to, "runs", "Each policy, and of several optimizers each",
+                          "<policy|>steps|>first loss|>last loss|>last scale|>skipped|>updates lost");
     json_array_foreach(code ? NULL : runs, i, item) code = code ? code : put_run(s, item);
-    html_table_end(&s->table);
+    page_html_table_end(&s->table);
     fputs("</section>\n", s->to);
     return code;
 }
@@ -182,10 +182,11 @@ static int put_training(saved *s)
 static void put_text(const saved *s)
 {
     trace_error error;
-    char *path = file_of(s->page, "report.txt"), *text = text_file_whole(path, TEXT_MOST, NULL, &error), *rest = text;
+    char *path = file_of(s->page, "report.txt"), *text = trace_text_file_whole(path, TEXT_MOST, NULL, &error),
+         *rest = text;
     fputs("<section aria-labelledby=\"summary\">\n<h2 id=\"summary\">In short</h2>\n<pre tabindex=\"0\">", s->to);
     for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
-        html_text(s->to, line);
+        page_html_text(s->to, line);
         fputs(rest ? "\n" : "", s->to);
     }
     fputs("</pre>\n</section>\n", s->to);
@@ -276,9 +277,9 @@ static int write_saved(saved *s)
     output out;
     char *text;
     size_t n;
-    s->to = html_begin(&text, &n);
+    s->to = page_html_begin(&text, &n);
     int code = put_all(s);
-    html_end(s->to, &text);
+    page_html_end(s->to, &text);
     if (!code)
         code = output_open(&out, s->page->options->form.path);
     if (!code) {

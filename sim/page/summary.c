@@ -25,7 +25,7 @@ static void begin_item(FILE *to, mark m, const char *subject)
     fputs("<li>", to);
     put_mark(to, m);
     fputs("<div><b>", to);
-    html_text(to, subject);
+    page_html_text(to, subject);
     fputs("</b> ", to);
 }
 
@@ -74,11 +74,11 @@ static void put_broken(const page *p, FILE *to)
     }
     begin_item(to, worst, "NaN and Inf:");
     if (first) {
-        html_print(to, "of %zu tensors %s hold NaN and ", p->n_tensors, nan ? text_count(n, nan) : "none");
-        html_print(to, "%s Inf, first %.300s%s.%s", inf ? text_count(k, inf) : "none", first->name,
-                   advise_step(at, " at ", first->first_bad), why[worst]);
+        page_html_print(to, "of %zu tensors %s hold NaN and ", p->n_tensors, nan ? text_count(n, nan) : "none");
+        page_html_print(to, "%s Inf, first %.300s%s.%s", inf ? text_count(k, inf) : "none", first->name,
+                        advise_step(at, " at ", first->first_bad), why[worst]);
     } else {
-        html_print(to, "no tensor holds any.");
+        page_html_print(to, "no tensor holds any.");
     }
     end_item(to);
 }
@@ -149,11 +149,11 @@ static void put_all_formats(const page *p, FILE *to)
         most |= mark_of(p, &p->columns[i]) == MARK_MIND;
     }
     begin_item(to, all ? MARK_GOOD : most ? MARK_MIND : MARK_BAD, "Formats:");
-    html_print(to, "of %s tensor%s are within the bounds in every step: ", text_count(n, p->n_tensors),
-               text_plural(p->n_tensors));
+    page_html_print(to, "of %s tensor%s are within the bounds in every step: ", text_count(n, p->n_tensors),
+                    text_plural(p->n_tensors));
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_column *c = &p->columns[i];
-        html_print(to, "%s%s in %s", i ? ", " : "", c->within ? text_count(n, c->within) : "none", c->label);
+        page_html_print(to, "%s%s in %s", i ? ", " : "", c->within ? text_count(n, c->within) : "none", c->label);
     }
     fputs(".", to);
     put_link(to, "formats", "What each loses");
@@ -166,42 +166,42 @@ static void put_worst(const page *p, html_table *t, size_t column)
     const page_tensor *w = worst_of(p, column);
     const page_loss *l = w ? &w->losses[column] : NULL;
     if (!w) {
-        html_cell(t, "%s", "");
+        page_html_cell(t, "%s", "");
         return;
     }
     const char *zero = l->underflow.value > 0 ? page_percent(a, l->underflow.value) : NULL;
     char db[32];
-    html_cell(t, "%.300s: SQNR %s dB%s%s%s%s", w->name, page_db(db, l->sqnr.value),
-              advise_step(at, " at ", l->sqnr.step), zero ? ", up to " : "", zero ? zero : "",
-              zero ? " % become zero" : "");
+    page_html_cell(t, "%.300s: SQNR %s dB%s%s%s%s", w->name, page_db(db, l->sqnr.value),
+                   advise_step(at, " at ", l->sqnr.step), zero ? ", up to " : "", zero ? zero : "",
+                   zero ? " % become zero" : "");
 }
 
 static void put_formats(const page *p, FILE *to)
 {
     html_table t;
     char n[32], a[32];
-    html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses",
-                     "<format|<fits|>within bounds|<loses most of|>of it lost, %|<worst tensor");
+    page_html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses",
+                          "<format|<fits|>within bounds|<loses most of|>of it lost, %|<worst tensor");
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_column *c = &p->columns[i];
         kind_loss k = {.p = p, .c = c, .kind = ""};
-        tally_sums(&p->sums, see_kind, &k);
-        html_cell(&t, "%s", c->label);
-        html_mark_cell(&t, marks[mark_of(p, c)].class, fits_word(p, c));
-        html_cell(&t, "%s of %zu", text_count(n, c->within), p->n_tensors);
-        html_cell(&t, "%s", k.kind);
-        html_cell(&t, "%s", page_percent(a, k.share));
+        stat_tally_sums(&p->sums, see_kind, &k);
+        page_html_cell(&t, "%s", c->label);
+        page_html_mark_cell(&t, marks[mark_of(p, c)].class, fits_word(p, c));
+        page_html_cell(&t, "%s of %zu", text_count(n, c->within), p->n_tensors);
+        page_html_cell(&t, "%s", k.kind);
+        page_html_cell(&t, "%s", page_percent(a, k.share));
         put_worst(p, &t, i);
     }
-    html_table_end(&t);
+    page_html_table_end(&t);
     const advise_bounds *b = &p->advice.bounds;
     fputs("<p class=\"note\">", to);
-    html_print(
+    page_html_print(
         to,
         "Within the bounds: in every step at most %.3g %% of a tensor's elements become zero (bf16: any, since those are "
         "below 2^-134), at most %.3g %% overflow, and SQNR is at least %.3g dB. Lost: zero, or beyond the largest number. ",
         100 * b->underflow, 100 * b->overflow, b->sqnr);
-    html_print(
+    page_html_print(
         to,
         "These are casts of the numbers as recorded; gradients are multiplied by the loss scale that the name of the format gives. "
         "The advice also tries scaled e4m3 and scaled e5m2, which have one scale for each tensor.");
@@ -256,7 +256,7 @@ static void put_sentence(void *context, advise_topic topic, const char *text)
         n = (size_t)(colon - text) + 1; /* "Loss scale, for fp16:" */
     snprintf(title, sizeof title, "%.*s", (int)n, text);
     begin_item(t->to, mark_of_topic(&t->p->advice, topic), title);
-    html_text(t->to, text + n + strspn(text + n, " "));
+    page_html_text(t->to, text + n + strspn(text + n, " "));
     if (topics[topic].id && mark_of_topic(&t->p->advice, topic) != MARK_OPEN)
         put_link(t->to, topics[topic].id, topics[topic].link);
     end_item(t->to);
@@ -266,7 +266,7 @@ static void put_note(void *context, const char *text)
 {
     const telling *t = context;
     begin_item(t->to, MARK_OPEN, "Note:");
-    html_text(t->to, text);
+    page_html_text(t->to, text);
     end_item(t->to);
 }
 

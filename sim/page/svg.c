@@ -220,11 +220,11 @@ static const char *begin_element(drawing *w, const char *s)
     snprintf(w->name[w->depth], sizeof w->name[0], "%.*s", (int)n, name);
     if (!w->root && strcmp(w->name[0], "svg") != 0)
         return NULL;
-    FILE *to = html_begin(&text, &size);
+    FILE *to = page_html_begin(&text, &size);
     fprintf(to, "<%s", w->name[w->depth]);
     if (!w->root) {
         fputs(" role=\"img\" aria-label=\"", to);
-        html_text(to, w->label);
+        page_html_text(to, w->label);
         fputc('"', to);
     }
     w->root = 1;
@@ -232,7 +232,7 @@ static const char *begin_element(drawing *w, const char *s)
     if (!w->dropped && !is_shape(name, n))
         w->dropped = w->depth;
     s = put_attributes(w, to, s + n);
-    html_end(to, &text);
+    page_html_end(to, &text);
     w->begin[w->depth - 1] = text;
     if (w->dropped || !s) {
         free(text);
@@ -291,7 +291,7 @@ static const char *put_text(drawing *w, const char *s)
         char unit[ESCAPE_UNIT], c[5];
         const size_t known = *rest == '&' ? read_reference(c, rest) : 0; /* a character that is escaped already */
         rest += known ? known : escape_next(unit, rest);
-        html_text(w->to, known ? c : unit);
+        page_html_text(w->to, known ? c : unit);
     }
     free(text);
     return s + n;
@@ -316,18 +316,18 @@ static const char *put_next(drawing *w, const char *s)
     return end + 1;
 }
 
-char *svg_inline(const char *drawn, const char *prefix, const char *label)
+char *page_svg_inline(const char *drawn, const char *prefix, const char *label)
 {
     char *text = NULL;
     size_t size = 0;
-    drawing w = {.to = html_begin(&text, &size), .prefix = prefix, .label = label};
+    drawing w = {.to = page_html_begin(&text, &size), .prefix = prefix, .label = label};
     const char *s = drawn;
     while (s && *s && !(w.root && w.depth == 0))
         s = put_next(&w, s);
     const int bad = !s || !w.root || w.depth;
     for (int i = 0; i < DEEP; i++)
         free(w.begin[i]);
-    html_end(w.to, &text);
+    page_html_end(w.to, &text);
     if (!bad)
         return text;
     free(text);

@@ -44,13 +44,13 @@ const char *page_db(char out[32], double sqnr)
 static void cell_share(html_table *t, uint64_t part, uint64_t whole)
 {
     char a[32];
-    html_cell(t, "%s", page_percent(a, whole ? (double)part / (double)whole : 0));
+    page_html_cell(t, "%s", page_percent(a, whole ? (double)part / (double)whole : 0));
 }
 
 static void cell_number(html_table *t, double x)
 {
     char a[32];
-    html_cell(t, "%s", x == 0 ? "–" : text_number(a, x));
+    page_html_cell(t, "%s", x == 0 ? "–" : text_number(a, x));
 }
 
 /* ---- kinds and steps: what they hold, what casts lose ---- */
@@ -85,29 +85,29 @@ static void put_held(void *context, const stat_row *row)
     const mpsim_stats *x = row->stats;
     if (!is_shown(s, row))
         return;
-    html_cell(&s->t, "%s", name_of(a, row));
-    html_cell(&s->t, "%s", text_count(a, row->tensors));
-    html_cell(&s->t, "%s", text_count(a, x->count));
+    page_html_cell(&s->t, "%s", name_of(a, row));
+    page_html_cell(&s->t, "%s", text_count(a, row->tensors));
+    page_html_cell(&s->t, "%s", text_count(a, x->count));
     cell_share(&s->t, x->zero, x->count);
-    html_cell(&s->t, "%s", text_count(a, x->nan + x->inf));
+    page_html_cell(&s->t, "%s", text_count(a, x->nan + x->inf));
     cell_number(&s->t, x->amin);
     cell_number(&s->t, x->amax);
-    html_cell(&s->t, "%s", text_number(a, row->mean));
-    html_cell(&s->t, "%s", text_number(a, row->l2));
+    page_html_cell(&s->t, "%s", text_number(a, row->mean));
+    page_html_cell(&s->t, "%s", text_number(a, row->l2));
 }
 
 static void put_loss(showing *s, const char *name, const char *format, const char *scale, const stat_loss *k)
 {
     char a[32];
-    html_cell(&s->t, "%s", name);
-    html_cell(&s->t, "%s", format);
-    html_cell(&s->t, "%s", scale);
+    page_html_cell(&s->t, "%s", name);
+    page_html_cell(&s->t, "%s", format);
+    page_html_cell(&s->t, "%s", scale);
     cell_share(&s->t, k->underflow, k->of);
     cell_share(&s->t, k->subnormal, k->of);
     cell_share(&s->t, k->overflow, k->of);
     cell_share(&s->t, k->inexact, k->of);
-    html_cell(&s->t, "%s", page_db(a, k->sqnr_db));
-    html_cell(&s->t, "%s", k->compared ? text_number(a, k->max_rel_err) : "–");
+    page_html_cell(&s->t, "%s", page_db(a, k->sqnr_db));
+    page_html_cell(&s->t, "%s", k->compared ? text_number(a, k->max_rel_err) : "–");
 }
 
 static void put_losses(void *context, const stat_row *row)
@@ -133,12 +133,12 @@ static void put_table(showing *s, FILE *to, const char *id, const char *caption,
 {
     char n[32];
     s->left = 0;
-    html_table_begin(&s->t, to, id, caption, columns);
-    tally_sums(&s->p->sums, put, s);
-    html_table_end(&s->t);
+    page_html_table_begin(&s->t, to, id, caption, columns);
+    stat_tally_sums(&s->p->sums, put, s);
+    page_html_table_end(&s->t);
     if (s->left) {
         fputs("<p class=\"note\">", to);
-        html_print(to, "and %s more rows, which are in mpsim stat --json.", text_count(n, s->left));
+        page_html_print(to, "and %s more rows, which are in mpsim stat --json.", text_count(n, s->left));
         fputs("</p>\n", to);
     }
 }
@@ -204,7 +204,7 @@ static char *tensor_columns(const page *p)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *to = html_begin(&text, &size);
+    FILE *to = page_html_begin(&text, &size);
     fputs("<tensor|<kind|<narrowest that fits|<fp16 scales|>elements|>steps|>zero, %|>NaN, Inf|>amin|>amax", to);
     for (size_t i = 0; i < p->n_columns; i++) {
         char *label = need_text(p->columns[i].label);
@@ -218,7 +218,7 @@ static char *tensor_columns(const page *p)
         free(label);
     }
     fputs("|<not narrower, since", to);
-    html_end(to, &text);
+    page_html_end(to, &text);
     return text;
 }
 
@@ -226,11 +226,11 @@ static void put_advised(const page *p, html_table *out, const advise_tensor *x)
 {
     const advise *a = &p->advice;
     char name[32];
-    html_cell(out, "%s", x && x->steps ? candidate_name(name, &a->candidates.items[x->choice]) : "not known");
+    page_html_cell(out, "%s", x && x->steps ? candidate_name(name, &a->candidates.items[x->choice]) : "not known");
     if (x && x->gradient && x->scales && x->steps && !a->bad_scale)
-        html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
+        page_html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
     else
-        html_cell(out, "%s", x && x->gradient && !a->bad_scale ? "none" : "");
+        page_html_cell(out, "%s", x && x->gradient && !a->bad_scale ? "none" : "");
 }
 
 static void put_reason(const page *p, html_table *out, const advise_tensor *x)
@@ -238,34 +238,34 @@ static void put_reason(const page *p, html_table *out, const advise_tensor *x)
     const advise *a = &p->advice;
     char reason[160], name[32];
     if (x && x->steps && x->choice)
-        html_cell(out, "%s: %s", candidate_name(name, &a->candidates.items[x->choice - 1]),
-                  advise_reason(reason, sizeof reason, a, x, x->choice - 1));
+        page_html_cell(out, "%s: %s", candidate_name(name, &a->candidates.items[x->choice - 1]),
+                       advise_reason(reason, sizeof reason, a, x, x->choice - 1));
     else
-        html_cell(out, "%s",
-                  !x || x->steps ? ""
-                  : x->rounding  ? "round-off in every step"
-                                 : "Inf or NaN in every step");
+        page_html_cell(out, "%s",
+                       !x || x->steps ? ""
+                       : x->rounding  ? "round-off in every step"
+                                      : "Inf or NaN in every step");
 }
 
 static void put_tensor(const page *p, html_table *out, const page_tensor *t)
 {
     const advise_tensor *x = advised(p, t);
     char a[32];
-    html_cell(out, "%s", t->name);
-    html_cell(out, "%s", t->kind);
+    page_html_cell(out, "%s", t->name);
+    page_html_cell(out, "%s", t->kind);
     put_advised(p, out, x);
-    html_cell(out, "%s", text_count(a, t->count));
-    html_cell(out, "%s", text_count(a, t->steps));
-    html_cell(out, "%s", page_percent(a, t->zero));
-    html_cell(out, "%s", text_count(a, t->nan + t->inf));
+    page_html_cell(out, "%s", text_count(a, t->count));
+    page_html_cell(out, "%s", text_count(a, t->steps));
+    page_html_cell(out, "%s", page_percent(a, t->zero));
+    page_html_cell(out, "%s", text_count(a, t->nan + t->inf));
     cell_number(out, t->amin);
     cell_number(out, t->amax);
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_loss *l = &t->losses[i];
-        html_cell(out, "%s", page_percent(a, l->underflow.value));
+        page_html_cell(out, "%s", page_percent(a, l->underflow.value));
         if (p->columns[i].overflows)
-            html_cell(out, "%s", page_percent(a, l->overflow.value));
-        html_cell(out, "%s", page_db(a, l->sqnr.value));
+            page_html_cell(out, "%s", page_percent(a, l->overflow.value));
+        page_html_cell(out, "%s", page_db(a, l->sqnr.value));
     }
     put_reason(p, out, x);
 }
@@ -299,13 +299,13 @@ static size_t make_tensors(const page *p, const char *columns, size_t room, char
     for (int turn = 2; turn >= 0 && n < p->n_tensors; turn -= 2) { /* all; else the important ones first */
         html_table t;
         free(*text);
-        FILE *to = html_begin(text, &size);
-        html_table_begin(&t, to, "tensors", caption, columns);
+        FILE *to = page_html_begin(text, &size);
+        page_html_table_begin(&t, to, "tensors", caption, columns);
         t.texts = 0; /* the style knows which of its columns are texts: 40 bytes a row */
         n = put_rows(p, &t, to, &size, room, turn);
         n += turn ? 0 : put_rows(p, &t, to, &size, room, 1);
-        html_table_end(&t);
-        html_end(to, text);
+        page_html_table_end(&t);
+        page_html_end(to, text);
     }
     return n;
 }
@@ -317,7 +317,7 @@ void page_put_tensors(const page *p, FILE *to, size_t room)
     fputs("<section aria-labelledby=\"each\">\n<h2 id=\"each\">Tensor by tensor</h2>\n", to);
     if (n < p->n_tensors) {
         fputs("<p class=\"note\">", to);
-        html_print(
+        page_html_print(
             to,
             "Of %s tensors %s have no row here, since the page would become too large: first come those with NaN or Inf and those "
             "that fit no format of less than 16 bits. mpsim stat --json and mpsim advise --json have all.",
@@ -346,16 +346,16 @@ static void put_wider(const page *p, FILE *to)
         fputs("<p id=\"wider\">No tensor has to be kept wider than the rest.</p>\n", to);
         return;
     }
-    html_table_begin(&t, to, "wider", "To be kept wider", "<tensor|<keep in|<why");
+    page_html_table_begin(&t, to, "wider", "To be kept wider", "<tensor|<keep in|<why");
     for (size_t i = 0; i < a->n_tensors; i++) {
         const char *in = advise_kept_in(why, sizeof why, a, &a->tensors[i]);
         if (!in || t.rows == ROWS_MOST)
             continue;
-        html_cell(&t, "%s", a->tensors[i].name);
-        html_cell(&t, "%s", in);
-        html_cell(&t, "%s", why);
+        page_html_cell(&t, "%s", a->tensors[i].name);
+        page_html_cell(&t, "%s", in);
+        page_html_cell(&t, "%s", why);
     }
-    html_table_end(&t);
+    page_html_table_end(&t);
     if (n > ROWS_MOST)
         fprintf(to, "<p class=\"note\">and %zu more: mpsim advise --tensors lists all.</p>\n", n - ROWS_MOST);
 }
@@ -363,11 +363,11 @@ static void put_wider(const page *p, FILE *to)
 static void put_kind(const advise *a, html_table *out, const advise_kind *k)
 {
     char n[32];
-    html_cell(out, "%s", *k->kind ? k->kind : "(none)");
-    html_cell(out, "%s", text_count(n, k->tensors));
-    html_cell(out, "%s", text_count(n, k->elements));
+    page_html_cell(out, "%s", *k->kind ? k->kind : "(none)");
+    page_html_cell(out, "%s", text_count(n, k->tensors));
+    page_html_cell(out, "%s", text_count(n, k->elements));
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        html_cell(out, "%s", text_count(n, k->fits[c]));
+        page_html_cell(out, "%s", text_count(n, k->fits[c]));
 }
 
 static void put_fits(const page *p, FILE *to)
@@ -377,13 +377,13 @@ static void put_fits(const page *p, FILE *to)
     char columns[256] = "<kind|>tensors|>elements", name[32];
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
         text_add(columns, sizeof columns, "|>%s", candidate_name(name, &a->candidates.items[c]));
-    html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
+    page_html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
     for (size_t i = 0; i < a->n_tensors; i++) {
         advise_kind k;
         if (advise_kind_of(&k, a, i))
             put_kind(a, &t, &k);
     }
-    html_table_end(&t);
+    page_html_table_end(&t);
     fputs(
         "<p class=\"note\">Scaled e4m3 and scaled e5m2 have one scale for each tensor, blockwise one for each tile of 128 elements. Gradients in "
         "fp16 may have any loss scale. Weights, masters and moments are judged as copies: where they accumulate updates, a format "
@@ -398,9 +398,9 @@ void page_advice(const page *p, FILE *to)
     fputs("<section aria-labelledby=\"advice\">\n<h2 id=\"advice\">Advice</h2>\n", to);
     put_wider(p, to);
     put_fits(p, to);
-    FILE *out = html_begin(&text, &size);
+    FILE *out = page_html_begin(&text, &size);
     advise_write_policy(&p->advice, out);
-    html_end(out, &text);
+    page_html_end(out, &text);
     fputs(
         "<h3 id=\"policy\">As a policy</h3>\n<p>For <code>mpsim replay -P</code> and <code>mpsim train -P</code>.</p>\n<pre tabindex=\"0\">",
         to);
@@ -408,7 +408,7 @@ void page_advice(const page *p, FILE *to)
         end = s + strcspn(s, "\n");
         const int more = *end != '\0';
         *end = '\0';
-        html_text(to, s);
+        page_html_text(to, s);
         fputs(more ? "\n" : "", to);
         end += more;
     }

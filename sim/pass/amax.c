@@ -36,7 +36,7 @@ static uint32_t largest(const float *x, size_t n)
     return all;
 }
 
-void amax3_add(amax3 *p, const float *x, size_t n)
+void pass_amax3_add(amax3 *p, const float *x, size_t n)
 {
     const uint32_t all = largest(x, n);
     amax3 q = {all, all, all};
@@ -47,10 +47,10 @@ void amax3_add(amax3 *p, const float *x, size_t n)
         q.finite = larger(q.finite, u < infinity ? u : 0);
         q.number = larger(q.number, u <= infinity ? u : 0);
     }
-    amax3_merge(p, &q);
+    pass_amax3_merge(p, &q);
 }
 
-void amax3_merge(amax3 *to, const amax3 *from)
+void pass_amax3_merge(amax3 *to, const amax3 *from)
 {
     to->finite = larger(to->finite, from->finite);
     to->number = larger(to->number, from->number);
@@ -64,19 +64,19 @@ static void share(_Atomic uint32_t *to, uint32_t u)
         continue;
 }
 
-void amax3_share(shared_amax3 *to, const amax3 *p)
+void pass_amax3_share(shared_amax3 *to, const amax3 *p)
 {
     share(&to->finite, p->finite);
     share(&to->number, p->number);
     share(&to->all, p->all);
 }
 
-amax3 amax3_of(shared_amax3 *p)
+amax3 pass_amax3_of(shared_amax3 *p)
 {
     return (amax3){atomic_load(&p->finite), atomic_load(&p->number), atomic_load(&p->all)};
 }
 
-float amax3_float(uint32_t bits)
+float pass_amax3_float(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);

@@ -13,14 +13,14 @@ typedef struct amax3 {
     uint32_t all;
 } amax3;
 
-/* The same, which several threads add to: amax3_share adds, amax3_of reads. */
+/* The same, which several threads add to: pass_amax3_share adds, pass_amax3_of reads. */
 typedef struct shared_amax3 {
     _Atomic uint32_t finite, number, all;
 } shared_amax3;
 
-void amax3_add(amax3 *p, const float *x, size_t n);
-void amax3_merge(amax3 *to, const amax3 *from);
-void amax3_share(shared_amax3 *to, const amax3 *p);
-amax3 amax3_of(shared_amax3 *p);
+void pass_amax3_add(amax3 *p, const float *x, size_t n);
+void pass_amax3_merge(amax3 *to, const amax3 *from);
+void pass_amax3_share(shared_amax3 *to, const amax3 *p);
+amax3 pass_amax3_of(shared_amax3 *p);
 
-float amax3_float(uint32_t bits);
+float pass_amax3_float(uint32_t bits);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int chosen_find(size_t *at, trace *t, const char *verb, const char *glob)
+int pass_chosen_find(size_t *at, trace *t, const char *verb, const char *glob)
 {
     size_t found = 0;
     char name[256];
@@ -34,7 +34,7 @@ int chosen_find(size_t *at, trace *t, const char *verb, const char *glob)
                 found, glob ? " match " : "", glob ? glob : "", escape_text(name, sizeof name, trace_at(t, *at)->name));
 }
 
-int chosen_bad(const chosen *c, const char *text, ...)
+int pass_chosen_bad(const chosen *c, const char *text, ...)
 {
     char why[256];
     const int named = trace_at(c->t, c->at)->name[0] != 0;
@@ -50,59 +50,59 @@ static int describe(chosen *c, const trace_tensor *x)
     char dtype[64];
     escape_text(c->label, sizeof c->label, *x->name ? x->name : trace_path(c->t));
     if (!x->format)
-        return chosen_bad(c, "%s is not a floating-point dtype", escape_text(dtype, sizeof dtype, x->dtype));
+        return pass_chosen_bad(c, "%s is not a floating-point dtype", escape_text(dtype, sizeof dtype, x->dtype));
     if (x->rank > CHOSEN_RANK)
-        return chosen_bad(c, "%zu dimensions, more than %d", x->rank, CHOSEN_RANK);
+        return pass_chosen_bad(c, "%zu dimensions, more than %d", x->rank, CHOSEN_RANK);
     if (x->count == 0)
-        return chosen_bad(c, "the tensor is empty");
+        return pass_chosen_bad(c, "the tensor is empty");
     c->n = (size_t)x->count;
     c->rank = x->rank;
     memcpy(c->shape, x->shape, c->rank * sizeof *c->shape);
     return 0;
 }
 
-int chosen_open(chosen *c, trace *t, const char *verb, const char *glob)
+int pass_chosen_open(chosen *c, trace *t, const char *verb, const char *glob)
 {
     *c = (chosen){.verb = verb, .t = t};
-    const int code = chosen_find(&c->at, t, verb, glob);
+    const int code = pass_chosen_find(&c->at, t, verb, glob);
     return code ? code : describe(c, trace_at(t, c->at));
 }
 
-int chosen_take(chosen *c, size_t n)
+int pass_chosen_take(chosen *c, size_t n)
 {
     trace_error error;
     c->n = n;
     c->x = array_memory(n, sizeof *c->x);
     if (!c->x)
         (void)trace_no_memory(c->t, &error);
-    return !c->x || elements_read(c->x, c->t, c->at, n, &error) ? fail(error.exit, "%s", error.text) : 0;
+    return !c->x || pass_elements_read(c->x, c->t, c->at, n, &error) ? fail(error.exit, "%s", error.text) : 0;
 }
 
-int chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob)
+int pass_chosen_read_from(chosen *c, trace *t, const char *verb, const char *glob)
 {
-    int code = chosen_open(c, t, verb, glob);
+    int code = pass_chosen_open(c, t, verb, glob);
     if (!code)
-        code = chosen_take(c, c->n);
+        code = pass_chosen_take(c, c->n);
     for (size_t i = 0; i < c->n && !code; i++)
         if (!isfinite(c->x[i]))
-            code = chosen_bad(c, "element %zu is %s: only finite numbers are taken", i,
-                              isnan(c->x[i]) ? "NaN" : "infinite");
+            code = pass_chosen_bad(c, "element %zu is %s: only finite numbers are taken", i,
+                                   isnan(c->x[i]) ? "NaN" : "infinite");
     return code;
 }
 
-int chosen_read(chosen *c, const char *verb, const char *path, const trace_options *options, const char *glob)
+int pass_chosen_read(chosen *c, const char *verb, const char *path, const trace_options *options, const char *glob)
 {
     trace_error error;
     memset(c, 0, sizeof *c);
     trace *t = trace_open(path, options, &error);
     if (!t)
         return fail(error.exit, "%s", error.text);
-    const int code = chosen_read_from(c, t, verb, glob);
+    const int code = pass_chosen_read_from(c, t, verb, glob);
     trace_close(t);
     return code;
 }
 
-void chosen_clear(chosen *c)
+void pass_chosen_clear(chosen *c)
 {
     free(c->x);
     memset(c, 0, sizeof *c);
@@ -110,7 +110,7 @@ void chosen_clear(chosen *c)
 
 /* ---- of any dtype ---- */
 
-int chosen_codes(uint64_t **codes, trace *t, const trace_copy *c)
+int pass_chosen_codes(uint64_t **codes, trace *t, const trace_copy *c)
 {
     trace_error error;
     const size_t n = (size_t)c->units;

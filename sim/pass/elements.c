@@ -20,27 +20,27 @@ enum { BLOCK = 256 << 10, SMALL = 4 << 20, LOADED_MOST = 8 << 20, BAND = 64 << 2
 
 static int failed_temporary(const elements *e, trace_error *error)
 {
-    return trace_error_io(error, trace_path(e->t), UINT64_MAX, "a temporary file in %s", unnamed_place());
+    return trace_error_io(error, trace_path(e->t), UINT64_MAX, "a temporary file in %s", trace_unnamed_place());
 }
 
 /* A file for all elements, if there is room for it. */
 static int begin_file(elements *e, trace_error *error)
 {
     const uint64_t bytes = trace_at(e->t, e->i)->count * e->width;
-    if ((e->file = unnamed_file()) < 0)
+    if ((e->file = trace_unnamed_file()) < 0)
         return failed_temporary(e, error);
-    const uint64_t room = unnamed_room(e->file);
+    const uint64_t room = trace_unnamed_room(e->file);
     return bytes <= room ? 0
                          : trace_error_set(error, EXIT_IO, trace_path(e->t), UINT64_MAX,
                                            "a copy of tensor '%.200s' takes %" PRIu64 " bytes, more than the %" PRIu64
                                            " that a temporary file in %s has room for: set "
                                            "TMPDIR",
-                                           trace_at(e->t, e->i)->name, bytes, room, unnamed_place());
+                                           trace_at(e->t, e->i)->name, bytes, room, trace_unnamed_place());
 }
 
 static int write_all(const elements *e, const void *p, size_t n, trace_error *error)
 {
-    return whole_write(e->file, p, n) ? failed_temporary(e, error) : 0;
+    return trace_whole_write(e->file, p, n) ? failed_temporary(e, error) : 0;
 }
 
 /* Small ones in memory; the others through a block to a file. To the end, where a member's CRC is compared. */
@@ -81,12 +81,12 @@ static int read_copy(const elements *e, uint64_t at, unsigned char *to, size_t n
     errno = 0;
     if (e->memory)
         memcpy(to, e->memory + at, n);
-    else if (whole_read_at(e->file, to, n, at) != (ssize_t)n)
+    else if (trace_whole_read_at(e->file, to, n, at) != (ssize_t)n)
         return failed_temporary(e, error);
     return 0;
 }
 
-int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error)
+int pass_elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     return e->copied ? read_copy(e, first * e->width, codes, n * e->width, error)
                      : trace_codes(e->t, e->i, first, codes, n, error);
@@ -94,7 +94,7 @@ int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, tra
 
 /* ---- a copy by rows of what is stored by columns: the first axis varies fastest there ---- */
 
-int elements_by_columns(const trace_tensor *x)
+int pass_elements_by_columns(const trace_tensor *x)
 {
     int long_axes = 0;
     for (size_t k = 0; k < x->rank; k++)
@@ -131,7 +131,7 @@ static void put_column(unsigned char *to, size_t stride, const unsigned char *fr
     }
 }
 
-void elements_in_rows(void *to, const void *codes, const trace_tensor *x, size_t width)
+void pass_elements_in_rows(void *to, const void *codes, const trace_tensor *x, size_t width)
 {
     const size_t length = (size_t)(x->count / x->shape[0]), n = (size_t)x->shape[0];
     for (size_t column = 0; column < length; column++)
@@ -149,7 +149,7 @@ static int read_rows(const elements *stored, uint64_t row, size_t n, unsigned ch
     const size_t width = stored->width, column_bytes = n * width, fit = n == x->shape[0] ? bytes / column_bytes : 1;
     for (uint64_t column = 0, m; column < length; column += m) {
         m = length - column < fit ? length - column : fit;
-        if (elements_codes(stored, column * x->shape[0] + row, room, (size_t)m * n, error))
+        if (pass_elements_codes(stored, column * x->shape[0] + row, room, (size_t)m * n, error))
             return -1;
         for (size_t k = 0; k < m; k++)
             put_column(to + place_in_row(x, column + k) * width, (size_t)length * width, room + k * column_bytes, n,
@@ -190,18 +190,20 @@ static int open_rows(elements *e, const atomic_int *asked, trace_error *error)
     e->copied = 1;
     if (!code)
         code = copy_rows(e, &stored, asked, error);
-    elements_close(&stored);
+    pass_elements_close(&stored);
     return code;
 }
 
-int elements_open(elements *e, trace *t, size_t i, elements_order order, const atomic_int *asked, trace_error *error)
+int pass_elements_open(elements *e, trace *t, size_t i, elements_order order, const atomic_int *asked,
+                       trace_error *error)
 {
     const trace_tensor *x = trace_at(t, i);
     *e = (elements){.t = t, .i = i, .format = x->format, .width = mpsim_format_code_bytes(x->format), .file = -1};
-    return order == ELEMENTS_ROWS && elements_by_columns(x) ? open_rows(e, asked, error) : open_stored(e, asked, error);
+    return order == ELEMENTS_ROWS && pass_elements_by_columns(x) ? open_rows(e, asked, error)
+                                                                 : open_stored(e, asked, error);
 }
 
-void elements_close(elements *e)
+void pass_elements_close(elements *e)
 {
     free(e->memory);
     if (e->copied && e->file >= 0)
@@ -209,7 +211,7 @@ void elements_close(elements *e)
     memset(e, 0, sizeof *e);
 }
 
-int elements_load(elements *e, trace_error *error)
+int pass_elements_load(elements *e, trace_error *error)
 {
     const uint64_t count = trace_at(e->t, e->i)->count;
     if (count > LOADED_MOST / e->width)
@@ -219,7 +221,7 @@ int elements_load(elements *e, trace_error *error)
     unsigned char *memory = array_memory(count, e->width);
     if (!memory)
         return trace_no_memory(e->t, error);
-    if (elements_codes(e, 0, memory, (size_t)count, error)) {
+    if (pass_elements_codes(e, 0, memory, (size_t)count, error)) {
         free(memory);
         return -1;
     }
@@ -241,7 +243,7 @@ static void widen_halves(float *to, const unsigned char *codes, size_t n)
     }
 }
 
-void elements_begin(elements_beyond *b)
+void pass_elements_begin(elements_beyond *b)
 {
     mpsim_sum_init(&b->squares);
     b->infinite = b->zeros = 0;
@@ -257,30 +259,30 @@ static void note_beyond(elements_beyond *b, size_t at, double x, float rounded)
     }
 }
 
-int elements_values(const elements *e, uint64_t first, double *to, size_t n, trace_error *error)
+int pass_elements_values(const elements *e, uint64_t first, double *to, size_t n, trace_error *error)
 {
     enum { AT_ONCE = 4096 };
     unsigned char codes[AT_ONCE * sizeof *to];
     int bad = 0;
     for (size_t at = 0, m; at < n && !bad; at += m) {
         m = n - at < AT_ONCE ? n - at : AT_ONCE;
-        if (!(bad = elements_codes(e, first + at, codes, m, error)))
+        if (!(bad = pass_elements_codes(e, first + at, codes, m, error)))
             mpsim_decode_array(e->format, to + at, codes, m);
     }
     return bad;
 }
 
-int elements_read(double *to, trace *t, size_t i, size_t n, trace_error *error)
+int pass_elements_read(double *to, trace *t, size_t i, size_t n, trace_error *error)
 {
     elements e = {0};
-    int bad = elements_open(&e, t, i, ELEMENTS_ROWS, NULL, error);
+    int bad = pass_elements_open(&e, t, i, ELEMENTS_ROWS, NULL, error);
     if (!bad)
-        bad = elements_values(&e, 0, to, n, error);
-    elements_close(&e);
+        bad = pass_elements_values(&e, 0, to, n, error);
+    pass_elements_close(&e);
     return bad;
 }
 
-void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond)
+void pass_elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond)
 {
     enum { AT_ONCE = 1024 };
     double wide[AT_ONCE];

@@ -27,33 +27,35 @@ typedef struct elements_beyond {
     } * zero;
 } elements_beyond;
 
-void elements_begin(elements_beyond *b); /* of nothing yet */
+void pass_elements_begin(elements_beyond *b); /* of nothing yet */
 
-/* elements_in_rows -- the codes of all elements of a tensor that is stored by columns, `width` bytes each, row-major. */
-void elements_in_rows(void *to, const void *codes, const trace_tensor *x, size_t width);
+/* pass_elements_in_rows -- the codes of all elements of a tensor that is stored by columns, `width` bytes each, row-major. */
+void pass_elements_in_rows(void *to, const void *codes, const trace_tensor *x, size_t width);
 
 /* As the file has them, or row-major. */
 typedef enum elements_order { ELEMENTS_STORED, ELEMENTS_ROWS } elements_order;
 
-/* elements_by_columns -- whether the order of the file is another one than that of rows. */
-int elements_by_columns(const trace_tensor *x);
+/* pass_elements_by_columns -- whether the order of the file is another one than that of rows. */
+int pass_elements_by_columns(const trace_tensor *x);
 
-/* elements_open -- of tensor i, which has numbers. Copies what is not flat or in another order: in memory if it is small,
- * else to a temporary file without a name, until *asked (NULL: never) is not 0. 0, or -1 with *error; elements_close in
+/* pass_elements_open -- of tensor i, which has numbers. Copies what is not flat or in another order: in memory if it is small,
+ * else to a temporary file without a name, until *asked (NULL: never) is not 0. 0, or -1 with *error; pass_elements_close in
  * any case. */
-int elements_open(elements *e, trace *t, size_t i, elements_order order, const atomic_int *asked, trace_error *error);
-void elements_close(elements *e);
+int pass_elements_open(elements *e, trace *t, size_t i, elements_order order, const atomic_int *asked,
+                       trace_error *error);
+void pass_elements_close(elements *e);
 
-/* elements_load -- keep all in memory if they are few enough: then single ones cost less. 1, or 0 if they are too many,
+/* pass_elements_load -- keep all in memory if they are few enough: then single ones cost less. 1, or 0 if they are too many,
  * or -1 with *error. */
-int elements_load(elements *e, trace_error *error);
+int pass_elements_load(elements *e, trace_error *error);
 
-/* elements_codes -- n of them from `first` on. 0, or -1 with *error. */
-int elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error);
-/* elements_values -- the same as numbers. elements_read: the first n of tensor i by rows, opened and closed. */
-int elements_values(const elements *e, uint64_t first, double *to, size_t n, trace_error *error);
-int elements_read(double *to, trace *t, size_t i, size_t n, trace_error *error);
+/* pass_elements_codes -- n of them from `first` on. 0, or -1 with *error. */
+int pass_elements_codes(const elements *e, uint64_t first, void *codes, size_t n, trace_error *error);
+/* pass_elements_values -- the same as numbers. pass_elements_read: the first n of tensor i by rows, opened and closed. */
+int pass_elements_values(const elements *e, uint64_t first, double *to, size_t n, trace_error *error);
+int pass_elements_read(double *to, trace *t, size_t i, size_t n, trace_error *error);
 
-/* elements_floats -- codes as binary32 numbers, to[at] and on; those of a wider format are rounded to nearest, and the
+/* pass_elements_floats -- codes as binary32 numbers, to[at] and on; those of a wider format are rounded to nearest, and the
  * finite ones that become infinite, or 0, are added to *beyond (NULL: nothing). */
-void elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n, elements_beyond *beyond);
+void pass_elements_floats(const elements *e, float *to, size_t at, const void *codes, size_t n,
+                          elements_beyond *beyond);

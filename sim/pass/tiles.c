@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-int block_in_rows(const trace_tensor *x)
+int pass_block_in_rows(const trace_tensor *x)
 {
     int long_axes = 0;
     for (size_t k = 0; k + 1 < x->rank; k++)
         long_axes += x->shape[k] > 1;
-    return long_axes > 1 && elements_by_columns(x);
+    return long_axes > 1 && pass_elements_by_columns(x);
 }
 
-uint64_t block_stored(const trace_tensor *x, uint64_t i)
+uint64_t pass_block_stored(const trace_tensor *x, uint64_t i)
 {
     uint64_t at = 0, step = x->count;
     for (size_t k = x->rank; k-- > 0; i /= x->shape[k]) {
@@ -21,10 +21,10 @@ uint64_t block_stored(const trace_tensor *x, uint64_t i)
     return at;
 }
 
-block_matrix block_matrix_of(const trace_tensor *x)
+block_matrix pass_block_matrix_of(const trace_tensor *x)
 {
     const uint64_t last = x->rank ? x->shape[x->rank - 1] : 1, others = last ? x->count / last : 0;
-    const int transposed = x->fortran && x->rank > 1 && !block_in_rows(x);
+    const int transposed = x->fortran && x->rank > 1 && !pass_block_in_rows(x);
     return (block_matrix){.rows = transposed ? last : others,
                           .cols = transposed ? others : last,
                           .transposed = transposed,
@@ -49,19 +49,19 @@ static uint64_t common_multiple(uint64_t a, uint64_t b)
     return of_a > UINT64_MAX / b ? UINT64_MAX : of_a * b;
 }
 
-block_unit block_unit_join(block_unit a, block_unit b)
+block_unit pass_block_unit_join(block_unit a, block_unit b)
 {
     return (block_unit){common_multiple(a.rows, b.rows), common_multiple(a.cols, b.cols)};
 }
 
-block_unit block_unit_of(const block_target *t, int transposed)
+block_unit pass_block_unit_of(const block_target *t, int transposed)
 {
     const uint64_t across = t->recipe.block_cols ? t->recipe.block_cols : 1;
     const block_unit along = {t->recipe.block_rows ? t->recipe.block_rows : 1,
                               t->transform ? common_multiple(across, t->transform) : across};
     const block_unit other = {along.cols, along.rows};
     if (t->axis == BLOCK_REQUANTISED)
-        return block_unit_join(along, other);
+        return pass_block_unit_join(along, other);
     return (t->axis == BLOCK_COLUMNS) != transposed ? other : along;
 }
 
@@ -73,15 +73,15 @@ static uint64_t round_up(uint64_t i, uint64_t unit, uint64_t most)
     return rest == 0 ? i : unit - rest > most - i ? most : i - rest + unit;
 }
 
-uint64_t block_align(const block_list *l, const trace_tensor *x, uint64_t i)
+uint64_t pass_block_align(const block_list *l, const trace_tensor *x, uint64_t i)
 {
-    const block_matrix m = block_matrix_of(x);
+    const block_matrix m = pass_block_matrix_of(x);
     block_unit all = {1, 1};
     if (l->count == 0 || i >= x->count)
         return i;
     for (size_t k = 0; k < l->count; k++)
         if (!m.line || l->items[k].axis == BLOCK_ROWS)
-            all = block_unit_join(all, block_unit_of(&l->items[k], m.transposed));
+            all = pass_block_unit_join(all, pass_block_unit_of(&l->items[k], m.transposed));
     uint64_t row = i / m.cols, col = i % m.cols;
     if (all.rows == 1 || m.rows == 1)
         return row * m.cols + round_up(col, all.cols, m.cols);
@@ -89,7 +89,7 @@ uint64_t block_align(const block_list *l, const trace_tensor *x, uint64_t i)
     return row * m.cols;
 }
 
-size_t block_parts(block_part parts[BLOCK_PARTS], const block_matrix *m, uint64_t first, uint64_t end)
+size_t pass_block_parts(block_part parts[BLOCK_PARTS], const block_matrix *m, uint64_t first, uint64_t end)
 {
     size_t n = 0;
     while (first < end) {
@@ -144,17 +144,17 @@ static block_tiling tile(const block_part *of, block_unit unit, uint64_t high, u
     return t;
 }
 
-block_tiling block_tile(const block_part *of, block_unit unit)
+block_tiling pass_block_tile(const block_part *of, block_unit unit)
 {
     return tile(of, unit, height(unit), BLOCK_TILE);
 }
 
-block_tiling block_tile_lines(const block_part *of, block_unit unit)
+block_tiling pass_block_tile_lines(const block_part *of, block_unit unit)
 {
     return tile(of, unit, unit.rows, BLOCK_TILE_MOST);
 }
 
-block_part block_tile_at(const block_tiling *t, uint64_t k)
+block_part pass_block_tile_at(const block_tiling *t, uint64_t k)
 {
     const uint64_t row = k / t->across * t->rows, col = k % t->across * t->cols;
     return (block_part){t->of.row + row, t->of.col + col, at_most(t->rows, t->of.rows - row),
@@ -170,16 +170,16 @@ static int read_run(const block_reader *r, uint64_t first, uint64_t n, float *x,
     const uint64_t most = r->bytes / r->from->width;
     for (uint64_t i = 0, m; i < n; i += m) {
         m = n - i < most ? n - i : most;
-        if (elements_codes(r->from, first + i, r->codes, (size_t)m, error))
+        if (pass_elements_codes(r->from, first + i, r->codes, (size_t)m, error))
             return -1;
-        elements_floats(r->from, x, at + (size_t)i, r->codes, (size_t)m, beyond);
+        pass_elements_floats(r->from, x, at + (size_t)i, r->codes, (size_t)m, beyond);
         if (r->tell && r->tell(r->context, first + i, r->codes, (size_t)m, error))
             return -1;
     }
     return 0;
 }
 
-int block_read(const block_reader *r, const block_part *p, float *x, elements_beyond *beyond, trace_error *error)
+int pass_block_read(const block_reader *r, const block_part *p, float *x, elements_beyond *beyond, trace_error *error)
 {
     const int whole = p->cols == r->cols; /* rows of it lie one behind the other */
     const uint64_t n = whole ? p->rows * p->cols : p->cols, runs = whole ? 1 : p->rows;
@@ -204,7 +204,7 @@ static void transpose_square(float *to, const float *from, size_t rows, size_t c
         memcpy(to + b * rows, y[b], sizeof y[b]);
 }
 
-void block_transpose(float *to, const float *from, size_t rows, size_t cols)
+void pass_block_transpose(float *to, const float *from, size_t rows, size_t cols)
 {
     const size_t most = rows / SIDE * SIDE, wide = cols / SIDE * SIDE;
     for (size_t i = 0; i < most; i += SIDE) {
@@ -219,7 +219,7 @@ void block_transpose(float *to, const float *from, size_t rows, size_t cols)
             to[j * rows + i] = from[i * cols + j];
 }
 
-void block_transpose_bytes(uint8_t *to, const uint8_t *from, size_t rows, size_t cols)
+void pass_block_transpose_bytes(uint8_t *to, const uint8_t *from, size_t rows, size_t cols)
 {
     enum { NEAR = 32 }; /* both ways in the cache */
     for (size_t i0 = 0; i0 < rows; i0 += NEAR)

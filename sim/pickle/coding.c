@@ -31,7 +31,7 @@ static int from_escape(const unsigned char *s, size_t n, unsigned char *c)
         return s[1] == 'U' ? -1 : 1;
     if (n < 6)
         return 0;
-    const long k = input_unescape(PICKLE_ESCAPED, (const char *)s, 6, out);
+    const long k = pickle_input_unescape(PICKLE_ESCAPED, (const char *)s, 6, out);
     return k > 0 && from_utf8((const unsigned char *)out, (size_t)k, c) == k ? 6 : -1;
 }
 
@@ -48,7 +48,7 @@ long pickle_decode(pickle_coding coding, const char *s, size_t n, int last, char
         const unsigned char *from = (const unsigned char *)s + *used;
         unsigned char c;
         const int k = coding == PICKLE_UTF8     ? from_utf8(from, n - *used, &c)
-                      : coding == PICKLE_QUOTED ? input_quoted((const char *)from, n - *used, last, &c)
+                      : coding == PICKLE_QUOTED ? pickle_input_quoted((const char *)from, n - *used, last, &c)
                                                 : from_escape(from, n - *used, &c);
         if (k < 0 || (k == 0 && last && (coding != PICKLE_ESCAPED || n - *used > 1)))
             return -1;

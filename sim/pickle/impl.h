@@ -42,15 +42,15 @@ struct pickle {
 
 /* tree.c. Functions that make something return 0 where there is no room. */
 
-/* pool_room -- room for n more items of `size` bytes; 0, or -1 with errno: ENOMEM, or E2BIG past max_memory. */
-int pool_room(pickle *p, pool *a, size_t n, size_t size);
-pickle_ref tree_value(pickle *p, uint64_t word, uint64_t n);
-pickle_ref tree_text(pickle *p, int type, const char *s, size_t n);
-pickle_ref tree_container(pickle *p, pickle_type type, const pickle_ref *items, size_t n);
-int tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t n);
-pickle_ref tree_object(pickle *p, pickle_ref callable, pickle_ref args, pickle_use use);
-/* tree_part -- where a part of an object stands; NULL: no room. */
-pickle_ref *tree_part(pickle *p, pickle_ref object, int part);
+/* pickle_pool_room -- room for n more items of `size` bytes; 0, or -1 with errno: ENOMEM, or E2BIG past max_memory. */
+int pickle_pool_room(pickle *p, pool *a, size_t n, size_t size);
+pickle_ref pickle_tree_value(pickle *p, uint64_t word, uint64_t n);
+pickle_ref pickle_tree_text(pickle *p, int type, const char *s, size_t n);
+pickle_ref pickle_tree_container(pickle *p, pickle_type type, const pickle_ref *items, size_t n);
+int pickle_tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t n);
+pickle_ref pickle_tree_object(pickle *p, pickle_ref callable, pickle_ref args, pickle_use use);
+/* pickle_tree_part -- where a part of an object stands; NULL: no room. */
+pickle_ref *pickle_tree_part(pickle *p, pickle_ref object, int part);
 
 /* input.c: the bytes of a pickle. */
 enum { WINDOW = 64 << 10 };
@@ -66,29 +66,29 @@ typedef struct input {
     size_t fill;
 } input;
 
-/* input_fail -- fill the error; always -1. */
+/* pickle_input_fail -- fill the error; always -1. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-int input_fail(input *in, uint64_t at, const char *message, ...);
-/* input_take -- the next n bytes (at most WINDOW), valid until the next call; NULL: failed. */
-const unsigned char *input_take(input *in, size_t n);
-/* input_skip -- pass n bytes that stay where they are. */
-int input_skip(input *in, uint64_t n);
-/* input_line -- a line without its end: where it is, and its bytes if it is not longer than PICKLE_TEXT_MAX
+int pickle_input_fail(input *in, uint64_t at, const char *message, ...);
+/* pickle_input_take -- the next n bytes (at most WINDOW), valid until the next call; NULL: failed. */
+const unsigned char *pickle_input_take(input *in, size_t n);
+/* pickle_input_skip -- pass n bytes that stay where they are. */
+int pickle_input_skip(input *in, uint64_t n);
+/* pickle_input_line -- a line without its end: where it is, and its bytes if it is not longer than PICKLE_TEXT_MAX
  * (*text, not terminated; else NULL). */
-int input_line(input *in, const char **text, uint64_t *at, uint64_t *n);
+int pickle_input_line(input *in, const char **text, uint64_t *at, uint64_t *n);
 
-/* input_peek -- the byte at a place that was passed already. */
-int input_peek(const input *in, uint64_t at, unsigned char *c);
+/* pickle_input_peek -- the byte at a place that was passed already. */
+int pickle_input_peek(const input *in, uint64_t at, unsigned char *c);
 
-/* input_quoted -- the first byte of what is between the quotes of a literal: how many of n characters write it; 0: more are needed,
+/* pickle_input_quoted -- the first byte of what is between the quotes of a literal: how many of n characters write it; 0: more are needed,
  * which of the last piece is an error. */
-int input_quoted(const char *s, size_t n, int last, unsigned char *c);
-/* input_unescape -- s, coded, as UTF-8 (ESCAPED) or bytes (QUOTED), into out of 2 n + 1 bytes; the length, or
+int pickle_input_quoted(const char *s, size_t n, int last, unsigned char *c);
+/* pickle_input_unescape -- s, coded, as UTF-8 (ESCAPED) or bytes (QUOTED), into out of 2 n + 1 bytes; the length, or
  * -1 if it is not a literal. */
-long input_unescape(pickle_coding coding, const char *s, size_t n, char *out);
-/* input_is_text -- whether it is UTF-8; lone surrogates are, as Python writes them. */
-int input_is_text(const char *s, size_t n);
-/* input_decimal -- a decimal integer as two's complement, in at most `size` bytes; how many, 0 if it is not one. */
-size_t input_decimal(const char *s, size_t n, unsigned char *out, size_t size);
+long pickle_input_unescape(pickle_coding coding, const char *s, size_t n, char *out);
+/* pickle_input_is_text -- whether it is UTF-8; lone surrogates are, as Python writes them. */
+int pickle_input_is_text(const char *s, size_t n);
+/* pickle_input_decimal -- a decimal integer as two's complement, in at most `size` bytes; how many, 0 if it is not one. */
+size_t pickle_input_decimal(const char *s, size_t n, unsigned char *out, size_t size);

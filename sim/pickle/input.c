@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int input_fail(input *in, uint64_t at, const char *message, ...)
+int pickle_input_fail(input *in, uint64_t at, const char *message, ...)
 {
     va_list ap;
     in->error->what = PICKLE_BAD;
@@ -52,20 +52,21 @@ static int fill(input *in, size_t n)
 static int account(input *in, uint64_t n, int stay)
 {
     if (n > in->end - in->at)
-        return input_fail(in, in->at, "the pickle ends within what it promises: %" PRIu64 " bytes, there are %" PRIu64,
-                          n, in->end - in->at);
+        return pickle_input_fail(in, in->at,
+                                 "the pickle ends within what it promises: %" PRIu64 " bytes, there are %" PRIu64, n,
+                                 in->end - in->at);
     if (in->frame_end && in->at + n > in->frame_end) {
         if (in->at < in->frame_end)
-            return input_fail(in, in->at, "a frame of the pickle ends within an instruction");
+            return pickle_input_fail(in, in->at, "a frame of the pickle ends within an instruction");
         in->frame_end = 0;
     }
     if (!stay && n > in->max - in->counted)
-        return input_fail(in, in->at, "the pickle is above the cap of %zu bytes", in->max);
+        return pickle_input_fail(in, in->at, "the pickle is above the cap of %zu bytes", in->max);
     in->counted += stay ? 0 : (size_t)n;
     return 0;
 }
 
-const unsigned char *input_take(input *in, size_t n)
+const unsigned char *pickle_input_take(input *in, size_t n)
 {
     static const unsigned char none[1];
     if (account(in, n, 0) || fill(in, n))
@@ -73,7 +74,7 @@ const unsigned char *input_take(input *in, size_t n)
     if (n == 0)
         return none;
     if (in->window_at + in->fill < in->at + n) {
-        input_fail(in, in->window_at + in->fill, "the file ends here, within a pickle");
+        pickle_input_fail(in, in->window_at + in->fill, "the file ends here, within a pickle");
         return NULL;
     }
     const unsigned char *p = in->window + (in->at - in->window_at);
@@ -81,7 +82,7 @@ const unsigned char *input_take(input *in, size_t n)
     return p;
 }
 
-int input_skip(input *in, uint64_t n)
+int pickle_input_skip(input *in, uint64_t n)
 {
     if (account(in, n, 1))
         return -1;
@@ -89,7 +90,7 @@ int input_skip(input *in, uint64_t n)
     return 0;
 }
 
-int input_line(input *in, const char **text, uint64_t *at, uint64_t *n)
+int pickle_input_line(input *in, const char **text, uint64_t *at, uint64_t *n)
 {
     const uint64_t first = in->at;
     uint64_t here = first;
@@ -102,7 +103,7 @@ int input_line(input *in, const char **text, uint64_t *at, uint64_t *n)
             return -1;
         const size_t have = in->at < in->window_at + in->fill ? (size_t)(in->window_at + in->fill - in->at) : 0;
         if (have == 0)
-            return input_fail(in, first, "the pickle ends within a line");
+            return pickle_input_fail(in, first, "the pickle ends within a line");
         newline = memchr(in->window + (in->at - in->window_at), '\n', have);
         here = newline ? in->window_at + (uint64_t)(newline - in->window) : in->at + have;
     }
@@ -110,14 +111,14 @@ int input_line(input *in, const char **text, uint64_t *at, uint64_t *n)
     *n = here - first;
     in->at = first;
     if (*n <= PICKLE_TEXT_MAX) {
-        *text = (const char *)input_take(in, (size_t)*n + 1);
+        *text = (const char *)pickle_input_take(in, (size_t)*n + 1);
         return *text ? 0 : -1;
     }
     *text = NULL;
-    return input_skip(in, *n + 1);
+    return pickle_input_skip(in, *n + 1);
 }
 
-int input_peek(const input *in, uint64_t at, unsigned char *c)
+int pickle_input_peek(const input *in, uint64_t at, unsigned char *c)
 {
     if (in->source->read(in->source->context, c, 1, at) == 1)
         return 0;
@@ -182,7 +183,7 @@ static size_t octal(const char *s, size_t n, unsigned char *c)
     return k;
 }
 
-int input_quoted(const char *s, size_t n, int last, unsigned char *c)
+int pickle_input_quoted(const char *s, size_t n, int last, unsigned char *c)
 {
     static const char plain[] = "\\\\''\"\"n\nr\rt\ta\ab\bf\fv\v";
     uint32_t code;
@@ -217,19 +218,19 @@ static long unquote(const char *s, size_t n, char *out)
     if (n < 2 || (s[0] != '\'' && s[0] != '"') || s[n - 1] != s[0])
         return -1;
     for (size_t i = 1; i < n - 1; i += (size_t)k) {
-        if (!(k = input_quoted(s + i, n - 1 - i, 1, &c)))
+        if (!(k = pickle_input_quoted(s + i, n - 1 - i, 1, &c)))
             return -1;
         out[to++] = (char)c;
     }
     return (long)to;
 }
 
-long input_unescape(pickle_coding coding, const char *s, size_t n, char *out)
+long pickle_input_unescape(pickle_coding coding, const char *s, size_t n, char *out)
 {
     return coding == PICKLE_ESCAPED ? unescape_unicode(s, n, out) : unquote(s, n, out);
 }
 
-int input_is_text(const char *s, size_t n)
+int pickle_input_is_text(const char *s, size_t n)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
     for (size_t i = 0; i < n;) {
@@ -253,7 +254,7 @@ int input_is_text(const char *s, size_t n)
     return 1;
 }
 
-size_t input_decimal(const char *s, size_t n, unsigned char *out, size_t size)
+size_t pickle_input_decimal(const char *s, size_t n, unsigned char *out, size_t size)
 {
     const int negative = n && s[0] == '-';
     size_t used = 0;

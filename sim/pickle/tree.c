@@ -27,7 +27,7 @@ static pickle_ref ref_at(const pickle *p, size_t i)
 
 /* ---- making ---- */
 
-int pool_room(pickle *p, pool *a, size_t n, size_t size)
+int pickle_pool_room(pickle *p, pool *a, size_t n, size_t size)
 {
     if (n <= a->room - a->n)
         return 0;
@@ -48,11 +48,11 @@ int pool_room(pickle *p, pool *a, size_t n, size_t size)
     return 0;
 }
 
-pickle_ref tree_value(pickle *p, uint64_t word, uint64_t n)
+pickle_ref pickle_tree_value(pickle *p, uint64_t word, uint64_t n)
 {
     if (p->values.n == 0)
-        p->values.n = pool_room(p, &p->values, 2, sizeof(value)) == 0; /* 0 is what is not there */
-    if (pool_room(p, &p->values, 1, sizeof(value)))
+        p->values.n = pickle_pool_room(p, &p->values, 2, sizeof(value)) == 0; /* 0 is what is not there */
+    if (pickle_pool_room(p, &p->values, 1, sizeof(value)))
         return 0;
     value *v = (value *)p->values.p + p->values.n;
     v->word = word;
@@ -62,7 +62,7 @@ pickle_ref tree_value(pickle *p, uint64_t word, uint64_t n)
 
 static pickle_ref pair_of(pickle *p, uint64_t word, size_t a, size_t b)
 {
-    const pickle_ref r = tree_value(p, word, 0);
+    const pickle_ref r = pickle_tree_value(p, word, 0);
     if (r) {
         value *v = (value *)p->values.p + r;
         v->u.two[0] = (uint32_t)a;
@@ -71,9 +71,9 @@ static pickle_ref pair_of(pickle *p, uint64_t word, size_t a, size_t b)
     return r;
 }
 
-pickle_ref tree_text(pickle *p, int type, const char *s, size_t n)
+pickle_ref pickle_tree_text(pickle *p, int type, const char *s, size_t n)
 {
-    if (pool_room(p, &p->chars, n + 1, 1))
+    if (pickle_pool_room(p, &p->chars, n + 1, 1))
         return 0;
     char *to = (char *)p->chars.p + p->chars.n;
     memcpy(to, s, n);
@@ -83,14 +83,14 @@ pickle_ref tree_text(pickle *p, int type, const char *s, size_t n)
     return pair_of(p, (uint64_t)type, where, n);
 }
 
-pickle_ref tree_container(pickle *p, pickle_type type, const pickle_ref *items, size_t n)
+pickle_ref pickle_tree_container(pickle *p, pickle_type type, const pickle_ref *items, size_t n)
 {
     const pickle_ref r = pair_of(p, (uint64_t)type, 0, 0);
-    return r && tree_append(p, r, items, n) == 0 ? r : 0;
+    return r && pickle_tree_append(p, r, items, n) == 0 ? r : 0;
 }
 
 /* Items follow each other in the pool; what grows and is not the last there moves, with room to grow. */
-int tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t n)
+int pickle_tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t n)
 {
     if (n == 0)
         return 0;
@@ -98,7 +98,7 @@ int tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t
     if (n > room - count) {
         const int last = room && first + room == p->refs.n;
         const size_t wanted = count ? count + n + (count + n) / 2 : n;
-        if (pool_room(p, &p->refs, last ? wanted - room : wanted, sizeof(pickle_ref)))
+        if (pickle_pool_room(p, &p->refs, last ? wanted - room : wanted, sizeof(pickle_ref)))
             return -1;
         pickle_ref *refs = p->refs.p;
         if (!last) {
@@ -118,18 +118,18 @@ int tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t
     return 0;
 }
 
-pickle_ref tree_object(pickle *p, pickle_ref callable, pickle_ref args, pickle_use use)
+pickle_ref pickle_tree_object(pickle *p, pickle_ref callable, pickle_ref args, pickle_use use)
 {
     return pair_of(p, PICKLE_OBJECT | (uint64_t)use << 48, callable, args);
 }
 
-pickle_ref *tree_part(pickle *p, pickle_ref object, int part)
+pickle_ref *pickle_tree_part(pickle *p, pickle_ref object, int part)
 {
     size_t first = above(p, object) & UINT32_MAX;
     if (!first) {
         if (p->refs.n == 0)
-            p->refs.n = pool_room(p, &p->refs, PARTS + 1, sizeof(pickle_ref)) == 0;
-        if (pool_room(p, &p->refs, PARTS, sizeof(pickle_ref)))
+            p->refs.n = pickle_pool_room(p, &p->refs, PARTS + 1, sizeof(pickle_ref)) == 0;
+        if (pickle_pool_room(p, &p->refs, PARTS, sizeof(pickle_ref)))
             return NULL;
         first = p->refs.n;
         memset((pickle_ref *)p->refs.p + first, 0, PARTS * sizeof(pickle_ref));

@@ -60,7 +60,7 @@ static int run(char *const argv[], char *message, int *status)
         error |= posix_spawn_file_actions_adddup2(&files, ends[1], 2);
         if (ends[1] > 2)
             error |= posix_spawn_file_actions_addclose(&files, ends[1]);
-        error = error ? ENOMEM : temporary_spawn(&child, &files, &attributes, argv);
+        error = error ? ENOMEM : trace_temporary_spawn(&child, &files, &attributes, argv);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&files);
@@ -79,7 +79,7 @@ static int run(char *const argv[], char *message, int *status)
                 used += (size_t)n;
         }
         message[used] = '\0';
-        while (temporary_wait(child, status) < 0)
+        while (trace_temporary_wait(child, status) < 0)
             if (errno != EINTR) {
                 error = errno;
                 break;
@@ -115,7 +115,7 @@ static int is_whole(const char *path, const char *end)
     struct stat st;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const uint64_t size = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-    ssize_t got = fd < 0 ? -1 : whole_read_at(fd, last, sizeof last, size > sizeof last ? size - sizeof last : 0);
+    ssize_t got = fd < 0 ? -1 : trace_whole_read_at(fd, last, sizeof last, size > sizeof last ? size - sizeof last : 0);
     const int why = errno;
     if (fd >= 0)
         close(fd);
@@ -132,7 +132,7 @@ static int remove_date(const char *path)
 {
     static const char key[] = "/CreationDate (";
     const int fd = open(path, O_RDWR | O_CLOEXEC);
-    FILE *f = fd < 0 ? NULL : whole_stream(fd, "r+", NULL);
+    FILE *f = fd < 0 ? NULL : trace_whole_stream(fd, "r+", NULL);
     if (!f) {
         const int why = errno;
         if (fd >= 0)
@@ -174,8 +174,8 @@ typedef struct drawing {
 static void drawing_clear(drawing *w)
 {
     for (int i = 0; i < PLOT_DRAWN; i++)
-        temporary_remove(&w->figures[i]); /* what gnuplot drew */
-    temporary_remove(&w->folder);
+        trace_temporary_remove(&w->figures[i]); /* what gnuplot drew */
+    trace_temporary_remove(&w->folder);
     for (int i = 0; i < PLOT_DRAWN; i++) {
         free(w->drawn[i]);
         free(w->wanted[i]);
@@ -198,7 +198,7 @@ static int drawing_begin(drawing *w, const plot_files *f)
     const char *prefix = f->prefix;
     memset(w, 0, sizeof *w);
     w->directory = need_format("%s%s.XXXXXX", here(prefix), prefix);
-    if (temporary_folder(&w->folder, w->directory))
+    if (trace_temporary_folder(&w->folder, w->directory))
         return fail(EXIT_IO, "%s: %s", w->directory, text_error(errno));
     w->script = realpath(f->script, NULL);
     char *data = w->script ? realpath(f->data, NULL) : NULL;
@@ -211,7 +211,7 @@ static int drawing_begin(drawing *w, const plot_files *f)
         if (f->types & plot_files_drawn[i].type) {
             w->drawn[i] = need_format("%s/%s%s", w->directory, plot_base(prefix), plot_files_drawn[i].suffix);
             w->wanted[i] = need_format("%s%s", prefix, plot_files_drawn[i].suffix);
-            temporary_expect(&w->figures[i], w->drawn[i]);
+            trace_temporary_expect(&w->figures[i], w->drawn[i]);
         }
     for (int i = 0; i < 3; i++)
         free(quoted[i]);
@@ -260,14 +260,14 @@ static int put_markup(outfile *to, markup *m, const unsigned char *p, size_t n, 
         m->brackets = p[i] != ']' ? 0 : m->brackets < 2 ? m->brackets + 1 : 2;
         m->begun = p[i] == (unsigned char)begin[m->begun] ? m->begun + 1 : p[i] == '<';
         if (ends && !m->section) {
-            if (outfile_write(to, p + from, i - from, error) || outfile_write(to, "&gt;", 4, error))
+            if (trace_outfile_write(to, p + from, i - from, error) || trace_outfile_write(to, "&gt;", 4, error))
                 return -1;
             from = i + 1;
         }
         m->section = m->section ? !ends : !begin[m->begun];
         m->begun = begin[m->begun] ? m->begun : 0;
     }
-    return outfile_write(to, p + from, n - from, error);
+    return trace_outfile_write(to, p + from, n - from, error);
 }
 
 /* The bytes of a figure that was drawn, into a file that waits under a temporary name. */
@@ -280,13 +280,13 @@ static int copy_figure(outfile *to, const char *drawn, int is_svg, trace_error *
     const int fd = open(drawn, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     while (fd >= 0 && !bad && ((n = read(fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
         bad = n > 0 &&
-              (is_svg ? put_markup(to, &m, bytes, (size_t)n, error) : outfile_write(to, bytes, (size_t)n, error));
+              (is_svg ? put_markup(to, &m, bytes, (size_t)n, error) : trace_outfile_write(to, bytes, (size_t)n, error));
     const int why = errno;
     if (fd >= 0)
         close(fd);
     return bad     ? -1
            : n < 0 ? trace_error_set(error, EXIT_IO, drawn, UINT64_MAX, "%s", text_error(why))
-                   : outfile_finish(to, error);
+                   : trace_outfile_finish(to, error);
 }
 
 static int is_svg(int i)
@@ -302,13 +302,13 @@ static int put_figures(const drawing *w)
     int bad = 0;
     for (int i = 0; i < PLOT_DRAWN && !bad; i++)
         if (w->drawn[i])
-            bad = !(held[i] = outfile_open(w->wanted[i], &error)) ||
+            bad = !(held[i] = trace_outfile_open(w->wanted[i], &error)) ||
                   copy_figure(held[i], w->drawn[i], is_svg(i), &error);
     for (int i = 0; i < PLOT_DRAWN; i++)
         if (bad)
-            outfile_abandon(held[i]);
+            trace_outfile_abandon(held[i]);
         else if (held[i])
-            bad = outfile_close(held[i], &error) != 0;
+            bad = trace_outfile_close(held[i], &error) != 0;
     return bad ? fail(error.exit, "%s", error.text) : EXIT_OK;
 }
 

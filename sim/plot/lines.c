@@ -57,7 +57,7 @@ static int is_level(const json_t *v, const char *level)
     return own && strcmp(own, level) == 0;
 }
 
-int lines_are(const char *text, size_t n)
+int plot_lines_are(const char *text, size_t n)
 {
     char error[160];
     const size_t length = line_length(text, n);
@@ -189,7 +189,7 @@ static char *report_of(const builder *b)
     return report;
 }
 
-char *lines_joined(char *text, size_t n, const char *path, char error[160])
+char *plot_lines_joined(char *text, size_t n, const char *path, char error[160])
 {
     static const char begin[] = "{\"tensors\": ["; /* no longer than a line of that level, which is kept apart */
     builder b;

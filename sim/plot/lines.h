@@ -4,9 +4,9 @@
 
 #include <stddef.h>
 
-/* lines_are -- whether a text begins with the first of such lines. */
-int lines_are(const char *text, size_t n);
+/* plot_lines_are -- whether a text begins with the first of such lines. */
+int plot_lines_are(const char *text, size_t n);
 
-/* lines_joined -- the report, to be freed; the text is, in any case. Records of levels that stat does not write are passed over; so is, with a
+/* plot_lines_joined -- the report, to be freed; the text is, in any case. Records of levels that stat does not write are passed over; so is, with a
  * note, a last line that is cut off, as a training leaves it that was killed. NULL with `error`: "line 3: ..." */
-char *lines_joined(char *text, size_t n, const char *path, char error[160]);
+char *plot_lines_joined(char *text, size_t n, const char *path, char error[160]);

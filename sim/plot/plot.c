@@ -76,9 +76,9 @@ static int read_template(char **text, char path[PATH_SIZE], const char *folder, 
     FILE *f = fopen(path, "r");
     if (!f)
         return -1;
-    inputs_add(fileno(f));
+    trace_inputs_add(fileno(f));
     *text = need_memory(TEMPLATE_MAX, 1);
-    const ssize_t n = whole_read_at(fileno(f), *text, TEMPLATE_MAX, 0);
+    const ssize_t n = trace_whole_read_at(fileno(f), *text, TEMPLATE_MAX, 0);
     const int why = n < 0 ? errno : 0, bad = n <= 0 || n == TEMPLATE_MAX;
     fclose(f);
     if (why)
@@ -172,7 +172,7 @@ static int write_files(const plot_figure *figure, const plot_input *in, const pl
         if (code)
             output_abandon(&script);
         else if ((code = output_hold(&script, &held[1])))
-            outfile_abandon(held[0]);
+            trace_outfile_abandon(held[0]);
     }
     free(data_path);
     free(script_path);
@@ -182,12 +182,12 @@ static int write_files(const plot_figure *figure, const plot_input *in, const pl
 /* Figures from the two files, which stay where they are of use. */
 static int draw_files(const plot_request *r, outfile *held[2])
 {
-    const plot_files files = {r->prefix, outfile_name(held[0]), outfile_name(held[1]), r->types};
+    const plot_files files = {r->prefix, trace_outfile_name(held[0]), trace_outfile_name(held[1]), r->types};
     int use, kept = 0;
     const int code = plot_gnuplot(&files, &use);
     for (int i = 0; i < 2; i++)
         if ((code && !use) || kept)
-            outfile_abandon(held[i]);
+            trace_outfile_abandon(held[i]);
         else
             kept = output_keep(held[i]);
     return code ? code : kept;

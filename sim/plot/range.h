@@ -7,7 +7,7 @@ typedef struct range {
     double low, high; /* HUGE_VAL and -HUGE_VAL before the first number */
 } range;
 
-static inline void widen(range *r, double x)
+static inline void plot_widen(range *r, double x)
 {
     if (isfinite(x)) {
         r->low = fmin(r->low, x);

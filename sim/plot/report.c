@@ -116,7 +116,7 @@ static int read_text(plot_report *r, char *text, size_t n)
     skim *own = need_memory(1, sizeof *own);
     r->texts = need_memory(1, sizeof *r->texts);
     r->texts[r->n_texts++] = own;
-    if (skim_open(own, text, n, lists))
+    if (plot_skim_open(own, text, n, lists))
         return fail(EXIT_DATA, "%s: not JSON: %s", r->path, own->error);
     r->json = own->root;
     return 0;
@@ -126,7 +126,7 @@ static int read_text(plot_report *r, char *text, size_t n)
 static int join_lines(const plot_report *r, char **text)
 {
     char error[160];
-    char *report = *text = lines_joined(*text, strlen(*text), r->path, error);
+    char *report = *text = plot_lines_joined(*text, strlen(*text), r->path, error);
     return report ? 0 : fail(EXIT_DATA, "%s: %s", r->path, error);
 }
 
@@ -145,7 +145,7 @@ int plot_report_load(plot_report *r, const char *path, const char *verbs, const 
         code = fail(EXIT_DATA,
                     "%s: not a report: figures are drawn from what another command writes, as mpsim stat --json", path);
     }
-    if (!code && lines_are(text, strlen(text)))
+    if (!code && plot_lines_are(text, strlen(text)))
         code = join_lines(r, &text);
     if (!code)
         code = read_text(r, text, strlen(text));
@@ -168,7 +168,7 @@ void plot_report_join(plot_report *r, plot_report *other)
 void plot_report_clear(plot_report *r)
 {
     for (size_t i = 0; i < r->n_texts; i++) {
-        skim_close(r->texts[i]);
+        plot_skim_close(r->texts[i]);
         free(r->texts[i]);
     }
     free(r->texts);
@@ -179,8 +179,8 @@ int plot_each(const plot_report *r, const json_t *v, const char *key, int (*visi
               void *context)
 {
     for (size_t i = 0; i < r->n_texts; i++)
-        if (skim_is_list(r->texts[i], v)) {
-            const int code = skim_each(r->texts[i], v, visit, context);
+        if (plot_skim_is_list(r->texts[i], v)) {
+            const int code = plot_skim_each(r->texts[i], v, visit, context);
             return code < 0 ? fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->texts[i]->error) : code;
         }
     return plot_wrong_member(r, key, "an array");

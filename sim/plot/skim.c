@@ -178,7 +178,7 @@ static int read_member(skim *s, const char *key, size_t at, size_t end, void *co
     return 0;
 }
 
-int skim_open(skim *s, char *text, size_t n, const char *const *lists)
+int plot_skim_open(skim *s, char *text, size_t n, const char *const *lists)
 {
     memset(s, 0, sizeof *s);
     s->text = text;
@@ -197,7 +197,7 @@ int skim_open(skim *s, char *text, size_t n, const char *const *lists)
     return s->root ? 0 : -1;
 }
 
-void skim_close(skim *s)
+void plot_skim_close(skim *s)
 {
     for (size_t i = 0; i < s->n_lists; i++)
         json_decref(s->lists[i].mark);
@@ -217,7 +217,7 @@ static const skim_list *list_of(const skim *s, const json_t *v)
     return NULL;
 }
 
-int skim_is_list(const skim *s, const json_t *v)
+int plot_skim_is_list(const skim *s, const json_t *v)
 {
     return json_is_array(v) || list_of(s, v) != NULL;
 }
@@ -239,7 +239,7 @@ static int read_item(skim *s, const char *key, size_t at, size_t end, void *cont
     return code;
 }
 
-int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context)
+int plot_skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context)
 {
     const skim_list *list = list_of(s, v);
     reader r = {visit, context};

@@ -20,14 +20,14 @@ typedef struct skim {
     char error[320];       /* "line 3, column 7: ..." */
 } skim;
 
-/* skim_open -- take over a text, whatever comes of it. `lists` are the names of members that are lists
+/* plot_skim_open -- take over a text, whatever comes of it. `lists` are the names of members that are lists
  * when they are long arrays; ends with NULL. 0, or -1 with s->error; to be closed in both cases. */
-int skim_open(skim *s, char *text, size_t n, const char *const *lists);
-void skim_close(skim *s);
+int plot_skim_open(skim *s, char *text, size_t n, const char *const *lists);
+void plot_skim_close(skim *s);
 
-/* skim_is_list -- whether v is an array, or stands for a list of this text. */
-int skim_is_list(const skim *s, const json_t *v);
+/* plot_skim_is_list -- whether v is an array, or stands for a list of this text. */
+int plot_skim_is_list(const skim *s, const json_t *v);
 
-/* skim_each -- call visit for each item of an array or a list, which lives as long as the call. visit
+/* plot_skim_each -- call visit for each item of an array or a list, which lives as long as the call. visit
  * returns 0 to go on. What it returned otherwise, 0, or -1 with s->error. */
-int skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context);
+int plot_skim_each(skim *s, const json_t *v, int (*visit)(void *context, const json_t *item), void *context);

@@ -16,7 +16,7 @@ static range find_steps(const plot_courses *c)
     range steps = {HUGE_VAL, -HUGE_VAL};
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; k < c->items[i].n; k++)
-            widen(&steps, c->items[i].moments[k].step);
+            plot_widen(&steps, c->items[i].moments[k].step);
     return steps;
 }
 
@@ -133,7 +133,7 @@ static range find_values(const plot_courses *c, int panel, double block)
     range values = {HUGE_VAL, -HUGE_VAL};
     for (size_t i = 0; i < c->n; i++)
         for (size_t at = 0; at < c->items[i].n;)
-            widen(&values, next_point(c, &c->items[i], block, &at).values[panel]);
+            plot_widen(&values, next_point(c, &c->items[i], block, &at).values[panel]);
     return values;
 }
 

@@ -197,7 +197,7 @@ static range find_range(const plot_runs *s, uint64_t steps, double (*value)(cons
     for (size_t i = 0; i < s->n_runs; i++) {
         size_t from = 0;
         for (uint64_t b = 0; b < n_blocks(s, steps); b++)
-            widen(&found, value(&s->runs[i], next_part(s, &s->runs[i], steps, b, &from)));
+            plot_widen(&found, value(&s->runs[i], next_part(s, &s->runs[i], steps, b, &from)));
     }
     return found;
 }
@@ -238,7 +238,7 @@ static void put_loss_axis(FILE *to, const plot_runs *s, uint64_t steps)
     range loss = find_range(s, steps, positive_loss), first = {HUGE_VAL, -HUGE_VAL};
     const range all = find_range(s, steps, mean_loss);
     for (size_t i = 0; i < s->n_runs; i++)
-        widen(&first, first_loss(&s->runs[i]));
+        plot_widen(&first, first_loss(&s->runs[i]));
     if (all.low < 0) {
         put_signed_axis(to, all, first);
         return;
@@ -268,7 +268,7 @@ static void put_scale_axis(FILE *to, const plot_runs *s)
             fprintf(to, "%s%zu", space, i + 1);
             space = " ";
             for (size_t k = 0; k < s->runs[i].n; k++)
-                widen(&scale, log2(s->runs[i].points[k].scale));
+                plot_widen(&scale, log2(s->runs[i].points[k].scale));
         }
     if (!*space)
         scale = (range){0, 0};

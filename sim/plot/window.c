@@ -139,8 +139,8 @@ static void find_ranges(const plot_scaled *s, range *shares, range *sqnr, int *e
                 const double both[] = {plot_scaled_underflow(s, i, f, k), plot_scaled_overflow(s, i, f, k)};
                 const double db = plot_scaled_sqnr(s, i, f, k);
                 for (size_t j = 0; j < 2; j++)
-                    widen(shares, both[j] > 0 ? both[j] : (double)NAN);
-                widen(sqnr, db);
+                    plot_widen(shares, both[j] > 0 ? both[j] : (double)NAN);
+                plot_widen(sqnr, db);
                 *exact |= isinf(db) && db > 0;
             }
 }
@@ -179,7 +179,7 @@ void plot_put_window_variables(FILE *to, const plot_input *in, const plot_reques
     (void)r;
     find_ranges(s, &shares, &sqnr, &exact);
     if (s->limit > 0)
-        widen(&shares, s->limit);
+        plot_widen(&shares, s->limit);
     for (size_t f = 0; f < s->formats.count; f++) {
         const size_t name = plot_characters(s->formats.items[f].name);
         window_text(text, s, f);

@@ -16,11 +16,11 @@ static int is_inherited(const policy_draft *d)
 }
 
 /* A part is left out where there is one; false is always right. */
-int blocks_set_without(policy_draft *d, const yaml_value *v, int *without)
+int policy_blocks_set_without(policy_draft *d, const yaml_value *v, int *without)
 {
     const int has = d->plan->recipe && d->plan->recipe->hadamard;
     int yes = 0;
-    if (v && value_bool(&d->r, d->name, v, &yes))
+    if (v && policy_value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !has && !is_inherited(d))
         return policy_bad(&d->r, d->at, "%s: works on TransformerEngine's NVFP4 recipe, which the policy does not have",
@@ -31,10 +31,10 @@ int blocks_set_without(policy_draft *d, const yaml_value *v, int *without)
 
 /* ---- layers at the ends ---- */
 
-int blocks_set_ends(policy_draft *d, const yaml_value *v)
+int policy_blocks_set_ends(policy_draft *d, const yaml_value *v)
 {
     int yes = 0;
-    if (v && value_bool(&d->r, d->name, v, &yes))
+    if (v && policy_value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !d->plan->recipe && !is_inherited(d))
         return policy_bad(&d->r, d->at, "%s: works on an FP8 recipe, and the policy has none", d->name);
@@ -52,7 +52,7 @@ static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
         return 0;
     if (!d->plan->ends_kept)
         return policy_bad(&d->r, d->at, "%s: needs first_last_layers_bf16: true", d->name);
-    if (value_text(&d->r, d->name, v, &text))
+    if (policy_value_text(&d->r, d->name, v, &text))
         return -1;
     const size_t n = strcspn(text, " %");
     const int share = strcmp(text + n, "%") == 0 || strcmp(text + n, " %") == 0;
@@ -67,12 +67,12 @@ static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
     return 0;
 }
 
-int blocks_set_start(policy_draft *d, const yaml_value *v)
+int policy_blocks_set_start(policy_draft *d, const yaml_value *v)
 {
     return set_count(d, v, &d->plan->at_start);
 }
 
-int blocks_set_end(policy_draft *d, const yaml_value *v)
+int policy_blocks_set_end(policy_draft *d, const yaml_value *v)
 {
     return set_count(d, v, &d->plan->at_end);
 }

@@ -23,16 +23,16 @@ static const char *word_of(const char *key)
 /* The map of loss_scaling: it is made, or made from a scaler's name. NULL without memory. */
 static yaml_value *scaling_of(yaml_value *map, unsigned line)
 {
-    const yaml_item *item = tree_find(map, "loss_scaling");
+    const yaml_item *item = policy_tree_find(map, "loss_scaling");
     if (item && item->value->type != YAML_TEXT)
         return item->value;
-    yaml_value *scaling = tree_new(YAML_MAP, item ? item->value->line : line, NULL);
+    yaml_value *scaling = policy_tree_new(YAML_MAP, item ? item->value->line : line, NULL);
     if (!scaling)
         return NULL;
-    tree_add_text(scaling, scaling->line, "scaler", item ? item->value->text : "dynamic");
+    policy_tree_add_text(scaling, scaling->line, "scaler", item ? item->value->text : "dynamic");
     if (!item)
-        return tree_add(map, "loss_scaling", scaling) ? NULL : scaling;
-    tree_free(item->value);
+        return policy_tree_add(map, "loss_scaling", scaling) ? NULL : scaling;
+    policy_tree_free(item->value);
     map->items[item - map->items].value = scaling;
     return scaling;
 }
@@ -48,7 +48,7 @@ static int move_one(yaml_value *map)
         if (!scaling || scaling->type != YAML_MAP)
             return 0;
         const unsigned line = map->items[i].line;
-        if (tree_add(scaling, word, map->items[i].value) == 0)
+        if (policy_tree_add(scaling, word, map->items[i].value) == 0)
             scaling->items[scaling->count - 1].line = line;
         free(map->items[i].key);
         map->count--;
@@ -58,13 +58,13 @@ static int move_one(yaml_value *map)
     return 0;
 }
 
-void gather_scaling(yaml_value *map)
+void policy_gather_scaling(yaml_value *map)
 {
     if (map->type != YAML_MAP)
         return;
     while (move_one(map))
         ;
-    const yaml_item *schedule = tree_find(map, "schedule");
+    const yaml_item *schedule = policy_tree_find(map, "schedule");
     for (size_t i = 0; schedule && schedule->value->type == YAML_LIST && i < schedule->value->count; i++)
-        gather_scaling(schedule->value->items[i].value);
+        policy_gather_scaling(schedule->value->items[i].value);
 }

@@ -3,6 +3,6 @@
 
 #include "yaml.h"
 
-/* gather_scaling -- grad_scaler_NAME, GradScaler's arguments, scale_factor and skip of a policy, and of the entries of its schedule,
+/* policy_gather_scaling -- grad_scaler_NAME, GradScaler's arguments, scale_factor and skip of a policy, and of the entries of its schedule,
  * become keys of their loss_scaling, which is dynamic where it is not there. */
-void gather_scaling(yaml_value *map);
+void policy_gather_scaling(yaml_value *map);

@@ -31,7 +31,7 @@ static int set_text(policy_draft *d, const yaml_value *v, char **to)
     const char *text = NULL;
     if (!v)
         return 0;
-    if (value_text(&d->r, d->name, v, &text))
+    if (policy_value_text(&d->r, d->name, v, &text))
         return -1;
     if (strlen(text) >= sizeof escaped / 4 || strcmp(escape_text(escaped, sizeof escaped, text), text) != 0)
         return policy_bad(&d->r, d->at, "%s: a line of at most %zu printable characters is needed", d->name,
@@ -57,7 +57,7 @@ static int set_steps_per_epoch(policy_draft *d, const yaml_value *v)
     uint64_t n = 0;
     if (!v)
         return 0;
-    if (value_count(&d->r, d->name, v, &n) || n < 1 || n > UINT32_MAX)
+    if (policy_value_count(&d->r, d->name, v, &n) || n < 1 || n > UINT32_MAX)
         return policy_bad(&d->r, d->at, "steps_per_epoch: 1 to 2^32 - 1 is needed");
     d->epoch = n;
     return 0;
@@ -69,7 +69,7 @@ static int set_step(policy_draft *d, const yaml_value *v)
 {
     if (!d->line[KEY_STEP] == !d->line[KEY_EPOCH])
         return policy_bad(&d->r, d->entry, "schedule: an entry needs either step or epoch");
-    return v ? value_count(&d->r, d->name, v, &d->plan->from) : 0;
+    return v ? policy_value_count(&d->r, d->name, v, &d->plan->from) : 0;
 }
 
 static int set_epoch(policy_draft *d, const yaml_value *v)
@@ -77,7 +77,7 @@ static int set_epoch(policy_draft *d, const yaml_value *v)
     uint64_t epoch;
     if (!v)
         return 0;
-    if (value_count(&d->r, d->name, v, &epoch))
+    if (policy_value_count(&d->r, d->name, v, &epoch))
         return -1;
     if (d->epoch == 0)
         return policy_bad(&d->r, d->entry, "schedule: epoch needs the key steps_per_epoch");
@@ -94,18 +94,18 @@ static int take_precision(policy_draft *d, const yaml_value *v)
     const int level = d->key == KEY_OPT_LEVEL;
     const char *word = "fp32";
     plan *p = d->plan;
-    if (v && value_text(&d->r, d->name, v, &word))
+    if (v && policy_value_text(&d->r, d->name, v, &word))
         return -1;
     word += strncmp(word, "torch.", 6) == 0 ? 6 : 0;
-    const precision_row *row = precision_find(word, level);
+    const precision_row *row = policy_precision_find(word, level);
     if (!row)
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(level));
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, policy_precision_words(level));
     d->precision = row;
     snprintf(p->precision, sizeof p->precision, "%s", word);
     p->compute = *mpsim_format_find(row->compute);
     p->params = *mpsim_format_find(row->params);
     p->grads = *mpsim_format_find(row->grads);
-    p->autocast = autocast_find(row->autocast);
+    p->autocast = policy_autocast_find(row->autocast);
     p->master = row->master;
     mpsim_scaler_parse(&p->scaler, row->scaler); /* a row of the table */
     return 0;
@@ -137,11 +137,11 @@ static int set_precision(policy_draft *d, const yaml_value *v)
         return take_precision(d, v);
     if (!v)
         return 0;
-    if (value_text(&d->r, d->name, v, &word))
+    if (policy_value_text(&d->r, d->name, v, &word))
         return -1;
-    const precision_row *row = precision_find(word, 0);
+    const precision_row *row = policy_precision_find(word, 0);
     if (!row)
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, precision_words(0));
+        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, policy_precision_words(0));
     if (strcmp(row->compute, "bf16") == 0 && !row->recipe && strcmp(d->plan->compute.name, "fp16") == 0) {
         take_bf16(d);
         return 0;
@@ -159,10 +159,10 @@ static int set_param_dtype(policy_draft *d, const yaml_value *v)
     plan *p = d->plan;
     if (!v)
         return 0;
-    if (value_format(&d->r, d->name, v, &p->params))
+    if (policy_value_format(&d->r, d->name, v, &p->params))
         return -1;
     p->compute = p->grads = p->params;
-    p->autocast = autocast_find(p->params.mbits == 23 ? "none" : "all");
+    p->autocast = policy_autocast_find(p->params.mbits == 23 ? "none" : "all");
     p->master = p->params.mbits == 23 ? TRAIN_NO_MASTER : TRAIN_MASTER;
     if (!d->value[KEY_PRECISION] && !d->value[KEY_OPT_LEVEL])
         snprintf(p->precision, sizeof p->precision, "param_dtype %s", p->params.name);
@@ -178,7 +178,7 @@ static int is_fp32(const mpsim_format *f)
 static int set_compute(policy_draft *d, const yaml_value *v)
 {
     mpsim_format compute = d->plan->compute;
-    if (v && value_format(&d->r, d->name, v, &compute))
+    if (v && policy_value_format(&d->r, d->name, v, &compute))
         return -1;
     if (d->value[KEY_OPT_LEVEL] && strcmp(d->plan->compute.name, "fp16") == 0 && strcmp(compute.name, "bf16") == 0)
         take_bf16(d);
@@ -191,13 +191,13 @@ static int set_compute(policy_draft *d, const yaml_value *v)
 static int set_params(policy_draft *d, const yaml_value *v)
 {
     d->plan->params_given = v || d->value[KEY_OPT_LEVEL] || d->value[KEY_PARAM_DTYPE];
-    return v ? value_format(&d->r, d->name, v, &d->plan->params) : 0;
+    return v ? policy_value_format(&d->r, d->name, v, &d->plan->params) : 0;
 }
 
 static int set_grads(policy_draft *d, const yaml_value *v)
 {
     d->plan->grads_given = v != NULL;
-    return v ? value_format(&d->r, d->name, v, &d->plan->grads) : 0;
+    return v ? policy_value_format(&d->r, d->name, v, &d->plan->grads) : 0;
 }
 
 static int set_autocast(policy_draft *d, const yaml_value *v)
@@ -205,9 +205,9 @@ static int set_autocast(policy_draft *d, const yaml_value *v)
     const char *word = NULL;
     if (!v)
         return 0;
-    if (value_text(&d->r, d->name, v, &word))
+    if (policy_value_text(&d->r, d->name, v, &word))
         return -1;
-    d->plan->autocast = autocast_find(word);
+    d->plan->autocast = policy_autocast_find(word);
     if (d->plan->autocast)
         return 0;
     return policy_bad(&d->r, d->at,
@@ -219,11 +219,11 @@ static int set_keep_batchnorm(policy_draft *d, const yaml_value *v)
     int keep = 0;
     if (!v)
         return 0;
-    if (contradicts(d, KEY_AUTOCAST, "autocast") || value_bool(&d->r, d->name, v, &keep))
+    if (contradicts(d, KEY_AUTOCAST, "autocast") || policy_value_bool(&d->r, d->name, v, &keep))
         return -1;
     if (is_fp32(&d->plan->params))
         return policy_bad(&d->r, d->at, "keep_batchnorm_fp32: all parameters are fp32 already");
-    d->plan->autocast = autocast_find(keep ? "batchnorm-fp32" : "all");
+    d->plan->autocast = policy_autocast_find(keep ? "batchnorm-fp32" : "all");
     return 0;
 }
 
@@ -238,7 +238,7 @@ static int take_master(policy_draft *d, const yaml_value *v)
                               p->params.name);
         return 0;
     }
-    if (value_bool(&d->r, d->name, v, &yes))
+    if (policy_value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && is_fp32(&p->params))
         return policy_bad(&d->r, v->line,
@@ -278,13 +278,13 @@ static int set_master(policy_draft *d, const yaml_value *v)
 static int set_fp8_recipe(policy_draft *d, const yaml_value *v)
 {
     d->recipe = d->precision->recipe;
-    return v ? value_text(&d->r, d->name, v, &d->recipe) : 0;
+    return v ? policy_value_text(&d->r, d->name, v, &d->recipe) : 0;
 }
 
 /* hybrid or e4m3, or NULL; "none" is NeMo's word for no FP8. */
 static int take_fp8(policy_draft *d, const yaml_value *v, const char **format)
 {
-    if (value_text(&d->r, d->name, v, format))
+    if (policy_value_text(&d->r, d->name, v, format))
         return -1;
     const int none = strcasecmp(*format, "none") == 0;
     if (!none && strcasecmp(*format, "hybrid") != 0 && strcasecmp(*format, "e4m3") != 0)
@@ -308,10 +308,10 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
     p->delayed.algorithm = MPSIM_AMAX_MAX;
     if (v && take_fp8(d, v, &format))
         return -1;
-    const recipe_row *row = p->recipe = d->recipe ? recipe_find(d->recipe) : NULL;
+    const recipe_row *row = p->recipe = d->recipe ? policy_recipe_find(d->recipe) : NULL;
     if (d->recipe && !row)
         return policy_bad(&d->r, d->line[KEY_FP8_RECIPE], "fp8_recipe: '%.60s' is not known: %s", d->recipe,
-                          recipe_words());
+                          policy_recipe_words());
     p->fp8_e4m3 = format ? strcasecmp(format, "e4m3") == 0 : row ? row->default_e4m3 : 0;
     if (format && !(p->fp8_e4m3 ? row->agrad_e4m3 : row->agrad_hybrid))
         return policy_bad(&d->r, d->at, "fp8: the recipe %s has no %s form", row->name, format);
@@ -346,7 +346,7 @@ static int set_algorithm(policy_draft *d, const yaml_value *v)
     const char *word = NULL;
     if (!v)
         return 0;
-    if (value_text(&d->r, d->name, v, &word))
+    if (policy_value_text(&d->r, d->name, v, &word))
         return -1;
     const int max = strcasecmp(word, "max") == 0;
     if (!max && strcasecmp(word, "most_recent") != 0)
@@ -359,12 +359,12 @@ static int set_algorithm(policy_draft *d, const yaml_value *v)
 
 static int set_scaling(policy_draft *d, const yaml_value *v)
 {
-    return v ? resolve_scaling(&d->r, v, d->line[KEY_OPT_LEVEL] != 0, &d->plan->scaler) : 0;
+    return v ? policy_resolve_scaling(&d->r, v, d->line[KEY_OPT_LEVEL] != 0, &d->plan->scaler) : 0;
 }
 
 static int set_optimizer(policy_draft *d, const yaml_value *v)
 {
-    return resolve_optimizer(&d->r, v, &d->plan->optimizer);
+    return policy_resolve_optimizer(&d->r, v, &d->plan->optimizer);
 }
 
 /* The words of frameworks for clip have 0 for none. */
@@ -376,7 +376,7 @@ static int is_zero(const policy_draft *d, const yaml_value *v)
 
 static int set_clip(policy_draft *d, const yaml_value *v)
 {
-    const int none = is_zero(d, v), code = resolve_clip(&d->r, none ? NULL : v, d->plan);
+    const int none = is_zero(d, v), code = policy_resolve_clip(&d->r, none ? NULL : v, d->plan);
     d->plan->clip_given = v != NULL;
     return code;
 }
@@ -400,7 +400,7 @@ static int set_max_grad_norm(policy_draft *d, const yaml_value *v)
                       d->said[KEY_CLIP], d->line[KEY_CLIP]);
         return 0;
     }
-    return contradicts(d, KEY_CLIP, "clip") || resolve_clip(&d->r, v, d->plan) ? -1 : 0;
+    return contradicts(d, KEY_CLIP, "clip") || policy_resolve_clip(&d->r, v, d->plan) ? -1 : 0;
 }
 
 /* FSDP's reduce_dtype may be None: the gradients' own. */
@@ -412,7 +412,7 @@ static int is_none(const policy_draft *d, const yaml_value *v)
 
 static int set_reduce(policy_draft *d, const yaml_value *v)
 {
-    return resolve_reduce(&d->r, v && is_none(d, v) ? NULL : v, d->plan);
+    return policy_resolve_reduce(&d->r, v && is_none(d, v) ? NULL : v, d->plan);
 }
 
 /* Whether the optimizer's way of storing has a use in the whole plan. */
@@ -496,12 +496,12 @@ static const key_row keys[POLICY_KEYS] = {
     [KEY_WITHOUT_RHT] = TYPED("disable_rht", KEY_PART, without_rht, .needs = NULL),
     [KEY_WITHOUT_2D] = TYPED("disable_2d_quantization", KEY_PART, without_2d, .needs = NULL),
     [KEY_WITHOUT_SR] = TYPED("disable_stochastic_rounding", KEY_PART, without_sr, .needs = NULL),
-    [KEY_ENDS] = OWN("first_last_layers_bf16", blocks_set_ends, PLAN_KEY | ANEW),
-    [KEY_AT_START] = OWN("num_layers_at_start_in_bf16", blocks_set_start, PLAN_KEY | ANEW),
-    [KEY_AT_END] = OWN("num_layers_at_end_in_bf16", blocks_set_end, PLAN_KEY | ANEW),
+    [KEY_ENDS] = OWN("first_last_layers_bf16", policy_blocks_set_ends, PLAN_KEY | ANEW),
+    [KEY_AT_START] = OWN("num_layers_at_start_in_bf16", policy_blocks_set_start, PLAN_KEY | ANEW),
+    [KEY_AT_END] = OWN("num_layers_at_end_in_bf16", policy_blocks_set_end, PLAN_KEY | ANEW),
     /* the rest of a plan */
     [KEY_KEEP_FP32] = {.name = "keep_fp32", .type = KEY_PATTERNS, .at = offsetof(plan, keep_fp32), .scope = PLAN_KEY},
-    [KEY_LAYER_KINDS] = OWN("layer_kinds", patterns_set_kinds, PLAN_KEY),
+    [KEY_LAYER_KINDS] = OWN("layer_kinds", policy_patterns_set_kinds, PLAN_KEY),
     [KEY_LOSS_SCALING] = OWN("loss_scaling", set_scaling, PLAN_KEY | ANEW),
     [KEY_OPTIMIZER] = OWN("optimizer", set_optimizer, PLAN_KEY),
     [KEY_MUON_EXCLUDE] = {.name = "muon_exclude",
@@ -564,7 +564,7 @@ static int find_key(const char *name, unsigned entry)
     return -1;
 }
 
-int keys_mean(const char *name)
+int policy_keys_mean(const char *name)
 {
     suggestion s;
     suggestion_init(&s, name);
@@ -628,7 +628,7 @@ static int read_key(policy_draft *d, const yaml_value *map, size_t i, unsigned e
     return 0;
 }
 
-int keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
+int policy_keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
 {
     d->entry = entry;
     if (map->type != YAML_MAP)
@@ -645,7 +645,7 @@ int keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
 static int read_integer(policy_draft *d, const key_row *row, const yaml_value *v, double *x)
 {
     uint64_t n = 0;
-    if (row->least < 0 ? value_number(&d->r, d->name, v, x) : value_count(&d->r, d->name, v, &n))
+    if (row->least < 0 ? policy_value_number(&d->r, d->name, v, x) : policy_value_count(&d->r, d->name, v, &n))
         return -1;
     *x = row->least < 0 ? *x : (double)n;
     return *x >= row->least && *x <= row->most && *x == (double)(int)*x
@@ -666,11 +666,11 @@ static int set_key(policy_draft *d, const key_row *row, const yaml_value *v)
     case KEY_TEXT:
         return set_text(d, v, to);
     case KEY_PART:
-        return blocks_set_without(d, v, to);
+        return policy_blocks_set_without(d, v, to);
     case KEY_PATTERNS:
-        return patterns_set(d, v, to);
+        return policy_patterns_set(d, v, to);
     case KEY_YES: /* false is always right */
-        return (v && value_bool(&d->r, d->name, v, to)) || (*(int *)to && row->needs(d)) ? -1 : 0;
+        return (v && policy_value_bool(&d->r, d->name, v, to)) || (*(int *)to && row->needs(d)) ? -1 : 0;
     case KEY_INT16:
     case KEY_COUNT32:
         if (!v || read_integer(d, row, v, &x))
@@ -683,7 +683,7 @@ static int set_key(policy_draft *d, const key_row *row, const yaml_value *v)
     return 0;
 }
 
-int keys_apply(policy_draft *d, plan *p)
+int policy_keys_apply(policy_draft *d, plan *p)
 {
     memset(p, 0, sizeof *p);
     d->plan = p;

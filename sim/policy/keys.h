@@ -69,13 +69,13 @@ typedef struct policy_draft {
     const char *recipe; /* fp8_recipe, or that of the precision; or NULL */
 } policy_draft;
 
-/* keys_mean -- whether a name is a key, or looks like one that is misspelt. */
-int keys_mean(const char *name);
+/* policy_keys_mean -- whether a name is a key, or looks like one that is misspelt. */
+int policy_keys_mean(const char *name);
 
-/* keys_read -- take the keys of a map: the file, or (entry is its line) an entry of the schedule,
+/* policy_keys_read -- take the keys of a map: the file, or (entry is its line) an entry of the schedule,
  * where a new precision forgets what belongs to the old one. 0, or -1 after policy_bad. */
-int keys_read(policy_draft *d, const yaml_value *map, unsigned entry);
+int policy_keys_read(policy_draft *d, const yaml_value *map, unsigned entry);
 
-/* keys_apply -- a plan from what has been read: values, defaults, contradictions. Of the file itself
+/* policy_keys_apply -- a plan from what has been read: values, defaults, contradictions. Of the file itself
  * also the policy's name, source and note. 0, or -1 after policy_bad. */
-int keys_apply(policy_draft *d, plan *p);
+int policy_keys_apply(policy_draft *d, plan *p);

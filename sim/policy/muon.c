@@ -19,7 +19,7 @@ static int word_of(policy_reader *r, const yaml_item *item, const char *const *w
 {
     const char *word = NULL;
     char list[128] = "";
-    if (value_text(r, item->key, item->value, &word))
+    if (policy_value_text(r, item->key, item->value, &word))
         return -1;
     for (int i = 0; words[i]; i++) {
         if (strcasecmp(words[i], word) == 0)
@@ -33,7 +33,7 @@ static int word_of(policy_reader *r, const yaml_item *item, const char *const *w
 static int set_model(policy_reader *r, const yaml_item *item, mpsim_muon *o)
 {
     const char *word = NULL;
-    if (value_text(r, "model", item->value, &word))
+    if (policy_value_text(r, "model", item->value, &word))
         return -1;
     for (int i = MPSIM_MUON_ATEN; i <= MPSIM_MUON_ONEDNN_AMX; i++)
         if (strcmp(word, kernels[i]) == 0) {
@@ -56,7 +56,7 @@ static int set_coefficients(policy_reader *r, const yaml_item *item, mpsim_muon 
     if (v->type != YAML_LIST || v->count != 3)
         return policy_bad(r, item->line, "muon: ns_coefficients: three numbers are needed: [3.4445, -4.7750, 2.0315]");
     for (size_t i = 0; i < 3; i++)
-        if (value_number(r, item->key, v->items[i].value, to[i]))
+        if (policy_value_number(r, item->key, v->items[i].value, to[i]))
             return -1;
     return 0;
 }
@@ -65,7 +65,7 @@ static int set_steps(policy_reader *r, const yaml_item *item, mpsim_muon *o)
 {
     enum { MOST = 99 };
     uint64_t n = 0;
-    if (value_count(r, item->key, item->value, &n))
+    if (policy_value_count(r, item->key, item->value, &n))
         return -1;
     if (n > MOST)
         return policy_bad(r, item->line, "muon: ns_steps: less than 100");
@@ -76,7 +76,7 @@ static int set_steps(policy_reader *r, const yaml_item *item, mpsim_muon *o)
 static int set_variant(policy_reader *r, const yaml_item *item, mpsim_muon *o)
 {
     const char *word = NULL;
-    if (value_text(r, item->key, item->value, &word))
+    if (policy_value_text(r, item->key, item->value, &word))
         return -1;
     mpsim_muon plain; /* what other keys say is not the variant's */
     o->variant = mpsim_optim_variant_find(word);
@@ -98,11 +98,11 @@ static int set_key(policy_reader *r, const yaml_item *item, mpsim_muon *o)
     int word = 0;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(item->key, numbers[i].key) == 0)
-            return value_number(r, item->key, item->value, numbers[i].to);
+            return policy_value_number(r, item->key, item->value, numbers[i].to);
     if (strcmp(item->key, "form") == 0)
         return 0;
     if (strcmp(item->key, "ns_dtype") == 0)
-        return value_format(r, item->key, item->value, &o->format);
+        return policy_value_format(r, item->key, item->value, &o->format);
     if (strcmp(item->key, "model") == 0)
         return 0; /* when the format is known */
     if (strcmp(item->key, "ns_coefficients") == 0)
@@ -113,7 +113,7 @@ static int set_key(policy_reader *r, const yaml_item *item, mpsim_muon *o)
         return set_variant(r, item, o);
     if (strcmp(item->key, "nesterov") == 0) {
         word = o->nesterov;
-        const int code = value_bool(r, item->key, item->value, &word);
+        const int code = policy_value_bool(r, item->key, item->value, &word);
         o->nesterov = (uint8_t)word;
         return code;
     }
@@ -132,7 +132,7 @@ static const yaml_item *item_of(const yaml_value *v, const char *key)
     return NULL;
 }
 
-int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o, unsigned *given)
+int policy_resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o, unsigned *given)
 {
     if (v->type != YAML_MAP)
         return policy_bad(r, v->line, "muon: 'key: value' pairs are needed");
@@ -169,7 +169,7 @@ int resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o, unsigned 
     }
 }
 
-int muon_scale_of(const char *word)
+int policy_muon_scale_of(const char *word)
 {
     for (int i = 0; scales[i]; i++)
         if (strcmp(scales[i], word) == 0)
@@ -177,7 +177,7 @@ int muon_scale_of(const char *word)
     return -1;
 }
 
-const char *muon_describe(const mpsim_muon *o, char *out, size_t size)
+const char *policy_muon_describe(const mpsim_muon *o, char *out, size_t size)
 {
     snprintf(out, size,
              "lr %g, momentum %g%s, weight decay %g, %s form, %u steps of Newton and Schulz in %s, products by %s, "

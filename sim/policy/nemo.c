@@ -40,7 +40,7 @@ static const yaml_value *resolve(unfolding *u, const yaml_value *v)
             char key[64];
             const size_t n = strcspn(p, ".}");
             snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : 0), p);
-            const yaml_item *item = tree_find(at, key);
+            const yaml_item *item = policy_tree_find(at, key);
             at = item ? item->value : NULL;
             p += n + (p[n] == '.');
         }
@@ -63,18 +63,18 @@ static int add_copy(unfolding *u, yaml_value *to, const char *key, const yaml_va
     const yaml_value *v = resolve(u, from);
     if (!v)
         return -1;
-    if (to == u->file && tree_find(to, key))
+    if (to == u->file && policy_tree_find(to, key))
         return policy_bad(u->r, from->line, "policy: %s stands beside the block, too", key);
     if (!is_null(v))
-        tree_add(to, key, tree_copy(v));
+        policy_tree_add(to, key, policy_tree_copy(v));
     return 0;
 }
 
 /* What the worker does where the file does not say it itself. */
 static void add_default(unfolding *u, const char *key, const char *text)
 {
-    if (!tree_find(u->file, key))
-        tree_add_text(u->file, u->line, key, text);
+    if (!policy_tree_find(u->file, key))
+        policy_tree_add_text(u->file, u->line, key, text);
 }
 
 /* ---- what is of no use ---- */
@@ -121,7 +121,7 @@ static int take(unfolding *u, const char *prefix, const yaml_value *map, const w
 /* The map of a key, or NULL: absent or null. */
 static int map_of(unfolding *u, const yaml_value *in, const char *key, const yaml_value **map)
 {
-    const yaml_item *item = tree_find(in, key);
+    const yaml_item *item = policy_tree_find(in, key);
     *map = NULL;
     if (!item || is_null(item->value))
         return 0;
@@ -134,9 +134,9 @@ static int map_of(unfolding *u, const yaml_value *in, const char *key, const yam
 /* *yes: enabled of a map, or `otherwise` where it does not say so. */
 static int is_enabled(unfolding *u, const yaml_value *map, int otherwise, int *yes)
 {
-    const yaml_item *item = tree_find(map, "enabled");
+    const yaml_item *item = policy_tree_find(map, "enabled");
     *yes = otherwise;
-    return item ? value_bool(u->r, "enabled", item->value, yes) : 0;
+    return item ? policy_value_bool(u->r, "enabled", item->value, yes) : 0;
 }
 
 /* ---- the parts of the block ---- */
@@ -148,12 +148,12 @@ static int set_clip(unfolding *u, const yaml_value *norm)
         return -1;
     if (!v || is_null(v))
         return 0;
-    if (tree_find(u->file, "clip"))
+    if (policy_tree_find(u->file, "clip"))
         return policy_bad(u->r, norm->line, "policy: clip stands beside the block, too");
-    yaml_value *clip = tree_new(YAML_MAP, norm->line, NULL);
-    tree_add_text(clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float");
-    tree_add(clip, "max_norm", tree_copy(v));
-    tree_add(u->file, "clip", clip);
+    yaml_value *clip = policy_tree_new(YAML_MAP, norm->line, NULL);
+    policy_tree_add_text(clip, norm->line, "rule", u->megatron ? "megatron" : "megatron-float");
+    policy_tree_add(clip, "max_norm", policy_tree_copy(v));
+    policy_tree_add(u->file, "clip", clip);
     return 0;
 }
 
@@ -172,20 +172,20 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
                                      {"maximize", "maximize"},
                                      {"foreach", NULL},
                                      {"fused", NULL}};
-    const yaml_item *name = tree_find(from, "name"), *item;
+    const yaml_item *name = policy_tree_find(from, "name"), *item;
     const yaml_value *kwargs;
     const char *text = "trace";
     int foreach = 0, fused = 0;
     if (TAKE(u, "optimizer.", from, words, to) || map_of(u, from, "kwargs", &kwargs) ||
-        (name && value_text(u->r, "optimizer", name->value, &text)))
+        (name && policy_value_text(u->r, "optimizer", name->value, &text)))
         return -1;
     const char *dot = strrchr(text, '.');
-    tree_add_text(to, name ? name->line : u->line, "name", dot ? dot + 1 : text);
+    policy_tree_add_text(to, name ? name->line : u->line, "name", dot ? dot + 1 : text);
     if ((kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) ||
-        ((item = tree_find(kwargs, "foreach")) && value_bool(u->r, "foreach", item->value, &foreach)) ||
-        ((item = tree_find(kwargs, "fused")) && value_bool(u->r, "fused", item->value, &fused)))
+        ((item = policy_tree_find(kwargs, "foreach")) && policy_value_bool(u->r, "foreach", item->value, &foreach)) ||
+        ((item = policy_tree_find(kwargs, "fused")) && policy_value_bool(u->r, "fused", item->value, &fused)))
         return -1;
-    tree_add_text(to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
+    policy_tree_add_text(to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
     return 0;
 }
 
@@ -208,16 +208,16 @@ static int set_megatron_optimizer(unfolding *u, const yaml_value *from, yaml_val
                                {"adam_beta2", NULL},
                                {"adam_eps", NULL},
                                {"sgd_momentum", "momentum"}};
-    const yaml_item *name = tree_find(from, "optimizer"), *clip = tree_find(from, "clip_grad");
+    const yaml_item *name = policy_tree_find(from, "optimizer"), *clip = policy_tree_find(from, "clip_grad");
     const char *text = "trace";
-    if (name && value_text(u->r, "optimizer", name->value, &text))
+    if (name && policy_value_text(u->r, "optimizer", name->value, &text))
         return -1;
     const int is_sgd = strcasecmp(text, "sgd") == 0;
-    tree_add_text(to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw");
+    policy_tree_add_text(to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw");
     if (take(u, "megatron_cfg.optimizer.", from, is_sgd ? sgd : both, sizeof both / sizeof *both, to))
         return -1;
-    tree_add_text(to, u->line, "variant", "apex");
-    return clip && !tree_find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
+    policy_tree_add_text(to, u->line, "variant", "apex");
+    return clip && !policy_tree_find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
 }
 
 static int set_optimizer(unfolding *u, const yaml_value *megatron)
@@ -225,17 +225,17 @@ static int set_optimizer(unfolding *u, const yaml_value *megatron)
     const yaml_value *from;
     if (map_of(u, u->megatron ? megatron : u->block, "optimizer", &from))
         return -1;
-    if (u->megatron && tree_find(u->block, "optimizer"))
+    if (u->megatron && policy_tree_find(u->block, "optimizer"))
         ignore(u, "", "optimizer (Megatron's counts)");
-    if (tree_find(u->file, "optimizer"))
+    if (policy_tree_find(u->file, "optimizer"))
         return from ? policy_bad(u->r, from->line, "policy: optimizer stands beside the block, too") : 0;
-    yaml_value *to = tree_new(YAML_MAP, u->line, NULL);
-    if (tree_add(u->file, "optimizer", to))
+    yaml_value *to = policy_tree_new(YAML_MAP, u->line, NULL);
+    if (policy_tree_add(u->file, "optimizer", to))
         return -1;
     if (from)
         return u->megatron ? set_megatron_optimizer(u, from, to) : set_dtensor_optimizer(u, from, to);
-    tree_add_text(to, u->line, "name", "trace");
-    tree_add_text(to, u->line, "variant", u->megatron ? "apex" : "torch");
+    policy_tree_add_text(to, u->line, "name", "trace");
+    policy_tree_add_text(to, u->line, "variant", u->megatron ? "apex" : "torch");
     return 0;
 }
 
@@ -250,7 +250,7 @@ static int set_fp8(unfolding *u, const yaml_value *from)
         ignore(u, "", "fp8_cfg (not enabled)");
         return 0;
     }
-    if (!tree_find(from, "enabled"))
+    if (!policy_tree_find(from, "enabled"))
         policy_remark(u->r, from->line, "fp8_cfg is taken as enabled; NeMo RL needs enabled: true");
     return TAKE(u, "fp8_cfg.", from, words, u->file);
 }
@@ -265,13 +265,14 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
     const yaml_item *item;
     int wide = 0;
     if (map_of(u, megatron, "distributed_data_parallel_config", &ddp) ||
-        ((item = tree_find(ddp, "grad_reduce_in_fp32")) && value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
+        ((item = policy_tree_find(ddp, "grad_reduce_in_fp32")) &&
+         policy_value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
         return -1;
     const char *low = fp32 ? "fp32" : fp16 ? "fp16" : "bf16", *reduced = u->megatron && !wide ? low : "fp32";
     add_default(u, "grad_reduce", reduced);
     if (!fp32)
         add_default(u, "autocast", "megatron");
-    if (fp16 && !u->megatron && !tree_find(u->file, "loss_scaling"))
+    if (fp16 && !u->megatron && !policy_tree_find(u->file, "loss_scaling"))
         policy_remark(
             u->r, u->line,
             "precision %.40s: NeMo RL's guide promises a loss scaler, but its DTensor worker has none, so none is "
@@ -289,7 +290,7 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
 /* gradient_clipping of the block: false turns the clip off, a number is its norm; true leaves it to max_grad_norm. */
 static int clipping(unfolding *u, const yaml_item **norm)
 {
-    const yaml_item *item = tree_find(u->block, "gradient_clipping");
+    const yaml_item *item = policy_tree_find(u->block, "gradient_clipping");
     double x = 1;
     int yes = 0;
     if (!item || is_null(item->value))
@@ -297,7 +298,7 @@ static int clipping(unfolding *u, const yaml_item **norm)
     if (item->value->type == YAML_TEXT && parse_number(&x, item->value->text) == 0) {
         *norm = item;
         yes = x != 0;
-    } else if (value_bool(u->r, "gradient_clipping", item->value, &yes)) {
+    } else if (policy_value_bool(u->r, "gradient_clipping", item->value, &yes)) {
         return -1;
     }
     if (yes)
@@ -317,11 +318,12 @@ static int unfold(unfolding *u)
     static const word megatron_words[] = {
         {"enabled", NULL}, {"optimizer", NULL}, {"fp8_cfg", NULL}, {"distributed_data_parallel_config", NULL}};
     const yaml_value *megatron, *fp8, *inner;
-    const yaml_item *norm = tree_find(u->block, "max_grad_norm"), *precision = tree_find(u->block, "precision");
+    const yaml_item *norm = policy_tree_find(u->block, "max_grad_norm"),
+                    *precision = policy_tree_find(u->block, "precision");
     const char *text = "bfloat16";
     if (map_of(u, u->block, "megatron_cfg", &megatron) || map_of(u, u->block, "fp8_cfg", &fp8) ||
         map_of(u, megatron, "fp8_cfg", &inner) || is_enabled(u, megatron, megatron != NULL, &u->megatron) ||
-        (precision && value_text(u->r, "precision", precision->value, &text)))
+        (precision && policy_value_text(u->r, "precision", precision->value, &text)))
         return -1;
     if (TAKE(u, "", u->block, words, u->file))
         return -1;
@@ -352,7 +354,7 @@ static int is_section(const char *key)
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         if (strcmp(key, sections[i]) == 0)
             return 1;
-    return !keys_mean(key);
+    return !policy_keys_mean(key);
 }
 
 /* "defaults: grpo_math_1B.yaml": OmegaConf reads that file first. */
@@ -379,7 +381,7 @@ static void drop_sections(unfolding *u)
         else
             ignore(u, "", item->key);
         free(item->key);
-        tree_free(item->value);
+        policy_tree_free(item->value);
     }
     u->file->count = kept;
     if (u->ignored)
@@ -388,9 +390,9 @@ static void drop_sections(unfolding *u)
     u->ignored = NULL;
 }
 
-int nemo_unfold(policy_reader *r, yaml_value *file)
+int policy_nemo_unfold(policy_reader *r, yaml_value *file)
 {
-    const yaml_item *item = tree_find(file, "policy");
+    const yaml_item *item = policy_tree_find(file, "policy");
     unfolding u = {.r = r, .file = file};
     if (!item || item->value->type != YAML_MAP)
         return 0;
@@ -407,6 +409,6 @@ int nemo_unfold(policy_reader *r, yaml_value *file)
         policy_remark(r, u.line, "ignored in policy: %s", u.ignored);
     free(u.ignored);
     free(taken.key);
-    tree_free(taken.value);
+    policy_tree_free(taken.value);
     return code;
 }

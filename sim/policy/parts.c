@@ -19,7 +19,7 @@ static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
     const char *word = NULL;
     char list[128];
     mpsim_optim_algorithm a;
-    if (value_text(r, "optimizer", v, &word))
+    if (policy_value_text(r, "optimizer", v, &word))
         return -1;
     if (strcasecmp(word, "trace") == 0) {
         o->algorithm = -1;
@@ -27,7 +27,7 @@ static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
     }
     if (mpsim_optim_parse(&a, word))
         return policy_bad(r, v->line, "optimizer: '%.60s' is not one of %s, trace", word,
-                          plan_optimizers(list, sizeof list, ", "));
+                          policy_plan_optimizers(list, sizeof list, ", "));
     o->algorithm = (int)a;
     return 0;
 }
@@ -35,7 +35,7 @@ static int set_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const char *word = NULL;
-    if (value_text(r, "variant", v, &word))
+    if (policy_value_text(r, "variant", v, &word))
         return -1;
     const mpsim_optim_variant *found = mpsim_optim_variant_find(word);
     if (found && o->n_variants < sizeof o->variants / sizeof *o->variants) {
@@ -66,7 +66,7 @@ static int set_store(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     static const char *const words[] = {"nearest", "stochastic", "kahan"};
     const char *word = NULL;
-    if (value_text(r, "store", v, &word))
+    if (policy_value_text(r, "store", v, &word))
         return -1;
     for (int i = 0; i < 3; i++)
         if (strcasecmp(words[i], word) == 0) {
@@ -80,7 +80,7 @@ static int set_states(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const char *word = NULL;
     char list[256] = "";
-    if (value_text(r, "states", v, &word))
+    if (policy_value_text(r, "states", v, &word))
         return -1;
     o->states = mpsim_states_find(word);
     for (size_t i = 0; i < mpsim_states_count(); i++)
@@ -92,8 +92,8 @@ static int set_betas(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     if (v->type != YAML_LIST || v->count != 2)
         return policy_bad(r, v->line, "betas: two numbers are needed: [0.9, 0.999]");
-    return value_number(r, "betas", v->items[0].value, &o->beta1) ||
-                   value_number(r, "betas", v->items[1].value, &o->beta2)
+    return policy_value_number(r, "betas", v->items[0].value, &o->beta1) ||
+                   policy_value_number(r, "betas", v->items[1].value, &o->beta2)
                ? -1
                : 0;
 }
@@ -107,10 +107,10 @@ static int set_number(policy_reader *r, const yaml_item *item, plan_optimizer *o
     } flags[] = {{"nesterov", &o->nesterov}, {"amsgrad", &o->amsgrad}, {"maximize", &o->maximize}};
     for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
         if (strcmp(item->key, mpsim_optim_setting_name((mpsim_optim_setting)i)) == 0)
-            return value_number(r, item->key, item->value, &o->number[i]);
+            return policy_value_number(r, item->key, item->value, &o->number[i]);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (strcmp(item->key, flags[i].key) == 0)
-            return value_bool(r, item->key, item->value, flags[i].to);
+            return policy_value_bool(r, item->key, item->value, flags[i].to);
     return 1;
 }
 
@@ -126,13 +126,13 @@ static int set_key(policy_reader *r, const yaml_item *item, plan_optimizer *o)
         return set_betas(r, item->value, o);
     if (strcmp(item->key, "muon") == 0) {
         o->has_muon = 1;
-        return resolve_muon(r, item->value, &o->muon, &o->muon_given);
+        return policy_resolve_muon(r, item->value, &o->muon, &o->muon_given);
     }
     if (strcmp(item->key, "states") == 0)
         return set_states(r, item->value, o);
     if (strcmp(item->key, "state") == 0) {
         o->state_given = 1;
-        return value_format(r, "state", item->value, &o->state);
+        return policy_value_format(r, "state", item->value, &o->state);
     }
     const int code = set_number(r, item, o);
     return code == 1 ? policy_bad(r, item->line, "optimizer: unknown key '%.60s'", item->key) : code;
@@ -216,7 +216,7 @@ static int check_variants(policy_reader *r, const yaml_value *v, const plan_opti
                       o->n_variants > 1 ? ", nor have the others" : "");
 }
 
-int resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o)
+int policy_resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 {
     const double unset = (double)NAN;
     memset(o, 0, sizeof *o);
@@ -243,14 +243,14 @@ int resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimizer *o)
 
 static int set_max_norm(policy_reader *r, const yaml_value *v, plan *p)
 {
-    if (value_number(r, "clip", v, &p->max_norm))
+    if (policy_value_number(r, "clip", v, &p->max_norm))
         return -1;
     if (!(p->max_norm > 0))
         return policy_bad(r, v->line, "clip: the largest norm must be above 0");
     return 0;
 }
 
-int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
+int policy_resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
 {
     const char *word = NULL;
     p->clip = MPSIM_CLIP_NONE;
@@ -274,7 +274,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
             if (set_max_norm(r, item->value, p))
                 return -1;
         } else if (strcmp(item->key, "rule") == 0) {
-            if (value_text(r, "rule", item->value, &word))
+            if (policy_value_text(r, "rule", item->value, &word))
                 return -1;
             if (mpsim_clip_parse(&p->clip, word))
                 return policy_bad(r, item->line,
@@ -282,10 +282,10 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
                                   "megatron, megatron-float, deepspeed, deepspeed-zero, fairseq, none",
                                   word);
         } else if (strcmp(item->key, "before_unscale") == 0) {
-            if (value_bool(r, "before_unscale", item->value, &p->clip_scaled))
+            if (policy_value_bool(r, "before_unscale", item->value, &p->clip_scaled))
                 return -1;
         } else if (strcmp(item->key, "norm") == 0) {
-            if (value_text(r, "norm", item->value, &word))
+            if (policy_value_text(r, "norm", item->value, &word))
                 return -1;
             p->norm_given = 1;
             p->recorded_norm = strcasecmp(word, "trace") == 0;
@@ -310,7 +310,7 @@ int resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
 static int set_word(policy_reader *r, const yaml_item *item, const char *const *words, int n, uint8_t *to)
 {
     const char *word = NULL;
-    if (value_text(r, item->key, item->value, &word))
+    if (policy_value_text(r, item->key, item->value, &word))
         return -1;
     for (int i = 0; i < n; i++)
         if (strcasecmp(words[i], word) == 0) {
@@ -321,7 +321,7 @@ static int set_word(policy_reader *r, const yaml_item *item, const char *const *
                       words[1], words[2]);
 }
 
-int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
+int policy_resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
 {
     static const char *const orders[] = {"sequential", "ring", "tree"};
     static const char *const averages[] = {"none", "before", "after"};
@@ -335,7 +335,7 @@ int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
         return 0;
     p->reduce_given = 1;
     if (v->type == YAML_TEXT) {
-        code = value_format(r, "grad_reduce", v, &d->wire);
+        code = policy_value_format(r, "grad_reduce", v, &d->wire);
         d->accumulator = d->result = d->wire;
         return code;
     }
@@ -344,9 +344,9 @@ int resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
     for (size_t i = 0; i < v->count && !code; i++) {
         const yaml_item *item = &v->items[i];
         if (strcmp(item->key, "wire") == 0) {
-            code = value_format(r, "wire", item->value, &d->wire);
+            code = policy_value_format(r, "wire", item->value, &d->wire);
         } else if (strcmp(item->key, "accumulate") == 0) {
-            code = value_format(r, "accumulate", item->value, &d->accumulator);
+            code = policy_value_format(r, "accumulate", item->value, &d->accumulator);
             accumulate = 1;
         } else if (strcmp(item->key, "order") == 0) {
             code = set_word(r, item, orders, 3, &d->order);

@@ -26,7 +26,7 @@ static int add_pattern(policy_patterns *list, const char *glob, layer_kind kind)
 }
 
 /* A list of patterns; one that a plan inherits is read once. */
-int patterns_set(policy_draft *d, const yaml_value *v, const policy_patterns **to)
+int policy_patterns_set(policy_draft *d, const yaml_value *v, const policy_patterns **to)
 {
     if (v && v->type != YAML_LIST)
         return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", d->name);
@@ -45,7 +45,7 @@ int patterns_set(policy_draft *d, const yaml_value *v, const policy_patterns **t
     return 0;
 }
 
-int patterns_set_kinds(policy_draft *d, const yaml_value *v)
+int policy_patterns_set_kinds(policy_draft *d, const yaml_value *v)
 {
     if (v && v->type != YAML_MAP)
         return policy_bad(&d->r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
@@ -54,9 +54,9 @@ int patterns_set_kinds(policy_draft *d, const yaml_value *v)
         for (size_t i = 0; list && i < v->count; i++) {
             layer_kind kind;
             const char *word = NULL;
-            if (value_text(&d->r, d->name, v->items[i].value, &word))
+            if (policy_value_text(&d->r, d->name, v->items[i].value, &word))
                 return -1;
-            if (layer_kind_find(&kind, word))
+            if (policy_layer_kind_find(&kind, word))
                 return policy_bad(&d->r, v->items[i].line,
                                   "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
                                   "softmax, embedding, loss, other",

@@ -33,7 +33,7 @@ layer_kind policy_layer(const plan *p, const char *layer, int weight_rank)
     layer_kind kind = LAYER_OTHER;
     if (pattern)
         return pattern->kind;
-    if (layer_kind_of_name(layer, &kind))
+    if (policy_layer_kind_of_name(layer, &kind))
         return kind;
     switch (weight_rank) {
     case 1:
@@ -56,21 +56,21 @@ static const mpsim_block_recipe *block_recipe(const char *name)
     return name ? mpsim_block_find(name) : NULL;
 }
 
-int plan_is_kept(const plan *p, const char *layer)
+int policy_plan_is_kept(const plan *p, const char *layer)
 {
     return find_pattern(p->keep_fp32, layer) != NULL;
 }
 
-int plan_casts_all(const plan *p)
+int policy_plan_casts_all(const plan *p)
 {
     const unsigned weights = 1u << TRAIN_WEIGHT;
     return (p->autocast->low[LAYER_OTHER] & weights) != 0;
 }
 
-void plan_place(const plan *p, layer_kind k, const char *layer, threads_placement *to)
+void policy_plan_place(const plan *p, layer_kind k, const char *layer, threads_placement *to)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const int kept = plan_is_kept(p, layer);
+    const int kept = policy_plan_is_kept(p, layer);
     const unsigned low = kept ? 0 : p->autocast->low[k];
     const recipe_row *recipe = p->recipe;
     memset(to, 0, sizeof *to);
@@ -96,7 +96,7 @@ static int has_one_scale(const mpsim_block_recipe *r)
     return !r || (r->block_rows == 0 && r->block_cols == 0);
 }
 
-int plan_attends(const plan *p)
+int policy_plan_attends(const plan *p)
 {
     const recipe_row *r = p->recipe;
     return p->fp8_attention && r && has_one_scale(block_recipe(r->act)) && has_one_scale(block_recipe(r->weight));
@@ -108,9 +108,9 @@ static void drop_recipe(threads_placement *to)
     to->hadamard = to->promote = 0;
 }
 
-void plan_place_attention(const plan *p, threads_placement *to)
+void policy_plan_place_attention(const plan *p, threads_placement *to)
 {
-    if (!plan_attends(p))
+    if (!policy_plan_attends(p))
         drop_recipe(to);
 }
 
@@ -162,7 +162,7 @@ static uint64_t layers_of(const plan_count *c, uint64_t all)
     return c->n ? c->n : share;
 }
 
-void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, threads_placement *to)
+void policy_plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, threads_placement *to)
 {
     uint64_t n;
     if (!p->ends_kept || !d->known || !layer_number(layer, &n) || n < d->first || n > d->last)
@@ -174,7 +174,7 @@ void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, thr
 }
 
 /* torch's takes matrices alone. */
-int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank)
+int policy_plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank)
 {
     const int fits = p->optimizer.muon.form == MPSIM_MUON_KELLER ? rank >= 2 : rank == 2;
     return p->optimizer.has_muon && fits && (k == LAYER_LINEAR || k == LAYER_CONV) &&
@@ -187,21 +187,21 @@ static layer_kind kind_of(const plan *p, const plan_layer *l)
     return said ? said->kind : l->kind >= 0 ? (layer_kind)l->kind : policy_layer(p, l->name, l->rank);
 }
 
-void plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, threads_placement *to)
+void policy_plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, threads_placement *to)
 {
     const layer_kind kind = kind_of(p, l);
-    plan_place(p, kind, l->name, to);
-    to->muon = l->weighs && plan_is_muon(p, kind, l->name, (uint64_t)l->rank);
+    policy_plan_place(p, kind, l->name, to);
+    to->muon = l->weighs && policy_plan_is_muon(p, kind, l->name, (uint64_t)l->rank);
     if (!l->weighs)
         to->states = NULL;
-    plan_keep_ends(p, d, l->name, to);
+    policy_plan_keep_ends(p, d, l->name, to);
     if (l->attends)
-        plan_place_attention(p, to);
+        policy_plan_place_attention(p, to);
     if (!l->multiplies)
         drop_recipe(to);
 }
 
-const char *plan_optimizers(char *out, size_t size, const char *last)
+const char *policy_plan_optimizers(char *out, size_t size, const char *last)
 {
     *out = '\0';
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
@@ -234,7 +234,7 @@ static void describe_blocks(const plan *p, char *out, size_t size)
                  count_text(&p->at_end, end, sizeof end), p->compute.name);
 }
 
-const char *plan_amax_algorithm(const plan *p)
+const char *policy_plan_amax_algorithm(const plan *p)
 {
     return p->delayed.algorithm == MPSIM_AMAX_MAX ? "max" : "most_recent";
 }
@@ -243,10 +243,10 @@ const char *plan_amax_algorithm(const plan *p)
 static void describe_delayed(const plan *p, char *out, size_t size)
 {
     text_add(out, size, ", FP8 margin %d, history %" PRIu32 ", amax %s", p->delayed.margin, p->delayed.history,
-             plan_amax_algorithm(p));
+             policy_plan_amax_algorithm(p));
 }
 
-const char *plan_describe(const plan *p, char *out, size_t size)
+const char *policy_plan_describe(const plan *p, char *out, size_t size)
 {
     static const char *const masters[] = {"", ", fp32 master", ", split master"};
     static const char *const stores[] = {"", ", stochastic rounding", ", Kahan"};

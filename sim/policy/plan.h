@@ -98,11 +98,11 @@ typedef struct plan {
 enum { POLICY_TABLE = 1 << 16 };
 layer_kind policy_layer(const plan *p, const char *layer, int weight_rank);
 
-/* plan_place -- where the tensors of a layer are. A role is in the compute format (WGRAD: in that of
+/* policy_plan_place -- where the tensors of a layer are. A role is in the compute format (WGRAD: in that of
  * gradients) if autocast's list says so and the layer is not kept in fp32, else in binary32;
  * parameters are stored in `params` where WEIGHT is. A recipe has what enters the products of linear
  * layers, neither kept nor excluded. */
-void plan_place(const plan *p, layer_kind k, const char *layer, threads_placement *to);
+void policy_plan_place(const plan *p, layer_kind k, const char *layer, threads_placement *to);
 
 /* The numbers of a network's layers, as their names have them. */
 typedef struct policy_depth {
@@ -110,16 +110,16 @@ typedef struct policy_depth {
     uint64_t first, last;
 } policy_depth;
 
-/* plan_is_kept -- whether a layer is kept in fp32. plan_casts_all -- whether autocast has a format for what
+/* policy_plan_is_kept -- whether a layer is kept in fp32. policy_plan_casts_all -- whether autocast has a format for what
  * no list of ATen's speaks of: all rows but "none" and "torch". */
-int plan_is_kept(const plan *p, const char *layer);
-int plan_casts_all(const plan *p);
+int policy_plan_is_kept(const plan *p, const char *layer);
+int policy_plan_casts_all(const plan *p);
 
-/* plan_place_attention -- takes the recipe from a product of attention, which plan_place takes for a linear
+/* policy_plan_place_attention -- takes the recipe from a product of attention, which policy_plan_place takes for a linear
  * layer, unless the plan has one for it. */
-void plan_place_attention(const plan *p, threads_placement *to);
-/* plan_attends -- whether the recipe of a plan is one for the products of attention. */
-int plan_attends(const plan *p);
+void policy_plan_place_attention(const plan *p, threads_placement *to);
+/* policy_plan_attends -- whether the recipe of a plan is one for the products of attention. */
+int policy_plan_attends(const plan *p);
 
 /* policy_depth_add -- a layer's name: its number is the first component of digits only, or the digits at
  * the end of the last one ("model.layers.3.mlp.up": 3, "fc1": 1), or those of a block of ours
@@ -136,25 +136,25 @@ typedef struct plan_layer {
     int attends;    /* a product of attention                                                        */
 } plan_layer;
 
-/* plan_place_layer -- all that a plan says of a layer; d: the numbers of the network's layers that multiply. */
-void plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, threads_placement *to);
+/* policy_plan_place_layer -- all that a plan says of a layer; d: the numbers of the network's layers that multiply. */
+void policy_plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, threads_placement *to);
 
-/* plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the
+/* policy_plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the
  * plan keeps. */
-void plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, threads_placement *to);
+void policy_plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, threads_placement *to);
 
-/* plan_is_muon -- whether Muon has the parameter of such a layer, of `rank` dimensions. */
-int plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank);
+/* policy_plan_is_muon -- whether Muon has the parameter of such a layer, of `rank` dimensions. */
+int policy_plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank);
 
-/* plan_optimizers -- the names of all algorithms: "sgd, adam", `last` and the last one. */
-const char *plan_optimizers(char *out, size_t size, const char *last);
+/* policy_plan_optimizers -- the names of all algorithms: "sgd, adam", `last` and the last one. */
+const char *policy_plan_optimizers(char *out, size_t size, const char *last);
 
 /* policy_variant -- the first variant of the list that has the algorithm and stores as the policy
  * says, or NULL. */
 const mpsim_optim_variant *policy_variant(const plan_optimizer *c, int algorithm);
 
-/* plan_amax_algorithm -- of delayed scaling: max, most_recent. */
-const char *plan_amax_algorithm(const plan *p);
+/* policy_plan_amax_algorithm -- of delayed scaling: max, most_recent. */
+const char *policy_plan_amax_algorithm(const plan *p);
 
-/* plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
-const char *plan_describe(const plan *p, char *out, size_t size);
+/* policy_plan_describe -- one line: "fp16 autocast=torch, fp32 parameters, scaler torch, ...". */
+const char *policy_plan_describe(const plan *p, char *out, size_t size);

@@ -22,7 +22,7 @@
 static int add_plan(policy_draft *d)
 {
     policy *p = d->policy;
-    if (want_room(&p->plans, p->count, 1, sizeof *p->plans) || keys_apply(d, &p->plans[p->count]))
+    if (want_room(&p->plans, p->count, 1, sizeof *p->plans) || policy_keys_apply(d, &p->plans[p->count]))
         return -1;
     plan *plans = p->plans;
     const uint64_t from = plans[p->count].from;
@@ -56,11 +56,11 @@ static int says_nothing(const yaml_value *map)
 static int read_plans(policy_draft *d, const yaml_value *tree)
 {
     const int nothing = says_nothing(tree);
-    if ((!nothing || tree->count) && (keys_read(d, tree, 0) || add_plan(d)))
+    if ((!nothing || tree->count) && (policy_keys_read(d, tree, 0) || add_plan(d)))
         return -1;
     const yaml_value *list = d->value[KEY_SCHEDULE];
     for (size_t i = 0; list && i < list->count; i++)
-        if (keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
+        if (policy_keys_read(d, list->items[i].value, list->items[i].line) || add_plan(d))
             return -1;
     return nothing ? trace_error_set(d->r.error, EXIT_DATA, d->r.path, UINT64_MAX,
                                      "no key %sis given: a policy is 'key: value' lines, as 'precision: bf16'",
@@ -149,9 +149,9 @@ static int take_tree(policy *p, yaml_value *tree, uint64_t steps_per_epoch, trac
     policy_draft d = {
         .r = {.path = p->path, .error = error, .remarks = &p->remarks}, .policy = p, .epoch = steps_per_epoch};
     if (tree)
-        gather_scaling(tree);
-    const int code = tree && nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;
-    tree_free(tree);
+        policy_gather_scaling(tree);
+    const int code = tree && policy_nemo_unfold(&d.r, tree) == 0 ? read_plans(&d, tree) : -1;
+    policy_tree_free(tree);
     return code;
 }
 
@@ -181,7 +181,7 @@ int policy_load_from(policy *p, const char *path, const char *bundled, uint64_t 
         trace_error_set(error, EXIT_IO, path, UINT64_MAX, "no such file, and no bundled policy of that name in %s%s",
                         bundled, nearest(&s, path, bundled));
     else if (p->path && p->name)
-        code = take_tree(p, tree_load(p->path, error), steps_per_epoch, error);
+        code = take_tree(p, policy_tree_load(p->path, error), steps_per_epoch, error);
     return end(p, code, error);
 }
 
@@ -198,7 +198,7 @@ int policy_read(policy *p, const char *name, const char *text, size_t n, uint64_
     p->path = want_text(name);
     p->name = base_name(name);
     if (p->path && p->name)
-        code = take_tree(p, tree_read(p->path, text, n, error), steps_per_epoch, error);
+        code = take_tree(p, policy_tree_read(p->path, text, n, error), steps_per_epoch, error);
     return end(p, code, error);
 }
 

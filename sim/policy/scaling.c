@@ -74,7 +74,7 @@ static int scaler_word(policy_reader *r, const yaml_value *v, int apex, char *sp
 {
     const char *word = NULL;
     double x;
-    if (value_text(r, "loss_scaling", v, &word))
+    if (policy_value_text(r, "loss_scaling", v, &word))
         return -1;
     if (strcasecmp(word, "dynamic") == 0)
         word = apex ? "apex" : "torch";
@@ -112,7 +112,7 @@ static int with_backoff(policy_reader *r, const yaml_item *item, char *spec, siz
     double factor = 0;
     if (strcmp(item->key, "scale_factor") != 0)
         return 0;
-    if (value_number(r, item->key, item->value, &factor))
+    if (policy_value_number(r, item->key, item->value, &factor))
         return -1;
     if (!(factor > 1))
         return policy_bad(r, item->line, "loss_scaling: scale_factor: above 1 is needed");
@@ -139,7 +139,7 @@ static int add_word(policy_reader *r, const yaml_item *item, char *spec, size_t 
                           "is loss_scaling: NUMBER; DeepSpeed's, which skips, deepspeed-static:NUMBER");
     if (!key)
         return policy_bad(r, item->line, "loss_scaling: unknown key '%.60s'", item->key);
-    if (value_text(r, item->key, item->value, &text))
+    if (policy_value_text(r, item->key, item->value, &text))
         return -1;
     text_add(spec, size, "%c%s%s%.60s", strchr(spec, ':') ? ',' : ':', key, strchr(key, '=') ? "" : "=",
              flag_text(key, text));
@@ -176,7 +176,7 @@ static int is_enabled(policy_reader *r, const yaml_value *v)
 {
     const yaml_item *item = item_of(v, "enabled");
     int yes = 1;
-    return item && value_bool(r, "enabled", item->value, &yes) ? -1 : yes;
+    return item && policy_value_bool(r, "enabled", item->value, &yes) ? -1 : yes;
 }
 
 static int read_map(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c)
@@ -194,7 +194,7 @@ static int read_map(policy_reader *r, const yaml_value *v, int apex, mpsim_scale
     return parse_scaler(r, v->line, spec, c) ? -1 : check_scaler(r, v->line, c);
 }
 
-int resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c)
+int policy_resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c)
 {
     char spec[1024] = "";
     if (v->type == YAML_MAP)

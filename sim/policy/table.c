@@ -41,7 +41,7 @@ static const precision_row precisions[] = {
 
 enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
 
-const precision_row *precision_find(const char *word, int opt_level)
+const precision_row *policy_precision_find(const char *word, int opt_level)
 {
     for (size_t i = 0; i < N_PRECISIONS; i++) {
         const char *name = opt_level ? precisions[i].opt_level : precisions[i].word;
@@ -51,7 +51,7 @@ const precision_row *precision_find(const char *word, int opt_level)
     return NULL;
 }
 
-const char *precision_words(int opt_level)
+const char *policy_precision_words(int opt_level)
 {
     return opt_level ? "O0, O1, O2, O3"
                      : "no, fp32, fp16, bf16, fp8, mxfp8, mxfp6, mxfp4, nvfp4, 32, 16-mixed, "
@@ -82,7 +82,7 @@ static const autocast_row autocasts[] = {
     {"megatron", {ALL, ALL, ALL, ALL, 0, ALL, 0, ALL}},
 };
 
-const autocast_row *autocast_find(const char *name)
+const autocast_row *policy_autocast_find(const char *name)
 {
     for (size_t i = 0; i < sizeof autocasts / sizeof *autocasts; i++)
         if (strcasecmp(autocasts[i].name, name) == 0)
@@ -131,14 +131,14 @@ static const recipe_row recipes[] = {
     {"ms-amp", "ms-amp", "ms-amp", "ms-amp", NULL, 1, 0, 0, 0, 0},
 };
 
-const char *recipe_words(void)
+const char *policy_recipe_words(void)
 {
     return "delayed, current, tensorwise, blockwise, deepseek, deepseek:f32, deepseek:ue8m0, mxfp8, mxfp8:te, "
            "mxfp8:floor, mxfp8:even, mxfp8:ceil, mxfp8:rceil, mxfp6, mxfp4, nvfp4, nvfp4:torchao, torchao-tensorwise, "
            "torchao-rowwise, ms-amp";
 }
 
-const recipe_row *recipe_find(const char *name)
+const recipe_row *policy_recipe_find(const char *name)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
         if (strcasecmp(recipes[i].name, name) == 0)
@@ -148,18 +148,18 @@ const recipe_row *recipe_find(const char *name)
 
 /* ---- layers ---- */
 
-const char *const layer_kind_words[] = {"linear",    "conv", "batchnorm", "norm", "softmax",
-                                        "embedding", "loss", "other",     NULL};
+const char *const policy_layer_kind_words[] = {"linear",    "conv", "batchnorm", "norm", "softmax",
+                                               "embedding", "loss", "other",     NULL};
 
-const char *layer_kind_name(layer_kind k)
+const char *policy_layer_kind_name(layer_kind k)
 {
-    return layer_kind_words[k];
+    return policy_layer_kind_words[k];
 }
 
-int layer_kind_find(layer_kind *k, const char *word)
+int policy_layer_kind_find(layer_kind *k, const char *word)
 {
     for (int i = 0; i < LAYER_KINDS; i++)
-        if (strcasecmp(layer_kind_words[i], word) == 0) {
+        if (strcasecmp(policy_layer_kind_words[i], word) == 0) {
             *k = (layer_kind)i;
             return 0;
         }
@@ -186,7 +186,7 @@ static const struct pattern {
     {"conv*", LAYER_CONV},
 };
 
-const char *layer_kind_of_name(const char *layer, layer_kind *kind)
+const char *policy_layer_kind_of_name(const char *layer, layer_kind *kind)
 {
     const char *dot = strrchr(layer, '.'), *last = dot ? dot + 1 : layer;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)

@@ -43,16 +43,16 @@ typedef struct precision_row {
 } precision_row;
 
 /* Rows by name, without regard to letter case; NULL: none. opt_level: a word of Apex's. */
-const autocast_row *autocast_find(const char *name);
-const recipe_row *recipe_find(const char *name);
-/* recipe_words -- all of them, for error lines. */
-const char *recipe_words(void);
-const precision_row *precision_find(const char *word, int opt_level);
-/* precision_words -- all of them, for error lines. */
-const char *precision_words(int opt_level);
+const autocast_row *policy_autocast_find(const char *name);
+const recipe_row *policy_recipe_find(const char *name);
+/* policy_recipe_words -- all of them, for error lines. */
+const char *policy_recipe_words(void);
+const precision_row *policy_precision_find(const char *word, int opt_level);
+/* policy_precision_words -- all of them, for error lines. */
+const char *policy_precision_words(int opt_level);
 
-extern const char *const layer_kind_words[]; /* by layer_kind, up to NULL */
-const char *layer_kind_name(layer_kind k);
-int layer_kind_find(layer_kind *k, const char *word); /* 0, or -1 */
-/* layer_kind_of_name -- what the last component of a layer's name tells: the pattern, or NULL. */
-const char *layer_kind_of_name(const char *layer, layer_kind *kind);
+extern const char *const policy_layer_kind_words[]; /* by layer_kind, up to NULL */
+const char *policy_layer_kind_name(layer_kind k);
+int policy_layer_kind_find(layer_kind *k, const char *word); /* 0, or -1 */
+/* policy_layer_kind_of_name -- what the last component of a layer's name tells: the pattern, or NULL. */
+const char *policy_layer_kind_of_name(const char *layer, layer_kind *kind);

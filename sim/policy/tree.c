@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const yaml_item *tree_find(const yaml_value *map, const char *key)
+const yaml_item *policy_tree_find(const yaml_value *map, const char *key)
 {
     for (size_t i = 0; map && map->type == YAML_MAP && i < map->count; i++)
         if (strcmp(map->items[i].key, key) == 0)
@@ -14,7 +14,7 @@ const yaml_item *tree_find(const yaml_value *map, const char *key)
     return NULL;
 }
 
-yaml_value *tree_new(yaml_type type, unsigned line, const char *text)
+yaml_value *policy_tree_new(yaml_type type, unsigned line, const char *text)
 {
     yaml_value *v = want_memory(1, sizeof *v);
     if (!v)
@@ -27,28 +27,28 @@ yaml_value *tree_new(yaml_type type, unsigned line, const char *text)
     return v;
 }
 
-int tree_add(yaml_value *to, const char *key, yaml_value *v)
+int policy_tree_add(yaml_value *to, const char *key, yaml_value *v)
 {
     char *own = to && v && key ? want_text(key) : NULL;
     if (!to || !v || (key && !own) || want_room(&to->items, to->count, 1, sizeof *to->items)) {
         free(own);
-        tree_free(v);
+        policy_tree_free(v);
         return -1;
     }
     to->items[to->count++] = (yaml_item){own, v->line, v};
     return 0;
 }
 
-int tree_add_text(yaml_value *to, unsigned line, const char *key, const char *text)
+int policy_tree_add_text(yaml_value *to, unsigned line, const char *key, const char *text)
 {
-    return tree_add(to, key, tree_new(YAML_TEXT, line, text));
+    return policy_tree_add(to, key, policy_tree_new(YAML_TEXT, line, text));
 }
 
-yaml_value *tree_copy(const yaml_value *v)
+yaml_value *policy_tree_copy(const yaml_value *v)
 {
-    yaml_value *c = tree_new(v->type, v->line, v->text);
+    yaml_value *c = policy_tree_new(v->type, v->line, v->text);
     for (size_t i = 0; c && i < v->count; i++) {
-        if (tree_add(c, v->items[i].key, tree_copy(v->items[i].value)) == 0)
+        if (policy_tree_add(c, v->items[i].key, policy_tree_copy(v->items[i].value)) == 0)
             c->items[c->count - 1].line = v->items[i].line;
     }
     return c;

@@ -3,11 +3,11 @@
 
 #include "yaml.h"
 
-/* tree_find -- the item of a key; NULL: there is none, or `map` is none. */
-const yaml_item *tree_find(const yaml_value *map, const char *key);
-/* tree_new, tree_copy -- NULL where there is no memory (array/want.h). */
-yaml_value *tree_new(yaml_type type, unsigned line, const char *text);
-/* tree_add -- an item behind the others; v is taken over, and freed where there is no memory. tree_add_text: a text. Both take NULL. 0, or -1. */
-int tree_add(yaml_value *to, const char *key, yaml_value *v);
-int tree_add_text(yaml_value *to, unsigned line, const char *key, const char *text);
-yaml_value *tree_copy(const yaml_value *v);
+/* policy_tree_find -- the item of a key; NULL: there is none, or `map` is none. */
+const yaml_item *policy_tree_find(const yaml_value *map, const char *key);
+/* policy_tree_new, policy_tree_copy -- NULL where there is no memory (array/want.h). */
+yaml_value *policy_tree_new(yaml_type type, unsigned line, const char *text);
+/* policy_tree_add -- an item behind the others; v is taken over, and freed where there is no memory. policy_tree_add_text: a text. Both take NULL. 0, or -1. */
+int policy_tree_add(yaml_value *to, const char *key, yaml_value *v);
+int policy_tree_add_text(yaml_value *to, unsigned line, const char *key, const char *text);
+yaml_value *policy_tree_copy(const yaml_value *v);

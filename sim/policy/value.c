@@ -35,7 +35,7 @@ void policy_remark(policy_reader *r, unsigned line, const char *message, ...)
     *r->remarks = both;
 }
 
-int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text)
+int policy_value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text)
 {
     if (v->type != YAML_TEXT || !v->text[0])
         return policy_bad(r, v->line, "%s: one word or number is needed", key);
@@ -43,31 +43,31 @@ int value_text(policy_reader *r, const char *key, const yaml_value *v, const cha
     return 0;
 }
 
-int value_number(policy_reader *r, const char *key, const yaml_value *v, double *x)
+int policy_value_number(policy_reader *r, const char *key, const yaml_value *v, double *x)
 {
     const char *text = NULL;
-    if (value_text(r, key, v, &text))
+    if (policy_value_text(r, key, v, &text))
         return -1;
     if (parse_number(x, text))
         return policy_bad(r, v->line, "%s: '%.60s' is not a number", key, text);
     return 0;
 }
 
-int value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n)
+int policy_value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n)
 {
     const char *text = NULL;
-    if (value_text(r, key, v, &text))
+    if (policy_value_text(r, key, v, &text))
         return -1;
     if (parse_count(n, text))
         return policy_bad(r, v->line, "%s: '%.60s' is not a non-negative integer", key, text);
     return 0;
 }
 
-int value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b)
+int policy_value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b)
 {
     static const char *const words[][2] = {{"false", "true"}, {"no", "yes"}, {"off", "on"}};
     const char *text = NULL;
-    if (value_text(r, key, v, &text))
+    if (policy_value_text(r, key, v, &text))
         return -1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (int j = 0; j < 2; j++)
@@ -79,10 +79,10 @@ int value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b)
 }
 
 /* Formats of tensors: those whose numbers are all binary32 numbers. */
-int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f)
+int policy_value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f)
 {
     const char *text = NULL;
-    if (value_text(r, key, v, &text))
+    if (policy_value_text(r, key, v, &text))
         return -1;
     text += strncmp(text, "torch.", 6) == 0 ? 6 : 0;
     if (mpsim_format_parse(f, text))

@@ -25,8 +25,8 @@ void policy_remark(policy_reader *r, unsigned line, const char *message, ...);
 
 /* Values: 0, or -1 after policy_bad, which names the key. A format is one of tensors: its numbers
  * are binary32 numbers, and signed. */
-int value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text);
-int value_number(policy_reader *r, const char *key, const yaml_value *v, double *x);
-int value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n);
-int value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b);
-int value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f);
+int policy_value_text(policy_reader *r, const char *key, const yaml_value *v, const char **text);
+int policy_value_number(policy_reader *r, const char *key, const yaml_value *v, double *x);
+int policy_value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n);
+int policy_value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b);
+int policy_value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f);

@@ -38,13 +38,13 @@ __attribute__((format(printf, 3, 4))) static int bad(loader *l, unsigned line, c
     return trace_error_set(l->error, EXIT_DATA, l->path, UINT64_MAX, "line %u: %s", line, text);
 }
 
-void tree_free(yaml_value *v)
+void policy_tree_free(yaml_value *v)
 {
     if (!v)
         return;
     for (size_t i = 0; i < v->count; i++) {
         free(v->items[i].key);
-        tree_free(v->items[i].value);
+        policy_tree_free(v->items[i].value);
     }
     free(v->items);
     free(v->text);
@@ -179,7 +179,7 @@ static yaml_value *convert(loader *l, int index, int depth)
     l->nodes++;
     if (check_size(l, v->line, depth) ||
         (n->type == YAML_SCALAR_NODE ? convert_text(l, v, n) : add_items(l, v, n, depth))) {
-        tree_free(v);
+        policy_tree_free(v);
         return NULL;
     }
     return v;
@@ -302,7 +302,7 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
             v->type = YAML_MAP;
     }
     if (v && end_of_stream(l, &parser)) {
-        tree_free(v);
+        policy_tree_free(v);
         v = NULL;
     }
     yaml_document_delete(&document);
@@ -310,16 +310,16 @@ static yaml_value *parse(loader *l, const unsigned char *text, size_t n)
     return v;
 }
 
-yaml_value *tree_load(const char *path, trace_error *error)
+yaml_value *policy_tree_load(const char *path, trace_error *error)
 {
     size_t n;
     char *text = text_file_read(path, MAX_BYTES, &n, error);
-    yaml_value *v = text ? tree_read(path, text, n, error) : NULL;
+    yaml_value *v = text ? policy_tree_read(path, text, n, error) : NULL;
     free(text);
     return v;
 }
 
-yaml_value *tree_read(const char *path, const char *text, size_t n, trace_error *error)
+yaml_value *policy_tree_read(const char *path, const char *text, size_t n, trace_error *error)
 {
     loader l = {.path = path, .error = error};
     if (n > MAX_BYTES) {

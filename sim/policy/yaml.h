@@ -27,9 +27,9 @@ struct yaml_value {
     size_t count;
 };
 
-/* tree_load -- the tree of a file, to be freed with tree_free; NULL with *error filled: one line
+/* policy_tree_load -- the tree of a file, to be freed with policy_tree_free; NULL with *error filled: one line
  * "FILE: line N: ...". An empty file gives an empty map. */
-yaml_value *tree_load(const char *path, trace_error *error);
-/* tree_read -- the same of n bytes in memory, which errors call `path`. */
-yaml_value *tree_read(const char *path, const char *text, size_t n, trace_error *error);
-void tree_free(yaml_value *v); /* accepts NULL */
+yaml_value *policy_tree_load(const char *path, trace_error *error);
+/* policy_tree_read -- the same of n bytes in memory, which errors call `path`. */
+yaml_value *policy_tree_read(const char *path, const char *text, size_t n, trace_error *error);
+void policy_tree_free(yaml_value *v); /* accepts NULL */

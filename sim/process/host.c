@@ -104,7 +104,7 @@ void host_worked(uint64_t bytes)
 
 void host_ask(atomic_int *number)
 {
-    temporary_ask(number);
+    trace_temporary_ask(number);
 }
 
 int host_processes(void)

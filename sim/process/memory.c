@@ -19,7 +19,7 @@ static void end(void)
     static atomic_flag ending = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&ending))
         (void)poll(NULL, 0, 1000);
-    temporary_abandon();
+    trace_temporary_abandon();
     world_end(fail(EXIT_IO, "out of memory"));
 }
 
@@ -32,7 +32,7 @@ static void exiting(void)
 {
     if (done)
         return;
-    temporary_abandon();
+    trace_temporary_abandon();
     world_end(EXIT_IO);
 }
 

@@ -23,8 +23,8 @@ static int first_error; /* of all temporary files; 0: none */
 
 void output_watch(void)
 {
-    temporary_watch();
-    inputs_watch();
+    trace_temporary_watch();
+    trace_inputs_watch();
 }
 
 /* Whether files can be made and renamed in the folder of a path. */
@@ -45,9 +45,9 @@ static int check_path(const char *path)
 {
     struct stat st;
     int direct;
-    if (outfile_descriptor(path) >= 0)
+    if (trace_outfile_descriptor(path) >= 0)
         return 0;
-    char *target = outfile_target(path, &direct);
+    char *target = trace_outfile_target(path, &direct);
     int bad = direct ? access(path, W_OK) != 0 : !target || !folder_takes(target);
     if (direct && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         bad = 1;
@@ -63,7 +63,7 @@ int output_check(const char *path)
     trace_error error;
     if (world_rank())
         return 0;
-    if (inputs_check(path ? path : "-", &error))
+    if (trace_inputs_check(path ? path : "-", &error))
         return fail(error.exit, "%s", error.text);
     return path ? check_path(path) : 0;
 }
@@ -87,8 +87,8 @@ int output_open(output *o, const char *path)
     const int checked = output_check(path);
     if (checked)
         return checked;
-    o->fd = unnamed_text();
-    o->file = o->fd < 0 ? NULL : whole_stream(o->fd, "w", &first_error);
+    o->fd = trace_unnamed_text();
+    o->file = o->fd < 0 ? NULL : trace_whole_stream(o->fd, "w", &first_error);
     if (o->file)
         return 0;
     const int why = errno;
@@ -96,12 +96,13 @@ int output_open(output *o, const char *path)
         close(o->fd);
     errno = why;
     return errno == ENOMEM ? fail(EXIT_IO, "out of memory")
-                           : fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(errno));
+                           : fail(EXIT_IO, "a temporary file in %s: %s", trace_unnamed_place(), text_error(errno));
 }
 
 int output_failed(void)
 {
-    return fail(EXIT_IO, "a temporary file in %s: %s", unnamed_place(), text_error(first_error ? first_error : EIO));
+    return fail(EXIT_IO, "a temporary file in %s: %s", trace_unnamed_place(),
+                text_error(first_error ? first_error : EIO));
 }
 
 /* After an error of a file: a line, unless the reader of a pipe has gone. */
@@ -115,10 +116,10 @@ static int copy(int from, outfile *to, trace_error *error)
 {
     char block[1 << 14];
     ssize_t n;
-    for (uint64_t at = 0; (n = whole_read_at(from, block, sizeof block, at)) > 0; at += (uint64_t)n)
-        if (outfile_write(to, block, (size_t)n, error))
+    for (uint64_t at = 0; (n = trace_whole_read_at(from, block, sizeof block, at)) > 0; at += (uint64_t)n)
+        if (trace_outfile_write(to, block, (size_t)n, error))
             return -1;
-    return n == 0 ? 0 : trace_error_io(error, unnamed_place(), UINT64_MAX, "a temporary file cannot be read");
+    return n == 0 ? 0 : trace_error_io(error, trace_unnamed_place(), UINT64_MAX, "a temporary file cannot be read");
 }
 
 int output_hold(output *o, outfile **held)
@@ -129,12 +130,12 @@ int output_hold(output *o, outfile **held)
         output_abandon(o);
         return output_failed();
     }
-    *held = outfile_open(o->path, &error);
-    int bad = !*held || copy(o->fd, *held, &error) || outfile_finish(*held, &error);
+    *held = trace_outfile_open(o->path, &error);
+    int bad = !*held || copy(o->fd, *held, &error) || trace_outfile_finish(*held, &error);
     const int number = errno;
     output_abandon(o);
     if (bad)
-        outfile_abandon(*held);
+        trace_outfile_abandon(*held);
     errno = number;
     return bad ? not_written(&error) : 0;
 }
@@ -142,7 +143,7 @@ int output_hold(output *o, outfile **held)
 int output_keep(outfile *held)
 {
     trace_error error;
-    return outfile_close(held, &error) ? not_written(&error) : 0;
+    return trace_outfile_close(held, &error) ? not_written(&error) : 0;
 }
 
 int output_close(output *o)
@@ -201,10 +202,10 @@ int output_is_same(const char *a, const char *b)
     int direct_a, direct_b;
     if (!a || !b)
         return 0;
-    const int fd_a = outfile_descriptor(a), fd_b = outfile_descriptor(b);
+    const int fd_a = trace_outfile_descriptor(a), fd_b = trace_outfile_descriptor(b);
     if (fd_a >= 0 || fd_b >= 0)
         return fd_a == fd_b || (fd_a == STDOUT_FILENO && leads_to(b)) || (fd_b == STDOUT_FILENO && leads_to(a));
-    char *target_a = outfile_target(a, &direct_a), *target_b = outfile_target(b, &direct_b);
+    char *target_a = trace_outfile_target(a, &direct_a), *target_b = trace_outfile_target(b, &direct_b);
     const int same = target_a && target_b && is_same_target(target_a, target_b);
     free(target_a);
     free(target_b);
@@ -217,7 +218,7 @@ int output_apart(const char *self, const output_named *of, size_t n)
         for (size_t k = i + 1; k < n; k++)
             if (output_is_same(of[i].path, of[k].path))
                 return fail(EXIT_USAGE, "%s: %s and %s go to one place, '%s': say where each goes", self, of[i].what,
-                            of[k].what, outfile_descriptor(of[i].path) == STDOUT_FILENO ? "-" : of[i].path);
+                            of[k].what, trace_outfile_descriptor(of[i].path) == STDOUT_FILENO ? "-" : of[i].path);
     return 0;
 }
 

@@ -26,7 +26,7 @@ int output_close(output *o);
 /* output_end -- output_close, or where `code` is not 0 output_abandon: then it is `code`. */
 int output_end(output *o, int code);
 /* output_hold -- the first half of it, of what output_open opened: *held is complete, but under a temporary name
- * (outfile_name); output_keep is the other, outfile_abandon forgets it. Both 0, or an exit code after a message. */
+ * (trace_outfile_name); output_keep is the other, trace_outfile_abandon forgets it. Both 0, or an exit code after a message. */
 int output_hold(output *o, struct outfile **held);
 int output_keep(struct outfile *held);
 /* output_failed -- EXIT_IO after a message, where the stream of what output_open opened has an error. */

@@ -117,7 +117,7 @@ static void begin(void)
     if (!is_terminal && when != ALWAYS)
         return;
     if (is_terminal && world_size() == 1)
-        temporary_last(erase);
+        trace_temporary_last(erase);
     began = now();
     atomic_store(&done, 0);
     atomic_store(&due, began + FIRST);

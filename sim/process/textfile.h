@@ -3,5 +3,5 @@
 
 #include "../trace/textfile.h"
 
-/* text_file_read -- text_file_whole; what was read is compared where the processes meet. */
+/* text_file_read -- trace_text_file_whole; what was read is compared where the processes meet. */
 char *text_file_read(const char *path, size_t most, size_t *n, trace_error *error);

@@ -234,7 +234,7 @@ static const ggml_form forms[] = {
 };
 /* clang-format on */
 
-const ggml_form *ggml_form_find(const char *type)
+const ggml_form *quant_ggml_form_find(const char *type)
 {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(forms[i].type, type) == 0)
@@ -253,7 +253,7 @@ static const unsigned char *little(const ggml_form *f, unsigned char *to, const 
     return to;
 }
 
-void ggml_read(const ggml_form *f, float *x, const unsigned char *blocks, size_t n, int big)
+void quant_ggml_read(const ggml_form *f, float *x, const unsigned char *blocks, size_t n, int big)
 {
     unsigned char swapped[BYTES_MAX];
     for (size_t k = 0; k < n; k++, x += f->block, blocks += f->bytes) {

@@ -19,7 +19,7 @@ typedef struct ggml_form {
     void (*read)(const struct ggml_form *f, float *x, const unsigned char *b);
 } ggml_form;
 
-/* ggml_form_find -- of a type's name; NULL: there is no row. */
-const ggml_form *ggml_form_find(const char *type);
-/* ggml_read -- n blocks, in the byte order `big` of the file, as numbers. A NaN has one code. */
-void ggml_read(const ggml_form *f, float *x, const unsigned char *blocks, size_t n, int big);
+/* quant_ggml_form_find -- of a type's name; NULL: there is no row. */
+const ggml_form *quant_ggml_form_find(const char *type);
+/* quant_ggml_read -- n blocks, in the byte order `big` of the file, as numbers. A NaN has one code. */
+void quant_ggml_read(const ggml_form *f, float *x, const unsigned char *blocks, size_t n, int big);

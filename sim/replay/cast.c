@@ -204,7 +204,7 @@ static float *transposed(const replay_casting *how, const mpsim_format *f, const
 {
     const size_t rows = how->cols ? how->n / how->cols : 0;
     float *t = need(array_memory(how->n, sizeof *t));
-    block_transpose(t, y, rows, how->cols);
+    pass_block_transpose(t, y, rows, how->cols);
     if (!how->place->hadamard)
         return t;
     for (size_t j = 0; j < how->cols && rows; j++)

@@ -37,7 +37,7 @@ static int differs(const parameter *p, double factor)
 {
     int differ = p->ranks != 1;
     for (size_t j = 0; j < p->n && !differ; j++)
-        differ = (double)p->g[j] != value_at(&p->grads[0], j) * factor;
+        differ = (double)p->g[j] != replay_value_at(&p->grads[0], j) * factor;
     return differ;
 }
 

@@ -31,7 +31,7 @@ static const record_field cast_fields[] = {
     FIELD(LONG, "step", IN_CSV, offsetof(replay_cast_row, step), NULL),
     FIELD(TEXT, "name", IN_ALL, AT(name), "The kind of the tensor, a colon, its name."),
     FIELD(TEXT, "kind", IN_ALL, AT(kind), NULL, .words = trace_kinds),
-    FIELD(WORD, "layer", IN_ALL, AT(layer), "The kind of the layer.", .words = layer_kind_words),
+    FIELD(WORD, "layer", IN_ALL, AT(layer), "The kind of the layer.", .words = policy_layer_kind_words),
     FIELD(CHARS, "format", IN_ALL, AT(format), NULL),
     FIELD(REAL, "scale", IN_ALL, AT(scale), "The factor before the cast; NaN: each block has its own."),
     FIELD(REAL, "next_scale", IN_ALL, AT(next), "FP8 delayed scaling: the scale of the next step; else NaN."),
@@ -425,7 +425,7 @@ void replay_total_row_fill(replay_total_row *row, const policy *p, const replay_
     row->skips = t->n_optimizers ? row->t.optimizer_skips : NULL;
     fill_settings(row, t);
     fill_notes(row);
-    row->muon_states = t->muon.model.name[0] ? muon_describe(&t->muon, row->said, sizeof row->said) : NULL;
+    row->muon_states = t->muon.model.name[0] ? policy_muon_describe(&t->muon, row->said, sizeof row->said) : NULL;
     row->has_states = t->states || row->muon_states;
     row->percent = 100 * t->movement.share;
     snprintf(row->skipped, sizeof row->skipped, "%" PRIu64 "/%" PRIu64, t->skipped, t->steps);
@@ -478,9 +478,9 @@ static const record_kind run = {"run", "The recorded run under a policy.", sizeo
 static replay_plan_row plan_row_of(const plan *p)
 {
     replay_plan_row row = {.from = p->from,
-                           .delayed = {p->delayed.margin, p->delayed.history, plan_amax_algorithm(p)},
+                           .delayed = {p->delayed.margin, p->delayed.history, policy_plan_amax_algorithm(p)},
                            .is_delayed = p->recipe && p->recipe->delayed};
-    (void)plan_describe(p, row.plan, sizeof row.plan);
+    (void)policy_plan_describe(p, row.plan, sizeof row.plan);
     return row;
 }
 
@@ -524,7 +524,7 @@ const report_kind replay_kind = {
 #define AT(member) offsetof(replay_tensor_row, member)
 static const record_field tensor_fields[] = {
     FIELD(CHARS, NULL, 0, AT(name), NULL, .title = "<tensor"),
-    FIELD(WORD, NULL, 0, AT(t.layer), NULL, .title = "<layer", .words = layer_kind_words),
+    FIELD(WORD, NULL, 0, AT(t.layer), NULL, .title = "<layer", .words = policy_layer_kind_words),
     FIELD(CHARS, NULL, 0, AT(t.format), NULL, .title = "<format"),
     FIELD(SHARE, NULL, 0, AT(t.counts.underflow), NULL, .title = ">lost", .of = AT(t.counts.nonzero)),
     FIELD(SHARE, NULL, 0, AT(t.counts.subnormal), NULL, .title = ">subnormal", .of = AT(t.counts.nonzero)),

@@ -61,7 +61,7 @@ static void read_group(const json_t *group, record_settings *s)
         const json_t *v = json_array_get(json_object_get(group, "ns_coefficients"), i);
         s->cubic[i] = json_is_number(v) ? json_number_value(v) : (double)NAN;
     }
-    s->adjust_lr = muon_scale_of(text_in(group, "adjust_lr_fn"));
+    s->adjust_lr = policy_muon_scale_of(text_in(group, "adjust_lr_fn"));
     s->tensor_lr = has_word(group, "tensors", "lr");
     s->tensor_betas = has_word(group, "tensors", "betas");
     s->nesterov = flag_in(group, "nesterov");

@@ -202,7 +202,7 @@ void replay_muon_step(replay *r, parameter *p, replay_weight *w)
     memcpy(m.before, p->p, p->n * sizeof *m.before);
     memcpy(m.model, p->model, p->n * sizeof *m.model);
     if (!failed(p, step(r, &o, p, &m, w))) {
-        parameter_refresh(r, p);
+        replay_parameter_refresh(r, p);
         count_lost(&o, p, m.before, m.model, m.update, w);
     }
     close_room(&m);

@@ -106,11 +106,12 @@ static int choose_algorithm(const replay *r, const record_settings *s)
         fail(EXIT_DATA,
              "replay: the trace's optimizer (mpsim.optimizer) is '%s': only %s "
              "are known; the policy may name one of them%s",
-             escape_text(escaped, sizeof escaped, s->optimizer_name), plan_optimizers(list, sizeof list, " and "),
+             escape_text(escaped, sizeof escaped, s->optimizer_name),
+             policy_plan_optimizers(list, sizeof list, " and "),
              s->by_muon ? ", or have Muon: optimizer: {name: trace, muon: {}}" : "");
     else if (algorithm < 0)
         fail(EXIT_DATA, "replay: neither the policy (optimizer) nor the trace (mpsim.optimizer) names an optimizer: %s",
-             plan_optimizers(list, sizeof list, ", "));
+             policy_plan_optimizers(list, sizeof list, ", "));
     return algorithm;
 }
 

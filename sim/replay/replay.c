@@ -56,7 +56,7 @@ static int read_values(trace *t, size_t i, int mine, record_values *v, trace_err
         else
             v->wide = array_memory(n, sizeof *v->wide);
     }
-    if (!values_there(v))
+    if (!replay_values_there(v))
         return trace_no_memory(t, error);
     int bad = mine && trace_select(t, i, error);
     if (!bad && mine)
@@ -65,7 +65,7 @@ static int read_values(trace *t, size_t i, int mine, record_values *v, trace_err
             at += bad ? 0 : got;
         } while (!bad && got > 0 && at < n);
     if (bad)
-        values_free(v);
+        replay_values_free(v);
     return bad;
 }
 
@@ -93,8 +93,8 @@ static void place_as_recorded(replay *r, parameter *p)
 static void place_parameter(replay *r, parameter *p)
 {
     p->kind = policy_layer(r->plan, p->layer, p->weight_rank);
-    plan_place(r->plan, p->kind, p->layer, &p->place);
-    plan_keep_ends(r->plan, &r->depth, p->layer, &p->place);
+    policy_plan_place(r->plan, p->kind, p->layer, &p->place);
+    policy_plan_keep_ends(r->plan, &r->depth, p->layer, &p->place);
     place_as_recorded(r, p);
     p->place.state = *mpsim_placement_state(&p->place, p->count);
 }
@@ -133,7 +133,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
     parameter *p = find_parameter(r, tensor->fqn, tensor);
     record_values *to = NULL;
     if (p->count != tensor->count) {
-        values_free(&x);
+        replay_values_free(&x);
         return replay_bad_file(t, "%s has %" PRIu64 " elements, and %" PRIu64 " elsewhere", tensor->name, tensor->count,
                                p->count);
     }
@@ -141,7 +141,7 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
         if (p->ranks == 0 || !r->record.reduced)
             add_gradient(p, x);
         else
-            values_free(&x);
+            replay_values_free(&x);
         return 0;
     }
     to = strcmp(kind, "weight") == 0   ? &p->weight
@@ -153,8 +153,8 @@ static int take_parameter(replay *r, trace *t, const trace_tensor *tensor, recor
         p->weight_format = tensor->format;
         place_parameter(r, p);
     }
-    if (values_there(to))
-        values_free(&x);
+    if (replay_values_there(to))
+        replay_values_free(&x);
     else
         *to = x;
     return 0;
@@ -168,8 +168,8 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     cast_state *s = replay_state(r, r->casts[r->n_casts - 1].name);
     if (!s->layer_known) {
         s->layer = policy_layer(r->plan, layer, replay_weight_rank(r, layer));
-        plan_place(r->plan, s->layer, layer, &s->place);
-        plan_keep_ends(r->plan, &r->depth, layer, &s->place);
+        policy_plan_place(r->plan, s->layer, layer, &s->place);
+        policy_plan_keep_ends(r->plan, &r->depth, layer, &s->place);
         s->layer_known = 1;
     }
     const int backward = role == TRAIN_AGRAD || role == TRAIN_DGRAD;
@@ -230,10 +230,10 @@ static int take_tensor(replay *r, trace *t, size_t i)
         if (kinds[k].role < 0)
             return take_parameter(r, t, tensor, x);
         const int code = take_activation(r, tensor, (train_role)kinds[k].role, &x);
-        values_free(&x);
+        replay_values_free(&x);
         return code;
     }
-    values_free(&x);
+    replay_values_free(&x);
     return 0;
 }
 
@@ -375,7 +375,7 @@ static int end_step(replay *r)
     if (code)
         return code;
     for (size_t i = 0; i < r->n_parameters; i++)
-        parameter_forget(&r->parameters[i]);
+        replay_parameter_forget(&r->parameters[i]);
     r->have_step = 0;
     r->stepped = 1;
     r->last_step = r->step;
@@ -472,7 +472,7 @@ int replay_run(const policy *p, input *in, const replay_options *o, int (*done)(
     if (unmatched)
         replay_find_unmatched(&r, unmatched, size);
     for (size_t i = 0; i < r.n_parameters; i++)
-        parameter_free(&r.parameters[i]);
+        replay_parameter_free(&r.parameters[i]);
     free(r.parameters);
     free(r.casts);
     free(r.weights);

@@ -47,7 +47,7 @@ static void text_policy(replay_report *r, const policy *p)
     for (size_t i = 0; i < p->count; i++) {
         if (p->count > 1)
             fprintf(r->file, "from step %" PRIu64 "\n", p->plans[i].from);
-        text_wrapped(r->file, "plan     ", plan_describe(&p->plans[i], line, sizeof line));
+        text_wrapped(r->file, "plan     ", policy_plan_describe(&p->plans[i], line, sizeof line));
         master |= p->plans[i].master != TRAIN_NO_MASTER;
     }
     fputc('\n', r->file);

@@ -135,7 +135,7 @@ void replay_text_muon(FILE *to, const replay_total *t)
     const replay_error *e = &t->moments.muon;
     if (!t->muon.model.name[0])
         return;
-    text_wrapped(to, "muon       ", muon_describe(&t->muon, line, sizeof line));
+    text_wrapped(to, "muon       ", policy_muon_describe(&t->muon, line, sizeof line));
     if (!e->count) {
         fputs("           no matrix of this trace is its\n", to);
         return;

@@ -45,7 +45,7 @@ int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *
 
 int replay_is_muon(const replay *r, const parameter *p)
 {
-    return plan_is_muon(r->plan, p->kind, p->layer, p->shape_rank);
+    return policy_plan_is_muon(r->plan, p->kind, p->layer, p->shape_rank);
 }
 
 replay_worker *replay_self(const replay *r)

@@ -12,12 +12,12 @@ typedef struct record_values {
     double *wide;
 } record_values;
 
-static inline int values_there(const record_values *v)
+static inline int replay_values_there(const record_values *v)
 {
     return v->narrow || v->wide;
 }
 
-static inline double value_at(const record_values *v, size_t i)
+static inline double replay_value_at(const record_values *v, size_t i)
 {
     return v->narrow ? (double)v->narrow[i] : v->wide[i];
 }
@@ -367,11 +367,11 @@ void replay_states_update(replay *r);
 void replay_states_clear(replay *r);
 
 /* weights.c: parameters taken from the record, carried, compared. */
-int replay_begin_weights(replay *r);                   /* after all files of the step have been read */
-void parameter_refresh(const replay *r, parameter *p); /* the model's copy from what is kept */
-void parameter_forget(parameter *p);                   /* what the record said */
-void values_free(record_values *v);
-void parameter_free(parameter *p);
+int replay_begin_weights(replay *r);                          /* after all files of the step have been read */
+void replay_parameter_refresh(const replay *r, parameter *p); /* the model's copy from what is kept */
+void replay_parameter_forget(parameter *p);                   /* what the record said */
+void replay_values_free(record_values *v);
+void replay_parameter_free(parameter *p);
 
 /* step.c: the step itself. */
 int replay_update(replay *r);

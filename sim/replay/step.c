@@ -51,7 +51,7 @@ static void count_unheld(const replay *r, parameter *p, const mpsim_format *f)
             const size_t n = p->n - i < BLOCK ? p->n - i : BLOCK;
             replay_round(f, scale, block, &p->grads[k], i, n);
             for (size_t j = 0; j < n; j++) {
-                const double x = value_at(&p->grads[k], i + j);
+                const double x = replay_value_at(&p->grads[k], i + j);
                 p->unheld += isfinite(x) && (double)block[j] != x * scale;
             }
             p->gradients += n;
@@ -63,7 +63,7 @@ static int is_damaged(const parameter *p)
 {
     for (size_t k = 0; k < p->ranks && p->group >= 0; k++)
         for (size_t j = 0; j < p->n; j++)
-            if (!isfinite(value_at(&p->grads[k], j)))
+            if (!isfinite(replay_value_at(&p->grads[k], j)))
                 return 1;
     return 0;
 }
@@ -295,7 +295,7 @@ static void step_parameter(const replay *r, parameter *p, replay_weight *w)
         refuse_step(p, &o, s ? s : MPSIM_EINVAL);
     if (!p->problem.code)
         store_moments(&o, p, w);
-    parameter_refresh(r, p);
+    replay_parameter_refresh(r, p);
     if (!p->problem.code)
         replay_count_lost(&o, p, &old, w);
     free(old.p);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void values_free(record_values *v)
+void replay_values_free(record_values *v)
 {
     free(v->narrow);
     free(v->wide);
@@ -17,18 +17,18 @@ void values_free(record_values *v)
 /* What is compared and begun with; gradients are needed on. */
 static void forget_weights(parameter *p)
 {
-    values_free(&p->weight);
-    values_free(&p->master);
-    values_free(&p->m);
-    values_free(&p->v);
-    values_free(&p->vmax_recorded);
+    replay_values_free(&p->weight);
+    replay_values_free(&p->master);
+    replay_values_free(&p->m);
+    replay_values_free(&p->v);
+    replay_values_free(&p->vmax_recorded);
 }
 
-void parameter_forget(parameter *p)
+void replay_parameter_forget(parameter *p)
 {
     forget_weights(p);
     for (size_t i = 0; i < p->ranks; i++)
-        values_free(&p->grads[i]);
+        replay_values_free(&p->grads[i]);
     free(p->grads);
     p->grads = NULL;
     p->ranks = 0;
@@ -36,11 +36,11 @@ void parameter_forget(parameter *p)
     p->g = NULL;
 }
 
-void parameter_free(parameter *p)
+void replay_parameter_free(parameter *p)
 {
     float *narrow[] = {p->p, p->model, p->pm, p->pv, p->vmax, p->kahan, p->p32, p->m32, p->v32, p->x32};
     double *wide[] = {p->p64, p->m64, p->v64, p->x64};
-    parameter_forget(p);
+    replay_parameter_forget(p);
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         free(narrow[i]);
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
@@ -72,7 +72,7 @@ static void allocate_rare(const replay *r, parameter *p)
     const int recorded = replay_group_settings(r, p)->amsgrad;
     if (c->store == MPSIM_STORE_KAHAN && !p->kahan)
         p->kahan = need_memory(p->n, sizeof *p->kahan);
-    if (p->vmax || !(c->amsgrad > 0 || recorded > 0 || values_there(&p->vmax_recorded)))
+    if (p->vmax || !(c->amsgrad > 0 || recorded > 0 || replay_values_there(&p->vmax_recorded)))
         return;
     p->vmax = need_memory(p->n, sizeof *p->vmax);
     p->x32 = p->p64 ? need_memory(p->n, sizeof *p->x32) : NULL;
@@ -89,7 +89,7 @@ static void round_from(const mpsim_format *f, float *y, const record_values *x, 
 {
     if (!y)
         return;
-    if (values_there(x))
+    if (replay_values_there(x))
         replay_round(f, 1, y, x, 0, n);
     else
         memset(y, 0, n * sizeof *y);
@@ -115,7 +115,7 @@ static float split_value(float master)
     return x;
 }
 
-void parameter_refresh(const replay *r, parameter *p)
+void replay_parameter_refresh(const replay *r, parameter *p)
 {
     if (r->plan->master == TRAIN_SPLIT_MASTER && p->place.kept.mbits != p->place.storage.mbits)
         for (size_t i = 0; i < p->n; i++)
@@ -135,9 +135,9 @@ static int algorithm_of(const replay *r, const parameter *p)
 
 static void drop_state(parameter *p)
 {
-    values_free(&p->m);
-    values_free(&p->v);
-    values_free(&p->vmax_recorded);
+    replay_values_free(&p->m);
+    replay_values_free(&p->v);
+    replay_values_free(&p->vmax_recorded);
 }
 
 /* Momentum is no first moment: the record's state is used by the record's optimizer only. */
@@ -154,12 +154,12 @@ static void drop_foreign_state(const replay *r, parameter *p)
  * buffer yet: where others have one, a parameter without has had none. */
 static uint64_t steps_done(const replay *r, const parameter *p)
 {
-    const uint64_t done = p->steps_known                                         ? p->steps
-                          : (values_there(&p->m) || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1
-                                                                                 : 0;
+    const uint64_t done = p->steps_known                                                ? p->steps
+                          : (replay_values_there(&p->m) || r->step == 1) && r->step > 0 ? (uint64_t)r->step - 1
+                                                                                        : 0;
     if (!mpsim_optim_traits_of(algorithm_of(r, p))->copies)
         return done;
-    return values_there(&p->m) ? (done ? done : 1) : r->state_recorded ? 0 : done;
+    return replay_values_there(&p->m) ? (done ? done : 1) : r->state_recorded ? 0 : done;
 }
 
 /* The references begin with what is recorded, too. */
@@ -173,11 +173,11 @@ static void reference_from_record(parameter *p, const record_values *start)
     } all[] = {{p->p32, p->p64, start},
                {p->m32, p->m64, &p->m},
                {p->v32, p->v64, &p->v},
-               {p->x32, p->x64, values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v}};
+               {p->x32, p->x64, replay_values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         round_from(fp32, all[i].narrow, all[i].from, p->n);
         for (size_t k = 0; all[i].wide && k < p->n; k++)
-            all[i].wide[k] = values_there(all[i].from) ? value_at(all[i].from, k) : 0;
+            all[i].wide[k] = replay_values_there(all[i].from) ? replay_value_at(all[i].from, k) : 0;
     }
 }
 
@@ -190,7 +190,7 @@ static void store_moments(parameter *p)
 
 static void from_record(const replay *r, parameter *p)
 {
-    const record_values *start = values_there(&p->master) ? &p->master : &p->weight;
+    const record_values *start = replay_values_there(&p->master) ? &p->master : &p->weight;
     if (replay_is_muon(r, p) && !replay_group_settings(r, p)->by_muon) /* no recorded moment is Muon's buffer */
         drop_state(p);
     drop_foreign_state(r, p);
@@ -198,14 +198,14 @@ static void from_record(const replay *r, parameter *p)
     round_from(&p->place.state, p->pm, &p->m, p->n);
     round_from(&p->place.state, p->pv, &p->v, p->n);
     /* at least the second moment, if it is not known */
-    round_from(&p->place.state, p->vmax, values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
+    round_from(&p->place.state, p->vmax, replay_values_there(&p->vmax_recorded) ? &p->vmax_recorded : &p->v, p->n);
     if (p->place.states && strcmp(p->place.states->name, r->record.states) != 0)
         store_moments(p);
     if (p->kahan)
         memset(p->kahan, 0, p->n * sizeof *p->kahan);
     p->t = p->t_reference = steps_done(r, p);
-    p->lacks_state = p->t > 0 && !values_there(&p->m);
-    p->lacks_vmax = p->t > 0 && !values_there(&p->vmax_recorded);
+    p->lacks_state = p->t > 0 && !replay_values_there(&p->m);
+    p->lacks_vmax = p->t > 0 && !replay_values_there(&p->vmax_recorded);
     if (p->p64)
         reference_from_record(p, start);
     p->alive = 1;
@@ -236,8 +236,8 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
                           size_t n)
 {
     replay_comparison *c = &w->carried[which];
-    for (size_t i = 0; values_there(record) && i < n; i++) {
-        const double a = (double)own[i], b = value_at(record, i);
+    for (size_t i = 0; replay_values_there(record) && i < n; i++) {
+        const double a = (double)own[i], b = replay_value_at(record, i);
         const double larger = isnan(a) || isnan(b) ? (double)NAN : fmax(fabs(a), fabs(b));
         c->compared++;
         if (a == b ? signbit(a) == signbit(b) : isnan(a) && isnan(b))
@@ -256,7 +256,7 @@ static void compare_array(replay_weight *w, replay_carried which, const float *o
  * not compared. */
 static void compare(const replay *r, const parameter *p, replay_weight *w)
 {
-    const int same = values_there(&p->weight) && p->weight_format &&
+    const int same = replay_values_there(&p->weight) && p->weight_format &&
                      p->weight_format->mbits == p->place.storage.mbits &&
                      p->weight_format->ebits == p->place.storage.ebits;
     const struct {
@@ -273,7 +273,7 @@ static void compare(const replay *r, const parameter *p, replay_weight *w)
     for (int k = 0; k < REPLAY_CARRIED; k++) {
         if (all[k].comparable && all[k].own)
             compare_array(w, (replay_carried)k, all[k].own, all[k].record, p->n);
-        else if (values_there(all[k].record))
+        else if (replay_values_there(all[k].record))
             w->left_out += w->carried[k].left_out = p->n;
     }
 }
@@ -283,7 +283,7 @@ static void begin_parameter(replay *r, parameter *p, replay_weight *w)
     const replay_weights from = r->options->weights;
     const int consecutive = r->stepped && r->step == r->last_step + 1;
     const int carry = p->alive && from != REPLAY_RECORDED && (consecutive || from == REPLAY_CARRY);
-    const int recorded = values_there(&p->weight) || values_there(&p->master);
+    const int recorded = replay_values_there(&p->weight) || replay_values_there(&p->master);
     memset(w, 0, sizeof *w);
     memset(&p->problem, 0, sizeof p->problem);
     w->name = p->name;
@@ -296,16 +296,16 @@ static void begin_parameter(replay *r, parameter *p, replay_weight *w)
         allocate(p, r->options->references);
     allocate_rare(r, p);
     w->storage = p->place.storage.name;
-    w->recorded = values_there(&p->weight) && p->weight_format ? p->weight_format->name : NULL;
+    w->recorded = replay_values_there(&p->weight) && p->weight_format ? p->weight_format->name : NULL;
     w->master = p->place.kept.mbits != p->place.storage.mbits;
     if (carry || !recorded) {
         if (r->new_plan)
             convert(p);
-        parameter_refresh(r, p);
+        replay_parameter_refresh(r, p);
         compare(r, p, w);
     } else {
         from_record(r, p);
-        parameter_refresh(r, p);
+        replay_parameter_refresh(r, p);
         p->from_record = 1;
     }
     forget_weights(p);
@@ -316,7 +316,7 @@ int replay_begin_weights(replay *r)
     r->weights = need_more(r->weights, r->n_parameters, sizeof *r->weights);
     r->state_recorded = 0;
     for (size_t i = 0; i < r->n_parameters; i++)
-        r->state_recorded |= values_there(&r->parameters[i].m);
+        r->state_recorded |= replay_values_there(&r->parameters[i].m);
     const int code = replay_each(r, begin_parameter);
     for (size_t i = 0; i < r->n_parameters; i++)
         r->from_record |= r->parameters[i].from_record;

@@ -237,7 +237,7 @@ static int do_file(pass *p, input *in)
     int code = 0;
     trace_error error;
     scalerrun flags = {.unscaled = 0};
-    if (scalerrun_recorded_scale(&flags, p->t, &p->divisor, &error))
+    if (scaler_scalerrun_recorded_scale(&flags, p->t, &p->divisor, &error))
         return input_failed(in, &error);
     p->run->unscaled |= flags.unscaled;
     turn *turns = find_turns(in, p->t, &n);
@@ -253,7 +253,7 @@ static int do_file(pass *p, input *in)
     return code;
 }
 
-int adaptive_trace(adaptive_run *r, input *in)
+int scaler_adaptive_trace(adaptive_run *r, input *in)
 {
     input_step *said;
     char names[600];
@@ -280,7 +280,7 @@ int adaptive_trace(adaptive_run *r, input *in)
                       input_names(in, names, sizeof names));
 }
 
-void adaptive_clear(adaptive_run *r)
+void scaler_adaptive_clear(adaptive_run *r)
 {
     free(r->rows);
     r->rows = NULL;
@@ -371,7 +371,7 @@ static const record_field document_fields[] = {
     FIELD(LIST, "layers", IN_JSON | FIELD_STREAM, 0, "Layers in backward order, file by file.", .record = &row_record),
     {0}};
 static const record_kind document_record = {"document", NULL, sizeof(adaptive_document), document_fields};
-const report_kind adaptive_kind = {
+const report_kind scaler_adaptive_kind = {
     "mpsim.adaptive/1", "mpsim scaler --adaptive: adaptive layer-wise loss scaling",
     "A scale for each layer, and what of its gradient is lost in fp16 without a scale. $defs/line is a line of --ndjson, which "
     "names no schema.",
@@ -427,10 +427,10 @@ static void print_sums(FILE *to, const adaptive_run *r)
             text_count(b, s.overflowed[ADAPTIVE_OWN]), text_count(c, s.overflowed[ADAPTIVE_GLOBAL]));
 }
 
-void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style)
+void scaler_adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style)
 {
     const adaptive_document d = {(const char *const *)in->tree.paths, in->tree.count, "fp16", global_scale, in->failed};
-    record_writer w = {.kind = &adaptive_kind, .to = to, .style = style, .document = &d};
+    record_writer w = {.kind = &scaler_adaptive_kind, .to = to, .style = style, .document = &d};
     if (style == REPORT_TEXT)
         print_head(to, r);
     record_begin(&w);

@@ -29,9 +29,9 @@ typedef struct adaptive_run {
     int unscaled; /* gradients recorded scaled were divided */
 } adaptive_run;
 
-/* adaptive_trace -- all files of `in`, step by step; --match selects among the agrad tensors. 0, or
+/* scaler_adaptive_trace -- all files of `in`, step by step; --match selects among the agrad tensors. 0, or
  * an exit code after a message. */
-int adaptive_trace(adaptive_run *r, input *in);
-extern const report_kind adaptive_kind;
-void adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style);
-void adaptive_clear(adaptive_run *r);
+int scaler_adaptive_trace(adaptive_run *r, input *in);
+extern const report_kind scaler_adaptive_kind;
+void scaler_adaptive_report(FILE *to, const adaptive_run *r, const input *in, report_style style);
+void scaler_adaptive_clear(adaptive_run *r);

@@ -93,10 +93,10 @@ static int make_scalers(run *r, const char *otherwise)
     const options *o = r->o;
     int code = 0;
     for (size_t i = 0; i < o->scalers.count && !code; i++)
-        code = scalerspec_add(&r->scalers, o->scalers.items[i]);
+        code = scaler_scalerspec_add(&r->scalers, o->scalers.items[i]);
     for (size_t i = 0; i < o->compare.count && !code; i++)
-        code = scalerspec_add_list(&r->scalers, o->compare.items[i]);
-    return code || r->scalers.count ? code : scalerspec_add_list(&r->scalers, otherwise);
+        code = scaler_scalerspec_add_list(&r->scalers, o->compare.items[i]);
+    return code || r->scalers.count ? code : scaler_scalerspec_add_list(&r->scalers, otherwise);
 }
 
 /* The scalers of the command line, else `otherwise`; the state of --state-in. */
@@ -106,7 +106,7 @@ static int restore(run *r, const char *otherwise)
     int code;
     if (!r->o->state_in)
         return make_scalers(r, otherwise);
-    if ((code = scalerstate_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
+    if ((code = scaler_scalerstate_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
         return code;
     if (r->scalers.count == 0)
         return fail(EXIT_DATA, "%s: not the saved state of a scaler", escape_text(name, sizeof name, r->o->state_in));
@@ -141,7 +141,7 @@ static int read_pattern(run *r, uint64_t *steps)
     r->pattern = text[0] == '@' ? text_file_read(text + 1, PATTERN_MAX, NULL, &error) : need_text(text);
     if (!r->pattern)
         return fail(error.exit, "%s", error.text);
-    if (pattern_each(r->pattern, NULL, NULL, steps, &at, &reason))
+    if (scaler_pattern_each(r->pattern, NULL, NULL, steps, &at, &reason))
         return text[0] == '@'
                    ? fail(EXIT_DATA, "%s: offset %zu: %s", escape_text(name, sizeof name, text + 1), at, reason)
                    : fail(EXIT_USAGE, "scaler: --pattern: at character %zu: %s", at + 1, reason);
@@ -223,9 +223,9 @@ static int run_adaptive(run *r, const input_options *from, char **operands, int 
     int code = input_open(&r->in, "scaler", from, operands, n);
     if (code || (code = check_written(r->o)))
         return code;
-    if (!(code = adaptive_trace(&layers, &r->in)))
-        adaptive_report(r->out.file, &layers, &r->in, r->style);
-    adaptive_clear(&layers);
+    if (!(code = scaler_adaptive_trace(&layers, &r->in)))
+        scaler_adaptive_report(r->out.file, &layers, &r->in, r->style);
+    scaler_adaptive_clear(&layers);
     return code;
 }
 
@@ -234,7 +234,7 @@ static int run_trace(run *r)
     if (r->in.tree.count <= BY_STEP && r->scalers.repeat <= BY_STEP / (r->in.tree.count + 1))
         for (size_t i = 0; i < r->scalers.count; i++)
             r->scalers.tracks[i].by_step = 1;
-    return scalerrun_trace(&r->scalers);
+    return scaler_scalerrun_trace(&r->scalers);
 }
 
 /* The best first; those that are as good in the order of the table. */
@@ -254,23 +254,23 @@ static int make_patterns(run *r)
     const option_list *texts = &r->o->log_patterns;
     const char *reason;
     for (size_t i = 0; i < texts->count; i++)
-        if (log_pattern_add(&r->own, texts->items[i], &reason))
+        if (traininglog_log_pattern_add(&r->own, texts->items[i], &reason))
             return fail(EXIT_USAGE, "scaler: --log-pattern: %s", reason);
     return 0;
 }
 
 static int run_log(run *r, const char *path)
 {
-    inputs_add_path(path);
+    trace_inputs_add_path(path);
     int code = check_written(r->o);
     if (code || (code = make_scalers(r, "all")) || (code = make_patterns(r)) ||
-        (code = training_log_read(&r->log, path, r->own)))
+        (code = traininglog_training_log_read(&r->log, path, r->own)))
         return code;
-    log_judge(&r->judgement, &r->log);
+    traininglog_log_judge(&r->judgement, &r->log);
     r->matches = need_memory(r->scalers.count, sizeof *r->matches);
     for (size_t i = 0; i < r->scalers.count; i++)
-        log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label, &r->scalers.tracks[i].scaler.config,
-                         &r->log.recorded, 1);
+        traininglog_log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
+                                     &r->scalers.tracks[i].scaler.config, &r->log.recorded, 1);
     sort_matches(r->matches, r->n_matches);
     return 0;
 }
@@ -310,9 +310,9 @@ static int log_of(const options *o, const input_options *from, char **operands, 
 static int check_outputs(const options *o)
 {
     const char *pattern = o->pattern && o->pattern[0] == '@' ? o->pattern + 1 : NULL;
-    inputs_add_path(pattern);
-    inputs_add_path(o->state_in);
-    inputs_renew(o->state_in, o->state_out);
+    trace_inputs_add_path(pattern);
+    trace_inputs_add_path(o->state_in);
+    trace_inputs_renew(o->state_in, o->state_out);
     const int code = check_written(o);
     const output_named written[] = {{"--state-out", o->state_out}, {"the report", o->form.path ? o->form.path : "-"}};
     return code ? code : output_apart("scaler", written, sizeof written / sizeof *written);
@@ -349,7 +349,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
         char own[STATE_SPEC] = "torch";
         if (!o->pattern && (code = open_trace(r, from, operands, n)))
             return code;
-        if (!o->pattern && (code = scalerrun_own(&r->in, own, sizeof own, &report.own)))
+        if (!o->pattern && (code = scaler_scalerrun_own(&r->in, own, sizeof own, &report.own)))
             return code;
         report.own = report.own && !o->scalers.count && !o->compare.count && !o->state_in;
         if ((code = restore(r, own)))
@@ -361,7 +361,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
             r->scalers.context = r->out.file;
         }
         if (o->pattern && !(code = read_pattern(r, &report.pattern_steps)))
-            scalerrun_pattern(&r->scalers, r->pattern);
+            scaler_scalerrun_pattern(&r->scalers, r->pattern);
         else if (!o->pattern)
             code = run_trace(r);
     }
@@ -378,11 +378,11 @@ static int run_all(run *r, input_options *from, char **operands, int n)
 static void clear(run *r)
 {
     for (size_t i = 0; i < r->scalers.count; i++)
-        track_clear(&r->scalers.tracks[i]);
+        traininglog_track_clear(&r->scalers.tracks[i]);
     free(r->scalers.tracks);
-    scalerrun_clear(&r->scalers);
-    training_log_clear(&r->log);
-    log_pattern_free(r->own);
+    scaler_scalerrun_clear(&r->scalers);
+    traininglog_training_log_clear(&r->log);
+    traininglog_log_pattern_free(r->own);
     free(r->matches);
     free(r->pattern);
     input_close(&r->in);
@@ -403,7 +403,7 @@ static int run_command(run *r, input_options *from, char **operands, int n)
         return code;
     }
     if ((code = output_close(&r->out)) ||
-        (o->state_out && (code = scalerstate_write(o->state_out, &r->scalers.tracks[0]))))
+        (o->state_out && (code = scaler_scalerstate_write(o->state_out, &r->scalers.tracks[0]))))
         return code;
     return r->in.failed ? EXIT_PARTIAL : 0;
 }

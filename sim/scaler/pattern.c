@@ -146,7 +146,8 @@ static int play(const part *parts, size_t n, pattern_visit visit, void *context)
     return stopped;
 }
 
-int pattern_each(const char *text, pattern_visit visit, void *context, uint64_t *steps, size_t *at, const char **reason)
+int scaler_pattern_each(const char *text, pattern_visit visit, void *context, uint64_t *steps, size_t *at,
+                        const char **reason)
 {
     reader r = {.text = text, .p = text, .keep = visit != NULL};
     *steps = 0;

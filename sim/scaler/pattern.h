@@ -19,8 +19,8 @@ enum { PATTERN_STEPS = 100000000 };
  * Returns 0 to go on. */
 typedef int (*pattern_visit)(double limit, uint64_t n, void *context);
 
-/* pattern_each -- call visit for all runs of steps. 0; what visit returned; or -1 for what is no
+/* scaler_pattern_each -- call visit for all runs of steps. 0; what visit returned; or -1 for what is no
  * pattern, with the offset of the mistake in *at and a word about it in *reason. A pattern of more than PATTERN_STEPS is refused, too. visit NULL: only the check; *steps gets their
  * number. It takes as long as the text and the steps. */
-int pattern_each(const char *text, pattern_visit visit, void *context, uint64_t *steps, size_t *at,
-                 const char **reason);
+int scaler_pattern_each(const char *text, pattern_visit visit, void *context, uint64_t *steps, size_t *at,
+                        const char **reason);

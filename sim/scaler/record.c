@@ -82,7 +82,8 @@ typedef struct judgement_row {
 #define AT(member) offsetof(judgement_row, member)
 static const record_field judgement_fields[] = {
     FIELD(TEXT, "class", IN_JSON, AT(class), "Of a log: the verdict in a word for programs."),
-    FIELD(WORD, "confidence", IN_JSON, AT(sure), "Of a log: how sure the verdict is.", .words = confidence_names),
+    FIELD(WORD, "confidence", IN_JSON, AT(sure), "Of a log: how sure the verdict is.",
+          .words = traininglog_confidence_names),
     FIELD(LIST, "evidence", IN_JSON, AT(evidence), "Of a log: the lines that the verdict is based on.", .of = AT(count),
           .record = &evidence_record),
     FIELD(TEXT, "missing", IN_JSON | FIELD_NULL, AT(missing), "What the log would have to tell; null: nothing."),
@@ -130,7 +131,7 @@ static const record_field scaler_fields[] = {
           .record = &scaler_config_record),
     FIELD(STEP, "steps", IN_JSON | FIELD_NULL, AT(steps), "How many steps there are; null: the log does not tell."),
     FIELD(RECORD, "", IN_JSON | FIELD_INLINE | FIELD_POINTER, AT(t), NULL, .record = &sums_record),
-    FIELD(WORD, "verdict", IN_JSON, AT(verdict), NULL, .words = verdict_names),
+    FIELD(WORD, "verdict", IN_JSON, AT(verdict), NULL, .words = traininglog_verdict_names),
     FIELD(CHARS, "why", IN_JSON, AT(why), "The verdict's reason for people."),
     FIELD(RECORD, "", IN_JSON | FIELD_INLINE | FIELD_POINTER | FIELD_OPTIONAL, AT(judgement), NULL,
           .record = &judgement_record),
@@ -386,7 +387,8 @@ static void write_track(record_writer *w, const scaler_report *r, const track *t
     row.steps = t->unknown_steps ? -1 : (int64_t)t->steps;
     row.verdict = scaler_verdict(r, t, row.why, sizeof row.why);
     if (t->recorded) {
-        judged = (judgement_row){log_class(j->verdict), j->sure, j->evidence, j->n_evidence, j->missing, j->advice};
+        judged = (judgement_row){
+            traininglog_log_class(j->verdict), j->sure, j->evidence, j->n_evidence, j->missing, j->advice};
         judged.missing = *j->missing ? j->missing : NULL;
         row.judgement = &judged;
     } else {
@@ -404,7 +406,7 @@ static void write_track(record_writer *w, const scaler_report *r, const track *t
 static void find_norms(series *norms, const training_log *l)
 {
     size_t kept = 0;
-    series_find(norms, l, SERIES_NORM);
+    traininglog_series_find(norms, l, SERIES_NORM);
     for (size_t i = 0; i < norms->n; i++)
         if (norms->at[i].step >= 0)
             norms->at[kept++] = norms->at[i];
@@ -424,11 +426,11 @@ static void fill_matches(log_part *p, const scaler_report *r)
 
 static void fill_unread(log_part *p, const metric_values *m)
 {
-    while (metric_unread(m, p->n_unread))
+    while (traininglog_metric_unread(m, p->n_unread))
         p->n_unread++;
     p->unread = need_memory(p->n_unread, sizeof *p->unread);
     for (size_t i = 0; i < p->n_unread; i++)
-        p->unread[i] = metric_unread(m, i);
+        p->unread[i] = traininglog_metric_unread(m, i);
 }
 
 static void fill_log(log_part *p, const scaler_report *r)
@@ -448,7 +450,7 @@ static void clear_log(log_part *p)
 {
     free(p->unread);
     free(p->matches);
-    series_clear(&p->norms);
+    traininglog_series_clear(&p->norms);
 }
 
 static void write_log(record_writer *w, document *d, const scaler_report *r)

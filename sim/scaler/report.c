@@ -38,7 +38,7 @@ verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_
         snprintf(text, size, "%s", r->judgement->text);
         return r->judgement->verdict;
     }
-    const verdict v = track_verdict(t, text, size);
+    const verdict v = traininglog_track_verdict(t, text, size);
     if (r->run && r->run->n_steps)
         add_trace_text(r, t, v, text, size);
     return v;
@@ -47,7 +47,7 @@ verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_
 /* How sure the verdict on a log is, on what it rests, what is missing, what to do. */
 static void print_evidence(FILE *to, const log_judgement *j)
 {
-    fprintf(to, "  Confidence: %s\n", confidence_names[j->sure]);
+    fprintf(to, "  Confidence: %s\n", traininglog_confidence_names[j->sure]);
     for (size_t i = 0; i < j->n_evidence; i++) {
         const log_evidence *e = &j->evidence[i];
         char where[64];
@@ -68,7 +68,7 @@ static void print_verdict(FILE *to, const scaler_report *r, const track *t)
 {
     char text[1280], head[64];
     const verdict v = scaler_verdict(r, t, text, sizeof text);
-    snprintf(head, sizeof head, "Verdict: %s", verdict_name(v));
+    snprintf(head, sizeof head, "Verdict: %s", traininglog_verdict_name(v));
     fprintf(to, "\n%s\n", head);
     scaler_print_wrapped(to, "  ", text);
     if (t->recorded)
@@ -81,7 +81,7 @@ static void print_verdict(FILE *to, const scaler_report *r, const track *t)
 static void print_wide(FILE *to, const scaler_report *r)
 {
     const scalerrun *run = r->run;
-    const size_t shown = wide_shown(&run->wide);
+    const size_t shown = scaler_wide_shown(&run->wide);
     char line[512], a[32], b[32];
     uint64_t against = 0;
     for (size_t i = 0; i < run->n_steps; i++)
@@ -192,7 +192,7 @@ static void print_log_head(FILE *to, const scaler_report *r)
             text_count(b, l->reader.lines));
     for (int d = 0, first = 1; d < LOG_DIALECTS; d++)
         if (l->recognised[d]) {
-            fprintf(to, "%s %s %s", first ? "" : ",", log_dialect_name((log_dialect)d),
+            fprintf(to, "%s %s %s", first ? "" : ",", traininglog_log_dialect_name((log_dialect)d),
                     text_count(a, l->recognised[d]));
             first = 0;
         }
@@ -247,7 +247,7 @@ static const char *recorded_text(char *out, size_t size, const track *t, const s
     else if (s->events & RECORDED_MIXED && s->steps > 1)
         snprintf(what, sizeof what, "%s overflows in this interval", text_count(a, s->steps));
     else
-        events_text(what, sizeof what, t, s);
+        traininglog_events_text(what, sizeof what, t, s);
     snprintf(out, size, "%s%s%s%s", s->events & RECORDED_RESTART ? "RESUMED; " : "",
              s->events & RECORDED_JUMP ? "JUMP; " : "", what,
              s->events & RECORDED_INFERRED && s->events & MPSIM_SCALER_BACKOFF ? " (not logged)"
@@ -259,11 +259,12 @@ static const char *recorded_text(char *out, size_t size, const track *t, const s
 static void span_row(table *all, const scaler_report *r, const track *t, const span *s)
 {
     char text[256], a[32];
-    const recorded_step *step = r->run && t->by_step ? scalerrun_step(r->run, s->from) : NULL;
+    const recorded_step *step = r->run && t->by_step ? scaler_scalerrun_step(r->run, s->from) : NULL;
     step_cell(all, t, s);
     table_cell(all, "%s", isnan(s->scale) ? "?" : text_scale(a, s->scale));
     table_cell(all, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
-    table_cell(all, "%s", t->recorded ? recorded_text(text, sizeof text, t, s) : events_text(text, sizeof text, t, s));
+    table_cell(all, "%s",
+               t->recorded ? recorded_text(text, sizeof text, t, s) : traininglog_events_text(text, sizeof text, t, s));
     table_cell(all, "%s", s->loss.elements ? text_share(a, s->loss.lost, s->loss.elements) : "");
     table_cell(all, "%s", s->loss.overflowed ? text_count(a, s->loss.overflowed) : "");
     table_cell(all, "%s", s->loss.not_finite ? text_count(a, s->loss.not_finite) : "");
@@ -375,7 +376,7 @@ static void print_verdicts(FILE *to, const scaler_report *r)
             if (k >= i && of[k] == of[i])
                 text_add(names, sizeof names, "%s%s", *names ? ", " : "", r->run->tracks[k].label);
         }
-        snprintf(head, sizeof head, "  %s: ", verdict_name(of[i]));
+        snprintf(head, sizeof head, "  %s: ", traininglog_verdict_name(of[i]));
         if (!told)
             scaler_print_wrapped(to, head, names);
     }

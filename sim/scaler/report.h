@@ -23,5 +23,5 @@ typedef struct scaler_report {
 
 void scaler_report_text(FILE *to, const scaler_report *r);
 
-/* scaler_verdict -- track_verdict with what the trace says of it; of a log, its judgement. */
+/* scaler_verdict -- traininglog_track_verdict with what the trace says of it; of a log, its judgement. */
 verdict scaler_verdict(const scaler_report *r, const track *t, char *text, size_t size);

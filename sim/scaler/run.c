@@ -23,8 +23,8 @@ static int visit_pattern(double limit, uint64_t n, void *context)
         track *t = &r->tracks[k];
         for (uint64_t i = 0; i < n && !t->scaler.stopped; i++) {
             const int overflow = t->scaler.scale > limit || limit < 0;
-            const mpsim_scaler_result result = track_step(t, -1, overflow, NULL,
-                                                          limit < 0 || isinf(limit) ? (double)NAN : limit);
+            const mpsim_scaler_result result = traininglog_track_step(t, -1, overflow, NULL,
+                                                                      limit < 0 || isinf(limit) ? (double)NAN : limit);
             if (k == 0 && r->told)
                 r->told(t, (int64_t)t->steps, &result, r->context);
         }
@@ -32,12 +32,12 @@ static int visit_pattern(double limit, uint64_t n, void *context)
     return 0;
 }
 
-void scalerrun_pattern(scalerrun *r, const char *text)
+void scaler_scalerrun_pattern(scalerrun *r, const char *text)
 {
     uint64_t steps;
     size_t at;
     const char *reason;
-    (void)pattern_each(text, visit_pattern, r, &steps, &at, &reason); /* it was checked */
+    (void)scaler_pattern_each(text, visit_pattern, r, &steps, &at, &reason); /* it was checked */
 }
 
 /* ---- the steps of a trace ---- */
@@ -67,7 +67,7 @@ static int find_steps(scalerrun *r)
     return 0;
 }
 
-const recorded_step *scalerrun_step(const scalerrun *r, int64_t number)
+const recorded_step *scaler_scalerrun_step(const scalerrun *r, int64_t number)
 {
     for (size_t i = 0; i < r->n_steps; i++)
         if (r->steps[i].number == number && number >= 0)
@@ -86,7 +86,7 @@ static int add_key(char *spec, size_t size, const trace *t, const char *name, co
     return text_add(spec, size, "%c%s=%s", strchr(spec, ':') ? ',' : ':', key, text_scale(value, x));
 }
 
-int scalerrun_own(input *in, char *spec, size_t size, int *own)
+int scaler_scalerrun_own(input *in, char *spec, size_t size, int *own)
 {
     trace_error error;
     const char *path = in->tree.count ? in->tree.paths[0] : NULL;
@@ -206,7 +206,7 @@ static int read_tensor(reading *g, trace *t, size_t i, trace_error *error)
     return 0;
 }
 
-int scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error)
+int scaler_scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error)
 {
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     const char *text = trace_metadata(t, "mpsim.loss_scale");
@@ -257,7 +257,7 @@ static int read_file(reading *g, trace *t, trace_error *error)
     scalerrun *r = g->run;
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     g->path = trace_path(t);
-    if (scalerrun_recorded_scale(r, t, &g->divisor, error) || find_roundoff(g, t, error))
+    if (scaler_scalerrun_recorded_scale(r, t, &g->divisor, error) || find_roundoff(g, t, error))
         return -1;
     if (g->first && scaled && g->divisor != 1)
         g->step->scale = g->divisor;
@@ -273,7 +273,7 @@ static int read_file(reading *g, trace *t, trace_error *error)
         }
         r->tensors += (uint64_t)g->first;
         r->narrow |= tensor->format->ebits <= 5;
-        g->format = wide_has(&r->wide, tensor->name) ? &r->wide_format : &r->format;
+        g->format = scaler_wide_has(&r->wide, tensor->name) ? &r->wide_format : &r->format;
         r->in_wide += (uint64_t)(g->first && g->format != &r->format);
         if (read_tensor(g, t, i, error))
             return -1;
@@ -397,8 +397,8 @@ static void step_tracks(scalerrun *r, const recorded_step *s)
         t->agreed += t->scaler.scale == s->scale && r->repeat == 1;
         const int norm = t->scaler.config.check == MPSIM_CHECK_NORM;
         const int64_t number = r->repeat > 1 ? -1 : s->number;
-        const mpsim_scaler_result result = track_step(t, number, norm ? m->norm_overflow : m->overflow, &m->loss,
-                                                      s->fits);
+        const mpsim_scaler_result result = traininglog_track_step(t, number, norm ? m->norm_overflow : m->overflow,
+                                                                  &m->loss, s->fits);
         if (k == 0 && r->told)
             r->told(t, number >= 0 ? number : (int64_t)t->steps, &result, r->context);
     }
@@ -452,7 +452,7 @@ static int no_gradient(const scalerrun *r)
                 r->left_out ? " (what is selected is not floating-point)" : "");
 }
 
-int scalerrun_trace(scalerrun *r)
+int scaler_scalerrun_trace(scalerrun *r)
 {
     reading g = {.run = r};
     int norm = 0;
@@ -467,7 +467,7 @@ int scalerrun_trace(scalerrun *r)
         code = check_repeat(r);
     r->wide_format = *mpsim_format_find("binary32");
     if (!code && !r->given)
-        code = wide_find(&r->wide, r->in, &r->format);
+        code = scaler_wide_find(&r->wide, r->in, &r->format);
     if (!code)
         code = run_steps(r, &g);
     free(g.x);
@@ -479,10 +479,10 @@ int scalerrun_trace(scalerrun *r)
     return code;
 }
 
-void scalerrun_clear(scalerrun *r)
+void scaler_scalerrun_clear(scalerrun *r)
 {
     for (size_t i = 0; i < r->n_steps; i++)
         free(r->steps[i].seen);
     free(r->steps);
-    wide_clear(&r->wide);
+    scaler_wide_clear(&r->wide);
 }

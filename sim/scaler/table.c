@@ -94,9 +94,10 @@ static const record_field row_fields[] = {
 #undef AT
 #undef CELL
 static const record_kind row_record = {"scaler", NULL, sizeof(scaler_row), row_fields};
-const report_kind scalers_kind = {"mpsim.scalers/1", "mpsim scaler --list: loss scalers",
-                                  "The table of loss scalers. $defs/line is a line of --ndjson, which names no schema.",
-                                  REPORT_ROWS("scalers", &row_record)};
+const report_kind scaler_scalers_kind = {
+    "mpsim.scalers/1", "mpsim scaler --list: loss scalers",
+    "The table of loss scalers. $defs/line is a line of --ndjson, which names no schema.",
+    REPORT_ROWS("scalers", &row_record)};
 
 /* ---- a configuration in words ---- */
 
@@ -210,7 +211,7 @@ static const char legend[] = "\nwindow: clean steps until growth (+1: on the cle
 
 int scaler_list(FILE *to, report_style style, char **names, int n)
 {
-    record_writer w = {.kind = &scalers_kind, .to = to, .style = style};
+    record_writer w = {.kind = &scaler_scalers_kind, .to = to, .style = style};
     if (n > 0 && style == REPORT_TEXT)
         return list_named(to, names, n);
     record_begin(&w);

@@ -93,7 +93,7 @@ static int find_in(wide_gradients *w, const input *in, trace *t, const mpsim_for
     return 0;
 }
 
-int wide_find(wide_gradients *w, input *in, const mpsim_format *f)
+int scaler_wide_find(wide_gradients *w, input *in, const mpsim_format *f)
 {
     int code = 0; /* a file that is broken is told by who measures it */
     for (size_t i = 0; i < in->tree.count && !code; i++) {
@@ -106,12 +106,12 @@ int wide_find(wide_gradients *w, input *in, const mpsim_format *f)
     return code;
 }
 
-int wide_has(const wide_gradients *w, const char *name)
+int scaler_wide_has(const wide_gradients *w, const char *name)
 {
     return nameindex_find(&w->names, name) >= 0;
 }
 
-size_t wide_shown(const wide_gradients *w)
+size_t scaler_wide_shown(const wide_gradients *w)
 {
     size_t n = 0;
     for (size_t i = 0; i < w->count; i++)
@@ -119,7 +119,7 @@ size_t wide_shown(const wide_gradients *w)
     return n;
 }
 
-void wide_clear(wide_gradients *w)
+void scaler_wide_clear(wide_gradients *w)
 {
     nameindex_clear(&w->names);
     for (size_t i = 0; i < w->count; i++)

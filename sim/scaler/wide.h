@@ -17,10 +17,10 @@ typedef struct wide_gradients {
     nameindex names;
 } wide_gradients;
 
-/* wide_find -- the selected tensors of the files of `in` that are binary32 sums by the record, or that hold, scaled as
+/* scaler_wide_find -- the selected tensors of the files of `in` that are binary32 sums by the record, or that hold, scaled as
  * they were, a number that f has not. Files that say no loss scale but 1, and what can
  * be read once only, say nothing of that. 0, or an exit code. */
-int wide_find(wide_gradients *w, input *in, const mpsim_format *f);
-int wide_has(const wide_gradients *w, const char *name);
-size_t wide_shown(const wide_gradients *w); /* how many a number shows */
-void wide_clear(wide_gradients *w);
+int scaler_wide_find(wide_gradients *w, input *in, const mpsim_format *f);
+int scaler_wide_has(const wide_gradients *w, const char *name);
+size_t scaler_wide_shown(const wide_gradients *w); /* how many a number shows */
+void scaler_wide_clear(wide_gradients *w);

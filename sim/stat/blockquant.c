@@ -9,12 +9,12 @@
 
 enum { MAGNITUDES = 3 };
 
-int block_needs_tensor(const mpsim_block_recipe *b)
+int stat_block_needs_tensor(const mpsim_block_recipe *b)
 {
     return target_has_tensor_scale(b) || b->block_rows == 0;
 }
 
-int block_needs_rows(const mpsim_block_recipe *b)
+int stat_block_needs_rows(const mpsim_block_recipe *b)
 {
     return b->block_rows > 0 && b->block_cols == 0;
 }
@@ -38,9 +38,9 @@ static void see_blocks(const mpsim_block_recipe *b, const amax3 *amaxes, size_t 
     const mpsim_blocks out = {.amax = room->amax, .stats = to ? &found : NULL};
     const mpsim_rng none = {0, 0, 0};
     for (size_t i = 0; i < n; i++) {
-        room->x[MAGNITUDES * i] = amax3_float(amaxes[i].finite);
-        room->x[MAGNITUDES * i + 1] = amax3_float(amaxes[i].number);
-        room->x[MAGNITUDES * i + 2] = amax3_float(amaxes[i].all);
+        room->x[MAGNITUDES * i] = pass_amax3_float(amaxes[i].finite);
+        room->x[MAGNITUDES * i + 1] = pass_amax3_float(amaxes[i].number);
+        room->x[MAGNITUDES * i + 2] = pass_amax3_float(amaxes[i].all);
     }
     mpsim_block_stats_init(&found);
     mpsim_block_quantize(b, room->x, n, MAGNITUDES, -1, 1, &none, &out, NULL);
@@ -123,16 +123,16 @@ static void quantise_squares(const mpsim_block_recipe *b, const block_rectangle 
 
 /* ---- all ---- */
 
-void block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
-                    mpsim_block_stats *to)
+void stat_block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
+                         mpsim_block_stats *to)
 {
     if (b->block_rows == 0 || b->block_cols == 0) {
         quantise_whole(b, r, room, to);
         return;
     }
-    if (block_needs_tensor(b))
+    if (stat_block_needs_tensor(b))
         see_blocks(b, &r->tensor, 1, room, NULL);
-    const float amax = block_needs_tensor(b) ? room->amax[0] : 0;
+    const float amax = stat_block_needs_tensor(b) ? room->amax[0] : 0;
     if (!is_stochastic(b))
         quantise(b, r->x, r->origin, r->rows, r->cols, amax, NULL, r->values, to);
     else if (b->block_rows == 1)

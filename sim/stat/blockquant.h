@@ -25,10 +25,10 @@ typedef struct block_room {
 } block_room;
 
 /* Whether a recipe needs the amax of all of the matrix, or those of its rows. */
-int block_needs_tensor(const mpsim_block_recipe *b);
-int block_needs_rows(const mpsim_block_recipe *b);
+int stat_block_needs_tensor(const mpsim_block_recipe *b);
+int stat_block_needs_rows(const mpsim_block_recipe *b);
 
-/* block_quantise -- add the statistics to *to (NULL: nothing). Element i of the matrix takes random word i of the stream,
+/* stat_block_quantise -- add the statistics to *to (NULL: nothing). Element i of the matrix takes random word i of the stream,
  * counted row by row; with blocks of several rows it is counted block by block, those at the edges as large as others. */
-void block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
-                    mpsim_block_stats *to);
+void stat_block_quantise(const mpsim_block_recipe *b, const block_rectangle *r, const mpsim_rng *rng, block_room *room,
+                         mpsim_block_stats *to);

@@ -24,7 +24,7 @@ static int is_transposed(const block_views *v, int axis)
     return (axis == BLOCK_COLUMNS) != v->m.transposed;
 }
 
-int block_views_applies(const block_views *v, const block_target *t)
+int stat_block_views_applies(const block_views *v, const block_target *t)
 {
     return !v->m.line || t->axis == BLOCK_ROWS;
 }
@@ -45,11 +45,11 @@ static block_view *again(const block_views *v, size_t i)
 static void use(block_view *of, const block_target *t)
 {
     of->used = 1;
-    of->needs_tensor |= block_needs_tensor(&t->recipe);
-    of->needs_rows |= block_needs_rows(&t->recipe);
+    of->needs_tensor |= stat_block_needs_tensor(&t->recipe);
+    of->needs_rows |= stat_block_needs_rows(&t->recipe);
 }
 
-int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
+int stat_block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream)
 {
     *v = (block_views){.list = list, .m = *m, .seed = seed, .stream = stream, .n = BLOCK_VIEWS + list->count};
     v->of = array_zeros(v->n, sizeof *v->of);
@@ -64,7 +64,7 @@ int block_views_make(block_views *v, const block_list *list, const block_matrix 
     for (size_t i = 0; i < list->count; i++) {
         const block_target *t = &list->items[i];
         const int slot = slot_of(t->transform);
-        if (!block_views_applies(v, t))
+        if (!stat_block_views_applies(v, t))
             continue;
         if (t->axis != BLOCK_COLUMNS)
             use(view_of(v, BLOCK_ROWS, slot), t);
@@ -76,7 +76,7 @@ int block_views_make(block_views *v, const block_list *list, const block_matrix 
     return 0;
 }
 
-void block_views_clear(block_views *v)
+void stat_block_views_clear(block_views *v)
 {
     for (size_t k = 0; v->of && k < v->n; k++)
         free(v->of[k].of_rows);
@@ -95,7 +95,7 @@ static int plan(block_view *of, int whole_rows, int single)
     return of->of_rows ? 0 : -1;
 }
 
-int block_views_plan(block_views *v, int whole_rows, int whole_cols)
+int stat_block_views_plan(block_views *v, int whole_rows, int whole_cols)
 {
     int bad = 0;
     for (size_t k = 0; k < v->n && !bad; k++)
@@ -108,7 +108,7 @@ static int looks(const block_view *of)
     return of->looks_for_tensor || of->of_rows;
 }
 
-int block_views_looks(const block_views *v, block_unit *unit)
+int stat_block_views_looks(const block_views *v, block_unit *unit)
 {
     int some = 0;
     *unit = (block_unit){1, 1};
@@ -118,12 +118,12 @@ int block_views_looks(const block_views *v, block_unit *unit)
         if (!looks(of))
             continue;
         some = 1;
-        *unit = block_unit_join(*unit, (block_unit){transposed ? side : 1, transposed ? 1 : side});
+        *unit = pass_block_unit_join(*unit, (block_unit){transposed ? side : 1, transposed ? 1 : side});
     }
     return some;
 }
 
-int block_views_looks_again(const block_views *v, size_t i)
+int stat_block_views_looks_again(const block_views *v, size_t i)
 {
     return looks(again(v, i));
 }
@@ -135,13 +135,13 @@ static size_t largest_tile(const block_list *l)
 {
     uint64_t most = BLOCK_TILE;
     for (size_t i = 0; i < l->count; i++) {
-        const block_unit u = block_unit_of(&l->items[i], 0);
+        const block_unit u = pass_block_unit_of(&l->items[i], 0);
         most = u.rows * u.cols > most ? u.rows * u.cols : most;
     }
     return (size_t)most;
 }
 
-int block_buffers_make(block_buffers *b, const block_list *list)
+int stat_block_buffers_make(block_buffers *b, const block_list *list)
 {
     const size_t room = largest_tile(list);
     float **const floats[] = {&b->x, &b->views[0], &b->views[1], &b->first, &b->second};
@@ -159,7 +159,7 @@ int block_buffers_make(block_buffers *b, const block_list *list)
     return 0;
 }
 
-void block_buffers_clear(block_buffers *b)
+void stat_block_buffers_clear(block_buffers *b)
 {
     free(b->x);
     free(b->amaxes[0]);
@@ -197,7 +197,7 @@ static void make_rectangle(const block_views *v, const block_view *of, block_rec
                             .all_cols = transposed ? v->m.rows : v->m.cols,
                             .begins = p->row == 0 && p->col == 0};
     if (transposed)
-        block_transpose(buffer, b->x, (size_t)p->rows, (size_t)p->cols);
+        pass_block_transpose(buffer, b->x, (size_t)p->rows, (size_t)p->cols);
     else if (slot)
         memcpy(buffer, b->x, to->rows * to->cols * sizeof *buffer);
     if (slot)
@@ -211,30 +211,30 @@ static void look_at(block_view *of, const block_rectangle *x)
     amax3 all = {0, 0, 0};
     for (size_t i = 0; i < x->rows; i++) {
         amax3 one = {0, 0, 0};
-        amax3_add(&one, x->x + i * x->cols, x->cols);
+        pass_amax3_add(&one, x->x + i * x->cols, x->cols);
         if (of->of_rows)
-            amax3_share(&of->of_rows[x->row + i], &one);
-        amax3_merge(&all, &one);
+            pass_amax3_share(&of->of_rows[x->row + i], &one);
+        pass_amax3_merge(&all, &one);
     }
-    amax3_share(&of->tensor, &all);
+    pass_amax3_share(&of->tensor, &all);
 }
 
 /* Those that recipes need with a tile: of all that there are, or of the tile. */
 static void find_amaxes(block_view *of, block_rectangle *x, amax3 *amaxes)
 {
     if (of->looks_for_tensor)
-        x->tensor = amax3_of(&of->tensor);
+        x->tensor = pass_amax3_of(&of->tensor);
     else if (of->needs_tensor)
-        amax3_add(&x->tensor, x->x, x->rows * x->cols);
+        pass_amax3_add(&x->tensor, x->x, x->rows * x->cols);
     for (size_t i = 0; of->needs_rows && i < x->rows; i++) {
-        amaxes[i] = of->of_rows ? amax3_of(&of->of_rows[x->row + i]) : (amax3){0, 0, 0};
+        amaxes[i] = of->of_rows ? pass_amax3_of(&of->of_rows[x->row + i]) : (amax3){0, 0, 0};
         if (!of->of_rows)
-            amax3_add(&amaxes[i], x->x + i * x->cols, x->cols);
+            pass_amax3_add(&amaxes[i], x->x + i * x->cols, x->cols);
     }
     x->of_rows = amaxes;
 }
 
-void block_views_look(block_views *v, const block_part *of, block_buffers *b)
+void stat_block_views_look(block_views *v, const block_part *of, block_buffers *b)
 {
     block_rectangle x;
     for (block_view *view = v->of; view < v->of + BLOCK_VIEWS; view++)
@@ -254,10 +254,10 @@ static void quantise_first(block_views *v, const block_target *t, const block_re
     const mpsim_rng words = {v->seed, v->stream, 0};
     block_rectangle first = *along;
     first.values = b->first;
-    block_quantise(&t->recipe, &first, &words, &b->room, NULL);
+    stat_block_quantise(&t->recipe, &first, &words, &b->room, NULL);
     if (slot)
         transform(v, b->first, along->rows, along->cols, slot, mpsim_hadamard_groups_back);
-    block_transpose(b->second, b->first, along->rows, along->cols);
+    pass_block_transpose(b->second, b->first, along->rows, along->cols);
     if (slot)
         transform(v, b->second, across->rows, across->cols, slot, mpsim_hadamard_groups);
     across->x = b->second;
@@ -273,7 +273,7 @@ static void make_both(block_views *v, block_rectangle x[BLOCK_AXES], const block
         }
 }
 
-void block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i)
+void stat_block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i)
 {
     const block_target *t = &v->list->items[i];
     block_rectangle x[BLOCK_AXES];
@@ -324,7 +324,7 @@ static void quantise_view(const block_views *v, const block_target *t, const blo
     const int axis = t->axis == BLOCK_ROWS ? BLOCK_ROWS : BLOCK_COLUMNS, slot = slot_of(t->transform);
     block_rectangle r = *x;
     r.values = b->beyond.zeros ? b->first : NULL;
-    block_quantise(&t->recipe, &r, words, &b->room, to);
+    stat_block_quantise(&t->recipe, &r, words, &b->room, to);
     add_zeros(v, of, &b->beyond, axis, slot, &r, r.values, to);
     add_infinite(&b->beyond, slot, to);
 }
@@ -367,7 +367,7 @@ static void quantise_slot(block_views *v, const block_part *of, block_buffers *b
     for (size_t i = 0; i < v->list->count; i++) {
         const block_target *t = &v->list->items[i];
         mpsim_sum *left_out = &found[i].casts.sum_squares_left_out;
-        if (pass_of[i] != pass || !block_views_applies(v, t) || slot_of(t->transform) != slot)
+        if (pass_of[i] != pass || !stat_block_views_applies(v, t) || slot_of(t->transform) != slot)
             continue;
         if (t->axis == BLOCK_REQUANTISED)
             requantise(v, i, of, x, b, &found[i]);
@@ -378,8 +378,8 @@ static void quantise_slot(block_views *v, const block_part *of, block_buffers *b
     }
 }
 
-void block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of, size_t pass,
-                          mpsim_block_stats *found)
+void stat_block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of,
+                               size_t pass, mpsim_block_stats *found)
 {
     for (int slot = 0; slot < BLOCK_SLOTS; slot++)
         if (view_of(v, BLOCK_ROWS, slot)->used || view_of(v, BLOCK_COLUMNS, slot)->used)

@@ -35,35 +35,36 @@ typedef struct block_buffers {
     elements_beyond beyond;
 } block_buffers;
 
-/* block_views_make, block_buffers_make -- 0, or -1 without memory; _clear in any case. */
-int block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed, uint64_t stream);
-void block_views_clear(block_views *v);
-int block_buffers_make(block_buffers *b, const block_list *list);
-void block_buffers_clear(block_buffers *b);
+/* stat_block_views_make, stat_block_buffers_make -- 0, or -1 without memory; _clear in any case. */
+int stat_block_views_make(block_views *v, const block_list *list, const block_matrix *m, uint64_t seed,
+                          uint64_t stream);
+void stat_block_views_clear(block_views *v);
+int stat_block_buffers_make(block_buffers *b, const block_list *list);
+void stat_block_buffers_clear(block_buffers *b);
 
-/* block_views_applies -- whether there is anything to quantise: a tensor of one dimension has no columns. */
-int block_views_applies(const block_views *v, const block_target *t);
+/* stat_block_views_applies -- whether there is anything to quantise: a tensor of one dimension has no columns. */
+int stat_block_views_applies(const block_views *v, const block_target *t);
 
-/* block_views_plan -- decide which amaxes need a phase of their own; whole_rows and whole_cols say whether every tile has
+/* stat_block_views_plan -- decide which amaxes need a phase of their own; whole_rows and whole_cols say whether every tile has
  * whole rows, or columns, of the matrix as it lies. 0; 1 if there are more rows than BLOCK_ROWS_MOST, the most that
  * are remembered; -1 without memory. */
 enum { BLOCK_ROWS_MOST = 1 << 20 };
-int block_views_plan(block_views *v, int whole_rows, int whole_cols);
-/* block_views_looks -- whether there are such amaxes; *unit is that of the tiles of the phase. block_views_looks_again --
+int stat_block_views_plan(block_views *v, int whole_rows, int whole_cols);
+/* stat_block_views_looks -- whether there are such amaxes; *unit is that of the tiles of the phase. stat_block_views_looks_again --
  * whether there are some of what target i quantises the second time. */
-int block_views_looks(const block_views *v, block_unit *unit);
-int block_views_looks_again(const block_views *v, size_t i);
+int stat_block_views_looks(const block_views *v, block_unit *unit);
+int stat_block_views_looks_again(const block_views *v, size_t i);
 
 /* Each works on a tile, `of`, whose elements are in b->x and b->beyond:
  *
- *   block_views_look        adds its magnitudes to the amaxes of the views
- *   block_views_look_again  the same for what target i quantises the second time
- *   block_views_quantise    adds to found[i] what the recipe does, for each target i with pass_of[i] = pass
+ *   stat_block_views_look        adds its magnitudes to the amaxes of the views
+ *   stat_block_views_look_again  the same for what target i quantises the second time
+ *   stat_block_views_quantise    adds to found[i] what the recipe does, for each target i with pass_of[i] = pass
  *
  * The signal of SQNR is the sum of the squares of all elements, S, less those that are left out. Behind a transform it has
  * to be the squares of the transformed elements, T, less those of them that are left out, L: so found[i] gets L - T as
- * what is left out, and blockrun_end adds S. */
-void block_views_look(block_views *v, const block_part *of, block_buffers *b);
-void block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i);
-void block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of, size_t pass,
-                          mpsim_block_stats *found);
+ * what is left out, and stat_blockrun_end adds S. */
+void stat_block_views_look(block_views *v, const block_part *of, block_buffers *b);
+void stat_block_views_look_again(block_views *v, const block_part *of, block_buffers *b, size_t i);
+void stat_block_views_quantise(block_views *v, const block_part *of, block_buffers *b, const size_t *pass_of,
+                               size_t pass, mpsim_block_stats *found);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void bytes_put_count(array_bytes *b, uint64_t x)
+void stat_bytes_put_count(array_bytes *b, uint64_t x)
 {
     unsigned char text[10];
     size_t n = 0;
@@ -14,9 +14,9 @@ void bytes_put_count(array_bytes *b, uint64_t x)
     array_put(b, text, n);
 }
 
-void bytes_put_signed(array_bytes *b, int64_t x)
+void stat_bytes_put_signed(array_bytes *b, int64_t x)
 {
-    bytes_put_count(b, (uint64_t)x << 1 ^ (x < 0 ? UINT64_MAX : 0));
+    stat_bytes_put_count(b, (uint64_t)x << 1 ^ (x < 0 ? UINT64_MAX : 0));
 }
 
 static void put_fixed(array_bytes *b, uint64_t x, size_t n)
@@ -27,37 +27,37 @@ static void put_fixed(array_bytes *b, uint64_t x, size_t n)
     array_put(b, text, n);
 }
 
-void bytes_put_word(array_bytes *b, uint32_t x)
+void stat_bytes_put_word(array_bytes *b, uint32_t x)
 {
     put_fixed(b, x, 4);
 }
 
-void bytes_put_digest(array_bytes *b, uint64_t x)
+void stat_bytes_put_digest(array_bytes *b, uint64_t x)
 {
     put_fixed(b, x, 8);
 }
 
-void bytes_put_double(array_bytes *b, double x)
+void stat_bytes_put_double(array_bytes *b, double x)
 {
     uint64_t u;
     memcpy(&u, &x, sizeof u);
     put_fixed(b, u, 8);
 }
 
-void bytes_put_text(array_bytes *b, const char *text)
+void stat_bytes_put_text(array_bytes *b, const char *text)
 {
     const size_t n = strlen(text);
-    bytes_put_count(b, n);
+    stat_bytes_put_count(b, n);
     array_put(b, text, n + 1);
 }
 
-void bytes_clear(array_bytes *b)
+void stat_bytes_clear(array_bytes *b)
 {
     free(b->p);
     memset(b, 0, sizeof *b);
 }
 
-uint64_t take_count(taker *t)
+uint64_t stat_take_count(taker *t)
 {
     uint64_t x = 0;
     for (int shift = 0; t->p < t->end && shift < 64; shift += 7) {
@@ -72,9 +72,9 @@ uint64_t take_count(taker *t)
     return 0;
 }
 
-int64_t take_signed(taker *t)
+int64_t stat_take_signed(taker *t)
 {
-    const uint64_t x = take_count(t);
+    const uint64_t x = stat_take_count(t);
     return (int64_t)(x >> 1) ^ -(int64_t)(x & 1);
 }
 
@@ -90,17 +90,17 @@ static uint64_t take_fixed(taker *t, size_t n)
     return x;
 }
 
-uint32_t take_word(taker *t)
+uint32_t stat_take_word(taker *t)
 {
     return (uint32_t)take_fixed(t, 4);
 }
 
-uint64_t take_digest(taker *t)
+uint64_t stat_take_digest(taker *t)
 {
     return take_fixed(t, 8);
 }
 
-double take_double(taker *t)
+double stat_take_double(taker *t)
 {
     const uint64_t u = take_fixed(t, 8);
     double x;
@@ -108,9 +108,9 @@ double take_double(taker *t)
     return x;
 }
 
-const char *take_text(taker *t)
+const char *stat_take_text(taker *t)
 {
-    const uint64_t n = take_count(t);
+    const uint64_t n = stat_take_count(t);
     const char *text = (const char *)t->p;
     if (t->bad || n >= (uint64_t)(t->end - t->p) || memchr(text, 0, (size_t)n + 1) != text + n) {
         t->bad = 1;
@@ -120,14 +120,14 @@ const char *take_text(taker *t)
     return text;
 }
 
-uint64_t take_number(taker *t, uint64_t most)
+uint64_t stat_take_number(taker *t, uint64_t most)
 {
-    const uint64_t n = take_count(t);
+    const uint64_t n = stat_take_count(t);
     t->bad |= n > most;
     return t->bad ? 0 : n;
 }
 
-int take_end(const taker *t)
+int stat_take_end(const taker *t)
 {
     return t->bad || t->p != t->end ? -1 : 0;
 }

@@ -54,7 +54,7 @@ static const char more[] =
 static int tell_file(void *context, const trace *t, uint64_t i)
 {
     (void)i;
-    tally_file(context, trace_path(t), trace_count(t));
+    stat_tally_file(context, trace_path(t), trace_count(t));
     return 0;
 }
 
@@ -62,14 +62,14 @@ static int tell_tensor(void *context, const stat_place *place, const walk_piece 
 {
     tally *t = context;
     t->cut += piece->n < place->tensor->count;
-    return tally_tensor(t, place, of);
+    return stat_tally_tensor(t, place, of);
 }
 
 static int tell_failed(void *context, uint64_t i, const trace_error *error)
 {
     (void)i;
     (void)error;
-    tally_failed(context);
+    stat_tally_failed(context);
     return 0;
 }
 
@@ -83,17 +83,17 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
     stat_settings known = *settings;
     char names[600], *rules = NULL;
     int code = stat_settings_targets(settings, &targets, "stat");
-    if (!code && !(code = tally_init(&t, "stat", &known, &form->fail_if, &targets)) &&
+    if (!code && !(code = stat_tally_init(&t, "stat", &known, &form->fail_if, &targets)) &&
         !(code = input_open(&in, "stat", &settings->from, operands, n))) {
         code = stat_settings_names(&known, settings, &in, &rules);
         t.failed = in.failed;
         t.in = &in;
         if (!code && !(code = stat_output_begin(&to, form, &t, in.tree.count, mpsim_version()))) {
-            code = walk(&in, settings, &targets, NULL, &sink, &t);
+            code = stat_walk(&in, settings, &targets, NULL, &sink, &t);
             code = stat_output_end(&to, &t, code, input_names(&in, names, sizeof names));
         }
     }
-    tally_clear(&t);
+    stat_tally_clear(&t);
     free(rules);
     input_close(&in);
     target_list_clear(&targets);
@@ -106,7 +106,7 @@ static int check_shard(const char *word, uint64_t *k, uint64_t *n)
 {
     if (world_size() > 1)
         return fail(EXIT_USAGE, "stat: --shard is for a process of its own: ranks divide the work themselves");
-    if (share_parse(k, n, word))
+    if (stat_share_parse(k, n, word))
         return fail(EXIT_USAGE, "stat: --shard takes k/n, 1 <= k <= n <= %d, not '%s'", SHARDS_MOST, word);
     return 0;
 }
@@ -118,9 +118,9 @@ static int stat_shard(const stat_settings *settings, const stat_form *form, cons
     output out;
     uint64_t k, n;
     int code = check_shard(word, &k, &n);
-    if (!code && !(code = shards_open(&s, settings, operands, count, n)) &&
+    if (!code && !(code = stat_shards_open(&s, settings, operands, count, n)) &&
         !(code = output_open(&out, form->out.path))) {
-        code = shards_write(&s, k, out.file);
+        code = stat_shards_write(&s, k, out.file);
         if (code && code != EXIT_PARTIAL) {
             output_abandon(&out);
         } else {
@@ -128,7 +128,7 @@ static int stat_shard(const stat_settings *settings, const stat_form *form, cons
             code = failed ? failed : code;
         }
     }
-    shards_close(&s);
+    stat_shards_close(&s);
     return code;
 }
 

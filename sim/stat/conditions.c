@@ -92,7 +92,7 @@ static const char *read_level(condition *c, const char *text)
 /* ">1%" behind the name. */
 static int read_limit(const char *verb, condition *c, const char *text)
 {
-    const int bad = limit_read(&c->than, &text);
+    const int bad = stat_limit_read(&c->than, &text);
     if (bad == LIMIT_NO_COMPARISON)
         return fail(EXIT_USAGE, "%s: --fail-if: '%s': > < >= or <= and a value are needed", verb, c->text);
     if (bad)
@@ -123,7 +123,8 @@ static int read_condition(const char *verb, condition *c)
                                     is_sqnr(c->what) ? "<20" : ">1e-3");
 }
 
-int conditions_make(conditions *g, const char *verb, const option_list *words, const target_list *targets, int counts)
+int stat_conditions_make(conditions *g, const char *verb, const option_list *words, const target_list *targets,
+                         int counts)
 {
     size_t n = 0;
     for (size_t i = 0; i < words->count; i++)
@@ -156,7 +157,7 @@ int conditions_make(conditions *g, const char *verb, const option_list *words, c
     return 0;
 }
 
-void conditions_clear(conditions *g)
+void stat_conditions_clear(conditions *g)
 {
     for (size_t i = 0; i < g->count; i++)
         free(g->items[i].text);
@@ -212,9 +213,9 @@ static void put_place(char *out, size_t size, const stat_row *row)
 static void judge(condition *c, const stat_row *row, const char *cast, double x, uint64_t all)
 {
     const double value = c->than.per_cent ? 100 * x / (double)all : x;
-    const int larger = limit_is_upper(&c->than);
+    const int larger = stat_limit_is_upper(&c->than);
     char place[480], shown[96];
-    if (isnan(value) || !limit_holds(&c->than, value))
+    if (isnan(value) || !stat_limit_holds(&c->than, value))
         return;
     if (c->times++ && (larger ? value <= c->worst : value >= c->worst))
         return;
@@ -256,14 +257,14 @@ static void judge_row(condition *c, const stat_row *row)
             judge_recipe(c, row, &row->recipes[i]);
 }
 
-void conditions_judge(conditions *g, const stat_row *row)
+void stat_conditions_judge(conditions *g, const stat_row *row)
 {
     for (size_t i = 0; i < g->count && row->stats->count > 0; i++)
         if (g->items[i].level == (int)row->level)
             judge_row(&g->items[i], row);
 }
 
-int conditions_tell(const conditions *g)
+int stat_conditions_tell(const conditions *g)
 {
     int code = 0;
     for (size_t i = 0; i < g->count; i++) {

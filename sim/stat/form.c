@@ -13,16 +13,16 @@ int stat_output_begin(stat_output *o, const stat_form *f, tally *t, size_t files
     if (code)
         return code;
     o->form = (tally_form){.style = f->style, .to = o->out.file, .tensors = f->tensors, .level = f->level};
-    return tally_begin(t, &o->form, 1, files, version) ? (output_abandon(&o->out), EXIT_IO) : 0;
+    return stat_tally_begin(t, &o->form, 1, files, version) ? (output_abandon(&o->out), EXIT_IO) : 0;
 }
 
 int stat_output_end(stat_output *o, tally *t, int code, const char *names)
 {
-    code = tally_end(t, code, names);
+    code = stat_tally_end(t, code, names);
     if (code) {
         output_abandon(&o->out);
         return code;
     }
     code = output_close(&o->out);
-    return code ? code : tally_tell(t);
+    return code ? code : stat_tally_tell(t);
 }

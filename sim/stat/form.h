@@ -34,7 +34,7 @@ typedef struct stat_output {
     tally_form form;
 } stat_output;
 
-/* stat_output_begin -- open the output and begin the report (tally_begin). 0, or an exit code after a message.
- * stat_output_end -- end the report (tally_end), and deliver it. The exit code. */
+/* stat_output_begin -- open the output and begin the report (stat_tally_begin). 0, or an exit code after a message.
+ * stat_output_end -- end the report (stat_tally_end), and deliver it. The exit code. */
 int stat_output_begin(stat_output *o, const stat_form *f, tally *t, size_t files, const char *version);
 int stat_output_end(stat_output *o, tally *t, int code, const char *names);

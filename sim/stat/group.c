@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int group_init(group *g, const target_list *targets, int histogram)
+int stat_group_init(group *g, const target_list *targets, int histogram)
 {
     *g = (group){.n_casts = targets->count, .n_unscaled = targets->formats, .n_blocks = targets->blocks.count};
     g->casts = array_zeros(g->n_casts, sizeof *g->casts);
@@ -15,14 +15,14 @@ int group_init(group *g, const target_list *targets, int histogram)
     g->blocks = array_zeros(g->n_blocks, sizeof *g->blocks);
     g->histogram = histogram ? array_zeros(1, sizeof *g->histogram) : NULL;
     if (!g->casts || !g->unscaled || !g->blocks || (histogram && !g->histogram)) {
-        group_clear(g);
+        stat_group_clear(g);
         return host_no_memory();
     }
-    group_reset(g);
+    stat_group_reset(g);
     return 0;
 }
 
-void group_reset(group *g)
+void stat_group_reset(group *g)
 {
     g->tensors = g->scaled = g->roundoff = 0;
     mpsim_stats_init(&g->stats);
@@ -38,7 +38,7 @@ void group_reset(group *g)
     }
 }
 
-void group_merge(group *to, const group *from)
+void stat_group_merge(group *to, const group *from)
 {
     to->tensors += from->tensors;
     to->scaled += from->scaled;
@@ -56,7 +56,7 @@ void group_merge(group *to, const group *from)
     }
 }
 
-void group_clear(group *g)
+void stat_group_clear(group *g)
 {
     free(g->casts);
     free(g->unscaled);
@@ -65,23 +65,23 @@ void group_clear(group *g)
     memset(g, 0, sizeof *g);
 }
 
-mpsim_cast_stats *group_own(const group *g, size_t *n)
+mpsim_cast_stats *stat_group_own(const group *g, size_t *n)
 {
     *n = g->scaled ? g->n_casts : g->n_unscaled;
     return g->scaled ? g->casts : g->unscaled;
 }
 
-int group_has_blocks(const group *g, const block_list *l, size_t i)
+int stat_group_has_blocks(const group *g, const block_list *l, size_t i)
 {
     return g->blocks[i].elements || !g->stats.count || l->items[i].axis == BLOCK_ROWS;
 }
 
-size_t group_casts(const group *g)
+size_t stat_group_casts(const group *g)
 {
     return g->tensors && !g->scaled ? g->n_unscaled : g->n_casts;
 }
 
-void group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast)
+void stat_group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast)
 {
     const int unscaled = g->tensors && !g->scaled;
     cast->to = unscaled ? target_of_format(targets, i) : &targets->items[i];

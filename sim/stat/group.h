@@ -27,17 +27,17 @@ typedef struct group {
     size_t n_blocks;
 } group;
 
-/* group_init -- an empty group; group_clear in any case. 0, or EXIT_IO without memory (host.h). */
-int group_init(group *g, const target_list *targets, int histogram);
-void group_reset(group *g); /* back to empty */
-void group_merge(group *to, const group *from);
-void group_clear(group *g);
+/* stat_group_init -- an empty group; stat_group_clear in any case. 0, or EXIT_IO without memory (host.h). */
+int stat_group_init(group *g, const target_list *targets, int histogram);
+void stat_group_reset(group *g); /* back to empty */
+void stat_group_merge(group *to, const group *from);
+void stat_group_clear(group *g);
 
-/* group_own -- the casts of a group of one tensor, which is scaled or not: *n of them. */
-mpsim_cast_stats *group_own(const group *g, size_t *n);
+/* stat_group_own -- the casts of a group of one tensor, which is scaled or not: *n of them. */
+mpsim_cast_stats *stat_group_own(const group *g, size_t *n);
 
-/* group_has_blocks -- whether it has elements for recipe i: tensors of one dimension alone have no columns. */
-int group_has_blocks(const group *g, const block_list *l, size_t i);
+/* stat_group_has_blocks -- whether it has elements for recipe i: tensors of one dimension alone have no columns. */
+int stat_group_has_blocks(const group *g, const block_list *l, size_t i);
 
 /* A cast that a report shows: to a target, of all tensors, where some are scaled; else to a format, with the scale 1. */
 typedef struct group_cast {
@@ -46,6 +46,6 @@ typedef struct group_cast {
     mpsim_cast_stats stats;
 } group_cast;
 
-/* group_casts -- how many there are. group_cast_at -- number i of them, of a group of these targets. */
-size_t group_casts(const group *g);
-void group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast);
+/* stat_group_casts -- how many there are. stat_group_cast_at -- number i of them, of a group of these targets. */
+size_t stat_group_casts(const group *g);
+void stat_group_cast_at(const group *g, const target_list *targets, size_t i, group_cast *cast);

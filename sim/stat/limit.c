@@ -13,7 +13,7 @@ static const struct {
     {">=", LIMIT_AT_LEAST}, {"<=", LIMIT_AT_MOST}, {">", LIMIT_ABOVE}, {"<", LIMIT_BELOW}}; /* the longer ones first */
 enum { SIGNS = sizeof signs / sizeof *signs };
 
-int limit_read(limit *l, const char **text)
+int stat_limit_read(limit *l, const char **text)
 {
     char number[64];
     int k = 0;
@@ -32,7 +32,7 @@ int limit_read(limit *l, const char **text)
     return parse_number(&l->value, number) ? LIMIT_NO_NUMBER : 0;
 }
 
-int limit_holds(const limit *l, double x)
+int stat_limit_holds(const limit *l, double x)
 {
     switch (l->comparison) {
     case LIMIT_ABOVE:
@@ -46,7 +46,7 @@ int limit_holds(const limit *l, double x)
     }
 }
 
-int limit_is_upper(const limit *l)
+int stat_limit_is_upper(const limit *l)
 {
     return l->comparison == LIMIT_ABOVE || l->comparison == LIMIT_AT_LEAST;
 }

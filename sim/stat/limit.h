@@ -10,9 +10,9 @@ typedef struct limit {
     double value;
 } limit;
 
-/* limit_read -- the whole of a text, as ">= 1 %". 0, or why not; then *text is what is no number. */
+/* stat_limit_read -- the whole of a text, as ">= 1 %". 0, or why not; then *text is what is no number. */
 enum { LIMIT_NO_COMPARISON = -1, LIMIT_NO_NUMBER = -2 };
-int limit_read(limit *l, const char **text);
-int limit_holds(const limit *l, double x);
-/* limit_is_upper -- whether larger numbers are worse. */
-int limit_is_upper(const limit *l);
+int stat_limit_read(limit *l, const char **text);
+int stat_limit_holds(const limit *l, double x);
+/* stat_limit_is_upper -- whether larger numbers are worse. */
+int stat_limit_is_upper(const limit *l);

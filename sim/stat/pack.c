@@ -13,24 +13,24 @@ static void put_sum(array_bytes *b, const mpsim_sum *s)
     mpsim_sum m = *s, nothing;
     mpsim_sum_init(&nothing);
     mpsim_sum_merge(&m, &nothing);
-    bytes_put_count(b, m.first);
-    bytes_put_count(b, m.end);
+    stat_bytes_put_count(b, m.first);
+    stat_bytes_put_count(b, m.end);
     for (int i = m.first; i + 1 < m.end; i++)
-        bytes_put_word(b, (uint32_t)m.limb[i]);
+        stat_bytes_put_word(b, (uint32_t)m.limb[i]);
     if (m.end)
-        bytes_put_signed(b, m.limb[m.end - 1]);
+        stat_bytes_put_signed(b, m.limb[m.end - 1]);
 }
 
 static void take_sum(taker *t, mpsim_sum *s)
 {
     mpsim_sum again, nothing;
     mpsim_sum_init(s);
-    s->first = (uint16_t)take_number(t, MPSIM_SUM_LIMBS);
-    s->end = (uint16_t)take_number(t, MPSIM_SUM_LIMBS);
+    s->first = (uint16_t)stat_take_number(t, MPSIM_SUM_LIMBS);
+    s->end = (uint16_t)stat_take_number(t, MPSIM_SUM_LIMBS);
     for (int i = s->first; i + 1 < s->end; i++)
-        s->limb[i] = take_word(t);
+        s->limb[i] = stat_take_word(t);
     if (s->end > s->first) {
-        const int64_t top = take_signed(t), most = (int64_t)1 << 32;
+        const int64_t top = stat_take_signed(t), most = (int64_t)1 << 32;
         t->bad |= top < -most || top > most;
         s->limb[s->end - 1] = t->bad ? 0 : top;
     }
@@ -43,7 +43,7 @@ static void take_sum(taker *t, mpsim_sum *s)
 /* A magnitude: no NaN, no sign. */
 static double take_magnitude(taker *t)
 {
-    const double x = take_double(t);
+    const double x = stat_take_double(t);
     t->bad |= isnan(x) || signbit(x);
     return t->bad ? 0 : x;
 }
@@ -120,28 +120,28 @@ static void put_bins(array_bytes *b, const uint64_t *bins, size_t n)
         first++;
     while (end > first && bins[end - 1] == 0)
         end--;
-    bytes_put_count(b, first);
-    bytes_put_count(b, end);
+    stat_bytes_put_count(b, first);
+    stat_bytes_put_count(b, end);
     for (size_t k = first; k < end; k++)
-        bytes_put_count(b, bins[k]);
+        stat_bytes_put_count(b, bins[k]);
 }
 
 static void take_bins(taker *t, uint64_t *bins, size_t n, uint64_t most)
 {
-    const size_t first = (size_t)take_number(t, n), end = (size_t)take_number(t, n);
+    const size_t first = (size_t)stat_take_number(t, n), end = (size_t)stat_take_number(t, n);
     for (size_t k = first; k < end && !t->bad; k++)
-        bins[k] = take_number(t, most);
+        bins[k] = stat_take_number(t, most);
 }
 
 static void put_member(array_bytes *b, const member *m, const void *value)
 {
     switch (m->type) {
     case COUNT:
-        bytes_put_count(b, *(const uint64_t *)value);
+        stat_bytes_put_count(b, *(const uint64_t *)value);
         break;
     case MAGNITUDE:
     case FINITE:
-        bytes_put_double(b, *(const double *)value);
+        stat_bytes_put_double(b, *(const double *)value);
         break;
     case SUM:
         put_sum(b, value);
@@ -156,7 +156,7 @@ static void take_member(taker *t, const member *m, void *value, uint64_t most)
 {
     switch (m->type) {
     case COUNT:
-        *(uint64_t *)value = take_number(t, most);
+        *(uint64_t *)value = stat_take_number(t, most);
         break;
     case MAGNITUDE:
     case FINITE:
@@ -200,14 +200,14 @@ static const void *histogram_at(const group *g, size_t i)
 static size_t count_casts(const group *g)
 {
     size_t n;
-    group_own(g, &n);
+    stat_group_own(g, &n);
     return n;
 }
 
 static const void *cast_at(const group *g, size_t i)
 {
     size_t n;
-    return &group_own(g, &n)[i];
+    return &stat_group_own(g, &n)[i];
 }
 
 static size_t count_blocks(const group *g)
@@ -235,24 +235,24 @@ static const struct {
 
 /* ---- groups ---- */
 
-char pack_tag(int row)
+char stat_pack_tag(int row)
 {
     return rows[row].tag;
 }
 
-size_t pack_count(int row, const group *g)
+size_t stat_pack_count(int row, const group *g)
 {
     return rows[row].count(g);
 }
 
-void pack_put(array_bytes *b, int row, const group *g, size_t i)
+void stat_pack_put(array_bytes *b, int row, const group *g, size_t i)
 {
     const char *at = rows[row].at(g, i);
     for (const member *m = rows[row].members; m->type; m++)
         put_member(b, m, at + m->at);
 }
 
-int pack_take(taker *t, int row, group *g, size_t i)
+int stat_pack_take(taker *t, int row, group *g, size_t i)
 {
     char *at = (char *)(uintptr_t)rows[row].at(g, i);
     for (const member *m = rows[row].members; m->type; m++) {
@@ -261,12 +261,12 @@ int pack_take(taker *t, int row, group *g, size_t i)
                                                     : *(const uint64_t *)(const void *)(at + m->of);
         take_member(t, m, at + m->at, most);
     }
-    return take_end(t);
+    return stat_take_end(t);
 }
 
-void pack_begin(group *g, int scaled)
+void stat_pack_begin(group *g, int scaled)
 {
-    group_reset(g);
+    stat_group_reset(g);
     g->tensors = 1;
     g->scaled = scaled != 0;
 }

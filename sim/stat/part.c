@@ -20,7 +20,7 @@ enum { VERSION = 4, VERSION_WITHOUT_RECIPES = 3, VERSION_WITH_UNREAD = 3, FRAME 
 
 /* ---- the head ---- */
 
-const char *part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r)
+const char *stat_part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r)
 {
     snprintf(out, size,
              "%s: bits %d exponent %d significand %d bias %d inf %d nan %d zero %d max 0x%" PRIx64
@@ -33,7 +33,7 @@ const char *part_describe(char *out, size_t size, const mpsim_format *f, const m
     return out;
 }
 
-const char *part_describe_block(char *out, size_t size, const block_target *t)
+const char *stat_part_describe_block(char *out, size_t size, const block_target *t)
 {
     const mpsim_block_recipe *b = &t->recipe;
     snprintf(out, size,
@@ -44,7 +44,7 @@ const char *part_describe_block(char *out, size_t size, const block_target *t)
     return out;
 }
 
-void part_head_clear(part_head *h)
+void stat_part_head_clear(part_head *h)
 {
     free(h->words.items);
     free(h->formats.items);
@@ -54,21 +54,21 @@ void part_head_clear(part_head *h)
 
 static void put_pairs(array_bytes *b, const part_pairs *l)
 {
-    bytes_put_count(b, l->count);
+    stat_bytes_put_count(b, l->count);
     for (size_t i = 0; i < l->count; i++) {
-        bytes_put_text(b, l->items[i].name);
-        bytes_put_text(b, l->items[i].value);
+        stat_bytes_put_text(b, l->items[i].name);
+        stat_bytes_put_text(b, l->items[i].value);
     }
 }
 
 /* Every pair takes at least four bytes, so that no more are there than bytes are left. */
 static void take_pairs(taker *t, part_pairs *l)
 {
-    const size_t n = (size_t)take_number(t, (uint64_t)(t->end - t->p) / 4);
+    const size_t n = (size_t)stat_take_number(t, (uint64_t)(t->end - t->p) / 4);
     l->items = need_memory(n, sizeof *l->items);
     for (; l->count < n && !t->bad; l->count++) {
-        l->items[l->count].name = take_text(t);
-        l->items[l->count].value = take_text(t);
+        l->items[l->count].name = stat_take_text(t);
+        l->items[l->count].value = stat_take_text(t);
     }
 }
 
@@ -98,101 +98,101 @@ static void put_last_record(part_writer *w, int tag)
                                         (unsigned char)(n >> 16), (unsigned char)(n >> 24)};
     w->digest += mpsim_digest_bytes(frame, sizeof frame, w->at);
     w->digest += mpsim_digest_bytes(w->b.p, w->b.n, w->at + sizeof frame);
-    bytes_put_digest(&w->b, w->digest);
+    stat_bytes_put_digest(&w->b, w->digest);
     put_record(w, tag);
     w->at = w->digest = 0;
 }
 
-void part_write_head(part_writer *w, FILE *to, const part_head *h)
+void stat_part_write_head(part_writer *w, FILE *to, const part_head *h)
 {
     memset(w, 0, sizeof *w);
     w->to = to;
     fprintf(to, "%s%d\n", magic, h->recipes ? VERSION : VERSION_WITHOUT_RECIPES);
-    bytes_put_count(&w->b, h->sections);
-    bytes_put_count(&w->b, h->shards);
-    bytes_put_text(&w->b, h->version);
-    bytes_put_count(&w->b, h->files);
-    bytes_put_count(&w->b, h->bytes);
-    bytes_put_digest(&w->b, h->digest);
-    bytes_put_text(&w->b, h->first);
+    stat_bytes_put_count(&w->b, h->sections);
+    stat_bytes_put_count(&w->b, h->shards);
+    stat_bytes_put_text(&w->b, h->version);
+    stat_bytes_put_count(&w->b, h->files);
+    stat_bytes_put_count(&w->b, h->bytes);
+    stat_bytes_put_digest(&w->b, h->digest);
+    stat_bytes_put_text(&w->b, h->first);
     put_pairs(&w->b, &h->words);
     put_pairs(&w->b, &h->formats);
     put_last_record(w, 'H');
 }
 
-void part_write_section(part_writer *w, uint64_t k, uint64_t n)
+void stat_part_write_section(part_writer *w, uint64_t k, uint64_t n)
 {
-    bytes_put_count(&w->b, k);
-    bytes_put_count(&w->b, n);
+    stat_bytes_put_count(&w->b, k);
+    stat_bytes_put_count(&w->b, n);
     put_record(w, 'S');
 }
 
-void part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look)
+void stat_part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look)
 {
-    bytes_put_count(&w->b, i);
-    bytes_put_text(&w->b, path);
-    bytes_put_signed(&w->b, look->step);
-    bytes_put_count(&w->b, tensors);
-    bytes_put_digest(&w->b, look->form);
-    bytes_put_text(&w->b, look->layout);
-    bytes_put_count(&w->b, look->tensors ? look->count : 0);
+    stat_bytes_put_count(&w->b, i);
+    stat_bytes_put_text(&w->b, path);
+    stat_bytes_put_signed(&w->b, look->step);
+    stat_bytes_put_count(&w->b, tensors);
+    stat_bytes_put_digest(&w->b, look->form);
+    stat_bytes_put_text(&w->b, look->layout);
+    stat_bytes_put_count(&w->b, look->tensors ? look->count : 0);
     for (size_t k = 0; look->tensors && k < look->count; k++)
-        bytes_put_digest(&w->b, look->tensors[k]);
+        stat_bytes_put_digest(&w->b, look->tensors[k]);
     put_record(w, 'F');
 }
 
-void part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why)
+void stat_part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why)
 {
-    bytes_put_count(&w->b, place);
-    bytes_put_text(&w->b, path);
-    bytes_put_count(&w->b, (uint64_t)why->exit);
-    bytes_put_text(&w->b, why->text);
+    stat_bytes_put_count(&w->b, place);
+    stat_bytes_put_text(&w->b, path);
+    stat_bytes_put_count(&w->b, (uint64_t)why->exit);
+    stat_bytes_put_text(&w->b, why->text);
     put_record(w, 'X');
 }
 
-void part_write_other(part_writer *w, uint64_t i)
+void stat_part_write_other(part_writer *w, uint64_t i)
 {
-    bytes_put_count(&w->b, i);
+    stat_bytes_put_count(&w->b, i);
     put_record(w, 'O');
 }
 
-void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of)
+void stat_part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of)
 {
     const trace_tensor *x = place->tensor;
     array_bytes *b = &w->b;
-    bytes_put_count(b, piece->ordinal);
-    bytes_put_text(b, x->name);
-    bytes_put_text(b, x->dtype);
-    bytes_put_text(b, place->kind ? place->kind : "");
-    bytes_put_count(b, x->rank);
+    stat_bytes_put_count(b, piece->ordinal);
+    stat_bytes_put_text(b, x->name);
+    stat_bytes_put_text(b, x->dtype);
+    stat_bytes_put_text(b, place->kind ? place->kind : "");
+    stat_bytes_put_count(b, x->rank);
     for (size_t i = 0; i < x->rank; i++)
-        bytes_put_count(b, x->shape[i]);
-    bytes_put_count(b, x->count);
-    bytes_put_count(b, piece->first);
-    bytes_put_count(b, piece->n);
-    bytes_put_count(b, of ? 1 + (uint64_t)(of->scaled != 0) : 0);
+        stat_bytes_put_count(b, x->shape[i]);
+    stat_bytes_put_count(b, x->count);
+    stat_bytes_put_count(b, piece->first);
+    stat_bytes_put_count(b, piece->n);
+    stat_bytes_put_count(b, of ? 1 + (uint64_t)(of->scaled != 0) : 0);
     if (!of) {
-        bytes_put_text(b, x->unread ? x->unread : "");
-        bytes_put_count(b, x->unseen != 0);
+        stat_bytes_put_text(b, x->unread ? x->unread : "");
+        stat_bytes_put_count(b, x->unseen != 0);
     }
     put_record(w, 'T');
     for (int row = 0; of && row < PACK_ROWS; row++)
-        for (size_t i = 0; i < pack_count(row, of); i++) {
-            pack_put(b, row, of, i);
-            put_record(w, pack_tag(row));
+        for (size_t i = 0; i < stat_pack_count(row, of); i++) {
+            stat_pack_put(b, row, of, i);
+            put_record(w, stat_pack_tag(row));
         }
 }
 
-void part_write_end(part_writer *w, uint64_t counted)
+void stat_part_write_end(part_writer *w, uint64_t counted)
 {
-    bytes_put_count(&w->b, counted);
+    stat_bytes_put_count(&w->b, counted);
     put_last_record(w, 'Z');
 }
 
-int part_write_finish(part_writer *w)
+int stat_part_write_finish(part_writer *w)
 {
     const int failed = w->b.failed;
-    bytes_clear(&w->b);
+    stat_bytes_clear(&w->b);
     return failed ? -1 : 0;
 }
 
@@ -203,7 +203,7 @@ static int failed(const part_reader *r, trace_error *error, int code, const char
     return trace_error_set(error, code, r->source->name, UINT64_MAX, "%s", what);
 }
 
-int part_damaged(const part_reader *r, const char *what, trace_error *error)
+int stat_part_damaged(const part_reader *r, const char *what, trace_error *error)
 {
     return trace_error_set(error, EXIT_DATA, r->source->name, r->place, "damaged: %s", what);
 }
@@ -222,7 +222,7 @@ static int get(part_reader *r, void *p, size_t n, trace_error *error)
     return 0;
 }
 
-int part_seek(part_reader *r, uint64_t place, trace_error *error)
+int stat_part_seek(part_reader *r, uint64_t place, trace_error *error)
 {
     r->place = place;
     r->at = r->digest = 0;
@@ -235,17 +235,17 @@ static int open_file(part_reader *r, trace_error *error)
     const int fd = r->source->file ? dup(fileno(r->source->file)) : open(r->source->name, O_RDONLY | O_CLOEXEC);
     r->has_fd = fd >= 0;
     r->fd = fd;
-    r->from = fd < 0 ? NULL : whole_stream(fd, "r", NULL);
+    r->from = fd < 0 ? NULL : trace_whole_stream(fd, "r", NULL);
     if (!r->from || (r->source->file && fseeko(r->from, 0, SEEK_SET) != 0) || fstat(fd, &st) != 0)
         return failed(r, error, EXIT_IO, text_error(errno));
     if (!S_ISREG(st.st_mode))
         return failed(r, error, EXIT_DATA, "is not a regular file");
-    inputs_add(fd);
+    trace_inputs_add(fd);
     r->size = (uint64_t)st.st_size;
     return 0;
 }
 
-int part_open(part_reader *r, const part_source *source, trace_error *error)
+int stat_part_open(part_reader *r, const part_source *source, trace_error *error)
 {
     char text[sizeof magic + 16] = "";
     memset(r, 0, sizeof *r);
@@ -270,7 +270,7 @@ int part_open(part_reader *r, const part_source *source, trace_error *error)
     return 0;
 }
 
-int part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error)
+int stat_part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error)
 {
     unsigned char block[1 << 14];
     while (n) {
@@ -283,7 +283,7 @@ int part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error)
     return 0;
 }
 
-void part_close(part_reader *r)
+void stat_part_close(part_reader *r)
 {
     if (r->from)
         fclose(r->from);
@@ -294,7 +294,7 @@ void part_close(part_reader *r)
     memset(r, 0, sizeof *r);
 }
 
-int part_has_more(const part_reader *r)
+int stat_part_has_more(const part_reader *r)
 {
     return r->place < r->size;
 }
@@ -309,7 +309,7 @@ static int get_record(part_reader *r, int *tag, taker *body, trace_error *error)
     if (get(r, frame, sizeof frame, error))
         return -1;
     taker length = {frame + 1, frame + sizeof frame, 0};
-    const size_t n = take_word(&length);
+    const size_t n = stat_take_word(&length);
     if (n > r->size - r->place)
         return get(r, frame, n, error);
     struct part_buffer *to = frame[0] == 'T' ? &r->tensor : &r->record;
@@ -323,7 +323,7 @@ static int get_record(part_reader *r, int *tag, taker *body, trace_error *error)
     *body = (taker){to->p, to->p + n, 0};
     const int last = *tag == 'Z' || *tag == 'H';
     if (last && n < sizeof r->digest)
-        return part_damaged(r, "a record without a digest", error);
+        return stat_part_damaged(r, "a record without a digest", error);
     if (last)
         body->end -= sizeof r->digest;
     r->digest += mpsim_digest_bytes(frame, sizeof frame, r->at);
@@ -332,13 +332,13 @@ static int get_record(part_reader *r, int *tag, taker *body, trace_error *error)
     if (!last)
         return 0;
     taker digest = {body->end, body->end + sizeof r->digest, 0};
-    if (take_digest(&digest) != r->digest)
-        return part_damaged(r, "what it holds does not have the digest that it gives", error);
+    if (stat_take_digest(&digest) != r->digest)
+        return stat_part_damaged(r, "what it holds does not have the digest that it gives", error);
     r->at = r->digest = 0;
     return 0;
 }
 
-int part_read_head(part_reader *r, part_head *h, trace_error *error)
+int stat_part_read_head(part_reader *r, part_head *h, trace_error *error)
 {
     int tag;
     taker t;
@@ -346,27 +346,27 @@ int part_read_head(part_reader *r, part_head *h, trace_error *error)
     if (get_record(r, &tag, &t, error))
         return -1;
     if (tag != 'H')
-        return part_damaged(r, "it does not begin with a head", error);
+        return stat_part_damaged(r, "it does not begin with a head", error);
     h->memory = r->record.p; /* the texts stay */
     r->record = (struct part_buffer){NULL, 0};
     h->recipes = r->version % 2 == 0;
-    h->sections = take_number(&t, SHARDS_MOST);
-    h->shards = take_number(&t, SHARDS_MOST);
-    h->version = take_text(&t);
-    h->files = take_count(&t);
-    h->bytes = take_count(&t);
-    h->digest = take_digest(&t);
-    h->first = take_text(&t);
+    h->sections = stat_take_number(&t, SHARDS_MOST);
+    h->shards = stat_take_number(&t, SHARDS_MOST);
+    h->version = stat_take_text(&t);
+    h->files = stat_take_count(&t);
+    h->bytes = stat_take_count(&t);
+    h->digest = stat_take_digest(&t);
+    h->first = stat_take_text(&t);
     take_pairs(&t, &h->words);
     take_pairs(&t, &h->formats);
-    if (take_end(&t) || h->sections < 1 || h->sections > h->shards)
-        return part_damaged(r, "its head is malformed", error);
+    if (stat_take_end(&t) || h->sections < 1 || h->sections > h->shards)
+        return stat_part_damaged(r, "its head is malformed", error);
     return 0;
 }
 
 static const char *take_kind(taker *t)
 {
-    const char *text = take_text(t), *kind = NULL;
+    const char *text = stat_take_text(t), *kind = NULL;
     for (int i = 0; *text && (kind = trace_kind_at(i)) && strcmp(kind, text) != 0;)
         i++;
     t->bad |= *text && !kind;
@@ -375,38 +375,38 @@ static const char *take_kind(taker *t)
 
 static void take_file(taker *t, part_record *x)
 {
-    x->file = take_count(t);
-    x->path = take_text(t);
-    x->step = take_signed(t);
-    x->tensors = take_count(t);
-    x->form = take_digest(t);
-    x->layout = take_text(t);
-    x->seen = (size_t)take_number(t, (uint64_t)(t->end - t->p) / 8);
+    x->file = stat_take_count(t);
+    x->path = stat_take_text(t);
+    x->step = stat_take_signed(t);
+    x->tensors = stat_take_count(t);
+    x->form = stat_take_digest(t);
+    x->layout = stat_take_text(t);
+    x->seen = (size_t)stat_take_number(t, (uint64_t)(t->end - t->p) / 8);
     t->bad |= (size_t)(t->end - t->p) != 8 * x->seen;
 }
 
 /* Why a tensor was not read. What an older part does not say may be that its numbers were not seen. */
 static void take_unread(taker *t, part_record *x, unsigned version)
 {
-    const char *said = version < VERSION_WITH_UNREAD ? "its part does not say why" : take_text(t);
-    x->tensor.unseen = version < VERSION_WITH_UNREAD || take_number(t, 1);
+    const char *said = version < VERSION_WITH_UNREAD ? "its part does not say why" : stat_take_text(t);
+    x->tensor.unseen = version < VERSION_WITH_UNREAD || stat_take_number(t, 1);
     x->tensor.unread = *said ? said : NULL;
 }
 
 static void take_tensor(taker *t, part_record *x, unsigned version)
 {
-    x->piece.ordinal = take_count(t);
-    x->tensor.name = take_text(t);
-    x->tensor.dtype = take_text(t);
+    x->piece.ordinal = stat_take_count(t);
+    x->tensor.name = stat_take_text(t);
+    x->tensor.dtype = stat_take_text(t);
     x->kind = take_kind(t);
-    x->tensor.rank = (size_t)take_number(t, RANK_MOST);
+    x->tensor.rank = (size_t)stat_take_number(t, RANK_MOST);
     x->tensor.shape = x->shape;
     for (size_t i = 0; i < x->tensor.rank; i++)
-        x->shape[i] = take_count(t);
-    x->tensor.count = take_count(t);
-    x->piece.first = take_number(t, x->tensor.count);
-    x->piece.n = take_number(t, x->tensor.count - x->piece.first);
-    const uint64_t numbers = take_number(t, 2);
+        x->shape[i] = stat_take_count(t);
+    x->tensor.count = stat_take_count(t);
+    x->piece.first = stat_take_number(t, x->tensor.count);
+    x->piece.n = stat_take_number(t, x->tensor.count - x->piece.first);
+    const uint64_t numbers = stat_take_number(t, 2);
     x->numbers = numbers > 0;
     x->scaled = numbers > 1;
     x->tensor.unread = NULL;
@@ -415,50 +415,50 @@ static void take_tensor(taker *t, part_record *x, unsigned version)
         take_unread(t, x, version);
 }
 
-int part_next(part_reader *r, part_record *x, trace_error *error)
+int stat_part_next(part_reader *r, part_record *x, trace_error *error)
 {
     taker *t = &x->body;
     if (get_record(r, &x->tag, t, error))
         return -1;
     switch (x->tag) {
     case 'S':
-        x->k = take_count(t);
-        x->n = take_count(t);
+        x->k = stat_take_count(t);
+        x->n = stat_take_count(t);
         break;
     case 'F':
         take_file(t, x);
         break;
     case 'O':
-        x->file = take_count(t);
+        x->file = stat_take_count(t);
         break;
     case 'X':
-        x->file = take_count(t);
-        x->path = take_text(t);
-        x->exit = (int)take_number(t, 255);
-        x->message = take_text(t);
+        x->file = stat_take_count(t);
+        x->path = stat_take_text(t);
+        x->exit = (int)stat_take_number(t, 255);
+        x->message = stat_take_text(t);
         break;
     case 'T':
         take_tensor(t, x, r->version);
         break;
     case 'Z':
-        x->counted = take_count(t);
+        x->counted = stat_take_count(t);
         break;
     default: /* of a group, or nothing */
         return 0;
     }
-    return t->bad || (x->tag != 'F' && take_end(t)) ? part_damaged(r, "a record is malformed", error) : 0;
+    return t->bad || (x->tag != 'F' && stat_take_end(t)) ? stat_part_damaged(r, "a record is malformed", error) : 0;
 }
 
-int part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error)
+int stat_part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error)
 {
     int tag;
     taker t;
-    pack_begin(of, tensor->scaled);
+    stat_pack_begin(of, tensor->scaled);
     for (int row = 0; row < PACK_ROWS; row++)
-        for (size_t i = 0, n = pack_count(row, of); i < n; i++)
+        for (size_t i = 0, n = stat_pack_count(row, of); i < n; i++)
             if (get_record(r, &tag, &t, error))
                 return -1;
-            else if (tag != pack_tag(row) || pack_take(&t, row, of, i))
-                return part_damaged(r, "the records of a tensor are malformed or in another order", error);
-    return of->stats.count == tensor->piece.n ? 0 : part_damaged(r, "a tensor of other elements", error);
+            else if (tag != stat_pack_tag(row) || stat_pack_take(&t, row, of, i))
+                return stat_part_damaged(r, "the records of a tensor are malformed or in another order", error);
+    return of->stats.count == tensor->piece.n ? 0 : stat_part_damaged(r, "a tensor of other elements", error);
 }

@@ -47,11 +47,11 @@ typedef struct part_head {
     void *memory;                  /* where all the texts are; NULL: with the caller    */
 } part_head;
 
-void part_head_clear(part_head *h);
-/* part_describe -- what a target is, all of it, as text: format and rounding but for the scale. Returns out. */
-const char *part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r);
-/* part_describe_block -- the same of a recipe. */
-const char *part_describe_block(char *out, size_t size, const block_target *t);
+void stat_part_head_clear(part_head *h);
+/* stat_part_describe -- what a target is, all of it, as text: format and rounding but for the scale. Returns out. */
+const char *stat_part_describe(char *out, size_t size, const mpsim_format *f, const mpsim_rounding *r);
+/* stat_part_describe_block -- the same of a recipe. */
+const char *stat_part_describe_block(char *out, size_t size, const block_target *t);
 
 /* ---- writing ---- */
 
@@ -61,15 +61,15 @@ typedef struct part_writer {
     uint64_t at, digest; /* of the section: its bytes so far, of these  */
 } part_writer;
 
-/* In this order. part_write_finish: 0, or -1 if memory ran out (failed writes are seen where `to` is closed). */
-void part_write_head(part_writer *w, FILE *to, const part_head *head);
-void part_write_section(part_writer *w, uint64_t k, uint64_t n);
-void part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look);
-void part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of);
-void part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why);
-void part_write_other(part_writer *w, uint64_t i);
-void part_write_end(part_writer *w, uint64_t counted);
-int part_write_finish(part_writer *w);
+/* In this order. stat_part_write_finish: 0, or -1 if memory ran out (failed writes are seen where `to` is closed). */
+void stat_part_write_head(part_writer *w, FILE *to, const part_head *head);
+void stat_part_write_section(part_writer *w, uint64_t k, uint64_t n);
+void stat_part_write_file(part_writer *w, uint64_t i, const char *path, uint64_t tensors, const twice_look *look);
+void stat_part_write_tensor(part_writer *w, const stat_place *place, const walk_piece *piece, const group *of);
+void stat_part_write_failed(part_writer *w, uint64_t place, const char *path, const trace_error *why);
+void stat_part_write_other(part_writer *w, uint64_t i);
+void stat_part_write_end(part_writer *w, uint64_t counted);
+int stat_part_write_finish(part_writer *w);
 
 /* ---- reading ---- */
 
@@ -94,13 +94,13 @@ typedef struct part_reader {
     } record, tensor; /* the last record; the last of a tensor, while its group is read */
 } part_reader;
 
-/* part_open -- 0, or -1 with *error: no part, of a newer version. part_close in any case. */
-int part_open(part_reader *r, const part_source *source, trace_error *error);
-void part_close(part_reader *r);
-/* part_seek -- go to a place where a section began. */
-int part_seek(part_reader *r, uint64_t place, trace_error *error);
+/* stat_part_open -- 0, or -1 with *error: no part, of a newer version. stat_part_close in any case. */
+int stat_part_open(part_reader *r, const part_source *source, trace_error *error);
+void stat_part_close(part_reader *r);
+/* stat_part_seek -- go to a place where a section began. */
+int stat_part_seek(part_reader *r, uint64_t place, trace_error *error);
 
-int part_read_head(part_reader *r, part_head *head, trace_error *error);
+int stat_part_read_head(part_reader *r, part_head *head, trace_error *error);
 
 /* A record, whose texts live until the next is read; those of a tensor until its group was. */
 typedef struct part_record {
@@ -123,13 +123,13 @@ typedef struct part_record {
     taker body;          /* F: see above; what of pack.h it is, where it is of that */
 } part_record;
 
-/* part_next -- the next record, checked as far as it goes by itself; the digest at the end of a section. 0, or -1
- * with *error. part_has_more: whether something follows. */
-int part_next(part_reader *r, part_record *record, trace_error *error);
-int part_has_more(const part_reader *r);
-/* part_copy -- the next n bytes, as they are, to `to`. */
-int part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error);
-/* part_take_group -- the records of a tensor that has numbers, into *of. 0, or -1 with *error. */
-int part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error);
-/* part_damaged -- fill *error: the part is not what was written; -1. */
-int part_damaged(const part_reader *r, const char *what, trace_error *error);
+/* stat_part_next -- the next record, checked as far as it goes by itself; the digest at the end of a section. 0, or -1
+ * with *error. stat_part_has_more: whether something follows. */
+int stat_part_next(part_reader *r, part_record *record, trace_error *error);
+int stat_part_has_more(const part_reader *r);
+/* stat_part_copy -- the next n bytes, as they are, to `to`. */
+int stat_part_copy(part_reader *r, uint64_t n, FILE *to, trace_error *error);
+/* stat_part_take_group -- the records of a tensor that has numbers, into *of. 0, or -1 with *error. */
+int stat_part_take_group(part_reader *r, const part_record *tensor, group *of, trace_error *error);
+/* stat_part_damaged -- fill *error: the part is not what was written; -1. */
+int stat_part_damaged(const part_reader *r, const char *what, trace_error *error);

@@ -302,7 +302,7 @@ static void fill_loss(stat_loss *k, const stat_rows *m, const mpsim_cast_stats *
 static void fill_cast(stat_loss *k, const stat_rows *m, const group *g, size_t i)
 {
     group_cast c;
-    group_cast_at(g, m->targets, i, &c);
+    stat_group_cast_at(g, m->targets, i, &c);
     *k = (stat_loss){.to = c.to, .name = c.to->label, .scale = c.scale, .is_cast = 1, .axis = NO_AXIS};
     fill_loss(k, m, &c.stats, &g->stats, g->stats.count);
     write_sqnr(k, "*");
@@ -357,13 +357,13 @@ void stat_row_fill(const stat_rows *m, stat_row *row, const group *g)
     row->mean = m->counts ? 0 : mpsim_stats_mean(&g->stats);
     row->l2 = m->counts ? 0 : mpsim_stats_l2(&g->stats);
     row->casts = m->losses;
-    row->n_casts = group_casts(g);
+    row->n_casts = stat_group_casts(g);
     for (size_t i = 0; i < row->n_casts; i++)
         fill_cast(&row->casts[i], m, g, i);
     row->recipes = g->n_blocks ? m->losses + m->targets->count : NULL;
     row->n_recipes = 0;
     for (size_t i = 0; i < g->n_blocks; i++)
-        if (group_has_blocks(g, &m->targets->blocks, i))
+        if (stat_group_has_blocks(g, &m->targets->blocks, i))
             fill_recipe(&row->recipes[row->n_recipes++], m, g, i);
     row->histogram = fill_histogram(m->histogram, g->histogram);
 }

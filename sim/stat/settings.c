@@ -16,7 +16,7 @@ static const char default_formats[] = "fp16,bf16,e4m3,e5m2";
 static int check_blocks(const block_list *l, const char *verb)
 {
     for (size_t i = 0; i < l->count; i++) {
-        const block_unit u = block_unit_of(&l->items[i], 0);
+        const block_unit u = pass_block_unit_of(&l->items[i], 0);
         if (u.rows > BLOCK_TILE_MOST / u.cols)
             return fail(EXIT_USAGE, "%s: %s: %s of more than %d elements", verb, l->items[i].label,
                         l->items[i].axis == BLOCK_REQUANTISED
@@ -49,12 +49,12 @@ static int put_rules(json_t *v, const namemap *map, size_t first)
     char label[1024];
     json_t *rules = json_array();
     int bad = 0;
-    for (size_t k = first; k < namemap_count(map) && !bad; k++) {
+    for (size_t k = first; k < trace_namemap_count(map) && !bad; k++) {
         char rule[4 * NAMEMAP_LONGEST + 1];
-        bad = json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, namemap_rule(map, k))));
+        bad = json_array_append_new(rules, json_string(escape_text(rule, sizeof rule, trace_namemap_rule(map, k))));
     }
     return bad ? (json_decref(rules), -1)
-               : json_object_set_new(v, escape_text(label, sizeof label, namemap_label(map)), rules);
+               : json_object_set_new(v, escape_text(label, sizeof label, trace_namemap_label(map)), rules);
 }
 
 /* All rules with where they are from, for the configuration of a report; NULL without memory. */
@@ -65,7 +65,7 @@ static char *maps_json(const input_maps *m)
     for (size_t i = 0; i < m->count + 1 && !bad; i++) {
         const namemap *map = i < m->count ? m->folders[i].map : m->given;
         if (map)
-            bad = put_rules(v, map, i < m->count && m->given ? namemap_count(m->given) : 0);
+            bad = put_rules(v, map, i < m->count && m->given ? trace_namemap_count(m->given) : 0);
     }
     char *text = bad ? NULL : json_dumps(v, JSON_COMPACT);
     json_decref(v);

@@ -70,23 +70,23 @@ static void describe(shards *s)
                 {"as", s->in.form.options.as_int16}};
     for (size_t f = 0; f < s->targets.formats; f++) {
         const target *t = target_of_format(&s->targets, f);
-        add_pair(&s->head.formats, t->label, part_describe(text, sizeof text, &t->format, &t->rounding));
+        add_pair(&s->head.formats, t->label, stat_part_describe(text, sizeof text, &t->format, &t->rounding));
     }
     const block_list *blocks = &s->targets.blocks;
     for (size_t i = 0; i < blocks->count; i++)
         if (block_is_first(blocks, i))
             add_pair(&s->head.formats, blocks->items[i].label,
-                     part_describe_block(text, sizeof text, &blocks->items[i]));
+                     stat_part_describe_block(text, sizeof text, &blocks->items[i]));
     s->head.recipes = blocks->count > 0;
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         if (read[i].f)
-            add_pair(&s->head.formats, read[i].name, part_describe(text, sizeof text, read[i].f, NULL));
+            add_pair(&s->head.formats, read[i].name, stat_part_describe(text, sizeof text, read[i].f, NULL));
     stat_word w;
     for (size_t i = 0; stat_settings_word(&known, i, &w); i++)
         add_pair(&s->head.words, w.name, stat_word_value(&w));
 }
 
-int shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n)
+int stat_shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n)
 {
     memset(s, 0, sizeof *s);
     s->settings = settings;
@@ -110,11 +110,11 @@ static void clear_values(part_pairs *l)
         free((char *)(uintptr_t)l->items[i].value);
 }
 
-void shards_close(shards *s)
+void stat_shards_close(shards *s)
 {
     clear_values(&s->head.words);
     clear_values(&s->head.formats);
-    part_head_clear(&s->head);
+    stat_part_head_clear(&s->head);
     free(s->starts);
     free(s->names);
     input_close(&s->in);
@@ -133,7 +133,7 @@ typedef struct writing {
 /* Something is told of file i, for the first time perhaps. */
 static void count_file(writing *x, uint64_t i)
 {
-    if (i >= x->next && share_owns(&x->share, i))
+    if (i >= x->next && stat_share_owns(&x->share, i))
         x->counted++;
     x->next = i + 1;
 }
@@ -146,9 +146,9 @@ static int write_file(void *context, const trace *t, uint64_t i)
     for (size_t k = 0; k < trace_count(t); k++)
         tensors += (uint64_t)(input_selects(x->in, trace_at(t, k)) != 0);
     count_file(x, i);
-    if (share_owns(&x->share, i))
+    if (stat_share_owns(&x->share, i))
         twice_look_at(&look, t);
-    part_write_file(&x->w, i, trace_path(t), tensors, &look);
+    stat_part_write_file(&x->w, i, trace_path(t), tensors, &look);
     free(look.tensors);
     return 0;
 }
@@ -156,7 +156,7 @@ static int write_file(void *context, const trace *t, uint64_t i)
 static int write_tensor(void *context, const stat_place *place, const walk_piece *piece, const group *of)
 {
     writing *x = context;
-    part_write_tensor(&x->w, place, piece, of);
+    stat_part_write_tensor(&x->w, place, piece, of);
     return 0;
 }
 
@@ -164,31 +164,31 @@ static int write_failed(void *context, uint64_t i, const trace_error *error)
 {
     writing *x = context;
     count_file(x, i);
-    part_write_failed(&x->w, i + 1, x->in->tree.paths[i], error);
+    stat_part_write_failed(&x->w, i + 1, x->in->tree.paths[i], error);
     return 0;
 }
 
 static int write_other(void *context, uint64_t i)
 {
     writing *x = context;
-    part_write_other(&x->w, i);
+    stat_part_write_other(&x->w, i);
     return 0;
 }
 
-int shards_write(shards *s, uint64_t k, FILE *to)
+int stat_shards_write(shards *s, uint64_t k, FILE *to)
 {
     static const walk_sink sink = {write_file, write_tensor, write_failed, write_other};
     const int failed = s->in.failed - (int)s->in.n_refused;
     writing x = {.in = &s->in};
-    share_make(&x.share, k, s->n, s->starts, s->in.tree.count);
+    stat_share_make(&x.share, k, s->n, s->starts, s->in.tree.count);
     progress_expect(x.share.end - x.share.begin);
-    part_write_head(&x.w, to, &s->head);
-    part_write_section(&x.w, k, s->n);
+    stat_part_write_head(&x.w, to, &s->head);
+    stat_part_write_section(&x.w, k, s->n);
     for (size_t i = 0; i < s->in.n_refused && k == 1; i++)
-        part_write_failed(&x.w, 0, "", &s->in.refused[i]);
-    const int code = walk(&s->in, s->settings, &s->targets, &x.share, &sink, &x);
-    part_write_end(&x.w, x.counted);
-    if (part_write_finish(&x.w) && !code)
+        stat_part_write_failed(&x.w, 0, "", &s->in.refused[i]);
+    const int code = stat_walk(&s->in, s->settings, &s->targets, &x.share, &sink, &x);
+    stat_part_write_end(&x.w, x.counted);
+    if (stat_part_write_finish(&x.w) && !code)
         return fail(EXIT_IO, "out of memory");
     return code ? code : s->in.failed > failed ? EXIT_PARTIAL : 0;
 }

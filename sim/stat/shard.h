@@ -1,8 +1,8 @@
 /* shard.h -- the parts of a report: what each shard of the work finds, for ../merge to put together.
  *
- * shards_open looks for the files and their sizes, and opens none; then any shards may be written, one after the
+ * stat_shards_open looks for the files and their sizes, and opens none; then any shards may be written, one after the
  * other, each of which opens its own files only. Everything is one thread's;
- * the work in shards_write is done by all threads of lib/threads/parallel. For MPI: every rank opens with the same
+ * the work in stat_shards_write is done by all threads of lib/threads/parallel. For MPI: every rank opens with the same
  * settings and operands and n = the number of ranks (or a multiple, for balance), writes its shards into memory
  * (open_memstream), and one rank gives what it gathered to merge_report (sim/merge/merge.h), in any order. */
 #pragma once
@@ -19,12 +19,12 @@ typedef struct shards {
     part_head head;
 } shards;
 
-/* shards_open -- 0, or an exit code after a message; shards_close in any case. `settings` and `operands` must
+/* stat_shards_open -- 0, or an exit code after a message; stat_shards_close in any case. `settings` and `operands` must
  * outlive it. */
-int shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n);
-void shards_close(shards *s);
+int stat_shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n);
+void stat_shards_close(shards *s);
 
-/* shards_write -- the part of shard k, 1 <= k <= n, to `to`, all of it; who closes `to` looks for what failed
+/* stat_shards_write -- the part of shard k, 1 <= k <= n, to `to`, all of it; who closes `to` looks for what failed
  * there. 0, EXIT_PARTIAL if files failed with --keep-going, or another exit code after a message: then what was
  * written is no part. */
-int shards_write(shards *s, uint64_t k, FILE *to);
+int stat_shards_write(shards *s, uint64_t k, FILE *to);

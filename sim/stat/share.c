@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int share_parse(uint64_t *k, uint64_t *n, const char *text)
+int stat_share_parse(uint64_t *k, uint64_t *n, const char *text)
 {
     char word[32];
     const size_t length = strcspn(text, "/");
@@ -33,21 +33,21 @@ static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
     return q;
 }
 
-void share_make(share *s, uint64_t k, uint64_t n, const uint64_t *starts, size_t files)
+void stat_share_make(share *s, uint64_t k, uint64_t n, const uint64_t *starts, size_t files)
 {
     *s = (share){.k = k, .n = n, .starts = starts, .files = files};
     s->begin = scale(k - 1, starts[files], n);
     s->end = scale(k, starts[files], n);
-    while (s->first < files && !(starts[s->first + 1] > s->begin || share_owns(s, s->first)))
+    while (s->first < files && !(starts[s->first + 1] > s->begin || stat_share_owns(s, s->first)))
         s->first++;
     s->last = s->first;
-    while (s->last < files && (starts[s->last] < s->end || share_owns(s, s->last)))
+    while (s->last < files && (starts[s->last] < s->end || stat_share_owns(s, s->last)))
         s->last++;
-    if (s->begin == s->end && !share_owns(s, s->first)) /* no bytes */
+    if (s->begin == s->end && !stat_share_owns(s, s->first)) /* no bytes */
         s->last = s->first;
 }
 
-int share_owns(const share *s, uint64_t i)
+int stat_share_owns(const share *s, uint64_t i)
 {
     if (i >= s->files)
         return 0;
@@ -55,7 +55,7 @@ int share_owns(const share *s, uint64_t i)
     return at >= s->begin && (at < s->end || s->k == s->n);
 }
 
-void share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut)
+void stat_share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut)
 {
     const uint64_t at = s->starts[i], size = s->starts[i + 1] - at;
     const uint64_t low = s->begin > at ? s->begin - at : 0;
@@ -65,8 +65,8 @@ void share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut)
     cut->rest = high == size;
 }
 
-int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
-                     uint64_t *n)
+int stat_share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
+                          uint64_t *n)
 {
     const uint64_t bytes = count * width;
     *first = 0;

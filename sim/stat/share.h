@@ -23,14 +23,14 @@ typedef struct share {
     size_t first, last;  /* files `first` to `last` - 1 */
 } share;
 
-/* share_parse -- "2/7". 0, or -1 if it is malformed. */
-int share_parse(uint64_t *k, uint64_t *n, const char *text);
+/* stat_share_parse -- "2/7". 0, or -1 if it is malformed. */
+int stat_share_parse(uint64_t *k, uint64_t *n, const char *text);
 
-/* share_make -- `starts`, of files + 1, must outlive it. */
-void share_make(share *s, uint64_t k, uint64_t n, const uint64_t *starts, size_t files);
+/* stat_share_make -- `starts`, of files + 1, must outlive it. */
+void stat_share_make(share *s, uint64_t k, uint64_t n, const uint64_t *starts, size_t files);
 
-/* share_owns -- whether the first byte of file i is in the run: it is counted there. */
-int share_owns(const share *s, uint64_t i);
+/* stat_share_owns -- whether the first byte of file i is in the run: it is counted there. */
+int stat_share_owns(const share *s, uint64_t i);
 
 /* What a shard has of a file whose selected elements take `bytes`: `low` to `high` - 1 of these, and with `rest`
  * what comes behind the last of them. */
@@ -39,9 +39,9 @@ typedef struct share_cut {
     int rest;
 } share_cut;
 
-void share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut);
+void stat_share_cut_file(const share *s, size_t i, uint64_t bytes, share_cut *cut);
 
-/* share_cut_tensor -- of a tensor of `count` elements of `width` bytes that begin at `at`, the run of them in the
+/* stat_share_cut_tensor -- of a tensor of `count` elements of `width` bytes that begin at `at`, the run of them in the
  * cut: 1, or 0 if it has nothing of the tensor. `whole`: it is not divided. */
-int share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
-                     uint64_t *n);
+int stat_share_cut_tensor(const share_cut *cut, uint64_t at, uint64_t count, uint64_t width, int whole, uint64_t *first,
+                          uint64_t *n);

@@ -41,10 +41,10 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
     if (at < l->count && compare_keys(&l->items[at], &key) == 0)
         return &l->items[at].g;
     keyed fresh = key;
-    if (group_init(&fresh.g, r->targets, r->settings->histogram))
+    if (stat_group_init(&fresh.g, r->targets, r->settings->histogram))
         return NULL;
     if (array_room(&l->items, l->count, sizeof *l->items)) {
-        group_clear(&fresh.g);
+        stat_group_clear(&fresh.g);
         (void)host_no_memory();
         return NULL;
     }
@@ -58,7 +58,7 @@ static group *find_group(tally *r, keyed_list *l, const char *kind, int64_t step
 static void clear_groups(keyed_list *l)
 {
     for (size_t i = 0; i < l->count; i++)
-        group_clear(&l->items[i].g);
+        stat_group_clear(&l->items[i].g);
     free(l->items);
 }
 
@@ -94,16 +94,16 @@ static void report_tensor(tally *r, const stat_place *p, const group *g)
                     .kind = p->kind,
                     .step = p->step,
                     .tensor = p->tensor};
-    const int broken = statreport_is_broken(g);
+    const int broken = stat_statreport_is_broken(g);
     r->broken += (uint64_t)broken;
     stat_row_fill(&r->rows, &row, g);
-    conditions_judge(&r->conditions, &row);
+    stat_conditions_judge(&r->conditions, &row);
     for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++)
         if (wants(f, STAT_TENSOR) && (lists_all(f) || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
-            statreport_entry(&f->report, &row);
+            stat_statreport_entry(&f->report, &row);
 }
 
-void tally_file(tally *r, const char *path, uint64_t tensors)
+void stat_tally_file(tally *r, const char *path, uint64_t tensors)
 {
     const input_options *from = &r->settings->from;
     r->files++;
@@ -111,7 +111,7 @@ void tally_file(tally *r, const char *path, uint64_t tensors)
         escape_text(r->first_empty, sizeof r->first_empty, path);
 }
 
-void tally_failed(tally *r)
+void stat_tally_failed(tally *r)
 {
     r->failed++;
 }
@@ -132,7 +132,7 @@ static void see_roundoff(tally *r, const trace_tensor *x, const group *of)
         escape_text(r->first_rounded, sizeof r->first_rounded, x->name);
 }
 
-int tally_tensor(tally *r, const stat_place *place, const group *of)
+int stat_tally_tensor(tally *r, const stat_place *place, const group *of)
 {
     if (!of) {
         r->left_out++;
@@ -142,9 +142,9 @@ int tally_tensor(tally *r, const stat_place *place, const group *of)
     group *at_step = find_group(r, &r->steps, NULL, place->step);
     if (!kind || !at_step)
         return EXIT_IO;
-    group_merge(kind, of);
-    group_merge(at_step, of);
-    group_merge(&r->total, of);
+    stat_group_merge(kind, of);
+    stat_group_merge(at_step, of);
+    stat_group_merge(&r->total, of);
     r->lines += (uint64_t)lacks_columns(of, &r->targets->blocks);
     see_roundoff(r, place->tensor, of);
     report_tensor(r, place, of);
@@ -176,7 +176,7 @@ static stat_row total_row(const tally *r)
     return row;
 }
 
-void tally_sums(const tally *r, void (*visit)(void *context, const stat_row *row), void *context)
+void stat_tally_sums(const tally *r, void (*visit)(void *context, const stat_row *row), void *context)
 {
     for (size_t i = 0; i < r->kinds.count; i++) {
         const stat_row row = kind_row(r, i);
@@ -194,24 +194,24 @@ void tally_sums(const tally *r, void (*visit)(void *context, const stat_row *row
 static void judge_sum(void *context, const stat_row *row)
 {
     tally *r = context;
-    conditions_judge(&r->conditions, row);
+    stat_conditions_judge(&r->conditions, row);
 }
 
 static void report_kinds(const tally *r, tally_form *f)
 {
-    statreport_list(&f->report, STAT_KIND, "By kind");
+    stat_statreport_list(&f->report, STAT_KIND, "By kind");
     for (size_t i = 0; i < r->kinds.count && wants(f, STAT_KIND); i++) {
         const stat_row row = kind_row(r, i);
-        statreport_entry(&f->report, &row);
+        stat_statreport_entry(&f->report, &row);
     }
-    statreport_list_end(&f->report);
+    stat_statreport_list_end(&f->report);
 }
 
 static void report_steps(const tally *r, tally_form *f)
 {
     for (size_t i = 0; i < r->steps.count && wants(f, STAT_STEP); i++) {
         const stat_row row = step_row(r, i);
-        statreport_entry(&f->report, &row);
+        stat_statreport_entry(&f->report, &row);
     }
 }
 
@@ -246,9 +246,9 @@ static int are_of_fp16(const tally *r)
         if (!r->kinds.items[i].kind || strcmp(r->kinds.items[i].kind, "wgrad") != 0 ||
             g->stats.count < CHANCE + g->stats.zero)
             continue;
-        for (size_t k = 0; k < group_casts(g); k++) {
+        for (size_t k = 0; k < stat_group_casts(g); k++) {
             group_cast c;
-            group_cast_at(g, r->targets, k, &c);
+            stat_group_cast_at(g, r->targets, k, &c);
             if (c.scale == 1 && strcmp(c.to->label, "fp16") == 0)
                 return c.stats.counts.inexact == 0;
         }
@@ -305,50 +305,50 @@ static void report_text(const tally *r, tally_form *f)
     const int list = f->tensors || (!kinds && r->total.tensors <= FEW);
     print_head(f->to, r);
     if (list)
-        statreport_list_end(&f->report);
+        stat_statreport_list_end(&f->report);
     else
-        statreport_list_broken(&f->report, r->broken > FEW ? r->broken - FEW : 0);
+        stat_statreport_list_broken(&f->report, r->broken > FEW ? r->broken - FEW : 0);
     if (kinds)
         report_kinds(r, f);
     if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
         return;
     if (r->steps.count > 1) {
-        statreport_list(&f->report, STAT_STEP, "By step, and in total");
+        stat_statreport_list(&f->report, STAT_STEP, "By step, and in total");
         report_steps(r, f);
     } else {
-        statreport_list(&f->report, STAT_TOTAL, "In total");
+        stat_statreport_list(&f->report, STAT_TOTAL, "In total");
     }
     const stat_row row = total_row(r);
-    statreport_total(&f->report, &row);
-    statreport_list_end(&f->report);
+    stat_statreport_total(&f->report, &row);
+    stat_statreport_list_end(&f->report);
 }
 
 /* ---- from begin to end ---- */
 
-int tally_init(tally *r, const char *verb, const stat_settings *settings, const option_list *fail_if,
-               const target_list *targets)
+int stat_tally_init(tally *r, const char *verb, const stat_settings *settings, const option_list *fail_if,
+                    const target_list *targets)
 {
     memset(r, 0, sizeof *r);
     r->settings = settings;
     r->targets = targets;
-    int code = conditions_make(&r->conditions, verb, fail_if, targets, settings->counts);
+    int code = stat_conditions_make(&r->conditions, verb, fail_if, targets, settings->counts);
     if (!code)
         code = stat_rows_make(&r->rows, targets, settings->counts, settings->without_roundoff);
-    return code ? code : group_init(&r->total, targets, settings->histogram);
+    return code ? code : stat_group_init(&r->total, targets, settings->histogram);
 }
 
-void tally_clear(tally *r)
+void stat_tally_clear(tally *r)
 {
-    conditions_clear(&r->conditions);
+    stat_conditions_clear(&r->conditions);
     stat_config_clear(&r->config);
     stat_rows_clear(&r->rows);
-    group_clear(&r->total);
+    stat_group_clear(&r->total);
     clear_groups(&r->kinds);
     clear_groups(&r->steps);
     unread_clear(&r->unread);
 }
 
-int tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char *version)
+int stat_tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char *version)
 {
     r->forms = forms;
     r->n_forms = n;
@@ -356,8 +356,8 @@ int tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char 
     r->all = files;
     const int code = stat_config_make(&r->config, r->settings, r->targets, version);
     for (tally_form *f = forms; f < forms + n && !code; f++) {
-        statreport_begin(&f->report, f->to, f->style, r->targets, &r->config);
-        statreport_list(&f->report, STAT_TENSOR, "By tensor");
+        stat_statreport_begin(&f->report, f->to, f->style, r->targets, &r->config);
+        stat_statreport_list(&f->report, STAT_TENSOR, "By tensor");
     }
     return code;
 }
@@ -366,12 +366,12 @@ int tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const char 
 static void report_data(const tally *r, tally_form *f)
 {
     report_kinds(r, f);
-    statreport_list(&f->report, STAT_STEP, NULL);
+    stat_statreport_list(&f->report, STAT_STEP, NULL);
     report_steps(r, f);
     const stat_row row = total_row(r);
     if (wants(f, STAT_TOTAL))
-        statreport_total(&f->report, &row);
-    statreport_end(&f->report, r->partial);
+        stat_statreport_total(&f->report, &row);
+    stat_statreport_end(&f->report, r->partial);
 }
 
 /* For people. */
@@ -380,7 +380,7 @@ static void report_all_text(const tally *r, tally_form *f)
     if (r->partial)
         print_partial(f->to, r);
     report_text(r, f);
-    statreport_end(&f->report, r->partial);
+    stat_statreport_end(&f->report, r->partial);
     if (r->partial) {
         fputc('\n', f->to);
         print_partial(f->to, r);
@@ -409,17 +409,17 @@ static int has_sums(const tally *r, const char *names)
     return 0;
 }
 
-int tally_end(tally *r, int code, const char *names)
+int stat_tally_end(tally *r, int code, const char *names)
 {
     r->partial = code > 128 ? code : 0;
     unread_settle(&r->unread);
     if (code == r->partial)
         code = has_sums(r, names);
     if (!code)
-        tally_sums(r, judge_sum, r);
+        stat_tally_sums(r, judge_sum, r);
     for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++) {
         if (code)
-            statreport_list_drop(&f->report);
+            stat_statreport_list_drop(&f->report);
         else if (f->style == REPORT_TEXT)
             report_all_text(r, f);
         else
@@ -434,7 +434,7 @@ static int gate_unseen(const tally *r)
     return r->conditions.count ? unread_gate(&r->unread, r->conditions.verb) : 0;
 }
 
-int tally_tell(tally *r)
+int stat_tally_tell(tally *r)
 {
     if (r->left_out)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", r->left_out, text_plural(r->left_out));
@@ -450,6 +450,6 @@ int tally_tell(tally *r)
         note("stat: interrupted: the report is partial");
         return r->partial;
     }
-    const int code = conditions_tell(&r->conditions), unseen = gate_unseen(r);
+    const int code = stat_conditions_tell(&r->conditions), unseen = gate_unseen(r);
     return code ? code : r->failed ? EXIT_PARTIAL : unseen;
 }

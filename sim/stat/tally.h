@@ -56,25 +56,25 @@ typedef struct stat_place {
     const trace_tensor *tensor;
 } stat_place;
 
-/* tally_init -- everything is zero. fail_if: conditions; messages of them begin with `verb`. It, `settings` and
- * `targets` must outlive it. 0, or an exit code after a message; tally_clear in any case. */
-int tally_init(tally *t, const char *verb, const stat_settings *settings, const option_list *fail_if,
-               const target_list *targets);
-void tally_clear(tally *t);
+/* stat_tally_init -- everything is zero. fail_if: conditions; messages of them begin with `verb`. It, `settings` and
+ * `targets` must outlive it. 0, or an exit code after a message; stat_tally_clear in any case. */
+int stat_tally_init(tally *t, const char *verb, const stat_settings *settings, const option_list *fail_if,
+                    const target_list *targets);
+void stat_tally_clear(tally *t);
 
-/* tally_begin -- begin the report in n forms, which must outlive it, of `files` files in all (those that fail included)
+/* stat_tally_begin -- begin the report in n forms, which must outlive it, of `files` files in all (those that fail included)
  * and by the program's version `version`. 0, or EXIT_IO without memory (host.h). */
-int tally_begin(tally *t, tally_form *forms, size_t n, size_t files, const char *version);
+int stat_tally_begin(tally *t, tally_form *forms, size_t n, size_t files, const char *version);
 /* In their order: a file is open, of which so many tensors are selected; a tensor, `of` NULL if it has no numbers; a file failed, which the caller
  * has said. 0, or an exit code after a message. */
-void tally_file(tally *t, const char *path, uint64_t tensors);
-int tally_tensor(tally *t, const stat_place *place, const group *of);
-void tally_failed(tally *t);
-/* tally_end -- the rest of the report. `code`: 0; why it ends early, so that there is none; or that of a signal (walk.h): the
+void stat_tally_file(tally *t, const char *path, uint64_t tensors);
+int stat_tally_tensor(tally *t, const stat_place *place, const group *of);
+void stat_tally_failed(tally *t);
+/* stat_tally_end -- the rest of the report. `code`: 0; why it ends early, so that there is none; or that of a signal (walk.h): the
  * report is marked partial. `names` are the files, for a message. 0, or an exit code: what was written is no report.
- * tally_tell -- once it is delivered: notes, and what the conditions say. The exit code. */
-int tally_end(tally *t, int code, const char *names);
-int tally_tell(tally *t);
+ * stat_tally_tell -- once it is delivered: notes, and what the conditions say. The exit code. */
+int stat_tally_end(tally *t, int code, const char *names);
+int stat_tally_tell(tally *t);
 
-/* tally_sums -- those of the kinds, of the steps and of all, in the order of the report; a row lives as long as the call. */
-void tally_sums(const tally *t, void (*visit)(void *context, const stat_row *row), void *context);
+/* stat_tally_sums -- those of the kinds, of the steps and of all, in the order of the report; a row lives as long as the call. */
+void stat_tally_sums(const tally *t, void (*visit)(void *context, const stat_row *row), void *context);

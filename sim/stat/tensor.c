@@ -67,12 +67,12 @@ typedef struct work {
 
 /* ---- work that is to end ---- */
 
-void tensorstat_ask(tensorstat *s, const atomic_int *asked)
+void stat_tensorstat_ask(tensorstat *s, const atomic_int *asked)
 {
     s->asked = asked;
 }
 
-void tensorstat_count(tensorstat *s, mpsim_count *count, void *context)
+void stat_tensorstat_count(tensorstat *s, mpsim_count *count, void *context)
 {
     s->count = count;
     s->count_context = context;
@@ -131,7 +131,7 @@ static mpsim_status begin(const tensorstat *s, mpsim_summary *summary, const ite
 
 static void begin_group(item *it)
 {
-    group_reset(&it->g);
+    stat_group_reset(&it->g);
     it->g.tensors = 1;
     it->g.scaled = it->of.scaled != 0;
 }
@@ -141,7 +141,7 @@ static int finish(mpsim_summary *summary, item *it)
     group *g = &it->g;
     size_t n;
     begin_group(it);
-    if (mpsim_summary_read(summary, &g->stats, g->histogram, group_own(g, &n)) != MPSIM_OK)
+    if (mpsim_summary_read(summary, &g->stats, g->histogram, stat_group_own(g, &n)) != MPSIM_OK)
         return trace_no_memory(it->of.t, &it->error);
     return 0;
 }
@@ -160,7 +160,7 @@ static lane *lane_of(work *w, int k, trace_error *error)
     }
     l->used = 1;
     if (l->blocks)
-        blocklane_begin(l->blocks);
+        stat_blocklane_begin(l->blocks);
     return l;
 }
 
@@ -195,7 +195,8 @@ static int run_tile(void *context, uint64_t k, int lane_number, trace_error *err
     work *w = context;
     uint64_t n = 0;
     const lane *l = lane_of(w, lane_number, error);
-    if (!l || blockrun_tile(w->run, w->phase, k, l->blocks, &(blocktile_how){l->summary, l->codes, PIECE}, &n, error))
+    if (!l ||
+        stat_blockrun_tile(w->run, w->phase, k, l->blocks, &(blocktile_how){l->summary, l->codes, PIECE}, &n, error))
         return -1;
     atomic_fetch_add(&w->counted, n);
     host_worked(n * mpsim_format_code_bytes(trace_at(w->it->of.t, w->it->of.i)->format));
@@ -242,12 +243,12 @@ static int run_blocks(work *w)
     item *it = w->it;
     const blockrun_of of = {it->of.t, it->of.i, it->of.first, it->of.n, w->s->seed, w->stream};
     int code = 0;
-    if (!(w->run = blockrun_new(&of, w->s->targets, w->s->asked, &it->error)))
+    if (!(w->run = stat_blockrun_new(&of, w->s->targets, w->s->asked, &it->error)))
         return -1;
     const size_t width = mpsim_format_code_bytes(trace_at(it->of.t, it->of.i)->format);
-    host_again((uint64_t)(blockrun_phases(w->run) - 1) * it->of.n * width);
-    for (; w->phase < blockrun_phases(w->run) && !code; w->phase++)
-        code = pass_pieces(blockrun_tiles(w->run, w->phase), w->n_lanes, run_tile, w, w->s->asked, &it->error);
+    host_again((uint64_t)(stat_blockrun_phases(w->run) - 1) * it->of.n * width);
+    for (; w->phase < stat_blockrun_phases(w->run) && !code; w->phase++)
+        code = pass_pieces(stat_blockrun_tiles(w->run, w->phase), w->n_lanes, run_tile, w, w->s->asked, &it->error);
     return code;
 }
 
@@ -257,7 +258,7 @@ static mpsim_status count_there(void *context, const mpsim_cast *casts, size_t n
     const work *w = context;
     group *g = &w->it->g;
     size_t own;
-    mpsim_cast_stats *results = group_own(g, &own);
+    mpsim_cast_stats *results = stat_group_own(g, &own);
     return w->s->count(w->s->count_context, trace_array_number(w->it->of.t, w->it->of.i), casts, n, want, &g->stats,
                        g->histogram, results);
 }
@@ -306,7 +307,7 @@ static void leave_out_roundoff(item *it)
     if (g->histogram)
         g->histogram->zero -= n;
     size_t casts;
-    mpsim_cast_stats *own = group_own(g, &casts);
+    mpsim_cast_stats *own = stat_group_own(g, &casts);
     for (size_t i = 0; i < casts; i++)
         own[i].compared -= own[i].compared < n ? own[i].compared : n; /* 0: it is not counted */
     for (size_t i = 0; i < g->n_blocks; i++) {
@@ -322,14 +323,14 @@ static int run_tensor(work *w)
     if (read_all(w))
         return -1;
     const uint64_t counted = atomic_load(&w->counted);
-    cut(w->s, it, !w->run || blockrun_whole(w->run) || counted == it->of.n ? counted : 0);
+    cut(w->s, it, !w->run || stat_blockrun_whole(w->run) || counted == it->of.n ? counted : 0);
     if (merge(w))
         return -1;
     for (int i = 0; i < w->n_lanes && w->run; i++)
         if (w->lanes[i].used)
-            blocklane_take(w->lanes[i].blocks, &it->g);
+            stat_blocklane_take(w->lanes[i].blocks, &it->g);
     if (w->run)
-        blockrun_end(w->run, &it->g, it->of.n);
+        stat_blockrun_end(w->run, &it->g, it->of.n);
     leave_out_roundoff(it);
     return 0;
 }
@@ -350,7 +351,7 @@ static void run_item(void *context, int k, int on)
     for (int i = 0; i < w.n_lanes; i++)
         w.lanes[i].used = 0;
     it->failed = s->count ? run_counted(&w) : run_tensor(&w);
-    blockrun_free(w.run);
+    stat_blockrun_free(w.run);
 }
 
 /* ---- what is told ---- */
@@ -380,7 +381,7 @@ static int make_lane(lane *l, const target_list *targets)
     const int blocks = targets->blocks.count > 0;
     l->summary = mpsim_summary_new();
     l->codes = malloc(PIECE);
-    l->blocks = blocks ? blocklane_new(targets) : NULL;
+    l->blocks = blocks ? stat_blocklane_new(targets) : NULL;
     return l->summary && l->codes && (l->blocks || !blocks) ? 0 : -1;
 }
 
@@ -394,8 +395,8 @@ static int make_all(tensorstat *s, const target_list *targets, int threads)
     return s->lanes && s->items ? 0 : -1;
 }
 
-tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
-                           void *context)
+tensorstat *stat_tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
+                                void *context)
 {
     const int histogram = (want & MPSIM_SUMMARY_HISTOGRAM) != 0, threads = pass_lanes();
     const size_t fit = BATCH_MEMORY / group_bytes(targets, histogram);
@@ -410,21 +411,21 @@ tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned w
     if (make_all(s, targets, threads) == 0)
         return s;
     (void)host_no_memory();
-    tensorstat_free(s);
+    stat_tensorstat_free(s);
     return NULL;
 }
 
-void tensorstat_free(tensorstat *s)
+void stat_tensorstat_free(tensorstat *s)
 {
     if (!s)
         return;
     for (int i = 0; i < s->n_lanes; i++) {
         mpsim_summary_free(s->lanes[i].summary);
         free(s->lanes[i].codes);
-        blocklane_free(s->lanes[i].blocks);
+        stat_blocklane_free(s->lanes[i].blocks);
     }
     for (int i = 0; i < s->made; i++)
-        group_clear(&s->items[i].g);
+        stat_group_clear(&s->items[i].g);
     free(s->lanes);
     free(s->items);
     free(s);
@@ -438,7 +439,7 @@ static int ended(const tensorstat *s, int code)
     return code ? code : s->queue.n == 0 && is_asked(s) ? 128 + *s->asked : 0;
 }
 
-int tensorstat_flush(tensorstat *s)
+int stat_tensorstat_flush(tensorstat *s)
 {
     return ended(s, pass_flush(&s->queue));
 }
@@ -447,7 +448,7 @@ int tensorstat_flush(tensorstat *s)
 static item *next_item(tensorstat *s, const tensorstat_piece *of, int is_file, int alone)
 {
     item *it = &s->items[s->queue.n];
-    if (s->queue.n == s->made && group_init(&it->g, s->targets, (s->want & MPSIM_SUMMARY_HISTOGRAM) != 0))
+    if (s->queue.n == s->made && stat_group_init(&it->g, s->targets, (s->want & MPSIM_SUMMARY_HISTOGRAM) != 0))
         return NULL;
     s->made += s->queue.n == s->made;
     it->of = *of;
@@ -457,7 +458,7 @@ static item *next_item(tensorstat *s, const tensorstat_piece *of, int is_file, i
     return it;
 }
 
-int tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
+int stat_tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
 {
     const mpsim_format *f = trace_at(piece->t, piece->i)->format;
     const size_t width = f ? mpsim_format_code_bytes(f) : 0;
@@ -470,7 +471,7 @@ int tensorstat_put(tensorstat *s, const tensorstat_piece *piece)
     return ended(s, pass_put(&s->queue, piece->n * width, alone));
 }
 
-int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error)
+int stat_tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error)
 {
     item *it = next_item(s, &(tensorstat_piece){.t = t, .i = i}, 1, 0);
     if (!it)

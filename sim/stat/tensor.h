@@ -32,22 +32,22 @@ typedef struct tensorstat tensorstat;
 
 /* `want` is a set of MPSIM_SUMMARY_*. `targets` must outlive it. NULL without memory, which was told (host.h), as all below that
  * give EXIT_IO for it. */
-tensorstat *tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
-                           void *context);
-void tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */
+tensorstat *stat_tensorstat_new(const target_list *targets, uint64_t seed, unsigned want, const tensorstat_told *told,
+                                void *context);
+void stat_tensorstat_free(tensorstat *s); /* accepts NULL; what waits is forgotten */
 
-/* tensorstat_ask -- once *asked is the number of a signal, the work ends as soon as may be: what was read is told
+/* stat_tensorstat_ask -- once *asked is the number of a signal, the work ends as soon as may be: what was read is told
  * (of.n: how many elements), the rest is not, and the functions below give 128 and the number. */
-void tensorstat_ask(tensorstat *s, const atomic_int *asked);
+void stat_tensorstat_ask(tensorstat *s, const atomic_int *asked);
 
-/* tensorstat_count -- the elements of arrays in memory are elsewhere: `count` is asked instead, by the thread that puts or flushes. Not with
+/* stat_tensorstat_count -- the elements of arrays in memory are elsewhere: `count` is asked instead, by the thread that puts or flushes. Not with
  * recipes. */
-void tensorstat_count(tensorstat *s, mpsim_count *count, void *context);
+void stat_tensorstat_count(tensorstat *s, mpsim_count *count, void *context);
 
-/* tensorstat_put -- account for a piece, whose trace stays open until it is told of; for all of the tensor where
+/* stat_tensorstat_put -- account for a piece, whose trace stays open until it is told of; for all of the tensor where
  * the trace is not flat. 0, or what `told` gave. */
-int tensorstat_put(tensorstat *s, const tensorstat_piece *piece);
-/* tensorstat_put_file -- file i is t, whose tensors follow, or NULL and why, or NULL. */
-int tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error);
-/* tensorstat_flush -- tell of all that waits. */
-int tensorstat_flush(tensorstat *s);
+int stat_tensorstat_put(tensorstat *s, const tensorstat_piece *piece);
+/* stat_tensorstat_put_file -- file i is t, whose tensors follow, or NULL and why, or NULL. */
+int stat_tensorstat_put_file(tensorstat *s, trace *t, size_t i, const trace_error *error);
+/* stat_tensorstat_flush -- tell of all that waits. */
+int stat_tensorstat_flush(tensorstat *s);

@@ -72,13 +72,14 @@ static uint64_t selected_bytes(const walker *w, const trace *t)
 /* What can be read from its beginning only, and what is copied first in another order. */
 static int is_whole(const walker *w, const trace *t, const trace_tensor *x)
 {
-    return !trace_is_flat(t) || (w->blocks->count && block_in_rows(x));
+    return !trace_is_flat(t) || (w->blocks->count && pass_block_in_rows(x));
 }
 
 /* Pieces under block recipes begin and end between blocks: 1, or 0 where nothing is left. */
 static int align(const walker *w, const trace_tensor *x, tensorstat_piece *p)
 {
-    const uint64_t first = block_align(w->blocks, x, p->first), end = block_align(w->blocks, x, p->first + p->n);
+    const uint64_t first = pass_block_align(w->blocks, x, p->first),
+                   end = pass_block_align(w->blocks, x, p->first + p->n);
     if (p->n == 0)
         return 1;
     p->first = first;
@@ -92,7 +93,7 @@ static int put_tensors(walker *w, const input_file *f)
     uint64_t at = 0, ordinal = 0;
     share_cut cut;
     if (w->share)
-        share_cut_file(w->share, f->i, selected_bytes(w, f->t), &cut);
+        stat_share_cut_file(w->share, f->i, selected_bytes(w, f->t), &cut);
     for (size_t i = 0; i < trace_count(f->t) && !code && f->t != w->failed; i++) {
         const trace_tensor *x = trace_at(f->t, i);
         if (!input_selects(w->in, x))
@@ -100,9 +101,9 @@ static int put_tensors(walker *w, const input_file *f)
         tensorstat_piece piece = {
             .t = f->t, .i = i, .ordinal = ordinal++, .scaled = stat_is_scaled(w->settings, x->kind), .n = x->count};
         if (!w->share ||
-            (share_cut_tensor(&cut, at, x->count, width_of(x), is_whole(w, f->t, x), &piece.first, &piece.n) &&
+            (stat_share_cut_tensor(&cut, at, x->count, width_of(x), is_whole(w, f->t, x), &piece.first, &piece.n) &&
              align(w, x, &piece)))
-            code = tensorstat_put(w->stat, &piece);
+            code = stat_tensorstat_put(w->stat, &piece);
         at += x->count * width_of(x);
     }
     return code;
@@ -136,12 +137,12 @@ static int visit_files(input *in, input_file *files, size_t n, void *context)
         host_ask(&w->asked);
     for (size_t i = 0; i < n && !code; i++) {
         const int failed = find_roundoff(w, &files[i]) || (!files[i].t && !files[i].other);
-        code = tensorstat_put_file(w->stat, files[i].t, files[i].i, failed ? &files[i].error : NULL);
+        code = stat_tensorstat_put_file(w->stat, files[i].t, files[i].i, failed ? &files[i].error : NULL);
         if (files[i].t && !failed && !code)
             code = put_tensors(w, &files[i]);
     }
     if (!code)
-        code = tensorstat_flush(w->stat);
+        code = stat_tensorstat_flush(w->stat);
     if (w->share && !code)
         reach(w->share, files[n - 1].i + 1);
     if (w->once)
@@ -158,27 +159,27 @@ static void watch(walker *w)
         return;
     for (size_t i = 0; i < files->count && !w->once; i++)
         w->once = !input_is_file(files->paths[i]);
-    tensorstat_ask(w->stat, &w->asked);
+    stat_tensorstat_ask(w->stat, &w->asked);
     if (!w->once)
         host_ask(&w->asked);
 }
 
-int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of, const walk_sink *sink,
-         void *context)
+int stat_walk(input *in, const stat_settings *settings, const target_list *targets, const share *of,
+              const walk_sink *sink, void *context)
 {
     static const tensorstat_told told = {told_tensor, told_file};
     const unsigned want = (settings->counts ? 0 : MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS) |
                           (settings->histogram ? MPSIM_SUMMARY_HISTOGRAM : 0);
     walker w = {
         .in = in, .settings = settings, .share = of, .blocks = &targets->blocks, .sink = sink, .context = context};
-    w.stat = tensorstat_new(targets, settings->to.seed, want, &told, &w);
+    w.stat = stat_tensorstat_new(targets, settings->to.seed, want, &told, &w);
     if (!w.stat)
         return EXIT_IO;
     if (in->count)
-        tensorstat_count(w.stat, in->count, in->count_context);
+        stat_tensorstat_count(w.stat, in->count, in->count_context);
     watch(&w);
     const int code = input_each_open(in, of ? of->first : 0, of ? of->last : in->tree.count, visit_files, &w);
     host_ask(NULL);
-    tensorstat_free(w.stat);
+    stat_tensorstat_free(w.stat);
     return code;
 }

@@ -27,5 +27,5 @@ typedef struct walk_sink {
 /* walk -- the files of `in`, or where `of` is not NULL those of a shard. 0, or an exit code after a message, or
  * of the sink; 128 and the number of a signal that ended the work of one process: then what was read was told, of
  * the last tensors perhaps a part (piece.n). */
-int walk(input *in, const stat_settings *settings, const target_list *targets, const share *of, const walk_sink *sink,
-         void *context);
+int stat_walk(input *in, const stat_settings *settings, const target_list *targets, const share *of,
+              const walk_sink *sink, void *context);

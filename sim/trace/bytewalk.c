@@ -27,7 +27,7 @@ static int fill(bytewalk *w)
     return 0;
 }
 
-int walk_take(bytewalk *w, uint64_t end, void *to, size_t n)
+int trace_walk_take(bytewalk *w, uint64_t end, void *to, size_t n)
 {
     unsigned char *p = to;
     if (must_have(w, end < w->t->size ? end : w->t->size, n))
@@ -44,7 +44,7 @@ int walk_take(bytewalk *w, uint64_t end, void *to, size_t n)
     return 0;
 }
 
-int walk_skip(bytewalk *w, uint64_t end, uint64_t n)
+int trace_walk_skip(bytewalk *w, uint64_t end, uint64_t n)
 {
     if (must_have(w, end < w->t->size ? end : w->t->size, n))
         return -1;
@@ -52,32 +52,32 @@ int walk_skip(bytewalk *w, uint64_t end, uint64_t n)
     return 0;
 }
 
-int walk_number(bytewalk *w, uint64_t end, unsigned bytes, uint64_t *u)
+int trace_walk_number(bytewalk *w, uint64_t end, unsigned bytes, uint64_t *u)
 {
     unsigned char p[8];
     *u = 0;
-    if (walk_take(w, end, p, bytes))
+    if (trace_walk_take(w, end, p, bytes))
         return -1;
     for (unsigned i = 0; i < bytes; i++)
         *u = *u << 8 | p[i];
     return 0;
 }
 
-int walk_varint(bytewalk *w, uint64_t end, uint64_t *u)
+int trace_walk_varint(bytewalk *w, uint64_t end, uint64_t *u)
 {
     unsigned char byte = 0x80;
     *u = 0;
     for (unsigned shift = 0; byte & 0x80; shift += 7) {
         if (shift > 63)
             return trace_fail(w->t, w->error, w->at, "a number has more than ten bytes");
-        if (walk_take(w, end, &byte, 1))
+        if (trace_walk_take(w, end, &byte, 1))
             return -1;
         *u |= (uint64_t)(byte & 0x7f) << shift;
     }
     return 0;
 }
 
-const char *walk_text(bytewalk *w, uint64_t end, uint64_t n)
+const char *trace_walk_text(bytewalk *w, uint64_t end, uint64_t n)
 {
     if (n > TEXT_MAX) {
         trace_fail(w->t, w->error, w->at, "a name of %" PRIu64 " bytes is too long", n);
@@ -88,7 +88,7 @@ const char *walk_text(bytewalk *w, uint64_t end, uint64_t n)
         trace_no_memory(w->t, w->error);
         return NULL;
     }
-    if (walk_take(w, end, s, (size_t)n))
+    if (trace_walk_take(w, end, s, (size_t)n))
         return NULL;
     for (size_t i = 0; i < n; i++)
         s[i] = s[i] ? s[i] : '?';

@@ -15,11 +15,11 @@ typedef struct bytewalk {
 
 /* All: 0, or -1 with *w->error filled: too little is left before `end`. */
 
-int walk_take(bytewalk *w, uint64_t end, void *to, size_t n);
-int walk_skip(bytewalk *w, uint64_t end, uint64_t n);
-/* walk_number -- an unsigned integer of so many bytes, the highest first. */
-int walk_number(bytewalk *w, uint64_t end, unsigned bytes, uint64_t *u);
-/* walk_varint -- seven bits in a byte, the lowest first, as protobuf has them. */
-int walk_varint(bytewalk *w, uint64_t end, uint64_t *u);
-/* walk_text -- n bytes as a string of the trace, escaped where they are not UTF-8 or hold NULs; NULL: failed. */
-const char *walk_text(bytewalk *w, uint64_t end, uint64_t n);
+int trace_walk_take(bytewalk *w, uint64_t end, void *to, size_t n);
+int trace_walk_skip(bytewalk *w, uint64_t end, uint64_t n);
+/* trace_walk_number -- an unsigned integer of so many bytes, the highest first. */
+int trace_walk_number(bytewalk *w, uint64_t end, unsigned bytes, uint64_t *u);
+/* trace_walk_varint -- seven bits in a byte, the lowest first, as protobuf has them. */
+int trace_walk_varint(bytewalk *w, uint64_t end, uint64_t *u);
+/* trace_walk_text -- n bytes as a string of the trace, escaped where they are not UTF-8 or hold NULs; NULL: failed. */
+const char *trace_walk_text(bytewalk *w, uint64_t end, uint64_t n);

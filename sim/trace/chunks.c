@@ -22,7 +22,7 @@ typedef struct chunks {
     size_t n;
 } chunks;
 
-void chunks_close(trace *t)
+void trace_chunks_close(trace *t)
 {
     chunks *c = t->state;
     if (c)
@@ -108,7 +108,7 @@ static int remember(trace *t, const piece *pieces, size_t n, uint64_t *number, t
     return 0;
 }
 
-int chunks_join(trace *t, const char *path, size_t entries, size_t pairs, trace_error *error)
+int trace_chunks_join(trace *t, const char *path, size_t entries, size_t pairs, trace_error *error)
 {
     uint64_t sides[TRACE_RANK_MAX], count, bytes;
     const size_t n = t->count - entries;
@@ -155,7 +155,7 @@ static size_t find(const joined *a, uint64_t element)
     return low;
 }
 
-int chunks_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
+int trace_chunks_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     const size_t width = trace_width(e);
     const piece whole[] = {{0, e->tensor.offset}, {UINT64_MAX, 0}};

@@ -6,9 +6,9 @@
 
 #define CHUNKS_KEY "__msgpack_chunked_array__"
 
-/* chunks_join -- the map at `path` was read: what was added of entries and of metadata from these numbers on is one array. 0, or -1 with
+/* trace_chunks_join -- the map at `path` was read: what was added of entries and of metadata from these numbers on is one array. 0, or -1 with
  * *error filled. */
-int chunks_join(trace *t, const char *path, size_t entries, size_t pairs, trace_error *error);
+int trace_chunks_join(trace *t, const char *path, size_t entries, size_t pairs, trace_error *error);
 /* `codes` and `close` of such a layout. */
-int chunks_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error);
-void chunks_close(trace *t);
+int trace_chunks_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error);
+void trace_chunks_close(trace *t);

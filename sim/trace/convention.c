@@ -378,10 +378,11 @@ static int holds(const convention_match *m, const convention_query *q)
     const unsigned flags = m->row->flags;
     const convention_part f = m->fqn, c = m->class;
     const weights_name w = {f.at, f.n, q->rank, q->first_is_one, q->numbers, q->dtype};
-    if ((flags & CONVENTION_PARAMETER) && !weights_only_parameters(&w))
+    if ((flags & CONVENTION_PARAMETER) && !trace_weights_only_parameters(&w))
         return 0;
     /* a number in a tree may be a setting; where files hold weights and nothing else it is none */
-    if ((flags & CONVENTION_MODEL) && !(q->rank || m->row->path ? weights_in_model(&w) : weights_only_parameters(&w)))
+    if ((flags & CONVENTION_MODEL) &&
+        !(q->rank || m->row->path ? trace_weights_in_model(&w) : trace_weights_only_parameters(&w)))
         return 0;
     if ((flags & CONVENTION_GRADIENT) && !is_no_activation(f.at, f.n))
         return 0;
@@ -391,7 +392,7 @@ static int holds(const convention_match *m, const convention_query *q)
     return q->rank >= rank && (!(flags & CONVENTION_SAVED) || q->saved);
 }
 
-void convention_scope_init(convention_scope *s, const char *path)
+void trace_convention_scope_init(convention_scope *s, const char *path)
 {
     convention_match m;
     s->path = path;
@@ -399,7 +400,7 @@ void convention_scope_init(convention_scope *s, const char *path)
         s->row[i] = !rows[i].path || (strlen(path) <= LONGEST && fit_path(&m, rows[i].path, path));
 }
 
-int convention_find(convention_match *m, const convention_query *q)
+int trace_convention_find(convention_match *m, const convention_query *q)
 {
     const size_t n = strlen(q->name);
     for (size_t i = 0; i < ROWS && n <= LONGEST; i++) {

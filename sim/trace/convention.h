@@ -50,7 +50,7 @@ typedef struct convention_scope {
     unsigned char row[CONVENTIONS_MAX];
 } convention_scope;
 
-void convention_scope_init(convention_scope *s, const char *path);
+void trace_convention_scope_init(convention_scope *s, const char *path);
 
 /* A tensor of `rank` dimensions in a file whose metadata say who saved it, or not. */
 typedef struct convention_query {
@@ -63,5 +63,5 @@ typedef struct convention_query {
     const char *dtype;
 } convention_query;
 
-/* convention_find -- the first row that fits; 0 if none does. */
-int convention_find(convention_match *m, const convention_query *q);
+/* trace_convention_find -- the first row that fits; 0 if none does. */
+int trace_convention_find(convention_match *m, const convention_query *q);

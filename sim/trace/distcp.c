@@ -97,7 +97,7 @@ static const char *refused(void *context, const pickle *p, pickle_ref what, pick
     (void)use;
     if (!name)
         return "expected, found another value";
-    if (strncmp(name, module, sizeof module - 1) == 0 || torch_dtype_find(name))
+    if (strncmp(name, module, sizeof module - 1) == 0 || trace_torch_dtype_find(name))
         return NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
@@ -121,7 +121,7 @@ static int read_metadata(checkpoint *c)
             close(fd);
         return -1;
     }
-    inputs_add(fd);
+    trace_inputs_add(fd);
     const pickle_source source = {read_file, &fd, 0, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0};
     const pickle_rules rules = {(size_t)c->t->max_header, TRACE_MEMORY, refused, NULL};
     c->p = pickle_read(&source, &rules, &e);
@@ -250,13 +250,13 @@ static int read_files(checkpoint *c)
             c->files[c->n_files++] = c->files[i];
     for (size_t i = 0; i < c->n_files; i++) {
         struct stat st;
-        const char *path = parts_beside(c->t, c->files[i]);
+        const char *path = trace_parts_beside(c->t, c->files[i]);
         if (!path)
             return trace_no_memory(c->t, c->error);
         if (stat(path, &st))
             return errno == ENOENT ? bad(c, "its file '%.200s' is missing", c->files[i])
                                    : trace_error_io(c->error, path, TRACE_NO_OFFSET, "cannot open");
-        inputs_add_path(path);
+        trace_inputs_add_path(path);
         c->files[c->n_files + i] = path;
         c->t->size += (uint64_t)st.st_size;
     }
@@ -393,11 +393,11 @@ static int add_chunks(checkpoint *c, const char *name, pickle_ref list, size_t r
         if (!there)
             return bad(c, "chunk %zu of tensor '%.200s' is in no file", i, name);
         const char **file = bsearch(&there->file, c->files, c->n_files, sizeof *c->files, compare_strings);
-        if (parts_add(c->t, file[c->n_files], there->at, there->bytes, &source, c->error) ||
-            parts_box(c->t, source, PARTS_ONLY, offset, size, c->error))
+        if (trace_parts_add(c->t, file[c->n_files], there->at, there->bytes, &source, c->error) ||
+            trace_parts_box(c->t, source, PARTS_ONLY, offset, size, c->error))
             return -1;
     }
-    return parts_whole(c->t, c->error);
+    return trace_parts_whole(c->t, c->error);
 }
 
 static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what)
@@ -410,7 +410,7 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what)
     const pickle_ref dtype = pickle_type_of(c->p, state) == PICKLE_TUPLE ? pickle_item(c->p, state, 0)
                                                                          : field(c, properties, "dtype");
     const char *global = pickle_type_of(c->p, dtype) == PICKLE_GLOBAL ? pickle_global(c->p, dtype) : NULL;
-    const torch_dtype *d = global ? torch_dtype_find(global) : NULL;
+    const torch_dtype *d = global ? trace_torch_dtype_find(global) : NULL;
     if (!name || strlen(name) != n)
         return bad(c, "the name of a tensor is not a string");
     if (n > NAME_BYTES)
@@ -420,10 +420,10 @@ static int add_tensor(checkpoint *c, pickle_ref key, pickle_ref what)
     if (read_sizes(c, field(c, what, "size"), shape, &like.rank))
         return bad(c, "the size of tensor '%.200s' is not a list of integers", name);
     like.dtype = d->name;
-    like.format = torch_format(c->options, d->name, d->format);
+    like.format = trace_torch_format(c->options, d->name, d->format);
     if (trace_shape_bytes(shape, like.rank, d->bytes * 8u, &like.count, &bytes))
         return bad(c, "the shape of tensor '%.200s' is too large", name);
-    trace_entry *e = parts_tensor(c->t, tensor_name(c, name), &like, c->error);
+    trace_entry *e = trace_parts_tensor(c->t, tensor_name(c, name), &like, c->error);
     if (!e)
         return -1;
     e->bytes = bytes;
@@ -446,15 +446,15 @@ static int add_tensors(checkpoint *c, pickle_ref root)
         if (add_tensor(c, key, what))
             return -1;
     }
-    return parts_names(c->t, c->error);
+    return trace_parts_names(c->t, c->error);
 }
 
 static int open_distcp(trace *t, const trace_options *options, trace_error *error)
 {
     checkpoint c = {.t = t, .options = options, .error = error};
-    if (parts_begin(t, options, error))
+    if (trace_parts_begin(t, options, error))
         return -1;
-    if (!(c.path = parts_beside(t, ".metadata")))
+    if (!(c.path = trace_parts_beside(t, ".metadata")))
         return trace_no_memory(t, error);
     int result = read_metadata(&c);
     const pickle_ref root = c.p ? pickle_root(c.p) : PICKLE_ABSENT;
@@ -474,7 +474,7 @@ static int open_distcp(trace *t, const trace_options *options, trace_error *erro
 
 const trace_layout_type trace_layout_distcp = {.name = "torch.distributed.checkpoint",
                                                .open = open_distcp,
-                                               .codes = parts_codes,
-                                               .close = parts_close,
+                                               .codes = trace_parts_codes,
+                                               .close = trace_parts_close,
                                                .has_parts = 1,
                                                .all_elements = 1};

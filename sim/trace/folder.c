@@ -17,7 +17,7 @@ static int is_zero(const char *path)
     zero_name name;
     int found = 0;
     while (dir && !found && (e = readdir(dir)))
-        found = zero_name_parse(e->d_name, &name) == 0 && name.optimizer && !name.other;
+        found = trace_zero_name_parse(e->d_name, &name) == 0 && name.optimizer && !name.other;
     if (dir)
         closedir(dir);
     return found;
@@ -100,5 +100,5 @@ int trace_folder_has(const trace_layout_type *type, const char *name)
     const char *dot = strrchr(name, '.');
     if (type == &trace_layout_distcp)
         return dot && strcmp(dot, ".distcp") == 0;
-    return type == &trace_layout_zero && zero_name_parse(name, &parsed) == 0;
+    return type == &trace_layout_zero && trace_zero_name_parse(name, &parsed) == 0;
 }

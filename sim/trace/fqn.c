@@ -51,7 +51,7 @@ static size_t put(char *to, convention_part p, const char *before)
     return n;
 }
 
-const char *kinds_fqn(trace *t, const char *name, const convention_match *m)
+const char *trace_kinds_fqn(trace *t, const char *name, const convention_match *m)
 {
     const size_t n_name = strlen(name), most = m->fqn.n + m->leaf.n + m->call.n + strlen(m->ends) + 3;
     if (t->arena_bytes + most > TRACE_MEMORY + t->max_header)
@@ -71,12 +71,12 @@ const char *kinds_fqn(trace *t, const char *name, const convention_match *m)
     return fqn;
 }
 
-int kinds_is_number(const char *fqn)
+int trace_kinds_is_number(const char *fqn)
 {
     return *fqn && fqn[strspn(fqn, "0123456789")] == '\0';
 }
 
-const char *kinds_bare_fqn(const char *name, char *to, size_t size)
+const char *trace_kinds_bare_fqn(const char *name, char *to, size_t size)
 {
     const size_t n = strlen(name);
     if (n >= size)

@@ -52,7 +52,7 @@ static int read_blocks(const trace *t, const trace_entry *e, uint64_t first, voi
     enum { ELEMENTS = 1 << 13, BYTES = 10 << 10 };
     _Alignas(16) unsigned char bytes[BYTES];
     float values[ELEMENTS], *out = to;
-    const ggml_form *f = ggml_form_find(e->tensor.dtype);
+    const ggml_form *f = quant_ggml_form_find(e->tensor.dtype);
     const size_t most = ELEMENTS / f->block;
     while (n) {
         const uint64_t block = first / f->block;
@@ -63,7 +63,7 @@ static int read_blocks(const trace *t, const trace_entry *e, uint64_t first, voi
         if (got < 0 || (size_t)got < blocks * f->bytes)
             return trace_fail(t, error, e->tensor.offset + block * f->bytes, "the blocks of '%s' cannot be read",
                               e->tensor.name);
-        ggml_read(f, values, bytes, blocks, ((const quantised *)(const void *)e->tensor.quantised)->swizzled);
+        quant_ggml_read(f, values, bytes, blocks, ((const quantised *)(const void *)e->tensor.quantised)->swizzled);
         memcpy(out, values + skip, m * sizeof *out);
         out += m;
         first += m;
@@ -85,7 +85,7 @@ static void say_unread(trace *t, const trace_tensor *x)
 static int take_blocks(gguf *g, trace_entry *e)
 {
     trace_tensor *x = &e->tensor;
-    const ggml_form *f = ggml_form_find(x->dtype);
+    const ggml_form *f = quant_ggml_form_find(x->dtype);
     quantised *q = f ? trace_alloc(g->t, sizeof *q) : NULL;
     if (!f && e->bytes != x->count && strchr(x->dtype, 'Q')) {
         say_unread(g->t, x);
@@ -144,16 +144,16 @@ static int describe(gguf *g)
     if (!e)
         return -1;
     e->at = g->at;
-    e->tensor.name = gguf_string(g, "the name of a tensor");
-    if (!e->tensor.name || gguf_number(g, 4, &rank))
+    e->tensor.name = trace_gguf_string(g, "the name of a tensor");
+    if (!e->tensor.name || trace_gguf_number(g, 4, &rank))
         return -1;
     if (rank > DIMENSIONS)
         return trace_fail(t, g->error, e->at, "tensor '%s' has %" PRIu64 " dimensions, more than %d", e->tensor.name,
                           rank, DIMENSIONS);
     for (size_t i = 0; i < rank; i++)
-        if (gguf_number(g, 8, &n[i]))
+        if (trace_gguf_number(g, 8, &n[i]))
             return -1;
-    if (gguf_number(g, 4, &code) || gguf_number(g, 8, &e->tensor.offset))
+    if (trace_gguf_number(g, 4, &code) || trace_gguf_number(g, 8, &e->tensor.offset))
         return -1;
     const ggml_type *type = type_of(code);
     if (!type)
@@ -218,7 +218,7 @@ static int check_places(gguf *g)
 static int check_version(gguf *g)
 {
     uint64_t version, said;
-    if (gguf_skip(g, 4) || gguf_number(g, 4, &said))
+    if (trace_gguf_skip(g, 4) || trace_gguf_number(g, 4, &said))
         return -1;
     version = said;
     if ((version & 0xffff) == 0) {
@@ -236,14 +236,14 @@ static int open_gguf(trace *t, const trace_options *options, trace_error *error)
 {
     gguf g = {.t = t, .options = options, .error = error, .alignment = ALIGNMENT, .room = t->max_header};
     uint64_t tensors, pairs;
-    if (check_version(&g) || gguf_number(&g, 8, &tensors) || gguf_number(&g, 8, &pairs))
+    if (check_version(&g) || trace_gguf_number(&g, 8, &tensors) || trace_gguf_number(&g, 8, &pairs))
         return -1;
     if (tensors > (t->size - g.at) / INFO_MIN)
         return trace_fail(t, error, 8, "%" PRIu64 " tensors, but the file has %" PRIu64 " bytes", tensors, t->size);
     if (pairs > (t->size - g.at) / PAIR_MIN)
         return trace_fail(t, error, 16, "%" PRIu64 " keys, but the file has %" PRIu64 " bytes", pairs, t->size);
     for (uint64_t i = 0; i < pairs; i++)
-        if (gguf_pair(&g))
+        if (trace_gguf_pair(&g))
             return -1;
     for (uint64_t i = 0; i < tensors; i++)
         if (describe(&g))

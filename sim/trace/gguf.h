@@ -17,10 +17,10 @@ typedef struct gguf {
 
 /* All: 0, or -1 with *g->error filled. */
 
-int gguf_skip(gguf *g, uint64_t n);
-/* gguf_number -- an unsigned integer of so many bytes. */
-int gguf_number(gguf *g, unsigned bytes, uint64_t *u);
-/* gguf_string -- UTF-8 without NUL, kept with the trace; NULL: failed. */
-const char *gguf_string(gguf *g, const char *what);
-/* gguf_pair -- a key and its value, which become metadata. */
-int gguf_pair(gguf *g);
+int trace_gguf_skip(gguf *g, uint64_t n);
+/* trace_gguf_number -- an unsigned integer of so many bytes. */
+int trace_gguf_number(gguf *g, unsigned bytes, uint64_t *u);
+/* trace_gguf_string -- UTF-8 without NUL, kept with the trace; NULL: failed. */
+const char *trace_gguf_string(gguf *g, const char *what);
+/* trace_gguf_pair -- a key and its value, which become metadata. */
+int trace_gguf_pair(gguf *g);

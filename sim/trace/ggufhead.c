@@ -56,7 +56,7 @@ static int take(gguf *g, void *to, size_t n)
     return 0;
 }
 
-int gguf_skip(gguf *g, uint64_t n)
+int trace_gguf_skip(gguf *g, uint64_t n)
 {
     if (must_have(g, n, "what follows"))
         return -1;
@@ -70,7 +70,7 @@ int gguf_skip(gguf *g, uint64_t n)
     return 0;
 }
 
-int gguf_number(gguf *g, unsigned bytes, uint64_t *u)
+int trace_gguf_number(gguf *g, unsigned bytes, uint64_t *u)
 {
     unsigned char p[8];
     *u = 0;
@@ -87,7 +87,7 @@ static char *any_string(gguf *g, uint64_t max, const char *what)
 {
     uint64_t n;
     const uint64_t at = g->at;
-    if (gguf_number(g, 8, &n) || must_have(g, n, what))
+    if (trace_gguf_number(g, 8, &n) || must_have(g, n, what))
         return NULL;
     if (n > max || n > g->room) {
         trace_fail(g->t, g->error, at, "%s of %" PRIu64 " bytes is too long", what, n);
@@ -109,7 +109,7 @@ static char *any_string(gguf *g, uint64_t max, const char *what)
     return s;
 }
 
-const char *gguf_string(gguf *g, const char *what)
+const char *trace_gguf_string(gguf *g, const char *what)
 {
     const uint64_t at = g->at;
     const char *s = any_string(g, NAME_MAX_BYTES, what);
@@ -127,7 +127,7 @@ static int number_text(gguf *g, uint64_t type, char *out, size_t size)
 {
     uint64_t u;
     const unsigned bytes = types[type].bytes;
-    if (gguf_number(g, bytes, &u))
+    if (trace_gguf_number(g, bytes, &u))
         return -1;
     const int64_t i = bytes == 8 ? (int64_t)u : (int64_t)(u << (64 - 8 * bytes)) >> (64 - 8 * bytes);
     const uint32_t narrow = (uint32_t)u;
@@ -155,14 +155,14 @@ static int number_text(gguf *g, uint64_t type, char *out, size_t size)
 static int skip_array(gguf *g, uint64_t type, uint64_t n)
 {
     if (type != TYPE_STRING)
-        return n > g->t->size ? must_have(g, n, "an array") : gguf_skip(g, n * types[type].bytes);
+        return n > g->t->size ? must_have(g, n, "an array") : trace_gguf_skip(g, n * types[type].bytes);
     if (n > (g->t->size - g->at) / 8) /* each has a length */
         return trace_fail(g->t, g->error, g->at - 8,
                           "an array of %" PRIu64 " strings does not fit the %" PRIu64 " bytes left", n,
                           g->t->size - g->at);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t length;
-        if (gguf_number(g, 8, &length) || must_have(g, length, "a string") || gguf_skip(g, length))
+        if (trace_gguf_number(g, 8, &length) || must_have(g, length, "a string") || trace_gguf_skip(g, length))
             return -1;
     }
     return 0;
@@ -173,7 +173,7 @@ static char *array_text(gguf *g)
     char text[SHOWN * 32], one[32];
     uint64_t type, n;
     const uint64_t at = g->at;
-    if (gguf_number(g, 4, &type) || gguf_number(g, 8, &n))
+    if (trace_gguf_number(g, 4, &type) || trace_gguf_number(g, 8, &n))
         return NULL;
     if (type >= TYPES || type == TYPE_ARRAY) {
         trace_fail(g->t, g->error, at, "type %" PRIu64 " of an array is not %s", type,
@@ -221,14 +221,14 @@ static int take_alignment(gguf *g, uint64_t type, uint64_t at, const char *text)
     return 0;
 }
 
-int gguf_pair(gguf *g)
+int trace_gguf_pair(gguf *g)
 {
     char text[32];
     uint64_t type;
     const char *value = NULL;
-    const char *key = gguf_string(g, "a key");
+    const char *key = trace_gguf_string(g, "a key");
     const uint64_t at = g->at;
-    if (!key || gguf_number(g, 4, &type))
+    if (!key || trace_gguf_number(g, 4, &type))
         return -1;
     if (type >= TYPES)
         return trace_fail(g->t, g->error, at, "type %" PRIu64 " of key '%s' is not known", type, key);

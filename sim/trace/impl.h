@@ -294,8 +294,8 @@ typedef struct npy_header {
     char holds[56]; /* the format that our writer names behind the dict, where the descr is bytes: "# mpsim: bf16" */
 } npy_header;
 
-/* npy_header_parse -- the text of a header; NULL, or why not, with *at. */
-const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *at);
+/* trace_npy_header_parse -- the text of a header; NULL, or why not, with *at. */
+const char *trace_npy_header_parse(npy_header *h, const char *text, size_t n, size_t *at);
 
 /* npy.c */
 
@@ -314,11 +314,11 @@ typedef struct zip_member {
     uint16_t method;     /* 0: stored, 8: deflated                         */
 } zip_member;
 
-/* zip_directory -- all members in the order of their offsets, to be freed by the caller. */
-int zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error);
+/* trace_zip_directory -- all members in the order of their offsets, to be freed by the caller. */
+int trace_zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error);
 
-/* zip_check_local -- whether the header in front of a member says what the directory says. */
-int zip_check_local(const trace *t, const zip_member *m, trace_error *error);
+/* trace_zip_check_local -- whether the header in front of a member says what the directory says. */
+int trace_zip_check_local(const trace *t, const zip_member *m, trace_error *error);
 
 /* npz.c, torch.c -- the rest of opening, once zip.c has read the directory. */
 int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_options *options, trace_error *error);
@@ -336,15 +336,15 @@ int trace_torch_export_open(trace *t, const zip_member *members, size_t n, const
 /* unzip.c: libzip, for what is packed. trace_unzip is a zip_t, trace_unzipped a zip_file_t. */
 typedef struct zip trace_unzip;
 typedef struct zip_file trace_unzipped;
-trace_unzip *unzip_open(const trace *t, trace_error *error);
-void unzip_close(trace_unzip *z); /* accepts NULL */
-/* unzip_failed -- an error from libzip's last one in an archive. */
-int unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *error);
-trace_unzipped *unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error);
-/* unzip_name -- the name of a member, for messages; NULL: it has none. */
-const char *unzip_name(trace_unzip *z, uint64_t index);
-/* unzip_bytes -- the next n bytes of a member, which is to have them; `at` is for messages. */
-int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_t at, trace_error *error);
-/* unzip_end -- whether the member ends here, with the right CRC. */
-int unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *error);
-void unzip_end_member(trace_unzipped *file); /* accepts NULL */
+trace_unzip *trace_unzip_open(const trace *t, trace_error *error);
+void trace_unzip_close(trace_unzip *z); /* accepts NULL */
+/* trace_unzip_failed -- an error from libzip's last one in an archive. */
+int trace_unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *error);
+trace_unzipped *trace_unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error);
+/* trace_unzip_name -- the name of a member, for messages; NULL: it has none. */
+const char *trace_unzip_name(trace_unzip *z, uint64_t index);
+/* trace_unzip_bytes -- the next n bytes of a member, which is to have them; `at` is for messages. */
+int trace_unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_t at, trace_error *error);
+/* trace_unzip_end -- whether the member ends here, with the right CRC. */
+int trace_unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *error);
+void trace_unzip_end_member(trace_unzipped *file); /* accepts NULL */

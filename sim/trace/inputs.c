@@ -61,26 +61,26 @@ static int look_at(const char *path, int standard, struct stat *s)
     return strcmp(path, "-") == 0 ? fstat(standard, s) : stat(path, s);
 }
 
-void inputs_watch(void)
+void trace_inputs_watch(void)
 {
     watching = 1;
 }
 
-void inputs_add(int fd)
+void trace_inputs_add(int fd)
 {
     struct stat s;
     if (fstat(fd, &s) == 0)
         add(&s);
 }
 
-void inputs_add_path(const char *path)
+void trace_inputs_add_path(const char *path)
 {
     struct stat s;
     if (path && look_at(path, STDIN_FILENO, &s) == 0)
         add(&s);
 }
 
-void inputs_renew(const char *in, const char *out)
+void trace_inputs_renew(const char *in, const char *out)
 {
     struct stat s;
     if (!in || !out || look_at(in, STDIN_FILENO, &s) != 0)
@@ -89,7 +89,7 @@ void inputs_renew(const char *in, const char *out)
     renews = out;
 }
 
-int inputs_check_file(const struct stat *s, const char *out, trace_error *error)
+int trace_inputs_check_file(const struct stat *s, const char *out, trace_error *error)
 {
     if (!watching || !S_ISREG(s->st_mode))
         return 0;
@@ -103,8 +103,8 @@ int inputs_check_file(const struct stat *s, const char *out, trace_error *error)
     return lost ? trace_error_memory(error, name) : 0;
 }
 
-int inputs_check(const char *out, trace_error *error)
+int trace_inputs_check(const char *out, trace_error *error)
 {
     struct stat s;
-    return watching && look_at(out, STDOUT_FILENO, &s) == 0 ? inputs_check_file(&s, out, error) : 0;
+    return watching && look_at(out, STDOUT_FILENO, &s) == 0 ? trace_inputs_check_file(&s, out, error) : 0;
 }

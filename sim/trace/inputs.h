@@ -6,20 +6,20 @@
 
 #include "trace.h"
 
-/* inputs_watch -- from now on files are remembered, to the end of the program. */
-void inputs_watch(void);
+/* trace_inputs_watch -- from now on files are remembered, to the end of the program. */
+void trace_inputs_watch(void);
 
-/* inputs_add -- an open file is an input; only regular files count. */
-void inputs_add(int fd);
-/* inputs_add_path -- the same before it is opened; "-" is standard input, NULL nothing. */
-void inputs_add_path(const char *path);
-/* inputs_renew -- the input `in` is a state, which the output that is called `out` may replace: a
+/* trace_inputs_add -- an open file is an input; only regular files count. */
+void trace_inputs_add(int fd);
+/* trace_inputs_add_path -- the same before it is opened; "-" is standard input, NULL nothing. */
+void trace_inputs_add_path(const char *path);
+/* trace_inputs_renew -- the input `in` is a state, which the output that is called `out` may replace: a
  * checkpoint that goes on. Either may be NULL. */
-void inputs_renew(const char *in, const char *out);
+void trace_inputs_renew(const char *in, const char *out);
 
-/* inputs_check -- 0 if an output may go to `out` ("-": standard output); else -1, and *error says that
+/* trace_inputs_check -- 0 if an output may go to `out` ("-": standard output); else -1, and *error says that
  * it is an input. */
-int inputs_check(const char *out, trace_error *error);
-/* inputs_check_file -- the same of a file that is known, where the output that is called `out` goes. */
+int trace_inputs_check(const char *out, trace_error *error);
+/* trace_inputs_check_file -- the same of a file that is known, where the output that is called `out` goes. */
 struct stat;
-int inputs_check_file(const struct stat *s, const char *out, trace_error *error);
+int trace_inputs_check_file(const struct stat *s, const char *out, trace_error *error);

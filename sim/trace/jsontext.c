@@ -5,33 +5,33 @@
 
 #include <string.h>
 
-uint64_t cursor_offset(const json_cursor *c)
+uint64_t trace_cursor_offset(const json_cursor *c)
 {
     return c->before + c->at;
 }
 
-void cursor_skip_space(json_cursor *c)
+void trace_cursor_skip_space(json_cursor *c)
 {
     while (c->at < c->n &&
            (c->text[c->at] == ' ' || c->text[c->at] == '\n' || c->text[c->at] == '\r' || c->text[c->at] == '\t'))
         c->at++;
 }
 
-int cursor_more(json_cursor *c)
+int trace_cursor_more(json_cursor *c)
 {
-    cursor_skip_space(c);
+    trace_cursor_skip_space(c);
     return c->at < c->n
                ? 0
-               : trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid JSON: it ends too early", c->what);
+               : trace_fail(c->t, c->error, trace_cursor_offset(c), "%s is not valid JSON: it ends too early", c->what);
 }
 
-int cursor_expect(json_cursor *c, const char *wanted, char *got)
+int trace_cursor_expect(json_cursor *c, const char *wanted, char *got)
 {
-    if (cursor_more(c))
+    if (trace_cursor_more(c))
         return -1;
     const char ch = c->text[c->at];
     if (!ch || !strchr(wanted, ch))
-        return trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid JSON: expected '%c'%s%c%s", c->what,
+        return trace_fail(c->t, c->error, trace_cursor_offset(c), "%s is not valid JSON: expected '%c'%s%c%s", c->what,
                           wanted[0], wanted[1] ? " or '" : "", wanted[1] ? wanted[1] : ' ', wanted[1] ? "'" : "");
     c->at++;
     if (got)
@@ -39,13 +39,13 @@ int cursor_expect(json_cursor *c, const char *wanted, char *got)
     return 0;
 }
 
-json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what)
+json_t *trace_cursor_value(json_cursor *c, char first, size_t limit, const char *what)
 {
     json_error_t e;
-    if (cursor_more(c))
+    if (trace_cursor_more(c))
         return NULL;
     if (c->text[c->at] != first) {
-        trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid: %s expected", c->what, what);
+        trace_fail(c->t, c->error, trace_cursor_offset(c), "%s is not valid: %s expected", c->what, what);
         return NULL;
     }
     const size_t left = c->n - c->at, n = left < limit ? left : limit;
@@ -59,16 +59,16 @@ json_t *cursor_value(json_cursor *c, char first, size_t limit, const char *what)
     if (no_memory)
         trace_no_memory(c->t, c->error);
     else if (n < left && (size_t)e.position + 8 >= n)
-        trace_fail(c->t, c->error, cursor_offset(c), "%s is longer than %zu bytes", what, limit);
+        trace_fail(c->t, c->error, trace_cursor_offset(c), "%s is longer than %zu bytes", what, limit);
     else
-        trace_fail(c->t, c->error, cursor_offset(c) + (uint64_t)e.position, "%s is not valid JSON: %s", c->what,
+        trace_fail(c->t, c->error, trace_cursor_offset(c) + (uint64_t)e.position, "%s is not valid JSON: %s", c->what,
                    e.text);
     return NULL;
 }
 
-const char *cursor_string(json_cursor *c, size_t limit, const char *what)
+const char *trace_cursor_string(json_cursor *c, size_t limit, const char *what)
 {
-    cursor_skip_space(c);
+    trace_cursor_skip_space(c);
     char *place = c->text + c->at;
     const size_t left = c->n - c->at, n = trace_plain_string(place, left < limit ? left : limit);
     if (n) {
@@ -77,7 +77,7 @@ const char *cursor_string(json_cursor *c, size_t limit, const char *what)
         c->at += n;
         return place;
     }
-    json_t *v = cursor_value(c, '"', limit, what);
+    json_t *v = trace_cursor_value(c, '"', limit, what);
     if (!v)
         return NULL;
     memcpy(place, json_string_value(v), json_string_length(v) + 1);

@@ -62,7 +62,7 @@ static int map_all(trace *t, const trace_options *o, kinds_source *from, framewo
     for (size_t i = 0; o->map && i < t->count; i++) {
         trace_tensor *x = &t->entries[i].tensor;
         const char *kind, *fqn;
-        const int found = namemap_find(o->map, t, x->name, &kind, &fqn);
+        const int found = trace_namemap_find(o->map, t, x->name, &kind, &fqn);
         if (found < 0)
             return -1;
         if (!found)
@@ -73,7 +73,7 @@ static int map_all(trace *t, const trace_options *o, kinds_source *from, framewo
         used = 1;
     }
     if (used)
-        see_framework(seen, namemap_label(o->map));
+        see_framework(seen, trace_namemap_label(o->map));
     return 0;
 }
 
@@ -86,7 +86,7 @@ static int is_step(const trace_tensor *x)
 /* By the rule that is a kind alone: what has none yet, of numbers. */
 static void map_rest(trace *t, const trace_options *o, const kinds_source *from, frameworks *seen)
 {
-    const char *kind = namemap_rest(o->map);
+    const char *kind = trace_namemap_rest(o->map);
     int used = 0;
     for (size_t i = 0; kind && i < t->count; i++) {
         trace_tensor *x = &t->entries[i].tensor;
@@ -97,13 +97,13 @@ static void map_rest(trace *t, const trace_options *o, const kinds_source *from,
         used = 1;
     }
     if (used)
-        see_framework(seen, namemap_label(o->map));
+        see_framework(seen, trace_namemap_label(o->map));
 }
 
 static int find_conventions(trace *t, kinds_source *from, frameworks *seen)
 {
     convention_scope scope;
-    convention_scope_init(&scope, t->path);
+    trace_convention_scope_init(&scope, t->path);
     const int saved = trace_metadata(t, "format") != NULL;
     for (size_t i = 0; i < t->count; i++) {
         trace_tensor *x = &t->entries[i].tensor;
@@ -115,11 +115,11 @@ static int find_conventions(trace *t, kinds_source *from, frameworks *seen)
                                     .saved = saved,
                                     .numbers = x->format != NULL,
                                     .dtype = x->dtype};
-        if (from[i].mapped || !convention_find(&m, &q))
+        if (from[i].mapped || !trace_convention_find(&m, &q))
             continue;
         from[i].row = m.row;
         x->kind = trace_kind_named(m.kind, strlen(m.kind));
-        x->fqn = kinds_fqn(t, x->name, &m);
+        x->fqn = trace_kinds_fqn(t, x->name, &m);
         if (!x->fqn)
             return -1;
         see_framework(seen, m.row->framework);
@@ -157,7 +157,7 @@ static void unwrap_module(trace *t, const kinds_source *from)
         size_t having = 0, all = 0;
         for (size_t i = 0; i < t->count; i++) {
             const char *fqn = t->entries[i].tensor.fqn;
-            if (!from[i].row || from[i].numbered || kinds_is_number(fqn))
+            if (!from[i].row || from[i].numbered || trace_kinds_is_number(fqn))
                 continue;
             all++;
             having += (size_t)has_module(fqn);
@@ -222,9 +222,9 @@ int trace_find_kinds(trace *t, const trace_options *o, trace_error *error)
         see_framework(&seen, "mpsim-trace/1");
     if (!bad && !(bad = map_all(t, o, from, &seen)) && !own && !find_weights(t, from, &seen) &&
         !(bad = find_conventions(t, from, &seen))) {
-        bad = kinds_number_parameters(t, from);
+        bad = trace_kinds_number_parameters(t, from);
         unwrap_module(t, from);
-        bad = bad || kinds_find_partners(t, from);
+        bad = bad || trace_kinds_find_partners(t, from);
     }
     if (!bad && o->map)
         map_rest(t, o, from, &seen);
@@ -234,5 +234,7 @@ int trace_find_kinds(trace *t, const trace_options *o, trace_error *error)
         return trace_no_memory(t, error);
     if (t->convention && (!own || o->map) && find_clashes(t, error))
         return -1;
-    return t->clash[0] && o->map ? trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", namemap_label(o->map), t->clash) : 0;
+    return t->clash[0] && o->map
+               ? trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", trace_namemap_label(o->map), t->clash)
+               : 0;
 }

@@ -12,19 +12,19 @@ typedef struct kinds_source {
 
 /* fqn.c */
 
-/* kinds_fqn -- the fqn of a match in `name`; it lives as long as t. NULL: no memory. */
-const char *kinds_fqn(trace *t, const char *name, const convention_match *m);
-/* kinds_bare_fqn -- a whole name as a fqn; NULL if it is too long. */
-const char *kinds_bare_fqn(const char *name, char *to, size_t size);
+/* trace_kinds_fqn -- the fqn of a match in `name`; it lives as long as t. NULL: no memory. */
+const char *trace_kinds_fqn(trace *t, const char *name, const convention_match *m);
+/* trace_kinds_bare_fqn -- a whole name as a fqn; NULL if it is too long. */
+const char *trace_kinds_bare_fqn(const char *name, char *to, size_t size);
 
-/* kinds_is_number -- whether a fqn is digits alone. */
-int kinds_is_number(const char *fqn);
+/* trace_kinds_is_number -- whether a fqn is digits alone. */
+int trace_kinds_is_number(const char *fqn);
 
 /* parameters.c; `from` has an element for each tensor of t */
 
-/* kinds_number_parameters -- numbers of parameters, as torch's optimizers have them, become names where the file
+/* trace_kinds_number_parameters -- numbers of parameters, as torch's optimizers have them, become names where the file
  * says which they are. 0, or -1: no memory. */
-int kinds_number_parameters(trace *t, kinds_source *from);
-/* kinds_find_partners -- tensors without a kind that have the name of a parameter whose gradient or state is
+int trace_kinds_number_parameters(trace *t, kinds_source *from);
+/* trace_kinds_find_partners -- tensors without a kind that have the name of a parameter whose gradient or state is
  * in the file are its weights. 0, or -1: no memory. */
-int kinds_find_partners(trace *t, const kinds_source *from);
+int trace_kinds_find_partners(trace *t, const kinds_source *from);

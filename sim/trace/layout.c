@@ -266,14 +266,14 @@ int trace_layout_unknown(const trace *t, const unsigned char *head, size_t n, tr
 static int is_known(int fd, const unsigned char *head, size_t n)
 {
     unsigned char inside[TRACE_HEAD];
-    if (!stream_of(head, n))
+    if (!trace_stream_of(head, n))
         return trace_layout_of(head, n) != NULL;
-    if (!stream_readable(head, n))
+    if (!trace_stream_readable(head, n))
         return 0;
-    stream *s = stream_open(fd, 1, head, n);
-    const ssize_t got = s ? stream_read(s, inside, sizeof inside) : -1;
-    stream_close(s);
-    return got < 0 || trace_layout_of(inside, (size_t)got) || stream_of(inside, (size_t)got);
+    stream *s = trace_stream_open(fd, 1, head, n);
+    const ssize_t got = s ? trace_stream_read(s, inside, sizeof inside) : -1;
+    trace_stream_close(s);
+    return got < 0 || trace_layout_of(inside, (size_t)got) || trace_stream_of(inside, (size_t)got);
 }
 
 int trace_names_others(const char *path)

@@ -40,7 +40,7 @@ static int read_rules(const input_maps *from, namemap *m, const char *path, trac
         const size_t n = strcspn(p, "\n");
         const char *rule = p;
         const size_t length = trim(&rule, n);
-        if (length && namemap_add(m, rule, length, why))
+        if (length && trace_namemap_add(m, rule, length, why))
             bad = *why ? trace_error_say(error, TRACE_EXIT_DATA, "%s: line %zu: %s",
                                          escape_text(name, sizeof name, path), number, why)
                        : trace_error_memory(error, NULL);
@@ -54,17 +54,17 @@ static int read_rules(const input_maps *from, namemap *m, const char *path, trac
 static int give(namemap *m, const char *rule, trace_error *error)
 {
     char why[200];
-    if (namemap_add(m, rule, strlen(rule), why) == 0)
+    if (trace_namemap_add(m, rule, strlen(rule), why) == 0)
         return 0;
     return *why ? trace_error_say(error, TRACE_EXIT_USAGE, "--map: '%s': %s", rule, why)
                 : trace_error_memory(error, NULL);
 }
 
-int maps_give(input_maps *m, const option_list *rules, trace_error *error)
+int trace_maps_give(input_maps *m, const option_list *rules, trace_error *error)
 {
     if (!rules->count)
         return 0;
-    m->given = namemap_new("--map");
+    m->given = trace_namemap_new("--map");
     if (!m->given)
         return trace_error_memory(error, NULL);
     for (size_t i = 0; i < rules->count; i++) {
@@ -88,10 +88,10 @@ static int is_known(const input_maps *m, const char *folder, size_t n)
 /* The rules of the command line come first, so that they can correct the others. */
 static namemap *read_both(const input_maps *m, const char *path, trace_error *error)
 {
-    namemap *map = namemap_new(path);
-    if (!map || (m->given && namemap_join(map, m->given)) ? trace_error_memory(error, NULL)
-                                                          : read_rules(m, map, path, error)) {
-        namemap_free(map);
+    namemap *map = trace_namemap_new(path);
+    if (!map || (m->given && trace_namemap_join(map, m->given)) ? trace_error_memory(error, NULL)
+                                                                : read_rules(m, map, path, error)) {
+        trace_namemap_free(map);
         map = NULL;
     }
     return map;
@@ -100,7 +100,7 @@ static namemap *read_both(const input_maps *m, const char *path, trace_error *er
 static int tell(const input_maps *m, const char *path, const namemap *map, int foreign)
 {
     char name[512], line[640];
-    const size_t rules = namemap_count(map) - (m->given ? namemap_count(m->given) : 0);
+    const size_t rules = trace_namemap_count(map) - (m->given ? trace_namemap_count(m->given) : 0);
     snprintf(line, sizeof line, "names by %s (%zu rule%s)%s", escape_text(name, sizeof name, path), rules,
              text_plural(rules), foreign ? ", a file of another user above what was named" : "");
     return (foreign ? m->warn : m->tell)(m->context, line);
@@ -115,7 +115,7 @@ static int add_folder(input_maps *m, const char *folder, size_t n, const char *p
         return -1;
     m->folders[m->count] = (map_folder){strndup(folder, n), map};
     if (!m->folders[m->count].folder) {
-        namemap_free(map);
+        trace_namemap_free(map);
         return trace_error_memory(error, NULL);
     }
     m->count++;
@@ -173,7 +173,7 @@ static size_t own_folder(const char *operand)
     return n;
 }
 
-int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, trace_error *error)
+int trace_maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, trace_error *error)
 {
     const char *before = "";
     int current;
@@ -193,7 +193,7 @@ int maps_find(input_maps *m, const char *operand, char *const *paths, size_t n, 
     return bad;
 }
 
-const namemap *maps_of(const input_maps *m, const char *path)
+const namemap *trace_maps_of(const input_maps *m, const char *path)
 {
     const namemap *found = m->given;
     size_t longest = 0;
@@ -209,13 +209,13 @@ const namemap *maps_of(const input_maps *m, const char *path)
     return found;
 }
 
-void maps_clear(input_maps *m)
+void trace_maps_clear(input_maps *m)
 {
     for (size_t i = 0; i < m->count; i++) {
-        namemap_free(m->folders[i].map);
+        trace_namemap_free(m->folders[i].map);
         free(m->folders[i].folder);
     }
     free(m->folders);
-    namemap_free(m->given);
+    trace_namemap_free(m->given);
     memset(m, 0, sizeof *m);
 }

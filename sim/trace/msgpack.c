@@ -59,7 +59,7 @@ static int next(flax *x, uint64_t end, token *k)
 {
     unsigned char c;
     uint64_t type = 0;
-    if (walk_take(&x->w, end, &c, 1))
+    if (trace_walk_take(&x->w, end, &c, 1))
         return -1;
     *k = (token){.kind = c < 0x80 ? UNSIGNED : c < 0x90 ? MAP : c < 0xa0 ? LIST : TEXT, .n = c};
     if (c < 0x80)
@@ -74,7 +74,7 @@ static int next(flax *x, uint64_t end, token *k)
     const unsigned row = c - 0xc0u, bytes = rows[row].bytes;
     k->kind = (token_kind)rows[row].kind;
     k->n = rows[row].fixed;
-    if (bytes && walk_number(&x->w, end, bytes, &k->n))
+    if (bytes && trace_walk_number(&x->w, end, bytes, &k->n))
         return -1;
     if (k->kind == BOOLEAN)
         k->n = c & 1;
@@ -82,7 +82,7 @@ static int next(flax *x, uint64_t end, token *k)
         k->n = (uint64_t)((int64_t)(k->n << (64 - 8 * bytes)) >> (64 - 8 * bytes));
     if (k->kind == REAL)
         set_real(k, bytes);
-    if (k->kind == EXTENSION && walk_number(&x->w, end, 1, &type))
+    if (k->kind == EXTENSION && trace_walk_number(&x->w, end, 1, &type))
         return -1;
     k->type = (uint8_t)type;
     return k->kind == NEVER ? trace_fail(x->t, x->w.error, x->w.at - 1, "byte 0x%02x begins nothing in MessagePack", c)
@@ -145,7 +145,7 @@ static int take_array(flax *x, uint64_t end)
     if (expect(x, end, LIST, &k, "triple") || take_shape(x, end, e) || expect(x, end, TEXT, &k, "dtype"))
         return -1;
     const uint64_t at = x->w.at;
-    const char *dtype = walk_text(&x->w, end, k.n);
+    const char *dtype = trace_walk_text(&x->w, end, k.n);
     if (!dtype || trace_npy_dtype(x->t, descr_of(dtype), at, x->options, &e->tensor, &bits, x->w.error))
         return -1;
     e->tensor.dtype = dtype;
@@ -156,7 +156,7 @@ static int take_array(flax *x, uint64_t end)
         return trace_fail(x->t, x->w.error, x->w.at,
                           "array '%s' of %s has %" PRIu64 " bytes, which its shape does not ask for", x->path, dtype,
                           k.n);
-    return walk_skip(&x->w, end, k.n);
+    return trace_walk_skip(&x->w, end, k.n);
 }
 
 /* ---- the tree ---- */
@@ -166,7 +166,7 @@ static int take_leaf(flax *x, const token *k)
 {
     char number[64];
     const char *value = number;
-    if (k->kind == TEXT && !(value = walk_text(&x->w, x->end, k->n)))
+    if (k->kind == TEXT && !(value = trace_walk_text(&x->w, x->end, k->n)))
         return -1;
     if (k->kind == REAL)
         snprintf(number, sizeof number, "%.17g", k->real);
@@ -194,7 +194,7 @@ static int take_extension(flax *x, const token *k)
                    : trace_fail(x->t, x->w.error, x->w.at, "%" PRIu64 " bytes behind an array", end - x->w.at);
     }
     x->other++;
-    return walk_skip(&x->w, x->end, k->n);
+    return trace_walk_skip(&x->w, x->end, k->n);
 }
 
 /* Behind the path a name, or if there is none a number. */
@@ -214,7 +214,7 @@ static int take_key(flax *x)
     if (next(x, x->end, &k))
         return -1;
     const uint64_t at = x->w.at;
-    const char *key = k.kind == TEXT ? walk_text(&x->w, x->end, k.n) : NULL;
+    const char *key = k.kind == TEXT ? trace_walk_text(&x->w, x->end, k.n) : NULL;
     if (k.kind != TEXT && k.kind != UNSIGNED)
         return trace_fail(x->t, x->w.error, at, "a key below '%s' is neither text nor a number", x->path);
     if (k.kind == TEXT && !key)
@@ -234,7 +234,7 @@ static int take_value(flax *x, int depth)
     if (k.kind == EXTENSION)
         return take_extension(x, &k);
     if (k.kind == BINARY)
-        return walk_skip(&x->w, x->end, k.n);
+        return trace_walk_skip(&x->w, x->end, k.n);
     if (k.kind != MAP && k.kind != LIST)
         return k.kind == NIL ? 0 : take_leaf(x, &k);
     for (uint64_t i = 0; i < k.n; i++) {
@@ -245,7 +245,7 @@ static int take_value(flax *x, int depth)
             return -1;
         x->path[length] = '\0';
     }
-    return chunked ? chunks_join(x->t, x->path, entries, pairs, x->w.error) : 0;
+    return chunked ? trace_chunks_join(x->t, x->path, entries, pairs, x->w.error) : 0;
 }
 
 static int open_msgpack(trace *t, const trace_options *options, trace_error *error)
@@ -265,7 +265,7 @@ static int open_msgpack(trace *t, const trace_options *options, trace_error *err
 }
 
 const trace_layout_type trace_layout_msgpack = {
-    .name = "msgpack", .open = open_msgpack, .codes = chunks_codes, .close = chunks_close};
+    .name = "msgpack", .open = open_msgpack, .codes = trace_chunks_codes, .close = trace_chunks_close};
 
 /* A map whose first key is text. */
 int trace_msgpack_begins(const unsigned char *head, size_t n)

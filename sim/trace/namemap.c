@@ -26,7 +26,7 @@ struct namemap {
     size_t count;
 };
 
-namemap *namemap_new(const char *label)
+namemap *trace_namemap_new(const char *label)
 {
     namemap *m = calloc(1, sizeof *m);
     if (m && !(m->label = strdup(label))) {
@@ -36,7 +36,7 @@ namemap *namemap_new(const char *label)
     return m;
 }
 
-void namemap_free(namemap *m)
+void trace_namemap_free(namemap *m)
 {
     if (!m)
         return;
@@ -50,17 +50,17 @@ void namemap_free(namemap *m)
     free(m);
 }
 
-const char *namemap_label(const namemap *m)
+const char *trace_namemap_label(const namemap *m)
 {
     return m->label;
 }
 
-size_t namemap_count(const namemap *m)
+size_t trace_namemap_count(const namemap *m)
 {
     return m->count;
 }
 
-const char *namemap_rule(const namemap *m, size_t i)
+const char *trace_namemap_rule(const namemap *m, size_t i)
 {
     return m->rules[i].text;
 }
@@ -180,7 +180,7 @@ static int parse(rule *r, char error[200])
                : 0;
 }
 
-int namemap_add(namemap *m, const char *text, size_t n, char error[200])
+int trace_namemap_add(namemap *m, const char *text, size_t n, char error[200])
 {
     if (m->count == NAMEMAP_RULES || n > NAMEMAP_LONGEST) {
         snprintf(error, 200, m->count == NAMEMAP_RULES ? "more than %d rules" : "longer than %d bytes",
@@ -201,11 +201,11 @@ int namemap_add(namemap *m, const char *text, size_t n, char error[200])
     return 0;
 }
 
-int namemap_join(namemap *m, const namemap *other)
+int trace_namemap_join(namemap *m, const namemap *other)
 {
     char error[200];
     for (size_t i = 0; i < other->count; i++)
-        if (namemap_add(m, other->rules[i].text, strlen(other->rules[i].text), error))
+        if (trace_namemap_add(m, other->rules[i].text, strlen(other->rules[i].text), error))
             return -1;
     return 0;
 }
@@ -227,7 +227,7 @@ static size_t write_fqn(const rule *r, const char *name, const regmatch_t *taken
     return n;
 }
 
-const char *namemap_rest(const namemap *m)
+const char *trace_namemap_rest(const namemap *m)
 {
     for (size_t i = 0; i < m->count; i++)
         if (m->rules[i].rest)
@@ -235,7 +235,7 @@ const char *namemap_rest(const namemap *m)
     return NULL;
 }
 
-int namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn)
+int trace_namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn)
 {
     regmatch_t taken[GROUPS + 1];
     if (strlen(name) > NAME_LONGEST)

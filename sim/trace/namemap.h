@@ -18,23 +18,23 @@ enum { NAMEMAP_RULES = 200, NAMEMAP_LONGEST = 400 };
 typedef struct namemap namemap;
 
 /* `label` says where the rules are from: "--map", or the path of a file. NULL if out of memory. */
-namemap *namemap_new(const char *label);
-void namemap_free(namemap *m); /* accepts NULL */
-const char *namemap_label(const namemap *m);
-size_t namemap_count(const namemap *m);
-/* namemap_rule -- the text of rule i. */
-const char *namemap_rule(const namemap *m, size_t i);
+namemap *trace_namemap_new(const char *label);
+void trace_namemap_free(namemap *m); /* accepts NULL */
+const char *trace_namemap_label(const namemap *m);
+size_t trace_namemap_count(const namemap *m);
+/* trace_namemap_rule -- the text of rule i. */
+const char *trace_namemap_rule(const namemap *m, size_t i);
 
-/* namemap_add -- a rule of n characters. 0, or -1 with why not in *error, empty for want of memory: "at 6: ...", for a message that says
+/* trace_namemap_add -- a rule of n characters. 0, or -1 with why not in *error, empty for want of memory: "at 6: ...", for a message that says
  * where the rule is from. */
-int namemap_add(namemap *m, const char *rule, size_t n, char error[200]);
+int trace_namemap_add(namemap *m, const char *rule, size_t n, char error[200]);
 
-/* namemap_join -- the rules of `other` after those of m. 0, or -1: no memory, or too many. */
-int namemap_join(namemap *m, const namemap *other);
+/* trace_namemap_join -- the rules of `other` after those of m. 0, or -1: no memory, or too many. */
+int trace_namemap_join(namemap *m, const namemap *other);
 
-/* namemap_rest -- the kind of what has none otherwise; NULL: no rule says it. */
-const char *namemap_rest(const namemap *m);
+/* trace_namemap_rest -- the kind of what has none otherwise; NULL: no rule says it. */
+const char *trace_namemap_rest(const namemap *m);
 
-/* namemap_find -- the kind (NULL: none) and the fqn of a name, which live as long as t. 1; 0 if no rule fits; -1: no
+/* trace_namemap_find -- the kind (NULL: none) and the fqn of a name, which live as long as t. 1; 0 if no rule fits; -1: no
  * memory. From several threads at once. */
-int namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn);
+int trace_namemap_find(const namemap *m, trace *t, const char *name, const char **kind, const char **fqn);

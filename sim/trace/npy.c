@@ -56,7 +56,7 @@ static int describe(trace *t, const char *text, size_t n, uint64_t at, uint64_t 
     size_t bad;
     unsigned bits = 0;
     trace_tensor *x = &entry->tensor;
-    const char *why = npy_header_parse(&h, text, n, &bad);
+    const char *why = trace_npy_header_parse(&h, text, n, &bad);
     if (why)
         t->not_numbers = strncmp(why, "a structured dtype", 18) == 0;
     if (why)

@@ -185,7 +185,7 @@ static void holds(cursor *c, npy_header *h)
         h->holds[n++] = c->text[c->at++];
 }
 
-const char *npy_header_parse(npy_header *h, const char *text, size_t n, size_t *at)
+const char *trace_npy_header_parse(npy_header *h, const char *text, size_t n, size_t *at)
 {
     cursor c = {.text = text, .n = n};
     memset(h, 0, sizeof *h);

@@ -17,7 +17,7 @@ typedef struct npz {
 
 static void close_member(npz *z)
 {
-    unzip_end_member(z->file);
+    trace_unzip_end_member(z->file);
     z->file = NULL;
 }
 
@@ -25,19 +25,19 @@ static int open_member(trace *t, uint64_t index, trace_error *error)
 {
     npz *z = t->state;
     close_member(z);
-    z->file = unzip_member(t, z->zip, index, error);
+    z->file = trace_unzip_member(t, z->zip, index, error);
     t->at = 0;
     return z->file ? 0 : -1;
 }
 
 static int npz_bytes(trace *t, void *p, size_t n, trace_error *error)
 {
-    return unzip_bytes(t, ((npz *)t->state)->file, p, n, t->at, error);
+    return trace_unzip_bytes(t, ((npz *)t->state)->file, p, n, t->at, error);
 }
 
 static int npz_finish(trace *t, trace_error *error)
 {
-    return unzip_end(t, ((npz *)t->state)->file, t->at, error);
+    return trace_unzip_end(t, ((npz *)t->state)->file, t->at, error);
 }
 
 static int npz_start(trace *t, const trace_entry *entry, trace_error *error)
@@ -109,7 +109,7 @@ static int add_member(trace *t, const zip_member *m, const trace_options *option
     zip_stat_t st;
     const char *zip_name = utf8_name(z->zip, m->index);
     if (!zip_name || zip_stat_index(z->zip, m->index, 0, &st))
-        return unzip_failed(t, z->zip, "the zip archive is not consistent", error);
+        return trace_unzip_failed(t, z->zip, "the zip archive is not consistent", error);
     const size_t n = strlen(zip_name);
     const uint64_t need = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC | ZIP_STAT_COMP_METHOD;
     char *name = trace_string(t, zip_name, n);
@@ -174,9 +174,9 @@ int trace_npz_open(trace *t, const zip_member *members, size_t n, const trace_op
     if (!(t->state = z))
         return trace_no_memory(t, error);
     for (size_t i = 0; i < n; i++)
-        if (zip_check_local(t, &members[i], error))
+        if (trace_zip_check_local(t, &members[i], error))
             return -1;
-    if (!(z->zip = unzip_open(t, error)))
+    if (!(z->zip = trace_unzip_open(t, error)))
         return -1;
     if ((uint64_t)zip_get_num_entries(z->zip, 0) != n)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the zip archive can be read in two ways");
@@ -202,7 +202,7 @@ static void close_npz(trace *t)
     if (!z)
         return;
     close_member(z);
-    unzip_close(z->zip);
+    trace_unzip_close(z->zip);
     free(z);
     t->state = NULL;
 }

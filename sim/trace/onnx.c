@@ -43,7 +43,7 @@ static int enter(onnx *x, const char *name)
 static int enter_text(onnx *x, uint64_t end, uint64_t number, int *found)
 {
     char name[ONNX_PATH];
-    if (onnx_text(x, end, number, name, sizeof name))
+    if (trace_onnx_text(x, end, number, name, sizeof name))
         return -1;
     *found = *name != '\0';
     return *found ? enter(x, name) : 0;
@@ -68,11 +68,11 @@ static int take_weight(onnx *x, const proto_field *f, uint64_t *number, size_t r
     if (weights[row].many && enter(x, digits))
         return -1;
     *number += weights[row].many;
-    const char *name = weights[row].graph ? "" : onnx_name(x, "");
+    const char *name = weights[row].graph ? "" : trace_onnx_name(x, "");
     const int bad = !name                 ? no_memory(x)
                     : weights[row].graph  ? take_graph(x, f->end, depth + 1)
-                    : weights[row].sparse ? onnx_sparse(x, f->end, name)
-                                          : onnx_tensor(x, f->end, name);
+                    : weights[row].sparse ? trace_onnx_sparse(x, f->end, name)
+                                          : trace_onnx_tensor(x, f->end, name);
     x->path[length] = '\0';
     return bad;
 }
@@ -88,13 +88,13 @@ static int take_numbers(onnx *x, uint64_t end)
                 {VALUE_FLOATS, 1, 1, "value_floats"},
                 {VALUE_INTS, 0, 1, "value_ints"}};
     char own[16];
-    if (onnx_text(x, end, VALUE_NAME, own, sizeof own))
+    if (trace_onnx_text(x, end, VALUE_NAME, own, sizeof own))
         return -1;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint64_t begin = x->w.at;
         const int is = strcmp(own, rows[i].attribute) == 0;
-        const char *name = is ? onnx_name(x, "") : NULL;
-        if (is && (!name || onnx_numbers(x, end, rows[i].field, rows[i].is_float, rows[i].rank, name)))
+        const char *name = is ? trace_onnx_name(x, "") : NULL;
+        if (is && (!name || trace_onnx_numbers(x, end, rows[i].field, rows[i].is_float, rows[i].rank, name)))
             return name ? -1 : no_memory(x);
         x->w.at = begin;
     }
@@ -111,7 +111,7 @@ static int take_attribute(onnx *x, uint64_t end, int constant, int depth)
     if (constant ? take_numbers(x, end) : enter_text(x, end, VALUE_NAME, &found))
         return -1;
     for (; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         for (size_t i = 0; i < sizeof weights / sizeof weights[0] && f.wire == PROTO_BYTES; i++)
             if (weights[i].field == f.number && take_weight(x, &f, &number, i, depth))
@@ -128,7 +128,7 @@ static int name_node(onnx *x, uint64_t end, int *constant)
 {
     char op[16];
     int found;
-    if (onnx_text(x, end, NODE_OP, op, sizeof op) || enter_text(x, end, NODE_OUTPUT, &found) ||
+    if (trace_onnx_text(x, end, NODE_OP, op, sizeof op) || enter_text(x, end, NODE_OUTPUT, &found) ||
         (!found && enter_text(x, end, NODE_NAME, &found)))
         return -1;
     *constant = strcmp(op, "Constant") == 0;
@@ -142,7 +142,7 @@ static int take_node(onnx *x, uint64_t end, int depth)
     int constant = -1;
     proto_field f;
     for (; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         if (f.number != NODE_ATTRIBUTE || f.wire != PROTO_BYTES)
             continue;
@@ -163,13 +163,13 @@ static int take_content(onnx *x, uint64_t end, uint64_t nodes, int depth)
 {
     proto_field f;
     for (; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         const uint64_t number = f.wire == PROTO_BYTES ? f.number : 0;
         const int graph = nodes == GRAPH_NODE;
         if ((number == nodes && take_node(x, f.end, depth)) ||
-            (graph && number == GRAPH_INITIALIZER && onnx_tensor(x, f.end, NULL)) ||
-            (graph && number == GRAPH_SPARSE && onnx_sparse(x, f.end, NULL)))
+            (graph && number == GRAPH_INITIALIZER && trace_onnx_tensor(x, f.end, NULL)) ||
+            (graph && number == GRAPH_SPARSE && trace_onnx_sparse(x, f.end, NULL)))
             return -1;
     }
     return 0;
@@ -194,7 +194,7 @@ static int take_training(onnx *x, uint64_t end)
 {
     proto_field f;
     for (; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         if ((f.number == 1 || f.number == 2) && f.wire == PROTO_BYTES &&
             (enter(x, f.number == 1 ? "initialization" : "algorithm") || take_graph(x, f.end, 1)))
@@ -216,13 +216,13 @@ static int take_model(onnx *x, const proto_field *f)
 }
 
 /* All of the file. */
-static int walk(onnx *x)
+static int stat_walk(onnx *x)
 {
     trace *t = x->t;
     int failed = 0, ends = 0;
     proto_field f;
     for (; x->w.at < t->size; x->w.at = f.end) {
-        if (proto_next(&x->w, t->size, &f) || take_model(x, &f))
+        if (trace_proto_next(&x->w, t->size, &f) || take_model(x, &f))
             return -1;
         ends |= f.number == MODEL_OPSET || (f.number == MODEL_VERSION && f.value < 3);
     }
@@ -234,24 +234,27 @@ static int walk(onnx *x)
                                    : NULL;
     if (twice)
         return trace_fail(t, x->w.error, TRACE_NO_OFFSET, "two tensors have the name '%s'", *twice);
-    return failed ? no_memory(x) : onnx_decoded(x) || onnx_outside(t, x->options, x->w.error) ? -1 : 0;
+    return failed ? no_memory(x) : trace_onnx_decoded(x) || trace_onnx_outside(t, x->options, x->w.error) ? -1 : 0;
 }
 
 static int open_onnx(trace *t, const trace_options *options, trace_error *error)
 {
-    onnx *x = onnx_data_begin(t, error) ? NULL : calloc(1, sizeof *x);
+    onnx *x = trace_onnx_data_begin(t, error) ? NULL : calloc(1, sizeof *x);
     if (!x)
         return t->state ? trace_no_memory(t, error) : -1;
     x->t = x->w.t = t;
     x->w.error = error;
     x->options = options;
-    const int bad = walk(x);
+    const int bad = stat_walk(x);
     free(x);
     return bad;
 }
 
-const trace_layout_type trace_layout_onnx = {
-    .name = "onnx", .open = open_onnx, .codes = onnx_codes, .close = onnx_data_close, .file = onnx_file};
+const trace_layout_type trace_layout_onnx = {.name = "onnx",
+                                             .open = open_onnx,
+                                             .codes = trace_onnx_codes,
+                                             .close = trace_onnx_data_close,
+                                             .file = trace_onnx_file};
 
 /* ---- the first bytes ---- */
 

@@ -41,7 +41,7 @@ struct onnx_data {
     size_t n_files, n_references;
 };
 
-int onnx_data_begin(trace *t, trace_error *error)
+int trace_onnx_data_begin(trace *t, trace_error *error)
 {
     onnx_data *d = calloc(1, sizeof *d);
     if (!d)
@@ -51,7 +51,7 @@ int onnx_data_begin(trace *t, trace_error *error)
     return 0;
 }
 
-void onnx_data_close(trace *t)
+void trace_onnx_data_close(trace *t)
 {
     onnx_data *d = t->state;
     if (!d)
@@ -64,7 +64,7 @@ void onnx_data_close(trace *t)
     t->state = NULL;
 }
 
-int onnx_unread(trace *t, trace_entry *e, const char *why, trace_error *error)
+int trace_onnx_unread(trace *t, trace_entry *e, const char *why, trace_error *error)
 {
     e->bytes = 0;
     e->nowhere = 1;
@@ -81,13 +81,13 @@ static int unread_all(trace *t, const reference *r, size_t n, const char *why, t
 {
     int bad = 0;
     for (size_t i = 0; i < n && !bad; i++)
-        bad = onnx_unread(t, &t->entries[r[i].entry], why, error);
+        bad = trace_onnx_unread(t, &t->entries[r[i].entry], why, error);
     return bad;
 }
 
 /* ---- what is decoded ---- */
 
-uint64_t onnx_decode_begin(const onnx *x)
+uint64_t trace_onnx_decode_begin(const onnx *x)
 {
     const onnx_data *d = x->t->state;
     return d->decoded_bytes + x->fill;
@@ -97,25 +97,25 @@ uint64_t onnx_decode_begin(const onnx *x)
 static int flush(onnx *x)
 {
     onnx_data *d = x->t->state;
-    if (d->decoded < 0 && (d->decoded = unnamed_file()) < 0)
+    if (d->decoded < 0 && (d->decoded = trace_unnamed_file()) < 0)
         return trace_error_io(x->w.error, x->t->path, TRACE_NO_OFFSET, "cannot create a temporary file in %s",
-                              unnamed_place());
+                              trace_unnamed_place());
     if (d->decoded_bytes == 0)
-        d->room = unnamed_room(d->decoded);
+        d->room = trace_unnamed_room(d->decoded);
     if (x->fill > d->room - d->decoded_bytes)
         return trace_error_set(x->w.error, TRACE_EXIT_IO, x->t->path, TRACE_NO_OFFSET,
                                "its numbers need more than the %" PRIu64
                                " bytes that a temporary file in %s has room for: set TMPDIR",
-                               d->room, unnamed_place());
-    if (whole_write_at(d->decoded, x->buffer, x->fill, d->decoded_bytes))
+                               d->room, trace_unnamed_place());
+    if (trace_whole_write_at(d->decoded, x->buffer, x->fill, d->decoded_bytes))
         return trace_error_io(x->w.error, x->t->path, TRACE_NO_OFFSET, "cannot write a temporary file in %s",
-                              unnamed_place());
+                              trace_unnamed_place());
     d->decoded_bytes += x->fill;
     x->fill = 0;
     return 0;
 }
 
-int onnx_decode(onnx *x, const void *bytes, size_t n)
+int trace_onnx_decode(onnx *x, const void *bytes, size_t n)
 {
     if (n > sizeof x->buffer - x->fill && flush(x))
         return -1;
@@ -124,14 +124,14 @@ int onnx_decode(onnx *x, const void *bytes, size_t n)
     return 0;
 }
 
-int onnx_decoded(onnx *x)
+int trace_onnx_decoded(onnx *x)
 {
     return x->fill ? flush(x) : 0;
 }
 
 /* ---- files beside the model ---- */
 
-int onnx_external(trace *t, size_t i, const char *location, uint64_t offset, uint64_t length, trace_error *error)
+int trace_onnx_external(trace *t, size_t i, const char *location, uint64_t offset, uint64_t length, trace_error *error)
 {
     onnx_data *d = t->state;
     if (array_room(&d->references, d->n_references, sizeof *d->references))
@@ -194,7 +194,7 @@ static int take_file(trace *t, const reference *r, size_t n, trace_error *error)
     onnx_data *d = t->state;
     struct stat st;
     char why[400];
-    const char *path = parts_beside(t, r->location);
+    const char *path = trace_parts_beside(t, r->location);
     if (!path || array_room(&d->files, d->n_files, sizeof *d->files))
         return trace_no_memory(t, error);
     const int fd = open_outside(path, &st);
@@ -203,7 +203,7 @@ static int take_file(trace *t, const reference *r, size_t n, trace_error *error)
     snprintf(why, sizeof why, "its data are in '%.200s', which is not there", r->location);
     if (fd < 0)
         return unread_all(t, r, n, why, error);
-    inputs_add(fd);
+    trace_inputs_add(fd);
     close(fd);
     if (!S_ISREG(st.st_mode))
         return trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s': its data are in '%.200s', which %s",
@@ -229,7 +229,7 @@ static int check_shown(trace *t, const trace_options *options, trace_error *erro
     return 0;
 }
 
-int onnx_outside(trace *t, const trace_options *options, trace_error *error)
+int trace_onnx_outside(trace *t, const trace_options *options, trace_error *error)
 {
     onnx_data *d = t->state;
     const int piped = strcmp(t->path, "-") == 0;
@@ -271,7 +271,7 @@ static int outside_bytes(const onnx_data *d, size_t file, void *to, size_t n, ui
     return bad;
 }
 
-int onnx_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
+int trace_onnx_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     const onnx_data *d = t->state;
     const size_t bytes = n * trace_width(e);
@@ -285,7 +285,7 @@ int onnx_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes
     return trace_was_read(t, got, bytes, at, error);
 }
 
-const char *onnx_file(const trace *t, const trace_entry *e)
+const char *trace_onnx_file(const trace *t, const trace_entry *e)
 {
     const onnx_data *d = t->state;
     return e->at >= ONNX_OUTSIDE ? d->files[e->at - ONNX_OUTSIDE].path : t->path;

@@ -51,7 +51,7 @@ typedef struct tensor {
     uint64_t offset, length;
 } tensor;
 
-const char *onnx_name(const onnx *x, const char *last)
+const char *trace_onnx_name(const onnx *x, const char *last)
 {
     const size_t n = strlen(x->path), size = n + strlen(last) + 2;
     char *name = trace_alloc(x->t, size);
@@ -65,7 +65,7 @@ static int copy_text(onnx *x, const proto_field *f, char *text, size_t size)
     if (f->value >= size)
         return 0;
     const size_t n = (size_t)f->value;
-    if (walk_take(&x->w, f->end, text, n))
+    if (trace_walk_take(&x->w, f->end, text, n))
         return -1;
     for (size_t i = 0; i < n; i++)
         text[i] = text[i] ? text[i] : '?';
@@ -73,12 +73,12 @@ static int copy_text(onnx *x, const proto_field *f, char *text, size_t size)
     return 0;
 }
 
-int onnx_text(onnx *x, uint64_t end, uint64_t number, char *text, size_t size)
+int trace_onnx_text(onnx *x, uint64_t end, uint64_t number, char *text, size_t size)
 {
     const uint64_t begin = x->w.at;
     proto_field f = {.number = 0};
     for (*text = '\0'; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         if (f.number == number && f.wire == PROTO_BYTES && f.value)
             break;
@@ -110,13 +110,13 @@ static int take_sides(onnx *x, tensor *s, const proto_field *f)
     if (f->wire == PROTO_VARINT)
         return add_side(x, s, f->value);
     while (x->w.at < f->end)
-        if (walk_varint(&x->w, f->end, &side) || add_side(x, s, side))
+        if (trace_walk_varint(&x->w, f->end, &side) || add_side(x, s, side))
             return -1;
     return 0;
 }
 
 /* A number of external_data, in decimal. */
-static int take_number(onnx *x, const char *text, uint64_t *u)
+static int stat_take_number(onnx *x, const char *text, uint64_t *u)
 {
     *u = 0;
     for (const char *s = text; *s; s++) {
@@ -132,15 +132,15 @@ static int take_pair(onnx *x, tensor *s, uint64_t end)
 {
     char key[16], number[24];
     proto_field f;
-    if (onnx_text(x, end, KEY, key, sizeof key) || onnx_text(x, end, VALUE, number, sizeof number))
+    if (trace_onnx_text(x, end, KEY, key, sizeof key) || trace_onnx_text(x, end, VALUE, number, sizeof number))
         return -1;
     if (strcmp(key, "offset") == 0)
-        return take_number(x, number, &s->offset);
+        return stat_take_number(x, number, &s->offset);
     if (strcmp(key, "length") == 0)
-        return take_number(x, number, &s->length);
+        return stat_take_number(x, number, &s->length);
     for (; x->w.at < end && !s->location && strcmp(key, "location") == 0; x->w.at = f.end)
-        if (proto_next(&x->w, end, &f) ||
-            (f.number == VALUE && f.wire == PROTO_BYTES && !(s->location = walk_text(&x->w, f.end, f.value))))
+        if (trace_proto_next(&x->w, end, &f) ||
+            (f.number == VALUE && f.wire == PROTO_BYTES && !(s->location = trace_walk_text(&x->w, f.end, f.value))))
             return -1;
     return 0;
 }
@@ -177,7 +177,8 @@ static int take_field(onnx *x, tensor *s, const proto_field *f)
         s->type = f->value;
     if (f->number == PLACE && f->wire == PROTO_VARINT)
         s->external = f->value == EXTERNAL;
-    if (f->number == NAME && f->wire == PROTO_BYTES && !s->name && !(s->name = walk_text(&x->w, f->end, f->value)))
+    if (f->number == NAME && f->wire == PROTO_BYTES && !s->name &&
+        !(s->name = trace_walk_text(&x->w, f->end, f->value)))
         return -1;
     if (f->number == ELSEWHERE && f->wire == PROTO_BYTES)
         return take_pair(x, s, f->end);
@@ -188,7 +189,7 @@ static int take_fields(onnx *x, uint64_t end, tensor *s)
 {
     proto_field f;
     while (x->w.at < end) {
-        if (proto_next(&x->w, end, &f) || take_field(x, s, &f))
+        if (trace_proto_next(&x->w, end, &f) || take_field(x, s, &f))
             return -1;
         x->w.at = f.end;
     }
@@ -203,7 +204,7 @@ static int put_number(onnx *x, uint64_t u, size_t n)
     unsigned char bytes[8];
     for (size_t i = 0; i < n; i++)
         bytes[i] = (unsigned char)(u >> 8 * i);
-    return onnx_decode(x, bytes, n);
+    return trace_onnx_decode(x, bytes, n);
 }
 
 /* The content of a packed field, of a fixed one or of a text, as it is. */
@@ -212,7 +213,7 @@ static int put_bytes(onnx *x, uint64_t n)
     unsigned char bytes[512];
     while (n) {
         const size_t m = n < sizeof bytes ? (size_t)n : sizeof bytes;
-        if (walk_take(&x->w, x->w.at + m, bytes, m) || onnx_decode(x, bytes, m))
+        if (trace_walk_take(&x->w, x->w.at + m, bytes, m) || trace_onnx_decode(x, bytes, m))
             return -1;
         n -= m;
     }
@@ -230,7 +231,7 @@ static int put_field(onnx *x, const proto_field *f, size_t width)
     if (f->wire == PROTO_VARINT)
         return put_number(x, f->value, width);
     while (f->wire == PROTO_BYTES && x->w.at < f->end)
-        if (walk_varint(&x->w, f->end, &u) || put_number(x, u, width))
+        if (trace_walk_varint(&x->w, f->end, &u) || put_number(x, u, width))
             return -1;
     return 0;
 }
@@ -240,11 +241,11 @@ static int decode(onnx *x, uint64_t begin, uint64_t end, uint64_t number, size_t
 {
     proto_field f;
     s->at = ONNX_DECODED;
-    s->begin = onnx_decode_begin(x);
+    s->begin = trace_onnx_decode_begin(x);
     for (x->w.at = begin; x->w.at < end; x->w.at = f.end)
-        if (proto_next(&x->w, end, &f) || (f.number == number && put_field(x, &f, width)))
+        if (trace_proto_next(&x->w, end, &f) || (f.number == number && put_field(x, &f, width)))
             return -1;
-    s->bytes = onnx_decode_begin(x) - s->begin;
+    s->bytes = trace_onnx_decode_begin(x) - s->begin;
     return 0;
 }
 
@@ -305,7 +306,7 @@ static int add_tensor(onnx *x, const tensor *s)
     if (set_shape(x, e, s))
         return -1;
     if (!s->is || !s->is->field)
-        return onnx_unread(t, e, "its type is not known", x->w.error);
+        return trace_onnx_unread(t, e, "its type is not known", x->w.error);
     if (s->is->field == TEXTS) { /* as they are decoded, for who compares them */
         e->bytes = s->bytes;
         e->nowhere = !s->bytes;
@@ -316,28 +317,28 @@ static int add_tensor(onnx *x, const tensor *s)
     if (set_format(x, e, s))
         return -1;
     if (s->external)
-        return onnx_external(t, t->count - 1, s->location, s->offset, s->length, x->w.error);
+        return trace_onnx_external(t, t->count - 1, s->location, s->offset, s->length, x->w.error);
     if (!s->raws && !s->pieces && e->bytes)
-        return onnx_unread(t, e, "the model does not hold its data", x->w.error);
+        return trace_onnx_unread(t, e, "the model does not hold its data", x->w.error);
     return s->bytes == e->bytes ? 0
                                 : trace_fail(t, x->w.error, s->begin,
                                              "tensor '%s' has %" PRIu64 " bytes, and not the %" PRIu64 " of its shape",
                                              s->name, s->bytes, e->bytes);
 }
 
-int onnx_tensor(onnx *x, uint64_t end, const char *name)
+int trace_onnx_tensor(onnx *x, uint64_t end, const char *name)
 {
     tensor s = {.name = name, .length = UINT64_MAX};
     const uint64_t begin = x->w.at;
     if (take_fields(x, end, &s))
         return -1;
     s.is = s.type < sizeof types / sizeof types[0] ? &types[s.type] : NULL;
-    if (!name && !(s.name = onnx_name(x, s.name ? s.name : "")))
+    if (!name && !(s.name = trace_onnx_name(x, s.name ? s.name : "")))
         return no_memory(x);
     return find_data(x, begin, end, &s) || add_tensor(x, &s) ? -1 : 0;
 }
 
-int onnx_numbers(onnx *x, uint64_t end, uint64_t number, int is_float, size_t rank, const char *name)
+int trace_onnx_numbers(onnx *x, uint64_t end, uint64_t number, int is_float, size_t rank, const char *name)
 {
     tensor s = {.name = name, .rank = rank, .pieces = 1, .is = &types[is_float ? FLOAT : INT64]};
     const uint64_t begin = x->w.at;
@@ -361,21 +362,21 @@ static int name_of(onnx *x, uint64_t end, const char **name)
     const uint64_t begin = x->w.at;
     const char *own = "";
     for (; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         for (uint64_t at = x->w.at; f.number == VALUES && f.wire == PROTO_BYTES && at < f.end; at = g.end) {
             x->w.at = at;
-            if (proto_next(&x->w, f.end, &g) ||
-                (g.number == NAME && g.wire == PROTO_BYTES && !(own = walk_text(&x->w, g.end, g.value))))
+            if (trace_proto_next(&x->w, f.end, &g) ||
+                (g.number == NAME && g.wire == PROTO_BYTES && !(own = trace_walk_text(&x->w, g.end, g.value))))
                 return -1;
         }
     }
     x->w.at = begin;
-    *name = onnx_name(x, own);
+    *name = trace_onnx_name(x, own);
     return *name ? 0 : no_memory(x);
 }
 
-int onnx_sparse(onnx *x, uint64_t end, const char *name)
+int trace_onnx_sparse(onnx *x, uint64_t end, const char *name)
 {
     proto_field f;
     char indices[ONNX_PATH];
@@ -383,12 +384,12 @@ int onnx_sparse(onnx *x, uint64_t end, const char *name)
         return -1;
     snprintf(indices, sizeof indices, "%s/indices", name);
     for (; x->w.at < end; x->w.at = f.end) {
-        if (proto_next(&x->w, end, &f))
+        if (trace_proto_next(&x->w, end, &f))
             return -1;
         if (f.wire != PROTO_BYTES || (f.number != VALUES && f.number != INDICES))
             continue;
         const char *own = f.number == VALUES ? name : trace_string(x->t, indices, strlen(indices));
-        if (!own || onnx_tensor(x, f.end, own))
+        if (!own || trace_onnx_tensor(x, f.end, own))
             return own ? -1 : no_memory(x);
     }
     return 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int order_same_shape(const trace_tensor *a, const trace_tensor *b)
+int trace_order_same_shape(const trace_tensor *a, const trace_tensor *b)
 {
     if (a->rank != b->rank)
         return 0;
@@ -38,7 +38,7 @@ static int by_place(const void *pa, const void *pb)
 /* A parameter without a state may be of any shape. */
 static int fits(const parameter *p, const trace_entry *w)
 {
-    return !p->state || order_same_shape(p->state, &w->tensor);
+    return !p->state || trace_order_same_shape(p->state, &w->tensor);
 }
 
 /* 0 if the parameters are not in this order among the weights. */
@@ -213,7 +213,7 @@ static void name_all(const ordering *o)
         name_two(o, middle, 1);
 }
 
-int order_names(parameter *all, size_t n, const trace_entry *const *weights, size_t n_weights)
+int trace_order_names(parameter *all, size_t n, const trace_entry *const *weights, size_t n_weights)
 {
     parameter **p = calloc(n ? n : 1, sizeof *p);
     shape_group *shapes = calloc(n ? n : 1, sizeof *shapes);

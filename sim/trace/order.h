@@ -13,8 +13,8 @@ typedef struct parameter {
     const char *name;          /* what is found; or NULL          */
 } parameter;
 
-/* order_names -- names of the weights, which are in the order of the model, for parameters in any order. Groups follow
+/* trace_order_names -- names of the weights, which are in the order of the model, for parameters in any order. Groups follow
  * the order of the model, each; a parameter whose weight is not certain gets no name. 0, or -1: no memory. */
-int order_names(parameter *all, size_t n, const trace_entry *const *weights, size_t n_weights);
+int trace_order_names(parameter *all, size_t n, const trace_entry *const *weights, size_t n_weights);
 
-int order_same_shape(const trace_tensor *a, const trace_tensor *b);
+int trace_order_same_shape(const trace_tensor *a, const trace_tensor *b);

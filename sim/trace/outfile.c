@@ -44,7 +44,7 @@ static int io_error(const char *path, const char *what, trace_error *error)
 
 static int wait_error(const char *what, trace_error *error)
 {
-    return trace_error_io(error, unnamed_place(), UINT64_MAX, "%s a temporary file", what);
+    return trace_error_io(error, trace_unnamed_place(), UINT64_MAX, "%s a temporary file", what);
 }
 
 static void outfile_free(outfile *o)
@@ -69,7 +69,7 @@ static int create_beside(outfile *o)
         /* 200: the longest name that most file systems take is 255 bytes */
         snprintf(o->name, size, "%.*s.%.200s.%lx%lx%x.tmp", (int)dir, o->target, o->last, (unsigned long)getpid(),
                  (unsigned long)now.tv_nsec, i);
-        o->fd = temporary_create(&o->file, o->folder, o->name + dir);
+        o->fd = trace_temporary_create(&o->file, o->folder, o->name + dir);
         if (o->fd >= 0 || errno != EEXIST)
             break;
     }
@@ -95,17 +95,17 @@ static char *link_text(const char *path)
     return to;
 }
 
-int outfile_descriptor(const char *path)
+int trace_outfile_descriptor(const char *path)
 {
     return strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0 ? STDOUT_FILENO
            : strcmp(path, "/dev/stderr") == 0                         ? STDERR_FILENO
                                                                       : -1;
 }
 
-char *outfile_target(const char *path, int *direct)
+char *trace_outfile_target(const char *path, int *direct)
 {
     struct stat st;
-    *direct = outfile_descriptor(path) >= 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
+    *direct = trace_outfile_descriptor(path) >= 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
     char *target = *direct ? NULL : strdup(path);
     for (int links = 0; target && lstat(target, &st) == 0 && S_ISLNK(st.st_mode); links++) {
         char *to = links < 40 ? link_text(target) : NULL; /* as many as Linux follows */
@@ -254,7 +254,7 @@ static opened check_place(const outfile *o, trace_error *error)
         return errno == ENOENT ? OPENED : FAILED;
     if (!S_ISREG(s.st_mode))
         return CHANGED;
-    return inputs_check_file(&s, o->path, error) ? SAID : OPENED;
+    return trace_inputs_check_file(&s, o->path, error) ? SAID : OPENED;
 }
 
 /* /dev/null must stay what it is; a folder makes open() fail with the reason. */
@@ -282,7 +282,7 @@ static opened open_beside(outfile *o, trace_error *error)
     if (take_rights(o, o->fd)) {
         const int why = errno;
         close(o->fd);
-        temporary_remove(&o->file);
+        trace_temporary_remove(&o->file);
         errno = why;
         return FAILED;
     }
@@ -296,7 +296,7 @@ static opened open_once(outfile *o, trace_error *error)
         close(o->folder);
     free(o->target);
     o->folder = -1;
-    o->target = outfile_target(o->path, &direct);
+    o->target = trace_outfile_target(o->path, &direct);
     if (direct)
         return open_direct(o);
     return o->target ? open_beside(o, error) : FAILED;
@@ -305,10 +305,10 @@ static opened open_once(outfile *o, trace_error *error)
 static opened open_fd(outfile *o, trace_error *error)
 {
     enum { TIMES = 100 }; /* somebody changes the links all the time */
-    const int own = outfile_descriptor(o->path);
+    const int own = trace_outfile_descriptor(o->path);
     opened how = CHANGED;
     if (own >= 0) {
-        if (inputs_check(o->path, error))
+        if (trace_inputs_check(o->path, error))
             return SAID;
         o->fd = fcntl(own, F_DUPFD_CLOEXEC, 3);
         return o->fd < 0 ? FAILED : OPENED;
@@ -320,7 +320,7 @@ static opened open_fd(outfile *o, trace_error *error)
     return how;
 }
 
-outfile *outfile_open(const char *path, trace_error *error)
+outfile *trace_outfile_open(const char *path, trace_error *error)
 {
     outfile *o = malloc(sizeof *o);
     if (!o) {
@@ -344,7 +344,7 @@ outfile *outfile_open(const char *path, trace_error *error)
 
 static int write_all(const outfile *o, const void *p, size_t n, trace_error *error)
 {
-    return whole_write(o->fd, p, n) ? io_error(o->path, "cannot write", error) : 0;
+    return trace_whole_write(o->fd, p, n) ? io_error(o->path, "cannot write", error) : 0;
 }
 
 static int flush(outfile *o, trace_error *error)
@@ -354,7 +354,7 @@ static int flush(outfile *o, trace_error *error)
     return write_all(o, o->buffer, n, error);
 }
 
-int outfile_write(outfile *o, const void *p, size_t n, trace_error *error)
+int trace_outfile_write(outfile *o, const void *p, size_t n, trace_error *error)
 {
     const int direct = n > BUFFER / 2;
     if ((direct || n > BUFFER - o->fill) && flush(o, error))
@@ -367,26 +367,26 @@ int outfile_write(outfile *o, const void *p, size_t n, trace_error *error)
     return 0;
 }
 
-int outfile_has_places(const outfile *o)
+int trace_outfile_has_places(const outfile *o)
 {
     return o->name != NULL;
 }
 
-int outfile_make_places(outfile *o, uint64_t begun, trace_error *error)
+int trace_outfile_make_places(outfile *o, uint64_t begun, trace_error *error)
 {
     o->begun = begun;
     if (flush(o, error))
         return -1;
-    if (!o->name && (o->waiting = unnamed_file()) < 0)
+    if (!o->name && (o->waiting = trace_unnamed_file()) < 0)
         return wait_error("cannot write", error);
     return 0;
 }
 
-int outfile_write_at(outfile *o, uint64_t offset, const void *p, size_t n, trace_error *error)
+int trace_outfile_write_at(outfile *o, uint64_t offset, const void *p, size_t n, trace_error *error)
 {
     if (o->waiting < 0)
-        return whole_write_at(o->fd, p, n, offset) ? io_error(o->path, "cannot write", error) : 0;
-    return whole_write_at(o->waiting, p, n, offset) ? wait_error("cannot write", error) : 0;
+        return trace_whole_write_at(o->fd, p, n, offset) ? io_error(o->path, "cannot write", error) : 0;
+    return trace_whole_write_at(o->waiting, p, n, offset) ? wait_error("cannot write", error) : 0;
 }
 
 /* What was written at places. */
@@ -394,7 +394,7 @@ static int write_waiting(outfile *o, trace_error *error)
 {
     ssize_t n = o->waiting < 0 ? 0 : BUFFER;
     for (uint64_t at = o->begun; n == BUFFER; at += (uint64_t)n) {
-        n = whole_read_at(o->waiting, o->buffer, BUFFER, at);
+        n = trace_whole_read_at(o->waiting, o->buffer, BUFFER, at);
         if (n < 0)
             return wait_error("cannot read", error);
         if (write_all(o, o->buffer, (size_t)n, error))
@@ -403,7 +403,7 @@ static int write_waiting(outfile *o, trace_error *error)
     return 0;
 }
 
-int outfile_finish(outfile *o, trace_error *error)
+int trace_outfile_finish(outfile *o, trace_error *error)
 {
     int result = flush(o, error) || write_waiting(o, error) ? -1 : 0;
     /* what is replaced is lost at the rename: what replaces it has to be on the disk by then */
@@ -421,19 +421,19 @@ static int keep(outfile *o, trace_error *error)
 {
     if (check_place(o, error) == SAID)
         return -1;
-    return temporary_keep(&o->file, o->last) ? io_error(o->path, "cannot rename the finished file", error) : 0;
+    return trace_temporary_keep(&o->file, o->last) ? io_error(o->path, "cannot rename the finished file", error) : 0;
 }
 
-int outfile_close(outfile *o, trace_error *error)
+int trace_outfile_close(outfile *o, trace_error *error)
 {
-    int result = o->fd < 0 ? 0 : outfile_finish(o, error);
+    int result = o->fd < 0 ? 0 : trace_outfile_finish(o, error);
     if (result == 0 && o->name)
         result = keep(o, error);
-    outfile_abandon(o);
+    trace_outfile_abandon(o);
     return result;
 }
 
-void outfile_abandon(outfile *o)
+void trace_outfile_abandon(outfile *o)
 {
     if (!o)
         return;
@@ -441,16 +441,16 @@ void outfile_abandon(outfile *o)
         close(o->fd);
     if (o->waiting >= 0)
         close(o->waiting);
-    temporary_remove(&o->file);
+    trace_temporary_remove(&o->file);
     outfile_free(o);
 }
 
-const char *outfile_path(const outfile *o)
+const char *trace_outfile_path(const outfile *o)
 {
     return o->path;
 }
 
-const char *outfile_name(const outfile *o)
+const char *trace_outfile_name(const outfile *o)
 {
     return o->name ? o->name : o->path;
 }

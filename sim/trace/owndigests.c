@@ -25,14 +25,14 @@ static void add_count(own_sum *s, uint64_t n)
     add(s, text);
 }
 
-void own_sum_pair(own_sum *s, const char *key, const char *value)
+void trace_own_sum_pair(own_sum *s, const char *key, const char *value)
 {
     add(s, key);
     add(s, value);
 }
 
-void own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank,
-                    uint64_t digest)
+void trace_own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank,
+                          uint64_t digest)
 {
     add(s, name);
     add(s, f->name);
@@ -78,7 +78,7 @@ static int check_head(const trace *t, uint64_t *digests, trace_error *error)
     uint64_t all = 0;
     for (size_t i = 0; (k = trace_metadata_key(t, i)) != NULL; i++)
         if (strcmp(k, OWN_DIGESTS_KEY) != 0)
-            own_sum_pair(&s, k, trace_metadata_value(t, i));
+            trace_own_sum_pair(&s, k, trace_metadata_value(t, i));
     for (size_t i = 0; i < t->count; i++) {
         const trace_tensor *x = &t->entries[i].tensor;
         if (take_line(&text, x->name, &digests[i]))
@@ -86,7 +86,7 @@ static int check_head(const trace *t, uint64_t *digests, trace_error *error)
                                    "damaged: tensor '%s' is not the one that was written here", x->name);
         if (!x->format)
             return damaged(t, error, "a tensor without a format");
-        own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digests[i]);
+        trace_own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digests[i]);
     }
     if (take_line(&text, "all", &all) || *text)
         return damaged(t, error, "its list of tensors and digests is not the one that was written");
@@ -117,7 +117,7 @@ static int check_tensor(trace *t, size_t i, uint64_t want, trace_error *error)
                                             digest, want);
 }
 
-int own_digests_check(trace *t, trace_error *error)
+int trace_own_digests_check(trace *t, trace_error *error)
 {
     const char *schema = trace_metadata(t, "mpsim.schema");
     const int has = trace_metadata(t, OWN_DIGESTS_KEY) != NULL;

@@ -15,10 +15,10 @@
 typedef struct own_sum {
     uint64_t digest, bytes;
 } own_sum;
-void own_sum_pair(own_sum *s, const char *key, const char *value);
-void own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank,
-                    uint64_t digest);
+void trace_own_sum_pair(own_sum *s, const char *key, const char *value);
+void trace_own_sum_tensor(own_sum *s, const char *name, const mpsim_format *f, const uint64_t *shape, size_t rank,
+                          uint64_t digest);
 
-/* own_digests_check -- whether a file is what was written, if it says that it has digests: 0, or -1 with *error filled, which
+/* trace_own_digests_check -- whether a file is what was written, if it says that it has digests: 0, or -1 with *error filled, which
  * names the tensor that is not. All of its bytes are read. */
-int own_digests_check(trace *t, trace_error *error);
+int trace_own_digests_check(trace *t, trace_error *error);

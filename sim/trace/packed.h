@@ -30,13 +30,13 @@ struct packed {
     float offset;                      /* added to scales that have one themselves                                  */
 };
 
-/* packed_word -- whether a word is one of the layouts, for --stored; packed_words lists them, with a space before each. */
-int packed_word(const char *word);
-const char *packed_words(void);
+/* trace_packed_word -- whether a word is one of the layouts, for --stored; trace_packed_words lists them, with a space before each. */
+int trace_packed_word(const char *word);
+const char *trace_packed_words(void);
 
-/* packed_find -- whether entry `codes` is one: then *q has its parts, what is said of it and its shape, of the trace's
- * memory, and f->name its name. 0: it is not packed; -1: failed. f->misfit and f->missing as quantised_try. */
-int packed_find(quantised_finder *f, uint32_t codes, quantised *q);
+/* trace_packed_find -- whether entry `codes` is one: then *q has its parts, what is said of it and its shape, of the trace's
+ * memory, and f->name its name. 0: it is not packed; -1: failed. f->misfit and f->missing as trace_quantised_try. */
+int trace_packed_find(quantised_finder *f, uint32_t codes, quantised *q);
 
-/* packed_read -- n elements from `first` on. 0, or -1 with *error filled. */
-int packed_read(const trace *t, const trace_entry *e, uint64_t first, float *to, size_t n, trace_error *error);
+/* trace_packed_read -- n elements from `first` on. 0, or -1 with *error filled. */
+int trace_packed_read(const trace *t, const trace_entry *e, uint64_t first, float *to, size_t n, trace_error *error);

@@ -37,7 +37,7 @@ static const struct {
              {"bitsandbytes", "4-bit"},
              {"bitsandbytes", "int8"}};
 
-int packed_word(const char *word)
+int trace_packed_word(const char *word)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kinds[i].word, word) == 0)
@@ -45,7 +45,7 @@ int packed_word(const char *word)
     return 0;
 }
 
-const char *packed_words(void)
+const char *trace_packed_words(void)
 {
     return " gptq gptq-v2 awq bitsandbytes";
 }
@@ -79,7 +79,7 @@ static uint32_t beside(const quantised_finder *f, uint32_t codes, const char *ow
     const char *name = f->t->entries[codes].tensor.name;
     const size_t n = strlen(name) - strlen(own);
     const int m = snprintf(f->other, f->room, "%.*s%s", (int)n, name, part);
-    return m < 0 || (size_t)m >= f->room ? QUANTISED_ABSENT : quantised_find(f, f->other);
+    return m < 0 || (size_t)m >= f->room ? QUANTISED_ABSENT : trace_quantised_find(f, f->other);
 }
 
 /* ---- the tensor ---- */
@@ -404,7 +404,7 @@ static int find_eight(quantised_finder *f, uint32_t codes, quantised *q)
     return say(f, codes, q, &p, e->tensor.shape, 2, kinds[PACKED_EIGHT].type, f->t->entries[scb].tensor.format->name);
 }
 
-int packed_find(quantised_finder *f, uint32_t codes, quantised *q)
+int trace_packed_find(quantised_finder *f, uint32_t codes, quantised *q)
 {
     const trace_entry *e = &f->t->entries[codes];
     const char *name = e->tensor.name;

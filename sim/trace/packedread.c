@@ -342,7 +342,7 @@ static int eight_read(const reader *r, uint64_t first, float *to, size_t n)
     return 0;
 }
 
-int packed_read(const trace *t, const trace_entry *e, uint64_t first, float *to, size_t n, trace_error *error)
+int trace_packed_read(const trace *t, const trace_entry *e, uint64_t first, float *to, size_t n, trace_error *error)
 {
     const quantised *q = (const quantised *)(const void *)e->tensor.quantised;
     const reader r = {t, q, q->packed, error};

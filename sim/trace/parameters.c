@@ -105,7 +105,7 @@ static ptrdiff_t prefix_of(const trace *t, const kinds_source *from, const char 
 {
     for (size_t i = 0; i < t->count; i++) {
         const trace_tensor *x = &t->entries[i].tensor;
-        const char *state = from[i].row && (from[i].row->flags & CONVENTION_INDEX) && kinds_is_number(x->fqn)
+        const char *state = from[i].row && (from[i].row->flags & CONVENTION_INDEX) && trace_kinds_is_number(x->fqn)
                                 ? strstr(x->name, "state/")
                                 : NULL;
         while (state && state > x->name && state[-1] != '/')
@@ -136,7 +136,7 @@ static int is_state(const trace *t, const kinds_source *from, size_t i, const ch
 {
     const trace_tensor *x = &t->entries[i].tensor;
     return from[i].row && (from[i].row->flags & CONVENTION_INDEX) && strncmp(x->name, prefix, n) == 0 &&
-           kinds_is_number(x->fqn);
+           trace_kinds_is_number(x->fqn);
 }
 
 /* The parameters in the order of their numbers as texts. 0, or -1 where two have the same, or states are of none. */
@@ -160,7 +160,7 @@ static int find_shapes(const trace *t, const kinds_source *from, const char *pre
         parameter *p = is_state(t, from, i, prefix, n_prefix) ? find_parameter(all, n, t->entries[i].tensor.fqn) : NULL;
         if (!p)
             continue;
-        if (p->state && !order_same_shape(p->state, &t->entries[i].tensor))
+        if (p->state && !trace_order_same_shape(p->state, &t->entries[i].tensor))
             return -1;
         p->state = &t->entries[i].tensor;
     }
@@ -192,7 +192,7 @@ static int names_of_groups(const group_items *numbers, const group_items *named,
     return 1;
 }
 
-int kinds_number_parameters(trace *t, kinds_source *from)
+int trace_kinds_number_parameters(trace *t, kinds_source *from)
 {
     const char *name = NULL;
     const ptrdiff_t before = prefix_of(t, from, &name);
@@ -208,7 +208,7 @@ int kinds_number_parameters(trace *t, kinds_source *from)
     bad |= !all || !weights;
     if (!bad && n && sort_parameters(all, n, &numbers) == 0 && find_shapes(t, from, name, n_prefix, all, n) == 0) {
         if (!names_of_groups(&numbers, &named, all, n))
-            bad = order_names(all, n, weights, list_weights(t, from, weights));
+            bad = trace_order_names(all, n, weights, list_weights(t, from, weights));
         take_names(t, from, name, n_prefix, all, n);
     }
     free(weights);
@@ -242,7 +242,8 @@ static const partner *find_partner(const partner *all, size_t n, const char *fqn
         else
             high = mid;
     }
-    if (low < n && strcmp(all[low].tensor->fqn, fqn) == 0 && (all[low].packed || order_same_shape(all[low].tensor, of)))
+    if (low < n && strcmp(all[low].tensor->fqn, fqn) == 0 &&
+        (all[low].packed || trace_order_same_shape(all[low].tensor, of)))
         return &all[low];
     return NULL;
 }
@@ -252,7 +253,7 @@ static const char *find_bare(const partner *all, size_t n, const trace_tensor *x
 {
     static const char *const before[] = {"", "module.", "module.module.", "model."};
     char text[1024];
-    const char *bare = kinds_bare_fqn(x->name, text, sizeof text);
+    const char *bare = trace_kinds_bare_fqn(x->name, text, sizeof text);
     for (size_t i = 0; bare && i < sizeof before / sizeof before[0]; i++) {
         const size_t length = strlen(before[i]);
         if (strncmp(bare, before[i], length) != 0)
@@ -264,7 +265,7 @@ static const char *find_bare(const partner *all, size_t n, const trace_tensor *x
     return NULL;
 }
 
-int kinds_find_partners(trace *t, const kinds_source *from)
+int trace_kinds_find_partners(trace *t, const kinds_source *from)
 {
     partner *all = malloc((t->count ? t->count : 1) * sizeof *all);
     size_t n = 0, bare = 0;
@@ -273,7 +274,7 @@ int kinds_find_partners(trace *t, const kinds_source *from)
     for (size_t i = 0; i < t->count; i++) {
         const trace_tensor *x = &t->entries[i].tensor;
         bare += !x->kind && !from[i].mapped;
-        if (from[i].row && is_of_parameter(x) && !kinds_is_number(x->fqn))
+        if (from[i].row && is_of_parameter(x) && !trace_kinds_is_number(x->fqn))
             all[n++] = (partner){x, (from[i].row->flags & CONVENTION_PACKED) != 0};
     }
     if (n && bare)

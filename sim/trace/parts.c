@@ -32,30 +32,30 @@ typedef struct parts {
     const trace_options *options; /* only while the trace is opened */
 } parts;
 
-int parts_begin(trace *t, const trace_options *options, trace_error *error)
+int trace_parts_begin(trace *t, const trace_options *options, trace_error *error)
 {
     parts *s = calloc(1, sizeof *s);
     if (!s)
         return trace_no_memory(t, error);
     t->state = s;
     s->options = options;
-    s->sources = part_sources_new(t, options, error);
+    s->sources = trace_part_sources_new(t, options, error);
     return s->sources ? 0 : -1;
 }
 
-void parts_close(trace *t)
+void trace_parts_close(trace *t)
 {
     parts *s = t->state;
     if (!s)
         return;
-    part_sources_free(s->sources);
+    trace_part_sources_free(s->sources);
     free(s->pieces);
     free(s->first);
     free(s);
     t->state = NULL;
 }
 
-const char *parts_beside(trace *t, const char *name)
+const char *trace_parts_beside(trace *t, const char *name)
 {
     const char *slash = strrchr(t->path, '/');
     const size_t n = t->fd < 0 ? strlen(t->path) : slash ? (size_t)(slash + 1 - t->path) : 0;
@@ -66,27 +66,27 @@ const char *parts_beside(trace *t, const char *name)
     return path;
 }
 
-int parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *source, trace_error *error)
+int trace_parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *source, trace_error *error)
 {
     const parts *s = t->state;
-    return path ? part_sources_add(s->sources, path, at, bytes, source, error) : trace_no_memory(t, error);
+    return path ? trace_part_sources_add(s->sources, path, at, bytes, source, error) : trace_no_memory(t, error);
 }
 
-trace *parts_use(const trace *t, uint32_t source, trace_error *error)
+trace *trace_parts_use(const trace *t, uint32_t source, trace_error *error)
 {
     const parts *s = t->state;
-    return part_sources_use(s->sources, source, error);
+    return trace_part_sources_use(s->sources, source, error);
 }
 
-void parts_leave(const trace *t, uint32_t source)
+void trace_parts_leave(const trace *t, uint32_t source)
 {
     const parts *s = t->state;
-    part_sources_leave(s->sources, source);
+    trace_part_sources_leave(s->sources, source);
 }
 
 /* ---- tensors and pieces ---- */
 
-trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, trace_error *error)
+trace_entry *trace_parts_tensor(trace *t, const char *name, const trace_tensor *like, trace_error *error)
 {
     parts *s = t->state;
     trace_entry *e = name ? trace_add(t, error) : NULL;
@@ -95,7 +95,8 @@ trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, 
     uint64_t bytes;
     if (!name || !shape || !dtype)
         trace_no_memory(t, error);
-    if (!e || !shape || !dtype || part_grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
+    if (!e || !shape || !dtype ||
+        trace_part_grow(t, (void **)&s->first, t->count, &s->first_room, sizeof *s->first, error))
         return NULL;
     if (like->rank)
         memcpy(shape, like->shape, like->rank * sizeof *shape);
@@ -118,20 +119,20 @@ static int add_piece(trace *t, piece p, trace_error *error)
     parts *s = t->state;
     if (p.begin == p.end)
         return 0;
-    if (part_grow(t, (void **)&s->pieces, s->n_pieces, &s->pieces_room, sizeof *s->pieces, error))
+    if (trace_part_grow(t, (void **)&s->pieces, s->n_pieces, &s->pieces_room, sizeof *s->pieces, error))
         return -1;
     s->pieces[s->n_pieces++] = p;
     return 0;
 }
 
-int parts_run(trace *t, uint32_t number, uint32_t entry, uint64_t first, uint64_t begin, uint64_t end,
-              trace_error *error)
+int trace_parts_run(trace *t, uint32_t number, uint32_t entry, uint64_t first, uint64_t begin, uint64_t end,
+                    trace_error *error)
 {
     return add_piece(t, (piece){.source = number, .entry = entry, .first = first, .begin = begin, .end = end}, error);
 }
 
-int parts_box(trace *t, uint32_t number, uint32_t entry, const uint64_t *offset, const uint64_t *size,
-              trace_error *error)
+int trace_parts_box(trace *t, uint32_t number, uint32_t entry, const uint64_t *offset, const uint64_t *size,
+                    trace_error *error)
 {
     const trace_tensor *x = &t->entries[t->count - 1].tensor;
     const size_t rank = x->rank;
@@ -220,7 +221,7 @@ static int compare_pieces(const void *pa, const void *pb)
     return (a->end > b->end) - (a->end < b->end);
 }
 
-int parts_whole(trace *t, trace_error *error)
+int trace_parts_whole(trace *t, trace_error *error)
 {
     parts *s = t->state;
     const trace_entry *e = &t->entries[t->count - 1];
@@ -255,7 +256,7 @@ int parts_whole(trace *t, trace_error *error)
     return 0;
 }
 
-int parts_names(const trace *t, trace_error *error)
+int trace_parts_names(const trace *t, trace_error *error)
 {
     int failed = 0;
     const char *const *twice = NULL;
@@ -266,17 +267,17 @@ int parts_names(const trace *t, trace_error *error)
     return twice ? trace_fail(t, error, TRACE_NO_OFFSET, "two tensors have the name '%s'", *twice) : 0;
 }
 
-int parts_metadata(trace *t, const char *key, const char *value, trace_error *error)
+int trace_parts_metadata(trace *t, const char *key, const char *value, trace_error *error)
 {
     const char *k = trace_string(t, key, strlen(key)), *v = trace_string(t, value, strlen(value));
     return k && v ? trace_add_metadata(t, k, v, error) : trace_no_memory(t, error);
 }
 
-const char *parts_file(const trace *t, const trace_entry *e)
+const char *trace_parts_file(const trace *t, const trace_entry *e)
 {
     const parts *s = t->state;
     const size_t first = s->first[e->at];
-    return first < s->n_pieces ? part_sources_path(s->sources, s->pieces[first].source) : t->path;
+    return first < s->n_pieces ? trace_part_sources_path(s->sources, s->pieces[first].source) : t->path;
 }
 
 /* ---- elements ---- */
@@ -287,7 +288,7 @@ static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uin
 {
     const trace_tensor *x = &e->tensor;
     const uint64_t need = p->first + piece_count(p, x->rank);
-    trace *from = parts_use(t, p->source, error);
+    trace *from = trace_parts_use(t, p->source, error);
     int result = -1;
     if (!from)
         return -1;
@@ -308,7 +309,7 @@ static int piece_codes(const trace *t, const trace_entry *e, const piece *p, uin
                    there->name, x->name);
     else
         result = trace_stored(from, &from->entries[entry], p->first + at, codes, n, error);
-    parts_leave(t, p->source);
+    trace_parts_leave(t, p->source);
     return result;
 }
 
@@ -339,7 +340,7 @@ static int box_codes(const trace *t, const trace_entry *e, const piece *p, uint6
     return 0;
 }
 
-int parts_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
+int trace_parts_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
 {
     const parts *s = t->state;
     const size_t begin = s->first[e->at];

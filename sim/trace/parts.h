@@ -10,39 +10,40 @@
 
 #define PARTS_ONLY UINT32_MAX /* as entry of a piece: the only tensor of its source, which nobody has looked at yet */
 
-/* parts_begin -- t becomes a trace of parts; sources are read as `options` say. */
-int parts_begin(trace *t, const trace_options *options, trace_error *error);
-void parts_close(trace *t);
+/* trace_parts_begin -- t becomes a trace of parts; sources are read as `options` say. */
+int trace_parts_begin(trace *t, const trace_options *options, trace_error *error);
+void trace_parts_close(trace *t);
 
-/* parts_beside -- a path beside that of t, or in it if it is a directory: trace_alloc'ed, NULL without memory. */
-const char *parts_beside(trace *t, const char *name);
+/* trace_parts_beside -- a path beside that of t, or in it if it is a directory: trace_alloc'ed, NULL without memory. */
+const char *trace_parts_beside(trace *t, const char *name);
 
-/* parts_add -- a new source: `bytes` bytes of a file from `at` on, or all of it (0, 0). Its number in *source; the
+/* trace_parts_add -- a new source: `bytes` bytes of a file from `at` on, or all of it (0, 0). Its number in *source; the
  * path lives as long as t. What is not opened at once, an input (inputs.h) has to be made of. */
-int parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *source, trace_error *error);
-/* parts_use -- the trace of a source until parts_leave; from any thread. NULL with *error filled. */
-trace *parts_use(const trace *t, uint32_t source, trace_error *error);
-void parts_leave(const trace *t, uint32_t source);
+int trace_parts_add(trace *t, const char *path, uint64_t at, uint64_t bytes, uint32_t *source, trace_error *error);
+/* trace_parts_use -- the trace of a source until trace_parts_leave; from any thread. NULL with *error filled. */
+trace *trace_parts_use(const trace *t, uint32_t source, trace_error *error);
+void trace_parts_leave(const trace *t, uint32_t source);
 
-/* parts_tensor -- a new tensor with the shape of `like` (rank, shape), its dtype and format; what is added next
+/* trace_parts_tensor -- a new tensor with the shape of `like` (rank, shape), its dtype and format; what is added next
  * are its pieces. The name lives as long as t. */
-trace_entry *parts_tensor(trace *t, const char *name, const trace_tensor *like, trace_error *error);
-/* parts_run -- elements [begin, end) of that tensor are those from `first` on of tensor `entry` of a source. */
-int parts_run(trace *t, uint32_t source, uint32_t entry, uint64_t first, uint64_t begin, uint64_t end,
-              trace_error *error);
-/* parts_box -- a box of that tensor, within it, is tensor `entry` of a source. */
-int parts_box(trace *t, uint32_t source, uint32_t entry, const uint64_t *offset, const uint64_t *size,
-              trace_error *error);
-/* parts_whole -- after its last piece: the tensor is there, each element once. */
-int parts_whole(trace *t, trace_error *error);
-/* parts_names -- after the last tensor: no name twice. */
-int parts_names(const trace *t, trace_error *error);
+trace_entry *trace_parts_tensor(trace *t, const char *name, const trace_tensor *like, trace_error *error);
+/* trace_parts_run -- elements [begin, end) of that tensor are those from `first` on of tensor `entry` of a source. */
+int trace_parts_run(trace *t, uint32_t source, uint32_t entry, uint64_t first, uint64_t begin, uint64_t end,
+                    trace_error *error);
+/* trace_parts_box -- a box of that tensor, within it, is tensor `entry` of a source. */
+int trace_parts_box(trace *t, uint32_t source, uint32_t entry, const uint64_t *offset, const uint64_t *size,
+                    trace_error *error);
+/* trace_parts_whole -- after its last piece: the tensor is there, each element once. */
+int trace_parts_whole(trace *t, trace_error *error);
+/* trace_parts_names -- after the last tensor: no name twice. */
+int trace_parts_names(const trace *t, trace_error *error);
 
-/* parts_codes -- `codes` of such layouts. */
-int parts_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
+/* trace_parts_codes -- `codes` of such layouts. */
+int trace_parts_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                      trace_error *error);
 
-/* parts_file -- `file` of such layouts: that of the first piece. */
-const char *parts_file(const trace *t, const trace_entry *entry);
+/* trace_parts_file -- `file` of such layouts: that of the first piece. */
+const char *trace_parts_file(const trace *t, const trace_entry *entry);
 
-/* parts_metadata -- key and value are copied. */
-int parts_metadata(trace *t, const char *key, const char *value, trace_error *error);
+/* trace_parts_metadata -- key and value are copied. */
+int trace_parts_metadata(trace *t, const char *key, const char *value, trace_error *error);

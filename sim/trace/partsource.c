@@ -30,7 +30,7 @@ struct part_sources {
     atomic_flag lock; /* for all of this once the trace is open */
 };
 
-int part_grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace_error *error)
+int trace_part_grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace_error *error)
 {
     if (n < *room)
         return 0;
@@ -48,7 +48,7 @@ int part_grow(trace *t, void **array, size_t n, size_t *room, size_t size, trace
     return 0;
 }
 
-part_sources *part_sources_new(trace *t, const trace_options *options, trace_error *error)
+part_sources *trace_part_sources_new(trace *t, const trace_options *options, trace_error *error)
 {
     part_sources *s = calloc(1, sizeof *s);
     if (!s) {
@@ -62,7 +62,7 @@ part_sources *part_sources_new(trace *t, const trace_options *options, trace_err
     return s;
 }
 
-void part_sources_free(part_sources *s)
+void trace_part_sources_free(part_sources *s)
 {
     if (!s)
         return;
@@ -73,10 +73,10 @@ void part_sources_free(part_sources *s)
     free(s);
 }
 
-int part_sources_add(part_sources *s, const char *path, uint64_t at, uint64_t bytes, uint32_t *number,
-                     trace_error *error)
+int trace_part_sources_add(part_sources *s, const char *path, uint64_t at, uint64_t bytes, uint32_t *number,
+                           trace_error *error)
 {
-    if (part_grow(s->whole, (void **)&s->sources, s->n, &s->room, sizeof *s->sources, error))
+    if (trace_part_grow(s->whole, (void **)&s->sources, s->n, &s->room, sizeof *s->sources, error))
         return -1;
     *number = (uint32_t)s->n;
     s->sources[s->n++] = (source){.path = path, .at = at, .bytes = bytes};
@@ -153,7 +153,7 @@ static trace *open_source(part_sources *s, source *x, trace_error *error)
     return opened;
 }
 
-trace *part_sources_use(part_sources *s, uint32_t number, trace_error *error)
+trace *trace_part_sources_use(part_sources *s, uint32_t number, trace_error *error)
 {
     source *x = &s->sources[number];
     for (;;) {
@@ -175,14 +175,14 @@ trace *part_sources_use(part_sources *s, uint32_t number, trace_error *error)
     }
 }
 
-void part_sources_leave(part_sources *s, uint32_t number)
+void trace_part_sources_leave(part_sources *s, uint32_t number)
 {
     lock(s);
     s->sources[number].users--;
     unlock(s);
 }
 
-const char *part_sources_path(const part_sources *s, uint32_t number)
+const char *trace_part_sources_path(const part_sources *s, uint32_t number)
 {
     return s->sources[number].path;
 }

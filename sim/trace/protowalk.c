@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
-int proto_next(bytewalk *w, uint64_t end, proto_field *f)
+int trace_proto_next(bytewalk *w, uint64_t end, proto_field *f)
 {
     uint64_t key;
-    if (walk_varint(w, end, &key))
+    if (trace_walk_varint(w, end, &key))
         return -1;
     f->number = key >> 3;
     f->wire = key & 7;
@@ -15,7 +15,7 @@ int proto_next(bytewalk *w, uint64_t end, proto_field *f)
     if (!has_number && !f->value)
         return trace_fail(w->t, w->error, w->at, "field %" PRIu64 " has wire type %u, which ONNX does not use",
                           f->number, f->wire);
-    if (has_number && walk_varint(w, end, &f->value))
+    if (has_number && trace_walk_varint(w, end, &f->value))
         return -1;
     const uint64_t n = f->wire == PROTO_VARINT ? 0 : f->value;
     if (n > end - w->at)

@@ -11,6 +11,6 @@ typedef struct proto_field {
     uint64_t end; /* of it */
 } proto_field;
 
-/* proto_next -- the next field before `end`, whose content is not read yet, but that of a varint; w->at is where it begins. 0, or -1
+/* trace_proto_next -- the next field before `end`, whose content is not read yet, but that of a varint; w->at is where it begins. 0, or -1
  * with *w->error filled. */
-int proto_next(bytewalk *w, uint64_t end, proto_field *f);
+int trace_proto_next(bytewalk *w, uint64_t end, proto_field *f);

@@ -96,7 +96,7 @@ static int refuse(const quantised_finder *f, const char *what)
 /* What is stored under the name of the tensor itself: nothing, its codes, or the shell of an object. */
 static int check_name(quantised_finder *f, uint32_t codes)
 {
-    const uint32_t same = quantised_find(f, f->name);
+    const uint32_t same = trace_quantised_find(f, f->name);
     if (same == QUANTISED_ABSENT || same == codes)
         return 0;
     const trace_entry *e = &f->t->entries[same];
@@ -120,10 +120,10 @@ static int is_second(quantised_finder *f, const quantised_fit *x)
             return 0;
         if (strcmp(form->layout, x->q.form->layout) != 0 ||
             strcmp(form->suffix[QUANT_CODES], x->q.form->suffix[QUANT_CODES]) == 0 ||
-            quantised_part_name(form, QUANT_CODES, x->object, f->name, f->other, f->room) < 0)
+            trace_quantised_part_name(form, QUANT_CODES, x->object, f->name, f->other, f->room) < 0)
             continue;
-        const uint32_t codes = quantised_find(f, f->other);
-        if (codes != QUANTISED_ABSENT && quantised_try(f, form, x->object, codes, &other))
+        const uint32_t codes = trace_quantised_find(f, f->other);
+        if (codes != QUANTISED_ABSENT && trace_quantised_try(f, form, x->object, codes, &other))
             return 1;
     }
 }
@@ -131,7 +131,7 @@ static int is_second(quantised_finder *f, const quantised_fit *x)
 static int take(quantised_finder *f, uint32_t codes, quantised_fit *x)
 {
     f->named = NULL; /* trying other rows has changed the name */
-    quantised_part_of(x->q.form, QUANT_CODES, x->object, f->t->entries[codes].tensor.name, f->name, f->room);
+    trace_quantised_part_of(x->q.form, QUANT_CODES, x->object, f->t->entries[codes].tensor.name, f->name, f->room);
     for (int p = 0; p < QUANT_PARTS; p++)
         if (x->q.parts[p] != QUANTISED_ABSENT)
             f->hidden[x->q.parts[p]] = 1;
@@ -159,7 +159,7 @@ static int look_at_packed(quantised_finder *f, uint32_t codes)
 {
     quantised found;
     f->misfit[0] = f->missing[0] = 0;
-    const int is = packed_find(f, codes, &found);
+    const int is = trace_packed_find(f, codes, &found);
     quantised *q = is > 0 && !f->no_memory ? trace_alloc(f->t, sizeof *q) : NULL;
     if (f->no_memory)
         return trace_no_memory(f->t, f->error);
@@ -190,8 +190,8 @@ static int look_at(quantised_finder *f, uint32_t codes)
     f->misfit[0] = f->missing[0] = 0;
     f->weak = 0;
     for (size_t i = 0; (form = quant_form_at(i)); i++)
-        for (int object = 0; object <= quantised_is_object(f, form); object++) {
-            const int is = quantised_try(f, form, object, codes, &x);
+        for (int object = 0; object <= trace_quantised_is_object(f, form); object++) {
+            const int is = trace_quantised_try(f, form, object, codes, &x);
             if (f->no_memory)
                 return trace_no_memory(f->t, f->error);
             if (!is)
@@ -270,7 +270,7 @@ static int arrange(quantised_finder *f)
     t->entries = all;
     t->count = seen;
     t->hidden = end - seen;
-    t->quantised = quantised_codes;
+    t->quantised = trace_quantised_codes;
     t->room = n + f->n_made;
     return 0;
 }
@@ -281,12 +281,12 @@ static int look_for_codes(quantised_finder *f, uint32_t scales)
     const trace_entry *e = &f->t->entries[scales];
     const quant_form *form;
     for (size_t i = 0; (form = quant_form_at(i)); i++)
-        for (int object = 0; object <= quantised_is_object(f, form); object++) {
+        for (int object = 0; object <= trace_quantised_is_object(f, form); object++) {
             if (strcmp(form->layout, f->layout) != 0 || !form->suffix[QUANT_CODES][0] ||
-                !quantised_dtype(form, QUANT_SCALES, e) ||
-                !quantised_part_of(form, QUANT_SCALES, object, e->tensor.name, f->name, f->room) ||
-                quantised_part_name(form, QUANT_CODES, object, f->name, f->other, f->room) < 0 ||
-                quantised_find(f, f->other) != QUANTISED_ABSENT)
+                !trace_quantised_dtype(form, QUANT_SCALES, e) ||
+                !trace_quantised_part_of(form, QUANT_SCALES, object, e->tensor.name, f->name, f->room) ||
+                trace_quantised_part_name(form, QUANT_CODES, object, f->name, f->other, f->room) < 0 ||
+                trace_quantised_find(f, f->other) != QUANTISED_ABSENT)
                 continue;
             char what[600];
             snprintf(what, sizeof what, "'%.250s' is there without '%.250s'", e->tensor.name, f->other);
@@ -322,7 +322,7 @@ static int search(quantised_finder *f)
     f->room = longest + NAME_ROOM;
     if (!(f->name = malloc(f->room)) || !(f->other = malloc(f->room)))
         return trace_no_memory(t, f->error);
-    if (quantised_index_new(&f->metadata, t, f->error))
+    if (trace_quantised_index_new(&f->metadata, t, f->error))
         return -1;
     for (size_t i = 0; i < t->count; i++) {
         const int packed = may_be_packed(&t->entries[i]) ? look_at_packed(f, (uint32_t)i) : 0;
@@ -362,7 +362,7 @@ int trace_find_quantised(trace *t, const trace_options *options, trace_error *er
     f.made = calloc(t->count, sizeof *f.made);
     f.hidden = calloc(t->count, 1);
     const int result = f.by_name && f.made && f.hidden ? search(&f) : trace_no_memory(t, error);
-    quantised_index_free(&f.metadata);
+    trace_quantised_index_free(&f.metadata);
     free(f.by_name);
     free(f.made);
     free(f.hidden);
@@ -378,7 +378,7 @@ int trace_quantised_word(const char *word, char *why, size_t size)
     if (strcmp(word, parts_word) == 0)
         return 0;
     split_word(&f, word);
-    if (packed_word(word))
+    if (trace_packed_word(word))
         return 0;
     if (quant_layout_find(f.layout) && (!strchr(word, ':') || mpsim_format_find(f.element)))
         return 0;
@@ -389,6 +389,6 @@ int trace_quantised_word(const char *word, char *why, size_t size)
     snprintf(why, size, "'%.64s' is not one of %s", word, parts_word);
     for (size_t i = 0; (form = quant_layout_at(i)); i++)
         text_add(why, size, " %s", form->layout);
-    text_add(why, size, "%s", packed_words());
+    text_add(why, size, "%s", trace_packed_words());
     return -1;
 }

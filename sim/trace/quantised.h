@@ -24,9 +24,9 @@ typedef struct quantised {
     size_t rank;
 } quantised;
 
-/* quantised_codes -- trace.quantised (quantisedread.c). */
-int quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
-                    trace_error *error);
+/* trace_quantised_codes -- trace.quantised (quantisedread.c). */
+int trace_quantised_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                          trace_error *error);
 
 /* ---- what metadata say (quantisedhint.c) ---- */
 
@@ -49,7 +49,7 @@ typedef struct quantised_index {
     size_t n;
 } quantised_index;
 
-int quantised_index_new(quantised_index *x, const trace *t, trace_error *error);
-void quantised_index_free(quantised_index *x);
-/* quantised_hints -- of the tensor of that name. -1 and why if what is said of it cannot be understood; -2: no memory. */
-int quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size);
+int trace_quantised_index_new(quantised_index *x, const trace *t, trace_error *error);
+void trace_quantised_index_free(quantised_index *x);
+/* trace_quantised_hints -- of the tensor of that name. -1 and why if what is said of it cannot be understood; -2: no memory. */
+int trace_quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size);

@@ -7,7 +7,7 @@
 
 /* ---- names ---- */
 
-int quantised_part_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size)
+int trace_quantised_part_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size)
 {
     const char *suffix = f->suffix[p];
     if (!object)
@@ -15,7 +15,7 @@ int quantised_part_name(const quant_form *f, quant_part p, int object, const cha
     return suffix ? snprintf(to, size, "%s/%s", name, suffix + (*suffix == '.')) : -1;
 }
 
-int quantised_part_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size)
+int trace_quantised_part_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size)
 {
     const char *suffix = f->suffix[p], *slash = strrchr(stored, '/');
     if (!object)
@@ -26,7 +26,7 @@ int quantised_part_of(const quant_form *f, quant_part p, int object, const char 
     return n >= 0 && (size_t)n < size;
 }
 
-int quantised_is_object(const quantised_finder *f, const quant_form *form)
+int trace_quantised_is_object(const quantised_finder *f, const quant_form *form)
 {
     return f->t->type->codes && !f->t->type->has_parts &&
            (form->prefix || (form->suffix[QUANT_CODES][0] == '.' && strcmp(form->layout, "te") == 0));
@@ -37,7 +37,7 @@ static int compare_name(const void *name, const void *p)
     return strcmp(name, (*(const trace_entry *const *)p)->tensor.name);
 }
 
-uint32_t quantised_find(const quantised_finder *f, const char *name)
+uint32_t trace_quantised_find(const quantised_finder *f, const char *name)
 {
     const trace_entry **p = bsearch(name, f->by_name, f->t->count, sizeof *f->by_name, compare_name);
     return p ? (uint32_t)(*p - f->t->entries) : QUANTISED_ABSENT;
@@ -52,7 +52,7 @@ static int is_called(const char *dtype, const char *word)
            (strcmp(word, "F4") == 0 && strcmp(dtype, "float4_e2m1fn_x2") == 0);
 }
 
-const char *quantised_dtype(const quant_form *form, quant_part p, const trace_entry *e)
+const char *trace_quantised_dtype(const quant_form *form, quant_part p, const trace_entry *e)
 {
     static char const own[] = "";
     const mpsim_format *has = e->tensor.format;
@@ -108,8 +108,8 @@ static int fit_tensor_scale(quantised_finder *f, quantised_fit *x, const char *n
     *at = QUANTISED_ABSENT;
     if (!form->suffix[QUANT_TENSOR_SCALE] || form->tensor_scale == QUANT_NONE)
         return 1;
-    if (quantised_part_name(form, QUANT_TENSOR_SCALE, x->object, name, f->other, f->room) >= 0)
-        *at = quantised_find(f, f->other);
+    if (trace_quantised_part_name(form, QUANT_TENSOR_SCALE, x->object, name, f->other, f->room) >= 0)
+        *at = trace_quantised_find(f, f->other);
     if (*at == QUANTISED_ABSENT) {
         if (form->tensor_scale != QUANT_MAYBE && !f->missing[0])
             snprintf(f->missing, sizeof f->missing, "'%.180s' is there without '%.180s'",
@@ -117,7 +117,7 @@ static int fit_tensor_scale(quantised_finder *f, quantised_fit *x, const char *n
         return form->tensor_scale == QUANT_MAYBE;
     }
     const trace_entry *e = &t->entries[*at];
-    if (!quantised_dtype(form, QUANT_TENSOR_SCALE, e))
+    if (!trace_quantised_dtype(form, QUANT_TENSOR_SCALE, e))
         return misfit_dtype(f, form, x->q.parts[QUANT_CODES], *at, "the dtype of the tensor's scale");
     if (e->tensor.count != 1 && !(x->g.tensor.rank == 3 && e->tensor.count == x->g.tensor.sides[0]))
         return misfit(f, form, x->q.parts[QUANT_CODES], *at, "there is more than one number, but no such matrices");
@@ -211,29 +211,29 @@ static int same_names(const quant_form *a, const quant_form *b)
 static int has_name(quantised_finder *f, const quant_form *form, int object, uint32_t codes, uint32_t *scales)
 {
     if (!f->named || f->named_codes != codes || f->named_object != object || !same_names(f->named, form)) {
-        f->is_named = quantised_part_of(form, QUANT_CODES, object, f->t->entries[codes].tensor.name, f->name,
-                                        f->room) &&
-                      quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room) >= 0;
+        f->is_named = trace_quantised_part_of(form, QUANT_CODES, object, f->t->entries[codes].tensor.name, f->name,
+                                              f->room) &&
+                      trace_quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room) >= 0;
         f->named = form;
         f->named_codes = codes;
         f->named_object = object;
-        f->named_scales = f->is_named ? quantised_find(f, f->other) : QUANTISED_ABSENT;
+        f->named_scales = f->is_named ? trace_quantised_find(f, f->other) : QUANTISED_ABSENT;
     }
     *scales = f->named_scales;
     return f->is_named;
 }
 
-int quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x)
+int trace_quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x)
 {
     quantised_hint hint;
     char why[QUANTISED_WHY];
     uint32_t scales;
     const trace_entry *e = f->t->entries;
-    const char *dtype = is_asked(f, form, object) ? quantised_dtype(form, QUANT_CODES, &e[codes]) : NULL;
+    const char *dtype = is_asked(f, form, object) ? trace_quantised_dtype(form, QUANT_CODES, &e[codes]) : NULL;
     if (!dtype || !has_name(f, form, object, codes, &scales) ||
         (scales == QUANTISED_ABSENT && !form->suffix[QUANT_CODES][0] && !f->metadata.n))
         return 0;
-    const int code = quantised_hints(&f->metadata, f->name, &hint, why, sizeof why);
+    const int code = trace_quantised_hints(&f->metadata, f->name, &hint, why, sizeof why);
     f->no_memory |= code == -2;
     if (code) {
         snprintf(f->misfit, sizeof f->misfit, "tensor '%.180s': %s", f->name, why);
@@ -243,7 +243,7 @@ int quantised_try(quantised_finder *f, const quant_form *form, int object, uint3
         return 0;
     if (scales == QUANTISED_ABSENT || scales == codes) {
         if ((form->suffix[QUANT_CODES][0] || hint.known) && !f->missing[0]) {
-            quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room);
+            trace_quantised_part_name(form, QUANT_SCALES, object, f->name, f->other, f->room);
             snprintf(f->missing, sizeof f->missing, "'%.180s' is there without '%.180s'", e[codes].tensor.name,
                      f->other);
         }
@@ -253,7 +253,7 @@ int quantised_try(quantised_finder *f, const quant_form *form, int object, uint3
     for (int i = QUANT_TENSOR_SCALE; i < QUANTISED_PARTS; i++)
         x->q.parts[i] = QUANTISED_ABSENT;
     x->object = object;
-    const char *scale = quantised_dtype(form, QUANT_SCALES, &e[scales]);
+    const char *scale = trace_quantised_dtype(form, QUANT_SCALES, &e[scales]);
     if (!scale)
         return misfit_dtype(f, form, codes, scales, "the dtype of the scales");
     const trace_dtype *d = trace_dtype_find(scale);

@@ -33,19 +33,19 @@ typedef struct quantised_finder {
     char missing[QUANTISED_WHY + 512]; /* which part is not there, or what is not said                   */
 } quantised_finder;
 
-/* quantised_part_name -- as quant_part_name. object: as an attribute of an object that was pickled, NAME/rowwise_data.
- * quantised_part_of -- as quant_part_of. */
-int quantised_part_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size);
-int quantised_part_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size);
-/* quantised_is_object -- whether a row's tensors may be objects of Python in the file, which a pickle then is. */
-int quantised_is_object(const quantised_finder *f, const quant_form *form);
+/* trace_quantised_part_name -- as quant_part_name. object: as an attribute of an object that was pickled, NAME/rowwise_data.
+ * trace_quantised_part_of -- as quant_part_of. */
+int trace_quantised_part_name(const quant_form *f, quant_part p, int object, const char *name, char *to, size_t size);
+int trace_quantised_part_of(const quant_form *f, quant_part p, int object, const char *stored, char *name, size_t size);
+/* trace_quantised_is_object -- whether a row's tensors may be objects of Python in the file, which a pickle then is. */
+int trace_quantised_is_object(const quantised_finder *f, const quant_form *form);
 
-/* quantised_find -- the place of the tensor of that name, or QUANTISED_ABSENT. */
-uint32_t quantised_find(const quantised_finder *f, const char *name);
+/* trace_quantised_find -- the place of the tensor of that name, or QUANTISED_ABSENT. */
+uint32_t trace_quantised_find(const quantised_finder *f, const char *name);
 
-/* quantised_dtype -- which dtype of a row's list an entry has; "": that of its own format. NULL: none. */
-const char *quantised_dtype(const quant_form *form, quant_part p, const trace_entry *e);
+/* trace_quantised_dtype -- which dtype of a row's list an entry has; "": that of its own format. NULL: none. */
+const char *trace_quantised_dtype(const quant_form *form, quant_part p, const trace_entry *e);
 
-/* quantised_try -- whether a row fits a tensor as its codes; f->name is the tensor's then. If not, f->misfit or
+/* trace_quantised_try -- whether a row fits a tensor as its codes; f->name is the tensor's then. If not, f->misfit or
  * f->missing may say why. */
-int quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x);
+int trace_quantised_try(quantised_finder *f, const quant_form *form, int object, uint32_t codes, quantised_fit *x);

@@ -17,7 +17,7 @@ static int compare_pairs(const void *pa, const void *pb)
     return strcmp(a->key, b->key);
 }
 
-int quantised_index_new(quantised_index *x, const trace *t, trace_error *error)
+int trace_quantised_index_new(quantised_index *x, const trace *t, trace_error *error)
 {
     x->n = t->n_metadata;
     x->pairs = malloc((x->n + 1) * sizeof *x->pairs);
@@ -30,7 +30,7 @@ int quantised_index_new(quantised_index *x, const trace *t, trace_error *error)
     return 0;
 }
 
-void quantised_index_free(quantised_index *x)
+void trace_quantised_index_free(quantised_index *x)
 {
     free(x->pairs);
     x->pairs = NULL;
@@ -131,7 +131,7 @@ static void attributes(const quantised_index *x, const char *name, quantised_hin
     hint->known = hint->element[0] || hint->swizzled >= 0;
 }
 
-int quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size)
+int trace_quantised_hints(const quantised_index *x, const char *name, quantised_hint *hint, char *why, size_t size)
 {
     hint->known = hint->described = hint->type[0] = hint->element[0] = 0;
     hint->layout = NULL;

@@ -254,12 +254,13 @@ static int read_rectangle(reader *r, const rectangle *a, float *values)
     return 0;
 }
 
-int quantised_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n, trace_error *error)
+int trace_quantised_codes(const trace *t, const trace_entry *e, uint64_t first, void *codes, size_t n,
+                          trace_error *error)
 {
     if (n == 0)
         return 0;
     if (((const quantised *)(const void *)e->tensor.quantised)->packed)
-        return packed_read(t, e, first, codes, n, error);
+        return trace_packed_read(t, e, first, codes, n, error);
     reader *r = begin(t, e, error);
     int failed = !r;
     while (n && !failed) {

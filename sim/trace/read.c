@@ -20,7 +20,7 @@ void trace_watch_reads(void (*read)(size_t bytes))
 
 ssize_t trace_pread(int fd, void *p, size_t n, uint64_t offset)
 {
-    const ssize_t got = whole_read_at(fd, p, n, offset);
+    const ssize_t got = trace_whole_read_at(fd, p, n, offset);
     void (*told)(size_t bytes) = atomic_load(&watcher);
     if (told && got >= 0)
         told((size_t)got);

@@ -35,25 +35,25 @@ static int is_null(json_cursor *c)
 static int metadata(json_cursor *c)
 {
     char ch;
-    if (cursor_more(c))
+    if (trace_cursor_more(c))
         return -1;
     if (is_null(c))
         return 0;
     if (c->text[c->at] != '{')
-        return trace_fail(c->t, c->error, cursor_offset(c), "%s is not valid: an object as __metadata__ expected",
+        return trace_fail(c->t, c->error, trace_cursor_offset(c), "%s is not valid: an object as __metadata__ expected",
                           c->what);
     c->at++;
-    cursor_skip_space(c);
+    trace_cursor_skip_space(c);
     if (c->at < c->n && c->text[c->at] == '}') {
         c->at++;
         return 0;
     }
     do {
-        const char *k = cursor_string(c, STRING_MAX, "a string as key of __metadata__");
-        if (!k || cursor_expect(c, ":", NULL))
+        const char *k = trace_cursor_string(c, STRING_MAX, "a string as key of __metadata__");
+        if (!k || trace_cursor_expect(c, ":", NULL))
             return -1;
-        const char *v = cursor_string(c, STRING_MAX, "a string as value in __metadata__");
-        if (!v || trace_add_metadata(c->t, k, v, c->error) || cursor_expect(c, ",}", &ch))
+        const char *v = trace_cursor_string(c, STRING_MAX, "a string as value in __metadata__");
+        if (!v || trace_add_metadata(c->t, k, v, c->error) || trace_cursor_expect(c, ",}", &ch))
             return -1;
     } while (ch == ',');
     return 0;
@@ -151,13 +151,13 @@ static int tensor(json_cursor *c, const char *name, uint64_t at)
 {
     trace_description d = {.rank = 0};
     json_t *v = NULL;
-    if (cursor_more(c))
+    if (trace_cursor_more(c))
         return -1;
     const size_t left = c->n - c->at;
     const size_t n = trace_plain_entry(&d, c->text + c->at, left < ENTRY_MAX ? left : ENTRY_MAX);
     if (n)
         c->at += n;
-    else if (!(v = cursor_value(c, '{', ENTRY_MAX, "an object that describes a tensor")))
+    else if (!(v = trace_cursor_value(c, '{', ENTRY_MAX, "an object that describes a tensor")))
         return -1;
     trace_entry *e = trace_add(c->t, c->error);
     int result = e ? 0 : -1;
@@ -174,17 +174,17 @@ static int header(json_cursor *c)
 {
     char ch;
     int have_metadata = 0;
-    if (cursor_expect(c, "{", NULL))
+    if (trace_cursor_expect(c, "{", NULL))
         return -1;
-    cursor_skip_space(c);
+    trace_cursor_skip_space(c);
     if (c->at < c->n && c->text[c->at] == '}')
         c->at++;
     else
         do {
-            cursor_skip_space(c);
-            const uint64_t at = cursor_offset(c);
-            const char *name = cursor_string(c, ENTRY_MAX, "the name of a tensor");
-            if (!name || cursor_expect(c, ":", NULL))
+            trace_cursor_skip_space(c);
+            const uint64_t at = trace_cursor_offset(c);
+            const char *name = trace_cursor_string(c, ENTRY_MAX, "the name of a tensor");
+            if (!name || trace_cursor_expect(c, ":", NULL))
                 return -1;
             if (strcmp(name, "__metadata__") != 0) {
                 if (tensor(c, name, at))
@@ -196,12 +196,12 @@ static int header(json_cursor *c)
                 if (metadata(c))
                     return -1;
             }
-            if (cursor_expect(c, ",}", &ch))
+            if (trace_cursor_expect(c, ",}", &ch))
                 return -1;
         } while (ch == ',');
-    cursor_skip_space(c);
+    trace_cursor_skip_space(c);
     if (c->at != c->n)
-        return trace_fail(c->t, c->error, cursor_offset(c), "%zu bytes after the JSON header", c->n - c->at);
+        return trace_fail(c->t, c->error, trace_cursor_offset(c), "%zu bytes after the JSON header", c->n - c->at);
     return 0;
 }
 

@@ -43,7 +43,7 @@ static int compare_rows(const void *pa, const void *pb)
 static int add_row(json_cursor *c, index_map *m, const char *name, const char *file)
 {
     if (!*file || *file == '.' || strchr(file, '/'))
-        return trace_fail(c->t, c->error, cursor_offset(c), "'%.200s' is not the name of a file beside the index",
+        return trace_fail(c->t, c->error, trace_cursor_offset(c), "'%.200s' is not the name of a file beside the index",
                           file);
     if (m->n == TRACE_ITEMS_MAX)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "more than %d tensors", TRACE_ITEMS_MAX);
@@ -56,16 +56,16 @@ static int add_row(json_cursor *c, index_map *m, const char *name, const char *f
 static int weight_map(json_cursor *c, index_map *m)
 {
     char ch = ',';
-    if (cursor_expect(c, "{", NULL) || cursor_more(c))
+    if (trace_cursor_expect(c, "{", NULL) || trace_cursor_more(c))
         return -1;
     if (c->text[c->at] == '}')
-        return cursor_expect(c, "}", NULL);
+        return trace_cursor_expect(c, "}", NULL);
     while (ch == ',') {
-        const char *name = cursor_string(c, NAME_MAX_BYTES, "the name of a tensor");
-        if (!name || cursor_expect(c, ":", NULL))
+        const char *name = trace_cursor_string(c, NAME_MAX_BYTES, "the name of a tensor");
+        if (!name || trace_cursor_expect(c, ":", NULL))
             return -1;
-        const char *file = cursor_string(c, NAME_MAX_BYTES, "the name of its file");
-        if (!file || add_row(c, m, name, file) || cursor_expect(c, ",}", &ch))
+        const char *file = trace_cursor_string(c, NAME_MAX_BYTES, "the name of its file");
+        if (!file || add_row(c, m, name, file) || trace_cursor_expect(c, ",}", &ch))
             return -1;
     }
     return 0;
@@ -74,9 +74,9 @@ static int weight_map(json_cursor *c, index_map *m)
 /* What stands beside the map: texts and numbers of "metadata" are kept if `t` is a trace (has a state). */
 static int other_member(json_cursor *c, index_map *m, const char *key)
 {
-    if (cursor_more(c))
+    if (trace_cursor_more(c))
         return -1;
-    json_t *v = cursor_value(c, c->text[c->at], VALUE_MAX, "a value");
+    json_t *v = trace_cursor_value(c, c->text[c->at], VALUE_MAX, "a value");
     const char *name;
     json_t *x;
     int result = v ? 0 : -1;
@@ -90,31 +90,31 @@ static int other_member(json_cursor *c, index_map *m, const char *key)
             }
             snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(x));
             if (c->t->state && result == 0 && (json_is_string(x) || json_is_integer(x)))
-                result = parts_metadata(c->t, name, json_is_string(x) ? json_string_value(x) : number, c->error);
+                result = trace_parts_metadata(c->t, name, json_is_string(x) ? json_string_value(x) : number, c->error);
         }
     json_decref(v);
     return result;
 }
 
-static int walk(json_cursor *c, index_map *m)
+static int stat_walk(json_cursor *c, index_map *m)
 {
     char ch = ',';
     int maps = 0;
-    if (cursor_expect(c, "{", NULL))
+    if (trace_cursor_expect(c, "{", NULL))
         return -1;
     while (ch == ',') {
-        const char *key = cursor_string(c, NAME_MAX_BYTES, "a key");
-        if (!key || cursor_expect(c, ":", NULL))
+        const char *key = trace_cursor_string(c, NAME_MAX_BYTES, "a key");
+        if (!key || trace_cursor_expect(c, ":", NULL))
             return -1;
         const int map = strcmp(key, "weight_map") == 0;
         if (map && maps++)
-            return trace_fail(c->t, c->error, cursor_offset(c), "weight_map occurs twice");
-        if ((map ? weight_map(c, m) : other_member(c, m, key)) || cursor_expect(c, ",}", &ch))
+            return trace_fail(c->t, c->error, trace_cursor_offset(c), "weight_map occurs twice");
+        if ((map ? weight_map(c, m) : other_member(c, m, key)) || trace_cursor_expect(c, ",}", &ch))
             return -1;
     }
-    cursor_skip_space(c);
+    trace_cursor_skip_space(c);
     if (c->at != c->n)
-        return trace_fail(c->t, c->error, cursor_offset(c), "%zu bytes after the JSON index", c->n - c->at);
+        return trace_fail(c->t, c->error, trace_cursor_offset(c), "%zu bytes after the JSON index", c->n - c->at);
     return maps ? 0 : trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the index has no weight_map");
 }
 
@@ -128,7 +128,7 @@ static int read_index(trace *t, index_map *m, trace_error *error)
     if (!(t->text = malloc(t->text_bytes + 1)))
         return trace_no_memory(t, error);
     json_cursor c = {.t = t, .what = "index", .error = error, .text = t->text, .n = t->text_bytes};
-    if (trace_bytes(t, c.text, c.n, error) || walk(&c, m))
+    if (trace_bytes(t, c.text, c.n, error) || stat_walk(&c, m))
         return -1;
     if (m->n)
         qsort(m->rows, m->n, sizeof *m->rows, compare_rows);
@@ -149,16 +149,16 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
 {
     uint32_t source;
     struct stat st;
-    const char *file = m->rows[low].file, *path = parts_beside(t, file);
+    const char *file = m->rows[low].file, *path = trace_parts_beside(t, file);
     if (!path)
         return trace_no_memory(t, error);
     if (stat(path, &st))
         return errno == ENOENT ? trace_fail(t, error, TRACE_NO_OFFSET, "its file '%s' is missing", file)
                                : trace_error_io(error, path, TRACE_NO_OFFSET, "cannot open");
-    if (parts_add(t, path, 0, 0, &source, error))
+    if (trace_parts_add(t, path, 0, 0, &source, error))
         return -1;
     t->size += (uint64_t)st.st_size;
-    trace *from = parts_use(t, source, error);
+    trace *from = trace_parts_use(t, source, error);
     int result = from ? 0 : -1;
     for (size_t i = 0; from && i < from->count && result == 0; i++) {
         const trace_tensor *x = &from->entries[i].tensor;
@@ -174,20 +174,21 @@ static int add_file(trace *t, index_map *m, size_t low, size_t high, uint64_t *b
         }
         row->found = 1;
         *bytes += from->entries[i].bytes;
-        trace_entry *e = parts_tensor(t, row->name, x, error);
+        trace_entry *e = trace_parts_tensor(t, row->name, x, error);
         if (e) {
             e->bytes = from->entries[i].bytes;
             e->nowhere = from->entries[i].nowhere;
             e->tensor.unread = x->unread;
         }
-        result = e && !parts_run(t, source, (uint32_t)i, 0, 0, x->count, error) ? parts_whole(t, error) : -1;
+        result = e && !trace_parts_run(t, source, (uint32_t)i, 0, 0, x->count, error) ? trace_parts_whole(t, error)
+                                                                                      : -1;
     }
     const char *key;
     for (size_t i = 0; result == 0 && from && (key = trace_metadata_key(from, i)); i++)
         if (strncmp(key, QUANT_KEY, strlen(QUANT_KEY)) == 0 || (low == 0 && !trace_metadata(t, key)))
-            result = parts_metadata(t, key, trace_metadata_value(from, i), error);
+            result = trace_parts_metadata(t, key, trace_metadata_value(from, i), error);
     if (from)
-        parts_leave(t, source);
+        trace_parts_leave(t, source);
     for (size_t i = low; i < high && result == 0; i++)
         if (!m->rows[i].found)
             result = trace_fail(t, error, TRACE_NO_OFFSET, "tensor '%s' is not in '%s'", m->rows[i].name, file);
@@ -204,7 +205,7 @@ static int open_files(trace *t, index_map *m, trace_error *error)
         if (add_file(t, m, i, k, &bytes, error))
             return -1;
     }
-    if (parts_names(t, error))
+    if (trace_parts_names(t, error))
         return -1;
     if (m->has_total && m->total != bytes)
         return trace_fail(t, error, TRACE_NO_OFFSET, "total_size is %" PRIu64 ", its tensors have %" PRIu64 " bytes",
@@ -217,7 +218,7 @@ static int open_shards(trace *t, const trace_options *options, trace_error *erro
     index_map m = {NULL, 0, 0, 0};
     if (strcmp(t->path, "-") == 0)
         return trace_fail(t, error, TRACE_NO_OFFSET, "an index of files cannot come through a pipe");
-    const int result = parts_begin(t, options, error) || read_index(t, &m, error) || open_files(t, &m, error);
+    const int result = trace_parts_begin(t, options, error) || read_index(t, &m, error) || open_files(t, &m, error);
     free(m.rows);
     return result ? -1 : 0;
 }
@@ -264,8 +265,8 @@ done:
 
 const trace_layout_type trace_layout_shards = {.name = "safetensors index",
                                                .open = open_shards,
-                                               .codes = parts_codes,
-                                               .file = parts_file,
-                                               .close = parts_close,
+                                               .codes = trace_parts_codes,
+                                               .file = trace_parts_file,
+                                               .close = trace_parts_close,
                                                .has_parts = 1,
                                                .all_elements = 1};

@@ -40,7 +40,7 @@ static ssize_t next_chunk(supply *from, unsigned char *buffer)
     size_t fill = from->begun;
     from->begun = 0;
     while (fill < CHUNK) {
-        const ssize_t r = from->packed ? stream_read(from->packed, buffer + fill, CHUNK - fill)
+        const ssize_t r = from->packed ? trace_stream_read(from->packed, buffer + fill, CHUNK - fill)
                                        : read(from->pipe, buffer + fill, CHUNK - fill);
         if (r < 0 && errno == EINTR && !from->packed)
             continue;
@@ -70,7 +70,7 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
 {
     const int first = t->size == 0;
     const uint64_t ratio = trace_ratio(options);
-    const char *again = first ? stream_of(buffer, n) : NULL;
+    const char *again = first ? trace_stream_of(buffer, n) : NULL;
     t->size += n;
     if (again && from->packed)
         return trace_fail(t, error, TRACE_NO_OFFSET, "%s data inside %s data: unpack it first", again,
@@ -88,7 +88,7 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "%s more than the %" PRIu64
                                " bytes that a temporary file in %s has room for: set TMPDIR",
-                               from->packed ? "the file unpacks to" : "the pipe gives", room, unnamed_place());
+                               from->packed ? "the file unpacks to" : "the pipe gives", room, trace_unnamed_place());
     return 0;
 }
 
@@ -97,20 +97,20 @@ static int check_chunk(trace *t, const supply *from, const unsigned char *buffer
 static int copy(trace *t, supply *from, unsigned char *buffer, const trace_options *options, trace_error *error)
 {
     const char *what = from->packed ? "unpack the file" : "copy the pipe";
-    const int out = unnamed_file();
+    const int out = trace_unnamed_file();
     ssize_t n = CHUNK;
     int bad = 0;
     if (out < 0)
         return trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in %s to %s to",
-                              unnamed_place(), what);
-    const uint64_t room = unnamed_room(out);
+                              trace_unnamed_place(), what);
+    const uint64_t room = trace_unnamed_room(out);
     t->size = 0;
     while (n == CHUNK && !bad) {
         n = next_chunk(from, buffer);
         bad = n < 0 ? no_chunk(t, from, error) : check_chunk(t, from, buffer, (size_t)n, options, room, error);
-        if (!bad && whole_write(out, buffer, (size_t)n))
+        if (!bad && trace_whole_write(out, buffer, (size_t)n))
             bad = trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot %s to a temporary file%s%s", what,
-                                 from->packed ? " in " : "", from->packed ? unnamed_place() : "");
+                                 from->packed ? " in " : "", from->packed ? trace_unnamed_place() : "");
     }
     if (bad)
         close(out);
@@ -123,15 +123,15 @@ static int copy(trace *t, supply *from, unsigned char *buffer, const trace_optio
 static int unpack(trace *t, int fd, int is_file, unsigned char *buffer, size_t n, const trace_options *options,
                   trace_error *error)
 {
-    if (!stream_readable(buffer, n))
+    if (!trace_stream_readable(buffer, n))
         return trace_fail(t, error, 0, "%s data, and this mpsim was built without libarchive: unpack it first",
-                          stream_of(buffer, n));
+                          trace_stream_of(buffer, n));
     unsigned char *chunk = malloc(CHUNK);
-    supply from = {.packed = chunk ? stream_open(fd, is_file, buffer, n) : NULL};
-    t->packing = stream_of(buffer, n);
+    supply from = {.packed = chunk ? trace_stream_open(fd, is_file, buffer, n) : NULL};
+    t->packing = trace_stream_of(buffer, n);
     const int bad = from.packed ? copy(t, &from, chunk, options, error) : trace_no_memory(t, error);
     t->packed = from.packed ? from.packed->packed : 0;
-    stream_close(from.packed);
+    trace_stream_close(from.packed);
     free(chunk);
     return bad;
 }
@@ -147,7 +147,7 @@ static int spool(trace *t, int in, const trace_options *options, trace_error *er
         bad = trace_no_memory(t, error);
     else if (n < 0)
         bad = no_chunk(t, &from, error);
-    else if (stream_of(buffer, (size_t)n))
+    else if (trace_stream_of(buffer, (size_t)n))
         bad = unpack(t, in, 0, buffer, (size_t)n, options, error);
     else {
         from.begun = (size_t)n;
@@ -167,7 +167,7 @@ static int take_file(trace *t, int fd, uint64_t size, const trace_options *optio
         close(fd);
         return -1;
     }
-    if (stream_of(head, (size_t)n)) {
+    if (trace_stream_of(head, (size_t)n)) {
         const int bad = unpack(t, fd, 1, head, (size_t)n, options, error);
         close(fd);
         return bad;
@@ -187,7 +187,7 @@ static int accept_fd(trace *t, int fd, const trace_options *options, trace_error
         close(fd);
         return -1;
     }
-    inputs_add(fd);
+    trace_inputs_add(fd);
     if (S_ISREG(st.st_mode))
         return take_file(t, fd, (uint64_t)st.st_size, options, error);
     if (S_ISFIFO(st.st_mode)) {
@@ -207,7 +207,7 @@ static int standard_input(trace *t, const trace_options *options, trace_error *e
     const int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return io_error(t, error, "cannot read");
-    inputs_add(fd);
+    trace_inputs_add(fd);
     /* A file that somebody has read from already begins here, not at its start. */
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && lseek(fd, 0, SEEK_CUR) > 0) {
         const int result = spool(t, fd, options, error);

@@ -24,13 +24,13 @@ typedef struct stream_kind {
 
 #ifdef HAVE_LIBARCHIVE
 #include <archive.h>
-#define BY_LIBARCHIVE(filter) &stream_libarchive, ARCHIVE_FILTER_##filter
+#define BY_LIBARCHIVE(filter) &trace_stream_libarchive, ARCHIVE_FILTER_##filter
 #else
 #define BY_LIBARCHIVE(filter) NULL, 0
 #endif
 
 static const stream_kind kinds[] = {
-    {"gzip", "\x1f\x8b\x08", 3, &stream_gzip, 0},
+    {"gzip", "\x1f\x8b\x08", 3, &trace_stream_gzip, 0},
     {"zstd", "\x28\xb5\x2f\xfd", 4, BY_LIBARCHIVE(ZSTD)},
     {"xz",
      "\xfd"
@@ -60,13 +60,13 @@ static const stream_kind *kind_of(const unsigned char *head, size_t n)
     return NULL;
 }
 
-const char *stream_of(const unsigned char *head, size_t n)
+const char *trace_stream_of(const unsigned char *head, size_t n)
 {
     const stream_kind *k = kind_of(head, n);
     return k ? k->name : NULL;
 }
 
-int stream_readable(const unsigned char *head, size_t n)
+int trace_stream_readable(const unsigned char *head, size_t n)
 {
     const stream_kind *k = kind_of(head, n);
     return k && k->decoder;
@@ -90,7 +90,7 @@ static ssize_t next_piece(stream *s, const void **p)
     return r;
 }
 
-stream *stream_open(int fd, int is_file, const unsigned char *head, size_t n)
+stream *trace_stream_open(int fd, int is_file, const unsigned char *head, size_t n)
 {
     const stream_kind *k = kind_of(head, n);
     stream *s = calloc(1, sizeof *s + INPUT);
@@ -106,18 +106,18 @@ stream *stream_open(int fd, int is_file, const unsigned char *head, size_t n)
     s->head = head;
     s->head_bytes = is_file ? 0 : n;
     if (k->decoder->open(s) && !s->why[0] && errno == ENOMEM) {
-        stream_close(s);
+        trace_stream_close(s);
         return NULL;
     }
     return s;
 }
 
-ssize_t stream_read(stream *s, void *p, size_t n)
+ssize_t trace_stream_read(stream *s, void *p, size_t n)
 {
     return s->why[0] ? -1 : s->kind->decoder->read(s, p, n);
 }
 
-void stream_close(stream *s)
+void trace_stream_close(stream *s)
 {
     if (s)
         s->kind->decoder->close(s);

@@ -17,8 +17,8 @@ typedef struct stream_decoder {
     void (*close)(stream *s); /* also after open has failed */
 } stream_decoder;
 
-extern const stream_decoder stream_gzip;       /* streamgzip.c: zlib             */
-extern const stream_decoder stream_libarchive; /* streamlibarchive.c: the others */
+extern const stream_decoder trace_stream_gzip;       /* streamgzip.c: zlib             */
+extern const stream_decoder trace_stream_libarchive; /* streamlibarchive.c: the others */
 
 struct stream {
     const struct stream_kind *kind;
@@ -35,14 +35,14 @@ struct stream {
     char why[160];   /* what is wrong with the data; "": nothing, errno tells */
 };
 
-/* stream_of -- the name of the kind of stream that begins so; NULL: none. */
-const char *stream_of(const unsigned char *head, size_t n);
+/* trace_stream_of -- the name of the kind of stream that begins so; NULL: none. */
+const char *trace_stream_of(const unsigned char *head, size_t n);
 
-/* stream_readable -- whether this program unpacks what begins so. */
-int stream_readable(const unsigned char *head, size_t n);
+/* trace_stream_readable -- whether this program unpacks what begins so. */
+int trace_stream_readable(const unsigned char *head, size_t n);
 
-/* stream_open -- unpack what begins with `head` (which stays): the whole file fd, or, if it is a pipe, head and what
- * follows in it. NULL without memory, or a stream that stream_read says the reason of. */
-stream *stream_open(int fd, int is_file, const unsigned char *head, size_t n);
-ssize_t stream_read(stream *s, void *p, size_t n); /* as of the decoder */
-void stream_close(stream *s);                      /* accepts NULL */
+/* trace_stream_open -- unpack what begins with `head` (which stays): the whole file fd, or, if it is a pipe, head and what
+ * follows in it. NULL without memory, or a stream that trace_stream_read says the reason of. */
+stream *trace_stream_open(int fd, int is_file, const unsigned char *head, size_t n);
+ssize_t trace_stream_read(stream *s, void *p, size_t n); /* as of the decoder */
+void trace_stream_close(stream *s);                      /* accepts NULL */

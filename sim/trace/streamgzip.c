@@ -96,4 +96,4 @@ static void close_gzip(stream *s)
     free(g);
 }
 
-const stream_decoder stream_gzip = {open_gzip, read_gzip, close_gzip};
+const stream_decoder trace_stream_gzip = {open_gzip, read_gzip, close_gzip};

@@ -95,4 +95,4 @@ static void close_packed(stream *s)
     free(k);
 }
 
-const stream_decoder stream_libarchive = {open_packed, read_packed, close_packed};
+const stream_decoder trace_stream_libarchive = {open_packed, read_packed, close_packed};

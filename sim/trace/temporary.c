@@ -96,10 +96,10 @@ static void enter(void)
     }
 }
 
-void temporary_watch(void)
+void trace_temporary_watch(void)
 {
     struct sigaction a, old;
-    unnamed_guard(enter, leave);
+    trace_unnamed_guard(enter, leave);
     memset(&a, 0, sizeof a);
     a.sa_handler = on_signal;
     a.sa_flags = (int)(SA_RESTART | SA_NODEFER); /* NODEFER: raise in the handler is at once */
@@ -109,12 +109,12 @@ void temporary_watch(void)
             sigaction(signals[i], &a, NULL);
 }
 
-void temporary_ask(atomic_int *number)
+void trace_temporary_ask(atomic_int *number)
 {
     atomic_store(&asked, number);
 }
 
-void temporary_last(void (*words)(int number))
+void trace_temporary_last(void (*words)(int number))
 {
     atomic_store(&last_words, words);
 }
@@ -140,7 +140,7 @@ static void forget(temporary *t)
     t->path = NULL;
 }
 
-int temporary_create(temporary *t, int at, const char *path)
+int trace_temporary_create(temporary *t, int at, const char *path)
 {
     enter();
     const int fd = openat(at, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -150,7 +150,7 @@ int temporary_create(temporary *t, int at, const char *path)
     return fd;
 }
 
-int temporary_folder(temporary *t, char *path)
+int trace_temporary_folder(temporary *t, char *path)
 {
     enter();
     const int made = mkdtemp(path) != NULL;
@@ -160,7 +160,7 @@ int temporary_folder(temporary *t, char *path)
     return made ? 0 : -1;
 }
 
-int temporary_make(temporary *t, const char *path)
+int trace_temporary_make(temporary *t, const char *path)
 {
     enter();
     const int bad = mkdir(path, 0777);
@@ -170,7 +170,7 @@ int temporary_make(temporary *t, const char *path)
     return bad;
 }
 
-void temporary_stay(temporary *t)
+void trace_temporary_stay(temporary *t)
 {
     if (!t->path)
         return;
@@ -179,14 +179,14 @@ void temporary_stay(temporary *t)
     leave();
 }
 
-void temporary_expect(temporary *t, const char *path)
+void trace_temporary_expect(temporary *t, const char *path)
 {
     enter();
     add(t, AT_FDCWD, path, 0);
     leave();
 }
 
-int temporary_keep(temporary *t, const char *path)
+int trace_temporary_keep(temporary *t, const char *path)
 {
     enter();
     const int bad = renameat(t->at, t->path, t->at, path);
@@ -196,7 +196,7 @@ int temporary_keep(temporary *t, const char *path)
     return bad;
 }
 
-void temporary_remove(temporary *t)
+void trace_temporary_remove(temporary *t)
 {
     if (!t->path)
         return;
@@ -206,7 +206,7 @@ void temporary_remove(temporary *t)
     leave();
 }
 
-void temporary_abandon(void)
+void trace_temporary_abandon(void)
 {
     enter();
     clean();
@@ -218,30 +218,30 @@ enum { NAME = 4096 };
 static char own_path[NAME];
 static temporary own;
 
-const char *temporary_own_folder(void)
+const char *trace_temporary_own_folder(void)
 {
     if (own.path)
         return own_path;
-    if ((size_t)snprintf(own_path, NAME, "%s/mpsim-XXXXXX", unnamed_place()) >= NAME) {
+    if ((size_t)snprintf(own_path, NAME, "%s/mpsim-XXXXXX", trace_unnamed_place()) >= NAME) {
         errno = ENAMETOOLONG;
         return NULL;
     }
-    if (temporary_folder(&own, own_path))
+    if (trace_temporary_folder(&own, own_path))
         return NULL;
-    unnamed_in(own_path);
+    trace_unnamed_in(own_path);
     return own_path;
 }
 
-void temporary_end(void)
+void trace_temporary_end(void)
 {
-    unnamed_in(NULL);
-    temporary_remove(&own);
+    trace_unnamed_in(NULL);
+    trace_temporary_remove(&own);
 }
 
 /* ---- a program ---- */
 
-int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes,
-                    char *const argv[])
+int trace_temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files, posix_spawnattr_t *attributes,
+                          char *const argv[])
 {
     short flags = 0;
     int error = posix_spawnattr_getflags(attributes, &flags);
@@ -257,7 +257,7 @@ int temporary_spawn(pid_t *child, const posix_spawn_file_actions_t *files, posix
     return error;
 }
 
-pid_t temporary_wait(pid_t child, int *status)
+pid_t trace_temporary_wait(pid_t child, int *status)
 {
     const pid_t result = waitpid(child, status, 0);
     enter();

@@ -31,11 +31,11 @@ static int cannot(const char *path, trace_error *error)
     return trace_error_io(error, name_of(path), UINT64_MAX, "%s", "");
 }
 
-int text_file_open(const char *path, trace_error *error)
+int trace_text_file_open(const char *path, trace_error *error)
 {
     struct stat st;
     if (strcmp(path, "-") == 0) {
-        inputs_add(STDIN_FILENO);
+        trace_inputs_add(STDIN_FILENO);
         return STDIN_FILENO;
     }
     /* O_NONBLOCK: opening a pipe does not wait for its writer */
@@ -49,7 +49,7 @@ int text_file_open(const char *path, trace_error *error)
         return -1;
     }
     if (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode)) {
-        inputs_add(fd);
+        trace_inputs_add(fd);
         return fd;
     }
     char why[64];
@@ -78,7 +78,7 @@ static ssize_t read_first(int fd, char *text, size_t room)
     return got;
 }
 
-ssize_t text_file_next(int fd, const char *path, char *to, size_t room, int first, trace_error *error)
+ssize_t trace_text_file_next(int fd, const char *path, char *to, size_t room, int first, trace_error *error)
 {
     ssize_t got;
     do
@@ -107,7 +107,7 @@ static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_er
             }
             text = larger;
         }
-        const ssize_t got = text_file_next(fd, path, text + *n, room - *n - 1, *n == 0, error);
+        const ssize_t got = trace_text_file_next(fd, path, text + *n, room - *n - 1, *n == 0, error);
         if (got < 0)
             break;
         *n += (size_t)got;
@@ -125,10 +125,10 @@ static char *read_all(int fd, const char *path, size_t most, size_t *n, trace_er
     return NULL;
 }
 
-char *text_file_whole(const char *path, size_t most, size_t *n, trace_error *error)
+char *trace_text_file_whole(const char *path, size_t most, size_t *n, trace_error *error)
 {
     size_t bytes = 0;
-    const int fd = text_file_open(path, error);
+    const int fd = trace_text_file_open(path, error);
     char *text = fd >= 0 ? read_all(fd, path, most, &bytes, error) : NULL;
     if (fd > STDIN_FILENO)
         close(fd);

@@ -78,19 +78,19 @@ typedef struct torch_state {
     uint64_t n_classes, n_skipped, n_cycles, n_dropped;
 } torch_state;
 
-torch_state *torch_state_new(trace *t, trace_error *error);
-void torch_close(trace *t);
+torch_state *trace_torch_state_new(trace *t, trace_error *error);
+void trace_torch_close(trace *t);
 
-/* torch_section_add -- a new section, its index in *at. */
-torch_section *torch_section_add(trace *t, uint32_t *at, trace_error *error);
-/* torch_ready -- whether the bytes of a section can be read; from any thread. */
-int torch_ready(const trace *t, uint32_t section, trace_error *error);
-/* torch_bytes -- n bytes of a section that is ready, from byte `from` on, which it has. */
-int torch_bytes(const trace *t, uint32_t section, void *p, size_t n, uint64_t from, trace_error *error);
-/* torch_spool -- bytes behind those in the spool; torch_spool_begin makes it. Only while a file is opened, or
+/* trace_torch_section_add -- a new section, its index in *at. */
+torch_section *trace_torch_section_add(trace *t, uint32_t *at, trace_error *error);
+/* trace_torch_ready -- whether the bytes of a section can be read; from any thread. */
+int trace_torch_ready(const trace *t, uint32_t section, trace_error *error);
+/* trace_torch_bytes -- n bytes of a section that is ready, from byte `from` on, which it has. */
+int trace_torch_bytes(const trace *t, uint32_t section, void *p, size_t n, uint64_t from, trace_error *error);
+/* trace_torch_spool -- bytes behind those in the spool; trace_torch_spool_begin makes it. Only while a file is opened, or
  * a section is made ready. */
-int torch_spool_begin(const trace *t, trace_error *error);
-int torch_spool(const trace *t, const void *p, size_t n, trace_error *error);
+int trace_torch_spool_begin(const trace *t, trace_error *error);
+int trace_torch_spool(const trace *t, const void *p, size_t n, trace_error *error);
 
 /* ---- pickles (torchpickle.c) ---- */
 
@@ -111,17 +111,17 @@ typedef struct torch_tree {
     size_t accounted; /* memory of it that counts against the trace's */
 } torch_tree;
 
-/* torch_pickle -- the pickle at `at` of a section. Memory counts against the trace's until torch_tree_clear. */
-int torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trace_error *error);
-void torch_tree_clear(trace *t, torch_tree *tree);
-/* torch_keys -- fill tree->keys: all storages that the tree names, with dtype and size as it says. */
-int torch_keys(trace *t, torch_tree *tree, trace_error *error);
-torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n);
-/* torch_unfold -- the bytes of a text or byte string as a section: in place, or decoded into the spool. */
-int torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *section, uint64_t *first, uint64_t *n,
-                 trace_error *error);
-/* torch_storage_of -- what a persistent id ('storage', ...) stands for. */
-int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_storage *storage, trace_error *error);
+/* trace_torch_pickle -- the pickle at `at` of a section. Memory counts against the trace's until trace_torch_tree_clear. */
+int trace_torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trace_error *error);
+void trace_torch_tree_clear(trace *t, torch_tree *tree);
+/* trace_torch_keys -- fill tree->keys: all storages that the tree names, with dtype and size as it says. */
+int trace_torch_keys(trace *t, torch_tree *tree, trace_error *error);
+torch_key *trace_torch_find_key(const torch_tree *tree, const char *key, size_t n);
+/* trace_torch_unfold -- the bytes of a text or byte string as a section: in place, or decoded into the spool. */
+int trace_torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *section, uint64_t *first, uint64_t *n,
+                       trace_error *error);
+/* trace_torch_storage_of -- what a persistent id ('storage', ...) stands for. */
+int trace_torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_storage *storage, trace_error *error);
 
 /* ---- globals (torchglobal.c) ---- */
 
@@ -150,20 +150,20 @@ typedef struct torch_global {
 
 enum { TORCH_GLOBAL_MAX = 1100 };
 
-/* torch_refused -- of pickle_rules; context: TORCH_GLOBAL_MAX chars. */
-const char *torch_refused(void *context, const pickle *p, pickle_ref what, pickle_use use);
-/* torch_global_find -- the row of a global by its name in any version of Python and numpy, or NULL. */
-const torch_global *torch_global_find(const char *name);
-/* torch_callable -- the name of what makes an object: of a global, of a method (in out), of a class behind a
+/* trace_torch_refused -- of pickle_rules; context: TORCH_GLOBAL_MAX chars. */
+const char *trace_torch_refused(void *context, const pickle *p, pickle_ref what, pickle_use use);
+/* trace_torch_global_find -- the row of a global by its name in any version of Python and numpy, or NULL. */
+const torch_global *trace_torch_global_find(const char *name);
+/* trace_torch_callable -- the name of what makes an object: of a global, of a method (in out), of a class behind a
  * persistent id; NULL: it has none. */
-const char *torch_callable(const pickle *p, pickle_ref callable, char *out, size_t size);
+const char *trace_torch_callable(const pickle *p, pickle_ref callable, char *out, size_t size);
 
 /* ---- dtypes (torchdtype.c) ---- */
-const torch_dtype *torch_dtype_find(const char *global);   /* "torch.float32"         */
-const torch_dtype *torch_storage_find(const char *global); /* "torch.FloatStorage"    */
-int torch_storage_untyped(const char *global);
-/* torch_format -- of a dtype by its name and format; of integers, what they are read as if the options say so. */
-const mpsim_format *torch_format(const trace_options *o, const char *dtype, const char *format);
+const torch_dtype *trace_torch_dtype_find(const char *global);   /* "torch.float32"         */
+const torch_dtype *trace_torch_storage_find(const char *global); /* "torch.FloatStorage"    */
+int trace_torch_storage_untyped(const char *global);
+/* trace_torch_format -- of a dtype by its name and format; of integers, what they are read as if the options say so. */
+const mpsim_format *trace_torch_format(const trace_options *o, const char *dtype, const char *format);
 
 /* ---- tensors (torchtensor.c) ---- */
 typedef struct torch_view {
@@ -177,21 +177,22 @@ typedef struct torch_view {
     size_t rank;
     int flip;
 } torch_view;
-/* torch_add -- a tensor of that name. */
-int torch_add(trace *t, const trace_options *options, const char *name, const torch_view *view, trace_error *error);
-/* torch_sizes -- a tuple of natural numbers; how many, or -1 after an error about `what` of the tensor `name`. */
-int torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name, const char *what, uint64_t *out,
-                trace_error *error);
+/* trace_torch_add -- a tensor of that name. */
+int trace_torch_add(trace *t, const trace_options *options, const char *name, const torch_view *view,
+                    trace_error *error);
+/* trace_torch_sizes -- a tuple of natural numbers; how many, or -1 after an error about `what` of the tensor `name`. */
+int trace_torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name, const char *what, uint64_t *out,
+                      trace_error *error);
 
 /* torchnumpy.c: an object that is an array of numpy becomes a tensor; 1: it holds no numbers. */
-int torch_add_array(trace *t, const trace_options *options, const torch_tree *tree, const char *name, pickle_ref r,
-                    trace_error *error);
-/* torch_scalar_text -- a scalar of numpy as text; -1: its type is not known. */
-int torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out, size_t size);
+int trace_torch_add_array(trace *t, const trace_options *options, const torch_tree *tree, const char *name,
+                          pickle_ref r, trace_error *error);
+/* trace_torch_scalar_text -- a scalar of numpy as text; -1: its type is not known. */
+int trace_torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out, size_t size);
 
 /* ---- texts (torchtext.c) ---- */
-/* torch_text -- a value about as Python would show it, a text without quotes; -1: only its beginning fits. */
-int torch_text(const pickle *p, pickle_ref r, char *out, size_t size);
+/* trace_torch_text -- a value about as Python would show it, a text without quotes; -1: only its beginning fits. */
+int trace_torch_text(const pickle *p, pickle_ref r, char *out, size_t size);
 
 /* ---- tensors as torch rebuilds them (torchrebuild.c) ---- */
 
@@ -212,42 +213,43 @@ typedef struct torch_walker {
 } torch_walker;
 
 /* An error about the tensor at the path; always -1. */
-int torch_bad_tensor(const torch_walker *w, const char *why);
-/* torch_rebuild -- a tensor, with elements or (TORCH_NOWHERE) without, of the arguments of a function. */
-int torch_rebuild(torch_walker *w, const torch_global *g, pickle_ref args);
-/* torch_rebuild_storage -- a storage that stands for itself: a tensor of all its elements. */
-int torch_rebuild_storage(torch_walker *w, pickle_ref r);
+int trace_torch_bad_tensor(const torch_walker *w, const char *why);
+/* trace_torch_rebuild -- a tensor, with elements or (TORCH_NOWHERE) without, of the arguments of a function. */
+int trace_torch_rebuild(torch_walker *w, const torch_global *g, pickle_ref args);
+/* trace_torch_rebuild_storage -- a storage that stands for itself: a tensor of all its elements. */
+int trace_torch_rebuild_storage(torch_walker *w, pickle_ref r);
 
 /* ---- trees (torchtree.c) ---- */
-/* torch_walk -- the tensors and values of a tree, of several one after the other, below a path ("": none). torch_walk_end frees the
+/* trace_torch_walk -- the tensors and values of a tree, of several one after the other, below a path ("": none). trace_torch_walk_end frees the
  * walker, and tells a failure or a name that occurs twice. Both take NULL, what there is without memory, for a failure. */
-torch_walker *torch_walk_begin(trace *t, const trace_options *options, trace_error *error);
-int torch_walk(torch_walker *w, const char *path, torch_tree *tree);
-int torch_walk_end(torch_walker *w, int failed);
+torch_walker *trace_torch_walk_begin(trace *t, const trace_options *options, trace_error *error);
+int trace_torch_walk(torch_walker *w, const char *path, torch_tree *tree);
+int trace_torch_walk_end(torch_walker *w, int failed);
 
 /* ---- named tuples (torchfields.c) ---- */
-/* torch_fields -- the names of the fields of such a class, up to NULL; NULL: it is not known. */
-const char *const *torch_fields(const char *made);
+/* trace_torch_fields -- the names of the fields of such a class, up to NULL; NULL: it is not known. */
+const char *const *trace_torch_fields(const char *made);
 
 /* ---- quantised tensors that a function makes (torchquantised.c) ---- */
-/* torch_quantised -- if `made` is such a function and the arguments are understood: their names, up to NULL, "" for those
+/* trace_torch_quantised -- if `made` is such a function and the arguments are understood: their names, up to NULL, "" for those
  * that are not wanted, and what the elements are. Else NULL. */
-const char *const *torch_quantised(const pickle *p, const char *made, pickle_ref args, const char **element);
-/* torch_is_element -- whether an argument of that name is the type of the elements. */
-int torch_is_element(const char *argument);
+const char *const *trace_torch_quantised(const pickle *p, const char *made, pickle_ref args, const char **element);
+/* trace_torch_is_element -- whether an argument of that name is the type of the elements. */
+int trace_torch_is_element(const char *argument);
 
 /* ---- elements (torchview.c) ---- */
-int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error);
+int trace_torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                      trace_error *error);
 
 /* ---- forms of files ---- */
 
-/* torchlegacy.c. torch_open_stream -- the tree of a section that is a legacy stream or one pickle, its storages
+/* torchlegacy.c. trace_torch_open_stream -- the tree of a section that is a legacy stream or one pickle, its storages
  * found; *legacy says which. */
-int torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy, trace_error *error);
-/* torch_open_nested -- likewise of the bytes that a value of another tree is. */
-int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree *tree, trace_error *error);
+int trace_torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy, trace_error *error);
+/* trace_torch_open_nested -- likewise of the bytes that a value of another tree is. */
+int trace_torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree *tree, trace_error *error);
 
 /* torchzip.c */
-int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error);
-/* torch_open_package -- of an archive of torch.package all pickles, walked through. */
-int torch_open_package(torch_walker *w, const zip_member *members, size_t n);
+int trace_torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error);
+/* trace_torch_open_package -- of an archive of torch.package all pickles, walked through. */
+int trace_torch_open_package(torch_walker *w, const zip_member *members, size_t n);

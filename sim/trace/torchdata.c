@@ -13,7 +13,7 @@
 
 enum { UNSEEN, BUSY, READY, DAMAGED };
 
-torch_state *torch_state_new(trace *t, trace_error *error)
+torch_state *trace_torch_state_new(trace *t, trace_error *error)
 {
     torch_state *s = calloc(1, sizeof *s);
     if (!s) {
@@ -39,12 +39,12 @@ torch_state *torch_state_new(trace *t, trace_error *error)
     return s;
 }
 
-void torch_close(trace *t)
+void trace_torch_close(trace *t)
 {
     torch_state *s = t->state;
     if (!s)
         return;
-    unzip_close(s->unzip);
+    trace_unzip_close(s->unzip);
     if (s->spool >= 0)
         close(s->spool);
     free(s->sections);
@@ -54,7 +54,7 @@ void torch_close(trace *t)
     t->state = NULL;
 }
 
-torch_section *torch_section_add(trace *t, uint32_t *at, trace_error *error)
+torch_section *trace_torch_section_add(trace *t, uint32_t *at, trace_error *error)
 {
     torch_state *s = t->state;
     if (s->n_sections == s->sections_room) {
@@ -94,24 +94,24 @@ static int read_all(const trace *t, int spooled, void *p, size_t n, uint64_t at,
     return trace_was_read(t, r, n, at, error);
 }
 
-int torch_spool_begin(const trace *t, trace_error *error)
+int trace_torch_spool_begin(const trace *t, trace_error *error)
 {
     torch_state *s = t->state;
     if (s->spool >= 0)
         return 0;
-    s->spool = unnamed_file();
+    s->spool = trace_unnamed_file();
     if (s->spool < 0)
         return trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot create a temporary file in %s to unpack to",
-                              unnamed_place());
+                              trace_unnamed_place());
     return 0;
 }
 
-int torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
+int trace_torch_spool(const trace *t, const void *p, size_t n, trace_error *error)
 {
     torch_state *s = t->state;
-    if (whole_write_at(s->spool, p, n, s->spool_end))
+    if (trace_whole_write_at(s->spool, p, n, s->spool_end))
         return trace_error_io(error, t->path, TRACE_NO_OFFSET, "cannot unpack to a temporary file in %s",
-                              unnamed_place());
+                              trace_unnamed_place());
     s->spool_end += n;
     return 0;
 }
@@ -124,26 +124,26 @@ static int unpack(const trace *whole, torch_section *section, unsigned char *buf
     torch_state *s = whole->state;
     trace named = *whole; /* errors say which member it was */
     const trace *t = &named;
-    if (torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = unzip_open(t, error))))
+    if (trace_torch_spool_begin(t, error) || (!s->unzip && !(s->unzip = trace_unzip_open(t, error))))
         return -1;
-    named.member = unzip_name(s->unzip, section->index);
-    const uint64_t room = unnamed_room(s->spool);
+    named.member = trace_unzip_name(s->unzip, section->index);
+    const uint64_t room = trace_unnamed_room(s->spool);
     if (section->bytes > room)
         return trace_error_set(error, TRACE_EXIT_IO, t->path, TRACE_NO_OFFSET,
                                "a member unpacks to %" PRIu64 " bytes, more "
                                "than the %" PRIu64 " that a temporary file in %s has room for: set TMPDIR",
-                               section->bytes, room, unnamed_place());
-    trace_unzipped *file = unzip_member(t, s->unzip, section->index, error);
+                               section->bytes, room, trace_unnamed_place());
+    trace_unzipped *file = trace_unzip_member(t, s->unzip, section->index, error);
     if (!file)
         return -1;
     const uint64_t first = s->spool_end;
     int failed = 0;
     for (uint64_t done = 0; done < section->bytes && !failed; done += CHUNK) {
         const size_t n = section->bytes - done < CHUNK ? (size_t)(section->bytes - done) : CHUNK;
-        failed = unzip_bytes(t, file, buffer, n, done, error) || torch_spool(t, buffer, n, error);
+        failed = trace_unzip_bytes(t, file, buffer, n, done, error) || trace_torch_spool(t, buffer, n, error);
     }
-    failed = failed || unzip_end(t, file, section->bytes, error);
-    unzip_end_member(file);
+    failed = failed || trace_unzip_end(t, file, section->bytes, error);
+    trace_unzip_end_member(file);
     if (!failed) {
         section->at = first;
         section->spooled = 1;
@@ -191,7 +191,7 @@ static int make_ready(const trace *t, torch_section *section, trace_error *error
     return result;
 }
 
-int torch_ready(const trace *t, uint32_t at, trace_error *error)
+int trace_torch_ready(const trace *t, uint32_t at, trace_error *error)
 {
     torch_section *section = &((torch_state *)t->state)->sections[at];
     for (;;) {
@@ -215,7 +215,7 @@ int torch_ready(const trace *t, uint32_t at, trace_error *error)
     }
 }
 
-int torch_bytes(const trace *t, uint32_t at, void *p, size_t n, uint64_t from, trace_error *error)
+int trace_torch_bytes(const trace *t, uint32_t at, void *p, size_t n, uint64_t from, trace_error *error)
 {
     const torch_state *s = t->state;
     const torch_section *section = &s->sections[at];

@@ -66,7 +66,7 @@ static const char *within_torch(const char *global)
     return NULL;
 }
 
-const torch_dtype *torch_dtype_find(const char *global)
+const torch_dtype *trace_torch_dtype_find(const char *global)
 {
     const char *name = within_torch(global);
     for (size_t i = 0; name && i < DTYPES; i++)
@@ -75,7 +75,7 @@ const torch_dtype *torch_dtype_find(const char *global)
     return NULL;
 }
 
-const torch_dtype *torch_storage_find(const char *global)
+const torch_dtype *trace_torch_storage_find(const char *global)
 {
     const char *name = within_torch(global);
     for (size_t i = 0; name && i < DTYPES; i++)
@@ -84,13 +84,13 @@ const torch_dtype *torch_storage_find(const char *global)
     return NULL;
 }
 
-int torch_storage_untyped(const char *global)
+int trace_torch_storage_untyped(const char *global)
 {
     const char *name = within_torch(global);
     return name && (strcmp(name, "UntypedStorage") == 0 || strcmp(name, "_UntypedStorage") == 0);
 }
 
-const mpsim_format *torch_format(const trace_options *o, const char *dtype, const char *format)
+const mpsim_format *trace_torch_format(const trace_options *o, const char *dtype, const char *format)
 {
     const char *name = dtype + (dtype[0] == 'u');
     if (format)

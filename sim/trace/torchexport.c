@@ -123,7 +123,7 @@ static int place(const archive *a, const char *name, trace_entry *e, const zip_m
     const int64_t offset = e->bytes ? whole(json_object_get(meta, "storage_offset")) : 0;
     if (m->method != 0)
         return bad(a, name, "its member is packed: torch stores it");
-    if (zip_check_local(a->t, m, a->error))
+    if (trace_zip_check_local(a->t, m, a->error))
         return -1;
     if (offset < 0 || (uint64_t)offset > m->size || (uint64_t)offset * (bits / 8) > m->size ||
         e->bytes > m->size - (uint64_t)offset * (bits / 8))
@@ -178,7 +178,7 @@ static int list_weights(archive *a, const zip_member *config)
     if (config->method != 0 || config->size > a->t->max_header)
         return trace_fail(a->t, a->error, config->offset,
                           "the list of weights is packed, or above the cap of %" PRIu64 " bytes", a->t->max_header);
-    if (zip_check_local(a->t, config, a->error))
+    if (trace_zip_check_local(a->t, config, a->error))
         return -1;
     char *text = array_memory(config->size, 1);
     if (!text)

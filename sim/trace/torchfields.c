@@ -18,7 +18,7 @@ static const struct {
     {"TraceState", {"trace"}},
 };
 
-const char *const *torch_fields(const char *made)
+const char *const *trace_torch_fields(const char *made)
 {
     const char *last = strrchr(made, '.');
     for (size_t i = 0; last && strncmp(made, "optax.", 6) == 0 && i < sizeof rows / sizeof rows[0]; i++)

@@ -147,7 +147,7 @@ static const char *plain_name(const char *name, char *out, size_t size)
     return name;
 }
 
-const torch_global *torch_global_find(const char *name)
+const torch_global *trace_torch_global_find(const char *name)
 {
     char plain[TORCH_GLOBAL_MAX];
     return name ? bsearch(plain_name(name, plain, sizeof plain), rows, sizeof rows / sizeof rows[0], sizeof rows[0],
@@ -187,7 +187,7 @@ static int is_of_class(const char *name)
     return before && is_capital(before);
 }
 
-const char *torch_callable(const pickle *p, pickle_ref callable, char *out, size_t size)
+const char *trace_torch_callable(const pickle *p, pickle_ref callable, char *out, size_t size)
 {
     const char *name = pickle_global(p, callable);
     size_t n;
@@ -212,16 +212,16 @@ const char *torch_callable(const pickle *p, pickle_ref callable, char *out, size
     }
 }
 
-/* The name of what would be called, or made; see torch_callable. */
+/* The name of what would be called, or made; see trace_torch_callable. */
 static const char *refused_use(const char *name, pickle_use use)
 {
     char copy[TORCH_GLOBAL_MAX];
     const char *plain = plain_name(name, copy, sizeof copy);
-    const torch_global *row = torch_global_find(plain);
+    const torch_global *row = trace_torch_global_find(plain);
     if (row)
         return NULL;
     if (is_within(plain, refused, sizeof refused / sizeof refused[0]))
-        return torch_storage_find(plain) || torch_storage_untyped(plain) ||
+        return trace_torch_storage_find(plain) || trace_torch_storage_untyped(plain) ||
                        strcmp(plain, "torch.storage.TypedStorage") == 0
                    ? NULL
                    : name;
@@ -231,8 +231,8 @@ static const char *refused_use(const char *name, pickle_use use)
     return name;
 }
 
-const char *torch_refused(void *context, const pickle *p, pickle_ref what, pickle_use use)
+const char *trace_torch_refused(void *context, const pickle *p, pickle_ref what, pickle_use use)
 {
-    const char *name = torch_callable(p, what, context, TORCH_GLOBAL_MAX);
+    const char *name = trace_torch_callable(p, what, context, TORCH_GLOBAL_MAX);
     return name ? refused_use(name, use) : "expected, found another value";
 }

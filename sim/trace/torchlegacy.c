@@ -38,7 +38,7 @@ static int read_storage(trace *t, uint32_t section, uint64_t *at, torch_key *key
     const uint64_t base = from.spooled ? 0 : from.at;
     if (from.bytes - *at < 8)
         return trace_fail(t, error, base + *at, "the file ends before storage '%.200s'", key->key);
-    if (torch_bytes(t, section, b, 8, *at, error))
+    if (trace_torch_bytes(t, section, b, 8, *at, error))
         return -1;
     for (int i = 8; i-- > 0;)
         n = n << 8 | b[i];
@@ -50,7 +50,7 @@ static int read_storage(trace *t, uint32_t section, uint64_t *at, torch_key *key
     if (key->storage.bytes > from.bytes - *at)
         return trace_fail(t, error, base + *at, "storage '%.200s' of %" PRIu64 " bytes reaches past the end", key->key,
                           key->storage.bytes);
-    torch_section *s = torch_section_add(t, &made, error);
+    torch_section *s = trace_torch_section_add(t, &made, error);
     if (!s)
         return -1;
     s->at = from.at + *at;
@@ -65,7 +65,7 @@ static int read_storage(trace *t, uint32_t section, uint64_t *at, torch_key *key
 static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *error)
 {
     torch_tree list = {0};
-    if (torch_pickle(t, &list, tree->section, *at, error))
+    if (trace_torch_pickle(t, &list, tree->section, *at, error))
         return -1;
     const pickle *p = list.p;
     const pickle_ref root = pickle_root(p);
@@ -76,7 +76,7 @@ static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *
     for (size_t i = 0; i < pickle_count(p, root) && !failed; i++) {
         size_t n;
         const char *name = pickle_text(p, pickle_item(p, root, i), &n);
-        torch_key *key = name ? torch_find_key(tree, name, n) : NULL;
+        torch_key *key = name ? trace_torch_find_key(tree, name, n) : NULL;
         if (!name)
             failed = trace_fail(t, error, TRACE_NO_OFFSET, "the key of a storage is not a string");
         else if (!key)
@@ -87,7 +87,7 @@ static int read_storages(trace *t, torch_tree *tree, uint64_t *at, trace_error *
         else
             failed = read_storage(t, tree->section, at, key, error);
     }
-    torch_tree_clear(t, &list);
+    trace_torch_tree_clear(t, &list);
     return failed;
 }
 
@@ -97,11 +97,11 @@ static int read_head(trace *t, uint32_t section, uint64_t *at, trace_error *erro
     for (int i = 0; i < 2; i++) {
         torch_tree tree = {0};
         int64_t version = 0;
-        if (torch_pickle(t, &tree, section, *at, error))
+        if (trace_torch_pickle(t, &tree, section, *at, error))
             return -1;
         const int bad = i == 0 && (pickle_int(tree.p, pickle_root(tree.p), &version) || version != VERSION);
         *at = pickle_end(tree.p);
-        torch_tree_clear(t, &tree);
+        trace_torch_tree_clear(t, &tree);
         if (bad)
             return trace_fail(t, error, *at, "a PyTorch file of version %" PRId64 ", which is not %d", version,
                               VERSION);
@@ -109,22 +109,22 @@ static int read_head(trace *t, uint32_t section, uint64_t *at, trace_error *erro
     return 0;
 }
 
-int torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy, trace_error *error)
+int trace_torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy, trace_error *error)
 {
     torch_state *s = t->state;
     const int depth = tree->depth;
-    if (torch_pickle(t, tree, section, 0, error))
+    if (trace_torch_pickle(t, tree, section, 0, error))
         return -1;
     uint64_t at = pickle_end(tree->p);
     *legacy = is_magic(tree->p);
     if (*legacy) {
-        torch_tree_clear(t, tree);
+        trace_torch_tree_clear(t, tree);
         tree->depth = depth;
-        if (read_head(t, section, &at, error) || torch_pickle(t, tree, section, at, error))
+        if (read_head(t, section, &at, error) || trace_torch_pickle(t, tree, section, at, error))
             return -1;
         at = pickle_end(tree->p);
     }
-    if (torch_keys(t, tree, error) || (*legacy && read_storages(t, tree, &at, error)))
+    if (trace_torch_keys(t, tree, error) || (*legacy && read_storages(t, tree, &at, error)))
         return -1;
     const uint64_t rest = section_at(t, section)->bytes - at;
     if (rest && !*legacy && pickle_type_of(tree->p, pickle_root(tree->p)) <= PICKLE_BYTES)
@@ -136,7 +136,7 @@ int torch_open_stream(trace *t, uint32_t section, torch_tree *tree, int *legacy,
     return 0;
 }
 
-int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree *tree, trace_error *error)
+int trace_torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree *tree, trace_error *error)
 {
     uint32_t section, made;
     uint64_t first, n;
@@ -146,26 +146,26 @@ int torch_open_nested(trace *t, const torch_tree *from, pickle_ref r, torch_tree
     if (tree->depth > TORCH_NESTED_MAX)
         return trace_fail(t, error, TRACE_NO_OFFSET, "files within pickles are nested deeper than %d",
                           TORCH_NESTED_MAX);
-    if (torch_unfold(t, from, r, &section, &first, &n, error))
+    if (trace_torch_unfold(t, from, r, &section, &first, &n, error))
         return -1;
     torch_state *all = t->state;
     all->nested += n + NESTED_LEAST;
     if (all->nested > NESTED_FREE && all->nested / TORCH_NESTED_MAX > t->size + all->spool_end)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the files within the pickle are used too often");
     const torch_section whole = *section_at(t, section);
-    torch_section *s = torch_section_add(t, &made, error);
+    torch_section *s = trace_torch_section_add(t, &made, error);
     if (!s)
         return -1;
     s->at = whole.at + first;
     s->bytes = n;
     s->spooled = whole.spooled;
     char magic[2] = "";
-    if (n >= 2 && torch_bytes(t, made, magic, 2, 0, error))
+    if (n >= 2 && trace_torch_bytes(t, made, magic, 2, 0, error))
         return -1;
     if (memcmp(magic, "PK", 2) == 0)
         return trace_fail(t, error, s->spooled ? TRACE_NO_OFFSET : s->at, "a zip archive within a pickle is not read");
-    const int failed = torch_open_stream(t, made, tree, &legacy, error);
+    const int failed = trace_torch_open_stream(t, made, tree, &legacy, error);
     if (failed)
-        torch_tree_clear(t, tree);
+        trace_torch_tree_clear(t, tree);
     return failed;
 }

@@ -43,7 +43,7 @@ enum { DTYPES = sizeof dtypes / sizeof dtypes[0] };
 /* The row of a dtype and its byte order; -1: it is not one of these, -2: it is not a dtype of numpy. */
 static int dtype_of(const pickle *p, pickle_ref r, int *big_endian)
 {
-    const torch_global *g = torch_global_find(pickle_global(p, r));
+    const torch_global *g = trace_torch_global_find(pickle_global(p, r));
     size_t n;
     const pickle_ref what = pickle_item(p, pickle_args(p, r), 0);
     const char *code = pickle_type_of(p, what) == PICKLE_GLOBAL ? pickle_global(p, what) : pickle_text(p, what, &n);
@@ -84,8 +84,8 @@ static int parts_of(const pickle *p, pickle_ref r, array *a)
     return 0;
 }
 
-int torch_add_array(trace *t, const trace_options *options, const torch_tree *tree, const char *name, pickle_ref r,
-                    trace_error *error)
+int trace_torch_add_array(trace *t, const trace_options *options, const torch_tree *tree, const char *name,
+                          pickle_ref r, trace_error *error)
 {
     const pickle *p = tree->p;
     torch_view v = {0};
@@ -98,7 +98,7 @@ int torch_add_array(trace *t, const trace_options *options, const torch_tree *tr
         return 1;
     if (row < 0)
         return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' has a byte order that is not known", name);
-    const int rank = torch_sizes(t, p, a.shape, name, "the shape", v.size, error);
+    const int rank = trace_torch_sizes(t, p, a.shape, name, "the shape", v.size, error);
     if (rank < 0)
         return -1;
     v.rank = (size_t)rank;
@@ -109,7 +109,7 @@ int torch_add_array(trace *t, const trace_options *options, const torch_tree *tr
     uint64_t count, bytes;
     if (trace_shape_bytes(v.size, v.rank, v.width * 8u, &count, &bytes))
         return trace_fail(t, error, TRACE_NO_OFFSET, "the shape of tensor '%.200s' is too large", name);
-    if (torch_unfold(t, tree, a.bytes, &v.storage.section, &v.storage.first, &v.storage.bytes, error))
+    if (trace_torch_unfold(t, tree, a.bytes, &v.storage.section, &v.storage.first, &v.storage.bytes, error))
         return -1;
     if (v.storage.bytes != bytes)
         return trace_fail(t, error, TRACE_NO_OFFSET, "array '%.200s' needs %" PRIu64 " bytes, there are %" PRIu64, name,
@@ -120,10 +120,10 @@ int torch_add_array(trace *t, const trace_options *options, const torch_tree *tr
         v.stride[k] = stride;
         stride *= v.size[k];
     }
-    return torch_add(t, options, name, &v, error);
+    return trace_torch_add(t, options, name, &v, error);
 }
 
-int torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out, size_t size)
+int trace_torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out, size_t size)
 {
     const pickle_ref args = pickle_args(tree->p, r);
     unsigned char b[8] = {0};
@@ -132,8 +132,9 @@ int torch_scalar_text(trace *t, const torch_tree *tree, pickle_ref r, char *out,
     int big = 0;
     const int row = dtype_of(tree->p, pickle_item(tree->p, args, 0), &big);
     if (row < 0 || dtypes[row].bytes > 8 || dtypes[row].code[0] == 'c' ||
-        torch_unfold(t, tree, pickle_item(tree->p, args, 1), &section, &first, &n, NULL) || n != dtypes[row].bytes ||
-        torch_ready(t, section, NULL) || torch_bytes(t, section, b, (size_t)n, first, NULL))
+        trace_torch_unfold(t, tree, pickle_item(tree->p, args, 1), &section, &first, &n, NULL) ||
+        n != dtypes[row].bytes || trace_torch_ready(t, section, NULL) ||
+        trace_torch_bytes(t, section, b, (size_t)n, first, NULL))
         return -1;
     for (size_t i = 0; i < n; i++)
         u |= (uint64_t)b[big ? n - 1 - i : i] << (8 * i);

@@ -27,17 +27,17 @@ static size_t left(const trace *t)
     return used < TRACE_MEMORY ? TRACE_MEMORY - used : 0;
 }
 
-int torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trace_error *error)
+int trace_torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trace_error *error)
 {
     char name[TORCH_GLOBAL_MAX];
     pickle_error e;
-    if (torch_ready(t, section, error))
+    if (trace_torch_ready(t, section, error))
         return -1;
     const torch_section *in = &((torch_state *)t->state)->sections[section];
     const uint64_t base = in->spooled ? 0 : in->at;
     reader r = {t, section};
     const pickle_source source = {read_section, &r, at, in->bytes};
-    const pickle_rules rules = {(size_t)t->max_header, left(t), torch_refused, name};
+    const pickle_rules rules = {(size_t)t->max_header, left(t), trace_torch_refused, name};
     tree->section = section;
     if ((tree->p = pickle_read(&source, &rules, &e))) {
         tree->accounted = pickle_memory(tree->p);
@@ -51,7 +51,7 @@ int torch_pickle(trace *t, torch_tree *tree, uint32_t section, uint64_t at, trac
     return trace_fail(t, error, base + e.at, "%s", e.text);
 }
 
-void torch_tree_clear(trace *t, torch_tree *tree)
+void trace_torch_tree_clear(trace *t, torch_tree *tree)
 {
     pickle_free(tree->p);
     free(tree->keys);
@@ -69,7 +69,7 @@ static int compare_keys(const void *pa, const void *pb)
     return c ? c : (a->n > b->n) - (a->n < b->n);
 }
 
-torch_key *torch_find_key(const torch_tree *tree, const char *key, size_t n)
+torch_key *trace_torch_find_key(const torch_tree *tree, const char *key, size_t n)
 {
     const torch_key wanted = {.key = key, .n = n};
     return tree->n_keys ? bsearch(&wanted, tree->keys, tree->n_keys, sizeof wanted, compare_keys) : NULL;
@@ -103,9 +103,9 @@ static int read_id(trace *t, const pickle *p, pickle_ref r, torch_key *key, trac
         !pickle_is_text(p, pickle_item(p, id, 0), "storage"))
         return trace_fail(t, error, TRACE_NO_OFFSET,
                           "the pickle refers to something that is not a storage of a tensor");
-    key->storage.dtype = torch_storage_find(name);
-    if (!key->storage.dtype && !torch_storage_untyped(name)) {
-        const torch_dtype *dtype = torch_dtype_find(name);
+    key->storage.dtype = trace_torch_storage_find(name);
+    if (!key->storage.dtype && !trace_torch_storage_untyped(name)) {
+        const torch_dtype *dtype = trace_torch_dtype_find(name);
         if (!dtype)
             return trace_fail(t, error, TRACE_NO_OFFSET, "refused: %s where a class of storages was expected",
                               name ? name : "another value");
@@ -126,7 +126,7 @@ static int is_storage(const pickle *p, pickle_ref r)
            !pickle_is_text(p, pickle_item(p, pickle_persistent(p, r), 0), "module");
 }
 
-int torch_keys(trace *t, torch_tree *tree, trace_error *error)
+int trace_torch_keys(trace *t, torch_tree *tree, trace_error *error)
 {
     const pickle *p = tree->p;
     size_t n = 0;
@@ -169,7 +169,7 @@ static int part_of(const trace *t, const pickle *p, pickle_ref view, torch_stora
     return 0;
 }
 
-int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_storage *storage, trace_error *error)
+int trace_torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_storage *storage, trace_error *error)
 {
     torch_key id;
     const pickle *p = tree->p;
@@ -177,7 +177,7 @@ int torch_storage_of(trace *t, const torch_tree *tree, pickle_ref r, torch_stora
         return trace_fail(t, error, TRACE_NO_OFFSET, "a tensor without a storage");
     if (read_id(t, p, r, &id, error))
         return -1;
-    const torch_key *key = torch_find_key(tree, id.key, id.n);
+    const torch_key *key = trace_torch_find_key(tree, id.key, id.n);
     if (!key || !key->known)
         return trace_fail(t, error, TRACE_NO_OFFSET, "storage '%.200s' of a tensor is not in the file", id.key);
     *storage = key->storage;
@@ -200,14 +200,14 @@ static int decode(trace *t, const pickle_bytes *data, uint32_t section, trace_er
         const size_t n = more < CHUNK - have ? (size_t)more : CHUNK - have;
         if (data->memory)
             memcpy(in + have, data->memory + done, n);
-        else if (torch_bytes(t, section, in + have, n, data->at + done, error))
+        else if (trace_torch_bytes(t, section, in + have, n, data->at + done, error))
             return -1;
         done += n;
         have += n;
         const long k = pickle_decode(data->coding, in, have, done == data->n, out, &used);
         if (k < 0)
             return trace_fail(t, error, TRACE_NO_OFFSET, "a string of the pickle that encodes bytes is malformed");
-        if (torch_spool(t, out, (size_t)k, error))
+        if (trace_torch_spool(t, out, (size_t)k, error))
             return -1;
         memmove(in, in + used, have - used);
         have -= used;
@@ -217,13 +217,13 @@ static int decode(trace *t, const pickle_bytes *data, uint32_t section, trace_er
 
 static int is_bytes(const char *global)
 {
-    const torch_global *g = torch_global_find(global);
+    const torch_global *g = trace_torch_global_find(global);
     return g && (g->role == TORCH_ENCODED || strcmp(g->name, "builtins.bytes") == 0 ||
                  strcmp(g->name, "builtins.bytearray") == 0);
 }
 
-int torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *section, uint64_t *first, uint64_t *n,
-                 trace_error *error)
+int trace_torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *section, uint64_t *first, uint64_t *n,
+                       trace_error *error)
 {
     torch_state *s = t->state;
     const pickle *p = tree->p;
@@ -250,9 +250,9 @@ int torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t *secti
     if (s->decoded > s->sections[tree->section].bytes + t->size)
         return trace_fail(t, error, TRACE_NO_OFFSET, "the texts of the pickle that stand for bytes are used too often");
     const uint64_t at = s->spool_end;
-    if (torch_spool_begin(t, error) || decode(t, &data, tree->section, error))
+    if (trace_torch_spool_begin(t, error) || decode(t, &data, tree->section, error))
         return -1;
-    torch_section *made = torch_section_add(t, section, error);
+    torch_section *made = trace_torch_section_add(t, section, error);
     if (!made)
         return -1;
     made->spooled = 1;

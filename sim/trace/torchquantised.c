@@ -46,7 +46,7 @@ static const char *element_of(const pickle *p, pickle_ref r)
     return number >= 0 && number < (int64_t)(sizeof names / sizeof names[0]) ? names[number] : NULL;
 }
 
-const char *const *torch_quantised(const pickle *p, const char *made, pickle_ref args, const char **element)
+const char *const *trace_torch_quantised(const pickle *p, const char *made, pickle_ref args, const char **element)
 {
     const size_t n = pickle_count(p, args);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -54,14 +54,14 @@ const char *const *torch_quantised(const pickle *p, const char *made, pickle_ref
         if (!is_function(made, rows[i].class))
             continue;
         for (size_t k = 0; k < n && k < ARGUMENTS && names[k]; k++)
-            if (torch_is_element(names[k]))
+            if (trace_torch_is_element(names[k]))
                 *element = element_of(p, pickle_item(p, args, k));
         return *element ? names : NULL;
     }
     return NULL;
 }
 
-int torch_is_element(const char *argument)
+int trace_torch_is_element(const char *argument)
 {
     static const char end[] = "_dtype";
     const size_t n = strlen(argument), k = sizeof end - 1;

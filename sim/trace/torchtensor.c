@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name, const char *what, uint64_t *out,
-                trace_error *error)
+int trace_torch_sizes(const trace *t, const pickle *p, pickle_ref r, const char *name, const char *what, uint64_t *out,
+                      trace_error *error)
 {
     /* torch.Size((2, 3)) */
     if (pickle_type_of(p, r) == PICKLE_OBJECT)
@@ -103,7 +103,7 @@ static int check_view(const trace *t, const char *name, const torch_view *v, uin
     return 0;
 }
 
-int torch_add(trace *t, const trace_options *options, const char *name, const torch_view *v, trace_error *error)
+int trace_torch_add(trace *t, const trace_options *options, const char *name, const torch_view *v, trace_error *error)
 {
     torch_state *s = t->state;
     uint64_t count, bytes;
@@ -133,7 +133,7 @@ int torch_add(trace *t, const trace_options *options, const char *name, const to
         x->unread = "the file does not hold its elements";
         return 0;
     }
-    x->format = torch_format(options, v->dtype, v->format);
+    x->format = trace_torch_format(options, v->dtype, v->format);
     if (x->format && mpsim_format_code_bytes(x->format) != v->width)
         return trace_fail(t, error, TRACE_NO_OFFSET, "elements of dtype %s cannot be codes of %s", v->dtype,
                           x->format->name);

@@ -140,9 +140,9 @@ static void put_collection(writer *w, const pickle *p, pickle_ref r, int depth)
 static void put_object(writer *w, const pickle *p, pickle_ref r, int depth)
 {
     char name[TORCH_GLOBAL_MAX];
-    const char *made = torch_callable(p, pickle_callable(p, r), name, sizeof name);
+    const char *made = trace_torch_callable(p, pickle_callable(p, r), name, sizeof name);
     static const char builtins[] = "builtins.";
-    const torch_global *g = torch_global_find(made);
+    const torch_global *g = trace_torch_global_find(made);
     pickle_bytes b;
     if (g && g->role == TORCH_ENCODED && pickle_data(p, pickle_item(p, pickle_args(p, r), 0), &b) == 0) {
         put(w, "bytes", 5);
@@ -222,7 +222,7 @@ static void put_value(writer *w, const pickle *p, pickle_ref r, int depth)
     }
 }
 
-int torch_text(const pickle *p, pickle_ref r, char *out, size_t size)
+int trace_torch_text(const pickle *p, pickle_ref r, char *out, size_t size)
 {
     writer w = {out, size, 0, 0};
     out[0] = 0;

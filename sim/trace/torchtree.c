@@ -27,7 +27,7 @@ enum {
     SEEN = 2 /* marks of a value                                                 */
 };
 
-static int walk(torch_walker *w, pickle_ref r, int depth);
+static int stat_walk(torch_walker *w, pickle_ref r, int depth);
 static int walk_nested(torch_walker *w, pickle_ref r, int depth);
 
 /* ---- notes and metadata ---- */
@@ -65,7 +65,7 @@ static int scalar(torch_walker *w, pickle_ref r)
         ((torch_state *)w->t->state)->n_dropped++;
         return 0;
     }
-    torch_text(w->tree->p, r, w->text, sizeof w->text);
+    trace_torch_text(w->tree->p, r, w->text, sizeof w->text);
     spend(w->texts, strlen(w->text));
     return add_metadata(w, w->path, w->text);
 }
@@ -89,7 +89,7 @@ static int push_key(torch_walker *w, pickle_ref key, int depth)
         return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the pickle has a dict or a list as a key");
     if (push_text(w, "", depth))
         return -1;
-    if (torch_text(w->tree->p, key, w->path + w->path_bytes, TORCH_NAME_MAX - w->path_bytes))
+    if (trace_torch_text(w->tree->p, key, w->path + w->path_bytes, TORCH_NAME_MAX - w->path_bytes))
         return trace_fail(w->t, w->error, TRACE_NO_OFFSET, "the path to a tensor is longer than %d bytes",
                           TORCH_NAME_MAX);
     const size_t n = strlen(w->path + w->path_bytes);
@@ -103,7 +103,7 @@ static int walk_below(torch_walker *w, pickle_ref key, const char *name, pickle_
 {
     const size_t before = w->path_bytes;
     int failed = key ? push_key(w, key, depth) : push_text(w, name, depth);
-    failed = failed || walk(w, r, depth + 1);
+    failed = failed || stat_walk(w, r, depth + 1);
     w->path_bytes = before;
     w->path[before] = 0;
     return failed ? -1 : 0;
@@ -212,7 +212,7 @@ static int walk_arguments(torch_walker *w, const char *const *names, pickle_ref 
         if (!*names[i] || pickle_type_of(p, value) == PICKLE_NONE)
             continue;
         int failed;
-        if (torch_is_element(names[i]))
+        if (trace_torch_is_element(names[i]))
             failed = push_text(w, names[i], depth) || add_metadata(w, w->path, element);
         else
             failed = walk_below(w, 0, names[i], value, depth);
@@ -234,9 +234,9 @@ static int walk_data(torch_walker *w, pickle_ref r, int known, const char *name,
     w->marks[r] |= SEEN;
     if (!known)
         note(s->classes, sizeof s->classes, &s->n_classes, name);
-    if (!known && (names = torch_quantised(p, name, pickle_args(p, r), &element)))
+    if (!known && (names = trace_torch_quantised(p, name, pickle_args(p, r), &element)))
         return walk_arguments(w, names, pickle_args(p, r), element, depth);
-    if (!known && (names = torch_fields(name)))
+    if (!known && (names = trace_torch_fields(name)))
         return walk_arguments(w, names, pickle_args(p, r), NULL, depth);
     if (!known && pickle_use_of(p, r) == PICKLE_CALLED) {
         snprintf(w->text, sizeof w->text, "%s (%s)", w->path, name);
@@ -264,7 +264,7 @@ static int walk_parts(torch_walker *w, const torch_global *g, pickle_ref args, i
                                            {"buffer", "sizes", "strides", "storage_offsets"}};
     const pickle *p = w->tree->p;
     char layout[64];
-    torch_text(p, pickle_item(p, pickle_args(p, pickle_item(p, args, 0)), 0), layout, sizeof layout);
+    trace_torch_text(p, pickle_item(p, pickle_args(p, pickle_item(p, args, 0)), 0), layout, sizeof layout);
     const int row = g->role == TORCH_PARTS                                         ? 3
                     : strstr(layout, "coo")                                        ? 0
                     : strstr(layout, "sparse_bsc") || strstr(layout, "sparse_csc") ? 2
@@ -279,7 +279,7 @@ static int walk_parts(torch_walker *w, const torch_global *g, pickle_ref args, i
 static int add_array(torch_walker *w, pickle_ref r)
 {
     torch_state *s = w->t->state;
-    const int result = torch_add_array(w->t, w->options, w->tree, w->path, r, w->error);
+    const int result = trace_torch_add_array(w->t, w->options, w->tree, w->path, r, w->error);
     if (result <= 0)
         return result;
     snprintf(w->text, sizeof w->text, "%s (an array of no numbers)", w->path);
@@ -295,17 +295,18 @@ static int make(torch_walker *w, const torch_global *g, pickle_ref args, pickle_
     switch (g->role) {
     case TORCH_TENSOR:
     case TORCH_NOWHERE:
-        return torch_rebuild(w, g, args);
+        return trace_torch_rebuild(w, g, args);
     case TORCH_SPARSE:
     case TORCH_PARTS:
         return walk_parts(w, g, args, depth);
     case TORCH_ARGUMENT:
-        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth + 1)
-                                     : torch_bad_tensor(w, "arguments are missing");
+        return pickle_count(p, args) ? stat_walk(w, pickle_item(p, args, 0), depth + 1)
+                                     : trace_torch_bad_tensor(w, "arguments are missing");
     case TORCH_ARRAY:
         return add_array(w, r);
     case TORCH_SCALAR:
-        return torch_scalar_text(w->t, w->tree, r, text, sizeof text) ? scalar(w, r) : add_metadata(w, w->path, text);
+        return trace_torch_scalar_text(w->t, w->tree, r, text, sizeof text) ? scalar(w, r)
+                                                                            : add_metadata(w, w->path, text);
     case TORCH_CONTENT:
         return walk_content(w, r, g->name, depth);
     case TORCH_BYTES:
@@ -323,22 +324,22 @@ static int from_type(torch_walker *w, pickle_ref args, int depth)
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
     const char *type = pickle_global(p, pickle_item(p, args, 1));
-    const torch_global *g = torch_global_find(pickle_global(p, pickle_item(p, args, 0)));
+    const torch_global *g = trace_torch_global_find(pickle_global(p, pickle_item(p, args, 0)));
     if (!g || pickle_type_of(p, pickle_item(p, args, 2)) != PICKLE_TUPLE)
-        return torch_bad_tensor(w, "it is not described as torch does it");
+        return trace_torch_bad_tensor(w, "it is not described as torch does it");
     if (type && strcmp(type, "torch.Tensor") != 0 && strcmp(type, "torch.nn.parameter.Parameter") != 0)
         note(s->classes, sizeof s->classes, &s->n_classes, type);
     if (g->role == TORCH_FROM_TYPE || g->role == TORCH_ARRAY || g->role == TORCH_CONTENT || g->role == TORCH_BYTES ||
         g->role == TORCH_DATA || g->role == TORCH_SCALAR)
-        return torch_bad_tensor(w, "it is not described as torch does it");
+        return trace_torch_bad_tensor(w, "it is not described as torch does it");
     return make(w, g, pickle_item(p, args, 2), 0, depth) || walk_state(w, pickle_item(p, args, 3), depth) ? -1 : 0;
 }
 
 static int walk_object(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
-    const char *made = torch_callable(p, pickle_callable(p, r), w->made, sizeof w->made);
-    const torch_global *g = torch_global_find(made);
+    const char *made = trace_torch_callable(p, pickle_callable(p, r), w->made, sizeof w->made);
+    const torch_global *g = trace_torch_global_find(made);
     if (!g)
         return walk_data(w, r, 0, made ? made : "?", depth);
     if (g->role == TORCH_FROM_TYPE)
@@ -346,7 +347,7 @@ static int walk_object(torch_walker *w, pickle_ref r, int depth)
     if (strcmp(g->name, "copyreg._reconstructor") == 0) {
         const char *class = pickle_global(p, pickle_item(p, pickle_args(p, r), 0));
         torch_state *s = w->t->state;
-        if (class && !torch_global_find(class))
+        if (class && !trace_torch_global_find(class))
             note(s->classes, sizeof s->classes, &s->n_classes, class);
     }
     return make(w, g, pickle_args(p, r), r, depth);
@@ -358,10 +359,10 @@ static int walk_persistent(torch_walker *w, pickle_ref r)
     const pickle_ref id = pickle_persistent(p, r);
     if (pickle_is_text(p, pickle_item(p, id, 0), "module"))
         return scalar(w, pickle_item(p, id, 1));
-    return torch_rebuild_storage(w, r);
+    return trace_torch_rebuild_storage(w, r);
 }
 
-static int walk(torch_walker *w, pickle_ref r, int depth)
+static int stat_walk(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
@@ -411,7 +412,7 @@ static int walk_tree(torch_walker *w, torch_tree *tree, int depth)
     *w->steps += pickle_memory(tree->p) / STEPS_OF_BYTES;
     *w->texts += pickle_memory(tree->p) * TEXTS_OF_BYTES;
     inner.marks = calloc(pickle_values(tree->p), 1);
-    const int failed = inner.marks ? walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
+    const int failed = inner.marks ? stat_walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
     free(inner.marks);
     free(inner.storages);
     free(inner.storage_of);
@@ -422,10 +423,10 @@ static int walk_tree(torch_walker *w, torch_tree *tree, int depth)
 static int walk_nested(torch_walker *w, pickle_ref r, int depth)
 {
     torch_tree sub;
-    if (torch_open_nested(w->t, w->tree, pickle_item(w->tree->p, pickle_args(w->tree->p, r), 0), &sub, w->error))
+    if (trace_torch_open_nested(w->t, w->tree, pickle_item(w->tree->p, pickle_args(w->tree->p, r), 0), &sub, w->error))
         return -1;
     const int failed = walk_tree(w, &sub, depth);
-    torch_tree_clear(w->t, &sub);
+    trace_torch_tree_clear(w->t, &sub);
     return failed;
 }
 
@@ -464,7 +465,7 @@ typedef struct way {
     uint64_t steps, texts;
 } way;
 
-torch_walker *torch_walk_begin(trace *t, const trace_options *options, trace_error *error)
+torch_walker *trace_torch_walk_begin(trace *t, const trace_options *options, trace_error *error)
 {
     way *all = calloc(1, sizeof *all);
     char *path = calloc(TORCH_NAME_MAX, 1);
@@ -480,7 +481,7 @@ torch_walker *torch_walk_begin(trace *t, const trace_options *options, trace_err
     return &all->w;
 }
 
-int torch_walk(torch_walker *w, const char *path, torch_tree *tree)
+int trace_torch_walk(torch_walker *w, const char *path, torch_tree *tree)
 {
     if (!w)
         return -1;
@@ -491,7 +492,7 @@ int torch_walk(torch_walker *w, const char *path, torch_tree *tree)
     return walk_tree(w, tree, *path != 0);
 }
 
-int torch_walk_end(torch_walker *w, int failed)
+int trace_torch_walk_end(torch_walker *w, int failed)
 {
     int no_memory = 0;
     if (!w)

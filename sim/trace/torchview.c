@@ -138,8 +138,8 @@ static int fetch_box(gather *g, dimension *d, size_t rank, uint64_t from, unsign
                 d[cut].size = piece;
             }
             const uint64_t skip = covered ? first * d[cut].stride : 0;
-            if (torch_bytes(g->t, g->place->section, g->window, (size_t)bytes, g->place->first + (from + skip) * width,
-                            g->error))
+            if (trace_torch_bytes(g->t, g->place->section, g->window, (size_t)bytes,
+                                  g->place->first + (from + skip) * width, g->error))
                 return -1;
             pick(g, d, covered, to + (at + (covered ? first * d[cut].to : 0)) * width);
             if (!covered)
@@ -236,7 +236,8 @@ static int fetch_strided(const trace *t, const trace_entry *entry, uint64_t firs
     return failed;
 }
 
-int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n, trace_error *error)
+int trace_torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *codes, size_t n,
+                      trace_error *error)
 {
     const torch_place *p = &((torch_state *)t->state)->places[entry->at];
     if (n == 0)
@@ -246,10 +247,10 @@ int torch_codes(const trace *t, const trace_entry *entry, uint64_t first, void *
                           "tensor '%.200s' and those before it show more than %" PRIu64 " times "
                           "the bytes of the file: if that is right, raise --max-ratio",
                           entry->tensor.name, ((torch_state *)t->state)->ratio);
-    if (torch_ready(t, p->section, error))
+    if (trace_torch_ready(t, p->section, error))
         return -1;
     const int flat = p->rank == 0 || (p->rank == 1 && p->size[1] == 1);
-    if (flat ? torch_bytes(t, p->section, codes, n * p->width, p->first + first * p->width, error)
+    if (flat ? trace_torch_bytes(t, p->section, codes, n * p->width, p->first + first * p->width, error)
              : fetch_strided(t, entry, first, codes, n, error))
         return -1;
     if (p->flip)

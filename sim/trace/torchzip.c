@@ -50,9 +50,9 @@ static const zip_member *member(const archive *a, const char *name)
 static int section_of(const archive *a, const zip_member *m, uint32_t *section)
 {
     torch_state *s = a->t->state;
-    if (zip_check_local(a->t, m, a->error))
+    if (trace_zip_check_local(a->t, m, a->error))
         return -1;
-    torch_section *made = torch_section_add(a->t, section, a->error);
+    torch_section *made = trace_torch_section_add(a->t, section, a->error);
     if (!made)
         return -1;
     made->at = m->method ? 0 : m->end - m->packed;
@@ -75,8 +75,8 @@ static int short_text(const archive *a, const char *name, char *out, size_t size
         return 0;
     if (m->size >= size || m->size == 0)
         return trace_fail(a->t, a->error, m->offset, "member '%s' has %" PRIu64 " bytes", name, m->size);
-    if (section_of(a, m, &section) || torch_ready(a->t, section, a->error) ||
-        torch_bytes(a->t, section, out, (size_t)m->size, 0, a->error))
+    if (section_of(a, m, &section) || trace_torch_ready(a->t, section, a->error) ||
+        trace_torch_bytes(a->t, section, out, (size_t)m->size, 0, a->error))
         return -1;
     out[m->size] = 0;
     return strlen(out) == m->size ? 0 : trace_fail(a->t, a->error, m->offset, "member '%s' holds a NUL", name);
@@ -154,8 +154,8 @@ static int open_pickle(const archive *a, const zip_member *m, torch_tree *tree, 
     if (m->method && m->size > t->max_header)
         return trace_fail(t, a->error, m->offset, "the pickle has %" PRIu64 " bytes, above the cap of %" PRIu64,
                           m->size, t->max_header);
-    return section_of(a, m, &section) || torch_pickle(t, tree, section, 0, a->error) || torch_keys(t, tree, a->error) ||
-                   find_storages(a, tree, big)
+    return section_of(a, m, &section) || trace_torch_pickle(t, tree, section, 0, a->error) ||
+                   trace_torch_keys(t, tree, a->error) || find_storages(a, tree, big)
                ? -1
                : 0;
 }
@@ -186,7 +186,7 @@ static int archive_begin(archive *a, trace *t, const zip_member *members, size_t
     return 0;
 }
 
-int torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error)
+int trace_torch_open_zip(trace *t, const zip_member *members, size_t n, torch_tree *tree, trace_error *error)
 {
     archive a;
     if (archive_begin(&a, t, members, n, error))
@@ -237,7 +237,7 @@ static int is_resource(const archive *a, const zip_member *m, int *is)
     if (strncmp(m->name, a->root, a->root_bytes) != 0 ||
         strncmp(m->name + a->root_bytes, PACKAGE_DATA, strlen(PACKAGE_DATA)) == 0 || m->size < sizeof head)
         return 0;
-    if (!m->method && (zip_check_local(a->t, m, a->error) ||
+    if (!m->method && (trace_zip_check_local(a->t, m, a->error) ||
                        trace_was_read(a->t, trace_file_pread(a->t, head, sizeof head, m->end - m->packed), sizeof head,
                                       m->end - m->packed, a->error)))
         return -1;
@@ -250,10 +250,11 @@ static int walk_resource(torch_walker *w, const archive *a, const zip_member *m,
 {
     torch_tree tree = {0};
     a->t->member = m->name;
-    const int failed = open_pickle(a, m, &tree, 0) || torch_walk(w, alone ? "" : m->name + a->root_bytes, &tree) ? -1
-                                                                                                                 : 0;
+    const int failed = open_pickle(a, m, &tree, 0) || trace_torch_walk(w, alone ? "" : m->name + a->root_bytes, &tree)
+                           ? -1
+                           : 0;
     a->t->member = NULL;
-    torch_tree_clear(a->t, &tree);
+    trace_torch_tree_clear(a->t, &tree);
     return failed;
 }
 
@@ -274,7 +275,7 @@ static int walk_resources(torch_walker *w, archive *a)
     return 0;
 }
 
-int torch_open_package(torch_walker *w, const zip_member *members, size_t n)
+int trace_torch_open_package(torch_walker *w, const zip_member *members, size_t n)
 {
     archive a;
     if (archive_begin(&a, w->t, members, n, w->error))

@@ -100,7 +100,7 @@ trace *trace_finish(trace *t, const trace_options *options, int failed, trace_er
 {
     t->member = NULL;
     if (failed || trace_find_quantised(t, options, error) || trace_find_kinds(t, options, error) ||
-        (!t->is_section && own_digests_check(t, error))) {
+        (!t->is_section && trace_own_digests_check(t, error))) {
         trace_close(t);
         return NULL;
     }

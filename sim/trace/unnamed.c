@@ -16,27 +16,27 @@ enum { NAME = 4096 };
 static const char *own;
 static void (*before)(void), (*after)(void);
 
-void unnamed_in(const char *folder)
+void trace_unnamed_in(const char *folder)
 {
     own = folder;
 }
 
-void unnamed_guard(void (*enter)(void), void (*leave)(void))
+void trace_unnamed_guard(void (*enter)(void), void (*leave)(void))
 {
     before = enter;
     after = leave;
 }
 
-const char *unnamed_place(void)
+const char *trace_unnamed_place(void)
 {
     const char *folder = getenv("TMPDIR");
     return folder && *folder ? folder : "/tmp";
 }
 
-int unnamed_file(void)
+int trace_unnamed_file(void)
 {
     char name[NAME];
-    if ((size_t)snprintf(name, NAME, "%s/mpsim-XXXXXX", own ? own : unnamed_place()) >= NAME) {
+    if ((size_t)snprintf(name, NAME, "%s/mpsim-XXXXXX", own ? own : trace_unnamed_place()) >= NAME) {
         errno = ENAMETOOLONG;
         return -1;
     }
@@ -50,9 +50,9 @@ int unnamed_file(void)
     return fd;
 }
 
-int unnamed_text(void)
+int trace_unnamed_text(void)
 {
-    int fd = unnamed_file();
+    int fd = trace_unnamed_file();
 #ifdef __linux__
     const int why = errno;
     if (fd < 0 && (why == ENOENT || why == ENOTDIR || why == EACCES || why == EROFS || why == EPERM || why == ENOSPC)) {
@@ -63,7 +63,7 @@ int unnamed_text(void)
     return fd;
 }
 
-uint64_t unnamed_room(int fd)
+uint64_t trace_unnamed_room(int fd)
 {
     struct statvfs v;
     if (fstatvfs(fd, &v))

@@ -67,7 +67,7 @@ static int may_be_packed(const trace_tensor *x, const char *dtype)
                             .first_is_one = x->rank && x->shape[0] == 1,
                             .dtype = dtype};
     const int passes = x->kind && (strcmp(x->kind, "act") == 0 || strcmp(x->kind, "out") == 0);
-    return !passes && !is_plain_name(x->fqn) && weights_packed(&w);
+    return !passes && !is_plain_name(x->fqn) && trace_weights_packed(&w);
 }
 
 static void judge(trace_tensor *x)

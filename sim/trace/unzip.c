@@ -13,7 +13,7 @@ static int failed(const trace *t, zip_error_t *z, const char *what, trace_error 
 {
     const int code = zip_error_code_zip(z);
     const int system = zip_error_code_system(z);
-    if (code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP || /* that it is no zip file was told by zip_directory */
+    if (code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP || /* that it is no zip file was told by trace_zip_directory */
         (code == ZIP_ER_ZLIB && system == NO_MEMORY_OF_ZLIB) ||
         (zip_error_system_type(z) == ZIP_ET_SYS && system == ENOMEM))
         return trace_no_memory(t, error);
@@ -25,7 +25,7 @@ static int failed(const trace *t, zip_error_t *z, const char *what, trace_error 
     return trace_fail(t, error, TRACE_NO_OFFSET, "%s: %s", what, zip_error_strerror(z));
 }
 
-trace_unzip *unzip_open(const trace *t, trace_error *error)
+trace_unzip *trace_unzip_open(const trace *t, trace_error *error)
 {
     int code = 0;
     if (t->is_section) {
@@ -54,31 +54,31 @@ trace_unzip *unzip_open(const trace *t, trace_error *error)
     return NULL;
 }
 
-void unzip_close(trace_unzip *z)
+void trace_unzip_close(trace_unzip *z)
 {
     if (z)
         zip_discard(z);
 }
 
-int unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *error)
+int trace_unzip_failed(const trace *t, trace_unzip *z, const char *what, trace_error *error)
 {
     return failed(t, zip_get_error(z), what, error);
 }
 
-const char *unzip_name(trace_unzip *z, uint64_t index)
+const char *trace_unzip_name(trace_unzip *z, uint64_t index)
 {
     return zip_get_name(z, index, ZIP_FL_ENC_RAW);
 }
 
-trace_unzipped *unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error)
+trace_unzipped *trace_unzip_member(const trace *t, trace_unzip *z, uint64_t index, trace_error *error)
 {
     zip_file_t *file = zip_fopen_index(z, index, 0);
     if (!file)
-        unzip_failed(t, z, "cannot open the member", error);
+        trace_unzip_failed(t, z, "cannot open the member", error);
     return file;
 }
 
-int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_t at, trace_error *error)
+int trace_unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_t at, trace_error *error)
 {
     for (size_t got = 0; got < n;) {
         const zip_int64_t r = zip_fread(file, (char *)p + got, n - got);
@@ -92,7 +92,7 @@ int unzip_bytes(const trace *t, trace_unzipped *file, void *p, size_t n, uint64_
 }
 
 /* libzip compares the CRC when it meets the end. */
-int unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *error)
+int trace_unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *error)
 {
     char beyond;
     const zip_int64_t r = zip_fread(file, &beyond, 1);
@@ -103,7 +103,7 @@ int unzip_end(const trace *t, trace_unzipped *file, uint64_t at, trace_error *er
     return 0;
 }
 
-void unzip_end_member(trace_unzipped *file)
+void trace_unzip_end_member(trace_unzipped *file)
 {
     if (file)
         zip_fclose(file);

@@ -93,7 +93,7 @@ static int parse_raw(wanted_form *f, const wanted_words *w, trace_error *error)
     return parse_format(&f->dtype, "dtype", w->dtype, error) || (w->shape && parse_shape(f, w->shape, error)) ? -1 : 0;
 }
 
-int wanted_check_kinds(const char *option, const option_list *kinds, const char *other, trace_error *error)
+int trace_wanted_check_kinds(const char *option, const option_list *kinds, const char *other, trace_error *error)
 {
     for (size_t i = 0; i < kinds->count; i++)
         for (const char *p = kinds->items[i]; *p; p += *p == ',') {
@@ -110,7 +110,7 @@ int wanted_check_kinds(const char *option, const option_list *kinds, const char 
     return 0;
 }
 
-int wanted_resolve(wanted_form *f, const wanted_words *w, trace_error *error)
+int trace_wanted_resolve(wanted_form *f, const wanted_words *w, trace_error *error)
 {
     char why[256];
     f->options.max_header = w->max_header;
@@ -126,23 +126,23 @@ int wanted_resolve(wanted_form *f, const wanted_words *w, trace_error *error)
                                w->loss_scale);
     if (w->stored && trace_quantised_word(w->stored, why, sizeof why))
         return trace_error_say(error, TRACE_EXIT_USAGE, "--stored: %s", why);
-    return wanted_check_kinds("kind", &w->kinds, NULL, error);
+    return trace_wanted_check_kinds("kind", &w->kinds, NULL, error);
 }
 
-void wanted_form_clear(wanted_form *f)
+void trace_wanted_form_clear(wanted_form *f)
 {
     free(f->shape);
     f->shape = NULL;
 }
 
-void wanted_clear(wanted_words *w)
+void trace_wanted_clear(wanted_words *w)
 {
     option_list_clear(&w->match);
     option_list_clear(&w->kinds);
     option_list_clear(&w->map);
 }
 
-int wanted_matches(const wanted_words *w, const trace_tensor *t)
+int trace_wanted_matches(const wanted_words *w, const trace_tensor *t)
 {
     int ok = w->match.count == 0;
     for (size_t i = 0; i < w->match.count && !ok; i++)
@@ -150,12 +150,12 @@ int wanted_matches(const wanted_words *w, const trace_tensor *t)
     return ok;
 }
 
-int wanted_selects(const wanted_words *w, const trace_tensor *t)
+int trace_wanted_selects(const wanted_words *w, const trace_tensor *t)
 {
-    return wanted_matches(w, t) && (w->kinds.count == 0 || (t->kind && option_list_has(&w->kinds, t->kind)));
+    return trace_wanted_matches(w, t) && (w->kinds.count == 0 || (t->kind && option_list_has(&w->kinds, t->kind)));
 }
 
-int wanted_clash(const trace *t, trace_error *error)
+int trace_wanted_clash(const trace *t, trace_error *error)
 {
     return trace_clash(t) ? trace_error_set(error, TRACE_EXIT_DATA, trace_path(t), TRACE_NO_OFFSET,
                                             "%s (%s); --map says which it is", trace_clash(t), trace_convention(t))
@@ -188,7 +188,7 @@ static int put_number(void *at, int is_flag, const char *name, const char *value
     return 0;
 }
 
-int wanted_put(wanted_words *w, const char *name, const char *value, trace_error *error)
+int trace_wanted_put(wanted_words *w, const char *name, const char *value, trace_error *error)
 {
     enum { ROWS = sizeof rows / sizeof rows[0] };
     size_t i = 0;

@@ -47,11 +47,11 @@ typedef struct wanted_words {
         "files that do not say it")
 /* clang-format on */
 
-void wanted_clear(wanted_words *w); /* the lists */
+void trace_wanted_clear(wanted_words *w); /* the lists */
 
-/* wanted_put -- an option by its name without dashes ("1": one without an argument); the value must outlive *w. 0, or -1 with
+/* trace_wanted_put -- an option by its name without dashes ("1": one without an argument); the value must outlive *w. 0, or -1 with
  * *error filled, whose exit code is 0 where there is no such option. */
-int wanted_put(wanted_words *w, const char *name, const char *value, trace_error *error);
+int trace_wanted_put(wanted_words *w, const char *name, const char *value, trace_error *error);
 
 /* What they say of the files. It points into itself. */
 typedef struct wanted_form {
@@ -60,17 +60,17 @@ typedef struct wanted_form {
     uint64_t *shape;
 } wanted_form;
 
-/* wanted_resolve -- fill *f, which is all zero. 0, or -1 with *error filled: "--dtype: ...". */
-int wanted_resolve(wanted_form *f, const wanted_words *w, trace_error *error);
-void wanted_form_clear(wanted_form *f);
+/* trace_wanted_resolve -- fill *f, which is all zero. 0, or -1 with *error filled: "--dtype: ...". */
+int trace_wanted_resolve(wanted_form *f, const wanted_words *w, trace_error *error);
+void trace_wanted_form_clear(wanted_form *f);
 
-/* wanted_check_kinds -- whether each word of the list is a kind, or `other` (which may be NULL). 0, or -1 with *error
+/* trace_wanted_check_kinds -- whether each word of the list is a kind, or `other` (which may be NULL). 0, or -1 with *error
  * filled: "--OPTION: ...". */
-int wanted_check_kinds(const char *option, const option_list *kinds, const char *other, trace_error *error);
+int trace_wanted_check_kinds(const char *option, const option_list *kinds, const char *other, trace_error *error);
 
-/* wanted_matches -- whether --match lets a tensor through; wanted_selects -- that and --kind. */
-int wanted_matches(const wanted_words *w, const trace_tensor *t);
-int wanted_selects(const wanted_words *w, const trace_tensor *t);
+/* trace_wanted_matches -- whether --match lets a tensor through; trace_wanted_selects -- that and --kind. */
+int trace_wanted_matches(const wanted_words *w, const trace_tensor *t);
+int trace_wanted_selects(const wanted_words *w, const trace_tensor *t);
 
-/* wanted_clash -- who needs kinds is lost in a trace in which two tensors would be the same. 0, or -1 with *error filled. */
-int wanted_clash(const trace *t, trace_error *error);
+/* trace_wanted_clash -- who needs kinds is lost in a trace in which two tensors would be the same. 0, or -1 with *error filled. */
+int trace_wanted_clash(const trace *t, trace_error *error);

@@ -32,7 +32,7 @@ static size_t last_word(const weights_name *w)
     return begin;
 }
 
-int weights_only_parameters(const weights_name *w)
+int trace_weights_only_parameters(const weights_name *w)
 {
     /* also: weight_ih_l0 of nn.LSTM, in_proj_weight of nn.MultiheadAttention, fc1_weight of te.LayerNormMLP,
      * q_bias, dt_bias; of Transformers, ViT, CLIP, Mamba */
@@ -50,7 +50,7 @@ int weights_only_parameters(const weights_name *w)
     static const char *const begins[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     const size_t begin = last_word(w), n = w->n - begin;
     const char *s = w->fqn + begin;
-    if (weights_buffer(w))
+    if (trace_weights_buffer(w))
         return 0;
     int is = ends_with(s, n, "weight") || ends_with(s, n, "bias");
     for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
@@ -114,7 +114,7 @@ static int fits(const weights_name *w, const char *words)
     return ends_with(w->fqn, w->n, words + any) && (any || w->n == n || is_separator(w->fqn[w->n - n - 1]));
 }
 
-int weights_buffer(const weights_name *w)
+int trace_weights_buffer(const weights_name *w)
 {
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
         const buffer *b = &buffers[i];
@@ -128,12 +128,12 @@ int weights_buffer(const weights_name *w)
 
 /* ---- packed codes ---- */
 
-int weights_packed(const weights_name *w)
+int trace_weights_packed(const weights_name *w)
 {
     /* as many bits as a word of codes has; indices are of 64 bits, masks BOOL */
     static const char *const words[] = {"I8",      "U8",      "I16",  "U16",   "I32",   "U32",  "F4",
                                         "F6_E2M3", "F6_E3M2", "int8", "uint8", "int16", "int32"};
-    if (w->numbers || w->rank < 2 || !w->dtype || weights_buffer(w))
+    if (w->numbers || w->rank < 2 || !w->dtype || trace_weights_buffer(w))
         return 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(words[i], w->dtype) == 0)
@@ -141,7 +141,7 @@ int weights_packed(const weights_name *w)
     return 0;
 }
 
-int weights_in_model(const weights_name *w)
+int trace_weights_in_model(const weights_name *w)
 {
-    return w->numbers ? !weights_buffer(w) : weights_packed(w);
+    return w->numbers ? !trace_weights_buffer(w) : trace_weights_packed(w);
 }

@@ -13,15 +13,15 @@ typedef struct weights_name {
     const char *dtype;
 } weights_name;
 
-/* weights_only_parameters -- whether the last word of the name is one that only parameters have. */
-int weights_only_parameters(const weights_name *w);
+/* trace_weights_only_parameters -- whether the last word of the name is one that only parameters have. */
+int trace_weights_only_parameters(const weights_name *w);
 
-/* weights_in_model -- whether a tensor of a model's dictionary is a weight: it is not known to be a buffer, a scale of
+/* trace_weights_in_model -- whether a tensor of a model's dictionary is a weight: it is not known to be a buffer, a scale of
  * codes or an index. Integers are weights where they can be packed codes. */
-int weights_in_model(const weights_name *w);
+int trace_weights_in_model(const weights_name *w);
 
-/* weights_packed -- whether integers can be the packed codes of a weight. */
-int weights_packed(const weights_name *w);
+/* trace_weights_packed -- whether integers can be the packed codes of a weight. */
+int trace_weights_packed(const weights_name *w);
 
-/* weights_buffer -- whether a name is known to be that of no parameter. */
-int weights_buffer(const weights_name *w);
+/* trace_weights_buffer -- whether a name is known to be that of no parameter. */
+int trace_weights_buffer(const weights_name *w);

@@ -18,17 +18,17 @@ static int write_all(int fd, const unsigned char *p, size_t n, const uint64_t *a
     return 0;
 }
 
-int whole_write(int fd, const void *p, size_t n)
+int trace_whole_write(int fd, const void *p, size_t n)
 {
     return write_all(fd, p, n, NULL);
 }
 
-int whole_write_at(int fd, const void *p, size_t n, uint64_t at)
+int trace_whole_write_at(int fd, const void *p, size_t n, uint64_t at)
 {
     return write_all(fd, p, n, &at);
 }
 
-ssize_t whole_read_at(int fd, void *p, size_t n, uint64_t at)
+ssize_t trace_whole_read_at(int fd, void *p, size_t n, uint64_t at)
 {
     size_t got = 0;
     while (got < n && at + got <= INT64_MAX) { /* no file is longer */
@@ -60,10 +60,10 @@ static ssize_t failed(const under *u, ssize_t result)
 static ssize_t stream_write(void *to, const char *p, size_t n)
 {
     const under *u = to;
-    return whole_write(u->fd, p, n) ? failed(u, 0) : (ssize_t)n;
+    return trace_whole_write(u->fd, p, n) ? failed(u, 0) : (ssize_t)n;
 }
 
-static ssize_t stream_read(void *from, char *p, size_t n)
+static ssize_t trace_stream_read(void *from, char *p, size_t n)
 {
     const under *u = from;
     ssize_t got;
@@ -81,15 +81,15 @@ static int stream_seek(void *of, off64_t *at, int whence)
     return place < 0 ? (int)failed(u, -1) : 0;
 }
 
-static int stream_close(void *of)
+static int trace_stream_close(void *of)
 {
     free(of);
     return 0;
 }
 
-FILE *whole_stream(int fd, const char *mode, int *error)
+FILE *trace_whole_stream(int fd, const char *mode, int *error)
 {
-    const cookie_io_functions_t calls = {stream_read, stream_write, stream_seek, stream_close};
+    const cookie_io_functions_t calls = {trace_stream_read, stream_write, stream_seek, trace_stream_close};
     under *u = malloc(sizeof *u);
     if (!u)
         return NULL;

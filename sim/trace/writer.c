@@ -156,9 +156,9 @@ static trace_writer *begin(const char *path, array_bytes *header, uint64_t bytes
     } else {
         w->left = bytes;
         w->begin = header->n;
-        w->out = outfile_open(path, error);
-        if (!w->out || outfile_write(w->out, header->p, header->n, error) ||
-            (outfile_has_places(w->out) && outfile_make_places(w->out, w->begin, error))) {
+        w->out = trace_outfile_open(path, error);
+        if (!w->out || trace_outfile_write(w->out, header->p, header->n, error) ||
+            (trace_outfile_has_places(w->out) && trace_outfile_make_places(w->out, w->begin, error))) {
             trace_writer_abandon(w);
             w = NULL;
         }
@@ -233,14 +233,14 @@ trace_writer *trace_writer_npy(const char *path, const trace_tensor *x, trace_er
 static int check_left(const trace_writer *w, size_t n, trace_error *error)
 {
     const uint64_t left = w->left;
-    return n > left ? trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
+    return n > left ? trace_error_set(error, TRACE_EXIT_IO, trace_outfile_path(w->out), TRACE_NO_OFFSET,
                                       "internal error: %zu bytes of data, only %" PRIu64 " announced", n, left)
                     : 0;
 }
 
 int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error *error)
 {
-    if (check_left(w, n, error) || outfile_write(w->out, bytes, n, error))
+    if (check_left(w, n, error) || trace_outfile_write(w->out, bytes, n, error))
         return -1;
     w->left -= n;
     return 0;
@@ -248,17 +248,17 @@ int trace_writer_data(trace_writer *w, const void *bytes, size_t n, trace_error 
 
 int trace_writer_has_places(const trace_writer *w)
 {
-    return outfile_has_places(w->out);
+    return trace_outfile_has_places(w->out);
 }
 
 int trace_writer_make_places(trace_writer *w, trace_error *error)
 {
-    return outfile_make_places(w->out, w->begin, error);
+    return trace_outfile_make_places(w->out, w->begin, error);
 }
 
 int trace_writer_data_at(trace_writer *w, uint64_t at, const void *bytes, size_t n, trace_error *error)
 {
-    if (check_left(w, n, error) || outfile_write_at(w->out, w->begin + at, bytes, n, error))
+    if (check_left(w, n, error) || trace_outfile_write_at(w->out, w->begin + at, bytes, n, error))
         return -1;
     w->left -= n;
     return 0;
@@ -268,12 +268,12 @@ int trace_writer_finish(trace_writer *w, trace_error *error)
 {
     int result;
     if (w->left) {
-        result = trace_error_set(error, TRACE_EXIT_IO, outfile_path(w->out), TRACE_NO_OFFSET,
+        result = trace_error_set(error, TRACE_EXIT_IO, trace_outfile_path(w->out), TRACE_NO_OFFSET,
                                  "internal error: %" PRIu64 " bytes of data are missing", (uint64_t)w->left);
         trace_writer_abandon(w);
         return result;
     }
-    result = outfile_close(w->out, error);
+    result = trace_outfile_close(w->out, error);
     free(w);
     return result;
 }
@@ -282,6 +282,6 @@ void trace_writer_abandon(trace_writer *w)
 {
     if (!w)
         return;
-    outfile_abandon(w->out);
+    trace_outfile_abandon(w->out);
     free(w);
 }

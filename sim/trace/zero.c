@@ -52,7 +52,7 @@ static int add_rank(zero_checkpoint *c, const zero_name *name, const char *file)
 static int add_name(zero_checkpoint *c, const char *file)
 {
     zero_name name;
-    if (zero_name_parse(file, &name))
+    if (trace_zero_name_parse(file, &name))
         return 0;
     if (name.expert)
         return trace_fail(c->t, c->error, TRACE_NO_OFFSET,
@@ -139,9 +139,9 @@ static int model_value(zero_checkpoint *c, const char *key, const char *value)
     static const char shapes[] = "param_shapes/";
     if (strncmp(key, shapes, sizeof shapes - 1) == 0)
         return add_parameter(c, key + sizeof shapes - 1, value);
-    if (strcmp(key, "global_steps") == 0 && parts_metadata(c->t, "step", value, c->error))
+    if (strcmp(key, "global_steps") == 0 && trace_parts_metadata(c->t, "step", value, c->error))
         return -1;
-    return parts_metadata(c->t, key, value, c->error);
+    return trace_parts_metadata(c->t, key, value, c->error);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -169,22 +169,24 @@ static int add_weight(zero_checkpoint *c, uint32_t source, const trace *from, si
     char *full = weight ? trace_alloc(c->t, size) : trace_string(c->t, x->name, strlen(x->name));
     if (full && weight)
         snprintf(full, size, "weight:%s", name);
-    trace_entry *e = parts_tensor(c->t, full, x, c->error);
+    trace_entry *e = trace_parts_tensor(c->t, full, x, c->error);
     if (e) {
         e->bytes = from->entries[i].bytes;
         e->nowhere = from->entries[i].nowhere;
         e->tensor.unread = x->unread;
     }
-    return e && !parts_run(c->t, source, (uint32_t)i, 0, 0, x->count, c->error) ? parts_whole(c->t, c->error) : -1;
+    return e && !trace_parts_run(c->t, source, (uint32_t)i, 0, 0, x->count, c->error)
+               ? trace_parts_whole(c->t, c->error)
+               : -1;
 }
 
 static int read_model(zero_checkpoint *c)
 {
     trace *t = c->t;
     uint32_t source;
-    if (parts_add(t, parts_beside(t, c->model), 0, 0, &source, c->error))
+    if (trace_parts_add(t, trace_parts_beside(t, c->model), 0, 0, &source, c->error))
         return -1;
-    trace *from = parts_use(t, source, c->error);
+    trace *from = trace_parts_use(t, source, c->error);
     int result = from ? 0 : -1;
     const char *key;
     for (size_t i = 0; from && result == 0 && (key = trace_metadata_key(from, i)); i++)
@@ -201,7 +203,7 @@ static int read_model(zero_checkpoint *c)
         result = add_weight(c, source, from, i);
     if (from) {
         t->size += from->size;
-        parts_leave(t, source);
+        trace_parts_leave(t, source);
     }
     return result;
 }
@@ -302,10 +304,10 @@ static int read_vectors(zero_checkpoint *c, const trace *from, size_t rank)
         for (int k = 1; k < ZERO_KINDS; k++) {
             if ((v->entry[k] == PARTS_ONLY) != (zero->entry[k] == PARTS_ONLY))
                 return trace_fail(from, c->error, TRACE_NO_OFFSET, "group %zu has %s %s, unlike rank 0", g,
-                                  v->entry[k] == PARTS_ONLY ? "no" : "an", zero_kinds[k]);
+                                  v->entry[k] == PARTS_ONLY ? "no" : "an", trace_zero_kinds[k]);
             if (v->entry[k] != PARTS_ONLY && from->entries[v->entry[k]].tensor.count < v->count)
                 return trace_fail(from, c->error, TRACE_NO_OFFSET, "%s of group %zu is shorter than its masters",
-                                  zero_kinds[k], g);
+                                  trace_zero_kinds[k], g);
         }
     }
     return 0;
@@ -333,9 +335,9 @@ static int read_ranks(zero_checkpoint *c)
     if (!(c->sources = malloc(c->ranks * sizeof *c->sources)))
         return trace_no_memory(t, c->error);
     for (size_t r = 0; r < c->ranks; r++) {
-        if (parts_add(t, parts_beside(t, c->files[r]), 0, 0, &c->sources[r], c->error))
+        if (trace_parts_add(t, trace_parts_beside(t, c->files[r]), 0, 0, &c->sources[r], c->error))
             return -1;
-        trace *from = parts_use(t, c->sources[r], c->error);
+        trace *from = trace_parts_use(t, c->sources[r], c->error);
         if (!from)
             return -1;
         t->size += from->size;
@@ -343,7 +345,7 @@ static int read_ranks(zero_checkpoint *c)
                              (r == 0 && c->stage < 3 && read_paddings(c, from))
                          ? -1
                          : 0;
-        parts_leave(t, c->sources[r]);
+        trace_parts_leave(t, c->sources[r]);
         if (result)
             return -1;
     }
@@ -353,9 +355,9 @@ static int read_ranks(zero_checkpoint *c)
 static int open_zero(trace *t, const trace_options *options, trace_error *error)
 {
     zero_checkpoint c = {.t = t, .error = error};
-    int result = parts_begin(t, options, error) || list_files(&c) || read_model(&c) || read_ranks(&c) ? -1 : 0;
+    int result = trace_parts_begin(t, options, error) || list_files(&c) || read_model(&c) || read_ranks(&c) ? -1 : 0;
     if (result == 0)
-        result = zero_tensors(&c) || parts_names(t, error) ? -1 : 0;
+        result = trace_zero_tensors(&c) || trace_parts_names(t, error) ? -1 : 0;
     free(c.files);
     free(c.sources);
     free(c.parameters);
@@ -364,5 +366,8 @@ static int open_zero(trace *t, const trace_options *options, trace_error *error)
     return result;
 }
 
-const trace_layout_type trace_layout_zero = {
-    .name = "DeepSpeed ZeRO", .open = open_zero, .codes = parts_codes, .close = parts_close, .has_parts = 1};
+const trace_layout_type trace_layout_zero = {.name = "DeepSpeed ZeRO",
+                                             .open = open_zero,
+                                             .codes = trace_parts_codes,
+                                             .close = trace_parts_close,
+                                             .has_parts = 1};

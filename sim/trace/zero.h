@@ -5,7 +5,7 @@
 #include "parts.h"
 
 enum { ZERO_KINDS = 3 };
-extern const char *const zero_kinds[ZERO_KINDS]; /* master, opt.m, opt.v */
+extern const char *const trace_zero_kinds[ZERO_KINDS]; /* master, opt.m, opt.v */
 
 typedef struct zero_parameter {
     const char *name;
@@ -34,5 +34,5 @@ typedef struct zero_checkpoint {
     zero_vector *vectors; /* [rank][group] */
 } zero_checkpoint;
 
-/* zero_tensors -- the tensors of all parameters and kinds. */
-int zero_tensors(zero_checkpoint *c);
+/* trace_zero_tensors -- the tensors of all parameters and kinds. */
+int trace_zero_tensors(zero_checkpoint *c);

@@ -24,7 +24,7 @@ static int number(const char **p, uint64_t *u)
     return n && n < 10;
 }
 
-int zero_name_parse(const char *file, zero_name *name)
+int trace_zero_name_parse(const char *file, zero_name *name)
 {
     const char *p = file;
     uint64_t skipped;

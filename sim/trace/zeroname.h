@@ -10,5 +10,5 @@ typedef struct zero_name {
     uint64_t rank, model_rank; /* data-parallel (0 of stages 1 and 2), model-parallel */
 } zero_name;
 
-/* zero_name_parse -- 0, or -1: it is no such name. */
-int zero_name_parse(const char *file, zero_name *name);
+/* trace_zero_name_parse -- 0, or -1: it is no such name. */
+int trace_zero_name_parse(const char *file, zero_name *name);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const zero_kinds[ZERO_KINDS] = {"master", "opt.m", "opt.v"};
+const char *const trace_zero_kinds[ZERO_KINDS] = {"master", "opt.m", "opt.v"};
 
 static uint64_t parts_of(uint64_t n, uint64_t parts)
 {
@@ -16,19 +16,19 @@ static uint64_t parts_of(uint64_t n, uint64_t parts)
 static int begin_tensor(zero_checkpoint *c, const zero_parameter *p, int kind, size_t group)
 {
     trace *t = c->t;
-    const size_t size = strlen(zero_kinds[kind]) + strlen(p->name) + 2;
+    const size_t size = strlen(trace_zero_kinds[kind]) + strlen(p->name) + 2;
     char *name = trace_alloc(t, size);
-    trace *from = name ? parts_use(t, c->sources[0], c->error) : NULL;
+    trace *from = name ? trace_parts_use(t, c->sources[0], c->error) : NULL;
     if (name)
-        snprintf(name, size, "%s:%s", zero_kinds[kind], p->name);
+        snprintf(name, size, "%s:%s", trace_zero_kinds[kind], p->name);
     else
         trace_no_memory(t, c->error);
     if (!from)
         return -1;
     const trace_tensor *x = &from->entries[c->vectors[group].entry[kind]].tensor;
     const trace_tensor like = {.dtype = x->dtype, .format = x->format, .shape = p->shape, .rank = p->rank};
-    const int result = parts_tensor(t, name, &like, c->error) ? 0 : -1;
-    parts_leave(t, c->sources[0]);
+    const int result = trace_parts_tensor(t, name, &like, c->error) ? 0 : -1;
+    trace_parts_leave(t, c->sources[0]);
     return result;
 }
 
@@ -43,7 +43,7 @@ static int flat_pieces(zero_checkpoint *c, const zero_parameter *p, int kind, ui
         const zero_vector *v = &c->vectors[rank * c->groups + p->group];
         const uint64_t from = at + done - begins, left = v->count - from;
         const uint64_t n = left < p->count - done ? left : p->count - done;
-        if (parts_run(c->t, c->sources[rank], v->entry[kind], from, done, done + n, c->error))
+        if (trace_parts_run(c->t, c->sources[rank], v->entry[kind], from, done, done + n, c->error))
             return -1;
         done += n;
         begins += v->count;
@@ -75,7 +75,7 @@ static int flat_tensors(zero_checkpoint *c, int kind)
         while (w->rank < c->ranks && w->at - w->begins >= v[w->rank * c->groups].count)
             w->begins += v[w->rank++ * c->groups].count;
         result = begin_tensor(c, p, kind, p->group) || flat_pieces(c, p, kind, w->at, w->rank, w->begins) ||
-                         parts_whole(c->t, c->error)
+                         trace_parts_whole(c->t, c->error)
                      ? -1
                      : 0;
         if (p->padding > UINT64_MAX / 4 - p->count || w->at > UINT64_MAX / 4)
@@ -109,7 +109,7 @@ static int cut_pieces(zero_checkpoint *c, const zero_parameter *p, int kind, uin
                 return trace_fail(c->t, c->error, TRACE_NO_OFFSET, "the partitions end within '%s'", p->name);
             const zero_vector *v = &c->vectors[r * c->groups + g];
             const uint64_t left = v->count - (from - start), n = left < end - done ? left : end - done;
-            if (parts_run(c->t, c->sources[r], v->entry[kind], from - start, done, done + n, c->error))
+            if (trace_parts_run(c->t, c->sources[r], v->entry[kind], from - start, done, done + n, c->error))
                 return -1;
             done += n;
             from += n;
@@ -135,7 +135,7 @@ static int cut_tensors(zero_checkpoint *c, int kind)
         while (g < c->groups && at - begins >= c->vectors[g].count)
             begins += c->vectors[g++].count;
         if (begin_tensor(c, p, kind, g < c->groups ? g : 0) || cut_pieces(c, p, kind, at, g, begins) ||
-            parts_whole(c->t, c->error))
+            trace_parts_whole(c->t, c->error))
             return -1;
         at += parts_of(p->count, c->ranks);
     }
@@ -146,7 +146,7 @@ static int cut_tensors(zero_checkpoint *c, int kind)
                                     there, at);
 }
 
-int zero_tensors(zero_checkpoint *c)
+int trace_zero_tensors(zero_checkpoint *c)
 {
     int result = 0;
     for (int kind = 0; kind < ZERO_KINDS && result == 0; kind++)

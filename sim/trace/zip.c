@@ -22,7 +22,7 @@ static int open_keras(trace *t, const zip_member *m, const trace_options *option
 #ifdef HAVE_HDF5
     if (m->method != 0)
         return trace_fail(t, error, m->offset, "'%.200s' is packed: Keras stores it", m->name);
-    if (zip_check_local(t, m, error))
+    if (trace_zip_check_local(t, m, error))
         return -1;
     t->base += m->end - m->packed;
     t->size = m->size;
@@ -58,7 +58,7 @@ static int open_zip(trace *t, const trace_options *options, trace_error *error)
 {
     zip_member *members = NULL;
     size_t n = 0;
-    if (zip_directory(t, &members, &n, error))
+    if (trace_zip_directory(t, &members, &n, error))
         return -1;
     const int failed = open_members(t, members, n, options, error);
     free(members);

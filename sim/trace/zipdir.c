@@ -1,6 +1,6 @@
 /* zipdir.c -- a strict look at the structure of a zip file, before libzip reads it.
  *
- * libzip compares local headers with the central directory, and zip_check_local does it for what is read
+ * libzip compares local headers with the central directory, and trace_zip_check_local does it for what is read
  * without libzip. What it does not do is done here: one end record and nothing after it, nothing before the
  * first member, no members that share bytes (Fifield 2019, "A better zip bomb"), limits on count, sizes and
  * ratio. Two parsers that disagree are a way in, so npz.c compares their views of each member.
@@ -92,7 +92,7 @@ done:
 }
 
 /* A field of the end record, which zip64 may replace if it is all ones. */
-static int widen(uint64_t *field, uint64_t ones, const unsigned char *wide)
+static int plot_widen(uint64_t *field, uint64_t ones, const unsigned char *wide)
 {
     if (*field != ones && *field != le64(wide))
         return -1;
@@ -129,8 +129,8 @@ static int find_directory(directory *d)
         if (memcmp(wide, "PK\6\6", 4) != 0 || le64(wide + 4) != locator_at - limit - 12 || le32(wide + 16) ||
             le32(wide + 20) || le64(wide + 24) != le64(wide + 32))
             return trace_fail(t, d->error, limit, "zip64 end record is not valid");
-        if (widen(&d->members, 0xffff, wide + 32) || widen(&size, 0xffffffff, wide + 40) ||
-            widen(&d->at, 0xffffffff, wide + 48))
+        if (plot_widen(&d->members, 0xffff, wide + 32) || plot_widen(&size, 0xffffffff, wide + 40) ||
+            plot_widen(&d->at, 0xffffffff, wide + 48))
             return trace_fail(t, d->error, limit, "zip64 end record contradicts the end record");
     }
     if (d->members > MEMBERS_MAX)
@@ -276,7 +276,7 @@ static int check_extents(const directory *d, const zip_member *m, size_t n, uint
     return 0;
 }
 
-int zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error)
+int trace_zip_directory(trace *t, zip_member **members, size_t *n, trace_error *error)
 {
     directory d = {.t = t, .error = error};
     zip_member *m = NULL;
@@ -315,7 +315,7 @@ done:
 }
 
 /* Bit 3: the sizes and the CRC follow the data, and may be 0 here. */
-int zip_check_local(const trace *t, const zip_member *m, trace_error *error)
+int trace_zip_check_local(const trace *t, const zip_member *m, trace_error *error)
 {
     enum { WINDOW = 4096 };
     unsigned char p[LOCAL_BYTES + WINDOW];

@@ -31,9 +31,9 @@ typedef struct call {
     struct call *outer; /* which asked its caller, who calls again */
 } call;
 
-/* call_begin -- *c is all zero but for the first three; from now on what this thread does is the call's, on at most so many
- * threads (0: those that are free). 0, or -1 without memory, and nothing has begun. call_end -- not any more; lines stay until
- * call_clear. */
-int call_begin(call *c, unsigned threads);
-void call_end(call *c);
-void call_clear(call *c);
+/* tracelib_call_begin -- *c is all zero but for the first three; from now on what this thread does is the call's, on at most so many
+ * threads (0: those that are free). 0, or -1 without memory, and nothing has begun. tracelib_call_end -- not any more; lines stay until
+ * tracelib_call_clear. */
+int tracelib_call_begin(call *c, unsigned threads);
+void tracelib_call_end(call *c);
+void tracelib_call_clear(call *c);

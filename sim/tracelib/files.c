@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int files_note(reader_files *f, const char *line)
+int tracelib_files_note(reader_files *f, const char *line)
 {
     char *own = strdup(line);
     if (!own || array_room(&f->notes, f->n_notes, sizeof *f->notes)) {
@@ -21,13 +21,13 @@ int files_note(reader_files *f, const char *line)
 
 static int tell(void *context, const char *line)
 {
-    return files_note(context, line);
+    return tracelib_files_note(context, line);
 }
 
-int files_put(reader_files *f, const char *name, const char *value, trace_error *error)
+int tracelib_files_put(reader_files *f, const char *name, const char *value, trace_error *error)
 {
     if (strcmp(name, "keep-going") != 0)
-        return wanted_put(&f->wanted, name, value, error);
+        return trace_wanted_put(&f->wanted, name, value, error);
     uint64_t n;
     if (parse_count(&n, value))
         return trace_error_say(error, FILES_USAGE, "--%s: '%s' is not a non-negative integer", name, value);
@@ -36,7 +36,7 @@ int files_put(reader_files *f, const char *name, const char *value, trace_error 
 }
 
 /* A pickle below a directory that would call something is not the caller's choice. */
-int files_passes(const reader_files *f, const trace_error *error)
+int tracelib_files_passes(const reader_files *f, const trace_error *error)
 {
     return (f->keep_going || (f->folders && error->refused)) && !error->memory;
 }
@@ -45,7 +45,7 @@ int files_passes(const reader_files *f, const trace_error *error)
 static int refused(void *context, const trace_error *error)
 {
     reader_files *f = context;
-    return files_passes(f, error) ? files_note(f, error->text) : -1;
+    return tracelib_files_passes(f, error) ? tracelib_files_note(f, error->text) : -1;
 }
 
 static int add_path(reader_files *f, const char *path, trace_error *error)
@@ -58,16 +58,16 @@ static int add_path(reader_files *f, const char *path, trace_error *error)
         return trace_error_set(error, FILES_DATA, path, UINT64_MAX, "this directory holds no file of tensors%s%s",
                                what ? ": it is " : "", what ? what : "");
     }
-    return maps_find(&f->maps, path, f->tree.paths + before, f->tree.count - before, error);
+    return trace_maps_find(&f->maps, path, f->tree.paths + before, f->tree.count - before, error);
 }
 
-int files_find(reader_files *f, const char *const *paths, size_t n, trace_error *error)
+int tracelib_files_find(reader_files *f, const char *const *paths, size_t n, trace_error *error)
 {
-    f->maps = (input_maps){.read = text_file_whole, .tell = tell, .warn = tell, .context = f};
+    f->maps = (input_maps){.read = trace_text_file_whole, .tell = tell, .warn = tell, .context = f};
     f->tree.refused = refused;
     f->tree.context = f;
     f->folders = trace_are_folders(paths, n);
-    if (wanted_resolve(&f->form, &f->wanted, error) || maps_give(&f->maps, &f->wanted.map, error))
+    if (trace_wanted_resolve(&f->form, &f->wanted, error) || trace_maps_give(&f->maps, &f->wanted.map, error))
         return -1;
     for (size_t i = 0; i < n; i++)
         if (add_path(f, paths[i], error))
@@ -97,7 +97,7 @@ static int can_be_opened_again(const char *path)
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 }
 
-trace *files_trace(reader_files *f, size_t i, trace_error *error)
+trace *tracelib_files_trace(reader_files *f, size_t i, trace_error *error)
 {
     reader_file *file = &f->files[i];
     const char *path = f->tree.paths[i];
@@ -105,14 +105,14 @@ trace *files_trace(reader_files *f, size_t i, trace_error *error)
     if (file->t)
         return file->t;
     trace_options o = f->form.options;
-    o.map = maps_of(&f->maps, path);
+    o.map = trace_maps_of(&f->maps, path);
     file->t = trace_open(path, &o, error);
     if (file->t && can_be_opened_again(path))
         f->open[make_place(f)] = i;
     return file->t;
 }
 
-void files_clear(reader_files *f)
+void tracelib_files_clear(reader_files *f)
 {
     for (size_t i = 0; f->files && i < f->tree.count; i++)
         trace_close(f->files[i].t);
@@ -121,7 +121,7 @@ void files_clear(reader_files *f)
     free(f->files);
     free(f->notes);
     trace_tree_clear(&f->tree);
-    maps_clear(&f->maps);
-    wanted_form_clear(&f->form);
-    wanted_clear(&f->wanted);
+    trace_maps_clear(&f->maps);
+    trace_wanted_form_clear(&f->form);
+    trace_wanted_clear(&f->wanted);
 }

@@ -29,19 +29,19 @@ typedef struct reader_files {
     size_t n_notes;
 } reader_files;
 
-/* files_put -- an option, whose value outlives the files. 0; -1 with *error filled, whose exit code is 0 where there is no such
+/* tracelib_files_put -- an option, whose value outlives the files. 0; -1 with *error filled, whose exit code is 0 where there is no such
  * option. */
-int files_put(reader_files *f, const char *name, const char *value, trace_error *error);
+int tracelib_files_put(reader_files *f, const char *name, const char *value, trace_error *error);
 
-/* files_find -- the files that paths stand for. 0, or -1 with *error filled. */
-int files_find(reader_files *f, const char *const *paths, size_t n, trace_error *error);
+/* tracelib_files_find -- the files that paths stand for. 0, or -1 with *error filled. */
+int tracelib_files_find(reader_files *f, const char *const *paths, size_t n, trace_error *error);
 
-/* files_passes -- whether a file that cannot be read is passed over; files_trace -- file i, open; the traces of others that were open
+/* tracelib_files_passes -- whether a file that cannot be read is passed over; tracelib_files_trace -- file i, open; the traces of others that were open
  * may be closed. NULL with *error filled. */
-int files_passes(const reader_files *f, const trace_error *error);
-trace *files_trace(reader_files *f, size_t i, trace_error *error);
+int tracelib_files_passes(const reader_files *f, const trace_error *error);
+trace *tracelib_files_trace(reader_files *f, size_t i, trace_error *error);
 
-/* files_note -- another line; 0, or -1 without memory. */
-int files_note(reader_files *f, const char *line);
+/* tracelib_files_note -- another line; 0, or -1 without memory. */
+int tracelib_files_note(reader_files *f, const char *line);
 
-void files_clear(reader_files *f);
+void tracelib_files_clear(reader_files *f);

@@ -129,7 +129,7 @@ int host_processes(void)
 /* A single process has nobody to compare it with. */
 char *text_file_read(const char *path, size_t most, size_t *n, trace_error *error)
 {
-    return text_file_whole(path, most, n, error);
+    return trace_text_file_whole(path, most, n, error);
 }
 
 /* ---- the call ---- */
@@ -138,10 +138,10 @@ static void begin_thread(void *context)
 {
     surroundings ignored; /* it ends with the call */
     now = context;
-    surroundings_enter(&ignored, now->locale);
+    tracelib_surroundings_enter(&ignored, now->locale);
 }
 
-int call_begin(call *c, unsigned threads)
+int tracelib_call_begin(call *c, unsigned threads)
 {
     c->failed = SIZE_MAX;
     c->locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -151,7 +151,7 @@ int call_begin(call *c, unsigned threads)
             freelocale(c->locale);
         return -1;
     }
-    surroundings_enter(&c->own, c->locale);
+    tracelib_surroundings_enter(&c->own, c->locale);
     c->outer_team = parallel_team_use(c->team);
     c->outer = now;
     now = c;
@@ -160,17 +160,17 @@ int call_begin(call *c, unsigned threads)
     return 0;
 }
 
-void call_end(call *c)
+void tracelib_call_end(call *c)
 {
     now = c->outer;
     is_caller = now != NULL;
     (void)parallel_team_use(c->outer_team);
     parallel_team_free(c->team);
-    surroundings_leave(&c->own);
+    tracelib_surroundings_leave(&c->own);
     freelocale(c->locale);
 }
 
-void call_clear(call *c)
+void tracelib_call_clear(call *c)
 {
     for (size_t i = 0; i < c->n_lines; i++)
         free(c->lines[i]);

@@ -56,18 +56,18 @@ static mpsim_status open_from(mpsim_policy **to, const origin *o, char *error, s
     trace_error why = {0};
     *to = NULL;
     mpsim_policy *p = calloc(1, sizeof *p);
-    if (!p || call_begin(&c, 1)) {
+    if (!p || tracelib_call_begin(&c, 1)) {
         free(p);
         return say(MPSIM_ENOMEM, "out of memory", error, size);
     }
     int code = load(&p->policy, o, &why);
-    call_end(&c);
+    tracelib_call_end(&c);
     if (code == 0 && atomic_load(&c.no_memory)) {
         policy_clear(&p->policy);
         code = CALL_IO;
     }
     const mpsim_status s = code ? refuse(&c, &why, error, size) : MPSIM_OK;
-    call_clear(&c);
+    tracelib_call_clear(&c);
     if (s)
         free(p);
     else
@@ -149,8 +149,8 @@ mpsim_status mpsim_policy_plan(const mpsim_policy *p, size_t i, mpsim_plan *to)
     to->params = q->params;
     to->grads = q->grads;
     to->master = (int32_t)q->master;
-    to->casts_all = plan_casts_all(q);
-    to->attends = plan_attends(q);
+    to->casts_all = policy_plan_casts_all(q);
+    to->attends = policy_plan_attends(q);
     to->delayed_given = q->recipe && q->recipe->delayed;
     to->delayed = q->delayed;
     to->scaler = q->scaler;
@@ -167,7 +167,7 @@ mpsim_status mpsim_policy_describe(const mpsim_policy *p, size_t i, char *out, s
     const plan *q = plan_of(p, i);
     if (!q || !size)
         return MPSIM_EINVAL;
-    plan_describe(q, out, size);
+    policy_plan_describe(q, out, size);
     return MPSIM_OK;
 }
 
@@ -181,7 +181,7 @@ const mpsim_optim_variant *mpsim_policy_variant(const mpsim_policy *p, size_t i,
 
 const char *mpsim_layer_kind_name(mpsim_layer_kind k)
 {
-    return k < MPSIM_LAYER_KINDS ? layer_kind_name((layer_kind)k) : NULL;
+    return k < MPSIM_LAYER_KINDS ? policy_layer_kind_name((layer_kind)k) : NULL;
 }
 
 static policy_depth depth_of(const mpsim_depth *d)
@@ -215,6 +215,6 @@ mpsim_status mpsim_policy_place(const mpsim_policy *p, size_t i, const mpsim_lay
                           .weighs = layer->weighs,
                           .multiplies = layer->multiplies,
                           .attends = layer->attends};
-    plan_place_layer(q, &d, &l, to);
+    policy_plan_place_layer(q, &d, &l, to);
     return MPSIM_OK;
 }

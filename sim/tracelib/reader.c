@@ -181,7 +181,7 @@ static int note_of(mpsim_reader *r, const trace *t, const char *what)
     if (!what)
         return 0;
     trace_error_set(&line, FILES_DATA, trace_path(t), UINT64_MAX, "%s", what);
-    return files_note(&r->files, line.text);
+    return tracelib_files_note(&r->files, line.text);
 }
 
 static int notes_of(mpsim_reader *r, const trace *t)
@@ -192,14 +192,15 @@ static int notes_of(mpsim_reader *r, const trace *t)
 
 static int list_file(mpsim_reader *r, size_t i, trace_error *error)
 {
-    const trace *t = files_trace(&r->files, i, error);
-    if (!t || (r->files.wanted.kinds.count && wanted_clash(t, error)))
-        return files_passes(&r->files, error) ? files_note(&r->files, error->text) ? trace_error_memory(error, NULL) : 0
-                                              : -1;
+    const trace *t = tracelib_files_trace(&r->files, i, error);
+    if (!t || (r->files.wanted.kinds.count && trace_wanted_clash(t, error)))
+        return tracelib_files_passes(&r->files, error)
+                   ? tracelib_files_note(&r->files, error->text) ? trace_error_memory(error, NULL) : 0
+                   : -1;
     if (notes_of(r, t))
         return trace_error_memory(error, NULL);
     for (size_t k = 0; k < trace_count(t); k++)
-        if (wanted_selects(&r->files.wanted, trace_at(t, k)) && add_tensor(r, t, i, k))
+        if (trace_wanted_selects(&r->files.wanted, trace_at(t, k)) && add_tensor(r, t, i, k))
             return trace_error_memory(error, NULL);
     return 0;
 }
@@ -210,7 +211,7 @@ static int put_options(mpsim_reader *r, const mpsim_option *options, size_t n, t
         const char *value = keep_text(r, options[i].value);
         if (!value)
             return trace_error_memory(error, NULL);
-        if (files_put(&r->files, options[i].name, value, error))
+        if (tracelib_files_put(&r->files, options[i].name, value, error))
             return -1;
     }
     return 0;
@@ -219,7 +220,7 @@ static int put_options(mpsim_reader *r, const mpsim_option *options, size_t n, t
 static int list_all(mpsim_reader *r, const char *const *paths, size_t n, const mpsim_option *options, size_t n_options,
                     trace_error *error)
 {
-    if (put_options(r, options, n_options, error) || files_find(&r->files, paths, n, error))
+    if (put_options(r, options, n_options, error) || tracelib_files_find(&r->files, paths, n, error))
         return -1;
     for (size_t i = 0; i < r->files.tree.count; i++)
         if (list_file(r, i, error))
@@ -268,9 +269,9 @@ mpsim_status mpsim_reader_open(mpsim_reader **to, const char *const *paths, size
         trace_error_memory(&e, NULL);
         return say(&e, error, size);
     }
-    surroundings_enter(&own, r->locale);
+    tracelib_surroundings_enter(&own, r->locale);
     const int bad = list_all(r, paths, n_paths, options, n_options, &e);
-    surroundings_leave(&own);
+    tracelib_surroundings_leave(&own);
     if (!bad) {
         *to = r;
         return MPSIM_OK;
@@ -283,7 +284,7 @@ void mpsim_reader_close(mpsim_reader *r)
 {
     if (!r)
         return;
-    files_clear(&r->files);
+    tracelib_files_clear(&r->files);
     for (size_t i = 0; i < r->n_memory; i++)
         free(r->memory[i]);
     free(r->memory);
@@ -325,7 +326,7 @@ static trace *trace_of(mpsim_reader *r, size_t i, trace_error *error)
 {
     const place *p = &r->places[i];
     const int was_open = r->files.files[p->file].t != NULL;
-    trace *t = files_trace(&r->files, p->file, error);
+    trace *t = tracelib_files_trace(&r->files, p->file, error);
     if (!was_open)
         r->current = SIZE_MAX;
     if (!t || is_same(t, p->entry, &r->tensors[i]))
@@ -446,11 +447,11 @@ static mpsim_status read_as(mpsim_reader *r, size_t i, uint64_t first, size_t n,
     surroundings own;
     if (!r)
         return MPSIM_EINVAL;
-    surroundings_enter(&own, r->locale);
+    tracelib_surroundings_enter(&own, r->locale);
     const int bad = check(r, i, first, n, to, out, &e) || make_room(r, &e) ||
                     (is_copy(r->tensors[i].format, to) ? read_codes(r, i, first, out, n, &e)
                                                        : read_values(r, i, first, n, to, out, &e));
-    surroundings_leave(&own);
+    tracelib_surroundings_leave(&own);
     return bad ? say(&e, error, size) : MPSIM_OK;
 }
 

@@ -126,21 +126,21 @@ static mpsim_status put_options(question *q, const mpsim_option *options, size_t
 static int tell_file(void *context, const trace *t, uint64_t i)
 {
     (void)i;
-    tally_file(context, trace_path(t), trace_count(t));
+    stat_tally_file(context, trace_path(t), trace_count(t));
     return 0;
 }
 
 static int tell_tensor(void *context, const stat_place *place, const walk_piece *piece, const group *of)
 {
     (void)piece;
-    return tally_tensor(context, place, of);
+    return stat_tally_tensor(context, place, of);
 }
 
 static int tell_failed(void *context, uint64_t i, const trace_error *error)
 {
     (void)i;
     (void)error;
-    tally_failed(context);
+    stat_tally_failed(context);
     return 0;
 }
 
@@ -214,10 +214,10 @@ static int write_report(mpsim_report *r, tally *t, input *in, const stat_setting
     t->failed = in->failed;
     t->in = in;
     if (!code)
-        code = tally_begin(t, forms, FORMS, in->tree.count, mpsim_version());
+        code = stat_tally_begin(t, forms, FORMS, in->tree.count, mpsim_version());
     if (!code) {
-        code = walk(in, settings, t->targets, NULL, &sink, t);
-        code = tally_end(t, code, input_names(in, names, sizeof names));
+        code = stat_walk(in, settings, t->targets, NULL, &sink, t);
+        code = stat_tally_end(t, code, input_names(in, names, sizeof names));
     }
     close_forms(forms);
     return code;
@@ -241,11 +241,11 @@ static int run(mpsim_report *r, question *q)
     char *rules = NULL;
     int code = stat_settings_targets(&q->settings, &targets, "stat");
     if (!code && !(code = has_elements(q, &targets)) &&
-        !(code = tally_init(&t, "stat", &known, &q->fail_if, &targets)) && !(code = open_input(&in, q)) &&
+        !(code = stat_tally_init(&t, "stat", &known, &q->fail_if, &targets)) && !(code = open_input(&in, q)) &&
         !(code = stat_settings_names(&known, &q->settings, &in, &rules)) &&
         !(code = write_report(r, &t, &in, &known, q)))
-        r->code = tally_tell(&t);
-    tally_clear(&t);
+        r->code = stat_tally_tell(&t);
+    stat_tally_clear(&t);
     free(rules);
     input_close(&in);
     target_list_clear(&targets);
@@ -270,12 +270,12 @@ static mpsim_status answer(mpsim_report **to, question *q, mpsim_progress *progr
     if (!r)
         return no_memory(error, size);
     r->call = (call){.quiet = q->quiet != 0, .progress = progress, .context = context};
-    if (call_begin(&r->call, threads_for(q))) {
+    if (tracelib_call_begin(&r->call, threads_for(q))) {
         free(r);
         return no_memory(error, size);
     }
     const int code = run(r, q);
-    call_end(&r->call);
+    tracelib_call_end(&r->call);
     if (code || r->call.stopped || atomic_load(&r->call.no_memory)) {
         mpsim_status status = status_of(&r->call, code, error, size);
         if (q->counted != MPSIM_OK && status != MPSIM_ENOMEM)
@@ -356,7 +356,7 @@ void mpsim_report_free(mpsim_report *r)
         return;
     for (int i = 0; i < FORMS; i++)
         free(r->forms[i].bytes);
-    call_clear(&r->call);
+    tracelib_call_clear(&r->call);
     free(r);
 }
 

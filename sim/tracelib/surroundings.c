@@ -1,14 +1,14 @@
 /* surroundings.c -- see surroundings.h. */
 #include "surroundings.h"
 
-void surroundings_enter(surroundings *s, locale_t locale)
+void tracelib_surroundings_enter(surroundings *s, locale_t locale)
 {
     fegetenv(&s->floats);
     fesetenv(FE_DFL_ENV);
     s->locale = uselocale(locale);
 }
 
-void surroundings_leave(const surroundings *s)
+void tracelib_surroundings_leave(const surroundings *s)
 {
     uselocale(s->locale);
     fesetenv(&s->floats);

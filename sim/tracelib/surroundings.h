@@ -9,7 +9,7 @@ typedef struct surroundings {
     fenv_t floats;
 } surroundings;
 
-/* surroundings_enter -- the default floating-point environment and a locale, "C" of newlocale; surroundings_leave -- the thread's
+/* tracelib_surroundings_enter -- the default floating-point environment and a locale, "C" of newlocale; tracelib_surroundings_leave -- the thread's
  * own again. */
-void surroundings_enter(surroundings *s, locale_t locale);
-void surroundings_leave(const surroundings *s);
+void tracelib_surroundings_enter(surroundings *s, locale_t locale);
+void tracelib_surroundings_leave(const surroundings *s);

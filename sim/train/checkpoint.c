@@ -17,7 +17,7 @@ static const char key_schema[] = "mpsim.schema", key_run[] = "mpsim.train.run", 
 
 /* ---- runs as text ---- */
 
-char *run_text(const train_run *r)
+char *train_run_text(const train_run *r)
 {
     char *text = NULL;
     size_t n;
@@ -90,7 +90,7 @@ static piece subject(const char *x, size_t n, size_t at)
     return cut(x, both < at ? both : first, 90);
 }
 
-int run_difference(char *out, size_t size, const char *a, const char *b)
+int train_run_difference(char *out, size_t size, const char *a, const char *b)
 {
     size_t n, m;
     for (;;) {
@@ -118,7 +118,7 @@ typedef struct taking {
 static int take(const train_item *x, void *context)
 {
     taking *t = context;
-    return x->state ? stored_add(t->list, t->engine, x, t->error) : 0;
+    return x->state ? train_stored_add(t->list, t->engine, x, t->error) : 0;
 }
 
 static char *state_text(const train *t)
@@ -129,34 +129,34 @@ static char *state_text(const train *t)
     return text;
 }
 
-int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *own, trace_error *error)
+int train_checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *own, trace_error *error)
 {
     taking k = {.list = &c->list, .engine = train_engine_of(t)};
-    checkpoint_clear(c);
+    train_checkpoint_clear(c);
     c->note = *own;
     c->state = state_text(t);
     return train_visit(t, take, &k) ? trace_error_set(error, EXIT_IO, path, UINT64_MAX, "%s", k.error) : 0;
 }
 
-int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error)
+int train_checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error)
 {
-    char *run = run_text(r), step[24], taken[24];
+    char *run = train_run_text(r), step[24], taken[24];
     snprintf(step, sizeof step, "%" PRIu64, c->note.step);
     snprintf(taken, sizeof taken, "%" PRIu64, c->note.taken);
     const char *pairs[][2] = {{key_schema, schema}, {key_step, step},      {key_taken, taken},
                               {key_run, run},       {key_state, c->state}, {key_digests, NULL}};
     const size_t n = sizeof pairs / sizeof *pairs;
-    char *digests = stored_digests(&c->list, (const char *const(*)[2])pairs, n - 1);
+    char *digests = train_stored_digests(&c->list, (const char *const(*)[2])pairs, n - 1);
     pairs[n - 1][1] = digests;
-    const int bad = stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
+    const int bad = train_stored_write(&c->list, path, (const char *const(*)[2])pairs, n, error);
     free(run);
     free(digests);
     return bad;
 }
 
-void checkpoint_clear(checkpoint *c)
+void train_checkpoint_clear(checkpoint *c)
 {
-    stored_clear(&c->list);
+    train_stored_clear(&c->list);
     free(c->state);
     memset(c, 0, sizeof *c);
 }
@@ -246,7 +246,7 @@ static int put(const train_item *x, void *context)
     const char *path = trace_path(p->from);
     if (!x->state)
         return 0;
-    const mpsim_format *f = x->tensor->format, *stored = stored_format(f);
+    const mpsim_format *f = x->tensor->format, *stored = train_stored_format(f);
     const ptrdiff_t i = find_tensor(p->from, x->name);
     if (i < 0)
         return trace_error_set(p->error, EXIT_DATA, path, UINT64_MAX, "tensor '%s' is missing", x->name);
@@ -269,9 +269,9 @@ static int put(const train_item *x, void *context)
 static int check_run(const trace *t, const train_run *r, trace_error *error)
 {
     char difference[256];
-    char *own = run_text(r);
+    char *own = train_run_text(r);
     int bad = 0;
-    if (run_difference(difference, sizeof difference, trace_metadata(t, key_run), own))
+    if (train_run_difference(difference, sizeof difference, trace_metadata(t, key_run), own))
         bad = trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "a checkpoint of another run: %s",
                               difference);
     free(own);
@@ -287,7 +287,7 @@ static int read_note(const trace *t, const train *own, checkpoint_note *n, trace
     return 0;
 }
 
-int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n, trace_error *error)
+int train_checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n, trace_error *error)
 {
     char line[TRAIN_ERROR];
     trace *from = open_checkpoint(path, error);
@@ -307,7 +307,7 @@ int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_n
     return bad ? -1 : 0;
 }
 
-int checkpoint_run(const char *path, train_run *r, trace_error *error)
+int train_checkpoint_run(const char *path, train_run *r, trace_error *error)
 {
     char line[TRAIN_ERROR];
     int bad = 0;

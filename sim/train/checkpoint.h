@@ -21,22 +21,22 @@ typedef struct checkpoint {
     checkpoint_note note;
 } checkpoint;
 
-/* checkpoint_take -- the state as it is now; what *c held before is freed. checkpoint_write: as a
+/* train_checkpoint_take -- the state as it is now; what *c held before is freed. train_checkpoint_write: as a
  * file, complete or not at all. Both 0, or -1 with *error filled, which names `path`. */
-int checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *n, trace_error *error);
-int checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error);
-void checkpoint_clear(checkpoint *c);
+int train_checkpoint_take(checkpoint *c, const char *path, train *t, const checkpoint_note *n, trace_error *error);
+int train_checkpoint_write(const checkpoint *c, const char *path, const train_run *r, trace_error *error);
+void train_checkpoint_clear(checkpoint *c);
 
-/* checkpoint_read -- into a trainer that train_open made for *r: 0, or -1 with *error filled; the
+/* train_checkpoint_read -- into a trainer that train_open made for *r: 0, or -1 with *error filled; the
  * trainer is of no use then. Refused unless the run is *r but for the number of steps; the line
  * says what differs. */
-int checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n, trace_error *error);
+int train_checkpoint_read(const char *path, const train_run *r, train *t, checkpoint_note *n, trace_error *error);
 
-/* checkpoint_run -- the run of a checkpoint: 0, or -1 with *error filled. */
-int checkpoint_run(const char *path, train_run *r, trace_error *error);
+/* train_checkpoint_run -- the run of a checkpoint: 0, or -1 with *error filled. */
+int train_checkpoint_run(const char *path, train_run *r, trace_error *error);
 
-/* run_text -- train_run_write as a string, to be freed.
- * run_difference -- the first lines, those of the number of steps left out, in which two such texts
+/* train_run_text -- train_run_write as a string, to be freed.
+ * train_run_difference -- the first lines, those of the number of steps left out, in which two such texts
  * differ, as "batch 32, not 64" (of a, of b), in `out`: 1; 0 if there are none. */
-char *run_text(const train_run *r);
-int run_difference(char *out, size_t size, const char *a, const char *b);
+char *train_run_text(const train_run *r);
+int train_run_difference(char *out, size_t size, const char *a, const char *b);

@@ -136,7 +136,7 @@ static int run_of_text(train_run *r, const char *path)
 static void note_schedule(const train_settings *s, uint64_t planned)
 {
     const train_decoder *d = &s->decoder;
-    if (is_decoder(s) && s->steps != planned && (d->decay != TRAIN_CONSTANT || d->cooldown > 0))
+    if (train_is_decoder(s) && s->steps != planned && (d->decay != TRAIN_CONSTANT || d->cooldown > 0))
         note("--steps: the learning rate is now that of a run of %" PRIu64 " steps, not of %" PRIu64, s->steps,
              planned);
 }
@@ -151,7 +151,7 @@ static int job_of_file(request *q)
     q->jobs[0].name = slash ? slash + 1 : path;
     if (q->run) {
         code = run_of_text(&q->jobs[0].run, path);
-    } else if (checkpoint_run(path, &q->jobs[0].run, &error)) {
+    } else if (train_checkpoint_run(path, &q->jobs[0].run, &error)) {
         code = fail(error.exit, "%s", error.text);
     }
     q->n_jobs = !code;
@@ -169,7 +169,7 @@ static int job_of_file(request *q)
 static void choose_clip(request *q)
 {
     train_overrides *o = &q->overrides;
-    const int decoder = is_decoder(&q->settings), several = q->compare || q->policies.count > 1;
+    const int decoder = train_is_decoder(&q->settings), several = q->compare || q->policies.count > 1;
     if (!several || q->as_published || o->clip_rule || !isnan(o->max_norm))
         return;
     o->clip_rule = mpsim_clip_name(decoder ? MPSIM_CLIP_TORCH : MPSIM_CLIP_NONE);
@@ -193,7 +193,7 @@ static void note_unscaled(const request *q)
 
 static int add_compared(request *q)
 {
-    const int decoder = is_decoder(&q->settings);
+    const int decoder = train_is_decoder(&q->settings);
     const char *const *names = decoder ? compared_decoders : compared;
     const size_t n = decoder ? sizeof compared_decoders / sizeof *names : sizeof compared / sizeof *names;
     int code = 0;
@@ -273,7 +273,7 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
         .digests = {.to = digests, .tensors = q->digest_tensors, .path = q->check},
     };
     int code = q->trace && !folder ? EXIT_IO : 0;
-    if (!code && q->trace_steps && step_selection_parse(&w.recorder.steps, q->trace_steps))
+    if (!code && q->trace_steps && train_step_selection_parse(&w.recorder.steps, q->trace_steps))
         code = fail(EXIT_USAGE, "train: --trace-steps: '%s' is not a list of steps, as 1,2,10-20", q->trace_steps);
     for (size_t k = 0; !code && k < w.recorder.steps.n_ranges; k++)
         if (w.recorder.steps.ranges[k].last > j->run.settings.steps)
@@ -379,8 +379,8 @@ static int check_outputs(const request *q)
 static int check_inputs(const request *q)
 {
     const char *const written[] = {q->digests, q->checkpoint, q->write_run};
-    inputs_add_path(q->check); /* what is read later */
-    inputs_add_path(q->resume);
+    trace_inputs_add_path(q->check); /* what is read later */
+    trace_inputs_add_path(q->resume);
     int code = output_check(q->form.path);
     for (size_t i = 0; !code && i < sizeof written / sizeof *written; i++)
         code = written[i] ? output_check(written[i]) : 0;
@@ -403,7 +403,7 @@ static int check_names(const request *q)
 static int do_request(request *q, const option_list *policies, train_report *report)
 {
     int code = check_outputs(q);
-    inputs_renew(q->resume, q->checkpoint);
+    trace_inputs_renew(q->resume, q->checkpoint);
     if (!code)
         code = make_jobs(q, policies);
     if (!code)
@@ -413,7 +413,7 @@ static int do_request(request *q, const option_list *policies, train_report *rep
     if (code)
         return code;
     report->compare = (q->compare || q->n_jobs > 1) && (report->style == REPORT_TEXT || report->style == REPORT_CSV);
-    report->decoder = is_decoder(&q->jobs[0].run.settings);
+    report->decoder = train_is_decoder(&q->jobs[0].run.settings);
     report->as_published = q->as_published;
     report->resumed = q->resume;
     report->checked = q->check;

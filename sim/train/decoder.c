@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-int is_decoder(const train_settings *s)
+int train_is_decoder(const train_settings *s)
 {
     return s->decoder.context > 0;
 }
@@ -22,7 +22,7 @@ int train_read_format(void *name, const char *where, const char *text)
 
 /* ---- the network ---- */
 
-void decoder_words_begin(const decoder_words *w, train_settings *s)
+void train_decoder_words_begin(const decoder_words *w, train_settings *s)
 {
     train_decoder *d = &s->decoder;
     d->kv_heads = d->hidden = d->vocabulary = 0;
@@ -57,7 +57,7 @@ static int read_text(const decoder_words *w, uint32_t vocabulary, text_file *own
     trace_error error;
     if (!w->text && !w->tokens)
         return 0;
-    return text_file_tokens(own, w->text ? w->text : w->tokens, w->tokens != NULL, vocabulary, &error)
+    return train_text_file_tokens(own, w->text ? w->text : w->tokens, w->tokens != NULL, vocabulary, &error)
                ? fail(error.exit, "%s", error.text)
                : 0;
 }
@@ -75,12 +75,12 @@ static const train_text *text_of(const text_file *own)
     return own->text.bytes ? &own->text : train_text_bundled();
 }
 
-int decoder_words_text(const decoder_words *w, train_run *r, const char *path, text_file *own)
+int train_decoder_words_text(const decoder_words *w, train_run *r, const char *path, text_file *own)
 {
     char line[TRAIN_ERROR];
     const train_decoder *d = &r->settings.decoder;
     const char *option = w->text ? "text" : "tokens";
-    if (!is_decoder(&r->settings))
+    if (!train_is_decoder(&r->settings))
         return w->text || w->tokens ? fail(EXIT_USAGE, "train: --%s: the network of '%s' is %s, which reads no text",
                                            option, path, r->settings.net)
                                     : 0;
@@ -96,10 +96,10 @@ int decoder_words_text(const decoder_words *w, train_run *r, const char *path, t
 
 /* ---- all of it ---- */
 
-int decoder_words_read(const decoder_words *w, train_settings *s, text_file *own)
+int train_decoder_words_read(const decoder_words *w, train_settings *s, text_file *own)
 {
     char line[TRAIN_ERROR];
-    if (!is_decoder(s))
+    if (!train_is_decoder(s))
         return 0;
     follow(w, s);
     const uint32_t vocabulary = s->decoder.vocabulary;

@@ -98,17 +98,17 @@ typedef struct decoder_words {
     RANGE("min-lr", 0, 1)
 /* clang-format on */
 
-/* is_decoder -- gpt or llama. */
-int is_decoder(const train_settings *s);
+/* train_is_decoder -- gpt or llama. */
+int train_is_decoder(const train_settings *s);
 
 /* train_read_format -- the canonical name of a format into one of the arrays of settings (a reader of options.h; `where` may be NULL). */
 int train_read_format(void *name, const char *where, const char *text);
 #define TRAIN_FORMATS "one of binary32, fp16, bf16"
 
-/* decoder_words_begin -- the settings of gpt or llama before options change them: of --gpt2, and 0 for what follows from others.
- * decoder_words_read -- what follows from the options, of another network nothing. *own: the text, if it is not the bundled
+/* train_decoder_words_begin -- the settings of gpt or llama before options change them: of --gpt2, and 0 for what follows from others.
+ * train_decoder_words_read -- what follows from the options, of another network nothing. *own: the text, if it is not the bundled
  * one. 0, or an exit code after a message.
- * decoder_words_text -- the text of a run that was read from `path`, with its name and digest. */
-void decoder_words_begin(const decoder_words *w, train_settings *s);
-int decoder_words_read(const decoder_words *w, train_settings *s, text_file *own);
-int decoder_words_text(const decoder_words *w, train_run *r, const char *path, text_file *own);
+ * train_decoder_words_text -- the text of a run that was read from `path`, with its name and digest. */
+void train_decoder_words_begin(const decoder_words *w, train_settings *s);
+int train_decoder_words_read(const decoder_words *w, train_settings *s, text_file *own);
+int train_decoder_words_text(const decoder_words *w, train_run *r, const char *path, text_file *own);

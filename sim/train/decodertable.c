@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-void decoder_print_network(FILE *f, const train_run *r)
+void train_decoder_print_network(FILE *f, const train_run *r)
 {
     const train_decoder *d = &r->settings.decoder;
     const train_text *t = r->text ? r->text : train_text_bundled();
@@ -46,7 +46,7 @@ static void print_math(FILE *f, const train_settings *s)
         fprintf(f, ", softmax of attention in %s", d->math_softmax);
 }
 
-void decoder_print_steps(FILE *f, const train_run *r)
+void train_decoder_print_steps(FILE *f, const train_run *r)
 {
     const train_settings *s = &r->settings;
     const train_decoder *d = &s->decoder;
@@ -64,12 +64,12 @@ void decoder_print_steps(FILE *f, const train_run *r)
                 d->sum);
 }
 
-table *decoder_rows(void)
+table *train_decoder_rows(void)
 {
     return table_new(">step|>loss|>validation|>perplexity|>lr|>scale|>skipped|>act|>agrad|>wgrad|>updates");
 }
 
-void decoder_cells(table *t, const train_row *row)
+void train_decoder_cells(table *t, const train_row *row)
 {
     char text[64];
     table_cell(t, "%s", train_loss_text(text, row->loss));
@@ -78,7 +78,7 @@ void decoder_cells(table *t, const train_row *row)
     table_cell(t, "%.4g", row->step.lr);
 }
 
-void decoder_print_loss(FILE *f, const train_total *t, const train_run *r)
+void train_decoder_print_loss(FILE *f, const train_total *t, const train_run *r)
 {
     char a[64];
     if (isnan(t->test_accuracy)) { /* interrupted */
@@ -100,7 +100,7 @@ static const char *millions(char *out, uint64_t n)
     return out;
 }
 
-void decoder_print_operations(FILE *f, const train_job *j, const train_total *t)
+void train_decoder_print_operations(FILE *f, const train_job *j, const train_total *t)
 {
     train_operations o;
     char text[4096] = "", number[32];
@@ -111,7 +111,7 @@ void decoder_print_operations(FILE *f, const train_job *j, const train_total *t)
     text_wrapped(f, "a step     ", text);
 }
 
-void decoder_compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
+void train_decoder_compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     char text[96];
     table *out = table_new("<policy|>loss|>at the end|>validation|>perplexity|>skipped|>scale|>ms/step|>tokens/s|"
@@ -143,14 +143,14 @@ void decoder_compare_results(train_report *r, const train_job *jobs, const train
         fputs("ms/step, tokens/s: of the emulator, not of the training on its hardware\n", r->file);
 }
 
-void decoder_print_lost(FILE *f)
+void train_decoder_print_lost(FILE *f)
 {
     fputs("act, agrad, wgrad: activations, their gradients and those of weights that rounding makes zero, "
           "as a\nshare of those that are not; updates: weights that would move in binary64 and do not\n",
           f);
 }
 
-void decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
+void train_decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n)
 {
     table *out = table_new("<policy|<operands|>multiply-adds|>share");
     char number[32];

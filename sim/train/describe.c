@@ -46,7 +46,7 @@ const char *train_plan_text(char *out, size_t size, const train_job *j, size_t i
     shown.clip = t->clip;
     shown.max_norm = t->max_norm;
     shown.clip_scaled = (int)t->clip_scaled;
-    return plan_describe(&shown, out, size);
+    return policy_plan_describe(&shown, out, size);
 }
 
 static void add_product(char *out, size_t size, const train_settings *s, const mpsim_format *a, const mpsim_format *b)
@@ -65,7 +65,7 @@ const char *train_products_text(char *out, size_t size, const train_run *r)
     const train_settings *s = &r->settings;
     out[0] = '\0';
     for (size_t i = 0; i < r->n_plans; i++) {
-        int first = !is_decoder(s); /* no gradient of the images */
+        int first = !train_is_decoder(s); /* no gradient of the images */
         for (size_t k = 0; k < r->n_layers; k++) {
             const threads_placement *p = &r->plans[i].layers[k];
             const uint8_t type = r->layers[k].type;

@@ -32,8 +32,8 @@ static int open_other(train_digests *d, const train_run *r)
     d->from = need(fmemopen(d->text, d->text[0] ? strlen(d->text) : 1, "r"));
     if (train_digest_file_open(&d->file, d->from, line))
         return file_failed(d, line);
-    char *own = run_text(r);
-    if (run_difference(difference, sizeof difference, d->file.run, own)) {
+    char *own = train_run_text(r);
+    if (train_run_difference(difference, sizeof difference, d->file.run, own)) {
         snprintf(line, sizeof line, "digests of another run: %.200s", difference);
         code = file_failed(d, line);
     }

@@ -84,7 +84,7 @@ static const record_kind config = {"config", "What is trained.", sizeof(train_co
 train_config train_config_of(const train_settings *s)
 {
     const train_decoder *d = &s->decoder;
-    train_config c = {.s = s, .has_decoder = is_decoder(s) != 0};
+    train_config c = {.s = s, .has_decoder = train_is_decoder(s) != 0};
     if (!c.has_decoder)
         return c;
     c.decoder = (train_decoder_row){.d = d,
@@ -156,7 +156,7 @@ static const record_kind step = {"step", "A step.", sizeof(train_step_row), step
 
 train_step_row train_step_row_of(const train_job *j, const train_row *r)
 {
-    const size_t is_text = is_decoder(&j->run.settings) != 0;
+    const size_t is_text = train_is_decoder(&j->run.settings) != 0;
     return (train_step_row){.policy = j->name,
                             .step = r->step.step + 1,
                             .row = *r,
@@ -247,7 +247,7 @@ static void fill_operations(train_total_row *row, const train_job *j)
 
 void train_total_row_fill(train_total_row *row, const train_job *j, const train_total *t)
 {
-    const size_t is_text = is_decoder(&j->run.settings) != 0;
+    const size_t is_text = train_is_decoder(&j->run.settings) != 0;
     *row = (train_total_row){.policy = j->name,
                              .cause = t->cause[0] ? t->cause : NULL,
                              .t = *t,

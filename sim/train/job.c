@@ -24,7 +24,7 @@ static atomic_int interrupted; /* the signal's number */
 
 void train_catch_interrupt(void)
 {
-    temporary_ask(&interrupted);
+    trace_temporary_ask(&interrupted);
 }
 
 int train_interrupted(void)
@@ -116,7 +116,8 @@ static double tokens_per_second(const train_total *t, const train_settings *s)
     double seconds = 0;
     for (size_t i = 0; i < t->n_losses; i++)
         seconds += (double)t->times[i];
-    return is_decoder(s) && seconds > 0 ? (double)(t->n_losses * train_tokens_per_step(s)) / seconds : (double)NAN;
+    return train_is_decoder(s) && seconds > 0 ? (double)(t->n_losses * train_tokens_per_step(s)) / seconds
+                                              : (double)NAN;
 }
 
 /* The median; the first step, which warms a device up, counts only if it is alone. */
@@ -178,7 +179,7 @@ static int failed(const going *g, const char *line)
 static int resume(going *g)
 {
     trace_error error;
-    if (g->watch->resume && checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
+    if (g->watch->resume && train_checkpoint_read(g->watch->resume, &g->job->run, g->train, &g->note, &error))
         return fail(error.exit, "%s", error.text);
     g->watch->recorder.taken = g->note.taken;
     g->total->done = train_steps_done(g->train);
@@ -194,7 +195,7 @@ static int keep_state(going *g)
     trace_error error;
     g->note.step = train_steps_done(g->train);
     g->note.taken = g->watch->recorder.taken;
-    return checkpoint_take(&g->point, g->watch->checkpoint, g->train, &g->note, &error)
+    return train_checkpoint_take(&g->point, g->watch->checkpoint, g->train, &g->note, &error)
                ? fail(error.exit, "%s", error.text)
                : 0;
 }
@@ -202,8 +203,9 @@ static int keep_state(going *g)
 static int write_state(going *g)
 {
     trace_error error;
-    return checkpoint_write(&g->point, g->watch->checkpoint, &g->job->run, &error) ? fail(error.exit, "%s", error.text)
-                                                                                   : 0;
+    return train_checkpoint_write(&g->point, g->watch->checkpoint, &g->job->run, &error)
+               ? fail(error.exit, "%s", error.text)
+               : 0;
 }
 
 static int save(going *g)
@@ -300,7 +302,7 @@ static void say_step(const going *g, const train_step *s)
     char name[64];
     const train_settings *of = &g->job->run.settings;
     escape_text(name, sizeof name, g->job->name);
-    if (is_decoder(of) && g->seconds > 0)
+    if (train_is_decoder(of) && g->seconds > 0)
         progress_say("%.40s, loss %.4g, %.3g tokens a second", name, (double)s->loss,
                      (double)train_tokens_per_step(of) / g->seconds);
     else
@@ -361,7 +363,7 @@ int train_job_run(const train_job *j, train_watch *w, void (*each)(const train_r
         code = run_steps(&g, each, row, context);
     if (!code)
         train_digests_finish(&w->digests);
-    checkpoint_clear(&g.point);
+    train_checkpoint_clear(&g.point);
     if (g.train) {
         train_measure_bytes(g.train, &t->bytes);
         train_close(g.train);

@@ -58,7 +58,7 @@ static optimizer_defaults optimizer_defaults_of(const struct network_defaults *n
 
 static const struct network_defaults *defaults_of(const train_settings *s)
 {
-    return is_decoder(s) ? &of_text : &of_images;
+    return train_is_decoder(s) ? &of_text : &of_images;
 }
 
 #if defined(__GNUC__)
@@ -86,7 +86,7 @@ uint64_t train_steps_per_pass(const train_settings *s, uint64_t trained)
 {
     const train_decoder *d = &s->decoder;
     const uint64_t tokens = (uint64_t)s->batch * d->context * d->accumulate * d->ranks;
-    const uint64_t n = is_decoder(s) ? (tokens ? trained / tokens : 0) : s->batch ? TRAIN_IMAGES / s->batch : 0;
+    const uint64_t n = train_is_decoder(s) ? (tokens ? trained / tokens : 0) : s->batch ? TRAIN_IMAGES / s->batch : 0;
     return n ? n : 1;
 }
 
@@ -134,7 +134,7 @@ static void place(const plan *p, const policy_depth *d, const train_layer *l, th
                               .weighs = t->weighs,
                               .multiplies = t->multiplies,
                               .attends = is_attention(l)};
-    plan_place_layer(p, d, &layer, to);
+    policy_plan_place_layer(p, d, &layer, to);
 }
 
 /* The promoted format of two operands, as torch has it: theirs if it is one, else binary32. */
@@ -151,7 +151,7 @@ static void place_residuals(const plan *p, const train_run *r, threads_placement
     for (size_t i = 0; i < r->n_layers; i++) {
         const train_layer *l = &r->layers[i];
         threads_placement *to = &places[i];
-        if (l->type == TRAIN_ADD && !plan_casts_all(p) && !plan_is_kept(p, l->name)) {
+        if (l->type == TRAIN_ADD && !policy_plan_casts_all(p) && !policy_plan_is_kept(p, l->name)) {
             const mpsim_format f = *promoted(stream, &places[i - 1].format[TRAIN_OUT]);
             to->format[TRAIN_OUT] = to->format[TRAIN_AGRAD] = to->format[TRAIN_DGRAD] = f;
         }
@@ -185,7 +185,7 @@ static int override_optimizer(const train_overrides *v, const struct network_def
     char list[128];
     if (v->optimizer && mpsim_optim_parse(&a, v->optimizer))
         return bad(error, "optimizer: '%.60s' is not one of %s", v->optimizer,
-                   plan_optimizers(list, sizeof list, ", "));
+                   policy_plan_optimizers(list, sizeof list, ", "));
     if (v->optimizer && c->algorithm >= 0 && c->algorithm != (int)a) {
         for (int i = 0; i < MPSIM_OPTIM_NUMBERS; i++)
             c->number[i] = (double)NAN;
@@ -423,11 +423,11 @@ const char *train_policy_notes(const policy *p, const train_run *r, char *out, s
                      r->settings.decoder.ranks > 1
                          ? "grad_reduce: here --reduce, --wire and --wire-sum say how ranks are added"
                          : "grad_reduce: there is one rank, nothing is reduced");
-        if (q->fp8_attention && !is_decoder(&r->settings))
+        if (q->fp8_attention && !train_is_decoder(&r->settings))
             add_note(out, size, "fp8_attention: there is no attention");
-        else if (q->fp8_attention && !plan_attends(q))
+        else if (q->fp8_attention && !policy_plan_attends(q))
             add_note(out, size, "fp8_attention: the recipe has a scale for each block, attention stays as it is");
-        if (is_decoder(&r->settings) && q->recipe && i < r->n_plans && !has_recipe(r, &r->plans[i]))
+        if (train_is_decoder(&r->settings) && q->recipe && i < r->n_plans && !has_recipe(r, &r->plans[i]))
             add_note(out, size, "fp8_recipe: no layer is left for it, all stay in compute");
         if (q->recorded_norm)
             add_note(out, size, "clip: norm: trace: there is none, the run's own norm is taken");

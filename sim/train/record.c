@@ -34,7 +34,7 @@ static int parse_range(step_range *r, const char *text, size_t n)
     return r->first >= 1 && r->first <= r->last ? 0 : -1;
 }
 
-int step_selection_parse(step_selection *c, const char *text)
+int train_step_selection_parse(step_selection *c, const char *text)
 {
     for (const char *p = text;; p++) {
         const size_t n = strcspn(p, ",");
@@ -48,13 +48,13 @@ int step_selection_parse(step_selection *c, const char *text)
     }
 }
 
-void step_selection_clear(step_selection *c)
+void train_step_selection_clear(step_selection *c)
 {
     free(c->ranges);
     memset(c, 0, sizeof *c);
 }
 
-int step_selected(const step_selection *c, uint64_t step)
+int train_step_selected(const step_selection *c, uint64_t step)
 {
     for (size_t i = 0; i < c->n_ranges; i++)
         if (step >= c->ranges[i].first && step <= c->ranges[i].last)
@@ -193,7 +193,7 @@ static void clear_pairs(pairs *m)
 static void say_model(pairs *m, const train_settings *s)
 {
     char text[128];
-    if (is_decoder(s))
+    if (train_is_decoder(s))
         say(m, "mpsim.model", "%s", train_decoder_text(text, sizeof text, s));
     else
         say(m, "mpsim.model", "%s, depth %" PRIu32 ", width %" PRIu32 "%s", s->net, s->depth, s->width,
@@ -221,11 +221,11 @@ static void say_run(pairs *m, const train_recorder *r, uint64_t step, const trai
     say(m, "mpsim.scaler", "%s", p->scaler.name);
     say(m, "mpsim.optimizer_steps", "%" PRIu64, r->taken);
     say(m, "mpsim.grads_scaled", "true");
-    say_optimizer(m, &p->optimizer, is_decoder(s) ? lr : p->optimizer.lr);
+    say_optimizer(m, &p->optimizer, train_is_decoder(s) ? lr : p->optimizer.lr);
     say_moments(m, r->run, p, step - 1);
     if (!p->clip_scaled)
         say(m, "mpsim.grad_clip", "%.17g", p->clip == MPSIM_CLIP_NONE ? 0 : p->max_norm);
-    if (is_decoder(s))
+    if (train_is_decoder(s))
         say_decoder(m, r, p, lr);
 }
 
@@ -247,7 +247,7 @@ static void say_step(pairs *m, const train_step *s)
 static int make_folder(temporary *t, const char *path)
 {
     t->path = NULL;
-    if (temporary_make(t, path) == 0 || errno == EEXIST)
+    if (trace_temporary_make(t, path) == 0 || errno == EEXIST)
         return 0;
     return fail(EXIT_IO, "%s: %s", path, text_error(errno));
 }
@@ -299,7 +299,7 @@ static int take(const train_item *x, void *context)
     taking *t = context;
     if (!x->traced || !x->tensor->data || changes(x) != t->changing)
         return 0;
-    return stored_add(t->to, t->engine, x, t->error);
+    return train_stored_add(t->to, t->engine, x, t->error);
 }
 
 static int take_all(stored_list *to, train *t, int changing)
@@ -317,25 +317,25 @@ static int write_step(train_recorder *r, uint64_t step, const pairs *m)
     char *path = need_format("%s/rank_00000.safetensors", folder);
     temporary made = {0};
     int code = make_folder(&made, folder);
-    if (!code && stored_write(&r->before, path, m->pair, m->count, &error))
+    if (!code && train_stored_write(&r->before, path, m->pair, m->count, &error))
         code = fail(error.exit, "%s", error.text);
     r->written += !code;
     if (!code) {
-        temporary_stay(&made);
-        temporary_stay(&r->made);
+        trace_temporary_stay(&made);
+        trace_temporary_stay(&r->made);
     }
-    temporary_remove(&made);
+    trace_temporary_remove(&made);
     free(folder);
     free(path);
-    stored_clear(&r->before);
-    stored_clear(&r->after);
+    train_stored_clear(&r->before);
+    train_stored_clear(&r->after);
     return code;
 }
 
 int train_record_before(train_recorder *r, train *t)
 {
     char line[TRAIN_ERROR];
-    r->due = r->folder && step_selected(&r->steps, train_steps_done(t) + 1);
+    r->due = r->folder && train_step_selected(&r->steps, train_steps_done(t) + 1);
     if (r->due && train_prepare(t, line))
         return fail(train_error_exit(line), "train: --trace: %s", line);
     return r->due ? take_all(&r->before, t, 1) : 0;
@@ -349,7 +349,7 @@ int train_record_after(train_recorder *r, train *t, const train_step *s)
         say_run(&m, r, s->step + 1, s->plan, s->lr);
         say_step(&m, s);
         if (!(code = take_all(&r->after, t, 0))) {
-            stored_join(&r->before, &r->after);
+            train_stored_join(&r->before, &r->after);
             code = write_step(r, s->step + 1, &m);
         }
         r->last = s->step + 1;
@@ -375,8 +375,8 @@ int train_record_end(train_recorder *r, train *t, const train_step *last)
 
 void train_record_clear(train_recorder *r)
 {
-    temporary_remove(&r->made); /* nothing came of it */
-    stored_clear(&r->before);
-    stored_clear(&r->after);
-    step_selection_clear(&r->steps);
+    trace_temporary_remove(&r->made); /* nothing came of it */
+    train_stored_clear(&r->before);
+    train_stored_clear(&r->after);
+    train_step_selection_clear(&r->steps);
 }

@@ -15,10 +15,10 @@ typedef struct step_selection {
     size_t n_ranges;
 } step_selection;
 
-/* step_selection_parse -- "1,2,10-20". 0, or -1 if it is not such a list (or memory ran out). */
-int step_selection_parse(step_selection *c, const char *text);
-void step_selection_clear(step_selection *c);
-int step_selected(const step_selection *c, uint64_t step);
+/* train_step_selection_parse -- "1,2,10-20". 0, or -1 if it is not such a list (or memory ran out). */
+int train_step_selection_parse(step_selection *c, const char *text);
+void train_step_selection_clear(step_selection *c);
+int train_step_selected(const step_selection *c, uint64_t step);
 
 typedef struct train_recorder {
     const char *folder; /* NULL: nothing is recorded                                     */

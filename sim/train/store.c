@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const mpsim_format *stored_format(const mpsim_format *f)
+const mpsim_format *train_stored_format(const mpsim_format *f)
 {
     return trace_safetensors_dtype(f) ? f : mpsim_format_find("binary32");
 }
@@ -34,13 +34,13 @@ static int encode(stored_tensor *s, float *x)
     return 0;
 }
 
-int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error)
+int train_stored_add(stored_list *l, train_engine *e, const train_item *x, char *error)
 {
     const size_t n = x->tensor->rows * x->tensor->cols;
     float *values = need_memory(n, sizeof *values);
     l->items = need_more(l->items, l->count + 1, sizeof *l->items);
     stored_tensor *s = &l->items[l->count];
-    *s = (stored_tensor){.format = stored_format(x->tensor->format), .rank = x->rank, .count = n};
+    *s = (stored_tensor){.format = train_stored_format(x->tensor->format), .rank = x->rank, .count = n};
     memcpy(s->name, x->name, sizeof s->name);
     for (size_t i = 0; i < x->rank; i++)
         s->shape[i] = x->shape[i];
@@ -54,8 +54,8 @@ int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error
     return bad;
 }
 
-int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
-                 trace_error *error)
+int train_stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
+                       trace_error *error)
 {
     trace_tensor *tensors = need_memory(l->count, sizeof *tensors);
     for (size_t i = 0; i < l->count; i++) {
@@ -80,7 +80,7 @@ int stored_write(const stored_list *l, const char *path, const char *const (*met
     return trace_writer_finish(w, error);
 }
 
-void stored_join(stored_list *a, stored_list *b)
+void train_stored_join(stored_list *a, stored_list *b)
 {
     a->items = need_more(a->items, a->count + b->count, sizeof *a->items);
     if (b->count)
@@ -89,7 +89,7 @@ void stored_join(stored_list *a, stored_list *b)
     b->count = 0;
 }
 
-void stored_clear(stored_list *l)
+void train_stored_clear(stored_list *l)
 {
     for (size_t i = 0; i < l->count; i++)
         free(l->items[i].codes);
@@ -103,19 +103,19 @@ int train_error_exit(const char *line)
     return train_out_of_memory(line) ? EXIT_IO : EXIT_DATA;
 }
 
-char *stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata)
+char *train_stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata)
 {
     own_sum s = {0, 0};
     size_t n;
     char *text = NULL;
     FILE *f = need(memory_open(&text, &n));
     for (size_t i = 0; i < n_metadata; i++)
-        own_sum_pair(&s, metadata[i][0], metadata[i][1]);
+        trace_own_sum_pair(&s, metadata[i][0], metadata[i][1]);
     for (size_t i = 0; i < l->count; i++) {
         const stored_tensor *x = &l->items[i];
         const size_t bytes = (size_t)x->count * mpsim_format_code_bytes(x->format);
         const uint64_t digest = mpsim_digest_bytes(x->codes, bytes, 0);
-        own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digest);
+        trace_own_sum_tensor(&s, x->name, x->format, x->shape, x->rank, digest);
         fprintf(f, "%s %016" PRIx64 "\n", x->name, digest);
     }
     fprintf(f, "all %016" PRIx64 "\n", s.digest);

@@ -18,19 +18,19 @@ typedef struct stored_list {
     size_t count;
 } stored_list;
 
-/* stored_format -- the format in which a file keeps numbers of f: f where safetensors has a dtype
+/* train_stored_format -- the format in which a file keeps numbers of f: f where safetensors has a dtype
  * for it, else binary32. */
-const mpsim_format *stored_format(const mpsim_format *f);
-/* stored_add -- a copy of an item as it is now; every NaN becomes one. 0, or -1 with a line in
- * `error` (TRAIN_ERROR bytes). stored_write: all of them as a file, complete or not at all. */
-int stored_add(stored_list *l, train_engine *e, const train_item *x, char *error);
-int stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
-                 trace_error *error);
-/* stored_digests -- the digests (owndigests.h) of what stored_write is to write, in its order, to be freed. */
-char *stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata);
-/* stored_join -- move all of b to the end of a. */
-void stored_join(stored_list *a, stored_list *b);
-void stored_clear(stored_list *l);
+const mpsim_format *train_stored_format(const mpsim_format *f);
+/* train_stored_add -- a copy of an item as it is now; every NaN becomes one. 0, or -1 with a line in
+ * `error` (TRAIN_ERROR bytes). train_stored_write: all of them as a file, complete or not at all. */
+int train_stored_add(stored_list *l, train_engine *e, const train_item *x, char *error);
+int train_stored_write(const stored_list *l, const char *path, const char *const (*metadata)[2], size_t n_metadata,
+                       trace_error *error);
+/* train_stored_digests -- the digests (owndigests.h) of what train_stored_write is to write, in its order, to be freed. */
+char *train_stored_digests(const stored_list *l, const char *const (*metadata)[2], size_t n_metadata);
+/* train_stored_join -- move all of b to the end of a. */
+void train_stored_join(stored_list *a, stored_list *b);
+void train_stored_clear(stored_list *l);
 
 /* train_error_exit -- the exit code of an error line of the trainer. */
 int train_error_exit(const char *line);

@@ -22,8 +22,8 @@ static const char *percent_text(char *out, double x)
 static void print_layers(FILE *f, const train_run *r)
 {
     char text[2048] = "";
-    if (is_decoder(&r->settings)) {
-        decoder_print_network(f, r);
+    if (train_is_decoder(&r->settings)) {
+        train_decoder_print_network(f, r);
         return;
     }
     for (size_t i = 0; i < r->n_layers; i++) {
@@ -39,8 +39,8 @@ static void print_layers(FILE *f, const train_run *r)
 /* What of a table is a share, and of what. */
 static void print_shares(FILE *f, const train_run *r)
 {
-    if (is_decoder(&r->settings))
-        decoder_print_lost(f);
+    if (train_is_decoder(&r->settings))
+        train_decoder_print_lost(f);
     else
         fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost\n", f);
 }
@@ -110,8 +110,8 @@ void train_text_run(train_report *r, const train_job *j)
               f);
     if (has_blocks(&j->run, 0))
         fputs("           operands of block recipes as bf16 numbers: block-scaled instructions are not modelled\n", f);
-    if (is_decoder(s))
-        decoder_print_steps(f, &j->run);
+    if (train_is_decoder(s))
+        train_decoder_print_steps(f, &j->run);
     else
         print_steps(f, s);
     if (s->loss_factor != 1)
@@ -120,9 +120,9 @@ void train_text_run(train_report *r, const train_job *j)
         fprintf(f, ", gain %g", s->gain);
     fprintf(f, "%s%s\n\n", r->resumed ? ", resumed from " : "",
             escape_text(text, sizeof text, r->resumed ? r->resumed : ""));
-    r->rows = is_decoder(s) ? decoder_rows()
-                            : table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
-                                        ">wgrad|>updates");
+    r->rows = train_is_decoder(s) ? train_decoder_rows()
+                                  : table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
+                                              ">wgrad|>updates");
 }
 
 void train_text_row(train_report *r, const train_row *row)
@@ -130,8 +130,8 @@ void train_text_row(train_report *r, const train_row *row)
     char text[64];
     table *t = r->rows;
     table_cell(t, "%" PRIu64, row->step.step + 1);
-    if (is_decoder(&r->job->run.settings)) {
-        decoder_cells(t, row);
+    if (train_is_decoder(&r->job->run.settings)) {
+        train_decoder_cells(t, row);
     } else {
         table_cell(t, "%s", train_loss_text(text, row->loss));
         table_cell(t, "%s", percent_text(text, row->accuracy));
@@ -155,8 +155,8 @@ static void print_loss(FILE *f, const train_total *t, const train_run *r)
         fprintf(f, "\nloss       %s at step %" PRIu64 ", %s at the end (mean of %" PRIu64 " step%s)",
                 train_loss_text(a, t->initial_loss), t->first, train_loss_text(b, t->final_loss), t->tail,
                 text_plural(t->tail));
-    if (is_decoder(&r->settings)) {
-        decoder_print_loss(f, t, r);
+    if (train_is_decoder(&r->settings)) {
+        train_decoder_print_loss(f, t, r);
         return;
     }
     if (isnan(t->test_accuracy)) { /* interrupted */
@@ -170,7 +170,7 @@ static void print_loss(FILE *f, const train_total *t, const train_run *r)
 /* Reports of transformers count one of a kind as one. */
 static const char *plural(const train_run *r, uint64_t n)
 {
-    return is_decoder(&r->settings) ? text_plural(n) : "s";
+    return train_is_decoder(&r->settings) ? text_plural(n) : "s";
 }
 
 static void print_scaler(FILE *f, const train_total *t, const train_run *r)
@@ -232,7 +232,7 @@ void train_text_total(train_report *r, const train_total *t)
     table_free(r->rows);
     r->rows = NULL;
     fprintf(f, "loss, %sact, agrad, wgrad, updates: over the steps since the row above\n",
-            is_decoder(&r->job->run.settings) ? "" : "accuracy, ");
+            train_is_decoder(&r->job->run.settings) ? "" : "accuracy, ");
     print_shares(f, &r->job->run);
     print_loss(f, t, &r->job->run);
     if (train_status(a, sizeof a, t)[0])
@@ -250,8 +250,8 @@ void train_text_total(train_report *r, const train_total *t)
     else if (r->checked)
         fprintf(f, "digests    equal to %s in %" PRIu64 " step%s\n", checked, t->compared,
                 plural(&r->job->run, t->compared));
-    if (is_decoder(&r->job->run.settings))
-        decoder_print_operations(f, r->job, t);
+    if (train_is_decoder(&r->job->run.settings))
+        train_decoder_print_operations(f, r->job, t);
     print_speed(f, t);
 }
 
@@ -332,11 +332,11 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
     if (n == 0)
         return;
     print_layers(f, &jobs[0].run);
-    if (is_decoder(s)) {
-        decoder_print_steps(f, &jobs[0].run);
+    if (train_is_decoder(s)) {
+        train_decoder_print_steps(f, &jobs[0].run);
         fprintf(f, "\nproducts   %s, %s parameters\n\n", s->arch,
                 text_count(text, train_count_parameters(&jobs[0].run)));
-        decoder_compare_results(r, jobs, totals, n);
+        train_decoder_compare_results(r, jobs, totals, n);
     } else {
         compare_images(r, jobs, totals, n);
     }
@@ -347,6 +347,6 @@ void train_text_compare(train_report *r, const train_job *jobs, const train_tota
     fputc('\n', f);
     table_print(out, f, "");
     table_free(out);
-    if (is_decoder(s))
-        decoder_compare_operations(r, jobs, totals, n);
+    if (train_is_decoder(s))
+        train_decoder_compare_operations(r, jobs, totals, n);
 }

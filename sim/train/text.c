@@ -99,10 +99,10 @@ static int digest(text_file *x, const char *path, trace_error *error)
     return 0;
 }
 
-int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabulary, trace_error *error)
+int train_text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabulary, trace_error *error)
 {
     size_t n = 0;
-    text_file_clear(x);
+    train_text_file_clear(x);
     x->bytes = text_file_read(path, MOST, &n, error);
     if (!x->bytes)
         return -1;
@@ -118,7 +118,7 @@ int text_file_tokens(text_file *x, const char *path, int tokens, uint32_t vocabu
     return digest(x, path, error);
 }
 
-void text_file_clear(text_file *x)
+void train_text_file_clear(text_file *x)
 {
     free(x->bytes);
     memset(x, 0, sizeof *x);

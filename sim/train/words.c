@@ -13,8 +13,8 @@ int train_words_begin(void *words, const char *where, const char *text)
     (void)text;
     train_settings_init(w->settings, w->net ? w->net : w->decoder.gpt2 ? "gpt" : "mlp");
     train_overrides_init(w->overrides);
-    if (is_decoder(w->settings))
-        decoder_words_begin(&w->decoder, w->settings);
+    if (train_is_decoder(w->settings))
+        train_decoder_words_begin(&w->decoder, w->settings);
     return 0;
 }
 
@@ -36,7 +36,7 @@ int train_read_optimizer(void *name, const char *where, const char *text)
     *(const char **)name = text;
     return mpsim_optim_parse(&a, text) == MPSIM_OK
                ? 0
-               : fail(EXIT_USAGE, "%s is %s, not '%s'", where, plan_optimizers(list, sizeof list, " or "), text);
+               : fail(EXIT_USAGE, "%s is %s, not '%s'", where, policy_plan_optimizers(list, sizeof list, " or "), text);
 }
 
 int train_read_variant(void *name, const char *where, const char *text)
@@ -87,7 +87,7 @@ static int read_math(const train_words *w, train_settings *s)
         const char *text = w->math.items[i], *equals = strchr(text, '=');
         const size_t n = equals ? (size_t)(equals - text) : 0;
         const int norm = n == 4 && memcmp(text, "norm", 4) == 0, softmax = n == 7 && memcmp(text, "softmax", 7) == 0;
-        if (equals && !is_decoder(s))
+        if (equals && !train_is_decoder(s))
             return fail(EXIT_USAGE, "train: --math: '%s': parts are for transformers, --net gpt or llama", text);
         if (equals && !norm && !softmax)
             return fail(EXIT_USAGE, "train: --math: '%.*s' is not one of norm, softmax", (int)n, text);
@@ -120,17 +120,17 @@ int train_words_read(train_words *w)
     s->steps = w->steps ? w->steps : s->steps;
     int code = read_math(w, s);
     if (!code)
-        code = decoder_words_read(&w->decoder, s, &w->text);
+        code = train_decoder_words_read(&w->decoder, s, &w->text);
     return code ? code : check_names(w, s);
 }
 
 int train_words_text(train_words *w, train_run *r, const char *path)
 {
-    return decoder_words_text(&w->decoder, r, path, &w->text);
+    return train_decoder_words_text(&w->decoder, r, path, &w->text);
 }
 
 void train_words_clear(train_words *w)
 {
     option_list_clear(&w->math);
-    text_file_clear(&w->text);
+    train_text_file_clear(&w->text);
 }

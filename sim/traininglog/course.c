@@ -56,7 +56,7 @@ static double noise_of_steps(const double *x, size_t n)
 static double spread_of(const course *c, const series *s, size_t a, size_t b)
 {
     enum { MOST = 2 * BLOCKS * BLOCKS };
-    const double root = 1.414, middle = measure(c, series_median(s, a, b).value);
+    const double root = 1.414, middle = measure(c, traininglog_series_median(s, a, b).value);
     double off[MOST];
     size_t n = 0;
     for (size_t i = a, every = (b - a) / MOST + 1; i < b && n < MOST; i += every)
@@ -91,10 +91,11 @@ static size_t width_of(const series *s)
     return s->n < 4 ? 1 : s->n < SHORT ? 2 : LEVEL;
 }
 
-/* Of two the upper one, where a level is to be low; series_median takes the lower one. */
+/* Of two the upper one, where a level is to be low; traininglog_series_median takes the lower one. */
 static sample low_level(const series *s, size_t i, size_t width)
 {
-    return width == 2 && s->at[i + 1].value > s->at[i].value ? s->at[i + 1] : series_median(s, i, i + width);
+    return width == 2 && s->at[i + 1].value > s->at[i].value ? s->at[i + 1]
+                                                             : traininglog_series_median(s, i, i + width);
 }
 
 /* The lowest level and the one at the end. A best level of 0 is no loss that was reached. */
@@ -102,7 +103,7 @@ static void find_levels(course *c, const series *s)
 {
     const size_t width = width_of(s);
     double before = c->first.value;
-    c->best = c->end = series_median(s, s->n - width, s->n);
+    c->best = c->end = traininglog_series_median(s, s->n - width, s->n);
     c->best_at = s->n - 1;
     for (size_t i = 0; i + width <= s->n; i++) {
         const sample x = low_level(s, i, width);
@@ -162,7 +163,7 @@ static const double deep = 1.5;
 static int is_dip(const series *s, size_t best, double middle)
 {
     const size_t near = s->n / 8 > MANY ? s->n / 8 : MANY;
-    return best >= near && series_median(s, best - near, best).value > middle;
+    return best >= near && traininglog_series_median(s, best - near, best).value > middle;
 }
 
 /* The change from the best level to that of the lines that stay above it, in the noise of those around it. */
@@ -178,7 +179,7 @@ static void find_rise(course *c, const series *s)
     const size_t before = s->n - c->stays;
     const size_t from = at > near ? at - near : 0, to = at + near < before ? at + near : before;
     const double noise = to >= from + MANY ? noise_of(c, s, from, to) : c->noise;
-    const double rise = gap(c, c->best.value, series_median(s, before, s->n).value);
+    const double rise = gap(c, c->best.value, traininglog_series_median(s, before, s->n).value);
     const double error = (2 + sqrt((double)LEVEL / (double)c->stays)) /
                          LEVEL; /* of a level of so many lines, and of the best */
     c->rise = !(rise > 0) ? 0 : noise > 0 ? rise / (noise * error) : (double)INFINITY;
@@ -236,7 +237,7 @@ static double noise_beside(const course *c, const series *s, size_t i, double us
 static void find_jumps(course *c, const series *s, double factor)
 {
     for (size_t i = 2; i < s->n; i++) {
-        const sample before = series_median(s, i > BEFORE ? i - BEFORE : 0, i), x = s->at[i];
+        const sample before = traininglog_series_median(s, i > BEFORE ? i - BEFORE : 0, i), x = s->at[i];
         if (!(before.value > 0) || !(x.value > factor * before.value) ||
             !(gap(c, before.value, x.value) > JUMPY * noise_beside(c, s, i, before.value)))
             continue;
@@ -249,7 +250,7 @@ static void find_jumps(course *c, const series *s, double factor)
     c->open = c->jumps && fmax(c->last.value, c->end.value) > factor * c->usual.value;
 }
 
-void course_find(course *c, const series *s, double jump)
+void traininglog_course_find(course *c, const series *s, double jump)
 {
     *c = (course){.n = s->n};
     if (s->n == 0)
@@ -281,12 +282,12 @@ static double gap_in_noise(const course *c, double from, double to)
     return c->noise > 0 ? x / c->noise : x > 0 ? (double)INFINITY : 0;
 }
 
-int course_rises(const course *c, double factor)
+int traininglog_course_rises(const course *c, double factor)
 {
     return c->n >= 4 && c->rise > NOISY && c->end.value > c->best.value + (factor - 1) * fabs(c->best.value);
 }
 
-int course_may_rise(const course *c, double little, double factor, double much)
+int traininglog_course_may_rise(const course *c, double little, double factor, double much)
 {
     const double rise = (c->high.value - c->low.value) / fabs(c->low.value);
     const int in_noise = !(gap_in_noise(c, c->low.value, c->high.value) > 2);

@@ -30,11 +30,11 @@ typedef struct course {
     int open;                 /* the last line is one, or the level has not come back */
 } course;
 
-/* course_find -- `jump`: the factor from which a line is a jump. */
-void course_find(course *c, const series *s, double jump);
+/* traininglog_course_find -- `jump`: the factor from which a line is a jump. */
+void traininglog_course_find(course *c, const series *s, double jump);
 
-/* course_rises -- whether the end lies above the best level by a factor, beyond the noise, for more than a jump. */
-int course_rises(const course *c, double factor);
-/* course_may_rise -- whether it may: it ends above a number that was reached, and has not come back from such a height, or once
+/* traininglog_course_rises -- whether the end lies above the best level by a factor, beyond the noise, for more than a jump. */
+int traininglog_course_rises(const course *c, double factor);
+/* traininglog_course_may_rise -- whether it may: it ends above a number that was reached, and has not come back from such a height, or once
  * where it is above by a factor; by more than `little`, within the noise by more than `much`. */
-int course_may_rise(const course *c, double little, double factor, double much);
+int traininglog_course_may_rise(const course *c, double little, double factor, double much);

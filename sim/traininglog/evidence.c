@@ -159,10 +159,10 @@ static void say_lost(log_judgement *j, const series *s)
 {
     char a[32];
     if (s->lost && s->groups == 1 && s->ending)
-        say(j, s->since, s->last_lost, "the %s is %s from here on, in %s line%s", s->name, sentence_lost_as(s),
-            text_count(a, s->lost), text_plural(s->lost));
+        say(j, s->since, s->last_lost, "the %s is %s from here on, in %s line%s", s->name,
+            traininglog_sentence_lost_as(s), text_count(a, s->lost), text_plural(s->lost));
     else if (s->lost)
-        say(j, s->first_lost, s->last_lost, "the %s is %s in %s line%s%s", s->name, sentence_lost_as(s),
+        say(j, s->first_lost, s->last_lost, "the %s is %s in %s line%s%s", s->name, traininglog_sentence_lost_as(s),
             text_count(a, s->lost), text_plural(s->lost),
             s->n + s->others == 0 ? ""
             : s->ending           ? ", finite between"
@@ -225,7 +225,7 @@ static void say_numbers(log_judgement *j, const facts *f)
     for (size_t i = 0; i < f->n_more; i++) {
         series named = f->more[i];
         char name[96];
-        snprintf(name, sizeof name, "%s (%s)", named.name, metric_kind_name(f->l->metrics.names[i].kind));
+        snprintf(name, sizeof name, "%s (%s)", named.name, traininglog_metric_kind_name(f->l->metrics.names[i].kind));
         named.name = name;
         say_lost(j, &named);
         say_course(j, &named);
@@ -240,7 +240,7 @@ static void say_all_of_scale(log_judgement *j, const facts *f)
         all[i](j, f);
 }
 
-void evidence_find(log_judgement *j, const facts *f, int by_numbers)
+void traininglog_evidence_find(log_judgement *j, const facts *f, int by_numbers)
 {
     if (!by_numbers)
         say_all_of_scale(j, f);
@@ -253,9 +253,9 @@ void evidence_find(log_judgement *j, const facts *f, int by_numbers)
 
 /* ---- what is missing ---- */
 
-void evidence_miss(log_judgement *j, const facts *f, int by_numbers)
+void traininglog_evidence_miss(log_judgement *j, const facts *f, int by_numbers)
 {
-    const char *doubt = verdict_doubt(f);
+    const char *doubt = traininglog_verdict_doubt(f);
     if (j->sure == NOT_ENOUGH && doubt)
         miss(j, doubt);
     if (j->sure != NOT_ENOUGH)

@@ -15,7 +15,7 @@ static const episode *first_of(const facts *f)
     return f->e.count ? &f->e.at[0] : NULL;
 }
 
-const episode *facts_last(const facts *f)
+const episode *traininglog_facts_last(const facts *f)
 {
     return f->e.count ? &f->e.at[f->e.count - 1] : NULL;
 }
@@ -55,7 +55,8 @@ static void find_notes(facts *f)
 /* Whether a first scale is one that a run begins with. */
 static int is_start(const facts *f, const episode *first)
 {
-    return isnan(f->declared) ? log_dialect_starts(f->dialect, first->before) : first->before == f->declared;
+    return isnan(f->declared) ? traininglog_log_dialect_starts(f->dialect, first->before)
+                              : first->before == f->declared;
 }
 
 /* Whether the first line that tells a place is at the beginning of the run. */
@@ -63,7 +64,7 @@ static int begins_early(const facts *f)
 {
     for (size_t i = 0; i < f->l->notes.count; i++)
         if (f->l->notes.at[i].step >= 0) {
-            const log_place p = log_place_at(f->l, f->e.whole, f->l->notes.at[i].seq);
+            const log_place p = traininglog_log_place_at(f->l, f->e.whole, f->l->notes.at[i].seq);
             return p.step >= 0 && p.step <= EARLY_ALWAYS && p.epoch <= 1;
         }
     return f->initial || f->early;
@@ -83,7 +84,8 @@ static void sort_episodes(facts *f, sorted *s)
     int searching = f->initial || f->early;
     for (size_t i = 0; i < f->e.count; i++) {
         const episode *e = &f->e.at[i];
-        const int above = i == 0 && isnan(f->declared) && log_dialect_grown(f->dialect, e->before); /* it has grown */
+        const int above = i == 0 && isnan(f->declared) &&
+                          traininglog_log_dialect_grown(f->dialect, e->before); /* it has grown */
         searching = searching && !is_late(&e->first, e->seq) && !e->grown &&
                     e->clean <= (i || e->n <= FACTS_DEEP ? EARLY_ALWAYS : FACTS_MANY) &&
                     (i == 0 || is_early(&e->first));
@@ -116,19 +118,19 @@ static uint64_t cause_facts(facts *f)
 {
     sorted s = {.begins = f->e.count && f->e.at[0].clean <= (uint64_t)f->t->unknown_steps};
     sort_episodes(f, &s);
-    const episode *last = facts_last(f);
+    const episode *last = traininglog_facts_last(f);
     if (!last)
         return 0;
     if (s.search == f->e.count)
-        return FACT(SEARCH) | if_so(f->early || f->e.tail_lines || f->late, FACT(PLACED)) |
-               if_so(f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH, FACT(SURE_SCALE));
+        return FACT(SEARCH) | traininglog_if_so(f->early || f->e.tail_lines || f->late, FACT(PLACED)) |
+               traininglog_if_so(f->initial && f->early && f->e.tail_steps >= FACTS_ENOUGH, FACT(SURE_SCALE));
     const int spiky = f->spikes > s.probes / 10 || (s.probes && last->after < s.highest / MUCH_LOWER);
     if (s.probes && !spiky)
-        return if_so((f->set & FACT(ENDS)) || ((s.probes > 1 || tells_growth(f)) && last->n <= FACTS_DEEP),
-                     FACT(PROBES)) |
-               if_so(s.probes > 1 && (f->set & FACT(ENDS)) && !f->t->unknown_steps, FACT(SURE_SCALE));
+        return traininglog_if_so((f->set & FACT(ENDS)) || ((s.probes > 1 || tells_growth(f)) && last->n <= FACTS_DEEP),
+                                 FACT(PROBES)) |
+               traininglog_if_so(s.probes > 1 && (f->set & FACT(ENDS)) && !f->t->unknown_steps, FACT(SURE_SCALE));
     const int unknown = (f->spikes == 0 && s.probes == 0) || (f->e.count == 1 && s.begins && !f->late);
-    return if_so(!unknown, FACT(SPIKES));
+    return traininglog_if_so(!unknown, FACT(SPIKES));
 }
 
 /* ---- the end ---- */
@@ -160,7 +162,7 @@ static int is_isolated(const facts *f)
 
 static int is_low(const facts *f)
 {
-    const episode *last = facts_last(f);
+    const episode *last = traininglog_facts_last(f);
     if (isnan(f->t->last))
         return 0;
     if (f->t->last < FACTS_TINY || (f->t->last <= 1 && f->set & FACT(ENDING) && f->t->most > 1))
@@ -172,7 +174,7 @@ static int is_low(const facts *f)
 
 static int runs_away(const facts *f)
 {
-    const episode *last = facts_last(f);
+    const episode *last = traininglog_facts_last(f);
     const int clean_before = f->e.count > 1 || (last && last->clean);
     return is_low(f) || (last && !(f->set & FACT(ENDS)) && last->n >= ENDLESS &&
                          (clean_before || last->floored >= 3 || is_late(&last->first, last->seq)));
@@ -181,12 +183,12 @@ static int runs_away(const facts *f)
 /* Overflows push the scale down while the loss rises; or many come in a row in the middle of a run. */
 static int collapses(const facts *f)
 {
-    const episode *last = facts_last(f);
+    const episode *last = traininglog_facts_last(f);
     const int ends = (f->set & FACT(ENDS)) != 0;
     if (!last)
         return 0;
     if ((f->t->last < f->t->most || !ends) &&
-        (f->set & FACT(RISES) || (f->set & FACT(MAY_RISE) && numbers_rise(&f->of_loss))) &&
+        (f->set & FACT(RISES) || (f->set & FACT(MAY_RISE) && traininglog_numbers_rise(&f->of_loss))) &&
         !(f->set & FACT(STARTING)) && f->of_loss.end.line + FACTS_DEEP >= last->line)
         return 1;
     return !ends && last->n >= COLLAPSE && is_late(&last->first, last->seq);
@@ -207,7 +209,7 @@ static int is_resumed(const facts *f)
 {
     const episode *first = first_of(f);
     for (size_t i = 0; i < f->l->n_jumps; i++)
-        if (!f->l->jumps[i].gap || (f->resumed && log_dialect_starts(f->dialect, f->l->jumps[i].to)))
+        if (!f->l->jumps[i].gap || (f->resumed && traininglog_log_dialect_starts(f->dialect, f->l->jumps[i].to)))
             return 1;
     if (f->set & FACT(SEARCH) && f->resumed && f->resumed->marks & NOTE_RESUMED && first->n > 1 &&
         f->resumed->seq < first->seq)
@@ -226,11 +228,13 @@ static uint64_t end_facts(const facts *f)
 {
     const track *t = f->t;
     const int far = is_far(f), isolated = is_isolated(f);
-    return if_so(skips_most(f), FACT(SKIPS_MOST)) | if_so(has_stopped(f), FACT(STOPPED)) | if_so(far, FACT(LOW)) |
-           if_so(isolated, FACT(ISOLATED)) | if_so(!isolated && !far && runs_away(f), FACT(RUNS_AWAY)) |
-           if_so(!isolated && collapses(f), FACT(COLLAPSES)) | if_so(is_taken(f), FACT(NORM_TAKEN)) |
-           if_so(is_resumed(f), FACT(RESUMED)) | if_so(f->e.tail_skipped > f->e.tail_steps / 50, FACT(LOST_BETWEEN)) |
-           if_so(t->last < FACTS_TINY || t->run >= ENDLESS || f->set & FACT(ENDING), FACT(ENDLESS));
+    return traininglog_if_so(skips_most(f), FACT(SKIPS_MOST)) | traininglog_if_so(has_stopped(f), FACT(STOPPED)) |
+           traininglog_if_so(far, FACT(LOW)) | traininglog_if_so(isolated, FACT(ISOLATED)) |
+           traininglog_if_so(!isolated && !far && runs_away(f), FACT(RUNS_AWAY)) |
+           traininglog_if_so(!isolated && collapses(f), FACT(COLLAPSES)) |
+           traininglog_if_so(is_taken(f), FACT(NORM_TAKEN)) | traininglog_if_so(is_resumed(f), FACT(RESUMED)) |
+           traininglog_if_so(f->e.tail_skipped > f->e.tail_steps / 50, FACT(LOST_BETWEEN)) |
+           traininglog_if_so(t->last < FACTS_TINY || t->run >= ENDLESS || f->set & FACT(ENDING), FACT(ENDLESS));
 }
 
 /* ---- the log ---- */
@@ -239,12 +243,15 @@ static uint64_t doubt_facts(const facts *f)
 {
     const training_log *l = f->l;
     const int whole = !l->unread_line && !l->reader.cut && !l->recorded.truncated && !l->n_unread;
-    return if_so(l->unread_line != 0, FACT(UNREAD)) | if_so(l->last_bad, FACT(BAD_LAST)) |
-           if_so(l->reader.hidden != 0, FACT(HIDDEN)) | if_so(f->e.count && f->t->last <= 1, FACT(DOWN_AT_ONE)) |
-           if_so(f->t->last < 1 && (!f->by_sum || f->loss.n < 2), FACT(BELOW_ONE)) |
-           if_so(f->ended != NULL, FACT(ENDED)) | if_so(f->lost_mean && !(f->set & FACT(SCALED)), FACT(LOST_MEAN)) |
-           if_so(f->t->steps < 2 && f->e.tail_lines < 2, FACT(ONE_LINE)) | if_so(whole, FACT(READ)) |
-           if_so(l->restarts != 0, FACT(RESTARTS)) | if_so(l->apart.lines != 0, FACT(RANKS));
+    return traininglog_if_so(l->unread_line != 0, FACT(UNREAD)) | traininglog_if_so(l->last_bad, FACT(BAD_LAST)) |
+           traininglog_if_so(l->reader.hidden != 0, FACT(HIDDEN)) |
+           traininglog_if_so(f->e.count && f->t->last <= 1, FACT(DOWN_AT_ONE)) |
+           traininglog_if_so(f->t->last < 1 && (!f->by_sum || f->loss.n < 2), FACT(BELOW_ONE)) |
+           traininglog_if_so(f->ended != NULL, FACT(ENDED)) |
+           traininglog_if_so(f->lost_mean && !(f->set & FACT(SCALED)), FACT(LOST_MEAN)) |
+           traininglog_if_so(f->t->steps < 2 && f->e.tail_lines < 2, FACT(ONE_LINE)) |
+           traininglog_if_so(whole, FACT(READ)) | traininglog_if_so(l->restarts != 0, FACT(RESTARTS)) |
+           traininglog_if_so(l->apart.lines != 0, FACT(RANKS));
 }
 
 /* The log tells no loss scale, and no skipped step that would be one's work; or one that is 1 all the time. */
@@ -257,7 +264,7 @@ static int is_scaleless(const facts *f)
 
 static uint64_t place_facts(facts *f)
 {
-    const episode *first = first_of(f), *last = facts_last(f);
+    const episode *first = first_of(f), *last = traininglog_facts_last(f);
     if (!first)
         return 0;
     const uint64_t enough = last->n < FACTS_ENOUGH ? last->n : FACTS_ENOUGH;
@@ -265,35 +272,36 @@ static uint64_t place_facts(facts *f)
     f->late = is_late(&first->first, first->seq);
     f->early = is_early(&first->first);
     f->initial = first->clean == 0 && !first->grown && is_start(f, first);
-    return FACT(OVERFLOWS) | if_so(ends, FACT(ENDS)) | if_so(f->e.tail_unsure, FACT(UNSURE));
+    return FACT(OVERFLOWS) | traininglog_if_so(ends, FACT(ENDS)) | traininglog_if_so(f->e.tail_unsure, FACT(UNSURE));
 }
 
-void facts_of_log(facts *f, const training_log *l)
+void traininglog_facts_of_log(facts *f, const training_log *l)
 {
     *f = (facts){.l = l,
                  .t = &l->recorded,
                  .by_sum = l->count && (l->entries[0].said.taken_only || l->entries[0].said.dialect == LOG_FAIRSEQ),
                  .dialect = l->count ? l->entries[0].said.dialect : LOG_VALUES};
     const track *t = f->t;
-    log_episodes_find(&f->e, l);
+    traininglog_log_episodes_find(&f->e, l);
     find_notes(f);
-    f->set = if_so(t->steps > 0, FACT(STEPS)) | if_so(t->steps > 0 && t->least == t->most, FACT(CONSTANT)) |
-             if_so(t->taken > 0, FACT(TAKEN)) | if_so(t->last <= 1, FACT(AT_ONE));
-    f->set |= if_so(!is_scaleless(f), FACT(SCALED));
+    f->set = traininglog_if_so(t->steps > 0, FACT(STEPS)) |
+             traininglog_if_so(t->steps > 0 && t->least == t->most, FACT(CONSTANT)) |
+             traininglog_if_so(t->taken > 0, FACT(TAKEN)) | traininglog_if_so(t->last <= 1, FACT(AT_ONE));
+    f->set |= traininglog_if_so(!is_scaleless(f), FACT(SCALED));
     f->set |= place_facts(f);
-    f->set |= if_so(begins_early(f), FACT(AT_START));
-    numbers_find(f);
+    f->set |= traininglog_if_so(begins_early(f), FACT(AT_START));
+    traininglog_numbers_find(f);
     f->set |= cause_facts(f);
     f->set |= end_facts(f);
     f->set |= doubt_facts(f);
 }
 
-void facts_clear(facts *f)
+void traininglog_facts_clear(facts *f)
 {
-    log_episodes_clear(&f->e);
-    series_clear(&f->loss);
-    series_clear(&f->norm);
-    series_clear(&f->validation);
+    traininglog_log_episodes_clear(&f->e);
+    traininglog_series_clear(&f->loss);
+    traininglog_series_clear(&f->norm);
+    traininglog_series_clear(&f->validation);
     for (size_t i = 0; i < f->n_more; i++)
-        series_clear(&f->more[i]);
+        traininglog_series_clear(&f->more[i]);
 }

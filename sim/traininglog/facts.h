@@ -91,7 +91,7 @@ _Static_assert(FACTS_COUNT <= 64, "facts are bits of 64");
 /* FACT(SEARCH): the bit. */
 #define FACT(name) ((uint64_t)1 << FACT_##name##_AT)
 
-static inline uint64_t if_so(int so, uint64_t fact)
+static inline uint64_t traininglog_if_so(int so, uint64_t fact)
 {
     return so ? fact : 0;
 }
@@ -125,9 +125,9 @@ typedef struct facts {
     stuck stuck;
 } facts;
 
-/* facts_of_log -- find them all; of a simulated scaler: stuck.h. */
-void facts_of_log(facts *f, const training_log *l);
-void facts_clear(facts *f);
+/* traininglog_facts_of_log -- find them all; of a simulated scaler: stuck.h. */
+void traininglog_facts_of_log(facts *f, const training_log *l);
+void traininglog_facts_clear(facts *f);
 
-/* facts_last -- the last overflows; NULL. */
-const episode *facts_last(const facts *f);
+/* traininglog_facts_last -- the last overflows; NULL. */
+const episode *traininglog_facts_last(const facts *f);

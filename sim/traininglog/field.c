@@ -133,7 +133,7 @@ static size_t name_at(const char *p, size_t n)
     return n;
 }
 
-void fields_find(fields *f, const char *line)
+void traininglog_fields_find(fields *f, const char *line)
 {
     const char *from = line, *p = line;
     *f = (fields){.count = 0, .shape = seed, .values = seed};

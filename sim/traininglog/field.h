@@ -27,5 +27,5 @@ typedef struct fields {
     uint64_t values; /* hash of the numbers but for ranks */
 } fields;
 
-/* fields_find -- the numbers of a line; those behind FIELDS_MAX are left out. */
-void fields_find(fields *f, const char *line);
+/* traininglog_fields_find -- the numbers of a line; those behind FIELDS_MAX are left out. */
+void traininglog_fields_find(fields *f, const char *line);

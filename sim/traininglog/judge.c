@@ -9,30 +9,30 @@
 
 #include <stdio.h>
 
-const char *log_class(verdict v)
+const char *traininglog_log_class(verdict v)
 {
-    return verdict_class(v);
+    return traininglog_verdict_class(v);
 }
 
-const char *const confidence_names[] = {"not enough", "likely", "certain", NULL};
+const char *const traininglog_confidence_names[] = {"not enough", "likely", "certain", NULL};
 
-verdict track_verdict(const track *t, char *text, size_t size)
+verdict traininglog_track_verdict(const track *t, char *text, size_t size)
 {
     facts f;
-    stuck_facts(&f, t);
-    const verdict_row *row = verdict_find(&f);
-    verdict_says(row, &f, text, size);
+    traininglog_stuck_facts(&f, t);
+    const verdict_row *row = traininglog_verdict_find(&f);
+    traininglog_verdict_says(row, &f, text, size);
     return row->verdict;
 }
 
 /* What the log tells besides. */
 static void add_rest(log_judgement *j, const facts *f, const verdict_row *row)
 {
-    const int says_loss = row->verdict == VERDICT_NOT_FINITE && row->says != says_isolated;
+    const int says_loss = row->verdict == VERDICT_NOT_FINITE && row->says != traininglog_says_isolated;
     if (row->by_numbers && f->set & FACT(SCALED) && row->verdict != VERDICT_UNCLEAR)
         text_add(j->text, sizeof j->text, " The loss scale alone would look better.");
     else if (!row->by_numbers)
-        sentence_rest(f, !says_loss, row->verdict != VERDICT_RESUMED, j->text, sizeof j->text);
+        traininglog_sentence_rest(f, !says_loss, row->verdict != VERDICT_RESUMED, j->text, sizeof j->text);
 }
 
 /* Notes with one of these marks. */
@@ -80,17 +80,18 @@ static const char *advice_of(const verdict_row *row, const facts *f)
     return row->verdict == VERDICT_WELL && f->loss.n && f->norm.n ? "Go on." : row->advice;
 }
 
-void log_judge(log_judgement *j, const training_log *l)
+void traininglog_log_judge(log_judgement *j, const training_log *l)
 {
     static facts f; /* many series */
-    facts_of_log(&f, l);
-    const verdict_row *row = verdict_find(&f);
-    *j = (log_judgement){.verdict = row->verdict, .sure = verdict_confidence(row, &f), .advice = advice_of(row, &f)};
-    verdict_says(row, &f, j->text, sizeof j->text);
+    traininglog_facts_of_log(&f, l);
+    const verdict_row *row = traininglog_verdict_find(&f);
+    *j = (log_judgement){
+        .verdict = row->verdict, .sure = traininglog_verdict_confidence(row, &f), .advice = advice_of(row, &f)};
+    traininglog_verdict_says(row, &f, j->text, sizeof j->text);
     add_rest(j, &f, row);
     doubt_bar(j, &f);
     doubt_skipped(j, &f);
-    evidence_find(j, &f, row->by_numbers);
-    evidence_miss(j, &f, row->by_numbers);
-    facts_clear(&f);
+    traininglog_evidence_find(j, &f, row->by_numbers);
+    traininglog_evidence_miss(j, &f, row->by_numbers);
+    traininglog_facts_clear(&f);
 }

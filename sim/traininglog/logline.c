@@ -15,11 +15,11 @@ static int64_t rank_of(const char *line)
     static const char *const words[] = {"rank", "rank_", NULL};
     const char *p = strstr(line, "[rank");
     const size_t n = strspn(line, "0123456789");
-    if (p && words_integer(p + 5) >= 0)
-        return words_integer(p + 5);
+    if (p && traininglog_words_integer(p + 5) >= 0)
+        return traininglog_words_integer(p + 5);
     if (n > 0 && n < 6 && line[n] == ':' && line[n + 1] == ' ')
-        return words_integer(line);
-    return words_integer_of(line, words);
+        return traininglog_words_integer(line);
+    return traininglog_words_integer_of(line, words);
 }
 
 /* ---- fixed phrases ---- */
@@ -72,7 +72,7 @@ static const struct rule {
 static int scale_of_log(const char *p, double *to)
 {
     double x;
-    if (words_value(p, &x) != VALUE_FINITE || x > 1000)
+    if (traininglog_words_value(p, &x) != VALUE_FINITE || x > 1000)
         return 0;
     *to = exp2(x);
     return 1;
@@ -80,10 +80,10 @@ static int scale_of_log(const char *p, double *to)
 
 static void take_scale(log_line *l, double *to, const char *line, const char *phrase)
 {
-    const char *p = phrase ? words_after(line, phrase) : NULL;
+    const char *p = phrase ? traininglog_words_after(line, phrase) : NULL;
     if (p && strncmp(phrase, "lg_", 3) == 0)
         l->bad |= !scale_of_log(p, to);
-    else if (p && !words_scale(p, to)) {
+    else if (p && !traininglog_words_scale(p, to)) {
         *to = (double)NAN;
         l->bad = 1;
     }
@@ -94,7 +94,7 @@ static int is_by_threshold(const char *line)
 {
     static const char *const words[] = {"norm", "grad_norm", NULL};
     double x;
-    return strstr(line, "skipping optimizer step") && words_value_of(line, words, &x) == VALUE_FINITE;
+    return strstr(line, "skipping optimizer step") && traininglog_words_value_of(line, words, &x) == VALUE_FINITE;
 }
 
 static int parse_rule(log_line *l, const char *line)
@@ -104,7 +104,7 @@ static int parse_rule(log_line *l, const char *line)
         return 0;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct rule *r = &rules[i];
-        const char *p = words_after(line, r->phrase[0]);
+        const char *p = traininglog_words_after(line, r->phrase[0]);
         if (!p || !strstr(line, r->phrase[1]))
             continue;
         l->dialect = r->dialect;
@@ -113,8 +113,8 @@ static int parse_rule(log_line *l, const char *line)
         take_scale(l, &l->before, line, r->before);
         /* " to " is common: the one behind the first phrase is meant */
         take_scale(l, &l->after, r->after && r->after[0] == ' ' ? p : line, r->after);
-        l->step = words_integer_of(line, step_words);
-        const int64_t scaler = words_integer_of(line, scalers);
+        l->step = traininglog_words_integer_of(line, step_words);
+        const int64_t scaler = traininglog_words_integer_of(line, scalers);
         l->scaler = scaler < 0 ? 0 : scaler;
         return 1;
     }
@@ -126,13 +126,13 @@ static int parse_rule(log_line *l, const char *line)
 static int parse_megatron(log_line *l, const char *line)
 {
     static const char *const skipped[] = {"number of skipped iterations", NULL};
-    const char *p = words_find(line, "iteration"), *scale = words_after(line, "loss scale:");
-    const int64_t n = words_integer_of(line, skipped);
+    const char *p = traininglog_words_find(line, "iteration"), *scale = traininglog_words_after(line, "loss scale:");
+    const int64_t n = traininglog_words_integer_of(line, skipped);
     if (!p || !scale || n < 0)
         return 0;
     l->dialect = LOG_MEGATRON;
     l->what = LOG_STATUS | LOG_SKIPS;
-    l->step = words_integer(p);
+    l->step = traininglog_words_integer(p);
     l->skipped = (uint64_t)n;
     take_scale(l, &l->after, line, "loss scale:");
     return 1;
@@ -144,9 +144,9 @@ static int is_of_training(const log_line *l, const char *line, const char *skip)
     static const char *const words[] = {"amp", "loss", "grad_norm", "gradient", "lr", NULL};
     int64_t n, of;
     for (size_t i = 0; words[i]; i++)
-        if (words_find(line, words[i]))
+        if (traininglog_words_find(line, words[i]))
             return 1;
-    return l->step >= 0 || skip || strstr(line, "growth_tracker") || words_fraction(line, &n, &of);
+    return l->step >= 0 || skip || strstr(line, "growth_tracker") || traininglog_words_fraction(line, &n, &of);
 }
 
 /* The value of a scale without a name of its own: not that of an image. */
@@ -154,7 +154,7 @@ static const char *plain_scale(const char *line)
 {
     static const char *const others[] = {"image", "img",  "text",  "guidance", "lora", "font",
                                          "multi", "data", "logit", "lr",       "time", NULL};
-    const char *value = words_find(line, "scale");
+    const char *value = traininglog_words_find(line, "scale");
     if (!value)
         return NULL;
     const char *end = value - strlen("scale"), *p;
@@ -179,10 +179,10 @@ static const char *named_scale(const char *line)
                                          "increased to", "decreased to", "adjusted to", "now",
                                          "is",           "set to",       "value",       NULL};
     for (size_t i = 0; scales[i]; i++) {
-        const char *value = words_find(line, scales[i]);
+        const char *value = traininglog_words_find(line, scales[i]);
         if (!value)
             continue;
-        const char *p = words_skip_marks(value);
+        const char *p = traininglog_words_skip_marks(value);
         for (size_t k = 0; joints[k]; k++)
             if (strncmp(p, joints[k], strlen(joints[k])) == 0)
                 return p + strlen(joints[k]);
@@ -196,10 +196,10 @@ static const char *named_scale(const char *line)
 /* A running mean: fairseq's, or that of a meter, which prints the mean of all behind it. */
 static int is_average(const log_line *l, const char *line, const char *value)
 {
-    const char *behind = words_skip_marks(value);
+    const char *behind = traininglog_words_skip_marks(value);
     behind += strspn(behind, "0123456789.");
-    return l->after > 0 && !words_is_power(l->after) &&
-           (words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '('));
+    return l->after > 0 && !traininglog_words_is_power(l->after) &&
+           (traininglog_words_find(line, "gnorm") || (behind[0] == ' ' && behind[1] == '('));
 }
 
 static int parse_values(log_line *l, const char *line)
@@ -208,34 +208,34 @@ static int parse_values(log_line *l, const char *line)
     static const char *const trackers[] = {"growth tracker", "growth_tracker", "_growth_tracker", NULL};
     const char *value = named_scale(line), *skip = NULL;
     double x = 0;
-    l->step = words_integer_of(line, step_words);
+    l->step = traininglog_words_integer_of(line, step_words);
     for (size_t i = 0; skips[i] && !skip; i++)
-        skip = words_find(line, skips[i]);
+        skip = traininglog_words_find(line, skips[i]);
     if (skip && strncmp(skip, " steps", 6) == 0) /* of all steps: a note */
         skip = NULL;
     if (!value && is_of_training(l, line, skip))
         value = plain_scale(line);
     if (!value)
         return 0;
-    const char *at = words_skip_marks(value);
-    if (words_find(line, "lg_loss_scale") == value) {
+    const char *at = traininglog_words_skip_marks(value);
+    if (traininglog_words_find(line, "lg_loss_scale") == value) {
         l->bad = !scale_of_log(at, &l->after);
-    } else if (!words_scale(at, &x)) { /* words are no value; nan, inf and -1 are bad ones */
+    } else if (!traininglog_words_scale(at, &x)) { /* words are no value; nan, inf and -1 are bad ones */
         if (strncmp(at, "nan", 3) != 0 && strncmp(at, "inf", 3) != 0 && *at != '-' && !isdigit((unsigned char)*at))
             return 0;
         l->bad = 1;
     } else {
         l->after = x;
         l->average = is_average(l, line, value);
-        l->rounded = words_unit(at) > 1;
+        l->rounded = traininglog_words_unit(at) > 1;
     }
     l->dialect = LOG_VALUES;
-    l->taken_only = words_find(line, "num_updates") != NULL;
+    l->taken_only = traininglog_words_find(line, "num_updates") != NULL;
     l->what = LOG_STATUS;
-    l->tracker = words_integer_of(line, trackers);
+    l->tracker = traininglog_words_integer_of(line, trackers);
     if (skip) {
         l->what |= LOG_SKIPS;
-        l->skipped = (uint64_t)words_say_yes(skip);
+        l->skipped = (uint64_t)traininglog_words_say_yes(skip);
     }
     return 1;
 }
@@ -291,9 +291,10 @@ static int goes_on(const char *a, size_t n, const char *b)
     if (first == 0 || rest == 0 || rest > 24)
         return 0;
     snprintf(whole, sizeof whole, "%.*s", (int)first, a + n - first);
-    (void)words_number(whole, &alone);
+    (void)traininglog_words_number(whole, &alone);
     snprintf(whole, sizeof whole, "%.*s%.*s", (int)first, a + n - first, (int)rest, b);
-    return words_number(whole, &x) && words_is_power(x) && (!words_is_power(alone) || b[rest] == 0);
+    return traininglog_words_number(whole, &x) && traininglog_words_is_power(x) &&
+           (!traininglog_words_is_power(alone) || b[rest] == 0);
 }
 
 enum { APART, TIGHT, SPACED };
@@ -348,7 +349,7 @@ static int unwrap(char *out, const char *line)
     return changed;
 }
 
-int log_line_join(char *a, const char *b)
+int traininglog_log_line_join(char *a, const char *b)
 {
     char first[LOG_WIDTH + 1], second[LOG_WIDTH + 1];
     size_t n = strlen(a);
@@ -357,8 +358,8 @@ int log_line_join(char *a, const char *b)
     b += strspn(b, " ");
     if (n == 0 || !*b || n + strlen(b) + 1 > LOG_WIDTH)
         return 0;
-    words_lower(first, sizeof first, a);
-    words_lower(second, sizeof second, b);
+    traininglog_words_lower(first, sizeof first, a);
+    traininglog_words_lower(second, sizeof second, b);
     const int how = junction(first, n, second);
     if (how == APART)
         return 0;
@@ -370,15 +371,15 @@ int log_line_join(char *a, const char *b)
 
 /* ---- lines ---- */
 
-size_t log_line_length(const char *text)
+size_t traininglog_log_line_length(const char *text)
 {
     static const char *const openings[] = {
         "gradient overflow",           "overflow!",           "overflow occurs", "grad overflow on",
         "reducing dynamic loss scale", "overflow detected, ", "found inf or nan"};
     char line[LOG_WIDTH + 1];
-    words_lower(line, sizeof line, text);
+    traininglog_words_lower(line, sizeof line, text);
     for (size_t i = 0; i < sizeof openings / sizeof openings[0]; i++) {
-        const char *p = words_after(line, openings[i]);
+        const char *p = traininglog_words_after(line, openings[i]);
         const char *next = p ? strstr(p, openings[i]) : NULL;
         if (next)
             return (size_t)(next - line);
@@ -386,22 +387,22 @@ size_t log_line_length(const char *text)
     return strlen(line);
 }
 
-int64_t log_line_rank(const char *text)
+int64_t traininglog_log_line_rank(const char *text)
 {
     char line[LOG_WIDTH + 1];
-    words_lower(line, sizeof line, text);
+    traininglog_words_lower(line, sizeof line, text);
     return rank_of(line);
 }
 
 static int is_odd(double scale)
 {
-    return !isnan(scale) && !words_is_power(scale);
+    return !isnan(scale) && !traininglog_words_is_power(scale);
 }
 
-int log_line_parse(log_line *l, const char *text)
+int traininglog_log_line_parse(log_line *l, const char *text)
 {
     char line[LOG_WIDTH + 1], whole[LOG_WIDTH + 1];
-    words_lower(line, sizeof line, text);
+    traininglog_words_lower(line, sizeof line, text);
     if (!strstr(line, "scal") && !strstr(line, "overflow") && !strstr(line, "skipping"))
         return 0;
     const int found = parse_lower(l, line);
@@ -430,12 +431,12 @@ static const struct {
     [LOG_OWN] = {"own pattern", {0x1p16, 0x1p15, 0x1p32}},
 };
 
-const char *log_dialect_name(log_dialect d)
+const char *traininglog_log_dialect_name(log_dialect d)
 {
     return (unsigned)d < LOG_DIALECTS ? dialects[d].name : "?";
 }
 
-int log_dialect_grown(log_dialect d, double scale)
+int traininglog_log_dialect_grown(log_dialect d, double scale)
 {
     double most = 0;
     for (size_t i = 0; i < 4; i++)
@@ -443,7 +444,7 @@ int log_dialect_grown(log_dialect d, double scale)
     return scale > most;
 }
 
-int log_dialect_starts(log_dialect d, double scale)
+int traininglog_log_dialect_starts(log_dialect d, double scale)
 {
     for (size_t i = 0; i < 4; i++)
         if (scale > 0 && dialects[d].starts[i] == scale)

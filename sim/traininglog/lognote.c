@@ -32,7 +32,7 @@ static const char *const step_words[] = {
 static const struct {
     const char *phrase, *but;
     unsigned marks;
-} messages[] = {
+} explain_messages[] = {
     {"loss is nan", NULL, NOTE_LOST},
     {"loss is inf", NULL, NOTE_LOST},
     {"nan loss", NULL, NOTE_LOST},
@@ -82,10 +82,11 @@ static int is_exception(const char *line)
 static unsigned marks_of(const char *line)
 {
     unsigned marks = is_exception(line) ? NOTE_ENDED : 0;
-    for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)
-        if ((*messages[i].phrase == '(' ? strstr(line, messages[i].phrase) : words_find(line, messages[i].phrase)) &&
-            !(messages[i].but && strstr(line, messages[i].but)))
-            marks |= messages[i].marks;
+    for (size_t i = 0; i < sizeof explain_messages / sizeof explain_messages[0]; i++)
+        if ((*explain_messages[i].phrase == '(' ? strstr(line, explain_messages[i].phrase)
+                                                : traininglog_words_find(line, explain_messages[i].phrase)) &&
+            !(explain_messages[i].but && strstr(line, explain_messages[i].but)))
+            marks |= explain_messages[i].marks;
     return marks & NOTE_FRESH ? marks & ~(unsigned)(NOTE_RESUMED | NOTE_LOADED) : marks;
 }
 
@@ -102,8 +103,8 @@ static double starts_at(const char *line)
                  {"init_scale", 0},          {"initial_scale", 0}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         double x;
-        const char *p = words_find(line, names[i].word);
-        if (p && words_number(p + strspn(p, " .:='\""), &x) && x > 0)
+        const char *p = traininglog_words_find(line, names[i].word);
+        if (p && traininglog_words_number(p + strspn(p, " .:='\""), &x) && x > 0)
             return names[i].is_power ? exp2(fmin(x, 128)) : x;
     }
     return (double)NAN;
@@ -114,7 +115,7 @@ static int take_brackets(log_note *n, const char *line)
 {
     int64_t epoch, batch;
     const char *p = line + strspn(line, " "), *comma = *p == '[' ? strchr(p, ',') : NULL;
-    if (!comma || (epoch = words_integer(p)) < 0 || (batch = words_integer(comma + 1)) < 0 ||
+    if (!comma || (epoch = traininglog_words_integer(p)) < 0 || (batch = traininglog_words_integer(comma + 1)) < 0 ||
         p[1 + strspn(p + 1, "0123456789, ")] != ']')
         return 0;
     n->epoch = (double)epoch;
@@ -143,12 +144,12 @@ static int64_t step_of(const char *line)
 {
     static const char *const times[] = {"ms/", "sec/", "secs/", "s/"};
     for (const char *const *word = step_words; *word; word++)
-        for (const char *p = line; (p = words_find(p, *word)) != NULL;) {
+        for (const char *p = line; (p = traininglog_words_find(p, *word)) != NULL;) {
             const named n = name_at(line, p - 1);
             int timed = 0;
             for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
                 timed |= strncmp(n.name, times[i], strlen(times[i])) == 0;
-            const int64_t v = timed ? -1 : words_integer(p);
+            const int64_t v = timed ? -1 : traininglog_words_integer(p);
             if (v >= 0)
                 return v;
         }
@@ -159,14 +160,14 @@ static void take_position(log_note *n, const char *line)
 {
     if (take_brackets(n, line))
         return;
-    if (strncmp(line, "s:", 2) == 0 && (n->step = words_integer(line + 2)) >= 0) { /* llm.c */
+    if (strncmp(line, "s:", 2) == 0 && (n->step = traininglog_words_integer(line + 2)) >= 0) { /* llm.c */
         n->worded = 1;
         return;
     }
     int64_t at, of;
-    const char *global = words_find(line, "global iter"); /* behind fractions of inner loops */
-    const int fraction = words_fraction(global ? global : line, &at, &of);
-    const char *epoch = words_find(line, "epoch");
+    const char *global = traininglog_words_find(line, "global iter"); /* behind fractions of inner loops */
+    const int fraction = traininglog_words_fraction(global ? global : line, &at, &of);
+    const char *epoch = traininglog_words_find(line, "epoch");
     n->step = step_of(line);
     n->worded = n->step >= 0;
     if (fraction && (n->step < 0 || n->step == at)) {
@@ -174,7 +175,7 @@ static void take_position(log_note *n, const char *line)
         n->step = at;
         n->of = of;
     }
-    if (epoch && !words_number(epoch, &n->epoch))
+    if (epoch && !traininglog_words_number(epoch, &n->epoch))
         n->epoch = -1;
 }
 
@@ -182,11 +183,11 @@ static void take_position(log_note *n, const char *line)
 static int64_t skipped_in_all(const char *line)
 {
     static const char *const words[] = {"skipped_steps", "total_skipped", NULL};
-    if (words_integer_of(line, words) >= 0)
-        return words_integer_of(line, words);
-    const char *p = words_after(line, "step=");
+    if (traininglog_words_integer_of(line, words) >= 0)
+        return traininglog_words_integer_of(line, words);
+    const char *p = traininglog_words_after(line, "step=");
     p = p ? p + strspn(p, "0123456789, ") : NULL;
-    return p && strncmp(p, "skipped=", 8) == 0 ? words_integer(p + 8) : -1;
+    return p && strncmp(p, "skipped=", 8) == 0 ? traininglog_words_integer(p + 8) : -1;
 }
 
 /* Whether a name says that its number is a setting, or another number about losses: loss_weight, best_loss, loss_scale. */
@@ -232,10 +233,10 @@ static value_kind other_loss_of(const char *line, const char *word, int evaluati
     for (const char *p = line; (p = strstr(p, word)) != NULL;) {
         const named n = name_at(line, p);
         double value;
-        const int other = is_of_setting(n.name) || strncmp(words_skip_marks(n.end), "scal", 4) == 0;
+        const int other = is_of_setting(n.name) || strncmp(traininglog_words_skip_marks(n.end), "scal", 4) == 0;
         const value_kind v = other || !ends_there(line, p, word) || !is_of_evaluation(n.name) != !evaluation
                                  ? VALUE_UNSAID
-                                 : words_value(n.end, &value);
+                                 : traininglog_words_value(n.end, &value);
         if (v > VALUE_FINITE)
             return v;
         if (v == VALUE_FINITE && found == VALUE_UNSAID && !is_of_another(n.name)) {
@@ -259,14 +260,15 @@ static value_kind other_loss(const char *line, int evaluation, double *x)
 /* The number that stands before its name, between commas: "run, 11.8750 loss, ...". */
 static value_kind loss_before(const char *line, double *x)
 {
-    const char *behind = words_find(line, "loss");
+    const char *behind = traininglog_words_find(line, "loss");
     const char *end = behind ? behind - strlen("loss") : line, *p = end;
     if (p == line || p[-1] != ' ' || (*behind && *behind != ','))
         return VALUE_UNSAID;
     while (p > line && (p[-1] == ' ' || (p[-1] != ',' && p < end && p[-1] != ' ')) && p[-1] != ',')
         p--;
-    const char *value = words_skip_marks(p);
-    return p > line && strcspn(value, " ") == (size_t)(end - 1 - value) ? words_value(value, x) : VALUE_UNSAID;
+    const char *value = traininglog_words_skip_marks(p);
+    return p > line && strcspn(value, " ") == (size_t)(end - 1 - value) ? traininglog_words_value(value, x)
+                                                                        : VALUE_UNSAID;
 }
 
 /* Whether the first loss of a line is that of an evaluation, or the mean of an epoch: such a word
@@ -277,7 +279,7 @@ static int is_aside(const char *line)
                                         "test",  "dev",        "results", NULL};
     const char *loss = strstr(line, "loss");
     for (size_t i = 0; loss && words[i]; i++) {
-        const char *p = words_find(line, words[i]);
+        const char *p = traininglog_words_find(line, words[i]);
         if (p && p < loss)
             return 1;
     }
@@ -288,18 +290,18 @@ static int is_aside(const char *line)
 static value_kind loss_behind(const char *p, double *x)
 {
     static const char *const words[] = {"train:", "value:", NULL}; /* Megatron: "lm loss value: 6.5" */
-    const char *const next = words_skip_marks(p);
+    const char *const next = traininglog_words_skip_marks(p);
     for (size_t i = 0; words[i]; i++)
         if (strncmp(next, words[i], strlen(words[i])) == 0)
-            return words_value(next + strlen(words[i]), x);
-    return words_value(p, x);
+            return traininglog_words_value(next + strlen(words[i]), x);
+    return traininglog_words_value(p, x);
 }
 
 /* The loss by one of its usual names. */
 static value_kind plain_loss(const char *line, double *x)
 {
     for (const char *const *word = loss_words; *word; word++)
-        for (const char *p = line; (p = words_find(p, *word)) != NULL;) {
+        for (const char *p = line; (p = traininglog_words_find(p, *word)) != NULL;) {
             const value_kind v = is_of_evaluation(name_at(line, p - 1).name) ? VALUE_UNSAID : loss_behind(p, x);
             if (v != VALUE_UNSAID)
                 return v;
@@ -313,7 +315,7 @@ static value_kind loss_of(const char *line, double *x)
 {
     static const char *const logged[] = {"reduced_train_loss", "train_loss", "train_loss_step",
                                          "training_loss",      "loss_step",  NULL};
-    value_kind v = words_find(line, "v_num") ? words_value_of(line, logged, x) : VALUE_UNSAID;
+    value_kind v = traininglog_words_find(line, "v_num") ? traininglog_words_value_of(line, logged, x) : VALUE_UNSAID;
     if (v == VALUE_UNSAID)
         v = plain_loss(line, x);
     if (v == VALUE_UNSAID)
@@ -340,10 +342,10 @@ static int is_norm_of_all(const char *name)
 
 static value_kind norm_of(const char *line, double *x)
 {
-    value_kind v = words_value_of(line, norm_words, x);
+    value_kind v = traininglog_words_value_of(line, norm_words, x);
     for (const char *p = line; v == VALUE_UNSAID && (p = strstr(p, "norm")) != NULL;) {
         const named n = name_at(line, p);
-        v = is_norm_of_all(n.name) ? words_value(n.end, x) : VALUE_UNSAID;
+        v = is_norm_of_all(n.name) ? traininglog_words_value(n.end, x) : VALUE_UNSAID;
         p = n.end;
     }
     return v;
@@ -363,23 +365,24 @@ static int is_bar(const char *line)
     return strstr(line, " - loss: ") && (strstr(line, "] - ") || strstr(line, "/step - "));
 }
 
-int log_note_parse(log_note *n, const char *text, const char *settings)
+int traininglog_log_note_parse(log_note *n, const char *text, const char *settings)
 {
     static const char *const lost[] = {"number of nan iterations", NULL};
     char line[WIDTH + 1];
-    words_lower(line, sizeof line, settings);
+    traininglog_words_lower(line, sizeof line, settings);
     const double starts = starts_at(line);
-    words_lower(line, sizeof line, text);
+    traininglog_words_lower(line, sizeof line, text);
     join_words(line, "skipped steps");
     *n = (log_note){.step = -1, .batch = -1, .of = -1, .about = -1, .epoch = -1, .marks = marks_of(line)};
     n->loss = loss_of(line, &n->loss_value);
     n->aside = is_aside(line);
-    if (n->loss == VALUE_UNSAID && (n->loss = words_value_of(line, entropy_words, &n->loss_value)) != VALUE_UNSAID)
+    if (n->loss == VALUE_UNSAID &&
+        (n->loss = traininglog_words_value_of(line, entropy_words, &n->loss_value)) != VALUE_UNSAID)
         n->aside = 1;
     n->norm = norm_of(line, &n->norm_value);
     n->validation = other_loss(line, 1, &n->validation_value);
     if (n->validation == VALUE_UNSAID)
-        n->validation = words_value_of(line, llmc_words, &n->validation_value);
+        n->validation = traininglog_words_value_of(line, llmc_words, &n->validation_value);
     n->skipped = skipped_in_all(line);
     n->starts = starts;
     n->timed = strstr(line, "elapsed time per iteration") != NULL;
@@ -387,7 +390,7 @@ int log_note_parse(log_note *n, const char *text, const char *settings)
         n->marks |= NOTE_BAR;
     if (n->norm == VALUE_FINITE && strstr(line, "skipping optimizer step"))
         n->marks |= NOTE_SKIPPED;
-    if (words_integer_of(line, lost) > 0 && n->loss == VALUE_UNSAID)
+    if (traininglog_words_integer_of(line, lost) > 0 && n->loss == VALUE_UNSAID)
         n->loss = VALUE_NAN;
     if (n->marks & NOTE_LOST && n->loss == VALUE_UNSAID)
         n->loss = VALUE_NAN;
@@ -417,7 +420,7 @@ static void thin(log_notes *all)
     all->stride *= 2;
 }
 
-void log_notes_add(log_notes *all, const log_note *n)
+void traininglog_log_notes_add(log_notes *all, const log_note *n)
 {
     if (all->count == 0)
         all->stride = 1;
@@ -431,7 +434,7 @@ void log_notes_add(log_notes *all, const log_note *n)
     all->at[all->count++] = *n;
 }
 
-void log_notes_clear(log_notes *all)
+void traininglog_log_notes_clear(log_notes *all)
 {
     free(all->at);
     all->at = NULL;

@@ -96,7 +96,7 @@ static int translate(own_pattern *own, char *out, size_t size, const char *text,
     return 0;
 }
 
-int log_pattern_add(log_pattern **all, const char *text, const char **reason)
+int traininglog_log_pattern_add(log_pattern **all, const char *text, const char **reason)
 {
     static char message[160];
     char expression[4 * LOG_PATTERN_TEXT];
@@ -122,7 +122,7 @@ int log_pattern_add(log_pattern **all, const char *text, const char **reason)
     return 0;
 }
 
-void log_pattern_free(log_pattern *all)
+void traininglog_log_pattern_free(log_pattern *all)
 {
     for (size_t i = 0; all && i < all->count; i++)
         regfree(&all->patterns[i].regex);
@@ -147,7 +147,7 @@ static const char *value_of(char out[VALUE], const own_pattern *own, part i, con
 
 static void take_scale(log_line *l, double *to, const char *text)
 {
-    if (*text && !words_scale(text, to)) {
+    if (*text && !traininglog_words_scale(text, to)) {
         *to = (double)NAN;
         l->bad = 1;
     }
@@ -158,13 +158,13 @@ static void take_note(log_note *n, const own_pattern *own, const regmatch_t *at,
     char value[VALUE];
     double x;
     if (*value_of(value, own, PART_LOSS, at, line))
-        n->loss = words_value(value, &n->loss_value);
+        n->loss = traininglog_words_value(value, &n->loss_value);
     if (*value_of(value, own, PART_NORM, at, line))
-        n->norm = words_value(value, &n->norm_value);
-    if (*value_of(value, own, PART_EPOCH, at, line) && words_number(value, &x))
+        n->norm = traininglog_words_value(value, &n->norm_value);
+    if (*value_of(value, own, PART_EPOCH, at, line) && traininglog_words_number(value, &x))
         n->epoch = x;
     if (*value_of(value, own, PART_STEP, at, line))
-        n->step = words_integer(value);
+        n->step = traininglog_words_integer(value);
 }
 
 static void take_line(log_line *l, const own_pattern *own, const regmatch_t *at, const char *line)
@@ -183,21 +183,21 @@ static void take_line(log_line *l, const own_pattern *own, const regmatch_t *at,
     if (l->what == LOG_STATUS)
         take_scale(l, &l->after, value_of(value, own, PART_SCALE, at, line));
     if (*value_of(value, own, PART_STEP, at, line))
-        l->step = words_integer(value);
+        l->step = traininglog_words_integer(value);
     if (*value_of(value, own, PART_RANK, at, line))
-        l->rank = words_integer(value);
+        l->rank = traininglog_words_integer(value);
     if (*value_of(value, own, PART_OVERFLOW, at, line)) {
-        l->skipped = (uint64_t)words_say_yes(value);
+        l->skipped = (uint64_t)traininglog_words_say_yes(value);
         l->what |= l->what == LOG_STATUS ? LOG_SKIPS : 0;
     }
     if (*value_of(value, own, PART_SKIPPED, at, line)) {
-        const int64_t n = words_integer(value);
+        const int64_t n = traininglog_words_integer(value);
         l->skipped = n > 0 ? (uint64_t)n : 0;
         l->what |= l->what == LOG_STATUS ? LOG_SKIPS : 0;
     }
 }
 
-int log_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line)
+int traininglog_log_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line)
 {
     for (size_t i = 0; i < all->count; i++) {
         const own_pattern *own = &all->patterns[i];

@@ -29,7 +29,7 @@ static int take(scan *s, char mark)
 }
 
 /* "TEXT": without marks that need a backslash, as names of metrics are. */
-static int take_text(scan *s, char out[NAME])
+static int stat_take_text(scan *s, char out[NAME])
 {
     if (!take(s, '"'))
         return 0;
@@ -63,7 +63,7 @@ static int take_series(scan *s, const char *name, int (*visit)(const char *, uin
     do {
         if (take(s, '}'))
             return 0; /* none */
-        if (!take_text(s, step) || !take(s, ':') || !take_value(s, value))
+        if (!stat_take_text(s, step) || !take(s, ':') || !take_value(s, value))
             return -1;
         snprintf(line, sizeof line, "step: %s  %s: %s", step, name, value);
         const int stop = visit(line, s->line, context);
@@ -73,7 +73,7 @@ static int take_series(scan *s, const char *name, int (*visit)(const char *, uin
     return take(s, '}') ? 0 : -1;
 }
 
-void log_series_name(char *name, size_t size, const char *tag)
+void traininglog_log_series_name(char *name, size_t size, const char *tag)
 {
     const char *known = tag && *tag ? tag : "loss";
     snprintf(name, size, "%.*s", (int)strcspn(known, "."), known);
@@ -96,7 +96,7 @@ static int points(scan *s, const char *tag, int (*visit)(const char *, uint64_t,
 {
     char name[NAME];
     int stop = 0;
-    log_series_name(name, sizeof name, tag);
+    traininglog_log_series_name(name, sizeof name, tag);
     do
         stop = take_point(s, name, visit, context);
     while (!stop && take(s, ','));
@@ -110,7 +110,7 @@ static int begins_points(scan s)
            strspn(value, "0123456789.e+") == strlen(value);
 }
 
-int log_series_begins(const char *bytes, size_t n)
+int traininglog_log_series_begins(const char *bytes, size_t n)
 {
     char begin[1024], name[NAME], step[NAME];
     scan s = {begin, 1};
@@ -119,12 +119,12 @@ int log_series_begins(const char *bytes, size_t n)
     begin[most] = 0;
     if (begins_points(s))
         return 1;
-    return take(&s, '{') && take_text(&s, name) && take(&s, ':') && take(&s, '{') && take_text(&s, step) &&
+    return take(&s, '{') && stat_take_text(&s, name) && take(&s, ':') && take(&s, '{') && stat_take_text(&s, step) &&
            take(&s, ':') && step[0] && strspn(step, "0123456789") == strlen(step);
 }
 
-int log_series_lines(const char *text, const char *tag, int (*visit)(const char *line, uint64_t number, void *context),
-                     void *context)
+int traininglog_log_series_lines(const char *text, const char *tag,
+                                 int (*visit)(const char *line, uint64_t number, void *context), void *context)
 {
     scan s = {text, 1};
     char name[NAME];
@@ -135,7 +135,7 @@ int log_series_lines(const char *text, const char *tag, int (*visit)(const char 
     if (!take(&s, '{'))
         return 0;
     do {
-        if (!take_text(&s, name) || !take(&s, ':'))
+        if (!stat_take_text(&s, name) || !take(&s, ':'))
             return 0;
         const int stop = take_series(&s, name, visit, context);
         if (stop)

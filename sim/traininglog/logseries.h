@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* log_series_name -- what a number of TensorBoard is, by the name of its file, run-NAME-tag-train_loss.csv: `tag` is what follows
+/* traininglog_log_series_name -- what a number of TensorBoard is, by the name of its file, run-NAME-tag-train_loss.csv: `tag` is what follows
  * "-tag-", or NULL. */
-void log_series_name(char *name, size_t size, const char *tag);
+void traininglog_log_series_name(char *name, size_t size, const char *tag);
 
-/* log_series_begins -- whether a file that begins with these bytes is one. */
-int log_series_begins(const char *bytes, size_t n);
+/* traininglog_log_series_begins -- whether a file that begins with these bytes is one. */
+int traininglog_log_series_begins(const char *bytes, size_t n);
 
-/* log_series_lines -- `tag`: what the numbers of TensorBoard are, from the name of the file, or NULL. Call visit for every value, with the line of the file that it stands in. What is damaged ends
+/* traininglog_log_series_lines -- `tag`: what the numbers of TensorBoard are, from the name of the file, or NULL. Call visit for every value, with the line of the file that it stands in. What is damaged ends
  * it. 0, or what visit returned. */
-int log_series_lines(const char *text, const char *tag, int (*visit)(const char *line, uint64_t number, void *context),
-                     void *context);
+int traininglog_log_series_lines(const char *text, const char *tag,
+                                 int (*visit)(const char *line, uint64_t number, void *context), void *context);

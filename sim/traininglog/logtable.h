@@ -13,6 +13,6 @@ typedef struct log_table {
     const char *tag; /* what the number of a file of TensorBoard is, by the name of the file; NULL */
 } log_table;
 
-/* log_table_line -- the line as "name: value name: value" in `out` if it is a row of the table, NULL if it is not. A
+/* traininglog_log_table_line -- the line as "name: value name: value" in `out` if it is a row of the table, NULL if it is not. A
  * line of names begins a table. */
-const char *log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1]);
+const char *traininglog_log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1]);

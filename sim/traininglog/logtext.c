@@ -36,7 +36,7 @@ static size_t run_of(const log_text *t, size_t i, source_kind a, source_kind b)
 static void find_source(log_text *t)
 {
     for (size_t i = 0; i < t->count; i++)
-        t->parts[i].setting = (t->parts[i].kind = source_kind_of(text_of(t, i))) == SOURCE_SETTING;
+        t->parts[i].setting = (t->parts[i].kind = traininglog_source_kind_of(text_of(t, i))) == SOURCE_SETTING;
     for (size_t i = 0, end; i<t->count; i = end> i ? end : i + 1) {
         end = run_of(t, i, SOURCE_MAYBE, SOURCE_SETTING);
         const int before = i > 0 && t->parts[i - 1].kind == SOURCE_CODE;
@@ -68,7 +68,7 @@ static void find_copies(log_text *t)
     log_part *before = NULL, *last = NULL; /* the last of a pair, the first of the one that is open */
     for (size_t i = 0; i < t->count; i++) {
         log_part *p = &t->parts[i];
-        if (p->kind == SOURCE_CODE || !log_shapes_is_live(&t->shapes, p->shape))
+        if (p->kind == SOURCE_CODE || !traininglog_log_shapes_is_live(&t->shapes, p->shape))
             continue;
         if (last && !are_copies((const char *)t->bytes.p + last->at, text_of(t, i)))
             return;
@@ -88,13 +88,13 @@ static void find_copies(log_text *t)
 static int visit_part(log_text *t, const log_part *p, const char *text)
 {
     char masked[LOG_WIDTH + 1];
-    if (t->begun && log_shapes_is_live(&t->shapes, p->shape)) /* most lines */
+    if (t->begun && traininglog_log_shapes_is_live(&t->shapes, p->shape)) /* most lines */
         return t->visit(t->context, p, text, text);
     const int event = t->is_event(text);
     memcpy(masked, text, strlen(text) + 1);
     t->begun |= event;
     if (!event)
-        log_shapes_mask(&t->shapes, masked, &t->begun, p->kind != SOURCE_NONE);
+        traininglog_log_shapes_mask(&t->shapes, masked, &t->begun, p->kind != SOURCE_NONE);
     return t->visit(t->context, p, text, masked);
 }
 
@@ -105,7 +105,7 @@ static int flush(log_text *t)
     find_source(t);
     for (size_t i = 0; i < t->count; i++)
         if (t->parts[i].kind != SOURCE_CODE)
-            t->parts[i].shape = log_shapes_see(&t->shapes, text_of(t, i), t->parts[i].setting, t->measures);
+            t->parts[i].shape = traininglog_log_shapes_see(&t->shapes, text_of(t, i), t->parts[i].setting, t->measures);
     find_copies(t);
     for (size_t i = 0; i < t->count && !stop; i++)
         if (t->parts[i].kind != SOURCE_CODE && t->parts[i].kind != SOURCE_COPY)
@@ -119,7 +119,7 @@ static int add_part(log_text *t, const char *line, size_t n)
 {
     char text[LOG_WIDTH + 1], row[LOG_WIDTH + 1];
     snprintf(text, sizeof text, "%.*s", (int)n, line);
-    const char *values = log_table_line(&t->table, text, row), *part = values ? values : text;
+    const char *values = traininglog_log_table_line(&t->table, text, row), *part = values ? values : text;
     need_room(&t->parts, t->count, sizeof *t->parts);
     t->parts[t->count++] = (log_part){.line = t->line, .seq = t->seq, .at = t->bytes.n};
     array_put(&t->bytes, part, strlen(part) + 1);
@@ -130,7 +130,7 @@ static int add_part(log_text *t, const char *line, size_t n)
 static int add_line(log_text *t, const char *text)
 {
     while (*text) {
-        const size_t n = log_line_length(text);
+        const size_t n = traininglog_log_line_length(text);
         if (add_part(t, text, n))
             return 1;
         text += n;
@@ -141,7 +141,7 @@ static int add_line(log_text *t, const char *text)
 static int visit_line(const char *line, void *context)
 {
     log_text *t = context;
-    if (!line[strspn(line, " ")] || (t->held[0] && log_line_join(t->held, line)))
+    if (!line[strspn(line, " ")] || (t->held[0] && traininglog_log_line_join(t->held, line)))
         return 0;
     const int stop = add_line(t, t->held);
     memcpy(t->held, line, strlen(line) + 1);
@@ -153,7 +153,7 @@ static int visit_line(const char *line, void *context)
 static int end_text(log_text *t)
 {
     const int cut = t->reader->n > 0;
-    if (log_reader_end(t->reader, visit_line, t) || add_line(t, t->held))
+    if (traininglog_log_reader_end(t->reader, visit_line, t) || add_line(t, t->held))
         return 1;
     if (t->count)
         t->parts[t->count - 1].cut = cut;
@@ -180,11 +180,11 @@ static int read_series(log_text *t, int fd, const char *path, const char *bytes,
     trace_error error;
     ssize_t got;
     array_put(&all, bytes, n);
-    while ((got = text_file_next(fd, path, more, sizeof more, 0, &error)) > 0 && !all.failed && all.n < MOST)
+    while ((got = trace_text_file_next(fd, path, more, sizeof more, 0, &error)) > 0 && !all.failed && all.n < MOST)
         array_put(&all, more, (size_t)got);
     array_put(&all, "", 1);
     (void)need(all.failed ? NULL : t);
-    if (got >= 0 && !log_series_lines((const char *)all.p, t->table.tag, visit_series, t))
+    if (got >= 0 && !traininglog_log_series_lines((const char *)all.p, t->table.tag, visit_series, t))
         (void)flush(t);
     t->reader->lines = t->seq;
     free(all.p);
@@ -217,13 +217,13 @@ static int read_open(log_text *t, int fd, const char *path, const char *name)
     static char bytes[1 << 16];
     trace_error error;
     ssize_t n = -1;
-    for (int first = 1; (n = text_file_next(fd, path, bytes, sizeof bytes, first, &error)) > 0; first = 0) {
+    for (int first = 1; (n = trace_text_file_next(fd, path, bytes, sizeof bytes, first, &error)) > 0; first = 0) {
         const char *what = first ? other_than_text(bytes, (size_t)n) : NULL;
         if (what)
             return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name, what);
-        if (first && log_series_begins(bytes, (size_t)n))
+        if (first && traininglog_log_series_begins(bytes, (size_t)n))
             return read_series(t, fd, path, bytes, (size_t)n);
-        if (log_reader_bytes(t->reader, bytes, (size_t)n, visit_line, t))
+        if (traininglog_log_reader_bytes(t->reader, bytes, (size_t)n, visit_line, t))
             return 0;
         if (t->reader->since > LOG_ENDLESS)
             return fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name, LOG_ENDLESS >> 20);
@@ -234,10 +234,10 @@ static int read_open(log_text *t, int fd, const char *path, const char *name)
     return 0;
 }
 
-int log_text_read(log_text *t, const char *path, const char *name)
+int traininglog_log_text_read(log_text *t, const char *path, const char *name)
 {
     trace_error error;
-    const int fd = text_file_open(path, &error);
+    const int fd = trace_text_file_open(path, &error);
     if (fd < 0)
         return fail(error.exit, "%s", error.text);
     t->table.tag = strstr(path, "-tag-") ? strstr(path, "-tag-") + 5 : NULL;
@@ -246,6 +246,6 @@ int log_text_read(log_text *t, const char *path, const char *name)
         close(fd);
     free(t->bytes.p);
     free(t->parts);
-    log_shapes_clear(&t->shapes);
+    traininglog_log_shapes_clear(&t->shapes);
     return code;
 }

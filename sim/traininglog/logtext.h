@@ -42,5 +42,5 @@ struct log_text {
     size_t count;
 };
 
-/* log_text_read -- call visit for all parts of a file. `path` "-": standard input. 0; or an exit code after a message. */
-int log_text_read(log_text *t, const char *path, const char *name);
+/* traininglog_log_text_read -- call visit for all parts of a file. `path` "-": standard input. 0; or an exit code after a message. */
+int traininglog_log_text_read(log_text *t, const char *path, const char *name);

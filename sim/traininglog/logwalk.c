@@ -59,7 +59,7 @@ static void record_mute(walk *w)
 {
     const unsigned events = MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP | MPSIM_SCALER_BACKOFF;
     if (w->mute)
-        track_record(&w->log->recorded, -1, -1, w->mute, events | w->extra, w->scale, (double)NAN);
+        traininglog_track_record(&w->log->recorded, -1, -1, w->mute, events | w->extra, w->scale, (double)NAN);
     if (w->mute)
         w->scale = (double)NAN;
     w->mute = 0;
@@ -67,7 +67,7 @@ static void record_mute(walk *w)
 
 static void record(walk *w, int64_t from, int64_t to, uint64_t n, unsigned events, double next)
 {
-    track_record(&w->log->recorded, from, to, n, events | w->extra, w->scale, next);
+    traininglog_track_record(&w->log->recorded, from, to, n, events | w->extra, w->scale, next);
     w->extra = 0;
     w->held = events & MPSIM_SCALER_OVERFLOW && next == w->scale ? w->held + 1 : 0;
     w->scale = next;
@@ -344,7 +344,7 @@ static void explain_jumps(training_log *l)
     l->n_jumps = 0;
 }
 
-void log_walk(training_log *l)
+void traininglog_log_walk(training_log *l)
 {
     find_convention(l);
     walk w = {.log = l, .scale = (double)NAN, .step = -1, .tracker = -1};

@@ -3,5 +3,5 @@
 
 #include "traininglog.h"
 
-/* log_walk -- fill l->recorded and l->jumps; l->failed is 1 where memory runs out. */
-void log_walk(training_log *l);
+/* traininglog_log_walk -- fill l->recorded and l->jumps; l->failed is 1 where memory runs out. */
+void traininglog_log_walk(training_log *l);

@@ -92,14 +92,14 @@ static size_t row_of(const char *name)
     return ROWS;
 }
 
-metric_kind metric_kind_of(const char *name, double *limit)
+metric_kind traininglog_metric_kind_of(const char *name, double *limit)
 {
     const size_t row = row_of(name);
     *limit = row < ROWS ? rows[row].limit : 0;
     return row < ROWS ? rows[row].kind : METRIC_UNREAD;
 }
 
-const char *metric_kind_name(metric_kind kind)
+const char *traininglog_metric_kind_name(metric_kind kind)
 {
     static const char *const names[] = {[METRIC_GAP] = "trainer and sampler",
                                         [METRIC_KL] = "KL",
@@ -121,7 +121,7 @@ static const char *shortest(const char *name, metric_kind kind, double limit)
         name += strncmp(name, words[i], strlen(words[i])) == 0 ? strlen(words[i]) : 0;
     const char *short_one = name;
     for (const char *p = name; (p = strchr(p, '/')) != NULL && p[1];)
-        if (metric_kind_of(++p, &other) == kind && other == limit)
+        if (traininglog_metric_kind_of(++p, &other) == kind && other == limit)
             short_one = p;
     return short_one;
 }
@@ -169,7 +169,7 @@ static metric_column *column_of(metric_values *all, const char *line, const fiel
     name_of(new.text, line, f, &marked);
     if (!new.text[0] || all->n_columns == METRIC_COLUMNS)
         return NULL;
-    new.kind = metric_kind_of(new.text, &limit);
+    new.kind = traininglog_metric_kind_of(new.text, &limit);
     const int place = f->name && strchr("([", line[f->name - 1]) && strchr(")]:", line[f->end]); /* (trainer:581) */
     if (new.kind == METRIC_UNREAD && (!marked || place || !new.text[1] || strchr(new.text, '.')))
         new.kind = METRIC_KNOWN;
@@ -189,16 +189,17 @@ static void add_value(metric_values *all, metric_value v)
     all->at[all->count++] = v;
 }
 
-void metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step)
+void traininglog_metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step)
 {
     fields f;
-    fields_find(&f, text);
+    traininglog_fields_find(&f, text);
     for (size_t i = 0; i < f.count; i++) {
         metric_column *c = f.at[i].traits & (FIELD_FRACTION | FIELD_RANK) ? NULL : column_of(all, text, &f.at[i]);
         if (!c || c->kind == METRIC_KNOWN)
             continue;
         metric_value v = {.line = line, .step = step};
-        v.kind = words_value(text + f.at[i].begin - (f.at[i].begin && text[f.at[i].begin - 1] == '-'), &v.value);
+        v.kind = traininglog_words_value(text + f.at[i].begin - (f.at[i].begin && text[f.at[i].begin - 1] == '-'),
+                                         &v.value);
         if (v.kind == VALUE_UNSAID)
             continue;
         c->first = c->lines++ ? c->first : v.value;
@@ -209,22 +210,22 @@ void metric_values_take(metric_values *all, const char *text, uint64_t line, int
     }
 }
 
-int metric_is_in(const char *text)
+int traininglog_metric_is_in(const char *text)
 {
     fields f;
     double limit;
-    fields_find(&f, text);
+    traininglog_fields_find(&f, text);
     for (size_t i = 0; i < f.count; i++) {
         char name[METRIC_NAME];
         int marked;
         name_of(name, text, &f.at[i], &marked);
-        if (name[0] && !(f.at[i].traits & FIELD_FRACTION) && metric_kind_of(name, &limit) <= METRIC_ENTROPY)
+        if (name[0] && !(f.at[i].traits & FIELD_FRACTION) && traininglog_metric_kind_of(name, &limit) <= METRIC_ENTROPY)
             return 1;
     }
     return 0;
 }
 
-void metric_values_sort(metric_values *all)
+void traininglog_metric_values_sort(metric_values *all)
 {
     unsigned to[METRIC_NAMES];
     metric sorted[METRIC_NAMES];
@@ -248,7 +249,7 @@ static int is_unread(const metric_column *c, int lossless)
     return (c->kind == METRIC_UNREAD || (c->kind == METRIC_LOSS && lossless)) && c->lines >= SEVERAL && c->varies;
 }
 
-const char *metric_unread(const metric_values *all, size_t i)
+const char *traininglog_metric_unread(const metric_values *all, size_t i)
 {
     for (size_t k = 0; k < all->n_columns; k++)
         if (is_unread(&all->columns[k], all->lossless) && i-- == 0)

@@ -56,16 +56,16 @@ typedef struct metric_values {
     size_t n_columns;
 } metric_values;
 
-/* metric_kind_of -- what a name in lower case is for, and its limit. */
-metric_kind metric_kind_of(const char *name, double *limit);
-const char *metric_kind_name(metric_kind kind);
+/* traininglog_metric_kind_of -- what a name in lower case is for, and its limit. */
+metric_kind traininglog_metric_kind_of(const char *name, double *limit);
+const char *traininglog_metric_kind_name(metric_kind kind);
 
-/* metric_values_take -- the numbers of a line of which those that are no measurements are masked. */
-void metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step);
-/* metric_values_sort -- names in the order of their kinds. */
-void metric_values_sort(metric_values *all);
-/* metric_is_in -- whether a line has one of the kinds from METRIC_GAP to METRIC_ENTROPY. */
-int metric_is_in(const char *text);
+/* traininglog_metric_values_take -- the numbers of a line of which those that are no measurements are masked. */
+void traininglog_metric_values_take(metric_values *all, const char *text, uint64_t line, int64_t step);
+/* traininglog_metric_values_sort -- names in the order of their kinds. */
+void traininglog_metric_values_sort(metric_values *all);
+/* traininglog_metric_is_in -- whether a line has one of the kinds from METRIC_GAP to METRIC_ENTROPY. */
+int traininglog_metric_is_in(const char *text);
 
-/* metric_unread -- the i-th name of a number that was not read, in several lines with several values; NULL: there are no more. */
-const char *metric_unread(const metric_values *all, size_t i);
+/* traininglog_metric_unread -- the i-th name of a number that was not read, in several lines with several values; NULL: there are no more. */
+const char *traininglog_metric_unread(const metric_values *all, size_t i);

@@ -29,13 +29,14 @@ static uint64_t lost_facts(const facts *f)
     const int norm_gone = (lines >= FACTS_FEW || zero) && is_gone(norm, scaled);
     const int first = norm->lost && norm->groups == 1 && !norm->ending && norm->n && norm->last_lost < norm->at[0].line;
     const int few_first = (first || f->set & FACT(AT_START)) && lines < SEVERAL;
-    return if_so(gone, FACT(LOSS_GONE)) | if_so(loss->apart > 0 || f->l->other_lost, FACT(LOSS_APART)) |
-           if_so(norm_gone, FACT(NORM_GONE)) | if_so(loss->ending > 0, FACT(ENDING)) |
-           if_so(norm->apart > 0 && !few_first && lines >= FACTS_FEW, FACT(NORM_APART)) |
-           if_so(norm->apart > 0, FACT(NORM_LOST)) |
-           if_so(norm->apart_ending > 1 && f->t->last <= 1, FACT(GONE_AT_ONE)) |
-           if_so(is_gone(&f->validation, 0), FACT(VALIDATION_GONE)) |
-           if_so(scaled && loss->lost > 0, FACT(LOST_BETWEEN));
+    return traininglog_if_so(gone, FACT(LOSS_GONE)) |
+           traininglog_if_so(loss->apart > 0 || f->l->other_lost, FACT(LOSS_APART)) |
+           traininglog_if_so(norm_gone, FACT(NORM_GONE)) | traininglog_if_so(loss->ending > 0, FACT(ENDING)) |
+           traininglog_if_so(norm->apart > 0 && !few_first && lines >= FACTS_FEW, FACT(NORM_APART)) |
+           traininglog_if_so(norm->apart > 0, FACT(NORM_LOST)) |
+           traininglog_if_so(norm->apart_ending > 1 && f->t->last <= 1, FACT(GONE_AT_ONE)) |
+           traininglog_if_so(is_gone(&f->validation, 0), FACT(VALIDATION_GONE)) |
+           traininglog_if_so(scaled && loss->lost > 0, FACT(LOST_BETWEEN));
 }
 
 /* ---- numbers of reinforcement learning ---- */
@@ -45,15 +46,15 @@ static int is_beyond(facts *f, const series *s, double limit)
 {
     if (s->n < FACTS_FEW)
         return 0;
-    f->high = series_median(s, s->n / 2, s->n);
+    f->high = traininglog_series_median(s, s->n / 2, s->n);
     return f->high.value > limit;
 }
 
 static int runs_away(facts *f, const series *s, double limit)
 {
-    course_find(&f->of_worst, s, jump);
+    traininglog_course_find(&f->of_worst, s, jump);
     f->high = f->of_worst.end;
-    return course_rises(&f->of_worst, GROWS) && f->high.value > limit;
+    return traininglog_course_rises(&f->of_worst, GROWS) && f->high.value > limit;
 }
 
 /* The first kind of them that is beyond its limit. */
@@ -120,10 +121,11 @@ static int is_starting(const facts *f, int rises)
 static int is_near_zero(const facts *f)
 {
     const double near = 0.01;
-    return f->loss.n && fabs(series_median(&f->loss, 0, f->loss.n).value) < near && f->of_loss.most.value < 10 * near;
+    return f->loss.n && fabs(traininglog_series_median(&f->loss, 0, f->loss.n).value) < near &&
+           f->of_loss.most.value < 10 * near;
 }
 
-int numbers_rise(const course *c)
+int traininglog_numbers_rise(const course *c)
 {
     return c->open ||
            (c->n > 1 && c->rise > UNSURE_NOISE && c->best.value > 0 && c->end.value > question * c->best.value);
@@ -133,19 +135,23 @@ static uint64_t course_facts(facts *f)
 {
     const course *c = &f->of_loss;
     const int counts = !(f->set & FACT(LEARNS)),
-              rises = counts && course_rises(c, rise) &&
-                      (c->rise > SURE_NOISE || (course_rises(c, question) && c->returns <= RETURNS));
+              rises = counts && traininglog_course_rises(c, rise) &&
+                      (c->rise > SURE_NOISE || (traininglog_course_rises(c, question) && c->returns <= RETURNS));
     const int sure = c->rise > SURE_NOISE && c->n >= FACTS_MANY && c->stays >= FACTS_ENOUGH &&
                      c->end.value > question * c->best.value;
     const int settled = !counts || c->end.value - c->best.value <= (rise - 1) * fabs(c->best.value) || c->rise < 2;
-    const int may_rise = counts && (course_may_rise(c, doubt, rise, question) || course_rises(c, rise) ||
-                                    (c->rise > 2 * NOISY && course_rises(c, doubt)) || numbers_rise(c));
+    const int may_rise = counts &&
+                         (traininglog_course_may_rise(c, doubt, rise, question) || traininglog_course_rises(c, rise) ||
+                          (c->rise > 2 * NOISY && traininglog_course_rises(c, doubt)) || traininglog_numbers_rise(c));
     const int starting = may_rise && is_starting(f, rises);
-    return if_so(rises && !starting, FACT(RISES)) | if_so(starting, FACT(STARTING)) | if_so(sure, FACT(SURE_RISE)) |
-           if_so(settled, FACT(SETTLED)) | if_so(may_rise, FACT(MAY_RISE)) |
-           if_so(counts && (c->zeros > 1 || (c->flat && c->n > 1 && !(f->set & FACT(SCALED)))), FACT(ZEROS)) |
-           if_so(is_flat(f), FACT(FLAT)) | if_so(f->of_norm.jumps || (counts && c->jumps), FACT(JUMPS)) |
-           if_so(!counts && is_near_zero(f), FACT(ZERO_LOSS));
+    return traininglog_if_so(rises && !starting, FACT(RISES)) | traininglog_if_so(starting, FACT(STARTING)) |
+           traininglog_if_so(sure, FACT(SURE_RISE)) | traininglog_if_so(settled, FACT(SETTLED)) |
+           traininglog_if_so(may_rise, FACT(MAY_RISE)) |
+           traininglog_if_so(counts && (c->zeros > 1 || (c->flat && c->n > 1 && !(f->set & FACT(SCALED)))),
+                             FACT(ZEROS)) |
+           traininglog_if_so(is_flat(f), FACT(FLAT)) |
+           traininglog_if_so(f->of_norm.jumps || (counts && c->jumps), FACT(JUMPS)) |
+           traininglog_if_so(!counts && is_near_zero(f), FACT(ZERO_LOSS));
 }
 
 /* ---- how much there is ---- */
@@ -155,20 +161,21 @@ static uint64_t amount_facts(const facts *f)
     size_t most = f->loss.n > f->norm.n ? f->loss.n : f->norm.n;
     for (unsigned i = 0; i < f->n_more; i++)
         most = f->more[i].n > most ? f->more[i].n : most;
-    return if_so(most < FACTS_FEW, FACT(FEW)) | if_so(f->loss.n >= FACTS_MANY && f->norm.n >= FACTS_MANY, FACT(MANY)) |
-           if_so(f->norm.n > 0 && f->loss.n >= FLAT, FACT(NORM_TOLD)) |
-           if_so(f->t->steps >= FACTS_ENOUGH && f->loss.n >= FACTS_ENOUGH, FACT(LONG));
+    return traininglog_if_so(most < FACTS_FEW, FACT(FEW)) |
+           traininglog_if_so(f->loss.n >= FACTS_MANY && f->norm.n >= FACTS_MANY, FACT(MANY)) |
+           traininglog_if_so(f->norm.n > 0 && f->loss.n >= FLAT, FACT(NORM_TOLD)) |
+           traininglog_if_so(f->t->steps >= FACTS_ENOUGH && f->loss.n >= FACTS_ENOUGH, FACT(LONG));
 }
 
-void numbers_find(facts *f)
+void traininglog_numbers_find(facts *f)
 {
-    series_find(&f->loss, f->l, SERIES_LOSS);
-    series_find(&f->norm, f->l, SERIES_NORM);
-    series_find(&f->validation, f->l, SERIES_VALIDATION);
+    traininglog_series_find(&f->loss, f->l, SERIES_LOSS);
+    traininglog_series_find(&f->norm, f->l, SERIES_NORM);
+    traininglog_series_find(&f->validation, f->l, SERIES_VALIDATION);
     for (f->n_more = 0; f->n_more < f->l->metrics.n_names; f->n_more++)
-        series_metric(&f->more[f->n_more], f->l, (unsigned)f->n_more);
-    course_find(&f->of_loss, &f->loss, jump);
-    course_find(&f->of_norm, &f->norm, NORM);
-    f->set |= if_so(learns(f), FACT(LEARNS));
+        traininglog_series_metric(&f->more[f->n_more], f->l, (unsigned)f->n_more);
+    traininglog_course_find(&f->of_loss, &f->loss, jump);
+    traininglog_course_find(&f->of_norm, &f->norm, NORM);
+    f->set |= traininglog_if_so(learns(f), FACT(LEARNS));
     f->set |= lost_facts(f) | metric_facts(f) | course_facts(f) | amount_facts(f);
 }

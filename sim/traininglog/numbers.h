@@ -3,7 +3,7 @@
 
 #include "facts.h"
 
-/* numbers_find -- after the facts about the scale. */
-void numbers_find(facts *f);
-/* numbers_rise -- a loss far above its best level, or one that has jumped and stays: with overflows a run that diverges. */
-int numbers_rise(const course *c);
+/* traininglog_numbers_find -- after the facts about the scale. */
+void traininglog_numbers_find(facts *f);
+/* traininglog_numbers_rise -- a loss far above its best level, or one that has jumped and stays: with overflows a run that diverges. */
+int traininglog_numbers_rise(const course *c);

@@ -22,14 +22,14 @@ static const char *down_to(char out[64], double scale, const char *text)
 
 /* ---- the scale ---- */
 
-void says_skips(const facts *f, char *text, size_t size)
+void traininglog_says_skips(const facts *f, char *text, size_t size)
 {
     number a, b;
     snprintf(text, size, "%s of %s steps were skipped: the run does not train.",
              text_count(a, (uint64_t)f->total->skipped), text_count(b, (uint64_t)f->total->step));
 }
 
-void says_floor(const facts *f, char *text, size_t size)
+void traininglog_says_floor(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     const int unknown = t->least > t->most; /* no line tells a scale */
@@ -40,30 +40,30 @@ void says_floor(const facts *f, char *text, size_t size)
     snprintf(text, size, "%s: the framework stops training with an error%s. ",
              unknown ? "steps overflow again and again" : "the scale is down at its floor and a step overflows again",
              where);
-    if (!t->recorded && stuck_fits(t) > 0)
+    if (!t->recorded && traininglog_stuck_fits(t) > 0)
         text_add(text, size, "The gradients fit at a scale of %s: the floor is at fault, not Inf or NaN.",
-                 text_scale(a, stuck_fits(t)));
+                 text_scale(a, traininglog_stuck_fits(t)));
     else
         text_add(text, size,
                  "What overflows %s is mostly Inf or NaN from somewhere else: a lower floor only delays the end.",
                  unknown ? "at every scale" : "at such a scale");
 }
 
-void says_taken(const facts *f, char *text, size_t size)
+void traininglog_says_taken(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     number a;
     snprintf(text, size, "%s step%s with Inf or NaN in the gradients %s taken: the weights are lost.%s",
              text_count(a, t->taken), text_plural(t->taken), t->taken == 1 ? "is" : "are",
-             stuck_fits(t) > 0 ? " A smaller scale fits: the constant one is at fault." : "");
+             traininglog_stuck_fits(t) > 0 ? " A smaller scale fits: the constant one is at fault." : "");
 }
 
 /* A scale that no overflow holds down, and how long it takes to come back up. */
-void says_low(const facts *f, char *text, size_t size)
+void traininglog_says_low(const facts *f, char *text, size_t size)
 {
     enum { WINDOW = 2000 }; /* of torch.amp.GradScaler, Apex and Keras */
     number a, b, c, d;
-    const double norm = f->norm.n ? series_median(&f->norm, 0, f->norm.n).value : 0;
+    const double norm = f->norm.n ? traininglog_series_median(&f->norm, 0, f->norm.n).value : 0;
     /* numbers of a log, however small: the largest power of two, and no more powers than between all binary64 numbers */
     const double fits = norm > 0 ? exp2(fmin(1023, floor(log2(65504) - log2(norm)))) : 1;
     const double powers = fmin(fmax(1, log2(fits) - log2(f->t->last)), 1023 + 1074);
@@ -79,7 +79,8 @@ void says_low(const facts *f, char *text, size_t size)
 static void stuck_low_text(const track *t, char *text, size_t size)
 {
     const mpsim_scaler_config *c = &t->scaler.config;
-    const double wanted = stuck_wanted(t), ratio = wanted / t->last, times = ceil(log(ratio) / log(c->growth));
+    const double wanted = traininglog_stuck_wanted(t), ratio = wanted / t->last,
+                 times = ceil(log(ratio) / log(c->growth));
     const uint64_t steps = (uint64_t)fmin(times * (double)c->window, 1e18);
     number a, b, d, e;
     snprintf(text, size,
@@ -116,7 +117,7 @@ static void stuck_high_text(const track *t, char *text, size_t size)
     text_add(text, size, ". A longer window%s fewer.", c->hysteresis > 1 ? " and a smaller hysteresis skip" : " skips");
 }
 
-void says_stuck(const facts *f, char *text, size_t size)
+void traininglog_says_stuck(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     number a, b, c, d, e;
@@ -134,7 +135,7 @@ void says_stuck(const facts *f, char *text, size_t size)
                  "fault. Lower it to %s or less.",
                  text_count(a, t->run), text_count(b, t->run_floored), text_scale(c, t->last),
                  text_scale(d, t->run_fits), text_scale(e, exp2(floor(log2(t->run_fits)))));
-    else if (stuck_fits(t) > 0)
+    else if (traininglog_stuck_fits(t) > 0)
         snprintf(
             text, size,
             "%s of %s steps overflow at the constant scale of %s, where %s fits: the constant is at fault. A dynamic "
@@ -147,7 +148,7 @@ void says_stuck(const facts *f, char *text, size_t size)
                  text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
 }
 
-void says_isolated(const facts *f, char *text, size_t size)
+void traininglog_says_isolated(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     number a, b, c;
@@ -164,7 +165,7 @@ void says_isolated(const facts *f, char *text, size_t size)
             text_count(a, t->overflows), text_count(b, t->steps), text_scale(c, t->last));
 }
 
-void says_runaway(const facts *f, char *text, size_t size)
+void traininglog_says_runaway(const facts *f, char *text, size_t size)
 {
     enum { ENDLESS = 10 };
     const track *t = f->t;
@@ -192,9 +193,9 @@ void says_runaway(const facts *f, char *text, size_t size)
                  down_to(down, t->last, text_number(c, t->last)), elsewhere);
 }
 
-void says_collapse(const facts *f, char *text, size_t size)
+void traininglog_says_collapse(const facts *f, char *text, size_t size)
 {
-    const episode *last = facts_last(f);
+    const episode *last = traininglog_facts_last(f);
     number a, b;
     if (f->set & FACT(GONE_AT_ONE) || !last)
         snprintf(text, size,
@@ -210,7 +211,7 @@ void says_collapse(const facts *f, char *text, size_t size)
                  isnan(f->t->last) ? "" : text_scale(b, f->t->last));
 }
 
-void says_not_finite(const facts *f, char *text, size_t size)
+void traininglog_says_not_finite(const facts *f, char *text, size_t size)
 {
     number a, b;
     snprintf(
@@ -220,7 +221,7 @@ void says_not_finite(const facts *f, char *text, size_t size)
         text_count(a, f->t->not_finite_steps), text_count(b, f->t->overflows));
 }
 
-void says_ranks(const facts *f, char *text, size_t size)
+void traininglog_says_ranks(const facts *f, char *text, size_t size)
 {
     const log_apart *p = &f->l->apart;
     number a, b, c;
@@ -232,7 +233,7 @@ void says_ranks(const facts *f, char *text, size_t size)
              text_plural(p->lines));
 }
 
-void says_resumed(const facts *f, char *text, size_t size)
+void traininglog_says_resumed(const facts *f, char *text, size_t size)
 {
     number a;
     if (f->l->n_jumps == 0)
@@ -248,7 +249,7 @@ void says_resumed(const facts *f, char *text, size_t size)
 }
 
 /* The start, where the scale comes down. */
-void says_searching(const facts *f, char *text, size_t size)
+void traininglog_says_searching(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     number a, b;
@@ -277,13 +278,13 @@ void says_searching(const facts *f, char *text, size_t size)
         snprintf(text, size, "%s in %s overflow%s%s: what follows is not known. ",
                  t->recorded ? "the log ends" : "the steps end", t->run == 1 ? "an" : text_count(a, t->run),
                  text_plural(t->run), down_to(down, t->last, text_scale(b, t->last)));
-    if (t->run && t->run != t->steps && stuck_fits(t) > 0)
-        text_add(text, size, "A scale of %s fits: the search goes on.", text_scale(a, stuck_fits(t)));
+    if (t->run && t->run != t->steps && traininglog_stuck_fits(t) > 0)
+        text_add(text, size, "A scale of %s fits: the search goes on.", text_scale(a, traininglog_stuck_fits(t)));
     else if (t->run && t->run != t->steps)
         text_add(text, size, "A few at the start are normal; if they go on, Inf or NaN comes from somewhere else.");
 }
 
-void says_spikes(const facts *f, char *text, size_t size)
+void traininglog_says_spikes(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     const uint64_t all = f->l ? f->e.count : t->overflows;
@@ -306,7 +307,7 @@ void says_spikes(const facts *f, char *text, size_t size)
         text_add(text, size, " The last step overflows, too: what follows is not known.");
 }
 
-void says_startup(const facts *f, char *text, size_t size)
+void traininglog_says_startup(const facts *f, char *text, size_t size)
 {
     static const char came[] = "while the scale came down to what the gradients fit, then none";
     const uint64_t after = f->e.tail_steps ? f->e.tail_steps : f->e.tail_lines;
@@ -321,7 +322,7 @@ void says_startup(const facts *f, char *text, size_t size)
     text_add(text, size, ". This is normal.");
 }
 
-void says_steady(const facts *f, char *text, size_t size)
+void traininglog_says_steady(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
     number a, b, share;
@@ -337,7 +338,7 @@ void says_steady(const facts *f, char *text, size_t size)
                  t->skipped > t->steps / 50 ? " A longer window would skip fewer." : "");
 }
 
-void sentence_rest(const facts *f, int lost, int jumps, char *text, size_t size)
+void traininglog_sentence_rest(const facts *f, int lost, int jumps, char *text, size_t size)
 {
     const series *s = &f->loss;
     uint64_t n = 0;
@@ -345,10 +346,10 @@ void sentence_rest(const facts *f, int lost, int jumps, char *text, size_t size)
     for (size_t i = 0; i < f->l->n_jumps; i++)
         n += !f->l->jumps[i].gap;
     if (lost && s->ending)
-        text_add(text, size, " The loss is %s from line %" PRIu64 " on.", sentence_lost_as(s), s->since);
+        text_add(text, size, " The loss is %s from line %" PRIu64 " on.", traininglog_sentence_lost_as(s), s->since);
     else if (lost && s->lost)
         text_add(text, size, " In %s line%s the loss is %s.", text_count(a, s->lost), text_plural(s->lost),
-                 sentence_lost_as(s));
+                 traininglog_sentence_lost_as(s));
     if (jumps && n)
         text_add(text, size,
                  " But the scale jumps %s time%s without an overflow or growth: see what the log does not explain.",
@@ -357,7 +358,7 @@ void sentence_rest(const facts *f, int lost, int jumps, char *text, size_t size)
 
 /* ---- Inf and NaN ---- */
 
-const char *sentence_lost_as(const series *s)
+const char *traininglog_sentence_lost_as(const series *s)
 {
     return s->as == VALUE_INF ? "infinite" : s->as == VALUE_GONE ? "left out" : "NaN";
 }
@@ -366,14 +367,15 @@ static void lost_text(const series *s, char *text, size_t size)
 {
     number a, b, c;
     if (s->n + s->others == 0)
-        snprintf(text, size, "the %s is %s in %s%s line%s that tell%s it.", s->name, sentence_lost_as(s),
+        snprintf(text, size, "the %s is %s in %s%s line%s that tell%s it.", s->name, traininglog_sentence_lost_as(s),
                  s->lost == 1 ? "the " : "all ", text_count(a, s->lost), text_plural(s->lost), s->lost == 1 ? "s" : "");
     else if (s->ending && s->groups == 1)
-        snprintf(text, size, "the %s is %s from line %s on, in %s line%s.", s->name, sentence_lost_as(s),
+        snprintf(text, size, "the %s is %s from line %s on, in %s line%s.", s->name, traininglog_sentence_lost_as(s),
                  text_count(a, s->since), text_count(b, s->ending), text_plural(s->ending));
     else
-        snprintf(text, size, "the %s is %s in %s of %s lines, first in line %s.", s->name, sentence_lost_as(s),
-                 text_count(a, s->lost), text_count(b, s->lost + s->n), text_count(c, s->first_lost));
+        snprintf(text, size, "the %s is %s in %s of %s lines, first in line %s.", s->name,
+                 traininglog_sentence_lost_as(s), text_count(a, s->lost), text_count(b, s->lost + s->n),
+                 text_count(c, s->first_lost));
 }
 
 /* What norms that are not finite mean beside their losses. */
@@ -393,14 +395,14 @@ static const series *lost_series(const facts *f)
     return f->loss.lost ? &f->loss : &f->norm;
 }
 
-void says_lost(const facts *f, char *text, size_t size)
+void traininglog_says_lost(const facts *f, char *text, size_t size)
 {
     lost_text(lost_series(f), text, size);
     text_add(text, size, "%s%s", norm_meaning(f),
              f->set & FACT(SCALED) ? " It comes from somewhere else than the loss scale." : "");
 }
 
-void says_apart(const facts *f, char *text, size_t size)
+void traininglog_says_apart(const facts *f, char *text, size_t size)
 {
     const series *s = lost_series(f);
     number a;
@@ -412,23 +414,23 @@ void says_apart(const facts *f, char *text, size_t size)
             text, size,
             "the %s is %s in %s line%s, with finite ones after: the weights are intact, as NaN in them would stay. "
             "Single bad batches, or steps that were skipped%s.",
-            s->name, sentence_lost_as(s), text_count(a, s->lost), text_plural(s->lost),
+            s->name, traininglog_sentence_lost_as(s), text_count(a, s->lost), text_plural(s->lost),
             f->set & FACT(SCALED) ? "; it comes from somewhere else than the loss scale" : "");
 }
 
-void says_validation(const facts *f, char *text, size_t size)
+void traininglog_says_validation(const facts *f, char *text, size_t size)
 {
     lost_text(&f->validation, text, size);
 }
 
-void says_metric_lost(const facts *f, char *text, size_t size)
+void traininglog_says_metric_lost(const facts *f, char *text, size_t size)
 {
     lost_text(f->worst, text, size);
 }
 
 /* ---- numbers of reinforcement learning ---- */
 
-void says_gap(const facts *f, char *text, size_t size)
+void traininglog_says_gap(const facts *f, char *text, size_t size)
 {
     number a, b;
     snprintf(
@@ -438,14 +440,14 @@ void says_gap(const facts *f, char *text, size_t size)
         f->worst->name, text_number(a, f->high.value), text_number(b, f->limit));
 }
 
-void says_kl(const facts *f, char *text, size_t size)
+void traininglog_says_kl(const facts *f, char *text, size_t size)
 {
     number a, b;
     snprintf(text, size, "the KL (%s) rises from %s to %s: the policy runs away from its reference.", f->worst->name,
              text_number(a, f->of_worst.best.value), text_number(b, f->high.value));
 }
 
-void says_clip(const facts *f, char *text, size_t size)
+void traininglog_says_clip(const facts *f, char *text, size_t size)
 {
     number a;
     snprintf(text, size,
@@ -455,7 +457,7 @@ void says_clip(const facts *f, char *text, size_t size)
 
 /* ---- the course of the loss ---- */
 
-void says_flat(const facts *f, char *text, size_t size)
+void traininglog_says_flat(const facts *f, char *text, size_t size)
 {
     const course *loss = &f->of_loss, *norm = &f->of_norm;
     number a, b;
@@ -468,7 +470,7 @@ void says_flat(const facts *f, char *text, size_t size)
                  text_count(b, norm->n));
 }
 
-void says_rise(const facts *f, char *text, size_t size)
+void traininglog_says_rise(const facts *f, char *text, size_t size)
 {
     const course *c = &f->of_loss;
     number a, b;
@@ -476,7 +478,7 @@ void says_rise(const facts *f, char *text, size_t size)
              text_number(b, c->end.value));
 }
 
-void says_may_rise(const facts *f, char *text, size_t size)
+void traininglog_says_may_rise(const facts *f, char *text, size_t size)
 {
     const course *c = &f->of_loss;
     number a, b, d;
@@ -487,7 +489,7 @@ void says_may_rise(const facts *f, char *text, size_t size)
         text_number(a, c->low.value), text_count(d, c->low.line), text_number(b, c->high.value));
 }
 
-void says_starting(const facts *f, char *text, size_t size)
+void traininglog_says_starting(const facts *f, char *text, size_t size)
 {
     const course *c = &f->of_loss;
     number a, b, d;
@@ -499,7 +501,7 @@ void says_starting(const facts *f, char *text, size_t size)
         c->falls ? ", where it falls" : "");
 }
 
-void says_jumps(const facts *f, char *text, size_t size)
+void traininglog_says_jumps(const facts *f, char *text, size_t size)
 {
     const int norm = f->of_norm.jumps > 0;
     const course *c = norm ? &f->of_norm : &f->of_loss;
@@ -510,7 +512,7 @@ void says_jumps(const facts *f, char *text, size_t size)
              text_number(b, c->highest.value), after);
 }
 
-void says_well(const facts *f, char *text, size_t size)
+void traininglog_says_well(const facts *f, char *text, size_t size)
 {
     const course *c = &f->of_loss;
     const int level = c->n >= FACTS_FEW && !(f->set & FACT(LEARNS)) &&
@@ -525,14 +527,14 @@ void says_well(const facts *f, char *text, size_t size)
 
 /* ---- what is not known ---- */
 
-void says_doubt(const facts *f, char *text, size_t size)
+void traininglog_says_doubt(const facts *f, char *text, size_t size)
 {
     snprintf(text, size, "%s looks well, but the log leaves a question.",
              f->set & FACT(SCALED) ? "the scale alone" : "what the log tells");
 }
 
 /* Few lines: what they mean under a condition. */
-void says_few(const facts *f, char *text, size_t size)
+void traininglog_says_few(const facts *f, char *text, size_t size)
 {
     const int lost = f->loss.lost || f->norm.lost;
     number a, b, d;
@@ -541,7 +543,7 @@ void says_few(const facts *f, char *text, size_t size)
             text, size,
             "the %s is %s in %s of %s lines. If this is the start under mixed precision, this is normal: the scale is "
             "being searched, and such steps are skipped. If it goes on, or comes later, the run is lost.",
-            lost_series(f)->name, sentence_lost_as(lost_series(f)), text_count(a, lost_series(f)->lost),
+            lost_series(f)->name, traininglog_sentence_lost_as(lost_series(f)), text_count(a, lost_series(f)->lost),
             text_count(b, lost_series(f)->lost + lost_series(f)->n));
     else if (f->loss.n > 1)
         snprintf(text, size, "the loss goes from %s to %s; %s lines are too few to tell more.",
@@ -551,10 +553,10 @@ void says_few(const facts *f, char *text, size_t size)
         snprintf(text, size, "too few lines tell a loss or a norm of the gradients.");
 }
 
-void says_unclear(const facts *f, char *text, size_t size)
+void traininglog_says_unclear(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
-    const int grown = f->e.count && log_dialect_grown(f->dialect, f->e.at[0].before);
+    const int grown = f->e.count && traininglog_log_dialect_grown(f->dialect, f->e.at[0].before);
     const char *start =
         grown ? " If the scale had grown to that, this is normal: the growth is taken back."
               : " If this is the start under mixed precision, this is normal: the scale is being searched.";

@@ -81,7 +81,7 @@ static void count_all_lost(series *s, const training_log *l, series_of what)
     s->ending = s->ending && s->groups == 1 ? s->lost : s->ending;
 }
 
-void series_find(series *s, const training_log *l, series_of what)
+void traininglog_series_find(series *s, const training_log *l, series_of what)
 {
     static const char *const names[] = {"loss", "norm of the gradients", "loss on validation data"};
     const int other = what != SERIES_NORM && has_other_losses(l);
@@ -100,7 +100,7 @@ void series_find(series *s, const training_log *l, series_of what)
     count_all_lost(s, l, what);
 }
 
-void series_metric(series *s, const training_log *l, unsigned which)
+void traininglog_series_metric(series *s, const training_log *l, unsigned which)
 {
     *s = (series){.name = l->metrics.names[which].name + l->metrics.names[which].shown};
     for (size_t i = 0; i < l->metrics.count; i++) {
@@ -110,7 +110,7 @@ void series_metric(series *s, const training_log *l, unsigned which)
     }
 }
 
-void series_clear(series *s)
+void traininglog_series_clear(series *s)
 {
     free(s->at);
     s->at = NULL;
@@ -126,7 +126,7 @@ static int by_value(const void *a, const void *b)
                                 : (x->line > y->line) - (x->line < y->line);
 }
 
-sample series_median(const series *s, size_t a, size_t b)
+sample traininglog_series_median(const series *s, size_t a, size_t b)
 {
     enum { MOST = 4096 };
     static sample sorted[MOST];

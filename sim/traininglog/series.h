@@ -26,9 +26,9 @@ typedef struct series {
 
 typedef enum series_of { SERIES_LOSS, SERIES_NORM, SERIES_VALIDATION } series_of;
 
-void series_find(series *s, const training_log *l, series_of what);
-void series_metric(series *s, const training_log *l, unsigned metric);
-void series_clear(series *s);
+void traininglog_series_find(series *s, const training_log *l, series_of what);
+void traininglog_series_metric(series *s, const training_log *l, unsigned metric);
+void traininglog_series_clear(series *s);
 
-/* series_median -- the sample in the middle of those from a up to b, of which there is one at least; the lower of two. */
-sample series_median(const series *s, size_t a, size_t b);
+/* traininglog_series_median -- the sample in the middle of those from a up to b, of which there is one at least; the lower of two. */
+sample traininglog_series_median(const series *s, size_t a, size_t b);

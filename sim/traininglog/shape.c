@@ -72,10 +72,10 @@ static int has_place(const fields *f)
     return place != 0;
 }
 
-uint64_t log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line))
+uint64_t traininglog_log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line))
 {
     fields f;
-    fields_find(&f, line);
+    traininglog_fields_find(&f, line);
     shape_row *row = f.count ? row_for(&s->rows, &s->rows_count, &s->rows_size, f.shape) : NULL;
     if (!row)
         return f.shape;
@@ -109,18 +109,18 @@ static int begins(const log_shapes *s, const fields *f, unsigned traits)
     return is_live(s, traits, 0) && (traits & MEASURES || has_place(f));
 }
 
-int log_shapes_is_live(const log_shapes *s, uint64_t shape)
+int traininglog_log_shapes_is_live(const log_shapes *s, uint64_t shape)
 {
     const unsigned traits = traits_of(s->rows, s->rows_size, shape);
     return is_live(s, traits, 1) && traits & MEASURES;
 }
 
-void log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting)
+void traininglog_log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting)
 {
     fields f;
     size_t live = 0;
     int known[FIELDS_MAX];
-    fields_find(&f, line);
+    traininglog_fields_find(&f, line);
     const unsigned traits = traits_of(s->rows, s->rows_size, f.shape);
     *begun |= begins(s, &f, traits);
     if (is_live(s, traits, *begun) || (!setting && (!s->measured || (*begun && !(s->measured & VARIES)))))
@@ -135,7 +135,7 @@ void log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting)
             memset(line + f.at[i].begin, '?', f.at[i].end - f.at[i].begin);
 }
 
-void log_shapes_clear(log_shapes *s)
+void traininglog_log_shapes_clear(log_shapes *s)
 {
     free(s->rows);
     free(s->keys);

@@ -12,13 +12,13 @@ typedef struct log_shapes {
     int plain;    /* and does not look like a setting */
 } log_shapes;
 
-/* log_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
-uint64_t log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line));
+/* traininglog_log_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
+uint64_t traininglog_log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line));
 
-/* log_shapes_is_live -- whether lines of that shape come again and measure something. */
-int log_shapes_is_live(const log_shapes *s, uint64_t shape);
+/* traininglog_log_shapes_is_live -- whether lines of that shape come again and measure something. */
+int traininglog_log_shapes_is_live(const log_shapes *s, uint64_t shape);
 
-/* log_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or tells an
+/* traininglog_log_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or tells an
  * event; before it settings repeat, too. `setting`: the form of the line says that it is one. */
-void log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting);
-void log_shapes_clear(log_shapes *s);
+void traininglog_log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting);
+void traininglog_log_shapes_clear(log_shapes *s);

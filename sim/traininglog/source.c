@@ -133,7 +133,7 @@ static int is_settings(const char *p)
     return has_one(p, words);
 }
 
-source_kind source_kind_of(const char *line)
+source_kind traininglog_source_kind_of(const char *line)
 {
     const char *p = line + strspn(line, " ");
     if (is_settings(p))

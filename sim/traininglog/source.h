@@ -11,4 +11,4 @@ typedef enum source_kind {
     SOURCE_COPY      /* the line before it, printed again */
 } source_kind;
 
-source_kind source_kind_of(const char *line);
+source_kind traininglog_source_kind_of(const char *line);

@@ -11,7 +11,7 @@
 
 enum { SPANS_MAX = 1 << 20, EARLY = 100, OWED = 3 };
 
-int track_init(track *t, const char *label, const mpsim_scaler_config *c)
+int traininglog_track_init(track *t, const char *label, const mpsim_scaler_config *c)
 {
     memset(t, 0, sizeof *t);
     snprintf(t->label, sizeof t->label, "%s", label);
@@ -23,7 +23,7 @@ int track_init(track *t, const char *label, const mpsim_scaler_config *c)
     return 0;
 }
 
-void track_clear(track *t)
+void traininglog_track_clear(track *t)
 {
     free(t->spans);
     t->spans = NULL;
@@ -140,7 +140,7 @@ static void account(track *t, const span *s)
     append(t, s);
 }
 
-mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss, double fits)
+mpsim_scaler_result traininglog_track_step(track *t, int64_t number, int overflow, const track_loss *loss, double fits)
 {
     static const track_loss nothing;
     const int stopped = t->scaler.stopped;
@@ -159,7 +159,8 @@ mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const tra
     return r;
 }
 
-void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale, double next)
+void traininglog_track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
+                              double next)
 {
     const span s = {.first = t->steps,
                     .steps = n,
@@ -188,7 +189,7 @@ static int changed_text(char *out, size_t size, const span *s)
     return snprintf(out, size, " to %s", text_scale(a, s->next));
 }
 
-const char *events_text(char *out, size_t size, const track *t, const span *s)
+const char *traininglog_events_text(char *out, size_t size, const track *t, const span *s)
 {
     const unsigned e = s->events;
     char to[64] = "", a[32], many[40] = "";

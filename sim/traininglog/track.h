@@ -54,16 +54,17 @@ typedef struct track {
     track_loss loss;
 } track;
 
-/* track_init -- 0, or -1 if the configuration is invalid. */
-int track_init(track *t, const char *label, const mpsim_scaler_config *c);
-void track_clear(track *t);
+/* traininglog_track_init -- 0, or -1 if the configuration is invalid. */
+int traininglog_track_init(track *t, const char *label, const mpsim_scaler_config *c);
+void traininglog_track_clear(track *t);
 
-/* track_step -- one step of the simulated scaler. `number` is the step's own (-1: none); loss may
+/* traininglog_track_step -- one step of the simulated scaler. `number` is the step's own (-1: none); loss may
  * be NULL, fits NaN. A scaler that has stopped sees no further steps. Returns what it said. */
-mpsim_scaler_result track_step(track *t, int64_t number, int overflow, const track_loss *loss, double fits);
+mpsim_scaler_result traininglog_track_step(track *t, int64_t number, int overflow, const track_loss *loss, double fits);
 
-/* track_record -- n steps as recorded, all alike; they are the step numbers from, ..., to. */
-void track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale, double next);
+/* traininglog_track_record -- n steps as recorded, all alike; they are the step numbers from, ..., to. */
+void traininglog_track_record(track *t, int64_t from, int64_t to, uint64_t n, unsigned events, double scale,
+                              double next);
 
-/* events_text -- "overflow: skipped, scale halved" and the like. */
-const char *events_text(char *out, size_t size, const track *t, const span *s);
+/* traininglog_events_text -- "overflow: skipped, scale halved" and the like. */
+const char *traininglog_events_text(char *out, size_t size, const track *t, const span *s);

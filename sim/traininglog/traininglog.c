@@ -179,7 +179,7 @@ static void take_note(training_log *log, log_note *n)
     log->has_value |= n->loss || n->norm || n->validation || n->skipped >= 0;
     count_lost_norm(log, n);
     log->lost_validations += n->validation > VALUE_FINITE;
-    log_notes_add(&log->notes, n);
+    traininglog_log_notes_add(&log->notes, n);
 }
 
 /* Megatron prints no loss where it is NaN: a line of a step that was not skipped, without the loss
@@ -208,7 +208,7 @@ static int is_cut_short(const training_log *log, const log_line *l, const char *
 /* Whether a scale above 1 is no power of two in a log whose first one is: a mean, or unreadable. */
 static int is_off_chain(double base, double scale)
 {
-    return words_is_power(base) && scale > 1 && !words_is_power(scale);
+    return traininglog_words_is_power(base) && scale > 1 && !traininglog_words_is_power(scale);
 }
 
 /* A line about the loss scale. */
@@ -348,9 +348,10 @@ static int take_part(void *context, const log_part *p, const char *text, const c
     log->line = p->line;
     log->seq = p->seq;
     log->unterminated = p->cut;
-    const int noted = log_note_parse(&n, masked, text);
-    const int found = (log->own && log_pattern_match(log->own, &l, &n, text)) || log_line_parse(&l, masked);
-    const int64_t rank = found && l.rank >= 0 ? l.rank : log_line_rank(masked);
+    const int noted = traininglog_log_note_parse(&n, masked, text);
+    const int found = (log->own && traininglog_log_pattern_match(log->own, &l, &n, text)) ||
+                      traininglog_log_line_parse(&l, masked);
+    const int64_t rank = found && l.rank >= 0 ? l.rank : traininglog_log_line_rank(masked);
     int64_t *counts = found && l.rule >= 0 ? &log->event_rank : &log->rank; /* events may be told by another one */
     if (*counts < 0 && (found || noted))
         *counts = rank;
@@ -376,7 +377,7 @@ static int take_part(void *context, const log_part *p, const char *text, const c
     if ((noted || found) && !doubled)
         take_note(log, &n);
     if ((!found || l.rule < 0) && !doubled)
-        metric_values_take(&log->metrics, masked, log->line, log->about);
+        traininglog_metric_values_take(&log->metrics, masked, log->line, log->about);
     log->has_value |= log->metrics.count > 0;
     if (found)
         take_scale_line(log, &l, masked);
@@ -388,15 +389,16 @@ static int is_measuring(const char *text)
 {
     log_line l;
     log_note n;
-    (void)log_note_parse(&n, text, text);
-    return n.loss || n.norm || n.validation || (log_line_parse(&l, text) && l.what & LOG_STATUS) || metric_is_in(text);
+    (void)traininglog_log_note_parse(&n, text, text);
+    return n.loss || n.norm || n.validation || (traininglog_log_line_parse(&l, text) && l.what & LOG_STATUS) ||
+           traininglog_metric_is_in(text);
 }
 
 /* Whether a line tells an overflow, or a growth, in a fixed phrase. */
 static int is_event(const char *text)
 {
     log_line l;
-    return log_line_parse(&l, text) && l.rule >= 0;
+    return traininglog_log_line_parse(&l, text) && l.rule >= 0;
 }
 
 /* ---- several ranks that say the same without a number ---- */
@@ -448,11 +450,11 @@ static void name_unread(training_log *l)
     l->metrics.lossless = 1;
     for (size_t i = 0; i < l->notes.count; i++)
         l->metrics.lossless &= !l->notes.at[i].loss && !l->notes.at[i].validation;
-    for (l->n_unread = 0; (name = metric_unread(&l->metrics, l->n_unread)) != NULL; l->n_unread++)
+    for (l->n_unread = 0; (name = traininglog_metric_unread(&l->metrics, l->n_unread)) != NULL; l->n_unread++)
         text_add(l->unread, sizeof l->unread, "%s%s", l->n_unread ? ", " : "", name);
 }
 
-int training_log_read(training_log *l, const char *path, const log_pattern *own)
+int traininglog_training_log_read(training_log *l, const char *path, const log_pattern *own)
 {
     char name[512];
     memset(l, 0, sizeof *l);
@@ -467,7 +469,7 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
     log_text *t = need_memory(1, sizeof *t);
     *t = (log_text){
         .reader = &l->reader, .measures = is_measuring, .is_event = is_event, .visit = take_part, .context = l};
-    const int code = log_text_read(t, path, name);
+    const int code = traininglog_log_text_read(t, path, name);
     free(t);
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
     if (code)
@@ -479,24 +481,24 @@ int training_log_read(training_log *l, const char *path, const log_pattern *own)
             "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', and CSV with a header",
             name, l->reader.lines);
     drop_copies(l);
-    metric_values_sort(&l->metrics);
+    traininglog_metric_values_sort(&l->metrics);
     name_unread(l);
-    (void)track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
+    (void)traininglog_track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
     l->recorded.recorded = 1;
     l->recorded.least = (double)INFINITY;
     l->recorded.most = 0;
     l->recorded.last = (double)NAN;
     if (l->full)
         return fail(EXIT_DATA, "%s: more than %d changes of the loss scale", name, ENTRIES_MAX);
-    log_walk(l);
+    traininglog_log_walk(l);
     return 0;
 }
 
-void training_log_clear(training_log *l)
+void traininglog_training_log_clear(training_log *l)
 {
     free(l->entries);
     free(l->jumps);
-    log_notes_clear(&l->notes);
+    traininglog_log_notes_clear(&l->notes);
     free(l->metrics.at);
-    track_clear(&l->recorded);
+    traininglog_track_clear(&l->recorded);
 }

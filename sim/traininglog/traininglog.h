@@ -105,7 +105,7 @@ typedef struct training_log {
     track recorded;
 } training_log;
 
-/* training_log_read -- 0; or an exit code after a message: no such file (4), no line that is
+/* traininglog_training_log_read -- 0; or an exit code after a message: no such file (4), no line that is
  * recognised (3). `path` "-": standard input. `own`: lines of the user's own, or NULL. */
-int training_log_read(training_log *l, const char *path, const log_pattern *own);
-void training_log_clear(training_log *l);
+int traininglog_training_log_read(training_log *l, const char *path, const log_pattern *own);
+void traininglog_training_log_clear(training_log *l);

@@ -39,14 +39,14 @@ typedef struct verdict_row {
     const char *text; /* where `says` is NULL: no number is in it */
 } verdict_row;
 
-/* verdict_find -- the first row that fits; the last one always does. */
-const verdict_row *verdict_find(const facts *f);
-void verdict_says(const verdict_row *r, const facts *f, char *text, size_t size);
-confidence verdict_confidence(const verdict_row *r, const facts *f);
+/* traininglog_verdict_find -- the first row that fits; the last one always does. */
+const verdict_row *traininglog_verdict_find(const facts *f);
+void traininglog_verdict_says(const verdict_row *r, const facts *f, char *text, size_t size);
+confidence traininglog_verdict_confidence(const verdict_row *r, const facts *f);
 
-extern const char *const verdict_names[]; /* all, up to NULL */
-const char *verdict_name(verdict v);      /* "start-up search" */
-const char *verdict_class(verdict v);     /* "fine-startup" */
+extern const char *const traininglog_verdict_names[]; /* all, up to NULL */
+const char *traininglog_verdict_name(verdict v);      /* "start-up search" */
+const char *traininglog_verdict_class(verdict v);     /* "fine-startup" */
 
-/* verdict_doubt -- what forbids to reassure, in words; NULL: nothing does. */
-const char *verdict_doubt(const facts *f);
+/* traininglog_verdict_doubt -- what forbids to reassure, in words; NULL: nothing does. */
+const char *traininglog_verdict_doubt(const facts *f);

@@ -8,7 +8,7 @@
 
 static const char digits[] = "0123456789";
 
-void words_lower(char *out, size_t size, const char *text)
+void traininglog_words_lower(char *out, size_t size, const char *text)
 {
     size_t n = 0;
     for (; text[n] && n + 1 < size; n++)
@@ -16,18 +16,18 @@ void words_lower(char *out, size_t size, const char *text)
     out[n] = 0;
 }
 
-const char *words_after(const char *line, const char *phrase)
+const char *traininglog_words_after(const char *line, const char *phrase)
 {
     const char *p = strstr(line, phrase);
     return p ? p + strlen(phrase) : NULL;
 }
 
-const char *words_skip_marks(const char *p)
+const char *traininglog_words_skip_marks(const char *p)
 {
     return p + strspn(p, " \t:=\"'([|");
 }
 
-const char *words_find(const char *line, const char *word)
+const char *traininglog_words_find(const char *line, const char *word)
 {
     const size_t n = strlen(word);
     for (const char *p = line; (p = strstr(p, word)) != NULL; p++) {
@@ -41,7 +41,7 @@ const char *words_find(const char *line, const char *word)
 
 /* ---- numbers ---- */
 
-int words_is_power(double x)
+int traininglog_words_is_power(double x)
 {
     int exponent;
     return x > 0 && frexp(x, &exponent) == 0.5;
@@ -82,14 +82,14 @@ static const char *ungrouped(char out[64], const char *p)
 static const char *number_at(char plain[64], const char *p, const char **text, double *x)
 {
     char *end;
-    *text = p = ungrouped(plain, words_skip_marks(p));
+    *text = p = ungrouped(plain, traininglog_words_skip_marks(p));
     if (!(isdigit((unsigned char)*p) || (*p == '.' && isdigit((unsigned char)p[1]))))
         return NULL;
     *x = strtod(p, &end);
     return isfinite(*x) && !isalpha((unsigned char)*end) ? end : NULL;
 }
 
-int words_number(const char *p, double *x)
+int traininglog_words_number(const char *p, double *x)
 {
     char plain[64];
     const char *text;
@@ -111,7 +111,7 @@ static double last_digit(const char *text, const char *end)
     return pow(10, exponent - decimals);
 }
 
-double words_unit(const char *p)
+double traininglog_words_unit(const char *p)
 {
     char plain[64];
     const char *text, *end;
@@ -129,7 +129,7 @@ static const char *exponent_at(const char *p)
     return *p == '^' ? p + 1 : *p == '*' && p[1] == '*' ? p + 2 : NULL;
 }
 
-int words_scale(const char *p, double *x)
+int traininglog_words_scale(const char *p, double *x)
 {
     char plain[64];
     const char *text, *end = number_at(plain, p, &text, x);
@@ -139,7 +139,7 @@ int words_scale(const char *p, double *x)
     if (exponent_at(end)) { /* 2**16 */
         p = exponent_at(end);
         p += *p == '-';
-        if (words_value(exponent_at(end), &factor) != VALUE_FINITE || !isdigit((unsigned char)*p))
+        if (traininglog_words_value(exponent_at(end), &factor) != VALUE_FINITE || !isdigit((unsigned char)*p))
             return 0;
         *x = pow(*x, factor);
         return isfinite(*x);
@@ -149,23 +149,23 @@ int words_scale(const char *p, double *x)
     const double off = fabs(power - *x);
     if (off < 0x1p-21 * power || (off <= 0.5000001 * unit && off <= close_enough * power))
         *x = power;
-    if (*end == '*' && words_number(end + 1, &factor))
+    if (*end == '*' && traininglog_words_number(end + 1, &factor))
         *x *= factor;
     return isfinite(*x);
 }
 
-int64_t words_integer(const char *p)
+int64_t traininglog_words_integer(const char *p)
 {
     char plain[64];
     int64_t v = 0;
     double x;
-    p = ungrouped(plain, words_skip_marks(p));
+    p = ungrouped(plain, traininglog_words_skip_marks(p));
     if (!isdigit((unsigned char)*p))
         return -1;
     const char *end = p + strspn(p, "0123456789.");
     if (*end == '%') /* a share */
         return -1;
-    if (*end == 'e' && words_number(p, &x)) /* 1.53e+05 */
+    if (*end == 'e' && traininglog_words_number(p, &x)) /* 1.53e+05 */
         return x < 9e18 ? (int64_t)x : -1;
     for (; isdigit((unsigned char)*p); p++) {
         if (v > INT64_MAX / 10 - 1)
@@ -175,13 +175,13 @@ int64_t words_integer(const char *p)
     return v;
 }
 
-int64_t words_integer_of(const char *line, const char *const *words)
+int64_t traininglog_words_integer_of(const char *line, const char *const *words)
 {
     for (; *words; words++)
-        for (const char *p = line; (p = words_find(p, *words)) != NULL;) {
-            const int64_t v = words_integer(p);
+        for (const char *p = line; (p = traininglog_words_find(p, *words)) != NULL;) {
+            const int64_t v = traininglog_words_integer(p);
             double x;
-            if (v >= 0 && !(words_number(p, &x) && x != floor(x))) /* "ms/batch 12.11" */
+            if (v >= 0 && !(traininglog_words_number(p, &x) && x != floor(x))) /* "ms/batch 12.11" */
                 return v;
         }
     return -1;
@@ -198,9 +198,9 @@ static const char *skip_index(const char *p)
     return end > p && next > end && point > next && point[0] == '.' && isdigit((unsigned char)point[1]) ? next : p;
 }
 
-value_kind words_value(const char *p, double *x)
+value_kind traininglog_words_value(const char *p, double *x)
 {
-    p = words_skip_marks(p);
+    p = traininglog_words_skip_marks(p);
     p = skip_index(strncmp(p, "is ", 3) == 0 ? p + 3 : p);
     if (strncmp(p, "tensor(", 7) == 0)
         p += 7;
@@ -212,30 +212,30 @@ value_kind words_value(const char *p, double *x)
         return VALUE_INF;
     if (strncmp(p, "1.#", 3) == 0) /* old C libraries of Windows: 1.#INF, 1.#QNAN, 1.#IND */
         return strncmp(p + 3, "inf", 3) == 0 ? VALUE_INF : VALUE_NAN;
-    if (!words_number(p, x))
+    if (!traininglog_words_number(p, x))
         return VALUE_UNSAID;
     *x *= sign;
     return VALUE_FINITE;
 }
 
-value_kind words_value_of(const char *line, const char *const *words, double *x)
+value_kind traininglog_words_value_of(const char *line, const char *const *words, double *x)
 {
     for (; *words; words++)
-        for (const char *p = line; (p = words_find(p, *words)) != NULL;) {
-            const value_kind v = words_value(p, x);
+        for (const char *p = line; (p = traininglog_words_find(p, *words)) != NULL;) {
+            const value_kind v = traininglog_words_value(p, x);
             if (v != VALUE_UNSAID)
                 return v;
         }
     return VALUE_UNSAID;
 }
 
-int words_say_yes(const char *p)
+int traininglog_words_say_yes(const char *p)
 {
     static const char *const no[] = {"0", "n", "no", "none", "false", NULL};
-    p = words_skip_marks(p);
+    p = traininglog_words_skip_marks(p);
     const size_t word = strspn(p, "abcdefghijklmnopqrstuvwxyz");
     if (word && (p[word] == ':' || p[word] == '=')) /* "overflow cond: False" */
-        p = words_skip_marks(p + word);
+        p = traininglog_words_skip_marks(p + word);
     const size_t n = strcspn(p, " \t,;|)]}\"'.");
     for (size_t i = 0; no[i]; i++)
         if (strlen(no[i]) == n && strncmp(p, no[i], n) == 0)
@@ -255,7 +255,7 @@ static int is_of_epochs(const char *line, const char *p)
     return (size_t)(p - line) >= n && strncmp(p - n, word, n) == 0;
 }
 
-int words_fraction(const char *line, int64_t *n, int64_t *of)
+int traininglog_words_fraction(const char *line, int64_t *n, int64_t *of)
 {
     int nested = 0;
     for (const char *p = line; (p = strchr(p, '/')) != NULL; p++) {
@@ -277,8 +277,8 @@ int words_fraction(const char *line, int64_t *n, int64_t *of)
             nested = 1;
             continue;
         }
-        *n = words_integer(a);
-        *of = words_integer(b);
+        *n = traininglog_words_integer(a);
+        *of = traininglog_words_integer(b);
         const int bar = behind[0] == ' ' && behind[1] == '['; /* which may be at 0 */
         if (*n >= 1 - bar && *of > 1 && *n <= *of)
             return 1 + nested;

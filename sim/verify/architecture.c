@@ -79,7 +79,7 @@ static const char *architecture_at(size_t i)
     return NULL;
 }
 
-const char *architecture_list(void)
+const char *verify_architecture_list(void)
 {
     static char text[200];
     const char *name;
@@ -142,7 +142,7 @@ static void consider(const word_list *w, const char *pattern, const char *archit
         }
 }
 
-const char *architecture_of(const char *file)
+const char *verify_architecture_of(const char *file)
 {
     const char *dot = strrchr(file, '.'), *found = NULL, *name;
     const word_list w = split(file, dot ? (size_t)(dot - file) : strlen(file));
@@ -156,7 +156,7 @@ const char *architecture_of(const char *file)
     return found;
 }
 
-const char *architecture_find(const char *name)
+const char *verify_architecture_find(const char *name)
 {
     const char *known;
     const word_list a = split(name, strlen(name));

@@ -80,16 +80,16 @@ static int parse_models(model_list *models, const option_list *names)
     char *all = need_memory(1, size), *at = all;
     for (size_t i = 0; i < names->count; i++)
         at = stpcpy(stpcpy(at, i ? "," : ""), names->items[i]);
-    const int code = names->count ? model_list_make(models, "verify", all, NULL, NULL) : 0;
+    const int code = names->count ? dot_model_list_make(models, "verify", all, NULL, NULL) : 0;
     free(all);
     return code;
 }
 
 static int read_architecture(void *architecture, const char *where, const char *text)
 {
-    const char *found = architecture_find(text);
+    const char *found = verify_architecture_find(text);
     *(const char **)architecture = found;
-    return found ? 0 : fail(EXIT_USAGE, "%s: '%s' is not one of %s", where, text, architecture_list());
+    return found ? 0 : fail(EXIT_USAGE, "%s: '%s' is not one of %s", where, text, verify_architecture_list());
 }
 
 static void print_list(const verify *v, FILE *to)
@@ -217,7 +217,7 @@ int cmd_verify(const command *self, int argc, char **argv)
         code = verdict(&v);
 done:
     verify_clear(&v);
-    model_list_clear(&models);
+    dot_model_list_clear(&models);
     option_list_clear(&names);
     return code;
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t cpu_code(const mpsim_format *f, const void *codes, size_t i)
+uint64_t verify_cpu_code(const mpsim_format *f, const void *codes, size_t i)
 {
     const unsigned char *p = codes;
     uint16_t u16;
@@ -60,7 +60,7 @@ static uint64_t near_middle(const mpsim_format *from, const mpsim_format *to, ui
     return (code & ~mask) | ((half + word / 3 % 3 - 1) & mask);
 }
 
-int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t n)
+int verify_cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t n)
 {
     uint64_t state = seed * 0x100000001b3 + n, a[CPU_PRODUCTS], b[CPU_PRODUCTS];
     const int kind = (int)(n % KINDS);
@@ -68,26 +68,26 @@ int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t
     if (mpsim_format_parse(&x->operand, t->operand) != MPSIM_OK ||
         mpsim_format_parse(&x->result, t->result) != MPSIM_OK)
         return 0;
-    x->results = cpu_results(t);
+    x->results = verify_cpu_results(t);
     x->products = t->products;
     for (size_t i = 0; i < t->lanes || i < t->rows; i++) {
-        kinds_fill(&x->operand, a, &x->operand, b, t->products, &x->result, kind, &state);
+        verify_kinds_fill(&x->operand, a, &x->operand, b, t->products, &x->result, kind, &state);
         for (size_t k = 0; k < t->products; k++) {
             if (!t->model && t->op == MPSIM_OP_CONVERT)
-                a[k] = near_middle(&x->operand, &x->result, a[k], kinds_word(&state));
+                a[k] = near_middle(&x->operand, &x->result, a[k], verify_kinds_word(&state));
             if (!t->rows || i < t->rows)
                 put(&x->operand, x->a, i * t->products + k, a[k]);
             if (i < t->lanes)
                 put(&x->operand, x->b, i * t->products + k, b[k]);
         }
         if (!t->rows)
-            put(&x->result, x->d, i, kinds_addend(&x->result, kind, &state));
+            put(&x->result, x->d, i, verify_kinds_addend(&x->result, kind, &state));
     }
     for (size_t i = 0; i < x->results; i++) {
         x->a_of[i] = t->rows ? i / t->lanes : i;
         x->b_of[i] = i % t->lanes;
         if (t->rows)
-            put(&x->result, x->d, i, kinds_addend(&x->result, kind, &state));
+            put(&x->result, x->d, i, verify_kinds_addend(&x->result, kind, &state));
     }
     return 1;
 }
@@ -101,12 +101,13 @@ static uint64_t operation(const cpu_case *x, const cpu_instruction *t, size_t i)
     o.result = o.operand[2] = x->result;
     o.rounding.nan = MPSIM_NANS_PAYLOAD;
     o.rounding.flush_input = (t->traits & CPU_FLUSH_INPUT) != 0;
-    const uint64_t code = mpsim_arith_apply(&o, cpu_code(&x->operand, x->a, i), cpu_code(&x->operand, x->b, i),
-                                            cpu_code(&x->result, x->d, i), 0, &flags);
+    const uint64_t code = mpsim_arith_apply(&o, verify_cpu_code(&x->operand, x->a, i),
+                                            verify_cpu_code(&x->operand, x->b, i), verify_cpu_code(&x->result, x->d, i),
+                                            0, &flags);
     return flags & MPSIM_FLAG_INVALID && t->traits & CPU_NAN_MINUS ? code | (uint64_t)1 << (x->result.bits - 1) : code;
 }
 
-int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d)
+int verify_cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d)
 {
     mpsim_model m;
     const size_t bytes = mpsim_format_code_bytes(&x->operand) * x->products;
@@ -117,7 +118,7 @@ int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d)
         const char *a = (const char *)x->a + x->a_of[i] * bytes, *b = (const char *)x->b + x->b_of[i] * bytes;
         if (!t->model)
             code = operation(x, t, i);
-        else if (mpsim_dot(&m, &x->operand, a, &x->operand, b, x->products, cpu_code(&x->result, x->d, i), NULL,
+        else if (mpsim_dot(&m, &x->operand, a, &x->operand, b, x->products, verify_cpu_code(&x->result, x->d, i), NULL,
                            &code) != MPSIM_OK)
             return 0;
         put(&x->result, d, i, code);
@@ -125,35 +126,36 @@ int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d)
     return 1;
 }
 
-int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i)
+int verify_cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i)
 {
-    const uint64_t g = cpu_code(&x->result, got, i), w = cpu_code(&x->result, want, i);
+    const uint64_t g = verify_cpu_code(&x->result, got, i), w = verify_cpu_code(&x->result, want, i);
     return g == w || (t->traits & CPU_ANY_NAN && mpsim_classify(&x->result, g) == MPSIM_CLASS_NAN &&
                       mpsim_classify(&x->result, w) == MPSIM_CLASS_NAN);
 }
 
 static void describe(char *out, size_t size, const cpu_case *x, size_t i, uint64_t n, const void *got, const void *want)
 {
-    snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, kinds_name((int)(n % KINDS)), i);
+    snprintf(out, size, "case %" PRIu64 " (%s), lane %zu: ", n, verify_kinds_name((int)(n % KINDS)), i);
     for (size_t k = 0; k < x->products; k++)
         text_add(out, size, "%s0x%" PRIx64 " 0x%" PRIx64, k ? ", " : "",
-                 cpu_code(&x->operand, x->a, x->a_of[i] * x->products + k),
-                 cpu_code(&x->operand, x->b, x->b_of[i] * x->products + k));
-    text_add(out, size, "; 0x%" PRIx64 ": the CPU gives 0x%" PRIx64 ", mpsim 0x%" PRIx64, cpu_code(&x->result, x->d, i),
-             cpu_code(&x->result, got, i), cpu_code(&x->result, want, i));
+                 verify_cpu_code(&x->operand, x->a, x->a_of[i] * x->products + k),
+                 verify_cpu_code(&x->operand, x->b, x->b_of[i] * x->products + k));
+    text_add(out, size, "; 0x%" PRIx64 ": the CPU gives 0x%" PRIx64 ", mpsim 0x%" PRIx64,
+             verify_cpu_code(&x->result, x->d, i), verify_cpu_code(&x->result, got, i),
+             verify_cpu_code(&x->result, want, i));
 }
 
-int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r)
+int verify_cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r)
 {
     for (uint64_t number = first; number < first + n; number++) {
         cpu_case x;
         uint64_t got[CPU_LANES], want[CPU_LANES];
-        if (!cpu_case_make(&x, t, seed, number) || !cpu_case_expect(&x, t, want))
+        if (!verify_cpu_case_make(&x, t, seed, number) || !verify_cpu_case_expect(&x, t, want))
             return 0;
         memcpy(got, x.d, sizeof got);
         t->execute(got, x.a, x.b);
         for (size_t i = 0; i < x.results; i++)
-            if (!cpu_case_same(&x, t, got, want, i) && r->mismatches++ == 0)
+            if (!verify_cpu_case_same(&x, t, got, want, i) && r->mismatches++ == 0)
                 describe(r->first, sizeof r->first, &x, i, number, got, want);
         r->compared += x.results;
         r->digest += mpsim_digest(&x.result, got, x.results, number * x.results);
@@ -163,7 +165,7 @@ int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_
 
 /* ---- records ---- */
 
-void cpu_record_head(FILE *to, const char *cpu)
+void verify_cpu_record_head(FILE *to, const char *cpu)
 {
     fprintf(to, "mpsim-cpu/1\ncpu\t%s\n", cpu);
     fputs(
@@ -173,10 +175,10 @@ void cpu_record_head(FILE *to, const char *cpu)
         to);
 }
 
-void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r)
+void verify_cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r)
 {
     cpu_result brief = {0};
-    cpu_compare(t, CPU_RECORD_SEED, 0, CPU_RECORD_RESULTS / cpu_results(t), &brief);
+    verify_cpu_compare(t, CPU_RECORD_SEED, 0, CPU_RECORD_RESULTS / verify_cpu_results(t), &brief);
     fprintf(to, "row\t%s\t%s\t%s\t%s\t%s\t%s\t%u\t", t->name, t->feature, t->model ? t->model : mpsim_op_name(t->op),
             mpsim_round_mode_name(t->mode), t->operand, t->result, t->traits);
     if (t->rows)
@@ -186,12 +188,12 @@ void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_res
     for (uint64_t n = 0; n < CPU_RECORD_CASES; n++) {
         cpu_case x;
         uint64_t d[CPU_LANES];
-        if (!cpu_case_make(&x, t, CPU_RECORD_SEED, n))
+        if (!verify_cpu_case_make(&x, t, CPU_RECORD_SEED, n))
             return;
         memcpy(d, x.d, sizeof d);
         t->execute(d, x.a, x.b);
         for (size_t i = 0; i < x.results && i < CPU_RECORD_CODES; i++)
-            fprintf(to, "%s%" PRIx64, i ? " " : "case\t", cpu_code(&x.result, d, i));
+            fprintf(to, "%s%" PRIx64, i ? " " : "case\t", verify_cpu_code(&x.result, d, i));
         fputc('\n', to);
     }
 }

@@ -36,17 +36,17 @@ typedef struct cpu_instruction {
     void (*execute)(void *d, const void *a, const void *b);
 } cpu_instruction;
 
-/* cpu_results -- of one case. */
-static inline size_t cpu_results(const cpu_instruction *t)
+/* verify_cpu_results -- of one case. */
+static inline size_t verify_cpu_results(const cpu_instruction *t)
 {
     return t->rows ? t->rows * t->lanes : t->lanes;
 }
 
-/* cpu_instruction_at -- those that are known for this kind of machine; NULL past the end. */
-const cpu_instruction *cpu_instruction_at(size_t i);
+/* verify_cpu_instruction_at -- those that are known for this kind of machine; NULL past the end. */
+const cpu_instruction *verify_cpu_instruction_at(size_t i);
 
-/* cpu_words -- this CPU: maker, family and model as CPUID or MIDR have them, and its name. */
-void cpu_words(char *out, size_t size);
+/* verify_cpu_words -- this CPU: maker, family and model as CPUID or MIDR have them, and its name. */
+void verify_cpu_words(char *out, size_t size);
 
 /* Case number n: all operands, packed, and what is in d before. */
 typedef struct cpu_case {
@@ -56,28 +56,28 @@ typedef struct cpu_case {
     uint64_t a[CPU_BYTES / 8], b[CPU_BYTES / 8], d[CPU_LANES]; /* packed codes             */
 } cpu_case;
 
-/* cpu_case_make -- 0 if the row has a format that is none. The kind is n modulo 9 (kinds.h). */
-int cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t n);
+/* verify_cpu_case_make -- 0 if the row has a format that is none. The kind is n modulo 9 (kinds.h). */
+int verify_cpu_case_make(cpu_case *x, const cpu_instruction *t, uint64_t seed, uint64_t n);
 
-/* cpu_case_expect -- what the library gives, packed as d. 0 if the model is none. */
-int cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d);
+/* verify_cpu_case_expect -- what the library gives, packed as d. 0 if the model is none. */
+int verify_cpu_case_expect(const cpu_case *x, const cpu_instruction *t, uint64_t *d);
 
-/* cpu_case_same -- whether two results number i are the same, by the traits. */
-int cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i);
+/* verify_cpu_case_same -- whether two results number i are the same, by the traits. */
+int verify_cpu_case_same(const cpu_case *x, const cpu_instruction *t, const void *got, const void *want, size_t i);
 
-/* cpu_code -- code number i of packed ones. */
-uint64_t cpu_code(const mpsim_format *f, const void *codes, size_t i);
+/* verify_cpu_code -- code number i of packed ones. */
+uint64_t verify_cpu_code(const mpsim_format *f, const void *codes, size_t i);
 
 typedef struct cpu_result {
     uint64_t compared, mismatches, digest; /* digest: of what the instruction gave, any NaN alike   */
     char first[300];
 } cpu_result;
 
-/* cpu_record_head, cpu_record -- a record of what a CPU gave (data/cpu): which CPU, and a row that is here with what
- * came of it. cpu_record does the first cases again, and writes at most CPU_RECORD_CODES results of a case. */
+/* verify_cpu_record_head, verify_cpu_record -- a record of what a CPU gave (data/cpu): which CPU, and a row that is here with what
+ * came of it. verify_cpu_record does the first cases again, and writes at most CPU_RECORD_CODES results of a case. */
 enum { CPU_RECORD_CASES = 18, CPU_RECORD_CODES = 32, CPU_RECORD_RESULTS = 20000, CPU_RECORD_SEED = 1 };
-void cpu_record_head(FILE *to, const char *cpu);
-void cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r);
+void verify_cpu_record_head(FILE *to, const char *cpu);
+void verify_cpu_record(FILE *to, const cpu_instruction *t, uint64_t seed, const cpu_result *r);
 
-/* cpu_compare -- cases first to first + n - 1 of a row that is here, added to *r. 0 if the row is wrong. */
-int cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r);
+/* verify_cpu_compare -- cases first to first + n - 1 of a row that is here, added to *r. 0 if the row is wrong. */
+int verify_cpu_compare(const cpu_instruction *t, uint64_t seed, uint64_t first, uint64_t n, cpu_result *r);

@@ -230,14 +230,14 @@ static const cpu_instruction instructions[] = {
     OPERATION("fmla", "FEAT_AdvSIMD", FMA, "binary32", "binary32", CPU_ANY_NAN, has_simd, fmla),
 };
 
-const cpu_instruction *cpu_instruction_at(size_t i)
+const cpu_instruction *verify_cpu_instruction_at(size_t i)
 {
     return i < sizeof instructions / sizeof instructions[0] ? &instructions[i] : NULL;
 }
 
 /* ---- this CPU, from the kernel's copy of MIDR_EL1 ---- */
 
-void cpu_words(char *out, size_t size)
+void verify_cpu_words(char *out, size_t size)
 {
     unsigned midr = 0;
     char line[64];

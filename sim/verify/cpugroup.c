@@ -22,7 +22,7 @@ static void task(int i, void *context)
 {
     job *j = context;
     const uint64_t first = j->cases * (uint64_t)i / TASKS, end = j->cases * ((uint64_t)i + 1) / TASKS;
-    j->bad[i] = !cpu_compare(j->t, j->seed, first, end - first, &j->found[i]);
+    j->bad[i] = !verify_cpu_compare(j->t, j->seed, first, end - first, &j->found[i]);
 }
 
 static void one(verify *v, const cpu_instruction *t)
@@ -35,7 +35,7 @@ static void one(verify *v, const cpu_instruction *t)
         return;
     }
     progress_say("cpu: %s", t->name);
-    j = (job){.t = t, .seed = v->seed, .cases = (v->thorough ? LONG : SHORT) / cpu_results(t) + 1};
+    j = (job){.t = t, .seed = v->seed, .cases = (v->thorough ? LONG : SHORT) / verify_cpu_results(t) + 1};
     parallel_for(TASKS, task, &j);
     cpu_result all = {0};
     for (int i = 0; i < TASKS; i++) {
@@ -49,7 +49,7 @@ static void one(verify *v, const cpu_instruction *t)
     }
     row->compared = all.compared;
     if (v->record)
-        cpu_record(v->record, t, v->seed, &all);
+        verify_cpu_record(v->record, t, v->seed, &all);
     snprintf(row->with, sizeof row->with, "%s%s; digest %016" PRIx64, t->model ? t->model : mpsim_op_name(t->op),
              t->traits & CPU_ANY_NAN ? ", any NaN" : ", NaNs too", all.digest);
 }
@@ -57,21 +57,21 @@ static void one(verify *v, const cpu_instruction *t)
 int verify_cpu_here(const verify *v, char *text, size_t size)
 {
     (void)v;
-    if (!cpu_instruction_at(0)) {
+    if (!verify_cpu_instruction_at(0)) {
         snprintf(text, size, "no instruction of this kind of CPU is known");
         return 0;
     }
-    cpu_words(text, size);
+    verify_cpu_words(text, size);
     return 1;
 }
 
 int verify_cpu(verify *v)
 {
     char cpu[200];
-    cpu_words(cpu, sizeof cpu);
+    verify_cpu_words(cpu, sizeof cpu);
     if (v->record)
-        cpu_record_head(v->record, cpu);
-    for (size_t i = 0; cpu_instruction_at(i); i++)
-        one(v, cpu_instruction_at(i));
+        verify_cpu_record_head(v->record, cpu);
+    for (size_t i = 0; verify_cpu_instruction_at(i); i++)
+        one(v, verify_cpu_instruction_at(i));
     return 0;
 }

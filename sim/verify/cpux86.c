@@ -422,14 +422,14 @@ static const cpu_instruction instructions[] = {
 #endif
 };
 
-const cpu_instruction *cpu_instruction_at(size_t i)
+const cpu_instruction *verify_cpu_instruction_at(size_t i)
 {
     return i < sizeof instructions / sizeof instructions[0] ? &instructions[i] : NULL;
 }
 
 /* ---- this CPU ---- */
 
-void cpu_words(char *out, size_t size)
+void verify_cpu_words(char *out, size_t size)
 {
     unsigned a = 0, b = 0, c = 0, d = 0, brand[13] = {0};
     char maker[13] = {0};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t inputs_word(uint64_t *state)
+uint64_t verify_inputs_word(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -21,9 +21,9 @@ static uint64_t low_bits(int n)
     return n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
-uint64_t inputs_code(const oracle_format *of, uint64_t *state)
+uint64_t verify_inputs_code(const oracle_format *of, uint64_t *state)
 {
-    const uint64_t u = inputs_word(state), any = u & low_bits(of->bits);
+    const uint64_t u = verify_inputs_word(state), any = u & low_bits(of->bits);
     const uint64_t sign = of->is_signed ? (u >> 40 & 1) << (of->bits - 1) : 0;
     const int t = of->precision - 1;
     /* zero, the smallest, the largest numbers and what follows them */
@@ -35,12 +35,12 @@ uint64_t inputs_code(const oracle_format *of, uint64_t *state)
         return any;
     /* 1 has the exponent field -emin + 1, and -emin where that of 0 is a number's */
     const int64_t one = (of->zeros ? 1 : 0) - of->emin, top = (int64_t)(of->max_code >> t);
-    int64_t e = one + (int64_t)(inputs_word(state) % (uint64_t)(2 * t + 3)) - (t + 1);
+    int64_t e = one + (int64_t)(verify_inputs_word(state) % (uint64_t)(2 * t + 3)) - (t + 1);
     e = e < 0 ? 0 : e > top ? top : e;
     return sign | (uint64_t)e << t | (any & low_bits(t));
 }
 
-double inputs_value(const inputs *in, size_t i)
+double verify_inputs_value(const inputs *in, size_t i)
 {
     double x;
     if (in->width == 32)
@@ -87,7 +87,7 @@ static uint64_t next_taken(uint64_t i, uint64_t n, uint64_t dense, uint64_t stri
     return i + stride < n - dense ? i + stride : n - dense;
 }
 
-void inputs_points(inputs *in, const oracle_format *of, size_t limit)
+void verify_inputs_points(inputs *in, const oracle_format *of, size_t limit)
 {
     const uint64_t n = of->max_code + 1, first = of->zeros ? 1 : 0;
     const uint64_t dense = n <= limit ? n : limit / 4, stride = 2 * n / limit | 1;
@@ -115,14 +115,14 @@ void inputs_points(inputs *in, const oracle_format *of, size_t limit)
         push_both(in, inf << t | payloads[i]);
 }
 
-void inputs_random(inputs *in, const oracle_format *of, size_t n, uint64_t *state)
+void verify_inputs_random(inputs *in, const oracle_format *of, size_t n, uint64_t *state)
 {
     const int t = in->width == 32 ? 23 : 52, bias = in->width == 32 ? 127 : 1023;
     const int low = of->emin - of->precision - 3, high = ilogb(of->max) + 3;
     for (size_t i = 0; i < n; i++) {
-        uint64_t u = inputs_word(state) & low_bits(in->width);
+        uint64_t u = verify_inputs_word(state) & low_bits(in->width);
         if (i % 4) {
-            int e = low + (int)(inputs_word(state) % (uint64_t)(high - low)) + bias;
+            int e = low + (int)(verify_inputs_word(state) % (uint64_t)(high - low)) + bias;
             e = e < 0 ? 0 : e > 2 * bias ? 2 * bias : e;
             u = (u & ~(low_bits(in->width - 1 - t) << t)) | (uint64_t)e << t;
         }
@@ -130,12 +130,12 @@ void inputs_random(inputs *in, const oracle_format *of, size_t n, uint64_t *stat
     }
 }
 
-void inputs_clear(inputs *in)
+void verify_inputs_clear(inputs *in)
 {
     in->n = 0;
 }
 
-void inputs_free(inputs *in)
+void verify_inputs_free(inputs *in)
 {
     free(in->u);
     *in = (inputs){.width = in->width};

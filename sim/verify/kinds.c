@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-uint64_t kinds_word(uint64_t *state)
+uint64_t verify_kinds_word(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -11,7 +11,7 @@ uint64_t kinds_word(uint64_t *state)
     return z ^ z >> 31;
 }
 
-const char *kinds_name(int kind)
+const char *verify_kinds_name(int kind)
 {
     static const char *const names[KINDS] = {"bits",   "normal",  "zeros", "cancel", "extreme",
                                              "finite", "special", "tiny",  "huge"};
@@ -40,7 +40,7 @@ static uint64_t encode(const mpsim_format *f, double x)
 /* In (-1, 1). */
 static double uniform(uint64_t *seed)
 {
-    return (double)(int64_t)kinds_word(seed) * 0x1p-63;
+    return (double)(int64_t)verify_kinds_word(seed) * 0x1p-63;
 }
 
 static double around_one(uint64_t *seed)
@@ -54,7 +54,7 @@ static double around_one(uint64_t *seed)
 static uint64_t any_finite(const mpsim_format *f, uint64_t *seed)
 {
     for (int i = 0; i < 100; i++) {
-        const uint64_t u = kinds_word(seed) & mask(f);
+        const uint64_t u = verify_kinds_word(seed) & mask(f);
         const mpsim_class c = mpsim_classify(f, u);
         if (c != MPSIM_CLASS_NAN && c != MPSIM_CLASS_INF)
             return u;
@@ -64,7 +64,7 @@ static uint64_t any_finite(const mpsim_format *f, uint64_t *seed)
 
 static uint64_t an_end(const mpsim_format *f, uint64_t *seed)
 {
-    const uint64_t u = kinds_word(seed), sign = u & 8 ? sign_of(f) : 0;
+    const uint64_t u = verify_kinds_word(seed), sign = u & 8 ? sign_of(f) : 0;
     const uint64_t normal = encode(f, mpsim_format_min_normal(f));
     switch (u % 8) {
     case 0:
@@ -87,10 +87,10 @@ static uint64_t an_end(const mpsim_format *f, uint64_t *seed)
 static uint64_t a_special(const mpsim_format *f, uint64_t *seed)
 {
     for (int i = 0; i < 200; i++) { /* below and above the first infinity, or the last numbers */
-        const uint64_t u = (f->max_finite + kinds_word(seed) % 4) & mask(f);
+        const uint64_t u = (f->max_finite + verify_kinds_word(seed) % 4) & mask(f);
         const mpsim_class c = mpsim_classify(f, u);
         if (c == MPSIM_CLASS_NAN || c == MPSIM_CLASS_INF)
-            return kinds_word(seed) & 1 ? u : u | sign_of(f);
+            return verify_kinds_word(seed) & 1 ? u : u | sign_of(f);
     }
     return f->max_finite;
 }
@@ -113,11 +113,11 @@ static void near(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, ui
     int la, ha, lb, hb;
     exponents(fa, &la, &ha);
     exponents(fb, &lb, &hb);
-    int e = target / 2 + (int)(kinds_word(seed) % 13) - 6;
+    int e = target / 2 + (int)(verify_kinds_word(seed) % 13) - 6;
     e = clamp(e, target - hb, target - lb);
     e = clamp(e, la, ha);
     const int g = clamp(target - e, lb, hb);
-    const uint64_t u = kinds_word(seed);
+    const uint64_t u = verify_kinds_word(seed);
     const double few = (u & 2 ? 1.5 : 1) * (u & 4 ? -1 : 1);
     *a = encode(fa, ldexp(u & 1 ? few : around_one(seed), e));
     *b = encode(fb, ldexp(u & 1 ? 1 : around_one(seed), g));
@@ -128,13 +128,13 @@ static void one_pair(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb
 {
     int low, high;
     exponents(fr, &low, &high);
-    const uint64_t u = kinds_word(seed);
+    const uint64_t u = verify_kinds_word(seed);
     *a = encode(fa, around_one(seed));
     *b = encode(fb, around_one(seed));
     switch (kind) {
     case KIND_BITS:
-        *a = kinds_word(seed) & mask(fa);
-        *b = kinds_word(seed) & mask(fb);
+        *a = verify_kinds_word(seed) & mask(fa);
+        *b = verify_kinds_word(seed) & mask(fb);
         break;
     case KIND_ZEROS:
         if (u % 2)
@@ -176,8 +176,8 @@ static void swap(uint64_t *x, size_t i, size_t j)
     x[j] = t;
 }
 
-void kinds_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, size_t n,
-                const mpsim_format *fr, int kind, uint64_t *seed)
+void verify_kinds_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, size_t n,
+                       const mpsim_format *fr, int kind, uint64_t *seed)
 {
     for (size_t i = 0; i < n; i++) {
         one_pair(fa, &a[i], fb, &b[i], fr, kind, seed);
@@ -185,23 +185,23 @@ void kinds_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uin
             a[i] = a[i - 1];
             b[i] = b[i - 1] ^ sign_of(fb);
         }
-        if (kind == KIND_CANCEL && kinds_word(seed) % 8 == 0) { /* and something to be left over */
-            const int down = (int)(kinds_word(seed) % 24);
+        if (kind == KIND_CANCEL && verify_kinds_word(seed) % 8 == 0) { /* and something to be left over */
+            const int down = (int)(verify_kinds_word(seed) % 24);
             a[i] = encode(fa, ldexp(around_one(seed), -down));
         }
     }
     for (size_t i = 0; kind == KIND_CANCEL && i < n; i++) {
-        const size_t j = i + (size_t)(kinds_word(seed) % (n - i));
+        const size_t j = i + (size_t)(verify_kinds_word(seed) % (n - i));
         swap(a, i, j);
         swap(b, i, j);
     }
 }
 
-uint64_t kinds_addend(const mpsim_format *fr, int kind, uint64_t *seed)
+uint64_t verify_kinds_addend(const mpsim_format *fr, int kind, uint64_t *seed)
 {
     int low, high;
     exponents(fr, &low, &high);
-    const uint64_t u = kinds_word(seed);
+    const uint64_t u = verify_kinds_word(seed);
     if (u % 4 == 0)
         return 0;
     if (u % 16 == 1)
@@ -210,7 +210,7 @@ uint64_t kinds_addend(const mpsim_format *fr, int kind, uint64_t *seed)
         return any_finite(fr, seed);
     switch (kind) {
     case KIND_BITS:
-        return u / 16 % 2 ? kinds_word(seed) & mask(fr) : any_finite(fr, seed);
+        return u / 16 % 2 ? verify_kinds_word(seed) & mask(fr) : any_finite(fr, seed);
     case KIND_EXTREME:
         return an_end(fr, seed);
     case KIND_SPECIAL:

@@ -17,14 +17,14 @@ enum {
     KIND_HUGE,    /* products near the largest number of the result                          */
     KINDS
 };
-const char *kinds_name(int kind);
+const char *verify_kinds_name(int kind);
 
-/* kinds_word -- 64 well mixed bits; *state is the position in the sequence (SplitMix64). */
-uint64_t kinds_word(uint64_t *state);
+/* verify_kinds_word -- 64 well mixed bits; *state is the position in the sequence (SplitMix64). */
+uint64_t verify_kinds_word(uint64_t *state);
 
-/* kinds_fill -- n codes a and b of that kind, for results of format fr. */
-void kinds_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, size_t n,
-                const mpsim_format *fr, int kind, uint64_t *seed);
+/* verify_kinds_fill -- n codes a and b of that kind, for results of format fr. */
+void verify_kinds_fill(const mpsim_format *fa, uint64_t *a, const mpsim_format *fb, uint64_t *b, size_t n,
+                       const mpsim_format *fr, int kind, uint64_t *seed);
 
-/* kinds_addend -- a code c for products of that kind. */
-uint64_t kinds_addend(const mpsim_format *fr, int kind, uint64_t *seed);
+/* verify_kinds_addend -- a code c for products of that kind. */
+uint64_t verify_kinds_addend(const mpsim_format *fr, int kind, uint64_t *seed);

@@ -51,7 +51,7 @@ static void report(verify_row *row, const cast *c, const inputs *in, size_t i, u
     if (want_flags != got_flags)
         snprintf(flags, sizeof flags, "; flags 0x%x, MPFR 0x%x", got_flags, want_flags);
     verify_differs(row, "binary%d 0x%0*" PRIx64 " (%a) to %s%s%s, %s%s: 0x%" PRIx64 " (%a), MPFR 0x%" PRIx64 " (%a)%s",
-                   in->width, in->width / 4, in->u[i], inputs_value(in, i), c->f.name, c->preset ? "@" : "",
+                   in->width, in->width / 4, in->u[i], verify_inputs_value(in, i), c->f.name, c->preset ? "@" : "",
                    c->preset ? c->preset : "", mpsim_round_mode_name((mpsim_round_mode)c->r.mode), word, got,
                    oracle_decode(c->of, got), want, oracle_decode(c->of, want), flags);
 }
@@ -77,7 +77,8 @@ static void compare(verify_row *row, const cast *c, const inputs *in, block *b, 
     for (size_t i = 0; status == MPSIM_OK && i < in->n; i++) {
         const uint32_t random = mpsim_rng_word(rng.seed, rng.stream, i);
         unsigned want_flags, flags;
-        const uint64_t want = oracle_encode(c->of, &c->r, inputs_value(in, i), in->width == 32, random, &want_flags);
+        const uint64_t want = oracle_encode(c->of, &c->r, verify_inputs_value(in, i), in->width == 32, random,
+                                            &want_flags);
         const uint64_t array = element_code(b->codes, bytes, i);
         const uint64_t scalar = in->width == 32 ? mpsim_encode_f32(&c->f, &c->r, b->f32[i], random, &flags)
                                                 : mpsim_encode_f64(&c->f, &c->r, b->f64[i], random, &flags);
@@ -139,15 +140,15 @@ static void every_rounding(verify *v, const char *judge, int kind, int width, bl
         if (!c.of)
             continue;
         progress_say("mpfr: %s", c.f.name);
-        inputs_clear(&in);
-        inputs_points(&in, c.of, of->points[v->thorough != 0]);
-        inputs_random(&in, c.of, of->random[v->thorough != 0], &state);
+        verify_inputs_clear(&in);
+        verify_inputs_points(&in, c.of, of->points[v->thorough != 0]);
+        verify_inputs_random(&in, c.of, of->random[v->thorough != 0], &state);
         for (size_t k = 0; k < n; k++) {
             of->use(&c, k, i);
             compare(row, &c, &in, b, v->seed);
         }
     }
-    inputs_free(&in);
+    verify_inputs_free(&in);
 }
 
 int verify_mpfr_here(const verify *v, char *text, size_t size)

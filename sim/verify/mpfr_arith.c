@@ -58,7 +58,7 @@ static void report(verify_row *row, const operation *p, const uint64_t code[3], 
 
 static void compare(verify_row *row, operation *p, const uint64_t code[3], uint64_t *state)
 {
-    const uint64_t word = inputs_word(state);
+    const uint64_t word = verify_inputs_word(state);
     const uint32_t random = (uint32_t)(word >> 32);
     unsigned flags, want_flags;
     set_mode(p, word);
@@ -79,7 +79,7 @@ static void every_pair(verify_row *row, mpsim_op op, size_t format, uint64_t *st
     const uint64_t nb = mpsim_op_operands(op) > 1 ? n : 1;
     for (uint64_t a = 0; a < n; a++)
         for (uint64_t b = 0; b < nb; b++)
-            compare(row, &p, (const uint64_t[3]){a, b, inputs_word(state) % n}, state);
+            compare(row, &p, (const uint64_t[3]){a, b, verify_inputs_word(state) % n}, state);
 }
 
 static void some(verify_row *row, operation *p, size_t n, uint64_t *state)
@@ -87,7 +87,7 @@ static void some(verify_row *row, operation *p, size_t n, uint64_t *state)
     for (size_t i = 0; i < n; i++) {
         uint64_t code[3];
         for (int k = 0; k < 3; k++)
-            code[k] = inputs_code(p->oracle.operand[k], state);
+            code[k] = verify_inputs_code(p->oracle.operand[k], state);
         compare(row, p, code, state);
     }
 }
@@ -120,7 +120,7 @@ static void between_formats(verify *v, const char *judge)
         operation p;
         size_t formats[4];
         for (int k = 0; k < 4; k++)
-            formats[k] = (size_t)inputs_word(&state);
+            formats[k] = (size_t)verify_inputs_word(&state);
         if (make(&p, (mpsim_op)(i % MPSIM_OPS), formats))
             some(row, &p, 20, &state);
         if (i % 1000 == 0)

@@ -39,14 +39,14 @@ static size_t formats_of(const mpsim_model *m, mpsim_format list[FORMATS])
 static void fill(product *p, const mpsim_model *m, uint64_t *state)
 {
     const oracle_format *ofd = oracle_dot_format(m->result.format.name);
-    const uint64_t how = inputs_word(state) % 4;
+    const uint64_t how = verify_inputs_word(state) % 4;
     for (size_t i = 0; i < SIDE; i++) {
         for (size_t k = 0; k < p->depth; k++) {
             do
-                p->a[i][k] = inputs_code(p->ofa, state);
+                p->a[i][k] = verify_inputs_code(p->ofa, state);
             while (how && oracle_classify(p->ofa, p->a[i][k]) <= ORACLE_INF);
             do
-                p->b[i][k] = inputs_code(p->ofb, state);
+                p->b[i][k] = verify_inputs_code(p->ofb, state);
             while (how && oracle_classify(p->ofb, p->b[i][k]) <= ORACLE_INF);
             if (how == 1 && k % 2 && p->ofb->is_signed) {
                 p->a[i][k] = p->a[i][k - 1];
@@ -58,7 +58,7 @@ static void fill(product *p, const mpsim_model *m, uint64_t *state)
             element_put_code(p->packed_b, mpsim_format_code_bytes(&p->fb), i * p->depth + k, p->b[i][k]);
         }
         for (size_t j = 0; j < SIDE; j++) {
-            p->c[i][j] = how == 2 ? 0 : inputs_code(ofd, state);
+            p->c[i][j] = how == 2 ? 0 : verify_inputs_code(ofd, state);
             element_put_code(p->packed_c, mpsim_format_code_bytes(&m->result.format), i * SIDE + j, p->c[i][j]);
         }
     }
@@ -106,11 +106,11 @@ static void one_model(verify *v, verify_row *row, const mpsim_model *m, uint64_t
         return;
     }
     for (size_t i = 0; i < (v->thorough ? 20000 : 1500); i++) {
-        p.fa = list[inputs_word(state) % n];
-        p.fb = list[inputs_word(state) % n];
+        p.fa = list[verify_inputs_word(state) % n];
+        p.fb = list[verify_inputs_word(state) % n];
         p.ofa = oracle_find(p.fa.name);
         p.ofb = oracle_find(p.fb.name);
-        p.depth = 1 + (size_t)(inputs_word(state) % (i % 8 ? step + step / 2 + 2 : 2 * step + 7));
+        p.depth = 1 + (size_t)(verify_inputs_word(state) % (i % 8 ? step + step / 2 + 2 : 2 * step + 7));
         p.depth = p.depth < DEPTH ? p.depth : DEPTH;
         fill(&p, m, state);
         compare(row, m, &om, &p);

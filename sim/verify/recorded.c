@@ -239,17 +239,17 @@ static void replay_file(verify *v, const char *path, char *used)
 {
     vector_file f;
     trace_error error;
-    if (vectors_load(&f, path, &error)) {
+    if (verify_vectors_load(&f, path, &error)) {
         fail_file(v, f.name, error.exit, "%s", error.text);
         return;
     }
-    const char *architecture = architecture_of(f.name);
+    const char *architecture = verify_architecture_of(f.name);
     if (!architecture)
         architecture = v->architecture;
     if (!architecture && !v->n_models) {
         fail_file(v, f.name, EXIT_DATA, "%s: its name does not tell the GPU; say --architecture NAME, one of %s",
-                  f.name, architecture_list());
-        vectors_clear(&f);
+                  f.name, verify_architecture_list());
+        verify_vectors_clear(&f);
         return;
     }
     for (size_t i = 0; i < f.count; i++) {
@@ -261,7 +261,7 @@ static void replay_file(verify *v, const char *path, char *used)
         else
             replay_set(v, &f.sets[i], architecture);
     }
-    vectors_clear(&f);
+    verify_vectors_clear(&f);
 }
 
 int verify_vectors_here(const verify *v, char *text, size_t size)
@@ -276,7 +276,7 @@ int verify_vectors(verify *v)
     trace_error error;
     char *used = need_memory(v->n_models, 1);
     int code = 0;
-    if (vectors_find(&files, v->vectors, &error))
+    if (verify_vectors_find(&files, v->vectors, &error))
         code = fail(error.exit, "%s", error.text);
     for (size_t i = 0; !code && i < files.count; i++)
         replay_file(v, files.paths[i], used);

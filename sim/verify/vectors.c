@@ -221,7 +221,7 @@ static int read_type(vector_file *f, trace *t, const type_arrays *type, trace_er
     return 0;
 }
 
-int vectors_load(vector_file *f, const char *path, trace_error *error)
+int verify_vectors_load(vector_file *f, const char *path, trace_error *error)
 {
     const char *slash = strrchr(path, '/');
     *f = (vector_file){.count = 0};
@@ -240,11 +240,11 @@ int vectors_load(vector_file *f, const char *path, trace_error *error)
     free(types);
     trace_close(t);
     if (bad)
-        vectors_clear(f);
+        verify_vectors_clear(f);
     return bad ? -1 : 0;
 }
 
-void vectors_clear(vector_file *f)
+void verify_vectors_clear(vector_file *f)
 {
     for (size_t i = 0; i < f->n_blocks; i++)
         free(f->blocks[i]);
@@ -263,7 +263,7 @@ static int is_npz(const char *name)
     return name[0] != '.' && n > 4 && strcmp(name + n - 4, ".npz") == 0;
 }
 
-int vectors_find(trace_tree *files, const char *path, trace_error *error)
+int verify_vectors_find(trace_tree *files, const char *path, trace_error *error)
 {
     struct stat st;
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))

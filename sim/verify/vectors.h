@@ -28,11 +28,11 @@ typedef struct vector_file {
     size_t n_blocks;
 } vector_file;
 
-/* vectors_load -- all sets of a file. 0, or -1 with *error filled: no npz, no set, an array that is
+/* verify_vectors_load -- all sets of a file. 0, or -1 with *error filled: no npz, no set, an array that is
  * missing or has an odd dtype or shape, a value that is no number of its type. */
-int vectors_load(vector_file *f, const char *path, trace_error *error);
-void vectors_clear(vector_file *f);
+int verify_vectors_load(vector_file *f, const char *path, trace_error *error);
+void verify_vectors_clear(vector_file *f);
 
-/* vectors_find -- the npz files of a folder in natural order, or the one file that `path` is. 0, or
+/* verify_vectors_find -- the npz files of a folder in natural order, or the one file that `path` is. 0, or
  * -1 with *error filled, also if there is none. */
-int vectors_find(trace_tree *files, const char *path, trace_error *error);
+int verify_vectors_find(trace_tree *files, const char *path, trace_error *error);

@@ -43,7 +43,7 @@ static void make(image *t, uint64_t *state)
     t->codes = malloc((numbers_in(t) + 1) * sizeof *t->codes);
     ck_assert(t->codes);
     for (size_t i = 0; i < numbers_in(t); i++) {
-        const uint64_t w = kinds_word(state);
+        const uint64_t w = verify_kinds_word(state);
         t->codes[i] = (uint16_t)((w & 0x807f) | (121 + (w >> 20) % 13) << 7);
     }
 }

@@ -71,7 +71,7 @@ static size_t load(recorded *rows, const char *path)
             recorded *r = &rows[n - 1];
             ck_assert(n > 0 && r->cases < CPU_RECORD_CASES);
             char *at = line + 5;
-            for (size_t i = 0; i < cpu_results(&r->t) && i < CPU_RECORD_CODES; i++)
+            for (size_t i = 0; i < verify_cpu_results(&r->t) && i < CPU_RECORD_CODES; i++)
                 r->d[r->cases][i] = strtoull(at, &at, 16);
             r->cases++;
         }
@@ -84,10 +84,11 @@ static size_t load(recorded *rows, const char *path)
 static uint64_t digest_of(const cpu_instruction *t)
 {
     uint64_t digest = 0;
-    for (uint64_t n = 0; n < CPU_RECORD_RESULTS / cpu_results(t); n++) {
+    for (uint64_t n = 0; n < CPU_RECORD_RESULTS / verify_cpu_results(t); n++) {
         cpu_case x;
         uint64_t d[CPU_LANES];
-        ck_assert_msg(cpu_case_make(&x, t, CPU_RECORD_SEED, n) && cpu_case_expect(&x, t, d), "%s", t->name);
+        ck_assert_msg(verify_cpu_case_make(&x, t, CPU_RECORD_SEED, n) && verify_cpu_case_expect(&x, t, d), "%s",
+                      t->name);
         digest += mpsim_digest(&x.result, d, x.results, n * x.results);
     }
     return digest;
@@ -105,15 +106,16 @@ START_TEST(as_recorded)
         for (size_t c = 0; c < CPU_RECORD_CASES; c++) {
             cpu_case x;
             uint64_t d[CPU_LANES];
-            ck_assert_msg(cpu_case_make(&x, t, CPU_RECORD_SEED, c) && cpu_case_expect(&x, t, d), "%s", t->name);
+            ck_assert_msg(verify_cpu_case_make(&x, t, CPU_RECORD_SEED, c) && verify_cpu_case_expect(&x, t, d), "%s",
+                          t->name);
             for (size_t i = 0; i < x.results && i < CPU_RECORD_CODES; i++) {
                 uint64_t was[CPU_LANES];
                 memcpy(was, d, sizeof was);
                 code_store((char *)was + i * mpsim_format_code_bytes(&x.result), mpsim_format_code_bytes(&x.result),
                            rows[k].d[c][i]);
-                ck_assert_msg(cpu_case_same(&x, t, was, d, i), "%s, case %zu, lane %zu: recorded %llx, got %llx",
+                ck_assert_msg(verify_cpu_case_same(&x, t, was, d, i), "%s, case %zu, lane %zu: recorded %llx, got %llx",
                               t->name, c, i, (unsigned long long)rows[k].d[c][i],
-                              (unsigned long long)cpu_code(&x.result, d, i));
+                              (unsigned long long)verify_cpu_code(&x.result, d, i));
             }
         }
         if (test_in_part(k, 3)) /* of the others the cases above */
@@ -168,12 +170,12 @@ END_TEST
 
 START_TEST(this_machine)
 {
-    for (size_t i = 0; cpu_instruction_at(i); i++) {
-        const cpu_instruction *t = cpu_instruction_at(i);
+    for (size_t i = 0; verify_cpu_instruction_at(i); i++) {
+        const cpu_instruction *t = verify_cpu_instruction_at(i);
         cpu_result r = {0};
         if (!t->here())
             continue;
-        ck_assert(cpu_compare(t, test_seed(), 0, test_scaled(4500) / cpu_results(t) + 9, &r));
+        ck_assert(verify_cpu_compare(t, test_seed(), 0, test_scaled(4500) / verify_cpu_results(t) + 9, &r));
         ck_assert_msg(r.mismatches == 0, "%s: %s", t->name, r.first);
     }
 }

@@ -43,8 +43,8 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
     static unsigned char pa[8 * NMAX + 1], pb[8 * NMAX + 1];
     mpsim_rng rng = {test_random(seed), test_random(seed), test_random(seed)};
     const uint64_t start = *seed;
-    kinds_fill(&oa->f, a, &ob->f, b, n, &m->result.format, kind, seed);
-    const uint64_t c = kinds_addend(&m->result.format, kind, seed);
+    verify_kinds_fill(&oa->f, a, &ob->f, b, n, &m->result.format, kind, seed);
+    const uint64_t c = verify_kinds_addend(&m->result.format, kind, seed);
     dot_pack(&oa->f, pa + 1, 0, a, n); /* odd addresses: any alignment will do */
     dot_pack(&ob->f, pb + 1, 0, b, n);
     uint64_t d = ~(uint64_t)0;
@@ -55,7 +55,7 @@ static int differs(const mpsim_model *m, const oracle_model *om, const operand *
     int used = snprintf(text, room,
                         "%s, %s x %s, %s, n = %zu, seed %llx: %s, c = %llx: "
                         "got %llx, expected %llx;",
-                        m->name, oa->f.name, ob->f.name, kinds_name(kind), n, (unsigned long long)start,
+                        m->name, oa->f.name, ob->f.name, verify_kinds_name(kind), n, (unsigned long long)start,
                         mpsim_status_string(s), (unsigned long long)c, (unsigned long long)d, (unsigned long long)want);
     for (size_t i = 0; i < n && i < 8 && used > 0 && (size_t)used < room; i++)
         used += snprintf(text + used, room - (size_t)used, " %llx*%llx", (unsigned long long)a[i],

@@ -345,15 +345,15 @@ START_TEST(zeros_change_nothing)
             uint64_t pa[LONG], pb[LONG];
             const size_t n = 1 + (size_t)(test_random(&seed) % 70);
             const int kind = (int)(test_random(&seed) % KINDS);
-            kinds_fill(fa, a, fb, b, n, &m.result.format, kind, &seed);
-            const uint64_t c = kinds_addend(&m.result.format, kind, &seed);
+            verify_kinds_fill(fa, a, fb, b, n, &m.result.format, kind, &seed);
+            const uint64_t c = verify_kinds_addend(&m.result.format, kind, &seed);
             dot_pack(fa, pa, 0, a, LONG);
             dot_pack(fb, pb, 0, b, LONG);
             ck_assert(mpsim_dot(&m, fa, pa, fb, pb, n, c, NULL, &x) == MPSIM_OK);
             ck_assert(mpsim_dot(&m, fa, pa, fb, pb, LONG, c, NULL, &y) == MPSIM_OK);
             const double v = mpsim_decode(&m.result.format, x);
             ck_assert_msg(x == y || (v == 0 && y == 0), "%s, %s x %s, %s, n = %zu: %llx, with zeros %llx", m.name,
-                          fa->name, fb->name, kinds_name(kind), n, (unsigned long long)x, (unsigned long long)y);
+                          fa->name, fb->name, verify_kinds_name(kind), n, (unsigned long long)x, (unsigned long long)y);
         }
     }
 }

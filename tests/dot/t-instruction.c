@@ -29,7 +29,7 @@ static const struct instruction {
 };
 enum { INSTRUCTIONS = sizeof instructions / sizeof instructions[0] };
 
-static uint32_t widened(const mpsim_format *f, uint64_t code)
+static uint32_t cast_widened(const mpsim_format *f, uint64_t code)
 {
     if (strcmp(f->name, "bf16") == 0)
         return (uint32_t)code << 16; /* with its payload */
@@ -46,8 +46,8 @@ static void one(const struct instruction *t, const mpsim_model *m, const mpsim_f
     for (size_t k = 0; k < t->n; k++) {
         x.a[k] = mpsim_decode(fa, a[k]);
         x.b[k] = mpsim_decode(fb, b[k]);
-        x.bits_a[k] = widened(fa, a[k]);
-        x.bits_b[k] = widened(fb, b[k]);
+        x.bits_a[k] = cast_widened(fa, a[k]);
+        x.bits_b[k] = cast_widened(fb, b[k]);
     }
     dot_pack(fa, pa, 0, a, t->n);
     dot_pack(fb, pb, 0, b, t->n);
@@ -69,8 +69,8 @@ START_TEST(as_the_manual_says)
     ck_assert(mpsim_model_parse(&m, t->model) == MPSIM_OK);
     for (int kind = 0; kind < KINDS; kind++)
         for (size_t i = 0; i < test_scaled(t->n > 2 ? 2500 : 25000); i++) {
-            kinds_fill(fa, a, fb, b, t->n, f32, kind, &seed);
-            one(t, &m, fa, a, fb, b, (uint32_t)kinds_addend(f32, kind, &seed));
+            verify_kinds_fill(fa, a, fb, b, t->n, f32, kind, &seed);
+            one(t, &m, fa, a, fb, b, (uint32_t)verify_kinds_addend(f32, kind, &seed));
         }
 }
 END_TEST

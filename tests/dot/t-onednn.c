@@ -42,9 +42,9 @@ static void make_operands(product *p)
     size_t step = 7;
     ck_assert(a && b);
     for (size_t i = 0; i < m * k; i++)
-        a[i] = code_of(p->format, kinds_word(&state));
+        a[i] = code_of(p->format, verify_kinds_word(&state));
     for (size_t i = 0; i < k * n; i++)
-        b[i] = code_of(p->format, kinds_word(&state));
+        b[i] = code_of(p->format, verify_kinds_word(&state));
     for (size_t i = 0; i < half; i++) {
         for (size_t r = 0; r < m; r++)
             a[r * k + half + i] = a[r * k + i];

@@ -23,7 +23,7 @@ static void set_up(matrix *x, const mpsim_model *m, size_t lines, size_t depth, 
     x->lines = lines;
     x->stride = (depth ? (depth - 1) / m->block + 1 : 0) + test_random(seed) % 3;
     for (size_t i = 0; i < lines; i++)
-        kinds_fill(&x->f, x->codes + i * depth, &x->f, other, depth, &m->result.format, kind, seed);
+        verify_kinds_fill(&x->f, x->codes + i * depth, &x->f, other, depth, &m->result.format, kind, seed);
     dot_pack(&x->f, x->packed, 0, x->codes, lines * depth);
     for (size_t i = 0; i < lines; i++)
         for (size_t k = 0; k < depth; k++)
@@ -94,7 +94,7 @@ START_TEST(every_element)
             set_up(&a, &m, 1 + (u >> 24) % ROWS, depth, kind, turn % 3 == 2, &seed);
             set_up(&b, &m, 1 + (u >> 32) % COLUMNS, depth, kind, turn % 3 == 2, &seed);
             for (size_t k = 0; k < ROWS * COLUMNS; k++)
-                c[k] = (uint32_t)kinds_addend(&m.result.format, kind, &seed);
+                c[k] = (uint32_t)verify_kinds_addend(&m.result.format, kind, &seed);
             check(&m, &a, &b, depth, u >> 40 & 1 ? c : NULL, u >> 41 & 1);
         }
 }

@@ -41,7 +41,7 @@ static int look(const char *const typed[2], int n, uint64_t hold_back)
         must(strlen(typed[i]) < sizeof operands[i]);
         strcpy(operands[i], typed[i]);
     }
-    int code = candidates_make(&a.candidates, NULL);
+    int code = advise_candidates_make(&a.candidates, NULL);
     if (!code)
         code = input_open(&in, "advise", &from, list, n);
     in.needs_kinds = 1;

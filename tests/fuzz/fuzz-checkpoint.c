@@ -39,7 +39,7 @@ static void resume(const char *path, const train_run *r)
     train *t = train_open(r, &engine, 0, line);
     if (!t)
         must_be_line(line);
-    else if (checkpoint_read(path, r, t, &note, &e))
+    else if (train_checkpoint_read(path, r, t, &note, &e))
         must_be_error(&e);
     else if (train_next(t, &step, line))
         must_be_line(line);
@@ -85,13 +85,13 @@ static void put_digests(uint8_t *p, const uint8_t *end, trace *t)
     const char *k;
     for (size_t i = 0; (k = trace_metadata_key(t, i)) != NULL; i++)
         if (strcmp(k, no_digests) != 0)
-            own_sum_pair(&sum, strcmp(k, no_schema) == 0 ? schema : k, trace_metadata_value(t, i));
+            trace_own_sum_pair(&sum, strcmp(k, no_schema) == 0 ? schema : k, trace_metadata_value(t, i));
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_tensor *x = trace_at(t, i);
         if (!x->format || x->count > MOST)
             return;
         const uint64_t digest = digest_of(t, i);
-        own_sum_tensor(&sum, x->name, x->format, x->shape, x->rank, digest);
+        trace_own_sum_tensor(&sum, x->name, x->format, x->shape, x->rank, digest);
         put_digest(&p, end, digest);
     }
     put_digest(&p, end, sum.digest);
@@ -119,7 +119,7 @@ static void go_on(const char *path)
 {
     trace_error e = {0};
     train_run r;
-    if (checkpoint_run(path, &r, &e)) {
+    if (train_checkpoint_run(path, &r, &e)) {
         must_be_error(&e);
         return;
     }

@@ -127,10 +127,10 @@ static void check(const char *s)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const char label[] = "\"<a> & '\a\"";
-    char *text = input_text(data, n), *shown = svg_inline(text, prefix, label);
+    char *text = input_text(data, n), *shown = page_svg_inline(text, prefix, label);
     if (shown) {
         check(shown);
-        char *again = svg_inline(shown, prefix, label);
+        char *again = page_svg_inline(shown, prefix, label);
         must(again != NULL);
         free(again);
     }

@@ -9,14 +9,15 @@
 static void check_judgement(const training_log *l)
 {
     log_judgement j;
-    log_judge(&j, l);
+    traininglog_log_judge(&j, l);
     must_be_line(j.text);
     must(j.n_evidence <= EVIDENCE_MAX && strlen(j.missing) < sizeof j.missing);
     for (size_t i = 0; i < j.n_evidence; i++) {
         must_be_line(j.evidence[i].says);
         must(j.evidence[i].line <= j.evidence[i].last_line);
     }
-    must(verdict_name(j.verdict) && confidence_names[j.sure] && log_class(j.verdict));
+    must(traininglog_verdict_name(j.verdict) && traininglog_confidence_names[j.sure] &&
+         traininglog_log_class(j.verdict));
 }
 
 static void check_log(const training_log *l)
@@ -26,8 +27,8 @@ static void check_log(const training_log *l)
     log_match m;
     check_judgement(l);
     for (size_t i = 0; i < t->count; i++)
-        must_be_line(events_text(events, sizeof events, t, &t->spans[i]));
-    log_match_scaler(&m, "torch", &mpsim_scaler_find("torch")->config, t, 1);
+        must_be_line(traininglog_events_text(events, sizeof events, t, &t->spans[i]));
+    traininglog_log_match_scaler(&m, "torch", &mpsim_scaler_find("torch")->config, t, 1);
     must(m.agreed <= m.compared);
 }
 
@@ -44,8 +45,8 @@ static const log_pattern *own_lines(size_t n)
     if (own[n % 3])
         return own[n % 3];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        must(log_pattern_add(&own[n % 3], bad[i], &reason) != 0 && *reason);
-    must(log_pattern_add(&own[n % 3], good[n % 3], &reason) == 0);
+        must(traininglog_log_pattern_add(&own[n % 3], bad[i], &reason) != 0 && *reason);
+    must(traininglog_log_pattern_add(&own[n % 3], good[n % 3], &reason) == 0);
     return own[n % 3];
 }
 
@@ -54,10 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static training_log l;
     const char *path = input_path(data, n);
     messages_begin();
-    const int code = training_log_read(&l, path, n % 2 ? own_lines(n / 2) : NULL);
+    const int code = traininglog_training_log_read(&l, path, n % 2 ? own_lines(n / 2) : NULL);
     messages_check(code);
     if (!code)
         check_log(&l);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     return 0;
 }

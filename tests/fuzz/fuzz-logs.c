@@ -16,7 +16,7 @@ static void compare(const log_runs *r)
         nowhere = fopen("/dev/null", "w");
     must(nowhere != NULL);
     log_compare(&c, r);
-    must_be_line(run_verdicts[c.verdict]);
+    must_be_line(log_run_verdicts[c.verdict]);
     must(c.first <= r->n && c.apart <= r->n);
     for (int i = 0; i < PARTS && c.verdict != RUNS_FEW && c.verdict != RUNS_LOST && c.verdict != RUNS_SAME; i++)
         must(c.parts[i].from <= c.parts[i].to && c.parts[i].to <= r->n);

@@ -57,11 +57,11 @@ static void check_names(const trace *t)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     char *text = input_text(data, n), *p = text, error[200];
-    namemap *map = namemap_new("rules");
+    namemap *map = trace_namemap_new("rules");
     char *file = malloc(strlen(text) + 80 * NAMES + 64);
     must(map != NULL && file != NULL);
     for (size_t length; (length = strcspn(p, "\n")) > 0; p += p[length] ? length + 1 : length)
-        if (namemap_add(map, p, length, error))
+        if (trace_namemap_add(map, p, length, error))
             must_be_line(error);
     const size_t bytes = write_header(file, *p ? p + 1 : p);
     for (int with = 0; with < 2; with++) {
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             must_be_line(e.text);
         trace_close(t);
     }
-    namemap_free(map);
+    trace_namemap_free(map);
     free(file);
     free(text);
     return 0;

@@ -43,21 +43,21 @@ static void run_attention(char *files[OPERANDS], int tokens_first)
     const mpsim_format *bf16 = mpsim_format_find("bf16");
     attention_heads h;
     messages_begin();
-    int code = heads_make(&h, &from);
+    int code = attention_heads_make(&h, &from);
     must(code || (h.q.heads % h.k.heads == 0 && h.k.tokens == h.v.tokens && h.q.size == h.k.size));
     if (!code)
-        code = heads_round(&h, bf16, bf16);
-    if (!code && is_little(heads_count(&h) * h.q.tokens, h.k.tokens, h.q.size + h.v.size))
+        code = attention_heads_round(&h, bf16, bf16);
+    if (!code && is_little(attention_heads_count(&h) * h.q.tokens, h.k.tokens, h.q.size + h.v.size))
         code = compute_attention(&h);
     messages_check(code);
-    heads_clear(&h);
+    attention_heads_clear(&h);
 }
 
 static int compute_mismatch(const mismatch_operands *o)
 {
     arithmetic sides[2];
-    must(arithmetic_parse(&sides[0], "-a", "hopper-bf16-fp32,softmax=bf16") == 0);
-    must(arithmetic_parse(&sides[1], "-b", "fma,split=3,logits=fp16") == 0);
+    must(mismatch_arithmetic_parse(&sides[0], "-a", "hopper-bf16-fp32,softmax=bf16") == 0);
+    must(mismatch_arithmetic_parse(&sides[1], "-b", "fma,split=3,logits=fp16") == 0);
     mismatch m = {.o = o, .sides = sides, .seed = 1};
     const int code = mismatch_measure(&m);
     for (size_t i = 0; i < o->count && !code; i++) {
@@ -89,7 +89,7 @@ static void run_side(const member *m)
     char *text = input_text(m->bytes, m->n);
     arithmetic a;
     messages_begin();
-    const int code = arithmetic_parse(&a, "-a", text);
+    const int code = mismatch_arithmetic_parse(&a, "-a", text);
     must(code || (mpsim_model_check(&a.model) == MPSIM_OK && a.split.parts > 0));
     messages_check(code);
     free(text);

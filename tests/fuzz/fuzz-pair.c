@@ -17,13 +17,13 @@ static int compare(side sides[2], const char *const paths[2], report_style style
     const diffreport_head head = {
         .paths = {paths[0], paths[1]}, .sides = sides, .match = &none.wanted.match, .kinds = &none.wanted.kinds};
     tolerance within;
-    int code = tolerance_parse(&within, NULL, "diff");
-    diffreport *r = diffreport_new(nowhere, style, &head, &within, 1);
+    int code = diff_tolerance_parse(&within, NULL, "diff");
+    diffreport *r = diff_diffreport_new(nowhere, style, &head, &within, 1);
     must(code == 0 && r != NULL);
-    code = sequence_run(&sides[0], &sides[1], &within, diffreport_told, r);
+    code = diff_sequence_run(&sides[0], &sides[1], &within, diff_diffreport_told, r);
     if (!code)
-        diffreport_end(r, 0);
-    diffreport_free(r);
+        diff_diffreport_end(r, 0);
+    diff_diffreport_free(r);
     return code;
 }
 
@@ -41,13 +41,14 @@ static void run(const members *m, int logprob, report_style style)
     for (int k = 0; k < 2 && !code; k++) {
         must(strlen(paths[k]) < sizeof operands[k]);
         strcpy(operands[k], paths[k]);
-        code = side_open(&sides[k], "diff", &from, operands[k]);
+        code = diff_side_open(&sides[k], "diff", &from, operands[k]);
     }
     if (!code)
-        code = logprob ? logprob_run(nowhere, style, &lo, &sides[0], &sides[1], &differ) : compare(sides, paths, style);
+        code = logprob ? diff_logprob_run(nowhere, style, &lo, &sides[0], &sides[1], &differ)
+                       : compare(sides, paths, style);
     messages_check(code);
-    side_close(&sides[0]);
-    side_close(&sides[1]);
+    diff_side_close(&sides[0]);
+    diff_side_close(&sides[1]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -46,9 +46,9 @@ static void merge(const uint8_t *data, size_t n)
                                   {.name = "other", .bytes = data + first, .n = n - first}};
     parts p;
     messages_begin();
-    const int code = parts_read(&p, source, count);
+    const int code = merge_parts_read(&p, source, count);
     messages_check(code);
-    parts_clear(&p);
+    merge_parts_clear(&p);
     if (code)
         return;
     const stat_form form = {.out.path = "/dev/null", .style = styles[n % 4], .tensors = 1};

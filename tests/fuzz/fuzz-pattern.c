@@ -22,13 +22,13 @@ static void check_track(track *t)
 {
     char text[1024], events[128];
     uint64_t steps = 0;
-    must(verdict_name(track_verdict(t, text, sizeof text)) != NULL);
+    must(traininglog_verdict_name(traininglog_track_verdict(t, text, sizeof text)) != NULL);
     must_be_line(text);
-    (void)track_verdict(t, short_room(12), 12);
+    (void)traininglog_track_verdict(t, short_room(12), 12);
     must_be_short();
     for (size_t i = 0; i < t->count; i++) {
         steps += t->spans[i].steps;
-        must_be_line(events_text(events, sizeof events, t, &t->spans[i]));
+        must_be_line(traininglog_events_text(events, sizeof events, t, &t->spans[i]));
     }
     must(steps <= t->steps);
 }
@@ -37,12 +37,12 @@ static void run(const char *text)
 {
     scalerrun s = {0};
     messages_begin();
-    must(scalerspec_add_list(&s, "torch,deepspeed,fairseq,static") == 0);
-    scalerrun_pattern(&s, text);
+    must(scaler_scalerspec_add_list(&s, "torch,deepspeed,fairseq,static") == 0);
+    scaler_scalerrun_pattern(&s, text);
     messages_check(0);
     for (size_t i = 0; i < s.count; i++) {
         check_track(&s.tracks[i]);
-        track_clear(&s.tracks[i]);
+        traininglog_track_clear(&s.tracks[i]);
     }
     free(s.tracks);
 }
@@ -53,13 +53,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     uint64_t steps = 0, again = 0, seen = 0;
     size_t at = 0;
     const char *reason = NULL;
-    if (pattern_each(text, NULL, NULL, &steps, &at, &reason)) {
+    if (scaler_pattern_each(text, NULL, NULL, &steps, &at, &reason)) {
         must(reason && at <= strlen(text));
         must_be_line(reason);
     } else {
         must(steps <= PATTERN_STEPS);
         if (steps <= FEW) {
-            must(pattern_each(text, count, &seen, &again, &at, &reason) == 0);
+            must(scaler_pattern_each(text, count, &seen, &again, &at, &reason) == 0);
             must(seen == steps && again == steps);
             run(text);
         }

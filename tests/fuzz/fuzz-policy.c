@@ -25,8 +25,8 @@ static void check_plan(const plan *p)
     must(p->optimizer.n_variants >= 1 && p->optimizer.n_variants <= 4);
     for (size_t i = 0; i < p->optimizer.n_variants; i++)
         must(p->optimizer.variants[i] != NULL);
-    must(strlen(plan_describe(p, line, sizeof line)) < sizeof line);
-    (void)plan_describe(p, short_room(20), 20);
+    must(strlen(policy_plan_describe(p, line, sizeof line)) < sizeof line);
+    (void)policy_plan_describe(p, short_room(20), 20);
     must_be_short();
     if (p->recipe && p->recipe->delayed)
         must(mpsim_delayed_config_check(&p->delayed) == MPSIM_OK);
@@ -35,12 +35,12 @@ static void check_plan(const plan *p)
             const layer_kind k = policy_layer(p, layers[i], rank);
             threads_placement place;
             must(k < LAYER_KINDS);
-            plan_place(p, k, layers[i], &place);
+            policy_plan_place(p, k, layers[i], &place);
             policy_depth_add(&depth, layers[i]);
-            plan_keep_ends(p, &depth, layers[i], &place);
-            must(mpsim_format_check(&place.storage) == MPSIM_OK && layer_kind_name(k));
-            must(!plan_is_muon(p, k, layers[i], 2) || p->optimizer.has_muon);
-            plan_place_attention(p, &place);
+            policy_plan_keep_ends(p, &depth, layers[i], &place);
+            must(mpsim_format_check(&place.storage) == MPSIM_OK && policy_layer_kind_name(k));
+            must(!policy_plan_is_muon(p, k, layers[i], 2) || p->optimizer.has_muon);
+            policy_plan_place_attention(p, &place);
             for (int role = 0; role < TRAIN_ROLES; role++) {
                 const mpsim_block_recipe *b = place.recipe[role];
                 must(!b || mpsim_block_check(b) == MPSIM_OK);

@@ -41,12 +41,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const char *state = *end ? end + 1 : end;
     *end = 0;
     messages_begin();
-    const int code = scalerspec_add_list(&s, text);
+    const int code = scaler_scalerspec_add_list(&s, text);
     messages_check(code);
     must(s.count <= TRACKS_MAX);
     for (size_t i = 0; i < s.count; i++) {
         check_scaler(&s.tracks[i].scaler.config, state);
-        track_clear(&s.tracks[i]);
+        traininglog_track_clear(&s.tracks[i]);
     }
     free(s.tracks);
     free(text);

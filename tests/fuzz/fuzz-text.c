@@ -22,13 +22,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     for (int tokens = 0; tokens < 2; tokens++) {
         trace_error e = {0};
         text_file x = {.bytes = NULL};
-        if (text_file_tokens(&x, path, tokens, vocabularies[data[0] % 6], &e) == 0) {
+        if (train_text_file_tokens(&x, path, tokens, vocabularies[data[0] % 6], &e) == 0) {
             check_text(&x);
         } else {
             must(e.exit == 3 || e.exit == 4);
             must_be_line(e.text);
         }
-        text_file_clear(&x);
+        train_text_file_clear(&x);
     }
     return 0;
 }

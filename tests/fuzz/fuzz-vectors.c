@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const char *path = input_path(data, n);
     trace_error e = {0};
     vector_file f;
-    if (vectors_load(&f, path, &e)) {
+    if (verify_vectors_load(&f, path, &e)) {
         must(e.exit == 3 || e.exit == 4);
         must_be_line(e.text);
         return 0;
@@ -29,6 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     must(f.count > 0);
     for (size_t i = 0; i < f.count; i++)
         check_set(&f.sets[i]);
-    vectors_clear(&f);
+    verify_vectors_clear(&f);
     return 0;
 }

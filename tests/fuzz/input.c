@@ -152,18 +152,18 @@ void must_be_short(void)
 
 #ifdef __GLIBC__ /* where stderr may be another file for a while */
 
-static FILE *messages, *standard;
+static FILE *explain_messages, *standard;
 static char *said;
 static size_t said_size;
 
 void messages_begin(void)
 {
-    if (!messages)
-        messages = open_memstream(&said, &said_size);
-    must(messages != NULL);
-    rewind(messages);
+    if (!explain_messages)
+        explain_messages = open_memstream(&said, &said_size);
+    must(explain_messages != NULL);
+    rewind(explain_messages);
     standard = stderr;
-    stderr = messages;
+    stderr = explain_messages;
 }
 
 void messages_check(int code)

@@ -22,7 +22,7 @@ struct row {
     unsigned attention = 0; /* 1: its products have the recipes */
 };
 
-inline int is_decoder(const row &c)
+inline int train_is_decoder(const row &c)
 {
     return strcmp(c.net, "gpt") == 0 || strcmp(c.net, "llama") == 0;
 }
@@ -72,7 +72,7 @@ static inline int fill(train_run *r, train_plan *p, const row &c)
     const int cnn = strcmp(c.net, "cnn") == 0;
     r->settings.width = cnn ? 4 : 40;
     r->settings.batch = cnn ? 6 : 20;
-    if (is_decoder(c))
+    if (train_is_decoder(c))
         settle(&r->settings, c);
     r->settings.seed = 3;
     r->settings.batchnorm = (uint32_t)c.batchnorm;

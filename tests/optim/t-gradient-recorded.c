@@ -69,7 +69,7 @@ START_TEST(unscale)
             continue;
         const int group = strcmp(w.word[0], "group") == 0;
         if (group && strcmp(w.word[4], "finite") == 0) { /* ends the group before it */
-            ck_assert(n > 0 && words_integer(w.word[3]) == 0 && words_real(w.word[1]) == scale);
+            ck_assert(n > 0 && traininglog_words_integer(w.word[3]) == 0 && words_real(w.word[1]) == scale);
             mismatches += unscaled(format, scale, n, found);
             values += n;
             groups++;
@@ -78,7 +78,7 @@ START_TEST(unscale)
             ck_assert(n == 0);
             scale = words_real(w.word[1]);
             format = format_of(w.word[2]);
-            found = (int)words_integer(w.word[3]);
+            found = (int)traininglog_words_integer(w.word[3]);
         } else if (strcmp(w.word[0], "raises") != 0) { /* fp16: torch refuses */
             ck_assert(n < VALUES && w.count == 4 && words_real(w.word[0]) == scale);
             in[n] = value_of(format, words_bits(w.word[2]));

@@ -221,7 +221,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     const whole w = in_one_piece(r, x, all[c].rows, all[c].cols, all[c].columns, &rng, &counts);
     parts want = room(g, r), got = room(g, r);
     elements from;
-    ck_assert(elements_open(&from, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
+    ck_assert(pass_elements_open(&from, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
     quantising q = {.how = r,
                     .columns = all[c].columns,
                     .seed = 7,
@@ -236,7 +236,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     parallel_eager(1);
     parallel_init(threads);
     put_parts(&want, g, r, &w, all[c].columns);
-    ck_assert_msg(tiles_run(&q, &error) == 0, "%s", error.text);
+    ck_assert_msg(cast_tiles_run(&q, &error) == 0, "%s", error.text);
     read_back(path, q.to, got.bytes, got.n);
     ck_assert_msg(memcmp(got.bytes, want.bytes, want.scales) == 0, "%s, %s: codes", all[c].recipe, all[c].layout);
     ck_assert_msg(memcmp(got.bytes, want.bytes, want.n) == 0, "%s, %s: scales", all[c].recipe, all[c].layout);
@@ -247,7 +247,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     size_t wrong = 0;
     float *values = malloc(n * sizeof *values);
     q.to = open_writer(path, n * sizeof *values);
-    ck_assert(values && tiles_run(&q, &error) == 0);
+    ck_assert(values && cast_tiles_run(&q, &error) == 0);
     read_back(path, q.to, values, n * sizeof *values);
     trace_to_little_endian((unsigned char *)values, sizeof *values, n); /* and back */
     for (uint64_t i = 0; i < all[c].rows; i++)
@@ -258,7 +258,7 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     for (size_t i = 0; i < n && r->transform && c % 3; i++) /* back in the domain of x */
         wrong += !(fabsf(values[i] - x[i]) <= 1);
     ck_assert_msg(wrong == 0, "%s: %zu values", all[c].recipe, wrong);
-    elements_close(&from);
+    pass_elements_close(&from);
     free(values);
     free(w.codes);
     free(w.scale_codes);
@@ -279,7 +279,7 @@ START_TEST(tiles)
     char why[512];
     const size_t c = (size_t)_i;
     const uint64_t shape[2] = {all[c].rows, all[c].cols};
-    ck_assert(recipe_parse(&r, all[c].recipe) == 0);
+    ck_assert(cast_recipe_parse(&r, all[c].recipe) == 0);
     const mpsim_block_recipe *b = &r.block;
     const uint32_t down = all[c].columns ? b->block_cols : b->block_rows,
                    across = all[c].columns ? b->block_rows : b->block_cols;

@@ -152,7 +152,8 @@ static void counters(replay *p, const char *const *word, size_t count)
         return;
     expect(p, "the counter", (double)(p->r->counter == STEPS ? s->step : s->clean), words_real(word[0]));
     if (p->r->more == HYSTERESIS && count > 2 && strcmp(word[2], "-") != 0)
-        expect(p, "hysteresis", (double)at_least_one(s->hysteresis), (double)at_least_one(words_integer(word[2])));
+        expect(p, "hysteresis", (double)at_least_one(s->hysteresis),
+               (double)at_least_one(traininglog_words_integer(word[2])));
     if (p->r->more == OVER_LAST) {
         ck_assert(count == 4);
         expect(p, "overflows", (double)s->overflows, words_real(word[2]));
@@ -168,7 +169,7 @@ static const char *event_of(unsigned events)
 /* INF SCALE COUNTER EVENT ... */
 static void one_step(replay *p, const words *w)
 {
-    const int inf = (int)words_integer(w->word[0]);
+    const int inf = (int)traininglog_words_integer(w->word[0]);
     const mpsim_scaler_result r = mpsim_scaler_update(&p->s, inf);
     const char *event = event_of(r.events);
     expect(p, "the next scale", r.next, words_real(w->word[1]));
@@ -184,7 +185,7 @@ static void one_step(replay *p, const words *w)
 /* INF1 INF2 SCALE COUNTER EVENT1 EVENT2: one scaler, and each optimizer skips for itself. */
 static void two_optimizers(replay *p, const words *w)
 {
-    const int a = (int)words_integer(w->word[0]), b = (int)words_integer(w->word[1]);
+    const int a = (int)traininglog_words_integer(w->word[0]), b = (int)traininglog_words_integer(w->word[1]);
     const mpsim_scaler_result r = mpsim_scaler_update(&p->s, a || b);
     expect(p, "the next scale", r.next, words_real(w->word[2]));
     expect(p, "the counter", (double)p->s.clean, words_real(w->word[3]));

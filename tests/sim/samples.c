@@ -86,12 +86,12 @@ told sample_run(const char *a, const char *b, const char *within)
     tolerance tol;
     input_options o = {.keep_going = 0};
     char *paths[2] = {strdup(a), strdup(b)};
-    ck_assert(tolerance_parse(&tol, within, "diff") == 0);
+    ck_assert(diff_tolerance_parse(&tol, within, "diff") == 0);
     for (int k = 0; k < 2; k++)
-        ck_assert(side_open(&sides[k], "diff", &o, paths[k]) == 0);
-    ck_assert(sequence_run(&sides[0], &sides[1], &tol, tell, &t) == 0);
+        ck_assert(diff_side_open(&sides[k], "diff", &o, paths[k]) == 0);
+    ck_assert(diff_sequence_run(&sides[0], &sides[1], &tol, tell, &t) == 0);
     for (int k = 0; k < 2; k++) {
-        side_close(&sides[k]);
+        diff_side_close(&sides[k]);
         free(paths[k]);
     }
     return t;

@@ -84,13 +84,13 @@ END_TEST
 
 static void of_track(char *out, size_t size, const void *of)
 {
-    (void)track_verdict(of, out, size);
+    (void)traininglog_track_verdict(of, out, size);
 }
 
 static void of_span(char *out, size_t size, const void *of)
 {
     const track *t = of;
-    (void)events_text(out, size, t, &t->spans[t->count - 1]);
+    (void)traininglog_events_text(out, size, t, &t->spans[t->count - 1]);
 }
 
 static void of_config(char *out, size_t size, const void *of)
@@ -125,30 +125,30 @@ START_TEST(scalers)
     for (size_t p = 0; p < COUNT(patterns); p++) {
         scalerrun s = {0};
         for (size_t i = 0; i < COUNT(specs); i++)
-            ck_assert_int_eq(scalerspec_add(&s, specs[i]), 0);
-        scalerrun_pattern(&s, patterns[p]);
+            ck_assert_int_eq(scaler_scalerspec_add(&s, specs[i]), 0);
+        scaler_scalerrun_pattern(&s, patterns[p]);
         for (size_t i = 0; i < s.count; i++) {
             static char all[ROOM];
             track *t = &s.tracks[i];
-            seen |= 1u << track_verdict(t, all, sizeof all);
+            seen |= 1u << traininglog_track_verdict(t, all, sizeof all);
             check(&(row){"track_verdict", of_track, t});
             check(&(row){"scaler_verdict", of_trace, t});
             check(&(row){"events_text", of_span, t});
             if (p == 0)
                 check(&(row){"scaler_config_text", of_config, t});
-            track_clear(t);
+            traininglog_track_clear(t);
         }
         free(s.tracks);
     }
     for (int v = VERDICT_CLEAN; v <= VERDICT_STUCK; v++) /* from a pattern no Inf and NaN are known */
-        ck_assert_msg(seen >> v & 1 || v == VERDICT_NOT_FINITE, "no track is %s", verdict_name((verdict)v));
+        ck_assert_msg(seen >> v & 1 || v == VERDICT_NOT_FINITE, "no track is %s", traininglog_verdict_name((verdict)v));
 }
 END_TEST
 
 static void of_log(char *out, size_t size, const void *of)
 {
     snprintf(out, size, "overflows come.");
-    sentence_rest(of, 1, 1, out, size);
+    traininglog_sentence_rest(of, 1, 1, out, size);
 }
 
 START_TEST(logs)
@@ -166,12 +166,12 @@ END_TEST
 
 static void of_plan(char *out, size_t size, const void *of)
 {
-    (void)plan_describe(of, out, size);
+    (void)policy_plan_describe(of, out, size);
 }
 
 static void of_optimizers(char *out, size_t size, const void *of)
 {
-    (void)plan_optimizers(out, size, of);
+    (void)policy_plan_optimizers(out, size, of);
 }
 
 static void of_network(char *out, size_t size, const void *of)
@@ -239,14 +239,14 @@ static void of_events(char *out, size_t size, const void *of)
 
 static void of_format(char *out, size_t size, const void *of)
 {
-    (void)part_describe(out, size, of, &(mpsim_rounding){.mode = MPSIM_ROUND_STOCHASTIC_A, .sr_bits = 16});
+    (void)stat_part_describe(out, size, of, &(mpsim_rounding){.mode = MPSIM_ROUND_STOCHASTIC_A, .sr_bits = 16});
 }
 
 static void of_recipe(char *out, size_t size, const void *of)
 {
     block_target t = {.label = "nvfp4:rht16", .transform = 16};
     t.recipe = *(const mpsim_block_recipe *)of;
-    (void)part_describe_block(out, size, &t);
+    (void)stat_part_describe_block(out, size, &t);
 }
 
 static void of_layout(char *out, size_t size, const void *of)
@@ -264,7 +264,7 @@ static void of_advice(char *out, size_t size, const void *of)
 {
     advise a = {.bounds = {.overflow = 0}};
     advise_tensor t = {.gradient = 1, .scales = *(const unsigned *)of, .low = {-12, 34}, .high = {17, 5}};
-    ck_assert_int_eq(candidates_make(&a.candidates, NULL), 0);
+    ck_assert_int_eq(advise_candidates_make(&a.candidates, NULL), 0);
     for (size_t i = 0; i < CANDIDATES_MOST; i++)
         t.of[i].overflow.value = 0.01;
     (void)advise_scale_reason(out, size, &a, &t);

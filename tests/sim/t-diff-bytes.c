@@ -26,7 +26,7 @@ static int tell(void *context, const sequence_entry *e)
     static const tolerance none = {.by = TOLERANCE_NONE};
     outcome_of *o = context;
     const verdict v = e->compared ? e->compared->found.verdict : VERDICT_MISSING;
-    o->differs += compare_differs(v, &none);
+    o->differs += diff_compare_differs(v, &none);
     o->not_compared += v == VERDICT_NOT_COMPARED;
     o->compared++;
     o->verdict = v;
@@ -41,16 +41,16 @@ static outcome_of diff(const char *a, const char *b)
     tolerance none;
     input_options options = {.keep_going = 0};
     char *paths[2] = {strdup(a), strdup(b)};
-    ck_assert(tolerance_parse(&none, NULL, "diff") == 0);
+    ck_assert(diff_tolerance_parse(&none, NULL, "diff") == 0);
     memset(sides, 0, sizeof sides);
     int code = 0;
     for (int k = 0; k < 2 && !code; k++)
-        code = side_open(&sides[k], "diff", &options, paths[k]);
+        code = diff_side_open(&sides[k], "diff", &options, paths[k]);
     if (!code)
-        code = sequence_run(&sides[0], &sides[1], &none, tell, &o);
+        code = diff_sequence_run(&sides[0], &sides[1], &none, tell, &o);
     o.differs += code != 0;
     for (int k = 0; k < 2; k++) {
-        side_close(&sides[k]);
+        diff_side_close(&sides[k]);
         free(paths[k]);
     }
     return o;

@@ -116,11 +116,11 @@ static void compare(char *paths[2])
     side sides[2];
     for (int k = 0; k < 2; k++) {
         write_side(paths[k], k);
-        ck_assert_int_eq(side_open(&sides[k], "diff", &o, paths[k]), 0);
+        ck_assert_int_eq(diff_side_open(&sides[k], "diff", &o, paths[k]), 0);
     }
-    ck_assert_int_eq(sequence_run(&sides[0], &sides[1], &none, tell, NULL), 0);
+    ck_assert_int_eq(diff_sequence_run(&sides[0], &sides[1], &none, tell, NULL), 0);
     for (int k = 0; k < 2; k++) {
-        side_close(&sides[k]);
+        diff_side_close(&sides[k]);
         unlink(paths[k]);
     }
 }
@@ -145,7 +145,7 @@ static int claims_nothing(const made *m)
 
 static answer judge(const made *m)
 {
-    const char *word = verdict_words[m->said.verdict];
+    const char *word = diff_verdict_words[m->said.verdict];
     return is_in(m->of->right, word)  ? RIGHT
            : is_in(m->of->near, word) ? NEAR
            : claims_nothing(m)        ? UNKNOWN
@@ -155,7 +155,7 @@ static answer judge(const made *m)
 static void print(const made *m, answer a)
 {
     static const char *const words[] = {"right", "near", "unknown", "FALSE"};
-    printf("# %-7s  %-24s %s: %s; %.160s\n", words[a], m->of->name, m->of->cause, verdict_words[m->said.verdict],
+    printf("# %-7s  %-24s %s: %s; %.160s\n", words[a], m->of->name, m->of->cause, diff_verdict_words[m->said.verdict],
            m->said.evidence);
 }
 

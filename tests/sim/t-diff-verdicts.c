@@ -155,7 +155,7 @@ static void reshape(sample *s)
     s->shape[1] = s->shape[0];
     s->shape[0] = COLUMNS;
 }
-static void widen(sample *s)
+static void plot_widen(sample *s)
 {
     s->format = "binary64";
 }
@@ -291,7 +291,7 @@ static void check_cases(size_t rows, unsigned threads)
         cases[i].change(&b);
         const told t = sample_compare(&a, &b, NULL);
         if (t.found.verdict != cases[i].verdict || !strstr(t.found.evidence, cases[i].words))
-            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", cases[i].name, verdict_words[t.found.verdict],
+            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", cases[i].name, diff_verdict_words[t.found.verdict],
                      t.found.evidence);
         free(a.x);
         free(b.x);
@@ -429,7 +429,7 @@ START_TEST(verdicts_both)
         both[i].change[1](&b);
         const told t = sample_compare(&a, &b, NULL);
         if (t.found.verdict != both[i].verdict || !strstr(t.found.evidence, both[i].words))
-            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", both[i].name, verdict_words[t.found.verdict],
+            snprintf(wrong, sizeof wrong, "%s: %s, %.300s", both[i].name, diff_verdict_words[t.found.verdict],
                      t.found.evidence);
         free(a.x);
         free(b.x);

@@ -48,23 +48,23 @@ START_TEST(measure_merges)
     }
     mpsim_decode_array(f, x, p, N);
     mpsim_decode_array(f, y, q, N);
-    measurer_init(&r, f, f);
-    measure_init(&whole);
-    measure_add(&whole, &r, 0, p, q, x, y, N);
+    diff_measurer_init(&r, f, f);
+    diff_measure_init(&whole);
+    diff_measure_add(&whole, &r, 0, p, q, x, y, N);
     for (int k = 0; k < 50; k++) {
         const size_t cut1 = test_random(&sample_state) % N, cut2 = cut1 + test_random(&sample_state) % (N - cut1);
         const size_t from[4] = {0, cut1, cut2, N}, order[3] = {(size_t)k % 3, (size_t)(k + 1) % 3, (size_t)(k + 2) % 3};
-        measure_init(&parts);
+        diff_measure_init(&parts);
         for (int i = 0; i < 3; i++) {
             const size_t at = from[order[i]];
-            measure_init(&part);
-            measure_add(&part, &r, at, p + at, q + at, x + at, y + at, from[order[i] + 1] - at);
-            measure_merge(&parts, &part);
+            diff_measure_init(&part);
+            diff_measure_add(&part, &r, at, p + at, q + at, x + at, y + at, from[order[i] + 1] - at);
+            diff_measure_merge(&parts, &part);
         }
         ck_assert(parts.differ == whole.differ && parts.worst.at == whole.worst.at && parts.max_ulp == whole.max_ulp);
         ck_assert(memcmp(parts.ulps, whole.ulps, sizeof whole.ulps) == 0 &&
                   memcmp(parts.bits, whole.bits, sizeof whole.bits) == 0);
-        ck_assert(measure_sqnr(&parts) == measure_sqnr(&whole) && parts.first.at == whole.first.at &&
+        ck_assert(diff_measure_sqnr(&parts) == diff_measure_sqnr(&whole) && parts.first.at == whole.first.at &&
                   parts.last.at == whole.last.at);
         ck_assert(memcmp(parts.multiset, whole.multiset, sizeof whole.multiset) == 0 &&
                   parts.scale_min[0] == whole.scale_min[0]);
@@ -252,20 +252,20 @@ START_TEST(fits)
                  mixed[4] = {1.125, 1, 1.25, (double)NAN};
     const fit_question q = {.format = *mpsim_format_find("e4m3"), .scale = 1};
     fit f = {0};
-    fit_add(&f, &q, x, nearest, 4);
-    ck_assert_str_eq(fit_mode(&f), "nearest-even");
+    diff_fit_add(&f, &q, x, nearest, 4);
+    ck_assert_str_eq(diff_fit_mode(&f), "nearest-even");
     ck_assert(f.inexact == 2 && f.exact == 1 && f.nan == 1);
-    ck_assert_str_eq(fit_overflow(&f), "nan");
+    ck_assert_str_eq(diff_fit_overflow(&f), "nan");
     f = (fit){0};
-    fit_add(&f, &q, x, zero, 4);
-    ck_assert_str_eq(fit_mode(&f), "toward-zero");
-    ck_assert_str_eq(fit_overflow(&f), "saturated");
+    diff_fit_add(&f, &q, x, zero, 4);
+    ck_assert_str_eq(diff_fit_mode(&f), "toward-zero");
+    ck_assert_str_eq(diff_fit_overflow(&f), "saturated");
     f = (fit){0};
-    fit_add(&f, &q, x, mixed, 4);
-    ck_assert_str_eq(fit_mode(&f), "stochastic");
+    diff_fit_add(&f, &q, x, mixed, 4);
+    ck_assert_str_eq(diff_fit_mode(&f), "stochastic");
     f = (fit){0};
-    fit_add(&f, &q, x, neither, 4);
-    ck_assert(fit_mode(&f) == NULL && f.missed == 1);
+    diff_fit_add(&f, &q, x, neither, 4);
+    ck_assert(diff_fit_mode(&f) == NULL && f.missed == 1);
 }
 END_TEST
 

@@ -56,8 +56,8 @@ static double draw(numbers kind, uint64_t *state)
 static void fill(operand *o, size_t rows, numbers kind, uint64_t *state)
 {
     int uniform = 0;
-    ck_assert(distribution_find(&uniform, "uniform") == 0);
-    operand_generate(o, rows, DEPTH, uniform, 1, 0);
+    ck_assert(dot_distribution_find(&uniform, "uniform") == 0);
+    dot_operand_generate(o, rows, DEPTH, uniform, 1, 0);
     for (size_t i = 0; i < rows * DEPTH; i++)
         o->x[i] = draw(kind, state);
 }
@@ -201,8 +201,8 @@ START_TEST(against_both)
     dot_error e;
     fill(&a, ROWS, cases[_i].a, &state);
     fill(&b, COLUMNS, cases[_i].b, &state);
-    ck_assert(operand_encode(&a, mpsim_format_find(cases[_i].format), cases[_i].mode, cases[_i].scale) == 0 &&
-              operand_encode(&b, mpsim_format_find(cases[_i].format), cases[_i].mode, cases[_i].scale) == 0);
+    ck_assert(dot_operand_encode(&a, mpsim_format_find(cases[_i].format), cases[_i].mode, cases[_i].scale) == 0 &&
+              dot_operand_encode(&b, mpsim_format_find(cases[_i].format), cases[_i].mode, cases[_i].scale) == 0);
     ck_assert(dot_exact(rounded_sums, &a, &b, DEPTH) == 0 && dot_exact_given(given_sums, &a, &b, DEPTH) == 0);
     check_sums(rounded_sums, &a, &b, 0);
     check_sums(given_sums, &a, &b, 1);
@@ -214,8 +214,8 @@ START_TEST(against_both)
     ck_assert(e.same == same && e.not_finite == 0 && e.count == RESULTS);
     check_distance(&e.rounded, d, rounded_sums, &truth);
     check_distance(&e.given, d, truth.given, &truth);
-    operand_clear(&a);
-    operand_clear(&b);
+    dot_operand_clear(&a);
+    dot_operand_clear(&b);
 }
 END_TEST
 

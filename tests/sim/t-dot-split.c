@@ -68,14 +68,14 @@ static void operand_of(operand *o, oracle_part **parts, const wanted *w, size_t 
 {
     const oracle_format *f = oracle_format_find(w->operands);
     int normal = 0;
-    ck_assert(distribution_find(&normal, "normal") == 0);
-    operand_generate(o, rows, w->depth, normal, test_seed(), stream);
-    ck_assert(operand_encode(o, mpsim_format_find(w->operands), MPSIM_ROUND_NEAREST_EVEN, 1) == 0);
+    ck_assert(dot_distribution_find(&normal, "normal") == 0);
+    dot_operand_generate(o, rows, w->depth, normal, test_seed(), stream);
+    ck_assert(dot_operand_encode(o, mpsim_format_find(w->operands), MPSIM_ROUND_NEAREST_EVEN, 1) == 0);
     *parts = malloc(rows * w->depth * sizeof **parts);
     ck_assert(*parts);
     for (size_t i = 0; i < rows * w->depth; i++)
         (*parts)[i] = oracle_take_apart(
-            f, oracle_to(f, distribution_draw(normal, test_seed(), (stream << 32) + i / w->depth, i % w->depth)));
+            f, oracle_to(f, dot_distribution_draw(normal, test_seed(), (stream << 32) + i / w->depth, i % w->depth)));
 }
 
 static mpsim_format place_of(const char *name)
@@ -106,8 +106,8 @@ START_TEST(every_bit)
     free(d);
     free(x);
     free(y);
-    operand_clear(&a);
-    operand_clear(&b);
+    dot_operand_clear(&a);
+    dot_operand_clear(&b);
 }
 END_TEST
 

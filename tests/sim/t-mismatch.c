@@ -16,7 +16,7 @@ enum { TOKENS = 37, WORDS = 53, SIZE = 40, BITS = 300 };
 /* ---- a side, again ---- */
 
 typedef struct wanted {
-    const char *words; /* as arithmetic_parse takes them */
+    const char *words; /* as mismatch_arithmetic_parse takes them */
     const char *architecture, *operands, *result;
     int parts;
     const char *workspace, *sum, *logits, *softmax;
@@ -188,7 +188,7 @@ START_TEST(as_nested_loops)
         arithmetic a[2];
         make(&o, round);
         for (int s = 0; s < 2; s++)
-            ck_assert_int_eq(arithmetic_parse(&a[s], "-a", w[s]->words), 0);
+            ck_assert_int_eq(mismatch_arithmetic_parse(&a[s], "-a", w[s]->words), 0);
         mismatch m = {.o = &o, .sides = a, .seed = round};
         ck_assert_int_eq(mismatch_measure(&m), 0);
         compare(&m, w);
@@ -207,8 +207,8 @@ START_TEST(given_tokens)
     o.tokens = malloc(TOKENS * sizeof *o.tokens);
     for (uint32_t i = 0; i < TOKENS; i++)
         o.tokens[i] = i % 3 ? WORDS - 1 - i : i;
-    ck_assert_int_eq(arithmetic_parse(&a[0], "-a", "hopper-bf16-fp32"), 0);
-    ck_assert_int_eq(arithmetic_parse(&a[1], "-b", "hopper-fp16-fp32,logits=e5m2"), 0);
+    ck_assert_int_eq(mismatch_arithmetic_parse(&a[0], "-a", "hopper-bf16-fp32"), 0);
+    ck_assert_int_eq(mismatch_arithmetic_parse(&a[1], "-b", "hopper-fp16-fp32,logits=e5m2"), 0);
     mismatch m = {.o = &o, .sides = a};
     ck_assert_int_eq(mismatch_measure(&m), 0);
     double sum = 0, most = 0, kl = 0;
@@ -245,7 +245,7 @@ START_TEST(drawn_tokens)
     for (size_t i = 0; i < N; i++)
         o.hidden.x[i] = 1;
     for (int s = 0; s < 2; s++)
-        ck_assert_int_eq(arithmetic_parse(&a[s], "-a", "fma"), 0);
+        ck_assert_int_eq(mismatch_arithmetic_parse(&a[s], "-a", "fma"), 0);
     mismatch m = {.o = &o, .sides = a, .seed = 7};
     ck_assert_int_eq(mismatch_measure(&m), 0);
     for (size_t i = 0; i < N; i++)

@@ -203,21 +203,21 @@ static void compare_rows(const uint64_t *shape, size_t rank, unsigned width)
     elements e;
     trace *t = trace_open(make_npy(shape, rank, width), NULL, &error);
     ck_assert_msg(t != NULL, "%s", error.text);
-    ck_assert(elements_open(&e, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
+    ck_assert(pass_elements_open(&e, t, 0, ELEMENTS_ROWS, NULL, &error) == 0);
     const uint64_t count = trace_at(t, 0)->count, mask = UINT64_MAX >> (64 - 8 * width);
     uint64_t wrong = 0;
     for (uint64_t first = 0, n; first < count; first += n) {
         uint64_t room[100];
         const unsigned char *codes = (const unsigned char *)room;
         n = count - first < 100 ? count - first : 100;
-        ck_assert(elements_codes(&e, first, room, (size_t)n, &error) == 0);
+        ck_assert(pass_elements_codes(&e, first, room, (size_t)n, &error) == 0);
         for (uint64_t i = 0; i < n; i++)
             wrong += code_load(codes + i * width, width) != (stored_at(shape, rank, first + i) & mask);
         if (first == 300)
-            ck_assert_int_eq(elements_load(&e, &error), count <= (8 << 20) / width);
+            ck_assert_int_eq(pass_elements_load(&e, &error), count <= (8 << 20) / width);
     }
     ck_assert_uint_eq(wrong, 0);
-    elements_close(&e);
+    pass_elements_close(&e);
     trace_close(t);
 }
 

@@ -19,7 +19,7 @@ static void load(policy *p, const char *text)
 typedef struct row {
     const char *text;
     unsigned plans;
-    const char *fragment; /* of plan_describe of the last plan */
+    const char *fragment; /* of policy_plan_describe of the last plan */
 } row;
 
 /* clang-format off */
@@ -181,9 +181,9 @@ START_TEST(good_keys)
     char line[512], cut[24];
     load(&p, r->text);
     ck_assert_uint_eq(p.count, r->plans);
-    plan_describe(&p.plans[p.count - 1], line, sizeof line);
+    policy_plan_describe(&p.plans[p.count - 1], line, sizeof line);
     ck_assert_msg(strstr(line, r->fragment) != NULL, "%s\nis '%s', not '%s'", r->text, line, r->fragment);
-    plan_describe(&p.plans[p.count - 1], cut, sizeof cut);
+    policy_plan_describe(&p.plans[p.count - 1], cut, sizeof cut);
     ck_assert_msg(strncmp(cut, line, sizeof cut - 1) == 0 && strlen(cut) == sizeof cut - 1,
                   "'%s' is not the beginning of '%s'", cut, line);
     policy_clear(&p);

@@ -31,7 +31,7 @@ static void check_place(const mpsim_policy *p, const policy *q, size_t plan, con
     const plan_layer asked = {l->name, l->kind, l->rank, l->weighs, l->multiplies, l->attends};
     mpsim_depth_add(&own, "h.3.x");
     mpsim_depth_add(&own, "h.0.x");
-    plan_place_layer(&q->plans[plan], &depth, &asked, &want);
+    policy_plan_place_layer(&q->plans[plan], &depth, &asked, &want);
     ck_assert_int_eq(mpsim_policy_place(p, plan, l, &own, &to), MPSIM_OK);
     ck_assert_mem_eq(&to, &want, sizeof to);
     ck_assert_int_eq((int)mpsim_policy_kind(p, plan, l->name, l->rank),
@@ -45,7 +45,7 @@ static void check_plan(const mpsim_policy *p, const policy *q, size_t i)
     mpsim_plan to;
     ck_assert_int_eq(mpsim_policy_plan(p, i, &to), MPSIM_OK);
     ck_assert_int_eq(mpsim_policy_describe(p, i, line, sizeof line), MPSIM_OK);
-    ck_assert_str_eq(line, plan_describe(of, want, sizeof want));
+    ck_assert_str_eq(line, policy_plan_describe(of, want, sizeof want));
     ck_assert_str_eq(to.precision, of->precision);
     ck_assert_str_eq(to.autocast, of->autocast->name);
     ck_assert(mpsim_format_same(&to.compute, &of->compute) && mpsim_format_same(&to.params, &of->params));

@@ -139,7 +139,7 @@ enum { WANTS = sizeof wants / sizeof wants[0] };
 static const threads_placement *placed(const plan *p, layer_kind k, const char *layer)
 {
     static threads_placement to;
-    plan_place(p, k, layer, &to);
+    policy_plan_place(p, k, layer, &to);
     return &to;
 }
 
@@ -333,7 +333,7 @@ static int is_quantised(const char *keys, uint64_t first, uint64_t last, const c
     (void)snprintf(text, sizeof text, "precision: nvfp4\nfirst_last_layers_bf16: true\n%s", keys);
     load(&p, text);
     threads_placement to = *placed(&p.plans[0], LAYER_LINEAR, layer);
-    plan_keep_ends(&p.plans[0], &d, layer, &to);
+    policy_plan_keep_ends(&p.plans[0], &d, layer, &to);
     const int quantised = to.recipe[TRAIN_ACT] != NULL;
     ck_assert_int_eq(quantised, to.hadamard == 16);
     policy_clear(&p);
@@ -460,8 +460,8 @@ START_TEST(kinds_by_name)
     load(&p, "precision: no\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const layer_kind k = policy_layer(&p.plans[0], rows[i].name, rows[i].rank);
-        ck_assert_msg(k == rows[i].kind, "'%s', rank %d: %s, not %s", rows[i].name, rows[i].rank, layer_kind_name(k),
-                      layer_kind_name(rows[i].kind));
+        ck_assert_msg(k == rows[i].kind, "'%s', rank %d: %s, not %s", rows[i].name, rows[i].rank,
+                      policy_layer_kind_name(k), policy_layer_kind_name(rows[i].kind));
     }
     policy_clear(&p);
     /* the policy's word before the name's; the first pattern that fits; the whole name */
@@ -476,12 +476,12 @@ START_TEST(kinds_by_name)
     policy_clear(&p);
     for (int k = 0; k < LAYER_KINDS; k++) {
         layer_kind found = LAYER_KINDS;
-        ck_assert_int_eq(layer_kind_find(&found, layer_kind_name((layer_kind)k)), 0);
+        ck_assert_int_eq(policy_layer_kind_find(&found, policy_layer_kind_name((layer_kind)k)), 0);
         ck_assert_int_eq((int)found, k);
     }
     layer_kind none = LAYER_KINDS;
-    ck_assert_int_ne(layer_kind_find(&none, "dense"), 0);
-    ck_assert_int_ne(layer_kind_find(&none, ""), 0);
+    ck_assert_int_ne(policy_layer_kind_find(&none, "dense"), 0);
+    ck_assert_int_ne(policy_layer_kind_find(&none, ""), 0);
 }
 END_TEST
 
@@ -520,7 +520,7 @@ START_TEST(low_roles)
         for (int role = 0; role < TRAIN_ROLES; role++) {
             const int low = row->low[k][role] == '1';
             ck_assert_msg(!is_low(q, (layer_kind)k, "x", (train_role)role) == !low, "%s, %s, role %d", row->autocast,
-                          layer_kind_name((layer_kind)k), role);
+                          policy_layer_kind_name((layer_kind)k), role);
             ck_assert(!is_low(q, (layer_kind)k, "k", (train_role)role));
             ck_assert(!is_low(q, (layer_kind)k, "h.1", (train_role)role));
         }

@@ -569,11 +569,32 @@ END_TEST
 
 /* ---- schemas ---- */
 
-static const report_kind *const reports[] = {
-    &adaptive_kind, &advise_report, &attention_kind, &calc_kind,      &cast_explain_kind, &check_kind,   &diff_kind,
-    &dot_kind,      &explain_kind,  &formats_kind,   &info_kind,      &log_kind,          &logprob_kind, &memory_kind,
-    &mismatch_kind, &models_kind,   &pair_kind,      &positions_kind, &recipes_kind,      &reduce_kind,  &replay_kind,
-    &scaler_kind,   &scalers_kind,  &stat_kind,      &train_kind,     &verify_kind};
+static const report_kind *const reports[] = {&scaler_adaptive_kind,
+                                             &advise_report,
+                                             &attention_kind,
+                                             &calc_kind,
+                                             &cast_explain_kind,
+                                             &formats_check_kind,
+                                             &diff_kind,
+                                             &dot_kind,
+                                             &explain_kind,
+                                             &formats_kind,
+                                             &info_kind,
+                                             &log_kind,
+                                             &diff_logprob_kind,
+                                             &memory_kind,
+                                             &mismatch_kind,
+                                             &dot_models_kind,
+                                             &dot_pair_kind,
+                                             &formats_positions_kind,
+                                             &formats_recipes_kind,
+                                             &dot_reduce_kind,
+                                             &replay_kind,
+                                             &scaler_kind,
+                                             &scaler_scalers_kind,
+                                             &stat_kind,
+                                             &train_kind,
+                                             &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
 START_TEST(schema)

@@ -125,7 +125,7 @@ START_TEST(a_bias_is_cast_like_its_weight)
             const replay_cast *c = cast_of(&r.step[k], names[i]);
             ck_assert_ptr_nonnull(c);
             ck_assert_msg(c->layer == LAYER_LINEAR && strcmp(c->format, "fp16") == 0, "%s: %s, %s", c->name,
-                          layer_kind_name(c->layer), c->format);
+                          policy_layer_kind_name(c->layer), c->format);
         }
     forget(&r);
 }
@@ -149,7 +149,7 @@ START_TEST(what_autocast_leaves_in_fp32)
                                                            : LAYER_LINEAR;
             if (strcmp(c->kind, "weight") == 0 && strstr(n, ".bias"))
                 continue;
-            ck_assert_msg(c->layer == kind, "%s is %s", n, layer_kind_name(c->layer));
+            ck_assert_msg(c->layer == kind, "%s is %s", n, policy_layer_kind_name(c->layer));
             ck_assert_msg(strcmp(c->format, kind == LAYER_LINEAR ? "fp16" : "binary32") == 0, "%s: %s", n, c->format);
             if (kind == LAYER_LINEAR) {
                 low += c->underflow;

@@ -50,10 +50,10 @@ static void judge_log(training_log *l, log_judgement *j, const log_pattern *own)
     const int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     ck_assert(write(fd, text, length) == (ssize_t)length && close(fd) == 0);
-    const int code = training_log_read(l, path, own);
+    const int code = traininglog_training_log_read(l, path, own);
     unlink(path);
     ck_assert_int_eq(code, 0);
-    log_judge(j, l);
+    traininglog_log_judge(j, l);
     length = 0;
 }
 
@@ -62,11 +62,11 @@ static void expect(const char *class)
     static training_log l;
     log_judgement j;
     judge_log(&l, &j, NULL);
-    ck_assert_msg(strcmp(log_class(j.verdict), class) == 0, "%s, not %s: %s %s", log_class(j.verdict), class, j.text,
-                  j.missing);
+    ck_assert_msg(strcmp(traininglog_log_class(j.verdict), class) == 0, "%s, not %s: %s %s",
+                  traininglog_log_class(j.verdict), class, j.text, j.missing);
     ck_assert_msg(j.n_evidence > 0 || j.missing[0], "%s: %s", class, j.text);
     ck_assert((j.sure == NOT_ENOUGH) == (strcmp(class, "not-enough") == 0));
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 
 /* ---- a search needs evidence ---- */
@@ -227,9 +227,10 @@ static void expect_says(const char *class, const char *words, const char *never)
     static training_log l;
     log_judgement j;
     judge_log(&l, &j, NULL);
-    ck_assert_msg(strcmp(log_class(j.verdict), class) == 0, "%s, not %s: %s", log_class(j.verdict), class, j.text);
+    ck_assert_msg(strcmp(traininglog_log_class(j.verdict), class) == 0, "%s, not %s: %s",
+                  traininglog_log_class(j.verdict), class, j.text);
     ck_assert_msg(strstr(j.text, words) && !(never && strstr(j.text, never)), "%s: %s", words, j.text);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 
 /* ---- few lines ---- */
@@ -401,7 +402,7 @@ START_TEST(scales_that_are_printed_as_they_are)
     judge_log(&l, &j, NULL);
     ck_assert_uint_eq(l.recorded.overflows, 12);
     ck_assert_uint_eq(l.recorded.steps, 12);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     double scale = 65536; /* each growth is followed by three overflows: the scale goes down */
     for (int i = 0; i < 5; i++) {
         scales(100 * i, 100 * i + 1, 3, scale);
@@ -457,7 +458,7 @@ START_TEST(lines_of_guides_and_scripts)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         log_line l;
-        ck_assert_msg(log_line_parse(&l, rows[i].line) == 1, "%s", rows[i].line);
+        ck_assert_msg(traininglog_log_line_parse(&l, rows[i].line) == 1, "%s", rows[i].line);
         ck_assert_msg(l.what == rows[i].what && !l.bad, "%s: %u", rows[i].line, l.what);
         ck_assert_msg(l.after == rows[i].scale || (isnan(l.after) && isnan(rows[i].scale)), "%s: %a", rows[i].line,
                       l.after);
@@ -474,18 +475,18 @@ START_TEST(lines_that_a_terminal_broke)
         "reducing to\n16384\n");
     judge_log(&l, &j, NULL);
     ck_assert(l.recorded.overflows == 2 && l.recorded.last == 16384 && l.bad == 0);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     scales(1, 20, 2, 65536); /* cut in the last number */
     add("step 20 loss 2 scale 655");
     judge_log(&l, &j, NULL);
     ck_assert(l.bad == 1 && l.recorded.last == 65536);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     apex(32768); /* a value that cannot be read */
     add("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1638?\n");
     losses(2, 30, 1, 5, -0.01);
     expect("not-enough");
     char a[LOG_WIDTH + 1] = "step 5 loss 2.0 skipped";
-    ck_assert_int_eq(log_line_join(a, "scale 0.5 image"), 0);
+    ck_assert_int_eq(traininglog_log_line_join(a, "scale 0.5 image"), 0);
 }
 END_TEST
 
@@ -500,21 +501,22 @@ START_TEST(patterns_of_ones_own)
     log_pattern *own = NULL;
     const char *reason;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ck_assert_msg(log_pattern_add(&own, bad[i], &reason) == -1 && reason, "%s", bad[i]);
-    ck_assert_int_eq(log_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]", &reason), 0);
-    ck_assert_int_eq(log_pattern_add(&own, "^DOWN {before}->{after}$", &reason), 0);
+        ck_assert_msg(traininglog_log_pattern_add(&own, bad[i], &reason) == -1 && reason, "%s", bad[i]);
+    ck_assert_int_eq(traininglog_log_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]", &reason),
+                     0);
+    ck_assert_int_eq(traininglog_log_pattern_add(&own, "^DOWN {before}->{after}$", &reason), 0);
     for (int i = 0; i < 40; i++)
         add("it %d | Q=%d amp=%d [skip=%s]\n", i + 1, i, i < 3 ? 32768 >> i : 8192, i < 3 ? "yes" : "no");
     judge_log(&l, &j, own);
     ck_assert_uint_eq(l.recognised[LOG_OWN], 40);
     ck_assert(l.recorded.overflows == 3 && l.recorded.last == 8192);
-    ck_assert_str_eq(log_class(j.verdict), "fine-startup");
-    training_log_clear(&l);
+    ck_assert_str_eq(traininglog_log_class(j.verdict), "fine-startup");
+    traininglog_training_log_clear(&l);
     add("DOWN 8->4\nup\nDOWN 4->2\n");
     judge_log(&l, &j, own);
     ck_assert(l.recorded.overflows == 2 && l.recorded.last == 2);
-    training_log_clear(&l);
-    log_pattern_free(own);
+    traininglog_training_log_clear(&l);
+    traininglog_log_pattern_free(own);
 }
 END_TEST
 
@@ -533,12 +535,13 @@ START_TEST(bug_20261126_classes_in_brackets)
         log_judgement j;
         log_pattern *own = NULL;
         const char *reason = "";
-        ck_assert_msg(log_pattern_add(&own, rows[i].pattern, &reason) == 0, "%s: %s", rows[i].pattern, reason);
+        ck_assert_msg(traininglog_log_pattern_add(&own, rows[i].pattern, &reason) == 0, "%s: %s", rows[i].pattern,
+                      reason);
         add("%s", rows[i].line);
         judge_log(&l, &j, own);
         ck_assert_msg(l.recognised[LOG_OWN] == 1 && l.recorded.last == 256, "%s", rows[i].pattern);
-        training_log_clear(&l);
-        log_pattern_free(own);
+        traininglog_training_log_clear(&l);
+        traininglog_log_pattern_free(own);
     }
 }
 END_TEST
@@ -550,12 +553,12 @@ START_TEST(notes_are_bounded)
     log_notes all = {.count = 0};
     for (int i = 0; i < 10 * NOTES_MAX; i++) {
         const log_note n = {.seq = (uint64_t)i, .marks = i % 7 == 0};
-        log_notes_add(&all, &n);
+        traininglog_log_notes_add(&all, &n);
     }
     ck_assert_uint_le(all.count, NOTES_MAX);
     for (size_t i = 1; i < all.count; i++)
         ck_assert_uint_lt(all.at[i - 1].seq, all.at[i].seq);
-    log_notes_clear(&all);
+    traininglog_log_notes_clear(&all);
 }
 END_TEST
 

@@ -89,7 +89,7 @@ START_TEST(lines_of_frameworks)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const expected *e = &rows[i];
         log_line l;
-        ck_assert_msg(log_line_parse(&l, e->text) == 1, "%s", e->text);
+        ck_assert_msg(traininglog_log_line_parse(&l, e->text) == 1, "%s", e->text);
         ck_assert_msg(l.dialect == e->dialect && l.what == e->what, "%s: %d %u", e->text, (int)l.dialect, l.what);
         ck_assert_msg(l.step == e->step && l.rank == e->rank, "%s: step %d rank %d", e->text, (int)l.step, (int)l.rank);
         ck_assert_msg(same(l.before, e->before) && same(l.after, e->after), "%s: %a %a", e->text, l.before, l.after);
@@ -118,7 +118,7 @@ START_TEST(lines_about_something_else)
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        ck_assert_msg(log_line_parse(&l, lines[i]) == 0, "%s", lines[i]);
+        ck_assert_msg(traininglog_log_line_parse(&l, lines[i]) == 0, "%s", lines[i]);
 }
 END_TEST
 
@@ -142,12 +142,12 @@ START_TEST(numbers_that_are_no_scale)
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        ck_assert_msg(log_line_parse(&l, lines[i]) == 1, "%s", lines[i]);
+        ck_assert_msg(traininglog_log_line_parse(&l, lines[i]) == 1, "%s", lines[i]);
         ck_assert_msg(l.bad == 1, "%s", lines[i]);
     }
     /* numbers of steps beyond 63 bits are none */
-    ck_assert(log_line_parse(&l, "step 99999999999999999999 loss_scale 4") == 1 && l.step == -1);
-    ck_assert(log_line_parse(&l, "step 900000000000000000 scale 4") == 1 && l.step > 0);
+    ck_assert(traininglog_log_line_parse(&l, "step 99999999999999999999 loss_scale 4") == 1 && l.step == -1);
+    ck_assert(traininglog_log_line_parse(&l, "step 900000000000000000 scale 4") == 1 && l.step > 0);
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(losses)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         log_note n;
-        (void)log_note_parse(&n, rows[i].text, rows[i].text);
+        (void)traininglog_log_note_parse(&n, rows[i].text, rows[i].text);
         ck_assert_msg(n.loss == rows[i].loss, "%s: %d", rows[i].text, (int)n.loss);
     }
 }
@@ -204,9 +204,9 @@ static const char *lines_of(collected *c, log_reader *r, const char *bytes, size
     memset(r, 0, sizeof *r);
     for (size_t at = 0; at < n; at += piece) {
         const size_t length = n - at < piece ? n - at : piece;
-        ck_assert(log_reader_bytes(r, bytes + at, length, collect, c) == 0);
+        ck_assert(traininglog_log_reader_bytes(r, bytes + at, length, collect, c) == 0);
     }
-    ck_assert(log_reader_end(r, collect, c) == 0);
+    ck_assert(traininglog_log_reader_end(r, collect, c) == 0);
     c->text[c->n] = 0;
     return c->text;
 }
@@ -304,7 +304,7 @@ START_TEST(random_bytes_do_no_harm)
             }
         }
         line[n] = 0;
-        if (log_line_parse(&l, line)) {
+        if (traininglog_log_line_parse(&l, line)) {
             recognised++;
             ck_assert(isnan(l.after) || (l.after >= 0 && isfinite(l.after)));
             ck_assert(isnan(l.before) || (l.before >= 0 && isfinite(l.before)));
@@ -312,7 +312,7 @@ START_TEST(random_bytes_do_no_harm)
         }
         static collected c;
         c.n = 0;
-        ck_assert(log_reader_bytes(&r, line, n, collect, &c) == 0);
+        ck_assert(traininglog_log_reader_bytes(&r, line, n, collect, &c) == 0);
     }
     ck_assert_uint_gt(recognised, 100);
 }
@@ -335,7 +335,7 @@ static void write_log(const char *text)
 static void read_log(training_log *l, const char *text)
 {
     write_log(text);
-    const int code = training_log_read(l, path, NULL);
+    const int code = traininglog_training_log_read(l, path, NULL);
     unlink(path);
     ck_assert_int_eq(code, 0);
 }
@@ -345,7 +345,7 @@ static uint64_t agreement(const training_log *l, const char *spec, uint64_t *com
     mpsim_scaler_config c;
     log_match m = {.label = ""};
     ck_assert(mpsim_scaler_parse(&c, spec) == MPSIM_OK);
-    log_match_scaler(&m, spec, &c, &l->recorded, 0);
+    traininglog_log_match_scaler(&m, spec, &c, &l->recorded, 0);
     *compared = m.compared;
     return m.agreed;
 }
@@ -392,7 +392,7 @@ START_TEST(scalers_reproduce_their_logs)
             ck_assert_uint_eq(l.recorded.steps, sizeof bits - 1);
             const uint64_t other = agreement(&l, "torch:window=9", &n);
             ck_assert_msg(other < n, "%s is torch:window=9", specs[i]);
-            training_log_clear(&l);
+            traininglog_training_log_clear(&l);
         }
 }
 END_TEST
@@ -404,32 +404,32 @@ START_TEST(jumps_are_found)
     ck_assert_uint_eq(l.n_jumps, 1);
     ck_assert(l.jumps[0].from == 65536 && l.jumps[0].to == 256 && l.jumps[0].step == 2 && l.jumps[0].line == 2 &&
               !l.jumps[0].restart);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 1 scale 65536 skipped 0\nstep 2 scale 32768 skipped 1\n"
                  "step 3 scale 65536 skipped 0\n");
     ck_assert_uint_eq(l.n_jumps, 0); /* an overflow, a growth */
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 1 scale 65536\nstep 9 scale 256\n");
     ck_assert_uint_eq(l.n_jumps, 0); /* eight steps may have overflowed */
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 1 scale 65536\nstep 8 scale 256\n");
     ck_assert_uint_eq(l.n_jumps, 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 8 scale 256 skipped 0\nstep 9 scale 256 skipped 0\n"
                  "step 8 scale 65536 skipped 0\nstep 9 scale 65536 skipped 0\n");
     ck_assert(l.n_jumps == 1 && l.jumps[0].restart && l.restarts == 1); /* state lost on resume */
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 8 scale 256 skipped 0\nstep 9 scale 256 skipped 0\n"
                  "step 8 scale 256 skipped 0\n");
     ck_assert(l.n_jumps == 0 && l.restarts == 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 32768.0\n"
                  "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to 128.0\n");
     ck_assert(l.n_jumps == 1 && l.jumps[0].from == 32768 && l.jumps[0].to == 256);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 1 scale 1024\nstep 5000 scale 65536\n"); /* six growths in 4,999 steps */
     ck_assert(l.n_jumps == 0 && l.recorded.growths == 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 END_TEST
 
@@ -442,16 +442,16 @@ START_TEST(growths_that_are_told)
                  "Increasing dynamic loss scale from 256.0 to 512.0\n"
                  "Grad overflow on iteration 482\nReducing dynamic loss scale from 512.0 to 256.0\n");
     ck_assert(l.n_jumps == 0 && l.recorded.growths == 3 && l.recorded.overflows == 2 && l.recorded.last == 256);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 10\n[AMP Stats] Scale: 65536.0, Growth tracker: 1500\n"
                  "step 20\n[AMP Stats] Scale: 65536.0, Growth tracker: 3\n");
     ck_assert(l.recorded.growths == 1 && l.recorded.overflows == 1 && l.recorded.steps == 20);
     ck_assert(l.recorded.spans[2].from == 17 && l.recorded.spans[2].events & MPSIM_SCALER_OVERFLOW);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 10\n[AMP Stats] Scale: 65536.0, Growth tracker: 1500\n"
                  "step 20\n[AMP Stats] Scale: 131072.0, Growth tracker: 3\n");
     ck_assert(l.recorded.growths == 1 && l.recorded.overflows == 0);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 END_TEST
 
@@ -462,17 +462,17 @@ START_TEST(ranks_count_once)
     static training_log l;
     read_log(&l, APEX("512") APEX("512") APEX("256") APEX("256") APEX("256") APEX("256"));
     ck_assert(l.copies == 2 && l.recorded.overflows == 3); /* 512; 256, and again after growth */
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, APEX("512") APEX("256") APEX("256"));
     ck_assert(l.copies == 1 && l.recorded.overflows == 3);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, DEEP("1", "8", "4") DEEP("0", "8", "4") DEEP("0", "4", "2") DEEP("1", "4", "2"));
     ck_assert(l.other_ranks == 2 && l.recorded.overflows == 2 && l.recorded.last == 2);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "Grad overflow on iteration 5\nReducing dynamic loss scale from 8 to 4.0\n"
                  "Skipping step. Attempted loss scale: 8, reducing to 4.0\n");
     ck_assert(l.recorded.overflows == 1 && l.recorded.spans[0].from == 5);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 #undef APEX
 #undef DEEP
 }
@@ -514,10 +514,10 @@ START_TEST(verdicts_on_short_tails)
         static training_log l;
         log_judgement j;
         read_log(&l, rows[i].text);
-        log_judge(&j, &l);
-        ck_assert_msg(j.verdict == rows[i].v, "row %zu: %s: %s", i, verdict_name(j.verdict), j.text);
+        traininglog_log_judge(&j, &l);
+        ck_assert_msg(j.verdict == rows[i].v, "row %zu: %s: %s", i, traininglog_verdict_name(j.verdict), j.text);
         ck_assert_msg(strstr(j.text, rows[i].words) && !strstr(j.text, rows[i].never), "row %zu: %s", i, j.text);
-        training_log_clear(&l);
+        traininglog_training_log_clear(&l);
     }
 }
 END_TEST
@@ -544,12 +544,12 @@ START_TEST(falls_that_are_no_jumps)
     for (size_t i = 0; i < sizeof falls / sizeof falls[0]; i++) {
         read_log(&l, falls[i]);
         ck_assert_msg(l.n_jumps == 0, "%s", falls[i]);
-        training_log_clear(&l);
+        traininglog_training_log_clear(&l);
     }
     for (size_t i = 0; i < sizeof jumps / sizeof jumps[0]; i++) {
         read_log(&l, jumps[i]);
         ck_assert_msg(l.n_jumps == 1, "%s", jumps[i]);
-        training_log_clear(&l);
+        traininglog_training_log_clear(&l);
     }
 }
 END_TEST
@@ -560,17 +560,17 @@ START_TEST(losses_that_are_nan)
     read_log(&l, "step 1 loss 2 loss_scale 8\n\nstep 2 loss nan loss_scale 8\n"
                  "step 3 loss nan loss_scale 8\n");
     ck_assert(l.lost_since && l.lost == 3 && l.lost_lines == 2);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 1 loss inf loss_scale 8\nstep 2 loss 2 loss_scale 8\n");
     ck_assert(!l.lost_since && l.lost_lines == 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "step 1 loss nan loss_scale 8\nstep 2 loss 2 loss_scale 8\nstep 3 loss_scale 8\n"
                  "step 4 loss nan loss_scale 4\nstep 5 loss_scale 4\n");
     ck_assert(l.lost_since && l.lost == 4 && l.lost_lines == 2);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, "rank 0 step 1 loss 2 loss_scale 8\nrank 1 step 1 loss nan loss_scale 8\n");
     ck_assert(!l.lost_since && l.lost_lines == 0 && l.other_ranks == 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 END_TEST
 
@@ -580,14 +580,14 @@ START_TEST(overflows_that_are_tolerated)
     static training_log l;
     read_log(&l, DEEP("65536", "65536") DEEP("65536", "32768") DEEP("32768", "32768"));
     ck_assert(l.recorded.tolerated == 2 && l.recorded.floored == 0 && l.recorded.backoffs == 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, DEEP("2", "1") DEEP("1", "1"));
     ck_assert(l.recorded.tolerated == 0 && l.recorded.floored == 1);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
     read_log(&l, DEEP("512", "256") DEEP("256", "256") DEEP("256", "256") DEEP("256", "256") DEEP("256", "256")
                      DEEP("256", "256")); /* a minimum of the user's */
     ck_assert(l.recorded.tolerated == 3 && l.recorded.floored == 2);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 END_TEST
 
@@ -601,7 +601,7 @@ START_TEST(lines_have_the_numbers_of_an_editor)
     read_log(&l, "\n\r\nstep 1 scale 65536 skipped 0\r\n\r\n10%\r20%\n"
                  "step 2 scale 256 skipped 0\n");
     ck_assert(l.n_jumps == 1 && l.jumps[0].line == 6);
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 END_TEST
 
@@ -609,13 +609,13 @@ START_TEST(bad_logs)
 {
     static training_log l;
     write_log("nothing here\n");
-    ck_assert_int_eq(training_log_read(&l, path, NULL), 3);
-    training_log_clear(&l);
+    ck_assert_int_eq(traininglog_training_log_read(&l, path, NULL), 3);
+    traininglog_training_log_clear(&l);
     unlink(path);
-    ck_assert_int_eq(training_log_read(&l, path, NULL), 4); /* gone */
-    training_log_clear(&l);
-    ck_assert_int_eq(training_log_read(&l, "/", NULL), 3); /* no text */
-    training_log_clear(&l);
+    ck_assert_int_eq(traininglog_training_log_read(&l, path, NULL), 4); /* gone */
+    traininglog_training_log_clear(&l);
+    ck_assert_int_eq(traininglog_training_log_read(&l, "/", NULL), 3); /* no text */
+    traininglog_training_log_clear(&l);
     /* steps that are far apart, or go back, and scales at the ends of binary64 */
     read_log(&l, "step 1 scale 1e308 skipped 0\nstep 900000000000000000 scale 1e-308 skipped 0\n"
                  "step 2 scale 0 skipped 1\nstep 3 scale 0 skipped 1\nstep 4 scale 0 skipped 0\n"
@@ -624,7 +624,7 @@ START_TEST(bad_logs)
         uint64_t n;
         ck_assert_uint_le(agreement(&l, mpsim_scaler_at(i)->config.name, &n), n);
     }
-    training_log_clear(&l);
+    traininglog_training_log_clear(&l);
 }
 END_TEST
 
@@ -663,15 +663,16 @@ START_TEST(patterns)
     const char *reason;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         char out[256] = "";
-        ck_assert_msg(pattern_each(good[i][0], add_run, out, &steps, &at, &reason) == 0, "%s", good[i][0]);
+        ck_assert_msg(scaler_pattern_each(good[i][0], add_run, out, &steps, &at, &reason) == 0, "%s", good[i][0]);
         ck_assert_str_eq(out, good[i][1]);
         ck_assert_uint_eq(steps, strlen(good[i][1]));
     }
-    ck_assert(pattern_each("0*100000000", NULL, NULL, &steps, &at, &reason) == 0 && steps == PATTERN_STEPS);
-    ck_assert(pattern_each("0,(1*0)*99999999999", NULL, NULL, &steps, &at, &reason) == -1);
+    ck_assert(scaler_pattern_each("0*100000000", NULL, NULL, &steps, &at, &reason) == 0 && steps == PATTERN_STEPS);
+    ck_assert(scaler_pattern_each("0,(1*0)*99999999999", NULL, NULL, &steps, &at, &reason) == -1);
     ck_assert_str_eq(reason, "more than 10^8 steps");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ck_assert_msg(pattern_each(bad[i], NULL, NULL, &steps, &at, &reason) == -1 && reason && at <= strlen(bad[i]),
+        ck_assert_msg(scaler_pattern_each(bad[i], NULL, NULL, &steps, &at, &reason) == -1 && reason &&
+                          at <= strlen(bad[i]),
                       "%s", bad[i]);
 }
 END_TEST

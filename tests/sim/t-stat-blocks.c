@@ -347,7 +347,7 @@ static int told_tensor(void *context, const tensorstat_piece *piece, const group
     expectation *x = context;
     ck_assert_msg(!error, "%s", error ? error->text : "");
     ck_assert(of && of->stats.count == piece->n);
-    group_merge(&x->sum, of);
+    stat_group_merge(&x->sum, of);
     x->told++;
     return 0;
 }
@@ -357,15 +357,15 @@ static void put_tensor(tensorstat *s, expectation *x, trace *t, size_t i, uint64
 {
     const trace_tensor *a = trace_at(t, i);
     uint64_t first = 0;
-    group_reset(&x->sum);
+    stat_group_reset(&x->sum);
     for (uint64_t k = 1; k <= runs; k++) {
-        const uint64_t end = block_align(&x->targets->blocks, a, a->count * k / runs);
+        const uint64_t end = pass_block_align(&x->targets->blocks, a, a->count * k / runs);
         const tensorstat_piece piece = {.t = t, .i = i, .scaled = 1, .first = first, .n = end - first};
         if (piece.n || runs == 1)
-            ck_assert_int_eq(tensorstat_put(s, &piece), 0);
+            ck_assert_int_eq(stat_tensorstat_put(s, &piece), 0);
         first = end;
     }
-    ck_assert_int_eq(tensorstat_flush(s), 0);
+    ck_assert_int_eq(stat_tensorstat_flush(s), 0);
     ck_assert_uint_eq(first, a->count);
     ck_assert_uint_eq(x->sum.stats.count, a->count);
 }
@@ -380,7 +380,7 @@ static void check_tensor(const target_list *targets, trace *t, size_t i)
     expectation x = {.targets = targets, .want = calloc(l->count, sizeof *x.want)};
     matrix m = matrix_of(t, i);
     ck_assert(x.want);
-    group_init(&x.sum, targets, 0);
+    stat_group_init(&x.sum, targets, 0);
     for (size_t k = 0; k < l->count; k++)
         expected(&l->items[k], &m, stream, &x.want[k]);
     for (unsigned run = 0; run < 4; run++) {
@@ -388,7 +388,7 @@ static void check_tensor(const target_list *targets, trace *t, size_t i)
             continue;
         parallel_eager(1);
         parallel_init(run % 2 ? 3 : 1);
-        tensorstat *s = tensorstat_new(targets, SEED, everything, &told, &x);
+        tensorstat *s = stat_tensorstat_new(targets, SEED, everything, &told, &x);
         ck_assert_ptr_nonnull(s);
         put_tensor(s, &x, t, i, run < 2 || !trace_is_flat(t) ? 1 : run + 3);
         for (size_t k = 0; k < l->count; k++) {
@@ -400,9 +400,9 @@ static void check_tensor(const target_list *targets, trace *t, size_t i)
             else
                 ck_assert_uint_eq(x.sum.blocks[k].stats.blocks, 0);
         }
-        tensorstat_free(s);
+        stat_tensorstat_free(s);
     }
-    group_clear(&x.sum);
+    stat_group_clear(&x.sum);
     free(x.want);
     matrix_free(&m);
 }

@@ -48,10 +48,10 @@ static void take_share(const share *s, size_t i, file *f)
 {
     share_cut cut;
     uint64_t at = 0, first, n;
-    share_cut_file(s, i, f->bytes, &cut);
+    stat_share_cut_file(s, i, f->bytes, &cut);
     for (size_t t = 0; t < f->count; t++) {
         const shape *x = &f->tensors[t];
-        if (share_cut_tensor(&cut, at, x->count, x->width, x->whole, &first, &n)) {
+        if (stat_share_cut_tensor(&cut, at, x->count, x->width, x->whole, &first, &n)) {
             ck_assert_uint_eq(first, f->next[t]);
             ck_assert(n > 0 || x->count == 0);
             ck_assert(n == x->count || (!x->whole && x->width));
@@ -81,11 +81,11 @@ START_TEST(shares_are_a_partition)
         size_t next = 0;
         for (uint64_t k = 1; k <= n; k++) {
             share s;
-            share_make(&s, k, n, starts, n_files);
+            stat_share_make(&s, k, n, starts, n_files);
             ck_assert(s.first <= s.last && s.last <= n_files);
             ck_assert(s.first == s.last || s.first == next || s.first + 1 == next);
             for (size_t i = s.first; i < s.last; i++) {
-                owned[i] += share_owns(&s, i);
+                owned[i] += stat_share_owns(&s, i);
                 take_share(&s, i, &files[i]);
             }
             next = s.last > s.first ? s.last : next;
@@ -103,11 +103,11 @@ END_TEST
 START_TEST(shares_as_typed)
 {
     uint64_t k, n;
-    ck_assert(share_parse(&k, &n, "2/7") == 0 && k == 2 && n == 7);
-    ck_assert(share_parse(&k, &n, "1000000/1000000") == 0);
+    ck_assert(stat_share_parse(&k, &n, "2/7") == 0 && k == 2 && n == 7);
+    ck_assert(stat_share_parse(&k, &n, "1000000/1000000") == 0);
     static const char *const bad[] = {"", "/", "1", "1/", "/1", "0/1", "2/1", "1/1000001", "a/2", "1/2/3", "-1/2"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ck_assert_int_eq(share_parse(&k, &n, bad[i]), -1);
+        ck_assert_int_eq(stat_share_parse(&k, &n, bad[i]), -1);
 }
 END_TEST
 
@@ -137,7 +137,7 @@ static void account(group *g, const double *x, size_t n, uint64_t first)
     mpsim_stats_add(&g->stats, x, n);
     mpsim_histogram_add(g->histogram, x, n);
     size_t casts;
-    mpsim_cast_stats *own = group_own(g, &casts);
+    mpsim_cast_stats *own = stat_group_own(g, &casts);
     ck_assert_uint_eq(casts, g->scaled ? targets.count : targets.formats);
     for (size_t i = 0; i < casts; i++) {
         const target *t = g->scaled ? &targets.items[i] : target_of_format(&targets, i);
@@ -160,8 +160,8 @@ static array_bytes packed(const group *g)
 {
     array_bytes b = {0};
     for (int row = 0; row < PACK_ROWS; row++)
-        for (size_t i = 0; i < pack_count(row, g); i++)
-            pack_put(&b, row, g, i);
+        for (size_t i = 0; i < stat_pack_count(row, g); i++)
+            stat_pack_put(&b, row, g, i);
     ck_assert(!b.failed);
     return b;
 }
@@ -169,25 +169,25 @@ static array_bytes packed(const group *g)
 /* Record by record, through their bytes. */
 static void through_bytes(group *to, const group *from)
 {
-    pack_begin(to, from->scaled != 0);
+    stat_pack_begin(to, from->scaled != 0);
     for (int row = 0; row < PACK_ROWS; row++)
-        for (size_t i = 0; i < pack_count(row, from); i++) {
+        for (size_t i = 0; i < stat_pack_count(row, from); i++) {
             array_bytes b = {0};
-            pack_put(&b, row, from, i);
+            stat_pack_put(&b, row, from, i);
             unsigned char *copy = malloc(b.n + 1); /* with nothing behind */
             ck_assert(copy && !b.failed);
             memcpy(copy, b.p, b.n);
             taker t = {copy, copy + b.n, 0};
-            ck_assert_int_eq(pack_take(&t, row, to, i), 0);
+            ck_assert_int_eq(stat_pack_take(&t, row, to, i), 0);
             taker shorter = {copy, copy + b.n - 1, 0};
             group other;
-            group_init(&other, &targets, 1);
-            pack_begin(&other, from->scaled != 0);
+            stat_group_init(&other, &targets, 1);
+            stat_pack_begin(&other, from->scaled != 0);
             other.stats.count = from->stats.count;
-            ck_assert_int_eq(pack_take(&shorter, row, &other, i), -1);
-            group_clear(&other);
+            ck_assert_int_eq(stat_pack_take(&shorter, row, &other, i), -1);
+            stat_group_clear(&other);
             free(copy);
-            bytes_clear(&b);
+            stat_bytes_clear(&b);
         }
 }
 
@@ -200,8 +200,8 @@ static void must_be_equal(const group *a, const group *b)
         ck_assert(memcmp(&a->casts[i].counts, &b->casts[i].counts, sizeof a->casts[i].counts) == 0);
     for (size_t i = 0; i < targets.formats; i++)
         ck_assert(memcmp(&a->unscaled[i].counts, &b->unscaled[i].counts, sizeof a->unscaled[i].counts) == 0);
-    bytes_clear(&x);
-    bytes_clear(&y);
+    stat_bytes_clear(&x);
+    stat_bytes_clear(&y);
 }
 
 /* Elements in pieces, each through its bytes, merged in any order: as if they had come at once. */
@@ -217,33 +217,33 @@ START_TEST(groups_come_back_and_merge)
         const int scaled = (int)below(&state, 2);
         for (size_t i = 0; i < n; i++)
             x[i] = any_number(&state);
-        group_init(&whole, &targets, 1);
-        group_init(&sum, &targets, 1);
-        pack_begin(&whole, scaled);
+        stat_group_init(&whole, &targets, 1);
+        stat_group_init(&sum, &targets, 1);
+        stat_pack_begin(&whole, scaled);
         account(&whole, x, n, 0);
         size_t at = 0;
         for (int i = 0; i < PIECES; i++) {
             group piece;
             const size_t m = i == PIECES - 1 ? n - at : below(&state, n - at + 1);
-            group_init(&piece, &targets, 1);
-            group_init(&pieces[i], &targets, 1);
-            pack_begin(&piece, scaled);
+            stat_group_init(&piece, &targets, 1);
+            stat_group_init(&pieces[i], &targets, 1);
+            stat_pack_begin(&piece, scaled);
             account(&piece, x + at, m, at);
             through_bytes(&pieces[i], &piece);
             must_be_equal(&pieces[i], &piece);
-            group_clear(&piece);
+            stat_group_clear(&piece);
             at += m;
         }
         const size_t turn = below(&state, PIECES);
         for (size_t i = 0; i < PIECES; i++)
-            group_merge(&sum, &pieces[(i * 3 + turn) % PIECES]);
+            stat_group_merge(&sum, &pieces[(i * 3 + turn) % PIECES]);
         sum.tensors = 1;
         sum.scaled = scaled != 0;
         must_be_equal(&sum, &whole);
         for (int i = 0; i < PIECES; i++)
-            group_clear(&pieces[i]);
-        group_clear(&whole);
-        group_clear(&sum);
+            stat_group_clear(&pieces[i]);
+        stat_group_clear(&whole);
+        stat_group_clear(&sum);
     }
     target_list_clear(&targets);
 }
@@ -255,30 +255,30 @@ START_TEST(any_bytes_are_taken_or_refused)
     uint64_t state = test_seed();
     make_targets("fp16,mxfp4", "1");
     group g, from;
-    group_init(&g, &targets, 1);
-    group_init(&from, &targets, 1);
+    stat_group_init(&g, &targets, 1);
+    stat_group_init(&from, &targets, 1);
     const double x[] = {1, -0x1p-1074, 1e308, 3e-5, -7};
-    pack_begin(&from, 1);
+    stat_pack_begin(&from, 1);
     account(&from, x, 5, 0);
     for (size_t run = 0; run < test_scaled(20000); run++) {
         const int row = (int)below(&state, PACK_ROWS);
         array_bytes b = {0}, again = {0};
-        pack_put(&b, row, &from, 0);
+        stat_pack_put(&b, row, &from, 0);
         for (size_t i = 0; i < 1 + run % 3; i++)
             b.p[below(&state, b.n)] ^= (unsigned char)(1 << below(&state, 8));
         taker t = {b.p, b.p + b.n, 0};
-        pack_begin(&g, 1);
+        stat_pack_begin(&g, 1);
         g.stats.count = 5;
-        if (pack_take(&t, row, &g, 0) == 0) {
-            group_merge(&g, &from);
-            pack_put(&again, row, &g, 0);
+        if (stat_pack_take(&t, row, &g, 0) == 0) {
+            stat_group_merge(&g, &from);
+            stat_pack_put(&again, row, &g, 0);
             ck_assert(!again.failed);
         }
-        bytes_clear(&b);
-        bytes_clear(&again);
+        stat_bytes_clear(&b);
+        stat_bytes_clear(&again);
     }
-    group_clear(&g);
-    group_clear(&from);
+    stat_group_clear(&g);
+    stat_group_clear(&from);
     target_list_clear(&targets);
 }
 END_TEST
@@ -288,18 +288,18 @@ START_TEST(numbers_as_bytes)
     static const uint64_t counts[] = {0, 1, 0x7f, 0x80, 0x3fff, 0x4000, UINT32_MAX, INT64_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         array_bytes b = {0};
-        bytes_put_count(&b, counts[i]);
-        bytes_put_signed(&b, (int64_t)counts[i]);
-        bytes_put_text(&b, "text");
+        stat_bytes_put_count(&b, counts[i]);
+        stat_bytes_put_signed(&b, (int64_t)counts[i]);
+        stat_bytes_put_text(&b, "text");
         taker t = {b.p, b.p + b.n, 0};
-        ck_assert(take_count(&t) == counts[i] && take_signed(&t) == (int64_t)counts[i]);
-        ck_assert_str_eq(take_text(&t), "text");
-        ck_assert_int_eq(take_end(&t), 0);
-        bytes_clear(&b);
+        ck_assert(stat_take_count(&t) == counts[i] && stat_take_signed(&t) == (int64_t)counts[i]);
+        ck_assert_str_eq(stat_take_text(&t), "text");
+        ck_assert_int_eq(stat_take_end(&t), 0);
+        stat_bytes_clear(&b);
     }
     static const unsigned char longer[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02};
     taker t = {longer, longer + sizeof longer, 0};
-    ck_assert(take_count(&t) == 0 && t.bad);
+    ck_assert(stat_take_count(&t) == 0 && t.bad);
 }
 END_TEST
 
@@ -337,16 +337,16 @@ static part_source part_of(uint64_t k, void (*change)(part_head *))
     shards s;
     char *text = NULL;
     size_t n = 0;
-    ck_assert_int_eq(shards_open(&s, &settings, operands, 1, 2), 0);
+    ck_assert_int_eq(stat_shards_open(&s, &settings, operands, 1, 2), 0);
     FILE *f = open_memstream(&text, &n);
     ck_assert_ptr_nonnull(f);
     const part_head before = s.head;
     if (change)
         change(&s.head);
-    ck_assert_int_eq(shards_write(&s, k, f), 0);
+    ck_assert_int_eq(stat_shards_write(&s, k, f), 0);
     s.head = before;
     fclose(f);
-    shards_close(&s);
+    stat_shards_close(&s);
     return (part_source){.name = k == 1 ? "one" : "two", .bytes = text, .n = n};
 }
 

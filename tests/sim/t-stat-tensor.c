@@ -99,7 +99,7 @@ static void simple(const expectation *x, trace *t, size_t i, group *g)
     ck_assert(v && again && trace_select(again, i, &e) == 0 && trace_read(again, v, n + 1, &got, &e) == 0);
     ck_assert_uint_eq(got, n);
     const mpsim_rng rng = {SEED, name_stream(-1, NULL, trace_at(t, i)->name), 0};
-    group_init(g, x->targets, 1);
+    stat_group_init(g, x->targets, 1);
     mpsim_stats_add(&g->stats, v, n);
     mpsim_histogram_add(g->histogram, v, n);
     for (size_t k = 0; k < g->n_casts; k++) {
@@ -174,7 +174,7 @@ static int told_tensor(void *context, const tensorstat_piece *piece, const group
     simple(x, t, i, &want);
     ck_assert(of->tensors == 1 && of->scaled == (uint64_t)is_scaled(i));
     compare(x, &want, of);
-    group_clear(&want);
+    stat_group_clear(&want);
     return 0;
 }
 
@@ -183,7 +183,7 @@ static const tensorstat_told told = {told_tensor, told_file};
 static int put(tensorstat *s, trace *t, size_t i)
 {
     const tensorstat_piece all = {.t = t, .i = i, .scaled = is_scaled(i), .n = trace_at(t, i)->count};
-    return tensorstat_put(s, &all);
+    return stat_tensorstat_put(s, &all);
 }
 
 /* Each of `sets` settings in its turn. */
@@ -201,15 +201,15 @@ static void run(unsigned set, unsigned sets, const char *path, const target_opti
         parallel_init(threads[k]);
         trace *t = trace_open(path, NULL, &e);
         ck_assert_msg(t != NULL, "%s", t ? "" : e.text);
-        tensorstat *s = tensorstat_new(&targets, SEED, want, &told, &x);
+        tensorstat *s = stat_tensorstat_new(&targets, SEED, want, &told, &x);
         ck_assert_ptr_nonnull(s);
         for (size_t i = 0; i < trace_count(t); i++)
             ck_assert_int_eq(put(s, t, i), 0);
-        ck_assert_int_eq(tensorstat_flush(s), 0);
+        ck_assert_int_eq(stat_tensorstat_flush(s), 0);
         ck_assert_uint_eq(x.told, trace_count(t));
         ck_assert_uint_eq(x.without, without);
         ck_assert_uint_eq(x.errors, 0);
-        tensorstat_free(s);
+        stat_tensorstat_free(s);
         trace_close(t);
     }
     target_list_clear(&targets);
@@ -248,13 +248,13 @@ START_TEST(errors_at_their_place)
         parallel_eager(1);
         parallel_init(threads);
         trace *t = trace_open(path, NULL, &e);
-        tensorstat *s = tensorstat_new(&targets, SEED, everything, &told, &x);
+        tensorstat *s = stat_tensorstat_new(&targets, SEED, everything, &told, &x);
         ck_assert(t && s);
         trace_error_set(&other, 3, "x", 0, "is not there");
-        ck_assert_int_eq(tensorstat_put_file(s, NULL, 0, &other), 0);
+        ck_assert_int_eq(stat_tensorstat_put_file(s, NULL, 0, &other), 0);
         for (size_t i = 0; i < 3; i++)
             ck_assert_int_eq(put(s, t, i), 0);
-        ck_assert_int_eq(tensorstat_flush(s), 0);
+        ck_assert_int_eq(stat_tensorstat_flush(s), 0);
         ck_assert(x.errors == 1 && x.told == 3);
         ck_assert(truncate(path, (off_t)trace_at(t, SMALL)->offset + 4000000) == 0);
         ck_assert_int_eq(put(s, t, SMALL), 7);
@@ -262,8 +262,8 @@ START_TEST(errors_at_their_place)
         snprintf(place, sizeof place, "offset %llu: the file ends here",
                  (unsigned long long)trace_at(t, SMALL)->offset + 4000000);
         ck_assert_msg(strstr(x.error, place) == x.error, "%s", x.error);
-        ck_assert(put(s, t, SMALL + 3) == 0 && tensorstat_flush(s) == 7);
-        tensorstat_free(s);
+        ck_assert(put(s, t, SMALL + 3) == 0 && stat_tensorstat_flush(s) == 7);
+        stat_tensorstat_free(s);
         trace_close(t);
     }
     target_list_clear(&targets);

@@ -38,15 +38,15 @@ START_TEST(a_resumed_run_gives_the_same_bits)
         whole[i] = trainer_next(&a);
         note.step = i + 1;
         if (note.step == 2 || note.step == 5)
-            ck_assert_msg(checkpoint_take(&point, path_after(note.step), a.train, &note, &error) == 0 &&
-                              checkpoint_write(&point, path_after(note.step), &a.run, &error) == 0,
+            ck_assert_msg(train_checkpoint_take(&point, path_after(note.step), a.train, &note, &error) == 0 &&
+                              train_checkpoint_write(&point, path_after(note.step), &a.run, &error) == 0,
                           "%s", error.text);
     }
-    checkpoint_clear(&point);
+    train_checkpoint_clear(&point);
     for (uint64_t from = 2; from <= 5; from += 3) {
         checkpoint_note read = {0};
         trainer_open(&b, c->policy, c->net, STEPS + 100); /* more steps are what it is for */
-        ck_assert_msg(checkpoint_read(path_after(from), &b.run, b.train, &read, &error) == 0, "%s", error.text);
+        ck_assert_msg(train_checkpoint_read(path_after(from), &b.run, b.train, &read, &error) == 0, "%s", error.text);
         ck_assert_uint_eq(read.step, from);
         ck_assert_uint_eq(read.taken, 2);
         for (uint64_t i = from; i < STEPS; i++)
@@ -69,7 +69,7 @@ static int take_state(const train_item *x, void *context)
 {
     parts *p = context;
     char error[TRAIN_ERROR];
-    return x->state ? stored_add(&p->list, &p->own.engine, x, error) : 0;
+    return x->state ? train_stored_add(&p->list, &p->own.engine, x, error) : 0;
 }
 
 static void take_apart(parts *p, const char *name)
@@ -80,7 +80,7 @@ static void take_apart(parts *p, const char *name)
     (void)trainer_next(&p->own);
     ck_assert_int_eq(train_visit(p->own.train, take_state, p), 0);
     ck_assert_uint_lt(train_state_save(p->own.train, p->state, sizeof p->state), sizeof p->state);
-    p->run = run_text(&p->own.run);
+    p->run = train_run_text(&p->own.run);
     strcpy(p->step, "2");
     strcpy(p->taken, "2");
     strcpy(p->schema, "mpsim-train-checkpoint/2");
@@ -88,7 +88,7 @@ static void take_apart(parts *p, const char *name)
 
 static void forget_parts(parts *p)
 {
-    stored_clear(&p->list);
+    train_stored_clear(&p->list);
     free(p->run);
     trainer_close(&p->own);
 }
@@ -102,15 +102,15 @@ static const char *try(const parts *p, const char *name)
     const char *pairs[][2] = {{"mpsim.schema", p->schema},         {"mpsim.step", p->step},
                               {"mpsim.optimizer_steps", p->taken}, {"mpsim.train.run", p->run},
                               {"mpsim.train.state", p->state},     {"mpsim.train.digests", NULL}};
-    char *digests = stored_digests(&p->list, (const char *const(*)[2])pairs, 5);
+    char *digests = train_stored_digests(&p->list, (const char *const(*)[2])pairs, 5);
     const char *path = trainer_path("damaged");
     memset(&error, 0, sizeof error);
     ck_assert_ptr_nonnull(digests);
     pairs[5][1] = digests;
-    ck_assert_msg(stored_write(&p->list, path, (const char *const(*)[2])pairs, 6, &error) == 0, "%s", error.text);
+    ck_assert_msg(train_stored_write(&p->list, path, (const char *const(*)[2])pairs, 6, &error) == 0, "%s", error.text);
     free(digests);
     trainer_open(&t, name, "mlp", 6);
-    if (checkpoint_read(path, &t.run, t.train, &note, &error) == 0)
+    if (train_checkpoint_read(path, &t.run, t.train, &note, &error) == 0)
         error.text[0] = '\0';
     else
         ck_assert_int_eq(error.exit, EXIT_DATA);
@@ -230,7 +230,7 @@ START_TEST(truncated_checkpoints_are_refused)
         ck_assert_uint_eq(fwrite(bytes, 1, i, f), i);
         fclose(f);
         trainer_open(&t, POLICY, "mlp", 6);
-        ck_assert_msg(checkpoint_read(path, &t.run, t.train, &note, &error) != 0, "%zu of %zu bytes", i, n);
+        ck_assert_msg(train_checkpoint_read(path, &t.run, t.train, &note, &error) != 0, "%zu of %zu bytes", i, n);
         trainer_close(&t);
     }
     forget_parts(&p);
@@ -244,16 +244,16 @@ START_TEST(the_run_of_a_checkpoint)
     train_run read;
     take_apart(&p, POLICY);
     ck_assert_str_eq(try(&p, POLICY), "");
-    ck_assert_msg(checkpoint_run(trainer_path("damaged"), &read, &error) == 0, "%s", error.text);
-    char *text = run_text(&read);
+    ck_assert_msg(train_checkpoint_run(trainer_path("damaged"), &read, &error) == 0, "%s", error.text);
+    char *text = train_run_text(&read);
     ck_assert_str_eq(text, p.run);
     free(text);
     train_run_clear(&read);
     strcpy(p.run + strlen(p.run) / 2, "nonsense\n");
     (void)try(&p, POLICY);
-    ck_assert_int_ne(checkpoint_run(trainer_path("damaged"), &read, &error), 0);
+    ck_assert_int_ne(train_checkpoint_run(trainer_path("damaged"), &read, &error), 0);
     ck_assert_int_eq(error.exit, EXIT_DATA);
-    ck_assert_int_ne(checkpoint_run(trainer_path("no-such-file"), &read, &error), 0);
+    ck_assert_int_ne(train_checkpoint_run(trainer_path("no-such-file"), &read, &error), 0);
     ck_assert_int_eq(error.exit, EXIT_IO);
     forget_parts(&p);
 }
@@ -274,7 +274,7 @@ START_TEST(differences_of_runs)
                 {"layer a\n", "end\n", "layer a, not end"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char text[128] = "";
-        ck_assert_int_eq(run_difference(text, sizeof text, rows[i].a, rows[i].b), rows[i].want != NULL);
+        ck_assert_int_eq(train_run_difference(text, sizeof text, rows[i].a, rows[i].b), rows[i].want != NULL);
         if (rows[i].want)
             ck_assert_str_eq(text, rows[i].want);
     }

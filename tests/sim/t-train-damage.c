@@ -24,10 +24,10 @@ static void make_checkpoint(void)
     for (int i = 0; i < 3; i++)
         (void)trainer_next(&t);
     const checkpoint_note note = {.step = 3, .taken = 3};
-    ck_assert_msg(checkpoint_take(&c, path, t.train, &note, &error) == 0 &&
-                      checkpoint_write(&c, path, &t.run, &error) == 0,
+    ck_assert_msg(train_checkpoint_take(&c, path, t.train, &note, &error) == 0 &&
+                      train_checkpoint_write(&c, path, &t.run, &error) == 0,
                   "%s", error.text);
-    checkpoint_clear(&c);
+    train_checkpoint_clear(&c);
     trainer_close(&t);
     FILE *f = fopen(path, "rb");
     ck_assert_ptr_nonnull(f);
@@ -53,7 +53,7 @@ static const char *refusal(const char *path)
     static trace_error error;
     train_run r;
     memset(&error, 0, sizeof error);
-    if (checkpoint_run(path, &r, &error) == 0) {
+    if (train_checkpoint_run(path, &r, &error) == 0) {
         train_run_clear(&r);
         return NULL;
     }
@@ -69,7 +69,7 @@ static int resumes(const char *path)
     trace_error error;
     checkpoint_note note = {0};
     trainer_open(&t, "pytorch-amp-fp16", "mlp", 6);
-    const int bad = checkpoint_read(path, &t.run, t.train, &note, &error);
+    const int bad = train_checkpoint_read(path, &t.run, t.train, &note, &error);
     trainer_close(&t);
     return bad;
 }

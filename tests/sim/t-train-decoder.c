@@ -33,7 +33,7 @@ static void teardown(void)
 {
     train_run_clear(&run);
     policy_clear(&loaded);
-    text_file_clear(&text);
+    train_text_file_clear(&text);
 }
 
 static void write_file(const void *bytes, size_t n)
@@ -311,13 +311,13 @@ START_TEST(bytes_are_tokens)
 {
     trace_error e = {0};
     write_file("0123456789abcdefghi\377", 20);
-    ck_assert_msg(text_file_tokens(&text, path, 0, 0, &e) == 0, "%s", e.text);
+    ck_assert_msg(train_text_file_tokens(&text, path, 0, 0, &e) == 0, "%s", e.text);
     ck_assert_uint_eq(text.text.trained, 18);
     ck_assert_uint_eq(text.text.held, 2);
     ck_assert_uint_eq(text.text.vocabulary, 256);
     ck_assert_uint_eq(train_token(&text.text, 0), '0');
     ck_assert_uint_eq(train_token(&text.text, 19), 255);
-    ck_assert_int_ne(text_file_tokens(&text, path, 0, 200, &e), 0);
+    ck_assert_int_ne(train_text_file_tokens(&text, path, 0, 200, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "token 19 is 255, not below the vocabulary of 200"));
 }
 END_TEST
@@ -348,7 +348,7 @@ START_TEST(tokens_of_llmc)
     trace_error e = {0};
     for (size_t i = 0; i < COUNT(rows); i++) {
         write_tokens(rows[i].magic, rows[i].version, 30, rows[i].size, 30);
-        ck_assert_msg(text_file_tokens(&text, path, 1, 0, &e) == 0, "%s", e.text);
+        ck_assert_msg(train_text_file_tokens(&text, path, 1, 0, &e) == 0, "%s", e.text);
         ck_assert_uint_eq(text.text.trained, 27);
         ck_assert_uint_eq(text.text.held, 3);
         ck_assert_uint_eq(text.text.vocabulary, rows[i].vocabulary);
@@ -375,14 +375,14 @@ START_TEST(bad_tokens)
     trace_error e = {0};
     for (size_t i = 0; i < COUNT(rows); i++) {
         write_tokens(rows[i].magic, rows[i].version, rows[i].said, 2, rows[i].there);
-        ck_assert_int_ne(text_file_tokens(&text, path, 1, rows[i].vocabulary, &e), 0);
+        ck_assert_int_ne(train_text_file_tokens(&text, path, 1, rows[i].vocabulary, &e), 0);
         ck_assert_msg(strstr(e.text, rows[i].what) != NULL, "%s", e.text);
         ck_assert_int_eq(e.exit, 3);
     }
     for (size_t n = 0; n < 1024; n += 341) { /* a header that ends early */
         write_tokens(20240520, 1, 0, 2, 0);
         ck_assert_int_eq(truncate(path, (off_t)n), 0);
-        ck_assert_int_ne(text_file_tokens(&text, path, 1, 0, &e), 0);
+        ck_assert_int_ne(train_text_file_tokens(&text, path, 1, 0, &e), 0);
         ck_assert_msg(strstr(e.text, "too short") != NULL, "%s", e.text);
     }
 }
@@ -399,7 +399,7 @@ START_TEST(names_of_texts)
         snprintf(full, sizeof full, "%s/%s", folder, rows[i].file);
         write_file("text", 4);
         ck_assert_int_eq(rename(path, full), 0);
-        ck_assert_int_eq(text_file_tokens(&text, full, 0, 0, &e), 0);
+        ck_assert_int_eq(train_text_file_tokens(&text, full, 0, 0, &e), 0);
         ck_assert_str_eq(text.text.name, rows[i].name);
         ck_assert_int_eq(unlink(full), 0);
     }

@@ -28,20 +28,20 @@ START_TEST(steps_are_chosen)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         step_selection c = {.every = 0};
         uint64_t chosen = 0;
-        ck_assert_int_eq(step_selection_parse(&c, lists[i].text), 0);
+        ck_assert_int_eq(train_step_selection_parse(&c, lists[i].text), 0);
         for (uint64_t s = 1; s <= 12; s++)
-            chosen |= (uint64_t)step_selected(&c, s) << s;
+            chosen |= (uint64_t)train_step_selected(&c, s) << s;
         ck_assert_msg(chosen == lists[i].chosen, "%s: %llx", lists[i].text, (unsigned long long)chosen);
-        step_selection_clear(&c);
+        train_step_selection_clear(&c);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         step_selection c = {.every = 0};
-        ck_assert_msg(step_selection_parse(&c, bad[i]) != 0, "%s", bad[i]);
-        step_selection_clear(&c);
+        ck_assert_msg(train_step_selection_parse(&c, bad[i]) != 0, "%s", bad[i]);
+        train_step_selection_clear(&c);
     }
     const step_selection every = {.every = 5};
     for (uint64_t s = 1; s <= 12; s++)
-        ck_assert_int_eq(step_selected(&every, s), s == 1 || s == 5 || s == 10);
+        ck_assert_int_eq(train_step_selected(&every, s), s == 1 || s == 5 || s == 10);
 }
 END_TEST
 
@@ -206,10 +206,10 @@ START_TEST(formats_of_files)
     static const char *const own[] = {"binary32", "fp16", "bf16", "e4m3", "e5m2"};
     static const char *const wider[] = {"tf32", "e3m2", "e2m1"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        ck_assert_str_eq(stored_format(mpsim_format_find(own[i]))->name, own[i]);
+        ck_assert_str_eq(train_stored_format(mpsim_format_find(own[i]))->name, own[i]);
     for (size_t i = 0; i < sizeof wider / sizeof *wider; i++) {
         ck_assert_ptr_nonnull(mpsim_format_find(wider[i]));
-        ck_assert_str_eq(stored_format(mpsim_format_find(wider[i]))->name, "binary32");
+        ck_assert_str_eq(train_stored_format(mpsim_format_find(wider[i]))->name, "binary32");
     }
 }
 END_TEST
@@ -224,7 +224,7 @@ static int take_weights(const train_item *x, void *context)
 {
     initial *k = context;
     char error[TRAIN_ERROR];
-    return strncmp(x->name, "weight:", 7) == 0 ? stored_add(&k->list, k->engine, x, error) : 0;
+    return strncmp(x->name, "weight:", 7) == 0 ? train_stored_add(&k->list, k->engine, x, error) : 0;
 }
 
 START_TEST(weights_are_those_before_the_step)
@@ -252,7 +252,7 @@ START_TEST(weights_are_those_before_the_step)
             for (size_t j = 0; j < got; j++)
                 ck_assert_double_eq(x[j], mpsim_decode(s->format, s->codes[2 * j] | s->codes[2 * j + 1] << 8));
         }
-        stored_clear(&k.list);
+        train_stored_clear(&k.list);
         trace_close(t);
         if (step < 4)
             (void)trainer_next(&own);

@@ -82,7 +82,7 @@ void convtensor_fill(convtensor *t, int kind, uint64_t *seed)
     const size_t n = convtensor_numbers(t);
     uint64_t *x = calloc(2 * n + 2, sizeof *x);
     ck_assert(x);
-    kinds_fill(t->s.format, x, t->s.format, x + n + 1, n, mpsim_format_find("binary32"), kind, seed);
+    verify_kinds_fill(t->s.format, x, t->s.format, x + n + 1, n, mpsim_format_find("binary32"), kind, seed);
     for (size_t k = 0; k < n; k++) {
         size_t i[CONV_AXES];
         convtensor_unravel(t, k, i);

@@ -58,8 +58,8 @@ void dot_set_case(const dot_set *s, uint64_t i, dot_case *x)
     uint64_t seed = s->seed + (i << 20);
     const int kind = (int)(i % KINDS);
     seed = test_random(&seed);
-    kinds_fill(&s->fa, x->a, &s->fb, x->b, s->k, &s->m.result.format, kind, &seed);
-    x->c = kinds_addend(&s->m.result.format, kind, &seed);
+    verify_kinds_fill(&s->fa, x->a, &s->fb, x->b, s->k, &s->m.result.format, kind, &seed);
+    x->c = verify_kinds_addend(&s->m.result.format, kind, &seed);
     for (size_t q = 0; q < dot_set_scales(s); q++) {
         x->scales_a[q] = a_scale(&s->scale, kind, &seed);
         x->scales_b[q] = a_scale(&s->scale, kind, &seed);

@@ -43,8 +43,8 @@ static int inputs(const dot_set *s, const dot_case *x, uint64_t count)
 
 static void show(const dot_set *s, const dot_case *x, uint64_t i, uint64_t got, uint64_t want)
 {
-    printf("case %" PRIu64 " (%s): %" PRIx64 ", theirs %" PRIx64 "; c = %" PRIx64 "\n", i, kinds_name((int)(i % KINDS)),
-           got, want, x->c);
+    printf("case %" PRIu64 " (%s): %" PRIx64 ", theirs %" PRIx64 "; c = %" PRIx64 "\n", i,
+           verify_kinds_name((int)(i % KINDS)), got, want, x->c);
     for (size_t k = 0; k < s->k; k++)
         printf("  %" PRIx64 " %" PRIx64 " (%a %a)", x->a[k], x->b[k], mpsim_decode(&s->fa, x->a[k]),
                mpsim_decode(&s->fb, x->b[k]));

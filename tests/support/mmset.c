@@ -26,7 +26,7 @@ static unsigned char *lines(const mpsim_format *f, size_t count, size_t k, int k
     uint64_t *x = malloc((k + 1) * sizeof *x), *y = malloc((k + 1) * sizeof *y);
     for (size_t i = 0; codes && x && y && i < count; i++) {
         uint64_t state = seed + ((uint64_t)i << 32);
-        kinds_fill(f, x, f, y, k, binary32, kind, &state);
+        verify_kinds_fill(f, x, f, y, k, binary32, kind, &state);
         for (size_t j = 0; j < k; j++)
             codes[i * k + j] = (unsigned char)x[j];
     }

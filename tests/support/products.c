@@ -107,12 +107,12 @@ void product_fill(product *p, int kind, int few, uint64_t *seed)
     const size_t n = na > nb ? na : nb;
     uint64_t *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y);
     ck_assert(x && y);
-    kinds_fill(&p->a.f, x, &p->b.f, y, n, fr, few || kind == KIND_CANCEL ? KIND_NORMAL : kind, seed);
+    verify_kinds_fill(&p->a.f, x, &p->b.f, y, n, fr, few || kind == KIND_CANCEL ? KIND_NORMAL : kind, seed);
     memcpy(p->a.codes, x, na * sizeof *x);
     memcpy(p->b.codes, y, nb * sizeof *y);
     if (few && n) {
-        kinds_fill(&p->a.f, x, &p->b.f, y, 2, fr, KIND_BITS, seed);
-        kinds_fill(&p->a.f, x, &p->b.f, y, 1, fr, kind, seed);
+        verify_kinds_fill(&p->a.f, x, &p->b.f, y, 2, fr, KIND_BITS, seed);
+        verify_kinds_fill(&p->a.f, x, &p->b.f, y, 1, fr, kind, seed);
         if (na)
             p->a.codes[test_random(seed) % na] = x[0];
         if (nb)
@@ -127,7 +127,7 @@ void product_fill(product *p, int kind, int few, uint64_t *seed)
                                                                                             << (p->b.f.bits - 1);
         }
     for (size_t i = 0; i < p->rows * p->columns; i++)
-        p->c.codes[i] = p->no_c ? 0 : kinds_addend(fr, few ? KIND_NORMAL : kind, seed);
+        p->c.codes[i] = p->no_c ? 0 : verify_kinds_addend(fr, few ? KIND_NORMAL : kind, seed);
     free(x);
     free(y);
     product_lay_out(p);

@@ -41,7 +41,7 @@ double words_real(const char *word)
     return x;
 }
 
-int64_t words_integer(const char *word)
+int64_t traininglog_words_integer(const char *word)
 {
     char *end;
     const int64_t x = strtoll(word, &end, 10);

@@ -23,5 +23,5 @@ int words_skip(const words *w);    /* 1: an empty line, a comment */
 
 /* One word as a number, as an integer, as hexadecimal bits. */
 double words_real(const char *word);
-int64_t words_integer(const char *word);
+int64_t traininglog_words_integer(const char *word);
 uint64_t words_bits(const char *word);

@@ -253,20 +253,20 @@ START_TEST(clashes_are_told_and_not_followed)
     ck_assert_str_eq(trace_convention(t), "PyTorch checkpoint, gradients");
     trace_close(t);
 
-    namemap *m = namemap_new("--map");
+    namemap *m = trace_namemap_new("--map");
     char why[200];
-    ck_assert(m && namemap_add(m, "state_dict/(.*)=none", 20, why) == 0);
+    ck_assert(m && trace_namemap_add(m, "state_dict/(.*)=none", 20, why) == 0);
     const trace_options o = {.map = m};
     t = open_names(names, 4, &o, &e);
     ck_assert(t && !trace_clash(t) && !find(t, names[1])->kind);
     ck_assert_str_eq(find(t, names[0])->kind, "weight");
     ck_assert_str_eq(trace_convention(t), "--map, PyTorch checkpoint, gradients");
     trace_close(t);
-    ck_assert(namemap_add(m, "(model|grads)/(.*)=agrad:\\2", 27, why) == 0);
+    ck_assert(trace_namemap_add(m, "(model|grads)/(.*)=agrad:\\2", 27, why) == 0);
     ck_assert(!open_names(names, 4, &o, &e) && e.exit == 3);
     ck_assert_msg(strstr(e.text, "--map: 'model/fc.bias' and 'grads/fc.bias' would both be agrad:fc.bias"), "%s",
                   e.text);
-    namemap_free(m);
+    trace_namemap_free(m);
 }
 END_TEST
 
@@ -297,15 +297,15 @@ START_TEST(rules_take_whole_names)
                 {"a=b", "weight", "w"},
                 {"abcdefghi", "out", "ia"},
                 {"grad/", "wgrad", ""}};
-    namemap *m = namemap_new("here");
+    namemap *m = trace_namemap_new("here");
     char why[200];
     trace_error e;
     trace *t = open_names(rules, 0, NULL, &e);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        ck_assert_msg(namemap_add(m, rules[i], strlen(rules[i]), why) == 0, "%s: %s", rules[i], why);
+        ck_assert_msg(trace_namemap_add(m, rules[i], strlen(rules[i]), why) == 0, "%s: %s", rules[i], why);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *kind = "", *fqn = NULL;
-        const int found = namemap_find(m, t, rows[i].name, &kind, &fqn);
+        const int found = trace_namemap_find(m, t, rows[i].name, &kind, &fqn);
         const int expected = !rows[i].kind || *rows[i].kind;
         ck_assert_msg(found == expected, "%s: %d", rows[i].name, found);
         if (!found)
@@ -314,7 +314,7 @@ START_TEST(rules_take_whole_names)
         ck_assert_str_eq(fqn, rows[i].fqn);
     }
     trace_close(t);
-    namemap_free(m);
+    trace_namemap_free(m);
 }
 END_TEST
 
@@ -349,22 +349,22 @@ START_TEST(bad_rules_are_told_with_their_place)
         {"(a)?*b=wgrad:x", "at 5: repeated twice"},
         {"*a=wgrad:x", NULL}, /* regcomp's to say */
     };
-    namemap *m = namemap_new("here");
+    namemap *m = trace_namemap_new("here");
     char why[200], longest[NAMEMAP_LONGEST + 40];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const int bad = namemap_add(m, rows[i][0], strlen(rows[i][0]), why);
+        const int bad = trace_namemap_add(m, rows[i][0], strlen(rows[i][0]), why);
         ck_assert_msg(!rows[i][1] || (bad && strncmp(why, rows[i][1], strlen(rows[i][1])) == 0), "%s: %s", rows[i][0],
                       bad ? why : "accepted");
     }
     memset(longest, '(', sizeof longest);
     memcpy(longest + NAMEMAP_LONGEST - 5, "=none", 5);
-    ck_assert(namemap_add(m, longest, NAMEMAP_LONGEST, why) && strstr(why, "nested too deep"));
+    ck_assert(trace_namemap_add(m, longest, NAMEMAP_LONGEST, why) && strstr(why, "nested too deep"));
     memset(longest, 'a', sizeof longest);
-    ck_assert(namemap_add(m, longest, sizeof longest, why) && strstr(why, "longer than"));
-    while (namemap_count(m) < NAMEMAP_RULES)
-        ck_assert(namemap_add(m, "a=none", 6, why) == 0);
-    ck_assert(namemap_add(m, "a=none", 6, why) && strstr(why, "more than 200 rules"));
-    namemap_free(m);
+    ck_assert(trace_namemap_add(m, longest, sizeof longest, why) && strstr(why, "longer than"));
+    while (trace_namemap_count(m) < NAMEMAP_RULES)
+        ck_assert(trace_namemap_add(m, "a=none", 6, why) == 0);
+    ck_assert(trace_namemap_add(m, "a=none", 6, why) && strstr(why, "more than 200 rules"));
+    trace_namemap_free(m);
 }
 END_TEST
 

@@ -60,26 +60,26 @@ _Noreturn static void work(int threads)
     for (int i = 0; i < threads; i++)
         if (pthread_create(&other, NULL, idle, NULL) != 0)
             _exit(99);
-    temporary_watch();
+    trace_temporary_watch();
     for (unsigned i = 0;; i++) {
         temporary t = {.path = NULL}, f = {.path = NULL}, g = {.path = NULL};
         snprintf(file, sizeof file, "%s", bad_path("file"));
         snprintf(kept, sizeof kept, "%s", bad_path("kept"));
         snprintf(folder, sizeof folder, "%s", bad_path("folder.XXXXXX"));
-        const int fd = temporary_create(&t, AT_FDCWD, file);
-        if (fd < 0 || write(fd, "x", 1) != 1 || close(fd) != 0 || temporary_folder(&f, folder) != 0)
+        const int fd = trace_temporary_create(&t, AT_FDCWD, file);
+        if (fd < 0 || write(fd, "x", 1) != 1 || close(fd) != 0 || trace_temporary_folder(&f, folder) != 0)
             _exit(98);
         snprintf(inside, sizeof inside, "%s/x", folder);
-        temporary_expect(&g, inside);
+        trace_temporary_expect(&g, inside);
         FILE *x = fopen(inside, "w");
         if (x)
             fclose(x);
-        const int unnamed = unnamed_file();
-        if (unnamed < 0 || close(unnamed) != 0 || (i % 2 && temporary_keep(&t, kept) != 0))
+        const int unnamed = trace_unnamed_file();
+        if (unnamed < 0 || close(unnamed) != 0 || (i % 2 && trace_temporary_keep(&t, kept) != 0))
             _exit(97);
-        temporary_remove(&t);
-        temporary_remove(&g);
-        temporary_remove(&f);
+        trace_temporary_remove(&t);
+        trace_temporary_remove(&g);
+        trace_temporary_remove(&f);
     }
 }
 
@@ -124,7 +124,7 @@ START_TEST(ignored_signals_stay_ignored)
     const pid_t child = fork();
     if (child == 0) {
         signal(SIGHUP, SIG_IGN);
-        temporary_watch();
+        trace_temporary_watch();
         raise(SIGHUP);
         _exit(7);
     }
@@ -141,9 +141,9 @@ START_TEST(the_first_may_be_asked_for)
     if (child == 0) {
         atomic_int number = 0;
         temporary t;
-        temporary_watch();
-        temporary_ask(&number);
-        if (temporary_create(&t, AT_FDCWD, bad_path("file")) < 0)
+        trace_temporary_watch();
+        trace_temporary_ask(&number);
+        if (trace_temporary_create(&t, AT_FDCWD, bad_path("file")) < 0)
             _exit(1);
         raise(SIGTERM);
         if (number != SIGTERM || access(bad_path("file"), F_OK) != 0)
@@ -169,19 +169,19 @@ START_TEST(programs_end_first)
         posix_spawn_file_actions_t files;
         posix_spawnattr_t attributes;
         pid_t program;
-        temporary_watch();
-        if (temporary_folder(&f, folder) != 0)
+        trace_temporary_watch();
+        if (trace_temporary_folder(&f, folder) != 0)
             _exit(1);
         snprintf(file, sizeof file, "%s/drawn", folder);
-        temporary_expect(&g, file);
+        trace_temporary_expect(&g, file);
         snprintf(script, sizeof script, "(while :; do echo x >'%s'; done) & wait", file);
         char shell[] = "sh", option[] = "-c";
         char *argv[] = {shell, option, script, NULL};
         posix_spawn_file_actions_init(&files);
         posix_spawnattr_init(&attributes);
-        if (temporary_spawn(&program, &files, &attributes, argv) != 0)
+        if (trace_temporary_spawn(&program, &files, &attributes, argv) != 0)
             _exit(2);
-        temporary_wait(program, &status);
+        trace_temporary_wait(program, &status);
         _exit(3);
     }
     rest(200000);
@@ -239,8 +239,8 @@ static void make_places(void)
     snprintf(target_path, sizeof target_path, "%s", bad_path("target"));
     write_text(input_path, "input");
     ck_assert_int_eq(symlink(target_path, link_path), 0);
-    inputs_watch();
-    inputs_add_path(input_path);
+    trace_inputs_watch();
+    trace_inputs_add_path(input_path);
 }
 
 static void expect_text(const char *path, const char *text)
@@ -258,7 +258,7 @@ START_TEST(bug_20261127_a_link_that_changes_costs_no_input)
     trace_error error;
     make_places();
     switches = 1;
-    ck_assert_ptr_null(outfile_open(link_path, &error));
+    ck_assert_ptr_null(trace_outfile_open(link_path, &error));
     ck_assert_ptr_nonnull(strstr(error.text, "is an input"));
     ck_assert_int_eq(switches, 0);
     expect_text(input_path, "input");
@@ -270,11 +270,11 @@ START_TEST(an_input_that_gets_where_the_output_goes_stays)
 {
     trace_error error;
     make_places();
-    outfile *o = outfile_open(link_path, &error);
+    outfile *o = trace_outfile_open(link_path, &error);
     ck_assert_ptr_nonnull(o);
-    ck_assert_int_eq(outfile_write(o, "output", 6, &error), 0);
+    ck_assert_int_eq(trace_outfile_write(o, "output", 6, &error), 0);
     ck_assert_int_eq(rename(input_path, target_path), 0);
-    ck_assert_int_eq(outfile_close(o, &error), -1);
+    ck_assert_int_eq(trace_outfile_close(o, &error), -1);
     ck_assert_ptr_nonnull(strstr(error.text, "is an input"));
     expect_text(target_path, "input");
     ck_assert_int_eq(count_left(), 2);
@@ -293,11 +293,11 @@ START_TEST(a_folder_that_changes_is_the_one_that_was_opened)
     snprintf(path, sizeof path, "%s/file", other);
     ck_assert_int_eq(mkdir(folder, 0777), 0);
     ck_assert_int_eq(symlink(folder, other), 0);
-    outfile *o = outfile_open(path, &error);
+    outfile *o = trace_outfile_open(path, &error);
     ck_assert_ptr_nonnull(o);
-    ck_assert_int_eq(outfile_write(o, "output", 6, &error), 0);
+    ck_assert_int_eq(trace_outfile_write(o, "output", 6, &error), 0);
     ck_assert_int_eq(unlink(other), 0);
-    ck_assert_int_eq(outfile_close(o, &error), 0);
+    ck_assert_int_eq(trace_outfile_close(o, &error), 0);
     expect_text(first, "output");
     ck_assert_int_eq(unlink(first), 0);
     count_left();
