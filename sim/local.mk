@@ -17,14 +17,14 @@ sim_libsim_a_SOURCES = \
   sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/gate.c \
   sim/advise/gate.h sim/advise/hold.c sim/advise/judge.c sim/advise/measure.c sim/advise/policyfile.c sim/advise/reason.c sim/advise/record.c sim/advise/record.h \
   sim/advise/report.c sim/advise/run.c sim/advise/sentences.c sim/advise/stall.c \
-  sim/array/need.c sim/array/need.h sim/attention/cmd.c sim/attention/generate.c sim/attention/generate.h \
-  sim/attention/heads.c sim/attention/heads.h sim/attention/mask.c sim/attention/mask.h sim/attention/measure.c sim/attention/measure.h sim/attention/record.c sim/attention/record.h sim/attention/report.c \
-  sim/attention/report.h sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
-  sim/calc/files.c sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
-  sim/cast/contents.h sim/cast/convert.c sim/cast/convert.h sim/cast/explain.c sim/cast/explain.h \
-  sim/cast/folder.c sim/cast/folder.h sim/cast/lay.c sim/cast/lay.h \
-  sim/cast/number.c sim/cast/pairs.c sim/cast/pairs.h sim/cast/plain.c sim/cast/plain.h sim/cast/quantise.c sim/cast/quantise.h \
-  sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tensors.h sim/cast/tiles.c \
+  sim/array/need.c sim/array/need.h sim/attention/attention.h sim/attention/cmd.c sim/attention/generate.c \
+  sim/attention/heads.c sim/attention/heads.h sim/attention/mask.c sim/attention/measure.c sim/attention/measure.h sim/attention/record.c sim/attention/record.h sim/attention/report.c \
+  sim/calc/calc.c sim/calc/calc.h sim/calc/cmd.c \
+  sim/calc/files.c sim/cast/cast.h sim/cast/about.c sim/cast/blocks.c sim/cast/cmd.c sim/cast/contents.c \
+  sim/cast/convert.c sim/cast/explain.c sim/cast/explain.h \
+  sim/cast/folder.c sim/cast/lay.c sim/cast/lay.h \
+  sim/cast/number.c sim/cast/pairs.c sim/cast/plain.c sim/cast/quantise.c \
+  sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tiles.c \
   sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/operand/element.c sim/operand/element.h \
   sim/process/environment.c sim/process/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
   sim/process/memory.c sim/process/memory.h sim/input/names.c sim/input/names.h sim/cli/options.c \
@@ -33,14 +33,14 @@ sim_libsim_a_SOURCES = \
   sim/input/steps.c sim/input/steps.h \
   sim/process/textfile.c sim/process/textfile.h \
   sim/process/world.c sim/process/world.h sim/commands.c sim/commands.h \
-  sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/bytes.h sim/diff/computed.c sim/diff/computed.h \
-  sim/diff/constants.c sim/diff/constants.h sim/diff/diff.h sim/diff/dropout.c sim/diff/dropout.h sim/diff/entry.c \
-  sim/diff/entry.h sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/line.h sim/diff/lines.c \
-  sim/diff/lines.h sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/parts.h sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
-  sim/diff/measure.h sim/diff/numbers.c sim/diff/numbers.h sim/diff/order.c sim/diff/order.h \
-  sim/diff/patterns.c sim/diff/patterns.h sim/diff/ratios.c sim/diff/ratios.h sim/diff/ratiosreport.c sim/diff/ratiosreport.h sim/diff/places.c sim/diff/places.h sim/diff/rearrange.c \
-  sim/diff/rearrange.h sim/diff/recipe.c sim/diff/recipe.h sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c sim/diff/shift.h \
-  sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/stale.h sim/diff/tolerance.c \
+  sim/diff/impl.h sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/computed.c \
+  sim/diff/constants.c sim/diff/diff.h sim/diff/dropout.c sim/diff/entry.c \
+  sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/lines.c \
+  sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
+  sim/diff/measure.h sim/diff/numbers.c sim/diff/order.c sim/diff/order.h \
+  sim/diff/patterns.c sim/diff/ratios.c sim/diff/ratios.h sim/diff/ratiosreport.c sim/diff/ratiosreport.h sim/diff/places.c sim/diff/rearrange.c \
+  sim/diff/recipe.c sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c \
+  sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/blocks.c sim/dot/blocks.h sim/dot/cmd.c sim/dot/distance.c sim/dot/distance.h sim/dot/distancereport.c sim/dot/distancereport.h sim/dot/error.c sim/dot/error.h sim/dot/like.c sim/dot/like.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \
   sim/dot/operand.h sim/dot/pieces.c sim/dot/pieces.h sim/dot/pair.c sim/dot/pair.h sim/dot/record.c sim/dot/record.h sim/dot/reduce.c sim/dot/reduce.h sim/emulate/cmd.c sim/formats/cmd.c sim/formats/formats.h sim/formats/positions.c sim/formats/positions.h \
@@ -54,22 +54,22 @@ sim_libsim_a_SOURCES = \
   sim/mismatch/report.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
   sim/merge/ranks.h \
   sim/pass/chosen.c sim/pass/chosen.h \
-  sim/plot/accumulation.c sim/plot/accumulation.h sim/plot/bars.c sim/plot/bars.h sim/plot/cmd.c sim/plot/comparison.c \
-  sim/plot/comparison.h sim/plot/data.c sim/plot/data.h sim/plot/course.c sim/plot/course.h sim/plot/grid.c \
-  sim/plot/grid.h sim/plot/distribution.c sim/plot/distribution.h sim/plot/dots.c sim/plot/dots.h sim/plot/figures.c \
-  sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/heatmap.h sim/plot/item.c sim/plot/item.h sim/plot/ledger.c sim/plot/ledger.h sim/plot/lines.c sim/plot/lines.h \
-  sim/plot/noise.c sim/plot/noise.h sim/plot/ranges.c sim/plot/ranges.h sim/plot/plot.c sim/plot/plot.h sim/plot/range.h sim/plot/report.c \
+  sim/plot/impl.h sim/plot/accumulation.c sim/plot/bars.c sim/plot/cmd.c sim/plot/comparison.c \
+  sim/plot/data.c sim/plot/data.h sim/plot/course.c sim/plot/course.h sim/plot/grid.c \
+  sim/plot/grid.h sim/plot/distribution.c sim/plot/dots.c sim/plot/figures.c \
+  sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/item.c sim/plot/item.h sim/plot/ledger.c sim/plot/ledger.h sim/plot/lines.c \
+  sim/plot/noise.c sim/plot/noise.h sim/plot/ranges.c sim/plot/ranges.h sim/plot/plot.c sim/plot/plot.h sim/plot/report.c \
   sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
-  sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/steps.h sim/plot/sweep.c \
-  sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c sim/plot/text.h \
-  sim/plot/training.c sim/plot/training.h sim/plot/window.c sim/plot/window.h sim/policy/list.c \
+  sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/sweep.c \
+  sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c \
+  sim/plot/training.c sim/plot/window.c sim/policy/impl.h sim/policy/list.c \
   sim/policy/list.h sim/policy/unmatched.c sim/policy/unmatched.h sim/program.c sim/program.h \
-  sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/fields.c sim/replay/fields.h \
+  sim/replay/impl.h sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/fields.c sim/replay/fields.h \
   sim/replay/groups.c sim/replay/layer.c sim/replay/measure.c \
   sim/replay/moments.c sim/replay/moments.h sim/replay/muon.c sim/replay/norm.c sim/replay/note.c \
   sim/replay/optimizer.c sim/replay/plan.c sim/replay/record.c sim/replay/replay.c \
-  sim/replay/replay.h sim/replay/report.c sim/replay/report.h sim/replay/said.c sim/replay/said.h \
-  sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/state.h sim/replay/step.c \
+  sim/replay/replay.h sim/replay/report.c sim/replay/said.c \
+  sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
   sim/exact/exact.c sim/exact/exact.h sim/exact/natural.c sim/exact/natural.h \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
@@ -83,37 +83,37 @@ sim_libsim_a_SOURCES = \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h \
   sim/scaler/wide.c sim/scaler/wide.h \
-  sim/traininglog/course.c sim/traininglog/course.h sim/traininglog/episode.c sim/traininglog/episode.h \
-  sim/traininglog/evidence.c sim/traininglog/evidence.h sim/traininglog/facts.c sim/traininglog/facts.h \
+  sim/traininglog/impl.h sim/traininglog/course.c sim/traininglog/course.h sim/traininglog/episode.c sim/traininglog/episode.h \
+  sim/traininglog/evidence.c sim/traininglog/facts.c sim/traininglog/facts.h \
   sim/traininglog/field.c sim/traininglog/field.h sim/traininglog/judge.c sim/traininglog/judge.h \
   sim/traininglog/logline.c sim/traininglog/logline.h sim/traininglog/lognote.c sim/traininglog/lognote.h \
   sim/traininglog/logpattern.c sim/traininglog/logpattern.h sim/traininglog/logseries.c \
-  sim/traininglog/logseries.h sim/traininglog/logtable.c sim/traininglog/logtable.h \
-  sim/traininglog/logtext.c sim/traininglog/logtext.h sim/traininglog/logwalk.c sim/traininglog/logwalk.h \
+  sim/traininglog/logtable.c \
+  sim/traininglog/logtext.c sim/traininglog/logwalk.c \
   sim/traininglog/match.c sim/traininglog/match.h sim/traininglog/metric.c sim/traininglog/metric.h \
-  sim/traininglog/numbers.c sim/traininglog/numbers.h sim/traininglog/reader.c sim/traininglog/reader.h \
+  sim/traininglog/numbers.c sim/traininglog/reader.c sim/traininglog/reader.h \
   sim/traininglog/sentences.c sim/traininglog/sentences.h sim/traininglog/series.c sim/traininglog/series.h \
-  sim/traininglog/shape.c sim/traininglog/shape.h sim/traininglog/source.c sim/traininglog/source.h \
-  sim/traininglog/stuck.c sim/traininglog/stuck.h sim/traininglog/track.c sim/traininglog/track.h \
+  sim/traininglog/shape.c sim/traininglog/source.c \
+  sim/traininglog/stuck.c sim/traininglog/track.c sim/traininglog/track.h \
   sim/traininglog/traininglog.c sim/traininglog/traininglog.h sim/traininglog/verdict.c \
   sim/traininglog/verdict.h sim/traininglog/words.c sim/traininglog/words.h \
   sim/page/cmd.c sim/page/figures.c sim/page/history.c sim/page/html.c sim/page/html.h sim/page/inputs.c sim/page/look.c sim/page/look.h \
   sim/page/measure.c sim/page/page.c sim/page/page.h sim/page/provenance.c sim/page/saved.c sim/page/summary.c sim/page/svg.c sim/page/svg.h sim/page/tables.c \
-  sim/stat/bytes.c sim/stat/bytes.h \
+  sim/stat/stat.h sim/stat/bytes.c sim/stat/bytes.h \
   sim/stat/cmd.c sim/stat/cmd.h \
   sim/stat/form.c sim/stat/form.h sim/stat/pack.c sim/stat/pack.h sim/stat/part.c sim/stat/part.h \
   sim/stat/shard.c sim/stat/shard.h \
   sim/text/sha256.c sim/text/sha256.h \
-  sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
-  sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c sim/train/decodertable.h \
-  sim/train/describe.c sim/train/describe.h sim/train/device.c sim/train/device.h \
-  sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/groups.h sim/train/job.c \
+  sim/train/train.h sim/train/checkpoint.c sim/train/checkpoint.h sim/train/cmd.c \
+  sim/train/decoder.c sim/train/decoder.h sim/train/decodertable.c \
+  sim/train/describe.c sim/train/describe.h sim/train/device.c \
+  sim/train/digests.c sim/train/digests.h sim/train/groups.c sim/train/job.c \
   sim/train/job.h sim/train/meter.c sim/train/meter.h sim/train/operations.c sim/train/operations.h \
   sim/train/policy.c sim/train/policy.h \
-  sim/train/record.c sim/train/record.h sim/train/fields.c sim/train/fields.h sim/train/report.c sim/train/report.h sim/train/store.c \
-  sim/train/store.h sim/train/table.c sim/train/table.h sim/train/text.c sim/train/text.h \
-  sim/train/words.c sim/train/words.h sim/verify/architecture.c \
-  sim/verify/architecture.h sim/verify/cmd.c sim/verify/groups.c sim/verify/groups.h \
+  sim/train/record.c sim/train/record.h sim/train/fields.c sim/train/fields.h sim/train/report.c sim/train/store.c \
+  sim/train/store.h sim/train/table.c sim/train/text.c sim/train/text.h \
+  sim/train/words.c sim/verify/impl.h sim/verify/architecture.c \
+  sim/verify/cmd.c sim/verify/groups.c \
   sim/verify/cpu.c sim/verify/cpu.h sim/verify/cpugroup.c sim/verify/kinds.c sim/verify/kinds.h \
   sim/verify/recorded.c sim/verify/report.c sim/verify/report.h sim/verify/vectors.c \
   sim/verify/vectors.h sim/verify/verify.c sim/verify/verify.h
@@ -161,8 +161,8 @@ sim_libstat_a_SOURCES = \
   sim/operand/target.c sim/operand/target.h sim/input/twice.c sim/input/twice.h sim/input/unread.c sim/input/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
   sim/report/csv.c sim/report/jsonout.c \
-  sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c sim/stat/blockquant.h \
-  sim/stat/blocks.c sim/stat/blocks.h sim/stat/blockviews.c sim/stat/blockviews.h \
+  sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c \
+  sim/stat/blocks.c sim/stat/blockviews.c \
   sim/stat/conditions.c sim/stat/conditions.h sim/stat/limit.c sim/stat/limit.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
   sim/stat/report.h sim/stat/config.c sim/stat/config.h sim/stat/record.c sim/stat/record.h sim/stat/settings.c sim/stat/settings.h \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c sim/stat/tensor.h \
@@ -174,10 +174,10 @@ sim_libpolicy_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' -DM
 sim_libpolicy_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(YAML_CFLAGS)
 sim_libpolicy_a_SOURCES = \
   sim/array/want.c sim/array/want.h sim/process/resource.c sim/process/resource.h sim/operand/scalerword.c sim/operand/scalerword.h \
-  sim/policy/blocks.c sim/policy/blocks.h sim/policy/gather.c sim/policy/gather.h sim/policy/keys.c sim/policy/keys.h \
-  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/nemo.h sim/policy/parts.c sim/policy/parts.h sim/policy/patterns.c sim/policy/patterns.h \
+  sim/policy/blocks.c sim/policy/gather.c sim/policy/keys.c \
+  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/parts.c sim/policy/patterns.c \
   sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/scaling.c sim/policy/table.c \
-  sim/policy/table.h sim/policy/tree.c sim/policy/tree.h sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
+  sim/policy/table.h sim/policy/tree.c sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h
 
 # layouts of files that need a library which may not be there
@@ -213,12 +213,11 @@ oracle_libraries =
 verify_libs =
 cuda_libraries =
 if HAVE_MPFR
-sim_libsim_a_SOURCES += sim/verify/inputs.c sim/verify/inputs.h sim/verify/mpfr.c \
-  sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c sim/verify/mpfr_rows.h
+sim_libsim_a_SOURCES += sim/verify/inputs.c sim/verify/mpfr.c \
+  sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c
 noinst_LIBRARIES += sim/liboracle.a
 sim_liboracle_a_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
-  sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h sim/verify/oracle_sum.c \
-  sim/verify/oracle_sum.h
+  sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h sim/verify/oracle_sum.c
 sim_liboracle_a_CPPFLAGS = $(sim_cppflags)
 sim_liboracle_a_CFLAGS = $(product_cflags)
 oracle_libs += sim/liboracle.a

@@ -8,9 +8,7 @@
 #include "../cli/reportoptions.h"
 #include "../commands.h"
 #include "../dot/models.h"
-#include "generate.h"
-#include "mask.h"
-#include "report.h"
+#include "attention.h"
 
 #include <math.h>
 #include <stdlib.h>

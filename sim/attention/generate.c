@@ -2,7 +2,7 @@
  *
  * Normal numbers are those of 'mpsim dot'. `sink` and `repeated` move the first number of queries and of one or two keys,
  * so that their scores are as far above the others as is said there whatever the size of a head is. */
-#include "generate.h"
+#include "attention.h"
 
 #include "../dot/operand.h"
 

@@ -5,7 +5,7 @@
 #include "../cli/options.h"
 #include "../text/words.h"
 #include "../pass/chosen.h"
-#include "generate.h"
+#include "attention.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* mask.c -- see mask.h. */
-#include "mask.h"
+#include "attention.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"

@@ -1,5 +1,5 @@
 /* report.c -- see report.h. */
-#include "report.h"
+#include "attention.h"
 
 #include "../text/words.h"
 

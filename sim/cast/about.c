@@ -1,7 +1,7 @@
 /* about.c -- what a quantised file says of itself: see quantise.h. */
 #include "../array/need.h"
 #include "../quant/describe.h"
-#include "quantise.h"
+#include "cast.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -5,11 +5,8 @@
 #include "../cli/reportoptions.h"
 #include "../report/report.h"
 #include "../text/words.h"
-#include "convert.h"
+#include "cast.h"
 #include "explain.h"
-#include "folder.h"
-#include "plain.h"
-#include "quantise.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* contents.c -- see contents.h. */
-#include "contents.h"
+#include "cast.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

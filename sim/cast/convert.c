@@ -2,7 +2,7 @@
  *
  * binary32 and what widens to it stays binary32, which is what the kernels of the library are written for;
  * the rest goes through binary64. Both give the same codes (tests/cli/cast.sh). */
-#include "convert.h"
+#include "cast.h"
 
 #include "../array/need.h"
 #include "../trace/trace.h"

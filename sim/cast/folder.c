@@ -3,7 +3,7 @@
  * A file keeps its name and its place below the folder that was given; what is not of the layout that is written gets
  * its suffix behind the name. Of files beside an index each is written, and an index of what they hold then: names
  * of codes and scales, and the bytes of all. */
-#include "folder.h"
+#include "cast.h"
 
 #include "../array/need.h"
 #include "../process/output.h"

@@ -1,5 +1,5 @@
 /* pairs.c -- see pairs.h. */
-#include "pairs.h"
+#include "cast.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"

@@ -2,13 +2,11 @@
  *
  * Tensors of a file lie in order of the bytes of an element, largest first, as safetensors itself writes them: readers
  * want them aligned. Those of one width keep the order of the input. */
-#include "plain.h"
+#include "cast.h"
 
 #include "../array/need.h"
 #include "../report/report.h"
 #include "../text/words.h"
-#include "pairs.h"
-#include "tensors.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,9 +2,8 @@
  *
  * All is decided before anything is written: what the layout has no place for leaves nothing. Tensors of a file lie in
  * order of the bytes of an element, largest first, as safetensors itself writes them: readers want them aligned. */
-#include "quantise.h"
+#include "cast.h"
 
-#include "convert.h"
 #include "tiles.h"
 
 #include "../array/need.h"

@@ -3,7 +3,7 @@
  * The tensors are cut into pieces; a thread reads a piece, casts it and writes it at its place. What must be read
  * or written in order (members of archives, pipes) is left to one thread. A column-major array that is to be row-major
  * is cast as it lies, for the sake of random bits, and reordered in memory. */
-#include "tensors.h"
+#include "cast.h"
 
 #include "../array/need.h"
 #include "../operand/stream.h"

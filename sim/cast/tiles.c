@@ -9,7 +9,7 @@
 #include "../process/host.h"
 #include "../pass/pass.h"
 #include "../pass/amax.h"
-#include "convert.h"
+#include "cast.h"
 
 #include <stdlib.h>
 #include <string.h>

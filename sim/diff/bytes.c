@@ -1,5 +1,5 @@
 /* bytes.c -- see bytes.h. */
-#include "bytes.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../pass/elements.h"

@@ -1,18 +1,7 @@
 /* compare.c -- see compare.h. */
 #include "compare.h"
 
-#include "bytes.h"
-#include "computed.h"
-#include "constants.h"
-#include "dropout.h"
-#include "line.h"
-#include "lines.h"
-#include "numbers.h"
-#include "parts.h"
-#include "patterns.h"
-#include "places.h"
-#include "recipe.h"
-#include "stale.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../text/words.h"

@@ -1,5 +1,5 @@
 /* computed.c -- see computed.h. */
-#include "computed.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

@@ -1,5 +1,5 @@
 /* constants.c -- see constants.h. */
-#include "constants.h"
+#include "impl.h"
 
 #include "../report/report.h"
 

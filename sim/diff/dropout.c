@@ -1,5 +1,5 @@
 /* dropout.c -- see dropout.h. */
-#include "dropout.h"
+#include "impl.h"
 
 #include "../report/report.h"
 

@@ -1,5 +1,5 @@
 /* entry.c -- see entry.h. */
-#include "entry.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../text/words.h"

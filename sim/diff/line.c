@@ -1,5 +1,5 @@
 /* line.c -- see line.h. */
-#include "line.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

@@ -1,5 +1,5 @@
 /* lines.c -- see lines.h. Rows are along the last dimension. */
-#include "lines.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

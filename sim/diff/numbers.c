@@ -1,5 +1,5 @@
 /* numbers.c -- see numbers.h. A question is asked of a few elements first, then of all. */
-#include "numbers.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

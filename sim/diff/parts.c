@@ -1,8 +1,7 @@
 /* parts.c -- see parts.h. */
-#include "parts.h"
+#include "impl.h"
 
 #include "../report/report.h"
-#include "rearrange.h"
 
 #include <math.h>
 #include <string.h>

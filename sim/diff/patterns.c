@@ -1,5 +1,5 @@
 /* patterns.c -- see patterns.h. */
-#include "patterns.h"
+#include "impl.h"
 
 #include "../report/report.h"
 

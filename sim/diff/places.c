@@ -1,9 +1,8 @@
 /* places.c -- see places.h. */
-#include "places.h"
+#include "impl.h"
 
 #include "../report/report.h"
 #include "../text/words.h"
-#include "rearrange.h"
 
 #include <string.h>
 

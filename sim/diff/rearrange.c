@@ -1,5 +1,5 @@
 /* rearrange.c -- see rearrange.h. */
-#include "rearrange.h"
+#include "impl.h"
 
 #include "../operand/element.h"
 

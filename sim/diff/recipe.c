@@ -1,6 +1,6 @@
 /* recipe.c -- see recipe.h. A recipe of the library is computed again, and compared in every number. What other programs
  * quantise to integers is judged by the steps of its blocks, which is never certain. */
-#include "recipe.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

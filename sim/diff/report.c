@@ -2,7 +2,7 @@
 #include "report.h"
 
 #include "../text/words.h"
-#include "entry.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

@@ -7,7 +7,7 @@
 #include "../array/need.h"
 #include "../pass/pass.h"
 #include "order.h"
-#include "shift.h"
+#include "impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ typedef struct sequence {
     void *context;
     stage now[2], before[2];
     match_list pairs;
-    shift shift;
+    diff_shift shift;
     size_t step;       /* of A's list, that is compared */
     comparison *batch; /* that wait, and of each: */
     sequence_entry *entries;

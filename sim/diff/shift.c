@@ -1,11 +1,11 @@
 /* shift.c -- see shift.h. A's files are opened anew: those of the comparisons that wait stay as they are. */
-#include "shift.h"
+#include "impl.h"
 
 #include "../array/need.h"
 
 #include <stdlib.h>
 
-static void close_step(shift *s)
+static void close_step(diff_shift *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         nameindex_clear(&s->names[i]);
@@ -18,7 +18,7 @@ static void close_step(shift *s)
     s->n = 0;
 }
 
-static int open_file(shift *s, const side_file *f, trace_error *error)
+static int open_file(diff_shift *s, const side_file *f, trace_error *error)
 {
     trace *t = input_trace_open(&s->a->in, f->path, error);
     if (!t)
@@ -29,7 +29,7 @@ static int open_file(shift *s, const side_file *f, trace_error *error)
     return 0;
 }
 
-static int open_step(shift *s, size_t step, trace_error *error)
+static int open_step(diff_shift *s, size_t step, trace_error *error)
 {
     const side_step *of = &s->a->steps[step];
     if (s->n && s->step == step)
@@ -63,7 +63,7 @@ static int compare(trace *t, size_t i, verdict_case *c, int *same, trace_error *
     return bad;
 }
 
-static int is_at(shift *s, size_t step, verdict_case *c, int *same, trace_error *error)
+static int is_at(diff_shift *s, size_t step, verdict_case *c, int *same, trace_error *error)
 {
     *same = 0;
     if (open_step(s, step, error))
@@ -78,7 +78,7 @@ static int is_at(shift *s, size_t step, verdict_case *c, int *same, trace_error 
     return 0;
 }
 
-static int try_step(shift *s, size_t step, int64_t by, verdict_case *c, trace_error *error)
+static int try_step(diff_shift *s, size_t step, int64_t by, verdict_case *c, trace_error *error)
 {
     int same;
     if ((by < 0 && step < (uint64_t)-by) || step + (uint64_t)by >= s->a->n_steps)
@@ -107,7 +107,7 @@ static int is_worth(verdict_case *c, int *worth, trace_error *error)
     return 0;
 }
 
-int diff_shift_look(shift *s, size_t step, verdict_case *c, trace_error *error)
+int diff_shift_look(diff_shift *s, size_t step, verdict_case *c, trace_error *error)
 {
     enum { TENSORS = 4, STEPS = 64 };
     int worth;
@@ -125,7 +125,7 @@ int diff_shift_look(shift *s, size_t step, verdict_case *c, trace_error *error)
     return 0;
 }
 
-void diff_shift_clear(shift *s)
+void diff_shift_clear(diff_shift *s)
 {
     close_step(s);
 }

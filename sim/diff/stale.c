@@ -1,5 +1,5 @@
 /* stale.c -- see stale.h. */
-#include "stale.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* accumulation.c -- data and variables of the figure accumulation: errors of models over K. */
-#include "accumulation.h"
-
-#include "text.h"
+#include "impl.h"
 
 #include <mpsim/format.h>
 

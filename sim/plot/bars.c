@@ -1,7 +1,5 @@
 /* bars.c -- data and variables of the figure memory: a bar for each policy, of its components. */
-#include "bars.h"
-
-#include "text.h"
+#include "impl.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
 #include "../text/words.h"
 #include "figures.h"
 #include "gnuplot.h"
-#include "text.h"
+#include "impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

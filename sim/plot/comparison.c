@@ -1,7 +1,5 @@
 /* comparison.c -- see comparison.h. */
-#include "comparison.h"
-
-#include "text.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>

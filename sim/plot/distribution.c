@@ -1,7 +1,5 @@
 /* distribution.c -- see distribution.h. A lane is a recipe in a group of tensors. */
-#include "distribution.h"
-
-#include "text.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -100,7 +98,7 @@ void plot_put_distribution(FILE *to, const plot_input *in, const plot_request *r
 }
 
 /* The bins from first to last, widened so that of a lane at most TAIL lies on either side. */
-static void plot_widen(const plot_effect *e, int *first, int *last)
+static void widen(const plot_effect *e, int *first, int *last)
 {
     uint64_t most, below = 0, above = 0;
     const double tail = TAIL / 100 * (double)sum_scales(e, &most);
@@ -144,7 +142,7 @@ void plot_put_distribution_variables(FILE *to, const plot_input *in, const plot_
         const size_t n = plot_characters(t->items[item].label);
         longest = n > longest ? n : longest;
         lost += e->lost_blocks;
-        plot_widen(e, &first, &last);
+        widen(e, &first, &last);
     }
     fprintf(to, "has_scales = %d # some lane has a bin\n", first <= last);
     if (last < first)

@@ -1,7 +1,5 @@
 /* dots.c -- data and variables of the figures ranking and attention: a row for each recipe or model, in panels. */
-#include "dots.h"
-
-#include "text.h"
+#include "impl.h"
 
 #include <math.h>
 

@@ -4,16 +4,7 @@
  * blank lines apart. Columns are described in the data. */
 #include "figures.h"
 
-#include "accumulation.h"
-#include "bars.h"
-#include "comparison.h"
-#include "distribution.h"
-#include "dots.h"
-#include "heatmap.h"
-#include "text.h"
-#include "steps.h"
-#include "training.h"
-#include "window.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "../trace/temporary.h"
 #include "../trace/whole.h"
 #include "plot.h"
-#include "text.h"
+#include "impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

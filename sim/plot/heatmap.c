@@ -1,7 +1,5 @@
 /* heatmap.c -- data and variables of the figures diff and heatmap: tensors or layers by step. */
-#include "heatmap.h"
-
-#include "text.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* lines.c -- see lines.h. */
-#include "lines.h"
+#include "impl.h"
 
 #include "../array/memory.h"
 #include "../cli/options.h"

@@ -10,7 +10,7 @@
 #include "../trace/outfile.h"
 #include "../trace/whole.h"
 #include "gnuplot.h"
-#include "text.h"
+#include "impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "../array/need.h"
 #include "../process/textfile.h"
 #include "../text/words.h"
-#include "lines.h"
+#include "impl.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

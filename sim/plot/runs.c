@@ -3,7 +3,7 @@
 
 #include "../array/need.h"
 #include "../text/escape.h"
-#include "text.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,10 +2,7 @@
  *
  * Where there are more steps than a figure can show, several share a point: their mean, or the largest, as the kind of curve
  * says. Where marks lie too close, the first of them is drawn. */
-#include "steps.h"
-
-#include "range.h"
-#include "text.h"
+#include "impl.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * begins with < or |. In single quotes nothing is special but the quote itself, which may be doubled
  * where it stands alone inside, but not beside another or at an end (5.4 takes that for the end of
  * the string); in a column of a data file nothing but the double quote and the backslash. */
-#include "text.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../text/escape.h"

@@ -4,10 +4,7 @@
  * Where there are more steps than a figure can show, blocks of steps share a point: the mean of
  * their finite losses, the share of all that they lose. A scale is
  * drawn where it changes; where skipped steps lie too close, the first of them is marked. */
-#include "training.h"
-
-#include "range.h"
-#include "text.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,8 @@
 /* window.c -- data and variables of the figure sweep: underflow, overflow and SQNR over the loss
  * scale, and the safe scales. */
-#include "window.h"
+#include "impl.h"
 
 #include "../text/words.h"
-#include "range.h"
-#include "text.h"
 
 #include <inttypes.h>
 #include <math.h>

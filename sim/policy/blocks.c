@@ -1,7 +1,7 @@
 /* blocks.c -- see blocks.h. The words are those of TransformerEngine's NVFP4BlockScaling @d0067d0d and of
  * Megatron's transformer_config.py (first_last_layers_bf16; by default one layer at each end); shares are
  * ours, for papers that speak of them. */
-#include "blocks.h"
+#include "impl.h"
 
 #include "../cli/options.h"
 

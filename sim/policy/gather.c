@@ -1,7 +1,5 @@
 /* gather.c -- see gather.h. */
-#include "gather.h"
-
-#include "tree.h"
+#include "impl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,11 @@
 /* keys.c -- see keys.h. From top to bottom: what each key sets, in the order of the
  * table, which stands at the end with what walks it. A function gets NULL where its key is not
  * given. */
-#include "keys.h"
+#include "impl.h"
 
 #include "../array/want.h"
 #include "../cli/options.h"
 #include "../text/words.h"
-#include "blocks.h"
-#include "parts.h"
-#include "patterns.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -4,10 +4,7 @@
  * nemo_rl/models/megatron/setup.py @001de1ba (params_dtype is the precision, fp8_cfg needs enabled);
  * nemo_rl/models/policy/dtensor_policy_worker.py. Of the DTensor worker, and of Megatron's, the rest is as
  * in data/policies/nemo-rl-*.yaml and megatron-*.yaml. */
-#include "nemo.h"
-
-#include "keys.h"
-#include "tree.h"
+#include "impl.h"
 
 #include "../array/want.h"
 #include "../cli/options.h"

@@ -1,5 +1,5 @@
 /* parts.c -- see parts.h. */
-#include "parts.h"
+#include "impl.h"
 
 #include "muon.h"
 

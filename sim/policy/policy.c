@@ -1,7 +1,5 @@
 /* policy.c -- see policy.h: files and schedules. */
-#include "gather.h"
-#include "keys.h"
-#include "nemo.h"
+#include "impl.h"
 
 #include "../array/lacking.h"
 #include "../array/want.h"

@@ -1,5 +1,5 @@
 /* scaling.c -- the key loss_scaling of a policy; see parts.h. */
-#include "parts.h"
+#include "impl.h"
 
 #include "../cli/options.h"
 #include "../operand/scalerword.h"

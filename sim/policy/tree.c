@@ -1,5 +1,5 @@
 /* tree.c -- see tree.h. */
-#include "tree.h"
+#include "impl.h"
 
 #include "../array/want.h"
 

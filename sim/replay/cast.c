@@ -1,5 +1,5 @@
 /* cast.c -- the casts of a step, and the FP8 state behind them; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/array.h"
 #include "../array/need.h"

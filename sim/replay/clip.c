@@ -1,6 +1,6 @@
 /* clip.c -- gradients as the optimizer gets them: unscaled and clipped, by the policy's rule or the
  * recorded one; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../process/world.h"

@@ -6,7 +6,7 @@
 #include "../input/steps.h"
 #include "../process/world.h"
 #include "../policy/list.h"
-#include "report.h"
+#include "impl.h"
 
 #include <threads/parallel.h>
 

@@ -1,5 +1,5 @@
 /* groups.c -- the parameter groups of a step, and names that stand for others; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../policy/muon.h"

@@ -4,7 +4,7 @@
  * of a weight (in_proj_weight of an attention, weight_ih_l0 of an LSTM); or that of the parameter whose
  * alias it is. Of an embedding the recorder says that its input is not recorded, since it is one of
  * integers: "tokens (Embedding): ..." in mpsim.not_recorded. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

@@ -1,5 +1,5 @@
 /* measure.c -- what a step is compared with: references, lost updates, distances. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/array.h"
 #include "../array/need.h"

@@ -2,7 +2,7 @@
  *
  * The buffer is the parameter's first moment, in the format of what is kept; it begins at zero, where weights are
  * taken from a record, too. Matrices that would take too long are refused. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/array.h"
 #include "../array/need.h"

@@ -4,7 +4,7 @@
  * over, of which groups of four are multiplied before they are added, and the others contracted to
  * an FMA where kernels are compiled with it. As recorded with torch 2.15.0, ATEN_CPU_CAPABILITY
  * default, avx2 and avx512, in tensors of 1 to 1,000,000 elements of any shape. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../process/world.h"

@@ -1,5 +1,5 @@
 /* note.c -- what is said once of a run; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include <stdarg.h>
 

@@ -1,6 +1,6 @@
 /* optimizer.c -- the optimizer that policy and trace agree on, for each parameter group; see
  * state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../text/words.h"

@@ -1,6 +1,6 @@
 /* plan.c -- what a plan means for the trace at hand: bytes, patterns that fit no layer; what the
  * framework would refuse; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../policy/unmatched.h"
 

@@ -1,5 +1,5 @@
 /* record.c -- what the metadata of a step's files say; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* replay.c -- see replay.h: from files to steps. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/array.h"
 #include "../array/need.h"

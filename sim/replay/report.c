@@ -1,9 +1,8 @@
 /* report.c -- see report.h. */
-#include "report.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../text/words.h"
-#include "said.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

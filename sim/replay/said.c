@@ -1,5 +1,5 @@
 /* said.c -- see said.h. */
-#include "said.h"
+#include "impl.h"
 
 #include "../policy/muon.h"
 #include "../record/step.h"

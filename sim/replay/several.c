@@ -1,5 +1,5 @@
 /* several.c -- what the record says of several optimizers under one loss scaler (mpsim.optimizers); see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

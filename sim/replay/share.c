@@ -4,7 +4,7 @@
  * everything that names, settings and counts of steps decide is decided everywhere alike, and what elements decide is
  * asked for where all need it: overflow, norms, sums. A parameter is one process's, with its gradients and moments
  * of all ranks that recorded them, and so is a tensor of a layer, over all steps: the FP8 state stays with it. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/array.h"
 #include "../array/need.h"

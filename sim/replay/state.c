@@ -1,5 +1,5 @@
 /* state.c -- see state.h: what the files of a replay have in common. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../operand/stream.h"

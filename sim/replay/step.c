@@ -1,5 +1,5 @@
 /* step.c -- from gradients to new weights; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/array.h"
 #include "../array/need.h"

@@ -1,5 +1,5 @@
 /* turns.c -- which of the optimizers step, and with which gradients: skips, unscaling and clips of each; see state.h. */
-#include "state.h"
+#include "impl.h"
 
 #include <math.h>
 #include <string.h>

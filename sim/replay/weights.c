@@ -1,5 +1,5 @@
 /* weights.c -- a parameter's numbers: from the record, carried on, compared. */
-#include "state.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

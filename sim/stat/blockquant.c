@@ -3,7 +3,7 @@
  * A scale that is of more elements than the tile holds comes from the amax of all of them (mpsim_blocks.block_amax).
  * What becomes of such a block as a whole follows from its largest magnitudes alone, since rounding keeps the order:
  * these are quantised as a block of three elements, of which the statistics of blocks are taken. */
-#include "blockquant.h"
+#include "stat.h"
 
 #include <string.h>
 

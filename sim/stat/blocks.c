@@ -1,9 +1,8 @@
 /* blocks.c -- see blocks.h. */
-#include "blocks.h"
+#include "stat.h"
 
 #include "../array/array.h"
 #include "../cli/options.h"
-#include "blockviews.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* blockviews.c -- see blockviews.h. */
-#include "blockviews.h"
+#include "stat.h"
 
 #include "../array/array.h"
 #include "../array/lacking.h"

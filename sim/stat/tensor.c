@@ -9,7 +9,7 @@
 #include "../operand/stream.h"
 #include "../pass/pass.h"
 #include "../trace/roundoff.h"
-#include "blocks.h"
+#include "stat.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -10,10 +10,8 @@
 #include "../trace/inputs.h"
 #include "checkpoint.h"
 #include "describe.h"
-#include "device.h"
+#include "train.h"
 #include "policy.h"
-#include "report.h"
-#include "words.h"
 
 #include <errno.h>
 #include <inttypes.h>

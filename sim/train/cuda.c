@@ -1,5 +1,5 @@
 /* cuda.c -- opens the engine on a CUDA device. */
-#include "device.h"
+#include "train.h"
 
 #include "../../gpu/gpu.h"
 #include "../../gpu/train.h"

@@ -1,5 +1,5 @@
 /* decodertable.c -- see decodertable.h. */
-#include "decodertable.h"
+#include "train.h"
 
 #include "../text/words.h"
 #include "describe.h"

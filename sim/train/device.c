@@ -1,5 +1,5 @@
 /* device.c -- see device.h. */
-#include "device.h"
+#include "train.h"
 
 #include "../cli/confine.h"
 

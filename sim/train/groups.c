@@ -1,5 +1,5 @@
 /* groups.c -- see groups.h; the keys are those of data/record/README.md. */
-#include "groups.h"
+#include "train.h"
 
 #include "../array/need.h"
 #include "../report/report.h"

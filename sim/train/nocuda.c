@@ -1,4 +1,4 @@
 /* nocuda.c -- what stands for cuda.c in a build without CUDA. */
-#include "device.h"
+#include "train.h"
 
 const train_opener train_open_cuda = NULL;

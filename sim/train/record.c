@@ -6,7 +6,7 @@
 #include "../text/words.h"
 #include "decoder.h"
 #include "describe.h"
-#include "groups.h"
+#include "train.h"
 
 #include <dirent.h>
 #include <errno.h>

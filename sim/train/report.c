@@ -1,7 +1,5 @@
 /* report.c -- see report.h; text is table.c. */
-#include "report.h"
-
-#include "table.h"
+#include "train.h"
 
 #include <stdlib.h>
 

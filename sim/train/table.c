@@ -1,9 +1,8 @@
 /* table.c -- see table.h. */
-#include "table.h"
+#include "train.h"
 
 #include "../text/words.h"
 #include "decoder.h"
-#include "decodertable.h"
 #include "describe.h"
 #include "policy.h"
 

@@ -1,5 +1,5 @@
 /* evidence.c -- see evidence.h. */
-#include "evidence.h"
+#include "impl.h"
 
 #include "../report/report.h"
 #include "../text/words.h"

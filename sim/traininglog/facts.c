@@ -1,7 +1,7 @@
 /* facts.c -- the facts of a log about its loss scale; see facts.h. */
 #include "facts.h"
 
-#include "numbers.h"
+#include "impl.h"
 
 #include <math.h>
 

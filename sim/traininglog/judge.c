@@ -3,9 +3,8 @@
 
 #include "../report/report.h"
 #include "../text/words.h"
-#include "evidence.h"
+#include "impl.h"
 #include "sentences.h"
-#include "stuck.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* logseries.c -- see logseries.h. */
-#include "logseries.h"
+#include "impl.h"
 
 #include <ctype.h>
 #include <stdio.h>

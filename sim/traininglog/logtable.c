@@ -1,7 +1,5 @@
 /* logtable.c -- see logtable.h. */
-#include "logtable.h"
-
-#include "logseries.h"
+#include "impl.h"
 
 #include "../text/words.h"
 

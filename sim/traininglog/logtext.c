@@ -1,8 +1,7 @@
 /* logtext.c -- see logtext.h. */
-#include "logtext.h"
+#include "impl.h"
 
 #include "logline.h"
-#include "logseries.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"

@@ -1,5 +1,5 @@
 /* logwalk.c -- see logwalk.h. */
-#include "logwalk.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

@@ -1,5 +1,5 @@
 /* numbers.c -- see numbers.h. */
-#include "numbers.h"
+#include "impl.h"
 
 #include <math.h>
 

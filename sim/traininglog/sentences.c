@@ -3,7 +3,7 @@
 
 #include "../report/report.h"
 #include "../text/words.h"
-#include "stuck.h"
+#include "impl.h"
 
 #include <inttypes.h>
 #include <math.h>

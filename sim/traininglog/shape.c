@@ -1,5 +1,5 @@
 /* shape.c -- see shape.h. */
-#include "shape.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

@@ -1,5 +1,5 @@
 /* source.c -- see source.h. */
-#include "source.h"
+#include "impl.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* stuck.c -- see stuck.h. */
-#include "stuck.h"
+#include "impl.h"
 
 #include <math.h>
 

@@ -1,8 +1,7 @@
 /* traininglog.c -- see traininglog.h. */
 #include "traininglog.h"
 
-#include "logtext.h"
-#include "logwalk.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../cli/options.h"

@@ -1,5 +1,5 @@
 /* architecture.c -- see architecture.h. */
-#include "architecture.h"
+#include "impl.h"
 
 #include "../text/words.h"
 

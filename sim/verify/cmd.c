@@ -5,8 +5,7 @@
 #include "../process/progress.h"
 #include "../cli/reportoptions.h"
 #include "../dot/models.h"
-#include "architecture.h"
-#include "groups.h"
+#include "impl.h"
 #include "report.h"
 
 #include <stdio.h>

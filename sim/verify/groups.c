@@ -1,7 +1,7 @@
 /* groups.c -- see groups.h. */
 #include "config.h"
 
-#include "groups.h"
+#include "impl.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* inputs.c -- see inputs.h. */
-#include "inputs.h"
+#include "impl.h"
 
 #include "../array/need.h"
 

@@ -1,6 +1,5 @@
 /* mpfr.c -- verify: casts from binary32 and binary64 to every format, against GNU MPFR. */
-#include "inputs.h"
-#include "mpfr_rows.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../operand/element.h"

@@ -1,8 +1,7 @@
 /* mpfr_arith.c -- verify: operations in and between formats, against GNU MPFR's own. */
 #include "../process/progress.h"
 #include "../text/words.h"
-#include "inputs.h"
-#include "mpfr_rows.h"
+#include "impl.h"
 #include "oracle_arith.h"
 
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /* mpfr_dot.c -- verify: dot products of every model, against the same sentences in GMP. */
 #include "../operand/element.h"
 #include "../process/progress.h"
-#include "inputs.h"
-#include "mpfr_rows.h"
+#include "impl.h"
 #include "oracle_dot.h"
 
 #include <gmp.h>

@@ -1,6 +1,6 @@
 /* oracle_dot.c -- see oracle_dot.h. */
 #include "oracle_dot.h"
-#include "oracle_sum.h"
+#include "impl.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* oracle_sum.c -- see oracle_sum.h. */
-#include "oracle_sum.h"
+#include "impl.h"
 
 #include <assert.h>
 #include <math.h>

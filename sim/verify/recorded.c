@@ -5,7 +5,7 @@
  * nearest even where the result is fp16) and, for 8-bit operands with a binary32 result, also
  * without it, as wgmma outputs have been recorded. A set is reproduced if one candidate gives
  * every bit of every row. */
-#include "architecture.h"
+#include "impl.h"
 #include "vectors.h"
 #include "verify.h"
 

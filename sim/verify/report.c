@@ -3,7 +3,7 @@
 
 #include "../array/need.h"
 #include "../text/words.h"
-#include "groups.h"
+#include "impl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,81 @@
-/* words.h -- the options of train that say what is trained. */
+/* train.h -- what the files of sim/train have of one another. */
 #pragma once
 
 #include "../cli/options.h"
 #include "decoder.h"
+#include "fields.h"
+#include "meter.h"
 #include "policy.h"
+
+#include <train/train.h>
+
+/* ---- report.c: what train writes (schema mpsim.train/1); its records are fields.h's. ---- */
+
+typedef struct train_report {
+    FILE *file;
+    report_style style;
+    int compare;          /* text and CSV: the table of all runs only                  */
+    int decoder;          /* transformers: their columns                               */
+    int as_published;     /* of compare: each policy clips as it says                  */
+    const char *resumed;  /* file that the run was resumed from, or NULL               */
+    const char *checked;  /* file of digests that it was compared with, or NULL        */
+    const train_job *job; /* the run at hand                                          */
+    table *rows;          /* text: the table under construction                        */
+    train_config config;
+    train_run_row run; /* that at hand */
+    record_writer out; /* of all forms but text */
+} train_report;
+
+/* In this order. compare: after the last run, text and CSV. */
+void train_report_begin(train_report *r, const train_settings *s);
+void train_report_run(train_report *r, const train_job *j);
+void train_report_step(const train_row *step, void *report);
+void train_report_row(const train_row *row, void *report);
+void train_report_total(train_report *r, const train_total *t);
+void train_report_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
+void train_report_end(train_report *r);
+void train_report_abandon(train_report *r);
+
+/* ---- decodertable.c: the text of train's report where it speaks of transformers. ---- */
+
+/* The network and what it is trained on; the steps, their batches, ranks and schedule, without a line's end;
+ * the table of steps; the cells of a row of it, between the step and the scale. */
+void train_decoder_print_network(FILE *f, const train_run *r);
+void train_decoder_print_steps(FILE *f, const train_run *r);
+table *train_decoder_rows(void);
+void train_decoder_cells(table *t, const train_row *row);
+/* After "loss ... at the end": the rest of the line, and perplexity and accuracy. */
+void train_decoder_print_loss(FILE *f, const train_total *t, const train_run *r);
+void train_decoder_print_operations(FILE *f, const train_job *j, const train_total *t);
+/* What act, agrad, wgrad and updates of a table are. */
+void train_decoder_print_lost(FILE *f);
+/* The table of several runs with its explanation, and their operations. */
+void train_decoder_compare_results(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
+void train_decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
+
+/* ---- device.c: what a training can run on, by name. ---- */
+
+extern const train_opener train_open_cuda; /* NULL in a build without CUDA */
+
+/* train_device_find -- "cpu" (NULL) or "cuda". 0, or an exit code after a message: another name, or a
+ * program that was built without CUDA. Whether there is a device shows when it is opened. */
+int train_device_find(train_opener *device, const char *name);
+
+/* ---- groups.c: the parameter groups of a transformer's training, as a trace says them. ---- */
+
+/* train_groups_json -- mpsim.groups: what decays, then what does not (all decay: one group), at the step's
+ * learning rate, after `taken` steps of the optimizer. train_tied_json -- mpsim.tied. To be freed. */
+char *train_groups_json(const train_run *r, const mpsim_optim *o, double lr, uint64_t taken);
+char *train_tied_json(void);
+
+/* ---- table.c: the text of train's report. ---- */
+
+void train_text_run(train_report *r, const train_job *j);
+void train_text_row(train_report *r, const train_row *row);
+void train_text_total(train_report *r, const train_total *t);
+void train_text_compare(train_report *r, const train_job *jobs, const train_total *totals, size_t n);
+
+/* ---- words.c: the options of train that say what is trained. ---- */
 
 /* What is trained, and what the options write to. Late options write to the settings, which `begin` fills first. */
 typedef struct train_words {
