@@ -163,7 +163,7 @@ void train_add_gradient(train_build *b, train_do *d, int param)
 
 const train_tensor *train_norm_back(train_build *b, size_t i, train_work work, const train_tensor *dy)
 {
-    const threads_placement *l = &b->plan->layers[i];
+    const train_placement *l = &b->plan->layers[i];
     const train_do *forward = b->layer[i];
     dy = train_in_format(b, i, "agrad", dy, &l->format[TRAIN_AGRAD], &b->t->agrad);
     train_do *d = train_add(b, work, i, "dgrad", dy->rows, dy->cols, &l->format[TRAIN_DGRAD]);
@@ -285,7 +285,7 @@ const train_tensor *train_gathered(train_build *b, size_t layer, const char *kin
 
 train_copy train_copy_kind(const train_build *b, size_t layer, train_role role)
 {
-    const threads_placement *l = &b->plan->layers[layer];
+    const train_placement *l = &b->plan->layers[layer];
     const mpsim_block_recipe *r = l->recipe[role];
     if (r && r->block_rows == 0 && r->block_cols == 0)
         return COPY_TENSOR;

@@ -1,7 +1,7 @@
 /* forward.c -- the operations of a forward pass; see trainer.h. */
 #include "trainer.h"
 
-static const threads_placement *place(const train_build *b, size_t layer)
+static const train_placement *place(const train_build *b, size_t layer)
 {
     return &b->plan->layers[layer];
 }
@@ -51,7 +51,7 @@ static const train_tensor *product_layer(train_build *b, size_t i, const train_t
 static const train_tensor *norm_layer(train_build *b, size_t i, const train_tensor *x)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const threads_placement *l = place(b, i);
+    const train_placement *l = place(b, i);
     x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
     const train_tensor *weight = train_entering(b, i, b->t->weight_of[i], "weight.in");
     const train_tensor *bias = train_entering(b, i, b->t->bias_of[i], "bias.in");
@@ -99,7 +99,7 @@ static const train_tensor *flatten_layer(train_build *b, size_t i, const train_t
 
 static const train_tensor *loss_layer(train_build *b, size_t i, const train_tensor *x)
 {
-    const threads_placement *l = place(b, i);
+    const train_placement *l = place(b, i);
     x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
     train_do *d = train_add_bare(b, WORK_LOSS);
     if (b->p->training)

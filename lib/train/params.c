@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-const threads_placement *train_param_place(const train *t, const train_param *p)
+const train_placement *train_param_place(const train *t, const train_param *p)
 {
     return &t->plan->layers[p->layer];
 }
@@ -282,7 +282,7 @@ static unsigned needs_of_run(const train *t, const train_param *p)
     unsigned needs = 0;
     for (size_t i = 0; i < t->run->n_plans; i++) {
         const train_plan *plan = &t->run->plans[i];
-        const threads_placement *l = &plan->layers[p->layer];
+        const train_placement *l = &plan->layers[p->layer];
         needs |= l->muon && !p->bias ? MPSIM_OPTIM_M : mpsim_optim_needs(&plan->optimizer, &l->kept);
     }
     return needs;
@@ -297,7 +297,7 @@ static train_tensor *there(train_tensor *x)
  * former are read once more after the others are there. */
 static int bring_gradients(train *t, const train_plan *plan, train_param *p)
 {
-    const threads_placement *l = &plan->layers[p->layer];
+    const train_placement *l = &plan->layers[p->layer];
     const int again = plan->scaler.check == MPSIM_CHECK_NORM || plan->scaler.order == MPSIM_UPDATE_BEFORE_UNSCALE;
     drop_gradients(t, p);
     if (bring(t, &p->wgrad, &p->kept, &l->format[TRAIN_WGRAD]))
@@ -311,7 +311,7 @@ static int bring_gradients(train *t, const train_plan *plan, train_param *p)
 
 static int use(train *t, const train_plan *plan, train_param *p)
 {
-    const threads_placement *l = &plan->layers[p->layer];
+    const train_placement *l = &plan->layers[p->layer];
     const unsigned needs = needs_of_run(t, p);
     const mpsim_format *state = l->muon && !p->bias ? &l->kept
                                                     : mpsim_placement_state(l, (uint64_t)p->kept.rows * p->kept.cols);
@@ -340,7 +340,7 @@ static int check_engine(const train_ops *ops, const train_plan *plan, size_t lay
     if (ops->cuda && !o->cuda)
         return train_fail(error, "%s has no %s, which the cpu has", ops->name, o->title);
     for (size_t i = 0; i < layers; i++) {
-        const threads_placement *l = &plan->layers[i];
+        const train_placement *l = &plan->layers[i];
         if (l->muon && !ops->muon)
             return train_fail(error, "%s has no Muon, which the cpu has", ops->name);
         if (l->states && !ops->keep)

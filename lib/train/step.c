@@ -15,7 +15,7 @@ static uint64_t array_bytes(const mpsim_states *s, const mpsim_state *array, uin
     return n && s && mpsim_states_apply(s, array, n) ? mpsim_state_bytes(array, n) : n * each;
 }
 
-static uint64_t moment_bytes(const threads_placement *l, const mpsim_optim *o, uint64_t n)
+static uint64_t moment_bytes(const train_placement *l, const mpsim_optim *o, uint64_t n)
 {
     const mpsim_states *s = l->states;
     const uint64_t each = s && s->binary32 ? 4 : mpsim_format_code_bytes(&l->state);
@@ -24,7 +24,7 @@ static uint64_t moment_bytes(const threads_placement *l, const mpsim_optim *o, u
            array_bytes(s, s ? s->v : NULL, mpsim_optim_elements(o, MPSIM_OPTIM_VMAX, n), each);
 }
 
-void train_bytes_add(train_bytes *b, const threads_placement *l, train_master master, const mpsim_optim *o, uint64_t n,
+void train_bytes_add(train_bytes *b, const train_placement *l, train_master master, const mpsim_optim *o, uint64_t n,
                      uint64_t quantised)
 {
     const size_t stored = mpsim_format_code_bytes(&l->storage), kept = mpsim_format_code_bytes(&l->kept);

@@ -15,7 +15,7 @@ static const train_plan *plan_at(const train_run *r, uint64_t step)
     return &r->plans[i];
 }
 
-static int check_place(const train_layer *l, const threads_placement *p, char *error)
+static int check_place(const train_layer *l, const train_placement *p, char *error)
 {
     const mpsim_format *more[] = {&p->storage, &p->kept, &p->state};
     for (int i = 0; i < TRAIN_ROLES + 3; i++) {
@@ -32,7 +32,7 @@ static int check_place(const train_layer *l, const threads_placement *p, char *e
 
 /* A transform and promotion need blocks to be of use; codes are multiplied where all have one scale
  * for the same products. */
-static int check_blocks(const train_layer *l, const threads_placement *p, char *error)
+static int check_blocks(const train_layer *l, const train_placement *p, char *error)
 {
     static const train_role roles[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
     if (p->hadamard != 0 && p->hadamard != 16)

@@ -247,7 +247,7 @@ void train_params_close(train *t);
 int train_params_refresh(train *t, char *error);
 /* The parameter as the model has it. */
 const train_tensor *train_param_model(const train_param *p);
-const threads_placement *train_param_place(const train *t, const train_param *p);
+const train_placement *train_param_place(const train *t, const train_param *p);
 /* The rank; shape as in train_item. */
 size_t train_param_shape(const train *t, const train_param *p, size_t shape[4]);
 /* Its last two dimensions, for optimizers that ask for them. */

@@ -3,7 +3,7 @@
 
 #include "../text/option.h"
 
-int calc_calculation_parse(calculation *c, const char *word)
+int calc_parse(calculation *c, const char *word)
 {
     if (mpsim_op_parse(&c->op, word) == MPSIM_OK) {
         *c = (calculation){mpsim_op_name(c->op), mpsim_op_operands(c->op), 0, c->op, 0};
@@ -20,7 +20,7 @@ const mpsim_format *calc_operand_format(const operand_formats *f, const target *
     return f->same ? &result->format : f->format;
 }
 
-mpsim_rounding calc_calculation_nearest(const target *t)
+mpsim_rounding calc_nearest(const target *t)
 {
     mpsim_rounding nearest = t->rounding; /* the choices of the preset, too */
     nearest.mode = MPSIM_ROUND_NEAREST_EVEN;
@@ -37,7 +37,7 @@ uint64_t calc_operand_code(const mpsim_format *f, const mpsim_rounding *nearest,
     return x->nan;
 }
 
-int calc_calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f)
+int calc_flushes(const target *t, const exact_number *x, const mpsim_format *f)
 {
     return t->rounding.flush_input && exact_is_below(x, mpsim_format_min_normal(f));
 }

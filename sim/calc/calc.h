@@ -25,18 +25,18 @@ typedef struct operand_formats {
 /* calc_operand_format -- the format that operands of a result are rounded to, or NULL. */
 const mpsim_format *calc_operand_format(const operand_formats *f, const target *result);
 
-/* calc_calculation_parse -- a word. 0, or -1. */
-int calc_calculation_parse(calculation *c, const char *word);
+/* calc_parse -- a word. 0, or -1. */
+int calc_parse(calculation *c, const char *word);
 
-/* calc_calculation_nearest -- how operands are rounded to --operands: the choices of the target, to nearest even. */
-mpsim_rounding calc_calculation_nearest(const target *t);
+/* calc_nearest -- how operands are rounded to --operands: the choices of the target, to nearest even. */
+mpsim_rounding calc_nearest(const target *t);
 
 /* calc_operand_code -- x in the format of --operands: rounded so, but a NaN that was given as a code of it stays that code. */
 uint64_t calc_operand_code(const mpsim_format *f, const mpsim_rounding *nearest, const exact_number *x,
                            unsigned *flags);
 
-/* calc_calculation_flushes -- whether the target reads the number as zero: --flush-inputs, and it is subnormal in f. */
-int calc_calculation_flushes(const target *t, const exact_number *x, const mpsim_format *f);
+/* calc_flushes -- whether the target reads the number as zero: --flush-inputs, and it is subnormal in f. */
+int calc_flushes(const target *t, const exact_number *x, const mpsim_format *f);
 
 /* calc_operand_is_number -- whether a word is a number, or meant as one; a blank before it hides a negative one from the
  * parser of options. calc_operand_value -- that number, or the value of a code. 0, or an exit code after a message. */
@@ -46,11 +46,11 @@ int calc_operand_value(exact_number *x, const operand_formats *f, const char *wo
 /* calc_operand_file -- the first of the operands that is no number, and so is a file; NULL: all are numbers. */
 const char *calc_operand_file(char *const *words, int n);
 
-/* calc_calculate_files -- the operation on each element of tensors: an operand is a file, or a number, which every element
+/* calc_files -- the operation on each element of tensors: an operand is a file, or a number, which every element
  * meets. The tensors are those of the first file; a tensor of another file has the same name and shape, or is, as that
  * of the first, the only one. Written to `path`, safetensors or npy by its name, in the format of the target. 0, or an
  * exit code after a message. */
-int calc_calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed,
-                         char *const *words, const char *path);
+int calc_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
+               const char *path);
 
 extern const report_kind calc_kind;

@@ -61,7 +61,7 @@ typedef struct answer {
 /* Operands of a format: their codes, and what they were rounded to. */
 static void round_operands(answer *a, uint64_t codes[3], const given *g)
 {
-    const mpsim_rounding nearest = calc_calculation_nearest(a->t);
+    const mpsim_rounding nearest = calc_nearest(a->t);
     for (int i = 0; i < a->what->operands; i++) {
         unsigned flags = 0;
         codes[i] = calc_operand_code(a->operands, &nearest, &g->x[i], &flags);
@@ -96,7 +96,7 @@ static unsigned apply_to_typed(answer *a, const given *g, uint32_t random)
     for (int i = 0; i < a->what->operands; i++) {
         a->value[i] = g->x[i].nearest;
         const int code = exact_is_code(g->words[i]);
-        if (!calc_calculation_flushes(a->t, x[i], code ? g->formats.codes : &a->t->format))
+        if (!calc_flushes(a->t, x[i], code ? g->formats.codes : &a->t->format))
             continue;
         exact_of(&zero[i], copysign(0, x[i]->nearest));
         x[i] = &zero[i];
@@ -382,7 +382,7 @@ int cmd_calc(const command *self, int argc, char **argv)
     mpsim_format codes;
     operand_formats formats;
     target_list targets = {0};
-    if (first == argc || calc_calculation_parse(&what, argv[first]))
+    if (first == argc || calc_parse(&what, argv[first]))
         return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     char **operand_words = argv + first + 1;
@@ -392,7 +392,7 @@ int cmd_calc(const command *self, int argc, char **argv)
         !(code = target_list_make(&targets, &to, "calc", default_formats)) &&
         !(code = file && targets.count != 1 ? fail(EXIT_USAGE, one_format) : 0) &&
         !(code = choose_formats(&formats, &codes, operands, &targets, to.formats != NULL)))
-        code = file ? calc_calculate_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
+        code = file ? calc_files(&what, &targets.items[0], &formats, to.seed, operand_words, form.path)
                     : calculate_numbers(&what, &targets, &formats, operand_words, to.seed, &form);
     target_list_clear(&targets);
     return code;

@@ -59,7 +59,7 @@ static int open_number(job *j, int i, const char *word)
     const int code = calc_operand_value(&x->number, j->formats, word);
     if (code)
         return code;
-    if (calc_calculation_flushes(j->to, &x->number, &j->o.result))
+    if (calc_flushes(j->to, &x->number, &j->o.result))
         exact_of(&x->number, copysign(0, x->number.nearest));
     unsigned flags;
     *f = j->rounded ? *j->rounded : x->number.nan_of ? *x->number.nan_of : *mpsim_format_find("binary64");
@@ -217,7 +217,7 @@ static uint64_t apply_exact(const job *j, const uint64_t codes[OPERANDS], uint32
         if (i >= j->what->operands || !o->t)
             continue;
         exact_of(&x[i], mpsim_decode(&j->o.operand[i], codes[i]));
-        if (calc_calculation_flushes(j->to, &x[i], &j->o.operand[i]))
+        if (calc_flushes(j->to, &x[i], &j->o.operand[i]))
             exact_of(&x[i], copysign(0, x[i].nearest));
     }
     return exact_apply(j->what->op, &j->o.result, &j->o.rounding, operands, random, flags, NULL);
@@ -334,15 +334,15 @@ static void print_summary(const job *j, const target *t, const char *path)
     report_counts(stdout, &j->counts, j->elements);
 }
 
-int calc_calculate_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed,
-                         char *const *words, const char *path)
+int calc_files(const calculation *c, const target *t, const operand_formats *f, uint64_t seed, char *const *words,
+               const char *path)
 {
     job j = {.what = c,
              .to = t,
              .formats = f,
              .rounded = calc_operand_format(f, t),
              .seed = seed,
-             .nearest = calc_calculation_nearest(t)};
+             .nearest = calc_nearest(t)};
     mpsim_arith_init(&j.o, c->op, &t->format, MPSIM_ROUND_NEAREST_EVEN);
     j.o.rounding = t->rounding;
     int code = open_operands(&j, words);

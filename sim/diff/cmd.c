@@ -44,9 +44,8 @@ typedef struct options {
 static int nothing_compared(const diffreport *r, int failed)
 {
     const int code = failed ? EXIT_PARTIAL : EXIT_DATA;
-    return diff_diffreport_unseen(r)
-               ? fail(code, "diff: no tensor can be compared: %s", diff_diffreport_first_unseen(r))
-               : fail(code, "diff: no tensor is selected, or left");
+    return diff_report_unseen(r) ? fail(code, "diff: no tensor can be compared: %s", diff_report_first_unseen(r))
+                                 : fail(code, "diff: no tensor is selected, or left");
 }
 
 static int compare(side sides[2], const options *o, report_style style, output *out, char **operands)
@@ -62,21 +61,21 @@ static int compare(side sides[2], const options *o, report_style style, output *
     for (int k = 0; k < 2 && !code; k++)
         code = diff_side_open(&sides[k], "diff", &o->from, operands[k]);
     if (!code) {
-        r = diff_diffreport_new(out->file, style, &head, &within, o->tensors);
-        code = diff_sequence_run(&sides[0], &sides[1], &within, diff_diffreport_told, r);
+        r = diff_report_new(out->file, style, &head, &within, o->tensors);
+        code = diff_sequence_run(&sides[0], &sides[1], &within, diff_report_told, r);
     }
     const int failed = sides[0].in.failed + sides[1].in.failed;
-    if (!code && diff_diffreport_compared(r) == 0 && (diff_diffreport_differing(r) == 0 || failed))
+    if (!code && diff_report_compared(r) == 0 && (diff_report_differing(r) == 0 || failed))
         code = nothing_compared(r, failed);
     if (!code)
-        diff_diffreport_end(r, failed);
+        diff_report_end(r, failed);
     code = output_end(out, code);
     if (!code)
-        code = failed                         ? EXIT_PARTIAL
-               : diff_diffreport_differing(r) ? EXIT_CHECK
-               : diff_diffreport_unseen(r)    ? EXIT_PARTIAL
-                                              : EXIT_OK;
-    diff_diffreport_free(r);
+        code = failed                     ? EXIT_PARTIAL
+               : diff_report_differing(r) ? EXIT_CHECK
+               : diff_report_unseen(r)    ? EXIT_PARTIAL
+                                          : EXIT_OK;
+    diff_report_free(r);
     return code;
 }
 

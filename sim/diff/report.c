@@ -127,8 +127,7 @@ const report_kind diff_kind = {"mpsim.diff/1", "mpsim diff: where two traces dif
 
 /* ---- begin and end ---- */
 
-diffreport *diff_diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within,
-                                int all)
+diffreport *diff_report_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within, int all)
 {
     diffreport *r = need_memory(1, sizeof *r);
     *r = (diffreport){
@@ -139,7 +138,7 @@ diffreport *diff_diffreport_new(FILE *to, report_style style, const diffreport_h
     return r;
 }
 
-void diff_diffreport_free(diffreport *r)
+void diff_report_free(diffreport *r)
 {
     if (!r)
         return;
@@ -155,22 +154,22 @@ void diff_diffreport_free(diffreport *r)
     free(r);
 }
 
-uint64_t diff_diffreport_compared(const diffreport *r)
+uint64_t diff_report_compared(const diffreport *r)
 {
     return r->total.tensors;
 }
 
-uint64_t diff_diffreport_unseen(const diffreport *r)
+uint64_t diff_report_unseen(const diffreport *r)
 {
     return r->total.not_compared;
 }
 
-const char *diff_diffreport_first_unseen(const diffreport *r)
+const char *diff_report_first_unseen(const diffreport *r)
 {
     return r->first_unseen;
 }
 
-uint64_t diff_diffreport_differing(const diffreport *r)
+uint64_t diff_report_differing(const diffreport *r)
 {
     const totals *t = &r->total;
     return t->differ + t->missing + t->extra + t->missing_steps;
@@ -247,7 +246,7 @@ static void put_row(diffreport *r, const entry *e, int differs)
         r->unlisted++;
 }
 
-int diff_diffreport_told(void *context, const sequence_entry *e)
+int diff_report_told(void *context, const sequence_entry *e)
 {
     diffreport *r = context;
     const verdict v = diff_entry_verdict(e);
@@ -350,7 +349,7 @@ static void print_first(const diffreport *r)
     const entry *e = r->first;
     const uint64_t all = t->tensors + t->missing + t->extra;
     char a[32], b[32], name[512];
-    fprintf(r->w.to, "Differ: %s of %s tensor%s", text_count(a, diff_diffreport_differing(r) - t->missing_steps),
+    fprintf(r->w.to, "Differ: %s of %s tensor%s", text_count(a, diff_report_differing(r) - t->missing_steps),
             text_count(b, all), text_plural(all));
     if (t->missing_steps)
         fprintf(r->w.to, " and %s step%s", text_count(a, t->missing_steps), text_plural(t->missing_steps));
@@ -366,7 +365,7 @@ static void print_first(const diffreport *r)
 static void print_others(const diffreport *r)
 {
     char a[32];
-    const uint64_t others = diff_diffreport_differing(r) - 1;
+    const uint64_t others = diff_report_differing(r) - 1;
     if (others == 0 && r->total.tensors > 1)
         fprintf(r->w.to, "\nAll others are equal.\n");
     if (others == 0)
@@ -435,7 +434,7 @@ static void print_text(const diffreport *r)
     print_rest(r);
 }
 
-void diff_diffreport_end(diffreport *r, int failed)
+void diff_report_end(diffreport *r, int failed)
 {
     const totals *t = &r->total;
     r->failed = (uint64_t)failed;

@@ -14,20 +14,20 @@ typedef struct diffreport_head {
     option_list match, kinds;
 } diffreport_head;
 
-/* diff_diffreport_new -- `all`: text lists every tensor that differs. */
-diffreport *diff_diffreport_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within,
-                                int all);
-void diff_diffreport_free(diffreport *r); /* accepts NULL */
+/* diff_report_new -- `all`: text lists every tensor that differs. */
+diffreport *diff_report_new(FILE *to, report_style style, const diffreport_head *head, const tolerance *within,
+                            int all);
+void diff_report_free(diffreport *r); /* accepts NULL */
 
-/* diff_diffreport_told -- a sequence_told, whose context is the report. */
-sequence_told diff_diffreport_told;
+/* diff_report_told -- a sequence_told, whose context is the report. */
+sequence_told diff_report_told;
 
-/* diff_diffreport_end -- what came of it. `failed`: files or tensors that could not be read. */
-void diff_diffreport_end(diffreport *r, int failed);
+/* diff_report_end -- what came of it. `failed`: files or tensors that could not be read. */
+void diff_report_end(diffreport *r, int failed);
 
 /* Of what was told: tensors that were compared; that differ, missing ones and steps included. */
-uint64_t diff_diffreport_compared(const diffreport *r);
+uint64_t diff_report_compared(const diffreport *r);
 /* Those that could not be compared; the first of them, and why. */
-uint64_t diff_diffreport_unseen(const diffreport *r);
-const char *diff_diffreport_first_unseen(const diffreport *r);
-uint64_t diff_diffreport_differing(const diffreport *r);
+uint64_t diff_report_unseen(const diffreport *r);
+const char *diff_report_first_unseen(const diffreport *r);
+uint64_t diff_report_differing(const diffreport *r);

@@ -85,10 +85,10 @@ static uint64_t elements(const walk *w, const kept *k, uint64_t *all, uint64_t *
     return n / ranks + (n % ranks != 0);
 }
 
-static int is_kept(const walk *w, const kept *k, const threads_placement *place)
+static int is_kept(const walk *w, const kept *k, const train_placement *place)
 {
     const int core = w->how->recompute == COUNT_RECOMPUTE_SELECTIVE;
-    threads_placement softmax;
+    train_placement softmax;
     if (k->dropout && w->how->no_dropout)
         return 0;
     switch (k->when) {
@@ -112,7 +112,7 @@ static int is_kept(const walk *w, const kept *k, const threads_placement *place)
 
 static void add_kept(const walk *w, const kept *k, const char *layer)
 {
-    threads_placement place;
+    train_placement place;
     uint64_t all, cols;
     ledger_term t = {.symbol = symbols[k->unit], .times = k->times};
     policy_plan_place(w->p, k->kind, layer, &place);

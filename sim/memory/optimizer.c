@@ -13,7 +13,7 @@
 
 /* Moments in few bits, as mpsim/optimstate.h has them; those that stay whole, as they are. */
 static void state_few_bits(ledger *l, const optimizer_row *o, const shape_tensor *t, uint64_t n,
-                           const threads_placement *place)
+                           const train_placement *place)
 {
     const mpsim_states *s = mpsim_states_find(o->states);
     const mpsim_format *f = s->binary32 ? mpsim_format_find("binary32") : &place->kept;
@@ -32,7 +32,7 @@ static void state_few_bits(ledger *l, const optimizer_row *o, const shape_tensor
 
 /* Moments of rows and columns. A part of a rank is the whole: what is factored is not cut. */
 static void state_factors(ledger *l, const optimizer_row *o, const shape_tensor *t, uint64_t n,
-                          const threads_placement *place)
+                          const train_placement *place)
 {
     const int factored = t->rank >= 2;
     const mpsim_optim shaped = {.algorithm = (uint8_t)o->algorithm,

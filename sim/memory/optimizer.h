@@ -16,7 +16,7 @@ typedef struct optimizer_row {
     const char *states, *formula;    /* moments in few bits: mpsim_states_find; NULL: none  */
     /* state of n elements of a parameter (the part of a rank); NULL: mpsim_optim_needs says it */
     void (*state)(ledger *l, const struct optimizer_row *o, const shape_tensor *t, uint64_t n,
-                  const threads_placement *place);
+                  const train_placement *place);
     const char *what, *source;
 } optimizer_row;
 

@@ -86,7 +86,7 @@ static void begin_layer(counting *c, const char *name)
 /* Copies that products read: those of autocast, which it keeps until the step is over, or the quantised
  * ones along both dimensions, as TransformerEngine holds them from the forward pass to the backward
  * pass. */
-static void count_copies(counting *c, ledger *to, const shape_tensor *t, const threads_placement *place,
+static void count_copies(counting *c, ledger *to, const shape_tensor *t, const train_placement *place,
                          int quantised_weights)
 {
     const mpsim_block_recipe *b = place->recipe[TRAIN_WEIGHT];
@@ -102,7 +102,7 @@ static void count_copies(counting *c, ledger *to, const shape_tensor *t, const t
 }
 
 /* With ZeRO 3 weights that are read are whole, and so are their copies; before it these are of the model. */
-static void count_reading(counting *c, const shape_tensor *t, const threads_placement *place, uint64_t each,
+static void count_reading(counting *c, const shape_tensor *t, const train_placement *place, uint64_t each,
                           const char *storage, const mpsim_block_recipe *quantised)
 {
     const uint64_t blocks = quantised ? block_bytes(quantised, t, 0) : 0;
@@ -116,7 +116,7 @@ static void count_reading(counting *c, const shape_tensor *t, const threads_plac
     count_copies(c, whole, t, place, quantised != NULL);
 }
 
-static void count_weights(counting *c, const shape_tensor *t, const threads_placement *place, uint64_t each,
+static void count_weights(counting *c, const shape_tensor *t, const train_placement *place, uint64_t each,
                           const char *storage, const mpsim_block_recipe *quantised)
 {
     const uint64_t ranks = c->how->zero >= 3 ? c->how->ranks : 1;
@@ -129,7 +129,7 @@ static void count_weights(counting *c, const shape_tensor *t, const threads_plac
     count_reading(c, t, place, each, storage, quantised);
 }
 
-static void count_state(counting *c, const shape_tensor *t, const threads_placement *place, const mpsim_optim *o,
+static void count_state(counting *c, const shape_tensor *t, const train_placement *place, const mpsim_optim *o,
                         uint64_t each)
 {
     const uint64_t n = cut(c, 1, t->n), kahan = mpsim_optim_needs(o, &place->kept) & MPSIM_OPTIM_KAHAN
@@ -145,7 +145,7 @@ static void count_state(counting *c, const shape_tensor *t, const threads_placem
 
 /* TransformerEngine fp8.py: three tensors of the forward and two of the backward pass have a history of
  * amaxes and a scale, of binary32. */
-static void count_scaling(counting *c, const shape_tensor *t, const threads_placement *place)
+static void count_scaling(counting *c, const shape_tensor *t, const train_placement *place)
 {
     const recipe_row *r = c->p->recipe;
     if (r && r->delayed && place->recipe[TRAIN_WEIGHT] && t->rank == 2)
@@ -166,7 +166,7 @@ static const mpsim_state *kept_in(const counting *c, train_bytes *each)
 /* A layer that reads the parameter of another one, which counts it: autocast casts it for this layer. */
 static void count_tied(counting *c, const shape_tensor *t)
 {
-    threads_placement place, own;
+    train_placement place, own;
     policy_plan_place(c->p, LAYER_EMBEDDING, t->of, &own);
     policy_plan_place(c->p, LAYER_LINEAR, t->layer, &place);
     place.storage = own.storage;
@@ -187,7 +187,7 @@ static void count_parameter(const shape_tensor *t, void *context)
                               ? policy_plan_is_muon(c->p, kind, t->layer, (uint64_t)t->rank)
                               : t->rank != 1 && (kind == LAYER_LINEAR || kind == LAYER_CONV);
     const mpsim_optim o = memory_optimizer_settings(c->o, c->p, is_matrix);
-    threads_placement place;
+    train_placement place;
     train_bytes each = {0}; /* of an element */
     policy_plan_place(c->p, kind, t->layer, &place);
     place.states = NULL; /* the optimizer's own count; of what is kept below */

@@ -34,12 +34,11 @@ int page_find_history(page *p)
     r->in = &p->scaler_in;
     r->repeat = 1;
     int own;
-    if ((code = scaler_scalerrun_own(&p->scaler_in, spec, sizeof spec, &own)) ||
-        (code = scaler_scalerspec_add_list(r, spec)))
+    if ((code = scaler_run_own(&p->scaler_in, spec, sizeof spec, &own)) || (code = scaler_spec_add_list(r, spec)))
         return code;
     for (size_t i = 0; i < r->count; i++)
         r->tracks[i].by_step = p->scaler_in.tree.count <= BY_STEP;
-    if ((code = scaler_scalerrun_trace(r)))
+    if ((code = scaler_run_trace(r)))
         return code;
     p->scaler_report = (scaler_report){.run = r, .format = r->format.name, .own = own};
     p->has_history = 1;
@@ -51,7 +50,7 @@ void page_clear_history(page *p)
     for (size_t i = 0; i < p->scaler.count; i++)
         traininglog_track_clear(&p->scaler.tracks[i]);
     free(p->scaler.tracks);
-    scaler_scalerrun_clear(&p->scaler);
+    scaler_run_clear(&p->scaler);
     input_close(&p->scaler_in);
 }
 
@@ -60,7 +59,7 @@ void page_clear_history(page *p)
 static void put_row(const page *p, html_table *t, const track *k, const span *s)
 {
     char text[256], a[32];
-    const recorded_step *step = k->by_step ? scaler_scalerrun_step(&p->scaler, s->from) : NULL;
+    const recorded_step *step = k->by_step ? scaler_run_step(&p->scaler, s->from) : NULL;
     if (s->from == s->to)
         page_html_cell(t, "%" PRId64, s->from);
     else

@@ -67,7 +67,7 @@ int policy_plan_casts_all(const plan *p)
     return (p->autocast->low[LAYER_OTHER] & weights) != 0;
 }
 
-void policy_plan_place(const plan *p, layer_kind k, const char *layer, threads_placement *to)
+void policy_plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
     const int kept = policy_plan_is_kept(p, layer);
@@ -102,13 +102,13 @@ int policy_plan_attends(const plan *p)
     return p->fp8_attention && r && has_one_scale(block_recipe(r->act)) && has_one_scale(block_recipe(r->weight));
 }
 
-static void drop_recipe(threads_placement *to)
+static void drop_recipe(train_placement *to)
 {
     memset(to->recipe, 0, sizeof to->recipe);
     to->hadamard = to->promote = 0;
 }
 
-void policy_plan_place_attention(const plan *p, threads_placement *to)
+void policy_plan_place_attention(const plan *p, train_placement *to)
 {
     if (!policy_plan_attends(p))
         drop_recipe(to);
@@ -162,7 +162,7 @@ static uint64_t layers_of(const plan_count *c, uint64_t all)
     return c->n ? c->n : share;
 }
 
-void policy_plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, threads_placement *to)
+void policy_plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, train_placement *to)
 {
     uint64_t n;
     if (!p->ends_kept || !d->known || !layer_number(layer, &n) || n < d->first || n > d->last)
@@ -187,7 +187,7 @@ static layer_kind kind_of(const plan *p, const plan_layer *l)
     return said ? said->kind : l->kind >= 0 ? (layer_kind)l->kind : policy_layer(p, l->name, l->rank);
 }
 
-void policy_plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, threads_placement *to)
+void policy_plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, train_placement *to)
 {
     const layer_kind kind = kind_of(p, l);
     policy_plan_place(p, kind, l->name, to);

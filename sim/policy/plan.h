@@ -102,7 +102,7 @@ layer_kind policy_layer(const plan *p, const char *layer, int weight_rank);
  * gradients) if autocast's list says so and the layer is not kept in fp32, else in binary32;
  * parameters are stored in `params` where WEIGHT is. A recipe has what enters the products of linear
  * layers, neither kept nor excluded. */
-void policy_plan_place(const plan *p, layer_kind k, const char *layer, threads_placement *to);
+void policy_plan_place(const plan *p, layer_kind k, const char *layer, train_placement *to);
 
 /* The numbers of a network's layers, as their names have them. */
 typedef struct policy_depth {
@@ -117,7 +117,7 @@ int policy_plan_casts_all(const plan *p);
 
 /* policy_plan_place_attention -- takes the recipe from a product of attention, which policy_plan_place takes for a linear
  * layer, unless the plan has one for it. */
-void policy_plan_place_attention(const plan *p, threads_placement *to);
+void policy_plan_place_attention(const plan *p, train_placement *to);
 /* policy_plan_attends -- whether the recipe of a plan is one for the products of attention. */
 int policy_plan_attends(const plan *p);
 
@@ -137,11 +137,11 @@ typedef struct plan_layer {
 } plan_layer;
 
 /* policy_plan_place_layer -- all that a plan says of a layer; d: the numbers of the network's layers that multiply. */
-void policy_plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, threads_placement *to);
+void policy_plan_place_layer(const plan *p, const policy_depth *d, const plan_layer *l, train_placement *to);
 
 /* policy_plan_keep_ends -- takes the recipes from a placement if the layer is one of those at the ends that the
  * plan keeps. */
-void policy_plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, threads_placement *to);
+void policy_plan_keep_ends(const plan *p, const policy_depth *d, const char *layer, train_placement *to);
 
 /* policy_plan_is_muon -- whether Muon has the parameter of such a layer, of `rank` dimensions. */
 int policy_plan_is_muon(const plan *p, layer_kind k, const char *layer, uint64_t rank);

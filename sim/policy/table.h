@@ -30,8 +30,8 @@ typedef struct recipe_row {
     const char *agrad_e4m3, *agrad_hybrid; /* of gradients, hybrid in E5M2; NULL: no such form */
     uint8_t default_e4m3;
     uint8_t delayed;
-    uint8_t hadamard; /* of threads_placement: NVFP4 as TransformerEngine has it               */
-    uint8_t promote;  /* of threads_placement                                                  */
+    uint8_t hadamard; /* of train_placement: NVFP4 as TransformerEngine has it               */
+    uint8_t promote;  /* of train_placement                                                  */
     uint8_t columns;  /* replays cast what the weight's gradient is made of on its own, too  */
 } recipe_row;
 

@@ -84,7 +84,7 @@ typedef struct parameter {
     record_values *grads; /* of the ranks */
     size_t ranks;
     const mpsim_format *weight_format; /* of the record */
-    threads_placement place;           /* of the layer, under the plan in force */
+    train_placement place;             /* of the layer, under the plan in force */
     /* of the run: p in place.kept, the model's copy in place.storage */
     float *p, *model, *g, *pm, *pv, *vmax, *kahan;
     /* references */
@@ -110,7 +110,7 @@ typedef struct parameter {
 typedef struct cast_state {
     char *name;
     layer_kind layer;
-    threads_placement place;
+    train_placement place;
     int layer_known; /* these two are those of the plan in force */
     int has_delayed, used, mine;
     mpsim_delayed delayed;
@@ -391,7 +391,7 @@ void replay_round(const mpsim_format *f, double factor, float *y, const record_v
 typedef struct replay_casting {
     train_role role;
     layer_kind layer;
-    const threads_placement *place;
+    const train_placement *place;
     int is_operand;
     size_t n, cols;
     double factor;

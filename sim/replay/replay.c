@@ -77,7 +77,7 @@ static size_t columns(const trace_tensor *t)
 /* Of a model with parameters in several formats, each is in its own: so are its gradients, as torch insists. */
 static void place_as_recorded(replay *r, parameter *p)
 {
-    threads_placement *to = &p->place;
+    train_placement *to = &p->place;
     if (!r->mixed || r->plan->params_given || r->plan->master != TRAIN_NO_MASTER || !p->weight_format ||
         p->weight_format->mbits >= 23)
         return;
@@ -179,7 +179,7 @@ static int take_activation(replay *r, const trace_tensor *tensor, train_role rol
     if (role == TRAIN_ACT && r->rank == 0)
         r->out.bytes.activations += b ? mpsim_block_bytes(b, cols ? tensor->count / cols : 0, cols)
                                       : tensor->count * mpsim_format_code_bytes(&s->place.format[role]);
-    const threads_placement place = s->place;
+    const train_placement place = s->place;
     replay_casting how = {role, s->layer, &place, 1, n, cols, backward ? r->scaler.scale / from : 1, 0};
     replay_problem problem = {0};
     replay_cast_tensor(r, r->n_casts - 1, &how, x, &problem);

@@ -77,7 +77,7 @@ static double gradient_factor(const replay *r)
 /* The gradients of the ranks, cast, in `wire`; their sum in p->g. */
 static void reduce_gradient(const replay *r, parameter *p, float **wire)
 {
-    threads_placement place = p->place;
+    train_placement place = p->place;
     const mpsim_format *f = &place.format[TRAIN_WGRAD];
     const replay_casting how = {TRAIN_WGRAD, p->kind, &place, 0, p->n, p->cols, gradient_factor(r), 0};
     place.format[TRAIN_WGRAD] = *gradient_format(r, p);

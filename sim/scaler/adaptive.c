@@ -237,7 +237,7 @@ static int do_file(pass *p, input *in)
     int code = 0;
     trace_error error;
     scalerrun flags = {.unscaled = 0};
-    if (scaler_scalerrun_recorded_scale(&flags, p->t, &p->divisor, &error))
+    if (scaler_run_recorded_scale(&flags, p->t, &p->divisor, &error))
         return input_failed(in, &error);
     p->run->unscaled |= flags.unscaled;
     turn *turns = find_turns(in, p->t, &n);

@@ -93,10 +93,10 @@ static int make_scalers(run *r, const char *otherwise)
     const options *o = r->o;
     int code = 0;
     for (size_t i = 0; i < o->scalers.count && !code; i++)
-        code = scaler_scalerspec_add(&r->scalers, o->scalers.items[i]);
+        code = scaler_spec_add(&r->scalers, o->scalers.items[i]);
     for (size_t i = 0; i < o->compare.count && !code; i++)
-        code = scaler_scalerspec_add_list(&r->scalers, o->compare.items[i]);
-    return code || r->scalers.count ? code : scaler_scalerspec_add_list(&r->scalers, otherwise);
+        code = scaler_spec_add_list(&r->scalers, o->compare.items[i]);
+    return code || r->scalers.count ? code : scaler_spec_add_list(&r->scalers, otherwise);
 }
 
 /* The scalers of the command line, else `otherwise`; the state of --state-in. */
@@ -106,7 +106,7 @@ static int restore(run *r, const char *otherwise)
     int code;
     if (!r->o->state_in)
         return make_scalers(r, otherwise);
-    if ((code = scaler_scalerstate_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
+    if ((code = scaler_state_read(r->o->state_in, spec, state)) || (code = make_scalers(r, spec)))
         return code;
     if (r->scalers.count == 0)
         return fail(EXIT_DATA, "%s: not the saved state of a scaler", escape_text(name, sizeof name, r->o->state_in));
@@ -234,7 +234,7 @@ static int run_trace(run *r)
     if (r->in.tree.count <= BY_STEP && r->scalers.repeat <= BY_STEP / (r->in.tree.count + 1))
         for (size_t i = 0; i < r->scalers.count; i++)
             r->scalers.tracks[i].by_step = 1;
-    return scaler_scalerrun_trace(&r->scalers);
+    return scaler_run_trace(&r->scalers);
 }
 
 /* The best first; those that are as good in the order of the table. */
@@ -254,7 +254,7 @@ static int make_patterns(run *r)
     const option_list *texts = &r->o->log_patterns;
     const char *reason;
     for (size_t i = 0; i < texts->count; i++)
-        if (traininglog_log_pattern_add(&r->own, texts->items[i], &reason))
+        if (traininglog_pattern_add(&r->own, texts->items[i], &reason))
             return fail(EXIT_USAGE, "scaler: --log-pattern: %s", reason);
     return 0;
 }
@@ -266,11 +266,11 @@ static int run_log(run *r, const char *path)
     if (code || (code = make_scalers(r, "all")) || (code = make_patterns(r)) ||
         (code = traininglog_training_log_read(&r->log, path, r->own)))
         return code;
-    traininglog_log_judge(&r->judgement, &r->log);
+    traininglog_judge(&r->judgement, &r->log);
     r->matches = need_memory(r->scalers.count, sizeof *r->matches);
     for (size_t i = 0; i < r->scalers.count; i++)
-        traininglog_log_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
-                                     &r->scalers.tracks[i].scaler.config, &r->log.recorded, 1);
+        traininglog_match_scaler(&r->matches[r->n_matches++], r->scalers.tracks[i].label,
+                                 &r->scalers.tracks[i].scaler.config, &r->log.recorded, 1);
     sort_matches(r->matches, r->n_matches);
     return 0;
 }
@@ -349,7 +349,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
         char own[STATE_SPEC] = "torch";
         if (!o->pattern && (code = open_trace(r, from, operands, n)))
             return code;
-        if (!o->pattern && (code = scaler_scalerrun_own(&r->in, own, sizeof own, &report.own)))
+        if (!o->pattern && (code = scaler_run_own(&r->in, own, sizeof own, &report.own)))
             return code;
         report.own = report.own && !o->scalers.count && !o->compare.count && !o->state_in;
         if ((code = restore(r, own)))
@@ -361,7 +361,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
             r->scalers.context = r->out.file;
         }
         if (o->pattern && !(code = read_pattern(r, &report.pattern_steps)))
-            scaler_scalerrun_pattern(&r->scalers, r->pattern);
+            scaler_run_pattern(&r->scalers, r->pattern);
         else if (!o->pattern)
             code = run_trace(r);
     }
@@ -380,9 +380,9 @@ static void clear(run *r)
     for (size_t i = 0; i < r->scalers.count; i++)
         traininglog_track_clear(&r->scalers.tracks[i]);
     free(r->scalers.tracks);
-    scaler_scalerrun_clear(&r->scalers);
+    scaler_run_clear(&r->scalers);
     traininglog_training_log_clear(&r->log);
-    traininglog_log_pattern_free(r->own);
+    traininglog_pattern_free(r->own);
     free(r->matches);
     free(r->pattern);
     input_close(&r->in);
@@ -403,7 +403,7 @@ static int run_command(run *r, input_options *from, char **operands, int n)
         return code;
     }
     if ((code = output_close(&r->out)) ||
-        (o->state_out && (code = scaler_scalerstate_write(o->state_out, &r->scalers.tracks[0]))))
+        (o->state_out && (code = scaler_state_write(o->state_out, &r->scalers.tracks[0]))))
         return code;
     return r->in.failed ? EXIT_PARTIAL : 0;
 }

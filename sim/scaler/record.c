@@ -387,8 +387,8 @@ static void write_track(record_writer *w, const scaler_report *r, const track *t
     row.steps = t->unknown_steps ? -1 : (int64_t)t->steps;
     row.verdict = scaler_verdict(r, t, row.why, sizeof row.why);
     if (t->recorded) {
-        judged = (judgement_row){
-            traininglog_log_class(j->verdict), j->sure, j->evidence, j->n_evidence, j->missing, j->advice};
+        judged =
+            (judgement_row){traininglog_class(j->verdict), j->sure, j->evidence, j->n_evidence, j->missing, j->advice};
         judged.missing = *j->missing ? j->missing : NULL;
         row.judgement = &judged;
     } else {

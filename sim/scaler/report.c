@@ -192,7 +192,7 @@ static void print_log_head(FILE *to, const scaler_report *r)
             text_count(b, l->reader.lines));
     for (int d = 0, first = 1; d < LOG_DIALECTS; d++)
         if (l->recognised[d]) {
-            fprintf(to, "%s %s %s", first ? "" : ",", traininglog_log_dialect_name((log_dialect)d),
+            fprintf(to, "%s %s %s", first ? "" : ",", traininglog_dialect_name((log_dialect)d),
                     text_count(a, l->recognised[d]));
             first = 0;
         }
@@ -259,7 +259,7 @@ static const char *recorded_text(char *out, size_t size, const track *t, const s
 static void span_row(table *all, const scaler_report *r, const track *t, const span *s)
 {
     char text[256], a[32];
-    const recorded_step *step = r->run && t->by_step ? scaler_scalerrun_step(r->run, s->from) : NULL;
+    const recorded_step *step = r->run && t->by_step ? scaler_run_step(r->run, s->from) : NULL;
     step_cell(all, t, s);
     table_cell(all, "%s", isnan(s->scale) ? "?" : text_scale(a, s->scale));
     table_cell(all, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");

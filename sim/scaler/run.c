@@ -32,7 +32,7 @@ static int visit_pattern(double limit, uint64_t n, void *context)
     return 0;
 }
 
-void scaler_scalerrun_pattern(scalerrun *r, const char *text)
+void scaler_run_pattern(scalerrun *r, const char *text)
 {
     uint64_t steps;
     size_t at;
@@ -67,7 +67,7 @@ static int find_steps(scalerrun *r)
     return 0;
 }
 
-const recorded_step *scaler_scalerrun_step(const scalerrun *r, int64_t number)
+const recorded_step *scaler_run_step(const scalerrun *r, int64_t number)
 {
     for (size_t i = 0; i < r->n_steps; i++)
         if (r->steps[i].number == number && number >= 0)
@@ -86,7 +86,7 @@ static int add_key(char *spec, size_t size, const trace *t, const char *name, co
     return text_add(spec, size, "%c%s=%s", strchr(spec, ':') ? ',' : ':', key, text_scale(value, x));
 }
 
-int scaler_scalerrun_own(input *in, char *spec, size_t size, int *own)
+int scaler_run_own(input *in, char *spec, size_t size, int *own)
 {
     trace_error error;
     const char *path = in->tree.count ? in->tree.paths[0] : NULL;
@@ -206,7 +206,7 @@ static int read_tensor(reading *g, trace *t, size_t i, trace_error *error)
     return 0;
 }
 
-int scaler_scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error)
+int scaler_run_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error)
 {
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     const char *text = trace_metadata(t, "mpsim.loss_scale");
@@ -257,7 +257,7 @@ static int read_file(reading *g, trace *t, trace_error *error)
     scalerrun *r = g->run;
     const char *scaled = trace_metadata(t, "mpsim.grads_scaled");
     g->path = trace_path(t);
-    if (scaler_scalerrun_recorded_scale(r, t, &g->divisor, error) || find_roundoff(g, t, error))
+    if (scaler_run_recorded_scale(r, t, &g->divisor, error) || find_roundoff(g, t, error))
         return -1;
     if (g->first && scaled && g->divisor != 1)
         g->step->scale = g->divisor;
@@ -452,7 +452,7 @@ static int no_gradient(const scalerrun *r)
                 r->left_out ? " (what is selected is not floating-point)" : "");
 }
 
-int scaler_scalerrun_trace(scalerrun *r)
+int scaler_run_trace(scalerrun *r)
 {
     reading g = {.run = r};
     int norm = 0;
@@ -479,7 +479,7 @@ int scaler_scalerrun_trace(scalerrun *r)
     return code;
 }
 
-void scaler_scalerrun_clear(scalerrun *r)
+void scaler_run_clear(scalerrun *r)
 {
     for (size_t i = 0; i < r->n_steps; i++)
         free(r->steps[i].seen);

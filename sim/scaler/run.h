@@ -64,22 +64,22 @@ typedef struct scalerrun {
     void *context;
 } scalerrun;
 
-/* scaler_scalerrun_pattern -- every track over a pattern that was checked. */
-void scaler_scalerrun_pattern(scalerrun *r, const char *text);
+/* scaler_run_pattern -- every track over a pattern that was checked. */
+void scaler_run_pattern(scalerrun *r, const char *text);
 
-/* scaler_scalerrun_trace -- every track over the selected tensors of r->in. 0 or an exit code after a
+/* scaler_run_trace -- every track over the selected tensors of r->in. 0 or an exit code after a
  * message. Each step's files are read once for all tracks and scales; with r->repeat > 1 again
  * only for scales that were not seen before. */
-int scaler_scalerrun_trace(scalerrun *r);
-void scaler_scalerrun_clear(scalerrun *r); /* what scaler_scalerrun_trace made; not the tracks */
+int scaler_run_trace(scalerrun *r);
+void scaler_run_clear(scalerrun *r); /* what scaler_run_trace made; not the tracks */
 
-/* scaler_scalerrun_own -- *own: whether the metadata of the first file name a scaler (mpsim.scaler, _init, _growth, _backoff,
+/* scaler_run_own -- *own: whether the metadata of the first file name a scaler (mpsim.scaler, _init, _growth, _backoff,
  * _interval), then in *spec as mpsim_scaler_parse takes it. 0, or an exit code after a message. */
-int scaler_scalerrun_own(input *in, char *spec, size_t size, int *own);
+int scaler_run_own(input *in, char *spec, size_t size, int *own);
 
-/* scaler_scalerrun_recorded_scale -- what the gradients of a file were multiplied by, 1 if by nothing, and
+/* scaler_run_recorded_scale -- what the gradients of a file were multiplied by, 1 if by nothing, and
  * the flags of r about it. 0, or -1 after a trace error. */
-int scaler_scalerrun_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error);
+int scaler_run_recorded_scale(scalerrun *r, const trace *t, double *scale, trace_error *error);
 
-/* scaler_scalerrun_step -- the recorded step of a number, or NULL. */
-const recorded_step *scaler_scalerrun_step(const scalerrun *r, int64_t number);
+/* scaler_run_step -- the recorded step of a number, or NULL. */
+const recorded_step *scaler_run_step(const scalerrun *r, int64_t number);

@@ -29,7 +29,7 @@ static int bad_scaler(const char *spec, const char *why)
                 suggestion_end(&near, "; see mpsim scaler --list"));
 }
 
-int scaler_scalerspec_add(scalerrun *s, const char *spec)
+int scaler_spec_add(scalerrun *s, const char *spec)
 {
     mpsim_scaler_config c;
     char shown[256];
@@ -62,13 +62,13 @@ static int begins_scaler(const char *text)
     return 1;
 }
 
-int scaler_scalerspec_add_list(scalerrun *s, const char *text)
+int scaler_spec_add_list(scalerrun *s, const char *text)
 {
     int code = 0;
     if (strcmp(text, "all") == 0) {
         for (size_t i = 0; i < mpsim_scaler_count() && !code; i++)
             if (mpsim_scaler_at(i)->config.dynamic)
-                code = scaler_scalerspec_add(s, mpsim_scaler_at(i)->config.name);
+                code = scaler_spec_add(s, mpsim_scaler_at(i)->config.name);
         return code;
     }
     while (*text && !code) {
@@ -76,7 +76,7 @@ int scaler_scalerspec_add_list(scalerrun *s, const char *text)
         while (text[n] && !begins_scaler(text + n + 1))
             n += 1 + strcspn(text + n + 1, ",");
         char *spec = need_part(text, n);
-        code = scaler_scalerspec_add(s, spec);
+        code = scaler_spec_add(s, spec);
         free(spec);
         text += n + (text[n] == ',');
     }
@@ -110,7 +110,7 @@ static int check_digest(const char *name, const char *text, const char *rest)
     return fail(EXIT_DATA, "%s: damaged: by its first two lines the third and last should be '%s'", name, want);
 }
 
-int scaler_scalerstate_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
+int scaler_state_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     char *line = NULL, *rest = NULL;
@@ -131,7 +131,7 @@ int scaler_scalerstate_read(const char *path, char spec[STATE_SPEC], char state[
     return code;
 }
 
-int scaler_scalerstate_write(const char *path, const track *t)
+int scaler_state_write(const char *path, const track *t)
 {
     char state[STATE_TEXT], text[STATE_HEAD + STATE_SPEC + STATE_TEXT + 2];
     output out = {0};

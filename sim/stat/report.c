@@ -50,7 +50,7 @@ static stat_shown shown(const stat_row *row)
     return s;
 }
 
-int stat_statreport_is_broken(const group *g)
+int stat_report_is_broken(const group *g)
 {
     return g->stats.nan > 0 || g->stats.inf > 0;
 }
@@ -68,7 +68,7 @@ static void put_losses(statreport *r, int which, table *t, const record_kind *re
 
 static void put_text(statreport *r, const stat_row *row)
 {
-    table *const *const to = row->tensor && stat_statreport_is_broken(row->group) ? r->first : r->tables;
+    table *const *const to = row->tensor && stat_report_is_broken(row->group) ? r->first : r->tables;
     const stat_shown label = shown(row);
     const stat_line holds = {.label = &label, .row = row};
     record_cells(to[STAT_HOLDS], &stat_holds_record, &holds, r->titles);
@@ -107,8 +107,8 @@ static unsigned shows_of(const target_list *l, int counts)
     return shows;
 }
 
-void stat_statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
-                           const stat_config *config)
+void stat_report_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+                       const stat_config *config)
 {
     *r = (statreport){.document = {.config = config,
                                    .formats = config->formats,
@@ -128,7 +128,7 @@ void stat_statreport_begin(statreport *r, FILE *to, report_style style, const ta
     }
 }
 
-void stat_statreport_list(statreport *r, stat_level level, const char *title)
+void stat_report_list(statreport *r, stat_level level, const char *title)
 {
     static const unsigned labels[STAT_LEVELS] = {SHOW_TENSORS, SHOW_KINDS, SHOW_STEPS, SHOW_TOTAL};
     if (r->w.style != REPORT_TEXT && level != STAT_TENSOR)
@@ -141,7 +141,7 @@ void stat_statreport_list(statreport *r, stat_level level, const char *title)
     make_tables(r, r->first);
 }
 
-void stat_statreport_entry(statreport *r, const stat_row *row)
+void stat_report_entry(statreport *r, const stat_row *row)
 {
     if (r->w.style == REPORT_CSV)
         put_csv(r, row);
@@ -151,7 +151,7 @@ void stat_statreport_entry(statreport *r, const stat_row *row)
         record_row_of(&r->w, stat_level_records[row->level], row);
 }
 
-void stat_statreport_list_end(statreport *r)
+void stat_report_list_end(statreport *r)
 {
     const size_t there[STAT_TABLES] = {1, r->targets->count, r->targets->blocks.count};
     if (r->w.style != REPORT_TEXT)
@@ -164,10 +164,10 @@ void stat_statreport_list_end(statreport *r)
             table_print(r->first[i], r->w.to, "  ");
         }
     }
-    stat_statreport_list_drop(r);
+    stat_report_list_drop(r);
 }
 
-void stat_statreport_list_drop(statreport *r)
+void stat_report_list_drop(statreport *r)
 {
     for (int i = 0; i < STAT_TABLES; i++) {
         table_free(r->tables[i]);
@@ -176,7 +176,7 @@ void stat_statreport_list_drop(statreport *r)
     }
 }
 
-void stat_statreport_list_broken(statreport *r, uint64_t left_out)
+void stat_report_list_broken(statreport *r, uint64_t left_out)
 {
     char n[32];
     if (table_rows(r->first[STAT_HOLDS])) {
@@ -185,17 +185,17 @@ void stat_statreport_list_broken(statreport *r, uint64_t left_out)
         if (left_out)
             fprintf(r->w.to, "  and %s more: -t lists all\n", text_count(n, left_out));
     }
-    stat_statreport_list_drop(r);
+    stat_report_list_drop(r);
 }
 
-void stat_statreport_total(statreport *r, const stat_row *row)
+void stat_report_total(statreport *r, const stat_row *row)
 {
     r->document.total = row;
     if (r->w.style != REPORT_JSON)
-        stat_statreport_entry(r, row);
+        stat_report_entry(r, row);
 }
 
-void stat_statreport_end(statreport *r, int partial)
+void stat_report_end(statreport *r, int partial)
 {
     const stat_row none = {.word = "partial", .step = -1};
     const stat_line line = {.row = &none};
@@ -208,5 +208,5 @@ void stat_statreport_end(statreport *r, int partial)
     r->document.partial = partial ? 1 : -1;
     if (r->w.style == REPORT_JSON)
         record_end(&r->w);
-    stat_statreport_list_drop(r);
+    stat_report_list_drop(r);
 }

@@ -31,19 +31,19 @@ typedef struct statreport {
 
 /* The report in order: begin, then for the tensors, the kinds and the steps a list of entries, the total, end. `config` must outlive
  * it. */
-void stat_statreport_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
-                           const stat_config *config);
-/* stat_statreport_list -- for people the section `title`, of rows that `level` is the title of. */
-void stat_statreport_list(statreport *r, stat_level level, const char *title);
-void stat_statreport_entry(statreport *r, const stat_row *row);
-void stat_statreport_list_end(statreport *r);
-void stat_statreport_list_drop(statreport *r); /* text: without printing it */
+void stat_report_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+                       const stat_config *config);
+/* stat_report_list -- for people the section `title`, of rows that `level` is the title of. */
+void stat_report_list(statreport *r, stat_level level, const char *title);
+void stat_report_entry(statreport *r, const stat_row *row);
+void stat_report_list_end(statreport *r);
+void stat_report_list_drop(statreport *r); /* text: without printing it */
 /* text: of the open list of tensors those with NaN or Inf, and what they hold; nothing without any.
  * left_out: more of them that have no entry. */
-void stat_statreport_list_broken(statreport *r, uint64_t left_out);
-/* stat_statreport_is_broken -- whether a group holds NaN or Inf. */
-int stat_statreport_is_broken(const group *g);
-void stat_statreport_total(statreport *r, const stat_row *row);
+void stat_report_list_broken(statreport *r, uint64_t left_out);
+/* stat_report_is_broken -- whether a group holds NaN or Inf. */
+int stat_report_is_broken(const group *g);
+void stat_report_total(statreport *r, const stat_row *row);
 /* What says that the report is partial: JSON, a key of its own; NDJSON, a key of the total; CSV, a last row of the
  * level "partial". */
-void stat_statreport_end(statreport *r, int partial);
+void stat_report_end(statreport *r, int partial);

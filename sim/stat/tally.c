@@ -94,13 +94,13 @@ static void report_tensor(tally *r, const stat_place *p, const group *g)
                     .kind = p->kind,
                     .step = p->step,
                     .tensor = p->tensor};
-    const int broken = stat_statreport_is_broken(g);
+    const int broken = stat_report_is_broken(g);
     r->broken += (uint64_t)broken;
     stat_row_fill(&r->rows, &row, g);
     stat_conditions_judge(&r->conditions, &row);
     for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++)
         if (wants(f, STAT_TENSOR) && (lists_all(f) || r->total.tensors <= FEW || (broken && r->broken <= FEW)))
-            stat_statreport_entry(&f->report, &row);
+            stat_report_entry(&f->report, &row);
 }
 
 void stat_tally_file(tally *r, const char *path, uint64_t tensors)
@@ -199,19 +199,19 @@ static void judge_sum(void *context, const stat_row *row)
 
 static void report_kinds(const tally *r, tally_form *f)
 {
-    stat_statreport_list(&f->report, STAT_KIND, "By kind");
+    stat_report_list(&f->report, STAT_KIND, "By kind");
     for (size_t i = 0; i < r->kinds.count && wants(f, STAT_KIND); i++) {
         const stat_row row = kind_row(r, i);
-        stat_statreport_entry(&f->report, &row);
+        stat_report_entry(&f->report, &row);
     }
-    stat_statreport_list_end(&f->report);
+    stat_report_list_end(&f->report);
 }
 
 static void report_steps(const tally *r, tally_form *f)
 {
     for (size_t i = 0; i < r->steps.count && wants(f, STAT_STEP); i++) {
         const stat_row row = step_row(r, i);
-        stat_statreport_entry(&f->report, &row);
+        stat_report_entry(&f->report, &row);
     }
 }
 
@@ -305,22 +305,22 @@ static void report_text(const tally *r, tally_form *f)
     const int list = f->tensors || (!kinds && r->total.tensors <= FEW);
     print_head(f->to, r);
     if (list)
-        stat_statreport_list_end(&f->report);
+        stat_report_list_end(&f->report);
     else
-        stat_statreport_list_broken(&f->report, r->broken > FEW ? r->broken - FEW : 0);
+        stat_report_list_broken(&f->report, r->broken > FEW ? r->broken - FEW : 0);
     if (kinds)
         report_kinds(r, f);
     if (r->steps.count == 1 && ((list && r->total.tensors == 1) || (kinds && r->kinds.count == 1)))
         return;
     if (r->steps.count > 1) {
-        stat_statreport_list(&f->report, STAT_STEP, "By step, and in total");
+        stat_report_list(&f->report, STAT_STEP, "By step, and in total");
         report_steps(r, f);
     } else {
-        stat_statreport_list(&f->report, STAT_TOTAL, "In total");
+        stat_report_list(&f->report, STAT_TOTAL, "In total");
     }
     const stat_row row = total_row(r);
-    stat_statreport_total(&f->report, &row);
-    stat_statreport_list_end(&f->report);
+    stat_report_total(&f->report, &row);
+    stat_report_list_end(&f->report);
 }
 
 /* ---- from begin to end ---- */
@@ -356,8 +356,8 @@ int stat_tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const 
     r->all = files;
     const int code = stat_config_make(&r->config, r->settings, r->targets, version);
     for (tally_form *f = forms; f < forms + n && !code; f++) {
-        stat_statreport_begin(&f->report, f->to, f->style, r->targets, &r->config);
-        stat_statreport_list(&f->report, STAT_TENSOR, "By tensor");
+        stat_report_begin(&f->report, f->to, f->style, r->targets, &r->config);
+        stat_report_list(&f->report, STAT_TENSOR, "By tensor");
     }
     return code;
 }
@@ -366,12 +366,12 @@ int stat_tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const 
 static void report_data(const tally *r, tally_form *f)
 {
     report_kinds(r, f);
-    stat_statreport_list(&f->report, STAT_STEP, NULL);
+    stat_report_list(&f->report, STAT_STEP, NULL);
     report_steps(r, f);
     const stat_row row = total_row(r);
     if (wants(f, STAT_TOTAL))
-        stat_statreport_total(&f->report, &row);
-    stat_statreport_end(&f->report, r->partial);
+        stat_report_total(&f->report, &row);
+    stat_report_end(&f->report, r->partial);
 }
 
 /* For people. */
@@ -380,7 +380,7 @@ static void report_all_text(const tally *r, tally_form *f)
     if (r->partial)
         print_partial(f->to, r);
     report_text(r, f);
-    stat_statreport_end(&f->report, r->partial);
+    stat_report_end(&f->report, r->partial);
     if (r->partial) {
         fputc('\n', f->to);
         print_partial(f->to, r);
@@ -419,7 +419,7 @@ int stat_tally_end(tally *r, int code, const char *names)
         stat_tally_sums(r, judge_sum, r);
     for (tally_form *f = r->forms; f < r->forms + r->n_forms; f++) {
         if (code)
-            stat_statreport_list_drop(&f->report);
+            stat_report_list_drop(&f->report);
         else if (f->style == REPORT_TEXT)
             report_all_text(r, f);
         else

@@ -67,7 +67,7 @@ const char *train_products_text(char *out, size_t size, const train_run *r)
     for (size_t i = 0; i < r->n_plans; i++) {
         int first = !train_is_decoder(s); /* no gradient of the images */
         for (size_t k = 0; k < r->n_layers; k++) {
-            const threads_placement *p = &r->plans[i].layers[k];
+            const train_placement *p = &r->plans[i].layers[k];
             const uint8_t type = r->layers[k].type;
             if (type != TRAIN_LINEAR && type != TRAIN_CONV && type != TRAIN_SCORES && type != TRAIN_CONTEXT)
                 continue;

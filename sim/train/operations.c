@@ -9,7 +9,7 @@ static int has_blocks(const mpsim_block_recipe *b)
     return b && (b->block_rows || b->block_cols);
 }
 
-const mpsim_format *train_operand(const train_settings *s, const threads_placement *p, train_role role)
+const mpsim_format *train_operand(const train_settings *s, const train_placement *p, train_role role)
 {
     const mpsim_block_recipe *b = p->recipe[role];
     if (b)
@@ -17,7 +17,7 @@ const mpsim_format *train_operand(const train_settings *s, const threads_placeme
     return s->tf32 && strcmp(p->format[role].name, "binary32") == 0 ? mpsim_format_find("tf32") : &p->format[role];
 }
 
-static const char *operand_name(const train_settings *s, const threads_placement *p, train_role role)
+static const char *operand_name(const train_settings *s, const train_placement *p, train_role role)
 {
     return has_blocks(p->recipe[role]) ? p->recipe[role]->name : train_operand(s, p, role)->name;
 }
@@ -47,11 +47,11 @@ static uint64_t pairs(const train_decoder *d)
 
 /* A layer's three products: n multiply-adds each. In tiles scores are computed again, and going back nothing is
  * quantised. */
-static void add_layer(train_operations *o, const train_run *r, const threads_placement *p, uint8_t type, uint64_t n)
+static void add_layer(train_operations *o, const train_run *r, const train_placement *p, uint8_t type, uint64_t n)
 {
     const train_settings *s = &r->settings;
     const int tiled = type != TRAIN_LINEAR && s->decoder.tile;
-    threads_placement back = *p;
+    train_placement back = *p;
     add(o, operand_name(s, p, TRAIN_ACT), operand_name(s, p, TRAIN_WEIGHT), n);
     if (tiled)
         memset(back.recipe, 0, sizeof back.recipe);

@@ -22,4 +22,4 @@ void train_operations_count(train_operations *o, const train_run *r, size_t i);
 uint64_t train_tokens_per_step(const train_settings *s);
 
 /* train_operand -- what a layer multiplies: the format of a role, that of its quantised form, or tf32. */
-const mpsim_format *train_operand(const train_settings *s, const threads_placement *p, train_role role);
+const mpsim_format *train_operand(const train_settings *s, const train_placement *p, train_role role);

@@ -125,7 +125,7 @@ static int is_attention(const train_layer *l)
     return l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT;
 }
 
-static void place(const plan *p, const policy_depth *d, const train_layer *l, threads_placement *to)
+static void place(const plan *p, const policy_depth *d, const train_layer *l, train_placement *to)
 {
     const struct type_row *t = &types[l->type];
     const plan_layer layer = {.name = l->name,
@@ -145,12 +145,12 @@ static const mpsim_format *promoted(const mpsim_format *a, const mpsim_format *b
 
 /* Residuals under an autocast that says nothing of them take what comes: the stream, whose format this
  * follows from layer to layer, and the branch that ends before them. */
-static void place_residuals(const plan *p, const train_run *r, threads_placement *places)
+static void place_residuals(const plan *p, const train_run *r, train_placement *places)
 {
     const mpsim_format *stream = NULL;
     for (size_t i = 0; i < r->n_layers; i++) {
         const train_layer *l = &r->layers[i];
-        threads_placement *to = &places[i];
+        train_placement *to = &places[i];
         if (l->type == TRAIN_ADD && !policy_plan_casts_all(p) && !policy_plan_is_kept(p, l->name)) {
             const mpsim_format f = *promoted(stream, &places[i - 1].format[TRAIN_OUT]);
             to->format[TRAIN_OUT] = to->format[TRAIN_AGRAD] = to->format[TRAIN_DGRAD] = f;

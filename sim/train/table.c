@@ -77,7 +77,7 @@ static int has_blocks(const train_run *r, int promoted)
     for (size_t i = 0; i < r->n_plans; i++)
         for (size_t k = 0; k < r->n_layers; k++)
             for (int role = 0; role < TRAIN_ROLES; role++) {
-                const threads_placement *p = &r->plans[i].layers[k];
+                const train_placement *p = &r->plans[i].layers[k];
                 const mpsim_block_recipe *b = p->recipe[role];
                 if (b && (b->block_rows || b->block_cols) && !p->promote == !promoted)
                     return 1;

@@ -49,7 +49,7 @@ static void take_place(log_place *p, const log_note *n)
         p->epoch = n->epoch;
 }
 
-log_place traininglog_log_place_at(const training_log *l, int64_t whole, uint64_t seq)
+log_place traininglog_place_at(const training_log *l, int64_t whole, uint64_t seq)
 {
     log_place p = {-1, -1, 0, -1, 0, 0};
     const size_t behind = note_after(l, seq);
@@ -78,7 +78,7 @@ static int is_between(const training_log *l, uint64_t from, uint64_t to)
 /* Clean steps that the bars and steps of other lines show between two overflows. */
 static uint64_t shown_between(const log_episodes *e, const training_log *l, uint64_t from, uint64_t to)
 {
-    const log_place a = traininglog_log_place_at(l, e->whole, from), b = traininglog_log_place_at(l, e->whole, to);
+    const log_place a = traininglog_place_at(l, e->whole, from), b = traininglog_place_at(l, e->whole, to);
     if (a.step < 0 || b.step < 0 || a.of != b.of || a.seq >= b.seq || b.seq > to)
         return 0;
     const int64_t n = b.step - a.step;
@@ -90,7 +90,7 @@ static episode *open_episode(log_episodes *e, const training_log *l, const span 
     need_room(&e->at, e->count, sizeof *e->at);
     episode *new = &e->at[e->count++];
     *new = (episode){.line = s->line, .seq = s->seq, .before = s->scale, .inferred = 1};
-    new->first = traininglog_log_place_at(l, e->whole, s->seq);
+    new->first = traininglog_place_at(l, e->whole, s->seq);
     if (s->from >= 0 && s->from > new->first.step)
         new->first.step = s->from;
     return new;
@@ -106,7 +106,7 @@ static void extend(const log_episodes *e, const training_log *l, episode *at, co
                        ? (int)fmin((double)s->steps, 1000)
                        : 0;
     at->inferred &= (s->events & RECORDED_INFERRED) != 0;
-    at->last = traininglog_log_place_at(l, e->whole, s->last_seq);
+    at->last = traininglog_place_at(l, e->whole, s->last_seq);
     if (s->to >= 0 && s->to > at->last.step)
         at->last.step = s->to;
 }
@@ -146,7 +146,7 @@ static void find_tail(log_episodes *e, const training_log *l)
         if (has_place(n, e->whole))
             take_place(&last, n);
     }
-    const log_place from = traininglog_log_place_at(l, e->whole, seq);
+    const log_place from = traininglog_place_at(l, e->whole, seq);
     if (e->count && from.step >= 0 && from.seq <= seq && last.of == from.of && last.step > from.step + 1 &&
         (uint64_t)(last.step - from.step - 1) > e->tail_steps)
         e->tail_steps = (uint64_t)(last.step - from.step - 1);
@@ -165,7 +165,7 @@ static int is_copy(const training_log *l, const episode *at, const span *s, cons
            !is_between(l, at->last_seq, next->seq);
 }
 
-void traininglog_log_episodes_find(log_episodes *e, const training_log *l)
+void traininglog_episodes_find(log_episodes *e, const training_log *l)
 {
     const track *t = &l->recorded;
     episode *at = NULL;
@@ -214,7 +214,7 @@ void traininglog_log_episodes_find(log_episodes *e, const training_log *l)
     find_tail(e, l);
 }
 
-void traininglog_log_episodes_clear(log_episodes *e)
+void traininglog_episodes_clear(log_episodes *e)
 {
     free(e->at);
     e->at = NULL;

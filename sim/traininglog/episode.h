@@ -36,9 +36,9 @@ typedef struct log_episodes {
     int64_t whole;         /* what the progress bar of the run counts to; -1: none       */
 } log_episodes;
 
-void traininglog_log_episodes_find(log_episodes *e, const training_log *l);
-void traininglog_log_episodes_clear(log_episodes *e);
+void traininglog_episodes_find(log_episodes *e, const training_log *l);
+void traininglog_episodes_clear(log_episodes *e);
 
-/* traininglog_log_place_at -- where the run stood when the line (by its .seq) was written, by it, those before
+/* traininglog_place_at -- where the run stood when the line (by its .seq) was written, by it, those before
  * it, or the next one. */
-log_place traininglog_log_place_at(const training_log *l, int64_t whole, uint64_t seq);
+log_place traininglog_place_at(const training_log *l, int64_t whole, uint64_t seq);

@@ -55,8 +55,7 @@ static void find_notes(facts *f)
 /* Whether a first scale is one that a run begins with. */
 static int is_start(const facts *f, const episode *first)
 {
-    return isnan(f->declared) ? traininglog_log_dialect_starts(f->dialect, first->before)
-                              : first->before == f->declared;
+    return isnan(f->declared) ? traininglog_dialect_starts(f->dialect, first->before) : first->before == f->declared;
 }
 
 /* Whether the first line that tells a place is at the beginning of the run. */
@@ -64,7 +63,7 @@ static int begins_early(const facts *f)
 {
     for (size_t i = 0; i < f->l->notes.count; i++)
         if (f->l->notes.at[i].step >= 0) {
-            const log_place p = traininglog_log_place_at(f->l, f->e.whole, f->l->notes.at[i].seq);
+            const log_place p = traininglog_place_at(f->l, f->e.whole, f->l->notes.at[i].seq);
             return p.step >= 0 && p.step <= EARLY_ALWAYS && p.epoch <= 1;
         }
     return f->initial || f->early;
@@ -85,7 +84,7 @@ static void sort_episodes(facts *f, sorted *s)
     for (size_t i = 0; i < f->e.count; i++) {
         const episode *e = &f->e.at[i];
         const int above = i == 0 && isnan(f->declared) &&
-                          traininglog_log_dialect_grown(f->dialect, e->before); /* it has grown */
+                          traininglog_dialect_grown(f->dialect, e->before); /* it has grown */
         searching = searching && !is_late(&e->first, e->seq) && !e->grown &&
                     e->clean <= (i || e->n <= FACTS_DEEP ? EARLY_ALWAYS : FACTS_MANY) &&
                     (i == 0 || is_early(&e->first));
@@ -209,7 +208,7 @@ static int is_resumed(const facts *f)
 {
     const episode *first = first_of(f);
     for (size_t i = 0; i < f->l->n_jumps; i++)
-        if (!f->l->jumps[i].gap || (f->resumed && traininglog_log_dialect_starts(f->dialect, f->l->jumps[i].to)))
+        if (!f->l->jumps[i].gap || (f->resumed && traininglog_dialect_starts(f->dialect, f->l->jumps[i].to)))
             return 1;
     if (f->set & FACT(SEARCH) && f->resumed && f->resumed->marks & NOTE_RESUMED && first->n > 1 &&
         f->resumed->seq < first->seq)
@@ -282,7 +281,7 @@ void traininglog_facts_of_log(facts *f, const training_log *l)
                  .by_sum = l->count && (l->entries[0].said.taken_only || l->entries[0].said.dialect == LOG_FAIRSEQ),
                  .dialect = l->count ? l->entries[0].said.dialect : LOG_VALUES};
     const track *t = f->t;
-    traininglog_log_episodes_find(&f->e, l);
+    traininglog_episodes_find(&f->e, l);
     find_notes(f);
     f->set = traininglog_if_so(t->steps > 0, FACT(STEPS)) |
              traininglog_if_so(t->steps > 0 && t->least == t->most, FACT(CONSTANT)) |
@@ -298,7 +297,7 @@ void traininglog_facts_of_log(facts *f, const training_log *l)
 
 void traininglog_facts_clear(facts *f)
 {
-    traininglog_log_episodes_clear(&f->e);
+    traininglog_episodes_clear(&f->e);
     traininglog_series_clear(&f->loss);
     traininglog_series_clear(&f->norm);
     traininglog_series_clear(&f->validation);

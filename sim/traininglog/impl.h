@@ -22,17 +22,17 @@ void traininglog_evidence_miss(log_judgement *j, const facts *f, int by_numbers)
  * writes what TensorBoard recorded, or TensorBoard's own download of one, [[wall time, step, value], ...]: as lines of a step, a name
  * and a value. Python's NaN and Infinity are values. ---- */
 
-/* traininglog_log_series_name -- what a number of TensorBoard is, by the name of its file, run-NAME-tag-train_loss.csv: `tag` is what follows
+/* traininglog_series_name -- what a number of TensorBoard is, by the name of its file, run-NAME-tag-train_loss.csv: `tag` is what follows
  * "-tag-", or NULL. */
-void traininglog_log_series_name(char *name, size_t size, const char *tag);
+void traininglog_series_name(char *name, size_t size, const char *tag);
 
-/* traininglog_log_series_begins -- whether a file that begins with these bytes is one. */
-int traininglog_log_series_begins(const char *bytes, size_t n);
+/* traininglog_series_begins -- whether a file that begins with these bytes is one. */
+int traininglog_series_begins(const char *bytes, size_t n);
 
-/* traininglog_log_series_lines -- `tag`: what the numbers of TensorBoard are, from the name of the file, or NULL. Call visit for every value, with the line of the file that it stands in. What is damaged ends
+/* traininglog_series_lines -- `tag`: what the numbers of TensorBoard are, from the name of the file, or NULL. Call visit for every value, with the line of the file that it stands in. What is damaged ends
  * it. 0, or what visit returned. */
-int traininglog_log_series_lines(const char *text, const char *tag,
-                                 int (*visit)(const char *line, uint64_t number, void *context), void *context);
+int traininglog_series_lines(const char *text, const char *tag,
+                             int (*visit)(const char *line, uint64_t number, void *context), void *context);
 
 /* ---- logtable.c: tables in a log, as names with values: files of CSV with a header, columns between bars as a notebook
  * shows them, columns between blanks under a line of their names as Ultralytics prints them. ---- */
@@ -46,9 +46,9 @@ typedef struct log_table {
     const char *tag; /* what the number of a file of TensorBoard is, by the name of the file; NULL */
 } log_table;
 
-/* traininglog_log_table_line -- the line as "name: value name: value" in `out` if it is a row of the table, NULL if it is not. A
+/* traininglog_table_line -- the line as "name: value name: value" in `out` if it is a row of the table, NULL if it is not. A
  * line of names begins a table. */
-const char *traininglog_log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1]);
+const char *traininglog_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1]);
 
 /* ---- shape.c: which numbers of a log are measurements. A line belongs to a step because its shape (the line with its
  * numbers masked) comes again with other numbers; or, among such lines, with the same ones. Settings stand once, or come
@@ -61,16 +61,16 @@ typedef struct log_shapes {
     int plain;    /* and does not look like a setting */
 } log_shapes;
 
-/* traininglog_log_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
-uint64_t traininglog_log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line));
+/* traininglog_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
+uint64_t traininglog_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line));
 
-/* traininglog_log_shapes_is_live -- whether lines of that shape come again and measure something. */
-int traininglog_log_shapes_is_live(const log_shapes *s, uint64_t shape);
+/* traininglog_shapes_is_live -- whether lines of that shape come again and measure something. */
+int traininglog_shapes_is_live(const log_shapes *s, uint64_t shape);
 
-/* traininglog_log_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or tells an
+/* traininglog_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or tells an
  * event; before it settings repeat, too. `setting`: the form of the line says that it is one. */
-void traininglog_log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting);
-void traininglog_log_shapes_clear(log_shapes *s);
+void traininglog_shapes_mask(const log_shapes *s, char *line, int *begun, int setting);
+void traininglog_shapes_clear(log_shapes *s);
 
 /* ---- source.c: lines of a log that are source code, a printed model, or settings, by their form. It is a help: most settings are
  * known by standing once (shape.h). ---- */
@@ -123,13 +123,13 @@ struct log_text {
     size_t count;
 };
 
-/* traininglog_log_text_read -- call visit for all parts of a file. `path` "-": standard input. 0; or an exit code after a message. */
-int traininglog_log_text_read(log_text *t, const char *path, const char *name);
+/* traininglog_text_read -- call visit for all parts of a file. `path` "-": standard input. 0; or an exit code after a message. */
+int traininglog_text_read(log_text *t, const char *path, const char *name);
 
 /* ---- logwalk.c: from the entries of a log to the recorded track and its jumps. ---- */
 
-/* traininglog_log_walk -- fill l->recorded and l->jumps; l->failed is 1 where memory runs out. */
-void traininglog_log_walk(training_log *l);
+/* traininglog_walk -- fill l->recorded and l->jumps; l->failed is 1 where memory runs out. */
+void traininglog_walk(training_log *l);
 
 /* ---- numbers.c: the facts of facts.h about loss, norm, validation and the numbers of reinforcement learning. ---- */
 

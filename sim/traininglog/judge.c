@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-const char *traininglog_log_class(verdict v)
+const char *traininglog_class(verdict v)
 {
     return traininglog_verdict_class(v);
 }
@@ -79,7 +79,7 @@ static const char *advice_of(const verdict_row *row, const facts *f)
     return row->verdict == VERDICT_WELL && f->loss.n && f->norm.n ? "Go on." : row->advice;
 }
 
-void traininglog_log_judge(log_judgement *j, const training_log *l)
+void traininglog_judge(log_judgement *j, const training_log *l)
 {
     static facts f; /* many series */
     traininglog_facts_of_log(&f, l);

@@ -21,11 +21,11 @@ typedef struct log_judgement {
     const char *advice;
 } log_judgement;
 
-void traininglog_log_judge(log_judgement *j, const training_log *l);
+void traininglog_judge(log_judgement *j, const training_log *l);
 
 /* traininglog_track_verdict -- what a simulated scaler's steps look like; `text` gets a sentence or two for people. */
 verdict traininglog_track_verdict(const track *t, char *text, size_t size);
 
 extern const char *const traininglog_confidence_names[]; /* "not enough", ... of each confidence, up to NULL */
-/* traininglog_log_class -- what the verdict comes down to: "fine-startup", "warn-diverging", "stopped", ... */
-const char *traininglog_log_class(verdict v);
+/* traininglog_class -- what the verdict comes down to: "fine-startup", "warn-diverging", "stopped", ... */
+const char *traininglog_class(verdict v);

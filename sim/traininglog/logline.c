@@ -349,7 +349,7 @@ static int unwrap(char *out, const char *line)
     return changed;
 }
 
-int traininglog_log_line_join(char *a, const char *b)
+int traininglog_line_join(char *a, const char *b)
 {
     char first[LOG_WIDTH + 1], second[LOG_WIDTH + 1];
     size_t n = strlen(a);
@@ -371,7 +371,7 @@ int traininglog_log_line_join(char *a, const char *b)
 
 /* ---- lines ---- */
 
-size_t traininglog_log_line_length(const char *text)
+size_t traininglog_line_length(const char *text)
 {
     static const char *const openings[] = {
         "gradient overflow",           "overflow!",           "overflow occurs", "grad overflow on",
@@ -387,7 +387,7 @@ size_t traininglog_log_line_length(const char *text)
     return strlen(line);
 }
 
-int64_t traininglog_log_line_rank(const char *text)
+int64_t traininglog_line_rank(const char *text)
 {
     char line[LOG_WIDTH + 1];
     traininglog_words_lower(line, sizeof line, text);
@@ -399,7 +399,7 @@ static int is_odd(double scale)
     return !isnan(scale) && !traininglog_words_is_power(scale);
 }
 
-int traininglog_log_line_parse(log_line *l, const char *text)
+int traininglog_line_parse(log_line *l, const char *text)
 {
     char line[LOG_WIDTH + 1], whole[LOG_WIDTH + 1];
     traininglog_words_lower(line, sizeof line, text);
@@ -431,12 +431,12 @@ static const struct {
     [LOG_OWN] = {"own pattern", {0x1p16, 0x1p15, 0x1p32}},
 };
 
-const char *traininglog_log_dialect_name(log_dialect d)
+const char *traininglog_dialect_name(log_dialect d)
 {
     return (unsigned)d < LOG_DIALECTS ? dialects[d].name : "?";
 }
 
-int traininglog_log_dialect_grown(log_dialect d, double scale)
+int traininglog_dialect_grown(log_dialect d, double scale)
 {
     double most = 0;
     for (size_t i = 0; i < 4; i++)
@@ -444,7 +444,7 @@ int traininglog_log_dialect_grown(log_dialect d, double scale)
     return scale > most;
 }
 
-int traininglog_log_dialect_starts(log_dialect d, double scale)
+int traininglog_dialect_starts(log_dialect d, double scale)
 {
     for (size_t i = 0; i < 4; i++)
         if (scale > 0 && dialects[d].starts[i] == scale)

@@ -58,24 +58,24 @@ typedef struct log_line {
     int taken_only;  /* .step counts the steps that were taken (num_updates)    */
 } log_line;
 
-/* traininglog_log_line_parse -- 1 and *l if the line is recognised. `text` ends with 0. */
-int traininglog_log_line_parse(log_line *l, const char *text);
+/* traininglog_line_parse -- 1 and *l if the line is recognised. `text` ends with 0. */
+int traininglog_line_parse(log_line *l, const char *text);
 
-/* traininglog_log_line_length -- how much of a line is about one event: lines that lost their ends hold
+/* traininglog_line_length -- how much of a line is about one event: lines that lost their ends hold
  * several. */
-size_t traininglog_log_line_length(const char *text);
+size_t traininglog_line_length(const char *text);
 
-/* traininglog_log_line_join -- whether b goes on where a was cut, in a word or a number: 1, and `a`, of room
+/* traininglog_line_join -- whether b goes on where a was cut, in a word or a number: 1, and `a`, of room
  * LOG_WIDTH + 1, is both. */
-int traininglog_log_line_join(char *a, const char *b);
+int traininglog_line_join(char *a, const char *b);
 
-/* traininglog_log_line_rank -- the rank that printed a line; -1: it does not say. */
-int64_t traininglog_log_line_rank(const char *text);
+/* traininglog_line_rank -- the rank that printed a line; -1: it does not say. */
+int64_t traininglog_line_rank(const char *text);
 
-const char *traininglog_log_dialect_name(log_dialect d);
+const char *traininglog_dialect_name(log_dialect d);
 
-/* traininglog_log_dialect_grown -- whether the scale is above all that the framework starts at. */
-int traininglog_log_dialect_grown(log_dialect d, double scale);
+/* traininglog_dialect_grown -- whether the scale is above all that the framework starts at. */
+int traininglog_dialect_grown(log_dialect d, double scale);
 
-/* traininglog_log_dialect_starts -- whether the framework starts at that scale. */
-int traininglog_log_dialect_starts(log_dialect d, double scale);
+/* traininglog_dialect_starts -- whether the framework starts at that scale. */
+int traininglog_dialect_starts(log_dialect d, double scale);

@@ -365,7 +365,7 @@ static int is_bar(const char *line)
     return strstr(line, " - loss: ") && (strstr(line, "] - ") || strstr(line, "/step - "));
 }
 
-int traininglog_log_note_parse(log_note *n, const char *text, const char *settings)
+int traininglog_note_parse(log_note *n, const char *text, const char *settings)
 {
     static const char *const lost[] = {"number of nan iterations", NULL};
     char line[WIDTH + 1];
@@ -420,7 +420,7 @@ static void thin(log_notes *all)
     all->stride *= 2;
 }
 
-void traininglog_log_notes_add(log_notes *all, const log_note *n)
+void traininglog_notes_add(log_notes *all, const log_note *n)
 {
     if (all->count == 0)
         all->stride = 1;
@@ -434,7 +434,7 @@ void traininglog_log_notes_add(log_notes *all, const log_note *n)
     all->at[all->count++] = *n;
 }
 
-void traininglog_log_notes_clear(log_notes *all)
+void traininglog_notes_clear(log_notes *all)
 {
     free(all->at);
     all->at = NULL;

@@ -38,9 +38,9 @@ typedef struct log_note {
     double starts;    /* the first scale, of the run's settings; NaN: unsaid  */
 } log_note;
 
-/* traininglog_log_note_parse -- 1 and *n if the line says any of it; n->line is left to the caller. `settings`: the line before numbers that are no
+/* traininglog_note_parse -- 1 and *n if the line says any of it; n->line is left to the caller. `settings`: the line before numbers that are no
  * measurements were masked. */
-int traininglog_log_note_parse(log_note *n, const char *text, const char *settings);
+int traininglog_note_parse(log_note *n, const char *text, const char *settings);
 
 /* Notes in the order of their lines, NOTES_MAX of them at most: of more every second is dropped, as
  * often as it takes, but for those of what is not finite, of which MANY are kept. */
@@ -53,5 +53,5 @@ typedef struct log_notes {
     size_t rare;           /* that are kept, whatever their number is */
 } log_notes;
 
-void traininglog_log_notes_add(log_notes *all, const log_note *n);
-void traininglog_log_notes_clear(log_notes *all);
+void traininglog_notes_add(log_notes *all, const log_note *n);
+void traininglog_notes_clear(log_notes *all);

@@ -96,7 +96,7 @@ static int translate(own_pattern *own, char *out, size_t size, const char *text,
     return 0;
 }
 
-int traininglog_log_pattern_add(log_pattern **all, const char *text, const char **reason)
+int traininglog_pattern_add(log_pattern **all, const char *text, const char **reason)
 {
     static char message[160];
     char expression[4 * LOG_PATTERN_TEXT];
@@ -122,7 +122,7 @@ int traininglog_log_pattern_add(log_pattern **all, const char *text, const char 
     return 0;
 }
 
-void traininglog_log_pattern_free(log_pattern *all)
+void traininglog_pattern_free(log_pattern *all)
 {
     for (size_t i = 0; all && i < all->count; i++)
         regfree(&all->patterns[i].regex);
@@ -197,7 +197,7 @@ static void take_line(log_line *l, const own_pattern *own, const regmatch_t *at,
     }
 }
 
-int traininglog_log_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line)
+int traininglog_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line)
 {
     for (size_t i = 0; i < all->count; i++) {
         const own_pattern *own = &all->patterns[i];

@@ -17,10 +17,10 @@ enum { LOG_PATTERNS = 8, LOG_PATTERN_TEXT = 1000 };
 
 typedef struct log_pattern log_pattern;
 
-/* traininglog_log_pattern_add -- one more pattern; *all may be NULL. 0; -1: *reason says why not, in static
+/* traininglog_pattern_add -- one more pattern; *all may be NULL. 0; -1: *reason says why not, in static
  * memory. */
-int traininglog_log_pattern_add(log_pattern **all, const char *text, const char **reason);
-void traininglog_log_pattern_free(log_pattern *all);
+int traininglog_pattern_add(log_pattern **all, const char *text, const char **reason);
+void traininglog_pattern_free(log_pattern *all);
 
-/* traininglog_log_pattern_match -- 1 and *l, and what *n takes of it, if a pattern fits the line. */
-int traininglog_log_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line);
+/* traininglog_pattern_match -- 1 and *l, and what *n takes of it, if a pattern fits the line. */
+int traininglog_pattern_match(const log_pattern *all, log_line *l, log_note *n, const char *line);

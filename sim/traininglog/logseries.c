@@ -73,7 +73,7 @@ static int take_series(scan *s, const char *name, int (*visit)(const char *, uin
     return take(s, '}') ? 0 : -1;
 }
 
-void traininglog_log_series_name(char *name, size_t size, const char *tag)
+void traininglog_series_name(char *name, size_t size, const char *tag)
 {
     const char *known = tag && *tag ? tag : "loss";
     snprintf(name, size, "%.*s", (int)strcspn(known, "."), known);
@@ -96,7 +96,7 @@ static int points(scan *s, const char *tag, int (*visit)(const char *, uint64_t,
 {
     char name[NAME];
     int stop = 0;
-    traininglog_log_series_name(name, sizeof name, tag);
+    traininglog_series_name(name, sizeof name, tag);
     do
         stop = take_point(s, name, visit, context);
     while (!stop && take(s, ','));
@@ -110,7 +110,7 @@ static int begins_points(scan s)
            strspn(value, "0123456789.e+") == strlen(value);
 }
 
-int traininglog_log_series_begins(const char *bytes, size_t n)
+int traininglog_series_begins(const char *bytes, size_t n)
 {
     char begin[1024], name[NAME], step[NAME];
     scan s = {begin, 1};
@@ -123,8 +123,8 @@ int traininglog_log_series_begins(const char *bytes, size_t n)
            take(&s, ':') && step[0] && strspn(step, "0123456789") == strlen(step);
 }
 
-int traininglog_log_series_lines(const char *text, const char *tag,
-                                 int (*visit)(const char *line, uint64_t number, void *context), void *context)
+int traininglog_series_lines(const char *text, const char *tag,
+                             int (*visit)(const char *line, uint64_t number, void *context), void *context)
 {
     scan s = {text, 1};
     char name[NAME];

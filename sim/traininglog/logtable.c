@@ -64,7 +64,7 @@ static void name_value(log_table *t, const char *text)
 {
     static const char header[] = "Wall time,Step,Value";
     if (strncmp(text, header, sizeof header - 1) == 0 && t->columns == 3)
-        traininglog_log_series_name(t->names[2], LOG_COLUMN, t->tag);
+        traininglog_series_name(t->names[2], LOG_COLUMN, t->tag);
 }
 
 /* Whether the names are those of a training: a loss, a norm, a loss scale beside another column. */
@@ -123,7 +123,7 @@ static int is_header(log_table *t, const char *text)
     return 0;
 }
 
-const char *traininglog_log_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1])
+const char *traininglog_table_line(log_table *t, const char *text, char out[LOG_WIDTH + 1])
 {
     size_t k = 0;
     if (is_header(t, text))

@@ -67,7 +67,7 @@ static void find_copies(log_text *t)
     log_part *before = NULL, *last = NULL; /* the last of a pair, the first of the one that is open */
     for (size_t i = 0; i < t->count; i++) {
         log_part *p = &t->parts[i];
-        if (p->kind == SOURCE_CODE || !traininglog_log_shapes_is_live(&t->shapes, p->shape))
+        if (p->kind == SOURCE_CODE || !traininglog_shapes_is_live(&t->shapes, p->shape))
             continue;
         if (last && !are_copies((const char *)t->bytes.p + last->at, text_of(t, i)))
             return;
@@ -87,13 +87,13 @@ static void find_copies(log_text *t)
 static int visit_part(log_text *t, const log_part *p, const char *text)
 {
     char masked[LOG_WIDTH + 1];
-    if (t->begun && traininglog_log_shapes_is_live(&t->shapes, p->shape)) /* most lines */
+    if (t->begun && traininglog_shapes_is_live(&t->shapes, p->shape)) /* most lines */
         return t->visit(t->context, p, text, text);
     const int event = t->is_event(text);
     memcpy(masked, text, strlen(text) + 1);
     t->begun |= event;
     if (!event)
-        traininglog_log_shapes_mask(&t->shapes, masked, &t->begun, p->kind != SOURCE_NONE);
+        traininglog_shapes_mask(&t->shapes, masked, &t->begun, p->kind != SOURCE_NONE);
     return t->visit(t->context, p, text, masked);
 }
 
@@ -104,7 +104,7 @@ static int flush(log_text *t)
     find_source(t);
     for (size_t i = 0; i < t->count; i++)
         if (t->parts[i].kind != SOURCE_CODE)
-            t->parts[i].shape = traininglog_log_shapes_see(&t->shapes, text_of(t, i), t->parts[i].setting, t->measures);
+            t->parts[i].shape = traininglog_shapes_see(&t->shapes, text_of(t, i), t->parts[i].setting, t->measures);
     find_copies(t);
     for (size_t i = 0; i < t->count && !stop; i++)
         if (t->parts[i].kind != SOURCE_CODE && t->parts[i].kind != SOURCE_COPY)
@@ -118,7 +118,7 @@ static int add_part(log_text *t, const char *line, size_t n)
 {
     char text[LOG_WIDTH + 1], row[LOG_WIDTH + 1];
     snprintf(text, sizeof text, "%.*s", (int)n, line);
-    const char *values = traininglog_log_table_line(&t->table, text, row), *part = values ? values : text;
+    const char *values = traininglog_table_line(&t->table, text, row), *part = values ? values : text;
     need_room(&t->parts, t->count, sizeof *t->parts);
     t->parts[t->count++] = (log_part){.line = t->line, .seq = t->seq, .at = t->bytes.n};
     array_put(&t->bytes, part, strlen(part) + 1);
@@ -129,7 +129,7 @@ static int add_part(log_text *t, const char *line, size_t n)
 static int add_line(log_text *t, const char *text)
 {
     while (*text) {
-        const size_t n = traininglog_log_line_length(text);
+        const size_t n = traininglog_line_length(text);
         if (add_part(t, text, n))
             return 1;
         text += n;
@@ -140,7 +140,7 @@ static int add_line(log_text *t, const char *text)
 static int visit_line(const char *line, void *context)
 {
     log_text *t = context;
-    if (!line[strspn(line, " ")] || (t->held[0] && traininglog_log_line_join(t->held, line)))
+    if (!line[strspn(line, " ")] || (t->held[0] && traininglog_line_join(t->held, line)))
         return 0;
     const int stop = add_line(t, t->held);
     memcpy(t->held, line, strlen(line) + 1);
@@ -152,7 +152,7 @@ static int visit_line(const char *line, void *context)
 static int end_text(log_text *t)
 {
     const int cut = t->reader->n > 0;
-    if (traininglog_log_reader_end(t->reader, visit_line, t) || add_line(t, t->held))
+    if (traininglog_reader_end(t->reader, visit_line, t) || add_line(t, t->held))
         return 1;
     if (t->count)
         t->parts[t->count - 1].cut = cut;
@@ -183,7 +183,7 @@ static int read_series(log_text *t, int fd, const char *path, const char *bytes,
         array_put(&all, more, (size_t)got);
     array_put(&all, "", 1);
     (void)need(all.failed ? NULL : t);
-    if (got >= 0 && !traininglog_log_series_lines((const char *)all.p, t->table.tag, visit_series, t))
+    if (got >= 0 && !traininglog_series_lines((const char *)all.p, t->table.tag, visit_series, t))
         (void)flush(t);
     t->reader->lines = t->seq;
     free(all.p);
@@ -220,9 +220,9 @@ static int read_open(log_text *t, int fd, const char *path, const char *name)
         const char *what = first ? other_than_text(bytes, (size_t)n) : NULL;
         if (what)
             return fail(EXIT_DATA, "%s: offset 0: not a text log but %s", name, what);
-        if (first && traininglog_log_series_begins(bytes, (size_t)n))
+        if (first && traininglog_series_begins(bytes, (size_t)n))
             return read_series(t, fd, path, bytes, (size_t)n);
-        if (traininglog_log_reader_bytes(t->reader, bytes, (size_t)n, visit_line, t))
+        if (traininglog_reader_bytes(t->reader, bytes, (size_t)n, visit_line, t))
             return 0;
         if (t->reader->since > LOG_ENDLESS)
             return fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name, LOG_ENDLESS >> 20);
@@ -233,7 +233,7 @@ static int read_open(log_text *t, int fd, const char *path, const char *name)
     return 0;
 }
 
-int traininglog_log_text_read(log_text *t, const char *path, const char *name)
+int traininglog_text_read(log_text *t, const char *path, const char *name)
 {
     trace_error error;
     const int fd = trace_text_file_open(path, &error);
@@ -245,6 +245,6 @@ int traininglog_log_text_read(log_text *t, const char *path, const char *name)
         close(fd);
     free(t->bytes.p);
     free(t->parts);
-    traininglog_log_shapes_clear(&t->shapes);
+    traininglog_shapes_clear(&t->shapes);
     return code;
 }

@@ -344,7 +344,7 @@ static void explain_jumps(training_log *l)
     l->n_jumps = 0;
 }
 
-void traininglog_log_walk(training_log *l)
+void traininglog_walk(training_log *l)
 {
     find_convention(l);
     walk w = {.log = l, .scale = (double)NAN, .step = -1, .tracker = -1};

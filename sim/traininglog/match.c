@@ -176,8 +176,8 @@ static int find_windows(const track *t, uint64_t windows[WINDOWS])
     return n;
 }
 
-void traininglog_log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
-                                  int windows)
+void traininglog_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
+                              int windows)
 {
     uint64_t seen[WINDOWS];
     snprintf(m->label, sizeof m->label, "%s", label);

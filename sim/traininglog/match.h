@@ -12,8 +12,8 @@ typedef struct log_match {
     double recorded, computed; /* the scales there                              */
 } log_match;
 
-/* traininglog_log_match_scaler -- run a scaler over the overflows of a log, from the recorded first scale. With
+/* traininglog_match_scaler -- run a scaler over the overflows of a log, from the recorded first scale. With
  * windows != 0 the numbers of clean steps before growth that the log shows are tried for `window`
  * where the scaler's own does not fit. */
-void traininglog_log_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
-                                  int windows);
+void traininglog_match_scaler(log_match *m, const char *label, const mpsim_scaler_config *c, const track *t,
+                              int windows);

@@ -71,8 +71,8 @@ static void look_through(log_reader *r, const char *bytes, size_t n)
     }
 }
 
-int traininglog_log_reader_bytes(log_reader *r, const char *bytes, size_t n,
-                                 int (*visit)(const char *line, void *context), void *context)
+int traininglog_reader_bytes(log_reader *r, const char *bytes, size_t n, int (*visit)(const char *line, void *context),
+                             void *context)
 {
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)bytes[i];
@@ -101,7 +101,7 @@ int traininglog_log_reader_bytes(log_reader *r, const char *bytes, size_t n,
     return 0;
 }
 
-int traininglog_log_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context)
+int traininglog_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context)
 {
     return end_line(r, visit, context);
 }

@@ -20,7 +20,7 @@ typedef struct log_reader {
     uint64_t hidden; /* words about scales and overflows among them    */
 } log_reader;
 
-/* traininglog_log_reader_bytes -- call visit for every line that is complete. 0, or what visit returned. */
-int traininglog_log_reader_bytes(log_reader *r, const char *bytes, size_t n,
-                                 int (*visit)(const char *line, void *context), void *context);
-int traininglog_log_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context);
+/* traininglog_reader_bytes -- call visit for every line that is complete. 0, or what visit returned. */
+int traininglog_reader_bytes(log_reader *r, const char *bytes, size_t n, int (*visit)(const char *line, void *context),
+                             void *context);
+int traininglog_reader_end(log_reader *r, int (*visit)(const char *line, void *context), void *context);

@@ -556,7 +556,7 @@ void traininglog_says_few(const facts *f, char *text, size_t size)
 void traininglog_says_unclear(const facts *f, char *text, size_t size)
 {
     const track *t = f->t;
-    const int grown = f->e.count && traininglog_log_dialect_grown(f->dialect, f->e.at[0].before);
+    const int grown = f->e.count && traininglog_dialect_grown(f->dialect, f->e.at[0].before);
     const char *start =
         grown ? " If the scale had grown to that, this is normal: the growth is taken back."
               : " If this is the start under mixed precision, this is normal: the scale is being searched.";

@@ -72,7 +72,7 @@ static int has_place(const fields *f)
     return place != 0;
 }
 
-uint64_t traininglog_log_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line))
+uint64_t traininglog_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line))
 {
     fields f;
     traininglog_fields_find(&f, line);
@@ -109,13 +109,13 @@ static int begins(const log_shapes *s, const fields *f, unsigned traits)
     return is_live(s, traits, 0) && (traits & MEASURES || has_place(f));
 }
 
-int traininglog_log_shapes_is_live(const log_shapes *s, uint64_t shape)
+int traininglog_shapes_is_live(const log_shapes *s, uint64_t shape)
 {
     const unsigned traits = traits_of(s->rows, s->rows_size, shape);
     return is_live(s, traits, 1) && traits & MEASURES;
 }
 
-void traininglog_log_shapes_mask(const log_shapes *s, char *line, int *begun, int setting)
+void traininglog_shapes_mask(const log_shapes *s, char *line, int *begun, int setting)
 {
     fields f;
     size_t live = 0;
@@ -135,7 +135,7 @@ void traininglog_log_shapes_mask(const log_shapes *s, char *line, int *begun, in
             memset(line + f.at[i].begin, '?', f.at[i].end - f.at[i].begin);
 }
 
-void traininglog_log_shapes_clear(log_shapes *s)
+void traininglog_shapes_clear(log_shapes *s)
 {
     free(s->rows);
     free(s->keys);

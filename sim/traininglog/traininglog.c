@@ -178,7 +178,7 @@ static void take_note(training_log *log, log_note *n)
     log->has_value |= n->loss || n->norm || n->validation || n->skipped >= 0;
     count_lost_norm(log, n);
     log->lost_validations += n->validation > VALUE_FINITE;
-    traininglog_log_notes_add(&log->notes, n);
+    traininglog_notes_add(&log->notes, n);
 }
 
 /* Megatron prints no loss where it is NaN: a line of a step that was not skipped, without the loss
@@ -347,10 +347,10 @@ static int take_part(void *context, const log_part *p, const char *text, const c
     log->line = p->line;
     log->seq = p->seq;
     log->unterminated = p->cut;
-    const int noted = traininglog_log_note_parse(&n, masked, text);
-    const int found = (log->own && traininglog_log_pattern_match(log->own, &l, &n, text)) ||
-                      traininglog_log_line_parse(&l, masked);
-    const int64_t rank = found && l.rank >= 0 ? l.rank : traininglog_log_line_rank(masked);
+    const int noted = traininglog_note_parse(&n, masked, text);
+    const int found = (log->own && traininglog_pattern_match(log->own, &l, &n, text)) ||
+                      traininglog_line_parse(&l, masked);
+    const int64_t rank = found && l.rank >= 0 ? l.rank : traininglog_line_rank(masked);
     int64_t *counts = found && l.rule >= 0 ? &log->event_rank : &log->rank; /* events may be told by another one */
     if (*counts < 0 && (found || noted))
         *counts = rank;
@@ -388,8 +388,8 @@ static int is_measuring(const char *text)
 {
     log_line l;
     log_note n;
-    (void)traininglog_log_note_parse(&n, text, text);
-    return n.loss || n.norm || n.validation || (traininglog_log_line_parse(&l, text) && l.what & LOG_STATUS) ||
+    (void)traininglog_note_parse(&n, text, text);
+    return n.loss || n.norm || n.validation || (traininglog_line_parse(&l, text) && l.what & LOG_STATUS) ||
            traininglog_metric_is_in(text);
 }
 
@@ -397,7 +397,7 @@ static int is_measuring(const char *text)
 static int is_event(const char *text)
 {
     log_line l;
-    return traininglog_log_line_parse(&l, text) && l.rule >= 0;
+    return traininglog_line_parse(&l, text) && l.rule >= 0;
 }
 
 /* ---- several ranks that say the same without a number ---- */
@@ -468,7 +468,7 @@ int traininglog_training_log_read(training_log *l, const char *path, const log_p
     log_text *t = need_memory(1, sizeof *t);
     *t = (log_text){
         .reader = &l->reader, .measures = is_measuring, .is_event = is_event, .visit = take_part, .context = l};
-    const int code = traininglog_log_text_read(t, path, name);
+    const int code = traininglog_text_read(t, path, name);
     free(t);
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
     if (code)
@@ -489,7 +489,7 @@ int traininglog_training_log_read(training_log *l, const char *path, const log_p
     l->recorded.last = (double)NAN;
     if (l->full)
         return fail(EXIT_DATA, "%s: more than %d changes of the loss scale", name, ENTRIES_MAX);
-    traininglog_log_walk(l);
+    traininglog_walk(l);
     return 0;
 }
 
@@ -497,7 +497,7 @@ void traininglog_training_log_clear(training_log *l)
 {
     free(l->entries);
     free(l->jumps);
-    traininglog_log_notes_clear(&l->notes);
+    traininglog_notes_clear(&l->notes);
     free(l->metrics.at);
     traininglog_track_clear(&l->recorded);
 }

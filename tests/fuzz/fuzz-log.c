@@ -9,15 +9,14 @@
 static void check_judgement(const training_log *l)
 {
     log_judgement j;
-    traininglog_log_judge(&j, l);
+    traininglog_judge(&j, l);
     must_be_line(j.text);
     must(j.n_evidence <= EVIDENCE_MAX && strlen(j.missing) < sizeof j.missing);
     for (size_t i = 0; i < j.n_evidence; i++) {
         must_be_line(j.evidence[i].says);
         must(j.evidence[i].line <= j.evidence[i].last_line);
     }
-    must(traininglog_verdict_name(j.verdict) && traininglog_confidence_names[j.sure] &&
-         traininglog_log_class(j.verdict));
+    must(traininglog_verdict_name(j.verdict) && traininglog_confidence_names[j.sure] && traininglog_class(j.verdict));
 }
 
 static void check_log(const training_log *l)
@@ -28,7 +27,7 @@ static void check_log(const training_log *l)
     check_judgement(l);
     for (size_t i = 0; i < t->count; i++)
         must_be_line(traininglog_events_text(events, sizeof events, t, &t->spans[i]));
-    traininglog_log_match_scaler(&m, "torch", &mpsim_scaler_find("torch")->config, t, 1);
+    traininglog_match_scaler(&m, "torch", &mpsim_scaler_find("torch")->config, t, 1);
     must(m.agreed <= m.compared);
 }
 
@@ -45,8 +44,8 @@ static const log_pattern *own_lines(size_t n)
     if (own[n % 3])
         return own[n % 3];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        must(traininglog_log_pattern_add(&own[n % 3], bad[i], &reason) != 0 && *reason);
-    must(traininglog_log_pattern_add(&own[n % 3], good[n % 3], &reason) == 0);
+        must(traininglog_pattern_add(&own[n % 3], bad[i], &reason) != 0 && *reason);
+    must(traininglog_pattern_add(&own[n % 3], good[n % 3], &reason) == 0);
     return own[n % 3];
 }
 

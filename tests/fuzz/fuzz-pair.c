@@ -15,15 +15,15 @@ static int compare(side sides[2], const char *const paths[2], report_style style
 {
     static const input_options none = {.wanted = {.offset = 0}};
     const diffreport_head head = {
-        .paths = {paths[0], paths[1]}, .sides = sides, .match = &none.wanted.match, .kinds = &none.wanted.kinds};
+        .paths = {paths[0], paths[1]}, .sides = sides, .match = none.wanted.match, .kinds = none.wanted.kinds};
     tolerance within;
     int code = diff_tolerance_parse(&within, NULL, "diff");
-    diffreport *r = diff_diffreport_new(nowhere, style, &head, &within, 1);
+    diffreport *r = diff_report_new(nowhere, style, &head, &within, 1);
     must(code == 0 && r != NULL);
-    code = diff_sequence_run(&sides[0], &sides[1], &within, diff_diffreport_told, r);
+    code = diff_sequence_run(&sides[0], &sides[1], &within, diff_report_told, r);
     if (!code)
-        diff_diffreport_end(r, 0);
-    diff_diffreport_free(r);
+        diff_report_end(r, 0);
+    diff_report_free(r);
     return code;
 }
 

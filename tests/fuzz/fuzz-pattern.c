@@ -37,8 +37,8 @@ static void run(const char *text)
 {
     scalerrun s = {0};
     messages_begin();
-    must(scaler_scalerspec_add_list(&s, "torch,deepspeed,fairseq,static") == 0);
-    scaler_scalerrun_pattern(&s, text);
+    must(scaler_spec_add_list(&s, "torch,deepspeed,fairseq,static") == 0);
+    scaler_run_pattern(&s, text);
     messages_check(0);
     for (size_t i = 0; i < s.count; i++) {
         check_track(&s.tracks[i]);

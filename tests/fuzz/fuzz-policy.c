@@ -33,7 +33,7 @@ static void check_plan(const plan *p)
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
         for (int rank = -1; rank < 7; rank++) {
             const layer_kind k = policy_layer(p, layers[i], rank);
-            threads_placement place;
+            train_placement place;
             must(k < LAYER_KINDS);
             policy_plan_place(p, k, layers[i], &place);
             policy_depth_add(&depth, layers[i]);

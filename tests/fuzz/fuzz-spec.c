@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const char *state = *end ? end + 1 : end;
     *end = 0;
     messages_begin();
-    const int code = scaler_scalerspec_add_list(&s, text);
+    const int code = scaler_spec_add_list(&s, text);
     messages_check(code);
     must(s.count <= TRACKS_MAX);
     for (size_t i = 0; i < s.count; i++) {

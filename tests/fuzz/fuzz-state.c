@@ -14,7 +14,7 @@ static void check_file(const uint8_t *data, size_t n)
     mpsim_scaler_config c;
     mpsim_scaler s;
     messages_begin();
-    const int code = scaler_scalerstate_read(path, spec, state);
+    const int code = scaler_state_read(path, spec, state);
     messages_check(code);
     if (code)
         return;

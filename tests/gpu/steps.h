@@ -81,7 +81,7 @@ static inline int fill(train_run *r, train_plan *p, const row &c)
     r->plans = p;
     r->n_plans = 1;
     for (size_t i = 0; i < r->n_layers; i++) {
-        threads_placement *l = &p->layers[i];
+        train_placement *l = &p->layers[i];
         for (int k = 0; k < TRAIN_ROLES; k++)
             l->format[k] = *format(c.rows && is_of_rows(r->layers[i].type) ? c.rows : c.low);
         l->storage = *format(c.low);

@@ -24,7 +24,7 @@ enum { ACT_Q, WEIGHT_Q, AGRAD_Q, QUANTISED };
 
 typedef struct layer {
     const train_layer *is;
-    const threads_placement *in;
+    const train_placement *in;
     matrix act, out, agrad, dgrad, q[QUANTISED], qt[QUANTISED], mean, inverse, running[2];
     matrix q_blocks[QUANTISED], qt_blocks[QUANTISED], rht[QUANTISED];
     matrix columns, around, turn; /* what convolutions multiply */

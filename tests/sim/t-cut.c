@@ -125,8 +125,8 @@ START_TEST(scalers)
     for (size_t p = 0; p < COUNT(patterns); p++) {
         scalerrun s = {0};
         for (size_t i = 0; i < COUNT(specs); i++)
-            ck_assert_int_eq(scaler_scalerspec_add(&s, specs[i]), 0);
-        scaler_scalerrun_pattern(&s, patterns[p]);
+            ck_assert_int_eq(scaler_spec_add(&s, specs[i]), 0);
+        scaler_run_pattern(&s, patterns[p]);
         for (size_t i = 0; i < s.count; i++) {
             static char all[ROOM];
             track *t = &s.tracks[i];

@@ -155,7 +155,7 @@ static void reshape(sample *s)
     s->shape[1] = s->shape[0];
     s->shape[0] = COLUMNS;
 }
-static void plot_widen(sample *s)
+static void widen(sample *s)
 {
     s->format = "binary64";
 }

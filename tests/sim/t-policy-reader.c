@@ -22,20 +22,19 @@ static const mpsim_layer_place layers[LAYERS] = {{"h.0.mlp.fc", -1, 2, 1, 1, 0},
                                                  {"wte", -1, MPSIM_RANK_TABLE, 1, 0, 0},
                                                  {"h.1.scores", MPSIM_LAYER_LINEAR, MPSIM_RANK_NONE, 0, 1, 1}};
 
-static void check_place(const mpsim_policy *p, const policy *q, size_t plan, const mpsim_layer_place *l)
+static void check_place(const mpsim_policy *p, const policy *q, size_t i, const mpsim_layer_place *l)
 {
     const policy_depth depth = {1, 0, 3};
     mpsim_depth own = {0, 0, 0};
-    threads_placement want;
+    train_placement want;
     mpsim_placement to;
     const plan_layer asked = {l->name, l->kind, l->rank, l->weighs, l->multiplies, l->attends};
     mpsim_depth_add(&own, "h.3.x");
     mpsim_depth_add(&own, "h.0.x");
-    policy_plan_place_layer(&q->plans[plan], &depth, &asked, &want);
-    ck_assert_int_eq(mpsim_policy_place(p, plan, l, &own, &to), MPSIM_OK);
+    policy_plan_place_layer(&q->plans[i], &depth, &asked, &want);
+    ck_assert_int_eq(mpsim_policy_place(p, i, l, &own, &to), MPSIM_OK);
     ck_assert_mem_eq(&to, &want, sizeof to);
-    ck_assert_int_eq((int)mpsim_policy_kind(p, plan, l->name, l->rank),
-                     (int)policy_layer(&q->plans[plan], l->name, l->rank));
+    ck_assert_int_eq((int)mpsim_policy_kind(p, i, l->name, l->rank), (int)policy_layer(&q->plans[i], l->name, l->rank));
 }
 
 static void check_plan(const mpsim_policy *p, const policy *q, size_t i)
@@ -108,15 +107,15 @@ START_TEST(text_is_read_and_errors_are_one_line)
 {
     char why[200];
     mpsim_policy *p;
-    mpsim_plan plan;
+    mpsim_plan of;
     ck_assert_int_eq(read_text(&p, "{\"precision\": \"fp16\", \"clip\": 0.5, \"note\": \"a run\"}", why, sizeof why),
                      MPSIM_OK);
-    ck_assert_int_eq(mpsim_policy_plan(p, 0, &plan), MPSIM_OK);
-    ck_assert(plan.clip == MPSIM_CLIP_TORCH && plan.max_norm == 0.5 && isnan(plan.optimizer.number[MPSIM_OPTIM_LR]));
+    ck_assert_int_eq(mpsim_policy_plan(p, 0, &of), MPSIM_OK);
+    ck_assert(of.clip == MPSIM_CLIP_TORCH && of.max_norm == 0.5 && isnan(of.optimizer.number[MPSIM_OPTIM_LR]));
     ck_assert_str_eq(mpsim_policy_say(p, MPSIM_POLICY_NOTE), "a run");
     ck_assert_str_eq(mpsim_policy_say(p, MPSIM_POLICY_NAME), "mine");
     ck_assert_ptr_null(mpsim_policy_say(p, MPSIM_POLICY_REMARKS));
-    ck_assert_int_eq(mpsim_policy_plan(p, 1, &plan), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_policy_plan(p, 1, &of), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_policy_describe(p, 1, why, sizeof why), MPSIM_EINVAL);
     mpsim_layer_place bad = layers[0];
     mpsim_placement to;

@@ -136,9 +136,9 @@ static const want wants[] = {
 /* clang-format on */
 enum { WANTS = sizeof wants / sizeof wants[0] };
 
-static const threads_placement *placed(const plan *p, layer_kind k, const char *layer)
+static const train_placement *placed(const plan *p, layer_kind k, const char *layer)
 {
-    static threads_placement to;
+    static train_placement to;
     policy_plan_place(p, k, layer, &to);
     return &to;
 }
@@ -312,7 +312,7 @@ START_TEST(bundled_blocks)
         policy p;
         trace_error e = {0};
         ck_assert_int_eq(policy_load(&p, rows[i].name, 0, &e), 0);
-        const threads_placement *to = placed(&p.plans[0], LAYER_LINEAR, "layers.7.up");
+        const train_placement *to = placed(&p.plans[0], LAYER_LINEAR, "layers.7.up");
         same_word(rows[i].name, "act", to->recipe[TRAIN_ACT]->name, rows[i].act);
         same_word(rows[i].name, "weight", to->recipe[TRAIN_WEIGHT]->name, rows[i].weight);
         same_word(rows[i].name, "agrad", to->recipe[TRAIN_AGRAD]->name, rows[i].agrad);
@@ -332,7 +332,7 @@ static int is_quantised(const char *keys, uint64_t first, uint64_t last, const c
     const policy_depth d = {1, first, last};
     (void)snprintf(text, sizeof text, "precision: nvfp4\nfirst_last_layers_bf16: true\n%s", keys);
     load(&p, text);
-    threads_placement to = *placed(&p.plans[0], LAYER_LINEAR, layer);
+    train_placement to = *placed(&p.plans[0], LAYER_LINEAR, layer);
     policy_plan_keep_ends(&p.plans[0], &d, layer, &to);
     const int quantised = to.recipe[TRAIN_ACT] != NULL;
     ck_assert_int_eq(quantised, to.hadamard == 16);

@@ -53,7 +53,7 @@ static void judge_log(training_log *l, log_judgement *j, const log_pattern *own)
     const int code = traininglog_training_log_read(l, path, own);
     unlink(path);
     ck_assert_int_eq(code, 0);
-    traininglog_log_judge(j, l);
+    traininglog_judge(j, l);
     length = 0;
 }
 
@@ -62,8 +62,8 @@ static void expect(const char *class)
     static training_log l;
     log_judgement j;
     judge_log(&l, &j, NULL);
-    ck_assert_msg(strcmp(traininglog_log_class(j.verdict), class) == 0, "%s, not %s: %s %s",
-                  traininglog_log_class(j.verdict), class, j.text, j.missing);
+    ck_assert_msg(strcmp(traininglog_class(j.verdict), class) == 0, "%s, not %s: %s %s", traininglog_class(j.verdict),
+                  class, j.text, j.missing);
     ck_assert_msg(j.n_evidence > 0 || j.missing[0], "%s: %s", class, j.text);
     ck_assert((j.sure == NOT_ENOUGH) == (strcmp(class, "not-enough") == 0));
     traininglog_training_log_clear(&l);
@@ -227,8 +227,8 @@ static void expect_says(const char *class, const char *words, const char *never)
     static training_log l;
     log_judgement j;
     judge_log(&l, &j, NULL);
-    ck_assert_msg(strcmp(traininglog_log_class(j.verdict), class) == 0, "%s, not %s: %s",
-                  traininglog_log_class(j.verdict), class, j.text);
+    ck_assert_msg(strcmp(traininglog_class(j.verdict), class) == 0, "%s, not %s: %s", traininglog_class(j.verdict),
+                  class, j.text);
     ck_assert_msg(strstr(j.text, words) && !(never && strstr(j.text, never)), "%s: %s", words, j.text);
     traininglog_training_log_clear(&l);
 }
@@ -458,7 +458,7 @@ START_TEST(lines_of_guides_and_scripts)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         log_line l;
-        ck_assert_msg(traininglog_log_line_parse(&l, rows[i].line) == 1, "%s", rows[i].line);
+        ck_assert_msg(traininglog_line_parse(&l, rows[i].line) == 1, "%s", rows[i].line);
         ck_assert_msg(l.what == rows[i].what && !l.bad, "%s: %u", rows[i].line, l.what);
         ck_assert_msg(l.after == rows[i].scale || (isnan(l.after) && isnan(rows[i].scale)), "%s: %a", rows[i].line,
                       l.after);
@@ -486,7 +486,7 @@ START_TEST(lines_that_a_terminal_broke)
     losses(2, 30, 1, 5, -0.01);
     expect("not-enough");
     char a[LOG_WIDTH + 1] = "step 5 loss 2.0 skipped";
-    ck_assert_int_eq(traininglog_log_line_join(a, "scale 0.5 image"), 0);
+    ck_assert_int_eq(traininglog_line_join(a, "scale 0.5 image"), 0);
 }
 END_TEST
 
@@ -501,22 +501,21 @@ START_TEST(patterns_of_ones_own)
     log_pattern *own = NULL;
     const char *reason;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        ck_assert_msg(traininglog_log_pattern_add(&own, bad[i], &reason) == -1 && reason, "%s", bad[i]);
-    ck_assert_int_eq(traininglog_log_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]", &reason),
-                     0);
-    ck_assert_int_eq(traininglog_log_pattern_add(&own, "^DOWN {before}->{after}$", &reason), 0);
+        ck_assert_msg(traininglog_pattern_add(&own, bad[i], &reason) == -1 && reason, "%s", bad[i]);
+    ck_assert_int_eq(traininglog_pattern_add(&own, "it ({step}|x).* amp={scale} [[]skip={overflow}[]]", &reason), 0);
+    ck_assert_int_eq(traininglog_pattern_add(&own, "^DOWN {before}->{after}$", &reason), 0);
     for (int i = 0; i < 40; i++)
         add("it %d | Q=%d amp=%d [skip=%s]\n", i + 1, i, i < 3 ? 32768 >> i : 8192, i < 3 ? "yes" : "no");
     judge_log(&l, &j, own);
     ck_assert_uint_eq(l.recognised[LOG_OWN], 40);
     ck_assert(l.recorded.overflows == 3 && l.recorded.last == 8192);
-    ck_assert_str_eq(traininglog_log_class(j.verdict), "fine-startup");
+    ck_assert_str_eq(traininglog_class(j.verdict), "fine-startup");
     traininglog_training_log_clear(&l);
     add("DOWN 8->4\nup\nDOWN 4->2\n");
     judge_log(&l, &j, own);
     ck_assert(l.recorded.overflows == 2 && l.recorded.last == 2);
     traininglog_training_log_clear(&l);
-    traininglog_log_pattern_free(own);
+    traininglog_pattern_free(own);
 }
 END_TEST
 
@@ -535,13 +534,12 @@ START_TEST(bug_20261126_classes_in_brackets)
         log_judgement j;
         log_pattern *own = NULL;
         const char *reason = "";
-        ck_assert_msg(traininglog_log_pattern_add(&own, rows[i].pattern, &reason) == 0, "%s: %s", rows[i].pattern,
-                      reason);
+        ck_assert_msg(traininglog_pattern_add(&own, rows[i].pattern, &reason) == 0, "%s: %s", rows[i].pattern, reason);
         add("%s", rows[i].line);
         judge_log(&l, &j, own);
         ck_assert_msg(l.recognised[LOG_OWN] == 1 && l.recorded.last == 256, "%s", rows[i].pattern);
         traininglog_training_log_clear(&l);
-        traininglog_log_pattern_free(own);
+        traininglog_pattern_free(own);
     }
 }
 END_TEST
@@ -553,12 +551,12 @@ START_TEST(notes_are_bounded)
     log_notes all = {.count = 0};
     for (int i = 0; i < 10 * NOTES_MAX; i++) {
         const log_note n = {.seq = (uint64_t)i, .marks = i % 7 == 0};
-        traininglog_log_notes_add(&all, &n);
+        traininglog_notes_add(&all, &n);
     }
     ck_assert_uint_le(all.count, NOTES_MAX);
     for (size_t i = 1; i < all.count; i++)
         ck_assert_uint_lt(all.at[i - 1].seq, all.at[i].seq);
-    traininglog_log_notes_clear(&all);
+    traininglog_notes_clear(&all);
 }
 END_TEST
 

@@ -89,7 +89,7 @@ START_TEST(lines_of_frameworks)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const expected *e = &rows[i];
         log_line l;
-        ck_assert_msg(traininglog_log_line_parse(&l, e->text) == 1, "%s", e->text);
+        ck_assert_msg(traininglog_line_parse(&l, e->text) == 1, "%s", e->text);
         ck_assert_msg(l.dialect == e->dialect && l.what == e->what, "%s: %d %u", e->text, (int)l.dialect, l.what);
         ck_assert_msg(l.step == e->step && l.rank == e->rank, "%s: step %d rank %d", e->text, (int)l.step, (int)l.rank);
         ck_assert_msg(same(l.before, e->before) && same(l.after, e->after), "%s: %a %a", e->text, l.before, l.after);
@@ -118,7 +118,7 @@ START_TEST(lines_about_something_else)
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        ck_assert_msg(traininglog_log_line_parse(&l, lines[i]) == 0, "%s", lines[i]);
+        ck_assert_msg(traininglog_line_parse(&l, lines[i]) == 0, "%s", lines[i]);
 }
 END_TEST
 
@@ -142,12 +142,12 @@ START_TEST(numbers_that_are_no_scale)
     };
     log_line l;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        ck_assert_msg(traininglog_log_line_parse(&l, lines[i]) == 1, "%s", lines[i]);
+        ck_assert_msg(traininglog_line_parse(&l, lines[i]) == 1, "%s", lines[i]);
         ck_assert_msg(l.bad == 1, "%s", lines[i]);
     }
     /* numbers of steps beyond 63 bits are none */
-    ck_assert(traininglog_log_line_parse(&l, "step 99999999999999999999 loss_scale 4") == 1 && l.step == -1);
-    ck_assert(traininglog_log_line_parse(&l, "step 900000000000000000 scale 4") == 1 && l.step > 0);
+    ck_assert(traininglog_line_parse(&l, "step 99999999999999999999 loss_scale 4") == 1 && l.step == -1);
+    ck_assert(traininglog_line_parse(&l, "step 900000000000000000 scale 4") == 1 && l.step > 0);
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(losses)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         log_note n;
-        (void)traininglog_log_note_parse(&n, rows[i].text, rows[i].text);
+        (void)traininglog_note_parse(&n, rows[i].text, rows[i].text);
         ck_assert_msg(n.loss == rows[i].loss, "%s: %d", rows[i].text, (int)n.loss);
     }
 }
@@ -204,9 +204,9 @@ static const char *lines_of(collected *c, log_reader *r, const char *bytes, size
     memset(r, 0, sizeof *r);
     for (size_t at = 0; at < n; at += piece) {
         const size_t length = n - at < piece ? n - at : piece;
-        ck_assert(traininglog_log_reader_bytes(r, bytes + at, length, collect, c) == 0);
+        ck_assert(traininglog_reader_bytes(r, bytes + at, length, collect, c) == 0);
     }
-    ck_assert(traininglog_log_reader_end(r, collect, c) == 0);
+    ck_assert(traininglog_reader_end(r, collect, c) == 0);
     c->text[c->n] = 0;
     return c->text;
 }
@@ -304,7 +304,7 @@ START_TEST(random_bytes_do_no_harm)
             }
         }
         line[n] = 0;
-        if (traininglog_log_line_parse(&l, line)) {
+        if (traininglog_line_parse(&l, line)) {
             recognised++;
             ck_assert(isnan(l.after) || (l.after >= 0 && isfinite(l.after)));
             ck_assert(isnan(l.before) || (l.before >= 0 && isfinite(l.before)));
@@ -312,7 +312,7 @@ START_TEST(random_bytes_do_no_harm)
         }
         static collected c;
         c.n = 0;
-        ck_assert(traininglog_log_reader_bytes(&r, line, n, collect, &c) == 0);
+        ck_assert(traininglog_reader_bytes(&r, line, n, collect, &c) == 0);
     }
     ck_assert_uint_gt(recognised, 100);
 }
@@ -345,7 +345,7 @@ static uint64_t agreement(const training_log *l, const char *spec, uint64_t *com
     mpsim_scaler_config c;
     log_match m = {.label = ""};
     ck_assert(mpsim_scaler_parse(&c, spec) == MPSIM_OK);
-    traininglog_log_match_scaler(&m, spec, &c, &l->recorded, 0);
+    traininglog_match_scaler(&m, spec, &c, &l->recorded, 0);
     *compared = m.compared;
     return m.agreed;
 }
@@ -514,7 +514,7 @@ START_TEST(verdicts_on_short_tails)
         static training_log l;
         log_judgement j;
         read_log(&l, rows[i].text);
-        traininglog_log_judge(&j, &l);
+        traininglog_judge(&j, &l);
         ck_assert_msg(j.verdict == rows[i].v, "row %zu: %s: %s", i, traininglog_verdict_name(j.verdict), j.text);
         ck_assert_msg(strstr(j.text, rows[i].words) && !strstr(j.text, rows[i].never), "row %zu: %s", i, j.text);
         traininglog_training_log_clear(&l);

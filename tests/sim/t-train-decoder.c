@@ -58,7 +58,7 @@ static void make(const char *which)
     ck_assert_msg(train_run_of_policy(&run, &loaded, &settings, NULL, error) == 0, "%s: %s", which, error);
 }
 
-static const threads_placement *layer(const char *name)
+static const train_placement *layer(const char *name)
 {
     for (size_t i = 0; i < run.n_layers; i++)
         if (strcmp(run.layers[i].name, name) == 0)
@@ -151,7 +151,7 @@ START_TEST(layers_are_placed)
 {
     const struct placed *w = &placed[_i];
     make(w->policy);
-    const threads_placement *l = layer(w->layer);
+    const train_placement *l = layer(w->layer);
     for (int role = 0; role < TRAIN_ROLES; role++)
         ck_assert_msg(strcmp(l->format[role].name, w->format[role]) == 0, "%s: %s: role %d in %s, expected %s",
                       w->policy, w->layer, role, l->format[role].name, w->format[role]);
@@ -164,7 +164,7 @@ END_TEST
 
 static void check_recipe(const char *name, const char *act, const char *agrad)
 {
-    const threads_placement *l = layer(name);
+    const train_placement *l = layer(name);
     const char *is[] = {l->recipe[TRAIN_ACT] ? l->recipe[TRAIN_ACT]->name : "",
                         l->recipe[TRAIN_AGRAD] ? l->recipe[TRAIN_AGRAD]->name : ""};
     ck_assert_msg(strcmp(is[0], act) == 0 && strcmp(is[1], agrad) == 0, "%s: %s and %s", name, is[0], is[1]);

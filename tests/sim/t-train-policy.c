@@ -74,7 +74,7 @@ static size_t layer_at(const char *name)
     return 0;
 }
 
-static const threads_placement *layer(size_t at, const char *name)
+static const train_placement *layer(size_t at, const char *name)
 {
     ck_assert_uint_lt(at, run.n_plans);
     return &run.plans[at].layers[layer_at(name)];
@@ -99,7 +99,7 @@ static void check_plan(const char *name, const train_plan *t)
     ck_assert_msg(mpsim_scaler_config_check(&t->scaler) == MPSIM_OK, "%s", name);
     ck_assert(t->precision[0]);
     for (size_t i = 0; i < run.n_layers; i++) {
-        const threads_placement *l = &t->layers[i];
+        const train_placement *l = &t->layers[i];
         mpsim_optim o = t->optimizer;
         for (int role = 0; role < TRAIN_ROLES; role++) {
             ck_assert_msg(mpsim_format_check(&l->format[role]) == MPSIM_OK, "%s", name);
@@ -204,7 +204,7 @@ static const struct placed {
     {"bf16-kahan", "mlp", "head", LOW("bf16"), "bf16", "bf16", "bf16"},
 };
 
-static void check_placed(const struct placed *w, const threads_placement *l)
+static void check_placed(const struct placed *w, const train_placement *l)
 {
     for (int role = 0; role < TRAIN_ROLES; role++)
         ck_assert_msg(strcmp(l->format[role].name, w->format[role]) == 0, "%s: %s: role %d in %s, expected %s",
@@ -276,7 +276,7 @@ END_TEST
 
 static void check_recipes(const char *name, const char *act, const char *weight, const char *agrad)
 {
-    const threads_placement *l = layer(0, name);
+    const train_placement *l = layer(0, name);
     const char *const want[TRAIN_ROLES] = {[TRAIN_ACT] = act, [TRAIN_WEIGHT] = weight, [TRAIN_AGRAD] = agrad};
     for (int role = 0; role < TRAIN_ROLES; role++) {
         const mpsim_block_recipe *b = l->recipe[role];

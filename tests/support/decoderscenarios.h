@@ -261,7 +261,7 @@ static void placed(train_run *r, const char *act, const char *weight, const char
 {
     for (size_t k = 0; k < r->n_plans; k++) {
         for (size_t i = 0; i < r->n_layers; i++) {
-            threads_placement *p = &r->plans[k].layers[i];
+            train_placement *p = &r->plans[k].layers[i];
             if (r->layers[i].type != TRAIN_SCORES && r->layers[i].type != TRAIN_CONTEXT)
                 continue;
             p->recipe[TRAIN_ACT] = mpsim_block_find(act);

@@ -28,7 +28,7 @@ static inline void fill_plan(train_plan *p, const train_run *r, const recipe_of_
     ck_assert_int_eq(mpsim_format_parse(&f, low), MPSIM_OK);
     ck_assert_int_eq(mpsim_format_parse(&kept, c->kept ? c->kept : low), MPSIM_OK);
     for (size_t i = 0; i < r->n_layers; i++) {
-        threads_placement *l = &p->layers[i];
+        train_placement *l = &p->layers[i];
         const int product = r->layers[i].type == TRAIN_LINEAR || r->layers[i].type == TRAIN_CONV;
         for (int k = 0; k < TRAIN_ROLES; k++)
             l->format[k] = f;

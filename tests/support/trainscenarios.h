@@ -128,7 +128,7 @@ static const struct {
     {DEEPSEEK | QUOTIENT, "deepseek-1x128", "deepseek-128x128", "deepseek-1x128"},
 };
 
-static void place(const scenario *s, const train_layer *l, threads_placement *p)
+static void place(const scenario *s, const train_layer *l, train_placement *p)
 {
     const int norm = l->type == TRAIN_BATCHNORM && !(s->flags & NORM_LOW);
     const int loss = l->type == TRAIN_LOSS && !(s->flags & LOSS_LOW);

@@ -82,7 +82,7 @@ static float *tensor(train *t, const char *kind, const char *suffix)
 }
 
 /* What the copy is made of: the tensor, transposed, or transposed and transformed. */
-static float *source(train *t, const threads_placement *p, int role, int columns)
+static float *source(train *t, const train_placement *p, int role, int columns)
 {
     if (columns && p->hadamard && role != 1)
         return tensor(t, words[role], ".rht");
@@ -116,7 +116,7 @@ static void digest_codes(digests *d, const mpsim_block_recipe *r, const float *x
 }
 
 /* What the product reads: bf16 numbers, or those of codes, which are multiplied by their factors here. */
-static void digest_values(digests *d, train *t, const threads_placement *p, int role, int columns)
+static void digest_values(digests *d, train *t, const train_placement *p, int role, int columns)
 {
     const mpsim_block_recipe *r = p->recipe[roles[role]];
     float *v = tensor(t, words[role], columns ? ".qt" : ".q");
@@ -161,7 +161,7 @@ static void same(const char *under, const char *operand, const char *what, const
     ck_assert_msg(strcmp(is, should) == 0, "%s, %s: %s are %s, not %s", under, operand, what, is, should);
 }
 
-static void check_operand(train *t, const threads_placement *p, const char *under, const char *operand,
+static void check_operand(train *t, const train_placement *p, const char *under, const char *operand,
                           const digests *want)
 {
     int role = 0;

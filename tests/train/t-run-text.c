@@ -62,7 +62,7 @@ static void any_optimizer(mpsim_optim *o, uint64_t *s)
     while (!(v->stores >> o->store & 1));
 }
 
-static void any_place(threads_placement *p, uint64_t *s)
+static void any_place(train_placement *p, uint64_t *s)
 {
     static const train_role roles[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
     for (int i = 0; i < TRAIN_ROLES; i++)
@@ -196,7 +196,7 @@ static int same_format(const mpsim_format *a, const mpsim_format *b)
            a->max_finite == b->max_finite && a->nan_code == b->nan_code;
 }
 
-static void same_place(const threads_placement *a, const threads_placement *b)
+static void same_place(const train_placement *a, const train_placement *b)
 {
     for (int i = 0; i < TRAIN_ROLES; i++) {
         ck_assert(same_format(&a->format[i], &b->format[i]));

@@ -277,7 +277,7 @@ START_TEST(what_an_engine_lacks_is_refused)
     ops.cuda = 1;
     ops.muon = NULL;
     ops.keep = NULL;
-    threads_placement *l = &r.plans[0].layers[0];
+    train_placement *l = &r.plans[0].layers[0];
     l->muon = 1;
     mpsim_muon_init(&r.plans[0].muon, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch"));
     ck_assert_ptr_null(train_open(&r, &e, 0, error));

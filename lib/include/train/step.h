@@ -29,7 +29,7 @@ typedef enum train_master {
     TRAIN_SPLIT_MASTER = MPSIM_SPLIT_MASTER
 } train_master;
 
-typedef mpsim_placement threads_placement; /* of one layer */
+typedef mpsim_placement train_placement; /* of one layer */
 
 /* What is to blame for an overflow that the norm of all scaled gradients tells (mpsim_norm_overflows). */
 extern const char train_norm_name[];
@@ -42,7 +42,7 @@ typedef struct train_bytes {
 
 /* train_bytes_add -- adds what a parameter of n elements needs. quantised: bytes of an FP8 copy
  * that stands for the model's; 0: there is none. */
-void train_bytes_add(train_bytes *b, const threads_placement *l, train_master master, const mpsim_optim *o, uint64_t n,
+void train_bytes_add(train_bytes *b, const train_placement *l, train_master master, const mpsim_optim *o, uint64_t n,
                      uint64_t quantised);
 
 /* ---- from plan to plan ---- */

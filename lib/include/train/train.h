@@ -315,7 +315,7 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
 typedef struct train_plan {
     uint64_t from;      /* the first step, from 0                                        */
     char precision[32]; /* the policy's word, without spaces                             */
-    threads_placement layers[TRAIN_LAYERS];
+    train_placement layers[TRAIN_LAYERS];
     train_master master;
     mpsim_scaler_config scaler;
     mpsim_optim optimizer; /* param, state and grad_scale are set by the trainer            */

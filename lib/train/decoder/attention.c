@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const threads_placement *place(const train_build *b, size_t layer)
+static const train_placement *place(const train_build *b, size_t layer)
 {
     return &b->plan->layers[layer];
 }

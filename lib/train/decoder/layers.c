@@ -2,7 +2,7 @@
  * trainer.h. */
 #include "../trainer.h"
 
-static const threads_placement *place(const train_build *b, size_t layer)
+static const train_placement *place(const train_build *b, size_t layer)
 {
     return &b->plan->layers[layer];
 }
@@ -62,7 +62,7 @@ const train_tensor *train_positions_backward(train_build *b, size_t i, const tra
 const train_tensor *train_norm_forward(train_build *b, size_t i, const train_tensor *x)
 {
     const mpsim_format *fp32 = mpsim_format_find("binary32");
-    const threads_placement *l = place(b, i);
+    const train_placement *l = place(b, i);
     const train_tensor *bias = NULL;
     x = train_in_format(b, i, "act", x, &l->format[TRAIN_ACT], &b->t->act);
     const train_tensor *weight = train_entering(b, i, b->t->weight_of[i], "weight.in");

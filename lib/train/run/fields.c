@@ -83,8 +83,8 @@ static const train_field history_fields[] = {{"history", U32, AT(mpsim_delayed_c
                                              {"variant", WORD, AT(mpsim_delayed_config, variant), 0, delayed_words},
                                              {"margin", I16, AT(mpsim_delayed_config, margin), 0, NULL}};
 
-#define PLACE(role) AT(threads_placement, format) + (role) * sizeof(mpsim_format)
-#define ROW(role) AT(threads_placement, recipe) + (role) * sizeof(const mpsim_block_recipe *)
+#define PLACE(role) AT(train_placement, format) + (role) * sizeof(mpsim_format)
+#define ROW(role) AT(train_placement, recipe) + (role) * sizeof(const mpsim_block_recipe *)
 
 static const train_field layer_fields[] = {{"act", FORMAT, PLACE(TRAIN_ACT), 0, NULL},
                                            {"out", FORMAT, PLACE(TRAIN_OUT), 0, NULL},
@@ -92,16 +92,16 @@ static const train_field layer_fields[] = {{"act", FORMAT, PLACE(TRAIN_ACT), 0, 
                                            {"agrad", FORMAT, PLACE(TRAIN_AGRAD), 0, NULL},
                                            {"dgrad", FORMAT, PLACE(TRAIN_DGRAD), 0, NULL},
                                            {"wgrad", FORMAT, PLACE(TRAIN_WGRAD), 0, NULL},
-                                           {"storage", FORMAT, AT(threads_placement, storage), 0, NULL},
-                                           {"kept", FORMAT, AT(threads_placement, kept), 0, NULL},
-                                           {"state", FORMAT, AT(threads_placement, state), 0, NULL},
+                                           {"storage", FORMAT, AT(train_placement, storage), 0, NULL},
+                                           {"kept", FORMAT, AT(train_placement, kept), 0, NULL},
+                                           {"state", FORMAT, AT(train_placement, state), 0, NULL},
                                            {"act.recipe", RECIPE, ROW(TRAIN_ACT), 0, NULL},
                                            {"weight.recipe", RECIPE, ROW(TRAIN_WEIGHT), 0, NULL},
                                            {"agrad.recipe", RECIPE, ROW(TRAIN_AGRAD), 0, NULL},
-                                           {"hadamard", DEPTH, AT(threads_placement, hadamard), 0, NULL},
-                                           {"promote", DEPTH, AT(threads_placement, promote), 0, NULL},
-                                           {"muon", DEPTH, AT(threads_placement, muon), 0, NULL},
-                                           {"states", STATES, AT(threads_placement, states), 0, NULL}};
+                                           {"hadamard", DEPTH, AT(train_placement, hadamard), 0, NULL},
+                                           {"promote", DEPTH, AT(train_placement, promote), 0, NULL},
+                                           {"muon", DEPTH, AT(train_placement, muon), 0, NULL},
+                                           {"states", STATES, AT(train_placement, states), 0, NULL}};
 
 static const char *const form_words[] = {"torch", "keller", NULL};
 static const char *const scale_words[] = {"original", "match_rms_adamw", "spectral", "none", NULL};

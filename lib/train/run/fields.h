@@ -34,7 +34,7 @@ typedef struct train_fields {
     size_t n;
 } train_fields;
 
-/* Of train_settings, train_decoder, mpsim_optim, mpsim_delayed_config, threads_placement and mpsim_scaler_config
+/* Of train_settings, train_decoder, mpsim_optim, mpsim_delayed_config, train_placement and mpsim_scaler_config
  * (whose keys are those of mpsim_scaler_parse, which reads them). */
 extern const train_fields train_settings_fields, train_decoder_fields, train_optim_fields, train_history_fields,
     train_layer_fields, train_scaler_fields, train_muon_fields;
