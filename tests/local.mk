@@ -30,11 +30,13 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
   tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
   tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/logproperties.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/logreader.sh tests/cli/manual.sh tests/cli/emulate.sh tests/cli/mismatch.sh tests/cli/plot-large.sh tests/cli/plot-types.sh tests/cli/gallery.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/quick.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
-  tests/cli/torch.sh tests/cli/stored.sh tests/cli/questions.sh tests/cli/examples.sh tests/cli/recorders.sh \
+  tests/cli/torch.sh tests/cli/stored.sh tests/cli/pages.sh tests/cli/questions.sh tests/cli/examples.sh tests/cli/recorders.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/numbers.sh tests/gpu/program.sh \
   tests/gpu/ptx.sh tests/gpu/session.sh tests/gpu/shares.sh tests/gpu/take.sh
 dist_check_SCRIPTS += $(shell_tests)
 tests_all += $(shell_tests)
+# read by tests/cli/pages.sh: commands and what they print
+cli_pages = tests/cli/calc.md
 
 if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
@@ -274,7 +276,7 @@ fuzz-coverage:
 	@sh $(srcdir)/tests/fuzz/coverage.sh fuzz-build/coverage $(srcdir) '$(FUZZ_CC)' $(FUZZ_TARGETS)
 .PHONY: fuzz fuzz-coverage
 
-EXTRA_DIST += tests/README.md tests/runs.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/logproperties.awk tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
+EXTRA_DIST += tests/README.md tests/runs.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/logproperties.awk tests/cli/pages.awk $(cli_pages) tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
   tests/coverage.sh tests/dot/controls.py tests/fuzz/README.md tests/fuzz/aside tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/pack.sh tests/fuzz/dict tests/fuzz/differential.py \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \

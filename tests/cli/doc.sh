@@ -20,6 +20,44 @@ same 0 '...\nc\n' 'a\nb\nc\n' && same 0 'a\n...\n' 'a\nb\nc\n' && same 0 'a\n...
 same 1 '...\nb\n' 'a\nb\nc\n' && same 1 'b\n...\n' 'a\nb\nc\n' && same 1 'a\n...\nb\n' 'a\nb\n' && same 1 'a\n...\n' 'a\n' &&
     same 1 'a\n...\nd\n...\nb\n...\n' 'a\nb\nc\nd\ne\n' && same 1 '...\nb\nd\n...\n' 'a\nb\nc\nd\ne\n'
 ok $? "gaps: pieces in their order, at least a line left out"
+# a page of tests/cli of which every case fails: lines, pieces and order of the output, standard error, exit codes
+cat >"$dir/wrong.md" <<'PAGE'
+| command | output |
+|---|---|
+| `echo 1 2` | `1` |
+| `echo 1; echo 2` | `2 ... 1` |
+| `echo 1 2 3` | `1...4` |
+| `echo 1 2 3` | `2...` |
+| `echo 1 2 3` | `1...2` |
+| `echo 1; echo 2 >&2` | `1` |
+| `echo 1; false` | `1` |
+
+| command | error, exit 2 |
+|---|---|
+| `echo mpsim: no >&2` | `no` |
+| `echo mpsim: no, no >&2; (exit 2)` | `no` |
+| `echo no >&2; (exit 2)` | `no` |
+| `echo 1; echo mpsim: no >&2; (exit 2)` | `no` |
+| `echo mpsim: no >&2; echo no >&2; (exit 2)` | `no` |
+| `(exit 2)` | `no` |
+
+    $ cat >file
+    1
+    $ cat file; false
+    1
+    $ cat file; (exit 2)
+    1
+    [exit 1]
+    $ cat file; echo mpsim: no >&2
+    1
+    $ cat file
+    1
+    mpsim: no
+    $ echo 2 | cat file -
+    1
+PAGE
+pages -v all=1 "$dir/wrong.md" >"$dir/out" 2>"$dir/err" || [ "$(grep -c '^not ok' "$dir/out")" -eq 18 ] && ! grep -q '^ok' "$dir/out"
+ok $? "pages of tests/cli: whatever differs is seen"
 
 # ---- the screens ----
 case " $(turn short short long) " in *long*) skip= ;; *) skip=te-nvfp4-without-rht ;; esac
