@@ -167,6 +167,7 @@ static inline float *values_of(train *t, const char *name, size_t *n)
 
 typedef struct kept_state {
     float *values[400];
+    size_t sizes[400]; /* bytes */
     size_t n, at;
     train_engine *e;
     int put;
@@ -180,7 +181,8 @@ static inline int keep(const train_item *x, void *context)
     if (k->put)
         return k->e->ops->put(k->e, x->tensor, k->values[k->at++]);
     ck_assert_uint_lt(k->n, 400);
-    k->values[k->n] = malloc(x->tensor->rows * x->tensor->cols * sizeof(float) + 1);
+    k->sizes[k->n] = x->tensor->rows * x->tensor->cols * sizeof(float);
+    k->values[k->n] = malloc(k->sizes[k->n] + 1);
     ck_assert_ptr_nonnull(k->values[k->n]);
     return k->e->ops->get(k->e, x->tensor, k->values[k->n++]);
 }

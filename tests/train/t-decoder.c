@@ -229,6 +229,7 @@ static void side_by_side(const char *name, const train_run *run, uint64_t skips)
 static void report(void)
 {
     printf("# %zu runs: %zu tensors, %zu values\n", all_runs, all_tensors, all_values);
+    all_runs = all_tensors = all_values = 0; /* the next test may be of the same process (CK_FORK=no) */
 }
 
 /* ---- every policy ---- */

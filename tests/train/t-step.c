@@ -2,6 +2,8 @@
  * t-gradients.c. */
 #include "support/trainruns.h"
 
+#include <train/digests.h>
+
 static void end(train *t, train_engine *e, train_run *r)
 {
     train_close(t);
@@ -266,18 +268,21 @@ START_TEST(unscaled_with_the_new_scale)
 }
 END_TEST
 
-/* A scaler with the same settings goes on: it has grown in step 2, and grows next in step 5. */
+/* A scaler with the same settings goes on: it has grown in step 2, and grows next in step 5. Another one begins anew. */
 START_TEST(new_plan_keeps_the_scaler)
 {
+    static const double scales[2][7] = {{1024, 1024, 1024, 2048, 2048, 2048, 4096},
+                                        {1024, 1024, 1024, 2048, 1024, 1024, 1024}};
     train_engine e;
     train_run r;
     make_run(&r, &runs[10]);
+    r.plans[1].scaler.guard = !_i;
     ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
     train *t = begin(&r, &e);
     for (int i = 0; i < 7; i++) {
         const train_step s = next(t);
         ck_assert_ptr_eq(s.plan, &r.plans[i >= 4]);
-        ck_assert(s.scale == (i < 3 ? 1024 : i < 6 ? 2048 : 4096));
+        ck_assert(s.scale == scales[_i][i]);
     }
     end(t, &e, &r);
 }
@@ -422,6 +427,38 @@ START_TEST(stochastic_stores)
 }
 END_TEST
 
+/* In torch's form the scale of a kernel is that of the matrix that its update has: 8 x 36. */
+START_TEST(muon_of_a_kernel)
+{
+    const recipe_of_run c = {.net = "cnn", .low = "binary32", .optimizer = "sgd"};
+    train_engine e;
+    train_run r;
+    size_t n;
+    make_run(&r, &c);
+    mpsim_muon *o = &r.plans[0].muon;
+    mpsim_muon_init(o, MPSIM_MUON_TORCH, mpsim_optim_variant_find("torch"));
+    o->scale = MPSIM_MUON_MATCH_RMS_ADAMW;
+    for (size_t i = 0; i < r.n_layers; i++)
+        r.plans[0].layers[i].muon = r.layers[i].type == TRAIN_CONV;
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    float *p = values_of(t, "weight:conv2.weight", &n);
+    next(t);
+    float *g = values_of(t, "grad:conv2.weight", &n), *q = values_of(t, "weight:conv2.weight", &n);
+    float *b = calloc(n, sizeof *b);
+    ck_assert(b != NULL && n == (size_t)8 * 36);
+    ck_assert_int_eq(mpsim_muon_momentum(o, b, g, g, n), MPSIM_OK);
+    ck_assert_int_eq(mpsim_muon_orthogonalise(o, g, g, 8, 36, NULL), MPSIM_OK);
+    ck_assert_int_eq(mpsim_muon_apply(o, p, g, 8, 36), MPSIM_OK);
+    ck_assert_mem_eq(p, q, n * sizeof *p);
+    free(p);
+    free(g);
+    free(q);
+    free(b);
+    end(t, &e, &r);
+}
+END_TEST
+
 /* Halfway masters: nearest takes the even one of two neighbours, a split master the larger. */
 START_TEST(split_master)
 {
@@ -486,6 +523,61 @@ START_TEST(delayed_scales)
         ck_assert_int_eq(train_evaluate(t, &loss, &accuracy, error), 0);
     }
     ck_assert(d[0].scale != d[1].scale && d[0].scale > 1);
+    end(t, &e, &r);
+}
+END_TEST
+
+/* ---- other trainings that are the same ---- */
+
+/* Where tensors take memory one after the other: what a checkpoint holds, and what two steps say. */
+START_TEST(lean)
+{
+    kept_state k[2] = {{.n = 0}, {.n = 0}};
+    train_step s[2];
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[_i]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    for (int is = 0; is < 2; is++) {
+        char error[TRAIN_ERROR] = "";
+        train *t = train_open(&r, &e, TRAIN_COUNT | (is ? TRAIN_LEAN : 0), error);
+        ck_assert_msg(t != NULL, "%s", error);
+        next(t);
+        s[is] = next(t);
+        k[is].e = &e;
+        ck_assert_int_eq(train_visit(t, keep, &k[is]), 0);
+        train_close(t);
+    }
+    ck_assert(s[0].loss == s[1].loss && memcmp(&s[0].norm, &s[1].norm, sizeof s->norm) == 0);
+    ck_assert_mem_eq(&s[0].act, &s[1].act, sizeof s->act);
+    ck_assert_uint_eq(k[0].n, k[1].n);
+    for (size_t i = 0; i < k[0].n; i++) {
+        ck_assert_msg(memcmp(k[0].values[i], k[1].values[i], k[0].sizes[i]) == 0, "tensor %zu", i);
+        free(k[0].values[i]);
+        free(k[1].values[i]);
+    }
+    train_engine_close(&e);
+    train_run_clear(&r);
+}
+END_TEST
+
+START_TEST(digests_of_a_step)
+{
+    char error[TRAIN_ERROR] = "";
+    train_step_digests d = {0};
+    train_engine e;
+    train_run r;
+    make_run(&r, &runs[1]);
+    ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
+    train *t = begin(&r, &e);
+    for (unsigned i = 1; i <= 2; i++) {
+        const train_step s = next(t);
+        ck_assert_int_eq(train_digests_take(&d, t, &s, error), 0);
+        ck_assert(d.step == i && d.loss == bits_of_f32(s.loss) && d.all == digest(t, &s));
+        ck_assert_uint_gt(d.count, 30);
+        ck_assert_str_eq(d.tensors[0].name, "act:fc1");
+    }
+    train_digests_free(&d);
     end(t, &e, &r);
 }
 END_TEST
@@ -559,7 +651,7 @@ END_TEST
 
 int main(void)
 {
-    TCase *values = test_case("values", 20), *rules = test_case("rules", 20);
+    TCase *values = test_case("values", 20), *rules = test_case("rules", 20), *same = test_case("same", 20);
     tcase_add_test(values, counts_by_hand);
     tcase_add_test(values, shapes);
     tcase_add_test(values, bytes);
@@ -569,14 +661,17 @@ int main(void)
     tcase_add_test(rules, overflow_is_skipped);
     tcase_add_test(rules, unscaled_with_the_new_scale);
     tcase_add_test(rules, new_plan_rounds);
-    tcase_add_test(rules, new_plan_keeps_the_scaler);
+    tcase_add_loop_test(rules, new_plan_keeps_the_scaler, 0, 2);
     tcase_add_test(rules, fused_unscales);
     tcase_add_test(rules, clipped);
     tcase_add_test(rules, clipped_before_unscaling);
     tcase_add_test(rules, stochastic_stores);
+    tcase_add_test(rules, muon_of_a_kernel);
     tcase_add_test(rules, split_master);
     tcase_add_test(rules, delayed_scales);
     tcase_add_test(rules, blocks_that_do_not_fit);
-    TCase *const cases[] = {values, rules, NULL};
+    tcase_add_loop_test(same, lean, 0, RUNS);
+    tcase_add_test(same, digests_of_a_step);
+    TCase *const cases[] = {values, rules, same, NULL};
     return test_main("train-step", cases);
 }
