@@ -331,10 +331,30 @@ START_TEST(a_row_by_hand)
 }
 END_TEST
 
+/* The second error is larger by less than a unit in the last place of binary32, in another block of the same scale, 2^0. */
+START_TEST(errors_that_are_nearly_equal)
+{
+    static mpsim_block_stats s;
+    const mpsim_blocks wanted = {.stats = &s};
+    const float first = 0x1.8597c6p-10f, second = 0x1.754856p-9f, least = 0x1p-9f; /* both become e4m3's least number */
+    const double error = ((double)second - (double)least) / (double)second;
+    ck_assert(error > ((double)least - (double)first) / (double)first);
+    memset(x, 0, sizeof x);
+    x[0] = x[32] = 256;
+    x[1] = first;
+    x[33] = second;
+    mpsim_block_stats_init(&s);
+    ck_assert_int_eq(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), x, 1, 64, -1, 1, NULL, &wanted, NULL),
+                     MPSIM_OK);
+    ck_assert(s.casts.max_rel_err == error);
+}
+END_TEST
+
 int main(void)
 {
     TCase *stats = test_case("statistics", 120);
     tcase_add_test(stats, a_row_by_hand);
+    tcase_add_test(stats, errors_that_are_nearly_equal);
     tcase_add_loop_test(stats, every_recipe, 0, ORACLE_ROWS);
     return test_main("blockstats", (TCase *const[]){stats, NULL});
 }

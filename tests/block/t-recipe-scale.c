@@ -124,6 +124,8 @@ END_TEST
 
 START_TEST(largest_magnitudes)
 {
+    if (!test_isa_use((size_t)_i))
+        return;
     const float nan2[] = {NAN, -NAN}, mixed[] = {NAN, -3, 2, NAN, -0.0f};
     const float zeros[] = {-0.0f, 0, -0.0f}, inf[] = {1, -INFINITY, NAN, 3};
     const float tiny[] = {0x1p-149f, -0x1p-148f, 0};
@@ -157,7 +159,7 @@ int main(void)
     tcase_add_test(u, configurations);
     tcase_add_test(u, scales_from_amax);
     tcase_add_test(u, powers_of_two_lie_below);
-    tcase_add_test(u, largest_magnitudes);
+    tcase_add_loop_test(u, largest_magnitudes, 0, test_isa_count());
     TCase *const cases[] = {u, NULL};
     return test_main("recipe-scale", cases);
 }
