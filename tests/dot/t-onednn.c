@@ -232,7 +232,7 @@ START_TEST(as_recorded)
 }
 END_TEST
 
-/* Lengths that are said, found by trying all (find_cuts.py): what was recorded. */
+/* Lengths that are said, found by trying all (find_cuts.py), and a plan of strips of columns: what was recorded. */
 START_TEST(said)
 {
     static const struct {
@@ -247,6 +247,7 @@ START_TEST(said)
         {"linear", "amx:part=512:chunk=256:tiles=equal", 4, 48, 64, 2010},
         {"left-transposed", "amx:part=2976:chunk=1504:tiles=32", 1, 200, 8, 3000},
         {"mm", "amx:chunk=0:tiles=32", 1, 18, 178, 240},
+        {"mm", "amx:threads=4", 4, 33, 64, 1270},
     };
     char line[200];
     FILE *file = fopen(test_source_path("data/vectors/onednn/intel-amx-cut.txt"), "r");
@@ -275,6 +276,20 @@ START_TEST(said)
     }
     fclose(file);
     ck_assert_uint_eq(found, sizeof cases / sizeof cases[0]);
+}
+END_TEST
+
+/* 180 rows are blocks of 60, four tiles of 15, all of whose depth the second level holds: it is not cut. */
+START_TEST(blocks_of_rows)
+{
+    static uint16_t d[180 * 2];
+    product p = {.format = mpsim_format_find("bf16"), .m = 180, .n = 2, .k = 2176};
+    make_operands(&p);
+    const uint64_t whole = matrices_digest(&p, "torch-mm:amx:chunk=0:tiles=32", d);
+    ck_assert(matrices_digest(&p, "torch-mm:amx:threads=1:left-transposed", d) == whole);
+    ck_assert(matrices_digest(&p, "torch-mm:amx:chunk=1088:tiles=32", d) != whole);
+    free(p.a);
+    free(p.b);
 }
 END_TEST
 
@@ -380,6 +395,7 @@ int main(void)
     TCase *t = test_case("onednn", 20);
     tcase_add_loop_test(t, as_recorded, 0, FILES);
     tcase_add_test(t, said);
+    tcase_add_test(t, blocks_of_rows);
     tcase_add_test(t, no_depth);
     tcase_add_test(t, words);
     TCase *const cases[] = {t, NULL};

@@ -47,7 +47,7 @@ START_TEST(by_hand)
 {
     static record r;
     static const uint8_t a8[] = {0x38, 0xb8, 0x01}, b8[] = {0x38, 0x38, 0x10};
-    static const uint16_t a16[] = {0x3c00}, b16[] = {0x3c00};
+    static const uint16_t a16[] = {0x3c00}, b16[] = {0x3c00}, bf16[] = {0x3f80, 0x4000, 0x4040};
     uint64_t d;
     /* 1 - 1 + 2^-9 2^-5 in units of 2^-13: the last one is cut */
     run(&r, "hopper-wgmma-fp8-fp32", "e4m3", a8, b8, 3, 0, &d);
@@ -69,6 +69,11 @@ START_TEST(by_hand)
     ck_assert(r.n == 3 && r.step[0].event == MPSIM_DOT_PRODUCT && r.step[0].value == 1);
     ck_assert(r.step[1].event == MPSIM_DOT_ADDITION && r.step[1].x == 0x1p-24 && r.step[1].y == 1);
     ck_assert(r.step[1].code == 0x3c00 && r.step[2].event == MPSIM_DOT_RESULT && r.step[2].code == 0x3c00);
+    /* the second product of a pair first: the fourth of three is none */
+    run(&r, "avx512-bf16-fp32", "bf16", bf16, bf16, 3, 0, &d);
+    ck_assert(r.n == 5 && r.step[0].first == 1 && r.step[1].first == 0 && r.step[3].first == 2);
+    ck_assert(r.step[2].event == MPSIM_DOT_ADDITION && r.step[2].first == 3 && r.step[2].n == 0 && r.step[3].n == 1);
+    ck_assert_uint_eq(d, 0x41600000);
     /* nothing but c */
     run(&r, "fma", "fp16", NULL, NULL, 0, 0x40400000, &d);
     ck_assert(r.n == 1 && r.step[0].event == MPSIM_DOT_RESULT && r.step[0].x == 3 && d == 0x40400000);

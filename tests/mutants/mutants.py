@@ -3,8 +3,8 @@
 
     tests/mutants/mutants.py [-n MUTANTS] [-s SEED] [-j JOBS] [-t SECONDS] [--again FILE] MODULE...   in the build folder, after `make check`
 
-A module is a folder, as lib/round. Of its files beside the kernels a sample of mutants is taken, function by function in turn, so
-that each function has its share. A mutant is one change of one token. Its file alone is compiled (of a header all files of the
+A module is a folder, as lib/round. Of its files beside the kernels, and the headers that only kernels include, a sample of
+mutants is taken, function by function in turn, so that each function has its share. A mutant is one change of one token. Its file alone is compiled (of a header all files of the
 module and all its test programs that include the header), linked in front of libmpsim.a with each program
 tests/MODULE/t-*, and these run, the fastest first, until one fails: the mutant is killed then, as it is by a program that runs four times as long as before. A mutant with the
 machine code of the original is equivalent and not counted, nor is one that `equivalent` explains: a line there has the file, the
@@ -269,7 +269,7 @@ def scratch(parent: str, k: int) -> Path:
 
 def run_module(folder: str, o: argparse.Namespace) -> tuple[str, dict[str, int]]:
     module = Module(folder, o.t)
-    files = [p for p in sorted(module.folder.glob("*.[ch]"))]
+    files = [p for p in sorted(module.folder.glob("*.[ch]")) if module.units_of(p)]
     every = [m for f in files for m in mutants_of(f)]
     before = Path(o.again).read_text() if o.again else ""
     chosen = [m for m in every if m.change() in before] if o.again else sample(every, o.n, o.s)
