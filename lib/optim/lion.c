@@ -14,6 +14,8 @@ static float sign_of(float x)
 static void numbers_lion(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
     x->decay = (float)(j->o->lr * j->o->weight_decay);
+    x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->step_size = (float)-j->o->lr;
 }
 
 static void lion_ops(const mpsim_optim_job *j, const mpsim_optim_block *b)

@@ -100,6 +100,7 @@ static void compensate(const mpsim_optim_job *j, const mpsim_optim_block *b, con
 static void numbers_sgd_optimi(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
     x->kept = (float)(1 - j->o->lr * j->o->weight_decay);
+    x->b1 = x->momentum;
     x->rest1 = (float)(1 - j->o->momentum);
     x->step_size = (float)-j->o->lr;
 }

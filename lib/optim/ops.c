@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Scalars that are rounded to a low-precision tensor's format first. */
@@ -223,16 +224,35 @@ static float scalar_of(const mpsim_ops *o, const mpsim_held *h, double s, int ru
     return o->rules->scalars & rule ? mpsim_hold_one(h, x) : x;
 }
 
+enum {
+    SGD = 1 << MPSIM_OPTIM_SGD,
+    ADAM = 1 << MPSIM_OPTIM_ADAM,
+    LION = 1 << MPSIM_OPTIM_LION,
+    ALL = SGD | ADAM | LION
+};
+
+/* Numbers of a step that are scalars of operations in the format of the parameter or of the state. */
+static const struct {
+    size_t at;
+    uint8_t rule, of_state, families;
+} scalars[] = {{offsetof(mpsim_optim_numbers, wd), ROUND_ALPHA, 0, ALL},
+               {offsetof(mpsim_optim_numbers, momentum), ROUND_ALPHA, 0, SGD},
+               {offsetof(mpsim_optim_numbers, step_size), ROUND_ALPHA, 0, SGD | LION},
+               {offsetof(mpsim_optim_numbers, eps), ROUND_ALPHA, 1, ADAM},
+               {offsetof(mpsim_optim_numbers, rest), ROUND_ALPHA, 1, SGD},
+               {offsetof(mpsim_optim_numbers, rest1), ROUND_ALPHA, 1, LION},
+               {offsetof(mpsim_optim_numbers, rest2), ROUND_ALPHA, 1, LION},
+               {offsetof(mpsim_optim_numbers, kept), ROUND_FACTOR, 0, ALL},
+               {offsetof(mpsim_optim_numbers, b1), ROUND_FACTOR, 1, SGD | LION},
+               {offsetof(mpsim_optim_numbers, b2), ROUND_FACTOR, 1, ADAM | LION}};
+
 void mpsim_op_scalars(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
-    const int alpha = j->row->rules->scalars & ROUND_ALPHA, factor = j->row->rules->scalars & ROUND_FACTOR;
-    if (alpha) {
-        x->wd = mpsim_hold_one(&j->param, x->wd);
-        x->eps = mpsim_hold_one(&j->state, x->eps);
-    }
-    if (factor) {
-        x->kept = mpsim_hold_one(&j->param, x->kept);
-        x->b2 = mpsim_hold_one(&j->state, x->b2);
+    const unsigned family = 1u << j->traits->family;
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+        float *const s = (float *)((char *)x + scalars[i].at);
+        if (j->row->rules->scalars & scalars[i].rule && family & scalars[i].families)
+            *s = mpsim_hold_one(scalars[i].of_state ? &j->state : &j->param, *s);
     }
 }
 
@@ -317,6 +337,7 @@ static void start_gradient(const mpsim_optim_job *j, const mpsim_optim_block *b,
 
 static void numbers_sgd(const mpsim_optim_job *j, mpsim_optim_numbers *x)
 {
+    x->b1 = x->momentum;
     x->rest = (float)(1 - j->o->dampening);
     x->step_size = (float)-j->o->lr;
 }

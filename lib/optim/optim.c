@@ -203,14 +203,12 @@ static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t be
     }
 }
 
-/* The kernel of a step, or NULL. Sequences of operations are one pass where nothing is rounded between them, those of Adam
- * also where the kernel rounds, and keeps compensations. */
+/* The kernel of a step, or NULL. Sequences of operations are one pass where the kernel rounds between them. */
 static mpsim_step_function *kernel_of(const mpsim_optim_job *j)
 {
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
-    const int exact = j->param.exact && j->state.exact && j->o->store != MPSIM_STORE_KAHAN;
-    const int adam = j->traits->family == MPSIM_OPTIM_ADAM && rounds_in_registers(j);
-    return k && (exact || adam || j->row->one_pass) && !j->x.uneven ? k->step[j->row->kernel[j->traits->family]] : NULL;
+    const int holds = rounds_in_registers(j) || j->row->one_pass;
+    return k && holds && !j->x.uneven ? k->step[j->row->kernel[j->traits->family]] : NULL;
 }
 
 /* What all variants round alike, or most of them; the variant's own numbers. */
@@ -232,7 +230,7 @@ static void find_numbers(mpsim_optim_job *j)
                                  .negates = o->maximize};
     if (j->run)
         j->run->numbers(j, &j->x);
-    if (j->row->rules && j->traits->family == MPSIM_OPTIM_ADAM)
+    if (j->run && j->row->rules)
         mpsim_op_scalars(j, &j->x);
 }
 

@@ -61,9 +61,9 @@ typedef struct mpsim_optim_results {
 
 /* The numbers of a step that are the same for all elements, as the variant rounds them. */
 typedef struct mpsim_optim_numbers {
-    float lr, wd, eps, momentum, rest; /* rest: of dampening                                    */
-    float b1, b2, rest1, rest2, bc1, bc2, root, step_size;
-    float kept, decay; /* a parameter is multiplied by, or gives away of itself  */
+    float lr, wd, eps, momentum, rest;                     /* rest: of dampening                                    */
+    float b1, b2, rest1, rest2, bc1, bc2, root, step_size; /* b1 of SGD: the momentum that m is multiplied by */
+    float kept, decay;                                     /* a parameter is multiplied by, or gives away of itself  */
     float grad_scale;
     uint8_t decays, has_momentum;         /* as the variant sees it, which rounds before it compares */
     uint8_t divides, multiplies, negates; /* a gradient, by grad_scale                           */
@@ -84,7 +84,8 @@ typedef enum mpsim_step_kernel {
     MPSIM_STEP_SGD_FUSED_FLOAT,
     MPSIM_STEP_SGD_FUSED_CPU,
     MPSIM_STEP_SGD_FUSED_CPU_PLAIN,
-    MPSIM_STEP_SGD_OPS,
+    MPSIM_STEP_SGD_OPS_CUDA,
+    MPSIM_STEP_SGD_OPS_CPU,
     MPSIM_STEP_SGD_OPS_PLAIN,
     MPSIM_STEP_SGD_OPTIMI_CUDA,
     MPSIM_STEP_SGD_OPTIMI_CPU,
@@ -106,6 +107,10 @@ typedef enum mpsim_step_kernel {
     MPSIM_STEP_ADAM_OPTIMI_CPU,
     MPSIM_STEP_ADAM_OPTIMI_PLAIN,
     MPSIM_STEP_ADAM_TRITON,
+    MPSIM_STEP_LION_IEEE,
+    MPSIM_STEP_LION_OPS_CUDA,
+    MPSIM_STEP_LION_OPS_CPU,
+    MPSIM_STEP_LION_OPS_PLAIN,
     MPSIM_STEP_KERNELS
 } mpsim_step_kernel;
 
@@ -229,7 +234,7 @@ typedef struct mpsim_ops {
 extern const mpsim_op_rules mpsim_rules_cuda_loop, mpsim_rules_cuda_list, mpsim_rules_cpu_loop, mpsim_rules_cpu_list,
     mpsim_rules_cpu_loop_plain, mpsim_rules_cpu_list_plain;
 
-/* The scalars of j->x as Adam's operations see them. */
+/* The scalars of j->x as the operations see them. */
 void mpsim_op_scalars(const mpsim_optim_job *j, mpsim_optim_numbers *x);
 
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar);

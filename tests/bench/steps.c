@@ -142,6 +142,22 @@ static void make_values(float *x, size_t n, uint64_t seed)
     }
 }
 
+/* Steps in few bits. */
+static const struct {
+    mpsim_optim_algorithm algorithm;
+    const char *variant, *format;
+    mpsim_store store;
+} narrow[] = {{MPSIM_OPTIM_ADAMW, "torch-foreach", "bf16", MPSIM_STORE_NEAREST},
+              {MPSIM_OPTIM_ADAMW, "torchao", "bf16", MPSIM_STORE_STOCHASTIC},
+              {MPSIM_OPTIM_ADAMW, "optimi", "bf16", MPSIM_STORE_KAHAN},
+              {MPSIM_OPTIM_SGD, "torch-foreach", "bf16", MPSIM_STORE_NEAREST},
+              {MPSIM_OPTIM_SGD, "torch-cpu", "fp16", MPSIM_STORE_NEAREST},
+              {MPSIM_OPTIM_SGD, "optimi", "bf16", MPSIM_STORE_KAHAN},
+              {MPSIM_OPTIM_LION, "lion-pytorch", "binary32", MPSIM_STORE_NEAREST},
+              {MPSIM_OPTIM_LION, "lion-pytorch", "bf16", MPSIM_STORE_NEAREST},
+              {MPSIM_OPTIM_LION, "lion-pytorch-cpu", "fp16", MPSIM_STORE_NEAREST},
+              {MPSIM_OPTIM_LION, "ieee", "bf16", MPSIM_STORE_STOCHASTIC}};
+
 int main(int argc, char **argv)
 {
     static const char *const variants[] = {"ieee", "torch-foreach", "torch-fused-b", "torch-fused-c", "apex"};
@@ -170,9 +186,8 @@ int main(int argc, char **argv)
     measure(&w, do_update, "adamw", "64 parameters", "torch-foreach");
     w.count = 1;
     measure(&w, do_update, "adamw", "64 counted", "torch-foreach");
-    bench_step(&w, MPSIM_OPTIM_ADAMW, "torch-foreach", "bf16", MPSIM_STORE_NEAREST);
-    bench_step(&w, MPSIM_OPTIM_ADAMW, "torchao", "bf16", MPSIM_STORE_STOCHASTIC);
-    bench_step(&w, MPSIM_OPTIM_ADAMW, "optimi", "bf16", MPSIM_STORE_KAHAN);
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+        bench_step(&w, narrow[i].algorithm, narrow[i].variant, narrow[i].format, narrow[i].store);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(*arrays[i]);
     return bench_end(&b);

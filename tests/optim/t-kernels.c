@@ -126,10 +126,11 @@ static uint64_t compare_all(const mpsim_optim *o, uint64_t *random)
 
 START_TEST(steps_of_every_variant)
 {
-    enum { PAIRS = 8 };
+    enum { PAIRS = 9 };
     static const char *const pairs[PAIRS][2] = {
         {"binary32", "binary32"}, {"bf16", "bf16"}, {"bf16", "binary32"},     {"binary32", "bf16"},
-        {"fp16", "fp16"},         {"e4m3", "e4m3"}, {"e4m3fnuz", "e5m2fnuz"}, {"e7m3:ieee:bias=20", "e3m4"}};
+        {"fp16", "fp16"},         {"e4m3", "e4m3"}, {"e4m3fnuz", "e5m2fnuz"}, {"e7m3:ieee:bias=20", "e3m4"},
+        {"bf16", "fp16"}};
     const mpsim_optim_variant *v = mpsim_optim_variant_at((size_t)_i);
     const char *before = mpsim_isa_active();
     uint64_t random = test_seed() + 31 * (uint64_t)_i, elements = 0, configurations = 0;

@@ -1,5 +1,5 @@
-/* fused.h -- an element's step in vectors: what fused.c, lowp.c and, where nothing is rounded in
- * between, ops.c do with numbers in registers. Included by kernels.h only. */
+/* fused.h -- an element's step in vectors: what fused.c, lowp.c and the textbook's Lion of lion.c
+ * do with numbers in registers. Included by kernels.h only. */
 
 /* An element of each lane, and what a step does with all of them. */
 typedef struct element {
@@ -170,6 +170,21 @@ V_INLINE void sgd_ieee(const lanes *x, element *e)
     e->p = e->p - x->lr * e->g;
 }
 
+/* -1, 0 or 1; +0 of zeros and NaNs. */
+V_INLINE vf32 sign_of(vf32 a)
+{
+    const vf32 zero = v_f32(0);
+    const vu32 below = v_pick_u32(v_gt_f32(zero, a), (vu32)v_f32(-1), (vu32)zero);
+    return (vf32)v_pick_u32(v_gt_f32(a, zero), (vu32)v_f32(1), below);
+}
+
+V_INLINE void lion_ieee(const lanes *x, element *e)
+{
+    const vf32 kept = x->decays ? e->p - x->decay * e->p : e->p;
+    e->p = kept - x->lr * sign_of(x->b1 * e->m + x->rest1 * e->g);
+    e->m = x->b2 * e->m + x->rest2 * e->g;
+}
+
 V_INLINE void adam_ieee(const lanes *x, element *e)
 {
     if (x->decays && x->decoupled)
@@ -212,14 +227,6 @@ V_INLINE void start_triton(const lanes *x, element *e)
         e->g = v_fma_f32(x->wd, e->p, e->g);
 }
 
-V_INLINE void sgd_triton(const lanes *x, element *e)
-{
-    start_triton(x, e);
-    if (x->has_momentum)
-        e->g = e->m = v_fma_f32(e->m, x->momentum, x->rest * e->g);
-    e->p = v_fma_f32(-x->lr, e->g, v_f32(0)) + e->p;
-}
-
 /* As finish_triton of lowp.c. */
 V_INLINE void finish_triton(const lanes *x, element *e, vf32 k)
 {
@@ -229,12 +236,24 @@ V_INLINE void finish_triton(const lanes *x, element *e, vf32 k)
     e->p = sum;
 }
 
+/* What an update is subtracted from. */
+V_INLINE vf32 compensation(const lanes *x, const element *e) { return x->compensates ? e->kahan : v_f32(0); }
+
+V_INLINE void sgd_triton(const lanes *x, element *e)
+{
+    start_triton(x, e);
+    if (x->has_momentum)
+        e->g = v_fma_f32(e->m, x->momentum, x->rest * e->g);
+    e->m = hold(&x->state, e->g);
+    finish_triton(x, e, v_fma_f32(-x->lr, e->g, compensation(x, e)));
+}
+
 V_INLINE void adam_triton(const lanes *x, element *e)
 {
     start_triton(x, e);
     e->m = v_fma_f32(e->m, x->b1, x->rest1 * e->g);
     e->v = v_fma_f32(e->v, x->b2, x->rest2 * e->g * e->g);
-    finish_triton(x, e, (x->compensates ? e->kahan : v_f32(0)) - x->lr * e->m / (v_sqrt_f32(e->v) + x->eps));
+    finish_triton(x, e, compensation(x, e) - x->lr * e->m / (v_sqrt_f32(e->v) + x->eps));
     e->m = hold(&x->state, e->m);
     e->v = hold(&x->state, e->v);
 }

@@ -105,14 +105,15 @@ V_INLINE void hold_all(const lanes *x, element *e, const uint32_t *words)
 }
 
 /* rounds: whether results are rounded, by the step itself or after it. */
-V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r, int adam,
-                    int rounds_itself, element_function *step)
+V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r,
+                    mpsim_optim_algorithm family, int rounds_itself, element_function *step)
 {
     const lanes x = lanes_of(j);
     const mpsim_optim_numbers numbers = j->x;
     const mpsim_optim_block from = *b;
     const mpsim_optim_results to = *r;
-    const has h = {adam || x.has_momentum, adam, adam && x.amsgrad, adam && rounds_itself && x.compensates};
+    const int adam = family == MPSIM_OPTIM_ADAM, lion = family == MPSIM_OPTIM_LION;
+    const has h = {adam || lion || x.has_momentum, adam, adam && x.amsgrad, rounds_itself && x.compensates};
     const int rounds = to.rounds && (x.param.in || x.state.in), after = rounds && !rounds_itself;
     const int draws = after && j->o->store == MPSIM_STORE_STOCHASTIC && x.param.in;
     words_source words;
@@ -124,8 +125,8 @@ V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b, const 
         if (rounds && any_nan(&e))
             break;
         step(&x, &e);
-        if (has_nan(e.p) || (h.kahan && has_nan(e.kahan))) /* as p is where a gradient or moment is a NaN */
-            break;
+        if (has_nan(e.p) || (h.kahan && has_nan(e.kahan)) || (lion && has_nan(e.m)))
+            break; /* p is a NaN where a gradient or moment is, but for a sign of them */
         if (after)
             hold_all(&x, &e, draws ? words_at(&words, i) : NULL);
         store(&h, &to, from.kahan, &e, i);
@@ -133,40 +134,47 @@ V_INLINE size_t run(const mpsim_optim_job *j, const mpsim_optim_block *b, const 
     return i;
 }
 
-#define STEP(NAME, ADAM) STEP_OF(NAME, ADAM, 0)
-#define STEP_OF(NAME, ADAM, ROUNDS)                                                                               \
+#define STEP(NAME, FAMILY) STEP_OF(NAME, FAMILY, 0)
+#define STEP_HOLDS(NAME, FAMILY) STEP_OF(NAME, FAMILY, 1)
+#define STEP_OF(NAME, FAMILY, ROUNDS)                                                                             \
     static size_t step_##NAME(const mpsim_optim_job *j, const mpsim_optim_block *b, const mpsim_optim_results *r) \
     {                                                                                                             \
-        return run(j, b, r, ADAM, ROUNDS, NAME);                                                                  \
+        return run(j, b, r, MPSIM_OPTIM_##FAMILY, ROUNDS, NAME);                                                  \
     }
-STEP(sgd_ieee, 0)
-STEP(sgd_fused_double, 0)
-STEP(sgd_fused_float, 0)
-STEP(sgd_fused_cpu, 0)
-STEP(sgd_fused_cpu_plain, 0)
-STEP(sgd_ops, 0)
-STEP(sgd_ops_plain, 0)
-STEP(sgd_optimi_cuda, 0)
-STEP(sgd_optimi_cpu, 0)
-STEP(sgd_optimi_plain, 0)
-STEP(sgd_triton, 0)
-STEP(adam_ieee, 1)
-STEP(adam_fused_double, 1)
-STEP(adam_fused_float, 1)
-STEP(adam_fused_cpu, 1)
-STEP(adam_fused_cpu_plain, 1)
-STEP(adam_apex, 1)
-STEP(adam_torchao, 1)
-STEP(adam_torchao_plain, 1)
-STEP_OF(adam_ops_reciprocal, 1, 1)
-STEP_OF(adam_ops_cuda, 1, 1)
-STEP_OF(adam_ops_cpu, 1, 1)
-STEP_OF(adam_ops_plain, 1, 1)
-STEP_OF(adam_optimi_cuda, 1, 1)
-STEP_OF(adam_optimi_cpu, 1, 1)
-STEP_OF(adam_optimi_plain, 1, 1)
-STEP_OF(adam_triton, 1, 1)
+STEP(sgd_ieee, SGD)
+STEP(sgd_fused_double, SGD)
+STEP(sgd_fused_float, SGD)
+STEP(sgd_fused_cpu, SGD)
+STEP(sgd_fused_cpu_plain, SGD)
+STEP_HOLDS(sgd_ops_cuda, SGD)
+STEP_HOLDS(sgd_ops_cpu, SGD)
+STEP_HOLDS(sgd_ops_plain, SGD)
+STEP_HOLDS(sgd_optimi_cuda, SGD)
+STEP_HOLDS(sgd_optimi_cpu, SGD)
+STEP_HOLDS(sgd_optimi_plain, SGD)
+STEP_HOLDS(sgd_triton, SGD)
+STEP(adam_ieee, ADAM)
+STEP(adam_fused_double, ADAM)
+STEP(adam_fused_float, ADAM)
+STEP(adam_fused_cpu, ADAM)
+STEP(adam_fused_cpu_plain, ADAM)
+STEP(adam_apex, ADAM)
+STEP(adam_torchao, ADAM)
+STEP(adam_torchao_plain, ADAM)
+STEP_HOLDS(adam_ops_reciprocal, ADAM)
+STEP_HOLDS(adam_ops_cuda, ADAM)
+STEP_HOLDS(adam_ops_cpu, ADAM)
+STEP_HOLDS(adam_ops_plain, ADAM)
+STEP_HOLDS(adam_optimi_cuda, ADAM)
+STEP_HOLDS(adam_optimi_cpu, ADAM)
+STEP_HOLDS(adam_optimi_plain, ADAM)
+STEP_HOLDS(adam_triton, ADAM)
+STEP(lion_ieee, LION)
+STEP_HOLDS(lion_ops_cuda, LION)
+STEP_HOLDS(lion_ops_cpu, LION)
+STEP_HOLDS(lion_ops_plain, LION)
 #undef STEP
+#undef STEP_HOLDS
 #undef STEP_OF
 
 /* ---- all ---- */
@@ -177,7 +185,8 @@ const mpsim_optim_kernels V_NAME(mpsim_optim_kernels) = {
              [MPSIM_STEP_SGD_FUSED_FLOAT] = step_sgd_fused_float,
              [MPSIM_STEP_SGD_FUSED_CPU] = step_sgd_fused_cpu,
              [MPSIM_STEP_SGD_FUSED_CPU_PLAIN] = step_sgd_fused_cpu_plain,
-             [MPSIM_STEP_SGD_OPS] = step_sgd_ops,
+             [MPSIM_STEP_SGD_OPS_CUDA] = step_sgd_ops_cuda,
+             [MPSIM_STEP_SGD_OPS_CPU] = step_sgd_ops_cpu,
              [MPSIM_STEP_SGD_OPS_PLAIN] = step_sgd_ops_plain,
              [MPSIM_STEP_SGD_OPTIMI_CUDA] = step_sgd_optimi_cuda,
              [MPSIM_STEP_SGD_OPTIMI_CPU] = step_sgd_optimi_cpu,
@@ -198,7 +207,11 @@ const mpsim_optim_kernels V_NAME(mpsim_optim_kernels) = {
              [MPSIM_STEP_ADAM_OPTIMI_CUDA] = step_adam_optimi_cuda,
              [MPSIM_STEP_ADAM_OPTIMI_CPU] = step_adam_optimi_cpu,
              [MPSIM_STEP_ADAM_OPTIMI_PLAIN] = step_adam_optimi_plain,
-             [MPSIM_STEP_ADAM_TRITON] = step_adam_triton},
+             [MPSIM_STEP_ADAM_TRITON] = step_adam_triton,
+             [MPSIM_STEP_LION_IEEE] = step_lion_ieee,
+             [MPSIM_STEP_LION_OPS_CUDA] = step_lion_ops_cuda,
+             [MPSIM_STEP_LION_OPS_CPU] = step_lion_ops_cpu,
+             [MPSIM_STEP_LION_OPS_PLAIN] = step_lion_ops_plain},
     .op = {[MPSIM_OP_SCALE] = op_scale,
            [MPSIM_OP_DIVIDE] = op_divide,
            [MPSIM_OP_SHIFT] = op_shift,

@@ -81,7 +81,7 @@ OP_LOOP(op_addcdiv_inner, LOAD_YAB, addcdiv_inner(y, a, b, s))
 #undef LOAD_YA
 #undef LOAD_YAB
 
-/* ---- strung together: the steps of ops.c and of optimi in lowp.c ---- */
+/* ---- strung together: the steps of ops.c, of lion.c and of optimi in lowp.c ---- */
 
 enum ops_rules { OPS_CUDA, OPS_CPU, OPS_PLAIN };
 
@@ -97,6 +97,12 @@ V_INLINE vf32 held_add(enum ops_rules r, const held *h, vf32 y, vf32 x, vf32 s)
         return hold(h, ops_add(r, y, x, s));
     const vf32 product = s * x;
     return hold(h, y + (r == OPS_PLAIN ? hold(h, product) : product));
+}
+
+/* y = b y + s x, a product and a sum. */
+V_INLINE vf32 held_follow(enum ops_rules r, const held *h, vf32 y, vf32 b, vf32 x, vf32 s)
+{
+    return held_add(r, h, hold(h, y * b), x, s);
 }
 
 V_INLINE vf32 ops_lerp(enum ops_rules r, vf32 y, vf32 x, vf32 s, int low)
@@ -121,21 +127,33 @@ V_INLINE vf32 ops_addcdiv(enum ops_rules r, vf32 y, vf32 a, vf32 b, vf32 s)
 V_INLINE void sgd_by_ops(enum ops_rules r, const lanes *x, element *e)
 {
     if (x->decays)
-        e->g = ops_add(r, e->g, e->p, x->wd);
+        e->g = held_add(r, &x->param, e->g, e->p, x->wd);
     if (x->has_momentum) {
-        e->m = x->first ? e->g : ops_add(r, e->m * x->momentum, e->g, x->rest);
-        e->g = x->nesterov ? ops_add(r, e->g, e->m, x->momentum) : e->m;
+        e->m = x->first ? hold(&x->state, e->g) : held_follow(r, &x->state, e->m, x->b1, e->g, x->rest);
+        e->g = x->nesterov ? held_add(r, &x->param, e->g, e->m, x->momentum) : e->m;
     }
-    e->p = ops_add(r, e->p, e->g, x->step_size);
+    e->p = held_add(r, &x->param, e->p, e->g, x->step_size);
 }
 
-/* Decay and moments; the root of the second moment that is used. */
-V_INLINE vf32 root_by_ops(enum ops_rules r, const lanes *x, element *e)
+V_INLINE void lion_by_ops(enum ops_rules r, const lanes *x, element *e)
+{
+    const vf32 u = held_follow(r, &x->state, e->m, x->b1, e->g, x->rest1);
+    e->p = held_add(r, &x->param, hold(&x->param, e->p * x->kept), sign_of(u), x->step_size);
+    e->m = held_follow(r, &x->state, e->m, x->b2, e->g, x->rest2);
+}
+
+V_INLINE void decay_by_ops(enum ops_rules r, const lanes *x, element *e)
 {
     if (x->decays && x->decoupled)
         e->p = hold(&x->param, e->p * x->kept);
     else if (x->decays)
         e->g = held_add(r, &x->param, e->g, e->p, x->wd);
+}
+
+/* Decay and moments; the root of the second moment that is used. */
+V_INLINE vf32 root_by_ops(enum ops_rules r, const lanes *x, element *e)
+{
+    decay_by_ops(r, x, e);
     e->m = hold(&x->state, ops_lerp(r, e->m, e->g, x->rest1, x->low));
     e->v = hold(&x->state, ops_addcmul(r, hold(&x->state, e->v * x->b2), e->g, e->g, x->rest2, x->one));
     return hold(&x->state, v_sqrt_f32(second_moment(x, e)));
@@ -150,25 +168,25 @@ V_INLINE void adam_by_ops(enum ops_rules r, const lanes *x, element *e, int reci
 
 V_INLINE void adam_ops_reciprocal(const lanes *x, element *e) { adam_by_ops(OPS_CUDA, x, e, 1); }
 
-V_INLINE void sgd_by_optimi(enum ops_rules r, const lanes *x, element *e)
-{
-    if (x->decays && x->decoupled)
-        e->p *= x->kept;
-    else if (x->decays)
-        e->g = ops_add(r, e->g, e->p, x->wd);
-    if (x->has_momentum) {
-        e->m = x->dampened ? ops_lerp(r, e->m, e->g, x->rest1, x->low) : ops_add(r, e->m * x->momentum, e->g, v_f32(1));
-        e->g = e->m;
-    }
-    e->p = ops_add(r, e->p, e->g, x->step_size);
-}
-
 /* The update is in the compensation: p gets it, and the compensation what p did not take. */
 V_INLINE void compensate(enum ops_rules r, const lanes *x, element *e)
 {
     const vf32 one = v_f32(1), old = e->p;
     e->p = held_add(r, &x->param, old, e->kahan, one);
     e->kahan = held_add(r, &x->param, e->kahan, held_add(r, &x->param, old, e->p, -one), one);
+}
+
+V_INLINE void sgd_by_optimi(enum ops_rules r, const lanes *x, element *e)
+{
+    vf32 *to = x->compensates ? &e->kahan : &e->p;
+    decay_by_ops(r, x, e);
+    if (x->has_momentum && x->dampened)
+        e->g = e->m = hold(&x->state, ops_lerp(r, e->m, e->g, x->rest1, x->low));
+    else if (x->has_momentum)
+        e->g = e->m = held_follow(r, &x->state, e->m, x->b1, e->g, v_f32(1));
+    *to = held_add(r, &x->param, *to, e->g, x->step_size);
+    if (x->compensates)
+        compensate(r, x, e);
 }
 
 V_INLINE void adam_by_optimi(enum ops_rules r, const lanes *x, element *e)
@@ -180,8 +198,12 @@ V_INLINE void adam_by_optimi(enum ops_rules r, const lanes *x, element *e)
         compensate(r, x, e);
 }
 
-V_INLINE void sgd_ops(const lanes *x, element *e) { sgd_by_ops(OPS_CPU, x, e); }
+V_INLINE void sgd_ops_cuda(const lanes *x, element *e) { sgd_by_ops(OPS_CUDA, x, e); }
+V_INLINE void sgd_ops_cpu(const lanes *x, element *e) { sgd_by_ops(OPS_CPU, x, e); }
 V_INLINE void sgd_ops_plain(const lanes *x, element *e) { sgd_by_ops(OPS_PLAIN, x, e); }
+V_INLINE void lion_ops_cuda(const lanes *x, element *e) { lion_by_ops(OPS_CUDA, x, e); }
+V_INLINE void lion_ops_cpu(const lanes *x, element *e) { lion_by_ops(OPS_CPU, x, e); }
+V_INLINE void lion_ops_plain(const lanes *x, element *e) { lion_by_ops(OPS_PLAIN, x, e); }
 V_INLINE void adam_ops_cuda(const lanes *x, element *e) { adam_by_ops(OPS_CUDA, x, e, 0); }
 V_INLINE void adam_ops_cpu(const lanes *x, element *e) { adam_by_ops(OPS_CPU, x, e, 0); }
 V_INLINE void adam_ops_plain(const lanes *x, element *e) { adam_by_ops(OPS_PLAIN, x, e, 0); }
