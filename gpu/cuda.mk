@@ -1,14 +1,14 @@
 # cuda.mk -- what both builds of the CUDA sources share, Autotools' (local.mk) and that of device.mk.
-cuda_sources = gpu/checks/arith.cu gpu/checks/convert.cu gpu/checks/cvt.cu gpu/checks/device.cu gpu/checks/dmma.cu gpu/checks/mma.cu gpu/checks/mma_variants.cu gpu/checks/order.cu gpu/checks/reduce.cu \
-  gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/speed/speed.cu
+cuda_sources = gpu/validation/checks/arith.cu gpu/validation/checks/convert.cu gpu/validation/checks/cvt.cu gpu/validation/checks/device.cu gpu/validation/checks/dmma.cu gpu/validation/checks/mma.cu gpu/validation/checks/mma_variants.cu gpu/validation/checks/order.cu gpu/validation/checks/reduce.cu \
+  gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/validation/speed/speed.cu
 # libmpsim-cuda.
 cuda_stats_sources = gpu/stats/stats.cu
 # mpsim-gpu-functions.
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.
-cuda_wgmma_sources = gpu/checks/variants.cu gpu/checks/wgmma.cu gpu/checks/wgmma_sparse.cu gpu/kernels/gemm_wgmma.cu
+cuda_wgmma_sources = gpu/validation/checks/variants.cu gpu/validation/checks/wgmma.cu gpu/validation/checks/wgmma_sparse.cu gpu/kernels/gemm_wgmma.cu
 # Instructions of Blackwell alone.
-cuda_next_sources = gpu/checks/cvt_next.cu
+cuda_next_sources = gpu/validation/checks/cvt_next.cu
 cuda_next_codes = -gencode arch=compute_100a,code=sm_100a -gencode arch=compute_120a,code=sm_120a
 cuda_wgmma_codes = -gencode arch=compute_90a,code=sm_90a
 # The bits depend on these. Behind the flags of the user.

@@ -37,15 +37,15 @@ unfit = %/avx2.c %/avx512.c %/fma.c
 else
 unfit = %/avx2.c %/avx512.c %/fma.c %/neon.c
 endif
-host = $(filter-out $(unfit) gpu/stats/% gpu/functions/%,$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c))
+host = $(filter-out $(unfit) gpu/stats/% gpu/functions/%,$(wildcard lib/*/*.c lib/*/*/*.c gpu/*/*.c gpu/*/*/*.c))
 cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
 cuda_next_objects = $(cuda_next_sources:%=$(B)/%.o)
 objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
 stats_objects = $(B)/gpu/stats/plan.o $(cuda_stats_sources:%=$(B)/%.o)
-functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/program/worker.o
+functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/validation/program/worker.o
 library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/format/% lib/round/% lib/stats/%,$(host)))
-headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
+headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/*/*/*.h gpu/*/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
 record: build
 	@status=0; \

@@ -4,10 +4,10 @@ noinst_LIBRARIES += gpu/libchecks.a
 gpu_libchecks_a_CPPFLAGS = $(public_cppflags)
 gpu_libchecks_a_CFLAGS = $(product_cflags)
 gpu_libchecks_a_SOURCES = \
-  gpu/checks/cases.h gpu/checks/checks.c gpu/checks/checks.h gpu/checks/conversions.c gpu/checks/conversions.h \
-  gpu/checks/doubles.h gpu/checks/instructions.c gpu/checks/instructions.h gpu/checks/mma_forms.h gpu/checks/orders.c gpu/checks/orders.h gpu/checks/packing.h gpu/checks/probes.c \
-  gpu/checks/reductions.c gpu/checks/reductions.h \
-  gpu/checks/reference.h gpu/checks/variants.c gpu/checks/variants.h gpu/gpu.h gpu/program/json.h gpu/program/record.c gpu/program/record.h
+  gpu/validation/checks/cases.h gpu/validation/checks/checks.c gpu/validation/checks/checks.h gpu/validation/checks/conversions.c gpu/validation/checks/conversions.h \
+  gpu/validation/checks/doubles.h gpu/validation/checks/instructions.c gpu/validation/checks/instructions.h gpu/validation/checks/mma_forms.h gpu/validation/checks/orders.c gpu/validation/checks/orders.h gpu/validation/checks/packing.h gpu/validation/checks/probes.c \
+  gpu/validation/checks/reductions.c gpu/validation/checks/reductions.h \
+  gpu/validation/checks/reference.h gpu/validation/checks/variants.c gpu/validation/checks/variants.h gpu/gpu.h gpu/validation/program/json.h gpu/validation/program/record.c gpu/validation/program/record.h
 
 # Of mpsim-gpu-functions what a CPU needs to read its records.
 noinst_LIBRARIES += gpu/libfunctions.a
@@ -15,13 +15,13 @@ gpu_libfunctions_a_CPPFLAGS = $(public_cppflags)
 gpu_libfunctions_a_CFLAGS = $(product_cflags)
 gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/functions/functions.h gpu/functions/pack.c \
   gpu/functions/pack.h gpu/functions/plan.c gpu/functions/record.c gpu/functions/session.h gpu/functions/tables.c
-EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/checks/open.cuh
+EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/validation/checks/open.cuh
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
   gpu/train.h \
-  gpu/checks/chosen.cuh gpu/checks/cvt.cuh gpu/checks/mma.cuh gpu/checks/reduce.cuh gpu/checks/scalar.cuh gpu/checks/tally.cuh gpu/checks/wgmma_forms.cuh \
+  gpu/validation/checks/chosen.cuh gpu/validation/checks/cvt.cuh gpu/validation/checks/mma.cuh gpu/validation/checks/reduce.cuh gpu/validation/checks/scalar.cuh gpu/validation/checks/tally.cuh gpu/validation/checks/wgmma_forms.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
@@ -31,17 +31,17 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_path.cuh gpu/kernels/gemm_wgmma.cuh \
   gpu/kernels/layers.cuh gpu/kernels/list.cuh gpu/kernels/lists.cuh gpu/kernels/optimizer.cuh \
   gpu/kernels/quantize.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
-  gpu/speed/attention.cuh gpu/speed/layers.cuh gpu/speed/measure.cuh gpu/speed/products.cuh gpu/speed/speed.h gpu/speed/tensors.cuh \
-  gpu/speed/beside/heads.py gpu/speed/beside/layers.py gpu/speed/beside/multiply.py gpu/speed/beside/timing.py \
-  gpu/speed/beside/updates.py gpu/speed/shares.py
+  gpu/validation/speed/attention.cuh gpu/validation/speed/layers.cuh gpu/validation/speed/measure.cuh gpu/validation/speed/products.cuh gpu/validation/speed/speed.h gpu/validation/speed/tensors.cuh \
+  gpu/validation/speed/beside/heads.py gpu/validation/speed/beside/layers.py gpu/validation/speed/beside/multiply.py gpu/validation/speed/beside/timing.py \
+  gpu/validation/speed/beside/updates.py gpu/validation/speed/shares.py
 # Libraries of NVIDIA, looked for at run time.
-speed_libraries = gpu/speed/cublas.c gpu/speed/cublas.h gpu/speed/library.c gpu/speed/library.h \
-  gpu/speed/nvml.c gpu/speed/nvml.h
+speed_libraries = gpu/validation/speed/cublas.c gpu/validation/speed/cublas.h gpu/validation/speed/library.c gpu/validation/speed/library.h \
+  gpu/validation/speed/nvml.c gpu/validation/speed/nvml.h
 
 # The program; tests build it for a CPU, too. Runs are written by mpsim train, see README.md.
-gpu_program = gpu/program/main.c gpu/program/options.c gpu/program/options.h gpu/program/output.c \
-  gpu/program/parts.c gpu/program/print.c gpu/program/print.h gpu/program/session.h gpu/program/training.c \
-  gpu/program/training.h gpu/program/worker.c gpu/program/worker.h
+gpu_program = gpu/validation/program/main.c gpu/validation/program/options.c gpu/validation/program/options.h gpu/validation/program/output.c \
+  gpu/validation/program/parts.c gpu/validation/program/print.c gpu/validation/program/print.h gpu/validation/program/session.h gpu/validation/program/training.c \
+  gpu/validation/program/training.h gpu/validation/program/worker.c gpu/validation/program/worker.h
 gpu_runs = gpu/runs/mlp-fp16.run gpu/runs/mlp-bf16.run gpu/runs/mlp-fp8.run \
   gpu/runs/mlp-mxfp8.run gpu/runs/mlp-tf32.run gpu/runs/mlp-fp32.run \
   gpu/runs/mlp-stochastic.run gpu/runs/mlp-masters.run gpu/runs/cnn-fp16.run \
@@ -91,7 +91,7 @@ mpsim_gpu_statistics_LINK = $(program_link)
 # Every result of the special function unit.
 cuda_functions_objects = $(cuda_functions_sources:.cu=.o)
 noinst_PROGRAMS += mpsim-gpu-functions
-mpsim_gpu_functions_SOURCES = gpu/functions/main.c gpu/program/worker.c gpu/program/worker.h
+mpsim_gpu_functions_SOURCES = gpu/functions/main.c gpu/validation/program/worker.c gpu/validation/program/worker.h
 mpsim_gpu_functions_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE
 mpsim_gpu_functions_CFLAGS = $(product_cflags)
 mpsim_gpu_functions_LDADD = gpu/libfunctions.a $(cuda_functions_objects) gpu/libfunctions.a lib/libmpsim.a $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm

@@ -38,7 +38,7 @@ memory      -      30   6  GPU --only memory
 orders      -      20   2  GPU --only orders
 variants    -      45  12  GPU --only variant
 speed       timed  60  30  GPU --only speed
-beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
+beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/validation/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
 watch       timed  35  12  PYTHON python/cuda_check.py --quick --output TO/watch.json

@@ -70,11 +70,11 @@ sim_libsim_a_SOURCES = \
   sim/replay/optimizer.c sim/replay/plan.c sim/replay/record.c sim/replay/replay.c \
   sim/replay/replay.h sim/replay/report.c sim/replay/said.c \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/step.c \
-  sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/report/json.c \
+  sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/record/jsonvalues.c \
   sim/exact/exact.c sim/exact/exact.h sim/exact/natural.c sim/exact/natural.h \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
-  sim/report/report.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
+  sim/record/cells.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
   sim/sandbox/sandbox.h sim/record/read.c sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c \
   sim/scaler/record.c sim/scaler/record.h \
@@ -160,8 +160,8 @@ sim_libstat_a_SOURCES = \
   sim/operand/scalelist.h sim/operand/stream.c sim/operand/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
   sim/operand/target.c sim/operand/target.h sim/input/twice.c sim/input/twice.h sim/input/unread.c sim/input/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
-  sim/report/csv.c sim/report/jsonout.c \
-  sim/report/jsonout.h sim/report/short.c sim/report/table.c sim/stat/blockquant.c \
+  sim/record/csvcells.c sim/record/jsonout.c \
+  sim/record/jsonout.h sim/record/short.c sim/record/table.c sim/stat/blockquant.c \
   sim/stat/blocks.c sim/stat/blockviews.c \
   sim/stat/conditions.c sim/stat/conditions.h sim/stat/limit.c sim/stat/limit.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
   sim/stat/report.h sim/stat/config.c sim/stat/config.h sim/stat/record.c sim/stat/record.h sim/stat/settings.c sim/stat/settings.h \
@@ -213,11 +213,11 @@ oracle_libraries =
 verify_libs =
 cuda_libraries =
 if HAVE_MPFR
-sim_libsim_a_SOURCES += sim/verify/inputs.c sim/verify/mpfr.c \
-  sim/verify/mpfr_arith.c sim/verify/mpfr_dot.c
+sim_libsim_a_SOURCES += sim/verify/oracles/inputs.c sim/verify/oracles/mpfr.c \
+  sim/verify/oracles/mpfr_arith.c sim/verify/oracles/mpfr_dot.c
 noinst_LIBRARIES += sim/liboracle.a
-sim_liboracle_a_SOURCES = sim/verify/oracle.c sim/verify/oracle.h sim/verify/oracle_arith.c \
-  sim/verify/oracle_arith.h sim/verify/oracle_dot.c sim/verify/oracle_dot.h sim/verify/oracle_sum.c
+sim_liboracle_a_SOURCES = sim/verify/oracles/oracle.c sim/verify/oracles/oracle.h sim/verify/oracles/oracle_arith.c \
+  sim/verify/oracles/oracle_arith.h sim/verify/oracles/oracle_dot.c sim/verify/oracles/oracle_dot.h sim/verify/oracles/oracle_sum.c
 sim_liboracle_a_CPPFLAGS = $(sim_cppflags)
 sim_liboracle_a_CFLAGS = $(product_cflags)
 oracle_libs += sim/liboracle.a

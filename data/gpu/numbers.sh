@@ -249,7 +249,7 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     if (checks["memory"]) more_checks("memory", "reductions in memory (`red`, `atom`, `cp.reduce`, orders of sums)")
     if (checks["varian"]) more_checks("varian", "variants of instructions of tensor cores")
     if (checks["other"]) more_checks("other", "other checks: " counted(others))
-    in_table("probes of single instructions (`gpu/checks/probes.c`)", probes, "0 from the model rows: `t-record` repeats them")
+    in_table("probes of single instructions (`gpu/validation/checks/probes.c`)", probes, "0 from the model rows: `t-record` repeats them")
     in_table(trainings " trainings (`gpu/runs`: " nets "; " ways ")", grouped(steps) " steps, " grouped(tensors) " tensors, every bit", \
         differing(trainings_differ))
     in_table(more " trainings by `mpsim train --device cuda` (`more-*.digests`, to which the device'\''s name was added here)", \

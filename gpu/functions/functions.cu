@@ -1,7 +1,7 @@
 /* functions.cu -- the device's part of functions.h: kernels that ask the unit and compute nothing else in floating point. */
 #include "unit.cuh"
 
-#include "../checks/open.cuh"
+#include "../validation/checks/open.cuh"
 #include "cases.h"
 #include "exact.h"
 

@@ -1,6 +1,6 @@
 /* main.c -- mpsim-gpu-functions: every result of the special function unit (functions.h), each question an item of a worker
  * process. Exit: 0; 2: usage; 4: an item, the device or a file failed; 77: no device. */
-#include "../program/worker.h"
+#include "../validation/program/worker.h"
 #include "session.h"
 
 #include <errno.h>

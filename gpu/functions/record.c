@@ -1,7 +1,7 @@
 /* record.c -- the record of mpsim-gpu-functions. fprintf only: the machine with the device may have nothing else. */
 #include "session.h"
 
-#include "../program/json.h"
+#include "../validation/program/json.h"
 
 #include <inttypes.h>
 #include <mpsim/mpsim.h>

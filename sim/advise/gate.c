@@ -2,7 +2,7 @@
 #include "gate.h"
 
 #include "../cli/options.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <inttypes.h>
 #include <math.h>

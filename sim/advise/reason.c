@@ -1,7 +1,7 @@
 /* reason.c -- numbers of advice in words; see advise.h. */
 #include "advise.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* sentences.c -- the advice in sentences, and what is to be kept wider; see advise.h. */
 #include "advise.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #include "../operand/stream.h"
 #include "../input/unread.h"
 #include "../pass/elements.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

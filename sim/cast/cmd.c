@@ -3,7 +3,7 @@
 #include "../input/input.h"
 #include "../process/output.h"
 #include "../cli/reportoptions.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "cast.h"
 #include "explain.h"

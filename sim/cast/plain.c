@@ -5,7 +5,7 @@
 #include "cast.h"
 
 #include "../array/need.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* reportoptions.h -- the options that reports have: form, destination, threads, quiet. */
 #pragma once
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "options.h"
 
 /* As they stand on the command line; NULL or 0: not given, or no option of the command. */

@@ -3,7 +3,7 @@
 
 #include "../array/need.h"
 #include "../pass/elements.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "impl.h"
 
 #include "../array/need.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "fit.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* constants.c -- see constants.h. */
 #include "impl.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <math.h>
 

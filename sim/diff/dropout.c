@@ -1,7 +1,7 @@
 /* dropout.c -- see dropout.h. */
 #include "impl.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* parts.c -- see parts.h. */
 #include "impl.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* patterns.c -- see patterns.h. */
 #include "impl.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <math.h>
 #include <stdio.h>

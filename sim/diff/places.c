@@ -1,7 +1,7 @@
 /* places.c -- see places.h. */
 #include "impl.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "impl.h"
 
 #include "../array/need.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/json.h"
 #include "../text/words.h"
 

@@ -1,7 +1,7 @@
 /* verdict.c -- see verdict.h. */
 #include "verdict.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 
 #include <math.h>

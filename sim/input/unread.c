@@ -3,7 +3,7 @@
 #include "unread.h"
 
 #include "../array/array.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "../cli/options.h"
 

@@ -1,7 +1,7 @@
 /* ledger.c -- see ledger.h. */
 #include "ledger.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* report.h -- what mpsim memory writes. */
 #pragma once
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "count.h"
 
 #include <stdio.h>

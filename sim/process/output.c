@@ -1,7 +1,7 @@
 /* output.c -- see output.h. */
 #include "output.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "../trace/outfile.h"

@@ -1,7 +1,7 @@
 /* progress.c -- see progress.h. Whoever counts something after the line is due writes it: no thread of its own. */
 #include "progress.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "../trace/temporary.h"
 #include "../trace/trace.h"

@@ -2,8 +2,8 @@
  * CSV and the JSON Schema follow from the table. */
 #pragma once
 
-#include "../report/jsonout.h"
-#include "../report/report.h"
+#include "jsonout.h"
+#include "cells.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../input/names.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "fields.h"
 #include "replay.h"
 #include "total.h"

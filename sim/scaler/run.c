@@ -3,7 +3,7 @@
 
 #include "../array/need.h"
 #include "../input/steps.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../trace/roundoff.h"
 #include "../text/words.h"
 

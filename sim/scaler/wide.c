@@ -2,7 +2,7 @@
 #include "wide.h"
 
 #include "../input/steps.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <math.h>
 #include <stdlib.h>

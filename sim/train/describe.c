@@ -1,7 +1,7 @@
 /* describe.c -- see describe.h. */
 #include "describe.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "decoder.h"
 #include "operations.h"

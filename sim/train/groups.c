@@ -2,7 +2,7 @@
 #include "train.h"
 
 #include "../array/need.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* evidence.c -- see evidence.h. */
 #include "impl.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "sentences.h"
 

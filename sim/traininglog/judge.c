@@ -1,7 +1,7 @@
 /* judge.c -- see judge.h. */
 #include "judge.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "impl.h"
 #include "sentences.h"

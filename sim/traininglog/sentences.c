@@ -1,7 +1,7 @@
 /* sentences.c -- see sentences.h. */
 #include "sentences.h"
 
-#include "../report/report.h"
+#include "../record/cells.h"
 #include "../text/words.h"
 #include "impl.h"
 

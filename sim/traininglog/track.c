@@ -2,7 +2,7 @@
 #include "track.h"
 
 #include "../array/need.h"
-#include "../report/report.h"
+#include "../record/cells.h"
 
 #include <math.h>
 #include <stdio.h>

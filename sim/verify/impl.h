@@ -1,7 +1,7 @@
 /* impl.h -- what the files of sim/verify have of one another. */
 #pragma once
 
-#include "oracle.h"
+#include "oracles/oracle.h"
 #include "verify.h"
 
 #include <gmp.h>

@@ -7,7 +7,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd) build=$PWD
 cd "$source" || exit 2
 LC_ALL=C # messages as `known` has them
 export LC_ALL
-[ $# -gt 0 ] || set -- lib sim gpu/checks gpu/program gpu/speed gpu/stats
+[ $# -gt 0 ] || set -- lib sim gpu/validation/checks gpu/validation/program gpu/validation/speed gpu/stats
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 includes="-I$build -Ilib/include -I. -Idata/digits -Idata/text"

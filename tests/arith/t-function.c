@@ -4,7 +4,7 @@
  * The oracle: MPFR's value cut to 53 bits, the last of which is set since there is always more, is
  * rounded by the oracle of casts, which has fewer bits to keep than it. For binary64 MPFR rounds. */
 #include "lib/arith/fixed.h"
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 #include "support/support.h"
 
 #include <float.h>

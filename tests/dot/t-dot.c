@@ -1,6 +1,6 @@
 /* t-dot.c -- dot products under every model against the oracle, which computes them from the
  * sentences of dot.h with GMP, and the exact one against GMP alone. */
-#include "sim/verify/oracle_dot.h"
+#include "sim/verify/oracles/oracle_dot.h"
 #include "support/dotcases.h"
 #include "support/support.h"
 

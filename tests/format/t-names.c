@@ -1,5 +1,5 @@
 /* t-names.c -- <mpsim/format.h>: every spelling of a format, bad names, descriptors that are inconsistent. */
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 #include "support/support.h"
 
 #include <ctype.h>

@@ -42,7 +42,7 @@ words() {
     part) echo sim/stat/pack.c sim/stat/settings.c sim/stat/part.c ;;
     pattern | spec | state) echo sim/scaler/spec.c sim/scaler/pattern.c lib/scaler/text.c ;;
     policy) echo sim/policy/*.c ;;
-    report) echo sim/plot/*.c sim/report/*.c ;;
+    report) echo sim/plot/*.c sim/record/*.c ;;
     torch) echo sim/trace/torch*.c sim/pickle/*.c ;;
     advise) echo sim/advise/*.c sim/policy/table.c sim/trace/safetensors.c sim/trace/dtype.c ;;
     operands | pair | trace) echo sim/mismatch/arithmetic.c sim/trace/gguf*.c sim/trace/npy*.c sim/trace/onnx*.c sim/trace/chunks.h sim/trace/msgpack.c sim/trace/safetensors.c sim/trace/dtype.c sim/trace/packedfit.c \

@@ -1,9 +1,9 @@
-/* device_host.cc -- what makes mpsim-gpu a program without a device: gpu/checks/device.cu on a "CPU executor",
+/* device_host.cc -- what makes mpsim-gpu a program without a device: gpu/validation/checks/device.cu on a "CPU executor",
  * whose instructions the reference plays, and the engine of training on tests/gpu/host.h. Kernels and
  * instructions fault and hang on request (host_faults.h).
  *
  * MPSIM_TEST_FAULT=N: from the N-th matrix product on (from 1) each product forgets its last
- * multiply-add: what a broken kernel would look like. gpu/program/main.c is compiled with
+ * multiply-add: what a broken kernel would look like. gpu/validation/program/main.c is compiled with
  * train_engine_cuda as another name. */
 #undef train_engine_cuda
 #include "../../gpu/kernels/fragments.cuh"
@@ -11,11 +11,11 @@
 #include "host_mma.h"
 #include "host_wgmma.h"
 
-#include "../../gpu/checks/device.cu"
-#include "../../gpu/checks/dmma.cu"
-#include "../../gpu/checks/mma_variants.cu"
-#include "../../gpu/checks/variants.cu"
-#include "../../gpu/checks/wgmma_sparse.cu"
+#include "../../gpu/validation/checks/device.cu"
+#include "../../gpu/validation/checks/dmma.cu"
+#include "../../gpu/validation/checks/mma_variants.cu"
+#include "../../gpu/validation/checks/variants.cu"
+#include "../../gpu/validation/checks/wgmma_sparse.cu"
 #include "../../gpu/train.h"
 #include "support/onebyone.h"
 

@@ -1,8 +1,8 @@
-/* host_mma.h -- the instructions of gpu/checks/mma_variants.cu on the host executor: fragments and metadata are read as
+/* host_mma.h -- the instructions of gpu/validation/checks/mma_variants.cu on the host executor: fragments and metadata are read as
  * the PTX ISA says ("Sparse matrix storage", "Matrix fragments for ... sparse"), sums are the reference's. */
 #pragma once
 
-#include "../../gpu/checks/reference.h"
+#include "../../gpu/validation/checks/reference.h"
 
 struct gpu_host_lanes { /* what the lanes of a warp give */
     struct {

@@ -1,13 +1,13 @@
-/* host_wgmma.h -- the instructions of gpu/checks/wgmma_forms.cuh on the host executor: operands are read from shared
+/* host_wgmma.h -- the instructions of gpu/validation/checks/wgmma_forms.cuh on the host executor: operands are read from shared
  * memory by their descriptors, as the PTX ISA says ("Strides", "Canonical layouts", "Swizzling modes"), sums are
- * computed by the models, an instruction at a time. It shares no code with gpu/checks/packing.h. */
+ * computed by the models, an instruction at a time. It shares no code with gpu/validation/checks/packing.h. */
 #pragma once
 
-#include "../../gpu/checks/checks.h"
-#include "../../gpu/checks/instructions.h"
+#include "../../gpu/validation/checks/checks.h"
+#include "../../gpu/validation/checks/instructions.h"
 #include "host_mma.h"
 
-struct gpu_host_form { /* the arguments of X in gpu/checks/variants.h */
+struct gpu_host_form { /* the arguments of X in gpu/validation/checks/variants.h */
     int types, n, in_registers, mn_a, mn_b, negate_a, negate_b;
 };
 

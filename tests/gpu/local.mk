@@ -1,8 +1,8 @@
 # tests/gpu/ -- the CUDA kernels of training on a CPU (tests/gpu/host.h): C++17, no CUDA, no Check.
-# gpu/program/training.c with an engine that has faults.
+# gpu/validation/program/training.c with an engine that has faults.
 if HAVE_CHECK
 tests_gpu_t_in_step_SOURCES = \
-  gpu/program/training.c gpu/program/training.h tests/gpu/t-in-step.c
+  gpu/validation/program/training.c gpu/validation/program/training.h tests/gpu/t-in-step.c
 tests_gpu_t_in_step_CPPFLAGS = $(AM_CPPFLAGS)
 # records of devices: the program's, and what is kept beside them
 tests_gpu_t_record_SOURCES = \
@@ -111,7 +111,7 @@ tests_gpu_mpsim_gpu_statistics_host_LINK = $(CXXLINK)
 # mpsim-gpu-functions on a CPU, whose special function unit is made up: tests/gpu/functions.sh runs it.
 programs_all += tests/gpu/mpsim-gpu-functions-host
 tests_gpu_mpsim_gpu_functions_host_SOURCES = tests/gpu/functions_host.cc tests/gpu/host_unit.h $(made_up_unit) \
-  gpu/functions/main.c gpu/program/worker.c
+  gpu/functions/main.c gpu/validation/program/worker.c
 tests_gpu_mpsim_gpu_functions_host_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_mpsim_gpu_functions_host_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_mpsim_gpu_functions_host_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)

@@ -15,13 +15,13 @@ if [ -z "$NVCC" ] || ! "$NVCC" --version >/dev/null 2>&1; then
 fi
 
 ptx() { # ptx FILE TARGET: $dir/FILE.ptx, kept by the build (gpu/nvcc-wrap.sh) where it has code for that target
-    built=$(echo "$(dirname "$MPSIM")"/gpu/*/"$1.$2.ptx")
-    if [ -f "$built" ]; then
+    built=$(find "$(dirname "$MPSIM")/gpu" -name "$1.$2.ptx")
+    if [ -n "$built" ]; then
         cp "$built" "$dir/$1.ptx"
     else
         # shellcheck disable=SC2086 # flags
         "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -ptx -arch="compute_${2#sm_}" \
-            -o "$dir/$1.ptx" "$MPSIM_SRCDIR"/gpu/*/"$1.cu" >"$dir/out" 2>"$dir/err"
+            -o "$dir/$1.ptx" "$(find "$MPSIM_SRCDIR/gpu" -name "$1.cu")" >"$dir/out" 2>"$dir/err"
     fi
     ok $? "PTX of $1.cu for $2"
 }
@@ -96,7 +96,7 @@ lists "convert.cu has every cvt" "$dir/convert.ptx" cvt.rn.f16.f32 cvt.rz.f16.f3
     cvt.rz.bf16.f32 cvt.rna.tf32.f32 cvt.rn.tf32.f32 cvt.rz.tf32.f32 cvt.rn.satfinite.e4m3x2.f32 \
     cvt.rn.satfinite.e5m2x2.f32
 rows() { # rows FILE.c: the first strings of the table that it makes of its list
-    "${CC:-cc}" -E "$MPSIM_SRCDIR/gpu/checks/$1" -I"$MPSIM_SRCDIR/lib/include" |
+    "${CC:-cc}" -E "$MPSIM_SRCDIR/gpu/validation/checks/$1" -I"$MPSIM_SRCDIR/lib/include" |
         grep -o '{"[a-z][^,{]*\.[^,]*' | sed 's/[{"]//g; s/memory //; s/async\.bulk\./&global.shared::cta.bulk_group./; s/ //g'
 }
 # shellcheck disable=SC2046 # words

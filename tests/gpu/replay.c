@@ -5,8 +5,8 @@
 #include "kept.h"
 #include "whole.h"
 
-#include "../../gpu/checks/checks.h"
-#include "../../gpu/program/record.h"
+#include "../../gpu/validation/checks/checks.h"
+#include "../../gpu/validation/program/record.h"
 #include "lib/digest/scalar.h"
 #include "support/extent.h"
 

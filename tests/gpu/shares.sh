@@ -1,5 +1,5 @@
 #!/bin/sh
-# shares.sh -- gpu/speed/shares.py on the records in data/gpu and on played ones: which rows stand beside which, shares,
+# shares.sh -- gpu/validation/speed/shares.py on the records in data/gpu and on played ones: which rows stand beside which, shares,
 # shares per clock; what is not a record.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
@@ -11,7 +11,7 @@ fi
 shares() { # shares CODE ARGUMENT...
     want=$1
     shift
-    "$PYTHON" "$MPSIM_SRCDIR/gpu/speed/shares.py" "$@" >"$dir/out" 2>"$dir/err"
+    "$PYTHON" "$MPSIM_SRCDIR/gpu/validation/speed/shares.py" "$@" >"$dir/out" 2>"$dir/err"
     [ $? -eq "$want" ]
 }
 

@@ -1,2 +1,2 @@
 /* speed_host.cc -- the measurements of speed, compiled for a CPU through tests/gpu/host.h. */
-#include "../../gpu/speed/speed.cu"
+#include "../../gpu/validation/speed/speed.cu"

@@ -1,7 +1,7 @@
-/* t-conversions.c -- what gpu/checks expects of conversions and reductions, number by number, as PTX's text has it; that
+/* t-conversions.c -- what gpu/validation/checks expects of conversions and reductions, number by number, as PTX's text has it; that
  * nothing is left out of both halves of a question; that inputs reach what they are for. TAP of its own. */
-#include "../../gpu/checks/checks.h"
-#include "../../gpu/checks/reference.h"
+#include "../../gpu/validation/checks/checks.h"
+#include "../../gpu/validation/checks/reference.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* t-in-step.c -- gpu/program/training.c: a run on a "device" and the CPU in step. The device is the CPU's engine
+/* t-in-step.c -- gpu/validation/program/training.c: a run on a "device" and the CPU in step. The device is the CPU's engine
  * with a fault: a product that is wrong, then one that fails. */
 #include "support/onebyone.h"
 #include "support/support.h"
 
-#include "gpu/program/training.h"
+#include "gpu/validation/program/training.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* t-orders.c -- orders of additions in memory (gpu/checks/orders.h): the reader names the way by which sums were played,
+/* t-orders.c -- orders of additions in memory (gpu/validation/checks/orders.h): the reader names the way by which sums were played,
  * finds a chain that it does not know, and a changed digit. Records of devices: which way gives their sums. Arguments are
  * records, too. TAP of its own, so that a missing record is a SKIP. */
 #include "support/support.h"
 
-#include "../../gpu/checks/checks.h"
-#include "../../gpu/checks/orders.h"
+#include "../../gpu/validation/checks/checks.h"
+#include "../../gpu/validation/checks/orders.h"
 
 #include <dirent.h>
 #include <jansson.h>

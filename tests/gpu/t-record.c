@@ -10,11 +10,11 @@
 #include "kept.h"
 #include "replay.h"
 
-#include "../../gpu/checks/cases.h"
-#include "../../gpu/checks/checks.h"
-#include "../../gpu/checks/doubles.h"
-#include "../../gpu/checks/reference.h"
-#include "../../gpu/program/record.h"
+#include "../../gpu/validation/checks/cases.h"
+#include "../../gpu/validation/checks/checks.h"
+#include "../../gpu/validation/checks/doubles.h"
+#include "../../gpu/validation/checks/reference.h"
+#include "../../gpu/validation/program/record.h"
 #include "lib/digest/scalar.h"
 
 #include <inttypes.h>

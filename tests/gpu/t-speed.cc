@@ -4,7 +4,7 @@ extern "C" {
 #include "support/support.h"
 }
 
-#include "../../gpu/speed/speed.cu"
+#include "../../gpu/validation/speed/speed.cu"
 
 #include <mpsim/mpsim.h>
 
@@ -285,5 +285,5 @@ int main(void)
     tcase_add_test(c, python);
     tcase_add_test(c, reasons);
     TCase *cases[] = {c, NULL};
-    return test_main("gpu/speed", cases);
+    return test_main("gpu/validation/speed", cases);
 }

@@ -1,4 +1,4 @@
-/* t-variants.cc -- gpu/checks/variants.cu without a device: where operands are packed, what descriptors say, and the
+/* t-variants.cc -- gpu/validation/checks/variants.cu without a device: where operands are packed, what descriptors say, and the
  * kernels themselves, whose instructions tests/gpu/host_wgmma.h plays. */
 #include "tap.h"
 
@@ -6,10 +6,10 @@
 #include "host_mma.h"
 #include "host_wgmma.h"
 
-#include "../../gpu/checks/dmma.cu"
-#include "../../gpu/checks/mma_variants.cu"
-#include "../../gpu/checks/variants.cu"
-#include "../../gpu/checks/wgmma_sparse.cu"
+#include "../../gpu/validation/checks/dmma.cu"
+#include "../../gpu/validation/checks/mma_variants.cu"
+#include "../../gpu/validation/checks/variants.cu"
+#include "../../gpu/validation/checks/wgmma_sparse.cu"
 #include "support/extent.h"
 
 /* What CUTLASS's CuTe says (tile_to_shape of Layout_*_Atom, make_gmma_desc), compiled for a CPU: the descriptor of the

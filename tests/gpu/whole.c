@@ -1,8 +1,8 @@
 /* whole.c -- see whole.h. */
 #include "whole.h"
 
-#include "../../gpu/checks/cases.h"
-#include "../../gpu/checks/reference.h"
+#include "../../gpu/validation/checks/cases.h"
+#include "../../gpu/validation/checks/reference.h"
 #include "lib/digest/scalar.h"
 
 #include <pthread.h>

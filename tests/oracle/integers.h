@@ -1,9 +1,9 @@
-/* integers.h -- another way to what sim/verify/oracle_arith.h answers by GNU MPFR's operations: integers (GMP). The
+/* integers.h -- another way to what sim/verify/oracles/oracle_arith.h answers by GNU MPFR's operations: integers (GMP). The
  * exact value is a fraction of two integers or the root of one; its integer and fractional part in units of the last
  * place are found by division, the mode is applied as round.h words it. Not for threads. */
 #pragma once
 
-#include "sim/verify/oracle_arith.h"
+#include "sim/verify/oracles/oracle_arith.h"
 
 /* oracle_arith_value -- the exact value of op on the codes a, b, c. Of o->r only flush_input
  * and flush_below matter: one value serves all modes and choices. */

@@ -1,6 +1,6 @@
 /* t-arrays.c -- proves the array functions of <mpsim/round.h> against the scalar ones: codes,
  * values, counters, random words, arguments. The scalar functions: t-round.c. */
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 #include "support/cases.h"
 #include "support/rounding.h"
 #include "support/support.h"

@@ -7,7 +7,7 @@
  *   thresholds   the stochastic modes at several widths, around the word that decides
  *   sweep        inputs that nobody chose
  * binary64 inputs: t-round64.c. Arrays: t-arrays.c. All 2^32 inputs: x-sweep.c. */
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 #include "support/cases.h"
 #include "support/rounding.h"
 #include "support/support.h"

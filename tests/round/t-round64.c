@@ -4,7 +4,7 @@
  * What binary64 adds to t-round.c: inputs between two binary32 numbers, where a detour
  * through binary32, bf16 or fp16 rounds twice; inputs beyond the range of binary32; the
  * formats that binary32 cannot feed. */
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 #include "support/cases.h"
 #include "support/rounding.h"
 #include "support/support.h"

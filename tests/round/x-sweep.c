@@ -20,7 +20,7 @@
  * with direct MPFR results. Within an interval one input at most is exact: the value of the
  * code. NaNs: the oracle's answer for every 4099th and at both ends, which must be one and
  * the same per sign. */
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 #include "support/cases.h"
 #include "support/support.h"
 #include "support/sweep.h"

@@ -1,12 +1,12 @@
 /* t-exact.c -- proves sim/exact: a decimal as it is typed, and operations on decimals, are rounded once, in every mode,
  * with the flags of the exact value.
  *
- * The judge reads the texts itself, as rational numbers of GMP, and rounds by the oracle (sim/verify/oracle_arith.h),
+ * The judge reads the texts itself, as rational numbers of GMP, and rounds by the oracle (sim/verify/oracles/oracle_arith.h),
  * which shares nothing with the library. Decimals are random, or lie on ties of the format and a little beside them, in
  * the 30th or the 800th digit. */
 #include "sim/exact/exact.h"
 #include "sim/text/option.h"
-#include "sim/verify/oracle_arith.h"
+#include "sim/verify/oracles/oracle_arith.h"
 #include "support/support.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
  * steer the test around its own mistake. */
 #pragma once
 
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 
 typedef struct cases {
     int width; /* 32 or 64: the type of the inputs */

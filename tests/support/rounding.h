@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cases.h"
-#include "sim/verify/oracle.h"
+#include "sim/verify/oracles/oracle.h"
 
 #include <mpsim/round.h>
 #include <stddef.h>
