@@ -76,6 +76,37 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* Not negative, not NaN; a recipe that takes none ignores it. */
+START_TEST(given_scales)
+{
+    static const struct {
+        const char *recipe;
+        float given;
+        mpsim_status status;
+    } rows[] = {{"ms-amp", 0, MPSIM_OK},
+                {"ms-amp", INFINITY, MPSIM_OK},
+                {"ms-amp", -0x1p-149f, MPSIM_EINVAL},
+                {"ms-amp", NAN, MPSIM_EINVAL},
+                {"mxfp8", NAN, MPSIM_OK}};
+    const float x[2] = {1, 0};
+    for (size_t i = 0; i < COUNT(rows); i++)
+        ck_assert_msg(mpsim_block_quantize(mpsim_block_find(rows[i].recipe), x, 1, 2, -1, rows[i].given, NULL, &outputs,
+                                           NULL) == rows[i].status,
+                      "row %zu", i);
+}
+END_TEST
+
+/* The scale of a block that E8M0 has none for is torch's NaN. */
+START_TEST(scales_that_are_nan)
+{
+    const float x[2] = {INFINITY, 1};
+    ck_assert(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), x, 1, 2, -1, 1, NULL, &outputs, NULL) == MPSIM_OK);
+    ck_assert_uint_eq(out.scale_codes[0], 255);
+    ck_assert_uint_eq(bits_of_f32(out.scales[0]), 0x7fc00000);
+    ck_assert_uint_eq(bits_of_f32(out.inverses[0]), 0x7fc00000);
+}
+END_TEST
+
 /* Rows of no columns are not gone through. */
 START_TEST(bug_20261126_rows_of_nothing)
 {
@@ -141,6 +172,8 @@ int main(void)
 {
     TCase *const t = test_case("outputs", 20);
     tcase_add_test(t, refusals);
+    tcase_add_test(t, given_scales);
+    tcase_add_test(t, scales_that_are_nan);
     tcase_add_test(t, missing_outputs);
     tcase_add_test(t, bug_20261126_rows_of_nothing);
     TCase *const cases[] = {t, NULL};
