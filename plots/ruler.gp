@@ -116,3 +116,9 @@ do for [type in types] {
     unset multiplot
     unset output
 }
+# from bin/plots
+# from plots
+# from share/mpsim/plots
+# from bin/plots
+# from plots
+# from share/mpsim/plots
