@@ -32,14 +32,14 @@ cat >"$dir/wrong.md" <<'PAGE'
 | `echo 1; echo 2 >&2` | `1` |
 | `echo 1; false` | `1` |
 
-| command | error, exit 2 |
-|---|---|
-| `echo mpsim: no >&2` | `no` |
-| `echo mpsim: no, no >&2; (exit 2)` | `no` |
-| `echo no >&2; (exit 2)` | `no` |
-| `echo 1; echo mpsim: no >&2; (exit 2)` | `no` |
-| `echo mpsim: no >&2; echo no >&2; (exit 2)` | `no` |
-| `(exit 2)` | `no` |
+| command | exit | error |
+|---|---|---|
+| `echo mpsim: no >&2` | 2 | `no` |
+| `echo mpsim: no, no >&2; (exit 2)` | 2 | `no` |
+| `echo no >&2; (exit 2)` | 2 | `no` |
+| `echo 1; echo mpsim: no >&2; (exit 2)` | 2 | `no` |
+| `echo mpsim: no >&2; echo no >&2; (exit 2)` | 2 | `no` |
+| `(exit 2)` | 2 | `no` |
 
     $ cat >file
     1

@@ -12,7 +12,7 @@
 # standard output; where the exit code is not 0, the last line is "[exit 2]". "$ cat >FILE" makes a file of the lines under it.
 # A row of a table is a command, too. The heads of its columns say what a cell is: "command"; "output", lines of standard output
 # that " ... " separates, in their order, each a whole line but for its blanks, where "..." stands for a piece of a line; "error",
-# what the one line of standard error says behind "mpsim: "; "exit N" in a head, the exit code of the rows (0). What no cell names
+# what the one line of standard error says behind "mpsim: "; "exit", the exit code (0). What no cell names
 # is empty: the output of a command that fails (exit code 2 to 5), and the errors. Other columns are words for readers.
 # "one day in N" in a heading: the cases under it take turns, as those of `turns N` in common.sh. Files are made every day.
 
@@ -147,12 +147,7 @@ doc || !/^\|/ { columns = 0; next }
 }
 !columns { # the heads
     columns = n
-    table_code = 0
-    for (i = 1; i <= n; i++) {
-        if (match(cell[i], /exit [0-5]/)) table_code = substr(cell[i], RSTART + 5, 1)
-        split(cell[i], head, /[ ,]/)
-        role[i] = head[1]
-    }
+    for (i = 1; i <= n; i++) role[i] = cell[i]
     next
 }
 cell[1] ~ /^-+$/ { next }
@@ -160,8 +155,8 @@ cell[1] ~ /^-+$/ { next }
     for (i = 1; i <= columns && role[i] != "command"; i++);
     if (!(row = begin(cell[i]))) next
     run(row)
-    code[row] = table_code
     for (i = 1; i <= columns; i++) {
+        if (role[i] == "exit") code[row] = cell[i]
         if (role[i] == "output") { shown[row] = trimmed(cell[i]); has_output[row] = 1 }
         if (role[i] == "error") told[row] = "mpsim: " cell[i]
     }

@@ -1,40 +1,18 @@
 #!/bin/sh
-# scaler.sh -- mpsim scaler: published rates, scalers over patterns, traces and logs; bad input.
+# scaler.sh -- what of scaler.md needs a shell: states, raw traces, logs that are made, outputs that are inputs, widths.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 trace=$MPSIM_SRCDIR/data/digits-cnn
 logs=$MPSIM_SRCDIR/tests/logs
 
 # ---- tf.keras: after the start 0.05 % of the steps are skipped, one in 2000 (TensorFlow's guide)
-run 0 scaler --pattern '{2^14}*100000' -s keras && has 'steps skipped 50 (0.05 %)' && has '^Verdict: steady'
-ok $? "Keras skips 0.05 % of the steps in the steady state"
-run 0 scaler --pattern '{2^9}*2000' -s keras && has 'overflows   6, steps skipped 6' && has '^Verdict: start-up search'
-ok $? "and a few at the start"
-
-# tf.keras multiplies by the reciprocal, cast to the dtype of the gradient (get_unscaled_gradients of tf_keras)
-run 0 scaler --list tf-keras keras && has 'unscales by the reciprocal, rounded' && has 'unscales by division'; ok $? "how the two unscale"
 
 # ---- one scaler over a pattern
 turns 8
-run 0 scaler --pattern '1*3,0*2000,1' && has '^torch: torch.amp.GradScaler, CUDA' && has '^  3  *2^14  overflow, skipped, down to 2^13' &&
-    has '^  2003  *2^13  clean, up to 2^14' && has '^  2004  *2^14  overflow, skipped, down to 2^13' && has 'skipped 4 (0.20 %)'
-ok $? "a pattern by torch's scaler"
-run 0 scaler --pattern '0*1001' -s deepspeed && has '^  1001  *2^16  clean, up to 2^17'; ok $? "DeepSpeed grows one step later"
-run 0 scaler --pattern '0*1000' -s deepspeed && has 'up 0 times'; ok $? "and not before"
-run 0 scaler --pattern '1*30' -s deepspeed && has 'the framework stops with its error' && has '^Verdict: floor reached' && has 'at step 18\.'
-ok $? "DeepSpeed at its floor"
-run 0 scaler --pattern '1*40' -s fairseq && has 'at step 29\.'; ok $? "fairseq at its floor"
-run 0 scaler --pattern '0*20,1*60' && has '^Verdict: runaway' && has 'last 60 steps'; ok $? "runaway"
-run 0 scaler --pattern '1*12' && has '^Verdict: start-up search, not finished'; ok $? "a search that has not ended"
-run 0 scaler --pattern '0*500,1,0*500,1,0*500' && has '^Verdict: spikes'; ok $? "spikes"
 for scaler in megatron deepspeed-fused tutorial; do
     run 0 scaler -s $scaler --pattern '0,{2^10}*12' && has '^Verdict: start-up search, not finished' && has 'A scale of' && ! has 'no loss scale helps'
     ok $? "no runaway while a scale fits: $scaler"
 done
-run 0 scaler -s torch:window=1,guard=0 --pattern '0*150' && has '^Verdict: scale stuck' && has 'grown to infinity'; ok $? "a scale of infinity"
-run 0 scaler --pattern '0*5' && has '^Verdict: no overflow'; ok $? "no overflow"
-run 0 scaler --pattern '0,1' -s static:1024 && has '^Verdict: overflow taken' && has 'step taken'; ok $? "Apex with a static scale takes the step"
-run 0 scaler --pattern '1' -s megatron-static:1024 && has 'overflow, skipped'; ok $? "Megatron's skips it"
 # DeepSpeed's LossScaler: 128 at every step, whose second and fourth overflow
 run 0 scaler --pattern '0,1,0,1,0' -s deepspeed-static:128 --csv && [ "$(cut -d, -f 2- "$dir/out" | grep -c skip)" -eq 2 ] && ! grep -q backoff "$dir/out"
 ok $? "DeepSpeed's skips it, too, and keeps the scale"
@@ -44,22 +22,15 @@ run 0 scaler --pattern '1*53,{2^16}*1000' && has '^Verdict: scale stuck' && has 
 ok $? "a scale far below what fits is no search; the way back is counted"
 run 0 scaler --pattern '{2^16}*1000' -s torch:init=2^-21 && has '37 powers of two' && has '^  zero meanwhile. At fault is the first scale' && has '74,000 steps'
 ok $? "and one that began there"
-run 0 scaler --pattern '1*53,{2^16}*1000' -s torch:floor=2^-30 && has 'a low floor'; ok $? "with a floor that is too low"
-run 0 scaler --pattern '{2^16}*10' -s torch:init=2^-9,ceiling=2^-9 && has 'At fault is its ceiling'; ok $? "at its ceiling"
 run 0 scaler --pattern '{2^-4}*100' -s megatron && has '^Verdict: scale stuck' && has '2^-4 fits: the floor$' &&
     ! has 'no loss scale helps'
 ok $? "at the floor while a smaller scale fits"
-run 0 scaler --pattern '{2^-4}*100' -s deepspeed && has '^Verdict: floor reached' && has 'the floor is at fault'; ok $? "where the framework stops, too"
 run 0 scaler --pattern '1*12' -s torch:floor=2^10 && has 'A lower floor shows' && ! has 'no loss scale helps'; ok $? "at a floor, and nobody knows what fits"
 run 0 scaler --pattern '{2^-4}*3' -s megatron-static:1024 && has '^Verdict: scale stuck' && has 'the constant is at' && ! has 'coming down'
 ok $? "a constant scale that is too large"
 run 0 scaler --pattern '1*3,0*100' -s megatron-static:1024 && has '^Verdict: spikes' && has '3 of 103 steps overflow at the constant scale' && ! has 'came down'
 ok $? "a constant scale does not come down"
-run 0 scaler --pattern '{2^8}*5' -s static:1024 && has '5 steps with Inf or NaN in the gradients are taken' && has 'the constant one is at fault'
-ok $? "nor one whose steps are taken"
 run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 && has 'rows left out: --all shows them'; ok $? "a long trajectory is cut"
-run 0 scaler --pattern 1 -c torch:floor=128:window=100 && has 'torch:floor=128:window=100' && run 0 scaler --pattern 1 -s torch:floor=128:window=100 &&
-    has 'after 100 clean steps' && has 'floor 2^7'; ok $? "changes may be separated by a colon"
 run 0 scaler --pattern '(0*9,1)*50' -s torch:window=5 --all && ! has 'left out'; ok $? "--all"
 printf '# a comment\n1 1 1,\n(0*10)*2\n' >"$dir/pattern"
 run 0 scaler --pattern "@$dir/pattern" && has '^23 steps'; ok $? "a pattern in a file"
@@ -72,9 +43,6 @@ run 0 scaler --pattern '1*2,0*3,1' -s torch:window=3 --amp-stats && [ "$(wc -l <
     [ "$(sed -n 2p "$dir/out")" = '[AMP Stats] Scale: 16384.0, Growth tracker: 0' ] &&
     [ "$(sed -n 4p "$dir/out")" = '[AMP Stats] Scale: 16384.0, Growth tracker: 2' ]
 ok $? "--amp-stats: the guide's form"
-run 0 scaler --pattern '1*2' -s torch:init=2^60 --amp-stats && has 'Scale: 5.764607523034235e+17, '; ok $? "--amp-stats: numbers as Python prints them"
-run 0 scaler --pattern '1' -s torch:init=2^-3 --amp-stats && has 'Scale: 0.0625, '; ok $? "--amp-stats: a fraction"
-run 2 scaler --pattern '1' --amp-stats --json; ok $? "--amp-stats is no report"
 for word in 0 -1 inf nan 1e-300 1e39 2^-150 2^128; do
     run 2 scaler -s "torch:init=$word" --pattern 1 && has 'the initial scale must be a positive number that binary32 holds' err &&
         run 2 scaler -s "static:$word" --pattern 1 && has 'the initial scale must' err &&
@@ -95,8 +63,6 @@ header='{"wgrad:w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"wgrad:z":{"
 # shellcheck disable=SC2059 # octal
 { printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >"$dir/complex.safetensors"
 run 0 scaler "$dir/complex.safetensors" && has "^1 tensor that may hold numbers is not read: 'wgrad:z' of C64 (complex numbers)$"; ok $? "a gradient that is not read is named"
-run 0 scaler -s 'torch:init=2**15' --pattern '0*3' && has ' 2^15 '; ok $? "2**15 is 2^15"
-run 2 scaler -s torch:init=1,window=0 --pattern 1 && ! has 'initial' err; ok $? "another key is not blamed on the initial scale"
 run 0 scaler --pattern '(0*30,1*3)*4' -s megatron:window=10 --amp && cp "$dir/out" "$dir/amp.log" && run 0 scaler --log "$dir/amp.log" -s megatron:window=10 -s torch:window=10 &&
     grep -q '^  megatron:window=10 *24 of 24$' "$dir/out" && has 'step 31: recorded'
 ok $? "what --amp writes is read back and told from another scaler"
@@ -120,7 +86,6 @@ with_digest "$dir/head" >"$dir/bad"
 run 3 scaler --pattern 0 --state-in "$dir/bad" && has 'not a state of torch$' err; ok $? "a broken state"
 run 3 scaler --pattern 0 --state-in "$dir/pattern"; ok $? "no state"
 { head -n 1 "$dir/state" | sed 's/ .*/ /'; echo; } >"$dir/bad" && run 3 scaler --pattern 0 --state-in "$dir/bad"; ok $? "a state of no scaler"
-run 4 scaler --pattern 0 --state-in "$dir/missing"; ok $? "no state file"
 # every byte of a state with a bit flipped, one in sixteen of them in turn; lines that are missing, doubled, swapped; cut off, longer
 od -An -v -tu1 "$dir/state" | tr -s ' ' '\n' | grep . | awk '{ for (k = 0; k < 8; k += 4) {
     bit = (NR + k) % 8; flipped = int($1 / 2 ^ bit) % 2 ? $1 - 2 ^ bit : $1 + 2 ^ bit; printf "%d %03o\n", NR, flipped } }' |
@@ -142,19 +107,6 @@ run 3 scaler --pattern 0 --state-in /dev/zero && mkfifo "$dir/fifo" && run 4 sca
 ok $? "a state from a device, from a pipe without a writer"
 
 # ---- traces
-run 0 scaler "$trace" && has '^7 recorded steps, 70 gradient tensors' && has '^  20000  *2^16  clean ' && has '^Verdict: no overflow'
-ok $? "a recorded run"
-# real runs with GradScaler, every step recorded: the scale in force is the recorded one in all of them
-for run_of in sgd adam adamw half; do
-    run 0 scaler "$MPSIM_SRCDIR/data/amp-mlp/$run_of" && has '^torch:init=2^24,window=6: ' && has '^24 recorded steps' &&
-        has 'the recorded one in 24 of 24 steps' && has 'overflows   8, steps skipped 8 (33.33 %)' && has 'up 2 times, down 8 times'
-    ok $? "a recorded run is reproduced: $run_of"
-done
-# bug_20261123: sums over micro-batches and norms are binary32, the run's own scaler found what the record says
-for case in accumulation accumulation-clip norms attention tied sometimes half-masters two-optimizers; do
-    run 0 scaler "$MPSIM_SRCDIR/data/replay-cases/$case" && has 'the recorded one in 8 of 8 steps'
-    ok $? "its overflows are the record's: $case"
-done
 run 0 scaler "$MPSIM_SRCDIR/data/replay-cases/accumulation" && has '^32 of these tensors to binary32, as the run had them: by numbers that fp16 has not, of 4 names' &&
     run 0 scaler --json "$MPSIM_SRCDIR/data/replay-cases/norms" && has '"binary32_tensors": 32' && has '"wgrad:ln.weight"'
 ok $? "which gradients are binary32 is said"
@@ -166,20 +118,13 @@ ok $? "what can be read once only: the record counts"
 run 0 scaler -c torch:init=2^24,window=6,torch:init=2^24,window=7,torch:init=2^24,window=6,hysteresis=2 "$MPSIM_SRCDIR/data/amp-mlp/adam" &&
     has '^  torch:init=2^24,window=6  .* 24 of 24 ' && has '^  torch:init=2^24,window=7  .* 1[0-9] of 24 ' && ! has 'hysteresis=2 .* 24 of 24'
 ok $? "and not by other rules"
-run 0 scaler -s torch "$MPSIM_SRCDIR/data/amp-mlp/adam" "$MPSIM_SRCDIR/data/amp-mlp/sgd" && has 'of several runs?'; ok $? "two runs at once are told"
 run 0 scaler -s torch "$MPSIM_SRCDIR/data/amp-mlp/adam" && ! has 'several runs' && has '^8 steps were recorded with Inf or NaN' && has 'recorded one in 0 of 24' && has '^Verdict: no overflow'
 ok $? "below the recorded scale nothing is made up"
-run 0 scaler -s megatron "$trace" && has '^  1  *2^32  overflow, skipped, tolerated' && has '^Verdict: start-up search$' && has 'fit a scale of 2^19'
-ok $? "a start that is too high, and what would fit"
 run 0 scaler -s megatron --repeat 40 "$trace" && has '^The same steps over again, 40 times' && has '^Verdict: start-up search$' && has 'steps       280'
 ok $? "--repeat"
-run 0 scaler -s tutorial:window=1,hysteresis=50,init=2^26 --repeat 20 "$trace" && has '^Verdict: scale stuck' && has 'fit a scale of 2^19' &&
-    has '50$'
-ok $? "a hysteresis that skips most steps"
 run 0 scaler --repeat 40 -c torch,apex:window=50,init=2^20,megatron --csv "$trace" && grep -q '^"apex:window=50,init=2^20",' "$dir/out"
 ok $? "a list of scalers whose changes have commas"
 run 0 scaler -c all "$trace" && has '^  fairseq ' && has '^  tutorial ' && ! has '^  static '; ok $? "--compare all"
-run 0 scaler -f bf16 -s torch:init=2^120 "$trace" && has '^Verdict'; ok $? "another format"
 run 0 scaler --json "$trace" && has '"schema": "mpsim.scaler/1"' && has '"fits": 524288.0' && has '"verdict": "no overflow"'; ok $? "JSON"
 # x = 2^-10 twice, then 1: at 2^16 in fp16 1 overflows; recorded scaled, and with Inf
 put() { # put STEP BYTES: a raw file of binary32
@@ -247,20 +192,10 @@ cat "$trace/step_000500/rank_00000.safetensors" >"$dir/pipe" 2>/dev/null &
 run 2 scaler --repeat 3 "$dir/pipe" && has 'not a regular file: it can be read once only' err; ok $? "--repeat of a pipe"
 kill $! 2>/dev/null
 turns 8
-run 2 scaler --repeat 4294967295 "$trace" && has 'more than 10^8 steps' err; ok $? "--repeat without an end"
-run 3 scaler --match nosuch "$trace" && has 'no gradient is selected' err; ok $? "nothing selected"
 
 # ---- logs
-run 0 scaler "$logs/apex.txt" && has 'Apex 5$' && has '^Verdict: steady' && has 'not logged'; ok $? "Apex"
-run 0 scaler "$logs/apex-runaway.txt" && has '4 times, as 4 ranks' && has '^Verdict: runaway' && has '^  fairseq  *29 of 40'; ok $? "Apex, runaway, four ranks"
-run 0 scaler "$logs/deepspeed.txt" && has '^Verdict: floor reached' && has '^  deepspeed  *17 of 17$' && has '^  torch  *16 of 17'; ok $? "DeepSpeed"
-run 0 scaler "$logs/deepspeed-fused.txt" && has '^  2-1002  *2^14  1,001 clean, up to 2^15' && has '^  deepspeed-fused  *4 of 4$' && has '^  torch  *3 of 4 '; ok $? "DeepSpeed, fused"
-run 0 scaler "$logs/megatron.txt" && has '^  megatron:window=10  *20 of 20$' && has '^  torch:window=10  *16 of 20'; ok $? "Megatron"
-run 0 scaler "$logs/megatron-interval.txt" && has '^1 interval holds several steps' && has 'down 0 times that show; inside intervals of several steps they do not$' && has '^Verdict: start-up search$'; ok $? "Megatron, every ten steps"
-run 0 scaler "$logs/fairseq.txt" && has 'fairseq 3, names and values 2'; ok $? "fairseq"
 run 0 scaler "$logs/resume.txt" && has 'line 41: the steps begin again at 31' && has 'lost on resume' && has 'jumps 1 time'; ok $? "a resume that lost the state"
 run 0 scaler --json "$logs/resume.txt" && has '"jumps": \[{"line": 41, "step": 31, "from": 256.0, "to": 65536.0, "restart": true}\]'; ok $? "logs in JSON"
-run 0 scaler --csv "$logs/resume.txt" && has '^recorded,40,31,31,1,65536,65536,jump+restart,'; ok $? "logs in CSV"
 esc=$(printf '\033') # sed would take \033 as a \0 and 33
 for change in 's/$/\r/' "s/^/$esc[31m/;s/\$/$esc[0m/" 's/^/[rank0]: /'; do
     sed "$change" "$logs/apex.txt" >"$dir/changed.log"
@@ -279,7 +214,6 @@ ok $? "a log that ends in its first overflow"
 run 0 scaler --json "$dir/tail.log" && has '"loss_not_finite": 1, "loss_not_finite_since": 3,' && has "\"inputs\": \[\"$dir/tail.log\"\]"; ok $? "and in JSON"
 printf 'Epoch: [0] [ 10/90] loss: nan (nan) loss_scale: 0.0000 (0.1)\n' >"$dir/beit.log"
 run 0 scaler "$dir/beit.log" && has '^Verdict: runaway$' && has 'NaN from line 1 on'; ok $? "a scale of 0"
-run 2 scaler "$logs/apex.txt" "$logs/megatron.txt" && has 'one at a time' err; ok $? "two logs"
 odd=$(printf '%s/a\033[31m.log' "$dir")
 run 4 scaler --log "$odd" && has '\\x1b\[31m' err && ! grep -q "$(printf '\033')" "$dir/err"; ok $? "names go to the terminal escaped"
 cp "$logs/apex.txt" "$odd"
@@ -294,7 +228,6 @@ head -c 100000 /dev/zero >"$dir/zeros.log"
 run 3 scaler --log "$dir/zeros.log"; ok $? "only NUL bytes"
 : >"$dir/empty.log"
 run 3 scaler --log "$dir/empty.log"; ok $? "an empty log"
-run 4 scaler --log "$dir/missing"; ok $? "a log that is not there"
 turns 1
 cat "$logs/apex.txt" >"$dir/pipe" 2>/dev/null &
 run 0 scaler --log "$dir/pipe" && has '^Verdict: steady'; ok $? "a log from a named pipe"
@@ -313,8 +246,6 @@ for words in '{scale' '{step}' '({scale}' '{nosuch} {scale}' '{scale}{2,3}'; do
     run 2 scaler --log "$dir/own.log" --log-pattern "$words" && has 'scaler: --log-pattern: ' err; ok $? "--log-pattern $words: usage error"
 done
 run 2 scaler --log "$dir/own.log" --log-pattern '{scale} {foo}' && has "'{foo}' is not one of {scale}, " err; ok $? "--log-pattern: what it found and what it expected"
-run 2 scaler --pattern 0 --log-pattern '{scale}'; ok $? "--log-pattern without a log"
-run 3 scaler --log "$dir"; ok $? "a folder as log"
 
 # ---- scales layer by layer: the numbers were computed from the published rule in Python, too
 run 0 scaler --adaptive --csv "$trace/step_002000" && [ "$(sed 1d "$dir/out" | tr '\n' ' ')" = "2000,0,fc2,10,4,4,320,0,269,248,119,0,0,0 \
@@ -338,25 +269,14 @@ adaptive '' '\0\0\200\177\0\0\200\072' && has '^7,,w,0,1,1,2,1,0,0,0,0,0,0$'; ok
 adaptive '' '\0\0\200\077\0\0\200\062' && has '^7,,w,0,16,16,2,0,1,0,0,0,0,1$'; ok $? "--adaptive: 1 and 2^-26: 16 times that is kept, 2^16 times 1 overflows"
 adaptive "$scaled" '\0\0\200\104\0\0\200\067' && has '^7,,w,0,16,16,2,0,1,0,0,0,0,1$'; ok $? "--adaptive: the same, recorded times 1024"
 adaptive "$(printf ',"mpsim.order":"v,w"')" '\0\0\200\077\0\0\200\060' && has '^7,,w,0,16,16,'; ok $? "--adaptive: layers of the order that have no tensor"
-run 3 scaler --adaptive -m nosuch "$trace" && has 'no agrad tensor' err; ok $? "--adaptive without gradients"
 run 2 scaler --adaptive -o "$dir/agrad.safetensors" "$dir/agrad.safetensors"; ok $? "--adaptive: the output is the input"
 
 # ---- the table
 run 0 scaler --list && has '^deepspeed  *2^16  *1000+1  *1!' && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]; ok $? "--list"
-run 0 scaler --list fairseq tf_keras && has '^  source  fairseq/optim/dynamic_loss_scaler.py' && has '^tf-keras: ' && has '^  note  '; ok $? "--list NAME"
 run 0 scaler --list --json && has '"mpsim.scalers/1"' && has '"name": "apex-hysteresis"'; ok $? "--list --json"
 run 0 scaler --list --csv && [ "$(wc -l <"$dir/out")" -eq 17 ]; ok $? "--list --csv"
 
 # ---- usage
-for words in '' '--pattern 1*' '--pattern (1' '--pattern 1)' '--pattern q' '--pattern {x}' '--pattern 0*0' '--pattern 0*99999999999999' '--pattern 0*100000001' \
-    '-s torch:foo=1 --pattern 1' '-s torch:init=1,init=2 --pattern 1' '-s torch:window=0 --pattern 1' '-s torch: --pattern 1' \
-    '--json --csv --pattern 1' '--list nosuch' '--list --pattern 1' '--amp --json --pattern 1' '--amp -c all --pattern 1' \
-    '--adaptive' '--adaptive --pattern 1' '--adaptive -s torch x' '--adaptive --repeat 2 x' '--list --adaptive' '--pattern 1 --repeat 3' '--log x --format fp16' '--log x --pattern 1' '-f e2m1 x' '-f fp16,bf16 x' '-f fp61 x' '-c torch,nosuch --pattern 1'; do
-    # shellcheck disable=SC2086 # a line is several words
-    run 2 scaler $words; ok $? "scaler $words: usage error"
-done
-run 2 scaler -s tosch --pattern 1 && has 'did you mean torch' err; ok $? "a misspelt scaler"
-run 2 scaler --amp "$logs/apex.txt"; ok $? "--amp of a log"
 cp "$logs/apex.txt" "$dir/same.log"
 run 2 scaler -o "$dir/same.log" "$dir/same.log" && cmp -s "$logs/apex.txt" "$dir/same.log"; ok $? "the output is the input"
 printf '0*3\n' >"$dir/own"
@@ -373,14 +293,12 @@ done
 [ $? -eq 2 ] && cmp -s "$logs/apex.txt" "$dir/same.log"; ok $? "nor what standard input reads"
 run 0 scaler --pattern 0 --state-in "$dir/state" --state-out "$dir/state" && ! cmp -s "$dir/state" "$dir/kept"; ok $? "but a state goes back to where it came from"
 run 0 scaler --pattern 0 -o /dev/null --state-out /dev/null; ok $? "and /dev/null takes all"
-run 4 scaler --pattern 1 -o "$dir/no/such"; ok $? "an output that cannot be"
 for words in "-c all $trace" "-c torch,apex,megatron,deepspeed $trace" "-c all --repeat 40 $trace" "-c all --pattern {2^14}*100000" \
     "-c all --pattern 1*60" "-c all $MPSIM_SRCDIR/data/amp-mlp/adam" "-s torch $MPSIM_SRCDIR/data/amp-mlp/half"; do
     # shellcheck disable=SC2086 # a line is several words
     run 0 scaler $words && [ "$(awk 'length > 100' "$dir/out" | wc -l)" -eq 0 ]
     ok $? "scaler ${words%% /*}: at most 100 columns"
 done
-run 0 scaler -c torch,deepspeed --pattern '1*60' && has '^  torch  *60  *60 ' && has '^  deepspeed  *18  *18 ' && has '^  floor reached: deepspeed$' && has '^  runaway: torch$'; ok $? "verdicts of several"
 run 0 scaler --json "$trace" && has '^{"schema": "mpsim.scaler/1",$' && has '^"mpsim": "[0-9.]*",$' && has '^"config": {' && has '"inputs": \['; ok $? "JSON: version and inputs"
 run 0 scaler --json --pattern "@$dir/own" && has "\"inputs\": \[\"$dir/own\"\]"; ok $? "JSON: a pattern's file"
 run 0 scaler --pattern 1,0 -c torch,apex --ndjson && [ "$(sed -n 1p "$dir/out")" = '{"scaler": "torch", "index": 0, "from": null, "to": null, "steps": 1, "scale": 65536.0, "next": 32768.0, "events": ["overflow", "skipped", "backoff"]}' ] &&
