@@ -36,7 +36,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
 dist_check_SCRIPTS += $(shell_tests)
 tests_all += $(shell_tests)
 # read by tests/cli/pages.sh: commands and what they print
-cli_pages = tests/cli/calc.md tests/cli/formats.md tests/cli/scaler.md tests/cli/dot.md
+cli_pages = tests/cli/calc.md tests/cli/formats.md tests/cli/scaler.md tests/cli/dot.md tests/cli/program.md tests/cli/cast.md tests/cli/attention.md tests/cli/mismatch.md
 
 if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges

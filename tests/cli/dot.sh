@@ -1,5 +1,5 @@
 #!/bin/sh
-# dot.sh -- mpsim dot and formats --models: published claims, known sums, selections, bad input.
+# dot.sh -- mpsim dot: published claims, known sums, files. What needs no shell: dot.md.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 real=$MPSIM_SRCDIR/data/digits-cnn/step_020000/rank_00000.safetensors
