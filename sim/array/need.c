@@ -64,3 +64,14 @@ char *need_format(const char *format, ...)
     va_end(values);
     return text;
 }
+
+char *need_join(const char *const *texts, size_t n, const char *between)
+{
+    size_t room = 1;
+    for (size_t i = 0; i < n; i++)
+        room += strlen(texts[i]) + strlen(between);
+    char *all = need_memory(room, 1), *at = all;
+    for (size_t i = 0; i < n; i++)
+        at = stpcpy(stpcpy(at, i ? between : ""), texts[i]);
+    return all;
+}

@@ -20,6 +20,8 @@ void need_room(void *items, size_t n, size_t size);
 char *need_text(const char *text);
 char *need_part(const char *text, size_t n);
 char *need_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* need_join -- n texts as one, `between` between them. */
+char *need_join(const char *const *texts, size_t n, const char *between);
 
 /* need_end_with -- what is called where there is no memory; it does not return. By default the program ends with 4. */
 void need_end_with(void (*end)(void));

@@ -158,23 +158,12 @@ static int explain(const options *o, const char *text)
     return fail(EXIT_DATA, "explain: no message that is known; 'mpsim explain --list' has them all");
 }
 
-/* All operands as one text, as if they had been quoted. */
-static char *joined(char **words, int n)
-{
-    size_t room = 1;
-    for (int i = 0; i < n; i++)
-        room += strlen(words[i]) + 1;
-    char *text = need_memory(room, 1), *at = text;
-    for (int i = 0; i < n; i++)
-        at = stpcpy(stpcpy(at, i ? " " : ""), words[i]);
-    return text;
-}
-
 static int explain_operands(const options *o, char **words, int n)
 {
     trace_error error;
     const int piped = n == 1 && strcmp(words[0], "-") == 0;
-    char *text = piped ? text_file_read("-", TEXT_MOST, NULL, &error) : joined(words, n);
+    char *text = piped ? text_file_read("-", TEXT_MOST, NULL, &error)
+                       : need_join((const char *const *)words, (size_t)n, " ");
     if (!text)
         return fail(error.exit, "%s", error.text);
     const int code = explain(o, text);

@@ -32,6 +32,33 @@ static const char more[] = "A NAME is one of the table or an alias of it (half, 
                            "  mpsim formats --models 'hopper-*'  how tensor cores of that kind add\n"
                            "  mpsim formats --recipes 'mxfp8:*'  the block recipes of that kind\n";
 
+/* The constant of --check. */
+typedef struct constant {
+    const char *typed;
+    int is_code;
+    mpsim_format codes; /* of a code                        */
+    mpsim_format from;  /* of --from                        */
+    exact_number x;     /* what is rounded                  */
+    int rounded;        /* to the format of --from, by that */
+    uint64_t seed;
+} constant;
+
+/* One of these is asked for: MODE_FORMATS where no option says otherwise. */
+enum { MODE_PRESETS, MODE_MODES, MODE_MODELS, MODE_RECIPES, MODE_CHECK, MODE_POSITIONS, MODE_FORMATS, MODES };
+
+/* What the command line asks for. */
+typedef struct request {
+    int asked[MODES];
+    const char *check; /* the constant */
+    uint64_t positions;
+    constant x;
+    target_options to;
+    report_options form;
+    target_list list;  /* the operands, as formats and recipes; or all of the table */
+    model_list models; /* the same of --models */
+    int lost;          /* the constant is lost in one of the formats */
+} request;
+
 static const char *const nan_names[] = {"none", "top", "-0", NULL};
 static const char *const zero_names[] = {"+-0", "0", "none", NULL};
 
@@ -104,12 +131,12 @@ static format_row row_of(const mpsim_format *f)
     return row;
 }
 
-static void print_formats(const target_list *list, report_style style, FILE *to)
+static void print_formats(request *q, FILE *to)
 {
-    record_writer w = {.kind = &formats_kind, .to = to, .style = style};
+    record_writer w = {.kind = &formats_kind, .to = to, .style = report_options_style(&q->form)};
     record_begin(&w);
-    for (size_t i = 0; i < list->count; i++) {
-        format_row row = row_of(&list->items[i].format);
+    for (size_t i = 0; i < q->list.count; i++) {
+        format_row row = row_of(&q->list.items[i].format);
         row.nan_text = row.f.nan ? row.nan_code : NULL;
         record_row(&w, &row);
     }
@@ -161,8 +188,9 @@ static int same_choices(const mpsim_rounding *a, const mpsim_rounding *b)
            a->via_binary32 == b->via_binary32;
 }
 
-static void print_presets(FILE *to)
+static void print_presets(request *q, FILE *to)
 {
+    (void)q;
     table *t = table_new("<preset|<formats|<overflow becomes|<infinity becomes|<NaN|"
                          "<negative, if unsigned|<NaN, if there is none|<zero, if there is none|<rounding|<source");
     for (size_t i = 0; i < mpsim_preset_count(); i++) {
@@ -184,8 +212,9 @@ static void print_presets(FILE *to)
     table_free(t);
 }
 
-static void print_modes(FILE *to)
+static void print_modes(request *q, FILE *to)
 {
+    (void)q;
     fputs("Rounding modes (-r NAME); stochastic ones may end in :N, so many random bits:\n\n", to);
     for (int m = 0; m < MPSIM_ROUND_MODES; m++)
         fprintf(to, "  %s\n", mpsim_round_mode_name((mpsim_round_mode)m));
@@ -290,17 +319,6 @@ static int judge(const mpsim_format *f, double x, double y, unsigned flags)
     return flags & MPSIM_FLAG_INEXACT ? ROUNDED : EXACT;
 }
 
-/* The constant of --check. */
-typedef struct constant {
-    const char *typed;
-    int is_code;
-    mpsim_format codes; /* of a code                        */
-    mpsim_format from;  /* of --from                        */
-    exact_number x;     /* what is rounded                  */
-    int rounded;        /* to the format of --from, by that */
-    uint64_t seed;
-} constant;
-
 /* |y - x| / |x|; x is finite. NaN: there is none. */
 static double relative_error(const exact_number *x, double y)
 {
@@ -371,68 +389,85 @@ static void print_constant(const constant *c, FILE *to)
         fprintf(to, "%s is %s in %s (--from)\n\n", c->typed, value, c->from.name);
 }
 
-/* What becomes of the constant in each target; *lost if it is lost in one. */
-static void print_check(const constant *c, const target_list *list, report_style style, FILE *to, int *lost)
+/* What becomes of the constant in each target; q->lost if it is lost in one. */
+static void print_check(request *q, FILE *to)
 {
-    const char **notes = need_memory(list->count, sizeof *notes);
-    record_writer w = {.kind = &formats_check_kind, .to = to, .style = style};
-    if (style == REPORT_TEXT)
-        print_constant(c, to);
+    const char **notes = need_memory(q->list.count, sizeof *notes);
+    record_writer w = {.kind = &formats_check_kind, .to = to, .style = report_options_style(&q->form)};
+    if (w.style == REPORT_TEXT)
+        print_constant(&q->x, to);
     record_begin(&w);
-    for (size_t i = 0; i < list->count; i++) {
-        const finding v = check_target(&list->items[i], c);
-        *lost |= v.lost;
+    for (size_t i = 0; i < q->list.count; i++) {
+        const finding v = check_target(&q->list.items[i], &q->x);
+        q->lost |= v.lost;
         notes[i] = v.choice;
         record_row(&w, &v);
     }
     table_print(w.rows, to, "");
-    if (style == REPORT_TEXT)
-        print_choice_notes(list, notes, to);
+    if (w.style == REPORT_TEXT)
+        print_choice_notes(&q->list, notes, to);
     record_end(&w);
     free(notes);
 }
 
 /* ---- command line ---- */
 
-/* Texts as one list "a,b,c", allocated; `next` gives them one by one, then NULL. */
-static char *join(const char *(*next)(const void *from, size_t i), const void *from)
+/* Row i of the table of formats, or of block recipes; NULL behind the last. */
+static const char *name_at(int recipes, size_t i)
 {
-    size_t size = 1;
-    for (size_t i = 0; next(from, i); i++)
-        size += strlen(next(from, i)) + 1;
-    char *list = need_memory(size, 1), *at = list;
-    for (size_t i = 0; next(from, i); i++)
-        at = stpcpy(stpcpy(at, i ? "," : ""), next(from, i));
+    const mpsim_block_recipe *b = recipes ? mpsim_block_at(i) : NULL;
+    const mpsim_format *f = recipes ? NULL : mpsim_format_at(i);
+    return b ? b->name : f ? f->name : NULL;
+}
+
+/* The operands as one list "a,b,c", or where there are none the rows of a table; allocated. */
+static char *names_of(char **operands, int recipes)
+{
+    const char **names = NULL, *name;
+    size_t n = 0;
+    while ((name = *operands ? operands[n] : name_at(recipes, n)) != NULL) {
+        need_room(&names, n, sizeof *names);
+        names[n++] = name;
+    }
+    char *list = need_join(names, n, ",");
+    free(names);
     return list;
 }
 
-static const char *next_operand(const void *from, size_t i)
-{
-    return ((char *const *)from)[i]; /* argv ends with NULL */
-}
-
-static const char *next_row(const void *from, size_t i)
-{
-    (void)from;
-    const mpsim_format *f = mpsim_format_at(i);
-    return f ? f->name : NULL;
-}
-
-static const char *next_recipe(const void *from, size_t i)
-{
-    (void)from;
-    const mpsim_block_recipe *b = mpsim_block_at(i);
-    return b ? b->name : NULL;
-}
-
 /* The formats, or the block recipes, that the operands name, or all of the table. */
-static int make_list(target_list *l, target_options *o, char **operands)
+static int read_targets(request *q, char **operands)
 {
-    char *formats = operands[0] ? join(next_operand, operands) : join(o->recipes ? next_recipe : next_row, NULL);
-    o->formats = formats;
-    const int code = target_list_make(l, o, "formats", NULL);
-    o->formats = NULL;
-    free(formats);
+    char *names = names_of(operands, q->to.recipes);
+    q->to.formats = names;
+    const int code = target_list_make(&q->list, &q->to, "formats", NULL);
+    q->to.formats = NULL;
+    free(names);
+    return code;
+}
+
+static int read_formats(request *q, char **operands)
+{
+    const int code = read_targets(q, operands);
+    for (size_t i = 0; !code && i < q->list.count; i++)
+        if (strchr(q->list.items[i].label, '@'))
+            return fail(EXIT_USAGE, "formats: '%s': presets go with --check", q->list.items[i].label);
+    return code;
+}
+
+static int read_recipes(request *q, char **operands)
+{
+    q->to.recipes = 1;
+    const int code = read_targets(q, operands);
+    return !code && q->list.count
+               ? fail(EXIT_USAGE, "formats: --recipes: '%s' is a format, not a recipe", q->list.items[0].label)
+               : code;
+}
+
+static int read_models(request *q, char **operands)
+{
+    char *names = *operands ? names_of(operands, 0) : need_text("all");
+    const int code = dot_model_list_make(&q->models, "formats", names, NULL, NULL);
+    free(names);
     return code;
 }
 
@@ -458,108 +493,97 @@ static int parse_constant(constant *c, const char *text, const target_list *list
                : fail(EXIT_USAGE, "formats: --check: '%s' is not a finite number", text);
 }
 
-/* --models: those that the operands name, or all. */
-static int list_models(char **operands, const char *path, report_style style)
+static int read_check(request *q, char **operands)
 {
-    model_list list = {0};
-    output out;
-    char *names = operands[0] ? join(next_operand, operands) : need_text("all");
-    int code = dot_model_list_make(&list, "formats", names, NULL, NULL);
-    if (!code && !(code = output_open(&out, path))) {
-        dot_models_print(&list, style, out.file);
-        code = output_close(&out);
-    }
-    dot_model_list_clear(&list);
-    free(names);
-    return code;
+    const int code = read_targets(q, operands);
+    q->x.seed = q->to.seed;
+    return code ? code : parse_constant(&q->x, q->check, &q->list);
 }
 
-/* --recipes: those that the operands name, or all. */
-static int list_recipes(char **operands, const char *path, report_style style)
+static void print_models(request *q, FILE *to)
 {
-    target_list list = {0};
-    target_options to = {.recipes = 1};
+    dot_models_print(&q->models, report_options_style(&q->form), to);
+}
+
+static void print_recipes(request *q, FILE *to)
+{
+    formats_recipes_print(&q->list.blocks, report_options_style(&q->form), to);
+}
+
+static void print_positions(request *q, FILE *to)
+{
+    formats_positions_print(q->positions, &q->list, report_options_style(&q->form), to);
+}
+
+/* How each mode reads the operands, and what it prints. */
+static const struct mode {
+    int (*read)(request *q, char **operands);
+    void (*print)(request *q, FILE *to);
+} modes[MODES] = {
+    [MODE_PRESETS] = {read_formats, print_presets}, [MODE_MODES] = {read_formats, print_modes},
+    [MODE_MODELS] = {read_models, print_models},    [MODE_RECIPES] = {read_recipes, print_recipes},
+    [MODE_CHECK] = {read_check, print_check},       [MODE_POSITIONS] = {read_formats, print_positions},
+    [MODE_FORMATS] = {read_formats, print_formats},
+};
+
+static const struct mode *mode_of(request *q)
+{
+    const struct mode *m = modes;
+    q->asked[MODE_CHECK] = q->check != NULL;
+    q->asked[MODE_POSITIONS] = q->positions > 0;
+    while (m < modes + MODE_FORMATS && !q->asked[m - modes])
+        m++;
+    return m;
+}
+
+static int run(request *q, char **operands)
+{
+    const struct mode *mode = mode_of(q);
     output out;
-    int code = make_list(&list, &to, operands);
-    if (!code && list.count)
-        code = fail(EXIT_USAGE, "formats: --recipes: '%s' is a format, not a recipe", list.items[0].label);
-    if (!code && !(code = output_open(&out, path))) {
-        formats_recipes_print(&list.blocks, style, out.file);
-        code = output_close(&out);
-    }
-    target_list_clear(&list);
-    return code;
+    int code = mode->read(q, operands);
+    if (code || (code = output_open(&out, q->form.path)))
+        return code;
+    mode->print(q, out.file);
+    code = output_close(&out);
+    return !code && q->lost ? EXIT_CHECK : code;
 }
 
 int cmd_formats(const command *self, int argc, char **argv)
 {
-    int presets = 0, modes = 0, models = 0, recipes = 0, lost = 0, first;
-    const char *check = NULL;
-    uint64_t positions = 0;
-    constant x = {0};
-    target_options to = {0};
-    report_options form = {0};
+    request q = {0};
+    int first;
     const option_row table_of_options[] = {
-        {0, "presets", OPTION_FLAG, &presets, NULL, "list what real stacks do under one name"},
-        {0, "modes", OPTION_FLAG, &modes, NULL, "list rounding modes"},
-        {0, "models", OPTION_FLAG, &models, NULL,
+        {0, "presets", OPTION_FLAG, &q.asked[MODE_PRESETS], NULL, "list what real stacks do under one name"},
+        {0, "modes", OPTION_FLAG, &q.asked[MODE_MODES], NULL, "list rounding modes"},
+        {0, "models", OPTION_FLAG, &q.asked[MODE_MODELS], NULL,
          "list accumulation models of dot products; a NAME is a model then, or a pattern"},
-        {0, "recipes", OPTION_FLAG, &recipes, NULL,
+        {0, "recipes", OPTION_FLAG, &q.asked[MODE_RECIPES], NULL,
          "list block recipes, of stat and cast; a NAME is a recipe then, or one with :*"},
-        {0, "check", OPTION_STRING, &check, "X",
+        {0, "check", OPTION_STRING, &q.check, "X",
          "what becomes of the constant X, a number or a code; exit code 1 if it is lost in one of the formats"},
-        {0, "positions", OPTION_COUNT, &positions, "N",
+        {0, "positions", OPTION_COUNT, &q.positions, "N",
          "what formats do to positions 0 to N - 1 and to their rotary angles"},
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "from", OPTION_READ, READS(format_option, &x.from, NULL), "FORMAT",
+        {0, "from", OPTION_READ, READS(format_option, &q.x.from, NULL), "FORMAT",
          "X is a number of this format, rounded to it first, and 0x3c00 is a code of it (default: as typed; a code is one of "
          "the only format)"},
-        TARGET_OPTION_ROWS(to),
+        TARGET_OPTION_ROWS(q.to),
         NEEDS("from round preset overflow flush-subnormals flush-inputs seed", "check", NULL),
         EXCLUSIVE("presets modes models recipes check positions", NULL),
         EXCLUDES("presets modes", "NAME json ndjson csv", "they are text"),
         RANGE("positions", 0, 1 << 24),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(
-            form,
+            q.form,
             "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1, with --models mpsim.models/1, with --recipes mpsim.recipes/1"),
-        NDJSON_OPTION_ROW(form, "line"),
-        CSV_OPTION_ROW(form, ""),
-        OUTPUT_OPTION_ROW(form),
+        NDJSON_OPTION_ROW(q.form, "line"),
+        CSV_OPTION_ROW(q.form, ""),
+        OUTPUT_OPTION_ROW(q.form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
-    if (code >= 0)
-        return code;
-    const report_style style = report_options_style(&form);
-    if (models)
-        return list_models(argv + first, form.path, style);
-    if (recipes)
-        return list_recipes(argv + first, form.path, style);
-    target_list list = {0};
-    output out;
-    code = make_list(&list, &to, argv + first);
-    for (size_t i = 0; !code && !check && i < list.count; i++)
-        if (strchr(list.items[i].label, '@'))
-            code = fail(EXIT_USAGE, "formats: '%s': presets go with --check", list.items[i].label);
-    x.seed = to.seed;
-    if (!code && check)
-        code = parse_constant(&x, check, &list);
-    if (code || (code = output_open(&out, form.path)))
-        goto done;
-    if (presets)
-        print_presets(out.file);
-    else if (modes)
-        print_modes(out.file);
-    else if (check)
-        print_check(&x, &list, style, out.file, &lost);
-    else if (positions)
-        formats_positions_print(positions, &list, style, out.file);
-    else
-        print_formats(&list, style, out.file);
-    code = output_close(&out);
-    if (!code && lost)
-        code = EXIT_CHECK;
-done:
-    target_list_clear(&list);
+    if (code < 0)
+        code = run(&q, argv + first);
+    target_list_clear(&q.list);
+    dot_model_list_clear(&q.models);
     return code;
 }

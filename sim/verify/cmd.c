@@ -70,20 +70,6 @@ static int wants(char **names, const char *group)
     return 0;
 }
 
-/* The models of --model, each of which is a list of names. */
-static int parse_models(model_list *models, const option_list *names)
-{
-    size_t size = 1;
-    for (size_t i = 0; i < names->count; i++)
-        size += strlen(names->items[i]) + 1;
-    char *all = need_memory(1, size), *at = all;
-    for (size_t i = 0; i < names->count; i++)
-        at = stpcpy(stpcpy(at, i ? "," : ""), names->items[i]);
-    const int code = names->count ? dot_model_list_make(models, "verify", all, NULL, NULL) : 0;
-    free(all);
-    return code;
-}
-
 static int read_architecture(void *architecture, const char *where, const char *text)
 {
     const char *found = verify_architecture_find(text);
@@ -108,12 +94,49 @@ static void print_list(const verify *v, FILE *to)
 
 /* ---- the run ---- */
 
-static int run_groups(verify *v, char **names)
+/* What the command line asks for. */
+typedef struct request {
+    verify v;
+    option_list names; /* of --model, each a list of names */
+    model_list models;
+    const char *vectors, *record;
+    report_options form;
+    int list;
+} request;
+
+/* What is replayed: the models of --model, and the recordings of --vectors or of the environment. */
+static int find_replayed(request *q)
+{
+    const char *set = getenv("MPSIM_HWVECTORS");
+    char *names = need_join(q->names.items, q->names.count, ",");
+    const int code = q->names.count ? dot_model_list_make(&q->models, "verify", names, NULL, NULL) : 0;
+    free(names);
+    q->v.vectors = q->vectors ? q->vectors : set && *set ? set : NULL;
+    q->v.models = q->models.items;
+    q->v.n_models = q->models.count;
+    return code;
+}
+
+/* What the rows of rules do not say: groups that there are, recordings for --model, outputs that are not the same. */
+static int check(const request *q, char **groups)
+{
+    const output_named written[] = {{"--record", q->record}, {"the report", q->form.path ? q->form.path : "-"}};
+    const int code = check_groups(groups);
+    if (code)
+        return code;
+    if (q->v.n_models && !q->v.vectors)
+        return fail(EXIT_USAGE, "verify: --model replays recorded vectors: say --vectors DIR");
+    return output_apart("verify", written, sizeof written / sizeof *written);
+}
+
+static int report_groups(request *q, char **groups, FILE *to)
 {
     int code = 0;
     for (const verify_group *g = verify_groups; !code && g->name; g++)
-        if (wants(names, g->name))
-            code = verify_run(v, g);
+        if (wants(groups, g->name))
+            code = verify_run(&q->v, g);
+    if (!code)
+        verify_print(&q->v, report_options_style(&q->form), to);
     return code;
 }
 
@@ -135,88 +158,68 @@ static int verdict(const verify *v)
     return done ? 0 : EXIT_PARTIAL;
 }
 
+/* Both outputs appear, or none does. */
+static int write_outputs(request *q, char **groups)
+{
+    output out, record = {0};
+    int code = output_open(&out, q->form.path);
+    if (code)
+        return code;
+    if (q->record && (code = output_open(&record, q->record)))
+        return output_end(&out, code);
+    q->v.record = record.file;
+    if (q->list)
+        print_list(&q->v, out.file);
+    else
+        code = report_groups(q, groups, out.file);
+    code = output_end(&out, code);
+    if (q->record)
+        code = output_end(&record, code);
+    return code || q->list ? code : verdict(&q->v);
+}
+
 int cmd_verify(const command *self, int argc, char **argv)
 {
-    int list = 0, first;
-    const char *vectors = NULL, *record = NULL;
-    report_options form = {0};
-    option_list names = {0};
-    verify v = {.seed = 1};
+    static char vectors_group[] = "vectors", *only_vectors[] = {vectors_group, NULL};
+    request q = {.v = {.seed = 1}};
+    int first;
     const option_row table_of_options[] = {
-        {0, "list", OPTION_FLAG, &list, NULL, "list the groups, what they need, and what is here"},
-        {0, "thorough", OPTION_FLAG, &v.thorough, NULL, "more inputs: minutes instead of seconds"},
-        {0, "seed", OPTION_COUNT, &v.seed, "N", "seed of random inputs (default 1)"},
+        {0, "list", OPTION_FLAG, &q.list, NULL, "list the groups, what they need, and what is here"},
+        {0, "thorough", OPTION_FLAG, &q.v.thorough, NULL, "more inputs: minutes instead of seconds"},
+        {0, "seed", OPTION_COUNT, &q.v.seed, "N", "seed of random inputs (default 1)"},
         {0, "Recorded outputs", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "vectors", OPTION_INPUT, &vectors, "DIR", "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
-        {0, "architecture", OPTION_READ, READS(read_architecture, &v.architecture, NULL), "NAME",
+        {0, "vectors", OPTION_INPUT, &q.vectors, "DIR",
+         "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
+        {0, "architecture", OPTION_READ, READS(read_architecture, &q.v.architecture, NULL), "NAME",
          "of files whose names do not tell it: volta, ampere, hopper, ..."},
-        {0, "model", OPTION_LIST, &names, "NAME",
+        {0, "model", OPTION_LIST, &q.names, "NAME",
          "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
          "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},
         {0, "Instructions of this CPU", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "record", OPTION_OUTPUT, &record, "FILE", "write what they gave, as the files of data/cpu; group cpu"},
+        {0, "record", OPTION_OUTPUT, &q.record, "FILE", "write what they gave, as the files of data/cpu; group cpu"},
         EXCLUDES("list", "GROUP model json ndjson csv record", NULL),
         EXCLUSIVE("model architecture", NULL),
         NEEDS("vectors architecture model", "GROUP=vectors !GROUP", NULL),
         NEEDS("record", "GROUP=cpu !GROUP+!model", NULL),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        JSON_OPTION_ROW(form, "mpsim.verify/1"),
-        NDJSON_OPTION_ROW(form, "row"),
-        CSV_OPTION_ROW(form, ""),
-        OUTPUT_OPTION_ROW(form),
-        THREADS_OPTION_ROW(form, ""),
-        QUIET_OPTION_ROW(form, "progress"),
+        JSON_OPTION_ROW(q.form, "mpsim.verify/1"),
+        NDJSON_OPTION_ROW(q.form, "row"),
+        CSV_OPTION_ROW(q.form, ""),
+        OUTPUT_OPTION_ROW(q.form),
+        THREADS_OPTION_ROW(q.form, ""),
+        QUIET_OPTION_ROW(q.form, "progress"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
-    model_list models = {0};
-    output out = {0}, to_record = {0};
-    if (code >= 0)
-        goto done;
-    const char *env = getenv("MPSIM_HWVECTORS");
-    v.vectors = vectors ? vectors : env && *env ? env : NULL;
-    progress_steps("", 0);
-    static char vectors_group[] = "vectors", *only_vectors[] = {vectors_group, NULL};
-    if ((code = parse_models(&models, &names)))
-        goto done;
-    v.models = models.items;
-    v.n_models = models.count;
-    char **groups = v.n_models && first == argc ? only_vectors : argv + first;
-    report_options_threads(&form);
-    if ((code = check_groups(groups)))
-        goto done;
-    if (v.n_models && !v.vectors) {
-        code = fail(EXIT_USAGE, "verify: --model replays recorded vectors: say --vectors DIR");
-        goto done;
+    if (code < 0) {
+        progress_steps("", 0);
+        report_options_threads(&q.form);
+        code = find_replayed(&q);
+        char **groups = q.names.count && first == argc ? only_vectors : argv + first;
+        if (!code && !(code = check(&q, groups)))
+            code = write_outputs(&q, groups);
     }
-    const output_named written[] = {{"--record", record}, {"the report", form.path ? form.path : "-"}};
-    if ((code = output_apart("verify", written, sizeof written / sizeof *written)) ||
-        (code = output_open(&out, form.path)))
-        goto done;
-    if (record && (code = output_open(&to_record, record))) {
-        output_abandon(&out);
-        goto done;
-    }
-    v.record = to_record.file;
-    if (!list && (code = run_groups(&v, groups))) {
-        output_abandon(&out);
-        if (record)
-            output_abandon(&to_record);
-        goto done;
-    }
-    if (list)
-        print_list(&v, out.file);
-    else
-        verify_print(&v, report_options_style(&form), out.file);
-    code = output_close(&out);
-    if (record && !code)
-        code = output_close(&to_record);
-    else if (record)
-        output_abandon(&to_record);
-    if (!code && !list)
-        code = verdict(&v);
-done:
-    verify_clear(&v);
-    dot_model_list_clear(&models);
-    option_list_clear(&names);
+    verify_clear(&q.v);
+    dot_model_list_clear(&q.models);
+    option_list_clear(&q.names);
     return code;
 }
