@@ -83,7 +83,7 @@ sim_libsim_a_SOURCES = \
   sim/scaler/report.h sim/scaler/run.c sim/scaler/run.h sim/scaler/spec.c sim/scaler/spec.h \
   sim/scaler/table.c sim/scaler/table.h \
   sim/scaler/wide.c sim/scaler/wide.h \
-  sim/traininglog/impl.h sim/traininglog/course.c sim/traininglog/course.h sim/traininglog/episode.c sim/traininglog/episode.h \
+  sim/traininglog/impl.h sim/traininglog/entries.c sim/traininglog/course.c sim/traininglog/course.h sim/traininglog/episode.c sim/traininglog/episode.h \
   sim/traininglog/evidence.c sim/traininglog/facts.c sim/traininglog/facts.h \
   sim/traininglog/field.c sim/traininglog/field.h sim/traininglog/judge.c sim/traininglog/judge.h \
   sim/traininglog/logline.c sim/traininglog/logline.h sim/traininglog/lognote.c sim/traininglog/lognote.h \

@@ -126,9 +126,18 @@ struct log_text {
 /* traininglog_text_read -- call visit for all parts of a file. `path` "-": standard input. 0; or an exit code after a message. */
 int traininglog_text_read(log_text *t, const char *path, const char *name);
 
+/* ---- entries.c: from the lines about the loss scale to the entries of a log. ---- */
+
+enum { ENTRIES_MAX = 1 << 20 };
+
+/* traininglog_entry_take -- an entry more, or what the line is to those before it. `text`: the line; l->step is known. */
+void traininglog_entry_take(training_log *log, log_line *l, const char *text);
+/* traininglog_entries_thin -- where n > 1 ranks have logged each overflow, one of n entries stays: l->copies is n. */
+void traininglog_entries_thin(training_log *l);
+
 /* ---- logwalk.c: from the entries of a log to the recorded track and its jumps. ---- */
 
-/* traininglog_walk -- fill l->recorded and l->jumps; l->failed is 1 where memory runs out. */
+/* traininglog_walk -- fill l->recorded and l->jumps. */
 void traininglog_walk(training_log *l);
 
 /* ---- numbers.c: the facts of facts.h about loss, norm, validation and the numbers of reinforcement learning. ---- */

@@ -1,4 +1,7 @@
-/* judge.c -- see judge.h. */
+/* judge.c -- see judge.h. A log is judged in five steps:
+ *
+ *     facts (facts.c, numbers.c) -> the first row of verdict.c that fits -> its sentence, and what the log tells besides
+ *                                -> doubts, which may weaken the verdict  -> the lines that it rests on, what is missing (evidence.c) */
 #include "judge.h"
 
 #include "../record/cells.h"

@@ -1,4 +1,17 @@
-/* logwalk.c -- see logwalk.h. */
+/* logwalk.c -- from the entries of a log to the recorded track: spans of steps at one scale, with the events of each. See impl.h.
+ *
+ * The walk stands at a step and a scale. An entry says where it stands next:
+ *
+ *     overflow, no scale told ---> it waits (walk.mute) until a scale is told
+ *     overflow or growth --------> clean steps up to it (arrive), then a step of its own (record)
+ *     status: step, scale, n skipped
+ *        some skipped -----------> walk_skips: they halve the scale as late as they can
+ *        none, or not known -----> walk_quiet: a lower scale was skipped steps (inferred), else arrive
+ *
+ *     arrive: a higher scale is growth (inferred), or, where it is more than scalers grow in so many steps or the scale fell with no
+ *     overflow, a jump
+ *
+ * A step number that is not above the last one is a restart: if the next scale differs, that is a jump. */
 #include "impl.h"
 
 #include "../array/need.h"
@@ -136,44 +149,69 @@ static unsigned held(const walk *w, double scale)
     return scale <= 1 || w->held >= TOLERATED ? MPSIM_SCALER_BACKOFF | MPSIM_SCALER_FLOORED : MPSIM_SCALER_TOLERATED;
 }
 
+/* An event without a number. */
+static void mark_unnumbered(walk *w, const log_line *l)
+{
+    w->loose += l->step < 0;
+    w->log->recorded.unknown_steps |= l->step < 0 && !w->log->numbered;
+}
+
+/* An overflow that tells neither its step nor a scale. */
+static int is_mute(const log_line *l)
+{
+    return l->what == LOG_OVERFLOW && l->step < 0 && isnan(l->before) && isnan(l->after);
+}
+
+/* The scale before and after an event: what the line does not tell follows from the scale in force. */
+typedef struct change {
+    double before, after;
+} change;
+
+static change change_of(const walk *w, const log_line *l)
+{
+    change c = {l->before, l->after};
+    if (isnan(c.before))
+        c.before = isnan(c.after) || l->what & LOG_STOP ? w->scale : scale_before(w, c.after);
+    if (isnan(c.after) && (l->what & ~(unsigned)LOG_DETAIL) == LOG_OVERFLOW && (l->step < 0 || !isnan(l->before)))
+        c.after = c.before / 2; /* "Attempted loss scale: 8", and no more */
+    if (isnan(c.after) || l->what & LOG_STOP)
+        c.after = c.before;
+    return c;
+}
+
+/* What becomes of the scale in an event. */
+static unsigned scale_event(const walk *w, const log_line *l, change c)
+{
+    if (l->what & LOG_GROWTH)
+        return MPSIM_SCALER_GROWTH;
+    if (l->what & LOG_STOP)
+        return MPSIM_SCALER_RAISED;
+    if (c.after < c.before || isnan(c.before))
+        return MPSIM_SCALER_BACKOFF;
+    return l->what & LOG_TOLERATED ? (unsigned)MPSIM_SCALER_TOLERATED : held(w, c.after);
+}
+
 /* A line that tells an overflow, or a growth. */
 static void walk_event(walk *w, const log_entry *e)
 {
     const log_line *l = &e->said;
     const int known = l->step >= 0 && w->step >= 0 && l->step > w->step;
-    const uint64_t between = known ? (uint64_t)(l->step - w->step - 1) : 0;
-    double before = l->before, after = l->after;
-    unsigned events = l->what & LOG_TAKEN      ? MPSIM_SCALER_OVERFLOW
-                      : l->what & LOG_OVERFLOW ? MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP
-                                               : 0;
-    if (l->what == LOG_OVERFLOW && l->step < 0 && isnan(before) && isnan(after)) {
-        w->log->recorded.unknown_steps |= !w->log->numbered;
+    const unsigned overflow = l->what & LOG_TAKEN      ? MPSIM_SCALER_OVERFLOW
+                              : l->what & LOG_OVERFLOW ? MPSIM_SCALER_OVERFLOW | MPSIM_SCALER_SKIP
+                                                       : 0;
+    if (is_mute(l)) {
         w->mute++;
-        w->loose++;
+        mark_unnumbered(w, l);
         return;
     }
     record_mute(w);
-    if (isnan(before))
-        before = isnan(after) || l->what & LOG_STOP ? w->scale : scale_before(w, after);
-    if (isnan(after) && (l->what & ~(unsigned)LOG_DETAIL) == LOG_OVERFLOW && (l->step < 0 || !isnan(l->before)))
-        after = before / 2; /* "Attempted loss scale: 8", and no more */
-    if (isnan(after) || l->what & LOG_STOP)
-        after = before;
-    w->told = l->what & LOG_GROWTH ? fmax(w->told, after) : w->told;
+    const change c = change_of(w, l);
+    w->told = l->what & LOG_GROWTH ? fmax(w->told, c.after) : w->told;
     if (l->what & LOG_GROWTH && l->step < 0 && w->step >= 0)
         return; /* the next step with a number tells between which steps it was */
-    w->log->recorded.unknown_steps |= l->step < 0 && !w->log->numbered;
-    w->loose += l->step < 0;
-    arrive(w, e, before, between);
-    if (l->what & LOG_GROWTH)
-        events |= MPSIM_SCALER_GROWTH;
-    else if (l->what & LOG_STOP)
-        events |= MPSIM_SCALER_RAISED;
-    else if (after < before || isnan(before))
-        events |= MPSIM_SCALER_BACKOFF;
-    else
-        events |= l->what & LOG_TOLERATED ? MPSIM_SCALER_TOLERATED : held(w, after);
-    record(w, l->step, l->step, 1, events, after);
+    mark_unnumbered(w, l);
+    arrive(w, e, c.before, known ? (uint64_t)(l->step - w->step - 1) : 0);
+    record(w, l->step, l->step, 1, overflow | scale_event(w, l, c), c.after);
     w->told = l->what & LOG_OVERFLOW ? 0 : w->told;
 }
 
@@ -274,29 +312,44 @@ static uint64_t walk_reset(walk *w, const log_entry *e, double scale, uint64_t n
     return known ? (uint64_t)l->tracker : n;
 }
 
+/* So many steps, of which so many were skipped. */
+typedef struct steps {
+    uint64_t all, skipped;
+} steps;
+
+static uint64_t less(uint64_t n, uint64_t by)
+{
+    return n > by ? n - by : 0;
+}
+
+/* The steps of a status, without those that lines of overflows have told already, with those that are not recorded yet. */
+static steps take_steps(walk *w, const log_line *l)
+{
+    const int numbered = l->step >= 0;
+    const uint64_t told = numbered && !l->taken_only ? w->loose : 0;
+    steps n = {numbered && w->step >= 0 ? (uint64_t)(l->step - w->step) : 1, l->skipped};
+    if (numbered && w->step < 0 && w->log->count > 1 && w->log->entries[0].said.step >= 0)
+        n.all = spacing(w->log); /* the first line: as the next one */
+    n = (steps){less(n.all, told), less(n.skipped, told)};
+    n.skipped = n.skipped < w->mute ? w->mute : n.skipped;
+    w->loose = w->mute = 0;
+    return n;
+}
+
+/* A status, or several that say the same, a step later each. */
 static void walk_status(walk *w, const log_entry *e, double scale)
 {
     const log_line *l = &e->said;
     const int numbered = l->step >= 0;
-    uint64_t n = numbered && w->step >= 0 ? (uint64_t)(l->step - w->step) : 1, skipped = l->skipped;
+    steps n = take_steps(w, l);
     w->log->recorded.unknown_steps |= !numbered;
-    if (numbered && w->step < 0 && w->log->count > 1 && w->log->entries[0].said.step >= 0)
-        n = spacing(w->log); /* the first line: as the next one */
-    if (numbered && !l->taken_only && w->loose) {
-        skipped = skipped > w->loose ? skipped - w->loose : 0;
-        skipped = skipped < w->mute ? w->mute : skipped;
-        n = n > w->loose ? n - w->loose : 0;
-    } else if (w->mute) {
-        skipped = skipped < w->mute ? w->mute : skipped;
-    }
-    w->loose = w->mute = 0;
-    n = walk_reset(w, e, scale, n);
-    if (isnan(w->scale) && !skipped) /* before a skipped step it is not known */
+    n.all = walk_reset(w, e, scale, n.all);
+    if (isnan(w->scale) && !n.skipped) /* before a skipped step it is not known */
         w->scale = scale;
-    n = n < skipped ? skipped : n;
+    n.all = n.all < n.skipped ? n.skipped : n.all;
     if (numbered && w->step < 0)
-        w->step = l->step - (int64_t)n;
-    walk_rest(w, e, scale, n, skipped);
+        w->step = l->step - (int64_t)n.all;
+    walk_rest(w, e, scale, n.all, n.skipped);
     if (numbered)
         w->step = l->step;
     if (e->n > 1)
@@ -344,29 +397,41 @@ static void explain_jumps(training_log *l)
     l->n_jumps = 0;
 }
 
+/* The steps begin again: resumed from a checkpoint. */
+static void walk_restart(walk *w, const log_entry *e)
+{
+    if (e->said.step < 0 || w->step < 0 || e->said.step > w->step)
+        return;
+    w->log->restarts++;
+    w->extra |= RECORDED_RESTART;
+    w->step = e->said.step - 1;
+}
+
+/* An entry; `next`: the one after it, or NULL. */
+static void walk_entry(walk *w, const log_entry *e, const log_entry *next)
+{
+    track *t = &w->log->recorded;
+    t->line = e->line;
+    t->seq = e->seq;
+    walk_restart(w, e);
+    if (!(e->said.what & LOG_STATUS))
+        walk_event(w, e);
+    else if (w->log->before)
+        walk_before(w, e, next);
+    else
+        walk_status(w, e, e->said.after);
+    if (t->count) {
+        t->spans[t->count - 1].last_line = e->last_line;
+        t->spans[t->count - 1].last_seq = e->last_seq;
+    }
+}
+
 void traininglog_walk(training_log *l)
 {
-    find_convention(l);
     walk w = {.log = l, .scale = (double)NAN, .step = -1, .tracker = -1};
-    for (size_t i = 0; i < l->count; i++) {
-        const log_entry *e = &l->entries[i];
-        l->recorded.line = e->line;
-        l->recorded.seq = e->seq;
-        if (e->said.step >= 0 && w.step >= 0 && e->said.step <= w.step) {
-            l->restarts++;
-            w.extra |= RECORDED_RESTART;
-            w.step = e->said.step - 1;
-        }
-        if (e->said.what & LOG_STATUS)
-            l->before ? walk_before(&w, e, i + 1 < l->count ? e + 1 : NULL) : walk_status(&w, e, e->said.after);
-        else
-            walk_event(&w, e);
-        if (l->recorded.count) {
-            span *last = &l->recorded.spans[l->recorded.count - 1];
-            last->last_line = e->last_line;
-            last->last_seq = e->last_seq;
-        }
-    }
+    find_convention(l);
+    for (size_t i = 0; i < l->count; i++)
+        walk_entry(&w, &l->entries[i], i + 1 < l->count ? &l->entries[i + 1] : NULL);
     record_mute(&w);
     explain_jumps(l);
 }

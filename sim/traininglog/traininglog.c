@@ -1,4 +1,13 @@
-/* traininglog.c -- see traininglog.h. */
+/* traininglog.c -- see traininglog.h. What becomes of a part of a log, which logtext.c cuts:
+ *
+ *     part -+- of a rank that does not count -----------> only what ends or resumes the run, and whether ranks agree
+ *           |
+ *           +- lognote.c: a loss, a norm, a place ------> place, notes
+ *           +- logline.c: a loss scale, an overflow ----> its step, then entries.c
+ *           +- metric.c: other numbers by their names --> metrics
+ *
+ * Behind the last part logwalk.c makes the recorded track of the entries. The first line about a scale, or note, chooses the rank
+ * that counts; phrases about overflows may be told by another one. */
 #include "traininglog.h"
 
 #include "impl.h"
@@ -13,90 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* RECENT: how far back a line of another process, which comes late, may lie. */
-enum { ENTRIES_MAX = 1 << 20, RECENT = 8 };
-
-/* ---- lines to entries ---- */
-
-static int same_or_unknown(double a, double b)
-{
-    return a == b || isnan(a) || isnan(b);
-}
-
-/* Whether a line tells more of the overflow that the entry before it told: several phrases of one
- * event, of which one at least is a detail. */
-static int is_detail(const log_entry *e, const log_line *l)
-{
-    return (e->said.what & l->what & LOG_OVERFLOW) && ((e->said.what | l->what) & LOG_DETAIL) && l->rule >= 0 &&
-           !(e->rules >> l->rule & 1) && e->said.dialect == l->dialect && same_or_unknown(e->said.before, l->before) &&
-           same_or_unknown(e->said.after, l->after);
-}
-
-static void add_detail(log_entry *e, const log_line *l)
-{
-    e->rules |= 1u << l->rule;
-    e->said.before = isnan(l->before) ? e->said.before : l->before;
-    e->said.after = isnan(l->after) ? e->said.after : l->after;
-    if (l->step >= 0)
-        e->said.step = e->to = l->step;
-    e->said.what |= l->what & LOG_STOP;
-}
-
-/* One more line about an entry. */
-static void add_line(const training_log *log, log_entry *e)
-{
-    e->last_line = log->line;
-    e->last_seq = log->seq;
-}
-
-/* Whether a status says what the one before it says, a step later. */
-static int is_more_of(const log_entry *e, const log_line *l)
-{
-    return e->said.what == l->what && l->what & LOG_STATUS && e->said.skipped == 0 && l->skipped == 0 &&
-           e->said.after == l->after && e->said.dialect == l->dialect && l->tracker >= e->tracker &&
-           (l->step < 0 ? e->to < 0 : e->to >= 0 && l->step > e->to);
-}
-
-/* Whether the line says again what the entry says: of the same step, or the same change of a scale
- * that is no longer the one before it, or one more phrase about it, as each process prints it. */
-static int is_repeated(const log_entry *e, const log_line *l, uint64_t seq)
-{
-    if (e->said.what != l->what || e->said.dialect != l->dialect || !same_or_unknown(e->said.after, l->after) ||
-        !same_or_unknown(e->said.before, l->before))
-        return (e->said.what & l->what & LOG_OVERFLOW) && l->rule >= 0 && e->rules >> l->rule & 1 &&
-               (e->said.what | l->what) & LOG_DETAIL && same_or_unknown(e->said.before, l->before) &&
-               same_or_unknown(e->said.after, l->after) && (l->step < 0 || e->to == l->step);
-    if (l->step >= 0)
-        return e->to == l->step;
-    const int changes = l->what & LOG_OVERFLOW ? l->before > l->after : l->before < l->after;
-    return l->what & (LOG_OVERFLOW | LOG_GROWTH) && l->rank < 0 && changes && seq < e->last_seq + RECENT;
-}
-
-/* Whether one of the last entries says the same of an earlier step, at another scale than now: a
- * line of another process that comes late. */
-static int is_late(const training_log *log, const log_line *l)
-{
-    for (size_t i = 1; i < RECENT && i < log->count && l->what & LOG_STATUS && l->step >= 0; i++) {
-        const log_entry *e = &log->entries[log->count - 1 - i];
-        if (e->said.what == l->what && e->said.step <= l->step && e->to >= l->step)
-            return e->said.after == l->after && log->entries[log->count - 1].said.after != l->after;
-    }
-    return 0;
-}
-
-static void add_entry(training_log *log, const log_line *l)
-{
-    need_room(&log->entries, log->count, sizeof *log->entries);
-    log->entries[log->count++] = (log_entry){.line = log->line,
-                                             .last_line = log->line,
-                                             .seq = log->seq,
-                                             .last_seq = log->seq,
-                                             .said = *l,
-                                             .to = l->step,
-                                             .tracker = l->tracker,
-                                             .n = 1,
-                                             .rules = l->rule >= 0 ? 1u << l->rule : 0};
-}
+/* ---- steps ---- */
 
 /* Steps that count the batches of an epoch go on where the last epoch ended. */
 static void number_steps(training_log *log, log_line *l, const log_note *n)
@@ -193,63 +119,6 @@ static int is_loss_gone(training_log *log, const log_line *l, const log_note *n)
     return log->has_loss && n->loss == VALUE_UNSAID && l->skipped == 0 && !falls;
 }
 
-/* Whether the number that ends a log without the end of a line is one that the last scale does not
- * lead to: digits are missing. */
-static int is_cut_short(const training_log *log, const log_line *l, const char *text)
-{
-    const size_t n = strlen(text);
-    const double last = log->count ? log->entries[log->count - 1].said.after : (double)NAN;
-    if (n == 0 || !strchr("0123456789.", text[n - 1]) || isnan(last) || isnan(l->after))
-        return 0;
-    return l->after != last && l->after != 2 * last && l->after != last / 2 && l->after != l->before / 2;
-}
-
-/* Whether a scale above 1 is no power of two in a log whose first one is: a mean, or unreadable. */
-static int is_off_chain(double base, double scale)
-{
-    return traininglog_words_is_power(base) && scale > 1 && !traininglog_words_is_power(scale);
-}
-
-/* A line about the loss scale. */
-static void take_scale_line(training_log *log, log_line *l, const char *text)
-{
-    log_entry *last = log->count ? &log->entries[log->count - 1] : NULL;
-    if (log->base == 0 && l->after > 0 && !l->average)
-        log->base = l->after;
-    if (is_off_chain(log->base, l->after) && l->what & LOG_STATUS)
-        l->average |= l->after != floor(l->after) || l->rounded;
-    else
-        l->bad |= is_off_chain(log->base, l->after) || is_off_chain(log->base, l->before);
-    log->last_bad = l->bad || (log->unterminated && is_cut_short(log, l, text));
-    l->bad = log->last_bad;
-    if (l->average)
-        log->averages++;
-    else if (l->bad || (l->what == LOG_STATUS && isnan(l->after)))
-        log->bad++;
-    else if (l->scaler != log->scaler)
-        log->other_scalers++;
-    else if (last && is_detail(last, l)) {
-        add_detail(last, l);
-        add_line(log, last);
-    } else if (last && is_repeated(last, l, log->seq)) {
-        log->repeats++;
-        add_line(log, last);
-    } else if (is_late(log, l)) {
-        log->repeats++;
-    } else if (last && is_more_of(last, l)) {
-        last->to = l->step;
-        last->tracker = l->tracker;
-        add_line(log, last);
-        last->n++;
-    } else if (log->count == ENTRIES_MAX)
-        log->full = 1;
-    else
-        add_entry(log, l);
-    if (l->bad && l->what & LOG_OVERFLOW)
-        log->unread_line = log->line;
-    log->numbered |= l->what & LOG_STATUS && l->step >= 0;
-}
-
 /* ---- ranks ---- */
 
 static void compare_ranks(log_apart *apart, const log_rank_line *first, const log_rank_line *line, double x, double y)
@@ -338,6 +207,42 @@ static void place_line(training_log *log, log_line *l, log_note *n)
     l->loss = n->loss;
 }
 
+/* The rank whose lines count: the first that tells something. Phrases about overflows and growth may be told by another one. */
+static int is_of_other_rank(training_log *log, const log_line *l, int told, int64_t rank)
+{
+    int64_t *counts = l && l->rule >= 0 ? &log->event_rank : &log->rank;
+    if (*counts < 0 && told)
+        *counts = rank;
+    return rank >= 0 && rank != *counts;
+}
+
+/* Where the run stands behind a note. */
+static void place_note(training_log *log, const log_note *n, int noted)
+{
+    log_line at = {.step = n->batch};
+    if (noted)
+        follow_place(&log->place, n);
+    log->about = n->step >= 0 ? n->step : log->about;
+    if (n->batch < 0)
+        return;
+    number_steps(log, &at, n);
+    log->about = at.step;
+}
+
+/* What a part tells besides a scale, once; `values`: numbers by their names are read, too. */
+static void take_values(training_log *log, log_note *n, int told, int values, const char *masked)
+{
+    if (told && is_doubled(log, n)) {
+        log->doubled++;
+        return;
+    }
+    if (told)
+        take_note(log, n);
+    if (values)
+        traininglog_metric_values_take(&log->metrics, masked, log->line, log->about);
+    log->has_value |= log->metrics.count > 0;
+}
+
 /* A part of the log; `masked`, as it is measured. */
 static int take_part(void *context, const log_part *p, const char *text, const char *masked)
 {
@@ -351,35 +256,20 @@ static int take_part(void *context, const log_part *p, const char *text, const c
     const int found = (log->own && traininglog_pattern_match(log->own, &l, &n, text)) ||
                       traininglog_line_parse(&l, masked);
     const int64_t rank = found && l.rank >= 0 ? l.rank : traininglog_line_rank(masked);
-    int64_t *counts = found && l.rule >= 0 ? &log->event_rank : &log->rank; /* events may be told by another one */
-    if (*counts < 0 && (found || noted))
-        *counts = rank;
+    const int other = is_of_other_rank(log, found ? &l : NULL, found || noted, rank);
     if (found) {
         log->total++;
         log->recognised[l.dialect]++;
     }
     follow_ranks(log, found ? &l : NULL, &n, rank);
-    if (rank >= 0 && rank != *counts)
+    if (other)
         return take_other_rank(log, &n, found);
-    if (noted)
-        follow_place(&log->place, &n);
-    log->about = n.step >= 0 ? n.step : log->about;
-    if (n.batch >= 0) {
-        log_line at = {.step = n.batch};
-        number_steps(log, &at, &n);
-        log->about = at.step;
-    }
+    place_note(log, &n, noted);
     if (found)
         place_line(log, &l, &n);
-    const int doubled = (noted || found) && is_doubled(log, &n);
-    log->doubled += (uint64_t)doubled;
-    if ((noted || found) && !doubled)
-        take_note(log, &n);
-    if ((!found || l.rule < 0) && !doubled)
-        traininglog_metric_values_take(&log->metrics, masked, log->line, log->about);
-    log->has_value |= log->metrics.count > 0;
+    take_values(log, &n, found || noted, !found || l.rule < 0, masked);
     if (found)
-        take_scale_line(log, &l, masked);
+        traininglog_entry_take(log, &l, masked);
     return log->full;
 }
 
@@ -400,49 +290,6 @@ static int is_event(const char *text)
     return traininglog_line_parse(&l, text) && l.rule >= 0;
 }
 
-/* ---- several ranks that say the same without a number ---- */
-
-static int are_equal(const log_entry *a, const log_entry *b)
-{
-    return a->said.what == b->said.what && a->said.dialect == b->said.dialect && a->to < 0 && b->to < 0 &&
-           (a->said.before == b->said.before || isnan(a->said.before)) &&
-           (a->said.after == b->said.after || isnan(a->said.after));
-}
-
-static size_t run_of(const training_log *l, size_t i)
-{
-    size_t n = 1;
-    while (i + n < l->count && are_equal(&l->entries[i], &l->entries[i + n]))
-        n++;
-    return n;
-}
-
-/* Where every run of equal overflows is a multiple of n > 1, n ranks have logged each. */
-static void drop_copies(training_log *l)
-{
-    size_t divisor = 0, runs = 0, kept = 0;
-    l->copies = 1;
-    for (size_t i = 0, n; i < l->count; i += n, runs++) {
-        n = run_of(l, i);
-        for (size_t a = n, b; a; a = b) { /* the greatest common divisor */
-            b = divisor % a;
-            divisor = a;
-        }
-        if (!(l->entries[i].said.what & LOG_OVERFLOW) || l->entries[i].said.what & LOG_STATUS)
-            return;
-    }
-    if (runs < 2 || divisor < 2)
-        return;
-    l->copies = divisor;
-    for (size_t i = 0; i < l->count; i += divisor) {
-        log_entry e = l->entries[i];
-        e.last_line = l->entries[i + divisor - 1].last_line;
-        e.last_seq = l->entries[i + divisor - 1].last_seq;
-        l->entries[kept++] = e;
-    }
-    l->count = kept;
-}
-
 static void name_unread(training_log *l)
 {
     const char *name;
@@ -453,44 +300,59 @@ static void name_unread(training_log *l)
         text_add(l->unread, sizeof l->unread, "%s%s", l->n_unread ? ", " : "", name);
 }
 
-int traininglog_training_log_read(training_log *l, const char *path, const log_pattern *own)
+/* Nothing is known yet. */
+static void begin(training_log *l, const log_pattern *own)
 {
-    char name[512];
-    memset(l, 0, sizeof *l);
-    l->own = own;
-    l->epoch = -1;
-    l->last_step = -1;
-    l->about = -1;
-    l->rank = l->event_rank = -1;
-    l->skipped = -1;
-    l->place = (log_line_place){.of = -1, .step = -1};
-    escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
-    log_text *t = need_memory(1, sizeof *t);
-    *t = (log_text){
-        .reader = &l->reader, .measures = is_measuring, .is_event = is_event, .visit = take_part, .context = l};
-    const int code = traininglog_text_read(t, path, name);
-    free(t);
+    *l = (training_log){.own = own,
+                        .epoch = -1,
+                        .last_step = -1,
+                        .about = -1,
+                        .rank = -1,
+                        .event_rank = -1,
+                        .skipped = -1,
+                        .place = {.of = -1, .step = -1}};
+}
+
+static void begin_track(track *t)
+{
     const mpsim_scaler_config *any = &mpsim_scaler_find("static")->config;
-    if (code)
-        return code;
+    (void)traininglog_track_init(t, "recorded", any); /* a row of the table is valid */
+    t->recorded = 1;
+    t->least = (double)INFINITY;
+    t->most = 0;
+    t->last = (double)NAN;
+}
+
+/* All lines have been read. 0, or an exit code after a message. */
+static int end(training_log *l, const char *name)
+{
     if (!l->full && l->total == 0 && !l->has_value)
         return fail(
             EXIT_DATA,
             "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
             "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', and CSV with a header",
             name, l->reader.lines);
-    drop_copies(l);
+    traininglog_entries_thin(l);
     traininglog_metric_values_sort(&l->metrics);
     name_unread(l);
-    (void)traininglog_track_init(&l->recorded, "recorded", any); /* a row of the table is valid */
-    l->recorded.recorded = 1;
-    l->recorded.least = (double)INFINITY;
-    l->recorded.most = 0;
-    l->recorded.last = (double)NAN;
+    begin_track(&l->recorded);
     if (l->full)
         return fail(EXIT_DATA, "%s: more than %d changes of the loss scale", name, ENTRIES_MAX);
     traininglog_walk(l);
     return 0;
+}
+
+int traininglog_training_log_read(training_log *l, const char *path, const log_pattern *own)
+{
+    char name[512];
+    begin(l, own);
+    escape_text(name, sizeof name, strcmp(path, "-") == 0 ? "standard input" : path);
+    log_text *t = need_memory(1, sizeof *t);
+    *t = (log_text){
+        .reader = &l->reader, .measures = is_measuring, .is_event = is_event, .visit = take_part, .context = l};
+    const int code = traininglog_text_read(t, path, name);
+    free(t);
+    return code ? code : end(l, name);
 }
 
 void traininglog_training_log_clear(training_log *l)
