@@ -16,16 +16,16 @@ static int is_inherited(const policy_draft *d)
 }
 
 /* A part is left out where there is one; false is always right. */
-int policy_blocks_set_without(policy_draft *d, const yaml_value *v, int *without)
+int policy_blocks_set_without(policy_draft *d, const yaml_value *v, void *without)
 {
     const int has = d->plan->recipe && d->plan->recipe->hadamard;
     int yes = 0;
-    if (v && policy_value_bool(&d->r, d->name, v, &yes))
+    if (policy_value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !has && !is_inherited(d))
         return policy_bad(&d->r, d->at, "%s: works on TransformerEngine's NVFP4 recipe, which the policy does not have",
                           d->name);
-    *without = yes && has;
+    *(int *)without = yes && has;
     return 0;
 }
 
@@ -34,7 +34,7 @@ int policy_blocks_set_without(policy_draft *d, const yaml_value *v, int *without
 int policy_blocks_set_ends(policy_draft *d, const yaml_value *v)
 {
     int yes = 0;
-    if (v && policy_value_bool(&d->r, d->name, v, &yes))
+    if (policy_value_bool(&d->r, d->name, v, &yes))
         return -1;
     if (yes && !d->plan->recipe && !is_inherited(d))
         return policy_bad(&d->r, d->at, "%s: works on an FP8 recipe, and the policy has none", d->name);
@@ -44,11 +44,12 @@ int policy_blocks_set_ends(policy_draft *d, const yaml_value *v)
 }
 
 /* "4", or "12.5 %" of all. */
-static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
+int policy_blocks_set_count(policy_draft *d, const yaml_value *v, void *at)
 {
+    plan_count *to = at;
     const char *text = NULL;
     char number[32];
-    if (!v || (!d->plan->ends_kept && is_inherited(d)))
+    if (!d->plan->ends_kept && is_inherited(d))
         return 0;
     if (!d->plan->ends_kept)
         return policy_bad(&d->r, d->at, "%s: needs first_last_layers_bf16: true", d->name);
@@ -65,14 +66,4 @@ static int set_count(policy_draft *d, const yaml_value *v, plan_count *to)
                           text);
     to->n = 0;
     return 0;
-}
-
-int policy_blocks_set_start(policy_draft *d, const yaml_value *v)
-{
-    return set_count(d, v, &d->plan->at_start);
-}
-
-int policy_blocks_set_end(policy_draft *d, const yaml_value *v)
-{
-    return set_count(d, v, &d->plan->at_end);
 }

@@ -87,11 +87,10 @@ int policy_keys_apply(policy_draft *d, plan *p);
 /* ---- blocks.c: keys of recipes with blocks: what of NVFP4's recipe is left out, first and last layers in
  * bf16. ---- */
 
-/* A key's value, NULL where it is not given, into the draft's plan: 0, or -1 after policy_bad. */
-int policy_blocks_set_without(policy_draft *d, const yaml_value *v, int *without);
+/* A key's value, to its place in the draft's plan: 0, or -1 after policy_bad. */
+int policy_blocks_set_without(policy_draft *d, const yaml_value *v, void *without);
 int policy_blocks_set_ends(policy_draft *d, const yaml_value *v);
-int policy_blocks_set_start(policy_draft *d, const yaml_value *v);
-int policy_blocks_set_end(policy_draft *d, const yaml_value *v);
+int policy_blocks_set_count(policy_draft *d, const yaml_value *v, void *at);
 
 /* ---- gather.c: settings of a loss scaler that stand one by one in a policy, as guides print them. ---- */
 
@@ -118,14 +117,15 @@ int policy_resolve_reduce(policy_reader *r, const yaml_value *v, plan *p);
 
 /* ---- patterns.c: keys of a policy that are lists of patterns of names. ---- */
 
-/* The key's value, NULL where it is not given, at *to: 0, or -1 after policy_bad. policy_patterns_set_kinds: 'pattern: kind' pairs, into the plan. */
-int policy_patterns_set(policy_draft *d, const yaml_value *v, const policy_patterns **to);
-int policy_patterns_set_kinds(policy_draft *d, const yaml_value *v);
+/* The key's value at *to, a list of the draft's policy: 0, or -1 after policy_bad. policy_patterns_set_kinds: 'pattern: kind' pairs. */
+int policy_patterns_set(policy_draft *d, const yaml_value *v, void *to);
+int policy_patterns_set_kinds(policy_draft *d, const yaml_value *v, void *to);
 
 /* ---- tree.c: trees of YAML made and changed: what blocks of frameworks are unfolded into. ---- */
 
 /* policy_tree_find -- the item of a key; NULL: there is none, or `map` is none. */
 const yaml_item *policy_tree_find(const yaml_value *map, const char *key);
+unsigned policy_tree_line(const yaml_value *map, const char *key); /* of the item; 0: there is none */
 /* policy_tree_new, policy_tree_copy -- NULL where there is no memory (array/want.h). */
 yaml_value *policy_tree_new(yaml_type type, unsigned line, const char *text);
 /* policy_tree_add -- an item behind the others; v is taken over, and freed where there is no memory. policy_tree_add_text: a text. Both take NULL. 0, or -1. */

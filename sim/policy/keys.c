@@ -1,6 +1,5 @@
 /* keys.c -- see keys.h. From top to bottom: what each key sets, in the order of the
- * table, which stands at the end with what walks it. A function gets NULL where its key is not
- * given. */
+ * table, which stands at the end with what walks it. */
 #include "impl.h"
 
 #include "../array/want.h"
@@ -22,12 +21,10 @@ static int contradicts(policy_draft *d, policy_key k, const char *other)
 /* ---- the policy ---- */
 
 /* Text for people: what would need escapes on a terminal is refused. */
-static int set_text(policy_draft *d, const yaml_value *v, char **to)
+static int set_text(policy_draft *d, const yaml_value *v, void *at)
 {
-    char escaped[1024];
+    char escaped[1024], **to = at;
     const char *text = NULL;
-    if (!v)
-        return 0;
     if (policy_value_text(&d->r, d->name, v, &text))
         return -1;
     if (strlen(text) >= sizeof escaped / 4 || strcmp(escape_text(escaped, sizeof escaped, text), text) != 0)
@@ -44,16 +41,12 @@ static int set_text(policy_draft *d, const yaml_value *v, char **to)
 /* Its entries are policy.c's. */
 static int check_schedule(policy_draft *d, const yaml_value *v)
 {
-    if (v && v->type != YAML_LIST)
-        return policy_bad(&d->r, v->line, "schedule: a list of entries is needed");
-    return 0;
+    return v->type == YAML_LIST ? 0 : policy_bad(&d->r, v->line, "schedule: a list of entries is needed");
 }
 
 static int set_steps_per_epoch(policy_draft *d, const yaml_value *v)
 {
     uint64_t n = 0;
-    if (!v)
-        return 0;
     if (policy_value_count(&d->r, d->name, v, &n) || n < 1 || n > UINT32_MAX)
         return policy_bad(&d->r, d->at, "steps_per_epoch: 1 to 2^32 - 1 is needed");
     d->epoch = n;
@@ -72,8 +65,6 @@ static int set_step(policy_draft *d, const yaml_value *v)
 static int set_epoch(policy_draft *d, const yaml_value *v)
 {
     uint64_t epoch;
-    if (!v)
-        return 0;
     if (policy_value_count(&d->r, d->name, v, &epoch))
         return -1;
     if (d->epoch == 0)
@@ -86,17 +77,23 @@ static int set_epoch(policy_draft *d, const yaml_value *v)
 
 /* ---- precision: what the keys below are where they are not given ---- */
 
+static const precision_row *find_precision(policy_draft *d, const char *word)
+{
+    const policy_words *words = d->key == KEY_OPT_LEVEL ? &policy_levels : &policy_precisions;
+    const int i = policy_word(&d->r, d->at, d->name, word, words);
+    return i < 0 ? NULL : policy_precision_at(words, i);
+}
+
 static int take_precision(policy_draft *d, const yaml_value *v)
 {
-    const int level = d->key == KEY_OPT_LEVEL;
     const char *word = "fp32";
     plan *p = d->plan;
     if (v && policy_value_text(&d->r, d->name, v, &word))
         return -1;
     word += strncmp(word, "torch.", 6) == 0 ? 6 : 0;
-    const precision_row *row = policy_precision_find(word, level);
+    const precision_row *row = find_precision(d, word);
     if (!row)
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, policy_precision_words(level));
+        return -1;
     d->precision = row;
     snprintf(p->precision, sizeof p->precision, "%s", word);
     p->compute = *mpsim_format_find(row->compute);
@@ -106,11 +103,6 @@ static int take_precision(policy_draft *d, const yaml_value *v)
     p->master = row->master;
     mpsim_scaler_parse(&p->scaler, row->scaler); /* a row of the table */
     return 0;
-}
-
-static int set_opt_level(policy_draft *d, const yaml_value *v)
-{
-    return v ? take_precision(d, v) : 0;
 }
 
 /* An opt level with bf16 as its half precision: what the level keeps in fp16 is bf16, and nothing is scaled. */
@@ -136,9 +128,9 @@ static int set_precision(policy_draft *d, const yaml_value *v)
         return 0;
     if (policy_value_text(&d->r, d->name, v, &word))
         return -1;
-    const precision_row *row = policy_precision_find(word, 0);
+    const precision_row *row = find_precision(d, word);
     if (!row)
-        return policy_bad(&d->r, d->at, "%s: '%.60s' is not one of %s", d->name, word, policy_precision_words(0));
+        return -1;
     if (strcmp(row->compute, "bf16") == 0 && !row->recipe && strcmp(d->plan->compute.name, "fp16") == 0) {
         take_bf16(d);
         return 0;
@@ -154,8 +146,6 @@ static int set_precision(policy_draft *d, const yaml_value *v)
 static int set_param_dtype(policy_draft *d, const yaml_value *v)
 {
     plan *p = d->plan;
-    if (!v)
-        return 0;
     if (policy_value_format(&d->r, d->name, v, &p->params))
         return -1;
     p->compute = p->grads = p->params;
@@ -185,37 +175,18 @@ static int set_compute(policy_draft *d, const yaml_value *v)
     return 0;
 }
 
-static int set_params(policy_draft *d, const yaml_value *v)
-{
-    d->plan->params_given = v || d->value[KEY_OPT_LEVEL] || d->value[KEY_PARAM_DTYPE];
-    return v ? policy_value_format(&d->r, d->name, v, &d->plan->params) : 0;
-}
-
-static int set_grads(policy_draft *d, const yaml_value *v)
-{
-    d->plan->grads_given = v != NULL;
-    return v ? policy_value_format(&d->r, d->name, v, &d->plan->grads) : 0;
-}
-
 static int set_autocast(policy_draft *d, const yaml_value *v)
 {
     const char *word = NULL;
-    if (!v)
-        return 0;
-    if (policy_value_text(&d->r, d->name, v, &word))
+    if (policy_value_text(&d->r, d->name, v, &word) || policy_word(&d->r, d->at, d->name, word, &policy_autocasts) < 0)
         return -1;
     d->plan->autocast = policy_autocast_find(word);
-    if (d->plan->autocast)
-        return 0;
-    return policy_bad(&d->r, d->at,
-                      "autocast: '%.60s' is not one of none, all, torch, norms-fp32, batchnorm-fp32, megatron", word);
+    return 0;
 }
 
 static int set_keep_batchnorm(policy_draft *d, const yaml_value *v)
 {
     int keep = 0;
-    if (!v)
-        return 0;
     if (contradicts(d, KEY_AUTOCAST, "autocast") || policy_value_bool(&d->r, d->name, v, &keep))
         return -1;
     if (is_fp32(&d->plan->params))
@@ -281,11 +252,11 @@ static int set_fp8_recipe(policy_draft *d, const yaml_value *v)
 /* hybrid or e4m3, or NULL; "none" is NeMo's word for no FP8. */
 static int take_fp8(policy_draft *d, const yaml_value *v, const char **format)
 {
-    if (policy_value_text(&d->r, d->name, v, format))
+    static const char *const words[] = {"hybrid", "e4m3", "none"};
+    static const policy_words forms = POLICY_WORDS(words);
+    if (policy_value_text(&d->r, d->name, v, format) || policy_word(&d->r, d->at, d->name, *format, &forms) < 0)
         return -1;
     const int none = strcasecmp(*format, "none") == 0;
-    if (!none && strcasecmp(*format, "hybrid") != 0 && strcasecmp(*format, "e4m3") != 0)
-        return policy_bad(&d->r, d->at, "fp8: '%.60s' is not one of hybrid, e4m3, none", *format);
     if (none && d->recipe)
         return policy_bad(&d->r, d->at, "fp8: none contradicts the recipe %.60s", d->recipe);
     if (none)
@@ -299,6 +270,7 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
 {
     plan *p = d->plan;
     const char *format = NULL;
+    char list[384];
     mpsim_delayed_config_init(&p->delayed, mpsim_format_find("e4m3"));
     p->delayed.history = 1024;
     p->delayed.margin = 0;
@@ -308,7 +280,7 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
     const recipe_row *row = p->recipe = d->recipe ? policy_recipe_find(d->recipe) : NULL;
     if (d->recipe && !row)
         return policy_bad(&d->r, d->line[KEY_FP8_RECIPE], "fp8_recipe: '%.60s' is not known: %s", d->recipe,
-                          policy_recipe_words());
+                          policy_words_text(&policy_recipes, list, sizeof list));
     p->fp8_e4m3 = format ? strcasecmp(format, "e4m3") == 0 : row ? row->default_e4m3 : 0;
     if (format && !(p->fp8_e4m3 ? row->agrad_e4m3 : row->agrad_hybrid))
         return policy_bad(&d->r, d->at, "fp8: the recipe %s has no %s form", row->name, format);
@@ -338,25 +310,11 @@ static int need_muon(policy_draft *d)
                : policy_bad(&d->r, d->at, "%s: works on the optimizer muon, which the policy does not have", d->name);
 }
 
-static int set_algorithm(policy_draft *d, const yaml_value *v)
-{
-    const char *word = NULL;
-    if (!v)
-        return 0;
-    if (policy_value_text(&d->r, d->name, v, &word))
-        return -1;
-    const int max = strcasecmp(word, "max") == 0;
-    if (!max && strcasecmp(word, "most_recent") != 0)
-        return policy_bad(&d->r, d->at, "fp8_amax_compute_algo: '%.60s' is neither max nor most_recent", word);
-    d->plan->delayed.algorithm = max ? MPSIM_AMAX_MAX : MPSIM_AMAX_MOST_RECENT;
-    return 0;
-}
-
 /* ---- what has keys of its own ---- */
 
 static int set_scaling(policy_draft *d, const yaml_value *v)
 {
-    return v ? policy_resolve_scaling(&d->r, v, d->line[KEY_OPT_LEVEL] != 0, &d->plan->scaler) : 0;
+    return policy_resolve_scaling(&d->r, v, d->line[KEY_OPT_LEVEL] != 0, &d->plan->scaler);
 }
 
 static int set_optimizer(policy_draft *d, const yaml_value *v)
@@ -388,8 +346,6 @@ static int is_off(const policy_draft *d)
 /* The word of NeMo RL and of trainers for the norm of clip. */
 static int set_max_grad_norm(policy_draft *d, const yaml_value *v)
 {
-    if (!v)
-        return 0;
     if (v->type != YAML_TEXT)
         return policy_bad(&d->r, d->at, "max_grad_norm: a number is needed");
     if (is_off(d)) {
@@ -412,11 +368,13 @@ static int set_reduce(policy_draft *d, const yaml_value *v)
     return policy_resolve_reduce(&d->r, v && is_none(d, v) ? NULL : v, d->plan);
 }
 
-/* Whether the optimizer's way of storing has a use in the whole plan. */
-static int check_store(policy_draft *d)
+/* What the keys are together: whether the optimizer's way of storing has a use in the whole plan. */
+static int finish(policy_draft *d)
 {
-    const plan *p = d->plan;
-    const mpsim_store store = p->optimizer.store;
+    plan *p = d->plan;
+    const int store = p->optimizer.store;
+    p->params_given = d->value[KEY_PARAMS] || d->value[KEY_OPT_LEVEL] || d->value[KEY_PARAM_DTYPE];
+    p->grads_given = d->value[KEY_GRADS] != NULL;
     if (store != MPSIM_STORE_NEAREST && p->master != TRAIN_NO_MASTER)
         return policy_bad(&d->r, d->line[KEY_OPTIMIZER],
                           "optimizer: store %s contradicts master_weights: the master keeps what the parameter loses",
@@ -432,83 +390,83 @@ static int check_store(policy_draft *d)
 /* Where a key may stand; PLAN: in both. ANEW: a new precision in a schedule's entry forgets it. */
 enum { FILE_KEY = 1, ENTRY_KEY = 2, PLAN_KEY = 3, ANEW = 4 };
 
-/* What a key's value is, at a place of the plan (texts: of the policy); OWN: what `set` makes of it. */
-typedef enum key_type { KEY_OWN, KEY_TEXT, KEY_YES, KEY_PART, KEY_PATTERNS, KEY_INT16, KEY_COUNT32 } key_type;
-
 typedef struct key_row {
-    const char *name;
-    int (*set)(policy_draft *d, const yaml_value *v);
+    policy_row value; /* of the plan                                                     */
+    /* instead of value.type: what the value is made of, also where it is none; only where there is one; and with its place */
+    int (*always)(policy_draft *d, const yaml_value *v);
+    int (*given)(policy_draft *d, const yaml_value *v);
+    int (*place)(policy_draft *d, const yaml_value *v, void *to);
     unsigned scope;
-    key_type type;
-    size_t at;
     int (*needs)(policy_draft *d); /* 0, or -1 after policy_bad: what a value, or true, works on; or NULL */
-    int least, most;               /* of integers */
 } key_row;
 
-#define OWN(name_, set_, scope_)                    \
-    {                                               \
-        .name = name_, .set = set_, .scope = scope_ \
+/* A key by how it is read, where it may stand; a place of the plan, and what it works on. */
+#define OWN(name, how, function, scope_)                  \
+    {                                                     \
+        .value = {name}, .how = function, .scope = scope_ \
     }
-#define TYPED(name_, type_, place, ...)                                                                  \
-    {                                                                                                    \
-        .name = name_, .type = type_, .at = offsetof(plan, place), .scope = PLAN_KEY | ANEW, __VA_ARGS__ \
+#define TYPED(name, type, at_, scope_, needs_, ...)                                                            \
+    {                                                                                                          \
+        .value = {name, type, offsetof(plan, at_), __VA_ARGS__}, .scope = PLAN_KEY | (scope_), .needs = needs_ \
     }
-#define TEXT(name_, place)                                                                \
-    {                                                                                     \
-        .name = name_, .type = KEY_TEXT, .at = offsetof(policy, place), .scope = FILE_KEY \
+#define PLACED(name, function, at_, scope_, needs_)                                                         \
+    {                                                                                                       \
+        .value = {.key = name, .at = offsetof(plan, at_)}, .place = function, .scope = PLAN_KEY | (scope_), \
+        .needs = needs_                                                                                     \
+    }
+#define TEXT(name)                                                                                  \
+    {                                                                                               \
+        .value = {.key = #name, .at = offsetof(policy, name)}, .place = set_text, .scope = FILE_KEY \
     }
 
+static const char *const algorithm_words[] = {"max", "most_recent"};
+static const policy_words algorithms = POLICY_WORDS(algorithm_words);
+
 static const key_row keys[POLICY_KEYS] = {
-    [KEY_NAME] = TEXT("name", name),
-    [KEY_SOURCE] = TEXT("source", source),
-    [KEY_NOTE] = TEXT("note", note),
-    [KEY_SCHEDULE] = OWN("schedule", check_schedule, FILE_KEY),
-    [KEY_STEPS_PER_EPOCH] = OWN("steps_per_epoch", set_steps_per_epoch, FILE_KEY),
-    [KEY_STEP] = OWN("step", set_step, ENTRY_KEY),
-    [KEY_EPOCH] = OWN("epoch", set_epoch, ENTRY_KEY),
+    [KEY_NAME] = TEXT(name),
+    [KEY_SOURCE] = TEXT(source),
+    [KEY_NOTE] = TEXT(note),
+    [KEY_SCHEDULE] = OWN("schedule", given, check_schedule, FILE_KEY),
+    [KEY_STEPS_PER_EPOCH] = OWN("steps_per_epoch", given, set_steps_per_epoch, FILE_KEY),
+    [KEY_STEP] = OWN("step", always, set_step, ENTRY_KEY),
+    [KEY_EPOCH] = OWN("epoch", given, set_epoch, ENTRY_KEY),
     /* formats: plan.compute, params, grads, autocast, master */
-    [KEY_OPT_LEVEL] = OWN("opt_level", set_opt_level, PLAN_KEY | ANEW),
-    [KEY_PRECISION] = OWN("precision", set_precision, PLAN_KEY | ANEW),
-    [KEY_PARAM_DTYPE] = OWN("param_dtype", set_param_dtype, PLAN_KEY | ANEW),
-    [KEY_COMPUTE] = OWN("compute", set_compute, PLAN_KEY | ANEW),
-    [KEY_PARAMS] = OWN("params", set_params, PLAN_KEY | ANEW),
-    [KEY_GRADS] = OWN("grads", set_grads, PLAN_KEY | ANEW),
-    [KEY_AUTOCAST] = OWN("autocast", set_autocast, PLAN_KEY | ANEW),
-    [KEY_KEEP_BATCHNORM] = OWN("keep_batchnorm_fp32", set_keep_batchnorm, PLAN_KEY | ANEW),
-    [KEY_MASTER_WEIGHTS] = OWN("master_weights", set_master, PLAN_KEY | ANEW),
+    [KEY_OPT_LEVEL] = OWN("opt_level", given, take_precision, PLAN_KEY | ANEW),
+    [KEY_PRECISION] = OWN("precision", always, set_precision, PLAN_KEY | ANEW),
+    [KEY_PARAM_DTYPE] = OWN("param_dtype", given, set_param_dtype, PLAN_KEY | ANEW),
+    [KEY_COMPUTE] = OWN("compute", always, set_compute, PLAN_KEY | ANEW),
+    [KEY_PARAMS] = TYPED("params", POLICY_FORMAT, params, ANEW, NULL, .words = NULL),
+    [KEY_GRADS] = TYPED("grads", POLICY_FORMAT, grads, ANEW, NULL, .words = NULL),
+    [KEY_AUTOCAST] = OWN("autocast", given, set_autocast, PLAN_KEY | ANEW),
+    [KEY_KEEP_BATCHNORM] = OWN("keep_batchnorm_fp32", given, set_keep_batchnorm, PLAN_KEY | ANEW),
+    [KEY_MASTER_WEIGHTS] = OWN("master_weights", always, set_master, PLAN_KEY | ANEW),
     /* plan.recipe, fp8_*, delayed, without_*, ends_kept */
-    [KEY_FP8_RECIPE] = OWN("fp8_recipe", set_fp8_recipe, PLAN_KEY | ANEW),
-    [KEY_FP8] = OWN("fp8", set_fp8, PLAN_KEY | ANEW),
-    [KEY_FP8_PARAMS] = TYPED("fp8_params", KEY_YES, fp8_params, .needs = need_recipe),
-    [KEY_FP8_ATTENTION] = TYPED("fp8_attention", KEY_YES, fp8_attention, .needs = need_recipe),
-    [KEY_FP8_EXCLUDE] = TYPED("fp8_exclude", KEY_PATTERNS, fp8_exclude, .needs = need_recipe),
-    [KEY_FP8_MARGIN] = TYPED("fp8_margin", KEY_INT16, delayed.margin, .needs = need_delayed, .least = -126,
+    [KEY_FP8_RECIPE] = OWN("fp8_recipe", always, set_fp8_recipe, PLAN_KEY | ANEW),
+    [KEY_FP8] = OWN("fp8", always, set_fp8, PLAN_KEY | ANEW),
+    [KEY_FP8_PARAMS] = TYPED("fp8_params", POLICY_YES, fp8_params, ANEW, need_recipe, .words = NULL),
+    [KEY_FP8_ATTENTION] = TYPED("fp8_attention", POLICY_YES, fp8_attention, ANEW, need_recipe, .words = NULL),
+    [KEY_FP8_EXCLUDE] = PLACED("fp8_exclude", policy_patterns_set, fp8_exclude, ANEW, need_recipe),
+    [KEY_FP8_MARGIN] = TYPED("fp8_margin", POLICY_INT16, delayed.margin, ANEW, need_delayed, .least = -126,
                              .most = 126),
-    [KEY_FP8_HISTORY] = TYPED("fp8_amax_history_len", KEY_COUNT32, delayed.history, .needs = need_delayed, .least = 1,
+    [KEY_FP8_HISTORY] = TYPED("fp8_amax_history_len", POLICY_COUNT, delayed.history, ANEW, need_delayed, .least = 1,
                               .most = 1 << 20),
-    [KEY_FP8_ALGO] = {.name = "fp8_amax_compute_algo",
-                      .set = set_algorithm,
-                      .scope = PLAN_KEY | ANEW,
-                      .needs = need_delayed},
-    [KEY_WITHOUT_RHT] = TYPED("disable_rht", KEY_PART, without_rht, .needs = NULL),
-    [KEY_WITHOUT_2D] = TYPED("disable_2d_quantization", KEY_PART, without_2d, .needs = NULL),
-    [KEY_WITHOUT_SR] = TYPED("disable_stochastic_rounding", KEY_PART, without_sr, .needs = NULL),
-    [KEY_ENDS] = OWN("first_last_layers_bf16", policy_blocks_set_ends, PLAN_KEY | ANEW),
-    [KEY_AT_START] = OWN("num_layers_at_start_in_bf16", policy_blocks_set_start, PLAN_KEY | ANEW),
-    [KEY_AT_END] = OWN("num_layers_at_end_in_bf16", policy_blocks_set_end, PLAN_KEY | ANEW),
+    [KEY_FP8_ALGO] = TYPED("fp8_amax_compute_algo", POLICY_WORD, delayed.algorithm, ANEW, need_delayed,
+                           .words = &algorithms),
+    [KEY_WITHOUT_RHT] = PLACED("disable_rht", policy_blocks_set_without, without_rht, ANEW, NULL),
+    [KEY_WITHOUT_2D] = PLACED("disable_2d_quantization", policy_blocks_set_without, without_2d, ANEW, NULL),
+    [KEY_WITHOUT_SR] = PLACED("disable_stochastic_rounding", policy_blocks_set_without, without_sr, ANEW, NULL),
+    [KEY_ENDS] = OWN("first_last_layers_bf16", given, policy_blocks_set_ends, PLAN_KEY | ANEW),
+    [KEY_AT_START] = PLACED("num_layers_at_start_in_bf16", policy_blocks_set_count, at_start, ANEW, NULL),
+    [KEY_AT_END] = PLACED("num_layers_at_end_in_bf16", policy_blocks_set_count, at_end, ANEW, NULL),
     /* the rest of a plan */
-    [KEY_KEEP_FP32] = {.name = "keep_fp32", .type = KEY_PATTERNS, .at = offsetof(plan, keep_fp32), .scope = PLAN_KEY},
-    [KEY_LAYER_KINDS] = OWN("layer_kinds", policy_patterns_set_kinds, PLAN_KEY),
-    [KEY_LOSS_SCALING] = OWN("loss_scaling", set_scaling, PLAN_KEY | ANEW),
-    [KEY_OPTIMIZER] = OWN("optimizer", set_optimizer, PLAN_KEY),
-    [KEY_MUON_EXCLUDE] = {.name = "muon_exclude",
-                          .type = KEY_PATTERNS,
-                          .at = offsetof(plan, muon_exclude),
-                          .scope = PLAN_KEY,
-                          .needs = need_muon},
-    [KEY_CLIP] = OWN("clip", set_clip, PLAN_KEY),
-    [KEY_MAX_GRAD_NORM] = OWN("max_grad_norm", set_max_grad_norm, PLAN_KEY),
-    [KEY_GRAD_REDUCE] = OWN("grad_reduce", set_reduce, PLAN_KEY),
+    [KEY_KEEP_FP32] = PLACED("keep_fp32", policy_patterns_set, keep_fp32, 0, NULL),
+    [KEY_LAYER_KINDS] = PLACED("layer_kinds", policy_patterns_set_kinds, layer_kinds, 0, NULL),
+    [KEY_LOSS_SCALING] = OWN("loss_scaling", given, set_scaling, PLAN_KEY | ANEW),
+    [KEY_OPTIMIZER] = OWN("optimizer", always, set_optimizer, PLAN_KEY),
+    [KEY_MUON_EXCLUDE] = PLACED("muon_exclude", policy_patterns_set, muon_exclude, 0, need_muon),
+    [KEY_CLIP] = OWN("clip", always, set_clip, PLAN_KEY),
+    [KEY_MAX_GRAD_NORM] = OWN("max_grad_norm", given, set_max_grad_norm, PLAN_KEY),
+    [KEY_GRAD_REDUCE] = OWN("grad_reduce", always, set_reduce, PLAN_KEY),
 };
 
 /* Other words for keys, as frameworks and guides print them. */
@@ -553,7 +511,7 @@ static unsigned scope_of(unsigned entry)
 static int find_key(const char *name, unsigned entry)
 {
     for (int k = 0; k < POLICY_KEYS; k++)
-        if ((keys[k].scope & scope_of(entry)) && strcmp(keys[k].name, name) == 0)
+        if ((keys[k].scope & scope_of(entry)) && strcmp(keys[k].value.key, name) == 0)
             return k;
     for (int i = 0; i < KEY_WORDS; i++)
         if (strcmp(key_words[i].name, name) == 0)
@@ -566,9 +524,9 @@ int policy_keys_mean(const char *name)
     suggestion s;
     suggestion_init(&s, name);
     for (int k = 0; k < POLICY_KEYS; k++) {
-        if (strcmp(keys[k].name, name) == 0)
+        if (strcmp(keys[k].value.key, name) == 0)
             return 1;
-        suggestion_consider(&s, keys[k].name);
+        suggestion_consider(&s, keys[k].value.key);
     }
     return s.count > 0 || find_key(name, 1) >= 0;
 }
@@ -580,7 +538,7 @@ static int unknown_key(policy_draft *d, const yaml_item *item, unsigned entry)
     suggestion_init(&s, item->key);
     for (int k = 0; k < POLICY_KEYS; k++)
         if (keys[k].scope & scope_of(entry))
-            suggestion_consider(&s, keys[k].name);
+            suggestion_consider(&s, keys[k].value.key);
     for (int i = 0; i < KEY_WORDS; i++)
         suggestion_consider(&s, key_words[i].name);
     const char *hint = suggestion_end(&s, "");
@@ -638,46 +596,31 @@ int policy_keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
     return 0;
 }
 
-/* An integer in the range of its row; one that may be below 0 may also be written as a number. */
-static int read_integer(policy_draft *d, const key_row *row, const yaml_value *v, double *x)
+/* A value by its row. */
+static int read_value(policy_draft *d, const key_row *row, const yaml_item *item)
 {
-    uint64_t n = 0;
-    if (row->least < 0 ? policy_value_number(&d->r, d->name, v, x) : policy_value_count(&d->r, d->name, v, &n))
-        return -1;
-    *x = row->least < 0 ? *x : (double)n;
-    return *x >= row->least && *x <= row->most && *x == (double)(int)*x
-               ? 0
-               : policy_bad(&d->r, d->at, "%s: an integer from %d to %d is needed", d->name, row->least, row->most);
+    void *base = row->scope == FILE_KEY ? (void *)d->policy : d->plan;
+    if (row->place)
+        return row->place(d, item->value, (char *)base + row->value.at);
+    if (row->given)
+        return row->given(d, item->value);
+    return policy_row_read(&d->r, NULL, &row->value, item, base);
 }
 
-/* The key at hand, of which v may be NULL. */
+/* The key at hand, of which v may be NULL; a truth needs what it works on only where it is true. */
 static int set_key(policy_draft *d, const key_row *row, const yaml_value *v)
 {
-    void *to = (char *)(row->type == KEY_TEXT ? (void *)d->policy : (void *)d->plan) + row->at;
-    double x = 0;
-    if (v && row->needs && row->type != KEY_YES && row->needs(d))
+    const yaml_item item = {(char *)(uintptr_t)d->name, d->at, (yaml_value *)(uintptr_t)v};
+    const int is_truth = row->value.type == POLICY_YES;
+    if (v && row->needs && !is_truth && row->needs(d))
         return -1;
-    switch (row->type) {
-    case KEY_OWN:
-        return row->set(d, v);
-    case KEY_TEXT:
-        return set_text(d, v, to);
-    case KEY_PART:
-        return policy_blocks_set_without(d, v, to);
-    case KEY_PATTERNS:
-        return policy_patterns_set(d, v, to);
-    case KEY_YES: /* false is always right */
-        return (v && policy_value_bool(&d->r, d->name, v, to)) || (*(int *)to && row->needs(d)) ? -1 : 0;
-    case KEY_INT16:
-    case KEY_COUNT32:
-        if (!v || read_integer(d, row, v, &x))
-            return v ? -1 : 0;
-        if (row->type == KEY_INT16)
-            *(int16_t *)to = (int16_t)x;
-        else
-            *(uint32_t *)to = (uint32_t)x;
-    }
-    return 0;
+    if (row->always)
+        return row->always(d, v);
+    if (!v)
+        return 0;
+    if (read_value(d, row, &item))
+        return -1;
+    return is_truth && *(int *)(void *)((char *)d->plan + row->value.at) ? row->needs(d) : 0;
 }
 
 int policy_keys_apply(policy_draft *d, plan *p)
@@ -686,10 +629,10 @@ int policy_keys_apply(policy_draft *d, plan *p)
     d->plan = p;
     for (int k = 0; k < POLICY_KEYS; k++) {
         d->key = (policy_key)k;
-        d->name = d->value[k] ? d->said[k] : keys[k].name;
+        d->name = d->value[k] ? d->said[k] : keys[k].value.key;
         d->at = d->line[k];
         if ((keys[k].scope & scope_of(d->entry)) && set_key(d, &keys[k], d->value[k]))
             return -1;
     }
-    return check_store(d);
+    return finish(d);
 }

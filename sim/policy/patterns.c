@@ -26,11 +26,11 @@ static int add_pattern(policy_patterns *list, const char *glob, layer_kind kind)
 }
 
 /* A list of patterns; one that a plan inherits is read once. */
-int policy_patterns_set(policy_draft *d, const yaml_value *v, const policy_patterns **to)
+int policy_patterns_set(policy_draft *d, const yaml_value *v, void *to)
 {
-    if (v && v->type != YAML_LIST)
+    if (v->type != YAML_LIST)
         return policy_bad(&d->r, v->line, "%s: a list of patterns is needed: ['*norm*', head]", d->name);
-    if (v && d->patterns_of[d->key] != v) {
+    if (d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
         for (size_t i = 0; list && i < v->count; i++) {
             if (v->items[i].value->type != YAML_TEXT)
@@ -41,32 +41,27 @@ int policy_patterns_set(policy_draft *d, const yaml_value *v, const policy_patte
         if (!list)
             return -1;
     }
-    *to = v ? d->patterns[d->key] : NULL;
+    *(const policy_patterns **)to = d->patterns[d->key];
     return 0;
 }
 
-int policy_patterns_set_kinds(policy_draft *d, const yaml_value *v)
+int policy_patterns_set_kinds(policy_draft *d, const yaml_value *v, void *to)
 {
-    if (v && v->type != YAML_MAP)
+    if (v->type != YAML_MAP)
         return policy_bad(&d->r, v->line, "layer_kinds: 'pattern: kind' pairs are needed");
-    if (v && d->patterns_of[d->key] != v) {
+    if (d->patterns_of[d->key] != v) {
         policy_patterns *list = new_patterns(d, v);
         for (size_t i = 0; list && i < v->count; i++) {
-            layer_kind kind;
             const char *word = NULL;
             if (policy_value_text(&d->r, d->name, v->items[i].value, &word))
                 return -1;
-            if (policy_layer_kind_find(&kind, word))
-                return policy_bad(&d->r, v->items[i].line,
-                                  "layer_kinds: '%.60s' is not one of linear, conv, batchnorm, norm, "
-                                  "softmax, embedding, loss, other",
-                                  word);
-            if (add_pattern(list, v->items[i].key, kind))
+            const int kind = policy_word(&d->r, v->items[i].line, d->name, word, &policy_layer_kinds);
+            if (kind < 0 || add_pattern(list, v->items[i].key, (layer_kind)kind))
                 return -1;
         }
         if (!list)
             return -1;
     }
-    d->plan->layer_kinds = v ? d->patterns[d->key] : NULL;
+    *(const policy_patterns **)to = d->patterns[d->key];
     return 0;
 }

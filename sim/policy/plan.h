@@ -38,7 +38,7 @@ typedef struct plan_optimizer {
     const mpsim_optim_variant *variants[4]; /* the first that has algorithm and store counts */
     size_t n_variants;
     int variant_given; /* 0: mpsim's own, or what the trace says */
-    mpsim_store store;
+    uint8_t store;     /* mpsim_store */
     int state_given;
     mpsim_format state;
     const mpsim_states *states; /* moments in few bits, or NULL */
@@ -73,10 +73,10 @@ typedef struct plan {
     plan_optimizer optimizer;
     mpsim_clip_rule clip;
     double max_norm;
-    int clip_scaled;   /* clipped before unscaling: clip's before_unscale                     */
-    int clip_given;    /* the policy speaks of clipping; else the trace's counts in a replay  */
-    int recorded_norm; /* the norm that the trace says (mpsim.grad_norm), not our own         */
-    int norm_given;    /* the policy says which; else the trace's where gradients are its own */
+    int clip_scaled;       /* clipped before unscaling: clip's before_unscale                     */
+    int clip_given;        /* the policy speaks of clipping; else the trace's counts in a replay  */
+    uint8_t recorded_norm; /* the norm that the trace says (mpsim.grad_norm), not our own         */
+    int norm_given;        /* the policy says which; else the trace's where gradients are its own */
     int reduce_given;
     mpsim_reduce reduce;          /* if reduce_given; else ranks are added in the format of grads        */
     const recipe_row *recipe;     /* or NULL                                                         */

@@ -150,19 +150,10 @@ static int add_word(policy_reader *r, const yaml_item *item, char *spec, size_t 
                : 0;
 }
 
-/* The item of a key, or NULL. */
-static const yaml_item *item_of(const yaml_value *map, const char *key)
-{
-    for (size_t i = 0; i < map->count; i++)
-        if (strcmp(map->items[i].key, key) == 0)
-            return &map->items[i];
-    return NULL;
-}
-
 /* Which scaler a map means: by its key; a constant one, if it only has a loss_scale. */
 static int named_scaler(policy_reader *r, const yaml_value *v, int apex, char *spec, size_t size)
 {
-    const yaml_item *name = item_of(v, "scaler"), *constant = item_of(v, "loss_scale");
+    const yaml_item *name = policy_tree_find(v, "scaler"), *constant = policy_tree_find(v, "loss_scale");
     if (name)
         return scaler_word(r, name->value, apex, spec, size);
     if (!constant || is_dynamic(constant))
@@ -174,7 +165,7 @@ static int named_scaler(policy_reader *r, const yaml_value *v, int apex, char *s
 /* torch's enabled: 1, 0 where it is false, -1 after a message. */
 static int is_enabled(policy_reader *r, const yaml_value *v)
 {
-    const yaml_item *item = item_of(v, "enabled");
+    const yaml_item *item = policy_tree_find(v, "enabled");
     int yes = 1;
     return item && policy_value_bool(r, "enabled", item->value, &yes) ? -1 : yes;
 }

@@ -5,57 +5,73 @@
  * common/recipe/__init__.py @d0067d0d; torchao float8/config.py @36027d82. */
 #include "table.h"
 
+#include "../text/words.h"
+
 #include <fnmatch.h>
 #include <string.h>
 #include <strings.h>
+
+/* ---- words ---- */
+
+const char *policy_words_at(const policy_words *words, size_t i)
+{
+    return *(const char *const *)(const void *)((const char *)words->rows + i * words->size);
+}
+
+int policy_words_find(const policy_words *words, const char *word)
+{
+    for (size_t i = 0; i < words->count; i++)
+        if (strcasecmp(policy_words_at(words, i), word) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *policy_words_text(const policy_words *words, char *out, size_t size)
+{
+    *out = '\0';
+    for (size_t i = 0; i < words->count; i++)
+        text_add(out, size, "%s%s", i ? ", " : "", policy_words_at(words, i));
+    return out;
+}
 
 /* ---- precision ---- */
 
 #define FP32 "binary32"
 
+/* In the order of error lines: word, compute, params, grads, autocast, scaler, recipe, master. */
 static const precision_row precisions[] = {
-    /* word, compute, params, grads, autocast, scaler, recipe, opt level, master */
-    {"no", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"fp32", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"32", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"float32", FP32, FP32, FP32, "none", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"fp16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
-    {"float16", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
-    {"16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER},
-    {"fp16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, NULL, TRAIN_NO_MASTER}, /* NeMo's guide */
-    {"mixed_float16", "fp16", FP32, "fp16", "norms-fp32", "keras", NULL, NULL, TRAIN_NO_MASTER},
-    {"bf16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"bfloat16", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"bf16-mixed", "bf16", FP32, "bf16", "torch", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"mixed_bfloat16", "bf16", FP32, "bf16", "norms-fp32", "none", NULL, NULL, TRAIN_NO_MASTER},
-    {"fp8", "bf16", FP32, "bf16", "torch", "none", "delayed", NULL, TRAIN_NO_MASTER},
-    {"mxfp8", "bf16", FP32, "bf16", "torch", "none", "mxfp8", NULL, TRAIN_NO_MASTER},
-    {"mxfp6", "bf16", FP32, "bf16", "torch", "none", "mxfp6", NULL, TRAIN_NO_MASTER},
-    {"mxfp4", "bf16", FP32, "bf16", "torch", "none", "mxfp4", NULL, TRAIN_NO_MASTER},
-    {"nvfp4", "bf16", FP32, "bf16", "torch", "none", "nvfp4", NULL, TRAIN_NO_MASTER},
-    {NULL, FP32, FP32, FP32, "none", "static", NULL, "O0", TRAIN_NO_MASTER},
-    {NULL, "fp16", FP32, "fp16", "torch", "apex", NULL, "O1", TRAIN_NO_MASTER},
-    {NULL, "fp16", "fp16", "fp16", "batchnorm-fp32", "apex", NULL, "O2", TRAIN_MASTER},
-    {NULL, "fp16", "fp16", "fp16", "all", "static", NULL, "O3", TRAIN_NO_MASTER},
+    {"no", FP32, FP32, FP32, "none", "none", NULL, TRAIN_NO_MASTER},
+    {"fp32", FP32, FP32, FP32, "none", "none", NULL, TRAIN_NO_MASTER},
+    {"fp16", "fp16", FP32, "fp16", "torch", "torch", NULL, TRAIN_NO_MASTER},
+    {"bf16", "bf16", FP32, "bf16", "torch", "none", NULL, TRAIN_NO_MASTER},
+    {"fp8", "bf16", FP32, "bf16", "torch", "none", "delayed", TRAIN_NO_MASTER},
+    {"mxfp8", "bf16", FP32, "bf16", "torch", "none", "mxfp8", TRAIN_NO_MASTER},
+    {"mxfp6", "bf16", FP32, "bf16", "torch", "none", "mxfp6", TRAIN_NO_MASTER},
+    {"mxfp4", "bf16", FP32, "bf16", "torch", "none", "mxfp4", TRAIN_NO_MASTER},
+    {"nvfp4", "bf16", FP32, "bf16", "torch", "none", "nvfp4", TRAIN_NO_MASTER},
+    {"32", FP32, FP32, FP32, "none", "none", NULL, TRAIN_NO_MASTER},
+    {"16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, TRAIN_NO_MASTER},
+    {"fp16-mixed", "fp16", FP32, "fp16", "torch", "torch", NULL, TRAIN_NO_MASTER},
+    {"bf16-mixed", "bf16", FP32, "bf16", "torch", "none", NULL, TRAIN_NO_MASTER},
+    {"float32", FP32, FP32, FP32, "none", "none", NULL, TRAIN_NO_MASTER},
+    {"float16", "fp16", FP32, "fp16", "torch", "torch", NULL, TRAIN_NO_MASTER},
+    {"bfloat16", "bf16", FP32, "bf16", "torch", "none", NULL, TRAIN_NO_MASTER},
+    {"mixed_float16", "fp16", FP32, "fp16", "norms-fp32", "keras", NULL, TRAIN_NO_MASTER},
+    {"mixed_bfloat16", "bf16", FP32, "bf16", "norms-fp32", "none", NULL, TRAIN_NO_MASTER},
 };
 
-enum { N_PRECISIONS = sizeof precisions / sizeof *precisions };
+static const precision_row levels[] = {
+    {"O0", FP32, FP32, FP32, "none", "static", NULL, TRAIN_NO_MASTER},
+    {"O1", "fp16", FP32, "fp16", "torch", "apex", NULL, TRAIN_NO_MASTER},
+    {"O2", "fp16", "fp16", "fp16", "batchnorm-fp32", "apex", NULL, TRAIN_MASTER},
+    {"O3", "fp16", "fp16", "fp16", "all", "static", NULL, TRAIN_NO_MASTER},
+};
 
-const precision_row *policy_precision_find(const char *word, int opt_level)
-{
-    for (size_t i = 0; i < N_PRECISIONS; i++) {
-        const char *name = opt_level ? precisions[i].opt_level : precisions[i].word;
-        if (name && strcasecmp(name, word) == 0)
-            return &precisions[i];
-    }
-    return NULL;
-}
+const policy_words policy_precisions = POLICY_WORDS(precisions), policy_levels = POLICY_WORDS(levels);
 
-const char *policy_precision_words(int opt_level)
+const precision_row *policy_precision_at(const policy_words *words, int i)
 {
-    return opt_level ? "O0, O1, O2, O3"
-                     : "no, fp32, fp16, bf16, fp8, mxfp8, mxfp6, mxfp4, nvfp4, 32, 16-mixed, "
-                       "fp16-mixed, bf16-mixed, float32, float16, bfloat16, mixed_float16, mixed_bfloat16";
+    return (const precision_row *)words->rows + i;
 }
 
 /* ---- autocast ---- */
@@ -82,12 +98,12 @@ static const autocast_row autocasts[] = {
     {"megatron", {ALL, ALL, ALL, ALL, 0, ALL, 0, ALL}},
 };
 
+const policy_words policy_autocasts = POLICY_WORDS(autocasts);
+
 const autocast_row *policy_autocast_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof autocasts / sizeof *autocasts; i++)
-        if (strcasecmp(autocasts[i].name, name) == 0)
-            return &autocasts[i];
-    return NULL;
+    const int i = policy_words_find(&policy_autocasts, name);
+    return i < 0 ? NULL : &autocasts[i];
 }
 
 /* ---- FP8 and other block recipes ---- */
@@ -131,25 +147,20 @@ static const recipe_row recipes[] = {
     {"ms-amp", "ms-amp", "ms-amp", "ms-amp", NULL, 1, 0, 0, 0, 0},
 };
 
-const char *policy_recipe_words(void)
-{
-    return "delayed, current, tensorwise, blockwise, deepseek, deepseek:f32, deepseek:ue8m0, mxfp8, mxfp8:te, "
-           "mxfp8:floor, mxfp8:even, mxfp8:ceil, mxfp8:rceil, mxfp6, mxfp4, nvfp4, nvfp4:torchao, torchao-tensorwise, "
-           "torchao-rowwise, ms-amp";
-}
+const policy_words policy_recipes = POLICY_WORDS(recipes);
 
 const recipe_row *policy_recipe_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-        if (strcasecmp(recipes[i].name, name) == 0)
-            return &recipes[i];
-    return NULL;
+    const int i = policy_words_find(&policy_recipes, name);
+    return i < 0 ? NULL : &recipes[i];
 }
 
 /* ---- layers ---- */
 
 const char *const policy_layer_kind_words[] = {"linear",    "conv", "batchnorm", "norm", "softmax",
                                                "embedding", "loss", "other",     NULL};
+
+const policy_words policy_layer_kinds = {policy_layer_kind_words, sizeof *policy_layer_kind_words, LAYER_KINDS};
 
 const char *policy_layer_kind_name(layer_kind k)
 {
@@ -158,12 +169,10 @@ const char *policy_layer_kind_name(layer_kind k)
 
 int policy_layer_kind_find(layer_kind *k, const char *word)
 {
-    for (int i = 0; i < LAYER_KINDS; i++)
-        if (strcasecmp(policy_layer_kind_words[i], word) == 0) {
-            *k = (layer_kind)i;
-            return 0;
-        }
-    return -1;
+    const int i = policy_words_find(&policy_layer_kinds, word);
+    if (i >= 0)
+        *k = (layer_kind)i;
+    return i < 0 ? -1 : 0;
 }
 
 /* Names that modules usually have, matched with the last component of the layer's name. The first

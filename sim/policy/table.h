@@ -5,6 +5,24 @@
 #include <mpsim/policy.h>
 #include <train/step.h>
 
+#include <stddef.h>
+
+/* A list of words: rows that begin with their name, in the order in which error lines list them. */
+typedef struct policy_words {
+    const void *rows;
+    size_t size, count;
+} policy_words;
+#define POLICY_WORDS(rows)                                     \
+    {                                                          \
+        (rows), sizeof *(rows), sizeof(rows) / sizeof(*(rows)) \
+    }
+
+/* policy_words_find -- the place of a word in a list, without regard to letter case; -1: it is not there.
+ * policy_words_text -- "a, b, c". */
+int policy_words_find(const policy_words *words, const char *word);
+const char *policy_words_text(const policy_words *words, char *out, size_t size);
+const char *policy_words_at(const policy_words *words, size_t i);
+
 /* What a layer does, as autocast's lists see it. */
 typedef enum layer_kind {
     LAYER_LINEAR = MPSIM_LAYER_LINEAR,
@@ -36,20 +54,19 @@ typedef struct recipe_row {
 } recipe_row;
 
 typedef struct precision_row {
-    const char *word; /* "fp16"; aliases of other tools follow in their own rows */
+    const char *word; /* "fp16", Apex's "O2"; aliases of other tools have their own rows */
     const char *compute, *params, *grads;
-    const char *autocast, *scaler, *recipe, *opt_level;
+    const char *autocast, *scaler, *recipe;
     train_master master;
 } precision_row;
 
-/* Rows by name, without regard to letter case; NULL: none. opt_level: a word of Apex's. */
+extern const policy_words policy_precisions, policy_levels /* Apex's opt levels */, policy_autocasts, policy_recipes,
+    policy_layer_kinds;
+
+/* Rows by name; NULL: none. policy_precision_at -- of policy_precisions or policy_levels. */
+const precision_row *policy_precision_at(const policy_words *words, int i);
 const autocast_row *policy_autocast_find(const char *name);
 const recipe_row *policy_recipe_find(const char *name);
-/* policy_recipe_words -- all of them, for error lines. */
-const char *policy_recipe_words(void);
-const precision_row *policy_precision_find(const char *word, int opt_level);
-/* policy_precision_words -- all of them, for error lines. */
-const char *policy_precision_words(int opt_level);
 
 extern const char *const policy_layer_kind_words[]; /* by layer_kind, up to NULL */
 const char *policy_layer_kind_name(layer_kind k);

@@ -14,6 +14,12 @@ const yaml_item *policy_tree_find(const yaml_value *map, const char *key)
     return NULL;
 }
 
+unsigned policy_tree_line(const yaml_value *map, const char *key)
+{
+    const yaml_item *item = policy_tree_find(map, key);
+    return item ? item->line : 0;
+}
+
 yaml_value *policy_tree_new(yaml_type type, unsigned line, const char *text)
 {
     yaml_value *v = want_memory(1, sizeof *v);

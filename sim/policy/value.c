@@ -4,6 +4,7 @@
 #include "../array/want.h"
 #include "../cli/options.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,5 +91,98 @@ int policy_value_format(policy_reader *r, const char *key, const yaml_value *v, 
     if (f->mbits > 23 || mpsim_format_max(f) > 0x1.fffffep127 || mpsim_format_min_positive(f) < 0x1p-149 ||
         !mpsim_format_is_signed(f))
         return policy_bad(r, v->line, "%s: %.40s is not a part of binary32", key, text);
+    return 0;
+}
+
+int policy_word(policy_reader *r, unsigned line, const char *key, const char *word, const policy_words *words)
+{
+    char list[384];
+    const int i = policy_words_find(words, word);
+    if (i >= 0)
+        return i;
+    if (words->count == 2)
+        return policy_bad(r, line, "%s: '%.60s' is neither %s nor %s", key, word, policy_words_at(words, 0),
+                          policy_words_at(words, 1));
+    return policy_bad(r, line, "%s: '%.60s' is not one of %s", key, word, policy_words_text(words, list, sizeof list));
+}
+
+/* ---- maps ---- */
+
+static int set_word(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, uint8_t *to)
+{
+    const char *word = NULL;
+    char label[64];
+    snprintf(label, sizeof label, "%s%s%s", map ? map : "", map ? ": " : "", item->key);
+    if (policy_value_text(r, item->key, item->value, &word))
+        return -1;
+    const int i = policy_word(r, item->line, row->label ? row->label : label, word, row->words);
+    *to = (uint8_t)i;
+    return i < 0 ? -1 : 0;
+}
+
+static int set_flag(policy_reader *r, const yaml_item *item, uint8_t *to)
+{
+    int yes = 0;
+    const int code = policy_value_bool(r, item->key, item->value, &yes);
+    *to = (uint8_t)yes;
+    return code;
+}
+
+/* An integer in the range of its row; one that may be below 0 may also be written as a number. */
+static int set_integer(policy_reader *r, const policy_row *row, const yaml_item *item, void *to)
+{
+    uint64_t n = 0;
+    double x = 0;
+    if (row->least < 0 ? policy_value_number(r, item->key, item->value, &x)
+                       : policy_value_count(r, item->key, item->value, &n))
+        return -1;
+    x = row->least < 0 ? x : (double)n;
+    if (!(x >= row->least && x <= row->most && x == trunc(x)))
+        return policy_bad(r, item->line, "%s: an integer from %.0f to %.0f is needed", item->key, row->least,
+                          row->most);
+    if (row->type == POLICY_INT16)
+        *(int16_t *)to = (int16_t)x;
+    else
+        *(uint32_t *)to = (uint32_t)x;
+    return 0;
+}
+
+int policy_row_read(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, void *to)
+{
+    void *at = (char *)to + row->at;
+    switch (row->type) {
+    case POLICY_OWN:
+        return row->set(r, item, to);
+    case POLICY_YES:
+        return policy_value_bool(r, item->key, item->value, at);
+    case POLICY_FLAG:
+        return set_flag(r, item, at);
+    case POLICY_NUMBER:
+        return policy_value_number(r, item->key, item->value, at);
+    case POLICY_FORMAT:
+        return policy_value_format(r, item->key, item->value, at);
+    case POLICY_INT16:
+    case POLICY_COUNT:
+        return set_integer(r, row, item, at);
+    case POLICY_WORD:
+        return set_word(r, map, row, item, at);
+    case POLICY_LATER:
+        break;
+    }
+    return 0;
+}
+
+int policy_rows_read(policy_reader *r, const char *map, const policy_row *rows, size_t n, const yaml_value *v, void *to)
+{
+    for (size_t i = 0; i < v->count; i++) {
+        const yaml_item *item = &v->items[i];
+        size_t k = 0;
+        while (k < n && strcmp(rows[k].key, item->key) != 0)
+            k++;
+        if (k == n)
+            return policy_bad(r, item->line, "%s: unknown key '%.60s'", map, item->key);
+        if (policy_row_read(r, map, &rows[k], item, to))
+            return -1;
+    }
     return 0;
 }

@@ -1,9 +1,8 @@
 /* value.h -- values of a policy's YAML tree, and the errors of those that are not valid. */
 #pragma once
 
+#include "table.h"
 #include "yaml.h"
-
-#include <mpsim/mpsim.h>
 
 typedef struct policy_reader {
     const char *path;
@@ -30,3 +29,36 @@ int policy_value_number(policy_reader *r, const char *key, const yaml_value *v, 
 int policy_value_count(policy_reader *r, const char *key, const yaml_value *v, uint64_t *n);
 int policy_value_bool(policy_reader *r, const char *key, const yaml_value *v, int *b);
 int policy_value_format(policy_reader *r, const char *key, const yaml_value *v, mpsim_format *f);
+
+/* policy_word -- the place of a word in a list; -1 after policy_bad: "KEY: 'x' is not one of a, b, c". */
+int policy_word(policy_reader *r, unsigned line, const char *key, const char *word, const policy_words *words);
+
+/* A key of a map: what its value is, and where the value goes. */
+typedef enum policy_type {
+    POLICY_OWN,    /* what `set` makes of it                      */
+    POLICY_LATER,  /* what the owner of the map reads itself      */
+    POLICY_YES,    /* an int, 0 or 1                              */
+    POLICY_FLAG,   /* a uint8_t, 0 or 1                           */
+    POLICY_NUMBER, /* a double                                    */
+    POLICY_FORMAT, /* an mpsim_format                             */
+    POLICY_INT16,  /* an int16_t from least to most               */
+    POLICY_COUNT,  /* a uint32_t from least to most               */
+    POLICY_WORD    /* a uint8_t, the place of the word in `words` */
+} policy_type;
+
+typedef struct policy_row {
+    const char *key;
+    policy_type type;
+    size_t at; /* in what the map describes */
+    const policy_words *words;
+    const char *label; /* in the error of a word; NULL: "MAP: KEY" */
+    double least, most;
+    int (*set)(policy_reader *r, const yaml_item *item, void *to); /* to: what the map describes */
+} policy_row;
+
+/* policy_rows_read -- each key of a map by its row: 0, or -1 after policy_bad, which names the map. */
+int policy_rows_read(policy_reader *r, const char *map, const policy_row *rows, size_t n, const yaml_value *v,
+                     void *to);
+/* policy_row_read -- one key of a map, or (map NULL) of the policy itself. */
+int policy_row_read(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, void *to);
+#define POLICY_ROWS_READ(r, map, rows, v, to) policy_rows_read(r, map, rows, sizeof(rows) / sizeof *(rows), v, to)
