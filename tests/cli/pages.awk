@@ -189,7 +189,7 @@ BEGIN {
     script = dir "/script"
     built = program
     sub(/\/[^\/]*$/, "", built)
-    print "mpsim() { \"$MPSIM\" \"$@\"; }" >script
+    print "mpsim() { command \"$MPSIM\" \"$@\"; }" >script
 }
 END {
     if (compare) exit
