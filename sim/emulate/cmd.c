@@ -132,7 +132,7 @@ int cmd_emulate(const command *self, int argc, char **argv)
         {0, "record", OPTION_STRING, &q.record, "FOLDER", "a trace of the run, for 'mpsim replay'"},
         {0, "python", OPTION_STRING, &q.python, "PYTHON",
          "the interpreter (default: PYTHON of the environment, else python3)"},
-        NEEDS("", "policy", "as te-nvfp4; 'mpsim help policies' lists them"),
+        NEEDS("", "policy", "name one, as te-nvfp4; 'mpsim help policies' lists them"),
         NEEDS("", "SCRIPT", "mpsim emulate -P POLICY train.py"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int first;

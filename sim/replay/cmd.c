@@ -231,7 +231,7 @@ int cmd_replay(const command *self, int argc, char **argv)
         CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),
         OUTPUT_OPTION_ROW(form),
         QUIET_OPTION_ROW(form, "notes"),
-        NEEDS("", "policy list", "as pytorch-amp-fp16; see 'mpsim help policies'"),
+        NEEDS("", "policy list", "name one, as pytorch-amp-fp16; see 'mpsim help policies'"),
         NEEDS("", "TRACE list", NULL),
         EXCLUDES("amp", "json ndjson csv", NULL),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},

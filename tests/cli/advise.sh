@@ -51,7 +51,7 @@ run 0 advise "$dir/apart" && says 'keeps [12] of 4 gradients' && says '; not wgr
 run 0 advise --json "$charlm" && has '"loss_scale": {"window": {"low_exponent": 7, "high_exponent": 18}' && [ "$(grep -o '"roundoff": 32,' "$dir/out" | wc -l)" = 2 ] && has '"roundoff_evidence": "the recorded terms'; ok $? "bug_20261127: what rounding left asks for no loss scale"
 run 0 advise "$charlm" && says 'wgrad:blocks.1.attn.qkv.bias 96 32 the recorded terms'; ok $? "it is counted apart, and named"
 run 0 advise --json "$digits" && ! has '"roundoff": [1-9]'; ok $? "gradients that are small are gradients"
-run 0 advise "$charlm" -m 'wgrad:blocks.0.attn.qkv.bias' && has 'round-off' && run 0 stat -q --json --without-roundoff -f fp16 -m wgrad:blocks.1.attn.qkv.bias "$charlm/step_000100" && has '"count": 64, "zero": 0, "nan": 0, "inf": 0, "roundoff": 32' && ! has '"underflow": [1-9]'; ok $? "stat leaves it out, where it is asked to"
+run 0 advise "$charlm" -m 'wgrad:blocks.0.attn.qkv.bias' && has 'round-off' && run 0 stat -q --json --without-roundoff -f fp16 -m wgrad:blocks.1.attn.qkv.bias "$charlm/step_000100" && has '"count": 64, "zero": 0, "nan": 0, "inf": 0, .*"roundoff": 32,' && ! has '"underflow": [1-9]'; ok $? "stat leaves it out, where it is asked to"
 run 2 stat --without-roundoff --shard 1/2 "$charlm"; ok $? "not of a shard"
 run 0 scaler --json "$charlm" && has '"roundoff": 311'; ok $? "scaler does not count it as lost"
 # the bias before a normalisation, which has no gradient at all, without its terms: 2^-30 beside weights of 1

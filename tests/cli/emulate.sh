@@ -25,8 +25,8 @@ for status in 7 1; do
 done
 has 'does not run a line of Python' err; ok $? "or what is none"
 run 4 emulate --python "$dir/none" -P fp32 train.py && has 'none does not run: No such file' err; ok $? "no Python"
-run 2 emulate train.py && has '-P says under which policy' err; ok $? "no policy"
-run 2 emulate -P fp32 && has 'a script is needed' err; ok $? "no script"
+run 2 emulate train.py && has 'no --policy given: name one, as te-nvfp4' err; ok $? "no policy"
+run 2 emulate -P fp32 && has 'no SCRIPT given: mpsim emulate -P POLICY train.py' err; ok $? "no script"
 run 2 emulate --sandbox -P fp32 train.py && has 'a script of Python keeps its rights' err; ok $? "no sandbox"
 run 2 emulate --polcy fp32 train.py && has 'did you mean --policy' err; ok $? "an option that is misspelt"
 run 0 emulate --help && has 'SCRIPT \[ARGUMENT...\]' && has 'mpsim emulate -P te-nvfp4'; ok $? "help"

@@ -77,6 +77,11 @@ function read_lines(path,    n) {
 }
 
 # ---- pages become a script and cases
+# a path as a word of the shell
+function quoted(path) {
+    gsub(/\047/, "\047\\\047\047", path)
+    return "\047" path "\047"
+}
 # a case, if its day has come: what is run, and the line of the page
 function begin(text) {
     if (!doc && !all && days > 1 && (++turn + part) % days) { waiting++; return 0 }
@@ -88,11 +93,11 @@ function begin(text) {
 function run(i,    text) {
     text = command[i]
     if (skip != "" && text ~ skip) { skipped[i] = 1; text = "" }
-    else if (doc && text ~ /^cc -o example /) text = built "/tests/example" # from the page
+    else if (doc && text ~ /^cc -o example /) text = quoted(built "/tests/example") # from the page
     else if (doc && text !~ /[.]\/mpsim /) text = "echo no test knows this command"
-    printf "%s %s\n%s >%s/%d.out 2>%s </dev/null\n", doc ? "(" : "{", text == "" ? ":" : text, doc ? ")" : "}", dir, i,
-        doc ? "&1" : dir "/" i ".err" >script
-    printf "echo $? >>%s/codes\n", dir >script
+    printf "%s %s\n%s >%s 2>%s </dev/null\n", doc ? "(" : "{", text == "" ? ":" : text, doc ? ")" : "}", quoted(dir "/" i ".out"),
+        doc ? "&1" : quoted(dir "/" i ".err") >script
+    printf "echo $? >>%s\n", quoted(dir "/codes") >script
 }
 function end_screen() {
     if (file) print "END_OF_FILE" >script
@@ -102,8 +107,9 @@ function end_screen() {
 FNR == 1 {
     end_screen()
     page = substr(FILENAME, 1, length(top) + 1) == top "/" ? substr(FILENAME, length(top) + 2) : FILENAME
-    folder = dir "/page" ++pages
-    printf "mkdir %s && cd %s || exit\nln -s %s/data %s/plots %s/tests %s .\n", folder, folder, top, top, top, program >script
+    folder = quoted(dir "/page" ++pages)
+    printf "mkdir %s && cd %s || exit\nln -s %s %s %s %s .\n", folder, folder, quoted(top "/data"), quoted(top "/plots"),
+        quoted(top "/tests"), quoted(program) >script
     days = 1
 }
 /^#/ { days = match($0, /one day in [0-9]+/) ? substr($0, RSTART + 11, RLENGTH - 11) + 0 : 1 }
@@ -197,7 +203,7 @@ END {
     close(script)
     printf "" >(dir "/codes")
     close(dir "/codes")
-    system("sh " script)
+    system("sh " quoted(script))
     for (i = 1; i <= cases; i++) {
         if ((getline line < (dir "/codes")) <= 0) line = "none: the shell did not come so far"
         why = judge(i, line)
