@@ -1,6 +1,9 @@
-/* onednn.c -- see onednn.h: AMX where the left operand lies by rows. A plan divides rows, depth and columns among threads; a thread
- * walks over strips of its rows, while the right operand stays in the second level of its cache, or over strips of its columns,
- * while the left one does. Each plan gets a score, peak over expected cycles; the best one's block of the depth is the chunk. */
+/* onednn.c -- see onednn.h: AMX where the left operand lies by rows. A plan divides rows, depth and columns among threads. In a thread
+ * one side passes by in strips, and meets what is kept of the other in the second level of the cache:
+ *
+ *     by_rows: strips of rows pass, columns are kept            else: strips of columns pass, rows are kept
+ *
+ * Each plan gets a score, peak over expected cycles; the best one's block of the depth is the chunk. */
 #include "onednn.h"
 
 #include "../base/environment.h"
@@ -35,28 +38,37 @@ static float from_memory(int64_t threads)
                                    (float)(seen[i].threads - seen[i - 1].threads);
 }
 
+/* Rows, or columns. */
+typedef struct side {
+    int64_t all, threads, own; /* of the product; threads that share them; of a thread  */
+    int64_t strip, block;      /* two tiles; what one call multiplies                   */
+} side;
+
 typedef struct plan {
     const mpsim_onednn_shape *s;
-    int64_t m_threads, k_threads, n_threads;
-    int64_t m, k, n;                   /* rows, depth, columns of a thread              */
-    int64_t tile_rows, tile_depth;     /*                                               */
-    int64_t strip_rows, strip_columns; /* two tiles of each                             */
-    int by_rows;                       /* strips of rows, not of columns                */
-    int64_t m_block, k_block, n_block; /* what one call multiplies                      */
-    int64_t k_blocks, chunks;          /* in a piece of the depth; of strips            */
+    side rows, columns;
+    int64_t k_threads, k; /* of the depth */
+    int64_t tile_rows, tile_depth;
+    int by_rows;                       /* strips of rows pass, not of columns */
+    int64_t k_block, k_blocks, chunks; /* of the depth what one call multiplies; so many in a piece; of strips */
     int left_passes;                   /* past the first level of the cache             */
     int copies_left, pads;             /* what becomes of tiles that are not full       */
     float score;
 } plan;
 
+static const side *side_of(const plan *p, int rows)
+{
+    return rows ? &p->rows : &p->columns;
+}
+
 static void divide(plan *p, int64_t m, int64_t k, int64_t n)
 {
-    p->m_threads = m;
+    p->rows.threads = m;
     p->k_threads = k;
-    p->n_threads = n;
-    p->m = mpsim_up(p->s->rows, m);
+    p->columns.threads = n;
+    p->rows.own = mpsim_up(p->s->rows, m);
     p->k = mpsim_up(p->s->depth, k);
-    p->n = mpsim_up(p->s->columns, n);
+    p->columns.own = mpsim_up(p->s->columns, n);
 }
 
 static int64_t tile_of(int64_t n, int64_t full) /* equal ones */
@@ -66,17 +78,18 @@ static int64_t tile_of(int64_t n, int64_t full) /* equal ones */
 
 static void set_tiles(plan *p)
 {
-    p->tile_rows = tile_of(p->m, WIDE);
+    p->tile_rows = tile_of(p->rows.own, WIDE);
     p->tile_depth = mpsim_least(MPSIM_ONEDNN_TILE, p->s->depth);
-    p->strip_rows = mpsim_least(p->s->rows, 2 * p->tile_rows);
-    p->strip_columns = mpsim_least(p->s->columns, 2 * WIDE);
+    p->rows.strip = mpsim_least(p->s->rows, 2 * p->tile_rows);
+    p->columns.strip = mpsim_least(p->s->columns, 2 * WIDE);
 }
 
 static int is_worth_it(const plan *p)
 {
     const int64_t least_columns = p->k_threads == 1 && p->k < LEAST_DEPTH ? LEAST_DEPTH : LEAST;
-    return !(p->m_threads > 1 && mpsim_whole(p->m, p->tile_rows) < LEAST) &&
-           !(p->k_threads > 1 && p->k < LEAST_DEPTH) && !(p->n_threads > 1 && mpsim_whole(p->n, WIDE) < least_columns);
+    return !(p->rows.threads > 1 && mpsim_whole(p->rows.own, p->tile_rows) < LEAST) &&
+           !(p->k_threads > 1 && p->k < LEAST_DEPTH) &&
+           !(p->columns.threads > 1 && mpsim_whole(p->columns.own, WIDE) < least_columns);
 }
 
 static int pads_tiles(int64_t depth, int64_t block)
@@ -93,11 +106,16 @@ static int64_t result_strip(int64_t columns)
     return mpsim_whole(2 * columns, LINE);
 }
 
-/* The depth of a block whose strips, of so many rows or columns, stay in the first level beside two of sums and a result. */
+/* Of a strip by a strip: two of sums and a result, beside which operands stay in the first level. */
+static int64_t first_level_results(const plan *p)
+{
+    return 8 * p->rows.strip * p->columns.strip + p->rows.strip * result_strip(p->columns.strip);
+}
+
+/* The depth of a block whose strips, of so many rows or columns, stay in the first level. */
 static int64_t block_of_depth(const plan *p, int64_t strip)
 {
-    const int64_t sums = p->strip_rows * p->strip_columns * 4;
-    const int64_t room = L1 - (2 * sums + p->strip_rows * result_strip(p->strip_columns));
+    const int64_t room = L1 - first_level_results(p);
     const int64_t tiles = mpsim_up(mpsim_up(p->s->depth, p->tile_depth), p->k_threads);
     const int64_t most = room / (strip * 2) / p->tile_depth;
     return mpsim_least(mpsim_up(tiles, mpsim_up(tiles, most)) * p->tile_depth, p->s->depth);
@@ -107,19 +125,19 @@ static int64_t block_of_depth(const plan *p, int64_t strip)
  * form it was in before, too, where that is asked for. */
 static int64_t second_level(const plan *p, int by_rows, int64_t block, int64_t blocks, int64_t kept, int both_forms)
 {
-    const int64_t strip = by_rows ? p->strip_rows : p->strip_columns;
+    const int64_t strip = side_of(p, by_rows)->strip;
     const int64_t depth = mpsim_least(block * blocks, p->k);
     const int64_t operands = 2 * strip * depth * 2 + kept * depth * 2 + (both_forms ? kept * block * blocks * 2 : 0);
-    const int64_t results = by_rows ? 2 * p->strip_rows * result_strip(kept)
-                                    : 2 * result_strip(p->strip_columns) * kept;
-    const int64_t sums = block == p->s->depth ? 2 * p->strip_rows * p->strip_columns * 4 : 2 * strip * kept * 4;
+    const int64_t results = by_rows ? 2 * p->rows.strip * result_strip(kept)
+                                    : 2 * result_strip(p->columns.strip) * kept;
+    const int64_t sums = block == p->s->depth ? 2 * p->rows.strip * p->columns.strip * 4 : 2 * strip * kept * 4;
     return operands + sums + results;
 }
 
 /* The same where all sums stay there. */
 static int64_t second_level_sums(const plan *p, int by_rows, int64_t block, int64_t blocks, int64_t kept)
 {
-    const int64_t passing = by_rows ? p->m : p->n, depth = mpsim_least(block * blocks, p->k);
+    const int64_t passing = side_of(p, by_rows)->own, depth = mpsim_least(block * blocks, p->k);
     return 2 * passing * depth * 2 + 2 * kept * depth * 2 + passing * kept * 4;
 }
 
@@ -134,13 +152,14 @@ typedef struct blocks {
 
 static float ratio_of(const plan *p, int by_rows, int64_t block, int64_t k_blocks, int64_t kept, int both_forms)
 {
-    const int64_t m = by_rows ? p->strip_rows : kept, n = by_rows ? kept : p->strip_columns;
+    const int64_t strip = side_of(p, by_rows)->strip;
     const int64_t depth = mpsim_least(block * k_blocks, p->k);
     if (second_level(p, by_rows, block, k_blocks, kept, both_forms) > MPSIM_ONEDNN_L2)
         return 0;
     const int sums_stay = p->k_threads == 1 && (depth == p->s->depth ||
                                                 second_level_sums(p, by_rows, block, k_blocks, kept) < MPSIM_ONEDNN_L2);
-    return (float)(m * depth * n) / (float)(m * depth * 2 + n * depth * 2 + (sums_stay ? 0 : m * n * 4));
+    return (float)(strip * depth * kept) /
+           (float)(strip * depth * 2 + kept * depth * 2 + (sums_stay ? 0 : strip * kept * 4));
 }
 
 /* Of the lengths of groups, ceil(all / 1), ceil(all / 2), ..., the next below one of them; 0 after 1. */
@@ -152,24 +171,18 @@ static int64_t next_group(int64_t all, int64_t group)
 /* The best blocks, those with at least so many of the depth. Where there are none, b->k_blocks stays. */
 static void choose_blocks(blocks *b, const plan *p, int by_rows, int64_t block, int64_t least, int both_forms)
 {
-    const mpsim_onednn_shape *s = p->s;
-    const int64_t passing = by_rows ? p->strip_rows : p->strip_columns,
-                  stays = by_rows ? p->strip_columns : p->strip_rows;
-    const int64_t passing_all = by_rows ? s->rows : s->columns, stays_all = by_rows ? s->columns : s->rows;
-    const int64_t passing_own = by_rows ? p->m : p->n, stays_own = by_rows ? p->n : p->m;
-    const int64_t passing_threads = by_rows ? p->m_threads : p->n_threads;
-    const int64_t stays_threads = by_rows ? p->n_threads : p->m_threads;
+    const side *passing = side_of(p, by_rows), *stays = side_of(p, !by_rows);
     b->block = block;
-    b->possible = mpsim_whole(passing_own, passing) * (passing_threads - 1) < passing_all &&
-                  mpsim_whole(p->k, block) * (p->k_threads - 1) < s->depth;
+    b->possible = mpsim_whole(passing->own, passing->strip) * (passing->threads - 1) < passing->all &&
+                  mpsim_whole(p->k, block) * (p->k_threads - 1) < p->s->depth;
     if (!b->possible)
         return;
     b->ratio = 0;
     b->kept = 0;
-    const int64_t all_kept = mpsim_up(stays_own, stays), all_deep = mpsim_up(p->k, block);
+    const int64_t all_kept = mpsim_up(stays->own, stays->strip), all_deep = mpsim_up(p->k, block);
     for (int64_t kept = all_kept; kept > 0; kept = next_group(all_kept, kept)) {
         for (int64_t deep = all_deep; deep > 0; deep = next_group(all_deep, deep)) {
-            const float ratio = ratio_of(p, by_rows, block, deep, kept * stays, both_forms);
+            const float ratio = ratio_of(p, by_rows, block, deep, kept * stays->strip, both_forms);
             if (ratio > b->ratio && deep >= least) {
                 b->ratio = ratio;
                 b->k_blocks = deep;
@@ -177,20 +190,20 @@ static void choose_blocks(blocks *b, const plan *p, int by_rows, int64_t block, 
             }
         }
     }
-    b->possible = b->kept > 0 && mpsim_whole(stays_own, b->kept * stays) * (stays_threads - 1) < stays_all &&
-                  mpsim_whole(p->k, b->k_blocks * block) * (p->k_threads - 1) < s->depth;
+    b->possible = b->kept > 0 && mpsim_whole(stays->own, b->kept * stays->strip) * (stays->threads - 1) < stays->all &&
+                  mpsim_whole(p->k, b->k_blocks * block) * (p->k_threads - 1) < p->s->depth;
 }
 
 /* Strips of columns: not where the depth is walked over again and again, nor where rows of the result meet in few ways. */
 static int columns_are_possible(const plan *p, const blocks *b)
 {
-    const int64_t pieces = mpsim_up(p->s->depth, b->block * b->k_blocks), kept = b->kept * p->strip_rows;
+    const int64_t pieces = mpsim_up(p->s->depth, b->block * b->k_blocks), kept = b->kept * p->rows.strip;
     int64_t used = second_level_sums(p, 0, b->block, b->k_blocks, kept), stride = p->s->columns * 2 % PAGE;
     if (used > MPSIM_ONEDNN_L2)
         used = second_level(p, 0, b->block, b->k_blocks, kept, 0);
     stride = stride ? stride : PAGE;
     return !(pieces != 1 && (pieces != p->k_threads || used * p->k_threads >= MPSIM_ONEDNN_L2)) &&
-           !(WAY % stride == 0 && mpsim_up(stride * p->m, WAY) >= WAYS);
+           !(WAY % stride == 0 && mpsim_up(stride * p->rows.own, WAY) >= WAYS);
 }
 
 /* ---- the score ---- */
@@ -206,18 +219,21 @@ static float largest(const float *x, size_t n)
 /* Cycles of a strip: of what takes longest. */
 static float strip_cycles(const plan *p, float passing, float kept, float own)
 {
-    const int64_t n_strips = mpsim_up(p->n_block, p->strip_columns), m_strips = mpsim_up(p->m_block, p->strip_rows);
-    const float reuse = (float)(p->by_rows ? n_strips : m_strips), elements = (float)(p->m_block * p->n_block);
-    const float missed = (float)(p->m_block * n_strips * result_strip(p->strip_columns));
-    const float written = (float)(p->m_block * n_strips * mpsim_up(p->strip_columns, WIDE) * LINE);
+    const side *passes = side_of(p, p->by_rows), *stays = side_of(p, !p->by_rows);
+    const int64_t n_strips = mpsim_up(p->columns.block, p->columns.strip);
+    const float reuse = (float)mpsim_up(stays->block, stays->strip),
+                elements = (float)(p->rows.block * p->columns.block);
+    const float missed = (float)(p->rows.block * n_strips * result_strip(p->columns.strip));
+    const float written = (float)(p->rows.block * n_strips * mpsim_up(p->columns.strip, WIDE) * LINE);
     const float partial = 4 * elements * (float)p->k_blocks / (p->k_block == p->s->depth ? hit : store_miss);
     const float results = missed / store_miss + (written - missed) / hit + elements * 4 / hit + partial;
     const float first_level = passing * 2 / load_miss + passing * (reuse - 1) / hit + kept / load_miss + results;
-    const int64_t sharing = mpsim_most(1, p->by_rows ? p->n_threads : p->m_threads);
+    const int64_t sharing = mpsim_most(1, stays->threads);
     const float memory = p->by_rows ? passing / from_memory(sharing) + own / from_memory(1) : own / from_memory(1);
     const float third = (p->by_rows ? own + passing : own) / third_level;
-    const int64_t products = p->by_rows ? p->strip_rows * p->k * p->n : p->strip_columns * p->k * p->m;
-    const int64_t lines = p->by_rows ? p->strip_rows * mpsim_up(p->n, WIDE) : p->m * mpsim_up(p->strip_columns, WIDE);
+    const int64_t products = passes->strip * p->k * stays->own;
+    const int64_t lines = p->by_rows ? p->rows.strip * mpsim_up(p->columns.own, WIDE)
+                                     : p->rows.own * mpsim_up(p->columns.strip, WIDE);
     const float tiles = (float)(products / (p->tile_rows * p->tile_depth * WIDE)) * (float)p->tile_rows;
     const float rounding = 4 * (float)lines / 1.2F;
     const float all[] = {memory, third, first_level, tiles, rounding};
@@ -228,10 +244,11 @@ static float strip_cycles(const plan *p, float passing, float kept, float own)
 static float reduction_cycles(const plan *p)
 {
     const mpsim_onednn_shape *s = p->s;
-    const int64_t operands = p->m * p->k * 2 + p->n * p->k * 2 + p->m * p->n * 2, results = p->m_threads * p->n_threads;
+    const int64_t operands = p->rows.own * p->k * 2 + p->columns.own * p->k * 2 + p->rows.own * p->columns.own * 2,
+                  results = p->rows.threads * p->columns.threads;
     if (p->k_threads == 1)
         return 0;
-    if (p->m * p->n * 4 * 2 >= MPSIM_ONEDNN_L2)
+    if (p->rows.own * p->columns.own * 4 * 2 >= MPSIM_ONEDNN_L2)
         return -1;
     const float read = (float)(s->rows * mpsim_whole(s->columns, WIDE) * 4 * (p->k_threads - 1) / results);
     const float reading = read / (operands < MPSIM_ONEDNN_L2 ? from_memory(2) : third_level);
@@ -241,21 +258,22 @@ static float reduction_cycles(const plan *p)
 static float score_of(const plan *p)
 {
     const mpsim_onednn_shape *s = p->s;
+    const side *passes = side_of(p, p->by_rows), *stays = side_of(p, !p->by_rows);
     const int64_t size = p->k_threads == 1 ? 2 : 4;
-    const int64_t own = size * (p->by_rows ? p->strip_rows * p->n : p->strip_columns * p->m);
-    const int64_t passing = 2 * p->k * (p->by_rows ? p->strip_rows : p->strip_columns);
-    const int64_t strips = p->by_rows ? mpsim_up(p->m, p->strip_rows) : mpsim_up(p->n, p->strip_columns);
-    const float kept = (float)(2 * p->k * (p->by_rows ? p->n : p->m)), others = (float)strips - 1;
-    const float kept_read = kept / from_memory(p->by_rows ? p->m_threads : p->n_threads);
+    const int64_t own = size * passes->strip * stays->own;
+    const int64_t passing = 2 * p->k * passes->strip;
+    const int64_t strips = mpsim_up(passes->own, passes->strip);
+    const float kept = (float)(2 * p->k * stays->own), others = (float)strips - 1;
+    const float kept_read = kept / from_memory(passes->threads);
     const float strip = strip_cycles(p, (float)passing, kept, (float)own), reduction = reduction_cycles(p);
     float cycles;
     if (reduction < 0)
         return 0;
     if (p->by_rows) { /* all of the right operand is put into another form, with the first strip */
-        const int fits = second_level(p, 1, p->k_block, p->k_blocks, p->n_block, 1) < MPSIM_ONEDNN_L2;
+        const int fits = second_level(p, 1, p->k_block, p->k_blocks, p->columns.block, 1) < MPSIM_ONEDNN_L2;
         cycles = kept_read + (fits ? strip : kept / third_level) + others * strip;
     } else { /* each strip of it is, before it is used */
-        const float read = (float)passing / from_memory(mpsim_most(1, p->m_threads));
+        const float read = (float)passing / from_memory(mpsim_most(1, p->rows.threads));
         cycles = kept_read + (float)(passing + own) / from_memory(1) + others * (read + strip);
     }
     return (float)(s->rows * s->depth * s->columns) / (float)(512 * s->threads) / (cycles + reduction);
@@ -265,29 +283,29 @@ static float score_of(const plan *p)
 
 static void set_rows(plan *p, blocks *b, int both_forms)
 {
-    const int64_t depth = p->s->depth, sums = p->strip_columns * p->strip_rows * 4;
-    const int64_t others = 2 * sums + p->strip_rows * result_strip(p->strip_columns), all = mpsim_up(depth, b->block);
+    const int64_t depth = p->s->depth, others = first_level_results(p), all = mpsim_up(depth, b->block);
     p->left_passes = 0;
-    if (b->block < depth && all * b->block * p->strip_rows * 2 + others > L1) { /* then not in the first level */
+    if (b->block < depth && all * b->block * p->rows.strip * 2 + others > L1) { /* then not in the first level */
         choose_blocks(b, p, 1, MPSIM_ONEDNN_TILE, b->block / MPSIM_ONEDNN_TILE, both_forms);
         b->block = mpsim_least(MPSIM_ONEDNN_TILE * b->k_blocks, depth);
         b->k_blocks = 1;
         p->left_passes = 1;
     }
-    if (b->block * p->strip_rows * 2 + others <= L1 && !(p->k_threads == 1 && p->k < LEAST_DEPTH))
+    if (b->block * p->rows.strip * 2 + others <= L1 && !(p->k_threads == 1 && p->k < LEAST_DEPTH))
         p->left_passes = 0;
-    p->n_block = mpsim_least(b->kept * p->strip_columns, p->s->columns);
-    p->m_block = p->strip_rows;
-    p->chunks = mpsim_up(p->m, p->m_block);
-    p->copies_left = depth % MPSIM_ONEDNN_TILE != 0 && p->n_block >= 3 * p->strip_columns && b->block >= LEAST_DEPTH;
+    p->columns.block = mpsim_least(b->kept * p->columns.strip, p->s->columns);
+    p->rows.block = p->rows.strip;
+    p->chunks = mpsim_up(p->rows.own, p->rows.block);
+    p->copies_left = depth % MPSIM_ONEDNN_TILE != 0 && p->columns.block >= 3 * p->columns.strip &&
+                     b->block >= LEAST_DEPTH;
 }
 
 static void set_columns(plan *p, const blocks *b)
 {
     p->left_passes = 1;
-    p->n_block = p->strip_columns;
-    p->m_block = mpsim_least(b->kept * p->strip_rows, p->s->rows);
-    p->chunks = mpsim_up(p->n, p->n_block);
+    p->columns.block = p->columns.strip;
+    p->rows.block = mpsim_least(b->kept * p->rows.strip, p->s->rows);
+    p->chunks = mpsim_up(p->columns.own, p->columns.block);
     p->copies_left = 0;
 }
 
@@ -295,18 +313,18 @@ static void set_columns(plan *p, const blocks *b)
 static int set_blocks(plan *p, int rows_only, int both_forms)
 {
     blocks rows = {0}, columns = {0};
-    choose_blocks(&rows, p, 1, block_of_depth(p, p->strip_rows), 0, both_forms);
+    choose_blocks(&rows, p, 1, block_of_depth(p, p->rows.strip), 0, both_forms);
     if (!rows_only) {
-        choose_blocks(&columns, p, 0, block_of_depth(p, p->strip_columns), 0, 0);
+        choose_blocks(&columns, p, 0, block_of_depth(p, p->columns.strip), 0, 0);
         columns.possible = columns.possible && columns_are_possible(p, &columns);
     }
     if (!rows.possible && !columns.possible)
         return 0;
-    p->by_rows = !rows.possible             ? 0
-                 : !columns.possible        ? 1
-                 : p->m < 2 * p->tile_rows  ? 1
-                 : p->n < 2 * (int64_t)WIDE ? 0
-                                            : p->m >= p->n;
+    p->by_rows = !rows.possible                       ? 0
+                 : !columns.possible                  ? 1
+                 : p->rows.own < 2 * p->tile_rows     ? 1
+                 : p->columns.own < 2 * (int64_t)WIDE ? 0
+                                                      : p->rows.own >= p->columns.own;
     blocks *b = p->by_rows ? &rows : &columns;
     if (p->by_rows)
         set_rows(p, b, both_forms);
@@ -322,7 +340,7 @@ static int set_blocks(plan *p, int rows_only, int both_forms)
 /* Rows and columns of a thread's left operand and results are few. */
 static int is_low(const plan *p)
 {
-    return p->m * p->s->depth + p->m * p->s->columns < MPSIM_ONEDNN_L2;
+    return p->rows.own * p->s->depth + p->rows.own * p->s->columns < MPSIM_ONEDNN_L2;
 }
 
 static int is_better(const plan *p, const plan *than)
@@ -342,15 +360,15 @@ static int plan_small(plan *p)
     int64_t used;
     if (s->rows <= 32 && s->right_transposed) {
         used = mpsim_up(s->columns, mpsim_whole(mpsim_up(s->columns, s->threads), mpsim_least(s->columns, 2 * WIDE)));
-        p->m_block = s->rows;
+        p->rows.block = s->rows;
         if (s->rows * s->depth > MPSIM_ONEDNN_L2)
             return 0;
     } else if (s->depth <= MPSIM_ONEDNN_TILE) {
         used = mpsim_up(s->rows, rows);
-        p->m_block = mpsim_least(s->rows, 2 * tile_of(mpsim_up(s->rows, used), WIDE));
+        p->rows.block = mpsim_least(s->rows, 2 * tile_of(mpsim_up(s->rows, used), WIDE));
     } else if (s->columns <= 32) {
-        p->m_block = tile_of(rows, 2 * WIDE);
-        used = mpsim_up(s->rows, mpsim_whole(rows, p->m_block));
+        p->rows.block = tile_of(rows, 2 * WIDE);
+        used = mpsim_up(s->rows, mpsim_whole(rows, p->rows.block));
     } else {
         return 0;
     }
@@ -380,7 +398,7 @@ static void plan_any(plan *best, const mpsim_onednn_shape *s)
         }
     }
     if (!s->right_transposed && !best->by_rows) { /* with the tiles of one thread, as they are now */
-        divide(&p, best->m_threads, best->k_threads, best->n_threads);
+        divide(&p, best->rows.threads, best->k_threads, best->columns.threads);
         for (int both_forms = 0; both_forms < 2; both_forms++)
             if (set_blocks(&p, 1, both_forms) && is_better(&p, best))
                 *best = p;
@@ -390,7 +408,10 @@ static void plan_any(plan *best, const mpsim_onednn_shape *s)
 void mpsim_onednn_amx(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s)
 {
     const mpsim_environment before = mpsim_environment_default();
-    plan best = {.s = s, .chunks = 1, .m = s->rows, .n = s->columns};
+    plan best = {.s = s,
+                 .chunks = 1,
+                 .rows = {.all = s->rows, .own = s->rows},
+                 .columns = {.all = s->columns, .own = s->columns}};
     if (s->left_transposed) {
         mpsim_onednn_by_chunks(c, s);
     } else {
@@ -400,7 +421,7 @@ void mpsim_onednn_amx(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s)
                                  .piece = best.k_block * best.k_blocks,
                                  .chunk = best.k_block,
                                  .equal = !best.pads && !best.copies_left,
-                                 .avx512 = 2 * best.m_block * s->depth <= 126};
+                                 .avx512 = 2 * best.rows.block * s->depth <= 126};
     }
     mpsim_environment_restore(before);
 }
