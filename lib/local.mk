@@ -30,7 +30,7 @@ lib_libmpsim_a_SOURCES = \
   lib/arith/kernel/generic.c lib/arith/kernel/kernel.c lib/arith/kernel/kernel.h \
   lib/arith/kernel/lanes.h lib/arith/kernel/vector.h lib/arith/scalar.h lib/base/codes.h \
   lib/base/counts.h lib/base/environment.h lib/base/extent.h lib/base/isa.c lib/base/isa.h lib/base/matrix.h lib/base/status.c \
-  lib/base/transpose.h lib/base/version.c lib/base/words.h lib/block/account.c lib/block/account.h lib/block/batch.c \
+  lib/base/transpose.h lib/base/turn.c lib/base/turn.h lib/base/version.c lib/base/words.h lib/block/account.c lib/block/account.h lib/block/batch.c \
   lib/block/batch.h lib/block/block.c lib/block/errors.c lib/block/errors.h lib/block/hadamard.c \
   lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
   lib/block/kernel/kernel.c lib/block/kernel/kernel.h lib/block/kernel/scales.h \
@@ -47,7 +47,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/panel.h lib/dot/panel_decode.h lib/dot/rounded.c lib/dot/rounded.h lib/dot/rows.h \
   lib/dot/convolution.c lib/dot/convolution.h lib/dot/convolution_positions.c lib/dot/convolution_taps.c lib/dot/convolving.c lib/dot/axes.c \
   lib/dot/axes.h lib/dot/sumtile.c lib/dot/sumtile.h lib/dot/window.c lib/dot/window.h \
-  lib/dot/onednn.c lib/dot/onednn.h lib/dot/onednn_chunks.c lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h lib/dot/torchmm.c lib/dot/turn.c \
+  lib/dot/onednn.c lib/dot/onednn.h lib/dot/onednn_chunks.c lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h lib/dot/torchmm.c \
   lib/dot/enter.c lib/dot/entry.h lib/dot/entrylines.c lib/dot/entryrecipe.c lib/dot/epilogue.c lib/dot/epilogue.h lib/dot/pieces.c lib/dot/pieces.h lib/dot/product.c lib/dot/stack.c lib/dot/stack.h \
   lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
   lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/attentionback.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/elements.c lib/layer/functions.c \

@@ -1,5 +1,6 @@
 /* entrylines.c -- numbers of any stack, read line by line and rounded: see entry.h. */
 #include "../base/environment.h"
+#include "../base/turn.h"
 #include "entry.h"
 
 #include <mpsim/layer.h>
@@ -47,8 +48,8 @@ static void each_of_tiles(mpsim_entering_work *e, size_t piece, size_t i, size_t
     uint64_t tile[TURNED / sizeof(uint64_t)];
     for (size_t k = 0; k < e->cols; k += most) {
         const size_t n = e->cols - k < most ? e->cols - k : most;
-        mpsim_turn_codes(tile, n, e->x->codes, bytes, at + (int64_t)k * e->steps.col, e->steps.row, e->steps.col, lines,
-                         n);
+        mpsim_turn_codes(tile, (int64_t)n, e->x->codes, bytes, at + (int64_t)k * e->steps.col, e->steps.row,
+                         e->steps.col, lines, n);
         for (size_t r = 0; r < lines && !e->status[piece]; r++) {
             const segment s = {tile, (int64_t)(r * n), 1, i + r, k, n};
             e->status[piece] = task(e, piece, &s, to);

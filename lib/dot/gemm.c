@@ -4,10 +4,10 @@
 #include "../base/environment.h"
 #include "../base/isa.h"
 #include "../base/matrix.h"
+#include "../base/turn.h"
 #include "dot.h"
 #include "job.h"
 #include "scalar.h"
-#include "stack.h"
 
 #include <stdlib.h>
 
@@ -70,8 +70,8 @@ static void turn_rows(const job *g, size_t first, size_t n)
 {
     const mpsim_source *a = g->a;
     const size_t bytes = g->lines_a.bytes, apart = g->lines_a.line;
-    mpsim_turn_codes((unsigned char *)g->turned + first * apart * bytes, apart, a->codes, bytes, (int64_t)first,
-                     (int64_t)a->line, (int64_t)a->next, n, g->depth);
+    mpsim_turn_codes((unsigned char *)g->turned + first * apart * bytes, (int64_t)apart, a->codes, bytes,
+                     (int64_t)first, (int64_t)a->line, (int64_t)a->next, n, g->depth);
 }
 
 static void pack(size_t i, void *context)

@@ -48,10 +48,6 @@ int64_t mpsim_matrix_at(const mpsim_outer *o, const mpsim_steps *s, size_t i);
 /* mpsim_read_codes, mpsim_write_codes -- n codes of `bytes` bytes, from code number `first` on, `step` apart; side by side. */
 void mpsim_read_codes(void *to, const void *codes, size_t bytes, int64_t first, int64_t step, size_t n);
 void mpsim_write_codes(void *codes, size_t bytes, int64_t first, int64_t step, size_t n, const void *from);
-/* mpsim_turn_codes -- a matrix whose columns lie side by side, row after row, which are `apart` codes apart: `row` and `col` codes
- * are from one to the next. */
-void mpsim_turn_codes(void *to, size_t apart, const void *codes, size_t bytes, int64_t first, int64_t row, int64_t col,
-                      size_t rows, size_t cols);
 /* mpsim_read_f32, mpsim_read_f64 -- values of n codes; formats within binary32, any. */
 void mpsim_read_f32(float *to, const mpsim_format *f, const void *codes, int64_t first, int64_t step, size_t n);
 void mpsim_read_f64(double *to, const mpsim_format *f, const void *codes, int64_t first, int64_t step, size_t n);

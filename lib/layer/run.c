@@ -1,5 +1,5 @@
 /* run.c -- operations on arrays in memory, in parts: each is taken into dense rows of binary32, computed and stored. What
- * a part is depends on the shape only, and no result depends on the parts. */
+ * a part is depends on the shape and on how arrays lie; no result depends on the parts. */
 #include "run.h"
 
 #include "../base/matrix.h"
@@ -10,7 +10,8 @@
 enum {
     PIECES = 64,        /* at most, of threads                                  */
     ELEMENTS = 1 << 12, /* of a part by rows: they stay in the cache            */
-    ABREAST = 16,       /* columns of a part at least, unless they are very long */
+    SOME = 1 << 16,     /* of a part by columns that are turned                 */
+    ABREAST = 16,       /* columns of a part at least, and rows that are turned, unless they are very long */
     TALL = 1 << 20,     /* elements of a part by columns                        */
     SMALLEST = 1 << 14, /* elements of a piece at least: waking a thread must be worth it */
     SCALAR_ALIGNMENT = sizeof(float)
@@ -22,6 +23,7 @@ typedef struct run {
     const mpsim_strided *arrays;
     mpsim_layer_shape shape;
     size_t flat[2];                      /* the shape of elements */
+    int turned;                          /* columns of an array lie side by side */
     uint8_t dense[MPSIM_BETWEEN_ARRAYS]; /* without gaps */
     uint8_t plain[MPSIM_BETWEEN_ARRAYS]; /* dense, and binary32: used where it lies */
     uint32_t *index;
@@ -39,11 +41,12 @@ static int by_columns(const run *r)
 
 typedef struct window {
     size_t row, rows, column, cols;
+    void *room; /* for as many numbers */
 } window;
 
 static window window_of(const run *r, size_t first, size_t n)
 {
-    return by_columns(r) ? (window){0, r->shape.rows, first, n} : (window){first, n, 0, r->shape.cols};
+    return by_columns(r) ? (window){0, r->shape.rows, first, n, NULL} : (window){first, n, 0, r->shape.cols, NULL};
 }
 
 static ptrdiff_t last_stride(const run *r, const mpsim_strided *a)
@@ -51,77 +54,99 @@ static ptrdiff_t last_stride(const run *r, const mpsim_strided *a)
     return a->stride[r->shape.dims - 1];
 }
 
-typedef void line(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, float *x);
+typedef void mover(const mpsim_strided *a, const mpsim_strided_rows *m, float *x);
 
-static void give(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, float *x)
+static void bytes(const mpsim_strided *a, const mpsim_strided_rows *m, float *x)
 {
-    mpsim_strided_give(a, at, stride, n, x);
+    mpsim_strided_bytes(a, m, (uint8_t *)x);
 }
 
-static void rows(const run *r, const mpsim_strided *a, int dense, window w, float *x, line *how)
+static ptrdiff_t row_stride(const run *r, const mpsim_strided *a)
 {
-    const ptrdiff_t stride = last_stride(r, a);
-    if (dense && w.cols == r->shape.cols) {
-        how(a, (ptrdiff_t)(w.row * w.cols), 1, w.rows * w.cols, x);
-        return;
+    return r->shape.dims > 1 ? a->stride[r->shape.dims - 2] : 0;
+}
+
+/* Rows of the array, some that are evenly apart at a time; `size` of an element in x. */
+static void rows(const run *r, const mpsim_strided *a, window w, size_t size, float *x, mover *how)
+{
+    for (size_t i = 0, some; i < w.rows; i += some) {
+        const size_t even = mpsim_strided_run(a, &r->shape, w.row + i), left = w.rows - i;
+        some = left < even ? left : even;
+        const mpsim_strided_rows m = {.at = mpsim_strided_at(a, &r->shape, w.row + i) +
+                                            (ptrdiff_t)w.column * last_stride(r, a),
+                                      .row = row_stride(r, a),
+                                      .col = last_stride(r, a),
+                                      .rows = some,
+                                      .cols = w.cols,
+                                      .room = w.room};
+        how(a, &m, (float *)((unsigned char *)x + i * w.cols * size));
     }
+}
+
+/* All columns of rows that follow one another. */
+static void dense_rows(const mpsim_strided *a, window w, float *x, mover *how)
+{
+    how(a, &(mpsim_strided_rows){.at = (ptrdiff_t)(w.row * w.cols), .col = 1, .rows = 1, .cols = w.rows * w.cols}, x);
+}
+
+/* A number a row: runs of rows that are evenly apart. */
+static void scalars(const run *r, const mpsim_strided *a, window w, float *x, mover *how)
+{
+    for (size_t i = 0, some; i < w.rows; i += some) {
+        const size_t even = mpsim_strided_run(a, &r->shape, w.row + i), left = w.rows - i;
+        some = left < even ? left : even;
+        how(a,
+            &(mpsim_strided_rows){
+                .at = mpsim_strided_at(a, &r->shape, w.row + i), .col = row_stride(r, a), .rows = 1, .cols = some},
+            x + i);
+    }
+}
+
+/* n rows of a table, or of one row. */
+static void table(const run *r, const mpsim_strided *a, window w, size_t n, float *x, mover *how)
+{
+    const ptrdiff_t col = last_stride(r, a);
+    how(a,
+        &(mpsim_strided_rows){
+            .at = (ptrdiff_t)w.column * col, .row = a->stride[0], .col = col, .rows = n, .cols = w.cols},
+        x);
+}
+
+static void taken(const run *r, const mpsim_strided *a, window w, float *x, mover *how)
+{
     for (size_t i = 0; i < w.rows; i++)
-        how(a, mpsim_strided_at(a, &r->shape, w.row + i) + (ptrdiff_t)w.column * stride, stride, w.cols,
+        how(a,
+            &(mpsim_strided_rows){.at = (ptrdiff_t)r->index[w.row + i] * a->stride[0],
+                                  .col = last_stride(r, a),
+                                  .rows = 1,
+                                  .cols = w.cols},
             x + i * w.cols);
 }
 
-/* A number a row: runs along the last dimension of rows. */
-static void scalars(const run *r, const mpsim_strided *a, window w, float *x, line *how)
-{
-    const size_t d = r->shape.dims;
-    if (d == 1) {
-        how(a, 0, 1, 1, x);
-        return;
-    }
-    const size_t across = r->shape.shape[d - 2];
-    for (size_t i = 0, some; i < w.rows; i += some) {
-        const size_t left = w.rows - i, here = across - (w.row + i) % across;
-        some = left < here ? left : here;
-        how(a, mpsim_strided_at(a, &r->shape, w.row + i), a->stride[d - 2], some, x + i);
-    }
-}
-
-static void table(const run *r, const mpsim_strided *a, window w, float *x, line *how)
-{
-    for (size_t k = 0; k < r->o->entries; k++)
-        how(a, (ptrdiff_t)k * a->stride[0] + (ptrdiff_t)w.column * last_stride(r, a), last_stride(r, a), w.cols,
-            x + k * w.cols);
-}
-
-static void taken(const run *r, const mpsim_strided *a, window w, float *x, line *how)
-{
-    for (size_t i = 0; i < w.rows; i++)
-        how(a, (ptrdiff_t)r->index[w.row + i] * a->stride[0], last_stride(r, a), w.cols, x + i * w.cols);
-}
-
-static void move(const run *r, size_t k, window w, float *x, line *how)
+static void move(const run *r, size_t k, window w, float *x, mover *how)
 {
     const mpsim_strided *a = &r->arrays[k];
     switch ((mpsim_layer_use)r->kind->arrays[k].use) {
     case MPSIM_USE_ROWS:
-        rows(r, a, r->dense[k], w, x, how);
+        if (r->dense[k] && w.cols == r->shape.cols)
+            dense_rows(a, w, x, how);
+        else
+            rows(r, a, w, sizeof *x, x, how);
         break;
     case MPSIM_USE_COLUMNS:
-        how(a, (ptrdiff_t)w.column * last_stride(r, a), last_stride(r, a), w.cols, x);
+        table(r, a, w, 1, x, how);
         break;
     case MPSIM_USE_SCALARS:
         scalars(r, a, w, x, how);
         break;
     case MPSIM_USE_TABLE:
-        table(r, a, w, x, how);
+        table(r, a, w, r->o->entries, x, how);
         break;
     case MPSIM_USE_TAKEN:
         taken(r, a, w, x, how);
         break;
     case MPSIM_USE_MASK:
-        for (size_t i = 0; i < w.rows; i++)
-            mpsim_strided_bytes(a, mpsim_strided_at(a, &r->shape, w.row + i), last_stride(r, a), w.cols,
-                                (uint8_t *)x + i * w.cols);
+        rows(r, a, w, 1, x, bytes);
     }
 }
 
@@ -160,7 +185,8 @@ static void take(const run *r, size_t k, window w, float *x)
 
 static mpsim_status part(run *r, size_t piece, size_t first, size_t n, float *const *room)
 {
-    const window w = window_of(r, first, n);
+    window w = window_of(r, first, n);
+    w.room = room[MPSIM_BETWEEN_ARRAYS];
     mpsim_layer_part p = {.first = w.row, .rows = w.rows, .cols = w.cols, .index = r->index ? r->index + w.row : NULL};
     for (size_t k = 0; k < r->kind->n; k++) {
         p.x[k] = room[k];
@@ -174,15 +200,17 @@ static mpsim_status part(run *r, size_t piece, size_t first, size_t n, float *co
     const mpsim_status s = r->kind->some(r->o, &p);
     for (size_t k = 0; s == MPSIM_OK && k < r->kind->n; k++)
         if (r->kind->arrays[k].how & MPSIM_USE_OUT && r->arrays[k].data && !lies_there(r, k))
-            move(r, k, w, p.x[k], give);
+            move(r, k, w, p.x[k], mpsim_strided_give);
     r->found[piece][0] += p.found[0];
     r->found[piece][1] += p.found[1];
     return s;
 }
 
+/* Room of each array, and of the codes of one. */
 static float *memory(const run *r, float **room)
 {
-    size_t n = 1;
+    const window w = window_of(r, 0, r->step);
+    size_t n = w.rows * w.cols + 1;
     for (size_t k = 0; k < r->kind->n; k++)
         n += wanted(r, k) && !lies_there(r, k) ? numbers_of(r, k) : 0;
     float *const all = malloc(n * sizeof *all), *next = all;
@@ -190,6 +218,7 @@ static float *memory(const run *r, float **room)
         room[k] = wanted(r, k) && !lies_there(r, k) ? next : NULL;
         next += room[k] ? numbers_of(r, k) : 0;
     }
+    room[MPSIM_BETWEEN_ARRAYS] = next;
     return all;
 }
 
@@ -197,7 +226,7 @@ static void run_piece(size_t piece, void *job)
 {
     run *const r = job;
     const size_t begin = piece * r->piece, left = r->things - begin, end = begin + (left < r->piece ? left : r->piece);
-    float *room[MPSIM_BETWEEN_ARRAYS] = {NULL};
+    float *room[MPSIM_BETWEEN_ARRAYS + 1] = {NULL};
     float *const all = memory(r, room);
     mpsim_status s = all ? MPSIM_OK : MPSIM_ENOMEM;
     for (size_t i = begin; s == MPSIM_OK && i < end; i += r->step)
@@ -217,8 +246,10 @@ static void cut(run *r)
 {
     const size_t across = at_least_one(by_columns(r) ? r->shape.rows : r->shape.cols);
     r->things = by_columns(r) ? r->shape.cols : r->shape.rows;
-    r->step = at_least_one((by_columns(r) ? TALL : ELEMENTS) / across);
-    const size_t units = by_columns(r) && r->step >= ABREAST ? ABREAST : 1;
+    r->step = at_least_one((!by_columns(r) ? ELEMENTS : r->turned ? SOME : TALL) / across);
+    if (r->turned && r->step < ABREAST)
+        r->step = at_least_one(TALL / across < ABREAST ? TALL / across : ABREAST);
+    const size_t units = (by_columns(r) || r->turned) && r->step >= ABREAST ? ABREAST : 1;
     const size_t worth = at_least_one(SMALLEST / across), share = at_least_one((r->things + PIECES - 1) / PIECES);
     r->piece = ((worth > share ? worth : share) + units - 1) / units * units;
     r->step -= r->step > units ? r->step % units : 0;
@@ -367,6 +398,8 @@ static void look(run *r)
     for (size_t k = 0; k < r->kind->n; k++) {
         const mpsim_strided *a = &r->arrays[k];
         r->dense[k] = a->data && r->kind->arrays[k].use == MPSIM_USE_ROWS && mpsim_strided_dense(a, &r->shape);
+        r->turned |= a->data && r->kind->arrays[k].use == MPSIM_USE_ROWS && !r->dense[k] &&
+                     mpsim_strided_turned(row_stride(r, a), last_stride(r, a));
         r->plain[k] = r->dense[k] && mpsim_strided_plain(a) && (uintptr_t)a->data % SCALAR_ALIGNMENT == 0;
     }
     flatten(r);

@@ -1,9 +1,12 @@
-/* strided.c -- see strided.h. Elements that lie apart are gathered and scattered in short runs. */
+/* strided.c -- see strided.h. Columns that lie side by side are turned in squares; other elements that lie apart are gathered and scattered in
+ * short runs. */
 #include "strided.h"
+
+#include "../base/turn.h"
 
 #include <string.h>
 
-enum { RUN = 256 };
+enum { RUN = 256, SQUARE = 16 };
 
 int mpsim_strided_plain(const mpsim_strided *a)
 {
@@ -25,6 +28,15 @@ ptrdiff_t mpsim_strided_at(const mpsim_strided *a, const mpsim_layer_shape *s, s
     for (size_t d = s->dims - 1; d-- > 0; row /= s->shape[d])
         at += (ptrdiff_t)(row % s->shape[d]) * a->stride[d];
     return at;
+}
+
+size_t mpsim_strided_run(const mpsim_strided *a, const mpsim_layer_shape *s, size_t row)
+{
+    size_t run = 1;
+    for (size_t d = s->dims - 1; d-- > 0; run *= s->shape[d])
+        if (d + 2 < s->dims && a->stride[d] != (ptrdiff_t)run * a->stride[s->dims - 2])
+            break;
+    return run - row % run;
 }
 
 static size_t bytes_of(const mpsim_strided *a)
@@ -77,7 +89,9 @@ static void encode(const mpsim_strided *a, void *codes, const float *x, size_t n
         memcpy(codes, x, n * sizeof *x);
 }
 
-void mpsim_strided_take(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, float *x)
+/* ---- a line ---- */
+
+static void take_line(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, float *x)
 {
     const ptrdiff_t bytes = (ptrdiff_t)bytes_of(a);
     const unsigned char *from = (const unsigned char *)a->data + at * bytes;
@@ -93,7 +107,7 @@ void mpsim_strided_take(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, 
     }
 }
 
-void mpsim_strided_give(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, const float *x)
+static void give_line(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, const float *x)
 {
     const ptrdiff_t bytes = (ptrdiff_t)bytes_of(a);
     unsigned char *const to = (unsigned char *)a->data + at * bytes;
@@ -109,7 +123,51 @@ void mpsim_strided_give(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, 
     }
 }
 
-void mpsim_strided_bytes(const mpsim_strided *a, ptrdiff_t at, ptrdiff_t stride, size_t n, uint8_t *x)
+/* ---- rows ---- */
+
+/* Whether all codes are brought together before they are decoded, or encoded before they are brought apart. */
+static int together(const mpsim_strided_rows *m)
 {
-    gather(x, (const unsigned char *)a->data + at, stride, 1, n);
+    return m->rows > 1 && m->room && (m->col == 1 ? m->cols < RUN : m->row == 1);
+}
+
+void mpsim_strided_take(const mpsim_strided *a, const mpsim_strided_rows *m, float *x)
+{
+    const int plain = mpsim_strided_plain(a), all = together(m);
+    if (all)
+        mpsim_turn_codes(plain ? x : m->room, (int64_t)m->cols, a->data, bytes_of(a), m->at, m->row, m->col, m->rows,
+                         m->cols);
+    if (all && !plain)
+        decode(a, x, m->room, m->rows * m->cols);
+    for (size_t i = 0; !all && i < m->rows; i++)
+        take_line(a, m->at + (ptrdiff_t)i * m->row, m->col, m->cols, x + i * m->cols);
+}
+
+/* Codes, row after row, to where they belong; columns side by side are written some at a time, what is in a cache line at once. */
+static void bring_apart(const mpsim_strided *a, const mpsim_strided_rows *m, const void *codes)
+{
+    const size_t bytes = bytes_of(a), cols = m->cols;
+    unsigned char *const to = (unsigned char *)a->data + m->at * (ptrdiff_t)bytes;
+    if (m->col == 1)
+        mpsim_turn_codes(to, m->row, codes, bytes, 0, (int64_t)cols, 1, m->rows, cols);
+    else
+        for (size_t c = 0; c < cols; c += SQUARE)
+            mpsim_turn_codes(to + (ptrdiff_t)c * m->col * (ptrdiff_t)bytes, m->col, codes, bytes, (int64_t)c, 1,
+                             (int64_t)cols, cols - c < SQUARE ? cols - c : SQUARE, m->rows);
+}
+
+void mpsim_strided_give(const mpsim_strided *a, const mpsim_strided_rows *m, float *x)
+{
+    const int plain = mpsim_strided_plain(a), all = together(m);
+    if (all && !plain)
+        encode(a, m->room, x, m->rows * m->cols);
+    if (all)
+        bring_apart(a, m, plain ? x : m->room);
+    for (size_t i = 0; !all && i < m->rows; i++)
+        give_line(a, m->at + (ptrdiff_t)i * m->row, m->col, m->cols, x + i * m->cols);
+}
+
+void mpsim_strided_bytes(const mpsim_strided *a, const mpsim_strided_rows *m, uint8_t *x)
+{
+    mpsim_turn_codes(x, (int64_t)m->cols, a->data, 1, m->at, m->row, m->col, m->rows, m->cols);
 }

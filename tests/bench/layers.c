@@ -224,7 +224,7 @@ enum { SOME = 1000 * COLS }; /* elements of an array */
 static const struct {
     const char *what, *how;
     int by_columns; /* a column's elements lie side by side */
-} arrays[] = {{"binary32", "", 0}, {"binary32", "columns", 1}, {"bf16", "", 0}};
+} arrays[] = {{"binary32", "", 0}, {"binary32", "columns", 1}, {"bf16", "", 0}, {"bf16", "columns", 1}};
 
 static const struct {
     mpsim_between_kind kind;

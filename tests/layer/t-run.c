@@ -418,6 +418,113 @@ START_TEST(many_parts)
 }
 END_TEST
 
+/* ---- how arrays lie ---- */
+
+/* An array of 2 x n x c elements: strides, and where the first one is. */
+typedef struct lying {
+    ptrdiff_t stride[3];
+    size_t first;
+} lying;
+
+enum { LYING = 7, HELD = 1 << 16, UNTOUCHED = 0xa5 };
+
+static lying lies(int which, size_t rows_of, size_t cols_of)
+{
+    const ptrdiff_t n = (ptrdiff_t)rows_of, c = (ptrdiff_t)cols_of, apart = 2 * n + 3;
+    const lying all[LYING] = {{{n * c, c, 1}, 0},
+                              {{n, 1, apart}, 0}, /* columns side by side, with gaps */
+                              {{n, 1, -apart}, (size_t)((c - 1) * apart)},
+                              {{c * (n + 2), 1, n + 2}, 0}, /* of each matrix */
+                              {{n * (c + 5), c + 5, 1}, 0}, /* rows with gaps */
+                              {{n * (c + 5), -(c + 5), 1}, (size_t)((n - 1) * (c + 5))},
+                              {{2 * n, 2, 4 * n + 1}, 0}};
+    return all[which];
+}
+
+static size_t place_of(const lying *l, const size_t *shape, size_t i)
+{
+    const ptrdiff_t col = (ptrdiff_t)(i % shape[2]), row = (ptrdiff_t)(i / shape[2] % shape[1]),
+                    matrix = (ptrdiff_t)(i / shape[2] / shape[1]);
+    return (size_t)((ptrdiff_t)l->first + matrix * l->stride[0] + row * l->stride[1] + col * l->stride[2]);
+}
+
+static mpsim_strided strided_of(const lying *l, const mpsim_format *f, unsigned char *memory, size_t bytes)
+{
+    return (mpsim_strided){
+        .format = f, .data = memory + l->first * bytes, .stride = {l->stride[0], l->stride[1], l->stride[2]}};
+}
+
+static const struct {
+    mpsim_between_kind kind;
+    size_t result;
+    int masks;
+} some_kinds[] = {{MPSIM_BETWEEN_ACTIVATE, 2, 0},
+                  {MPSIM_BETWEEN_SOFTMAX, 2, 1},
+                  {MPSIM_BETWEEN_ROWNORM, 3, 0},
+                  {MPSIM_BETWEEN_BATCHNORM, 3, 0}};
+
+/* One of these kinds on an operand and a result that lie as numbers x and y of the list say; the result's codes, row-major. */
+static void run_lying(size_t k, const mpsim_format *f, const size_t *shape, const unsigned char *codes, int x, int y,
+                      unsigned char *to)
+{
+    static unsigned char from[4 * HELD], result[4 * HELD], mask[HELD];
+    const size_t n = 2 * shape[1] * shape[2], bytes = f ? mpsim_format_code_bytes(f) : 4;
+    const lying a = lies(x, shape[1], shape[2]), b = lies(y, shape[1], shape[2]);
+    mpsim_between m = {.kind = (uint8_t)some_kinds[k].kind,
+                       .dims = 3,
+                       .shape = {2, shape[1], shape[2]},
+                       .activation = MPSIM_GELU_TANH,
+                       .eps = 1e-5f,
+                       .scale = 0.5f};
+    mpsim_strided all[8] = {[0] = strided_of(&a, f, from, bytes)};
+    if (some_kinds[k].masks)
+        all[1] = strided_of(&a, NULL, mask, 1);
+    all[some_kinds[k].result] = strided_of(&b, f, result, bytes);
+    memset(result, UNTOUCHED, sizeof result);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(from + place_of(&a, shape, i) * bytes, codes + i * bytes, bytes);
+        mask[place_of(&a, shape, i)] = i % 7 == 0;
+    }
+    ck_assert_int_eq(mpsim_between_run(&m, all, 8, NULL, x % 2 ? &pool : NULL), MPSIM_OK);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(to + i * bytes, result + place_of(&b, shape, i) * bytes, bytes);
+        memset(result + place_of(&b, shape, i) * bytes, UNTOUCHED, bytes);
+    }
+    size_t beside = 0;
+    while (beside < sizeof result && result[beside] == UNTOUCHED)
+        beside++;
+    ck_assert_msg(beside == sizeof result, "kind %zu, arrays %d and %d: byte %zu beside the result", k, x, y, beside);
+}
+
+/* Columns that lie side by side are turned, short rows are brought together: the codes are those of dense rows. */
+START_TEST(however_they_lie)
+{
+    static const size_t shapes[][3] = {{2, 50, 37}, {2, 17, 300}, {2, 3, 5}, {2, 64, 64}, {2, 1, 20}};
+    static const char *const formats[] = {NULL, "bf16", "e4m3", "binary32"};
+    static float values[HELD];
+    static unsigned char codes[4 * HELD], want[4 * HELD], got[4 * HELD];
+    uint64_t state = test_seed() + 2;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    layer_fill(values, HELD, LAYER_PLAIN, &state);
+    for (size_t k = 0; k < sizeof some_kinds / sizeof *some_kinds; k++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            const mpsim_format *f = layer_format(formats[(k + s) % 4]);
+            const size_t n = 2 * shapes[s][1] * shapes[s][2];
+            ck_assert_int_eq(
+                mpsim_encode_array_f32(f ? f : mpsim_format_find("binary32"), &r, NULL, codes, values, n, NULL),
+                MPSIM_OK);
+            run_lying(k, f, shapes[s], codes, 0, 0, want);
+            for (int x = 0; x < LYING; x++) {
+                run_lying(k, f, shapes[s], codes, x, (x + (int)s) % LYING, got);
+                ck_assert_msg(memcmp(got, want, n * (f ? mpsim_format_code_bytes(f) : 4)) == 0,
+                              "kind %zu, %zu x %zu, arrays %d and %d", k, shapes[s][1], shapes[s][2], x,
+                              (x + (int)s) % LYING);
+            }
+        }
+}
+END_TEST
+
 START_TEST(errors_touch_nothing)
 {
     float x[4] = {1, 2, 3, 4}, y[4] = {9, 9, 9, 9};
@@ -468,6 +575,7 @@ int main(void)
     TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
     tcase_add_test(numbers, as_dense_rows);
     tcase_add_test(numbers, many_parts);
+    tcase_add_test(numbers, however_they_lie);
     tcase_add_test(contract, errors_touch_nothing);
     TCase *const cases[] = {numbers, contract, NULL};
     return test_main("layer-run", cases);

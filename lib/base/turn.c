@@ -1,5 +1,5 @@
-/* turn.c -- matrices whose columns lie side by side, row after row: squares of 16 bytes a line are turned in vectors; see stack.h. */
-#include "stack.h"
+/* turn.c -- matrices whose columns lie side by side, row after row: squares of 16 bytes a line are turned in vectors; see turn.h. */
+#include "turn.h"
 
 #include <string.h>
 
@@ -46,7 +46,7 @@ enum { LINE = sizeof(tile_line) };
 
 /* A square of codes whose lines are `next` bytes apart: lines i and i + half by turns, until it is turned. `bytes`, of a code,
  * is a constant where this is inlined. */
-static INLINE void turn_square(const size_t bytes, unsigned char *to, size_t apart, const unsigned char *from,
+static INLINE void turn_square(const size_t bytes, unsigned char *to, int64_t apart, const unsigned char *from,
                                int64_t next)
 {
     const size_t n = LINE / bytes;
@@ -67,15 +67,14 @@ static INLINE void turn_square(const size_t bytes, unsigned char *to, size_t apa
     }
     UNROLL
     for (size_t i = 0; i < n; i++)
-        memcpy(to + i * apart, &x[i], LINE);
+        memcpy(to + (int64_t)i * apart, &x[i], LINE);
 }
 
 /* A matrix to turn: steps of what is read, and of the rows of what is written, in bytes. */
 typedef struct turning {
     unsigned char *to;
     const unsigned char *from;
-    int64_t row, col;
-    size_t apart;
+    int64_t row, col, apart;
 } turning;
 
 /* Rows first to last - 1, n columns from c on, code by code. */
@@ -83,7 +82,8 @@ static INLINE void turn_some(const size_t bytes, const turning *t, size_t first,
 {
     for (size_t r = first; r < last; r++)
         for (size_t i = c; i < c + n; i++)
-            memcpy(t->to + r * t->apart + i * bytes, t->from + (int64_t)r * t->row + (int64_t)i * t->col, bytes);
+            memcpy(t->to + (int64_t)r * t->apart + i * bytes, t->from + (int64_t)r * t->row + (int64_t)i * t->col,
+                   bytes);
 }
 
 static INLINE void turn(const size_t bytes, const turning *t, size_t rows, size_t cols)
@@ -92,18 +92,18 @@ static INLINE void turn(const size_t bytes, const turning *t, size_t rows, size_
     for (size_t c = 0; c < cols; c += n) { /* what is read of a cache line is read at once */
         const size_t here = cols - c < n ? cols - c : n, squares = here == n ? whole : 0;
         for (size_t r = 0; r < squares; r += n)
-            turn_square(bytes, t->to + r * t->apart + c * bytes, t->apart,
+            turn_square(bytes, t->to + (int64_t)r * t->apart + c * bytes, t->apart,
                         t->from + (int64_t)r * t->row + (int64_t)c * t->col, t->col);
         turn_some(bytes, t, squares, rows, c, here);
     }
 }
 
-void mpsim_turn_codes(void *to, size_t apart, const void *codes, size_t bytes, int64_t first, int64_t row, int64_t col,
+void mpsim_turn_codes(void *to, int64_t apart, const void *codes, size_t bytes, int64_t first, int64_t row, int64_t col,
                       size_t rows, size_t cols)
 {
     const int64_t size = (int64_t)bytes;
     const turning t = {(unsigned char *)to, (const unsigned char *)codes + first * size, row * size, col * size,
-                       apart * bytes};
+                       apart * size};
     if (bytes == 1)
         turn(1, &t, rows, cols);
     else if (bytes == 2)
