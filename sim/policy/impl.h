@@ -76,6 +76,9 @@ typedef struct policy_draft {
 /* policy_keys_mean -- whether a name is a key, or looks like one that is misspelt. */
 int policy_keys_mean(const char *name);
 
+/* The keys of a policy, other words for them, and keys that do not count. */
+extern const policy_words policy_keys_own, policy_keys_other, policy_keys_passed_over;
+
 /* policy_keys_read -- take the keys of a map: the file, or (entry is its line) an entry of the schedule,
  * where a new precision forgets what belongs to the old one. 0, or -1 after policy_bad. */
 int policy_keys_read(policy_draft *d, const yaml_value *map, unsigned entry);
@@ -107,6 +110,8 @@ int policy_nemo_unfold(policy_reader *r, yaml_value *file);
 
 /* ---- parts.c: the keys of a policy that have keys of their own: loss_scaling, optimizer, clip,
  * grad_reduce. 0, or -1 after policy_bad. ---- */
+
+extern const policy_map policy_optimizer_map, policy_muon_map /* in muon.c */, policy_clip_map, policy_reduce_map;
 
 /* apex: "dynamic" is Apex's scaler, not torch's. */
 int policy_resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c);

@@ -469,6 +469,8 @@ static const key_row keys[POLICY_KEYS] = {
     [KEY_GRAD_REDUCE] = OWN("grad_reduce", always, set_reduce, PLAN_KEY),
 };
 
+const policy_words policy_keys_own = POLICY_WORDS(keys);
+
 /* Other words for keys, as frameworks and guides print them. */
 static const struct key_word {
     const char *name;
@@ -483,6 +485,8 @@ static const struct key_word {
 };
 enum { KEY_WORDS = sizeof key_words / sizeof *key_words };
 
+const policy_words policy_keys_other = POLICY_WORDS(key_words);
+
 /* Keys of FSDP's MixedPrecision that change no number here, and why. */
 static const struct passed_over {
     const char *name, *reason;
@@ -491,6 +495,8 @@ static const struct passed_over {
     {"cast_forward_inputs", "the inputs of a layer are rounded as the layer computes"},
     {"cast_root_forward_inputs", "the inputs of a layer are rounded as the layer computes"},
 };
+
+const policy_words policy_keys_passed_over = POLICY_WORDS(passed_over);
 
 /* Whether a key is one of these, which a note then says. */
 static int pass_over(policy_draft *d, const yaml_item *item)

@@ -95,6 +95,8 @@ static const policy_row keys[] = {
     {"ns_dtype", POLICY_FORMAT, AT(format)},
 };
 
+const policy_map policy_muon_map = POLICY_MAP("muon", "'key: value' pairs are", keys, NULL);
+
 /* The word of a form, which decides the defaults: -1 after a message. */
 static int form_of(policy_reader *r, const yaml_item *item)
 {
@@ -107,14 +109,12 @@ static int form_of(policy_reader *r, const yaml_item *item)
 
 int policy_resolve_muon(policy_reader *r, const yaml_value *v, mpsim_muon *o, unsigned *given)
 {
-    if (v->type != YAML_MAP)
-        return policy_bad(r, v->line, "muon: 'key: value' pairs are needed");
     const yaml_item *model = policy_tree_find(v, "model");
     const int form = form_of(r, policy_tree_find(v, "form"));
     if (form < 0)
         return -1;
     mpsim_muon_init(o, (mpsim_muon_form)form, mpsim_optim_variant_find("torch"));
-    if (POLICY_ROWS_READ(r, "muon", keys, v, o) || (model && set_model(r, model, o)))
+    if (policy_map_read(r, &policy_muon_map, v, o) || (model && set_model(r, model, o)))
         return -1;
     for (int k = 0; k < MUON_KEYS; k++)
         *given |= (unsigned)(policy_tree_find(v, keys[k].key) != NULL) << k;

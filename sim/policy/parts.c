@@ -18,27 +18,23 @@
 
 /* ---- optimizer ---- */
 
-static int take_name(policy_reader *r, const yaml_value *v, plan_optimizer *o)
+static int set_name(policy_reader *r, const yaml_item *item, void *to)
 {
+    plan_optimizer *o = to;
     const char *word = NULL;
     char list[128];
     mpsim_optim_algorithm a;
-    if (policy_value_text(r, "optimizer", v, &word))
+    if (policy_value_text(r, "optimizer", item->value, &word))
         return -1;
     if (strcasecmp(word, "trace") == 0) {
         o->algorithm = -1;
         return 0;
     }
     if (mpsim_optim_parse(&a, word))
-        return policy_bad(r, v->line, "optimizer: '%.60s' is not one of %s, trace", word,
+        return policy_bad(r, item->value->line, "optimizer: '%.60s' is not one of %s, trace", word,
                           policy_plan_optimizers(list, sizeof list, ", "));
     o->algorithm = (int)a;
     return 0;
-}
-
-static int set_name(policy_reader *r, const yaml_item *item, void *to)
-{
-    return take_name(r, item->value, to);
 }
 
 static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
@@ -137,6 +133,9 @@ static const policy_row optimizer_keys[] = {
     {"state", POLICY_FORMAT, AT(state)},
 };
 
+const policy_map policy_optimizer_map = POLICY_MAP("optimizer", "a name or 'key: value' pairs are", optimizer_keys,
+                                                   &optimizer_keys[MPSIM_OPTIM_SETTINGS]);
+
 /* A setting that the policy names is in its domain, and the named optimizer has it; key: its own, or betas. */
 static int check_setting(policy_reader *r, const yaml_value *v, const plan_optimizer *o, int s, const char *key)
 {
@@ -216,12 +215,10 @@ int policy_resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimiz
     o->nesterov = o->amsgrad = o->maximize = -1;
     if (!v)
         return 0;
-    if (v->type == YAML_TEXT)
-        return take_name(r, v, o);
-    if (v->type != YAML_MAP)
-        return policy_bad(r, v->line, "optimizer: a name or 'key: value' pairs are needed");
-    if (POLICY_ROWS_READ(r, "optimizer", optimizer_keys, v, o))
+    if (policy_map_read(r, &policy_optimizer_map, v, o))
         return -1;
+    if (v->type == YAML_TEXT)
+        return 0;
     o->variant_given = policy_tree_line(v, "variant") != 0;
     o->state_given = policy_tree_line(v, "state") != 0;
     return check_numbers(r, v, o) || check_variants(r, v, o) ? -1 : 0;
@@ -229,16 +226,12 @@ int policy_resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimiz
 
 /* ---- clip ---- */
 
-static int take_max_norm(policy_reader *r, const yaml_value *v, plan *p)
-{
-    if (policy_value_number(r, "clip", v, &p->max_norm))
-        return -1;
-    return p->max_norm > 0 ? 0 : policy_bad(r, v->line, "clip: the largest norm must be above 0");
-}
-
 static int set_max_norm(policy_reader *r, const yaml_item *item, void *to)
 {
-    return take_max_norm(r, item->value, to);
+    plan *p = to;
+    if (policy_value_number(r, "clip", item->value, &p->max_norm))
+        return -1;
+    return p->max_norm > 0 ? 0 : policy_bad(r, item->value->line, "clip: the largest norm must be above 0");
 }
 
 static int set_rule(policy_reader *r, const yaml_item *item, void *to)
@@ -265,6 +258,8 @@ static const policy_row clip_keys[] = {
     {"norm", POLICY_WORD, .at = offsetof(plan, recorded_norm), .words = &norms},
 };
 
+const policy_map policy_clip_map = POLICY_MAP("clip", "a norm, or rule and max_norm are", clip_keys, &clip_keys[0]);
+
 /* What the keys of clip are together. */
 static int check_clip(policy_reader *r, const yaml_value *v, const plan *p)
 {
@@ -287,11 +282,7 @@ int policy_resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
     if (!v || (v->type == YAML_TEXT && policy_words_find(&none, v->text) >= 0))
         return 0;
     p->clip = MPSIM_CLIP_TORCH;
-    if (v->type == YAML_TEXT)
-        return take_max_norm(r, v, p);
-    if (v->type != YAML_MAP)
-        return policy_bad(r, v->line, "clip: a norm, or rule and max_norm are needed");
-    if (POLICY_ROWS_READ(r, "clip", clip_keys, v, p))
+    if (policy_map_read(r, &policy_clip_map, v, p))
         return -1;
     p->norm_given = policy_tree_line(v, "norm") != 0;
     return check_clip(r, v, p);
@@ -310,20 +301,17 @@ static const policy_row reduce_keys[] = {
     {"average", POLICY_WORD, .at = offsetof(mpsim_reduce, average), .words = &averages},
 };
 
+const policy_map policy_reduce_map = POLICY_MAP("grad_reduce", "a format or 'key: value' pairs are", reduce_keys,
+                                                &reduce_keys[0]);
+
 int policy_resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
 {
     mpsim_reduce *d = &p->reduce;
-    int code = 0;
     d->order = MPSIM_REDUCE_RING;
     d->average = MPSIM_AVERAGE_BEFORE;
     d->wire = d->accumulator = p->grads;
     p->reduce_given = v != NULL;
-    if (v && v->type == YAML_TEXT)
-        code = policy_value_format(r, "grad_reduce", v, &d->wire);
-    else if (v && v->type != YAML_MAP)
-        code = policy_bad(r, v->line, "grad_reduce: a format or 'key: value' pairs are needed");
-    else if (v)
-        code = POLICY_ROWS_READ(r, "grad_reduce", reduce_keys, v, d);
+    const int code = v ? policy_map_read(r, &policy_reduce_map, v, d) : 0;
     if (!policy_tree_find(v, "accumulate"))
         d->accumulator = d->wire;
     d->result = d->wire;

@@ -172,16 +172,27 @@ int policy_row_read(policy_reader *r, const char *map, const policy_row *row, co
     return 0;
 }
 
-int policy_rows_read(policy_reader *r, const char *map, const policy_row *rows, size_t n, const yaml_value *v, void *to)
+static const policy_row *row_of(const policy_map *map, const char *key)
 {
+    for (size_t k = 0; k < map->count; k++)
+        if (strcmp(map->rows[k].key, key) == 0)
+            return &map->rows[k];
+    return NULL;
+}
+
+int policy_map_read(policy_reader *r, const policy_map *map, const yaml_value *v, void *to)
+{
+    const yaml_item text = {(char *)(uintptr_t)map->name, v->line, (yaml_value *)(uintptr_t)v};
+    if (v->type == YAML_TEXT && map->text)
+        return policy_row_read(r, NULL, map->text, &text, to);
+    if (v->type != YAML_MAP)
+        return policy_bad(r, v->line, "%s: %s needed", map->name, map->needed);
     for (size_t i = 0; i < v->count; i++) {
         const yaml_item *item = &v->items[i];
-        size_t k = 0;
-        while (k < n && strcmp(rows[k].key, item->key) != 0)
-            k++;
-        if (k == n)
-            return policy_bad(r, item->line, "%s: unknown key '%.60s'", map, item->key);
-        if (policy_row_read(r, map, &rows[k], item, to))
+        const policy_row *row = row_of(map, item->key);
+        if (!row)
+            return policy_bad(r, item->line, "%s: unknown key '%.60s'", map->name, item->key);
+        if (policy_row_read(r, map->name, row, item, to))
             return -1;
     }
     return 0;

@@ -56,9 +56,19 @@ typedef struct policy_row {
     int (*set)(policy_reader *r, const yaml_item *item, void *to); /* to: what the map describes */
 } policy_row;
 
-/* policy_rows_read -- each key of a map by its row: 0, or -1 after policy_bad, which names the map. */
-int policy_rows_read(policy_reader *r, const char *map, const policy_row *rows, size_t n, const yaml_value *v,
-                     void *to);
-/* policy_row_read -- one key of a map, or (map NULL) of the policy itself. */
+/* The keys of a map. */
+typedef struct policy_map {
+    const char *name, *needed; /* what is needed, for the error of another type of value */
+    const policy_row *rows;
+    size_t count;
+    const policy_row *text; /* what a text in the place of the map is; NULL: an error */
+} policy_map;
+#define POLICY_MAP(name, needed, rows, text)                       \
+    {                                                              \
+        name, needed, rows, sizeof(rows) / sizeof((rows)[0]), text \
+    }
+
+/* policy_map_read -- each key by its row. policy_row_read -- one key of a map, or (map NULL) of the policy itself. 0, or -1
+ * after policy_bad. */
+int policy_map_read(policy_reader *r, const policy_map *map, const yaml_value *v, void *to);
 int policy_row_read(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, void *to);
-#define POLICY_ROWS_READ(r, map, rows, v, to) policy_rows_read(r, map, rows, sizeof(rows) / sizeof *(rows), v, to)

@@ -1,10 +1,11 @@
 /* t-policy-keys.c -- what every key of a policy file takes, and what a file says of itself. (What is refused: t-policy-bad.c.) */
-#include "sim/policy/policy.h"
+#include "sim/policy/impl.h"
 #include "support/badfile.h"
 #include "support/support.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void load(policy *p, const char *text)
@@ -475,6 +476,49 @@ START_TEST(off)
 }
 END_TEST
 
+static char *page_text(void)
+{
+    const char *source = getenv("srcdir");
+    char path[1024], *text = NULL;
+    size_t n = 0;
+    snprintf(path, sizeof path, "%s/data/policies/README.md", source ? source : ".");
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s cannot be opened", path);
+    ck_assert_int_gt(getdelim(&text, &n, '\0', file), 0);
+    fclose(file);
+    return text;
+}
+
+static void page_has(const char *page, const policy_words *words)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "`%s`", policy_words_at(words, i));
+        ck_assert_msg(strstr(page, quoted) != NULL, "data/policies/README.md has no %s", quoted);
+    }
+}
+
+/* The page of policies names every key and every word that a row has. */
+START_TEST(documented)
+{
+    const policy_map *const maps[] = {&policy_optimizer_map, &policy_muon_map, &policy_clip_map, &policy_reduce_map};
+    const policy_words *const lists[] = {&policy_keys_own,   &policy_keys_other, &policy_keys_passed_over,
+                                         &policy_precisions, &policy_levels,     &policy_autocasts,
+                                         &policy_recipes,    &policy_layer_kinds};
+    char *page = page_text();
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        page_has(page, lists[i]);
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        const policy_words keys = {maps[i]->rows, sizeof *maps[i]->rows, maps[i]->count};
+        page_has(page, &keys);
+        for (size_t k = 0; k < maps[i]->count; k++)
+            if (maps[i]->rows[k].words)
+                page_has(page, maps[i]->rows[k].words);
+    }
+    free(page);
+}
+END_TEST
+
 int main(void)
 {
     TCase *keys = test_case("keys", 20), *values = test_case("values", 20);
@@ -483,6 +527,7 @@ int main(void)
     tcase_add_test(keys, remarks);
     tcase_add_test(keys, gathered);
     tcase_add_test(keys, off);
+    tcase_add_test(keys, documented);
     tcase_add_test(values, scaler_words);
     tcase_add_test(values, optimizer_keys);
     tcase_add_test(values, clip_and_reduce);
