@@ -55,14 +55,12 @@ sim_libsim_a_SOURCES = \
   sim/merge/ranks.h \
   sim/pass/chosen.c sim/pass/chosen.h \
   sim/plot/impl.h sim/plot/accumulation.c sim/plot/bars.c sim/plot/cmd.c sim/plot/comparison.c \
-  sim/plot/data.c sim/plot/data.h sim/plot/course.c sim/plot/course.h sim/plot/grid.c \
-  sim/plot/grid.h sim/plot/distribution.c sim/plot/dots.c sim/plot/figures.c \
+  sim/plot/course.c sim/plot/course.h sim/plot/grid.c sim/plot/grid.h \
+  sim/plot/groups.c sim/plot/groups.h sim/plot/plans.c sim/plot/distribution.c sim/plot/dots.c sim/plot/figures.c \
   sim/plot/figures.h sim/plot/gnuplot.c sim/plot/gnuplot.h sim/plot/heatmap.c sim/plot/item.c sim/plot/item.h sim/plot/ledger.c sim/plot/ledger.h sim/plot/lines.c \
   sim/plot/noise.c sim/plot/noise.h sim/plot/ranges.c sim/plot/ranges.h sim/plot/plot.c sim/plot/plot.h sim/plot/report.c \
-  sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/scaled.c sim/plot/scaled.h \
-  sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/sweep.c \
-  sim/plot/sweep.h sim/plot/targets.c sim/plot/targets.h sim/plot/text.c \
-  sim/plot/training.c sim/plot/window.c sim/policy/impl.h sim/policy/list.c \
+  sim/plot/report.h sim/plot/runs.c sim/plot/runs.h sim/plot/select.c sim/plot/select.h sim/plot/skim.c sim/plot/skim.h sim/plot/steps.c sim/plot/sweep.c \
+  sim/plot/sweep.h sim/plot/text.c sim/plot/training.c sim/plot/window.c sim/policy/impl.h sim/policy/list.c \
   sim/policy/list.h sim/policy/unmatched.c sim/policy/unmatched.h sim/program.c sim/program.h \
   sim/replay/impl.h sim/replay/cast.c sim/replay/clip.c sim/replay/cmd.c sim/replay/fields.c sim/replay/fields.h \
   sim/replay/groups.c sim/replay/layer.c sim/replay/measure.c \

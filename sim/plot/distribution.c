@@ -31,18 +31,18 @@ static uint64_t sum_scales(const plot_effect *e, uint64_t *most)
 }
 
 /* The next lane: 1, or 0 behind the last. Start with row = item = 0 and *lane = -1. */
-static int next_lane(const plot_targets *t, size_t *row, size_t *item, int *lane)
+static int next_lane(const plot_groups *g, size_t *row, size_t *item, int *lane)
 {
-    for (*item += *lane >= 0; *row < t->n_rows; ++*row, *item = 0)
-        for (; *item < t->n_items; ++*item)
-            if (t->rows[*row].effects[*item].blocks) {
+    for (*item += *lane >= 0; *row < g->n_groups; ++*row, *item = 0)
+        for (; *item < g->n_targets; ++*item)
+            if (g->groups[*row].effects[*item].blocks) {
                 ++*lane;
                 return 1;
             }
     return 0;
 }
 
-static void put_lanes(FILE *to, const plot_targets *t, size_t characters)
+static void put_lanes(FILE *to, const plot_groups *g, size_t characters)
 {
     size_t row = 0, item = 0;
     int lane = -1;
@@ -51,28 +51,28 @@ static void put_lanes(FILE *to, const plot_targets *t, size_t characters)
         "# (every element becomes zero); 6 elements that saturate, per cent of all  8 scales that are the least and\n"
         "# 9 the largest of their format, blocks whose scale is 10 zero, 11 Inf or NaN  12 label  13 recipe\n",
         to);
-    while (next_lane(t, &row, &item, &lane)) {
-        const plot_effect *e = &t->rows[row].effects[item];
+    while (next_lane(g, &row, &item, &lane)) {
+        const plot_effect *e = &g->groups[row].effects[item];
         fprintf(to, "%d %zu %" PRIu64 " %" PRIu64 " %.6g %.6g %.6g %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " ",
                 lane, row, e->blocks, e->zero_blocks, percent(e->saturated_blocks, e->blocks),
                 percent(e->overflow, e->elements), percent(e->lost_blocks, e->blocks), e->least_scales,
                 e->largest_scales, e->scale_zero, e->scale_nonfinite);
-        plot_put_label(to, t->items[item].label, characters);
+        plot_put_label(to, g->targets[item].label, characters);
         fputc(' ', to);
-        plot_put_data(to, t->items[item].label);
+        plot_put_data(to, g->targets[item].label);
         fputc('\n', to);
     }
 }
 
-static void put_bins(FILE *to, const plot_targets *t)
+static void put_bins(FILE *to, const plot_groups *g)
 {
     size_t row = 0, item = 0;
     int lane = -1;
     fputs(
         "\n\n# scales\n# 1 lane  2 exponent of the scale  3 blocks, per cent of those in any bin  4 to the largest bin\n",
         to);
-    while (next_lane(t, &row, &item, &lane)) {
-        const plot_effect *e = &t->rows[row].effects[item];
+    while (next_lane(g, &row, &item, &lane)) {
+        const plot_effect *e = &g->groups[row].effects[item];
         uint64_t most;
         const uint64_t all = sum_scales(e, &most);
         for (int i = 0; i < MPSIM_SCALE_BINS; i++)
@@ -84,17 +84,17 @@ static void put_bins(FILE *to, const plot_targets *t)
 
 void plot_put_distribution(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_targets *t = &in->targets;
-    put_lanes(to, t, lane_label(r));
+    const plot_groups *g = &in->groups;
+    put_lanes(to, g, lane_label(r));
     fputs("\n\n# groups\n# 1 group  2 label  3 name\n", to);
-    for (size_t i = 0; i < t->n_rows; i++) {
+    for (size_t i = 0; i < g->n_groups; i++) {
         fprintf(to, "%zu ", i);
-        plot_put_label(to, t->rows[i].name, 2 * lane_label(r));
+        plot_put_label(to, g->groups[i].name, 2 * lane_label(r));
         fputc(' ', to);
-        plot_put_data(to, t->rows[i].name);
+        plot_put_data(to, g->groups[i].name);
         fputc('\n', to);
     }
-    put_bins(to, t);
+    put_bins(to, g);
 }
 
 /* The bins from first to last, widened so that of a lane at most TAIL lies on either side. */
@@ -114,12 +114,12 @@ static void widen(const plot_effect *e, int *first, int *last)
 }
 
 /* Of the lane of which most lies there, what is left of the first bin and right of the last. */
-static void find_beyond(const plot_targets *t, int first, int last, double beyond[2])
+static void find_beyond(const plot_groups *g, int first, int last, double beyond[2])
 {
     size_t row = 0, item = 0;
     int lane = -1;
-    while (next_lane(t, &row, &item, &lane)) {
-        const plot_effect *e = &t->rows[row].effects[item];
+    while (next_lane(g, &row, &item, &lane)) {
+        const plot_effect *e = &g->groups[row].effects[item];
         uint64_t most, sides[2] = {0, 0};
         const uint64_t all = sum_scales(e, &most);
         for (int i = 0; i < MPSIM_SCALE_BINS; i++)
@@ -132,14 +132,14 @@ static void find_beyond(const plot_targets *t, int first, int last, double beyon
 
 void plot_put_distribution_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_targets *t = &in->targets;
+    const plot_groups *g = &in->groups;
     size_t row = 0, item = 0, longest = 0;
     uint64_t lost = 0;
     int lane = -1, first = MPSIM_SCALE_BINS, last = -1;
     double beyond[2] = {0, 0};
-    while (next_lane(t, &row, &item, &lane)) {
-        const plot_effect *e = &t->rows[row].effects[item];
-        const size_t n = plot_characters(t->items[item].label);
+    while (next_lane(g, &row, &item, &lane)) {
+        const plot_effect *e = &g->groups[row].effects[item];
+        const size_t n = plot_characters(g->targets[item].label);
         longest = n > longest ? n : longest;
         lost += e->lost_blocks;
         widen(e, &first, &last);
@@ -147,14 +147,15 @@ void plot_put_distribution_variables(FILE *to, const plot_input *in, const plot_
     fprintf(to, "has_scales = %d # some lane has a bin\n", first <= last);
     if (last < first)
         first = last = -MPSIM_SCALE_MIN;
-    find_beyond(t, first, last, beyond);
+    find_beyond(g, first, last, beyond);
     fprintf(to, "x_low = %d; x_high = %d # exponents: from the first bin to the end of the last\n",
             first + MPSIM_SCALE_MIN, last + MPSIM_SCALE_MIN + 1);
     fprintf(to, "beyond_low = %.3g; beyond_high = %.3g # per cent of the blocks of the lane of which most is\n",
             beyond[0], beyond[1]);
-    fprintf(to, "n_lanes = %d; n_groups = %zu\n", lane + 1, t->n_rows);
+    fprintf(to, "n_lanes = %d; n_groups = %zu\n", lane + 1, g->n_groups);
     fprintf(to, "has_lost = %d # some block becomes zero\n", lost > 0);
-    fprintf(to, "headings = %d # names of groups are shown\n", t->by != PLOT_TOTAL);
+    fprintf(to, "headings = %d # names of groups are shown\n", g->by != PLOT_TOTAL);
     fprintf(to, "name_length = %zu\n", longest < lane_label(r) ? longest : lane_label(r));
-    plot_targets_put_note(to, t);
+    plot_groups_put_note(to, g);
+    plot_groups_put_axes(to, g);
 }

@@ -118,8 +118,10 @@ void plot_put_dots_variables(FILE *to, const plot_input *in, const plot_request 
     fprintf(to, "spread = %d; n_values = %zu # 1: ranges of at most so many values\n", s->spread, s->values);
     fprintf(to, "negatives = %d # 1: some magnitude is of a number below 0\n", negative > 0);
     fprintf(to, "name_length = %zu\n", longest < name_label(r) ? longest : name_label(r));
-    if (s->spread)
-        plot_targets_put_note(to, &in->targets);
-    else
+    if (s->spread) {
+        plot_groups_put_note(to, &in->groups);
+        plot_groups_put_axes(to, &in->groups);
+    } else {
         fputs("note = ''; axes = ''\n", to);
+    }
 }

@@ -41,24 +41,24 @@ static size_t ruler_label(const plot_request *r)
     return plot_fit(0.42 * r->width - 0.14, LABEL_MAX);
 }
 
-static size_t longest_format(const plot_data *d)
+static size_t longest_format(const plot_groups *d)
 {
     size_t longest = 0;
-    for (size_t f = 0; f < d->n_formats; f++)
-        if (plot_characters(d->formats[f].name) > longest)
-            longest = plot_characters(d->formats[f].name);
+    for (size_t f = 0; f < d->formats.count; f++)
+        if (plot_characters(d->formats.items[f].name) > longest)
+            longest = plot_characters(d->formats.items[f].name);
     return longest;
 }
 
-static void put_formats(FILE *to, const plot_data *d, size_t characters)
+static void put_formats(FILE *to, const plot_groups *d, size_t characters)
 {
     char a[32], b[32], c[32];
     fputs("\n\n# formats\n"
           "# 1 row  2 log2 of the smallest positive number  3 log2 of the smallest normal one\n"
           "# 4 log2 of the largest one  5 these three numbers  6 name\n",
           to);
-    for (size_t f = 0; f < d->n_formats; f++) {
-        const plot_format *p = &d->formats[f];
+    for (size_t f = 0; f < d->formats.count; f++) {
+        const plot_format *p = &d->formats.items[f];
         fprintf(to, "%zu %.10g %.10g %.10g \"%s | %s | %s\" ", f, log2(p->min_positive), log2(p->min_normal),
                 log2(p->max), short_number(a, p->min_positive), short_number(b, p->min_normal),
                 short_number(c, p->max));
@@ -68,7 +68,7 @@ static void put_formats(FILE *to, const plot_data *d, size_t characters)
 }
 
 /* That a figure adds up several steps is not to be seen in it: it has to say so. */
-static void put_note(FILE *to, const plot_data *d)
+static void put_note(FILE *to, const plot_groups *d)
 {
     fputs("note = '", to);
     (void)plot_put_steps(to, &d->steps);
@@ -96,7 +96,7 @@ static int exponents(const plot_group *g, int *first, int *last)
 
 static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_data *d = &in->tensors;
+    const plot_groups *d = &in->groups;
     const plot_group *g = &d->groups[0];
     const struct {
         int side;
@@ -133,11 +133,11 @@ static void put_histogram(FILE *to, const plot_input *in, const plot_request *r)
           "# 1 row  2 scale  3 log2 of it  then for each format, in per cent of all elements:\n"
           "# underflow, overflow (NaN: not in the report)\n",
           to);
-    for (size_t s = 0; s < d->n_scales; s++) {
-        fprintf(to, "%zu %.10g %.10g", s, d->scales[s], log2(d->scales[s]));
-        for (size_t f = 0; f < d->n_formats; f++) {
-            const plot_losses *c = &g->casts[f][s];
-            if (c->tensors == g->tensors)
+    for (size_t s = 0; s < d->scales.count; s++) {
+        fprintf(to, "%zu %.10g %.10g", s, d->scales.items[s], log2(d->scales.items[s]));
+        for (size_t f = 0; f < d->formats.count; f++) {
+            const plot_effect *c = plot_effect_of(d, 0, f, s);
+            if (c->noise.items == g->items)
                 fprintf(to, " %.6g %.6g", percent(c->underflow, g->count), percent(c->overflow, g->count));
             else
                 fputs(" NaN NaN", to);
@@ -170,24 +170,24 @@ static double share_below(const plot_group *g, double limit)
 
 static void put_histogram_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_data *d = &in->tensors;
+    const plot_groups *d = &in->groups;
     const plot_group *g = &d->groups[0];
     double low = HUGE_VAL, high = -HUGE_VAL, most = 0, least = 100;
     int first, last, overflow = 0;
     if (visible_exponents(g, r->log, &first, &last))
-        for (size_t s = 0; s < d->n_scales; s++) {
-            low = fmin(low, first + floor(log2(d->scales[s])));
-            high = fmax(high, last + 1 + ceil(log2(d->scales[s])));
+        for (size_t s = 0; s < d->scales.count; s++) {
+            low = fmin(low, first + floor(log2(d->scales.items[s])));
+            high = fmax(high, last + 1 + ceil(log2(d->scales.items[s])));
         }
-    for (size_t f = 0; f < d->n_formats; f++) {
-        const double from = floor(log2(d->formats[f].min_positive));
-        const double up_to = ceil(log2(d->formats[f].max));
+    for (size_t f = 0; f < d->formats.count; f++) {
+        const double from = floor(log2(d->formats.items[f].min_positive));
+        const double up_to = ceil(log2(d->formats.items[f].max));
         if (up_to - from <= SPAN_SHOWN || low > high) {
             low = fmin(low, from);
             high = fmax(high, up_to);
         }
-        for (size_t s = 0; s < d->n_scales; s++)
-            overflow |= g->casts[f][s].overflow > 0;
+        for (size_t s = 0; s < d->scales.count; s++)
+            overflow |= plot_effect_of(d, 0, f, s)->overflow > 0;
     }
     for (int i = 0; i < PLOT_BINS; i++) {
         const double share = percent(g->bins[i], g->count);
@@ -207,7 +207,7 @@ static void put_histogram_variables(FILE *to, const plot_input *in, const plot_r
     const double above = r->log ? fmax(2, pow(most / y_low, 0.12)) : 1.12; /* for a number */
     fprintf(to, "y_low = %g; y_high = %.4g # per cent; higher bins are cut off\n", y_low,
             most > 0 ? most * above : 100.0);
-    fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->n_formats, d->n_scales,
+    fprintf(to, "n_formats = %zu; n_scales = %zu; n_right = %d\n", d->formats.count, d->scales.count,
             (g->inf > 0) + (g->nan > 0));
     fprintf(to, "overflows = %d # 1: show overflow beside underflow\n", overflow);
     fprintf(to, "cast_unscaled = %d # 0: the report has no casts of the recorded data\n", d->cast_unscaled);
@@ -220,7 +220,7 @@ static void put_histogram_variables(FILE *to, const plot_input *in, const plot_r
 
 static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_data *d = &in->tensors;
+    const plot_groups *d = &in->groups;
     put_formats(to, d, ruler_label(r));
     fputs("\n\n# ranges\n"
           "# 1 row  of the non-zero finite elements, log2 of: 2 the smallest magnitude\n"
@@ -254,12 +254,12 @@ static void put_ruler(FILE *to, const plot_input *in, const plot_request *r)
 
 static void put_ruler_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_data *d = &in->tensors;
+    const plot_groups *d = &in->groups;
     double low = HUGE_VAL, high = -HUGE_VAL;
     size_t longest = longest_format(d);
-    for (size_t f = 0; f < d->n_formats; f++) {
-        low = fmin(low, log2(d->formats[f].min_positive));
-        high = fmax(high, log2(d->formats[f].max));
+    for (size_t f = 0; f < d->formats.count; f++) {
+        low = fmin(low, log2(d->formats.items[f].min_positive));
+        high = fmax(high, log2(d->formats.items[f].max));
     }
     for (size_t i = 0; i < d->n_groups; i++) {
         const plot_group *g = &d->groups[i];
@@ -272,7 +272,7 @@ static void put_ruler_variables(FILE *to, const plot_input *in, const plot_reque
     }
     const double margin = 0.02 * (high - low) + 1;
     fprintf(to, "x_low = %g; x_high = %g # binary exponents\n", floor(low - margin), ceil(high + margin));
-    fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->n_formats, d->n_groups);
+    fprintf(to, "n_formats = %zu; n_ranges = %zu\n", d->formats.count, d->n_groups);
     put_note(to, d);
     fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
 }
@@ -281,13 +281,12 @@ static void put_ruler_variables(FILE *to, const plot_input *in, const plot_reque
 
 static int read_histogram(plot_input *in, const plot_selection *selection)
 {
-    return plot_data_read(&in->tensors, &in->report, selection, PLOT_BY_NOTHING, 1);
+    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_histogram);
 }
 
 static int read_ruler(plot_input *in, const plot_selection *selection)
 {
-    return plot_data_read(&in->tensors, &in->report, selection, selection->match.count ? PLOT_BY_TENSOR : PLOT_BY_KIND,
-                          0);
+    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_ruler);
 }
 
 static int read_accumulation(plot_input *in, const plot_selection *selection)
@@ -302,17 +301,17 @@ static int read_training(plot_input *in, const plot_selection *selection)
 
 static int read_sweep(plot_input *in, const plot_selection *selection)
 {
-    return plot_scaled_read(&in->scaled, &in->report, selection);
+    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_sweep);
 }
 
 static int read_scales(plot_input *in, const plot_selection *selection)
 {
-    return plot_targets_read(&in->targets, &in->report, selection, PLOT_TOTAL, 0);
+    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_scales);
 }
 
 static int read_sqnr(plot_input *in, const plot_selection *selection)
 {
-    return plot_targets_read(&in->targets, &in->report, selection, PLOT_KIND, 1);
+    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_sqnr);
 }
 
 static int read_grid(plot_input *in, const plot_selection *selection)
@@ -342,8 +341,8 @@ static int read_ledger(plot_input *in, const plot_selection *selection)
 
 static int read_ranking(plot_input *in, const plot_selection *selection)
 {
-    const int code = plot_targets_read(&in->targets, &in->report, selection, PLOT_EACH, 1);
-    return code ? code : plot_ranking_make(&in->ranges, &in->targets);
+    const int code = plot_groups_read(&in->groups, &in->report, selection, &plot_of_ranking);
+    return code ? code : plot_ranking_make(&in->ranges, &in->groups);
 }
 
 static int read_attention(plot_input *in, const plot_selection *selection)

@@ -217,9 +217,7 @@ static int check_outputs(const plot_request *r)
 
 void plot_input_clear(plot_input *in)
 {
-    plot_data_clear(&in->tensors);
-    plot_scaled_clear(&in->scaled);
-    plot_targets_clear(&in->targets);
+    plot_groups_clear(&in->groups);
     plot_sweep_clear(&in->sweep);
     plot_runs_clear(&in->runs);
     plot_grid_clear(&in->grid);

@@ -2,14 +2,12 @@
 #pragma once
 
 #include "course.h"
-#include "data.h"
 #include "grid.h"
+#include "groups.h"
 #include "ledger.h"
 #include "ranges.h"
 #include "runs.h"
-#include "scaled.h"
 #include "sweep.h"
-#include "targets.h"
 
 #include <stdio.h>
 
@@ -28,13 +26,11 @@ typedef struct plot_request {
 /* A report, and what its kind of figure shows of it. */
 typedef struct plot_input {
     plot_report report;
-    plot_data tensors;    /* of mpsim stat  */
-    plot_scaled scaled;   /* the same, over its scales */
-    plot_targets targets; /* the same, formats and recipes side by side */
+    plot_groups groups;   /* of mpsim stat  */
     plot_sweep sweep;     /* of mpsim dot   */
     plot_runs runs;       /* of mpsim train */
     plot_grid grid;       /* of mpsim diff, mpsim stat */
-    plot_ranges ranges;   /* of mpsim attention, or of the targets */
+    plot_ranges ranges;   /* of mpsim attention, or of the groups */
     plot_ledger ledger;   /* of mpsim memory */
     plot_courses courses; /* over the steps, of any of them */
 } plot_input;

@@ -61,7 +61,7 @@ static int by_rank(const void *a, const void *b)
     return (x->panels[1].middle > y->panels[1].middle) - (x->panels[1].middle < y->panels[1].middle);
 }
 
-int plot_ranking_make(plot_ranges *s, const plot_targets *t)
+int plot_ranking_make(plot_ranges *s, const plot_groups *g)
 {
     static const char *const headings[] = {"SQNR (dB)", "lost (% of elements)", NULL};
     memset(s, 0, sizeof *s);
@@ -69,10 +69,10 @@ int plot_ranking_make(plot_ranges *s, const plot_targets *t)
     s->logarithmic = 2;
     s->n_panels = 2;
     s->spread = 1;
-    for (size_t i = 0; i < t->n_items; i++) {
-        plot_effect *e = &t->rows[0].effects[i];
+    for (size_t i = 0; i < g->n_targets; i++) {
+        plot_effect *e = &g->groups[0].effects[i];
         plot_range_row *row = &s->rows[s->n_rows++];
-        row->name = need_text(t->items[i].label);
+        row->name = need_text(g->targets[i].label);
         s->values = e->n > s->values ? e->n : s->values;
         for (int k = 0; k < 2; k++)
             row->panels[k] = spread_of(e->each[k], e->n);

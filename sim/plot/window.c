@@ -16,6 +16,56 @@ static size_t curve_label(const plot_request *r)
     return plot_fit(r->width - 0.5, PLOT_LABEL_MAX);
 }
 
+/* ---- safe scales ---- */
+
+/* Per cent of all elements. */
+static double underflow(const plot_groups *s, size_t curve, size_t format, size_t scale)
+{
+    const uint64_t count = s->groups[curve].count;
+    return count ? 100 * (double)plot_effect_of(s, curve, format, scale)->underflow / (double)count : 0;
+}
+
+static double overflow(const plot_groups *s, size_t curve, size_t format, size_t scale)
+{
+    const uint64_t count = s->groups[curve].count;
+    return count ? 100 * (double)plot_effect_of(s, curve, format, scale)->overflow / (double)count : 0;
+}
+
+/* The safe scales of a format: those at which no element of any curve overflows and of no curve more
+ * than `limit` per cent of the elements underflow. */
+typedef struct window {
+    scale_run run; /* last < first: there are none                             */
+    size_t best;   /* then: the largest scale at which nothing overflows,      */
+    double lost;   /* and the per cent of the curve of which most underflows there; < 0: something
+                           overflows at every scale */
+} window;
+
+/* The largest share of underflow at a scale; < 0 if something overflows. */
+static double judge(const plot_groups *s, size_t format, size_t scale)
+{
+    double most = 0;
+    for (size_t i = 0; i < s->n_groups; i++) {
+        if (plot_effect_of(s, i, format, scale)->overflow)
+            return -1;
+        most = fmax(most, underflow(s, i, format, scale));
+    }
+    return most;
+}
+
+static window find_window(const plot_groups *s, size_t format)
+{
+    window w = {.run = {.first = 1}, .lost = -1};
+    for (size_t k = 0; k < s->scales.count; k++) {
+        const double lost = judge(s, format, k);
+        if (lost >= 0) {
+            w.lost = lost;
+            w.best = k;
+        }
+        scale_run_see(&w.run, k, lost >= 0 && lost <= s->limit);
+    }
+    return w;
+}
+
 /* ---- words ---- */
 
 /* "2¹⁶", "1000" */
@@ -37,9 +87,9 @@ static void scale_name(char text[64], double scale)
 }
 
 /* What the figure says of the scales of a format. */
-static void window_text(char text[TEXT], const plot_scaled *s, size_t format)
+static void window_text(char text[TEXT], const plot_groups *s, size_t format)
 {
-    const plot_window *w = &s->windows[format];
+    const window found = find_window(s, format), *w = &found;
     const size_t end = s->scales.count - 1;
     char first[64], last[64];
     if (w->run.last < w->run.first && w->lost < 0) {
@@ -71,7 +121,7 @@ static void put_value(FILE *to, double x)
         fprintf(to, " %.7g", x);
 }
 
-static void put_casts(FILE *to, const plot_scaled *s, size_t f)
+static void put_casts(FILE *to, const plot_groups *s, size_t f)
 {
     fprintf(to, "\n\n# casts %zu\n# ", f + 1);
     plot_put_comment(to, s->formats.items[f].name);
@@ -80,10 +130,10 @@ static void put_casts(FILE *to, const plot_scaled *s, size_t f)
           to);
     for (size_t k = 0; k < s->scales.count; k++) {
         fprintf(to, "%.10g", log2(s->scales.items[k]));
-        for (size_t i = 0; i < s->n_curves; i++) {
-            put_value(to, plot_scaled_underflow(s, i, f, k));
-            put_value(to, plot_scaled_overflow(s, i, f, k));
-            put_value(to, plot_scaled_sqnr(s, i, f, k));
+        for (size_t i = 0; i < s->n_groups; i++) {
+            put_value(to, underflow(s, i, f, k));
+            put_value(to, overflow(s, i, f, k));
+            put_value(to, plot_noise_decibels(&plot_effect_of(s, i, f, k)->noise));
         }
         fputc('\n', to);
     }
@@ -91,14 +141,14 @@ static void put_casts(FILE *to, const plot_scaled *s, size_t f)
 
 void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
 {
-    const plot_scaled *s = &in->scaled;
+    const plot_groups *s = &in->groups;
     char text[TEXT];
     fprintf(to, "# safe: no element of any curve overflows, of none underflow more than %.6g %%\n", s->limit);
     fputs("\n\n# windows\n# 1 format  2 log2 of the first and 3 of the last safe scale (NaN: there is none)\n"
           "# 4 label  5 what the figure says  6 name\n",
           to);
     for (size_t f = 0; f < s->formats.count; f++) {
-        const plot_window *w = &s->windows[f];
+        const window found = find_window(s, f), *w = &found;
         fprintf(to, "%zu", f + 1);
         put_value(to, w->run.first <= w->run.last ? log2(s->scales.items[w->run.first]) : (double)NAN);
         put_value(to, w->run.first <= w->run.last ? log2(s->scales.items[w->run.last]) : (double)NAN);
@@ -112,9 +162,9 @@ void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
         fputc('\n', to);
     }
     fputs("\n\n# curves\n# 1 curve  2 elements  3 of them zero  4 Inf or NaN  5 label  6 name\n", to);
-    for (size_t i = 0; i < s->n_curves; i++) {
-        const plot_curve *c = &s->curves[i];
-        fprintf(to, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " ", i + 1, c->count, c->zero, c->not_finite);
+    for (size_t i = 0; i < s->n_groups; i++) {
+        const plot_group *c = &s->groups[i];
+        fprintf(to, "%zu %" PRIu64 " %" PRIu64 " %" PRIu64 " ", i + 1, c->count, c->zero, c->nan + c->inf);
         plot_put_label(to, c->name, curve_label(r));
         fputc(' ', to);
         plot_put_data(to, c->name);
@@ -127,15 +177,15 @@ void plot_put_window(FILE *to, const plot_input *in, const plot_request *r)
 /* ---- variables ---- */
 
 /* Of shares above zero, and of SQNR. */
-static void find_ranges(const plot_scaled *s, range *shares, range *sqnr, int *exact)
+static void find_ranges(const plot_groups *s, range *shares, range *sqnr, int *exact)
 {
     *shares = *sqnr = (range){HUGE_VAL, -HUGE_VAL};
     *exact = 0;
-    for (size_t i = 0; i < s->n_curves; i++)
+    for (size_t i = 0; i < s->n_groups; i++)
         for (size_t f = 0; f < s->formats.count; f++)
             for (size_t k = 0; k < s->scales.count; k++) {
-                const double both[] = {plot_scaled_underflow(s, i, f, k), plot_scaled_overflow(s, i, f, k)};
-                const double db = plot_scaled_sqnr(s, i, f, k);
+                const double both[] = {underflow(s, i, f, k), overflow(s, i, f, k)};
+                const double db = plot_noise_decibels(&plot_effect_of(s, i, f, k)->noise);
                 for (size_t j = 0; j < 2; j++)
                     plot_widen(shares, both[j] > 0 ? both[j] : (double)NAN);
                 plot_widen(sqnr, db);
@@ -143,24 +193,8 @@ static void find_ranges(const plot_scaled *s, range *shares, range *sqnr, int *e
             }
 }
 
-/* That a figure adds up several steps is not to be seen in it, nor what was broken when it was
- * recorded: it has to say so. */
-static void put_note(FILE *to, const plot_scaled *s)
-{
-    uint64_t broken = 0;
-    const char *comma = "";
-    for (size_t i = 0; i < s->n_curves; i++)
-        broken += s->curves[i].not_finite;
-    fputs("note = '", to);
-    if (plot_put_steps(to, &s->steps))
-        comma = "; ";
-    if (broken)
-        fprintf(to, "%s%" PRIu64 " element%s recorded as Inf or NaN", comma, broken, text_plural(broken));
-    fputs("'\n", to);
-}
-
 /* What the report's scales are: of gradients that hold a loss scale, a factor beside it. */
-static void put_axis(FILE *to, const plot_scaled *s)
+static void put_axis(FILE *to, const plot_groups *s)
 {
     const int scaled = json_is_true(json_object_get(s->report->json, "scaled"));
     fprintf(to, "axis = '%s'\n", scaled ? "factor on gradients that hold the loss scale" : "loss scale");
@@ -169,7 +203,7 @@ static void put_axis(FILE *to, const plot_scaled *s)
 void plot_put_window_variables(FILE *to, const plot_input *in, const plot_request *r)
 {
     enum { DECADES = 6 };
-    const plot_scaled *s = &in->scaled;
+    const plot_groups *s = &in->groups;
     range shares, sqnr;
     int exact;
     size_t text_length = 0;
@@ -189,7 +223,7 @@ void plot_put_window_variables(FILE *to, const plot_input *in, const plot_reques
     if (!has_sqnr)
         sqnr = (range){0, 10};
     const double margin = fmax(2, 0.08 * (sqnr.high - sqnr.low));
-    fprintf(to, "n_formats = %zu; n_curves = %zu\n", s->formats.count, s->n_curves);
+    fprintf(to, "n_formats = %zu; n_curves = %zu\n", s->formats.count, s->n_groups);
     fprintf(to, "x_low = %.10g; x_high = %.10g # log2 of the loss scale\n", log2(s->scales.items[0]),
             log2(s->scales.items[s->scales.count - 1]));
     fprintf(to, "n_scales = %zu\n", s->scales.count);
@@ -197,7 +231,7 @@ void plot_put_window_variables(FILE *to, const plot_input *in, const plot_reques
     fprintf(to, "sqnr_low = %g; sqnr_high = %g # decibels\n", floor(sqnr.low - margin), ceil(sqnr.high + margin));
     fprintf(to, "has_sqnr = %d; exact = %d # 1: some have an error, some have none\n", has_sqnr, exact);
     fprintf(to, "limit = %.6g # per cent of underflow in the safe window\n", s->limit);
-    put_note(to, s);
+    plot_groups_put_note(to, s);
     put_axis(to, s);
     fprintf(to, "heading_length = %zu # characters\n", text_length);
 }
