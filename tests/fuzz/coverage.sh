@@ -13,7 +13,7 @@ shift 3
 
 # what reads: no writers, and nothing that works on what was read
 readers='sim/(trace|pickle|quant|merge|explain|log|policy|traininglog)/|sim/scaler/(pattern|spec)'
-readers=$readers'|sim/plot/(skim|report|data|runs|scaled|targets|sweep|grid|course|ledger|ranges|noise|select)\.c|sim/stat/(part|bytes)'
+readers=$readers'|sim/plot/(skim|report|groups|plans|runs|sweep|grid|course|ledger|ranges|noise|select)\.c|sim/stat/(part|bytes)'
 readers=$readers'|sim/train/(checkpoint|digests|owndigests|text|store)|sim/verify/vectors|sim/page/svg|lib/train/run/|lib/scaler/text|sim/operand/t|sim/process/t'
 others='sim/policy/list|sim/trace/(arrays|writer|outfile|hdf5|temporary|unnamed|copy|inputs|maps|wanted)|sim/explain/(cmd|messages)|sim/(merge|log)/cmd|sim/input/twice|sim/(log|merge)/report|sim/quant/pack|sim/train/store|\.h$'
 
