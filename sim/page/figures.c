@@ -1,4 +1,9 @@
-/* figures.c -- the figures of a page: `plot` draws them from the reports of `stat` and `scaler`; see page.h. */
+/* figures.c -- the figures of a page: `plot` draws them from the reports of `stat` and `scaler`; see page.h. For each row of the table
+ * below that says something of this page:
+ *
+ *     stat.json or scaler.json -> plot_report -> figure-N.dat, .gp -> (gnuplot) figure-N.svg -> p->svg[N - 1], a part of the page
+ *
+ * All files are temporary. */
 #include "page.h"
 
 #include "../array/need.h"
@@ -40,27 +45,31 @@ static int has_many(const page *p)
     return has_targets(p) && p->sums.total.tensors > 1;
 }
 
+/* The layers of the tensors; PLOT_ROWS_MAX + 1 where there are more than that. */
+static size_t count_layers(const page *p)
+{
+    nameindex layers = {NULL};
+    char *names[PLOT_ROWS_MAX + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_tensors && n <= PLOT_ROWS_MAX; i++) {
+        char *name = plot_layer_name(p->tensors[i].name, *p->tensors[i].kind ? p->tensors[i].kind : NULL);
+        if (nameindex_find(&layers, name) < 0) {
+            nameindex_add(&layers, name, n);
+            names[n++] = name;
+        } else {
+            free(name);
+        }
+    }
+    nameindex_clear(&layers);
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    return n;
+}
+
 /* Several steps, and no more layers than a figure has rows. */
 static int has_layers(const page *p)
 {
-    nameindex layers = {NULL};
-    char **names = need_memory(p->n_tensors + 1, sizeof *names);
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_tensors && n <= PLOT_ROWS_MAX; i++) {
-        names[n] = plot_layer_name(p->tensors[i].name, *p->tensors[i].kind ? p->tensors[i].kind : NULL);
-        if (nameindex_find(&layers, names[n]) < 0) {
-            nameindex_add(&layers, names[n], n);
-            n++;
-        } else {
-            free(names[n]);
-        }
-    }
-    const int few = n <= PLOT_ROWS_MAX;
-    nameindex_clear(&layers);
-    while (n)
-        free(names[--n]);
-    free(names);
-    return few && page_has_steps(p) && has_targets(p);
+    return page_has_steps(p) && has_targets(p) && count_layers(p) <= PLOT_ROWS_MAX;
 }
 
 static int has_history(const page *p)
@@ -133,11 +142,17 @@ int page_begin_files(page *p, FILE **to)
     return *to ? 0 : fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno));
 }
 
+/* errno is that of what was written, or 0. */
+static int close_file(FILE *to, const char *path)
+{
+    const int bad = ferror(to), late = fclose(to);
+    return bad || late ? fail(EXIT_IO, "%s: %s", path, text_error(errno ? errno : EIO)) : 0;
+}
+
 int page_end_file(const page *p, FILE *to)
 {
     errno = 0;
-    const int bad = to ? ferror(to) : 0, late = to ? fclose(to) : 0;
-    return bad || late ? fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno ? errno : EIO)) : 0;
+    return to ? close_file(to, p->stat_path) : 0;
 }
 
 void page_clear_files(page *p)
@@ -159,8 +174,7 @@ static int write_scaler(const page *p)
         return fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno));
     errno = 0;
     scaler_report_records(to, REPORT_JSON, &p->scaler_report);
-    const int bad = ferror(to), late = fclose(to);
-    return bad || late ? fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno ? errno : EIO)) : 0;
+    return close_file(to, p->scaler_path);
 }
 
 /* ---- drawing ---- */
