@@ -128,12 +128,17 @@ static int map_of(unfolding *u, const yaml_value *in, const char *key, const yam
     return 0;
 }
 
-/* *yes: enabled of a map, or `otherwise` where it does not say so. */
-static int is_enabled(unfolding *u, const yaml_value *map, int otherwise, int *yes)
+/* *yes: a key of a map that is true or false; left as it is where the map does not say so. */
+static int is_true(unfolding *u, const yaml_value *map, const char *key, int *yes)
 {
-    const yaml_item *item = policy_tree_find(map, "enabled");
-    *yes = otherwise;
-    return item ? policy_value_bool(u->r, "enabled", item->value, yes) : 0;
+    const yaml_item *item = policy_tree_find(map, key);
+    return item ? policy_value_bool(u->r, key, item->value, yes) : 0;
+}
+
+/* *text: the same of a text, which errors call `name`. */
+static int text_of(unfolding *u, const yaml_item *item, const char *name, const char **text)
+{
+    return item ? policy_value_text(u->r, name, item->value, text) : 0;
 }
 
 /* ---- the parts of the block ---- */
@@ -169,18 +174,17 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
                                      {"maximize", "maximize"},
                                      {"foreach", NULL},
                                      {"fused", NULL}};
-    const yaml_item *name = policy_tree_find(from, "name"), *item;
+    const yaml_item *name = policy_tree_find(from, "name");
     const yaml_value *kwargs;
     const char *text = "trace";
     int foreach = 0, fused = 0;
     if (TAKE(u, "optimizer.", from, words, to) || map_of(u, from, "kwargs", &kwargs) ||
-        (name && policy_value_text(u->r, "optimizer", name->value, &text)))
+        text_of(u, name, "optimizer", &text))
         return -1;
     const char *dot = strrchr(text, '.');
     policy_tree_add_text(to, name ? name->line : u->line, "name", dot ? dot + 1 : text);
-    if ((kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) ||
-        ((item = policy_tree_find(kwargs, "foreach")) && policy_value_bool(u->r, "foreach", item->value, &foreach)) ||
-        ((item = policy_tree_find(kwargs, "fused")) && policy_value_bool(u->r, "fused", item->value, &fused)))
+    if ((kwargs && TAKE(u, "optimizer.kwargs.", kwargs, arguments, to)) || is_true(u, kwargs, "foreach", &foreach) ||
+        is_true(u, kwargs, "fused", &fused))
         return -1;
     policy_tree_add_text(to, u->line, "variant", fused ? "torch-fused-c" : foreach ? "torch-foreach" : "torch");
     return 0;
@@ -189,29 +193,21 @@ static int set_dtensor_optimizer(unfolding *u, const yaml_value *from, yaml_valu
 /* Megatron's adam decouples the weight decay. */
 static int set_megatron_optimizer(unfolding *u, const yaml_value *from, yaml_value *to)
 {
-    static const word both[] = {{"optimizer", NULL},
-                                {"lr", "lr"},
-                                {"weight_decay", "weight_decay"},
-                                {"clip_grad", NULL},
-                                {"adam_beta1", "beta1"},
-                                {"adam_beta2", "beta2"},
-                                {"adam_eps", "eps"},
-                                {"sgd_momentum", NULL}};
-    static const word sgd[] = {{"optimizer", NULL},
-                               {"lr", "lr"},
-                               {"weight_decay", "weight_decay"},
-                               {"clip_grad", NULL},
-                               {"adam_beta1", NULL},
-                               {"adam_beta2", NULL},
-                               {"adam_eps", NULL},
-                               {"sgd_momentum", "momentum"}};
     const yaml_item *name = policy_tree_find(from, "optimizer"), *clip = policy_tree_find(from, "clip_grad");
     const char *text = "trace";
-    if (name && policy_value_text(u->r, "optimizer", name->value, &text))
+    if (text_of(u, name, "optimizer", &text))
         return -1;
     const int is_sgd = strcasecmp(text, "sgd") == 0;
+    const word words[] = {{"optimizer", NULL},
+                          {"lr", "lr"},
+                          {"weight_decay", "weight_decay"},
+                          {"clip_grad", NULL},
+                          {"adam_beta1", is_sgd ? NULL : "beta1"},
+                          {"adam_beta2", is_sgd ? NULL : "beta2"},
+                          {"adam_eps", is_sgd ? NULL : "eps"},
+                          {"sgd_momentum", is_sgd ? "momentum" : NULL}};
     policy_tree_add_text(to, name ? name->line : u->line, "name", strcasecmp(text, "adam") ? text : "adamw");
-    if (take(u, "megatron_cfg.optimizer.", from, is_sgd ? sgd : both, sizeof both / sizeof *both, to))
+    if (TAKE(u, "megatron_cfg.optimizer.", from, words, to))
         return -1;
     policy_tree_add_text(to, u->line, "variant", "apex");
     return clip && !policy_tree_find(u->block, "max_grad_norm") ? set_clip(u, clip->value) : 0;
@@ -240,8 +236,8 @@ static int set_fp8(unfolding *u, const yaml_value *from)
 {
     static const word words[] = {
         {"enabled", NULL}, {"fp8", "fp8"}, {"fp8_recipe", "fp8_recipe"}, {"fp8_param", "fp8_params"}};
-    int yes = 0;
-    if (!from || is_enabled(u, from, 1, &yes))
+    int yes = 1;
+    if (!from || is_true(u, from, "enabled", &yes))
         return from ? -1 : 0;
     if (!yes) {
         ignore(u, "", "fp8_cfg (not enabled)");
@@ -259,11 +255,8 @@ static int set_worker(unfolding *u, const char *precision, const yaml_value *meg
     const int fp32 = strcasecmp(precision, "float32") == 0 || strcasecmp(precision, "fp32") == 0;
     const int fp16 = strcasecmp(precision, "float16") == 0 || strcasecmp(precision, "fp16") == 0;
     const yaml_value *ddp;
-    const yaml_item *item;
     int wide = 0;
-    if (map_of(u, megatron, "distributed_data_parallel_config", &ddp) ||
-        ((item = policy_tree_find(ddp, "grad_reduce_in_fp32")) &&
-         policy_value_bool(u->r, "grad_reduce_in_fp32", item->value, &wide)))
+    if (map_of(u, megatron, "distributed_data_parallel_config", &ddp) || is_true(u, ddp, "grad_reduce_in_fp32", &wide))
         return -1;
     const char *low = fp32 ? "fp32" : fp16 ? "fp16" : "bf16", *reduced = u->megatron && !wide ? low : "fp32";
     add_default(u, "grad_reduce", reduced);
@@ -319,8 +312,10 @@ static int unfold(unfolding *u)
                     *precision = policy_tree_find(u->block, "precision");
     const char *text = "bfloat16";
     if (map_of(u, u->block, "megatron_cfg", &megatron) || map_of(u, u->block, "fp8_cfg", &fp8) ||
-        map_of(u, megatron, "fp8_cfg", &inner) || is_enabled(u, megatron, megatron != NULL, &u->megatron) ||
-        (precision && policy_value_text(u->r, "precision", precision->value, &text)))
+        map_of(u, megatron, "fp8_cfg", &inner))
+        return -1;
+    u->megatron = megatron != NULL;
+    if (is_true(u, megatron, "enabled", &u->megatron) || text_of(u, precision, "precision", &text))
         return -1;
     if (TAKE(u, "", u->block, words, u->file))
         return -1;
