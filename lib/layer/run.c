@@ -210,15 +210,18 @@ static mpsim_status part(run *r, size_t piece, size_t first, size_t n, float *co
 static float *memory(const run *r, float **room)
 {
     const window w = window_of(r, 0, r->step);
-    size_t n = w.rows * w.cols + 1;
+    size_t codes = 0, n = 1;
     for (size_t k = 0; k < r->kind->n; k++)
-        n += wanted(r, k) && !lies_there(r, k) ? numbers_of(r, k) : 0;
-    float *const all = malloc(n * sizeof *all), *next = all;
+        if (wanted(r, k) && !lies_there(r, k)) {
+            n += numbers_of(r, k);
+            codes = r->kind->arrays[k].use == MPSIM_USE_ROWS ? w.rows * w.cols : codes;
+        }
+    float *const all = malloc((n + codes) * sizeof *all), *next = all;
     for (size_t k = 0; all && k < r->kind->n; k++) {
         room[k] = wanted(r, k) && !lies_there(r, k) ? next : NULL;
         next += room[k] ? numbers_of(r, k) : 0;
     }
-    room[MPSIM_BETWEEN_ARRAYS] = next;
+    room[MPSIM_BETWEEN_ARRAYS] = codes ? next : NULL;
     return all;
 }
 
