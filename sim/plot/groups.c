@@ -284,7 +284,7 @@ static int visit(void *context, const json_t *v)
     const adding *a = context;
     plot_groups *g = a->g;
     const int scaled = plot_item_scaled(v, g->report);
-    plot_group *to;
+    plot_group *to = NULL;
     plot_item item;
     int code = plot_item_read(&item, g->report, v, g->plan->needs);
     code = code ? code : group_of(g, &item, &to);
