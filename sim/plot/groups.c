@@ -284,7 +284,7 @@ static int visit(void *context, const json_t *v)
     const adding *a = context;
     plot_groups *g = a->g;
     const int scaled = plot_item_scaled(v, g->report);
-    plot_group *to = NULL;
+    plot_group *to;
     plot_item item;
     int code = plot_item_read(&item, g->report, v, g->plan->needs);
     code = code ? code : group_of(g, &item, &to);
@@ -320,7 +320,7 @@ int plot_groups_read(plot_groups *g, const plot_report *report, const plot_selec
                    .context = &a,
                    .scaled = plan->only_scaled,
                    .steps = &g->steps};
-    const char *key;
+    const char *key = NULL;
     int code = choose_by(g, selection);
     code = code ? code : plan->choose(g, selection);
     for (size_t k = 0; !code && k < g->scales.count; k++)
