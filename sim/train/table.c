@@ -206,20 +206,28 @@ static void print_lost(train_report *r, const train_total *t)
     table_free(out);
 }
 
+/* Millions a second, of few digits. */
+static void print_rate(FILE *f, const char *before, double rate, const char *behind)
+{
+    fprintf(f, "%s%.*f %s", before, rate < 100 ? 1 : 0, rate, behind);
+}
+
 static void print_speed(FILE *f, const train_total *t)
 {
     const double millions = 1e-6 * (double)t->products;
+    char a[64];
     if (!isnan(t->tokens_per_second))
-        fprintf(f, "speed      of the emulator: %.4g tokens a second\n", t->tokens_per_second);
+        fprintf(f, "speed      of the emulator: %s tokens a second\n",
+                text_count(a, (uint64_t)(t->tokens_per_second + 0.5)));
     if (!isnan(t->ms_per_step)) {
         fprintf(f, "speed      of the emulator: %.3g ms a step, median\n", t->ms_per_step);
         return;
     }
     fprintf(f, "speed      of the emulator: %.1f million multiply-adds", millions);
     if (t->product_seconds > 0)
-        fprintf(f, ", %.1f a second and core", millions / t->product_seconds);
+        print_rate(f, ", ", millions / t->product_seconds, "a second and core");
     if (t->seconds > 0)
-        fprintf(f, "; %.1f with all else", millions / t->seconds);
+        print_rate(f, "; ", millions / t->seconds, "with all else");
     fputc('\n', f);
 }
 
