@@ -386,7 +386,7 @@ START_TEST(as_dense_rows)
 {
     uint64_t state = test_seed();
     for (unsigned kind = 0; kind < KINDS; kind++)
-        for (size_t round = 0; round < test_scaled(150); round++)
+        for (size_t round = 0; round < test_scaled(75); round++)
             one(kind, &state);
 }
 END_TEST
