@@ -213,11 +213,11 @@ ptxas() { # ptxas WANTED WHAT FILE...: the exit code of gpu/ptxas.sh
 }
 built=$(dirname "${MPSIM_GPU:-./mpsim-gpu}")/gpu
 ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
-    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/wgmma_sparse.ptxas" "$built/checks/mma.ptxas"
+    "$built/validation/checks/variants.ptxas" "$built/validation/checks/wgmma.ptxas" "$built/validation/checks/wgmma_sparse.ptxas" "$built/validation/checks/mma.ptxas"
 ok $? "ptxas serialises no wgmma"
 ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
-    "$built/checks/variants.ptxas" "$built/checks/wgmma.ptxas" "$built/checks/wgmma_sparse.ptxas" "$built/checks/mma.ptxas" \
-    "$built/checks/mma_variants.ptxas" "$built/checks/dmma.ptxas"
+    "$built/validation/checks/variants.ptxas" "$built/validation/checks/wgmma.ptxas" "$built/validation/checks/wgmma_sparse.ptxas" "$built/validation/checks/mma.ptxas" \
+    "$built/validation/checks/mma_variants.ptxas" "$built/validation/checks/dmma.ptxas"
 ok $? "and spills nothing in matrix products and checks of their instructions"
 
 # ---- the search itself: a register of a product under way is read; more registers than there are; no file ----
