@@ -122,7 +122,7 @@ static void calculate(answer *a, const target *t, const calculation *c, const gi
 /* ---- reports ---- */
 
 /* Nine digits; of what was typed as many more as tell it from other numbers. */
-static const char *policy_value_text(char out[32], double x, int rounded)
+static const char *value_text(char out[32], double x, int rounded)
 {
     int digits = 9;
     do
@@ -183,7 +183,7 @@ static void set_operands(calc_row *row, const answer *a, const given *g)
     for (size_t i = 0; i < row->operands; i++) {
         row->typed[i] = g->words[i];
         row->code_of[i] = exact_is_code(g->words[i]) ? g->formats.codes->name : NULL;
-        snprintf(row->shown[i], sizeof row->shown[i], "%s%s", policy_value_text(value, a->value[i], a->rounded[i]),
+        snprintf(row->shown[i], sizeof row->shown[i], "%s%s", value_text(value, a->value[i], a->rounded[i]),
                  a->rounded[i] ? "*" : "");
     }
     row->words = row->typed;

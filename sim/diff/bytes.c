@@ -159,7 +159,7 @@ static int compare_stored(stored of[2], difference *d, trace_error *error)
 
 /* ---- what is said of it ---- */
 
-static const char *policy_value_text(char out[24], uint64_t x, int is_signed)
+static const char *value_text(char out[24], uint64_t x, int is_signed)
 {
     if (is_signed)
         snprintf(out, 24, "%" PRId64, (int64_t)x);
@@ -176,8 +176,8 @@ static void say_difference(finding *f, const difference *d)
     diff_finding_say(f, "%s of %s %s differ, the first at %s: ", text_count(n, d->differ), text_count(all, d->units),
                      d->integers ? "integers" : "bytes", text_count(at, d->first));
     if (d->integers)
-        diff_finding_say(f, "%s in A, %s in B", policy_value_text(a, d->values[0], d->is_signed[0]),
-                         policy_value_text(b, d->values[1], d->is_signed[1]));
+        diff_finding_say(f, "%s in A, %s in B", value_text(a, d->values[0], d->is_signed[0]),
+                         value_text(b, d->values[1], d->is_signed[1]));
     else
         diff_finding_say(f, "0x%02" PRIx64 " in A, 0x%02" PRIx64 " in B", d->values[0], d->values[1]);
 }

@@ -68,7 +68,7 @@ static const struct {
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
-static int stat_take_word(arithmetic *a, unsigned *given, const char *option, const char *word)
+static int take_word(arithmetic *a, unsigned *given, const char *option, const char *word)
 {
     const size_t n = strcspn(word, "=");
     for (size_t i = 0; i < KEYS; i++) {
@@ -121,7 +121,7 @@ int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *tex
         text += n + 1;
         n = strcspn(text, ",");
         word = need_part(text, n);
-        code = stat_take_word(a, &given, option, word);
+        code = take_word(a, &given, option, word);
         free(word);
     }
     return code ? code : check(a, option, given);

@@ -185,26 +185,10 @@ const plot_plan plot_of_scales = {
     .check = check_recipes,
 };
 
-const plot_plan plot_of_sqnr = {
-    .needs = COUNTS FORMATS BLOCKS ERRORS,
-    .usual = PLOT_KIND,
-    .by = BY_ANY,
-    .all = "all",
-    .most = PLOT_GROUPS_MAX,
-    .fewer = FEWER TOGETHER,
-    .has_errors = 1,
-    .choose = choose_all,
-    .check = check_all,
-};
-
-const plot_plan plot_of_ranking = {
-    .needs = COUNTS FORMATS BLOCKS ERRORS,
-    .usual = PLOT_EACH,
-    .by = BY_ANY,
-    .all = "all",
-    .most = PLOT_GROUPS_MAX,
-    .fewer = FEWER TOGETHER,
-    .has_errors = 1,
-    .choose = choose_all,
-    .check = check_all,
-};
+/* Errors of casts: the same for both figures, but for what they show of themselves. */
+#define OF_ERRORS(USUAL)                                                                                            \
+    {                                                                                                               \
+        .needs = COUNTS FORMATS BLOCKS ERRORS, .usual = USUAL, .by = BY_ANY, .all = "all", .most = PLOT_GROUPS_MAX, \
+        .fewer = FEWER TOGETHER, .has_errors = 1, .choose = choose_all, .check = check_all,                         \
+    }
+const plot_plan plot_of_sqnr = OF_ERRORS(PLOT_KIND), plot_of_ranking = OF_ERRORS(PLOT_EACH);

@@ -1,4 +1,4 @@
-/* report.h -- what commands write: aligned text tables, JSON values, CSV cells.
+/* cells.h -- what commands write: aligned text tables, JSON values, CSV cells.
  *
  * Numbers for programs round-trip; nothing depends on the locale. */
 #pragma once

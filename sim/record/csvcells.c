@@ -1,4 +1,4 @@
-/* csv.c -- CSV cells; see report.h. */
+/* csvcells.c -- CSV cells; see cells.h. */
 #include "cells.h"
 
 #include "../text/escape.h"

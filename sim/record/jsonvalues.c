@@ -1,4 +1,4 @@
-/* json.c -- JSON values; see report.h. */
+/* jsonvalues.c -- JSON values; see cells.h. */
 #include "cells.h"
 
 #include "../array/need.h"

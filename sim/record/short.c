@@ -1,4 +1,4 @@
-/* short.c -- numbers in short forms for people; see report.h. */
+/* short.c -- numbers in short forms for people; see cells.h. */
 #include "cells.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* table.c -- aligned text tables; see report.h. */
+/* table.c -- aligned text tables; see cells.h. */
 #include "cells.h"
 
 #include "../array/array.h"

@@ -133,7 +133,7 @@ void replay_references(const mpsim_optim *o, parameter *p, double factor)
 /* ---- lost updates ---- */
 
 /* n numbers from i on in binary64; where there are none, zeros. */
-static void plot_widen(double *y, const float *x, size_t i, size_t n)
+static void widen(double *y, const float *x, size_t i, size_t n)
 {
     for (size_t j = 0; j < n; j++)
         y[j] = x ? (double)x[i + j] : 0;
@@ -178,11 +178,11 @@ void replay_count_lost(const mpsim_optim *o, parameter *p, const replay_before *
            *vmax = v + block, *nearest = vmax + block;
     for (size_t i = 0; i < p->n; i += block) {
         const size_t n = p->n - i < block ? p->n - i : block;
-        plot_widen(x, before->p, i, n);
-        plot_widen(g, p->g, i, n); /* the reference divides by grad_scale */
-        plot_widen(m, before->m, i, n);
-        plot_widen(v, before->v, i, n);
-        plot_widen(vmax, before->vmax, i, n);
+        widen(x, before->p, i, n);
+        widen(g, p->g, i, n); /* the reference divides by grad_scale */
+        widen(m, before->m, i, n);
+        widen(v, before->v, i, n);
+        widen(vmax, before->vmax, i, n);
         mpsim_optim_reference(o, p->t, x, g, m, v, vmax, n);
         replay_nearest(&p->place.kept, nearest, x, n);
         for (size_t j = 0, k = i; j < n; j++, k++) {

@@ -216,7 +216,7 @@ static int take_model(onnx *x, const proto_field *f)
 }
 
 /* All of the file. */
-static int stat_walk(onnx *x)
+static int walk(onnx *x)
 {
     trace *t = x->t;
     int failed = 0, ends = 0;
@@ -245,7 +245,7 @@ static int open_onnx(trace *t, const trace_options *options, trace_error *error)
     x->t = x->w.t = t;
     x->w.error = error;
     x->options = options;
-    const int bad = stat_walk(x);
+    const int bad = walk(x);
     free(x);
     return bad;
 }

@@ -116,7 +116,7 @@ static int take_sides(onnx *x, tensor *s, const proto_field *f)
 }
 
 /* A number of external_data, in decimal. */
-static int stat_take_number(onnx *x, const char *text, uint64_t *u)
+static int take_number(onnx *x, const char *text, uint64_t *u)
 {
     *u = 0;
     for (const char *s = text; *s; s++) {
@@ -135,9 +135,9 @@ static int take_pair(onnx *x, tensor *s, uint64_t end)
     if (trace_onnx_text(x, end, KEY, key, sizeof key) || trace_onnx_text(x, end, VALUE, number, sizeof number))
         return -1;
     if (strcmp(key, "offset") == 0)
-        return stat_take_number(x, number, &s->offset);
+        return take_number(x, number, &s->offset);
     if (strcmp(key, "length") == 0)
-        return stat_take_number(x, number, &s->length);
+        return take_number(x, number, &s->length);
     for (; x->w.at < end && !s->location && strcmp(key, "location") == 0; x->w.at = f.end)
         if (trace_proto_next(&x->w, end, &f) ||
             (f.number == VALUE && f.wire == PROTO_BYTES && !(s->location = trace_walk_text(&x->w, f.end, f.value))))

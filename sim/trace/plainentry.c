@@ -50,7 +50,7 @@ static int take_string(plain *s, char *out, size_t room)
     return 1;
 }
 
-static int stat_take_number(plain *s, uint64_t *u)
+static int take_number(plain *s, uint64_t *u)
 {
     enum { DIGITS = 18 }; /* what any signed 64-bit integer holds */
     int n = 0;
@@ -69,7 +69,7 @@ static int take_numbers(plain *s, uint64_t *out, size_t room, size_t *n)
     if (take(s, ']'))
         return 1;
     do {
-        if (*n == room || !stat_take_number(s, &out[(*n)++]))
+        if (*n == room || !take_number(s, &out[(*n)++]))
             return 0;
     } while (take(s, ','));
     return take(s, ']');

@@ -96,7 +96,7 @@ static int other_member(json_cursor *c, index_map *m, const char *key)
     return result;
 }
 
-static int stat_walk(json_cursor *c, index_map *m)
+static int walk(json_cursor *c, index_map *m)
 {
     char ch = ',';
     int maps = 0;
@@ -128,7 +128,7 @@ static int read_index(trace *t, index_map *m, trace_error *error)
     if (!(t->text = malloc(t->text_bytes + 1)))
         return trace_no_memory(t, error);
     json_cursor c = {.t = t, .what = "index", .error = error, .text = t->text, .n = t->text_bytes};
-    if (trace_bytes(t, c.text, c.n, error) || stat_walk(&c, m))
+    if (trace_bytes(t, c.text, c.n, error) || walk(&c, m))
         return -1;
     if (m->n)
         qsort(m->rows, m->n, sizeof *m->rows, compare_rows);

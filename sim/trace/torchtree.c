@@ -27,7 +27,7 @@ enum {
     SEEN = 2 /* marks of a value                                                 */
 };
 
-static int stat_walk(torch_walker *w, pickle_ref r, int depth);
+static int walk(torch_walker *w, pickle_ref r, int depth);
 static int walk_nested(torch_walker *w, pickle_ref r, int depth);
 
 /* ---- notes and metadata ---- */
@@ -103,7 +103,7 @@ static int walk_below(torch_walker *w, pickle_ref key, const char *name, pickle_
 {
     const size_t before = w->path_bytes;
     int failed = key ? push_key(w, key, depth) : push_text(w, name, depth);
-    failed = failed || stat_walk(w, r, depth + 1);
+    failed = failed || walk(w, r, depth + 1);
     w->path_bytes = before;
     w->path[before] = 0;
     return failed ? -1 : 0;
@@ -300,7 +300,7 @@ static int make(torch_walker *w, const torch_global *g, pickle_ref args, pickle_
     case TORCH_PARTS:
         return walk_parts(w, g, args, depth);
     case TORCH_ARGUMENT:
-        return pickle_count(p, args) ? stat_walk(w, pickle_item(p, args, 0), depth + 1)
+        return pickle_count(p, args) ? walk(w, pickle_item(p, args, 0), depth + 1)
                                      : trace_torch_bad_tensor(w, "arguments are missing");
     case TORCH_ARRAY:
         return add_array(w, r);
@@ -362,7 +362,7 @@ static int walk_persistent(torch_walker *w, pickle_ref r)
     return trace_torch_rebuild_storage(w, r);
 }
 
-static int stat_walk(torch_walker *w, pickle_ref r, int depth)
+static int walk(torch_walker *w, pickle_ref r, int depth)
 {
     const pickle *p = w->tree->p;
     torch_state *s = w->t->state;
@@ -412,7 +412,7 @@ static int walk_tree(torch_walker *w, torch_tree *tree, int depth)
     *w->steps += pickle_memory(tree->p) / STEPS_OF_BYTES;
     *w->texts += pickle_memory(tree->p) * TEXTS_OF_BYTES;
     inner.marks = calloc(pickle_values(tree->p), 1);
-    const int failed = inner.marks ? stat_walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
+    const int failed = inner.marks ? walk(&inner, pickle_root(tree->p), depth) : trace_no_memory(w->t, w->error);
     free(inner.marks);
     free(inner.storages);
     free(inner.storage_of);

@@ -63,7 +63,7 @@ static ssize_t stream_write(void *to, const char *p, size_t n)
     return trace_whole_write(u->fd, p, n) ? failed(u, 0) : (ssize_t)n;
 }
 
-static ssize_t trace_stream_read(void *from, char *p, size_t n)
+static ssize_t stream_read(void *from, char *p, size_t n)
 {
     const under *u = from;
     ssize_t got;
@@ -81,7 +81,7 @@ static int stream_seek(void *of, off64_t *at, int whence)
     return place < 0 ? (int)failed(u, -1) : 0;
 }
 
-static int trace_stream_close(void *of)
+static int stream_close(void *of)
 {
     free(of);
     return 0;
@@ -89,7 +89,7 @@ static int trace_stream_close(void *of)
 
 FILE *trace_whole_stream(int fd, const char *mode, int *error)
 {
-    const cookie_io_functions_t calls = {trace_stream_read, stream_write, stream_seek, trace_stream_close};
+    const cookie_io_functions_t calls = {stream_read, stream_write, stream_seek, stream_close};
     under *u = malloc(sizeof *u);
     if (!u)
         return NULL;

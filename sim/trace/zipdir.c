@@ -92,7 +92,7 @@ done:
 }
 
 /* A field of the end record, which zip64 may replace if it is all ones. */
-static int plot_widen(uint64_t *field, uint64_t ones, const unsigned char *wide)
+static int widen(uint64_t *field, uint64_t ones, const unsigned char *wide)
 {
     if (*field != ones && *field != le64(wide))
         return -1;
@@ -129,8 +129,8 @@ static int find_directory(directory *d)
         if (memcmp(wide, "PK\6\6", 4) != 0 || le64(wide + 4) != locator_at - limit - 12 || le32(wide + 16) ||
             le32(wide + 20) || le64(wide + 24) != le64(wide + 32))
             return trace_fail(t, d->error, limit, "zip64 end record is not valid");
-        if (plot_widen(&d->members, 0xffff, wide + 32) || plot_widen(&size, 0xffffffff, wide + 40) ||
-            plot_widen(&d->at, 0xffffffff, wide + 48))
+        if (widen(&d->members, 0xffff, wide + 32) || widen(&size, 0xffffffff, wide + 40) ||
+            widen(&d->at, 0xffffffff, wide + 48))
             return trace_fail(t, d->error, limit, "zip64 end record contradicts the end record");
     }
     if (d->members > MEMBERS_MAX)

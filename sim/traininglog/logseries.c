@@ -29,7 +29,7 @@ static int take(scan *s, char mark)
 }
 
 /* "TEXT": without marks that need a backslash, as names of metrics are. */
-static int stat_take_text(scan *s, char out[NAME])
+static int take_text(scan *s, char out[NAME])
 {
     if (!take(s, '"'))
         return 0;
@@ -63,7 +63,7 @@ static int take_series(scan *s, const char *name, int (*visit)(const char *, uin
     do {
         if (take(s, '}'))
             return 0; /* none */
-        if (!stat_take_text(s, step) || !take(s, ':') || !take_value(s, value))
+        if (!take_text(s, step) || !take(s, ':') || !take_value(s, value))
             return -1;
         snprintf(line, sizeof line, "step: %s  %s: %s", step, name, value);
         const int stop = visit(line, s->line, context);
@@ -119,7 +119,7 @@ int traininglog_series_begins(const char *bytes, size_t n)
     begin[most] = 0;
     if (begins_points(s))
         return 1;
-    return take(&s, '{') && stat_take_text(&s, name) && take(&s, ':') && take(&s, '{') && stat_take_text(&s, step) &&
+    return take(&s, '{') && take_text(&s, name) && take(&s, ':') && take(&s, '{') && take_text(&s, step) &&
            take(&s, ':') && step[0] && strspn(step, "0123456789") == strlen(step);
 }
 
@@ -135,7 +135,7 @@ int traininglog_series_lines(const char *text, const char *tag,
     if (!take(&s, '{'))
         return 0;
     do {
-        if (!stat_take_text(&s, name) || !take(&s, ':'))
+        if (!take_text(&s, name) || !take(&s, ':'))
             return 0;
         const int stop = take_series(&s, name, visit, context);
         if (stop)

@@ -29,7 +29,7 @@ static const struct instruction {
 };
 enum { INSTRUCTIONS = sizeof instructions / sizeof instructions[0] };
 
-static uint32_t cast_widened(const mpsim_format *f, uint64_t code)
+static uint32_t widened(const mpsim_format *f, uint64_t code)
 {
     if (strcmp(f->name, "bf16") == 0)
         return (uint32_t)code << 16; /* with its payload */
@@ -46,8 +46,8 @@ static void one(const struct instruction *t, const mpsim_model *m, const mpsim_f
     for (size_t k = 0; k < t->n; k++) {
         x.a[k] = mpsim_decode(fa, a[k]);
         x.b[k] = mpsim_decode(fb, b[k]);
-        x.bits_a[k] = cast_widened(fa, a[k]);
-        x.bits_b[k] = cast_widened(fb, b[k]);
+        x.bits_a[k] = widened(fa, a[k]);
+        x.bits_b[k] = widened(fb, b[k]);
     }
     dot_pack(fa, pa, 0, a, t->n);
     dot_pack(fb, pb, 0, b, t->n);

@@ -155,7 +155,7 @@ static int answer_wide(const functions_record *r, int operation, char *line)
 
 /* ---- 16 bits ---- */
 
-static uint32_t cast_widened(int is_bf16, uint32_t x)
+static uint32_t widened(int is_bf16, uint32_t x)
 {
     const mpsim_format *f = mpsim_format_find(is_bf16 ? "bf16" : "fp16");
     const float y = (float)mpsim_decode(f, x);
@@ -184,7 +184,7 @@ static int equal_halves(const functions_record *r, size_t table, int rule, mpsim
     *known = 0;
     for (uint32_t x = 0; x < 1 << 16; x++) {
         uint32_t y;
-        if (unit_rule(&r->tables, function, rule, cast_widened(operation >= 17, x), &y))
+        if (unit_rule(&r->tables, function, rule, widened(operation >= 17, x), &y))
             continue;
         ++*known;
         equal += narrowed(operation >= 17, y, mode) == r->tables.results[table][x];

@@ -181,7 +181,7 @@ START_TEST(updates_of_a_2048th_are_lost_in_fp16)
 END_TEST
 
 /* The parameter after n steps of Adam with a constant gradient: 1 less n lr, but for rounding. */
-static double stat_walk(const char *variant, mpsim_store store, int pf, int sf, unsigned n, double lr)
+static double walk(const char *variant, mpsim_store store, int pf, int sf, unsigned n, double lr)
 {
     enum { M = 512 };
     static float p[M], g[M], m[M], v[M], k[M];
@@ -212,13 +212,13 @@ static double stat_walk(const char *variant, mpsim_store store, int pf, int sf, 
 START_TEST(small_updates_survive_kahan_and_stochastic_rounding)
 {
     const double lr = 0x1p-13, want = 1 - 300 * lr;
-    ck_assert(stat_walk("torch", MPSIM_STORE_NEAREST, BF16, BF16, 300, lr) == 1);
-    ck_assert(stat_walk("torchao", MPSIM_STORE_NEAREST, BF16, B32, 300, lr) == 1);
-    ck_assert(fabs(stat_walk("ieee", MPSIM_STORE_NEAREST, B32, B32, 300, lr) - want) < 1e-5);
-    ck_assert(fabs(stat_walk("optimi", MPSIM_STORE_KAHAN, BF16, BF16, 300, lr) - want) < 0x1p-8);
-    ck_assert(fabs(stat_walk("optimi-triton", MPSIM_STORE_KAHAN, BF16, BF16, 300, lr) - want) < 0x1p-8);
+    ck_assert(walk("torch", MPSIM_STORE_NEAREST, BF16, BF16, 300, lr) == 1);
+    ck_assert(walk("torchao", MPSIM_STORE_NEAREST, BF16, B32, 300, lr) == 1);
+    ck_assert(fabs(walk("ieee", MPSIM_STORE_NEAREST, B32, B32, 300, lr) - want) < 1e-5);
+    ck_assert(fabs(walk("optimi", MPSIM_STORE_KAHAN, BF16, BF16, 300, lr) - want) < 0x1p-8);
+    ck_assert(fabs(walk("optimi-triton", MPSIM_STORE_KAHAN, BF16, BF16, 300, lr) - want) < 0x1p-8);
     /* Unbiased: 300 steps of standard deviation at most 2^-9, over 512 elements. */
-    const double mean = stat_walk("torchao", MPSIM_STORE_STOCHASTIC, BF16, B32, 300, lr);
+    const double mean = walk("torchao", MPSIM_STORE_STOCHASTIC, BF16, B32, 300, lr);
     ck_assert_msg(fabs(mean - want) < 6 * 0x1p-9 * sqrt(300.0 / 512), "%a, expected %a", mean, want);
 }
 END_TEST

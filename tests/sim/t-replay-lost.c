@@ -26,7 +26,7 @@ static step_inputs inputs_of(trace *t, const char *name)
     return s;
 }
 
-static void verify_inputs_free(step_inputs *s)
+static void inputs_free(step_inputs *s)
 {
     free(s->w);
     free(s->g);
@@ -143,7 +143,7 @@ static losses count_lost(const char *folder, const replay_step *s, const grid *k
             c.updates++;
             c.lost += move(&x, k, (int)s->step) == before;
         }
-        verify_inputs_free(&x);
+        inputs_free(&x);
     }
     trace_close(t);
     return c;
@@ -236,7 +236,7 @@ START_TEST(distances_from_the_references)
                 norm32 += plain32 * plain32;
                 norm64 += plain64 * plain64;
             }
-            verify_inputs_free(&x);
+            inputs_free(&x);
         }
         trace_close(t);
         ck_assert_double_eq_tol(s->distance_fp32 / sqrt(from32 / norm32), 1, 1e-9);

@@ -61,7 +61,7 @@ static void digest_binary32(char hex[17], const float *v, size_t n)
 /* ---- an operand ---- */
 
 /* FNV-1a of the eight bytes of the step and of the name. */
-static uint64_t trace_stream_of(const char *name)
+static uint64_t stream_of(const char *name)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (int i = 0; i < 8; i++)
@@ -105,7 +105,7 @@ static void digest_codes(digests *d, const mpsim_block_recipe *r, const float *x
     const int binary32 = r->rule == MPSIM_SCALE_AMAX_TE || r->rule == MPSIM_SCALE_AMAX_DEEPSEEK;
     const mpsim_blocks out = {.codes = codes, .scale_codes = scales, .inverses = factors};
     (void)snprintf(name, sizeof name, "%s%s:fc2", words[role], columns ? ".qt" : "");
-    const mpsim_rng rng = {.seed = 0, .stream = trace_stream_of(name)};
+    const mpsim_rng rng = {.seed = 0, .stream = stream_of(name)};
     ck_assert_int_eq(mpsim_block_quantize(r, x, SIDE, SIDE, -1, 1, &rng, &out, NULL), MPSIM_OK);
     mpsim_block_grid(r, SIDE, SIDE, &rows, &cols);
     digest_bytes(d->codes, codes, sizeof codes);

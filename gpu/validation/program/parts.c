@@ -189,7 +189,7 @@ static const char *order_name(const gpu_session *s, size_t i)
 }
 
 /* The instruction: the name up to the comma. */
-static void diff_order_group(const gpu_session *s, size_t i, char *to, size_t size)
+static void order_group(const gpu_session *s, size_t i, char *to, size_t size)
 {
     const char *name = s->orders[i].name;
     snprintf(to, size, "order of %.*s", (int)strcspn(name, ","), name);
@@ -349,7 +349,7 @@ const gpu_part gpu_parts[GPU_PARTS] = {
     {"checks", 15, count_checks, check_name, check_group, run_look, print_look, fail_look, skip_look, NULL, foot_looks},
     {"probes", 15, count_probes, probe_name, probe_group, run_probe, print_probe, fail_probe, skip_probe, NULL,
      foot_probes},
-    {"orders", 15, count_orders, order_name, diff_order_group, run_order, print_order, fail_order, skip_order, NULL,
+    {"orders", 15, count_orders, order_name, order_group, run_order, print_order, fail_order, skip_order, NULL,
      foot_empty},
     {"speed", 30, count_speeds, speed_name, speed_group, run_speed, print_speed, fail_speed, skip_speed, head_speeds,
      foot_empty},
