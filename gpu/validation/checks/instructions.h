@@ -44,6 +44,6 @@
 typedef enum gpu_instruction_id {
 #define GPU_INSTRUCTION_ID(ID, ...) GPU_##ID,
     GPU_MMA_INSTRUCTIONS(GPU_INSTRUCTION_ID) GPU_MMA_FP8_INSTRUCTIONS(GPU_INSTRUCTION_ID)
-        GPU_WGMMA_INSTRUCTIONS(GPU_INSTRUCTION_ID) GPU_DMMA_FIRST /* those of variants alone: no checks of their own */
+        GPU_WGMMA_INSTRUCTIONS(GPU_INSTRUCTION_ID) GPU_DMMA_FIRST /* dmma: only variants.c asks these instructions */
 #undef GPU_INSTRUCTION_ID
 } gpu_instruction_id;

@@ -15,7 +15,7 @@ typedef struct mpsim_element_grid {
     uint32_t normal; /* bits of the smallest normal number, 2^emin              */
     uint32_t drop;   /* bits of the significand that go                         */
     uint32_t rebias; /* a normal number's bits without them, less its magnitude */
-    uint32_t lift;   /* from the bits of a binade to those of what is added     */
+    uint32_t lift;   /* the bits of a binade plus this are the bits of the addend            */
     uint32_t unit;   /* bits of the smallest positive number                    */
 } mpsim_element_grid;
 
