@@ -116,7 +116,7 @@ draw 1
 
 # ---- the ingredients of NVFP4: what data/experiments/transformer/nvfp4.sh printed, initial weights times 4 ----
 rank() { # rank INGREDIENT: its row of the table of gain-4
-    awk -F' *[|] *' -v name="$1" '/gain-4$/ { on = 1 } on && $2 == name && NF > 7 { print $7; exit }' "$data/experiments/transformer/nvfp4.md"
+    awk -F '\t' -v name="$1" '/gain-4$/ { on = 1 } on && $1 == name { print $6; exit }' "$data/experiments/transformer/nvfp4.tsv"
 }
 begin published-nvfp4 'What NVFP4 needs most' 'rank, 1 first'
 row 'layers kept in bf16' 1 "$(rank 'first and last block in bf16')"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh -- the experiments: trains, writes reports and figures into FOLDER, prints the tables of
-# README.md. About a minute and a half on one core; the same numbers everywhere.
+# run.sh -- the experiments: trains, writes reports and figures into FOLDER, prints digits.tsv. About a
+# minute and a half on one core; the same numbers everywhere.
 set -eu
 if [ $# -lt 1 ]; then
     echo 'usage: [MPSIM=PROGRAM] run.sh FOLDER [SEED...]   (seeds 0 1 2)' >&2
@@ -16,7 +16,7 @@ seeds=$* first=$1
 train() {
     name=$1
     shift
-    echo "* $name: \`mpsim train $*\`"
+    echo "# $name: mpsim train $*"
     for seed in $seeds; do
         mkdir -p "$out/seed-$seed/$experiment"
         "$MPSIM" train --quiet --threads 1 --json --seed "$seed" "$@" \
@@ -27,7 +27,7 @@ train() {
     done
 }
 
-# rows NAME REPORT: for each policy, tab-separated, "NAME | POLICY", accuracy, loss at the end, what
+# rows NAME REPORT: for each policy, tab-separated, "NAME|POLICY", accuracy, loss at the end, what
 # is rounded to zero of activation and of weight gradients, lost updates, skipped steps, verdict
 rows() {
     awk -v run="$1" '
@@ -51,7 +51,7 @@ rows() {
         /^"total"/ {
             match($0, "\"updates\": *[0-9]+, \"lost\": *[0-9]+")
             split(substr($0, RSTART, RLENGTH), u, /[:,] */)
-            printf "%s | %s\t%.1f\t%s\t%.4g\t%.4g\t%.4g\t%d\t%s\n", run, name, \
+            printf "%s|%s\t%.1f\t%s\t%.4g\t%.4g\t%.4g\t%d\t%s\n", run, name, \
                 100 * number("test_accuracy"), \
                 /"final_loss": *"/ ? text("final_loss") : sprintf("%.3g", number("final_loss")), \
                 share("agrad"), share("wgrad"), u[2] ? 100 * u[4] / u[2] : 0, \
@@ -74,13 +74,14 @@ table() {
             if ($8 != "") verdict[$1] = $8
         }
         END {
-            print "\n| run | policy | accuracy (%) | loss at the end | activation gradients zero |" \
-                " weight gradients zero | updates lost | skipped | |"
-            print "|---|---|---|---|---|---|---|---|---|"
+            OFS = "\t"
+            print "\nrun", "policy", "accuracy (%)", "loss at the end", "activation gradients zero", \
+                "weight gradients zero", "updates lost", "skipped", "verdict"
             for (i = 1; i <= n; i++) {
                 p = order[i]
-                print "| " p " | " accuracy[p] " | " loss[p] " | " shown(agrad[p]) " | " \
-                    shown(wgrad[p]) " | " shown(updates[p]) " | " skipped[p] " | " verdict[p] " |"
+                sub(/[|]/, OFS, p)
+                print p, accuracy[order[i]], loss[order[i]], shown(agrad[order[i]]), shown(wgrad[order[i]]), \
+                    shown(updates[order[i]]), skipped[order[i]], verdict[order[i]]
             }
         }' "$out/rows"
     rm "$out/rows"
@@ -99,13 +100,15 @@ figure() {
 
 begin() { # begin NAME TITLE
     experiment=$1
-    printf '\n### %s\n\n' "$2"
+    printf '\n# %s\n' "$2"
     rm -f "$out/rows"
 }
 
 case $MPSIM in */*) MPSIM=$(cd "$(dirname "$MPSIM")" && pwd)/${MPSIM##*/} ;; esac
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+echo '# Printed by data/experiments/run.sh: each table has its commands above it, numbers of the seeds 0, 1, 2'
+echo '# separated by commas, and of the other columns the largest of the three seeds. README.md has the conclusions.'
 
 fp16='-P fp32 -P fp16-unscaled -P fp16-static -P pytorch-amp-fp16 -P keras-mixed-float16'
 small='--optimizer adam --lr 0.001 --width 64 --steps 200'

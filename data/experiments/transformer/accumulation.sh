@@ -47,22 +47,20 @@ products() {
     done >"$experiment.dot"
     awk -F '\t' "$awk"'
         {
-            run = $1 " | " $2
+            run = $1 "\t" $2
             if (!(run in runs)) { runs[run] = 1; run_of[++n_runs] = run }
             if (!($3 in depths)) { depths[$3] = 1; depth[++n_depths] = $3 }
             n[run, $3]++; sum[run, $3] += $4; squares[run, $3] += $4 * $4
         }
         END {
-            printf "\n| operands | sums |"
-            for (k = 1; k <= n_depths; k++) printf " depth %d |", depth[k]
-            printf "\n|---|---|"
-            for (k = 1; k <= n_depths; k++) printf "---|"
+            printf "\noperands\tsums"
+            for (k = 1; k <= n_depths; k++) printf "\tdepth %d", depth[k]
             print ""
             for (r = 1; r <= n_runs; r++) {
-                printf "| %s |", run_of[r]
+                printf "%s", run_of[r]
                 for (k = 1; k <= n_depths; k++) {
                     m = sum[run_of[r], depth[k]]; c = n[run_of[r], depth[k]]
-                    printf " %.2e ± %.1e |", m / c, deviation(m, squares[run_of[r], depth[k]], c)
+                    printf "\t%.2e ± %.1e", m / c, deviation(m, squares[run_of[r], depth[k]], c)
                 }
                 print ""
             }

@@ -28,6 +28,7 @@ cd "$1"
 shift
 [ $# -gt 0 ] || set -- 0 1 2 3 4
 seeds=$*
+echo "# Printed by data/experiments/transformer/${0##*/}: each table has its commands above it. README.md says how to read it."
 awk='function mean(s, n) { return s / n }
 function deviation(s, squares, n) { s = n > 1 ? (squares - s * s / n) / (n - 1) : 0; return s > 0 ? sqrt(s) : 0 }
 function finite(x) { return x ~ /^[-+0-9.]/ && x !~ /[nN]/ }
@@ -54,9 +55,17 @@ function spearman(x, y, n, r, q, i, m, a, b, c) {
 # begin NAME TITLE: an experiment; its rows are in NAME.rows
 begin() {
     experiment=$1
-    printf '\n### %s\n\n' "$2"
+    printf '\n# %s\n' "$2"
     mkdir -p policies "$experiment"
     : >"$experiment.rows"
+}
+
+# columns COLUMN...: a table begins: an empty line, the names of its columns, tabs between them
+columns() {
+    printf '\n%s' "$1"
+    shift
+    printf '\t%s' "$@"
+    echo
 }
 
 # policy NAME: standard input as policies/NAME.yaml, by that name
@@ -71,7 +80,7 @@ policy() {
 train() {
     run=$1
     shift
-    echo "* $run: \`mpsim train --net gpt $*\`"
+    echo "# $run: mpsim train --net gpt $*"
     for seed in $seeds; do
         report=$experiment/$run-$seed.json
         if [ -z "$KEEP" ] || [ ! -s "$report" ]; then
@@ -116,10 +125,8 @@ rows() {
 
 # table [sorted]: a line for each run and policy, in their order or by validation loss
 table() {
-    echo
-    echo '| run | policy | validation loss | lowest to highest | perplexity | loss at the end |' \
-        'activation gradients zero | updates lost | skipped | |'
-    echo '|---|---|---|---|---|---|---|---|---|---|'
+    columns run policy 'validation loss' 'lowest to highest' perplexity 'loss at the end' \
+        'activation gradients zero' 'updates lost' skipped verdict
     awk -F '\t' "$awk"'
         function shown(x) { return x == 0 ? "0" : x < 0.1 ? "< 0.1 %" : sprintf("%.1f %%", x) }
         { key = $1 "\t" $2 }
@@ -139,13 +146,13 @@ table() {
                 k = order[i]; n = runs[k]
                 split(k, part, "\t")
                 m = sum[k] / n
-                loss = sprintf("%.4f ± %.4f | %.4f to %.4f | %.4g | %.4f", m, \
+                loss = sprintf("%.4f ± %.4f\t%.4f to %.4f\t%.4g\t%.4f", m, \
                     deviation(sum[k], squares[k], n), low[k], high[k], exp(m), end[k] / n)
-                if (bad[k]) loss = "NaN (" bad[k] " of " n ") | | |"
-                printf "%.9f\t| %s | %s | %s | %s | %s | %d | %s |\n", bad[k] ? 1e9 : m, part[1], \
+                if (bad[k]) loss = "NaN (" bad[k] " of " n ")\t\t\t"
+                printf "%.9f\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", bad[k] ? 1e9 : m, part[1], \
                     part[2], loss, shown(agrad[k] / n), shown(lost[k] / n), skipped[k], verdict[k]
             }
-        }' "$experiment.rows" | if [ "${1-}" = sorted ]; then sort -n; else cat; fi | cut -f 2
+        }' "$experiment.rows" | if [ "${1-}" = sorted ]; then sort -n; else cat; fi | cut -f 2-
 }
 
 # paired POLICY [RUN]: differences of validation losses from POLICY's in the same run (or in RUN),
@@ -153,9 +160,7 @@ table() {
 # Student's t, and 0.00001 at least. Each difference is in EXPERIMENT.paired: label (POLICY, of several runs
 # RUN: POLICY), seed, difference.
 paired() {
-    echo
-    echo "| run | policy | difference from $1${2:+ in $2} | lowest to highest | above in | |"
-    echo '|---|---|---|---|---|---|'
+    columns run policy "difference from $1${2:+ in $2}" 'lowest to highest' 'above in' verdict
     awk -F '\t' -v base="$1" -v within="${2-}" -v out="$experiment.paired" "$awk"'
         function label() { return n_runs > 1 ? part[1] ": " part[2] : part[2] }
         BEGIN {
@@ -182,13 +187,13 @@ paired() {
                     sum += d; squares += d * d; above += d > 0
                 }
                 if (bad) {
-                    print "| " part[1] " | " part[2] " | NaN in " bad " of " n " | | | diverged |"
+                    print part[1] "\t" part[2] "\tNaN in " bad " of " n "\t\t\tdiverged"
                     continue
                 }
                 m = sum / n; s = deviation(sum, squares, n)
                 size = m > 0 ? m : -m
                 far = n > 1 && n <= 10 && size >= 5e-6 && size > t[n - 1] * s / sqrt(n)
-                printf "| %s | %s | %+.5f ± %.5f | %+.5f to %+.5f | %d of %d | %s |\n", part[1], \
+                printf "%s\t%s\t%+.5f ± %.5f\t%+.5f to %+.5f\t%d of %d\t%s\n", part[1], \
                     part[2], m, s, low, high, above, n, \
                     (!far ? "no difference" : (m > 0 ? "worse" : "better"))
             }
@@ -229,5 +234,5 @@ curves() {
 gnuplot_figure() { # gnuplot_figure TEMPLATE NAME SETTINGS
     "$MPSIM_GNUPLOT" -e "figure = '$2'; data = '$2.dat'; $3" "$MPSIM_PLOTS/style.gp" \
         "$MPSIM_PLOTS/$1.gp"
-    printf '\n![%s](%s.png)\n' "$2" "$2"
+    printf '# figure: %s.png\n' "$2"
 }

@@ -42,8 +42,8 @@ done
 # (stochastic rounding: essential for convergence), 4.2 and 4.3 (transforms, square blocks: the loss
 # is worse without). The curves of its figure 4 have no numbers in its text.
 effects() {
-    printf '\n| ingredient | validation loss with it: mean over eight pairs | standard error | |'
-    printf ' removed from all four | rank here | rank published |\n|---|---|---|---|---|---|---|\n'
+    columns ingredient 'validation loss with it: mean over eight pairs' 'standard error' verdict 'removed from all four' \
+        'rank here' 'rank published'
     awk -F '\t' -v out="$experiment.effects" "$awk"'
         function far(m, error, n) {
             return n > 1 && n <= 10 && (m > 0 ? m : -m) > t[n - 1] * error
@@ -80,12 +80,12 @@ effects() {
             }
             ranks(mean_effect, 4, rank)
             for (c = 1; c <= 4; c++)
-                printf "| %s | %+.5f | %.5f | %s | %+.5f ± %.5f%s | %g | %g |\n", name[c], \
+                printf "%s\t%+.5f\t%.5f\t%s\t%+.5f ± %.5f%s\t%g\t%g\n", name[c], \
                     mean_effect[c], error[c], !far(mean_effect[c], error[c], n) ? "no difference" : \
                     mean_effect[c] < 0 ? "better" : "worse", mean_removed[c], removed_error[c], \
                     far(mean_removed[c], removed_error[c], n) ? "" : " (no difference)", rank[c], published[c]
             rho = spearman(mean_effect, published, 4)
-            printf "\nRank correlation of the four means with the published order: %.2f: they %s. ", rho, \
+            printf "# Rank correlation of the four means with the published order: %.2f: they %s. ", rho, \
                 (rho > 0.7 ? "agree" : "do not agree")
             printf "%d of the four can be told from nothing%s.\n", some, \
                 (some < 2 ? ": of the order of the others that says nothing" : "")

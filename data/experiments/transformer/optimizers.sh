@@ -9,8 +9,8 @@
 begin optimizers 'Moments in few bits, bf16 weights, Muon: the same gradients'
 policies='pytorch-amp-bf16 coat-fp8-states fp8-lm muon-bf16 bf16-pure torchao-bf16-sr torchao-adamw8bit torchao-adamwfp8 torchao-adamw4bit'
 options='--depth 2 --width 64 --context 32 --batch 4 --lr 0.003 --steps 40'
-echo "* recorded: \`mpsim train --net gpt $options -P fp32 --trace TRACE --trace-steps 33-40\`"
-echo "* replayed: \`mpsim replay -P POLICY TRACE\`"
+echo "# recorded: mpsim train --net gpt $options -P fp32 --trace TRACE --trace-steps 33-40"
+echo "# replayed: mpsim replay -P POLICY TRACE"
 list=
 for policy in $policies; do
     list="$list -P $policy"
@@ -30,10 +30,8 @@ for seed in $seeds; do
 done
 
 # seed, policy, steps, ..., 13 updates, 14 lost, 15 distance from fp32, 17 weights, 18 master, 20 state
-echo
-echo '| policy | distance of the weights from fp32 after 8 steps | lowest to highest | updates lost |' \
-    'bytes a weight: weights and master | moments |'
-echo '|---|---|---|---|---|---|'
+columns policy 'distance of the weights from fp32 after 8 steps' 'lowest to highest' 'updates lost' \
+    'bytes a weight: weights and master' 'bytes a weight: moments'
 awk -F , -v out="$experiment.distances" "$awk"'
     BEGIN { printf "" >out }
     function shown(x) { return x == 0 ? "0" : x < 0.01 ? "< 0.01 %" : sprintf("%.2f %%", x) }
@@ -51,7 +49,7 @@ awk -F , -v out="$experiment.distances" "$awk"'
     END {
         for (i = 1; i <= n; i++) {
             p = order[i]; r = runs[p]
-            printf "| `%s` | %.3f ± %.3f %% | %.3f to %.3f %% | %s | %.2f | %.2f |\n", p, sum[p] / r, \
+            printf "%s\t%.3f ± %.3f %%\t%.3f to %.3f %%\t%s\t%.2f\t%.2f\n", p, sum[p] / r, \
                 deviation(sum[p], squares[p], r), low[p], high[p], shown(lost[p] / r), weights[p], state[p]
         }
     }' "$experiment.rows"

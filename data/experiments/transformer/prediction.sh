@@ -76,8 +76,8 @@ trainings() { # RUN LR GAIN: all trained, and the table of how well the step pre
 # (1/SQNR), added. Lost: of activations and their gradients, what becomes zero. Update: the relative distance of the
 # weights that are kept from those of fp32, after the step. Together: the mean of the three ranks.
 predicted() {
-    printf '\n| policy | noise (dB) | becomes zero | update | together: rank | rank trained |'
-    printf ' validation loss: difference from fp32 | |\n|---|---|---|---|---|---|---|---|\n'
+    columns policy 'noise (dB)' 'becomes zero' update 'together: rank' 'rank trained' \
+        'validation loss: difference from fp32' verdict
     awk -v files="$1 $2 $experiment.rows" -v out="$experiment.ranked" "$awk"'
         function number(text, key) {
             return match(text, "\"" key "\": *[0-9.eE+-]+") ? \
@@ -91,7 +91,7 @@ predicted() {
             m = 0
             for (i = 1; i <= n; i++)
                 if (!chosen || far[i]) { m++; a[m] = x[i]; b[m] = trained[i] }
-            printf "| %s | %s | %d | %s |\n", title, chosen ? "those whose loss differs" : "all", m, \
+            printf "%s\t%s\t%d\t%s\n", title, chosen ? "those whose loss differs" : "all", m, \
                 (m > 2 ? sprintf("%.2f", spearman(a, b, m)) : "too few")
         }
         function both(title, x) { report(title, x, 0); report(title, x, 1) }
@@ -151,12 +151,12 @@ predicted() {
                         for (s = 1; s <= seeds; s++)
                             if ((i, s) in difference)
                                 print name_of[i] "\t" seed[s] "\t" difference[i, s] >out
-                        printf "| %s | %.1f | %.3f %% | %.2e | %g | %g | %s | %s |\n", name_of[i], \
+                        printf "%s\t%.1f\t%.3f %%\t%.2e\t%g\t%g\t%s\t%s\n", name_of[i], \
                             10 * log(noise[i]) / log(10), 100 * lost[i], update[i], rank[i], rank_trained[i], \
                             trained[i] == 1e9 ? "NaN" : sprintf("%+.5f ± %.5f", trained[i], spread[i]), \
                             far[i] ? (trained[i] > 0 ? "worse" : "better") : "no difference"
                     }
-            print "\n| from | recipes | number | rank correlation with the trained losses |\n|---|---|---|---|"
+            print "\nfrom\trecipes\tnumber\trank correlation with the trained losses"
             both("noise", noise); both("becomes zero", lost); both("update", update); both("together", together)
         }' "$experiment.recipes"
 }

@@ -11,8 +11,8 @@ steps=1,20,50,100,150,200
 # layer, weights that would move, those that do not"
 record() {
     options="--depth 2 --width 32 --context 32 --batch 4 --steps 200 --lr $1"
-    echo "* lr-$1: \`mpsim train --net gpt $options --trace DIR --trace-steps $steps -P POLICY\`," \
-        '`mpsim replay --json -P POLICY DIR`'
+    echo "# lr-$1: mpsim train --net gpt $options --trace DIR --trace-steps $steps -P POLICY," \
+        'mpsim replay --json -P POLICY DIR'
     for each in bf16-pure bf16-stochastic; do
         for seed in $seeds; do
             report=$experiment/$each-$1-$seed.json trace=$experiment/trace
@@ -63,7 +63,7 @@ lost() {
 shares() {
     awk -F '\t' -v experiment="$experiment" "$awk"'
         {
-            run = $2 " | " $1; key = run "\t" $5
+            run = $2 "\t" $1; key = run "\t" $5
             if (!(run in runs)) { runs[run] = 1; run_of[++n_runs] = run; file[run] = experiment "/" $2 "-" $1 ".curves" }
             if (!($5 in layers)) { layers[$5] = 1; layer[++n_layers] = $5 }
             if (!($4 in steps)) { steps[$4] = 1; step[++n_steps] = $4 }
@@ -71,16 +71,14 @@ shares() {
             moves[key, $4, $3] += $6; lost[key, $4, $3] += $7
         }
         END {
-            printf "\n| policy | learning rate | layer |"
-            for (s = 1; s <= n_steps; s++) printf " step %d |", step[s]
-            printf "\n|---|---|---|"
-            for (s = 1; s <= n_steps; s++) printf "---|"
+            printf "\npolicy\tlearning rate\tlayer"
+            for (s = 1; s <= n_steps; s++) printf "\tstep %d", step[s]
             print ""
             for (r = 1; r <= n_runs; r++) {
                 printf "" >file[run_of[r]]
                 for (l = 1; l <= n_layers; l++) {
                     key = run_of[r] "\t" layer[l]
-                    printf "| %s | %s |", run_of[r], layer[l]
+                    printf "%s\t%s", run_of[r], layer[l]
                     for (s = 1; s <= n_steps; s++) {
                         sum = squares = 0
                         for (i = 1; i <= n; i++) {
@@ -89,7 +87,7 @@ shares() {
                             print layer[l] "\t" step[s] "\t" x >file[run_of[r]]
                             sum += x; squares += x * x
                         }
-                        printf " %.1f ± %.1f |", sum / n, deviation(sum, squares, n)
+                        printf "\t%.1f ± %.1f", sum / n, deviation(sum, squares, n)
                     }
                     print ""
                 }
