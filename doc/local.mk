@@ -1,9 +1,21 @@
 # doc/local.mk -- pages, manual pages made from them and from --help, and completions for shells.
-EXTRA_DIST += doc/man.awk \
-  doc/README.md doc/advise.md doc/attention.md doc/blocks.md doc/dot.md doc/emulate.md doc/formats.md doc/explain.md doc/memory.md doc/mismatch.md doc/replay.md doc/report.md doc/scaler.md \
-  doc/stat.md doc/train.md doc/scale.md doc/mpi.md doc/names.md doc/diff.md doc/quantised.md doc/transformers.md \
-  doc/model.md doc/log.md doc/library.md doc/recorders.md doc/questions doc/gallery.md doc/gallery \
+EXTRA_DIST += doc/man.awk doc/words.sh doc/questions doc/gallery \
   doc/scripts/stat-array.sh doc/scripts/stat-parallel.sh doc/scripts/stat-srun.sh doc/scripts/emulate-gpt2.py
+
+# A distribution has every page of these folders: a new page needs no line here.
+page_folders = doc doc/dev doc/explanations doc/howto doc/reference
+dist-hook: dist-pages
+dist-pages:
+	@for folder in $(page_folders); do \
+	  test -d "$(srcdir)/$$folder" || continue; \
+	  $(MKDIR_P) "$(distdir)/$$folder" && cp -f "$(srcdir)/$$folder"/*.md "$(distdir)/$$folder" || exit 1; \
+	done
+.PHONY: dist-pages
+
+# Words of all pages, by kind.
+words: $(man1_MANS) $(man3_MANS) $(man5_MANS) $(man7_MANS)
+	@sh "$(srcdir)/doc/words.sh" doc/man
+.PHONY: words
 
 # JSON Schemas of reports.
 schemadir = $(pkgdatadir)/schema

@@ -62,29 +62,36 @@ ok $? "pages of tests/cli: whatever differs is seen"
 # ---- the screens ----
 case " $(turn short short long) " in *long*) skip= ;; *) skip=te-nvfp4-without-rht ;; esac
 # What a page shows may need what it showed before: a page is run as a whole, README.md every day.
-for page in README.md doc/formats.md doc/names.md doc/stat.md doc/diff.md doc/scale.md doc/scaler.md doc/log.md doc/replay.md doc/advise.md \
-    doc/train.md doc/transformers.md doc/dot.md doc/attention.md doc/mismatch.md doc/memory.md doc/quantised.md doc/recorders.md doc/report.md; do
+screens=$(cd "$top" && grep -l '^    \$ \./mpsim ' doc/*.md doc/*/*.md | grep -v '^doc/questions/')
+[ "$(echo "$screens" | wc -l)" -ge 20 ]; ok $? "pages with screens"
+for page in README.md $screens; do
     turns 5 together
-    [ $page != README.md ] || turns 1
+    [ "$page" != README.md ] || turns 1
     due || { ok 1 "$page" && continue; }
-    show_page $page "$skip" 'takes seven seconds, so one day in three'
+    show_page "$page" "$skip" 'takes seven seconds, so one day in three'
 done
 
 # ---- links and paths ----
 turns 1
 : >"$dir/out"
 : >"$dir/err"
-links=0
-for page in $(cd "$top" && ls README.md HACKING.md doc/*.md doc/questions/*.md); do
-    for link in $(cd "$top" && grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https*:'); do
-        links=$((links + 1))
-        (cd "$top" && [ -e "$(dirname "$page")/$link" ]) || echo "$page: $link" >>"$dir/err"
-    done
-done
-[ $links -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "links lead to files"
+pages=$(cd "$top" && [ -e .git ] && git ls-files '*.md' 2>/dev/null)
+[ "$pages" ] || pages=$(cd "$top" && ls README.md doc/*.md doc/*/*.md)
+# shellcheck disable=SC2086 # names
+(cd "$top" && awk -f tests/cli/links.awk $pages) >"$dir/links"
+while IFS='	' read -r page link target; do
+    [ "$target" ] || echo "$page: $link: no such heading"
+    [ -e "$top/$target" ] || echo "$page: $link: no such file"
+done <"$dir/links" >"$dir/err"
+[ "$(wc -l <"$dir/links")" -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "links of every page lead to files and headings"
+# shellcheck disable=SC2016 # backquotes of a page
+printf '# A `b` (c): d\n## E\n## E\n[1](#a-b-c-d) [2](one.md#e-1) [3](#e-2) [4](two.md#any) `[5](x)`\n' >"$dir/one.md"
+(cd "$dir" && awk -f "$top/tests/cli/links.awk" one.md) >"$dir/out"
+[ "$(cut -f2,3 "$dir/out" | tr '\t\n' '> ')" = '#a-b-c-d>one.md one.md#e-1>one.md #e-2>one.md #e-2> two.md#any>two.md ' ]
+ok $? "a heading that is not there is found"
 : >"$dir/err"
 paths=0
-for page in $(cd "$top" && ls README.md doc/*.md doc/questions/*.md); do
+for page in $(cd "$top" && ls README.md doc/*.md doc/*/*.md); do
     # shellcheck disable=SC2016 # backquotes of the page
     for path in $(cd "$top" && grep -o '`[a-z]*/[^` ]*`' "$page" | tr -d '`' | grep -E '^(data|doc|gpu|lib|plots|sim|tests)/'); do
         paths=$((paths + 1))
