@@ -1,4 +1,8 @@
-/* convolution.c -- convolutions: what is asked; see mpsim/convolution.h. */
+/* convolution.c -- convolutions: what is asked; see mpsim/convolution.h.
+ *
+ * No matrix of all windows is built: a tile of positions is gathered, multiplied by mpsim_gemm and stored. A long
+ * sum is cut where its value goes on as c of the next piece (unit_of in sumtile.c). The order of a sum is a
+ * setting, because frameworks differ. */
 #include "convolution.h"
 
 #include "../base/matrix.h"

@@ -3,7 +3,9 @@
  * Sources: SDM: Intel, Software Developer's Manual, volume 2, the instruction's page. ISE: Intel,
  * Instruction Set Extensions Programming Reference, as the x86 emulator Bochs reads it and compared it
  * with Intel's SDE. ARM: Arm, Architecture Reference Manual, shared pseudo-code (BFDotAdd, BFMulH,
- * FPMulAddH, FPDotAdd), as qemu-user computes it. What was compared with hardware: data/cpu. */
+ * FPMulAddH, FPDotAdd), as qemu-user computes it. What was compared with hardware: data/cpu.
+ *
+ * A row is a chain, a tree or an exact sum in binary32, with an order and traits: what is flushed, how a sum ends. */
 
 #define FLUSH (MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS)
 

@@ -1,5 +1,17 @@
 /* gemm.c -- matrix products: operands are unpacked once into panels, those of b a strip of columns after the other; tiles of
- * the result are independent tasks; see mpsim/dot.h. */
+ * the result are independent tasks; see mpsim/dot.h.
+ *
+ * The caller lends the threads (mpsim_pool): lib starts none. A result depends on its row and its column only. A
+ * caller without threads, such as Python, takes those of libmpsim-trace (mpsim/threads.h).
+ *
+ * What bounds small products (make bench, rows `shape`): the cost of a row or column before and after its products.
+ * Lines of at most 64 products are packed a panel at a time, straight from memory if nothing converts them. Memory
+ * of at most 16 KiB is on the stack. With `fma`, 2048 rows of 9 products and 16 columns, a row takes 12 ns, of
+ * which multiply-adds take 2: 0.17 of a large product's speed. 0.4 would be 5 ns, 15 cycles; multiply-adds take 5,
+ * which leaves 10 to read a row, look for NaNs and infinities twice and write 128 KiB of results. A row of a tensor
+ * core that adds 16 products at once takes 37 ns, 0.26 of a large product's speed: an addition of 9 products costs
+ * as much as one of 16, less 7 multiply-adds. The chains of cut.h do not pay below 24 products (fp8: 8), nor in
+ * binary64 below 8 rows. */
 #include "../base/codes.h"
 #include "../base/environment.h"
 #include "../base/isa.h"

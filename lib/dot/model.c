@@ -5,7 +5,12 @@
  * report, arXiv 2412.19437, 3.3. W: Wang et al., Training deep neural networks with 8-bit floating
  * point numbers, NeurIPS 2018. Floors are those of KM's models; Turing's are by their formula,
  * emin - (F - 18), where no number is given; Volta's in binary32 and those of fp8 in fp16 are MMA's: their
- * products are multiples of the last bit that is kept, so that they bind nowhere. */
+ * products are multiples of the last bit that is kept, so that they bind nowhere.
+ *
+ * A tensor core is a row of numbers, not code. Two kinds of hardware need an addition of their own, each with a
+ * reference: AMD's two-stage sums (staged.h) and NVIDIA's scaled groups (grouped.h). A model without `block`
+ * ignores scales; a model with `block` says how the scales of blocks enter the sum. How a library computes a whole
+ * product (K in parts, an epilogue) is not a model but a function over models: scaledmm.c, torchmm.c. */
 #include "staged.h"
 
 #include "../base/words.h"

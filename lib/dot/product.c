@@ -1,4 +1,9 @@
-/* product.c -- products of stacks: a job of gemm.c for each matrix, whose tiles end in d; see mpsim/product.h. */
+/* product.c -- products of stacks: a job of gemm.c for each matrix, whose tiles end in d; see mpsim/product.h.
+ *
+ * Nothing is copied that can be read in place: panels are packed from any strides, numbers are rounded as they are
+ * packed, and each tile of sums ends in the caller's memory (epilogue.c). Operands that must be written first
+ * (codes of a recipe, a transform, negative strides) get memory of their own (enter.c). Callers are the trainer's
+ * CPU engine, python's _product.py and mpsim.emulate. */
 #include "../base/environment.h"
 #include "../base/matrix.h"
 #include "dot.h"

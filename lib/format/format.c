@@ -1,4 +1,7 @@
-/* format.c -- the table of formats, and names that stand for formats outside it. */
+/* format.c -- the table of formats, and names that stand for formats outside it.
+ *
+ * Codes are consecutive, so rounding a magnitude up adds 1 to its code, and the carry moves the exponent. A format
+ * is therefore max_finite, one flag and two sets of codes (NaN, zero). No function depends on the name of a format. */
 #include <mpsim/format.h>
 
 #include "../base/words.h"

@@ -1,4 +1,7 @@
-/* activation.c -- GELU, SwiGLU and other functions of arrays; see mpsim/transformer.h. */
+/* activation.c -- GELU, SwiGLU and other functions of arrays; see mpsim/transformer.h.
+ *
+ * Gradients of sigmoid, tanh and exp take the result of the function, as frameworks save it. Gradients of GELU and
+ * SiLU take the argument. */
 #include <mpsim/transformer.h>
 
 #include "kernel/kernel.h"

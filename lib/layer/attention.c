@@ -1,6 +1,10 @@
 /* attention.c -- attention in tiles of keys; see mpsim/attention.h.
  *
- * The scores of a tile are one product of matrices, its part of O another; between them rows go their ways. */
+ * The scores of a tile are one product of matrices, its part of O another; between them rows go their ways.
+ *
+ * O is a number of the result format of its model after every step. So "O in bf16" is a model (:result=bf16), not
+ * an option. sim/attention compares the result with exact attention. The trainer's tiles
+ * (lib/train/decoder/tiles.c) are made of operations of engines and share no code with this file. */
 #include <mpsim/attention.h>
 #include <mpsim/layer.h>
 

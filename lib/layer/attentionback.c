@@ -1,6 +1,9 @@
 /* attentionback.c -- the gradients of attention in tiles of keys; see mpsim/attention.h.
  *
- * Of a tile the scores and dP are products of matrices, then rows become P and dS, whose products are the gradients. */
+ * Of a tile the scores and dP are products of matrices, then rows become P and dS, whose products are the gradients.
+ *
+ * No tile is kept from the forward pass: scores are computed again, P comes from lse, and each product has a model
+ * of its own. */
 #include <mpsim/attention.h>
 #include <mpsim/layer.h>
 

@@ -1,5 +1,10 @@
 /* run.c -- operations on arrays in memory, in parts: each is taken into dense rows of binary32, computed and stored. What
- * a part is depends on the shape and on how arrays lie; no result depends on the parts. */
+ * a part is depends on the shape and on how arrays lie; no result depends on the parts.
+ *
+ * The trainer's CPU engine calls the same functions on dense rows. A part is some rows, or some columns where a sum
+ * goes over rows. If columns are adjacent in memory, a part has at least 16 rows, and squares of 16 bytes a line
+ * are transposed (lib/base/turn.c): 0.2 to 0.6 of the time of element by element. The rest is memory: one cache
+ * line and one TLB entry for every 16 binary32 numbers. */
 #include "run.h"
 
 #include "../base/matrix.h"

@@ -2,7 +2,10 @@
  * the elements of softmax and batch normalisation. See mpsim/layer.h.
  *
  * Compiled as C17 and as CUDA C++, with the same bits: every operation is rounded to nearest, none
- * is contracted or approximated, subnormal numbers are kept. Sums are left to the caller. */
+ * is contracted or approximated, subnormal numbers are kept. Sums are left to the caller.
+ *
+ * exp and log are our own fixed sequences of operations, because no two C libraries give the same last bits.
+ * lib/arith/function.c has others that are correctly rounded to any format. */
 #pragma once
 
 #include "../round/scalar.h"

@@ -3,7 +3,12 @@
  * torch/optim/sgd.py and adam.py, single-tensor and foreach. Every operation is done in binary32,
  * and its result is rounded to the tensor's format (ATen's opmath). What an operation contracts to
  * an FMA, how it associates, and what becomes of its scalar differ between CUDA and the CPU, and
- * between foreach and the for-loop: a row of mpsim_op_rules. */
+ * between foreach and the for-loop: a row of mpsim_op_rules.
+ *
+ * A low-precision tensor is an array of binary32 values that are numbers of its format. A step in bf16, fp16 or a
+ * similar format is one pass: the kernel rounds in registers (kernel/held.h), to bf16 by adding to the bits, to
+ * fewer exponents by adding a power of two. A second table lists the scalars
+ * that a framework rounds to the tensor's format. */
 #include "kernel/kernel.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
-/* table.c -- the table of optimizer variants. */
+/* table.c -- the table of optimizer variants.
+ *
+ * Each variant is a function, because variants differ in the order of their operations. The table has the sources.
+ * Steps are the machine's binary32 and binary64 operations (IEEE 754; configure refuses flags that break it), with
+ * fma where the framework contracts. Oracles repeat them in MPFR. */
 #include "steps.h"
 
 #include "../base/words.h"

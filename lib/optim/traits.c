@@ -1,4 +1,10 @@
-/* traits.c -- the table of algorithms: what each keeps, is told, begins with, and whether engines have it. */
+/* traits.c -- the table of algorithms: what each keeps, is told, begins with, and whether engines have it.
+ *
+ * Steps, engines, replays, trainings, policies and their messages look an optimizer up in this table; no code says
+ * "not SGD". A row with `factors` steps whole tensors (`.tensor` of table.c) and keeps the moments of rows and
+ * columns in the first elements of m and v. Two things are not in rows: Muon, a block beside an optimizer
+ * (mpsim/muon.h), and moments in few bits (mpsim/optimstate.h). An engine without them has NULL for `muon` and
+ * `keep`, and a training that needs them does not open. */
 #include "../base/extent.h"
 #include "steps.h"
 

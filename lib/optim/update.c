@@ -1,4 +1,7 @@
-/* update.c -- see mpsim/update.h: the parameters of a step, in pieces, with counts of updates that are lost. */
+/* update.c -- see mpsim/update.h: the parameters of a step, in pieces, with counts of updates that are lost.
+ *
+ * The CPU engine and Python both call this. Gradients are checked, unscaled and clipped in place; pieces of all
+ * parameters are one list for the threads; a step in binary64 beside it counts the updates that are lost. */
 #include <mpsim/update.h>
 
 #include "../base/extent.h"

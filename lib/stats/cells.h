@@ -5,7 +5,14 @@
  * vectors of integers, the significands are summed, their squares, and for each number of bits that any
  * cast drops in this binade the squares of the residues. Where a cast becomes another function within a
  * binade (overflow, flushing), the binade is split into cells. What a cast does to an array then follows
- * from its cells (resolve.c), at a cost that does not depend on the number of elements. */
+ * from its cells (resolve.c), at a cost that does not depend on the number of elements.
+ *
+ * What bounds `stat` with errors (make bench, rows `summary` and `sweep`): an element goes to the buffer of its
+ * binade, two stores and a load that waits for the store before it. That takes 3.1 to 3.6 of the 6 cycles of four
+ * formats, from memory as from the cache, so overlapping the reading would gain nothing (pread is 0.13 of 2.4 ns).
+ * A pass over a full buffer takes 15 operations for 16 elements and one number of dropped bits, and 6 for each
+ * further number. 25 scales of four formats need up to 12 such numbers in a binade: a sweep has 0.67 to 0.71 of the
+ * speed of one scale if exponents cover 60 binades, and 0.5 if all elements are subnormal in every format. */
 #pragma once
 
 #include "loops/loops.h"

@@ -1,4 +1,7 @@
-/* stats.c -- tensor, histogram and cast accumulators; see mpsim/stats.h. */
+/* stats.c -- tensor, histogram and cast accumulators; see mpsim/stats.h.
+ *
+ * Elements that overflow to infinity or NaN are counted as overflow and left out of SQNR, MSE and the largest
+ * relative error, so that one overflow does not hide the error of the rest. */
 #include <mpsim/stats.h>
 
 #include "../base/extent.h"

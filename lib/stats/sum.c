@@ -2,7 +2,12 @@
  *
  * An addition deposits its bits into a few limbs without carrying: a limb grows by less than
  * 2^33 each time (two deposits for a product), so that carries need to be propagated only
- * every 2^29 additions. */
+ * every 2^29 additions.
+ *
+ * Any division and any order of the elements gives the same bytes. Reports use the C library (log10, log2, log,
+ * exp, pow) only for the decibels of SQNR, bits lost of `dot`, ratios of `diff --logprob`, exact references of
+ * `attention` and `mismatch`, and angles of `formats --positions`. The last digit of these may differ between
+ * machines. */
 #include <mpsim/stats.h>
 
 #include "sum.h"

@@ -1,6 +1,10 @@
 /* parallel.c -- see parallel.h. Our own, because an OpenMP runtime decides when it is loaded how its threads wait
  * (most turn, which on a machine with other work to do costs a hundred times the work itself), and ends a
- * region only when every thread of it has come by. */
+ * region only when every thread of it has come by.
+ *
+ * A call that took less than 50 us the last time wakes nobody. Affinity, the quota of the control group and the
+ * load average decide how many threads there are. A child of fork has no threads and touches no lock of its
+ * parent's. */
 #include <threads/parallel.h>
 
 #include "placing.h"

@@ -1,5 +1,10 @@
 /* blocks.c -- of a lean training the memory of passes: tensors that are not there at the same time take one block; see
- * trainer.h. */
+ * trainer.h.
+ *
+ * A training is lean if nobody looks into it: no --digests, no trace, no device. Each tensor of a pass has a block
+ * from the operation that writes it to the last one that reads it; batches and evaluations share the blocks. A
+ * parameter that has the format of a product is its operand, without a copy. Gradients that the optimizer reads
+ * stay where the backward pass wrote them. t-digests compares lean trainings with the others. */
 #include "trainer.h"
 
 #include <stdint.h>

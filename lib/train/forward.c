@@ -1,4 +1,9 @@
-/* forward.c -- the operations of a forward pass; see trainer.h. */
+/* forward.c -- the operations of a forward pass; see trainer.h.
+ *
+ * Convolutions are gathers and products; the input gradient is one chain over (y, x, output channel), so nothing is
+ * scattered or added by atomics. mpsim/convolution.h gives the same bits (tests/dot/t-convolution-orders) but is
+ * not used: the gathered matrix is a tensor of the trainer, with a digest, and what block recipes quantise. On the
+ * sizes of --net cnn the forward functions there take 0.95 to 1.8 of the time, on wider ones 0.87 to 0.95. */
 #include "trainer.h"
 
 static const train_placement *place(const train_build *b, size_t layer)

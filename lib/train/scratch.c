@@ -1,4 +1,7 @@
-/* scratch.c -- memory that operations of a pass take one after the other; see trainer.h. */
+/* scratch.c -- memory that operations of a pass take one after the other; see trainer.h.
+ *
+ * An evaluation has one memory for the copies of the weights of all layers, and one for the scores of their tiles.
+ * With 124 million parameters, a copy for each layer would double the memory. */
 #include "trainer.h"
 
 #include <stdlib.h>

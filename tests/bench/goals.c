@@ -29,7 +29,7 @@ const bench_goal bench_goals[] = {
      "to-nearest-even to every format of at most 16 bits 0.9"},
     {CASTS, NARROW, OTHERS, NULL, 1, GOAL_RATIO, 0.7, "other deterministic modes 0.7"},
     /* these read twice: the scale of the tensor comes first. 0.4 is the bound where two reads and the codes take 1.56 times as
-       long as memcpy, see HACKING.md */
+       long as memcpy, see lib/block/kernel/kernel.h */
     {"quantize", "nvfp4", "codes", NULL, 1, GOAL_RATIO, 0.4, "NVFP4 codes 0.4"},
     {"quantize", "nvfp4-2d", "codes", NULL, 1, GOAL_RATIO, 0.5, "NVFP4 codes of squares 0.5"},
     /* bound by Philox, 2.1 operations an element, and rounding, 2.2: 0.23 with two ports of vectors at 2.95 GHz */
@@ -74,7 +74,7 @@ const bench_goal bench_goals[] = {
     {"chain", "volta-*", "*", "avx512", 1, GOAL_RATIO, 0.13, "4 products 0.13"},
     {"chain", "chunked sequential:* arm-*", "*", "avx512", 1, GOAL_RATIO, 0.04,
      "a rounding for each product and sum 0.04"},
-    /* of the large product of the same model: what a line costs before its first product bounds them, see HACKING.md */
+    /* of the large product of the same model: what a line costs before its first product bounds them, see lib/dot/gemm.c */
     {"shape", "hopper-fp16-* hopper-bf16-*", SMALL, "avx512", 1, GOAL_RATIO, 0.2,
      "small products 0.2 in fp16 and bf16"},
     {"shape", "hopper-*", SMALL, "avx512", 1, GOAL_RATIO, 0.09, "0.09 in fp8"},

@@ -12,7 +12,10 @@
  *   - writes beside an allocation of cudaMalloc, beside a shared array (guards of 64 bytes), below
  * a fiber's stack;
  *   - launches that a device refuses: no threads, more than 1024, too much shared memory.
- * Memory of cudaMalloc and shared memory of every block begin as bytes 0xff, which is NaN. */
+ * Memory of cudaMalloc and shared memory of every block begin as bytes 0xff, which is NaN.
+ *
+ * Tensor-core instructions are computed by the rows of the models. So this finds wrong indices, barriers and
+ * orders; it cannot judge the arithmetic of the hardware. */
 #pragma once
 
 #include <math.h>

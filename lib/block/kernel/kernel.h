@@ -3,7 +3,12 @@
  * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
  * batch.h, and so is mpsim_blocks.casts; statistics of blocks are made here. Needs the default floating-point
  * environment, as block.h says: operations of binary32 are those of the sources.
- */
+ *
+ * What bounds NVFP4 (make bench, rows `quantize`): the scale of the tensor comes first, so elements are read twice,
+ * 0.26 ns each at 2.95 GHz, where memcpy takes 0.37 ns an element. With codes written that is 0.58 ns: at most 0.4
+ * of memcpy. 0.78 ns are measured, 0.44 in the cache: rounding to nearest is one sum in the last place of the
+ * binade, 18 operations for 16 elements. Stochastic rounding needs Philox (2.1 operations an element) and a
+ * rounding (2.2): 0.75 ns beside the first pass, at most 0.23 of memcpy; 0.16 are measured. */
 #pragma once
 
 #include "../batch.h"

@@ -1,5 +1,8 @@
 /* step.h -- what a training and a replay have in common: the plain types of a plan, the bytes that a plan needs. A step from its gradients
- * on is mpsim/update.h's. */
+ * on is mpsim/update.h's.
+ *
+ * A step is modelled once for replays and trainings: the format of each tensor of a layer, who divides by the loss
+ * scale, when gradients are clipped, how much memory that takes. */
 #ifndef MPSIM_TRAIN_STEP_H
 #define MPSIM_TRAIN_STEP_H
 

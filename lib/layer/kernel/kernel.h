@@ -1,7 +1,11 @@
 /* kernel.h -- functions of arrays and rows in vectors, beside scalar.h, functions.h and transformer.h, which say what they
  * are: the same operations in the same order, with the same bits. Compiled once for each instruction set that has a fused
  * multiply-add. The bits of a NaN, too: what has a NaN among its operands is left to the loops over one number at a time
- * (activation.c, softmax.c, norm.c, columns.c), and a NaN that an operation makes has the same bits everywhere. */
+ * (activation.c, softmax.c, norm.c, columns.c), and a NaN that an operation makes has the same bits everywhere.
+ *
+ * There is a loop for each rounding: binary32, bf16, fp16 and any format whose overflow is infinity. The rounding
+ * is a constant where the loop is compiled, so no element branches. Rounding to the format of the results is a
+ * separate pass over a part in the cache. */
 #pragma once
 
 #include "../transformer.h"

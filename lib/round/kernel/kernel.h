@@ -18,7 +18,13 @@
  * Rounding away adds 1 to the code; a carry out of the fraction increments the exponent, since codes are
  * consecutive. A scale that is a power of two lowers the target's exponents instead of touching the sources.
  * By other scales sources are multiplied, in integers; bits that do not fit into the significand of E are or-ed
- * into its last bit. */
+ * into its last bit.
+ *
+ * Counting what happened is a loop of its own. Floating point is used only where it is exact, or where the
+ * instruction itself says how it rounds (AVX-512).
+ *
+ * In lanes of 64 bits (cast64.h) rare rounding modes share one loop, which looks the mode up; common modes have loops of their
+ * own. On big-endian machines casts use the reference alone. */
 #pragma once
 
 #include <mpsim/rng.h>

@@ -1,5 +1,9 @@
 /* tiles.c -- attention in tiles, done: the operations of an engine for each tile of columns, and for each
- * only the rows that meet it; what does not depend on other tiles is done for some of them at once; see train.h. */
+ * only the rows that meet it; what does not depend on other tiles is done for some of them at once; see train.h.
+ *
+ * The tiles are a loop over products of stacks of matrices and rows of scores: an engine has no operation for
+ * attention. Up to four tiles are done at once, fewer if their scores are more than 2^22 numbers. Sums over tiles
+ * keep their order. */
 #include "../trainer.h"
 
 /* A tile at hand: its columns, the rows of a head from its first column on, and its matrices. */
