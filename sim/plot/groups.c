@@ -171,12 +171,12 @@ static int add_item(const plot_groups *g, plot_group *to, const plot_item *item,
     to->l2 = hypot(to->l2, item->l2 >= 0 ? item->l2 : HUGE_VAL); /* not known: then no rms is shown */
     to->items++;
     to->scaled += (uint64_t)scaled;
-    if (g->plan->has_bins && !item->histogram)
+    if (g->plan->has_bins && !item->histogram.counts)
         return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json --histogram", g->report->path);
     const int code = add_sums(g->report, sums, sizeof sums / sizeof *sums);
     return code || !g->plan->has_bins ? code
-                                      : plot_bins(g->report, item->histogram, PLOT_EXPONENT_MIN, PLOT_EXPONENT_MAX,
-                                                  to->bins, scaled ? to->scaled_bins : NULL);
+                                      : plot_add_bins(g->report, &item->histogram, PLOT_EXPONENT_MIN, PLOT_EXPONENT_MAX,
+                                                      to->bins, scaled ? to->scaled_bins : NULL);
 }
 
 /* What formats and recipes do alike. */
@@ -229,15 +229,12 @@ static int add_formats(plot_groups *g, const plot_group *to, const plot_item *it
     return code;
 }
 
-static int add_scales(const plot_groups *g, plot_effect *e, const json_t *scales)
+static int add_scales(const plot_groups *g, plot_effect *e, const plot_bins *scales)
 {
-    uint64_t zero = 0, nonfinite = 0;
-    int code = plot_get_count(g->report, scales, "zero", &zero);
-    code = code ? code : plot_get_count(g->report, scales, "nonfinite", &nonfinite);
-    const sum sums[] = {{&e->scale_zero, zero}, {&e->scale_nonfinite, nonfinite}};
+    const sum sums[] = {{&e->scale_zero, scales->zero}, {&e->scale_nonfinite, scales->nonfinite}};
     e->scales = e->scales ? e->scales : need_memory(MPSIM_SCALE_BINS, sizeof *e->scales);
-    code = code ? code : add_sums(g->report, sums, sizeof sums / sizeof *sums);
-    return code ? code : plot_bins(g->report, scales, MPSIM_SCALE_MIN, MPSIM_SCALE_MAX, e->scales, NULL);
+    const int code = add_sums(g->report, sums, sizeof sums / sizeof *sums);
+    return code ? code : plot_add_bins(g->report, scales, MPSIM_SCALE_MIN, MPSIM_SCALE_MAX, e->scales, NULL);
 }
 
 /* What of an item was quantised: all, where the report does not say. */
@@ -255,7 +252,7 @@ static int add_block(const plot_groups *g, plot_effect *e, const plot_cast *c, c
         return plot_malformed(g->report, "counts contradict each other");
     int code = add_effect(g, e, c, of, elements);
     code = code ? code : add_sums(g->report, sums, sizeof sums / sizeof *sums);
-    return code ? code : add_scales(g, e, c->scales);
+    return code ? code : add_scales(g, e, &c->scales);
 }
 
 static int add_blocks(plot_groups *g, const plot_group *to, const plot_item *item, const option_list *words)

@@ -5,6 +5,15 @@
 
 #include <string.h>
 
+#define AT(member) offsetof(plot_bins, member)
+static const record_field bins_fields[] = {FIELD(INTEGER, "first", IN_JSON, AT(first), NULL),
+                                           FIELD(COUNT, "zero", IN_JSON, AT(zero), NULL),
+                                           FIELD(COUNT, "nonfinite", IN_JSON, AT(nonfinite), NULL),
+                                           FIELD(COUNTS, "counts", IN_JSON, AT(counts), NULL, .of = AT(n)),
+                                           {0}};
+static const record_kind bins = {"bins", NULL, sizeof(plot_bins), bins_fields};
+#undef AT
+
 #define AT(member) offsetof(plot_cast, member)
 static const record_field cast_fields[] = {FIELD(TEXT, "format", IN_JSON, AT(format), NULL),
                                            FIELD(TEXT, "recipe", IN_JSON, AT(recipe), NULL),
@@ -23,7 +32,7 @@ static const record_field cast_fields[] = {FIELD(TEXT, "format", IN_JSON, AT(for
                                            FIELD(COUNT, "lost_blocks", IN_JSON, AT(lost_blocks), NULL),
                                            FIELD(COUNT, "least_scales", IN_JSON, AT(least_scales), NULL),
                                            FIELD(COUNT, "largest_scales", IN_JSON, AT(largest_scales), NULL),
-                                           FIELD(MAP, "scales", IN_JSON, AT(scales), NULL),
+                                           FIELD(RECORD, "scales", IN_JSON, AT(scales), NULL, .record = &bins),
                                            {0}};
 static const record_kind cast = {"cast", NULL, sizeof(plot_cast), cast_fields};
 #undef AT
@@ -42,14 +51,14 @@ static const record_field item_fields[] = {
     FIELD(REAL, "l2", IN_JSON, AT(l2), NULL),
     FIELD(LIST, "formats", IN_JSON, AT(formats), NULL, .of = AT(n_formats), .record = &cast),
     FIELD(LIST, "blocks", IN_JSON, AT(blocks), NULL, .of = AT(n_blocks), .record = &cast),
-    FIELD(MAP, "histogram", IN_JSON, AT(histogram), NULL),
+    FIELD(RECORD, "histogram", IN_JSON, AT(histogram), NULL, .record = &bins),
     {0}};
 static const record_kind item_record = {"item", NULL, sizeof(plot_item), item_fields};
 #undef AT
 
 int plot_item_read(plot_item *item, const plot_report *r, const json_t *v, const char *needs)
 {
-    const char *wanted, *bad = record_read(&item_record, v, item, needs, &wanted);
+    const char *wanted, *bad = record_read(&item_record, (record_source){.json = v}, item, needs, &wanted);
     if (bad)
         return plot_wrong_member(r, bad, wanted);
     if (item->zero > item->count || item->nan > item->count - item->zero ||
@@ -87,26 +96,18 @@ int plot_count(const plot_report *r, uint64_t *to, uint64_t n)
     return 0;
 }
 
-int plot_bins(const plot_report *r, const json_t *histogram, int least, int most, uint64_t *to, uint64_t *also)
+int plot_add_bins(const plot_report *r, const plot_bins *h, int least, int most, uint64_t *to, uint64_t *also)
 {
-    static const char *const words[2][2] = {
-        {"a histogram has exponents beyond those of binary64", "a bin of a histogram is not a count"},
-        {"scales have exponents beyond those of binary32", "a number of scales is not a count"}};
-    const char *const *bad = words[least == MPSIM_SCALE_MIN];
-    const json_t *counts, *first = json_object_get(histogram, "first");
-    int code = plot_get_array(r, histogram, "counts", &counts);
-    const size_t n = json_array_size(counts);
-    const json_int_t from = json_integer_value(first);
-    if (!code && n && (!json_is_integer(first) || from < least || from > most || n > (size_t)(most - from) + 1))
-        return plot_malformed(r, bad[0]);
-    for (size_t i = 0; !code && i < n; i++) {
-        const json_t *v = json_array_get(counts, i);
-        const size_t at = (size_t)(from - least) + i;
-        if (!json_is_integer(v) || json_integer_value(v) < 0)
-            return plot_malformed(r, bad[1]);
-        code = plot_count(r, &to[at], (uint64_t)json_integer_value(v));
-        if (!code && also)
-            code = plot_count(r, &also[at], (uint64_t)json_integer_value(v));
+    const char *bad = least == MPSIM_SCALE_MIN ? "scales have exponents beyond those of binary32"
+                                               : "a histogram has exponents beyond those of binary64";
+    if (h->n && (h->first < least || h->first > most || h->n > (size_t)(most - h->first) + 1))
+        return plot_malformed(r, bad);
+    uint64_t *const at = to + (h->n ? h->first - least : 0), *const beside = also ? also + (at - to) : NULL;
+    int code = 0;
+    for (size_t i = 0; !code && i < h->n; i++) {
+        code = plot_count(r, &at[i], h->counts[i]);
+        if (!code && beside)
+            code = plot_count(r, &beside[i], h->counts[i]);
     }
     return code;
 }

@@ -4,6 +4,14 @@
 
 #include "select.h"
 
+/* A histogram, of elements or of scales: bins of a factor of two. */
+typedef struct plot_bins {
+    int first; /* the exponent of the first */
+    uint64_t zero, nonfinite;
+    const uint64_t *counts; /* NULL: there is no histogram */
+    size_t n;
+} plot_bins;
+
 /* What a cast to a format, or by a block recipe, does to an item. */
 typedef struct plot_cast {
     const char *format, *recipe, *axis; /* a recipe has an axis */
@@ -11,7 +19,7 @@ typedef struct plot_cast {
     uint64_t underflow, overflow;
     int64_t elements, compared, spoilt;
     uint64_t blocks, zero_blocks, saturated_blocks, lost_blocks, least_scales, largest_scales;
-    const json_t *scales; /* a histogram */
+    plot_bins scales;
 } plot_cast;
 
 typedef struct plot_item {
@@ -21,7 +29,7 @@ typedef struct plot_item {
     double amin, amax, l2;
     plot_cast *formats, *blocks;
     size_t n_formats, n_blocks;
-    const json_t *histogram;
+    plot_bins histogram;
 } plot_item;
 
 /* plot_item_read -- with all that `needs` names (record_read), counts among it. 0, or an exit code after a message; to be cleared in both
@@ -32,10 +40,10 @@ void plot_item_clear(plot_item *item);
 /* plot_item_cast -- what an item has of a format at a scale, or of a block recipe; NULL: nothing. */
 const plot_cast *plot_item_cast(const plot_item *item, int scaled, const char *target, double scale);
 
-/* plot_count -- n more. plot_bins -- those of a histogram, of exponents from `least` to `most`: to[0] and also[0] (or NULL) count `least`.
+/* plot_count -- n more. plot_add_bins -- those of a histogram, of exponents from `least` to `most`: to[0] and also[0] (or NULL) count `least`.
  * Both 0, or an exit code after a message. */
 int plot_count(const plot_report *r, uint64_t *to, uint64_t n);
-int plot_bins(const plot_report *r, const json_t *histogram, int least, int most, uint64_t *to, uint64_t *also);
+int plot_add_bins(const plot_report *r, const plot_bins *histogram, int least, int most, uint64_t *to, uint64_t *also);
 
 /* What is being added up: what `selection` takes of a report. */
 typedef struct plot_walk {

@@ -132,9 +132,10 @@ static int check_all(plot_groups *g, const plot_selection *s)
 #define COUNTS "count zero nan inf "
 #define MAGNITUDES "amin amax "
 #define FORMATS "formats formats.format formats.scale formats.underflow formats.overflow "
-#define BLOCKS                                                                                            \
-    "blocks.recipe blocks.axis blocks.overflow blocks.blocks blocks.zero_blocks blocks.saturated_blocks " \
-    "blocks.lost_blocks blocks.least_scales blocks.largest_scales "
+#define BLOCKS                                                                                                 \
+    "blocks.recipe blocks.axis blocks.overflow blocks.blocks blocks.zero_blocks blocks.saturated_blocks "      \
+    "blocks.lost_blocks blocks.least_scales blocks.largest_scales blocks.scales.zero blocks.scales.nonfinite " \
+    "blocks.scales.counts "
 #define ERRORS "formats.sqnr_db blocks.sqnr_db blocks.underflow "
 #define FEWER "rows: select fewer tensors with --match GLOB, --kind KIND or --step N"
 #define TOGETHER ", or take them together with --by"

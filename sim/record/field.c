@@ -66,6 +66,11 @@ record_field field_item(const record_field *f, size_t *size)
     return (record_field){.type = f->type == FIELD_LIST ? FIELD_RECORD : items[f->type].type, .record = f->record};
 }
 
+int field_is_list(const record_field *f)
+{
+    return f->type >= FIELD_LIST && f->type <= FIELD_COUNTS;
+}
+
 const char *field_counts(char out[FIELD_COUNTS_TEXT], const record_field *f, const void *at)
 {
     size_t size;
@@ -157,12 +162,12 @@ int field_shown(const record_field *f, unsigned shows)
     return !f->when || (f->when & shows);
 }
 
-static const record_field *find(const record_kind *r, const void **at, const char *key)
+const record_field *field_find(const record_kind *r, const void **at, const char *key, unsigned in)
 {
     for (const record_field *f = r->fields; *at && !field_end(f); f++) {
-        const void *inner = f->in & FIELD_INLINE ? field_at(f, *at) : NULL;
-        const record_field *found = inner ? find(f->record, &inner, key) : NULL;
-        if (!found && !(f->key && strcmp(f->key, key) == 0))
+        const void *inner = f->in & FIELD_INLINE && f->in & in ? field_at(f, *at) : NULL;
+        const record_field *found = inner ? field_find(f->record, &inner, key, in) : NULL;
+        if (!found && !(f->key && f->in & in && strcmp(f->key, key) == 0))
             continue;
         *at = found ? inner : *at;
         return found ? found : f;
@@ -172,7 +177,7 @@ static const record_field *find(const record_kind *r, const void **at, const cha
 
 double record_number(const record_kind *r, const void *at, const char *key)
 {
-    const record_field *f = find(r, &at, key);
+    const record_field *f = field_find(r, &at, key, IN_ALL);
     const void *value = f ? field_at(f, at) : NULL;
     const field_value v = value ? field_value_of(f, value) : (field_value){VALUE_REAL, .real = (double)NAN};
     return v.is == VALUE_REAL ? v.real : (double)v.count;

@@ -23,6 +23,11 @@ field_value field_value_of(const record_field *f, const void *value);
 
 /* field_item -- a field for an item of the list f, which takes *size bytes. */
 record_field field_item(const record_field *f, size_t *size);
+/* field_is_list -- whether f is a list of such items: a FIELD_LIST, or one of values. */
+int field_is_list(const record_field *f);
+/* field_find -- the field `key` of the struct *at that a writer of `in` writes, which may be in one of its inline records: then *at is that
+ * record. NULL: there is none. */
+const record_field *field_find(const record_kind *r, const void **at, const char *key, unsigned in);
 /* field_counts -- the counts of a FIELD_SIZES or FIELD_COUNTS, as [2, 3]; of another type "". */
 enum { FIELD_COUNTS_TEXT = 1536 };
 const char *field_counts(char out[FIELD_COUNTS_TEXT], const record_field *f, const void *at);

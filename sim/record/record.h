@@ -120,13 +120,25 @@ void record_members(jsonout *o, const record_kind *r, const void *at, unsigned i
 /* record_number -- a count or a real number of the record `at`, which may be in one of its inline records; NaN where there is none. */
 double record_number(const record_kind *r, const void *at, const char *key);
 
-/* record_read -- the struct of r from an object, whose members may be anything. What is missing, or null, is none: 0, NULL, NaN,
- * -1; but `needs` names what must not be: "name formats formats.scale", the last of the items of a list. Texts and objects of
- * maps stay those of `from`; lists are forgotten by record_forget, in any case. NULL, or the key that is not as it has to be:
- * *wanted, "a count". Of types only those are read that readers have needed. record_is_real -- whether v is a number as reports
- * write them, "NaN" and infinities being strings. */
-const char *record_read(const record_kind *r, const json_t *from, void *at, const char *needs, const char **wanted);
+/* What structs are read from: an object of JSON, which may hold anything, or a struct of another record. Neither: an empty object. */
+typedef struct record_source {
+    const json_t *json;
+    const record_kind *kind; /* of `at` */
+    const void *at;
+} record_source;
+
+/* record_read -- the struct of r, each member from that of the same key. What is missing, or null, is none: 0, NULL, NaN, -1; but `needs`
+ * names what must not be: "name formats formats.scale policy.name total.*", the last of the items of a list, of a record, all of a
+ * record. Texts stay those of `from`; lists are forgotten by record_forget, in any case. NULL, or the key that is not as it has to
+ * be: *wanted, "a count". Of types only those are read that readers have needed. */
+const char *record_read(const record_kind *r, record_source from, void *at, const char *needs, const char **wanted);
 void record_forget(const record_kind *r, void *at);
+/* record_items -- how many items the list `key` of an object has; 0 without one. record_item: one of them. record_part: the
+ * member `key`. */
+size_t record_items(record_source from, const char *key);
+record_source record_item(record_source from, const char *key, size_t i);
+record_source record_part(record_source from, const char *key);
+/* record_is_real -- whether v is a number as reports write them, "NaN" and infinities being strings. */
 int record_is_real(const json_t *v, double *x);
 
 /* Names of columns and values of a row, without the end of the line. */

@@ -626,7 +626,7 @@ bad_blocks 'no scales' 's/"scales": {/"x": {/' '"zero" is missing or not a count
 bad_blocks 'scales that are no list' 's/"counts": \[2, 8, 6\]/"counts": 5/' '"counts" is missing or not an array'
 bad_blocks 'a scale beyond binary32' 's/"first": -40/"first": 125/' 'scales have exponents beyond those of binary32'
 bad_blocks 'a scale before binary32' 's/"first": -40/"first": -150/' 'scales have exponents beyond those of binary32'
-bad_blocks 'scales that are not counted' 's/\[2, 8, 6\]/[2, -8, 6]/' 'a number of scales is not a count'
+bad_blocks 'scales that are not counted' 's/\[2, 8, 6\]/[2, -8, 6]/' '"counts" is missing or not an array of counts'
 sed 's/"first": -8, "counts": \[1\]/"first": -9, "counts": [9223372036854775807]/; s/\[4, 8, 4\]/[1, 9223372036854775807, 4]/
     s/"first": -40, "counts": \[2, 0/"first": -9, "counts": [9223372036854775807, 0/' "$blocks" >changed.json
 fails 3 'changed.json: .*: counts are too large' scales -o bad changed.json && nothing bad

@@ -486,9 +486,13 @@ typedef struct heap {
     const char *name;
     uint64_t count;
     double real;
-    const json_t *map;
+    int sure, place;
+    grain box;
     const grain *grains;
-    size_t n;
+    const char *const *words;
+    const double *reals;
+    const uint64_t *counts;
+    size_t n, n_words, n_reals, n_counts;
 } heap;
 
 #define AT(member) offsetof(grain, member)
@@ -502,29 +506,117 @@ static const record_field heap_fields[] = {
     FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
     FIELD(COUNT, "count", IN_JSON, AT(count), NULL),
     FIELD(REAL, "real", IN_JSON, AT(real), NULL),
-    FIELD(MAP, "map", IN_JSON, AT(map), NULL),
+    FIELD(BOOLEAN, "sure", IN_JSON, AT(sure), NULL),
+    FIELD(INTEGER, "place", IN_JSON, AT(place), NULL),
+    FIELD(RECORD, "box", IN_JSON, AT(box), NULL, .record = &grain_record),
     FIELD(LIST, "grains", IN_JSON, AT(grains), NULL, .of = AT(n), .record = &grain_record),
+    FIELD(TEXTS, "words", IN_JSON, AT(words), NULL, .of = AT(n_words)),
+    FIELD(REALS, "reals", IN_JSON, AT(reals), NULL, .of = AT(n_reals)),
+    FIELD(COUNTS, "counts", IN_JSON, AT(counts), NULL, .of = AT(n_counts)),
     {0}};
 static const record_kind heap_record = {"heap", NULL, sizeof(heap), heap_fields};
 #undef AT
+
+static const char heap_needs[] = "name count grains grains.weight box.weight words sure";
+
+/* What both of the texts and the struct below say. */
+static void check_heap(const heap *h)
+{
+    ck_assert_str_eq(h->name, "a");
+    ck_assert_uint_eq(h->count, 3);
+    ck_assert(isinf(h->real) && h->real < 0);
+    ck_assert_int_eq(h->sure, 1);
+    ck_assert_int_eq(h->place, -2);
+    ck_assert(h->box.weight == 1.5 && h->box.step == 9);
+    ck_assert_uint_eq(h->n, 2);
+    ck_assert(h->grains[0].weight == 0.5 && h->grains[0].step == 7 && h->grains[1].weight == 2 &&
+              h->grains[1].step == -1);
+    ck_assert_uint_eq(h->n_words, 2);
+    ck_assert_str_eq(h->words[0], "b");
+    ck_assert_str_eq(h->words[1], "d");
+    ck_assert(h->n_reals == 2 && h->reals[0] == 1 && isnan(h->reals[1]));
+    ck_assert(h->n_counts == 1 && h->counts[0] == 5);
+}
 
 START_TEST(reading)
 {
     heap h;
     const char *wanted;
-    json_t *v =
-        json_loads("{\"name\": \"a\", \"count\": 3, \"real\": \"-Infinity\", \"other\": [], \"map\": {\"x\": 1}, "
-                   "\"grains\": [{\"weight\": 0.5, \"step\": 7}, {\"weight\": 2, \"step\": null}]}",
-                   0, NULL);
-    ck_assert_ptr_null(record_read(&heap_record, v, &h, "name count grains grains.weight", &wanted));
-    ck_assert_str_eq(h.name, "a");
-    ck_assert_uint_eq(h.count, 3);
-    ck_assert(isinf(h.real) && h.real < 0);
-    ck_assert_ptr_eq(h.map, json_object_get(v, "map"));
-    ck_assert_uint_eq(h.n, 2);
-    ck_assert(h.grains[0].weight == 0.5 && h.grains[0].step == 7 && h.grains[1].weight == 2 && h.grains[1].step == -1);
+    json_t *v = json_loads(
+        "{\"name\": \"a\", \"count\": 3, \"real\": \"-Infinity\", \"other\": [], \"sure\": true, \"place\": -2, "
+        "\"box\": {\"weight\": 1.5, \"step\": 9}, \"words\": [\"b\", \"d\"], \"reals\": [1, \"NaN\"], \"counts\": [5], "
+        "\"grains\": [{\"weight\": 0.5, \"step\": 7}, {\"weight\": 2, \"step\": null}]}",
+        0, NULL);
+    const record_source from = {.json = v};
+    ck_assert_ptr_null(record_read(&heap_record, from, &h, heap_needs, &wanted));
+    check_heap(&h);
     record_forget(&heap_record, &h);
+    ck_assert_uint_eq(record_items(from, "grains"), 2);
+    ck_assert_uint_eq(record_items(from, "box"), 0);
+    ck_assert_ptr_null(record_read(&grain_record, record_item(from, "grains", 1), &h, "weight", &wanted));
+    ck_assert_str_eq(record_read(&grain_record, record_part(from, "none"), &h, "weight", &wanted), "weight");
     json_decref(v);
+}
+END_TEST
+
+/* The same as a struct of other types, some of it behind pointers. */
+typedef struct store {
+    char name[8];
+    size_t count;
+    float real;
+    uint8_t sure;
+    int64_t place;
+    const grain *box;
+    const grain *grains;
+    unsigned words;
+    const double *reals;
+    const uint64_t *counts;
+    size_t n, n_counts;
+} store;
+
+#define AT(member) offsetof(store, member)
+static const char *const letters[] = {"", "b", "c", "d", NULL};
+static const record_field part_fields[] = {FIELD(REAL32, "real", IN_ALL, AT(real), NULL),
+                                           FIELD(SHARE, "count", IN_CSV, AT(n), NULL, .of = AT(n)),
+                                           FIELD(SIZE, "count", IN_JSON, AT(count), NULL),
+                                           {0}};
+static const record_kind part_record = {"part", NULL, sizeof(store), part_fields};
+static const record_field store_fields[] = {
+    FIELD(CHARS, "name", IN_ALL, AT(name), NULL),
+    FIELD(RECORD, "", IN_ALL | FIELD_INLINE, 0, NULL, .record = &part_record),
+    FIELD(FLAG, "sure", IN_JSON, AT(sure), NULL),
+    FIELD(LONG, "place", IN_JSON, AT(place), NULL),
+    FIELD(RECORD, "box", IN_JSON | FIELD_POINTER, AT(box), NULL, .record = &grain_record),
+    FIELD(LIST, "grains", IN_JSON, AT(grains), NULL, .of = AT(n), .record = &grain_record),
+    FIELD(SET, "words", IN_JSON, AT(words), NULL, .words = letters),
+    FIELD(REALS, "reals", IN_JSON, AT(reals), NULL, .of = AT(n)),
+    FIELD(COUNTS, "counts", IN_JSON | FIELD_OPTIONAL, AT(counts), NULL, .of = AT(n_counts)),
+    {0}};
+static const record_kind store_record = {"store", NULL, sizeof(store), store_fields};
+#undef AT
+
+START_TEST(reading_structs)
+{
+    heap h;
+    const char *wanted;
+    const grain box = {1.5, 9}, grains[] = {{0.5, 7}, {2, -1}};
+    const double reals[] = {1, (double)NAN};
+    const uint64_t counts[] = {5};
+    store s = {"a", 3, -(float)INFINITY, 1, -2, &box, grains, 10, reals, counts, 2, 1};
+    const record_source from = {.kind = &store_record, .at = &s};
+    ck_assert_ptr_null(record_read(&heap_record, from, &h, heap_needs, &wanted));
+    check_heap(&h);
+    record_forget(&heap_record, &h);
+    ck_assert_uint_eq(record_items(from, "words"), 2);
+    ck_assert_ptr_eq(record_item(from, "grains", 1).at, &grains[1]);
+    ck_assert_ptr_eq(record_part(from, "box").at, &box);
+    s.box = NULL;
+    s.counts = NULL;
+    ck_assert_str_eq(record_read(&heap_record, from, &h, "box.weight", &wanted), "weight");
+    record_forget(&heap_record, &h);
+    ck_assert_ptr_null(record_read(&heap_record, from, &h, "", &wanted));
+    ck_assert(isnan(h.box.weight) && h.box.step == -1 && !h.counts);
+    record_forget(&heap_record, &h);
 }
 END_TEST
 
@@ -540,7 +632,18 @@ static const struct misread {
     {"{\"count\": 1.0}", "", "count", "a count"},
     {"{\"name\": 1}", "", "name", "a string"},
     {"{\"real\": \"inf\"}", "", "real", "a number"},
-    {"{\"map\": []}", "", "map", "an object"},
+    {"{\"box\": []}", "", "box", "an object"},
+    {"{}", "box", "box", "an object"},
+    {"{}", "box.*", "weight", "a magnitude"},
+    {"{\"box\": {\"weight\": 1}}", "box.*", "step", "a count"},
+    {"{\"box\": {\"weight\": 1}}", "box.weight", "", NULL},
+    {"{\"sure\": 1}", "", "sure", "a boolean"},
+    {"{\"place\": 3000000000}", "", "place", "an integer"},
+    {"{\"place\": 1.5}", "", "place", "an integer"},
+    {"{\"words\": [\"a\", 1]}", "", "words", "an array of strings"},
+    {"{\"words\": null}", "words", "words", "an array of strings"},
+    {"{\"reals\": [\"x\"]}", "", "reals", "an array of numbers"},
+    {"{\"counts\": [1, -1]}", "", "counts", "an array of counts"},
     {"{\"grains\": {}}", "", "grains", "an array"},
     {"{}", "grains.weight", "", NULL},
     {"{\"grains\": [{}]}", "grains.weight", "weight", "a magnitude"},
@@ -556,7 +659,7 @@ START_TEST(misreading)
     heap h;
     const char *wanted = NULL;
     json_t *v = json_loads(m->text, 0, NULL);
-    const char *bad = record_read(&heap_record, v, &h, m->needs, &wanted);
+    const char *bad = record_read(&heap_record, (record_source){.json = v}, &h, m->needs, &wanted);
     ck_assert_str_eq(bad ? bad : "", m->bad);
     if (bad)
         ck_assert_str_eq(wanted, m->wanted);
@@ -686,6 +789,7 @@ int main(void)
     tcase_add_test(forms_case, words);
     tcase_add_test(forms_case, trees);
     tcase_add_test(forms_case, reading);
+    tcase_add_test(forms_case, reading_structs);
     tcase_add_loop_test(forms_case, misreading, 0, sizeof misread / sizeof *misread);
     tcase_add_test(schema_case, schema);
     tcase_add_test(schema_case, schema_of_words);
