@@ -1,5 +1,5 @@
 # doc/local.mk -- pages, manual pages made from them and from --help, and completions for shells.
-EXTRA_DIST += doc/man.awk doc/words.sh doc/questions doc/gallery \
+EXTRA_DIST += doc/formats.sh doc/man.awk doc/words.sh doc/questions doc/gallery \
   doc/scripts/stat-array.sh doc/scripts/stat-parallel.sh doc/scripts/stat-srun.sh doc/scripts/emulate-gpt2.py
 
 # A distribution has every page of these folders: a new page needs no line here.
@@ -59,5 +59,6 @@ doc/man/libmpsim.3: doc/library.md doc/man.awk
 	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=libmpsim -v section=3 $(srcdir)/doc/library.md >$@.part && mv $@.part $@
 doc/man/mpsim-policy.5: data/policies/README.md doc/man.awk
 	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=mpsim-policy -v section=5 $(srcdir)/data/policies/README.md >$@.part && mv $@.part $@
-doc/man/mpsim-format.7: doc/formats.md doc/man.awk
-	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=mpsim-format -v section=7 $(srcdir)/doc/formats.md >$@.part && mv $@.part $@
+doc/man/mpsim-format.7: mpsim$(EXEEXT) doc/formats.sh doc/man.awk
+	@$(MKDIR_P) $(@D) && sh "$(srcdir)/doc/formats.sh" ./mpsim$(EXEEXT) >$@.md && $(page_to_manual) -v name=mpsim-format -v section=7 $@.md >$@.part && \
+	  rm -f $@.md && mv $@.part $@

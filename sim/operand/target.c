@@ -433,7 +433,7 @@ int target_has_tensor_scale(const mpsim_block_recipe *b)
     return b->rule == MPSIM_SCALE_NVFP4_TE || b->rule == MPSIM_SCALE_NVFP4_TORCHAO;
 }
 
-/* Words of --help and doc/blocks.md. */
+/* Words of --help. */
 const char *const target_modes[] = {"nearest-even", "nearest-away", "toward-zero",  "up",           "down",
                                     "to-odd",       "stochastic-a", "stochastic-b", "stochastic-c", NULL};
 

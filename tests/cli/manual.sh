@@ -35,8 +35,9 @@ for c in $commands; do
     case " $(sed -n 's/^manual_commands = //p' "$MPSIM_SRCDIR/doc/local.mk") " in *" $c "*) ;; *) missing="$missing $c" ;; esac
 done
 [ ! "$missing" ]; ok $? "doc/local.mk installs them:$missing"
-page() { awk -v name="$1" -v section="$2" -v version=mpsim -f "$MPSIM_SRCDIR/doc/man.awk" "$MPSIM_SRCDIR/$3" >"$dir/man/$1.$2"; }
-page libmpsim 3 doc/library.md && page mpsim-policy 5 data/policies/README.md && page mpsim-format 7 doc/formats.md
+page() { awk -v name="$1" -v section="$2" -v version=mpsim -f "$MPSIM_SRCDIR/doc/man.awk" "$3" >"$dir/man/$1.$2"; }
+sh "$top/doc/formats.sh" "$MPSIM" >"$dir/formats.md" && page libmpsim 3 "$top/doc/library.md" &&
+    page mpsim-policy 5 "$top/data/policies/README.md" && page mpsim-format 7 "$dir/formats.md"
 ok $? "pages become manual pages"
 grep -q '^\.TP$' "$dir/man/mpsim-policy.5" && grep -q 'fBmax_grad_norm' "$dir/man/mpsim-policy.5" && ! grep -n '[`|]' "$dir/man/mpsim-policy.5" >"$dir/out"
 ok $? "keys are tags, and no marks are left"

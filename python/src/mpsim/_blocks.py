@@ -163,7 +163,7 @@ def quantize(x: Any, recipe: str, *, axis: Axis = "rows", amax: Optional[float] 
 
     x: numbers of at least one dimension; an array of several is a matrix whose rows are its last dimension. Numbers
         wider than binary32 are rounded to it first.
-    recipe: a name of `mpsim.recipes`, or e4m3/1x128 and its kind, with words as in "mxfp8:rceil"; doc/blocks.md.
+    recipe: a name of `mpsim.recipes`, or e4m3/1x128 and its kind, with words as in "mxfp8:rceil"; doc/explanations/blocks.md.
     axis: whether blocks lie along "rows" (the last dimension, also -1) or "columns" (of a matrix also -2 and 0).
     amax: NVFP4: the largest magnitude of the tensor that x is a part of; None: of x.
     given: the scale of recipes that are given one (delayed scaling; MS-AMP: the scale so far).

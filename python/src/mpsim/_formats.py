@@ -174,7 +174,7 @@ class Formats(Mapping[str, Format]):
     """The formats by their names: those of the table in its order, and any other that a name says.
 
     A name is one of the table or an alias ("bfloat16", "float8_e4m3fn"), "binary8p3se" and its kind (IEEE P3109), or
-    "e5m7:fn" and its kind: exponent bits, significand bits, options. See doc/formats.md.
+    "e5m7:fn" and its kind: exponent bits, significand bits, options. See doc/explanations/formats.md.
 
     >>> mpsim.formats["e5m7:fn"].max
     130048.0
