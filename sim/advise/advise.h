@@ -1,7 +1,12 @@
 /* advise.h -- what the files of this folder share: tensors as they were measured, and the advice.
  *
  * measure.c casts every tensor of every step to each candidate and keeps whether that is within the bounds, and the worst
- * place; judge.c turns that into advice; hold.c asks how often it is kept in steps that judge.c did not see. */
+ * place; judge.c turns that into advice; hold.c asks how often it is kept in steps that judge.c did not see.
+ *
+ * Nothing is measured here: casts are stat's (sim/stat/walk.h), updates a replay's, recipes the policies'
+ * (policy_recipe_find). Each line of the advice has the number that decided it. What the trace does not say is "not
+ * known", never a default, and a condition on it fails. For each step a tensor stores one bit per candidate and per
+ * loss scale, and the worst numbers; only held-back steps keep more. */
 #pragma once
 
 #include "../input/input.h"

@@ -1,4 +1,7 @@
-/* candidates.c -- see candidates.h. What block recipes a word of a policy stands for is in sim/policy/table.c. */
+/* candidates.c -- see candidates.h. What block recipes a word of a policy stands for is in sim/policy/table.c.
+ *
+ * Underflow does not rule out bf16: it loses subnormal numbers of binary32 below 2^-134, such as moments that decay
+ * without gradients. */
 #include "candidates.h"
 
 #include "../cli/options.h"

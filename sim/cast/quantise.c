@@ -1,7 +1,11 @@
 /* quantise.c -- see quantise.h.
  *
  * All is decided before anything is written: what the layout has no place for leaves nothing. Tensors of a file lie in
- * order of the bytes of an element, largest first, as safetensors itself writes them: readers want them aligned. */
+ * order of the bytes of an element, largest first, as safetensors itself writes them: readers want them aligned.
+ *
+ * A layout of quantised tensors is a row of sim/quant/form.c: names, shapes and places follow from it for reading
+ * and for writing. A matrix is quantised in tiles of whole blocks (tiles.c); the scale of the whole tensor comes
+ * from a first pass. */
 #include "cast.h"
 
 #include "tiles.h"

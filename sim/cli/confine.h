@@ -4,7 +4,11 @@
  * beside an operand that a reader looks for by fixed names, or that an index may name; limits of the machine. Written:
  * files in the folders of its OPTION_OUTPUTs, and unnamed files in a folder of its own in TMPDIR. Standard
  * streams and pipes are open, or may always be opened. Decided before the first byte of a file is looked at, but for the word
- * that tells an index from a file of tensors. */
+ * that tells an index from a file of tensors.
+ *
+ * `info` and `stat` are confined by default. The type of an option (OPTION_INPUT, OPTION_OUTPUT, ...) says what its
+ * file is for. A reader that opens another file by a fixed name has the name in trace_beside. tests/cli/sandbox.sh
+ * has a line for each kind of operand. */
 #pragma once
 
 #include "options.h"

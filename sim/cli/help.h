@@ -1,5 +1,7 @@
 /* help.h -- what a program and its commands take, from the tables of their options, in the forms that people and shells
- * read: text, a manual page, completions. */
+ * read: text, a manual page, completions.
+ *
+ * A program's completions call each command for its part, so there is no second table of options. */
 #pragma once
 
 #include "options.h"

@@ -2,7 +2,11 @@
  *
  * A command describes its options once, as rows of option; the values go to variables through
  * typed pointers. What an argument may be, and which options go together, are rows, too.
- * Errors are one line on stderr and exit code 2. */
+ * Errors are one line on stderr and exit code 2.
+ *
+ * Values are read and rules checked (rules.c) after the whole line has been read and before any file is opened.
+ * --help and the manual page show the same rules. Commands check by hand only what depends on files, formats or
+ * models. */
 #pragma once
 
 #include "../text/option.h"

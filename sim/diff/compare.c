@@ -1,4 +1,10 @@
-/* compare.c -- see compare.h. */
+/* compare.c -- see compare.h.
+ *
+ * The order of the judges is an order of certainty. A judge says no where a fit may be an accident: one number,
+ * constants, few different values, the last bits in use, zeros that both sides have. What was computed is before
+ * the colon, a guess after it, with a question mark; a verdict from the size of an error alone says "looks like". A
+ * new judge comes with pairs in tests/sim/pairs that it names, and with similar pairs of another cause. Judging is
+ * on one thread, in the order of the report. Formats are tried only if the bits of the numbers allow it. */
 #include "compare.h"
 
 #include "impl.h"

@@ -1,5 +1,8 @@
 /* exact.h -- real numbers as people type them, without an error: 0.1 is one tenth. An operation on such numbers is
- * exact as well, and its result is rounded once. */
+ * exact as well, and its result is rounded once.
+ *
+ * The result reaches the library as the fma of three binary64 numbers that hold its first 105 bits and a sticky
+ * bit, and is rounded there. */
 #pragma once
 
 #include "natural.h"

@@ -1,4 +1,7 @@
-/* html.h -- HTML that nothing from a file can break: text, and tables that sort. */
+/* html.h -- HTML that nothing from a file can break: text, and tables that sort.
+ *
+ * All text enters through page_html_text. Style and script are constant and the page's policy has their digests, so
+ * that a mistake in escaping would run nothing. */
 #pragma once
 
 #include <stdint.h>

@@ -1,7 +1,13 @@
 /* page.h -- what the files of this folder share: what was measured of a trace, and the page that tells it.
  *
  * measure.c runs `stat` and `advise`, history.c `scaler`, figures.c `plot`; the others write what these found, each a section
- * of the page. */
+ * of the page.
+ *
+ * Nothing is measured here: stat's walk and tally, `advise`, `scaler` and `plot` run in this process, and the page
+ * names the commands that give each number again (tests/cli/report.sh compares). Every table and figure has a limit
+ * of its own; the tensors get what is left of 4.9 MB. All rows are in the file once; rows after the 200th are in a
+ * second table body, which the style hides where scripts run. The script sorts rows away from the page, because
+ * moving a row inside it costs a pass over all. */
 #pragma once
 
 #include "../advise/advise.h"

@@ -1,4 +1,7 @@
-/* svg.c -- see svg.h. */
+/* svg.c -- see svg.h.
+ *
+ * Only listed elements and attributes are copied, only values of plain characters that call listed functions; ids
+ * get a prefix. The dark form is the drawing inverted. tests/fuzz/fuzz-drawing.c reads the result strictly. */
 #include "svg.h"
 
 #include "../array/need.h"

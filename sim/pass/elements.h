@@ -1,5 +1,8 @@
 /* elements.h -- the elements of a tensor from any place, by any thread: of the file, or of a copy, where the file can be
- * read from its beginning only or has another order. */
+ * read from its beginning only or has another order.
+ *
+ * Code that needs random access, or the rows of a column-major tensor, gets a copy if the file cannot provide them:
+ * in memory, or in a temporary file without a name. */
 #pragma once
 
 #include "../trace/trace.h"

@@ -1,5 +1,8 @@
 /* pass.h -- tensors on all threads: a large one in pieces, small ones in batches. Whatever the threads do, the
- * earliest error wins, and what is told keeps its order. */
+ * earliest error wins, and what is told keeps its order.
+ *
+ * All commands that read tensors use this. Each thread reads its own pieces as they are stored (trace_codes);
+ * members of archives and pipes are read by one thread. */
 #pragma once
 
 #include "../trace/trace.h"

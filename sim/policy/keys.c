@@ -1,5 +1,9 @@
 /* keys.c -- see keys.h. From top to bottom: what each key sets, in the order of the
- * table, which stands at the end with what walks it. */
+ * table, which stands at the end with what walks it.
+ *
+ * A row may give the type, the range and the needs of its key. An entry of a schedule has the same keys again.
+ * Contradictions are errors: no key overrides another. Keys of maps (`optimizer`, `muon`, `clip`, `grad_reduce`)
+ * are rows of the same kind, read by policy_map_read. */
 #include "impl.h"
 
 #include "../array/want.h"

@@ -1,7 +1,10 @@
 /* plan.h -- a plan: a policy at a step, and what it says of a layer.
  *
  * It has no open questions but those that the trace answers: optimizer settings marked as "from the
- * trace". */
+ * trace".
+ *
+ * `mpsim train` and Python (mpsim/policy.h) ask the same function for the formats of a layer's tensors,
+ * policy_plan_place_layer. */
 #pragma once
 
 #include "table.h"

@@ -1,4 +1,7 @@
-/* environment.h -- what the program was started in and must not depend on, or obeys. */
+/* environment.h -- what the program was started in and must not depend on, or obeys.
+ *
+ * The program sets the default floating-point environment before any thread starts. Functions of the library that
+ * need it say so; the others give the same bits under any rounding mode and flushing (tests/base/t-env.c). */
 #pragma once
 
 /* environment_floats -- the default floating-point environment, whatever was left by who started the

@@ -1,4 +1,8 @@
-/* memory.h -- libraries that take no memory for granted, or end the program: out of memory is exit code 4. */
+/* memory.h -- libraries that take no memory for granted, or end the program: out of memory is exit code 4.
+ *
+ * Commands ask for memory by need_memory (sim/array/need.h), which ends the program with one line; jansson's
+ * allocator does the same, since jansson would leave members out of a report. Readers of files, lib/ and what
+ * libmpsim-trace shares return an error. */
 #pragma once
 
 /* memory_watch -- once, by main. Where there is no memory that a command needs (sim/array/need.h), or that jansson needs, which

@@ -1,6 +1,10 @@
 /* output.h -- where a report goes. It appears when it is complete: it waits in an unnamed
  * temporary file, so that a failure, or a kill, leaves no part of it behind. Of several processes (world.h) the first
- * writes it; the others' goes to their standard output, which leads nowhere. */
+ * writes it; the others' goes to their standard output, which leads nowhere.
+ *
+ * The lines of --ndjson are the exception: they appear as they come. A call that fails is exit code 4 and one line
+ * with its reason; an interrupted call is repeated. Reports go through trace_whole_stream, which keeps the reason
+ * that stdio loses; tests/cli/faults.sh lets every call fail. */
 #pragma once
 
 #include <stdio.h>

@@ -2,7 +2,9 @@
  *
  * A line that is written over, on a terminal, from the second on that the work takes, and erased at its end; with
  * --progress=always elsewhere, too, a new line each time. What is counted are the bytes read of the files that
- * input_open found, or what a command says it does. Nothing of a report depends on it. */
+ * input_open found, or what a command says it does. Nothing of a report depends on it.
+ *
+ * No thread and no timer: bytes are counted where files are read (trace_watch_reads). */
 #pragma once
 
 #include <stdint.h>

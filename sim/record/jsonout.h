@@ -1,5 +1,7 @@
 /* jsonout.h -- JSON that is written as it comes: the bytes that json_write makes of the same tree, without the tree and its
- * memory. What fails shows in the stream. */
+ * memory. What fails shows in the stream.
+ *
+ * jansson is not used, since it leaves out members that it has no memory for. */
 #pragma once
 
 #include <jansson.h>

@@ -1,5 +1,10 @@
 /* record.h -- records of reports: structs whose fields are described once, by a table. Tables for people, JSON, lines of NDJSON,
- * CSV and the JSON Schema follow from the table. */
+ * CSV and the JSON Schema follow from the table.
+ *
+ * A row of a report is a plain struct; its table has a FIELD for each member: type, key, where it shows, offset, a
+ * sentence, and the column of a text table. record_read fills a struct from JSON by the same table
+ * (sim/plot/item.c). tests/sim/t-record compares doc/schema with the tables; MPSIM_WRITE_SCHEMAS=1 writes the
+ * files. sim/attention/record.c is a short example. */
 #pragma once
 
 #include "jsonout.h"

@@ -4,7 +4,9 @@
  * versions and architectures, and a report must not fail because of one nobody thought of. What the kernel learnt
  * in version 5.1 and later is refused as if it had not: programs and libraries ask such calls whether they are there. So a
  * call that is newer than this list is outside it, too. Refusal is an error, not the end of the process: what was
- * refused is told in one line, and temporary files are removed, as after any other error. */
+ * refused is told in one line, and temporary files are removed, as after any other error.
+ *
+ * libseccomp is not needed: the filter is a table. */
 #include "sandbox.h"
 
 #include "config.h"

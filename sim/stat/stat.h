@@ -1,4 +1,9 @@
-/* stat.h -- what the files of sim/stat have of one another. */
+/* stat.h -- what the files of sim/stat have of one another.
+ *
+ * A new accumulator is a row of pack.c, an option that decides numbers a row of settings.c; if the bytes of a part
+ * change, its version does. Under block recipes a tensor is read once, in tiles of whole blocks (pass/tiles.h), for
+ * all recipes and the summary. A scale of more elements than a tile holds needs a pass before, for the largest
+ * magnitudes (blockquant.c). */
 #pragma once
 
 #include "../operand/target.h"

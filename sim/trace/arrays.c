@@ -1,4 +1,7 @@
-/* arrays.c -- arrays in memory as a trace: tensors as those of a safetensors file, whose elements are gathered where they lie. */
+/* arrays.c -- arrays in memory as a trace: tensors as those of a safetensors file, whose elements are gathered where they lie.
+ *
+ * They are named as tensors of a safetensors file called "-" would be, so that the report of arrays is the report
+ * of that file. */
 #include "impl.h"
 
 #include <mpsim/report.h>

@@ -1,6 +1,8 @@
 /* hdf5.h -- what the files of the HDF5 layout share. The library is not made for threads: every call of it is between
  * hdf5_enter and hdf5_leave. Of hdf5.c, in hdf5dataset.c, hdf5driver.c and
- * hdf5metadata.c. */
+ * hdf5metadata.c.
+ *
+ * This is the only foreign reader of untrusted files, and off by default. */
 #pragma once
 
 #include "config.h"

@@ -10,7 +10,29 @@
  * (read.c), which asks the layout only for a stream of bytes.
  *
  * Layouts whose tensors lie in other files (shards.c with jsontext.c, zero.c with zerotensor.c, distcp.c; folder.c) share
- * parts.c and partsource.c, which open these files through functions that trace.c gives them (trace_others). */
+ * parts.c and partsource.c, which open these files through functions that trace.c gives them (trace_others).
+ *
+ * Codes of few bits have a byte each above read.c (F4 and F6 of safetensors and ONNX: trace_entry.packing); writers
+ * get them packed (trace_pack). What `cast` does not cast is copied as it is stored (copy.c). CRCs are compared
+ * once, by the thread that comes first.
+ *
+ * Work is bounded by the bytes read and the elements shown. Names are sorted, or hashed under a random key: n log
+ * n, never every item beside every other. What may be written once and read often has a bound of its own
+ * (tests/cli/quick.sh has a clock):
+ *
+ *   paths through a pickle (torchtree.c)    100,000 steps, and one for 2 bytes of its tree, which is at most 20 times the pickle
+ *   values of a pickle as text              1 MiB and 4 times the tree
+ *   files within a pickle                   4 times the file; all pickles of a torch.package together have one bound
+ *   chunks of torch.distributed             8 times the references of its pickle
+ *   pairs of pieces that may overlap        10^8
+ *   bytes that tensors show (trace_shows)   64 MiB, or --max-ratio times the bytes of the file if that is more
+ *   numbers of ONNX that are decoded        8 times the model
+ *   YAML                                    1 MiB and 20,000 nodes
+ *   an overflow pattern of `scaler`         its text, and 10^8 steps
+ *
+ * Stacks may be small: 128 KiB in a thread of musl; threads of our own have 1 MiB. Frames stay below 72 KiB.
+ * Recursion over input ends at 100 levels of a pickle, 4 files within each other, 64 levels of maps, graphs or
+ * folders, 500 of JSON, 16 of YAML (tests/cli/deep.sh runs each with a stack of 256 KiB). */
 #pragma once
 
 #include "../quant/quant.h"

@@ -2,7 +2,9 @@
  *
  * A file beside the model is named by a path below the model's folder. It is opened once at the start, which makes an input of it
  * (inputs.h), and again for each read: there may be one for every tensor. It has to stay the same file.
- * Sources: onnx/onnx.proto (external_data), docs/ExternalData.md of ONNX 1.18. */
+ * Sources: onnx/onnx.proto (external_data), docs/ExternalData.md of ONNX 1.18.
+ *
+ * Device and inode show that it is the same file. */
 #include "onnx.h"
 
 #include "../array/array.h"

@@ -1,6 +1,8 @@
 /* packed.h -- weights that are packed integers, with scales, zero points or tables beside them: GPTQ, AWQ, bitsandbytes,
  * compressed-tensors.
- * packedfit.c finds them among the tensors of a file (for quantised.c), packedread.c reads them (for quantisedread.c). */
+ * packedfit.c finds them among the tensors of a file (for quantised.c), packedread.c reads them (for quantisedread.c).
+ *
+ * These layouts are found beside the rows of sim/quant and read by rows; blocks of GGUF are in sim/quant/ggml.c. */
 #pragma once
 
 #include "quantisedfit.h"

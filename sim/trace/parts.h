@@ -3,7 +3,10 @@
  * Such a trace has sources: files, or sections of files, which are traces of their own. A tensor is made of
  * pieces, each a run of its elements or a box of them, and each (a part of) one tensor of a source. Sources are
  * opened when they are needed and closed when too many are open: memory and descriptors stay bounded however
- * many there are. A source that says something else when it is opened again is an error. */
+ * many there are. A source that says something else when it is opened again is an error.
+ *
+ * What the pieces cover is checked at the start, what a file holds when it is opened. A part has no parts. A folder
+ * is such a trace by the names in it (folder.c). */
 #pragma once
 
 #include "impl.h"

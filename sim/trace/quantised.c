@@ -5,7 +5,10 @@
  * codes, and its parts move behind the last entry, where they are found by who reads it. Codes whose scales have a shape
  * or a dtype that no row knows are an error; codes without scales, and the other way, are left as they are (a checkpoint
  * in pieces may have them in two of its files) and noted, unless the user said what the layout is. A file with tensors that
- * may be codes, none of which is of the layout that the user said, is an error too; one without any is as it is. */
+ * may be codes, none of which is of the layout that the user said, is an error too; one without any is as it is.
+ *
+ * Values are multiplied with the roundings of the layout's owner, in binary32. In a trace of pieces the whole is
+ * matched, not a piece. */
 #include "packed.h"
 
 #include "../text/words.h"

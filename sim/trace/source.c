@@ -3,7 +3,16 @@
  * Regular files are read where they are, with pread and never through a mapping: a file that
  * shrinks gives a short read and not a signal. Pipes are copied to an unnamed temporary file
  * first, packed streams (stream.h) unpacked to one. Everything else (devices, directories,
- * sockets, terminals) is refused before a byte of it is read. */
+ * sockets, terminals) is refused before a byte of it is read.
+ *
+ * Mapping would gain nothing on tmpfs and a third on ext4. The sum of 256 MiB in the page cache, GB a second of CPU
+ * time, one thread:
+ *
+ *                                                tmpfs        ext4
+ *   pread into 512 KiB that stay in the cache    6.4 to 6.8   11.4
+ *   mapped at once                               6.7          14.9
+ *   windows of 4 and 16 MiB, MADV_SEQUENTIAL     6.3 to 6.7   14.6 to 15.9
+ *   MADV_POPULATE_READ, MAP_POPULATE             5.5 to 6.4   9.8 to 11.8 */
 #include "../text/filekind.h"
 #include "impl.h"
 #include "inputs.h"

@@ -1,6 +1,10 @@
 /* stream.h -- packed streams: files as gzip, zstd, xz, bzip2 or lz4 write them, of which one is the whole file.
  *
- * Recognised by content. One level: what unpacks to a packed stream is refused. */
+ * Recognised by content. One level: what unpacks to a packed stream is refused.
+ *
+ * The source unpacks to a file without a name, so that every layout can be read from any place and on all threads.
+ * The first bytes are checked before any is written, and the output is bounded by the input. What is unpacked or
+ * copied to TMPDIR leaves a sixteenth of the room there to others (trace_unnamed_room). */
 #pragma once
 
 #include <stddef.h>

@@ -2,7 +2,9 @@
  *
  * Then the program ends by that signal, as it would without them. A signal that comes while one is
  * made, renamed or removed waits until that is done, in whichever thread it comes. Everything here is
- * for one thread, but for the signals. */
+ * for one thread, but for the signals.
+ *
+ * Signals are not masked, so the handler may run in any thread. The end for want of memory removes the files, too. */
 #pragma once
 
 #include <signal.h>

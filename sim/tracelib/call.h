@@ -1,5 +1,11 @@
 /* call.h -- a call of the library that does the work of a command: what that work tells (sim/process/host.h), and the threads and the
- * surroundings that it has. */
+ * surroundings that it has.
+ *
+ * All of these belong to the call, by thread-local pointers, so that calls may run side by side, and one within
+ * another (from its progress). Threads are a parallel_team: they begin when there is work, take no signals and are
+ * joined at the end of the call, so that fork and dlclose meet none. Code that cannot return an error (a cell of a
+ * table, a note) calls host_no_memory, which marks the call; its result is not used then. In the program it ends
+ * the process. tests/sim/t-report.c lets each allocation fail. */
 #pragma once
 
 #include "surroundings.h"

@@ -1,4 +1,11 @@
-/* reader.c -- see mpsim/trace.h. */
+/* reader.c -- see mpsim/trace.h.
+ *
+ * The library has no process of its own. Whatever prints, ends, sandboxes or handles signals is in sim/process and
+ * sim/cli and not linked here; tests/ck-house.sh checks what the library asks the system for. Options are words of
+ * the command line, resolved in one place (sim/trace/wanted.h). Every allocation that fails is an error:
+ * tests/trace/t-reader.c lets each one fail. JSON goes through sim/text/json.c, since jansson reports a failed
+ * allocation as a syntax error. At most 64 files are open; a file that is opened again must still have the tensor.
+ * An error says in fields of its own whether memory or the system failed (trace_error_memory, trace_error_io). */
 #include "files.h"
 #include "surroundings.h"
 

@@ -1,5 +1,8 @@
 /* course.h -- the facts of one series: its levels, how they change, its jumps. A level is a median of neighbours, so that one line
- * makes none; a difference is told in units of the noise, its error. */
+ * makes none; a difference is told in units of the noise, its error.
+ *
+ * The best level may be early and short. Numbers above 0 are compared by their logarithms. The noise is that around
+ * the level: of neighbours, and of what varies more slowly. */
 #pragma once
 
 #include "series.h"

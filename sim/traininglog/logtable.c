@@ -1,4 +1,7 @@
-/* logtable.c -- see logtable.h. */
+/* logtable.c -- see logtable.h.
+ *
+ * Rows of CSV and of notebooks, and files with a series for each name (logseries.c), become lines of names with
+ * values, which every reader of lines knows. */
 #include "impl.h"
 
 #include "../text/words.h"

@@ -1,6 +1,10 @@
 /* metric.h -- the named numbers of the lines of a log besides loss, norm, scale and step. Their meaning is told by the words of their
  * names, with any folder before them: how far the policy of reinforcement learning is from its reference, what trainer and sampler make of
- * the same tokens, how much is clipped, rewards, entropy. Numbers whose names say nothing are counted as not read. */
+ * the same tokens, how much is clipped, rewards, entropy. Numbers whose names say nothing are counted as not read.
+ *
+ * A row of the table has the words that a name needs and those that it must not have, and the limit of the metric
+ * with its source. A number that no row knows is named in the report and makes the verdict less sure. Before a rule
+ * is added, what a log means is written down: data/logs for threads, tests/logs/written for forms. */
 #pragma once
 
 #include "field.h"

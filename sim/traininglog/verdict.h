@@ -1,5 +1,10 @@
 /* verdict.h -- what the facts are taken for: rows of a table, the first that fits. The same rows judge logs and simulated
- * scalers. */
+ * scalers.
+ *
+ * A row has the facts that it needs, those that forbid it and those that make it certain. A fact that forbids one
+ * reassuring verdict forbids all of them (FINE). From four lines on, the number of lines changes how sure a verdict
+ * is, not which one it is. Sentences (sentences.c) and lines (evidence.c) are made from the facts and decide
+ * nothing. So `log`, `scaler`, `report` and `watch` agree. */
 #pragma once
 
 #include "facts.h"
