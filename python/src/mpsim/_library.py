@@ -2,6 +2,9 @@
 
 The structures repeat lib/include/mpsim/; tests/test_layout.py compares them with the headers.
 Every call releases Python's global lock.
+
+ctypes over public headers only, so that one wheel fits every version of Python and nothing is compiled against one. The program of the wheel
+finds its libraries by rpath; Python's process loads libmpsim alone. A function that would delay signals runs in a thread of its own.
 """
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Statistics of a training while it runs: the hooks of the recorder, but tensors are counted where they lie, not kept."""
+"""Statistics of a training while it runs: the hooks of the recorder, but tensors are counted where they lie, not kept.
+
+Hooks, and the rules of when a step begins and ends, are the recorder's. Tests compare every record with the program's report of the recorded trace.
+"""
 from __future__ import annotations
 
 import os

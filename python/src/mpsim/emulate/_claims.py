@@ -1,6 +1,9 @@
 """Products that arrive at the dispatcher: which operand is what, and the call of the library that computes them.
 
 A handler gets the arguments of the operator and gives what the operator gives. None of them calls torch's product.
+
+So operands may differ in dtype: the handler rounds each to the format of its slot and chooses the dtype of the result; autograd casts gradients
+to the dtype of what they belong to. Nothing inserts casts into the model.
 """
 from __future__ import annotations
 

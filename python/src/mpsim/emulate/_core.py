@@ -1,4 +1,10 @@
-"""The state of an emulation, which all its parts share: parameters, roles, paths, plans, formats."""
+"""The state of an emulation, which all its parts share: parameters, roles, paths, plans, formats.
+
+A parameter stays a float32 tensor of the user and holds what updates accumulate in: the master, if the policy has one. Operators see its
+storage copy (`Core.presented`), so that optimizers, scalers and checkpoints of the user find what they expect. A format is a dtype where torch has
+it; numbers of other formats are in float32. Under a policy that casts everything, constants and weights do not promote: activations
+and gradients decide how wide a result is.
+"""
 from __future__ import annotations
 
 from typing import Any, Callable, Optional

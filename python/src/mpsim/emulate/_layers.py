@@ -2,6 +2,8 @@
 
 What is not here runs natively, as with between="native": operations that are one rounding anyway (sums of two, products, ReLU, maxima),
 and those that the list of an audit names.
+
+Softmax and loss are one operation where both are seen: the tag of a logarithm keeps its logits, the tag of the gradient says that it is complete.
 """
 from __future__ import annotations
 

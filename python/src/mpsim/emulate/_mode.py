@@ -2,6 +2,9 @@
 
 Products go to who claims them. Everything else runs natively, on numbers of the formats that the policy has for it, and the role of
 what it gives is kept. A call costs microseconds; what an operator is, is looked up once.
+
+Below autograd aten has decided what a layer is: `addmm` or `mm` and `add`, which branch of attention, what backward multiplies. A function
+mode, a tensor subclass or a kernel override would see less, or change the model.
 """
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 Forward: the innermost module of global hooks. Backward: the sequence number of the node of autograd, under which the forward pass
 has left a mark. A module is called once or several times in a pass; a recomputation (checkpointing) is the call that it repeats.
+
+An operation marks its node once, and only if a node was made. Checkpoints repeat the numbers of the first calls, so that random bits depend on
+(seed, path, kind, step, micro-batch, element) and never on an order of calls. A step ends when an optimizer has stepped; the next begins with the
+next call from outside (`_enter`) or backward pass. So optimizers that step one after the other share a step. A mark lives as long as its
+graph; marks of calls whose nodes are gone are forgotten (`_forget`).
 """
 from __future__ import annotations
 

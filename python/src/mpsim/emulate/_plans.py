@@ -2,6 +2,9 @@
 
 A product has a kind and slots. `fprop`: act x weight -> out. `dgrad`: agrad x weight -> dgrad. `wgrad`: agrad x act -> wgrad. Of two
 activations (attention) the first is in the slot act and the second in the slot weight, and both their gradients are dgrad.
+
+Placements are those of the trainer, from the same function of the library (mpsim/policy.h). python/tests/emulate/parity.py compares every tensor
+of the four networks of `mpsim train`, written as modules by an author who had not read the trainer.
 """
 from __future__ import annotations
 
