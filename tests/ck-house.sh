@@ -1,6 +1,6 @@
 #!/bin/sh
 # ck-house.sh -- rules of the house that a script can check: what the library exports and uses, who includes
-# whom, that no two files or folders need each other (HACKING.md), and how errors are worded.
+# whom, that no two files or folders need each other (doc/dev/architecture.md), and how errors are worded.
 #
 #   ck-house.sh             the checks, as TAP
 #   ck-house.sh messages    every text of an error in the sources, FILE:LINE: TEXT, for a reader's eyes

@@ -1,6 +1,6 @@
 #!/bin/sh
 # quick.sh -- small files that were slow, or could be: each takes a bounded multiple of its bytes and of what is shown, on a
-# clock of CPU seconds that is far above it (HACKING.md, "Files"). Then what is unpacked is bounded by the room in TMPDIR.
+# clock of CPU seconds that is far above it (sim/trace/impl.h). Then what is unpacked is bounded by the room in TMPDIR.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 clock=4 # CPU seconds; all of these take less than half of one
