@@ -1,5 +1,8 @@
 /* words.h -- words in lines of a width, their plurals and their ends; texts that grow in a fixed array; errors of the
- * system in words; brackets of patterns. */
+ * system in words; brackets of patterns.
+ *
+ * snprintf returns the length that a text would need, so writing behind that length may leave the array: texts grow
+ * by text_add. A function that makes such a text is a row of tests/sim/t-cut.c. */
 #pragma once
 
 #include <stdarg.h>
