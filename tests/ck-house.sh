@@ -285,8 +285,33 @@ unpacked() { # files of the Python package and its tests that a distribution wou
 ok "python/local.mk names every file of the Python package, for distributions" "$(unpacked)"
 ok "folders in recipes of make are in quotes: one may have a space" "$(grep -nE '(^|[^"=])\$\(abs_[a-z_]*builddir\)|[^%]=\$\(abs_' \
     Makefile.am ./*/local.mk)"
-ok "NEWS.md names the version" "$(v=$("$MPSIM" --version | cut -d' ' -f2)
-    grep -q "^## $v" NEWS.md || echo "no section for $v")"
+# ---- one version: configure.ac has it, NEWS.md the day; the number in the sonames is in file names of the wheel and in Debian's ----
+released() { # TREE: files that say something else
+    (cd "$1" && version=$(sed -n 's/^AC_INIT(\[mpsim\], \[\(.*\)\])/\1/p' configure.ac)
+    soname=$(sed -n 's/^AC_SUBST(\[MPSIM_LT_VERSION\], \[\([0-9]*\):[0-9]*:\([0-9]*\)\])/\1 \2/p' configure.ac | awk '{ print $1 - $2 }')
+    says() { sed -n "$2" "$1" | head -n 1 | grep -q -x -F -e "$3" || echo "$1: expected $3"; }
+    heading=$(sed -n '/^## /{p;q;}' NEWS.md) day=
+    case $heading in
+    "## $version, "[0-9]*-[0-9]*-[0-9]*) day=${heading##* } ;;
+    "## $version (not released yet)") ;;
+    *) echo "NEWS.md: expected ## $version" ;;
+    esac
+    says CITATION.cff 's/^version: //p' "$version"
+    says debian/changelog 's/^mpsim (\(.*\)) .*/\1/p' "$version"
+    if [ "$day" ]; then
+        says CITATION.cff 's/^date-released: //p' "$day"
+        says debian/changelog 's/^mpsim .*) \([^;]*\);.*/\1/p' unstable
+        says debian/changelog 's/^ -- .*, \([0-9]* [A-Z][a-z]* [0-9]*\) .*/\1/p' "$(LC_ALL=C date -u -d "$day" '+%d %b %Y')"
+    fi
+    grep -q "^Package: libmpsim$soname\$" debian/control && grep -q "^Package: libmpsim-trace$soname\$" debian/control || echo "debian/control: expected libmpsim$soname"
+    grep -o 'libmpsim[a-z-]*[.]so[.][0-9]*' python/local.mk | grep -v "[.]so[.]$soname\$" || true)
+}
+ok "one version, one day and one soname: NEWS.md, CITATION.cff, debian, python" "$(released .)"
+ok "the program has it, too" "$("$MPSIM" --version | head -n 1 | grep -q -x -F "mpsim $(sed -n 's/^AC_INIT(\[mpsim\], \[\(.*\)\])/\1/p' configure.ac)" || "$MPSIM" --version)"
+cp -r debian configure.ac NEWS.md CITATION.cff "$dir/tree" && mkdir -p "$dir/tree/python" && cp python/local.mk "$dir/tree/python"
+sed -i 's/^version: .*/version: 9.9.9/; s/^date-released: .*/date-released: 1999-01-01/' "$dir/tree/CITATION.cff"
+sed -i 's/libmpsim0/libmpsim1/' "$dir/tree/debian/control"
+ok "another version and another soname are found" "$([ "$(released "$dir/tree" | wc -l)" -ge 2 ] || echo none)"
 
 echo "1..$n"
 exit $failed
