@@ -240,7 +240,7 @@ ok "errors say what is not so: '%s' is not a format, not: is no format" "$(messa
     grep -E "(is|are) no |is none of" | grep -v -e 'there is no ')"
 
 # ---- nothing that a tool left: files in the root that are not known; files of bytes outside data/ and tests/ ----
-known='[.](clang-format|containerignore|editorconfig|gitignore)|(CONTRIBUTING|HACKING|NEWS|README|SECURITY)[.]md|CITATION[.]cff|Containerfile|COPYING|Makefile[.]am|bootstrap|configure[.]ac'
+known='[.](clang-format|containerignore|editorconfig|gitignore)|(CONTRIBUTING|HACKING|NEWS|README|SECURITY)[.]md|AUTHORS|CITATION[.]cff|Containerfile|COPYING|Makefile[.]am|bootstrap|configure[.]ac'
 strays() { # of the names on stdin
     grep -v -E '^(data|tests)/|^(plots|doc/gallery)/.*[.]png$' >"$dir/looked"
     grep -v -e / "$dir/looked" | grep -v -x -E "$known"
