@@ -183,7 +183,7 @@ static void adam_fused_float(const mpsim_optim_job *j, const mpsim_optim_block *
 
 const mpsim_step mpsim_adam_fused_float = {numbers_adam_float, adam_fused_float};
 
-/* ---- fused CPU kernels (data/vectors/optim/README.md) ----
+/* ---- fused CPU kernels (data/vectors/optim/check_optim.py) ----
  *
  * Hyper-parameters are doubles, rounded to binary32 where they meet an element. Where two products
  * meet in a sum, the vector body contracts the second one, the scalar tail the first one. */

@@ -204,7 +204,7 @@ void mpsim_op(mpsim_op_kind kind, float *y, const float *a, const float *b, floa
 
 /* CUDA divides a tensor by a number as a product with its reciprocal, of binary64, but foreach by a list
  * of numbers truly (recorded: data/vectors/device). On CPU, alpha and added numbers are rounded to the tensor's
- * format, in foreach the factors of mul, too (data/vectors/optim/README.md). */
+ * format, in foreach the factors of mul, too (data/vectors/optim/check_optim.py). */
 const mpsim_op_rules mpsim_rules_cuda_loop = {
     MPSIM_OP_ADD_CONTRACTED, MPSIM_OP_LERP_CUDA, MPSIM_OP_ADDCMUL_OUTER, MPSIM_OP_ADDCDIV_OUTER, 1, 0};
 const mpsim_op_rules mpsim_rules_cuda_list = {

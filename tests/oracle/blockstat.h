@@ -1,7 +1,7 @@
 /* blockstat.h -- what a block recipe does to a matrix, counted element by element: the judge of
  * mpsim/blockstats.h and of what stat prints of it.
  *
- * Scales and elements by the published formulas (data/vectors/blocks/README.md, TransformerEngine,
+ * Scales and elements by the published formulas (data/vectors/blocks/record_torchao.py, TransformerEngine,
  * torchao, DeepSeek-V3, DeepGEMM, OCP MX 1.0), in the machine's binary32; elements by comparing with the
  * midpoints of their grid; sums in rationals of GMP. Shares nothing with lib/, nor with oracle/block.h. */
 #pragma once

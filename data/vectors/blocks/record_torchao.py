@@ -2,13 +2,37 @@
 """Record block and tensor quantisations of torchao, and check them with small NumPy models.
 
     python3 record_torchao.py record .       (writes mx-*.safetensors, nvfp4.*, float8.*)
-    python3 record_torchao.py check .        (needs only numpy; prints the table of README.md)
+    python3 record_torchao.py check .        (needs only numpy; prints how many values the models give)
 
 Recorded with torch 2.15.0 on CPU (eager mode, AVX-512) and torchao 0.18.0; record again with
 ATEN_CPU_CAPABILITY=default and =avx2 to compare the vector paths.  Inputs come from
 random.Random(SEED) and the lists below.  Tensors of a case: x (input), scale (the E8M0 or E4M3
 codes of the blocks as U8, or F32 scales), codes (U8, one element per byte), dq (the framework's
 dequantised result), pts (per-tensor scale).  The metadata maps each case to a line of key=value.
+
+Models
+
+MX.  b is the stored E8M0 code, amax the block's largest magnitude (a NaN makes it NaN).
+
+    floor, ceil, even: e = exponent of amax (ceil: + 1 if the significand is not 1; even: after
+      adding half a unit of the element's last significand bit to amax),
+      b = clamp(e - emax, -127, 128) + 127
+      NaN amax: b = 255;  y = x / max(2^(b-127), 2^-126), with 2^(255-127) = inf;  clamp
+    rceil: d = f32(amax / max), b = clamp(ceil(f32(log2 d)), -127, 127) + 127; inf: 254, NaN: 255
+      y = x * r, r = 2^(127-b), but 1 for b = 0 and NaN for b = 255;  clamp
+    dq = value(code) * 2^(b-127), NaN for b = 255; bfloat16: rounded once
+
+NVFP4.  All operations in float32:
+
+    s = f32(amax_block / 6); with pts: f32(s / pts)
+    scale = E4M3(clamp(s, 2^-6, 448));   r = 1 / scale; with pts: f32(f32(1 / pts) / scale)
+    code = E2M1(clamp(f32(x * r), -6, 6));   dq = value * scale; with pts: value * f32(pts * scale)
+    per_tensor_amax_to_scale(amax) = f32(amax / 2688)
+
+float8.
+
+    scale = f32(max / max(f64(amax), 1e-12)); pow2: 2^floor(f32(log2 scale))
+    code = cast(clamp(f32(f32(x) * scale)));   dq = value / scale
 """
 import json
 import math

@@ -4,12 +4,42 @@
     python3 record_lowp.py record .     (writes optimi.safetensors, torchao.safetensors, sr.txt)
     ATEN_CPU_CAPABILITY=default python3 record_lowp.py record DIR
     python3 record_lowp.py variant . DIR default       (writes the cases of DIR which differ)
-    python3 record_lowp.py check .      (needs only numpy; prints the table of README.md)
+    python3 record_lowp.py check .      (needs only numpy; prints how many values the operations below give)
 
 Recorded with torch 2.15.0 on CPU (AVX-512), torch-optimi 0.3.3 and torchao 0.18.0; one thread.
 optimi runs its for-loop path (triton=False, foreach=False), and where foreach=True gives something
 else some cases of that.  torchao's step runs uncompiled: torch.compile is replaced by the identity
 while it steps.  Inputs: numpy.random.default_rng(SEED), rounded to the case's type.
+
+Operations
+
+rn rounds float32 arithmetic to the parameter's type; fma is one rounding, with capability default two. Scalars are formed in double.
+
+    w *= s             rn(w * f32(s));  foreach=True: rn(w * rn(s)), which makes a decay factor of 0.99999 1
+    w += s             rn(w + rn(s))
+    w += a*x           rn(fma(x, rn(a), w))           bfloat16: in the first 32*floor(n/32) elements
+                       rn(w + rn(rn(a) * x))          bfloat16: in the rest, and everywhere with default
+    lerp(s, e, w)      |w| < 0.5: rn(fma(w, e - s, s)), else rn(fma(w - 1, e - s, e))
+    addcmul(x, a, b)   rn(fma(f32(value) * a, b, x))
+    addcdiv(x, a, b)   rn(x + f32(value) * a / b)     left to right, not fused
+
+optimi, with B = (b^t - b) / (b^t - 1) for each beta:
+
+    decay        AdamW, decoupled: p *= 1 - lr*wd (decouple_lr: 1 - lr/max_lr*wd); else g += wd*p
+    Adam(W)      m = lerp(m, g, 1 - B1);  v *= B2;  v = addcmul(v, g, g, 1 - B2)
+                 d = rn(sqrt(v));  d += eps;  update(x) = addcdiv(x, m, d, -lr)
+    SGD          m *= momentum;  m += g;  dampening: m = lerp(m, g, 1 - momentum)
+                 momentum 0: m = g;  update(x): x += -lr*m
+                 torch_init: m starts as g, after the L2 term, and step 1 follows as usual
+    plain        p = update(p)
+    Kahan        k = update(k);  old = p;  p = rn(p + k);  k = rn(k + rn(old - p))
+
+torchao (lr is a float32 tensor; everything is float32 but the stored values):
+
+    p32 = p - (lr*wd)*p;  c1 = 1 - f32(f32(b1)^t);  c2 likewise
+    m32 = lerp(m, g, 1 - b1);  v32 = lerp(v, g*g, 1 - b2);  m = rn(m32);  v = rn(v32)
+    d = sqrt(v32) / sqrt(c2) + eps;  p32 = p32 - (lr*(m32/c1))/d;  p = rn(p32), or stochastic:
+    lo = low 16 bits; r < lo: away from zero, else truncated
 """
 import json
 import os
