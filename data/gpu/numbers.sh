@@ -10,7 +10,7 @@ set -u
 LC_ALL=C
 export LC_ALL
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 4
-pages='README.md data/gpu/README.md gpu/README.md doc/dot.md doc/train.md data/vectors/device/README.md'
+pages='README.md data/gpu/README.md data/gpu/speeds.tsv gpu/README.md doc/dot.md doc/train.md data/vectors/device/README.md'
 case ${1-} in
 --pages) echo "$pages" | tr ' ' '\n' && exit 0 ;;
 esac
@@ -168,21 +168,29 @@ function shares(i, per_clock) {
     if (path[i] ~ /promoted|blocks/) return share(i, "accurate", " of the accurate mode, ", per_clock) share(i, "fast", " of the fast one", per_clock)
     return share(i, "fast", " of the fast mode", per_clock)
 }
-function speed_table(record,    i, least, most, held, products) {
-    print "| product | kernel | Tf/s | clock, MHz | of the library'\''s rate | of its rate per clock |"
-    print "|---|---|---|---|---|---|"
+# cells: a row of a page, or of a file of columns
+function cells(whole, a, b, c, d, e, f) {
+    if (whole) print a "\t" b "\t" c "\t" d "\t" e "\t" f
+    else print "| " a " | " b " | " c " | " d " | " e " | " f " |"
+}
+# Of a page, our largest tiles, and promoted sums; of the file (whole) all rows.
+function speed_table(record, whole,    i, least, most, held, products) {
+    cells(whole, "product", "kernel", "Tf/s", "clock, MHz", "of the library'\''s rate", "of its rate per clock")
+    if (!whole) print "|---|---|---|---|---|---|"
     for (i = 1; i <= rows; i++)
         if (flops[i] > 0 && in_record[i] == record) {
-            printf "| %s | %s | %.0f | %d | %s | %s |\n", subject[i], path[i], flops[i] / 1e12, clock[i], shares(i, 0), shares(i, 1)
+            if (whole || path[i] ~ /128 x 256|promoted/)
+                cells(whole, subject[i], path[i], sprintf("%.0f", flops[i] / 1e12), clock[i], shares(i, 0), shares(i, 1))
             if (!least || clock[i] < least) least = clock[i]
             if (clock[i] > most) most = clock[i]
             held += capped[i]
             products++
         }
+    if (whole) return
     print ""
-    printf "The clock was %s MHz right behind the runs; in %d of these %d rows the power cap held it down.\n", range(least, most), held, products
-    printf "Of the copy'\''s %.0f GB/s casts reach %s, digests %s, quantisation %s.\n", copy[record] / 1e9, \
-        copies_of(record, "^cast"), copies_of(record, "^digest"), copies_of(record, "^quantize")
+    printf "The clock was %s MHz after the runs; the power cap limited it in %d of %d rows.\n", range(least, most), held, products
+    printf "Casts reach %s of the copy'\''s %.0f GB/s, digests %s, quantisation %s.\n", copies_of(record, "^cast"), \
+        copy[record] / 1e9, copies_of(record, "^digest"), copies_of(record, "^quantize")
 }
 function copies_of(record, pattern,    i, least, most) {
     for (i = 1; i <= rows; i++)
@@ -193,14 +201,14 @@ function copies_of(record, pattern,    i, least, most) {
     return copy[record] ? range(sprintf("%.0f", 100 * least / copy[record]), sprintf("%.0f", 100 * most / copy[record])) " %" : "0 %"
 }
 # Each record that has speeds, the newest last.
-function speed_tables(    i, last) {
+function speed_tables(whole,    i, last) {
     for (i = 1; i <= rows; i++)
         if (in_record[i] != last) {
             if (last) print ""
             last = in_record[i]
-            print heads_of[last] ":"
-            print ""
-            speed_table(last)
+            print (whole ? "# " : "") heads_of[last] ":"
+            if (!whole) print ""
+            speed_table(last, whole)
         }
 }
 
@@ -220,11 +228,14 @@ function counted(words,    word, n, i, s) { # "red, atom": how many checks begin
     return s
 }
 function in_table(what, much, differs) { printf "| %s | %s | %s |\n", what, much, differs }
-function kept(has, n) { return has ? differing(n) : "no record is kept" }
+function kept(has, what, much, differs) { # a row, or a name in the list of what has no record
+    if (has) in_table(what, much, differs)
+    else missing = missing (missing == "" ? "" : ";\n") what
+}
 function log_row(tool, what,    name) {
     name = tool
     sub(/-.*/, "", name)
-    in_table("compute-sanitizer'\''s " name " of " what, "", has_log[tool] ? differing(errors[tool]) " errors" : "no record is kept")
+    kept(has_log[tool], "compute-sanitizer'\''s " name " of " what, "", differing(errors[tool]) " errors")
 }
 function more_checks(k, what) { in_table(checks[k] " " what, large(results[k]) " results", differing_checks(k)) }
 function page_of_records(    f, more, more_steps, pair, few, many) {
@@ -236,7 +247,7 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     print "|---|---|---|"
     in_table("conversions of binary32 to " formats " (`cvt`, " checks["convert"] " instructions): all " power(operands) " operands of each, NaN bits, too", \
         large(results["convert"]) " results", differing_checks("convert"))
-    in_table("the 13 bits below a tf32 after " checks["below"] " of these conversions, which are asked again", \
+    in_table("the 13 bits below a tf32 after " checks["below"] " of these conversions, run again", \
         large(results["below"]) " results", differing_checks("below"))
     in_table("fp16 and bf16: add, sub, mul, div of all " power(couples) " pairs, " power(triples) " fma; " \
         "binary32: add, sub, mul, fma, div, sqrt, " power(triples) " each", \
@@ -259,15 +270,17 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     log_row("racecheck", "`gpt-fp8`")
     log_row("memcheck-statistics", "a quarter of the arrays of statistics")
     log_row("racecheck-statistics", "an eighth of them")
-    in_table("statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", arrays ? grouped(arrays) " arrays" : "", kept(arrays, arrays_differ))
-    in_table("`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", \
-        questions ? grouped(questions) " reports and trainings" : "", kept(questions, questions_differ))
+    kept(arrays, "statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", grouped(arrays) " arrays", differing(arrays_differ))
+    kept(questions, "`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", grouped(questions) " reports and trainings", \
+        differing(questions_differ))
     print ""
-    printf "Conversions and operations are %s results, %s without the %d checks of bits that repeat a conversion; results of\n", \
-        large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"]
-    printf "tensor cores that a model gave, too, are %s.\n", large(results["mma"] + results["wgmma"])
+    printf "Conversions and operations are %s results, %s without the %d repeated conversions. Tensor cores gave %s results that\n", \
+        large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"], \
+        large(results["mma"] + results["wgmma"])
+    print "a model repeats."
+    if (missing != "") print "\nThese ran on the device, but no record is kept: " missing "."
     print ""
-    speed_tables()
+    speed_tables(0)
 }
 END {
     verdict = all_differ + differ["same"] + trainings_differ
@@ -279,6 +292,7 @@ END {
             verdict ? grouped(verdict) " differed" : "no bit differed"
     }
     if (page == "data/gpu/README.md") page_of_records()
+    if (page == "data/gpu/speeds.tsv") speed_tables(1)
     if (page == "gpu/README.md") {
         printf "An %s took %s s for each check of %s conversions, %s s for each of %s results of `wgmma`:\n", devices, \
             range(sprintf("%.2f", fastest["convert"]), sprintf("%.2f", slowest["convert"])), power(operands), \

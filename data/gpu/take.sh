@@ -36,9 +36,9 @@ fail() { # fail STATUS WORD...
     exit "$status"
 }
 
-# ---- digests: README.md, scripts and answers.txt are no records ----
+# ---- digests: README.md, scripts, .tsv and answers.txt are no records ----
 records_in() {
-    find "$1" -maxdepth 1 -type f -name '[!.]*.*' ! -name README.md ! -name '*.sh' ! -name answers.txt | sed 's|.*/||' | sort
+    find "$1" -maxdepth 1 -type f -name '[!.]*.*' ! -name README.md ! -name '*.sh' ! -name '*.tsv' ! -name answers.txt | sed 's|.*/||' | sort
 }
 add_sums() {
     list=$1/SHA256SUMS

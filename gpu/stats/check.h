@@ -7,7 +7,7 @@
 enum { STATS_CHECK_FAILED = -1, STATS_CHECK_NO_DEVICE = -2 };
 
 /* How much: the largest arrays of the comparison; elements of what is timed, 0: nothing is; so many times each. The
- * report, JSON (schema mpsim.gpu-statistics/1, in data/gpu/README.md), may be NULL. Lines for people go to `to`. Returns how many
+ * report, JSON (schema mpsim.gpu-statistics/1, data/gpu/keys.tsv), may be NULL. Lines for people go to `to`. Returns how many
  * comparisons differ, or one of the constants above. */
 typedef struct stats_check_plan {
     size_t largest, timed;

@@ -64,7 +64,7 @@ static int is_kept(const char *name)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0)
             return 0;
-    return name[0] != '.' && !kept_ends(name, ".sh");
+    return name[0] != '.' && !kept_ends(name, ".sh") && !kept_ends(name, ".tsv");
 }
 
 /* Whether the text of SHA256SUMS has the line of a file with these bytes. */

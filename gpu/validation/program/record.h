@@ -1,5 +1,5 @@
 /* record.h -- what a device answered, as a file: JSON of schema mpsim.gpu/1, see
- * data/gpu/README.md. */
+ * data/gpu/keys.tsv. */
 #pragma once
 
 #include "../../gpu.h"
