@@ -22,7 +22,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \
   python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py \
   python/tests/emulate/test_operands.py python/tests/emulate/test_parity.py \
-  python/tests/test_emulate_everyday.py python/tests/test_emulate_report.py python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_watch.py
+  python/tests/test_emulate_everyday.py python/tests/test_emulate_report.py python/tests/test_reports.py python/tests/test_scaler.py python/tests/test_schemas.py python/tests/test_tutorial.py python/tests/test_watch.py
 # products by torch itself, and which torch is needed
 EXTRA_DIST += python/bench_emulate.py python/src/mpsim/emulate/_casts.py python/src/mpsim/emulate/_needs.py python/tests/emulate/test_casts.py \
   python/tests/emulate/test_torches.py
