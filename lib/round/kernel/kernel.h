@@ -75,13 +75,13 @@ typedef struct mpsim_cast_constants {
     int draws;  /* whose loop makes the words of elements `index`, ... itself      */
     uint64_t seed, word_stream, index;
     int stream;                /* results past the caches                                         */
-    int end;                   /* no others follow                                                */
+    int end;                   /* last call for this array                                        */
     int drop;                  /* bits of the fraction that are dropped of a normal result        */
     int base;                  /* exponent field that lies one below that of the smallest normal  */
     int drop_base;             /* drop + base, also where base had to be limited                  */
     int scale_exp;             /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
     uint64_t scale;            /* its significand, the top bit set                                */
-    int wide;                  /* subnormal sources are not just below everything                 */
+    int wide;                  /* subnormal sources can have results that are not zero             */
     mpsim_cast_sums near_sums; /* where those may be used: nothing disturbs them         */
     int near_drop, near_base;  /* drop and base there                                      */
     int near_huge;             /* then: exponent field of what overflows by far                   */
