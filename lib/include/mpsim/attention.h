@@ -15,7 +15,7 @@ MPSIM_BEGIN
  * `context`, all to nearest even, overflow to infinity; a sum over keys is mpsim_sum_lanes with MPSIM_LANES_ROW, of
  * numbers of `softmax`.
  *
- * Query i stands beside key p = i + keys - queries. It sees the keys p - left to p + right, or with `causal` to p, of
+ * Query i belongs to key p = i + keys - queries. It sees the keys p - left to p + right, or with `causal` to p, of
  * these those that its row of `mask` has a byte for that is not 0. */
 typedef struct mpsim_attention {
     const mpsim_model *scores;   /* of S = Q K^T: its result is S                                           */
@@ -140,7 +140,7 @@ MPSIM_API mpsim_status mpsim_attention_backward(const mpsim_attention_gradient *
                                                 const float *lse, float *dq, float *dk, float *dv, const mpsim_rng *rng,
                                                 const mpsim_pool *pool);
 
-/* mpsim_attention_exact -- what all that stands for: softmax(scale Q K^T) V of the same numbers, not tiled, in binary64. Scores are
+/* mpsim_attention_exact -- the definition: softmax(scale Q K^T) V of the same numbers, not tiled, in binary64. Scores are
  * exact sums rounded once, exp is the C library's, sums go over the keys in their order: the error is below
  * (keys + 8 + 2 max |x|) 2^-53 of the sum of P |v|. Of `a` only scale and what is seen count. A row that sees no key is +0.
  * Statuses as above. */

@@ -1,5 +1,5 @@
-/* between.h -- the operations of mpsim/layer.h and mpsim/transformer.h on arrays as they lie in memory: numbers of any
- * format, with strides, on threads. The bits are those of the functions there, whatever the memory and the threads. */
+/* between.h -- the operations of mpsim/layer.h and mpsim/transformer.h on arrays in memory: numbers of any format, with
+ * strides, on threads. Results have the bits of the functions there, whatever the memory and the threads. */
 #ifndef MPSIM_BETWEEN_H
 #define MPSIM_BETWEEN_H
 

@@ -2,7 +2,7 @@
  *
  * A tensor is a matrix of rows x cols, row-major (a tensor of more dimensions: cols is the last
  * one). Every block of it, block_rows x block_cols elements, shares a scale s; an element x is
- * stored as the code of x * s (or x / s) and stands for its value divided by s. Blocks at the edges
+ * stored as the code of x * s (or x / s) and represents the value of that code divided by s. Blocks at the edges
  * are smaller. Inputs are binary32 values; needs the default floating-point environment. */
 #ifndef MPSIM_BLOCK_H
 #define MPSIM_BLOCK_H

@@ -3,8 +3,8 @@
  * A dot product c + a[0] b[0] + ... + a[K-1] b[K-1] in floating point has as many answers as there
  * are ways to add. A model is one of them, completely: which products are formed, how they are
  * aligned and added, in which order, and where something is rounded. Models of tensor cores
- * reproduce the recorded outputs of the hardware bit for bit; how well each is known stands in
- * its row.
+ * reproduce the recorded outputs of the hardware bit for bit; the row of a model says how well
+ * the model is known.
  *
  * No result depends on the floating-point environment of the caller, which is left as it is. */
 #ifndef MPSIM_DOT_H

@@ -94,7 +94,7 @@ MPSIM_API const mpsim_format *mpsim_format_find(const char *name);
  *     "e4m3:bias=7" is MPSIM_EINVAL; say "e4m3:ieee:bias=7" or "e4m3:fn:bias=7".
  *     Numbers are decimal, without leading zeros.
  *
- * The whole format must lie in binary64: MPSIM_ERANGE otherwise.
+ * Every number of the format must be a binary64 number: MPSIM_ERANGE otherwise.
  * MPSIM_ENOTFOUND if the name has none of these forms, MPSIM_EINVAL if an option is
  * unknown or contradicts another one, or if an argument is NULL. *f is untouched then. */
 MPSIM_API mpsim_status mpsim_format_parse(mpsim_format *f, const char *name);

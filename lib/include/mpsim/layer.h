@@ -11,7 +11,7 @@
  * overflow to infinity), as a chain of framework operations on tensors of that format does; exp and
  * log are evaluated in binary32 and rounded. Numbers of a format are held as binary32 values.
  *
- * NaN: results are NaN where the operations say so, with no promise about sign and payload.
+ * NaN: results are NaN where the operations give NaN, with no promise about sign and payload.
  *
  * Needs the default floating-point environment. */
 #ifndef MPSIM_LAYER_H
@@ -22,7 +22,7 @@
 MPSIM_BEGIN
 
 /* mpsim_exp, mpsim_exp2, mpsim_log -- e^x, 2^x and ln x in binary32, by integer operations, products, sums and fma
- * only. Error below 1 ulp of the result, the largest one found stands in lib/README.md (gradual
+ * only. Error below 1 ulp of the result, the largest one found is in lib/README.md (gradual
  * underflow below 2^-126 included), and all are monotone. exp: exp(+-0) = 1, exp(-inf) = +0,
  * exp(inf) = inf, inf above 0x1.62e42ep+6, +0 below about -103.97. exp2: the same, but inf from 128
  * on and +0 up to -150. log: log(1) = +0, log(+-0) = -inf, log(inf) = inf, NaN below zero; subnormal

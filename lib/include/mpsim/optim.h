@@ -29,7 +29,7 @@ typedef enum mpsim_optim_algorithm {
 MPSIM_API const char *mpsim_optim_name(mpsim_optim_algorithm a); /* "sgd", "adam", "adamw", "lion", "adafactor" */
 MPSIM_API mpsim_status mpsim_optim_parse(mpsim_optim_algorithm *a, const char *name);
 
-/* What an optimizer can be told: fields of mpsim_optim of these names, numbers first, then flags. */
+/* Settings of an optimizer: fields of mpsim_optim of these names, numbers first, then flags. */
 typedef enum mpsim_optim_setting {
     MPSIM_OPTIM_LR,
     MPSIM_OPTIM_MOMENTUM,

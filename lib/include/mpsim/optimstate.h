@@ -1,8 +1,8 @@
 /* optimstate.h -- moments of optimizers kept in few bits, as the frameworks keep them.
  *
  * A step computes in binary32 and its moments are quantised when they are stored, in blocks of consecutive
- * elements with numbers of their own (scales): the next step begins with what codes and numbers stand for.
- * So a quantised moment is here an array of binary32 values that codes stand for, and storing is
+ * elements with numbers of their own (scales): the next step begins with the values that codes and numbers represent.
+ * So a quantised moment is here an array of the binary32 values of its codes, and storing is
  * mpsim_state_quantise. Needs the default floating-point environment. */
 #ifndef MPSIM_OPTIMSTATE_H
 #define MPSIM_OPTIMSTATE_H

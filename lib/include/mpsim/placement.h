@@ -25,7 +25,7 @@ typedef enum mpsim_master {
     MPSIM_SPLIT_MASTER /* bf16 parameters and the other 16 bits of the master  */
 } mpsim_master;
 
-/* Of one layer. Formats lie within binary32, are signed and have a zero and a NaN. */
+/* The placement of one layer. Formats have binary32 numbers only, are signed and have a zero and a NaN. */
 typedef struct mpsim_placement {
     mpsim_format format[MPSIM_ROLES];
     mpsim_format storage; /* of the model's parameters                                           */

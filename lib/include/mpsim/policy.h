@@ -1,8 +1,8 @@
-/* policy.h -- policies, as `mpsim train --policy` reads them, and what they say of a layer: in libmpsim-trace.
+/* policy.h -- policies, as `mpsim train --policy` reads them, and the placement of a layer: in libmpsim-trace.
  *
  * data/policies/README.md has the keys. A policy has one plan or several, each in force from a step on. What trace.h says of errors, the
- * locale and the floating-point environment holds here, too. Nothing prints, and nothing ends the program. A policy is not changed by
- * those who ask it: several threads may. */
+ * locale and the floating-point environment holds here, too. Nothing prints, and nothing ends the program. Reading a policy changes nothing, so
+ * several threads may read one. */
 #ifndef MPSIM_POLICY_H
 #define MPSIM_POLICY_H
 
@@ -112,7 +112,7 @@ typedef struct mpsim_depth {
  * last one ("model.layers.3.mlp.up": 3, "fc1": 1), or those of "h3.attn.qkv". */
 MPSIM_API void mpsim_depth_add(mpsim_depth *d, const char *layer);
 
-/* A layer, as a plan is asked for it. */
+/* The layer whose placement is wanted. */
 enum { MPSIM_RANK_NONE = -1, MPSIM_RANK_TABLE = 1 << 16 /* of an embedding */ };
 typedef struct mpsim_layer_place {
     const char *name;

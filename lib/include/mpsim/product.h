@@ -1,4 +1,4 @@
-/* mpsim/product.h -- products of stacks of matrices where they lie: operands of any strides, rounded or quantised as they enter,
+/* mpsim/product.h -- products of stacks of matrices in the caller's memory: operands of any strides, rounded or quantised as they are read,
  * sums by an accumulation model, one rounding to the format of the results.
  *
  * A stack is an array of 2 to 8 dimensions: the last two are the rows and columns of its matrices. A product has for every matrix
@@ -21,7 +21,7 @@ MPSIM_BEGIN
 enum { MPSIM_STACK_RANK = 8 };
 
 /* The element with the indices i is code number i[0] strides[0] + i[1] strides[1] + ... from `codes` on. Strides are any, also
- * negative and, of what is only read, 0: one element stands for all of the dimension. */
+ * negative and, of what is only read, 0: one element is used for all of the dimension. */
 typedef struct mpsim_stack {
     const mpsim_format *format; /* of the codes: binary32 for an array of float */
     void *codes;                /* of operands only read                        */
@@ -86,7 +86,7 @@ typedef struct mpsim_operand {
     void *memory;               /* the library's                                                       */
 } mpsim_operand;
 
-/* mpsim_operand_init -- an operand that a product reads where it lies and rounds to `format` (NULL: not) as it does. */
+/* mpsim_operand_init -- an operand that a product reads in place and rounds to `format` (NULL: does not round). */
 MPSIM_API void mpsim_operand_init(mpsim_operand *o, const mpsim_stack *x, const mpsim_format *format,
                                   mpsim_round_mode mode);
 

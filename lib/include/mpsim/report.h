@@ -16,7 +16,7 @@ MPSIM_BEGIN
 
 typedef struct mpsim_report mpsim_report;
 
-/* Elements in memory, read where they lie while a call runs. */
+/* Elements in memory, read in place while a call runs. */
 typedef struct mpsim_array {
     const char *name;           /* as in a file: "wgrad:fc.weight"; UTF-8                                       */
     const mpsim_format *format; /* of the elements, mpsim_format_code_bytes each, in the byte order of this machine */
@@ -40,7 +40,7 @@ typedef int mpsim_progress(void *context, uint64_t done, uint64_t total);
  *   format, scale, scale-kinds, round, preset, overflow, flush-subnormals, flush-inputs, seed, rht, axis    what to cast to
  *   counts, histogram    fewer sums; more
  *   without-roundoff     without elements of gradients that are nothing but rounding
- *   fail-if              conditions, which mpsim_report_code tells
+ *   fail-if              conditions; mpsim_report_code says whether they hold
  *   tensors              the text lists every tensor
  *   threads              at most so many; else as many as processors are free, and one where the work is small
  *   quiet                no notes

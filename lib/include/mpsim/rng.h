@@ -19,7 +19,7 @@ MPSIM_BEGIN
 typedef struct mpsim_rng {
     uint64_t seed;   /* the experiment                                     */
     uint64_t stream; /* the tensor, or any other unit that is independent  */
-    uint64_t index;  /* the first element of the array at hand             */
+    uint64_t index;  /* the first element of the array                      */
 } mpsim_rng;
 
 /* mpsim_philox -- one block: out[0..3] = Philox4x32-10(counter, key). */

@@ -54,7 +54,7 @@ typedef enum mpsim_infinity {
     MPSIM_INFINITY_MAX   /* the largest finite number of that sign                         */
 } mpsim_infinity;
 
-/* What stands for infinity in a format without one. That NaN is the canonical one with the
+/* What infinity becomes in a format without one. That NaN is the canonical one with the
  * infinity's sign, under every mpsim_nan_rule. */
 typedef enum mpsim_no_inf {
     MPSIM_NO_INF_NAN, /* NaN (OCP OFP8, IEEE usage); the largest number if there is no NaN */

@@ -92,7 +92,7 @@ typedef struct mpsim_scaler_config {
     double threshold;    /* fairseq: backing off stops at this value; 0: no such value              */
 } mpsim_scaler_config;
 
-/* A row: what a framework ships, with where it stands. */
+/* A row: what a framework ships, with its source. */
 typedef struct mpsim_scaler_type {
     mpsim_scaler_config config;
     const char *framework; /* "torch.amp.GradScaler, CUDA"                */

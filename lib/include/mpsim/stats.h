@@ -98,7 +98,7 @@ MPSIM_API void mpsim_cast_stats_init(mpsim_cast_stats *c);
 MPSIM_API mpsim_status mpsim_cast_stats_add(mpsim_cast_stats *c, const mpsim_format *f, const mpsim_rounding *r,
                                             const mpsim_rng *rng, const double *x, size_t n);
 
-/* mpsim_cast_stats_add_values -- account for the errors of a cast done elsewhere: x[i] stands as
+/* mpsim_cast_stats_add_values -- account for the errors of a cast done elsewhere: x[i] became
  * value[i], already scaled back. The counts are the caller's to add. */
 MPSIM_API void mpsim_cast_stats_add_values(mpsim_cast_stats *c, const float *x, const float *value, size_t n);
 MPSIM_API void mpsim_cast_stats_merge(mpsim_cast_stats *to, const mpsim_cast_stats *from);

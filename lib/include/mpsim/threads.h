@@ -1,8 +1,7 @@
-/* mpsim/threads.h -- threads for who has none of their own to lend (mpsim_pool of mpsim/dot.h): in libmpsim-trace.
+/* mpsim/threads.h -- threads for callers that have none of their own (mpsim_pool of mpsim/dot.h): in libmpsim-trace.
  *
- * They are made when there is work for them, sleep when there is none, take no signals, and may be lent to calls of several
- * threads at once, of which one at a time has them and the others work alone. Work that is not worth waking anyone (some 50 us)
- * stays with its caller. After fork the child works alone. */
+ * Threads are made when there is work, sleep when there is none and take no signals. Several threads may pass the pool at once:
+ * one of these calls has the threads and the others work alone. Work of less than some 50 us stays with its caller. After fork the child works alone. */
 #ifndef MPSIM_THREADS_H
 #define MPSIM_THREADS_H
 

@@ -2,7 +2,7 @@
  *
  * It reads all that the program mpsim reads: safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX, llm.c, HDF5 if that is
  * built in, raw elements; files that are packed (gzip, zstd, ...), checkpoints in many files, directories. A file is
- * recognised by its content. Codes with scales of blocks are one tensor, of the numbers that they stand for. Input is
+ * recognised by its content. Codes with scales of blocks are one tensor, of the numbers that they represent. Input is
  * not trusted: what a file claims is checked before it is believed, memory is bounded, and pickles are data.
  *
  * Nothing here prints, ends the program, starts threads or changes how signals are handled. (Libraries that it uses
@@ -54,7 +54,7 @@ typedef struct mpsim_tensor {
     int column_major;      /* 1: elements follow each other by the first dimension (Fortran), not by the last */
     int64_t step;          /* of the training that its file belongs to; -1: not known                   */
     int64_t rank;          /* of the process that saved it; -1: not known                               */
-    const char *file;      /* where it lies, or begins                                                  */
+    const char *file;      /* where it is, or begins                                                    */
     uint64_t offset;       /* of its first byte in that file, or in the archive's member or what is unpacked of it */
     const char *layout;    /* "safetensors", "torch", "npy (gzip)"                                      */
     const char *quantised; /* what it is made of, as "torchao MXTensor: codes e2m1, scales e8m0 of 1x32", and `format`
@@ -91,7 +91,7 @@ MPSIM_API const char *mpsim_reader_note(const mpsim_reader *r, size_t i);
  *   mpsim_reader_codes  as they are stored: code_bytes each, in the byte order of this machine
  *
  * MPSIM_EINVAL: there is no such tensor, it has no such elements, or not of this type; MPSIM_EDATA: the file is damaged,
- * or has changed since it was opened; MPSIM_EIO; MPSIM_ENOMEM. What is in the array then is not to be used. */
+ * or has changed since it was opened; MPSIM_EIO; MPSIM_ENOMEM. The contents of the array are undefined then. */
 MPSIM_API mpsim_status mpsim_reader_f64(mpsim_reader *r, size_t i, uint64_t first, size_t n, double *values,
                                         char *error, size_t size);
 MPSIM_API mpsim_status mpsim_reader_f32(mpsim_reader *r, size_t i, uint64_t first, size_t n, float *values, char *error,

@@ -24,7 +24,7 @@ MPSIM_BEGIN
 /* ---- functions ---- */
 
 /* In binary32, by integer operations, sums, products, fma, quotients and square roots only. The
- * largest errors over all 2^32 arguments stand in lib/README.md; tanh, erf,
+ * largest errors over all 2^32 arguments are in lib/README.md; tanh, erf,
  * sigmoid and rsqrt are monotone. NaN gives NaN.
  *
  * mpsim_tanh      tanh(+-0) = +-0, tanh(+-inf) = +-1

@@ -1,7 +1,7 @@
 /* update.h -- a step from its gradients on, over all parameters at once: they are checked for overflow; the scaler moves and says the scale S
  * and whether the step is skipped; they are unscaled and clipped; the optimizer moves what is kept.
  *
- * Arrays are the caller's, one element behind the other, and are read and written where they lie. Results do not depend on threads. Needs the
+ * Arrays are the caller's, one element behind the other, and are read and written in place. Results do not depend on threads. Needs the
  * default floating-point environment. */
 #ifndef MPSIM_UPDATE_H
 #define MPSIM_UPDATE_H
@@ -116,7 +116,7 @@ typedef struct mpsim_update {
 } mpsim_update;
 
 /* mpsim_update_run -- a step of n parameters, whose arrays do not overlap. count: updates and lost are counted, which takes twice the time of the
- * step of Adam, and more of others. What fails is told of parameter *which (may be NULL): as mpsim_optim_step and mpsim_muon_check. MPSIM_ENOMEM.
+ * step of Adam, and more of others. *which (may be NULL) becomes the parameter that failed: as mpsim_optim_step and mpsim_muon_check. MPSIM_ENOMEM.
  * Others may have been moved then. */
 MPSIM_API mpsim_status mpsim_update_run(mpsim_update *list, size_t n, int count, const mpsim_pool *pool, size_t *which);
 

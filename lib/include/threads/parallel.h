@@ -3,10 +3,9 @@
  * Work is split by index; what a task computes may depend on its index only. Which thread runs it may
  * decide where it keeps its buffers, and its sums where these merge exactly.
  *
- * Threads that have nothing to do sleep. Whoever calls begins at once and waits only for tasks that another
+ * Threads that have nothing to do sleep. The caller begins at once and waits only for tasks that another
  * thread has begun, never for a thread that has not woken yet: beside other busy processes work takes
- * its share of the machine and no longer. Work that is not worth waking anyone (some 50 us) stays with
- * its caller. */
+ * its share of the machine and no longer. Work of less than some 50 us stays with its caller. */
 #ifndef MPSIM_THREADS_PARALLEL_H
 #define MPSIM_THREADS_PARALLEL_H
 

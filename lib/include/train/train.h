@@ -3,7 +3,7 @@
  * A step: the batch goes forward; softmax and cross-entropy times the loss scale; backward;
  * gradients are checked, unscaled and clipped; the optimizer moves parameters (or their masters);
  * the model's copy is refreshed; scaler, FP8 scales and the step count move on. Which tensor is in
- * which format, the trainer has from a plan; what an operation is to the bit stands in engine.h.
+ * which format, the trainer takes from a plan; engine.h defines each operation to the bit.
  * From gradients on a step is that of a replay, too: step.h.
  *
  * Plain C, built by gpu/ without Autotools, too: no options, JSON, YAML, threads or files but the
