@@ -1,4 +1,4 @@
-/* session.h -- one run of mpsim-gpu-functions: what it was asked for and what it found, in memory that workers share. */
+/* session.h -- one run of mpsim-gpu-functions: its request and its results, in memory that workers share. */
 #pragma once
 
 #include "functions.h"

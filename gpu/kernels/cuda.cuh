@@ -24,7 +24,7 @@
 #define GPU_LAUNCH(kernel, grid, block, shared, ...) (kernel)<<<(grid), (block), (shared)>>>(__VA_ARGS__)
 #define GPU_LAUNCH_ON(stream, kernel, grid, block, shared, ...) \
     (kernel)<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
-/* A parameter of a kernel that all its threads read where it lies; on a CPU a reference. */
+/* A parameter of a kernel that all its threads read in place; on a CPU a reference. */
 #define GPU_CONSTANT(...) const __grid_constant__ __VA_ARGS__
 #define GPU_SHARED(type, name, dims) __shared__ type name dims
 #define GPU_DYNAMIC_SHARED(type, name)                                    \

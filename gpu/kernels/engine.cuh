@@ -293,7 +293,7 @@ static const cuda_results *results_end(train_engine *e, const char *operation)
     return &self->host;
 }
 
-/* For operations that write y: its numbers stand for themselves. */
+/* For operations that write y: the inverse of its scale is 1. */
 static int wrote(train_engine *e, const char *operation, train_tensor *y)
 {
     y->inverse = 1;

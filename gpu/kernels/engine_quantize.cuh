@@ -152,7 +152,7 @@ static int quantized_results(train_engine *e, const train_quantized *t, gpu_quan
     return failed || (t->amax && !own->amax) ? -1 : 0;
 }
 
-/* What codes of a tensor with one scale stand for. */
+/* The values of the codes of a tensor with one scale. */
 static void set_inverse(const train_quantized *t, float factor)
 {
     t->y->inverse = in_one_block(t->how->recipe) && !t->how->blocks && size_of(t->y) ? 1 / factor : 1;

@@ -5,7 +5,7 @@
 #include "engine_lists.cuh"
 #include "optimizer.cuh"
 
-/* What a kernel is told of one, but for its tensors. */
+/* The arguments of a kernel for one update, except its tensors. */
 static int optim_set(train_engine *e, const train_update *u, gpu_optim *g, gpu_reference *r)
 {
     const mpsim_optim *o = u->optim;

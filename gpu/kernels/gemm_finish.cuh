@@ -1,4 +1,4 @@
-/* gemm_finish.cuh -- what all matrix products share: what a kernel is told, words of an operand,
+/* gemm_finish.cuh -- what all matrix products share: arguments of a kernel, words of an operand,
  * and the way from a sum to its place in the result. */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include <train/engine.h>
 
-/* ---- what a kernel is told ---- */
+/* ---- arguments of a kernel ---- */
 
 struct gpu_lines { /* an operand; lines are rows of a, columns of b */
     const unsigned char *at;

@@ -7,7 +7,7 @@
 /* ---- any shape ----
  *
  * 64 x 64 elements a block, 16 words of depth at a time, 4 warps of 32 x 32. Lines in shared memory
- * have 16 words of 20: the 32 words of a fragment's register lie in different banks (20 g + t). The
+ * have 16 words of 20: the 32 words of a fragment's register are in different banks (20 g + t). The
  * next words are read from memory while the present ones are multiplied. */
 enum { MMA_LINES = 64, MMA_WORDS = 16, MMA_PITCH = 20, MMA_THREADS = 128 };
 enum { MMA_EACH = MMA_LINES * MMA_WORDS / MMA_THREADS };
@@ -118,7 +118,7 @@ struct gemm_mma {
  * way; 8 warps of 64 x 32, fragments by ldmatrix. Two blocks fit on a multiprocessor (128
  * registers). Where the depth is contiguous a stage holds lines of 64 bytes, else 32 lines of 128
  * elements (256 bytes), which ldmatrix transposes. Pieces of 16 bytes are exchanged so that any 8
- * that are read or written at once lie in different banks: piece p of line l is at p ^ (l / 2 mod
+ * that are read or written at once are in different banks: piece p of line l is at p ^ (l / 2 mod
  * 4), or at p ^ (k mod 8). */
 enum { FAST_LINES = 128, FAST_DEEP = 32, FAST_STAGES = 4, FAST_THREADS = 256 };
 enum { FAST_OPERAND = FAST_LINES * FAST_DEEP * 2, FAST_STAGE = 2 * FAST_OPERAND };

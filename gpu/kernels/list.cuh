@@ -1,4 +1,4 @@
-/* list.cuh -- what a launch is told of many tensors at once: items, as many as its parameters hold, each with
+/* list.cuh -- the arguments of a launch for many tensors at once: items, as many as its parameters hold, each with
  * blocks of its own. */
 #pragma once
 

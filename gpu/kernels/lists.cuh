@@ -17,7 +17,7 @@ struct gpu_pair {
 typedef gpu_list<gpu_pair, 96> gpu_pairs;
 static_assert(sizeof(gpu_pairs) + 2 * sizeof(gpu_format) + 64 <= GPU_LIST_PARAMETERS, "too many");
 
-/* y = of(x) for all elements of item k, of codes: in fours where the tensors lie so. */
+/* y = of(x) for all elements of item k, of codes: in fours where the tensors are aligned so. */
 template <class List, class F>
 static __device__ __forceinline__ void gpu_map(const gpu_format &to, const gpu_format &from, const List &list,
                                                unsigned k, const gpu_pair &p, F of)

@@ -27,7 +27,7 @@ enum { GPU_TILE = 32, GPU_TILE_ROWS = 8 };
 /* How tensors are quantised; those of a launch alike. */
 struct gpu_quantize {
     gpu_format from, element, to; /* to: the element's format, or bf16 with the scale multiplied in */
-    int codes;                    /* 1: y holds codes, else what they stand for                    */
+    int codes;                    /* 1: y holds codes, else their values                           */
     int rule;                     /* gpu_scale_rule                                                */
     int span;                     /* lanes with one block: 16, 32                                  */
     int in_warp;                  /* 1: blocks of 1 x span, whose amax a warp finds itself         */

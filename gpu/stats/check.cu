@@ -314,7 +314,7 @@ void judge(facts *f, const mpsim_format *format, const mpsim_cast *casts, size_t
     mpsim_summary_free(s);
 }
 
-/* ---- what is asked ---- */
+/* ---- the questions ---- */
 
 struct question {
     const char *format;

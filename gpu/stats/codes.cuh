@@ -102,7 +102,7 @@ __device__ inline void count_vector(unsigned *counters, unsigned *table, const u
     }
 }
 
-/* Eight codes of each thread of a warp are one and the same: its threads keep how many each has met. */
+/* Eight codes of each thread of a warp are one and the same: each thread keeps how many it has read. */
 __device__ inline void count_same(unsigned *table, unsigned word, apart &of)
 {
     const unsigned code = word & 0xffffu;

@@ -6,7 +6,7 @@
 enum { MPSIM_FIXED_LIMBS = 52 };
 
 /* The sum of limb[i] * 2^(32 (i - n + 1)): one word before the point. All operands of an operation
- * have the same n; a result must be below 2^32. What lies below the last word is cut off. */
+ * have the same n; a result must be below 2^32. Bits below the last word are cut off. */
 typedef struct mpsim_fixed {
     int n;
     uint32_t limb[MPSIM_FIXED_LIMBS];

@@ -1,9 +1,9 @@
 /* scalar.h -- THE reference arithmetic, part two: exact operations on unpacked numbers.
  *
  * Integers only, as scalar.h. The operands are unpacked codes: at most 53 significant bits, lo = 0.
- * The results have 128, the last of which is or-ed with all that lies below it: rounding looks at
+ * The results have 128, the last of which is or-ed with all bits below it: rounding looks at
  * no more than 53 bits of significand and 33 of fraction, so that one rounding of a result is
- * one rounding of the exact value (mpsim_scalar_encode). The definitions stand in mpsim/arith.h. */
+ * one rounding of the exact value (mpsim_scalar_encode). mpsim/arith.h has the definitions. */
 #pragma once
 
 #include "../round/scalar.h"

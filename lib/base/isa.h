@@ -1,6 +1,6 @@
 /* isa.h -- which of the units that are compiled for an instruction set runs; see mpsim/isa.h.
  *
- * A module that has such units keeps a table of them, indexed by mpsim_isa, and asks at the start of
+ * A module with such units keeps a table of them, indexed by mpsim_isa, and looks its row up at the start of
  * each array function. The choice changes speed, never a bit. */
 #pragma once
 

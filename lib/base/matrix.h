@@ -1,4 +1,4 @@
-/* matrix.h -- what is asked of a matrix in memory, and of threads, that a caller gives. */
+/* matrix.h -- checks of a matrix in memory, and of threads, that a caller gives. */
 #pragma once
 
 #include "extent.h"

@@ -1,4 +1,4 @@
-/* turn.h -- matrices whose columns lie side by side, row after row. */
+/* turn.h -- transposing: matrices whose columns are contiguous in memory, row after row. */
 #pragma once
 
 #include <stddef.h>

@@ -22,7 +22,7 @@ typedef struct mpsim_scale_env {
     int mbits;    /* significand field of the element format  */
     float given;  /* the caller's scale                       */
     float encode; /* the tensor's scale (NVFP4), 1 for others */
-    float decode; /* what stands beside the codes for it      */
+    float decode; /* the inverse that is stored with codes    */
     float amax;   /* of the tensor (NVFP4_TE)                 */
 } mpsim_scale_env;
 

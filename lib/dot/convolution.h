@@ -53,7 +53,7 @@ static inline size_t mpsim_product3(const size_t *n)
 /* mpsim_factor_axes -- its numbers, without axes yet. */
 mpsim_axes mpsim_factor_axes(const mpsim_factor *f);
 
-/* mpsim_factor_open -- its channels stand side by side then, or with `planar` may stand anywhere, and its numbers are rounded.
+/* mpsim_factor_open -- its channels are adjacent then, or with `planar` may be anywhere, and its numbers are rounded.
  * 0: no memory. */
 int mpsim_factor_open(mpsim_factor *f, int planar, const mpsim_pool *pool);
 

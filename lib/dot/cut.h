@@ -101,7 +101,7 @@ int mpsim_cut_init(const mpsim_tile *t, const mpsim_model *m, const mpsim_format
 /* mpsim_cut_is_tame -- whether sums of `depth` products and a number below 2^(MPSIM_TILE_HIGH - 1) are below 2^MPSIM_TILE_HIGH. */
 int mpsim_cut_is_tame(const mpsim_format *fa, const mpsim_format *fb, size_t depth);
 
-/* A probe function, in that environment -- whether the machine rounds as it is told; valgrind's does not. */
+/* A probe function, in that environment -- whether the machine obeys the rounding mode; valgrind does not. */
 typedef int mpsim_cut_probe(void);
 
 /* A cut function -- all additions over `depth` products for `rows` rows, as mpsim_fused_function. */

@@ -39,7 +39,7 @@ static inline int mpsim_is_wide(const mpsim_entering_work *e)
     return !mpsim_in_binary32(e->x->format);
 }
 
-/* Whether codes of neighbouring lines lie closer than those of a line. */
+/* Whether codes of neighbouring lines are closer in memory than codes of one line. */
 static inline int mpsim_lies_across(const mpsim_entering_work *e)
 {
     const int64_t row = e->steps.row < 0 ? -e->steps.row : e->steps.row,

@@ -1,4 +1,4 @@
-/* epilogue.h -- what becomes of the sums of a product: factors, bias, what is added, one rounding, where they lie. */
+/* epilogue.h -- the end of the sums of a product: factors, bias, an addend, one rounding, the place in memory. */
 #pragma once
 
 #include "../round/ready.h"

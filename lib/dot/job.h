@@ -21,7 +21,7 @@ typedef struct mpsim_source {
     size_t line, next;
 } mpsim_source;
 
-/* Who takes results: codes of the result's format, row i and column j of the product in codes[(i - first) N + j - column].
+/* The receiver of results: codes of the result's format, row i and column j of the product in codes[(i - first) N + j - column].
  * Called by any thread, in the default floating-point environment. */
 typedef struct mpsim_taker {
     void (*take)(void *self, size_t first, size_t rows, size_t column, size_t columns, const void *codes);
@@ -55,7 +55,7 @@ struct job {
     size_t block_rows;
     size_t abreast;        /* panels that the path does at once; a task is so many and a block of rows */
     size_t tasks;          /* at most, of a strip */
-    void *memory;          /* of the panels and what stands beside them: to be freed, or NULL */
+    void *memory;          /* of the panels and other buffers: to be freed, or NULL           */
     unsigned char *failed; /* by task: out of memory                                        */
     path *run;             /* NULL: the reference does everything                           */
     /* the fast paths: */

@@ -11,7 +11,7 @@
 
 typedef struct mpsim_onednn_shape {
     int64_t rows, columns, depth, threads;
-    int left_transposed, right_transposed; /* that operand lies by columns */
+    int left_transposed, right_transposed; /* that operand is stored by columns */
     int bf16;
 } mpsim_onednn_shape;
 
@@ -28,7 +28,7 @@ typedef struct mpsim_onednn_cuts {
 void mpsim_onednn_amx(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s);
 void mpsim_onednn_avx512(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s);
 
-/* mpsim_onednn_by_chunks -- AMX where the left operand lies by columns; in the default environment. */
+/* mpsim_onednn_by_chunks -- AMX where the left operand is stored by columns; in the default environment. */
 void mpsim_onednn_by_chunks(mpsim_onednn_cuts *c, const mpsim_onednn_shape *s);
 
 enum {

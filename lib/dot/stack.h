@@ -1,4 +1,4 @@
-/* stack.h -- stacks of matrices: what is asked of them, where their matrices are, how their numbers are read and written. */
+/* stack.h -- stacks of matrices: checks, where their matrices are, how their numbers are read and written. */
 #pragma once
 
 #include <mpsim/product.h>

@@ -4,7 +4,7 @@
  * As scalar.h: C17 and CUDA C++, the same bits: correctly rounded operations and integers in a fixed
  * order. What decides the last place is computed in pairs, as exp and log are. The polynomials are
  * weighted minimax fits (Remez' exchange on 400 points in 140 bits; a coefficient is rounded, from the
- * lowest on, and the others fitted again); their relative errors stand beside them, roundings of
+ * lowest on, and the others fitted again); their relative errors are beside them, roundings of
  * the coefficients included, those of the evaluation not. */
 #pragma once
 

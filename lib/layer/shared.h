@@ -14,7 +14,7 @@ mpsim_status mpsim_layer_begin(mpsim_math *m, const mpsim_format *math, mpsim_ma
                                size_t elements, const void *const *needed, size_t n);
 #define MPSIM_NEEDED(...) (const void *const[]){__VA_ARGS__}, sizeof(const void *const[]){__VA_ARGS__} / sizeof(void *)
 
-/* mpsim_swiglu_forward, mpsim_swiglu_backward -- MPSIM_SWIGLU of n gates and values that lie apart. */
+/* mpsim_swiglu_forward, mpsim_swiglu_backward -- MPSIM_SWIGLU of n gates and values in separate arrays. */
 mpsim_status mpsim_swiglu_forward(const mpsim_format *math, const mpsim_format *f, float *y, const float *gate,
                                   const float *value, size_t n);
 mpsim_status mpsim_swiglu_backward(const mpsim_format *math, const mpsim_format *f, float *dgate, float *dvalue,

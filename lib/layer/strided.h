@@ -35,7 +35,7 @@ void mpsim_strided_give(const mpsim_strided *a, const mpsim_strided_rows *m, flo
 /* mpsim_strided_bytes -- the same of bytes. */
 void mpsim_strided_bytes(const mpsim_strided *a, const mpsim_strided_rows *m, uint8_t *x);
 
-/* mpsim_strided_turned -- whether the columns of an array lie side by side, and its rows do not. */
+/* mpsim_strided_turned -- whether the columns of an array are contiguous in memory and its rows are not. */
 static inline int mpsim_strided_turned(ptrdiff_t row, ptrdiff_t col)
 {
     return row == 1 && col != 1;

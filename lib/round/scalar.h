@@ -3,7 +3,7 @@
  * Compiled as C17 and as CUDA C++; includes nothing that a device cannot compile, touches no
  * floating-point environment and performs no floating-point operation, so that flush-to-zero,
  * excess precision or a changed rounding mode cannot alter a bit. Written to be read, not to
- * be fast. The definitions it implements stand in mpsim/format.h and mpsim/round.h. */
+ * be fast. mpsim/format.h and mpsim/round.h have the definitions that it implements. */
 #pragma once
 
 #include <mpsim/format.h>

@@ -1,6 +1,6 @@
 /* placing.h -- where a thread begins to work. Linux puts a thread that is new, or wakes, on the processor of who started it more often than one
  * expects (the idle processors of a virtual machine look taken to it), and there it waits for a tick, or for the 17 ms until
- * processors are balanced. So who has work for a thread sends it away, and the thread may go where it likes once it runs. */
+ * processors are balanced. So the caller moves a thread to another processor; once it runs, the thread may move freely. */
 #pragma once
 
 #include <pthread.h>

@@ -129,7 +129,7 @@ typedef struct train_do {
     mpsim_block_recipe recipe;
     int transposed;
     mpsim_delayed *delayed; /* the state that gives the scale, or NULL */
-    int record;             /* 1: it is told the amax, once a step */
+    int record;             /* 1: it records the amax, once a step */
     float amax;             /* the largest of the step so far; complete after finish */
     uint8_t when;           /* train_when */
     int scaled;             /* 1: the factors of blocks are their scale codes' */
@@ -208,7 +208,7 @@ struct train {
     size_t *starts;
     mpsim_format accumulate; /* of the sums of micro-batches */
     mpsim_reduce reduce;     /* of ranks */
-    /* of the step at hand */
+    /* of the current step */
     float coefficient;
     uint64_t updates, lost;
 };
@@ -221,7 +221,7 @@ int train_fail(char *error, const char *format, ...);
 int train_engine_failed(const train *t, const char *what, char *error);
 /* Numbers of f are binary32 numbers, signed, with a zero and a NaN. */
 int train_fits_binary32(const mpsim_format *f);
-/* What is said of one whose numbers are not. */
+/* The error of a format that does not fit. */
 #define TRAIN_NO_FIT "no signed format within binary32 with a NaN"
 /* Whether a network reads text. */
 int train_is_text(const train_settings *s);
@@ -296,7 +296,7 @@ typedef struct train_build {
     train_do *layer[TRAIN_LAYERS];            /* the operation that gives the output */
     const train_tensor *input[TRAIN_LAYERS];  /* of a layer, as it comes                        */
     const train_tensor *around[TRAIN_LAYERS]; /* going back: what an add hands on past its branch */
-    const train_tensor *key, *value;          /* of the block at hand; going back their gradients */
+    const train_tensor *key, *value;          /* of the current block; going back their gradients  */
 } train_build;
 
 /* The operations of a layer of a pass: from its input the output, going back from the output's gradient

@@ -63,7 +63,7 @@ typedef struct gpu_scalar {
     int inputs;              /* gpu_inputs */
     int expected;            /* gpu_expected */
     int unit;                /* gpu_unit */
-    int open, asked;         /* GPU_OPEN_*, gpu_asked: output 0 stands for what is left out */
+    int open, asked;         /* GPU_OPEN_*, gpu_asked: output 0 marks what is left out */
     int elements, is_shared; /* GPU_UNIT_REDUCE: what an instruction changes, and where */
     uint64_t stream;         /* of random inputs */
     mpsim_arith o;           /* the reference: MPSIM_OP_CONVERT from binary32 for conversions */

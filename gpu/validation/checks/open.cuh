@@ -1,4 +1,4 @@
-/* open.cuh -- the first device: what every program that asks one tells of it. */
+/* open.cuh -- the first device: the line that every program prints about it. */
 #pragma once
 
 #include "../../gpu.h"

@@ -60,7 +60,7 @@ static inline MPSIM_HD uint32_t gpu_order_small(const gpu_order_plan *p, int gro
     return lane / p->group == group ? p->smallest + (uint32_t)(lane % p->group) * p->next : 0;
 }
 
-/* Exponents that lie up to half the significand apart. */
+/* Exponents that differ by up to half the significand. */
 static inline MPSIM_HD uint32_t gpu_order_mixed(const gpu_order_plan *p, int n, int lane)
 {
     uint32_t w[4];
@@ -83,7 +83,7 @@ static inline MPSIM_HD uint32_t gpu_order_operand(const gpu_order_plan *p, int i
     return lane == gpu_order_second(i / groups) ? p->big | p->minus : gpu_order_small(p, i % groups, lane);
 }
 
-/* What is in memory before sum i. */
+/* The memory before sum i. */
 static inline MPSIM_HD uint32_t gpu_order_start(const gpu_order_plan *p, int i)
 {
     return i < GPU_ORDER_LANES * gpu_order_groups(p) ? p->big | p->minus : 0;

@@ -6,7 +6,7 @@
 
 enum { WORDS = 4 };
 
-/* What is in memory, and what comes to it, as words. */
+/* The number in memory and the number that is added, as words. */
 struct reduction {
     uint32_t memory[WORDS], operand[WORDS];
     uint64_t global;

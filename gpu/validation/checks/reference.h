@@ -31,7 +31,7 @@ static inline MPSIM_HD uint64_t gpu_scalar_choice(const gpu_scalar *s, const uin
     return (order <= 0) == (s->expected == GPU_LESSER) ? in[0] : in[1];
 }
 
-/* What is expected without arithmetic: 1, and *code. */
+/* The result that is expected without arithmetic: 1, and *code. */
 static inline MPSIM_HD int gpu_scalar_given(const gpu_scalar *s, const uint32_t in[3], uint64_t *code)
 {
     *code = gpu_scalar_chooses(s) ? gpu_scalar_choice(s, in) : 0;

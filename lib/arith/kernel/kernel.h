@@ -70,7 +70,7 @@ typedef struct mpsim_arith_kernel {
  * but less than a vector, is returned. words: random words, for the stochastic modes only. Where bit
  * i % 64 of left[i / 64], 0 before, becomes 1 the reference must do the element, as it must those
  * behind: its code means nothing, and it is not counted. What happened to the others is added to
- * *counts; NULL: nobody asks. */
+ * *counts; NULL: they are not counted. */
 typedef size_t mpsim_arith_function(const mpsim_arith_kernel *k, void *codes, uint64_t left[MPSIM_ARITH_BLOCK / 64],
                                     mpsim_counts *counts, const void *const from[3], const uint32_t *words, size_t n);
 

@@ -1,5 +1,5 @@
-/* cast64.h -- casting in lanes of 64 bits: binary64, and binary32 where a format or a scale asks for
- * more than cast32.h has room for. The notation is that of kernel.h; binary32 has E as a binary64
+/* cast64.h -- casting in lanes of 64 bits: binary64, and binary32 where a format or a scale needs
+ * more bits than cast32.h has. The notation is that of kernel.h; binary32 has E as a binary64
  * number. */
 #pragma once
 

@@ -77,7 +77,7 @@ typedef struct mpsim_cast_constants {
     int stream;                /* results past the caches                                         */
     int end;                   /* last call for this array                                        */
     int drop;                  /* bits of the fraction that are dropped of a normal result        */
-    int base;                  /* exponent field that lies one below that of the smallest normal  */
+    int base;                  /* exponent field one below that of the smallest normal number     */
     int drop_base;             /* drop + base, also where base had to be limited                  */
     int scale_exp;             /* scale in [2^scale_exp, 2^(scale_exp + 1))                       */
     uint64_t scale;            /* its significand, the top bit set                                */

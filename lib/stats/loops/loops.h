@@ -19,7 +19,7 @@ typedef struct mpsim_cell_sums {
 } mpsim_cell_sums;
 
 typedef struct mpsim_drop_sums {
-    uint64_t squares; /* of what the dropped bits stand for                   */
+    uint64_t squares; /* of the values of the dropped bits                    */
     int raises;       /* 1: a relative error may be above the bound; 0: none is */
 } mpsim_drop_sums;
 
