@@ -27,7 +27,8 @@ int main(void) { return 0; }
 
 dnl MPSIM_HARDENING -- HARDEN_CFLAGS for the libraries and the programs, HARDEN_LDFLAGS for what is linked, PIE_CFLAGS and
 dnl PIE_LDFLAGS for all objects and for programs. The user's CFLAGS come after them. What a distribution's compiler does
-dnl by itself is not asked for again. Vector kernels have all of it, too (HACKING.md, "The build", says what it costs).
+dnl by itself is not asked for again. Vector kernels have all of it, too. Cost in executed instructions (valgrind, AVX2): stat
+dnl of formats 0.8 % more, of block recipes on tiny rows 2.7 %, cast 1.5 %, train 0.4 %.
 dnl Sanitizers replace _FORTIFY_SOURCE, which hides from them what it catches.
 AC_DEFUN([MPSIM_HARDENING], [
     HARDEN_CFLAGS= HARDEN_LDFLAGS= PIE_CFLAGS= PIE_LDFLAGS=
