@@ -16,7 +16,7 @@ void *array_memory(uint64_t n, uint64_t size);
 /* array_zeros -- for n items of `size` bytes, at least one, all zero, to be freed; NULL likewise. */
 void *array_zeros(uint64_t n, size_t size);
 
-/* Bytes that grow; all zeros is an empty array. What fails is told at the end. */
+/* Bytes that grow; all zeros is an empty array. An error is reported at the end. */
 typedef struct array_bytes {
     unsigned char *p;
     size_t n, room;

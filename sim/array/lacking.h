@@ -3,5 +3,5 @@
 #pragma once
 
 /* host_no_memory -- the program ends here with one line and exit code 4. In a library it returns 4 (EXIT_IO), and the call
- * fails whatever is done then, so that who has no way to say so may go on with less. Any thread. */
+ * fails whatever is done then, so that callers without a way to say so may go on with less. Any thread. */
 int host_no_memory(void);

@@ -1,5 +1,5 @@
 /* need.h -- memory that a command cannot do without: where there is none, the program ends with one line and exit code 4
- * (sim/process/memory.h), so nothing here returns NULL. Any thread may ask. What a file says of its sizes may be more than a
+ * (sim/process/memory.h), so nothing here returns NULL. Any thread may call. What a file says of its sizes may be more than a
  * machine has: readers ask array.h, and name the file. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* want.h -- memory for work that the program and the library share. Where there is none, host_no_memory (lacking.h) is told: the program
+/* want.h -- memory for work that the program and the library share. Where there is none, host_no_memory (lacking.h) is called: the program
  * ends there; in the library the call fails, whatever is done with the NULL. */
 #pragma once
 

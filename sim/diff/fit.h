@@ -3,7 +3,7 @@
 
 #include <mpsim/mpsim.h>
 
-/* What is asked: y = round(x scale) in a format, or, `back`, that divided by the scale again. */
+/* The question: y = round(x scale) in a format, or, `back`, that divided by the scale again. */
 typedef struct fit_question {
     mpsim_format format;
     double scale;

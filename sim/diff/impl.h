@@ -50,7 +50,7 @@ typedef struct entry_side {
     const char *file;
 } entry_side;
 
-/* What is told of B's tensor only where it is another one than A's; NULL: it is not. */
+/* A fact about B's tensor, only where it is another one than A's; NULL: it is not. */
 typedef struct entry_other {
     const char *name, *dtype;
     const uint64_t *shape;
@@ -175,7 +175,7 @@ typedef struct rearrange_rows {
 /* diff_rearrange_by_rows -- look at both as rows of `length` elements. 0, or -1 with *error. */
 int diff_rearrange_by_rows(walk *w, uint64_t length, rearrange_rows *found, trace_error *error);
 
-/* diff_rearrange_shift -- whether B's elements from `first` to end - 1 are A's that lie `*shift` behind them, but for a
+/* diff_rearrange_shift -- whether B's elements from `first` to end - 1 are A's elements `*shift` behind them, but for a
  * tenth: *same of the *of that A has there. 1, 0, or -1 with *error. */
 int diff_rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, uint64_t *same, uint64_t *of,
                          trace_error *error);

@@ -25,7 +25,7 @@ typedef struct ratios_numbers {
     ratios_worst worst;
 } ratios_numbers;
 
-/* What a report tells. */
+/* The content of a report. */
 typedef struct ratios_summary {
     uint64_t sequences, tokens, padding, one_sided, above_zero, equal, outside, sequences_outside;
     size_t some; /* there are tokens, and numbers */

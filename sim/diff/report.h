@@ -6,7 +6,7 @@
 
 typedef struct diffreport diffreport;
 
-/* What was asked, for the head of a report. */
+/* The request, for the head of a report. */
 typedef struct diffreport_head {
     const char *paths[2];
     const side *sides;     /* both */

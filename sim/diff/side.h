@@ -11,7 +11,7 @@ typedef struct side_file {
     const char *below; /* the path below the operand; "" if the file is the operand */
     input_step said;
     trace *t;      /* NULL: not open                                            */
-    uint64_t used; /* when it was asked for last                                */
+    uint64_t used; /* when it was used last                                */
     int once;      /* it can be read only once, and stays open                  */
 } side_file;
 

@@ -15,7 +15,7 @@ int diff_source_open(source *s, side *of, const side_tensor *t, trace_error *err
 
 enum { WALK_PIECE = 8192 }; /* elements that are looked at together */
 
-/* Elements first to first + n - 1 of B, and those of A that stand beside them. */
+/* Elements first to first + n - 1 of B, and the elements of A beside them. */
 typedef struct walk_piece {
     uint64_t first;
     size_t n;
@@ -38,7 +38,7 @@ typedef struct walk {
 void diff_walk_open(walk *w, int lanes);
 void diff_walk_close(walk *w);
 
-/* diff_walk_range -- look at elements first to end - 1 of B beside those of A that lie `shift` behind them. With
+/* diff_walk_range -- look at elements first to end - 1 of B beside those of A `shift` behind them. With
  * `values` they are decoded. 0, or -1 with *error. */
 int diff_walk_range(walk *w, uint64_t first, uint64_t end, int64_t shift, int values, walk_look *look, void *context,
                     trace_error *error);

@@ -76,7 +76,7 @@ typedef struct input {
 /* input_open -- resolve options and operands (at least one). Paths are in natural order,
  * whatever the order of the operands. 0, or an exit code after a message. */
 int input_open(input *in, const char *verb, const input_options *o, char **operands, int n);
-/* input_open_arrays -- the same of arrays in memory, a file "-" (trace_of_arrays), which are read where they lie. */
+/* input_open_arrays -- the same of arrays in memory, a file "-" (trace_of_arrays), which are read in place. */
 int input_open_arrays(input *in, const char *verb, const input_options *o, const trace_array *arrays, size_t n);
 /* input_list -- the same without opening a file: what is below a directory is taken for a file of tensors, until
  * input_each_open has come to it. */

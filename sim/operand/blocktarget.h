@@ -5,7 +5,7 @@
 
 #include <mpsim/block.h>
 
-/* Along what the blocks of a recipe lie, in the matrix of all dimensions but the last, and the last. */
+/* The direction of the blocks of a recipe, in the matrix of all dimensions but the last, and the last. */
 typedef enum block_axis {
     BLOCK_ROWS,       /* along the last dimension */
     BLOCK_COLUMNS,    /* along the other one: the matrix is transposed and quantised */

@@ -15,7 +15,7 @@ typedef struct target {
     const char *label; /* as typed: "e4m3@cuda"; belongs to the target list */
 } target;
 
-/* Rounding options as they stand on the command line; NULL or 0: not given. */
+/* Rounding options of the command line; NULL or 0: not given. */
 typedef struct target_options {
     const char *formats; /* "fp16,e4m3@cuda" */
     const char *scales;  /* "1,2^8..2^16"    */

@@ -1,5 +1,5 @@
 /* pass.h -- tensors on all threads: a large one in pieces, small ones in batches. Whatever the threads do, the
- * earliest error wins, and what is told keeps its order.
+ * earliest error wins, and reports keep the order of the tensors.
  *
  * All commands that read tensors use this. Each thread reads its own pieces as they are stored (trace_codes);
  * members of archives and pipes are read by one thread. */
@@ -24,7 +24,7 @@ int pass_pieces(uint64_t n, int lanes, pass_piece *piece, void *context, const a
 /* ---- items ---- */
 
 /* Items that wait until together they are work for all threads. They are the caller's, an array of `room`; the first n
- * of them wait, or are at hand.
+ * of them wait, or are ready.
  *
  *   run   item k on a lane, several at a time; an item that is alone: on all lanes by pass_pieces
  *   tell  of item k, in their order; 0, or a code to stop with. `stopped`: such a code was given before */

@@ -49,7 +49,7 @@ pickle_ref pickle_tree_text(pickle *p, int type, const char *s, size_t n);
 pickle_ref pickle_tree_container(pickle *p, pickle_type type, const pickle_ref *items, size_t n);
 int pickle_tree_append(pickle *p, pickle_ref container, const pickle_ref *items, size_t n);
 pickle_ref pickle_tree_object(pickle *p, pickle_ref callable, pickle_ref args, pickle_use use);
-/* pickle_tree_part -- where a part of an object stands; NULL: no room. */
+/* pickle_tree_part -- where a part of an object is; NULL: no room. */
 pickle_ref *pickle_tree_part(pickle *p, pickle_ref object, int part);
 
 /* input.c: the bytes of a pickle. */

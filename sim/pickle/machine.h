@@ -27,7 +27,7 @@ int pickle_machine_full(machine *m);
 int pickle_machine_push(machine *m, pickle_ref r);
 /* pickle_machine_top -- the last n values of the stack; NULL with the error: there are fewer above the last mark. */
 pickle_ref *pickle_machine_top(machine *m, size_t n);
-/* pickle_machine_since_mark -- what stands above the last mark, which is removed; NULL with the error: there is no mark. */
+/* pickle_machine_since_mark -- the values above the last mark, which is removed; NULL with the error: there is no mark. */
 pickle_ref *pickle_machine_since_mark(machine *m, size_t *n);
 
 /* Instructions: u is the number behind the code, if it has one; arg comes from the table in machine.c. 0, or -1 with the

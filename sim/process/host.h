@@ -1,4 +1,4 @@
-/* host.h -- who runs the work, and is told of it: the program (host.c), or a caller of the library (sim/tracelib/host.c). What
+/* host.h -- who runs the work and gets its messages: the program (host.c), or a caller of the library (sim/tracelib/host.c). What
  * both share, stat and what it needs, prints nothing and ends nothing itself, but calls these. Each of the two has
  * functions of its own for them, and a link has one of the two files. They are for the thread that began the
  * work. */

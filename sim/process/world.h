@@ -3,8 +3,8 @@
  *
  * All do the same in the same order but with the data that they divide. What one of them fails at ends all: it stops with
  * its exit code, as a single process does; the others learn of it where they meet next, and that is every function
- * here that returns an int: 0, or the exit code of whoever failed, to stop with. Of several errors the one that a
- * single process would have come to first is told, by one process. The report is the first one's. */
+ * here that returns an int: 0, or the exit code of the process that failed, to stop with. Of several errors the one that a
+ * single process would have come to first is reported, by one process. The report is the first one's. */
 #pragma once
 
 #include <stddef.h>
@@ -51,9 +51,9 @@ int world_collect(const void *mine, size_t n, int (*take)(void *context, int ran
  * the first process. Who closes that looks for what failed there. Memory is that of a piece. */
 int world_stream(FILE *mine, uint64_t n, FILE *to);
 
-/* world_forget -- lines that were kept so far are told in another way. */
+/* world_forget -- lines that were kept so far are reported in another way. */
 void world_forget(void);
-/* world_keep -- a line on standard error, if it is to wait until it is known which error is told: then 1. */
+/* world_keep -- a line on standard error, if it is to wait until it is known which error is reported: then 1. */
 int world_keep(const char *line);
 /* world_meet -- the end of the work, with an exit code: that of all, and the lines that waited are written. */
 int world_meet(int code);

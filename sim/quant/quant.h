@@ -1,4 +1,4 @@
-/* quant.h -- how quantised tensors lie in files: packed codes, the order of block scales, and the layouts of
+/* quant.h -- how files store quantised tensors: packed codes, the order of block scales, and the layouts of
  * checkpoints, a row each. Pure functions: nothing is read, written or printed here.
  *
  * A quantised tensor is a matrix of rows x cols (all dimensions but the last, and that one), a code for each element,

@@ -19,7 +19,7 @@ typedef struct replay_report {
     int several; /* policies                                   */
     int compare; /* several policies, text or CSV: their table only */
     replay_document document;
-    const policy *policy; /* the one at hand */
+    const policy *policy; /* the current one */
     unsigned shows;
     replay_run_row run;
     table *steps;      /* text: the table under construction */
@@ -62,7 +62,7 @@ static inline double replay_value_at(const record_values *v, size_t i)
     return v->narrow ? (double)v->narrow[i] : v->wide[i];
 }
 
-/* What went wrong in a task of one of many threads; told afterwards. */
+/* What went wrong in a task of one of many threads; reported afterwards. */
 typedef struct replay_problem {
     int code; /* exit code; 0: nothing */
     char text[640];
@@ -199,7 +199,7 @@ typedef struct replay_facts {
     uint64_t not_finite;             /* the first parameter of a group whose gradient is not finite; the same */
     uint64_t unheld_in;              /* the first parameter with gradients not held; the same                  */
     uint64_t counting;               /* the last one that counts them, and 1; 0: none                          */
-    uint64_t damaged, not_finite_in; /* sets of optimizers: recorded gradients that are not finite; gradients at hand */
+    uint64_t damaged, not_finite_in; /* sets of optimizers: recorded gradients that are not finite; current gradients */
     uint64_t gradients, unheld;
 } replay_facts;
 
@@ -239,7 +239,7 @@ typedef struct replay {
     void *context;
 
     int64_t step, last_step;
-    int have_step, stepped; /* a step is at hand; one has been done */
+    int have_step, stepped; /* there is a current step; one has been done */
     int new_plan, from_record;
     int gap;      /* the step before this one was not recorded           */
     int mixed;    /* parameters of several formats in one model                    */
@@ -248,7 +248,7 @@ typedef struct replay {
     mpsim_scaler scaler;
     step_record record;
     record_groups groups;
-    size_t rank;        /* of the file at hand, among those of its step */
+    size_t rank;        /* of the current file, among those of its step */
     int state_recorded; /* a file of the step has moments                */
     int overflow;       /* seen in activations or their gradients       */
     replay_optimizer of[REPLAY_OPTIMIZERS];
@@ -267,7 +267,7 @@ typedef struct replay {
     size_t n_states;
     nameindex state_names, parameter_names;
     policy_depth depth;     /* numbers of the layers seen so far */
-    nameindex weight_ranks; /* of the file at hand: a layer's name to the rank of its weight */
+    nameindex weight_ranks; /* of the current file: a layer's name to the rank of its weight */
     char **layer_names;     /* of these */
     size_t n_layer_names;
     replay_cast *casts;
@@ -285,7 +285,7 @@ typedef struct replay {
 /* Tensor names of more bytes are refused. */
 enum { REPLAY_NAME_MAX = 480 };
 
-/* share.c: whether a tensor takes part. Who has the tensors of a file; whether this process has one. The facts of all.
+/* share.c: whether a tensor takes part. Which process has the tensors of a file; whether this process has one. The facts of all.
  * Casts, weights and distances of all, in the first process. Each but the questions 0 or an exit code. */
 int replay_wants(const replay *r, const trace_tensor *t);
 void replay_divide(replay *r, const trace *t);
@@ -366,7 +366,7 @@ void replay_fails(replay_problem *p, int code, const char *message, ...);
 /* Whether Muon has a parameter. */
 int replay_is_muon(const replay *r, const parameter *p);
 
-/* A task for every parameter, on all threads; the first problem in their order is told. */
+/* A task for every parameter, on all threads; the first problem in their order is reported. */
 int replay_each(replay *r, void (*task)(replay *r, parameter *p, replay_weight *w));
 
 /* What a thread keeps: statistics of arrays, sums that merge exactly. */
@@ -376,7 +376,7 @@ typedef struct replay_worker {
     mpsim_sum squares;
 } replay_worker;
 
-replay_worker *replay_self(const replay *r); /* of the thread that asks */
+replay_worker *replay_self(const replay *r); /* of the calling thread */
 void replay_hire(replay *r);
 void replay_dismiss(replay *r);
 /* From a tensor's step, name to random bits. */

@@ -112,7 +112,7 @@ typedef struct replay_settings {
 } replay_settings;
 
 /* What a reader must know of the record, a line each: what it lacks and which values may differ for
- * that, and what of the policy stands instead of it. The first step that gives a reason counts. */
+ * that, and what of the policy replaces it. The first step that gives a reason counts. */
 typedef enum replay_note {
     NOTE_REFUSED,      /* what the policy's framework would refuse               */
     NOTE_FORMATS,      /* parameters of several formats, as they were recorded   */

@@ -1,4 +1,4 @@
-/* json.h -- JSON from texts, where what is no JSON and no memory have to be told apart. */
+/* json.h -- JSON from texts, where bad JSON and want of memory are different errors. */
 #pragma once
 
 #include <jansson.h>

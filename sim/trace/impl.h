@@ -1,6 +1,6 @@
 /* impl.h -- what the files of sim/trace share; not for other folders.
  *
- * Calls go one way: trace.c opens a source (source.c), whose first bytes tell its layout
+ * Calls go one way: trace.c opens a source (source.c), whose first bytes show its layout
  * (layout.c); the layouts (safetensors.c with plainentry.c, npy.c, zip.c with zipdir.c, which is npz.c or torch*.c,
  * gguf.c with ggufhead.c, msgpack.c with chunks.c and onnx*.c with protowalk.c, both over bytewalk.c, llmc.c, hdf5*.c, raw.c) read through read.c, and all of them use dtype.c, memory.c and text.c.
  * What is packed (stream.c) is unpacked by the source.
@@ -9,7 +9,7 @@
  * trace_bytes and trace_add; reading the elements of a selected tensor is common code
  * (read.c), which asks the layout only for a stream of bytes.
  *
- * Layouts whose tensors lie in other files (shards.c with jsontext.c, zero.c with zerotensor.c, distcp.c; folder.c) share
+ * Layouts whose tensors are in other files (shards.c with jsontext.c, zero.c with zerotensor.c, distcp.c; folder.c) share
  * parts.c and partsource.c, which open these files through functions that trace.c gives them (trace_others).
  *
  * Codes of few bits have a byte each above read.c (F4 and F6 of safetensors and ONNX: trace_entry.packing); writers
@@ -47,7 +47,7 @@ _Static_assert(sizeof(off_t) >= 8, "file offsets need 64 bits");
 
 enum {
     TRACE_RANK_MAX = 64,             /* as NumPy 2                                        */
-    TRACE_HEAD = 4096,               /* bytes that tell a layout                          */
+    TRACE_HEAD = 4096,               /* bytes that show a layout                          */
     TRACE_HEADER_DEFAULT = 16 << 20, /* cap on a header                                   */
     TRACE_HEADER_MAX = 100000000,    /* largest cap; the limit of the safetensors reader  */
     TRACE_ITEMS_MAX = 500000,        /* tensors of a file; pairs of metadata              */
@@ -74,7 +74,7 @@ typedef struct trace_entry {
 typedef struct trace_layout_type {
     const char *name;
     int (*open)(trace *t, const trace_options *options, trace_error *error);
-    /* Make trace_bytes deliver the bytes of an entry; NULL: they lie in the file at offset. */
+    /* Make trace_bytes deliver the bytes of an entry; NULL: they are in the file at offset. */
     int (*start)(trace *t, const trace_entry *entry, trace_error *error);
     /* Exactly n bytes; NULL: from the file. */
     int (*bytes)(trace *t, void *p, size_t n, trace_error *error);
@@ -85,7 +85,7 @@ typedef struct trace_layout_type {
     /* Called once after the last byte of an entry; NULL: nothing to check. */
     int (*finish)(trace *t, trace_error *error);
     void (*close)(trace *t);                                       /* NULL: nothing to free */
-    int has_parts;                                                 /* its tensors lie in other files */
+    int has_parts;                                                 /* its tensors are in other files */
     const char *(*file)(const trace *t, const trace_entry *entry); /* which one; NULL: that of the trace */
     int all_elements; /* codes of entries without a format may be parts of quantised tensors   */
     int only_numbers; /* elements of entries without a format cannot be read (trace_stored)     */
@@ -112,8 +112,8 @@ struct trace {
     uint64_t max_header;
     const char *packing; /* "gzip": the file is packed, and fd is what it unpacks to; or NULL */
     uint64_t packed;     /* bytes of it then                                        */
-    uint64_t beside;     /* bytes of other files that its tensors lie in            */
-    uint64_t shown;      /* bytes of the tensors that trace_shows has been told of  */
+    uint64_t beside;     /* bytes of other files that have its tensors            */
+    uint64_t shown;      /* bytes of the tensors that trace_shows has counted  */
     char label[64];      /* of trace_layout, if it is packed                                  */
     const trace_layout_type *type;
     trace_entry *entries;
@@ -329,7 +329,7 @@ int trace_npy_entry(trace *t, uint64_t size, const trace_options *options, trace
 
 /* zipdir.c: a strict look at the structure of a zip file */
 typedef struct zip_member {
-    const char *name;     /* as it stands in the directory, terminated     */
+    const char *name;     /* as in the directory, terminated     */
     uint64_t offset, end; /* of the local header; past the data            */
     uint64_t size, packed;
     uint32_t crc, index; /* index: position in the central directory       */

@@ -1,10 +1,8 @@
 /* inputs.h -- the files that a run of the program reads: no output replaces one of them.
  *
- * Who opens a file to read it adds it, standard input included; who opens one to write it asks. Files
- * are compared, not names: links and other spellings of a path do not matter.
- *
- * Files are compared by device and inode. Only a state may be replaced, by the output that is declared as its
- * successor. */
+ * A function that opens a file to read it adds the file, standard input included; one that opens a file to write it
+ * asks here first. Files are compared by device and inode, not by name: links and other spellings of a path do not
+ * matter. Only a state may be replaced, by the output that is declared as its successor. */
 #pragma once
 
 #include "trace.h"

@@ -1,5 +1,5 @@
 /* onnx.h -- what the readers of an ONNX model share: onnx.c walks through its graphs, onnxtensor.c reads a tensor there, onnxdata.c knows
- * where the elements lie. */
+ * where the elements are. */
 #pragma once
 
 #include "protowalk.h"
@@ -41,12 +41,12 @@ const char *trace_onnx_name(const onnx *x, const char *last);
 
 int trace_onnx_data_begin(trace *t, trace_error *error);
 void trace_onnx_data_close(trace *t);
-/* trace_onnx_decode -- bytes of the tensor at hand, behind those before: *at is where the first of a tensor is put. trace_onnx_decoded -- all are
+/* trace_onnx_decode -- bytes of the current tensor, behind those before: *at is where the first of a tensor is put. trace_onnx_decoded -- all are
  * there. */
 uint64_t trace_onnx_decode_begin(const onnx *x);
 int trace_onnx_decode(onnx *x, const void *bytes, size_t n);
 int trace_onnx_decoded(onnx *x);
-/* trace_onnx_external -- the elements of entry i lie in a file beside the model: `length` bytes, UINT64_MAX if that is not said. */
+/* trace_onnx_external -- the elements of entry i are in a file beside the model: `length` bytes, UINT64_MAX if that is not said. */
 int trace_onnx_external(trace *t, size_t i, const char *location, uint64_t offset, uint64_t length, trace_error *error);
 /* trace_onnx_outside -- after the last tensor: these files are there, with what the model says; those that are not leave their tensors
  * unread. */

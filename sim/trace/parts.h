@@ -1,4 +1,4 @@
-/* parts.h -- what the layouts share whose tensors lie in pieces in other files (shards.c, zero.c, distcp.c).
+/* parts.h -- what the layouts share whose tensors are in pieces in other files (shards.c, zero.c, distcp.c).
  *
  * Such a trace has sources: files, or sections of files, which are traces of their own. A tensor is made of
  * pieces, each a run of its elements or a box of them, and each (a part of) one tensor of a source. Sources are

@@ -1,5 +1,5 @@
 /* quantised.h -- tensors that a file holds as codes and scales (quantised.c finds them with what quantisedhint.c
- * knows of metadata, quantisedread.c reads them). How they lie in files is a table of sim/quant. */
+ * knows of metadata, quantisedread.c reads them). A table of sim/quant says how files store them. */
 #pragma once
 
 #include "../quant/describe.h"

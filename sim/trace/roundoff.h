@@ -13,7 +13,7 @@
  * row, zeros between them passed over, or all of the tensor. A gradient that is small since its terms are is none: both sides shrink.
  *
  * A file without the terms leaves a guess. The gradient of the layer's weight has the same terms, times the inputs: in place
- * of the sum of magnitudes stands the largest magnitude of the row of the weight's gradient, with 2^-18, too: inputs are numbers of the order of
+ * of the sum of magnitudes comes the largest magnitude of the row of the weight's gradient, with 2^-18, too: inputs are numbers of the order of
  * 1. Without that, elements below 2^-20 of the tensor's largest, and none between 2^-20 and 2^-12 of it. */
 #pragma once
 

@@ -114,7 +114,7 @@ trace *trace_of_arrays(const char *path, const trace_array *arrays, size_t n, co
 #define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX" and_last "llm.c"
 
 const char *trace_path(const trace *t); /* as given to trace_open                       */
-/* trace_file_of -- the file that tensor i lies in, or begins in: another one where files are one trace. */
+/* trace_file_of -- the file that has tensor i, or its beginning: another one where files are one trace. */
 const char *trace_file_of(const trace *t, size_t i);
 /* trace_has_index -- whether it is files beside an index, each with whole tensors. */
 int trace_has_index(const trace *t);
@@ -145,7 +145,7 @@ int trace_read(trace *t, double *values, size_t n, size_t *got, trace_error *err
  * mpsim_format_code_bytes each, in the byte order of the host. */
 int trace_read_codes(trace *t, void *codes, size_t n, size_t *got, trace_error *error);
 
-/* trace_read_bytes -- the bytes of the selected tensor's next elements as they lie in the file, n of
+/* trace_read_bytes -- the bytes of the selected tensor's next elements as they are in the file, n of
  * them, which are to be there; a tensor is read with one of these three functions. 0, or -1 with *error
  * filled. */
 int trace_read_bytes(trace *t, void *bytes, size_t n, trace_error *error);
@@ -158,7 +158,7 @@ int trace_is_flat(const trace *t);
  * -1 with *error filled. */
 int trace_codes(const trace *t, size_t i, uint64_t first, void *codes, size_t n, trace_error *error);
 
-/* trace_watch_reads -- from now on `read` is told of the bytes that are read of files, by any thread. NULL: nobody. */
+/* trace_watch_reads -- from now on `read` gets the number of bytes that are read of files, by any thread. NULL: nobody. */
 void trace_watch_reads(void (*read)(size_t bytes));
 
 /* trace_error_set -- fill *error; always returns -1. The text becomes
@@ -227,7 +227,7 @@ int trace_probe(const char *path, const trace_options *options);
 
 /* trace_names_others -- whether a regular file begins as one that names files beside it: an index of shards, or a model of ONNX. */
 int trace_names_others(const char *path);
-/* trace_beside -- names of files beside one of tensors that are read with it, which tell how it is quantised; NULL ends them. */
+/* trace_beside -- names of files beside one of tensors that are read with it, which say how it is quantised; NULL ends them. */
 extern const char *const trace_beside[];
 
 /* trace_kind -- the kind of a tensor named "kind:fqn" (mpsim-trace/1): the part before the
@@ -289,7 +289,7 @@ typedef struct trace_copy {
     uint64_t units;
     size_t entry;               /* where it is in the trace */
     const mpsim_format *packed; /* of codes that share bytes; else NULL */
-    int raw;                    /* bytes as they lie in the file, in order */
+    int raw;                    /* bytes as they are in the file, in order */
 } trace_copy;
 /* trace_copies -- of tensor i: how many there are; 0: safetensors has no dtype for it, or the file has no elements of it.
  * Where it has none for codes or scales, the numbers that they stand for are copied. */

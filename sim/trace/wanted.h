@@ -40,7 +40,7 @@ typedef struct wanted_words {
     ROW(of, 0, "max-header", COUNT, max_header, "BYTES", "cap on a file's header (default 16Mi)"),                  \
     ROW(of, 0, "max-ratio", COUNT, max_ratio, "N",                                                                  \
         "how many times its size a packed file may unpack to (default 1000; 64 MiB at least)")
-/* For who asks what gradients were multiplied by. */
+/* For callers that need the factor of gradients. */
 #define LOSS_SCALE_OPTION(ROW, of)                                                                                  \
     ROW(of, 0, "loss-scale", STRING, loss_scale, "S",                                                               \
         "gradients in the files were multiplied by S, as GradScaler's backward leaves them before unscale_; of "    \

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* A tensor: its fqn, of n characters, and what can tell a buffer from a parameter. */
+/* A tensor: its fqn, of n characters, and the properties that distinguish a buffer from a parameter. */
 typedef struct weights_name {
     const char *fqn;
     size_t n, rank;

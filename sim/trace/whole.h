@@ -1,11 +1,11 @@
-/* whole.h -- all bytes that are asked for, of an open file, however many calls that takes. */
+/* whole.h -- all requested bytes of an open file, however many calls that takes. */
 #pragma once
 
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
-/* trace_whole_write -- where the file stands; trace_whole_write_at -- at a place. 0, or -1 and errno. */
+/* trace_whole_write -- at the position of the file; trace_whole_write_at -- at a place. 0, or -1 and errno. */
 int trace_whole_write(int fd, const void *p, size_t n);
 int trace_whole_write_at(int fd, const void *p, size_t n, uint64_t at);
 

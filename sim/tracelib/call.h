@@ -1,4 +1,4 @@
-/* call.h -- a call of the library that does the work of a command: what that work tells (sim/process/host.h), and the threads and the
+/* call.h -- a call of the library that does the work of a command: the messages of that work (sim/process/host.h), and the threads and the
  * surroundings that it has.
  *
  * All of these belong to the call, by thread-local pointers, so that calls may run side by side, and one within
@@ -30,7 +30,7 @@ typedef struct call {
     atomic_ullong done, total; /* bytes */
     atomic_int *asked;
     int stopped;
-    long long due; /* when progress is asked next */
+    long long due; /* when progress is called next */
     locale_t locale;
     surroundings own;
     parallel_team *team, *outer_team;

@@ -1,5 +1,5 @@
 /* digests.h -- the digests of a run's steps, written and compared with a file; the file's
- * format stands in train/digests.h. */
+ * format is in train/digests.h. */
 #pragma once
 
 #include <train/digests.h>
@@ -14,13 +14,13 @@ typedef struct train_digests {
     FILE *from;
     train_digest_writer writer;
     train_digest_file file;
-    train_step_digests now; /* of the step at hand                                            */
+    train_step_digests now; /* of the current step                                            */
 } train_digests;
 
 /* train_digests_begin -- write the head, which names the device unless it is "", open the other file and compare its
  * run: 0, or an exit code after a message. train_digests_finish -- write the last line.
  * train_digests_step -- after a step: write, compare. 0, or an exit code after a message; a
- * difference is no error: it stands in d->difference. */
+ * difference is no error: it is in d->difference. */
 int train_digests_begin(train_digests *d, const train_run *r, const char *device);
 int train_digests_step(train_digests *d, train *t, const train_step *s);
 void train_digests_finish(train_digests *d);

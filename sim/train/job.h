@@ -77,7 +77,7 @@ void train_total_clear(train_total *t);
 /* train_count_parameters -- weights, biases, scales of a run's layers, what is tied once. */
 uint64_t train_count_parameters(const train_run *r);
 
-/* train_catch_interrupt -- from here on SIGINT, SIGTERM and SIGHUP end a run after the step at hand,
+/* train_catch_interrupt -- from here on SIGINT, SIGTERM and SIGHUP end a run after the current step,
  * and soon: a step and an evaluation that take half a second more are given up. A second signal ends
  * the program. train_interrupted -- the number of the signal that came, or 0. */
 void train_catch_interrupt(void);

@@ -25,9 +25,9 @@ typedef struct train_recorder {
     const char *policy; /* its name, for the metadata                                    */
     const train_run *run;
     step_selection steps;
-    uint64_t taken;   /* optimizer steps before the one at hand                        */
+    uint64_t taken;   /* optimizer steps before the current one                        */
     temporary made;   /* the folder, until something is in it                          */
-    int due;          /* the step at hand is recorded                                  */
+    int due;          /* the current step is recorded                                  */
     uint64_t last;    /* step that was recorded last, from 1; 0: none                  */
     uint64_t written; /* files                                                         */
     stored_list before, after;

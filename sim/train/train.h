@@ -19,10 +19,10 @@ typedef struct train_report {
     int as_published;     /* of compare: each policy clips as it says                  */
     const char *resumed;  /* file that the run was resumed from, or NULL               */
     const char *checked;  /* file of digests that it was compared with, or NULL        */
-    const train_job *job; /* the run at hand                                          */
+    const train_job *job; /* the current run                                          */
     table *rows;          /* text: the table under construction                        */
     train_config config;
-    train_run_row run; /* that at hand */
+    train_run_row run; /* the current one */
     record_writer out; /* of all forms but text */
 } train_report;
 

@@ -1,5 +1,5 @@
 /* course.h -- the facts of one series: its levels, how they change, its jumps. A level is a median of neighbours, so that one line
- * makes none; a difference is told in units of the noise, its error.
+ * makes none; a difference is measured in units of the noise.
  *
  * The best level may be early and short. Numbers above 0 are compared by their logarithms. The noise is that around
  * the level: of neighbours, and of what varies more slowly. */
@@ -25,7 +25,7 @@ typedef struct course {
     int learned;              /* the series fell to its best level before it rose */
     int falls;                /* it falls at the end */
     int steep;                /* one step makes half of the way from the best level up to the most */
-    int flat;                 /* all lines tell the same number */
+    int flat;                 /* all lines have the same number */
     size_t zeros;             /* lines with 0 at the end, in a row */
     size_t jumps;             /* single lines far above those before them */
     sample jump, highest;     /* the first and the largest of them */
@@ -36,7 +36,7 @@ typedef struct course {
 /* traininglog_course_find -- `jump`: the factor from which a line is a jump. */
 void traininglog_course_find(course *c, const series *s, double jump);
 
-/* traininglog_course_rises -- whether the end lies above the best level by a factor, beyond the noise, for more than a jump. */
+/* traininglog_course_rises -- whether the end is above the best level by a factor, beyond the noise, for more than a jump. */
 int traininglog_course_rises(const course *c, double factor);
 /* traininglog_course_may_rise -- whether it may: it ends above a number that was reached, and has not come back from such a height, or once
  * where it is above by a factor; by more than `little`, within the noise by more than `much`. */

@@ -1,10 +1,10 @@
-/* episode.h -- the overflows of a log in groups: those that follow each other, and what lies
- * between; where they stand in the run. */
+/* episode.h -- the overflows of a log in groups: those that follow each other, and the steps
+ * between; their place in the run. */
 #pragma once
 
 #include "traininglog.h"
 
-/* Where a line stands in the run. */
+/* The place of a line in the run. */
 typedef struct log_place {
     int64_t step, of;   /* -1: not known                         */
     int per_epoch;      /* .step begins again with every epoch   */
@@ -20,8 +20,8 @@ typedef struct episode {
     uint64_t clean;       /* clean steps before it, since the last; 0: none or not known */
     int grown;            /* the scale had grown since the last, or jumped up            */
     int floored;          /* of them at the floor                                        */
-    int reset;            /* a jump or a restart lies before it                          */
-    int inferred;         /* no line tells them: the scale has fallen                    */
+    int reset;            /* a jump or a restart comes before it                          */
+    int inferred;         /* no line reports them: the scale has fallen                    */
     log_place first, last;
 } episode;
 
@@ -32,7 +32,7 @@ typedef struct log_episodes {
     int tail_unsure;       /* they are of an interval in which that came, at its end perhaps */
     uint64_t tail_lines;   /* lines after it that tell a finite loss or a scale          */
     uint64_t tail_line;    /* the last of these                                          */
-    uint64_t tail_skipped; /* overflows after it of which only a total tells           */
+    uint64_t tail_skipped; /* overflows after it which only a total reports           */
     int64_t whole;         /* what the progress bar of the run counts to; -1: none       */
 } log_episodes;
 

@@ -1,4 +1,4 @@
-/* facts.h -- what a log, or a simulated scaler, tells, found once: the overflows and what explains them, the courses of the loss,
+/* facts.h -- the facts of a log, or of a simulated scaler, found once: the overflows and what explains them, the courses of the loss,
  * the norm and other numbers. A set of facts decides the verdict (verdict.h); numbers behind them are for the sentences. */
 #pragma once
 
@@ -17,13 +17,13 @@ enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5, FACTS_MANY = 20, FACTS_FEW = 4 };
 
 #define FACTS(X)                                                                                                \
     X(SIMULATED)    /* a scaler, no log */                                                                      \
-    X(STEPS)        /* steps with a scale are told */                                                           \
-    X(SCALED)       /* a loss scale is told that is one: not 1 all the time */                                  \
+    X(STEPS)        /* the log has steps with a scale */                                                        \
+    X(SCALED)       /* the log has a loss scale that is not always 1 */                                         \
     X(OVERFLOWS)    /* any */                                                                                   \
     X(SKIPS_MOST)   /* more than half of all steps of a run under way are skipped */                            \
     X(STOPPED)      /* by the framework's own error */                                                          \
     X(TAKEN)        /* steps with Inf or NaN are taken */                                                       \
-    X(NORM_TAKEN)   /* the norm is NaN at steps that the log tells to have been taken */                        \
+    X(NORM_TAKEN)   /* the norm is NaN at steps that were taken by the log */                                   \
     X(LOW)          /* nothing overflows any more at a scale far below what any gradients need */               \
     X(STUCK)        /* simulated: far from what fits, by the scaler's own settings */                           \
     X(AT_ONE)       /* the last scale is 1 or less */                                                           \
@@ -33,15 +33,15 @@ enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5, FACTS_MANY = 20, FACTS_FEW = 4 };
     X(GONE_AT_ONE)  /* the norm is NaN step after step at a scale of 1 */                                       \
     X(NOT_FINITE)   /* simulated: overflows are Inf or NaN as recorded */                                       \
     X(RESUMED)      /* a jump of the scale, or a search after a checkpoint was loaded */                        \
-    X(LOST_BETWEEN) /* the loss is not finite at overflows; or totals tell of skipped steps after the last */   \
+    X(LOST_BETWEEN) /* the loss is not finite at overflows; or totals report skipped steps after the last */    \
     X(SEARCH)       /* all overflows are of the search at the beginning */                                      \
-    X(PLACED)       /* it is known where they stand, or what follows */                                         \
+    X(PLACED)       /* their place in the run is known, or what follows */                                      \
     X(ENDS)         /* clean steps follow the last overflow, enough of them */                                  \
     X(UNSURE)       /* they are of an interval in which that came */                                            \
     X(PROBES)       /* growth explains the overflows after the search */                                        \
     X(SPIKES)       /* nothing explains them */                                                                 \
     X(CONSTANT)     /* the scale never moves */                                                                 \
-    X(RANKS)        /* ranks tell different scales at the same step */                                          \
+    X(RANKS)        /* ranks report different scales at the same step */                                        \
     X(LOSS_GONE)    /* the loss is Inf or NaN to the end, or in most lines */                                   \
     X(LOSS_APART)   /* at steps without an overflow, finite after; or on another rank */                        \
     X(NORM_GONE)                                                                                                \
@@ -60,11 +60,11 @@ enum { FACTS_DEEP = 3, FACTS_ENOUGH = 5, FACTS_MANY = 20, FACTS_FEW = 4 };
     X(LEARNS)    /* by reinforcement: the loss is no measure */                                                 \
     X(ZERO_LOSS) /* and is 0 or near it */                                                                      \
     X(FEW)       /* fewer lines than a verdict needs */                                                         \
-    X(ONE_LINE)  /* tells a scale, and no overflow */                                                           \
+    X(ONE_LINE)  /* has a scale and no overflow */                                                              \
     /* what forbids to reassure besides */                                                                      \
     X(UNREAD)      /* overflows whose scale cannot be read */                                                   \
     X(BAD_LAST)    /* the last scale cannot be read */                                                          \
-    X(HIDDEN)      /* the rest of lines that are too long tells of scales */                                    \
+    X(HIDDEN)      /* the rest of lines that are too long has scales */                                         \
     X(MAY_RISE)    /* the loss ends above what it reached, and nothing shows that this is noise */              \
     X(ZEROS)       /* the loss is exactly 0 at the end, or the same number all the time */                      \
     X(LOST_MEAN)   /* a running mean is not finite */                                                           \
@@ -119,7 +119,7 @@ typedef struct facts {
     int late;            /* they are known not to be                                  */
     uint64_t spikes;     /* groups of overflows that nothing explains                 */
     const episode *spike;
-    const log_note *total; /* the last that tells how many steps were skipped        */
+    const log_note *total; /* the last with the number of skipped steps        */
     const log_note *resumed, *ended, *lost_mean;
     double declared; /* the first scale of the settings; NaN                      */
     stuck stuck;

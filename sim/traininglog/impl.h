@@ -29,7 +29,7 @@ void traininglog_series_name(char *name, size_t size, const char *tag);
 /* traininglog_series_begins -- whether a file that begins with these bytes is one. */
 int traininglog_series_begins(const char *bytes, size_t n);
 
-/* traininglog_series_lines -- `tag`: what the numbers of TensorBoard are, from the name of the file, or NULL. Call visit for every value, with the line of the file that it stands in. What is damaged ends
+/* traininglog_series_lines -- `tag`: what the numbers of TensorBoard are, from the name of the file, or NULL. Call visit for every value, with its line of the file. What is damaged ends
  * it. 0, or what visit returned. */
 int traininglog_series_lines(const char *text, const char *tag,
                              int (*visit)(const char *line, uint64_t number, void *context), void *context);
@@ -42,7 +42,7 @@ enum { LOG_COLUMNS = 128, LOG_COLUMN = 64 };
 typedef struct log_table {
     char names[LOG_COLUMNS][LOG_COLUMN];
     size_t columns;  /* 0: no header has come yet */
-    char between;    /* what lies between columns: , ; | a tab, or a blank for any number of them */
+    char between;    /* the separator of columns: , ; | a tab, or a blank for any number of them */
     const char *tag; /* what the number of a file of TensorBoard is, by the name of the file; NULL */
 } log_table;
 
@@ -61,13 +61,13 @@ typedef struct log_shapes {
     int plain;    /* and does not look like a setting */
 } log_shapes;
 
-/* traininglog_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: asked once for a shape. */
+/* traininglog_shapes_see -- count a line: its shape. `measures` says whether a line has a measurement: called once for a shape. */
 uint64_t traininglog_shapes_see(log_shapes *s, const char *line, int setting, int (*measures)(const char *line));
 
 /* traininglog_shapes_is_live -- whether lines of that shape come again and measure something. */
 int traininglog_shapes_is_live(const log_shapes *s, uint64_t shape);
 
-/* traininglog_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or tells an
+/* traininglog_shapes_mask -- blank the numbers of a line that are no measurements. *begun: a line came that belongs to a step, or reports an
  * event; before it settings repeat, too. `setting`: the form of the line says that it is one. */
 void traininglog_shapes_mask(const log_shapes *s, char *line, int *begun, int setting);
 void traininglog_shapes_clear(log_shapes *s);
@@ -88,7 +88,7 @@ source_kind traininglog_source_kind_of(const char *line);
 
 /* ---- logtext.c: a log as its parts: lines that a terminal wrapped joined, lines that lost their ends cut apart, rows of
  * tables and series of JSON as names with values. Source code and printed models are left out, and numbers that are no
- * measurements (shape.h) are masked. Parts are kept until a block of the log is read, since only what follows tells
+ * measurements (shape.h) are masked. Parts are kept until a block of the log is read, since only what follows shows
  * which lines come again. ---- */
 
 typedef struct log_part {

@@ -1,6 +1,6 @@
 /* logline.h -- lines about the loss scale in the logs of training runs. All input is untrusted.
  *
- * A line is recognised wherever it stands, with any prefix (time, rank, logger, progress bar) and
+ * A line is recognised anywhere, with any prefix (time, rank, logger, progress bar) and
  * with the colours of a terminal. Which phrases are known, and whose they are, is the table of
  * rules in logline.c. Besides
  *
@@ -36,7 +36,7 @@ enum {
     LOG_STOP = 8,      /* the framework stops with an error                                   */
     LOG_STATUS = 16,   /* the scale after a step, or before it: the line does not say which    */
     LOG_SKIPS = 32,    /* .skipped steps were skipped since the last such line; may be 0      */
-    LOG_DETAIL = 64,   /* more about the overflow that the line before told                   */
+    LOG_DETAIL = 64,   /* more about the overflow of the line before                   */
     LOG_TAKEN = 128    /* and the step was taken all the same                                 */
 };
 

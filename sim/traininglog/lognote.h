@@ -1,5 +1,5 @@
 /* lognote.h -- what the lines of a log say besides the loss scale: the loss, the norm of the
- * gradients, where the run stands, that it was resumed or has ended. */
+ * gradients, the place in the run, that it was resumed or has ended. */
 #pragma once
 
 #include "words.h"
@@ -27,8 +27,8 @@ typedef struct log_note {
     double loss_value, norm_value;
     value_kind validation; /* the loss on other data than the training's           */
     double validation_value;
-    int64_t step, of; /* where the run stands, of how many; -1: not said      */
-    int64_t about;    /* the step that the line is about: its own, or the last that a line told; -1 */
+    int64_t step, of; /* the place in the run, of how many; -1: not known      */
+    int64_t about;    /* the step that the line is about: its own, or the last step of a line; -1 */
     int64_t batch;    /* of "[2, 100] loss: 1.9", the batch of an epoch; -1       */
     int worded;       /* by a word for steps, not only by a bar               */
     int per_epoch;    /* .step begins again with every epoch                  */

@@ -1,10 +1,10 @@
 /* logpattern.h -- lines of a log that the user describes: a POSIX extended regular expression in
- * which a name in braces stands for a value without blanks:
+ * which a name in braces matches a value without blanks:
  *
  *   it {step} .* amp={scale} skip={overflow}
  *
  *   {scale}     the loss scale, in force or after the step
- *   {before} {after}   the scale before and after: the line tells an overflow
+ *   {before} {after}   the scale before and after: the line reports an overflow
  *   {overflow}  whether the step overflowed: 1, yes, true, ...; {skipped}: how many were skipped
  *   {step} {epoch} {rank} {loss} {norm}
  */

@@ -1,4 +1,4 @@
-/* metric.h -- the named numbers of the lines of a log besides loss, norm, scale and step. Their meaning is told by the words of their
+/* metric.h -- the named numbers of the lines of a log besides loss, norm, scale and step. Their meaning follows from the words of their
  * names, with any folder before them: how far the policy of reinforcement learning is from its reference, what trainer and sampler make of
  * the same tokens, how much is clipped, rewards, entropy. Numbers whose names say nothing are counted as not read.
  *
@@ -15,7 +15,7 @@ typedef enum metric_kind {
     METRIC_KL,      /* from the policy to its reference, or to itself before the step */
     METRIC_CLIP,    /* share of what the objective clips */
     METRIC_REWARD,  /* these four are numbers of reinforcement learning */
-    METRIC_ENTROPY, /* fine-tuning tells it, too */
+    METRIC_ENTROPY, /* fine-tuning reports it, too */
     METRIC_LOSS,    /* losses, which are read elsewhere */
     METRIC_KNOWN, /* other numbers that say nothing of precision: times, memory, the learning rate; or read as loss, norm, place */
     METRIC_UNREAD /* no name that is known */

@@ -16,5 +16,5 @@ says traininglog_says_jumps, traininglog_says_startup, traininglog_says_steady, 
 
 /* traininglog_sentence_lost_as -- "NaN", "infinite". */
 const char *traininglog_sentence_lost_as(const series *s);
-/* traininglog_sentence_rest -- what else the log tells beside its scale: losses that are not finite, jumps. */
+/* traininglog_sentence_rest -- what else the log says beside its scale: losses that are not finite, jumps. */
 void traininglog_sentence_rest(const facts *f, int lost, int jumps, char *text, size_t size);

@@ -19,8 +19,8 @@ typedef struct series {
     uint64_t first_lost, last_lost;
     uint64_t since;                            /* the first of those that end the log; 0: the last is finite */
     uint64_t ending;                           /* how many these are */
-    uint64_t apart, apart_first, apart_ending; /* of the lost: at steps that no line tells to have overflowed */
-    uint64_t others; /* lines without it, of a log that only tells in messages where it is not finite */
+    uint64_t apart, apart_first, apart_ending; /* of the lost: at steps that did not overflow by any line */
+    uint64_t others; /* lines without it, of a log that has it only in messages where it is not finite */
     value_kind as;   /* the first of them: VALUE_NAN, VALUE_INF */
 } series;
 

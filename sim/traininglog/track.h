@@ -18,7 +18,7 @@ typedef struct span {
     int64_t from, to;         /* the steps' own numbers; -1: they have none     */
     double scale, next;       /* in force; after the last of them; NaN: unknown */
     unsigned events;          /* of each: MPSIM_SCALER_*, 0: clean              */
-    uint64_t line, last_line; /* of the log that told them; 0: none              */
+    uint64_t line, last_line; /* of the log that has them; 0: none              */
     uint64_t seq, last_seq;   /* the same among the lines that are not empty     */
     track_loss loss;
     double fits; /* largest power of two that all would have taken; infinity: any;

@@ -12,7 +12,7 @@ enum {
     RECORDED_JUMP = 1 << 16,    /* the scale differs, and nothing in the log explains it */
     RECORDED_RESTART = 1 << 17, /* the step numbers begin again: resumed from a checkpoint */
     RECORDED_MIXED = 1 << 18,   /* some of the steps were skipped; which is not known */
-    RECORDED_GAP = 1 << 20,     /* with JUMP: between lines that tell overflows, down: lines are
+    RECORDED_GAP = 1 << 20,     /* with JUMP: between lines with overflows, down: lines are
                                    missing */
     RECORDED_INFERRED = 1 << 19 /* not logged: seen by the scale */
 };
@@ -24,7 +24,7 @@ typedef struct log_entry {
     int64_t to;      /* the last step of lines that say the same                      */
     int64_t tracker; /* of the last of them                                          */
     uint64_t n;      /* lines that say the same                                       */
-    unsigned rules;  /* of the phrases that told this event                           */
+    unsigned rules;  /* of the phrases that reported this event                           */
 } log_entry;
 
 typedef struct log_jump {
@@ -32,11 +32,11 @@ typedef struct log_jump {
     int64_t step;
     double from, to;
     int restart;
-    int gap; /* between lines that tell overflows, without steps: lines are missing, or
+    int gap; /* between lines with overflows, without steps: lines are missing, or
                           the scale has grown */
 } log_jump;
 
-/* Where the run stands, by lines that tell no scale. */
+/* The place in the run, by lines without a scale. */
 typedef struct log_line_place {
     int kind; /* 0: unknown; 1: by a bar; 2: by words                    */
     int64_t step, of;
@@ -44,16 +44,16 @@ typedef struct log_line_place {
     int64_t base, last; /* what it is counted from; the step of the last scale     */
 } log_line_place;
 
-/* What a rank told of a step, to compare others with. */
+/* The numbers of a rank at a step, to compare others with. */
 typedef struct log_rank_line {
     uint64_t line;
     int64_t step, rank;
-    double scale, loss; /* NaN: not told */
+    double scale, loss; /* NaN: not known */
 } log_rank_line;
 
 enum { RANK_LINES = 64 };
 
-/* Scales, or losses, that ranks tell otherwise at the same step: the first place. */
+/* Scales, or losses, that differ between ranks at the same step: the first place. */
 typedef struct log_apart {
     uint64_t lines, line; /* how many; the first of them; 0: the ranks agree */
     int64_t step, rank, other;
@@ -72,10 +72,10 @@ typedef struct training_log {
     log_apart apart, losses_apart;        /* of scales; of losses, where each rank has batches of its own */
     log_rank_line rank_lines[RANK_LINES]; /* the last of those with a step and a rank */
     uint64_t n_rank_lines;
-    int64_t skipped;  /* steps in all, by the last line with a scale that tells them; -1 */
-    uint64_t told;    /* .seq of the last line that told a note */
+    int64_t skipped;  /* steps in all, by the last line with a scale that has them; -1 */
+    uint64_t told;    /* .seq of the last line with a note */
     uint64_t doubled; /* lines that say again what one before says of the same step */
-    char unread[256]; /* names of numbers that many lines tell and nothing reads, ", " between; so many */
+    char unread[256]; /* names of numbers that many lines have and nothing reads, ", " between; so many */
     size_t n_unread;
     uint64_t other_lost;       /* lines of other ranks with a loss that is not finite       */
     int unterminated;          /* the line has no end: it may be cut in a number            */
@@ -87,17 +87,17 @@ typedef struct training_log {
     uint64_t lost, lost_lines; /* the first line of the last losses in a row that are NaN or infinite; how many
                                   there are in all, those before among them */
     uint64_t lost_norms, lost_validations; /* lines in which these are not finite               */
-    int lost_since;                        /* 1: no line since then tells another */
-    log_notes notes;                       /* loss, norm, where the run stands                          */
+    int lost_since;                        /* 1: no line since then has another */
+    log_notes notes;                       /* loss, norm, the place in the run                          */
     metric_values metrics;                 /* of reinforcement learning                                 */
-    int64_t about;                         /* the last step that a line told; -1                        */
+    int64_t about;                         /* the last step of a line; -1                        */
     double epoch;                          /* the last one; -1                                          */
     int64_t last_step, step_base;          /* the last step; what steps of an epoch are counted from */
     log_line_place place;
     int has_loss, has_value; /* lines of Megatron had a loss; any had a loss or a norm   */
     double base;             /* the first scale; 0: none                                 */
     int numbered;            /* lines with a scale carry step numbers                     */
-    int before;              /* the lines tell the scale before a step, not after it      */
+    int before;              /* the lines have the scale before a step, not after it      */
     int full;                /* there are more entries than are kept                      */
     log_jump *jumps;
     size_t n_jumps;

@@ -25,8 +25,8 @@ typedef enum verdict {
     VERDICT_DIVERGING, /* the loss rises, or the scale collapses late                      */
     VERDICT_RESUMED,   /* the scaler's state was lost, or the scale jumps without a reason  */
     VERDICT_UNCLEAR,   /* the log does not hold what a verdict needs                        */
-    VERDICT_LOST,      /* no scale is told, and a number of the log is Inf or NaN           */
-    VERDICT_WELL,      /* no scale is told, and nothing else is wrong                       */
+    VERDICT_LOST,      /* the log has no scale, and a number is Inf or NaN           */
+    VERDICT_WELL,      /* the log has no scale, and nothing else is wrong                       */
     VERDICT_UNLEARNED, /* the loss does not move, or the gradients are 0                    */
     VERDICT_MISMATCH,  /* reinforcement learning: trainer and sampler do not agree          */
     VERDICT_RANKS      /* ranks have different scales                                       */

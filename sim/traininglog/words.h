@@ -14,7 +14,7 @@ const char *traininglog_words_after(const char *line, const char *phrase);
  * end elsewhere; NULL. */
 const char *traininglog_words_find(const char *line, const char *word);
 
-/* traininglog_words_skip_marks -- what stands between a name and its value. */
+/* traininglog_words_skip_marks -- the marks between a name and its value. */
 const char *traininglog_words_skip_marks(const char *p);
 
 /* traininglog_words_number -- a magnitude, finite, with digits in groups or not: 1 and *x; else 0. */
