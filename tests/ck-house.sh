@@ -247,6 +247,10 @@ ok "HACKING.md is a page of links, and no source names it: reasons are in the he
     [ "$(wc -w <HACKING.md)" -lt 250 ] || echo "HACKING.md: $(wc -w <HACKING.md) words"
     find lib sim gpu m4 tests -name '*.[ch]' -o -name '*.cu*' -o -name '*.m4' -o -name '*.awk' | xargs grep -n HACKING)"
 
+ok "files that comments name are there" "$(find lib sim tests/oracle tests/support -name '*.[ch]' | xargs grep -h -o -E \
+    '(^|[^A-Za-z0-9_./-])(lib|sim|gpu|tests|data|doc|python)/[A-Za-z0-9_/-]+[.](c|h|cuh?|md|sh|py|tsv|txt)([^A-Za-z0-9_.]|[.]?$)' |
+    sed 's/^[^a-z]//; s/[^a-z]*$//' | sort -u | while read -r file; do [ -e "$file" ] || echo "$file"; done)"
+
 # ---- nothing that a tool left: files in the root that are not known; files of bytes outside data/ and tests/ ----
 known='[.](clang-format|containerignore|editorconfig|gitignore)|(CONTRIBUTING|HACKING|NEWS|README|SECURITY)[.]md|AUTHORS|CITATION[.]cff|Containerfile|COPYING|Makefile[.]am|bootstrap|configure[.]ac'
 strays() { # of the names on stdin

@@ -3,7 +3,7 @@
  * The presets named after software are checked against recorded casts of that software
  * (data/vectors/casts, tests/round/t-framework.c), those of CUDA against NVIDIA's headers
  * (tests/round/t-cudahdr.c), but for tf32: the headers have an instruction there, cvt.rna, whose NaNs a device
- * answered (data/gpu, tests/round/x-tf32.c). PyTorch and ml_dtypes convert binary64 to binary32 first (NumPy's fp16 does
+ * answered (data/gpu, tests/round/t-nan.c). PyTorch and ml_dtypes convert binary64 to binary32 first (NumPy's fp16 does
  * not); E8M0 is to nearest, halves up, there, and CUDA's constructor and ONNX round it up. A choice that is not named has the value of mpsim_rounding_init. */
 #include <mpsim/round.h>
 

@@ -1,4 +1,4 @@
-/* family.c -- see family.h. Sources: the modules modeling_*.py and configuration_*.py of transformers 5.24; data/counts/transformers.txt has
+/* family.c -- see family.h. Sources: the modules modeling_*.py and configuration_*.py of transformers 5.24; data/counts/transformers.tsv has
  * what these models count, which tests/cli/model-memory.sh compares. */
 #include "family.h"
 

@@ -3,7 +3,7 @@
  * torch.save, one for each chunk.
  *
  * Source: torch/distributed/checkpoint/metadata.py (Metadata, TensorStorageMetadata, ChunkStorageMetadata,
- * MetadataIndex) and filesystem.py (_StorageInfo) of PyTorch 2.15.0; checkpoints that it wrote (tests/trace/parts).
+ * MetadataIndex) and filesystem.py (_StorageInfo) of PyTorch 2.15.0; checkpoints that it wrote (tests/trace/recorded).
  * A tensor is named by its path in the state that was saved (planner_data), as dcp_to_torch_save puts it into a
  * file: levels joined by '/'. */
 #include "inputs.h"

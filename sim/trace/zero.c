@@ -9,7 +9,7 @@
  * there are ranks; after each parameter there may be padding (param_alignment_paddings), at the end there is some
  * (the moments keep it, the last rank's masters do not). Stage 3: each parameter is cut by itself into parts of
  * ceil(n / ranks) elements, which follow each other in each rank's vectors.
- * Source: deepspeed/utils/zero_to_fp32.py of DeepSpeed 0.19.8; checkpoints that it wrote (tests/trace/parts). */
+ * Source: deepspeed/utils/zero_to_fp32.py of DeepSpeed 0.19.8; checkpoints that it wrote (tests/trace/recorded). */
 #include "zero.h"
 #include "zeroname.h"
 
