@@ -274,10 +274,9 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     kept(questions, "`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", grouped(questions) " reports and trainings", \
         differing(questions_differ))
     print ""
-    printf "Conversions and operations are %s results, %s without the %d repeated conversions. Tensor cores gave %s results that\n", \
+    printf "Conversions and operations are %s results, %s without the %d repeated conversions. Tensor cores gave\n%s results that a model repeats.\n", \
         large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"], \
         large(results["mma"] + results["wgmma"])
-    print "a model repeats."
     if (missing != "") print "\nThese ran on the device, but no record is kept: " missing "."
     print ""
     speed_tables(0)

@@ -5,6 +5,17 @@
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 python3 record_convolutions.py >intel-convolutions.txt
 
 See README.md.  The operands are a formula, so that a test can make them again (tests/dot/t-convolution-torch.c).
+
+Convolutions
+
+| sums | channels first | channels last |
+| forward | block of 16 channels, tap, channel | tap, channel |
+| gradient of the input, stride 1 | block of 16 outputs, tap as in the weight, output | tap as it reads, output |
+| kernels of one tap | up to 160, 512 or 1024 channels at once, fewer where columns would collide in the cache, added in binary32 | all |
+| gradient of the weight, one thread, more than one tap | up to 28 columns of a row at once, or rows of an image from 128 channels on, added in binary32 | the same |
+
+Pairs are channels of one tap; an odd one is paired with +0. python/src/mpsim/emulate/_torchconv.py has the rules by size, after oneDNN's
+jit_avx512_core_bf16_1x1_conv_kernel.cpp; python/tests/emulate/test_autocast.py tests some.
 """
 import functools
 import math

@@ -9,6 +9,22 @@
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 python3 record_onednn.py fp16 >intel-fp16.txt
 
 See README.md.  The operands are a formula, so that a test can make them again (tests/dot/t-onednn.c).
+
+Products with AVX512
+
+oneDNN cuts the depth into chunks, sums each from zero with vdpbf16ps (second product of a pair first, an odd one beside a zero), adds the chunks in binary32
+and rounds once. Rows, columns and threads do not matter. The lengths are those of compute_blocking_heuristic_avx512 (brgemm_matmul_utils.cpp).
+fp16: fma instead of avx512-bf16-fp32.
+
+| product | model |
+| depth up to 512 | avx512-bf16-fp32:result=bf16 |
+| up to 1024, and beyond with a transposed left operand | avx512-bf16-fp32:chunk=512:result=bf16 |
+| beyond 1024 | avx512-bf16-fp32:chunk=1024:result=bf16 |
+| one row, the matrix in rows of the depth (a @ b, bmm) | fma:result=bf16 |
+| one column; one row by linear | 16 sums of pairs 32 products apart (fp16: of products 16 apart); then halves (i and i + 8, i and i + 4), then neighbours: avx512-bf16-fp32:order=lanes:L=16 on reordered operands (put_in_lanes of the test) |
+
+With a transposed left operand, more threads than blocks of 64 columns and a depth from 2048 (bf16: a power of two), up to 4 threads share the depth:
+torch-mm:avx512:threads=N:left-transposed.
 """
 import random
 import sys
