@@ -89,7 +89,7 @@ typedef struct trace_options {
     uint64_t max_ratio;            /* how many times its size a packed file may unpack to, beyond
                                        64 MiB; 0: 1000                                            */
     const char *loss_scale;        /* what gradients were multiplied by, of a file that does not say it; or NULL: as the
-                                      metadata mpsim.grads_scaled and mpsim.loss_scale (data/record/README.md) */
+                                      metadata mpsim.grads_scaled and mpsim.loss_scale (data/record/metadata.tsv) */
     const struct namemap *map;     /* what names mean, before all conventions (namemap.h); or NULL */
     const char *quantised;         /* codes with scales are one tensor: NULL where that is evident; "parts": never;
                                        "LAYOUT" or "LAYOUT:ELEMENT": in this layout (trace_quantised_word) */

@@ -1,4 +1,4 @@
-/* groups.c -- see groups.h; the keys are those of data/record/README.md. */
+/* groups.c -- see groups.h; the keys are those of data/record/metadata.tsv. */
 #include "train.h"
 
 #include "../array/need.h"

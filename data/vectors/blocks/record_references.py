@@ -26,6 +26,16 @@ record_te.py, no others.
 torchao's blockwise references are compiled from their source text, since their module needs Triton.
 DeepSeek-V3's and the MXFP8 kernels exist for GPUs only: deepseek() and te_mxfp8() below are NumPy
 versions of the published kernels, not runs of them.
+
+What they do:
+
+* torchao's blockwise references multiply by 448 / max(amax, 1e-12), DeepSeek-V3 divides by amax / 448, DeepGEMM multiplies by 1
+  / (amax / 448). The last two differ in 2 of 45,000 bfloat16 numbers, so DeepGEMM was recorded with power-of-two scales only.
+  DeepGEMM and later DeepSeek kernels bound amax by 1e-4 (rows deepgemm-*, eps=1e-4).
+* microxcaling's "nearest" and "even" differ only in ties; -0 becomes +0.
+* Incomplete blocks: TransformerEngine's NVFP4 and blockwise references, microxcaling and DeepGEMM pad with zeros (pad=own).
+  torchao, the Hadamard transform, TransformerEngine's MXFP4 and DeepSeek's act_quant refuse them (pad=zeros: the recorder
+  padded).
 """
 import ast
 import hashlib

@@ -10,6 +10,14 @@ reference_current_scaling.py, with empty stand-ins for the modules they import (
 not called here); and from pytorch/quantization.py the functions of the delayed-scaling fallback,
 compiled from their source text with jit_fuser as the identity.  These are the project's own
 references for its kernels, not the kernels.
+
+What they do:
+
+* TransformerEngine's NVFP4 encodes -0 as +0, also where a product underflows (88 of 2,256 codes; mpsim: 8). Along columns the
+  transform precedes amax, and transformed values are rounded to the input's type.
+* Its delayed scaling is f32(f32(f32(1 / amax) * fp8_max) / 2^margin); one division would change the last bit of 95 of 376
+  scales. If amax is not finite or not positive, the scale stays; an infinite scale becomes FLT_MAX. The history moves at every
+  step; its maximum with NaN is NaN.
 """
 import ast
 import enum
