@@ -228,14 +228,14 @@ function counted(words,    word, n, i, s) { # "red, atom": how many checks begin
     return s
 }
 function in_table(what, much, differs) { printf "| %s | %s | %s |\n", what, much, differs }
-function kept(has, what, much, differs) { # a row, or a name in the list of what has no record
+function kept(has, short, what, much, differs) { # a row, or a name in the list of what has no record
     if (has) in_table(what, much, differs)
-    else missing = missing (missing == "" ? "" : ";\n") what
+    else missing = also(missing, short)
 }
 function log_row(tool, what,    name) {
     name = tool
     sub(/-.*/, "", name)
-    kept(has_log[tool], "compute-sanitizer'\''s " name " of " what, "", differing(errors[tool]) " errors")
+    kept(has_log[tool], "compute-sanitizer of some checks", "compute-sanitizer'\''s " name " of " what, "", differing(errors[tool]) " errors")
 }
 function more_checks(k, what) { in_table(checks[k] " " what, large(results[k]) " results", differing_checks(k)) }
 function page_of_records(    f, more, more_steps, pair, few, many) {
@@ -270,14 +270,14 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     log_row("racecheck", "`gpt-fp8`")
     log_row("memcheck-statistics", "a quarter of the arrays of statistics")
     log_row("racecheck-statistics", "an eighth of them")
-    kept(arrays, "statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", grouped(arrays) " arrays", differing(arrays_differ))
-    kept(questions, "`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", grouped(questions) " reports and trainings", \
+    kept(arrays, "`mpsim-gpu-statistics`", "statistics of libmpsim-cuda (`mpsim-gpu-statistics`)", grouped(arrays) " arrays", differing(arrays_differ))
+    kept(questions, "`python/cuda_check.py`", "`mpsim.stat` and `mpsim.watch` of tensors on the device (`python/cuda_check.py`)", grouped(questions) " reports and trainings", \
         differing(questions_differ))
     print ""
     printf "Conversions and operations are %s results, %s without the %d repeated conversions. Tensor cores gave\n%s results that a model repeats.\n", \
         large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"], \
         large(results["mma"] + results["wgmma"])
-    if (missing != "") print "\nThese ran on the device, but no record is kept: " missing "."
+    if (missing != "") print "\nRun on a device without a record: " missing "."
     print ""
     speed_tables(0)
 }
