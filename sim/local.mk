@@ -127,6 +127,7 @@ sim_libtrace_a_SOURCES = \
   sim/pickle/pickle.h sim/pickle/tree.c sim/quant/describe.c sim/quant/describe.h sim/quant/form.c \
   sim/quant/geometry.c sim/quant/ggml.c sim/quant/ggml.h sim/quant/pack.c sim/quant/quant.h sim/quant/scales.c \
   sim/text/escape.c sim/text/escape.h sim/text/filekind.c sim/text/filekind.h sim/text/json.c sim/text/json.h sim/text/option.c sim/text/option.h \
+  sim/text/screen.c sim/text/screen.h \
   sim/text/words.c sim/text/words.h sim/trace/arrays.c sim/trace/bytewalk.c sim/trace/bytewalk.h sim/trace/chunks.c sim/trace/chunks.h sim/trace/convention.c \
   sim/trace/convention.h sim/trace/copy.c sim/trace/distcp.c sim/trace/dtype.c sim/trace/folder.c sim/trace/fqn.c \
   sim/trace/gguf.c sim/trace/gguf.h sim/trace/ggufhead.c sim/trace/impl.h sim/trace/inputs.c sim/trace/inputs.h \
@@ -159,7 +160,7 @@ sim_libstat_a_SOURCES = \
   sim/operand/target.c sim/operand/target.h sim/input/twice.c sim/input/twice.h sim/input/unread.c sim/input/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
   sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
   sim/record/csvcells.c sim/record/jsonout.c \
-  sim/record/jsonout.h sim/record/short.c sim/record/table.c sim/stat/blockquant.c \
+  sim/record/jsonout.h sim/record/narrow.c sim/record/short.c sim/record/table.c sim/record/table.h sim/stat/blockquant.c \
   sim/stat/blocks.c sim/stat/blockviews.c \
   sim/stat/conditions.c sim/stat/conditions.h sim/stat/limit.c sim/stat/limit.h sim/stat/group.c sim/stat/group.h sim/stat/report.c \
   sim/stat/report.h sim/stat/config.c sim/stat/config.h sim/stat/record.c sim/stat/record.h sim/stat/settings.c sim/stat/settings.h \

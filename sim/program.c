@@ -143,6 +143,7 @@ static int run_all(const program *p, int argc, char **argv)
     memory_done();
     progress_end();
     confine_end();
+    output_done();
     if (code == EXIT_OK)
         return flush();
     fflush(stdout); /* and it has been said why */
@@ -154,6 +155,7 @@ int program_main(int argc, char **argv, const program *p)
     environment_floats();
     environment_threads();
     open_standard_streams();
+    environment_screen();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error like any other, */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file that grows beyond its limit   */
     output_watch();

@@ -22,7 +22,7 @@ LDADD = $(support_libs) $(sim_libs) sim/libtracelib.a $(sim_libs) gpu/libchecks.
 support_libs =
 
 # ---- the program
-shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh \
+shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wholecast.sh tests/cli/quantised.sh tests/cli/counts.sh tests/cli/columns.sh \
   tests/cli/advise.sh tests/cli/attention.sh tests/cli/decoder.sh tests/cli/deep.sh tests/cli/doc.sh tests/cli/dot.sh tests/cli/experiments.sh tests/cli/formats.sh \
   tests/cli/faults.sh tests/cli/interrupt.sh tests/cli/killed.sh tests/cli/library.sh tests/cli/names.sh tests/cli/diff.sh \
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
@@ -205,6 +205,10 @@ tests_support_failcall_so_SOURCES = tests/support/failcall.c
 tests_support_failcall_so_CFLAGS = $(base_cflags) -fPIC
 tests_support_failcall_so_LINK = $(CCLD) -shared -o $@
 tests_support_failcall_so_LDADD = -ldl
+
+# ---- runs a program whose standard output is a terminal, for tests/cli/columns.sh
+programs_all += tests/support/pty
+tests_support_pty_LDADD =
 
 # ---- writes recorded vectors that never were, for tests/cli/verify.sh
 programs_all += tests/support/mkvectors

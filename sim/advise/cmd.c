@@ -58,7 +58,7 @@ static int hold_policy(const advise *a, const char *path, struct outfile **held)
 static int write_report(const advise *a, const input *in, const options *o, report_style style)
 {
     output out;
-    const int code = output_open(&out, o->form.path);
+    const int code = report_options_open(&out, &o->form);
     if (code)
         return code;
     if (style == REPORT_TEXT)

@@ -2,6 +2,7 @@
 #include "record.h"
 
 #include "../text/escape.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "../trace/roundoff.h"
 
@@ -176,7 +177,7 @@ static void number(void *context, advise_topic topic, const char *text)
     char safe[2 * LINE];
     (void)topic;
     const int at = fprintf(l->to, "%d. ", ++l->n);
-    text_wrap(l->to, at, WIDTH, " ", escape_text(safe, sizeof safe, text));
+    text_wrap(l->to, at, screen_width(l->to, WIDTH), " ", escape_text(safe, sizeof safe, text));
 }
 
 void advise_print(const advise *a, int tensors, FILE *to)

@@ -273,7 +273,7 @@ static int execute(run *r, char **files, int n)
     output out;
     int code;
     if ((code = check(r)) || (code = parse(r)) || (code = make_heads(r, files, n)) ||
-        (code = output_open(&out, r->o->form.path)))
+        (code = report_options_open(&out, &r->o->form)))
         return code;
     return output_end(&out, report(r, out.file, how ? how->label : NULL));
 }

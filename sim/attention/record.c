@@ -105,7 +105,7 @@ static const record_field row_fields[] = {
         REAL, "lean", IN_ALL, AT(x.lean),
         "Sum of (d - exact) sign(exact) over sqrt(n sum of (d - exact)^2), a cosine. 1: all errors are of one size and go away "
         "from 0; -1: toward it.",
-        .title = ">lean", .format = "%+.2f", .column = 3),
+        .title = ">lean", .spare = 1, .format = "%+.2f", .column = 3),
     FIELD(COUNT, "rows", IN_ALL, COUNTS(rows), "Queries of all heads."),
     FIELD(COUNT, "masked", IN_ALL, COUNTS(masked), "Rows that see no key."),
     FIELD(COUNT, "repeated", IN_ALL | FIELD_BLANK, COUNTS(repeated),
@@ -119,7 +119,7 @@ static const record_field row_fields[] = {
     FIELD(SHARE, "p_zero", IN_ALL, COUNTS(p_zero), "Scores that a row sees and whose P is 0.", .title = ">P = 0",
           .of = COUNTS(elements), .column = 4),
     FIELD(SHARE, "p_one", IN_ALL, COUNTS(p_one), "Scores that a row sees and whose P is exactly 1.", .title = ">P = 1",
-          .of = COUNTS(elements), .column = 5),
+          .spare = 3, .of = COUNTS(elements), .column = 5),
     FIELD(RECORD, "config", IN_CSV | FIELD_INLINE | FIELD_POINTER, AT(config), NULL, .record = &config),
     FIELD(RECORD, "errors", IN_TREE, AT(x.signs), NULL, .record = &errors),
     FIELD(COUNT, "compared", IN_CSV, AT(x.error.given.compared), NULL, .title = ">compared", .column = 1,

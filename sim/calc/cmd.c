@@ -328,7 +328,7 @@ static int calculate_numbers(const calculation *c, const target_list *targets, c
     if (targets->count > FORMATS_MOST)
         return fail(EXIT_USAGE, "calc: at most %d formats", FORMATS_MOST);
     int code = read_operands(&g, c);
-    if (code || (code = output_open(&out, form->path)))
+    if (code || (code = report_options_open(&out, form)))
         return code;
     for (size_t i = 0; i < targets->count; i++)
         calculate(&answers[i], &targets->items[i], c, &g, seed);

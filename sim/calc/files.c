@@ -8,6 +8,7 @@
 #include "../input/unread.h"
 #include "../pass/elements.h"
 #include "../record/cells.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -329,8 +330,8 @@ static void print_summary(const job *j, const target *t, const char *path)
     if (j->unread.tensors > j->unread.unseen)
         note("%" PRIu64 " tensor%s without floating-point numbers left out", j->unread.tensors - j->unread.unseen,
              text_plural(j->unread.tensors - j->unread.unseen));
-    printf("%s: %s of %zu tensor%s, %s element%s, as %s\n", escape_text(name, sizeof name, path), j->what->name, j->n,
-           text_plural(j->n), text_count(n, j->elements), text_plural(j->elements), t->label);
+    screen_line(stdout, "%s: %s of %zu tensor%s, %s element%s, as %s", escape_text(name, sizeof name, path),
+                j->what->name, j->n, text_plural(j->n), text_count(n, j->elements), text_plural(j->elements), t->label);
     report_counts(stdout, &j->counts, j->elements);
 }
 

@@ -33,8 +33,8 @@ void cast_contents_clear(contents *c);
 
 /* cast_contents_note -- what was left out. */
 void cast_contents_note(const contents *c);
-/* cast_contents_print -- the same in a summary: "; 3 tensors of 21 elements copied". */
-void cast_contents_print(const contents *c);
+/* cast_contents_say -- adds the same for a summary: "; 3 tensors of 21 elements copied". */
+void cast_contents_say(char *to, size_t size, const contents *c);
 
 /* ---- convert.c: elements of one format as elements of another: what cast does with the codes of a tensor. ---- */
 

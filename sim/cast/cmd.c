@@ -4,6 +4,7 @@
 #include "../process/output.h"
 #include "../cli/reportoptions.h"
 #include "../record/cells.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "cast.h"
 #include "explain.h"
@@ -131,19 +132,20 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
 
 static void print_recipe(const recipe_job *j)
 {
-    char path[4096], n[32];
-    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->o.path), j->r.quantised,
-           text_plural(j->r.quantised), text_count(n, j->r.elements), text_plural(j->r.elements), j->o.how->block.name);
+    char path[4096], line[8192] = "", n[32];
+    text_add(line, sizeof line, "%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->o.path),
+             j->r.quantised, text_plural(j->r.quantised), text_count(n, j->r.elements), text_plural(j->r.elements),
+             j->o.how->block.name);
     if (j->o.columns)
-        printf(" along columns");
+        text_add(line, sizeof line, " along columns");
     if (j->o.widen)
-        printf(" in binary32");
+        text_add(line, sizeof line, " in binary32");
     else
-        printf(" in the layout %s%s", j->o.layout, j->o.swizzled ? ", scales swizzled" : "");
+        text_add(line, sizeof line, " in the layout %s%s", j->o.layout, j->o.swizzled ? ", scales swizzled" : "");
     if (j->r.kept)
-        printf("; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
-    cast_contents_print(&j->r.all);
-    putchar('\n');
+        text_add(line, sizeof line, "; %zu as %s", j->r.kept, j->r.kept == 1 ? "it is" : "they are");
+    cast_contents_say(line, sizeof line, &j->r.all);
+    screen_line(stdout, "%s", line);
     report_counts(stdout, &j->r.counts, j->r.elements);
 }
 

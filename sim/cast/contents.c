@@ -88,16 +88,16 @@ void cast_contents_note(const contents *c)
     }
 }
 
-static void print_some(uint64_t tensors, uint64_t elements, const char *what)
+static void say_some(char *to, size_t size, uint64_t tensors, uint64_t elements, const char *what)
 {
     char a[32], b[32];
     if (tensors)
-        printf("; %s tensor%s of %s element%s %s", text_count(a, tensors), text_plural(tensors),
-               text_count(b, elements), text_plural(elements), what);
+        text_add(to, size, "; %s tensor%s of %s element%s %s", text_count(a, tensors), text_plural(tensors),
+                 text_count(b, elements), text_plural(elements), what);
 }
 
-void cast_contents_print(const contents *c)
+void cast_contents_say(char *to, size_t size, const contents *c)
 {
-    print_some(c->copies, c->copied_elements, "copied");
-    print_some(c->unselected, c->unselected_elements, "left out");
+    say_some(to, size, c->copies, c->copied_elements, "copied");
+    say_some(to, size, c->unselected, c->unselected_elements, "left out");
 }

@@ -155,7 +155,7 @@ int cast_explain_run(const explain_options *o)
     output out;
     char *names = need_text(o->to.formats), *rest = NULL;
     int code = choose_formats(&e);
-    if (code || (code = output_open(&out, o->path))) {
+    if (code || (code = output_open_report(&out, o->path, e.out.style))) {
         free(names);
         return code;
     }

@@ -6,6 +6,7 @@
 
 #include "../array/need.h"
 #include "../record/cells.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -123,13 +124,13 @@ static const char *ml_dtypes_name(const mpsim_format *f)
 
 static void print_summary(const job *j)
 {
-    char path[4096], n[32];
-    printf("%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path), j->cast,
-           text_plural(j->cast), text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
+    char path[4096], line[8192] = "", n[32];
+    text_add(line, sizeof line, "%s: %zu tensor%s, %s element%s as %s", escape_text(path, sizeof path, j->path),
+             j->cast, text_plural(j->cast), text_count(n, j->elements), text_plural(j->elements), j->c.to->label);
     if (j->c.out != &j->c.to->format)
-        printf(" in %s", j->c.out->name);
-    cast_contents_print(&j->all);
-    putchar('\n');
+        text_add(line, sizeof line, " in %s", j->c.out->name);
+    cast_contents_say(line, sizeof line, &j->all);
+    screen_line(stdout, "%s", line);
     report_counts(stdout, &j->c.counts, j->elements);
     const char *type = ml_dtypes_name(j->c.out);
     if (j->o->npy && trace_npy_descr(j->c.out)[1] == 'V' && type)

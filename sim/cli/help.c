@@ -1,6 +1,7 @@
 /* help.c -- see help.h. */
 #include "help.h"
 
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "completion.h"
 #include "manual.h"
@@ -64,7 +65,7 @@ static void print_row(const option_row *o)
     at += printf("--%s", o->name);
     if (o->argument)
         at += printf(" %s", o->argument);
-    text_beside(stdout, at, COLUMN, WIDTH, o->help);
+    text_beside(stdout, at, COLUMN, screen_width(stdout, WIDTH), o->help);
 }
 
 /* What goes together, a sentence a line. */
@@ -77,21 +78,25 @@ static void print_rules(const option_row *table)
         if (!*line)
             continue;
         printf("%s  ", title);
-        text_wrap(stdout, 4, WIDTH, " ", line);
+        text_wrap(stdout, 4, screen_width(stdout, WIDTH), " ", line);
         title = "";
     }
 }
 
 static void print_command(const command *c, const option_row *table, const option_row own[HELP_OWN], const char *more)
 {
-    printf("Usage: mpsim %s [option]... %s\n\n%s.\n", c->name, c->operands, c->summary);
+    screen_line(stdout, "Usage: mpsim %s [option]... %s", c->name, c->operands);
+    putchar('\n');
+    screen_line(stdout, "%s.", c->summary);
     for (const option_row *o = table; o->name; o++)
         print_row(o);
     for (int i = 0; i < HELP_OWN; i++)
         print_row(&own[i]);
     print_rules(table);
-    if (more)
-        printf("\n%s", more);
+    if (more) {
+        putchar('\n');
+        screen_text(stdout, more);
+    }
 }
 
 void help_command(help_form form, const command *c, const option_row *table, const char *more)

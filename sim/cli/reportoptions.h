@@ -1,6 +1,7 @@
 /* reportoptions.h -- the options that reports have: form, destination, threads, quiet. */
 #pragma once
 
+#include "../process/output.h"
 #include "../record/cells.h"
 #include "options.h"
 
@@ -46,5 +47,7 @@ static inline report_style report_options_style(const report_options *o)
 {
     return o->json ? REPORT_JSON : o->ndjson ? REPORT_NDJSON : o->csv ? REPORT_CSV : REPORT_TEXT;
 }
+/* report_options_open -- output_open_report of what they say. */
+int report_options_open(output *out, const report_options *o);
 /* report_options_threads -- use the threads that the options ask for. */
 void report_options_threads(const report_options *o);

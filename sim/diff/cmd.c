@@ -104,7 +104,7 @@ static int run(const options *o, char **operands)
     if (!code)
         code = input_check_kinds("diff", "kind", &o->from.wanted.kinds, NULL);
     if (!code)
-        code = output_open(&out, o->form.path);
+        code = report_options_open(&out, &o->form);
     if (!code)
         code = (o->logprob ? compare_logprobs : compare)(sides, o, style, &out, operands);
     diff_side_close(&sides[0]);

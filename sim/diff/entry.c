@@ -25,10 +25,11 @@ static const record_kind place_record = {"place", NULL, sizeof(entry_place), pla
 #undef AT
 
 #define AT(member) offsetof(entry_measure, member)
-static const record_field cell_fields[] = {FIELD(CHARS, NULL, 0, AT(max_ulp_text), NULL, .title = ">max ULP"),
-                                           FIELD(REAL, NULL, 0, AT(of.max_rel), NULL, .title = ">max rel"),
-                                           FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
-                                           {0}};
+static const record_field cell_fields[] = {
+    FIELD(CHARS, NULL, 0, AT(max_ulp_text), NULL, .title = ">max ULP", .spare = 2),
+    FIELD(REAL, NULL, 0, AT(of.max_rel), NULL, .title = ">max rel", .spare = 1),
+    FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
+    {0}};
 static const record_kind cell_record = {"cells", NULL, sizeof(entry_measure), cell_fields};
 
 static const record_field measure_fields[] = {

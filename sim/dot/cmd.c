@@ -502,7 +502,7 @@ int cmd_dot(const command *self, int argc, char **argv)
         (code = o.like ? dot_like_parse(&r.like, o.like, fa, fb) : 0) ||
         (code = make_operands(&r, argv + first, operands)) || (code = encode(&r, &r.a, fa)) ||
         (code = encode(&r, &r.b, fb)) || (code = *r.recipe.name ? dot_blocks_models(&r.models, &r.a, &r.b) : 0) ||
-        (code = output_open(&out, o.form.path)))
+        (code = report_options_open(&out, &o.form)))
         goto done;
     code = output_end(&out, report(&r, out.file));
 done:

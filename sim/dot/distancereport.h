@@ -32,12 +32,12 @@ enum {
 extern const record_kind dot_distance_record; /* of a dot_distance */
 /* DISTANCE_COLUMNS -- rows of a table of fields: the columns of a pointer to a distance, which is NULL where it is the one that follows,
  * and of that one; AT: where both are; PLACE: that of the columns. */
-#define DISTANCE_COLUMNS(AT_GIVEN, AT_ROUNDED, PLACE)                                                                \
-    FIELD(RECORD, NULL, FIELD_POINTER, AT_GIVEN, NULL, .title = "operands as given", .record = &dot_distance_record, \
-          .column = PLACE),                                                                                          \
-        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "operands as rounded", .record = &dot_distance_record,     \
-              .column = PLACE, .when = SHOW_ROUNDED),                                                                \
-        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "", .record = &dot_distance_record, .column = PLACE,       \
+#define DISTANCE_COLUMNS(AT_GIVEN, AT_ROUNDED, PLACE)                                                            \
+    FIELD(RECORD, NULL, FIELD_POINTER, AT_GIVEN, NULL, .title = "operands as given", .spare = 1,                 \
+          .record = &dot_distance_record, .column = PLACE),                                                      \
+        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "operands as rounded", .record = &dot_distance_record, \
+              .column = PLACE, .when = SHOW_ROUNDED),                                                            \
+        FIELD(RECORD, NULL, 0, AT_ROUNDED, NULL, .title = "", .record = &dot_distance_record, .column = PLACE,   \
               .when = SHOW_EXACT)
 
 /* ERROR_FIELDS -- rows of a table of fields for the dot_error at AT(ERROR): the results that are not finite, and the relative errors of

@@ -464,7 +464,7 @@ int dot_pair_report(const pair_options *o, const model_list *models, report_styl
     pair p = {.o = o, .models = models, .style = style};
     output out;
     int code = parse(&p);
-    if (!code && !(code = output_open(&out, o->path))) {
+    if (!code && !(code = output_open_report(&out, o->path, style))) {
         p.to = out.file;
         code = output_end(&out, run_models(&p));
     }

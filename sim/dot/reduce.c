@@ -411,7 +411,7 @@ int dot_reduce_report(const reduce_options *o)
 {
     ranks r = {0};
     output out;
-    int code = output_open(&out, o->path);
+    int code = output_open_report(&out, o->path, o->style);
     if (code)
         return code;
     if (!(code = read_files(&r, o->files, o->ranks, o->glob)) && !(code = add_exactly(&r)))

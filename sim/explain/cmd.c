@@ -4,6 +4,7 @@
 #include "../cli/reportoptions.h"
 #include "../process/textfile.h"
 #include "../commands.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "explain.h"
 #include "match.h"
@@ -35,13 +36,13 @@ typedef struct options {
 static void field(FILE *to, const char *title, const char *text)
 {
     fprintf(to, "  %-*s", INDENT - 2, title);
-    text_wrap(to, INDENT, WIDTH, " ", text);
+    text_wrap(to, INDENT, screen_width(to, WIDTH), " ", text);
 }
 
 static void print_message(FILE *to, const message *m)
 {
     fprintf(to, "%s: ", m->framework);
-    text_wrap(to, (int)strlen(m->framework) + 2, WIDTH, " ", m->forms[0]);
+    text_wrap(to, (int)strlen(m->framework) + 2, screen_width(to, WIDTH), " ", m->forms[0]);
     field(to, "meaning", m->meaning);
     field(to, "cause", m->cause);
     field(to, "cure", m->cure);
@@ -123,7 +124,7 @@ static void write_messages(const match *found, size_t n, report_style style, FIL
 static int print_found(const options *o, const match *found, size_t n)
 {
     output out;
-    const int code = output_open(&out, o->form.path);
+    const int code = report_options_open(&out, &o->form);
     if (code)
         return code;
     if (o->list || o->style != REPORT_TEXT)

@@ -85,16 +85,16 @@ static const record_field format_fields[] = {
     FIELD(INTEGER, "bits", IN_ALL, AT(bits), NULL, .title = ">bits"),
     FIELD(INTEGER, "exponent_bits", IN_ALL, AT(exponent), NULL, .title = ">e"),
     FIELD(INTEGER, "significand_bits", IN_ALL, AT(significand), "Significand bits that are stored.", .title = ">m"),
-    FIELD(REAL, NULL, 0, AT(digits), NULL, .title = ">digits", .format = "%.1f"),
-    FIELD(INTEGER, "bias", IN_ALL, AT(bias), "The bias of the exponent.", .title = ">bias"),
+    FIELD(REAL, NULL, 0, AT(digits), NULL, .title = ">digits", .spare = 3, .format = "%.1f"),
+    FIELD(INTEGER, "bias", IN_ALL, AT(bias), "The bias of the exponent.", .title = ">bias", .spare = 3),
     FIELD(BOOLEAN, "inf", IN_ALL, AT(inf), "Whether it has infinities.", .title = "<inf"),
     FIELD(TEXT, "nan", IN_ALL, AT(nan), "Which codes are NaN.", .title = "<nan", .words = nan_names),
-    FIELD(TEXT, "zero", IN_ALL, AT(zero), "Which zeros it has.", .title = "<zero", .words = zero_names),
+    FIELD(TEXT, "zero", IN_ALL, AT(zero), "Which zeros it has.", .title = "<zero", .spare = 2, .words = zero_names),
     FIELD(REAL, "max", IN_ALL, AT(max), "The largest finite number.", .title = ">max"),
     FIELD(REAL, "min_normal", IN_ALL, AT(min_normal), "The smallest normal number.", .title = ">min normal"),
     FIELD(REAL, "min_positive", IN_ALL, AT(min_positive), "The smallest number above 0.", .title = ">min positive"),
-    FIELD(REAL, "epsilon", IN_ALL, AT(epsilon), "From 1 to the next number.", .title = ">epsilon"),
-    FIELD(TEXT, "source", IN_ALL, AT(f.source), "What defines it.", .title = "<source"),
+    FIELD(REAL, "epsilon", IN_ALL, AT(epsilon), "From 1 to the next number.", .title = ">epsilon", .spare = 1),
+    FIELD(TEXT, "source", IN_ALL, AT(f.source), "What defines it.", .title = "<source", .spare = 4),
     FIELD(BOOLEAN, "signed", IN_ALL, AT(is_signed), NULL),
     FIELD(CODE, "max_finite_code", IN_ALL, AT(top), NULL),
     FIELD(
@@ -541,7 +541,7 @@ static int run(request *q, char **operands)
     const struct mode *mode = mode_of(q);
     output out;
     int code = mode->read(q, operands);
-    if (code || (code = output_open(&out, q->form.path)))
+    if (code || (code = report_options_open(&out, &q->form)))
         return code;
     mode->print(q, out.file);
     code = output_close(&out);

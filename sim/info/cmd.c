@@ -313,7 +313,8 @@ int cmd_info(const command *self, int argc, char **argv)
     if (code >= 0)
         goto done;
     c.w.style = report_options_style(&form);
-    if ((code = input_open(&in, "info", &from, argv + first, argc - first)) || (code = output_open(&out, form.path)))
+    if ((code = input_open(&in, "info", &from, argv + first, argc - first)) ||
+        (code = report_options_open(&out, &form)))
         goto done;
     c.w.to = out.file;
     c.summary = record_table(&info_summary_record, 0);

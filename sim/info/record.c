@@ -68,7 +68,7 @@ static const record_field tensor_fields[] = {
     FIELD(COUNT, "offset", IN_ALL, AT(offset), "The place of the first byte in the file."),
     FIELD(FLAG, "big_endian", IN_TREE, AT(big_endian), NULL),
     FIELD(FLAG, "fortran", IN_TREE, AT(fortran), "Whether elements are in the order of columns."),
-    FIELD(TEXT, NULL, 0, AT(order), NULL, .title = "<order"),
+    FIELD(TEXT, NULL, 0, AT(order), NULL, .title = "<order", .spare = 1),
     FIELD(TEXT, "unread", IN_TREE | FIELD_OPTIONAL, AT(unread), "Why its numbers are not read."),
     FIELD(BOOLEAN, "unseen", IN_TREE | FIELD_OPTIONAL, AT(unseen),
           "Of an unread tensor: whether it may hold floating-point numbers or packed weights."),
@@ -98,7 +98,7 @@ const record_kind info_file_record = {"file", NULL, sizeof(info_file), file_fiel
 
 #define AT(member) offsetof(info_summary, member)
 static const record_field summary_fields[] = {FIELD(TEXT, NULL, 0, AT(file), NULL, .title = "<file"),
-                                              FIELD(TEXT, NULL, 0, AT(layout), NULL, .title = "<layout"),
+                                              FIELD(TEXT, NULL, 0, AT(layout), NULL, .title = "<layout", .spare = 2),
                                               FIELD(STEP, NULL, 0, AT(step), NULL, .title = ">step"),
                                               FIELD(COUNT, NULL, 0, AT(tensors), NULL, .title = ">tensors"),
                                               FIELD(COUNT, NULL, 0, AT(elements), NULL, .title = ">elements"),

@@ -63,7 +63,7 @@ static int compare_all(const options *o, char **paths, int n)
     comparison c;
     output out;
     int code = log_runs_read(r, o->of ? o->of : "loss", paths, (size_t)n);
-    if (!code && !(code = output_open(&out, o->form.path))) {
+    if (!code && !(code = report_options_open(&out, &o->form))) {
         log_compare(&c, r);
         log_report_write(out.file, o->style, r, &c);
         code = output_close(&out);

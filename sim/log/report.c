@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "../array/need.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -228,7 +229,7 @@ static void print_together(FILE *to, const comparison *c)
                                 : "",
              text_number(a, c->own));
     fputs("  moves together ", to);
-    text_wrap(to, 17, WIDTH, " ", line);
+    text_wrap(to, 17, screen_width(to, WIDTH), " ", line);
 }
 
 static void print_partings(FILE *to, const log_runs *r, const comparison *c)
@@ -327,7 +328,7 @@ static void write_text(FILE *to, const log_report *l)
     print_parts(to, r, c);
     print_partings(to, r, c);
     fprintf(to, "\nVerdict: %s\n  ", log_run_verdicts[c->verdict]);
-    text_wrap(to, 2, WIDTH, " ", l->why);
+    text_wrap(to, 2, screen_width(to, WIDTH), " ", l->why);
 }
 
 /* ---- for programs ---- */

@@ -171,7 +171,7 @@ static int report(const options *o, const shape *s, const shape_transformer *t, 
     memory_case *cases = code ? NULL : need_memory(policies.count, sizeof *cases);
     if (!code)
         code = count_cases(cases, &policies, o, s, t);
-    if (!code && !(code = output_open(&out, o->form.path))) {
+    if (!code && !(code = report_options_open(&out, &o->form))) {
         const memory_report r = {s, t, &o->how, source, cases, policies.count};
         memory_print(&r, style, out.file);
         code = output_close(&out);

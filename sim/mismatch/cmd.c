@@ -116,7 +116,7 @@ static int work(run *r)
                                   or_else(o->size, DEFAULT_SIZE),
                                   o->spread,
                                   o->seed};
-    if (code || (code = mismatch_operands_make(&r->operands, &from)) || (code = output_open(&out, o->form.path)))
+    if (code || (code = mismatch_operands_make(&r->operands, &from)) || (code = report_options_open(&out, &o->form)))
         return code;
     return output_end(&out, execute(r, out.file));
 }

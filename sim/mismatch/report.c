@@ -79,10 +79,11 @@ static const record_field row_fields[] = {
     FIELD(REAL, "b", IN_ALL, AT(x.lp[1]), "The log-probability of the token by B.", .title = ">B", .format = "%.6f"),
     FIELD(REAL, "exact", IN_ALL, AT(x.exact),
           "The log-probability of the token in binary64, of the numbers before they are rounded.", .title = ">exact",
-          .format = "%.6f"),
+          .spare = 2, .format = "%.6f"),
     FIELD(REAL, NULL, 0, AT(difference), NULL, .title = ">B - A"),
     FIELD(REAL, NULL, 0, AT(ratio), NULL, .title = ">p(B) / p(A)"),
-    FIELD(REAL, "kl", IN_ALL, AT(x.kl), "KL(A || B) over all words; NaN where a logit is not finite.", .title = ">KL"),
+    FIELD(REAL, "kl", IN_ALL, AT(x.kl), "KL(A || B) over all words; NaN where a logit is not finite.", .title = ">KL",
+          .spare = 3),
     FIELD(INTEGER, "most_likely_differs", IN_LINE | IN_CSV, AT(x.differs),
           "1: A and B prefer different words; 0: the same word."),
     {0}};

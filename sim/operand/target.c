@@ -477,7 +477,8 @@ static const record_field recipe_fields[] = {
     FIELD(TEXT, "scale_format", IN_ALL, AT(scale_format), NULL),
     FIELD(BOOLEAN, "tensor_scale", IN_ALL, AT(tensor_scale), "Whether the tensor has a scale, too."),
     FIELD(SIZE, "transform", IN_ALL, AT(transform), "Size of the Hadamard transform before the cast; 0: none."),
-    FIELD(TEXT, "source", IN_ALL, AT(source), "Where the rule is from; empty: not said.", .title = "<source"),
+    FIELD(TEXT, "source", IN_ALL, AT(source), "Where the rule is from; empty: not said.", .title = "<source",
+          .spare = 3),
     {0}};
 #undef AT
 const record_kind recipe_record = {"recipe", "A block recipe.", sizeof(target_recipe_row), recipe_fields};

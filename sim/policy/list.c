@@ -2,6 +2,7 @@
 #include "list.h"
 
 #include "../array/need.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <dirent.h>
@@ -81,13 +82,14 @@ int policy_list_add_all(policy_list *l, const char *verb, const option_list *pat
 
 int policy_list_print(FILE *to)
 {
-    enum { COLUMN = 27, WIDTH = 92 };
+    enum { COLUMN = 27, NARROW = 20, WIDTH = 92 };
+    const int width = screen_width(to, WIDTH), column = width < WIDTH ? NARROW : COLUMN;
     char folder[RESOURCE_PATH];
     policy_list all = {0};
     const int code = add_folder(&all, policy_bundled(folder));
     for (size_t i = 0; i < all.count && !code; i++) {
         const policy *p = &all.items[i];
-        text_beside(to, fprintf(to, "%s", p->name), COLUMN, WIDTH, p->note ? p->note : p->source ? p->source : "");
+        text_beside(to, fprintf(to, "%s", p->name), column, width, p->note ? p->note : p->source ? p->source : "");
     }
     policy_list_clear(&all);
     return code;

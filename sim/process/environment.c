@@ -1,6 +1,7 @@
 /* environment.c -- see environment.h. */
 #include "environment.h"
 
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "host.h"
 
@@ -8,7 +9,9 @@
 #include <mpsim/isa.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <threads/parallel.h>
+#include <unistd.h>
 
 void environment_floats(void)
 {
@@ -21,6 +24,22 @@ void environment_threads(void)
     const long n = set ? strtol(set, NULL, 10) : 0;
     parallel_default(n > 0 && n < 1 << 16 ? (unsigned)n : 0);
     parallel_eager(getenv("MPSIM_TEST_EAGER") != NULL);
+}
+
+static int columns_of_terminal(void)
+{
+    enum { USUAL = 80 };
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : USUAL;
+}
+
+void environment_screen(void)
+{
+    enum { LEAST = 20, MOST = 10000 };
+    const char *set = getenv("COLUMNS");
+    const long said = set ? strtol(set, NULL, 10) : 0, n = said > 0 ? said : columns_of_terminal();
+    if (isatty(STDOUT_FILENO))
+        screen_begin(stdout, n < LEAST ? LEAST : n < MOST ? (int)n : MOST);
 }
 
 int environment_isa(void)

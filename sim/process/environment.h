@@ -13,6 +13,10 @@ void environment_floats(void);
  * with OpenMP read it; unset or no number: what parallel_init makes of 0. MPSIM_TEST_EAGER: parallel_eager. */
 void environment_threads(void);
 
+/* environment_screen -- how wide texts are (text/screen.h), where standard output is a terminal: as COLUMNS says, else as the terminal
+ * says, else 80 columns. */
+void environment_screen(void);
+
 /* environment_isa -- use the instruction set that MPSIM_ISA names. 0, also where it is unset or empty,
  * or EXIT_USAGE after a message if it is unknown or the machine lacks it. */
 int environment_isa(void);

@@ -1,7 +1,7 @@
 /* output.c -- see output.h. */
 #include "output.h"
 
-#include "../record/cells.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "../trace/inputs.h"
 #include "../trace/outfile.h"
@@ -73,6 +73,7 @@ int output_open_stream(output *o, const char *path)
     if (path && strcmp(path, "-") != 0 && !world_rank())
         return output_open(o, path);
     o->path = NULL;
+    o->is_screen = 0;
     o->fd = -1;
     o->file = stdout;
     if (isatty(STDOUT_FILENO)) /* its lines would meet that of the progress */
@@ -83,6 +84,7 @@ int output_open_stream(output *o, const char *path)
 int output_open(output *o, const char *path)
 {
     o->file = NULL;
+    o->is_screen = 0;
     o->path = path && !world_rank() ? path : "-";
     const int checked = output_check(path);
     if (checked)
@@ -97,6 +99,15 @@ int output_open(output *o, const char *path)
     errno = why;
     return errno == ENOMEM ? fail(EXIT_IO, "out of memory")
                            : fail(EXIT_IO, "a temporary file in %s: %s", trace_unnamed_place(), text_error(errno));
+}
+
+int output_open_report(output *o, const char *path, report_style style)
+{
+    const int code = output_open(o, path);
+    o->is_screen = !code && style == REPORT_TEXT && strcmp(o->path, "-") == 0 && screen_columns(stdout) > 0;
+    if (o->is_screen)
+        screen_report(o->file);
+    return code;
 }
 
 int output_failed(void)
@@ -122,11 +133,51 @@ static int copy(int from, outfile *to, trace_error *error)
     return n == 0 ? 0 : trace_error_io(error, trace_unnamed_place(), UINT64_MAX, "a temporary file cannot be read");
 }
 
+/* Lines of `from`, those that are too wide for the terminal folded, to `to`. */
+static void fold_lines(FILE *from, FILE *to)
+{
+    char *line = NULL;
+    size_t room = 0;
+    for (ssize_t n; (n = getline(&line, &room, from)) > 0;)
+        screen_fold(to, screen_columns(stdout), line, (size_t)n - (line[n - 1] == '\n'));
+    free(line);
+}
+
+/* Puts the text that is folded in the place of the one that was written. 0, or -1. */
+static int fold(output *o)
+{
+    const int fd = trace_unnamed_text();
+    FILE *to = fd < 0 ? NULL : trace_whole_stream(fd, "w", &first_error);
+    FILE *from = lseek(o->fd, 0, SEEK_SET) < 0 ? NULL : trace_whole_stream(o->fd, "r", &first_error);
+    if (from && to)
+        fold_lines(from, to);
+    const int bad = !from || !to || ferror(from) || fflush(to) != 0 || ferror(to);
+    if (from)
+        fclose(from);
+    if (to)
+        fclose(to);
+    if (bad && fd >= 0)
+        close(fd);
+    if (bad)
+        return -1;
+    close(o->fd);
+    o->fd = fd;
+    return 0;
+}
+
+/* All that is written to the temporary file: 0, or -1. */
+static int complete(output *o)
+{
+    if (o->is_screen)
+        screen_end(o->file);
+    return fflush(o->file) != 0 || ferror(o->file) || (o->is_screen && fold(o)) ? -1 : 0;
+}
+
 int output_hold(output *o, outfile **held)
 {
     trace_error error;
     progress_end();
-    if (fflush(o->file) != 0 || ferror(o->file)) {
+    if (complete(o)) {
         output_abandon(o);
         return output_failed();
     }
@@ -222,10 +273,17 @@ int output_apart(const char *self, const output_named *of, size_t n)
     return 0;
 }
 
+void output_done(void)
+{
+    screen_end(stdout);
+}
+
 void output_abandon(output *o)
 {
     if (!o->path)
         return;
+    if (o->is_screen)
+        screen_report(NULL);
     fclose(o->file);
     close(o->fd);
 }

@@ -7,6 +7,8 @@
  * that stdio loses; tests/cli/faults.sh lets every call fail. */
 #pragma once
 
+#include "../record/cells.h"
+
 #include <stdio.h>
 
 struct outfile;
@@ -15,6 +17,7 @@ typedef struct output {
     FILE *file;       /* write here                                        */
     const char *path; /* where it goes in the end; NULL: file is stdout    */
     int fd;           /* the temporary file under it                       */
+    int is_screen;    /* a text for a terminal, whose lines are folded     */
 } output;
 
 /* output_watch -- once, by main: from now on SIGINT, SIGTERM and SIGHUP remove what is temporary, and the
@@ -24,6 +27,8 @@ void output_watch(void);
 int output_open(output *o, const char *path);
 /* output_open_stream -- the same, but lines to standard output go out as they come. */
 int output_open_stream(output *o, const char *path);
+/* output_open_report -- output_open; a text that goes to a terminal fits its columns (screen.h). */
+int output_open_report(output *o, const char *path, report_style style);
 /* output_close -- check, and copy to the destination. 0, or an exit code after a message
  * (without one if the reader of a pipe has gone). */
 int output_close(output *o);
@@ -46,5 +51,7 @@ typedef struct output_named {
     const char *what, *path; /* path: NULL: none */
 } output_named;
 int output_apart(const char *self, const output_named *of, size_t n);
+/* output_done -- when all is written: what a terminal had no room for, of texts that went to it at once. */
+void output_done(void);
 /* output_abandon -- forget what was written. */
 void output_abandon(output *o);

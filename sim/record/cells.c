@@ -25,17 +25,20 @@ static size_t columns_of(const record_kind *r, unsigned shows, const record_fiel
 }
 
 /* Titles, with that of a record above the first of its own. */
-static void add_titles(char *out, size_t size, const record_kind *r, const char *above, unsigned shows)
+static void add_titles(char *out, size_t size, const record_kind *r, const char *above, unsigned spare, unsigned shows)
 {
     const record_field *columns[COLUMNS_MOST];
     const size_t n = columns_of(r, shows, columns);
     for (size_t i = 0; i < n; i++) {
         const char *title = columns[i]->title;
         if (columns[i]->type == FIELD_RECORD) {
-            add_titles(out, size, columns[i]->record, title, shows);
+            add_titles(out, size, columns[i]->record, title, columns[i]->spare, shows);
             continue;
         }
-        text_add(out, size, "%s%.1s%s%s%s", *out ? "|" : "", title, above, *above ? "\n" : "", title + 1);
+        if (columns[i]->spare)
+            text_add(out, size, "%s%u", *out ? "|" : "", columns[i]->spare + spare);
+        text_add(out, size, "%s%.1s%s%s%s", *out && !columns[i]->spare ? "|" : "", title, above, *above ? "\n" : "",
+                 title + 1);
         above = "";
     }
 }
@@ -43,7 +46,7 @@ static void add_titles(char *out, size_t size, const record_kind *r, const char 
 table *record_table(const record_kind *r, unsigned shows)
 {
     char titles[2048] = "";
-    add_titles(titles, sizeof titles, r, "", shows);
+    add_titles(titles, sizeof titles, r, "", 0, shows);
     return table_new(titles);
 }
 

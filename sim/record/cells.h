@@ -16,7 +16,8 @@ typedef struct table table;
 
 /* table_new -- columns as one string: titles separated by '|', a leading '<' aligns left, '>'
  * right: "<tensor|>count". "TITLE\nTITLE": the first stands on a line above, over this column and those
- * behind it. NULL without memory (array/lacking.h): a table without rows, which prints nothing. */
+ * behind it. A number before that: how early the column goes where a terminal has no room for all of them, columns without one
+ * never, "2>mean|1>l2". NULL without memory (array/lacking.h): a table without rows, which prints nothing. */
 table *table_new(const char *columns);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
@@ -27,7 +28,8 @@ size_t table_rows(const table *t);
 /* table_move -- the rows of `from`, a table of the same columns, behind those of `to`. */
 void table_move(table *to, table *from);
 /* table_print -- all rows, two spaces between columns, each line after `indent`. Columns
- * without any text in their cells are left out. */
+ * without any text in their cells are left out. Where the table is too wide for a terminal, titles and texts are broken, columns
+ * left out (screen_leave_out), names on lines of their own, and what is still too wide is cut into tables below each other. */
 void table_print(const table *t, FILE *to, const char *indent);
 void table_free(table *t);
 

@@ -95,7 +95,10 @@ typedef struct record_field {
     const record_kind *const
         *lines; /* of the first FIELD_STREAM: all that a line of NDJSON can be, up to NULL; NULL: its items */
     const char *const
-        *words;      /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
+        *words; /* a text or a word: all that it can be, up to NULL; or NULL. Of a set: "" for unused bits */
+    unsigned
+        spare; /* of a column: 0: no terminal is too narrow for it; else how early it is left out there, 1 after 2, and names of
+                        rows before 1; of a record: is added to those of its columns that are not 0 */
     unsigned column; /* where its column is among those of the table; fields without one are in the order of rows   */
     const char *lacking; /* a cell where there is no value; NULL: an empty one. Of a real number also that of NaN   */
     double unit;   /* of a cell of a count: 1e9 for GB; 0: the count itself                                       */

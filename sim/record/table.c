@@ -1,35 +1,26 @@
 /* table.c -- aligned text tables; see cells.h. */
-#include "cells.h"
+#include "table.h"
 
 #include "../array/array.h"
 #include "../array/lacking.h"
 #include "../text/escape.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 32 };
-
-struct table {
-    char *titles[COLUMNS_MAX];
-    char *above[COLUMNS_MAX]; /* the line above the titles, or NULL */
-    int left[COLUMNS_MAX];
-    int columns;
-    char **cells;
-    size_t count;
-};
-
 /* Column c, as it is written from `text` on, of n bytes: 0, or -1 without memory. */
-static int set_title(table *t, int c, const char *text, size_t n)
+static int set_title(table_column *c, const char *text, size_t n)
 {
     const char *line = memchr(text, '\n', n);
     const size_t above = line ? (size_t)(line - text) : 0;
-    t->above[c] = line ? strndup(text, above) : NULL;
-    t->titles[c] = line ? strndup(line + 1, n - above - 1) : strndup(text, n);
-    return t->titles[c] && (!line || t->above[c]) ? 0 : -1;
+    c->above = line ? strndup(text, above) : NULL;
+    c->title = line ? strndup(line + 1, n - above - 1) : strndup(text, n);
+    return c->title && (!line || c->above) ? 0 : -1;
 }
 
 table *table_new(const char *columns)
@@ -37,9 +28,12 @@ table *table_new(const char *columns)
     table *t = array_zeros(1, sizeof *t);
     int lacking = !t;
     while (!lacking && *columns && t->columns < COLUMNS_MAX) {
-        t->left[t->columns] = *columns++ == '<';
+        table_column *c = &t->of[t->columns++];
+        while (*columns >= '0' && *columns <= '9')
+            c->spare = 10 * c->spare + (*columns++ - '0');
+        c->left = *columns++ == '<';
         const size_t n = strcspn(columns, "|");
-        lacking = set_title(t, t->columns++, columns, n);
+        lacking = set_title(c, columns, n);
         columns += n + (columns[n] == '|');
     }
     if (!lacking)
@@ -87,26 +81,23 @@ void table_move(table *to, table *from)
         from->count = 0;
 }
 
-/* Columns that a UTF-8 text takes, one for each code point. */
 static int width(const char *s)
 {
-    int n = 0;
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xc0) != 0x80;
-    return n;
+    return text_columns(s, strlen(s));
 }
 
-/* One row; blanks wait until there is something to print behind them. */
-static void print_row(const table *t, char *const *cells, const int *widths, FILE *to)
+/* One row, of titles (row 0) or cells; blanks wait until there is something to print behind them. */
+static void print_row(const table *t, size_t row, const int *widths, FILE *to)
 {
     int blanks = 0;
     for (int c = 0; c < t->columns; c++) {
-        const int w = width(cells[c]);
+        const char *cell = row == 0 ? t->of[c].title : t->cells[(row - 1) * (size_t)t->columns + (size_t)c];
+        const int w = width(cell);
         if (widths[c] == 0)
             continue;
-        const int before = t->left[c] ? 0 : widths[c] - w;
+        const int before = t->of[c].left ? 0 : widths[c] - w;
         if (w > 0) {
-            fprintf(to, "%*s%s", blanks + before, "", cells[c]);
+            fprintf(to, "%*s%s", blanks + before, "", cell);
             blanks = 0;
         }
         blanks += (w > 0 ? widths[c] - w - before : widths[c]) + 2;
@@ -119,9 +110,9 @@ static void print_above(const table *t, const int *widths, FILE *to, const char 
 {
     int at = 0, written = 0, any = 0;
     for (int c = 0; c < t->columns; c++) {
-        if (widths[c] > 0 && t->above[c]) {
-            fprintf(to, "%s%*s%s", any ? "" : indent, at - written, "", t->above[c]);
-            written = at + width(t->above[c]);
+        if (widths[c] > 0 && t->of[c].above) {
+            fprintf(to, "%s%*s%s", any ? "" : indent, at - written, "", t->of[c].above);
+            written = at + width(t->of[c].above);
             any = 1;
         }
         at += widths[c] > 0 ? widths[c] + 2 : 0;
@@ -130,24 +121,37 @@ static void print_above(const table *t, const int *widths, FILE *to, const char 
         fputc('\n', to);
 }
 
-void table_print(const table *t, FILE *to, const char *indent)
+/* Columns of each column, 0 where no cell has text; of all together with two blanks between them. */
+static int measure(const table *t, int widths[COLUMNS_MAX])
 {
-    int widths[COLUMNS_MAX] = {0};
-    if (!t)
-        return;
+    int all = -2;
     for (size_t i = 0; i < t->count; i++) {
         const int c = (int)(i % (size_t)t->columns), w = width(t->cells[i]);
         if (w > widths[c])
             widths[c] = w;
     }
-    for (int c = 0; c < t->columns; c++)
-        if (widths[c] > 0 && width(t->titles[c]) > widths[c])
-            widths[c] = width(t->titles[c]);
+    for (int c = 0; c < t->columns; c++) {
+        if (widths[c] > 0 && width(t->of[c].title) > widths[c])
+            widths[c] = width(t->of[c].title);
+        all += widths[c] > 0 ? widths[c] + 2 : 0;
+    }
+    return all;
+}
+
+void table_print(const table *t, FILE *to, const char *indent)
+{
+    int widths[COLUMNS_MAX] = {0};
+    if (!t)
+        return;
+    const int all = measure(t, widths), room = screen_width(to, INT_MAX) - (int)strlen(indent);
+    if (all > room) {
+        table_narrow(t, to, indent, room);
+        return;
+    }
     print_above(t, widths, to, indent);
     for (size_t row = 0; row <= t->count / (size_t)t->columns; row++) {
-        char *const *cells = row == 0 ? t->titles : t->cells + (row - 1) * (size_t)t->columns;
         fputs(indent, to);
-        print_row(t, cells, widths, to);
+        print_row(t, row, widths, to);
     }
 }
 
@@ -156,8 +160,8 @@ void table_free(table *t)
     if (!t)
         return;
     for (int c = 0; c < t->columns; c++) {
-        free(t->titles[c]);
-        free(t->above[c]);
+        free(t->of[c].title);
+        free(t->of[c].above);
     }
     for (size_t i = 0; i < t->count; i++)
         free(t->cells[i]);
@@ -185,7 +189,8 @@ void table_bytes(table *t, uint64_t n)
 void text_wrapped(FILE *to, const char *title, const char *text)
 {
     fputs(title, to);
-    text_wrap(to, (int)strlen(title), 100, ", ", text); /* not at the commas of 12,345 */
+    const int columns = screen_width(to, 100); /* not at the commas of 12,345 */
+    text_wrap(to, (int)strlen(title), columns, columns < 100 ? " " : ", ", text);
 }
 
 void report_counts(FILE *to, const mpsim_counts *c, uint64_t elements)

@@ -175,7 +175,8 @@ static int report_to(run *r, input *in, const replay_options *o, const char *pat
     const int several = r->policies.count > 1;
     output out = {0};
     const int rows = r->report.style == REPORT_JSON || r->report.style == REPORT_NDJSON;
-    int code = r->report.style == REPORT_NDJSON ? output_open_stream(&out, path) : output_open(&out, path);
+    int code = r->report.style == REPORT_NDJSON ? output_open_stream(&out, path)
+                                                : output_open_report(&out, path, r->report.style);
     if (code)
         return code;
     r->report.file = out.file;

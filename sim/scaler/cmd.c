@@ -393,7 +393,7 @@ static int run_command(run *r, input_options *from, char **operands, int n)
     const options *o = r->o;
     int code;
     r->style = report_options_style(&o->form);
-    if ((code = check_outputs(o)) || (code = output_open(&r->out, o->form.path)))
+    if ((code = check_outputs(o)) || (code = report_options_open(&r->out, &o->form)))
         return code;
     code = o->list       ? scaler_list(r->out.file, r->style, operands, n)
            : o->adaptive ? run_adaptive(r, from, operands, n)

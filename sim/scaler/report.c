@@ -1,6 +1,7 @@
 /* report.c -- the report of mpsim scaler for people; see report.h. */
 #include "report.h"
 
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "table.h"
 
@@ -160,7 +161,7 @@ static void print_unread(FILE *to, const training_log *l)
         return;
     snprintf(text, sizeof text, "%zu number%s not read, as %s not known: %s", l->n_unread,
              l->n_unread == 1 ? " was" : "s were", l->n_unread == 1 ? "its name is" : "their names are", l->unread);
-    text_wrap(to, 0, 96, " ", text);
+    text_wrap(to, 0, screen_width(to, 96), " ", text);
 }
 
 static void print_apart(FILE *to, const log_apart *a, const char *what)

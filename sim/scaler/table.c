@@ -3,6 +3,7 @@
 
 #include "../cli/options.h"
 #include "../text/escape.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -151,7 +152,7 @@ const char *scaler_config_text(char *out, size_t size, const mpsim_scaler_config
 void scaler_print_wrapped(FILE *to, const char *first, const char *text)
 {
     fputs(first, to);
-    text_wrap(to, (int)strlen(first), 96, " ", text);
+    text_wrap(to, (int)strlen(first), screen_width(to, 96), " ", text);
 }
 
 /* ---- the table ---- */

@@ -9,7 +9,7 @@ void stat_form_clear(stat_form *f)
 int stat_output_begin(stat_output *o, const stat_form *f, tally *t, size_t files, const char *version)
 {
     const int code = f->style == REPORT_NDJSON ? output_open_stream(&o->out, f->out.path)
-                                               : output_open(&o->out, f->out.path);
+                                               : report_options_open(&o->out, &f->out);
     if (code)
         return code;
     o->form = (tally_form){.style = f->style, .to = o->out.file, .tensors = f->tensors, .level = f->level};

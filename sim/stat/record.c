@@ -14,7 +14,8 @@ const char *const stat_levels[] = {"tensor", "kind", "step", "total", NULL};
 #define AT(member) offsetof(mpsim_stats, member)
 static const record_field stats_fields[] = {
     FIELD(COUNT, "count", IN_ALL, AT(count), "Elements.", .title = ">elements"),
-    FIELD(SHARE, "zero", IN_ALL | FIELD_ZERO, AT(zero), "Elements that are 0.", .title = ">zero", .of = AT(count)),
+    FIELD(SHARE, "zero", IN_ALL | FIELD_ZERO, AT(zero), "Elements that are 0.", .title = ">zero", .spare = 1,
+          .of = AT(count)),
     FIELD(COUNT, "nan", IN_ALL | FIELD_BLANK, AT(nan), NULL, .title = ">NaN"),
     FIELD(COUNT, "inf", IN_ALL | FIELD_BLANK, AT(inf), NULL, .title = ">Inf"),
     FIELD(REAL, "amax", IN_ALL, AT(amax), "The largest finite magnitude; 0: there is none.", .title = ">amax",
@@ -26,8 +27,8 @@ static const record_kind stats_record = {"stats", NULL, sizeof(mpsim_stats), sta
 
 #define AT(member) offsetof(stat_row, member)
 static const record_field sums_fields[] = {
-    FIELD(REAL, "mean", IN_ALL, AT(mean), "Of the finite elements.", .title = ">mean"),
-    FIELD(REAL, "l2", IN_ALL, AT(l2), "Euclidean norm of the finite elements.", .title = ">l2"),
+    FIELD(REAL, "mean", IN_ALL, AT(mean), "Of the finite elements.", .title = ">mean", .spare = 3),
+    FIELD(REAL, "l2", IN_ALL, AT(l2), "Euclidean norm of the finite elements.", .title = ">l2", .spare = 3),
     {0}};
 #undef AT
 static const record_kind sums_record = {"sums", NULL, sizeof(stat_row), sums_fields};
@@ -64,7 +65,7 @@ static const record_field errors_fields[] = {
     FIELD(REAL, "mse", IN_ALL, AT(mse), "Mean squared error."),
     FIELD(CHARS, NULL, 0, AT(sqnr), NULL, .title = ">SQNR dB", .when = SHOW_CASTS),
     FIELD(REAL, "max_rel_err", IN_ALL, AT(max_rel_err), "The largest |error| / |element|; NaN: nothing compared.",
-          .title = ">max rel err", .lacking = "-", .when = SHOW_CASTS),
+          .title = ">max rel err", .spare = 2, .lacking = "-", .when = SHOW_CASTS),
     FIELD(COUNT, "compared", IN_ALL, AT(compared), "Finite elements with a finite result, which the errors are of."),
     {0}};
 static const record_kind errors_record = {"errors", NULL, sizeof(stat_loss), errors_fields};
@@ -74,7 +75,7 @@ static const record_field losses_fields[] = {
           .when = SHOW_CASTS),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(underflow), NULL, .title = ">", .of = AT(of), .when = SHOW_CASTS),
     FIELD(SHARE, NULL, FIELD_ZERO, AT(underflow), NULL, .title = ">underflow", .of = AT(of), .when = SHOW_RECIPES),
-    FIELD(COUNT, "subnormal", IN_ALL, AT(subnormal), "Results that are subnormal.", .title = ">subnormal",
+    FIELD(COUNT, "subnormal", IN_ALL, AT(subnormal), "Results that are subnormal.", .title = ">subnormal", .spare = 1,
           .when = SHOW_CASTS),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(subnormal), NULL, .title = ">", .of = AT(of), .when = SHOW_CASTS),
     FIELD(COUNT, "overflow", IN_ALL, AT(overflow),
@@ -83,7 +84,8 @@ static const record_field losses_fields[] = {
     FIELD(SHARE, NULL, FIELD_BLANK, AT(overflow), NULL, .title = ">", .of = AT(of), .when = SHOW_CASTS),
     FIELD(SHARE, NULL, FIELD_ZERO, AT(overflow), NULL, .title = ">saturated", .of = AT(of), .when = SHOW_RECIPES),
     FIELD(COUNT, "inexact", IN_ALL, AT(inexact), "Elements that are rounded.", .when = SHOW_CASTS),
-    FIELD(SHARE, NULL, FIELD_ZERO, AT(inexact), NULL, .title = ">inexact", .of = AT(of), .when = SHOW_CASTS),
+    FIELD(SHARE, NULL, FIELD_ZERO, AT(inexact), NULL, .title = ">inexact", .spare = 3, .of = AT(of),
+          .when = SHOW_CASTS),
     FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .title = "", .of = AT(sums),
           .record = &errors_record, .when = SHOW_SUMS),
     {0}};
@@ -105,10 +107,11 @@ static const record_field blocks_fields[] = {
     FIELD(COUNT, "blocks", IN_ALL, AT(stats.blocks), NULL),
     FIELD(COUNT, "zero_blocks", IN_ALL, AT(stats.zero_blocks), "Blocks all of whose elements are 0."),
     FIELD(SHARE, "saturated_blocks", IN_ALL | FIELD_ZERO, AT(stats.saturated_blocks),
-          "Blocks with an element that saturates.", .title = ">sat. blocks", .of = AT(stats.blocks)),
+          "Blocks with an element that saturates.", .title = ">sat. blocks", .spare = 1, .of = AT(stats.blocks)),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(stats.spoilt), NULL, .title = ">spoilt", .of = AT(elements)),
     FIELD(SHARE, "lost_blocks", IN_ALL | FIELD_BLANK, AT(stats.lost_blocks),
-          "Finite blocks, not all 0, whose values all become 0.", .title = ">lost blocks", .of = AT(stats.blocks)),
+          "Finite blocks, not all 0, whose values all become 0.", .title = ">lost blocks", .spare = 1,
+          .of = AT(stats.blocks)),
     FIELD(COUNT, "nonfinite_blocks", IN_ALL, AT(stats.nonfinite_blocks), "Blocks with an Inf or NaN."),
     FIELD(COUNT, "least_scales", IN_ALL, AT(stats.least_scales), "Scales that are the smallest of their format."),
     FIELD(COUNT, "largest_scales", IN_ALL, AT(stats.largest_scales), "Scales that are the largest of their format."),

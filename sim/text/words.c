@@ -30,6 +30,14 @@ const char *text_shape(char *out, size_t size, const uint64_t *list, size_t n)
     return out;
 }
 
+int text_columns(const char *s, size_t n)
+{
+    int columns = 0;
+    for (size_t i = 0; i < n; i++)
+        columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return columns;
+}
+
 void text_wrap(FILE *to, int at, int width, const char *between, const char *text)
 {
     const int mark = (int)strlen(between) - 1, indent = at; /* mark: what of `between` stays in its line */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -19,6 +20,9 @@ int text_add_list(char *text, size_t size, const char *format, va_list values);
 
 /* text_shape -- a list of numbers as "[2, 3]". */
 const char *text_shape(char *out, size_t size, const uint64_t *list, size_t n);
+
+/* text_columns -- columns that n bytes of UTF-8 take, one for each code point. */
+int text_columns(const char *s, size_t n);
 
 /* text_wrap -- text in lines of at most `width` columns, broken at " " or, if `between` says so, at ", ", whose comma
  * stays. The first line begins where the cursor is, at column `at`, and the others behind as many blanks; the last one is

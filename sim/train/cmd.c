@@ -338,7 +338,7 @@ static int train_all(request *q, train_report *report)
 {
     output out = {0}, digests = {0};
     int code = report->style == REPORT_NDJSON ? output_open_stream(&out, q->form.path)
-                                              : output_open(&out, q->form.path);
+                                              : output_open_report(&out, q->form.path, report->style);
     if (code)
         return code;
     if (q->digests && (code = output_open(&digests, q->digests))) {

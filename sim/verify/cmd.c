@@ -162,7 +162,7 @@ static int verdict(const verify *v)
 static int write_outputs(request *q, char **groups)
 {
     output out, record = {0};
-    int code = output_open(&out, q->form.path);
+    int code = report_options_open(&out, &q->form);
     if (code)
         return code;
     if (q->record && (code = output_open(&record, q->record)))

@@ -2,6 +2,7 @@
 #include "report.h"
 
 #include "../array/need.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "impl.h"
 
@@ -34,7 +35,7 @@ static const record_field line_fields[] = {
           .title = ">compared", .of = AT(done)),
     FIELD(COUNT, "mismatches", IN_ALL | FIELD_NULL | FIELD_IF, AT(mismatches), "null: it is not done.",
           .title = ">mismatches", .of = AT(done)),
-    FIELD(SHARE, NULL, FIELD_BLANK, AT(mismatches), NULL, .title = ">share", .of = AT(compared)),
+    FIELD(SHARE, NULL, FIELD_BLANK, AT(mismatches), NULL, .title = ">share", .spare = 2, .of = AT(compared)),
     FIELD(TEXT, "text", IN_CSV, AT(text), "The first mismatch, or why nothing was compared."),
     FIELD(TEXT, "first", IN_TREE | FIELD_NULL, AT(first), "The first mismatch."),
     FIELD(TEXT, "reason", IN_TREE | FIELD_NULL, AT(reason), "Why nothing was compared."),
@@ -150,7 +151,7 @@ static void print_wrapped(FILE *to, const char *text)
 {
     enum { INDENT = 4, WIDTH = 116 };
     fprintf(to, "%*s", INDENT, "");
-    text_wrap(to, INDENT, WIDTH, " ", text);
+    text_wrap(to, INDENT, screen_width(to, WIDTH), " ", text);
 }
 
 /* What rows with mismatches or answers, or rows that were skipped, have to say beyond the table. */
