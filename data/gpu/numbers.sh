@@ -10,7 +10,7 @@ set -u
 LC_ALL=C
 export LC_ALL
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 4
-pages='README.md data/gpu/README.md data/gpu/speeds.tsv gpu/README.md doc/dot.md doc/train.md data/vectors/device/README.md'
+pages='README.md data/gpu/README.md data/gpu/speeds.tsv gpu/README.md doc/explanations/accumulation.md doc/train.md data/vectors/device/README.md'
 case ${1-} in
 --pages) echo "$pages" | tr ' ' '\n' && exit 0 ;;
 esac
@@ -299,10 +299,9 @@ END {
         printf "%.1f ns for a result of `wgmma` on average, of `mma.sync` %.1f ns.\n", 1e9 * seconds["wgmma"] / results["wgmma"], \
             1e9 * seconds["mma"] / results["mma"]
     }
-    if (page == "doc/dot.md") {
-        printf "of all sizes, sums that cancel, results below the normal range, ...), %s results of each: %s results, %s mismatches.\n", \
-            large(each), large(cores), differing(differ["mma"] + differ["wgmma"])
-        printf "%d probes of single questions (the sign of a zero sum, zero times a huge number, the floor, overflow, the bits of a NaN)\n", probes
+    if (page == "doc/explanations/accumulation.md") {
+        printf "  %s results of each: %s results, %s mismatches.\n", large(each), large(cores), differing(differ["mma"] + differ["wgmma"])
+        printf "  %d probes of single questions (the sign of a zero sum, the floor, overflow, the bits of a NaN) gave what the rows say.\n", probes
     }
     if (page == "doc/train.md")
         printf "| CUDA kernels | the CPU engine: %d trainings on an %s, %s steps, %s tensors, %s ([data/gpu](../data/gpu/README.md)); in the tests the kernels are executed on a CPU |\n", \

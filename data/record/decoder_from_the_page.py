@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainings of doc/model.md in NumPy, in float64, written from that page alone: whether it says enough.
+"""The trainings of doc/reference/transformer.md in NumPy, in float64, written from that page alone: whether it says enough.
 
     python3 decoder_from_the_page.py RUN.json STEP-1-OF-THE-TRACE.safetensors
 

@@ -21,7 +21,7 @@ static const char more[] =
     "binary64, from exact scores: of the numbers as given, and of the numbers as rounded (once, if the format has all).\n"
     "\n"
     "For each tile of keys, in binary32 but where a model or a format says otherwise (every operation:\n"
-    "lib/include/mpsim/attention.h, doc/attention.md):\n"
+    "lib/include/mpsim/attention.h, doc/explanations/attention.md):\n"
     "\n"
     "  S = Q K^T by --scores;  x = scale S;  m = max(m, x), of which --cure moves what repeats\n"
     "  P = exp(x - m), its sum added to the row's;  P times --p-scale is rounded to --p-format\n"

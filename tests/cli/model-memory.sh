@@ -1,5 +1,5 @@
 #!/bin/sh
-# model-memory.sh -- mpsim memory: the table of doc/memory.md, files and transformers counted by hand, bad
+# model-memory.sh -- mpsim memory: data/counts/guides.tsv, files and transformers counted by hand, bad
 # input. (faults.sh is about allocations that fail.)
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
@@ -19,13 +19,11 @@ memory() { run 0 memory --csv "$@"; }
 # ---- what guides say: every row of the table ----
 rows=0
 turns 6
-# shellcheck disable=SC2016 # backquotes of the page
-grep '^| .*`-' "$MPSIM_SRCDIR/doc/memory.md" | tr -d '`' >"$dir/table"
-while IFS='|' read -r _ source _ words number component _; do
+grep -v '^#\|^source	' "$MPSIM_SRCDIR/data/counts/guides.tsv" >"$dir/table"
+while IFS='	' read -r source _ words number component _; do
     rows=$((rows + 1))
-    number=$(echo "$number" | tr -d ' ')
     # shellcheck disable=SC2086 # words
-    memory $words && is "$(echo "$component" | sed 's/^ *//; s/ *$//')=$number"
+    memory $words && is "$component=$number"
     ok $? "$(echo "$source" | cut -c1-60): $number bytes"
 done <"$dir/table"
 turns 1

@@ -79,9 +79,9 @@ for name in 'convert fp16"' 'convert tf32, the bits' 'div bf16' 'mma.k8 tf32-fp3
     changes $r-checks.json "$name" '"done"' '"skipped"'
 done
 changes $r-wgmma.json 'e5m2-fp16 tiny' '"seconds":0' '"seconds":1' gpu/README.md
-changes $r-wgmma.json 'e5m2-fp16 tiny' '"mismatches":0' '"mismatches":1' doc/dot.md
+changes $r-wgmma.json 'e5m2-fp16 tiny' '"mismatches":0' '"mismatches":1' doc/explanations/accumulation.md
 changes $r-wgmma.json 'fp16-fp16 as mma' '"mismatches":0' '"mismatches":1' README.md
-changes $r-probes.json '"instruction".*"done"' '"done"' '"failed"' doc/dot.md
+changes $r-probes.json '"instruction".*"done"' '"done"' '"failed"' doc/explanations/accumulation.md
 changes $r-gpt.json '"gpt-fp8","status":"equal"' '"equal"' '"differs"' doc/train.md
 changes $r-gpt.json '"gpt-fp8","status":"equal"' '"steps":2' '"steps":3' doc/train.md
 changes $r-gpt.json '"gpt-fp8","status":"equal"' '"tensors":[0-9]' '"tensors":9' doc/train.md

@@ -106,7 +106,7 @@ def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str
     a, b: one-dimensional arrays of one length, of any kinds. Their formats are those of their dtypes, or:
     format: both are rounded to it first, to nearest even. The row of a tensor core takes the formats of its hardware alone, and
         others are refused.
-    model: a name of `mpsim.models`, or with changes: "fma:bf16", "hopper-wgmma-fp8-fp32:F=25"; doc/dot.md.
+    model: a name of `mpsim.models`, or with changes: "fma:bf16", "hopper-wgmma-fp8-fp32:F=25"; doc/explanations/accumulation.md.
     c: the first value of the accumulator, rounded to the format of the result.
     rng, or seed, stream, index: random bits of models that round stochastically, as of `round`.
 
@@ -218,7 +218,7 @@ def scaled_mm(a: Any, b: Any, scale_a: Any = 1.0, scale_b: Any = 1.0, *, like: s
     a, b, format, transpose_a, transpose_b: as of `gemm`, in e4m3 or e5m2.
     scale_a, scale_b: what the numbers of a and b are multiplied by to be those that they stand for, as float32.
     like: "torch-scaled-mm" with words: hopper or ada; fast or slow (use_fast_accum); S=N, the parts that K is cut into,
-        which must be said; serial or pairwise; out=bf16, fp16, binary32, e4m3 or e5m2 (out_dtype). doc/dot.md.
+        which must be said; serial or pairwise; out=bf16, fp16, binary32, e4m3 or e5m2 (out_dtype). doc/howto/match-a-library-product.md.
     scale_result: what results in e4m3 and e5m2 are multiplied by before they are rounded.
     The result is of a's kind, as float32. out: as of `round`.
 

@@ -43,7 +43,7 @@ def torch_mm(a: Any, b: Any, *, like: str, format: Union[str, Format, None] = No
 
     a: (..., m, k); b: (..., k, n). The dimensions before the last two are broadcast; each product is one of its own.
     like: "torch-mm:avx512" or "torch-mm:amx" with words: threads=N, the threads that torch has; left-transposed and right-transposed,
-        how the operands lie in torch; part=N, chunk=N, tiles=32 or equal, how the depth is cut. doc/dot.md.
+        how the operands lie in torch; part=N, chunk=N, tiles=32 or equal, how the depth is cut. doc/howto/match-a-library-product.md.
     format: bf16 or fp16, which both are rounded to first; None: they are of it.
     The result is of a's kind, as float32. out: as of `round`.
 

@@ -1,4 +1,4 @@
-"""The four networks of `mpsim train` as plain modules of PyTorch, written from doc/model.md and doc/train.md alone.
+"""The four networks of `mpsim train` as plain modules of PyTorch, written from doc/reference/transformer.md and doc/train.md alone.
 
 Nothing here knows of mpsim, but for the tables of rotary positions, which are the library's. Modules have the names of mpsim's
 layers ("h0.attn.qkv"), so that patterns of policies match both. A layer of `mpsim train` that is no module here (`add1`,
@@ -274,7 +274,7 @@ def digits_of(path: str) -> "Tuple[np.ndarray, np.ndarray]":
 
 
 def words(seed: int, stream: str, first: int, n: int) -> np.ndarray:
-    """n words of 32 bits of a stream, from index `first` on: Philox4x32-10 as doc/model.md has it."""
+    """n words of 32 bits of a stream, from index `first` on: Philox4x32-10 as doc/reference/transformer.md has it."""
     low, h = 0xFFFFFFFF, 0xCBF29CE484222325
     for byte in stream.encode("ascii"):
         h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
