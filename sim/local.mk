@@ -73,7 +73,7 @@ sim_libsim_a_SOURCES = \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/record/cells.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
-  sim/sandbox/sandbox.h sim/record/read.c sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
+  sim/sandbox/sandbox.h sim/record/keep.c sim/record/read.c sim/record/step.c sim/record/step.h sim/scaler/adaptive.c \
   sim/scaler/adaptive.h sim/scaler/cmd.c \
   sim/scaler/record.c sim/scaler/record.h \
   sim/scaler/pattern.c \

@@ -55,17 +55,6 @@ static int told(const page *p, int code)
     return code;
 }
 
-static int measure(page *p)
-{
-    FILE *to;
-    int code = page_begin_files(p, &to);
-    if (code)
-        return code;
-    code = page_measure(p, to);
-    const int failed = page_end_file(p, to);
-    return code ? code : failed;
-}
-
 static int work(page *p)
 {
     const page_options *o = p->options;
@@ -76,8 +65,9 @@ static int work(page *p)
     p->in.needs_kinds = 1;
     if (!code)
         input_plan(&p->in, o->no_digests ? 2 : 3); /* stat, advise, digests */
-    if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) && !(code = measure(p)) &&
-        !(code = page_find_history(p)) && !(code = page_draw(p)) && !(code = page_digest(p)))
+    if (!code && !(code = output_check(o->form.path)) && !(code = check_files(&p->in)) &&
+        !(code = page_begin_figures(p)) && !(code = page_measure(p)) && !(code = page_find_history(p)) &&
+        !(code = page_draw(p)) && !(code = page_digest(p)))
         code = told(p, write_page(p));
     if (!code)
         input_note_empty(p->in.first_empty, p->in.empty);
@@ -125,7 +115,7 @@ int cmd_report(const command *self, int argc, char **argv)
     if (code < 0) {
         page p = {.options = &o, .operands = argv + first, .n_operands = argc - first};
         code = work(&p);
-        page_clear_files(&p);
+        page_clear_figures(&p);
         page_clear_history(&p);
         page_clear_measured(&p);
     }

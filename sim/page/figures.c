@@ -1,9 +1,9 @@
-/* figures.c -- the figures of a page: `plot` draws them from the reports of `stat` and `scaler`; see page.h. For each row of the table
+/* figures.c -- the figures of a page: `plot` draws them from the records of `stat` and `scaler`; see page.h. For each row of the table
  * below that says something of this page:
  *
- *     stat.json or scaler.json -> plot_report -> figure-N.dat, .gp -> (gnuplot) figure-N.svg -> p->svg[N - 1], a part of the page
+ *     records -> plot_report -> figure-N.dat, .gp -> (gnuplot) figure-N.svg -> p->svg[N - 1], a part of the page
  *
- * All files are temporary. */
+ * The files, which gnuplot needs, are temporary. */
 #include "page.h"
 
 #include "../array/need.h"
@@ -11,6 +11,7 @@
 #include "../plot/gnuplot.h"
 #include "../scaler/record.h"
 #include "../text/words.h"
+#include "../trace/temporary.h"
 #include "../trace/textfile.h"
 #include "../trace/unnamed.h"
 #include "svg.h"
@@ -18,7 +19,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { FORMATS_MOST = 20, SCALES_MOST = 5, BYTES_MOST = 256 * 1024, FILE_MOST = 1 << 26 };
 static const double inches = 6.5;
@@ -116,65 +116,26 @@ static const struct row {
       "The scale that the loss scaler sets for each recorded step; a mark: the step is skipped. "}},
 };
 
-/* ---- files ---- */
-
-int page_begin_files(page *p, FILE **to)
+int page_begin_figures(page *p)
 {
-    *to = NULL;
     if (p->options->no_figures) {
         p->no_figures = "they were not asked for (--no-figures)";
         return 0;
     }
-    if (!plot_has_gnuplot())
+    if (!plot_has_gnuplot()) {
         p->no_figures = "gnuplot, which draws them, was not found where the page was made";
-    if (p->no_figures) {
         note("no figures: %s", p->no_figures);
         return 0;
     }
     p->folder = trace_temporary_own_folder();
-    if (!p->folder)
-        return fail(EXIT_IO, "%s: %s", trace_unnamed_place(), text_error(errno));
-    p->stat_path = need_format("%s/stat.json", p->folder);
-    p->scaler_path = need_format("%s/scaler.json", p->folder);
-    trace_temporary_expect(&p->stat_file, p->stat_path);
-    trace_temporary_expect(&p->scaler_file, p->scaler_path);
-    *to = fopen(p->stat_path, "we");
-    return *to ? 0 : fail(EXIT_IO, "%s: %s", p->stat_path, text_error(errno));
+    return p->folder ? 0 : fail(EXIT_IO, "%s: %s", trace_unnamed_place(), text_error(errno));
 }
 
-/* errno is that of what was written, or 0. */
-static int close_file(FILE *to, const char *path)
+void page_clear_figures(page *p)
 {
-    const int bad = ferror(to), late = fclose(to);
-    return bad || late ? fail(EXIT_IO, "%s: %s", path, text_error(errno ? errno : EIO)) : 0;
-}
-
-int page_end_file(const page *p, FILE *to)
-{
-    errno = 0;
-    return to ? close_file(to, p->stat_path) : 0;
-}
-
-void page_clear_files(page *p)
-{
-    if (p->stat_path) {
-        trace_temporary_remove(&p->stat_file);
-        trace_temporary_remove(&p->scaler_file);
-    }
+    record_keep_clear(&p->stat);
     for (int i = 0; i < PAGE_FIGURES; i++)
         free(p->svg[i]);
-    free(p->stat_path);
-    free(p->scaler_path);
-}
-
-static int write_scaler(const page *p)
-{
-    FILE *to = fopen(p->scaler_path, "we");
-    if (!to)
-        return fail(EXIT_IO, "%s: %s", p->scaler_path, text_error(errno));
-    errno = 0;
-    scaler_report_records(to, REPORT_JSON, &p->scaler_report);
-    return close_file(to, p->scaler_path);
 }
 
 /* ---- drawing ---- */
@@ -244,11 +205,12 @@ int page_draw_one(page *p, int i, const page_figure *what, const plot_report *re
     return code;
 }
 
-/* All figures of one report. */
-static int draw_all(page *p, source of, const char *path, const char *made_by)
+/* All figures of one report, which has the name that the page gives its file. */
+static int draw_all(page *p, source of, const record_keep *k, const char *file, const report_kind *kind)
 {
+    static const char *const verbs[] = {[OF_STAT] = "stat", [OF_SCALER] = "scaler"};
     plot_report report;
-    int code = plot_report_load(&report, path, made_by, "the page");
+    int code = plot_report_kept(&report, k, file, verbs[of], kind->schema);
     for (int i = 0; i < PAGE_FIGURES && !code; i++)
         if (rows[i].of == of && rows[i].is(p))
             code = page_draw_one(p, i, &rows[i].what, &report);
@@ -256,15 +218,22 @@ static int draw_all(page *p, source of, const char *path, const char *made_by)
     return code;
 }
 
+static int draw_history(page *p)
+{
+    record_keep k;
+    record_keep_begin(&k, &plot_scalers_record);
+    scaler_report_take(&k.sink, &p->scaler_report);
+    const int code = draw_all(p, OF_SCALER, &k, "scaler.json", &scaler_kind);
+    record_keep_clear(&k);
+    return code;
+}
+
 int page_draw(page *p)
 {
-    int code = 0;
     if (p->no_figures)
         return 0;
-    code = draw_all(p, OF_STAT, p->stat_path, "stat");
-    if (!code && p->has_history && !(code = write_scaler(p)))
-        code = draw_all(p, OF_SCALER, p->scaler_path, "scaler");
-    return code;
+    const int code = draw_all(p, OF_STAT, &p->stat, "stat.json", &stat_kind);
+    return code || !p->has_history ? code : draw_history(p);
 }
 
 /* ---- the section ---- */

@@ -2,6 +2,7 @@
 #include "page.h"
 
 #include "../array/need.h"
+#include "../plot/item.h"
 #include "../stat/walk.h"
 
 #include <math.h>
@@ -191,12 +192,12 @@ static int tell_failed(void *context, uint64_t i, const trace_error *error)
     return EXIT_DATA; /* which was told: nothing goes on without all files */
 }
 
-static int measure_casts(page *p, FILE *to)
+static int measure_casts(page *p)
 {
     static const walk_sink sink = {tell_file, tell_tensor, tell_failed, NULL};
     static const option_list none = {0};
     char names[600];
-    tally_form form = {.style = REPORT_JSON, .to = to};
+    tally_form form = {.style = REPORT_JSON, .sink = &p->stat.sink};
     stat_settings known = p->settings;
     int code = stat_tally_init(&p->sums, "report", &p->settings, &none, &p->targets);
     if (!code)
@@ -204,7 +205,9 @@ static int measure_casts(page *p, FILE *to)
     if (code)
         return code;
     p->settings.names = known.names;
-    if ((code = stat_tally_begin(&p->sums, &form, to ? 1 : 0, p->in.tree.count, mpsim_version())))
+    if (!p->no_figures)
+        record_keep_begin(&p->stat, &plot_stat_record);
+    if ((code = stat_tally_begin(&p->sums, &form, !p->no_figures, p->in.tree.count, mpsim_version())))
         return code;
     code = stat_walk(&p->in, &p->settings, &p->targets, NULL, &sink, p);
     if (code > 128) {
@@ -221,14 +224,14 @@ static void count_within(page *p)
             p->columns[i].within += p->tensors[k].losses[i].within != 0;
 }
 
-int page_measure(page *p, FILE *to)
+int page_measure(page *p)
 {
     int code = advise_begin(&p->advice, "report", &p->options->words);
     if (!code)
         code = advise_run(&p->advice, &p->in);
     if (!code && !(code = make_settings(p))) {
         make_columns(p);
-        code = measure_casts(p, to);
+        code = measure_casts(p);
     }
     if (!code)
         count_within(p);

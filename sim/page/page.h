@@ -15,7 +15,6 @@
 #include "../plot/report.h"
 #include "../scaler/report.h"
 #include "../stat/tally.h"
-#include "../trace/temporary.h"
 #include "html.h"
 
 /* A cast of which the page has columns: to a format at a scale, or under a block recipe. */
@@ -91,9 +90,8 @@ typedef struct page {
     input scaler_in;
     input_options scaler_from;
     /* figures.c */
-    const char *folder; /* of what is written on the way; removed at the end */
-    temporary stat_file, scaler_file;
-    char *stat_path, *scaler_path;
+    const char *folder;      /* of what gnuplot reads and draws; removed at the end */
+    record_keep stat;        /* what figures show of the statistics */
     char *svg[PAGE_FIGURES]; /* as they stand in the page; NULL: not drawn */
     const char *no_figures;  /* why there are none; or NULL */
 } page;
@@ -101,7 +99,7 @@ typedef struct page {
 /* All that return an int: 0, or an exit code after a message. */
 
 /* measure.c */
-int page_measure(page *p, FILE *to); /* the report of stat goes there, too; NULL: nowhere */
+int page_measure(page *p); /* the report of stat goes to p->stat, too, where there will be figures */
 void page_clear_measured(page *p);
 /* page_shows -- whether target i is one that a reader wants to see. page_has_steps -- whether the files say of which steps they
  * are, and there are several. */
@@ -112,12 +110,10 @@ int page_find_history(page *p);
 void page_clear_history(page *p);
 /* inputs.c -- sizes and digests of the files. */
 int page_digest(page *p);
-/* figures.c -- page_begin_files: the files that figures are drawn from, that of stat open, or NULL where there will be no figures;
- * page_end_file closes it. */
-int page_begin_files(page *p, FILE **to);
-int page_end_file(const page *p, FILE *to);
+/* figures.c -- page_begin_figures: whether there will be some (p->no_figures), and where. */
+int page_begin_figures(page *p);
 int page_draw(page *p);
-void page_clear_files(page *p);
+void page_clear_figures(page *p);
 /* page_draw_one -- a figure of a report, as the page's number i. page_put_one -- where it stands in the page; `file`: of what a reader draws
  * it again. page_put_why_none -- a sentence, where no figures were drawn. */
 int page_draw_one(page *p, int i, const page_figure *what, const plot_report *report);

@@ -25,14 +25,22 @@ typedef struct saved_tensor {
     double amax, zero, over, sqnr;
 } saved_tensor;
 
+/* A training. */
+typedef struct saved_run {
+    const char *name;
+    uint64_t steps, skipped, updates, lost;
+    double numbers[3]; /* the first loss, the last one, the last loss scale; NaN: not told */
+} saved_run;
+
 typedef struct saved {
     page *page;
     plot_report stat, train;
     saved_tensor *tensors;
     size_t n;
     nameindex names;
+    saved_run *runs;
+    size_t n_runs;
     FILE *to;
-    html_table table;
 } saved;
 
 static char *file_of(const page *p, const char *name)
@@ -54,12 +62,6 @@ int page_is_saved(const page *p)
 }
 
 /* ---- tensors ---- */
-
-static double number_of(const json_t *o, const char *key)
-{
-    double x;
-    return record_is_real(json_object_get(o, key), &x) ? x : (double)NAN;
-}
 
 /* A cast or a recipe, of so many elements that are neither zero nor not finite. */
 static void take_cast(saved_tensor *t, const plot_cast *cast, double of)
@@ -89,7 +91,7 @@ static void add_item(saved *s, const plot_item *item)
         take_cast(t, &item->blocks[i], of);
 }
 
-static int take_tensor(void *context, const json_t *v)
+static int take_tensor(void *context, record_source v)
 {
     saved *s = context;
     plot_item item;
@@ -139,41 +141,50 @@ static void put_tensors(saved *s)
 
 /* ---- the training ---- */
 
-static int put_run(saved *s, const json_t *item)
+#define AT(member) offsetof(saved_run, member)
+static const record_field policy_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name), NULL), {0}};
+static const record_kind policy_record = {"policy", NULL, sizeof(saved_run), policy_fields};
+static const record_field total_fields[] = {FIELD(COUNT, "steps", IN_JSON, AT(steps), NULL),
+                                            FIELD(COUNT, "skipped", IN_JSON, AT(skipped), NULL),
+                                            FIELD(COUNT, "updates", IN_JSON, AT(updates), NULL),
+                                            FIELD(COUNT, "lost", IN_JSON, AT(lost), NULL),
+                                            FIELD(REAL, "initial_loss", IN_JSON, AT(numbers[0]), NULL),
+                                            FIELD(REAL, "final_loss", IN_JSON, AT(numbers[1]), NULL),
+                                            FIELD(REAL, "final_scale", IN_JSON, AT(numbers[2]), NULL),
+                                            {0}};
+static const record_kind total_record = {"total", NULL, sizeof(saved_run), total_fields};
+static const record_field run_fields[] = {FIELD(RECORD, "policy", IN_JSON, 0, NULL, .record = &policy_record),
+                                          FIELD(RECORD, "total", IN_JSON, 0, NULL, .record = &total_record),
+                                          {0}};
+#undef AT
+static const record_kind run_record = {"run", NULL, sizeof(saved_run), run_fields};
+
+static int take_run(void *context, record_source item)
 {
-    static const char *const numbers[] = {"initial_loss", "final_loss", "final_scale"};
-    const json_t *total = json_object_get(item, "total");
-    const char *name;
-    uint64_t steps, skipped, updates, lost;
-    char percent[32];
-    int code = plot_get_string(&s->train, json_object_get(item, "policy"), "name", &name);
-    if (code || (code = plot_get_count(&s->train, total, "steps", &steps)) ||
-        (code = plot_get_count(&s->train, total, "skipped", &skipped)) ||
-        (code = plot_get_count(&s->train, total, "updates", &updates)) ||
-        (code = plot_get_count(&s->train, total, "lost", &lost)))
-        return code;
-    page_html_cell(&s->table, "%s", name);
-    page_html_cell(&s->table, "%" PRIu64, steps);
-    for (int i = 0; i < 3; i++)
-        page_html_cell(&s->table, "%.6g", number_of(total, numbers[i]));
-    page_html_cell(&s->table, "%" PRIu64, skipped);
-    page_html_cell(&s->table, "%s", page_percent(percent, updates ? (double)lost / (double)updates : (double)NAN));
-    return 0;
+    saved *s = context;
+    need_room(&s->runs, s->n_runs, sizeof *s->runs);
+    return plot_read(&s->train, &run_record, item, &s->runs[s->n_runs++],
+                     "policy.name total.steps total.skipped total.updates total.lost");
 }
 
-static int put_training(saved *s)
+static void put_training(saved *s)
 {
-    size_t i;
-    json_t *item;
-    const json_t *runs;
-    int code = plot_get_array(&s->train, s->train.json, "runs", &runs);
+    char percent[32];
+    html_table t;
     fputs("<section aria-labelledby=\"training\">\n<h2 id=\"training\">The training</h2>\n", s->to);
-    page_html_table_begin(&s->table, s->to, "runs", "Each policy, and of several optimizers each",
+    page_html_table_begin(&t, s->to, "runs", "Each policy, and of several optimizers each",
                           "<policy|>steps|>first loss|>last loss|>last scale|>skipped|>updates lost");
-    json_array_foreach(code ? NULL : runs, i, item) code = code ? code : put_run(s, item);
-    page_html_table_end(&s->table);
+    for (const saved_run *r = s->runs; r < s->runs + s->n_runs; r++) {
+        page_html_cell(&t, "%s", r->name);
+        page_html_cell(&t, "%" PRIu64, r->steps);
+        for (int i = 0; i < 3; i++)
+            page_html_cell(&t, "%.6g", r->numbers[i]);
+        page_html_cell(&t, "%" PRIu64, r->skipped);
+        page_html_cell(&t, "%s",
+                       page_percent(percent, r->updates ? (double)r->lost / (double)r->updates : (double)NAN));
+    }
+    page_html_table_end(&t);
     fputs("</section>\n", s->to);
-    return code;
 }
 
 /* ---- text and figures ---- */
@@ -212,8 +223,7 @@ static int has_steps(const saved *s)
 
 static int has_training(const saved *s)
 {
-    const json_t *const total = json_object_get(json_array_get(json_object_get(s->train.json, "runs"), 0), "total");
-    return json_integer_value(json_object_get(total, "steps")) > 0;
+    return s->n_runs && s->runs[0].steps > 0;
 }
 
 static const struct saved_figure {
@@ -259,35 +269,26 @@ static void put_figures(const saved *s)
 
 /* ---- all ---- */
 
-static int put_all(saved *s)
+static void put_all(saved *s)
 {
     page_begin(s->page, s->to);
     fputs("</header>\n<main>\n", s->to);
     put_text(s);
-    const int code = put_training(s);
+    put_training(s);
     put_figures(s);
     put_tensors(s);
     page_end(s->to);
-    return code;
 }
 
-/* In memory first, as a report may be malformed at its end. */
 static int write_saved(saved *s)
 {
     output out;
-    char *text;
-    size_t n;
-    s->to = page_html_begin(&text, &n);
-    int code = put_all(s);
-    page_html_end(s->to, &text);
-    if (!code)
-        code = output_open(&out, s->page->options->form.path);
-    if (!code) {
-        fwrite(text, 1, n, out.file);
-        code = output_close(&out);
-    }
-    free(text);
-    return code;
+    const int code = output_open(&out, s->page->options->form.path);
+    if (code)
+        return code;
+    s->to = out.file;
+    put_all(s);
+    return output_close(&out);
 }
 
 static int load(saved *s)
@@ -299,9 +300,9 @@ static int load(saved *s)
         char *path = file_of(s->page, names[i]); /* the report's from here on */
         code = plot_report_load(reports[i], path, verbs[i], "the page");
         if (!code && i == 0)
-            code = plot_each(&s->stat, json_object_get(s->stat.json, "tensors"), "tensors", take_tensor, s);
+            code = plot_each(&s->stat, s->stat.root, "tensors", take_tensor, s);
     }
-    return code;
+    return code ? code : plot_each(&s->train, s->train.root, "runs", take_run, s);
 }
 
 static void clear(saved *s)
@@ -315,15 +316,14 @@ static void clear(saved *s)
     while (s->n)
         free(s->tensors[--s->n].name);
     free(s->tensors);
+    free(s->runs);
 }
 
 int page_saved(page *p)
 {
     saved s = {.page = p};
-    FILE *to;
     int code = output_check(p->options->form.path);
-    if (!code && !(code = page_begin_files(p, &to)) && !(code = page_end_file(p, to)) && !(code = load(&s)) &&
-        !(code = p->no_figures ? 0 : draw(&s)))
+    if (!code && !(code = page_begin_figures(p)) && !(code = load(&s)) && !(code = p->no_figures ? 0 : draw(&s)))
         code = write_saved(&s);
     clear(&s);
     return code;

@@ -64,18 +64,15 @@ static size_t find_references(const plot_sweep *s, reference found[PLOT_MODELS_M
 static void put_operands(FILE *to, const plot_sweep *s)
 {
     static const char *const names[] = {"a", "b"};
-    const json_t *operands = json_object_get(s->report->json, "operands");
     for (size_t i = 0; i < 2; i++) {
-        const json_t *v = json_object_get(operands, names[i]);
-        const char *format = json_string_value(json_object_get(v, "format"));
-        const char *values = json_string_value(json_object_get(v, "values"));
-        if (!format || !values)
+        const plot_operand *o = &s->operands[i];
+        if (!o->format || !o->values)
             continue;
         fprintf(to, "# operand %s: ", names[i]);
-        plot_put_comment(to, format);
+        plot_put_comment(to, o->format);
         fputs(", ", to);
-        plot_put_comment(to, values);
-        fprintf(to, ", scale %.17g\n", json_number_value(json_object_get(v, "scale")));
+        plot_put_comment(to, o->values);
+        fprintf(to, ", scale %.17g\n", o->scale);
     }
 }
 

@@ -165,7 +165,7 @@ static int check_selection(const plot_figure *figure, const plot_request *r, int
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (given[i].given && !strstr(figure->options, given[i].option))
             return fail(EXIT_USAGE, "plot: --%s is not for %s", given[i].option, figure->name);
-    if (reports > 1 && !figure->join)
+    if (reports > 1 && !figure->several)
         return fail(EXIT_USAGE, "plot: %s takes one report", figure->name);
     return 0;
 }
@@ -178,7 +178,7 @@ static int load(const plot_figure *figure, char **paths, int n, plot_report *r)
         plot_report other;
         code = plot_report_load(&other, paths[i], figure->commands, figure->name);
         if (!code)
-            code = figure->join(r, &other);
+            plot_report_join(r, &other);
         plot_report_clear(&other);
     }
     return code;

@@ -70,71 +70,95 @@ typedef struct reading {
     size_t n_norms, at_norm;
 } reading;
 
-static int has_event(const json_t *item, const char *event)
-{
-    size_t i;
-    json_t *v;
-    json_array_foreach(json_object_get(item, "events"), i,
-                       v) if (json_string_value(v) && strcmp(json_string_value(v), event) == 0) return 1;
-    return 0;
-}
-
 /* ---- loss scales ---- */
 
-/* NaN: 0, infinite, or null, as a log may leave it. */
-static int get_scale(const plot_courses *c, const json_t *item, const char *key, double *scale)
+/* Words of a list. */
+typedef struct words {
+    const char *const *at;
+    size_t n;
+} words;
+
+static int has_word(const words *w, const char *word)
 {
-    const json_t *v = json_object_get(item, key);
-    const int known = record_is_real(v, scale);
-    if (!known && !json_is_null(v))
-        return plot_wrong_member(c->report, key, "a scale");
-    if (known && *scale < 0)
-        return plot_wrong_member(c->report, key, "a scale");
-    *scale = known ? log2_of(*scale) : (double)NAN;
+    for (size_t i = 0; i < w->n; i++)
+        if (strcmp(w->at[i], word) == 0)
+            return 1;
     return 0;
 }
 
-/* NaN: nothing has measured it, or it is 0 or infinite. */
-static int get_norm(const plot_courses *c, const json_t *item, double *norm)
+/* Steps of equal scale and outcome, as mpsim scaler tells them; -1: a log may leave a number out. */
+typedef struct span {
+    int64_t from, to, index, steps;
+    double scale, next; /* NaN: not known */
+    words events;
+} span;
+
+#define AT(member) offsetof(span, member)
+static const record_field span_fields[] = {FIELD(STEP, "from", IN_JSON, AT(from), NULL),
+                                           FIELD(STEP, "to", IN_JSON, AT(to), NULL),
+                                           FIELD(STEP, "index", IN_JSON, AT(index), NULL),
+                                           FIELD(STEP, "steps", IN_JSON, AT(steps), NULL),
+                                           FIELD(REAL, "scale", IN_JSON | FIELD_NULL, AT(scale), NULL),
+                                           FIELD(REAL, "next", IN_JSON | FIELD_NULL, AT(next), NULL),
+                                           FIELD(TEXTS, "events", IN_JSON, AT(events.at), NULL, .of = AT(events.n)),
+                                           {0}};
+#undef AT
+static const record_kind span_record = {"span", NULL, sizeof(span), span_fields};
+
+/* A step of mpsim train or mpsim replay. */
+typedef struct scaled_step {
+    uint64_t step;
+    double scale, norm; /* NaN: nothing has measured it */
+    int skipped;
+    words events;
+} scaled_step;
+
+#define AT(member) offsetof(scaled_step, member)
+static const record_field scaled_fields[] = {FIELD(COUNT, "step", IN_JSON, AT(step), NULL),
+                                             FIELD(REAL, "scale", IN_JSON | FIELD_NULL, AT(scale), NULL),
+                                             FIELD(REAL, "norm", IN_JSON, AT(norm), NULL),
+                                             FIELD(BOOLEAN, "skipped", IN_JSON, AT(skipped), NULL),
+                                             FIELD(TEXTS, "events", IN_JSON, AT(events.at), NULL, .of = AT(events.n)),
+                                             {0}};
+#undef AT
+static const record_kind scaled_record = {"step", NULL, sizeof(scaled_step), scaled_fields};
+
+/* The logarithm; NaN: 0, infinite, or not known. */
+static int log_of(const plot_courses *c, const char *key, const char *what, double x, double *to)
 {
-    const json_t *v = json_object_get(item, "norm");
-    if (v && (!record_is_real(v, norm) || *norm < 0))
-        return plot_wrong_member(c->report, "norm", "a norm");
-    *norm = v ? log2_of(*norm) : (double)NAN;
-    return 0;
+    *to = log2_of(x);
+    return x < 0 ? plot_wrong_member(c->report, key, what) : 0;
 }
 
-/* A number of a member that may be null. */
-static int has_number(const json_t *item, const char *key, double *x)
+static int scale_of(const plot_courses *c, const char *key, double x, double *to)
 {
-    const json_t *v = json_object_get(item, key);
-    if (json_is_integer(v) && json_integer_value(v) >= 0)
-        *x = (double)json_integer_value(v);
-    return json_is_integer(v) && json_integer_value(v) >= 0;
+    return log_of(c, key, "a scale", x, to);
 }
 
 /* A log may number its steps, or some of them; what has no numbers is counted. */
-static int find_numbers(void *context, const json_t *item)
+static int find_numbers(void *context, record_source item)
 {
     reading *p = context;
-    double x;
-    if (p->numbers == BY_STEP && !has_number(item, "from", &x))
+    span s;
+    const int code = plot_read(p->c->report, &span_record, item, &s, "");
+    if (p->numbers == BY_STEP && s.from < 0)
         p->numbers = BY_INDEX;
-    if (!has_number(item, "index", &x))
-        p->lacks_index = 1;
-    return 0;
+    p->lacks_index |= s.index < 0;
+    record_forget(&span_record, &s);
+    return code;
 }
 
-static int read_norm(void *context, const json_t *item)
+static int read_norm(void *context, record_source item)
 {
     reading *p = context;
     plot_moment m = {.values = {(double)NAN}};
-    uint64_t step;
-    int code = plot_get_count(p->c->report, item, "step", &step);
-    code = code ? code : get_norm(p->c, item, &m.values[1]);
+    scaled_step s;
+    int code = plot_read(p->c->report, &scaled_record, item, &s, "step norm");
+    code = code ? code : log_of(p->c, "norm", "a norm", s.norm, &m.values[1]);
+    record_forget(&scaled_record, &s);
     if (code || isnan(m.values[1]))
         return code;
-    m.step = (double)step;
+    m.step = (double)s.step;
     need_room(&p->norms, p->n_norms, sizeof *p->norms);
     p->norms[p->n_norms++] = m;
     return 0;
@@ -157,34 +181,32 @@ static int add_norms(reading *p, double to)
     return code;
 }
 
-/* Steps of equal scale and outcome. */
-static int read_trajectory(void *context, const json_t *item)
+/* Where a span begins: by its number, or behind the one before. Several share the steps of a line, one after the other. */
+static double begin_of(reading *p, const span *s, int mixed)
 {
-    reading *p = context;
-    double scale = 0, next = 0, from = (double)p->step + 1, steps = 1, to;
-    int code = get_scale(p->c, item, "scale", &scale);
-    code = code ? code : get_scale(p->c, item, "next", &next);
+    const double behind = (double)p->step + 1;
+    const double from = p->numbers == BY_STEP && s->from >= 0     ? (double)s->from
+                        : p->numbers == BY_INDEX && s->index >= 0 ? (double)s->index + 1
+                                                                  : behind;
+    const int same = mixed && p->curve->n && from == p->line;
+    p->line = mixed ? from : p->line;
+    return same ? behind : from;
+}
+
+static int add_span(reading *p, const span *s)
+{
+    const int mixed = p->numbers == BY_STEP && has_word(&s->events, "mixed");
+    double scale = 0, next = 0;
+    int code = scale_of(p->c, "scale", s->scale, &scale);
+    code = code ? code : scale_of(p->c, "next", s->next, &next);
     if (code)
         return code;
-    has_number(item, "steps", &steps);
-    if (p->numbers == BY_STEP)
-        has_number(item, "from", &from);
-    else if (p->numbers == BY_INDEX && has_number(item, "index", &from))
-        from++;
     p->c->axis = axes[p->numbers];
-    if (p->numbers == BY_STEP &&
-        has_event(item, "mixed")) { /* several share the steps of a line, one after the other */
-        const double line = from;
-        if (p->curve->n && line == p->line)
-            from = (double)p->step + 1;
-        p->line = line;
-    }
-    to = from + fmax(steps, 1) - 1;
-    if (p->numbers == BY_STEP && !has_event(item, "mixed"))
-        has_number(item, "to", &to);
+    const double from = begin_of(p, s, mixed), steps = s->steps < 0 ? 1 : (double)s->steps;
+    const double to = p->numbers == BY_STEP && !mixed && s->to >= 0 ? (double)s->to : from + fmax(steps, 1) - 1;
     if (p->curve->n && p->curve->moments[p->curve->n - 1].step >= from) /* where the one before it led to */
         p->curve->n--;
-    code = add_moment(p->c, p->curve, (plot_moment){from, {scale, (double)NAN}, has_event(item, "skipped")});
+    code = add_moment(p->c, p->curve, (plot_moment){from, {scale, (double)NAN}, has_word(&s->events, "skipped")});
     if (!code)
         code = add_norms(p, to);
     if (!code)
@@ -193,91 +215,126 @@ static int read_trajectory(void *context, const json_t *item)
     return code;
 }
 
-static int read_scale(void *context, const json_t *item)
+static int read_trajectory(void *context, record_source item)
 {
     reading *p = context;
-    uint64_t step;
+    span s;
+    int code = plot_read(p->c->report, &span_record, item, &s, "scale next");
+    code = code ? code : add_span(p, &s);
+    record_forget(&span_record, &s);
+    return code;
+}
+
+static int read_scale(void *context, record_source item)
+{
+    reading *p = context;
+    scaled_step s;
     double scale = 0, norm = 0;
-    int code = plot_get_count(p->c->report, item, "step", &step);
-    code = code ? code : get_scale(p->c, item, "scale", &scale);
-    code = code ? code : get_norm(p->c, item, &norm);
-    const int skipped = json_is_true(json_object_get(item, "skipped")) || has_event(item, "skipped");
-    return code ? code : add_moment(p->c, p->curve, (plot_moment){(double)step, {scale, norm}, skipped});
+    int code = plot_read(p->c->report, &scaled_record, item, &s, "step scale");
+    code = code ? code : scale_of(p->c, "scale", s.scale, &scale);
+    code = code ? code : log_of(p->c, "norm", "a norm", s.norm, &norm);
+    const int skipped = s.skipped > 0 || has_word(&s.events, "skipped");
+    record_forget(&scaled_record, &s);
+    return code ? code : add_moment(p->c, p->curve, (plot_moment){(double)s.step, {scale, norm}, skipped});
 }
 
 /* ---- updates ---- */
 
-static int add_updates(const plot_report *r, const json_t *item, uint64_t *of, uint64_t *lost)
+/* Of the step, or of each of its weights. */
+typedef struct updated {
+    uint64_t step, of, lost;
+    const struct updated *weights;
+    size_t n;
+} updated;
+
+#define AT(member) offsetof(updated, member)
+#define LOST FIELD(COUNT, "updates", IN_JSON, AT(of), NULL), FIELD(COUNT, "lost", IN_JSON, AT(lost), NULL)
+static const record_field weight_fields[] = {LOST, {0}};
+static const record_kind weight_record = {"weight", NULL, sizeof(updated), weight_fields};
+static const record_field updated_fields[] = {
+    FIELD(COUNT, "step", IN_JSON, AT(step), NULL),
+    LOST,
+    FIELD(LIST, "weights", IN_JSON, AT(weights), NULL, .of = AT(n), .record = &weight_record),
+    {0}};
+#undef AT
+static const record_kind updated_record = {"step", NULL, sizeof(updated), updated_fields};
+
+static int add_updates(const plot_report *r, const updated *u, uint64_t *of, uint64_t *lost)
 {
-    uint64_t n[2] = {0, 0};
-    int code = plot_get_count(r, item, "updates", &n[0]);
-    code = code ? code : plot_get_count(r, item, "lost", &n[1]);
-    if (!code && (n[1] > n[0] || *of > UINT64_MAX - n[0]))
-        code = plot_malformed(r, "more are lost than there are");
-    *of += n[0];
-    *lost += n[1];
-    return code;
+    if (u->lost > u->of || *of > UINT64_MAX - u->of)
+        return plot_malformed(r, "more are lost than there are");
+    *of += u->of;
+    *lost += u->lost;
+    return 0;
 }
 
-/* Of the step, or of each of its weights. */
-static int read_updates(void *context, const json_t *item)
+static int read_updates(void *context, record_source item)
 {
     reading *p = context;
     const plot_report *r = p->c->report;
-    const json_t *weights = json_object_get(item, "weights");
-    uint64_t step, of = 0, lost = 0;
-    size_t i;
-    json_t *v;
-    int code = plot_get_count(r, item, "step", &step);
-    if (!code && !json_is_array(weights))
-        code = add_updates(r, item, &of, &lost);
-    json_array_foreach(weights, i, v) if (!code) code = add_updates(r, v, &of, &lost);
+    uint64_t of = 0, lost = 0;
+    updated u;
+    const char *needs = record_has(item, "weights") ? "step weights.updates weights.lost" : "step updates lost";
+    int code = plot_read(r, &updated_record, item, &u, needs);
+    if (!code && !u.weights)
+        code = add_updates(r, &u, &of, &lost);
+    for (size_t i = 0; i < u.n && !code; i++)
+        code = add_updates(r, &u.weights[i], &of, &lost);
+    record_forget(&updated_record, &u);
     if (code || of == 0)
         return code;
-    return add_moment(p->c, p->curve, (plot_moment){(double)step, {100 * (double)lost / (double)of, (double)NAN}, 0});
+    return add_moment(p->c, p->curve, (plot_moment){(double)u.step, {100 * (double)lost / (double)of, (double)NAN}, 0});
 }
 
 /* ---- amaxes ---- */
 
+typedef struct cast {
+    const char *name;
+    double amax, scale;
+    uint64_t stale;
+} cast;
+
+#define AT(member) offsetof(cast, member)
+static const record_field cast_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
+                                           FIELD(REAL, "amax", IN_JSON | FIELD_FINITE, AT(amax), NULL),
+                                           FIELD(REAL, "scale", IN_JSON | FIELD_NULL, AT(scale), NULL),
+                                           FIELD(COUNT, "stale", IN_JSON, AT(stale), NULL),
+                                           {0}};
+#undef AT
+static const record_kind cast_record = {"cast", NULL, sizeof(cast), cast_fields};
+
 /* A tensor of a step: of stat any, of a replay one that has an FP8 scale. */
-static int read_tensor(void *context, const json_t *item)
+static int read_tensor(void *context, record_source item)
 {
     reading *p = context;
     const plot_courses *c = p->c;
+    const plot_label l = plot_label_of(item);
     plot_curve_of_steps *curve;
-    const char *name = NULL;
-    double amax = 0, scale = (double)NAN;
-    uint64_t step = p->step, stale = 0, wanted = 0;
     char text[512];
-    if (!plot_item_selected(item, p->selection, wanted) ||
-        (p->policy ? !json_object_get(item, "amax_history") : !plot_item_step(item, &step)))
+    double scale = (double)NAN;
+    cast t;
+    if (!plot_item_selected(&l, p->selection, 0) || (p->policy ? !record_has(item, "amax_history") : l.step < 0))
         return 0;
-    int code = plot_get_string(c->report, item, "name", &name);
-    code = code ? code : plot_get_magnitude(c->report, item, "amax", &amax);
-    if (!code && p->policy) {
-        code = get_scale(c, item, "scale", &scale);
-        code = code ? code : plot_get_count(c->report, item, "stale", &stale);
-    }
+    int code = plot_read(c->report, &cast_record, item, &t, p->policy ? "name amax scale stale" : "name amax");
+    if (!code && p->policy)
+        code = scale_of(c, "scale", t.scale, &scale);
     if (code)
         return code;
     snprintf(text, sizeof text, "%.200s%s%.300s", p->policy ? p->policy : "", p->policy && *p->policy ? ", " : "",
-             name);
+             t.name);
     code = curve_named(p->c, text, &curve);
-    return code ? code : add_moment(c, curve, (plot_moment){(double)step, {log2_of(amax), scale}, stale > 0});
+    const double step = p->policy ? (double)p->step : (double)l.step;
+    return code ? code : add_moment(c, curve, (plot_moment){step, {log2_of(t.amax), scale}, t.stale > 0});
 }
 
-static int read_tensors(void *context, const json_t *item)
+static int read_tensors(void *context, record_source item)
 {
     reading *p = context;
-    const json_t *tensors;
-    size_t i;
-    json_t *v;
-    int code = plot_get_count(p->c->report, item, "step", &p->step);
-    code = code ? code : plot_get_array(p->c->report, item, "tensors", &tensors);
-    if (code)
-        return code;
-    json_array_foreach(tensors, i, v) if (!code) code = read_tensor(p, v);
-    return code;
+    scaled_step s;
+    const int code = plot_read(p->c->report, &scaled_record, item, &s, "step");
+    p->step = s.step;
+    record_forget(&scaled_record, &s);
+    return code ? code : plot_each(p->c->report, item, "tensors", read_tensor, p);
 }
 
 /* ---- reports: a list of runs, each a name and a list of steps ---- */
@@ -286,52 +343,99 @@ static const struct {
     const char *command, *runs, *name, *steps;
 } layouts[] = {
     {"scaler", "scalers", "scaler", "trajectory"},
-    {"train", "runs", NULL, "steps"},
-    {"replay", "policies", NULL, "steps"},
+    {"train", "runs", "policy.name", "steps"},
+    {"replay", "policies", "policy.name", "steps"},
 };
 enum { LAYOUTS = sizeof layouts / sizeof layouts[0] };
 
-static int read_run(plot_courses *c, const json_t *run, size_t layout, const plot_selection *selection, int several,
-                    int (*visit)(void *context, const json_t *item))
+/* Of a scaler, or of a policy; its spans where it is in memory. */
+typedef struct named_run {
+    const char *scaler, *policy;
+    const span *spans;
+    size_t n;
+} named_run;
+
+#define AT(member) offsetof(named_run, member)
+#define SCALER FIELD(TEXT, "scaler", IN_JSON, AT(scaler), NULL)
+static const record_field policy_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(policy), NULL), {0}};
+static const record_kind policy_record = {"policy", NULL, sizeof(named_run), policy_fields};
+static const record_field run_fields[] = {
+    SCALER, FIELD(RECORD, "policy", IN_JSON, 0, NULL, .record = &policy_record), {0}};
+static const record_kind run_record = {"run", NULL, sizeof(named_run), run_fields};
+static const record_field kept_fields[] = {
+    SCALER, FIELD(LIST, "trajectory", IN_JSON, AT(spans), NULL, .of = AT(n), .record = &span_record), {0}};
+static const record_kind kept_record = {"scaler", NULL, sizeof(named_run), kept_fields};
+#undef AT
+
+typedef struct scalers {
+    const named_run *runs;
+    size_t n;
+} scalers;
+
+static const record_field scalers_fields[] = {
+    FIELD(LIST, "scalers", IN_JSON, offsetof(scalers, runs), NULL, .of = offsetof(scalers, n), .record = &kept_record),
+    {0}};
+const record_kind plot_scalers_record = {"scalers", NULL, sizeof(scalers), scalers_fields};
+
+/* What reads the runs of a report: `visit` sees each step of each. */
+typedef struct running {
+    plot_courses *c;
+    const plot_selection *selection;
+    plot_visit *visit;
+    size_t layout, n;
+} running;
+
+static int count_run(void *context, record_source run)
 {
-    const char *name = NULL, *key = layouts[layout].name;
-    reading p = {.c = c, .selection = selection};
-    int code = plot_get_string(c->report, key ? run : json_object_get(run, "policy"), key ? key : "name", &name);
+    running *w = context;
+    (void)run;
+    w->n++;
+    return 0;
+}
+
+/* What there is to know of a trajectory before it is read. */
+static int prepare(reading *p, record_source run, const char *name)
+{
+    const plot_report *r = p->c->report;
+    const record_source log = record_part(r->root, "log");
+    const int code = plot_each(r, run, "trajectory", find_numbers, p);
+    p->numbers = p->numbers == BY_INDEX && p->lacks_index ? BY_ORDER : p->numbers;
+    return code || !record_has(log, "norms") || p->numbers != BY_STEP || strcmp(name, "recorded") != 0
+               ? code
+               : plot_each(r, log, "norms", read_norm, p);
+}
+
+static int read_run(void *context, record_source run)
+{
+    const running *w = context;
+    plot_courses *c = w->c;
+    named_run names;
+    reading p = {.c = c, .selection = w->selection};
+    int code = plot_read(c->report, &run_record, run, &names, layouts[w->layout].name);
+    const char *name = names.scaler && w->layout == 0 ? names.scaler : names.policy;
     if (code)
         return code;
     if (c->kind == &amaxes)
-        p.policy = several ? name : "";
-    else if (!plot_listed(&selection->match, name, 1))
+        p.policy = w->n > 1 ? name : "";
+    else if (!plot_listed(&w->selection->match, name, 1))
         return 0;
     else
         code = curve_named(c, name, &p.curve);
-    const json_t *steps = json_object_get(run, layouts[layout].steps);
-    if (!code && visit == read_trajectory) {
-        code = plot_each(c->report, steps, layouts[layout].steps, find_numbers, &p);
-        p.numbers = p.numbers == BY_INDEX && p.lacks_index ? BY_ORDER : p.numbers;
-        const json_t *norms = json_object_get(json_object_get(c->report->json, "log"), "norms");
-        if (!code && norms && p.numbers == BY_STEP && strcmp(name, "recorded") == 0)
-            code = plot_each(c->report, norms, "norms", read_norm, &p);
-    }
-    code = code ? code : plot_each(c->report, steps, layouts[layout].steps, visit, &p);
+    if (!code && w->visit == read_trajectory)
+        code = prepare(&p, run, name);
+    code = code ? code : plot_each(c->report, run, layouts[w->layout].steps, w->visit, &p);
     free(p.norms);
     return code;
 }
 
-/* `visit` sees each step of each run. */
-static int read_runs(plot_courses *c, const plot_selection *selection, int (*visit)(void *context, const json_t *item))
+static int read_runs(plot_courses *c, const plot_selection *selection, plot_visit *visit)
 {
-    size_t layout = 0, i;
-    const json_t *runs;
-    json_t *run;
-    while (layout + 1 < LAYOUTS && strcmp(layouts[layout].command, c->report->command) != 0)
-        layout++;
-    int code = plot_get_array(c->report, c->report->json, layouts[layout].runs, &runs);
-    if (code)
-        return code;
-    json_array_foreach(runs, i, run) if (!code)
-        code = read_run(c, run, layout, selection, json_array_size(runs) > 1, visit);
-    return code;
+    running w = {c, selection, visit, 0, 0};
+    while (w.layout + 1 < LAYOUTS && strcmp(layouts[w.layout].command, c->report->command) != 0)
+        w.layout++;
+    const char *runs = layouts[w.layout].runs;
+    const int code = plot_each(c->report, c->report->root, runs, count_run, &w);
+    return code ? code : plot_each(c->report, c->report->root, runs, read_run, &w);
 }
 
 /* Whether a run has no loss scale: it is 1 all the time, and no step is skipped. */
@@ -384,8 +488,8 @@ static void begin(plot_courses *c, const plot_report *report, const plot_course_
 int plot_lossscale_read(plot_courses *c, const plot_report *report, const plot_selection *selection)
 {
     begin(c, report, &lossscale);
-    const int scalers = strcmp(report->command, "scaler") == 0;
-    const int code = read_runs(c, selection, scalers ? read_trajectory : read_scale);
+    const int is_scaler = strcmp(report->command, "scaler") == 0;
+    const int code = read_runs(c, selection, is_scaler ? read_trajectory : read_scale);
     return code ? code : finish(c, "no run of it, or none that --match selects, has a step with a loss scale above 0");
 }
 
@@ -400,9 +504,8 @@ int plot_amax_read(plot_courses *c, const plot_report *report, const plot_select
 {
     reading p = {.c = c, .selection = selection};
     begin(c, report, &amaxes);
-    const int code = strcmp(report->command, "stat") == 0
-                         ? plot_each(report, json_object_get(report->json, "tensors"), "tensors", read_tensor, &p)
-                         : read_runs(c, selection, read_tensors);
+    const int code = strcmp(report->command, "stat") == 0 ? plot_each(report, report->root, "tensors", read_tensor, &p)
+                                                          : read_runs(c, selection, read_tensors);
     return code ? code
                 : finish(c, "no tensor with a step, of a replay with an FP8 scale, is selected by --match and --kind");
 }

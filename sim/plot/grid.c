@@ -41,10 +41,11 @@ static int choose_measure(plot_grid *g, const plot_selection *s)
 static int choose_cast(plot_grid *g, const plot_selection *s)
 {
     scale_list scales;
-    int code = plot_choose_scales(&scales, g->report, &s->scales);
+    int code = plot_settings_read(&g->settings, g->report);
+    code = code ? code : plot_choose_scales(&scales, g->report, &g->settings, &s->scales);
     if (code || !g->measure->of_format)
         return code;
-    g->format = plot_choose_target(g->report, &s->formats, &code);
+    g->format = plot_choose_target(g->report, &g->settings, &s->formats, &code);
     g->scale = scales.count ? scales.items[0] : 1;
     for (size_t i = 0; i < scales.count && !s->scales.count; i++)
         if (scales.items[i] == 1)
@@ -65,12 +66,29 @@ static int choose(plot_grid *g, const plot_selection *s, uint64_t *step)
 
 /* ---- one item of diff ---- */
 
-/* Whether one of two counts, of A and B, is larger. */
-static int is_uneven(const json_t *item, const char *key)
+/* What mpsim diff tells of a tensor; `differ`: -1 where nothing was counted. */
+typedef struct difference {
+    const char *verdict;
+    int64_t differ;
+    double ulp, sqnr;
+    const uint64_t *nan, *inf; /* of A, of B */
+    size_t n_nan, n_inf;
+} difference;
+
+#define AT(member) offsetof(difference, member)
+static const record_field difference_fields[] = {FIELD(TEXT, "verdict", IN_JSON, AT(verdict), NULL),
+                                                 FIELD(STEP, "differ", IN_JSON, AT(differ), NULL),
+                                                 FIELD(REAL, "max_ulp", IN_JSON, AT(ulp), NULL),
+                                                 FIELD(REAL, "sqnr_db", IN_JSON, AT(sqnr), NULL),
+                                                 FIELD(COUNTS, "nan", IN_JSON, AT(nan), NULL, .of = AT(n_nan)),
+                                                 FIELD(COUNTS, "inf", IN_JSON, AT(inf), NULL, .of = AT(n_inf)),
+                                                 {0}};
+#undef AT
+static const record_kind difference_record = {"difference", NULL, sizeof(difference), difference_fields};
+
+static int is_uneven(const uint64_t *counts, size_t n)
 {
-    const json_t *v = json_object_get(item, key);
-    return json_array_size(v) == 2 &&
-           json_integer_value(json_array_get(v, 0)) != json_integer_value(json_array_get(v, 1));
+    return n == 2 && counts[0] != counts[1];
 }
 
 /* What no decibels and no exponents of binary64 reach stands for infinity. */
@@ -80,24 +98,34 @@ static double bounded(double x)
     return fmax(-beyond, fmin(beyond, x));
 }
 
-static int get_difference(const plot_grid *g, const json_t *item, plot_cell *cell)
+static void take_difference(const plot_grid *g, const difference *d, plot_cell *cell)
 {
-    const char *verdict = NULL, *key = g->measure->unit == PLOT_DECIBELS ? "sqnr_db" : "max_ulp";
-    double x = 0;
-    int code = plot_get_string(g->report, item, "verdict", &verdict);
-    if (code || strcmp(verdict, "not-compared") == 0 || strcmp(verdict, "unreadable") == 0)
-        return code;
-    if (!json_object_get(item, "differ")) {
-        cell->marked = strcmp(verdict, "equal") != 0 && strcmp(verdict, "dtype") != 0 &&
-                       strcmp(verdict, "reshaped") != 0;
+    const double x = g->measure->unit == PLOT_DECIBELS ? d->sqnr : d->ulp >= 1 ? log2(d->ulp) : 0;
+    if (strcmp(d->verdict, "not-compared") == 0 || strcmp(d->verdict, "unreadable") == 0)
+        return;
+    if (d->differ >= 0) {
+        const int broken = is_uneven(d->nan, d->n_nan) || is_uneven(d->inf, d->n_inf);
+        cell->state = broken ? PLOT_CELL_BROKEN : PLOT_CELL_APART;
+        cell->value = bounded(x);
+    } else {
+        cell->marked = strcmp(d->verdict, "equal") != 0 && strcmp(d->verdict, "dtype") != 0 &&
+                       strcmp(d->verdict, "reshaped") != 0;
         cell->state = cell->marked ? PLOT_CELL_NONE : PLOT_CELL_EQUAL;
-        return 0;
     }
-    cell->state = is_uneven(item, "nan") || is_uneven(item, "inf") ? PLOT_CELL_BROKEN : PLOT_CELL_APART;
-    if (!record_is_real(json_object_get(item, key), &x))
-        return plot_wrong_member(g->report, key, "a number");
-    cell->value = bounded(g->measure->unit == PLOT_DECIBELS ? x : x >= 1 ? log2(x) : 0);
-    return 0;
+}
+
+/* A tensor whose elements were compared has errors, too. */
+static int get_difference(const plot_grid *g, record_source item, plot_cell *cell)
+{
+    difference d;
+    const char *needs = !record_has(item, "differ")         ? "verdict"
+                        : g->measure->unit == PLOT_DECIBELS ? "verdict sqnr_db"
+                                                            : "verdict max_ulp";
+    const int code = plot_read(g->report, &difference_record, item, &d, needs);
+    if (!code)
+        take_difference(g, &d, cell);
+    record_forget(&difference_record, &d);
+    return code;
 }
 
 /* ---- one item of stat ---- */
@@ -143,7 +171,7 @@ static int get_measured(const plot_grid *g, const plot_item *of, int scaled, plo
     return code;
 }
 
-static int get_statistics(const plot_grid *g, const json_t *v, plot_cell *cell)
+static int get_statistics(const plot_grid *g, record_source v, plot_cell *cell)
 {
     static const char *const needs[] = {
         [PLOT_BINADES] = "count zero nan inf amax",
@@ -151,12 +179,12 @@ static int get_statistics(const plot_grid *g, const json_t *v, plot_cell *cell)
         [PLOT_DECIBELS] = "count zero nan inf formats.underflow formats.sqnr_db blocks.underflow blocks.sqnr_db"};
     plot_item item;
     int code = plot_item_read(&item, g->report, v, needs[g->measure->unit]);
-    code = code ? code : get_measured(g, &item, plot_item_scaled(v, g->report), cell);
+    code = code ? code : get_measured(g, &item, plot_item_scaled(&g->settings, item.kind), cell);
     plot_item_clear(&item);
     return code;
 }
 
-static int get_cell(const plot_grid *g, const json_t *item, plot_cell *cell)
+static int get_cell(const plot_grid *g, record_source item, plot_cell *cell)
 {
     *cell = (plot_cell){.state = PLOT_CELL_NONE};
     return strcmp(g->measure->command, "diff") == 0 ? get_difference(g, item, cell) : get_statistics(g, item, cell);
@@ -234,31 +262,29 @@ static size_t column_of(const plot_grid *g, int64_t step)
     return i;
 }
 
-static int read_item(void *context, const json_t *item)
+static int read_item(void *context, record_source item)
 {
     reading *p = context;
     plot_grid *g = p->g;
-    uint64_t at;
     plot_cell cell;
     const int shown = strcmp(g->measure->command, "diff") != 0; /* whatever it holds */
-    const int64_t step = plot_item_step(item, &at) && at <= INT64_MAX ? (int64_t)at : -1;
-    const char *name = json_string_value(json_object_get(item, "name"));
-    if (!plot_item_selected(item, p->selection, p->step))
+    const plot_label l = plot_label_of(item);
+    if (!plot_item_selected(&l, p->selection, p->step))
         return 0;
     if (p->pass == 0) {
-        add_step(p, step);
+        add_step(p, l.step);
         return 0;
     }
     int code = get_cell(g, item, &cell);
-    if (code || !name) /* a whole step that is missing has no name */
+    if (code || !l.name) /* a whole step that is missing has no name */
         return code;
-    char *row = g->by_layer ? plot_layer_name(name, json_string_value(json_object_get(item, "kind"))) : need_text(name);
+    char *row = g->by_layer ? plot_layer_name(l.name, l.kind) : need_text(l.name);
     if (p->pass == 1) {
         code = shown || cell.state > PLOT_CELL_EQUAL || cell.marked ? add_row(g, row) : 0;
     } else {
         plot_grid_row *r = find_row(g, row);
         if (r)
-            add_cell(g, &r->cells[column_of(g, step)], &cell);
+            add_cell(g, &r->cells[column_of(g, l.step)], &cell);
     }
     free(row);
     return code;
@@ -276,25 +302,23 @@ static void make_columns(plot_grid *g, const reading *p)
     }
 }
 
-static void read_first(plot_grid *g)
-{
-    const json_t *first = json_object_get(g->report->json, "first");
-    uint64_t step;
-    g->first_name = json_string_value(json_object_get(first, "name"));
-    g->first_title = json_string_value(json_object_get(first, "title"));
-    g->first_step = plot_item_step(first, &step) && step <= INT64_MAX ? (int64_t)step : -1;
-}
+#define AT(member) offsetof(plot_first, member)
+static const record_field first_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
+                                            FIELD(TEXT, "title", IN_JSON, AT(title), NULL),
+                                            FIELD(STEP, "step", IN_JSON, AT(step), NULL),
+                                            {0}};
+#undef AT
+static const record_kind first_record = {"first", NULL, sizeof(plot_first), first_fields};
 
 int plot_grid_read(plot_grid *g, const plot_report *report, const plot_selection *selection)
 {
     reading p = {.g = g, .selection = selection};
-    const json_t *tensors = json_object_get(report->json, "tensors");
     memset(g, 0, sizeof *g);
     g->report = report;
     g->rows = need_memory(PLOT_ROWS_MAX, sizeof *g->rows);
     int code = choose(g, selection, &p.step);
     for (; p.pass < 3 && !code; p.pass++) {
-        code = plot_each(report, tensors, "tensors", read_item, &p);
+        code = plot_each(report, report->root, "tensors", read_item, &p);
         if (!code && p.pass == 0)
             make_columns(g, &p);
     }
@@ -303,7 +327,7 @@ int plot_grid_read(plot_grid *g, const plot_report *report, const plot_selection
         code = fail(EXIT_DATA, "%s: no tensor is selected", report->path);
     find_range(g);
     if (!code)
-        read_first(g);
+        code = plot_read(report, &first_record, record_part(report->root, "first"), &g->begin, "");
     return code;
 }
 
@@ -313,5 +337,6 @@ void plot_grid_clear(plot_grid *g)
         free(g->rows[i].name);
     free(g->rows);
     free(g->format);
+    plot_settings_clear(&g->settings);
     memset(g, 0, sizeof *g);
 }

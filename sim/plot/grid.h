@@ -41,8 +41,15 @@ typedef struct plot_measure {
     int less_is_worse;
 } plot_measure;
 
+/* The first difference. */
+typedef struct plot_first {
+    const char *name, *title; /* or NULL */
+    int64_t step;             /* or -1 */
+} plot_first;
+
 typedef struct plot_grid {
     const plot_report *report;
+    plot_settings settings; /* of stat */
     const plot_measure *measure;
     int by_layer;
     char *format; /* or recipe, of stat: NULL where no cast is shown */
@@ -51,9 +58,8 @@ typedef struct plot_grid {
     size_t n_rows;
     int64_t first[PLOT_STEPS_MAX], last[PLOT_STEPS_MAX]; /* the steps of a column; -1: none */
     size_t n_columns, n_steps;
-    double least, most;                   /* values that occur; least > most: none */
-    const char *first_name, *first_title; /* of the first difference, or NULL */
-    int64_t first_step;
+    double least, most; /* values that occur; least > most: none */
+    plot_first begin;
 } plot_grid;
 
 /* plot_grid_read -- the tensors that `selection` takes, or the layers they belong to. 0, or an exit code after a

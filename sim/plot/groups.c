@@ -276,14 +276,14 @@ typedef struct adding {
     const plot_selection *selection;
 } adding;
 
-static int visit(void *context, const json_t *v)
+static int visit(void *context, record_source v)
 {
     const adding *a = context;
     plot_groups *g = a->g;
-    const int scaled = plot_item_scaled(v, g->report);
     plot_group *to;
     plot_item item;
     int code = plot_item_read(&item, g->report, v, g->plan->needs);
+    const int scaled = plot_item_scaled(&g->settings, item.kind);
     code = code ? code : group_of(g, &item, &to);
     code = code ? code : add_item(g, to, &item, scaled);
     code = code ? code : add_formats(g, to, &item, scaled, &a->selection->formats);
@@ -293,18 +293,16 @@ static int visit(void *context, const json_t *v)
 }
 
 /* The sums of the report that answer the selection; NULL: its tensors do. Sums of steps and of all do not tell what of them is scaled. */
-static const json_t *find_sums(const plot_groups *g, const plot_selection *s, const char **key)
+static const char *find_sums(const plot_groups *g, const plot_selection *s)
 {
-    const int mixed = g->scales.count > 1 &&
-                      json_object_get(json_object_get(g->report->json, "config"), "scaled_kinds");
+    const int mixed = g->scales.count > 1 && g->settings.scaled_kinds;
     int fits = g->by == PLOT_STEP ? !s->kinds.count : g->by == PLOT_KIND || g->by == PLOT_TOTAL ? !s->step : 0;
-    *key = g->by == PLOT_STEP ? "steps" : "kinds";
+    const char *key = g->by == PLOT_STEP ? "steps" : "kinds";
     if (g->plan->has_total && !s->kinds.count && !mixed) {
-        *key = s->step ? "steps" : "total";
+        key = s->step ? "steps" : "total";
         fits = 1;
     }
-    const json_t *v = fits && !s->match.count ? json_object_get(g->report->json, *key) : NULL;
-    return json_is_null(v) ? NULL : v;
+    return fits && !s->match.count && record_has(g->report->root, key) ? key : NULL;
 }
 
 int plot_groups_read(plot_groups *g, const plot_report *report, const plot_selection *selection, const plot_plan *plan)
@@ -312,19 +310,19 @@ int plot_groups_read(plot_groups *g, const plot_report *report, const plot_selec
     *g = (plot_groups){.report = report, .plan = plan};
     adding a = {g, selection};
     plot_walk w = {.report = report,
+                   .settings = &g->settings,
                    .selection = selection,
                    .visit = visit,
                    .context = &a,
                    .scaled = plan->only_scaled,
                    .steps = &g->steps};
-    const char *key = NULL;
     int code = choose_by(g, selection);
+    code = code ? code : plot_settings_read(&g->settings, report);
     code = code ? code : plan->choose(g, selection);
     for (size_t k = 0; !code && k < g->scales.count; k++)
         for (size_t f = 0; f < g->formats.count; f++)
             add_target(g, g->formats.items[f].name, "", g->scales.items[k], "");
-    const json_t *sums = code ? NULL : find_sums(g, selection, &key);
-    code = code ? code : plot_walk_items(&w, sums, key);
+    code = code ? code : plot_walk_items(&w, find_sums(g, selection));
     return code ? code : plan->check(g, selection);
 }
 
@@ -348,6 +346,7 @@ void plot_groups_clear(plot_groups *g)
         free(g->targets[i].name);
     free(g->groups);
     free(g->targets);
+    plot_settings_clear(&g->settings);
     memset(g, 0, sizeof *g);
 }
 

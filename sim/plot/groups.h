@@ -77,6 +77,7 @@ extern const plot_plan plot_of_histogram, plot_of_ruler, plot_of_sweep, plot_of_
 struct plot_groups {
     const plot_report *report;
     const plot_plan *plan;
+    plot_settings settings;
     plot_by by;
     plot_formats
         formats; /* of a histogram, a ruler, a sweep: then targets are formats by scales, formats varying fastest */

@@ -68,15 +68,15 @@ static void put_first(FILE *to, const plot_grid *g, const plot_request *r)
     char text[512] = "", step[40] = "";
     int column = -1, row = -1;
     for (size_t i = 0; i < g->n_rows && !g->by_layer; i++)
-        if (g->first_name && strcmp(g->rows[i].name, g->first_name) == 0)
+        if (g->begin.name && strcmp(g->rows[i].name, g->begin.name) == 0)
             row = (int)i;
     for (size_t c = 0; c < g->n_columns && row >= 0; c++)
-        if (g->first[c] <= g->first_step && g->first_step <= g->last[c])
+        if (g->first[c] <= g->begin.step && g->begin.step <= g->last[c])
             column = (int)c;
-    if (g->first_step >= 0)
-        snprintf(step, sizeof step, " of step %" PRId64, g->first_step);
-    if (g->first_name && g->first_title)
-        snprintf(text, sizeof text, "first: %.300s%s: %s", g->first_name, step, g->first_title);
+    if (g->begin.step >= 0)
+        snprintf(step, sizeof step, " of step %" PRId64, g->begin.step);
+    if (g->begin.name && g->begin.title)
+        snprintf(text, sizeof text, "first: %.300s%s: %s", g->begin.name, step, g->begin.title);
     fprintf(to, "first_column = %d; first_row = %d # the first difference; -1: not shown\n", column, row);
     (void)r;
     plot_put_variable(to, "first", text);

@@ -15,25 +15,26 @@ static const record_kind bins = {"bins", NULL, sizeof(plot_bins), bins_fields};
 #undef AT
 
 #define AT(member) offsetof(plot_cast, member)
-static const record_field cast_fields[] = {FIELD(TEXT, "format", IN_JSON, AT(format), NULL),
-                                           FIELD(TEXT, "recipe", IN_JSON, AT(recipe), NULL),
-                                           FIELD(TEXT, "axis", IN_JSON, AT(axis), NULL),
-                                           FIELD(REAL, "scale", IN_JSON | FIELD_FINITE, AT(scale), NULL),
-                                           FIELD(COUNT, "underflow", IN_JSON, AT(underflow), NULL),
-                                           FIELD(COUNT, "overflow", IN_JSON, AT(overflow), NULL),
-                                           FIELD(REAL, "sqnr_db", IN_JSON, AT(sqnr), NULL),
-                                           FIELD(REAL, "mse", IN_JSON, AT(mse), NULL),
-                                           FIELD(STEP, "elements", IN_JSON, AT(elements), NULL),
-                                           FIELD(STEP, "compared", IN_JSON, AT(compared), NULL),
-                                           FIELD(STEP, "spoilt", IN_JSON, AT(spoilt), NULL),
-                                           FIELD(COUNT, "blocks", IN_JSON, AT(blocks), NULL),
-                                           FIELD(COUNT, "zero_blocks", IN_JSON, AT(zero_blocks), NULL),
-                                           FIELD(COUNT, "saturated_blocks", IN_JSON, AT(saturated_blocks), NULL),
-                                           FIELD(COUNT, "lost_blocks", IN_JSON, AT(lost_blocks), NULL),
-                                           FIELD(COUNT, "least_scales", IN_JSON, AT(least_scales), NULL),
-                                           FIELD(COUNT, "largest_scales", IN_JSON, AT(largest_scales), NULL),
-                                           FIELD(RECORD, "scales", IN_JSON, AT(scales), NULL, .record = &bins),
-                                           {0}};
+static const record_field cast_fields[] = {
+    FIELD(TEXT, "format", IN_JSON, AT(format), NULL),
+    FIELD(TEXT, "recipe", IN_JSON, AT(recipe), NULL),
+    FIELD(TEXT, "axis", IN_JSON, AT(axis), NULL),
+    FIELD(REAL, "scale", IN_JSON | FIELD_FINITE | FIELD_OPTIONAL, AT(scale), NULL),
+    FIELD(COUNT, "underflow", IN_JSON, AT(underflow), NULL),
+    FIELD(COUNT, "overflow", IN_JSON, AT(overflow), NULL),
+    FIELD(REAL, "sqnr_db", IN_JSON, AT(sqnr), NULL),
+    FIELD(REAL, "mse", IN_JSON, AT(mse), NULL),
+    FIELD(STEP, "elements", IN_JSON, AT(elements), NULL),
+    FIELD(STEP, "compared", IN_JSON, AT(compared), NULL),
+    FIELD(STEP, "spoilt", IN_JSON, AT(spoilt), NULL),
+    FIELD(COUNT, "blocks", IN_JSON, AT(blocks), NULL),
+    FIELD(COUNT, "zero_blocks", IN_JSON, AT(zero_blocks), NULL),
+    FIELD(COUNT, "saturated_blocks", IN_JSON, AT(saturated_blocks), NULL),
+    FIELD(COUNT, "lost_blocks", IN_JSON, AT(lost_blocks), NULL),
+    FIELD(COUNT, "least_scales", IN_JSON, AT(least_scales), NULL),
+    FIELD(COUNT, "largest_scales", IN_JSON, AT(largest_scales), NULL),
+    FIELD(RECORD, "scales", IN_JSON, AT(scales), NULL, .record = &bins),
+    {0}};
 static const record_kind cast = {"cast", NULL, sizeof(plot_cast), cast_fields};
 #undef AT
 
@@ -56,11 +57,23 @@ static const record_field item_fields[] = {
 static const record_kind item_record = {"item", NULL, sizeof(plot_item), item_fields};
 #undef AT
 
-int plot_item_read(plot_item *item, const plot_report *r, const json_t *v, const char *needs)
+#define AT(member) offsetof(plot_stat, member)
+#define ITEMS(KEY, OF) FIELD(LIST, KEY, IN_JSON, AT(OF), NULL, .of = AT(n_##OF), .record = &item_record)
+static const record_field stat_fields[] = {
+    FIELD(RECORD, "", IN_JSON | FIELD_INLINE, AT(settings), NULL, .record = &plot_settings_record),
+    ITEMS("tensors", tensors),
+    ITEMS("kinds", kinds),
+    ITEMS("steps", steps),
+    FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &item_record),
+    {0}};
+#undef AT
+const record_kind plot_stat_record = {"stat", NULL, sizeof(plot_stat), stat_fields};
+
+int plot_item_read(plot_item *item, const plot_report *r, record_source v, const char *needs)
 {
-    const char *wanted, *bad = record_read(&item_record, (record_source){.json = v}, item, needs, &wanted);
-    if (bad)
-        return plot_wrong_member(r, bad, wanted);
+    const int code = plot_read(r, &item_record, v, item, needs);
+    if (code)
+        return code;
     if (item->zero > item->count || item->nan > item->count - item->zero ||
         item->inf > item->count - item->zero - item->nan)
         return plot_malformed(r, "counts contradict each other");
@@ -114,16 +127,17 @@ int plot_add_bins(const plot_report *r, const plot_bins *h, int least, int most,
 
 /* ---- what is selected ---- */
 
-static int see(void *context, const json_t *item)
+static int see(void *context, record_source item)
 {
     plot_walk *w = context;
-    uint64_t step;
-    if (!plot_item_selected(item, w->selection, w->step))
+    const plot_label l = plot_label_of(item);
+    if (!plot_item_selected(&l, w->selection, w->step))
         return 0;
     w->selected++;
-    if (w->scaled && !plot_item_scaled(item, w->report))
+    if (w->scaled && !plot_item_scaled(w->settings, l.kind))
         return 0;
-    if (plot_item_step(item, &step)) {
+    if (l.step >= 0) {
+        const uint64_t step = (uint64_t)l.step;
         w->steps->first = w->steps->has && w->steps->first < step ? w->steps->first : step;
         w->steps->last = w->steps->has && w->steps->last > step ? w->steps->last : step;
         w->steps->has = 1;
@@ -131,20 +145,20 @@ static int see(void *context, const json_t *item)
     return w->only_steps ? 0 : w->visit(w->context, item);
 }
 
-int plot_walk_items(plot_walk *w, const json_t *sums, const char *key)
+int plot_walk_items(plot_walk *w, const char *sums)
 {
-    const json_t *tensors = json_object_get(w->report->json, "tensors");
+    const record_source root = w->report->root;
     int code = 0;
     if (w->selection->step && parse_count(&w->step, w->selection->step) != 0)
         return fail(EXIT_USAGE, "plot: --step: '%s' is not a number of a step", w->selection->step);
     w->only_steps = sums != NULL;
-    if (!sums || tensors)
-        code = plot_each(w->report, tensors, "tensors", see, w);
+    if (!sums || record_has(root, "tensors"))
+        code = plot_each(w->report, root, "tensors", see, w);
     w->only_steps = 0;
-    if (!code && json_is_object(sums)) /* of all */
-        return w->visit(w->context, sums);
+    if (!code && sums && strcmp(sums, "total") == 0)
+        return w->visit(w->context, record_part(root, sums));
     if (!code && sums)
-        code = plot_each(w->report, sums, key, see, w);
+        code = plot_each(w->report, root, sums, see, w);
     if (!code && w->selected == 0)
         code = fail(EXIT_USAGE, "plot: --match, --kind, --step select no tensor of the report");
     return code;

@@ -34,7 +34,7 @@ typedef struct plot_item {
 
 /* plot_item_read -- with all that `needs` names (record_read), counts among it. 0, or an exit code after a message; to be cleared in both
  * cases. */
-int plot_item_read(plot_item *item, const plot_report *r, const json_t *v, const char *needs);
+int plot_item_read(plot_item *item, const plot_report *r, record_source v, const char *needs);
 void plot_item_clear(plot_item *item);
 
 /* plot_item_cast -- what an item has of a format at a scale, or of a block recipe; NULL: nothing. */
@@ -48,8 +48,9 @@ int plot_add_bins(const plot_report *r, const plot_bins *histogram, int least, i
 /* What is being added up: what `selection` takes of a report. */
 typedef struct plot_walk {
     const plot_report *report;
+    const plot_settings *settings;
     const plot_selection *selection;
-    int (*visit)(void *context, const json_t *item); /* 0, or an exit code */
+    plot_visit *visit;
     void *context;
     int scaled; /* only what the report's scales multiply */
     uint64_t step;
@@ -58,6 +59,16 @@ typedef struct plot_walk {
     plot_steps *steps;
 } plot_walk;
 
-/* plot_walk_items -- visit the tensors, or the items of `sums`, the member `key` of the report, where it is not NULL; steps are those of all
+/* plot_walk_items -- visit the tensors, or the items of the member `sums` of the report, where it is not NULL; steps are those of all
  * selected tensors. 0, or an exit code after a message. */
-int plot_walk_items(plot_walk *w, const json_t *sums, const char *key);
+int plot_walk_items(plot_walk *w, const char *sums);
+
+/* What a report of mpsim stat is in memory (record_keep): settings, and lists of plot_item. */
+typedef struct plot_stat {
+    plot_settings settings;
+    const plot_item *tensors, *kinds, *steps;
+    size_t n_tensors, n_kinds, n_steps;
+    plot_item total;
+} plot_stat;
+
+extern const record_kind plot_stat_record;

@@ -21,59 +21,85 @@ static int component_named(plot_ledger *l, const plot_report *r, const char *nam
     return 0;
 }
 
-static int read_components(plot_ledger *l, plot_policy_bytes *p, const plot_report *r, const json_t *list)
+/* A model under a policy, as mpsim memory tells it. */
+typedef struct component {
+    const char *name;
+    uint64_t bytes;
+} component;
+
+typedef struct policy {
+    const char *name;
+    uint64_t from;
+    const component *components;
+    size_t n;
+} policy;
+
+#define AT(member) offsetof(component, member)
+static const record_field component_fields[] = {
+    FIELD(TEXT, "component", IN_JSON, AT(name), NULL), FIELD(COUNT, "bytes", IN_JSON, AT(bytes), NULL), {0}};
+#undef AT
+static const record_kind component_record = {"component", NULL, sizeof(component), component_fields};
+
+#define AT(member) offsetof(policy, member)
+static const record_field policy_fields[] = {
+    FIELD(TEXT, "policy", IN_JSON, AT(name), NULL),
+    FIELD(COUNT, "from_step", IN_JSON, AT(from), NULL),
+    FIELD(LIST, "components", IN_JSON, AT(components), NULL, .of = AT(n), .record = &component_record),
+    {0}};
+#undef AT
+static const record_kind policy_record = {"policy", NULL, sizeof(policy), policy_fields};
+
+static int add_component(plot_ledger *l, plot_policy_bytes *p, const plot_report *r, const component *c)
 {
-    size_t i, at;
-    json_t *v;
-    int code = 0;
-    json_array_foreach(list, i, v)
-    {
-        const char *name = NULL;
-        uint64_t bytes = 0;
-        code = code ? code : plot_get_string(r, v, "component", &name);
-        code = code ? code : plot_get_count(r, v, "bytes", &bytes);
-        code = code ? code : component_named(l, r, name, &at);
-        if (code)
-            return code;
-        p->bytes[at] += (double)bytes;
-        p->total += (double)bytes;
-        l->sums[at] += (double)bytes;
-    }
+    size_t at;
+    const int code = component_named(l, r, c->name, &at);
+    if (code)
+        return code;
+    p->bytes[at] += (double)c->bytes;
+    p->total += (double)c->bytes;
+    l->sums[at] += (double)c->bytes;
     return 0;
 }
 
 /* A policy may change at a step: each of its parts has a bar. */
-static int read_policy(plot_ledger *l, const plot_report *r, const json_t *item, const option_list *match)
+static int add_policy(plot_ledger *l, const plot_report *r, const policy *from)
 {
-    const char *name = NULL;
-    const json_t *components;
-    uint64_t from = 0;
-    int code = plot_get_string(r, item, "policy", &name);
-    code = code ? code : plot_get_count(r, item, "from_step", &from);
-    code = code ? code : plot_get_array(r, item, "components", &components);
-    if (code || !plot_listed(match, name, 1))
-        return code;
+    int code = 0;
     if (l->n_policies == PLOT_POLICIES_MAX)
         return fail(EXIT_USAGE, "plot: more than %d policies: select fewer with --match GLOB", PLOT_POLICIES_MAX);
     plot_policy_bytes *p = &l->policies[l->n_policies++];
-    p->name = from ? need_format("%s, from step %" PRIu64, name, from) : need_text(name);
-    return read_components(l, p, r, components);
+    p->name = from->from ? need_format("%s, from step %" PRIu64, from->name, from->from) : need_text(from->name);
+    for (size_t i = 0; i < from->n && !code; i++)
+        code = add_component(l, p, r, &from->components[i]);
+    return code;
+}
+
+typedef struct reading {
+    plot_ledger *l;
+    const plot_report *report;
+    const option_list *match;
+} reading;
+
+static int read_policy(void *context, record_source item)
+{
+    const reading *p = context;
+    policy from;
+    int code = plot_read(p->report, &policy_record, item, &from,
+                         "policy from_step components components.component components.bytes");
+    if (!code && plot_listed(p->match, from.name, 1))
+        code = add_policy(p->l, p->report, &from);
+    record_forget(&policy_record, &from);
+    return code;
 }
 
 int plot_ledger_read(plot_ledger *l, const plot_report *report, const plot_selection *selection)
 {
-    const json_t *policies;
-    size_t i;
-    json_t *item;
+    reading p = {l, report, &selection->match};
     memset(l, 0, sizeof *l);
-    int code = plot_get_array(report, report->json, "policies", &policies);
-    if (code)
-        return code;
-    json_array_foreach(policies, i, item) if (!code) code = read_policy(l, report, item, &selection->match);
-    if (!code && l->n_policies == 0)
-        code = selection->match.count ? fail(EXIT_USAGE, "plot: --match selects no policy of the report")
-                                      : plot_malformed(report, "it has no policies");
-    return code;
+    const int code = plot_each(report, report->root, "policies", read_policy, &p);
+    return code || l->n_policies    ? code
+           : selection->match.count ? fail(EXIT_USAGE, "plot: --match selects no policy of the report")
+                                    : plot_malformed(report, "it has no policies");
 }
 
 void plot_ledger_clear(plot_ledger *l)

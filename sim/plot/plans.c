@@ -18,10 +18,10 @@ static int choose_recorded(plot_groups *g, const plot_selection *s)
 {
     scale_list chosen;
     const option_list any = {0};
-    int code = plot_choose_formats(&g->formats, g->report, &s->formats);
-    code = code ? code : plot_choose_scales(&chosen, g->report, &any);
+    int code = plot_choose_formats(&g->formats, g->report, &g->settings, &s->formats);
+    code = code ? code : plot_choose_scales(&chosen, g->report, &g->settings, &any);
     g->cast_unscaled = !code && has_one(&chosen);
-    code = code ? code : plot_choose_scales(&chosen, g->report, &s->scales);
+    code = code ? code : plot_choose_scales(&chosen, g->report, &g->settings, &s->scales);
     g->scales.items[g->scales.count++] = 1;
     for (size_t i = 0; !code && i < chosen.count; i++)
         if (chosen.items[i] == 1)
@@ -56,8 +56,8 @@ static int compare_scales(const void *a, const void *b)
 
 static int choose_growing(plot_groups *g, const plot_selection *s)
 {
-    int code = plot_choose_formats(&g->formats, g->report, &s->formats);
-    code = code ? code : plot_choose_scales(&g->scales, g->report, &s->scales);
+    int code = plot_choose_formats(&g->formats, g->report, &g->settings, &s->formats);
+    code = code ? code : plot_choose_scales(&g->scales, g->report, &g->settings, &s->scales);
     if (!code && g->scales.count < 2)
         code = fail(EXIT_DATA, "%s: a single scale: run mpsim stat --json -s 2^0..2^32", g->report->path);
     qsort(g->scales.items, g->scales.count, sizeof *g->scales.items, compare_scales);
@@ -80,9 +80,8 @@ static int check_growing(plot_groups *g, const plot_selection *s)
 
 static int choose_recipes(plot_groups *g, const plot_selection *s)
 {
-    const json_t *recipes = json_object_get(g->report->json, "recipes");
     (void)s;
-    return !recipes || (json_is_array(recipes) && json_array_size(recipes) == 0)
+    return g->settings.n_recipes == 0
                ? fail(EXIT_DATA, "%s: made without block recipes: run mpsim stat --json -f mxfp8,nvfp4",
                       g->report->path)
                : 0;
@@ -114,7 +113,7 @@ static int check_recipes(plot_groups *g, const plot_selection *s)
 /* Without --scale: the data as recorded, if the report has casts of them. */
 static int choose_all(plot_groups *g, const plot_selection *s)
 {
-    const int code = plot_choose_scales(&g->scales, g->report, &s->scales);
+    const int code = plot_choose_scales(&g->scales, g->report, &g->settings, &s->scales);
     if (!code && s->scales.count == 0 && has_one(&g->scales)) {
         g->scales.items[0] = 1;
         g->scales.count = 1;

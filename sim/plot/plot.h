@@ -39,9 +39,8 @@ typedef struct plot_input {
 typedef struct plot_figure {
     const char *name, *template; /* NULL: called as the figure is */
     const char *commands;        /* "train replay": it shows a report of one of them */
-    int (*join)(plot_report *r,
-                plot_report *other); /* several reports as one; NULL: it takes one. 0, or an exit code */
-    const char *options;             /* of the command line that choose or change something in it */
+    int several;                 /* it takes several reports */
+    const char *options;         /* of the command line that choose or change something in it */
     int (*read)(plot_input *in, const plot_selection *selection); /* 0, or an exit code */
     void (*put_data)(FILE *to, const plot_input *in, const plot_request *r);
     void (*put_variables)(FILE *to, const plot_input *in, const plot_request *r);

@@ -83,92 +83,98 @@ int plot_ranking_make(plot_ranges *s, const plot_groups *g)
 
 /* ---- attention ---- */
 
-static int get_error(const plot_report *r, const json_t *result, const char *key, plot_spread *to)
+/* A model, and what is computed, as mpsim attention tells them. */
+typedef struct result {
+    const char *model;
+    uint64_t not_finite;
+    double errors[3];
+} result;
+
+#define AT(member) offsetof(result, member)
+static const record_field result_fields[] = {
+    FIELD(TEXT, "model", IN_JSON, AT(model), NULL),       FIELD(COUNT, "not_finite", IN_JSON, AT(not_finite), NULL),
+    FIELD(REAL, "rel_err", IN_JSON, AT(errors[0]), NULL), FIELD(REAL, "max_rel_err", IN_JSON, AT(errors[1]), NULL),
+    FIELD(REAL, "bias", IN_JSON, AT(errors[2]), NULL),    {0}};
+#undef AT
+static const record_kind result_record = {"result", NULL, sizeof(result), result_fields};
+
+typedef struct config {
+    int64_t tile; /* -1: not told */
+} config;
+
+static const record_field config_fields[] = {FIELD(STEP, "tile", IN_JSON, offsetof(config, tile), NULL), {0}};
+static const record_kind config_record = {"config", NULL, sizeof(config), config_fields};
+
+static plot_spread error_of(double x)
 {
-    double x;
-    if (!record_is_real(json_object_get(result, key), &x))
-        return plot_wrong_member(r, key, "a number");
-    *to = nothing();
-    if (isfinite(x))
-        *to = (plot_spread){fabs(x), fabs(x), fabs(x), fabs(x), fabs(x), x < 0};
+    const double size = fabs(x);
+    return isfinite(x) ? (plot_spread){size, size, size, size, size, x < 0} : nothing();
+}
+
+/* Of several reports one after the other. */
+typedef struct reading {
+    plot_ranges *s;
+    const plot_report *report;
+    const option_list *match;
+    config config;
+    int64_t tile; /* of the first result */
+    size_t results;
+    int several; /* tiles */
+} reading;
+
+/* Whether results have several tiles. */
+static int see_result(void *context, record_source item)
+{
+    reading *p = context;
+    (void)item;
+    p->tile = p->results++ ? p->tile : p->config.tile;
+    p->several |= p->config.tile != p->tile;
     return 0;
 }
 
-/* Its own, which a join left, or that of the report. */
-static json_int_t tile_of(const plot_report *r, const json_t *result)
+static int read_result(void *context, record_source item)
 {
-    const json_t *own = json_object_get(result, "tile");
-    return json_integer_value(own ? own : json_object_get(json_object_get(r->json, "config"), "tile"));
-}
-
-static int read_result(plot_ranges *s, const plot_report *r, const json_t *result, const option_list *match, int tiles)
-{
-    static const char *const keys[] = {"rel_err", "max_rel_err", "bias"};
-    const char *model = NULL;
+    const reading *p = context;
+    plot_ranges *s = p->s;
+    result r;
     char tile[48] = "", lost[48] = "";
-    uint64_t not_finite = 0;
-    int code = plot_get_string(r, result, "model", &model);
-    code = code ? code : plot_get_count(r, result, "not_finite", &not_finite);
-    if (code || !plot_listed(match, model, 1))
+    int code = plot_read(p->report, &result_record, item, &r, "model not_finite rel_err max_rel_err bias");
+    if (code || !plot_listed(p->match, r.model, 1))
         return code;
     if (s->n_rows == PLOT_RANGES_MAX)
         return fail(EXIT_USAGE, "plot: more than %d rows: select fewer models with --match GLOB", PLOT_RANGES_MAX);
-    if (tiles)
-        snprintf(tile, sizeof tile, ", tile %" PRId64, (int64_t)tile_of(r, result));
-    if (not_finite)
-        snprintf(lost, sizeof lost, ", %" PRIu64 " NaN, Inf", not_finite);
+    if (p->several)
+        snprintf(tile, sizeof tile, ", tile %" PRId64, p->config.tile < 0 ? 0 : p->config.tile);
+    if (r.not_finite)
+        snprintf(lost, sizeof lost, ", %" PRIu64 " NaN, Inf", r.not_finite);
     plot_range_row *row = &s->rows[s->n_rows++];
-    row->name = need_format("%.200s%s%s", model, tile, lost);
-    for (int k = 0; k < 3 && !code; k++)
-        code = get_error(r, result, keys[k], &row->panels[k]);
+    row->name = need_format("%.200s%s%s", r.model, tile, lost);
+    for (int k = 0; k < 3; k++)
+        row->panels[k] = error_of(r.errors[k]);
+    return 0;
+}
+
+/* `visit` sees each result of each report. */
+static int each_result(reading *p, const plot_report *first, plot_visit *visit)
+{
+    int code = 0;
+    for (p->report = first; p->report && !code; p->report = p->report->next) {
+        code = plot_read(p->report, &config_record, record_part(p->report->root, "config"), &p->config, "");
+        code = code ? code : plot_each(p->report, p->report->root, "results", visit, p);
+    }
     return code;
 }
 
 int plot_attention_read(plot_ranges *s, const plot_report *report, const plot_selection *selection)
 {
     static const char *const headings[] = {"relative error", "largest error", "bias", NULL};
-    const json_t *results;
-    size_t i;
-    json_t *v;
-    int tiles = 0;
-    memset(s, 0, sizeof *s);
-    s->headings = headings;
-    s->logarithmic = 7;
-    s->n_panels = 3;
-    int code = plot_get_array(report, report->json, "results", &results);
-    if (code)
-        return code;
-    json_array_foreach(results, i, v) tiles |= tile_of(report, v) != tile_of(report, json_array_get(results, 0));
-    json_array_foreach(results, i, v) if (!code) code = read_result(s, report, v, &selection->match, tiles);
-    if (!code && s->n_rows == 0)
-        code = selection->match.count ? fail(EXIT_USAGE, "plot: --match selects no model of the report")
-                                      : plot_malformed(report, "it has no results");
-    return code;
-}
-
-/* Each result says its tile from now on. */
-static int tell_tiles(plot_report *r, json_t **results)
-{
-    size_t i;
-    json_t *v;
-    *results = json_object_get(r->json, "results");
-    if (!json_is_array(*results))
-        return plot_wrong_member(r, "results", "an array");
-    json_array_foreach(*results, i, v) if (json_is_object(v))
-        json_object_set_new(v, "tile", json_integer(tile_of(r, v)));
-    return 0;
-}
-
-int plot_attention_join(plot_report *r, plot_report *other)
-{
-    json_t *results, *more;
-    int code = tell_tiles(r, &results);
-    code = code ? code : tell_tiles(other, &more);
-    if (code)
-        return code;
-    json_array_extend(results, more);
-    plot_report_join(r, other);
-    return 0;
+    reading p = {.s = s, .match = &selection->match};
+    *s = (plot_ranges){.headings = headings, .logarithmic = 7, .n_panels = 3};
+    int code = each_result(&p, report, see_result);
+    code = code ? code : each_result(&p, report, read_result);
+    return code || s->n_rows        ? code
+           : selection->match.count ? fail(EXIT_USAGE, "plot: --match selects no model of the report")
+                                    : plot_malformed(report, "it has no results");
 }
 
 void plot_ranges_clear(plot_ranges *s)

@@ -27,11 +27,8 @@ typedef struct plot_ranges {
 } plot_ranges;
 
 /* plot_ranking_make -- recipes and formats by their median SQNR, the best first, from `groups` read by PLOT_EACH.
- * plot_attention_read -- models of a report of mpsim attention. 0, or an exit code after a message; to be cleared in both
+ * plot_attention_read -- models of reports of mpsim attention, each with its tile where they differ. 0, or an exit code after a message; to be cleared in both
  * cases. */
 int plot_ranking_make(plot_ranges *s, const plot_groups *groups);
 int plot_attention_read(plot_ranges *s, const plot_report *report, const plot_selection *selection);
 void plot_ranges_clear(plot_ranges *s);
-
-/* plot_attention_join -- the results of another report behind those of the first, as of another tile. */
-int plot_attention_join(plot_report *r, plot_report *other);

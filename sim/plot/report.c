@@ -7,6 +7,7 @@
 #include "impl.h"
 
 #include <fnmatch.h>
+#include <mpsim/mpsim.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,37 +22,6 @@ int plot_malformed(const plot_report *r, const char *what)
 int plot_wrong_member(const plot_report *r, const char *key, const char *what)
 {
     return fail(EXIT_DATA, "%s: not a report of mpsim %s: \"%s\" is missing or not %s", r->path, r->command, key, what);
-}
-
-int plot_get_count(const plot_report *r, const json_t *object, const char *key, uint64_t *n)
-{
-    const json_t *v = json_object_get(object, key);
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return plot_wrong_member(r, key, "a count");
-    *n = (uint64_t)json_integer_value(v);
-    return 0;
-}
-
-/* A finite number >= 0. */
-int plot_get_magnitude(const plot_report *r, const json_t *object, const char *key, double *x)
-{
-    const json_t *v = json_object_get(object, key);
-    if (!json_is_number(v) || json_number_value(v) < 0)
-        return plot_wrong_member(r, key, "a magnitude");
-    *x = json_number_value(v);
-    return 0;
-}
-
-int plot_get_string(const plot_report *r, const json_t *object, const char *key, const char **s)
-{
-    *s = json_string_value(json_object_get(object, key));
-    return *s ? 0 : plot_wrong_member(r, key, "a string");
-}
-
-int plot_get_array(const plot_report *r, const json_t *object, const char *key, const json_t **list)
-{
-    *list = json_object_get(object, key);
-    return json_is_array(*list) ? 0 : plot_wrong_member(r, key, "an array");
 }
 
 int plot_listed(const option_list *l, const char *text, int glob)
@@ -113,12 +83,10 @@ static int check_schema(const plot_report *r, const char *verbs, const char *fig
 static int read_text(plot_report *r, char *text, size_t n)
 {
     static const char *const lists[] = {"tensors", "kinds", "steps", "results", "trajectory", "norms", NULL};
-    skim *own = need_memory(1, sizeof *own);
-    r->texts = need_memory(1, sizeof *r->texts);
-    r->texts[r->n_texts++] = own;
-    if (plot_skim_open(own, text, n, lists))
-        return fail(EXIT_DATA, "%s: not JSON: %s", r->path, own->error);
-    r->json = own->root;
+    r->text = need_memory(1, sizeof *r->text);
+    if (plot_skim_open(r->text, text, n, lists))
+        return fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->text->error);
+    r->root.json = r->text->root;
     return 0;
 }
 
@@ -151,37 +119,76 @@ int plot_report_load(plot_report *r, const char *path, const char *verbs, const 
         code = read_text(r, text, strlen(text));
     if (code)
         return code;
-    r->schema = json_string_value(json_object_get(r->json, "schema"));
-    r->version = json_string_value(json_object_get(r->json, "mpsim"));
+    r->schema = json_string_value(json_object_get(r->root.json, "schema"));
+    r->version = json_string_value(json_object_get(r->root.json, "mpsim"));
     find_command(r, verbs);
     return check_schema(r, verbs, figure);
 }
 
 void plot_report_join(plot_report *r, plot_report *other)
 {
-    r->texts = need_more(r->texts, r->n_texts + other->n_texts, sizeof *r->texts);
-    for (size_t i = 0; i < other->n_texts; i++)
-        r->texts[r->n_texts++] = other->texts[i];
-    other->n_texts = 0;
+    while (r->next)
+        r = r->next;
+    r->next = need_memory(1, sizeof *r->next);
+    *r->next = *other;
+    *other = (plot_report){.path = NULL};
 }
 
 void plot_report_clear(plot_report *r)
 {
-    for (size_t i = 0; i < r->n_texts; i++) {
-        plot_skim_close(r->texts[i]);
-        free(r->texts[i]);
-    }
-    free(r->texts);
+    if (r->next)
+        plot_report_clear(r->next);
+    free(r->next);
+    if (r->text)
+        plot_skim_close(r->text);
+    free(r->text);
     memset(r, 0, sizeof *r);
 }
 
-int plot_each(const plot_report *r, const json_t *v, const char *key, int (*visit)(void *context, const json_t *item),
-              void *context)
+int plot_report_kept(plot_report *r, const record_keep *k, const char *path, const char *verb, const char *schema)
 {
-    for (size_t i = 0; i < r->n_texts; i++)
-        if (plot_skim_is_list(r->texts[i], v)) {
-            const int code = plot_skim_each(r->texts[i], v, visit, context);
-            return code < 0 ? fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->texts[i]->error) : code;
-        }
-    return plot_wrong_member(r, key, "an array");
+    *r = (plot_report){
+        .path = path, .root = {.kind = k->kind, .at = k->at}, .schema = schema, .version = mpsim_version()};
+    snprintf(r->command, sizeof r->command, "%s", verb);
+    return k->bad ? plot_wrong_member(r, k->bad, "as figures read it") : 0;
+}
+
+/* ---- what is in it ---- */
+
+typedef struct visitor {
+    plot_visit *visit;
+    void *context;
+} visitor;
+
+static int visit_json(void *context, const json_t *item)
+{
+    const visitor *v = context;
+    return v->visit(v->context, (record_source){.json = item});
+}
+
+static int each_kept(record_source of, const char *key, const visitor *v)
+{
+    int code = 0;
+    const size_t n = record_items(of, key);
+    for (size_t i = 0; i < n && !code; i++)
+        code = v->visit(v->context, record_item(of, key, i));
+    return code;
+}
+
+int plot_each(const plot_report *r, record_source of, const char *key, plot_visit *visit, void *context)
+{
+    visitor v = {visit, context};
+    const json_t *list = json_object_get(of.json, key);
+    if (of.at)
+        return each_kept(of, key, &v);
+    if (!plot_skim_is_list(r->text, list))
+        return plot_wrong_member(r, key, "an array");
+    const int code = plot_skim_each(r->text, list, visit_json, &v);
+    return code < 0 ? fail(EXIT_DATA, "%s: not JSON: %s", r->path, r->text->error) : code;
+}
+
+int plot_read(const plot_report *r, const record_kind *kind, record_source from, void *at, const char *needs)
+{
+    const char *wanted, *bad = record_read(kind, from, at, needs, &wanted);
+    return bad ? plot_wrong_member(r, bad, wanted) : 0;
 }

@@ -1,4 +1,4 @@
-/* report.h -- reports that figures read: loaded, their schema checked, their members. */
+/* report.h -- reports that figures read: of a file, its schema checked, or of records in memory. Both are read by record_read. */
 #pragma once
 
 #include "../cli/options.h"
@@ -6,12 +6,12 @@
 #include "skim.h"
 
 typedef struct plot_report {
-    const char *path; /* "-": standard input       */
-    char command[16]; /* that writes it: "stat"    */
-    json_t *json;     /* but for its lists: plot_each */
-    skim **texts;     /* its own, and those of reports that joined it */
-    size_t n_texts;
+    const char *path;   /* "-": standard input       */
+    char command[16];   /* that writes it: "stat"    */
+    record_source root; /* but for its lists: plot_each */
+    skim *text;
     const char *schema, *version; /* version: or NULL */
+    struct plot_report *next;     /* of several that one figure shows */
 } plot_report;
 
 /* What the user chose. NULL and empty lists: everything. */
@@ -32,20 +32,22 @@ int plot_listed(const option_list *l, const char *text, int glob);
 /* plot_report_load -- read a report of schema mpsim.VERB/1 for `figure`, VERB being one of `verbs`, of at most 256 MiB.
  * 0, or an exit code after a message; to be cleared in both cases. */
 int plot_report_load(plot_report *r, const char *path, const char *verbs, const char *figure);
+/* plot_report_kept -- a report that is in memory: what `k` kept of one of mpsim VERB (plot_kept_of), which must outlive r. `path` is what
+ * messages call it. 0, or an exit code after a message; to be cleared in both cases. */
+int plot_report_kept(plot_report *r, const record_keep *k, const char *path, const char *verb, const char *schema);
 void plot_report_clear(plot_report *r);
 
-/* plot_report_join -- the lists of `other` belong to r from now on. */
+/* plot_report_join -- `other` is the last of several that begin with r, and is cleared with it. */
 void plot_report_join(plot_report *r, plot_report *other);
 
-/* plot_each -- call visit, which returns 0 or an exit code, for each item of the list v, the member
- * `key`; an item lives as long as the call. 0, or an exit code after a message. */
-int plot_each(const plot_report *r, const json_t *v, const char *key, int (*visit)(void *context, const json_t *item),
-              void *context);
+/* plot_each -- call visit, which returns 0 or an exit code, for each item of the list `key` of an object of r; an item lives as long as
+ * the call. 0, or an exit code after a message. */
+typedef int plot_visit(void *context, record_source item);
+int plot_each(const plot_report *r, record_source of, const char *key, plot_visit *visit, void *context);
+
+/* plot_read -- record_read, with what messages say of r. 0, or an exit code after a message. */
+int plot_read(const plot_report *r, const record_kind *kind, record_source from, void *at, const char *needs);
 
 /* A report is untrusted: each function returns 0, or an exit code after a message. */
 int plot_malformed(const plot_report *r, const char *what);
 int plot_wrong_member(const plot_report *r, const char *key, const char *what);
-int plot_get_count(const plot_report *r, const json_t *object, const char *key, uint64_t *n);
-int plot_get_magnitude(const plot_report *r, const json_t *object, const char *key, double *x);
-int plot_get_string(const plot_report *r, const json_t *object, const char *key, const char **s);
-int plot_get_array(const plot_report *r, const json_t *object, const char *key, const json_t **list);

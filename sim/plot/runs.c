@@ -13,12 +13,12 @@
 /* ---- columns ---- */
 
 static const struct {
-    const char *name, *axis;
+    const char *name, *axis, *needs;
 } columns[] = {
-    {"wgrad", "weight gradients rounded to zero (%)"},
-    {"agrad", "activation gradients rounded to zero (%)"},
-    {"act", "activations rounded to zero (%)"},
-    {"updates", "weight updates lost (%)"},
+    {"wgrad", "weight gradients rounded to zero (%)", "step loss scale wgrad wgrad.*"},
+    {"agrad", "activation gradients rounded to zero (%)", "step loss scale agrad agrad.*"},
+    {"act", "activations rounded to zero (%)", "step loss scale act act.*"},
+    {"updates", "weight updates lost (%)", "step loss scale updates lost"},
 };
 enum { COLUMNS = sizeof columns / sizeof columns[0], UPDATES = 3 };
 
@@ -26,6 +26,7 @@ static int set_column(plot_runs *s, size_t i)
 {
     s->column = columns[i].name;
     s->axis = columns[i].axis;
+    s->at = i;
     return 0;
 }
 
@@ -39,60 +40,72 @@ static int find_column(plot_runs *s, const char *wanted)
 
 /* ---- one step ---- */
 
-/* A loss: any number, or not finite. */
-static int get_loss(const plot_runs *s, const json_t *step, double *loss)
-{
-    return record_is_real(json_object_get(step, "loss"), loss) ? 0 : plot_wrong_member(s->report, "loss", "a loss");
-}
+/* What is lost out of so many. */
+typedef struct counts {
+    uint64_t of, lost;
+} counts;
 
-/* What the column counts in a step: {"nonzero", "lost"} of a kind of tensor, or "updates" and
- * "lost" of the step itself. */
-static int get_counts(const plot_runs *s, const json_t *step, plot_point *p)
-{
-    const int updates = strcmp(s->column, columns[UPDATES].name) == 0;
-    const json_t *from = updates ? step : json_object_get(step, s->column);
-    int code = json_is_object(from) ? 0 : plot_wrong_member(s->report, s->column, "an object");
-    if (!code)
-        code = plot_get_count(s->report, from, updates ? "updates" : "nonzero", &p->of);
-    if (!code)
-        code = plot_get_count(s->report, from, "lost", &p->lost);
-    return code || p->lost <= p->of ? code : plot_malformed(s->report, "more are lost than there are");
-}
+/* A step, as mpsim train tells it: what is rounded of each column, the last that of the step itself. */
+typedef struct trained {
+    uint64_t step;
+    double loss, scale;
+    int skipped;
+    counts columns[COLUMNS];
+} trained;
 
-static int read_point(const plot_runs *s, const json_t *step, plot_point *p)
+#define AT(member) offsetof(counts, member)
+static const record_field counts_fields[] = {
+    FIELD(COUNT, "nonzero", IN_JSON, AT(of), NULL), FIELD(COUNT, "lost", IN_JSON, AT(lost), NULL), {0}};
+#undef AT
+static const record_kind counts_record = {"counts", NULL, sizeof(counts), counts_fields};
+
+#define AT(member) offsetof(trained, member)
+static const record_field trained_fields[] = {
+    FIELD(COUNT, "step", IN_JSON, AT(step), NULL),
+    FIELD(REAL, "loss", IN_JSON, AT(loss), NULL),
+    FIELD(REAL, "scale", IN_JSON | FIELD_FINITE, AT(scale), NULL),
+    FIELD(BOOLEAN, "skipped", IN_JSON, AT(skipped), NULL),
+    FIELD(RECORD, "wgrad", IN_JSON, AT(columns[0]), NULL, .record = &counts_record),
+    FIELD(RECORD, "agrad", IN_JSON, AT(columns[1]), NULL, .record = &counts_record),
+    FIELD(RECORD, "act", IN_JSON, AT(columns[2]), NULL, .record = &counts_record),
+    FIELD(COUNT, "updates", IN_JSON, AT(columns[UPDATES].of), NULL),
+    FIELD(COUNT, "lost", IN_JSON, AT(columns[UPDATES].lost), NULL),
+    {0}};
+#undef AT
+static const record_kind trained_record = {"step", NULL, sizeof(trained), trained_fields};
+
+static int read_point(const plot_runs *s, const plot_report *r, record_source step, plot_point *p)
 {
-    int code = plot_get_count(s->report, step, "step", &p->step);
-    if (!code)
-        code = get_loss(s, step, &p->loss);
-    if (!code)
-        code = plot_get_magnitude(s->report, step, "scale", &p->scale);
-    if (!code && !(p->scale > 0))
-        code = plot_wrong_member(s->report, "scale", "above 0");
-    if (!code)
-        code = get_counts(s, step, p);
-    p->skipped = json_is_true(json_object_get(step, "skipped"));
-    return code;
+    trained t;
+    const int code = plot_read(r, &trained_record, step, &t, columns[s->at].needs);
+    const counts *c = &t.columns[s->at];
+    *p = (plot_point){t.step, t.loss, t.scale, t.skipped > 0, c->of, c->lost};
+    if (!code && !(t.scale > 0))
+        return plot_wrong_member(r, "scale", "above 0");
+    return code || c->lost <= c->of ? code : plot_malformed(r, "more are lost than there are");
 }
 
 /* ---- one run ---- */
 
-/* A run whose steps are being read, and the room for them. */
+/* What is read: the runs of the report, a run, and the room for its steps. */
 typedef struct reading {
-    const plot_runs *s;
-    plot_training *r;
+    plot_runs *s;
+    const plot_report *report;
+    const option_list *match;
+    plot_training *run;
 } reading;
 
-static int read_step(void *context, const json_t *step)
+static int read_step(void *context, record_source step)
 {
-    reading *p = context;
-    plot_training *r = p->r;
+    const reading *p = context;
+    plot_training *r = p->run;
     need_room(&r->points, r->n, sizeof *r->points);
     plot_point *at = &r->points[r->n];
-    const int code = read_point(p->s, step, at);
+    const int code = read_point(p->s, p->report, step, at);
     if (code)
         return code;
     if (at->step < 1 || (r->n && at->step <= at[-1].step))
-        return plot_malformed(p->s->report, "steps that do not follow one another");
+        return plot_malformed(p->report, "steps that do not follow one another");
     r->n++;
     if (isfinite(at->loss))
         r->finite = r->n;
@@ -100,15 +113,20 @@ static int read_step(void *context, const json_t *step)
     return 0;
 }
 
-static int read_run(plot_runs *s, const json_t *item, const option_list *match)
+static const record_field name_fields[] = {FIELD(TEXT, "name", IN_JSON, offsetof(plot_training, name), NULL), {0}};
+static const record_kind name_record = {"policy", NULL, sizeof(plot_training), name_fields};
+
+static int read_run(void *context, record_source item)
 {
-    const char *name = NULL;
-    int code = plot_get_string(s->report, json_object_get(item, "policy"), "name", &name);
-    if (code || !plot_listed(match, name, 1))
+    reading *p = context;
+    plot_runs *s = p->s;
+    plot_training run;
+    int code = plot_read(p->report, &name_record, record_part(item, "policy"), &run, "name");
+    if (code || !plot_listed(p->match, run.name, 1))
         return code;
-    plot_training run = {.name = name, .item = item};
-    reading p = {s, &run};
-    code = plot_each(s->report, json_object_get(item, "steps"), "steps", read_step, &p);
+    run.report = p->report;
+    p->run = &run;
+    code = plot_each(p->report, item, "steps", read_step, p);
     if (!code && run.n && s->n_runs == PLOT_RUNS_MAX)
         code = fail(EXIT_USAGE, "plot: more than %d runs: select fewer with --match GLOB", PLOT_RUNS_MAX);
     if (code || run.n == 0)
@@ -122,15 +140,14 @@ static int read_run(plot_runs *s, const json_t *item, const option_list *match)
 
 static int read_all(plot_runs *s, const plot_selection *selection)
 {
-    size_t i;
-    json_t *item;
-    const json_t *runs;
-    int code = plot_get_array(s->report, s->report->json, "runs", &runs);
+    reading p = {.s = s, .match = &selection->match};
+    int code = 0;
     for (size_t k = 0; k < s->n_runs; k++)
         free(s->runs[k].points);
     memset(s->runs, 0, sizeof s->runs);
     s->n_runs = 0;
-    json_array_foreach(runs, i, item) if (!code) code = read_run(s, item, &selection->match);
+    for (p.report = s->report; p.report && !code; p.report = p.report->next)
+        code = plot_each(p.report, p.report->root, "runs", read_run, &p);
     return code;
 }
 
@@ -168,17 +185,29 @@ static int read_column(plot_runs *s, const plot_selection *selection)
     return code;
 }
 
+/* A file without its folder and ".json". */
+static void name_file(char name[201], const char *path)
+{
+    const char *base = plot_base(path);
+    const size_t n = strlen(base), suffix = strlen(".json");
+    const size_t kept = n > suffix && strcmp(base + n - suffix, ".json") == 0 ? n - suffix : n;
+    snprintf(name, 201, "%.*s", (int)(kept < 200 ? kept : 200), base);
+}
+
 /* Of several reports: the policy and the file, or the file if all policies are one. */
 static void make_names(plot_runs *s)
 {
-    const char *key = "file";
+    int differ = 0;
     for (size_t i = 1; i < s->n_runs; i++)
-        if (strcmp(s->runs[i].name, s->runs[0].name) != 0)
-            key = "label";
-    for (size_t i = 0; i < s->n_runs; i++) {
-        const char *text = json_string_value(json_object_get(s->runs[i].item, key));
-        if (text)
-            s->runs[i].name = text;
+        differ |= strcmp(s->runs[i].name, s->runs[0].name) != 0;
+    for (size_t i = 0; i < s->n_runs && s->report->next; i++) {
+        plot_training *r = &s->runs[i];
+        char file[201], label[512];
+        name_file(file, r->report->path);
+        snprintf(label, sizeof label, "%.200s, %s", r->name, file);
+        r->label = need_memory(512, 1);
+        escape_text(r->label, 512, differ ? label : file);
+        r->name = r->label;
     }
 }
 
@@ -205,60 +234,9 @@ int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection
 
 void plot_runs_clear(plot_runs *s)
 {
-    for (size_t i = 0; i < s->n_runs; i++)
+    for (size_t i = 0; i < s->n_runs; i++) {
         free(s->runs[i].points);
+        free(s->runs[i].label);
+    }
     memset(s, 0, sizeof *s);
-}
-
-/* ---- several reports ---- */
-
-/* Text of a report or a path, escaped, as a member of a run. */
-static void put_text(json_t *item, const char *key, const char *text)
-{
-    char clean[512];
-    escape_text(clean, sizeof clean, text);
-    json_object_set_new(item, key, json_string(clean));
-}
-
-/* "file", without its folder and ".json", and "label", the policy before it; of a run that has
- * none of them. */
-static int label_runs(const plot_report *r, json_t *runs)
-{
-    size_t i;
-    json_t *item;
-    char file[256], label[512];
-    const char *base = plot_base(r->path);
-    const size_t n = strlen(base), suffix = strlen(".json");
-    const size_t kept = n > suffix && strcmp(base + n - suffix, ".json") == 0 ? n - suffix : n;
-    snprintf(file, sizeof file, "%.*s", (int)(kept < 200 ? kept : 200), base);
-    json_array_foreach(runs, i, item)
-    {
-        const char *name = NULL;
-        int code = plot_get_string(r, json_object_get(item, "policy"), "name", &name);
-        if (!code && !json_object_get(item, "label")) {
-            snprintf(label, sizeof label, "%.200s, %s", name, file);
-            put_text(item, "label", label);
-            put_text(item, "file", file);
-        }
-        if (code)
-            return code;
-    }
-    return 0;
-}
-
-int plot_runs_merge(plot_report *r, plot_report *other)
-{
-    json_t *runs = json_object_get(r->json, "runs"), *more = json_object_get(other->json, "runs");
-    if (!json_is_array(runs))
-        return plot_wrong_member(r, "runs", "an array");
-    if (!json_is_array(more))
-        return plot_wrong_member(other, "runs", "an array");
-    int code = label_runs(r, runs);
-    if (!code)
-        code = label_runs(other, more);
-    if (!code) {
-        json_array_extend(runs, more);
-        plot_report_join(r, other);
-    }
-    return code;
 }

@@ -16,8 +16,9 @@ typedef struct plot_point {
 
 typedef struct plot_training {
     const char *name;
-    const json_t *item; /* of the report */
-    size_t n, finite;   /* points; those up to the last finite loss */
+    const plot_report *report;
+    char *label;      /* the name, where it is its own; or NULL */
+    size_t n, finite; /* points; those up to the last finite loss */
     plot_point *points;
     int scaled; /* some scale is not 1, or some step is skipped */
 } plot_training;
@@ -26,19 +27,15 @@ typedef struct plot_training {
 typedef struct plot_runs {
     const plot_report *report;
     const char *column, *axis; /* member of the report, and what the axis calls its lost share */
+    size_t at;                 /* of the columns */
     int matters;               /* some run loses at least one in a thousand */
     size_t n_runs;
     uint64_t first, last; /* steps */
     plot_training runs[PLOT_RUNS_MAX];
 } plot_runs;
 
-/* plot_runs_merge -- the runs of another report behind those of the first, each called "POLICY,
- * FILE" from then on, or FILE if only one policy is shown; `r` keeps them alive. 0, or an exit
- * code after a message. */
-int plot_runs_merge(plot_report *r, plot_report *other);
-
-/* plot_runs_read -- the runs that `selection` takes by the names of their policies, in the order of
- * the report, without those that have no steps. 0, or an exit code after a message; to be cleared
+/* plot_runs_read -- the runs of the report, and of those that joined it, that `selection` takes by the names of their policies,
+ * in their order, without those that have no steps; of several reports each is called "POLICY, FILE", or FILE if only one policy is shown. 0, or an exit code after a message; to be cleared
  * in both cases. */
 int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection *selection);
 void plot_runs_clear(plot_runs *s);

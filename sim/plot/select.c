@@ -8,57 +8,84 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- what a report says of all ---- */
+
+#define AT(member) offsetof(plot_format, member)
+static const record_field format_fields[] = {
+    FIELD(TEXT, "name", IN_JSON, AT(name), NULL),
+    FIELD(REAL, "min_positive", IN_JSON | FIELD_FINITE, AT(min_positive), NULL),
+    FIELD(REAL, "min_normal", IN_JSON | FIELD_FINITE, AT(min_normal), NULL),
+    FIELD(REAL, "max", IN_JSON | FIELD_FINITE, AT(max), NULL),
+    {0}};
+static const record_kind format = {"format", NULL, sizeof(plot_format), format_fields};
+static const record_field recipe_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name), NULL), {0}};
+static const record_kind recipe = {"recipe", NULL, sizeof(plot_format), recipe_fields};
+#undef AT
+
+#define AT(member) offsetof(plot_settings, member)
+static const record_field config_fields[] = {
+    FIELD(REALS, "scales", IN_JSON, AT(scales), NULL, .of = AT(n_scales)),
+    FIELD(TEXTS, "scaled_kinds", IN_JSON, AT(scaled_kinds), NULL, .of = AT(n_kinds)),
+    {0}};
+static const record_kind config = {"config", NULL, sizeof(plot_settings), config_fields};
+static const record_field settings_fields[] = {
+    FIELD(LIST, "formats", IN_JSON, AT(formats), NULL, .of = AT(n_formats), .record = &format),
+    FIELD(LIST, "recipes", IN_JSON, AT(recipes), NULL, .of = AT(n_recipes), .record = &recipe),
+    FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config),
+    FIELD(BOOLEAN, "scaled", IN_JSON, AT(scaled), NULL),
+    {0}};
+#undef AT
+const record_kind plot_settings_record = {"settings", NULL, sizeof(plot_settings), settings_fields};
+
+int plot_settings_read(plot_settings *s, const plot_report *r)
+{
+    return plot_read(r, &plot_settings_record, r->root, s,
+                     "formats.name formats.min_positive formats.min_normal formats.max");
+}
+
+void plot_settings_clear(plot_settings *s)
+{
+    record_forget(&plot_settings_record, s);
+}
+
 /* ---- formats ---- */
 
-static int add_format(plot_formats *l, const plot_report *r, const json_t *object)
+static int add_format(plot_formats *l, const plot_report *r, const plot_format *f)
 {
-    plot_format f;
-    int code = plot_get_string(r, object, "name", &f.name);
-    code = code ? code : plot_get_magnitude(r, object, "min_positive", &f.min_positive);
-    code = code ? code : plot_get_magnitude(r, object, "min_normal", &f.min_normal);
-    code = code ? code : plot_get_magnitude(r, object, "max", &f.max);
-    if (code)
-        return code;
-    if (!(f.min_positive > 0 && f.min_positive <= f.min_normal && f.min_normal <= f.max))
+    if (!(f->min_positive > 0 && f->min_positive <= f->min_normal && f->min_normal <= f->max))
         return plot_malformed(r, "the range of a format is empty");
     for (size_t i = 0; i < l->count; i++)
-        if (strcmp(l->items[i].name, f.name) == 0)
+        if (strcmp(l->items[i].name, f->name) == 0)
             return 0;
     if (l->count == PLOT_FORMATS_MAX)
         return fail(EXIT_USAGE, "plot: at most %d formats fit: choose with --format", PLOT_FORMATS_MAX);
-    l->items[l->count++] = f;
+    l->items[l->count++] = *f;
     return 0;
 }
 
-static const json_t *find_format(const json_t *formats, const char *name, size_t length)
+static const plot_format *find_format(const plot_format *formats, size_t n, const char *name, size_t length)
 {
-    size_t i;
-    json_t *f;
-    json_array_foreach(formats, i, f)
-    {
-        const char *s = json_string_value(json_object_get(f, "name"));
+    for (size_t i = 0; i < n; i++) {
+        const char *s = formats[i].name;
         if (s && strlen(s) == length && memcmp(s, name, length) == 0)
-            return f;
+            return &formats[i];
     }
     return NULL;
 }
 
-int plot_choose_formats(plot_formats *l, const plot_report *r, const option_list *wanted)
+int plot_choose_formats(plot_formats *l, const plot_report *r, const plot_settings *s, const option_list *wanted)
 {
-    const json_t *formats;
-    size_t i;
-    json_t *f;
+    int code = s->formats ? 0 : plot_wrong_member(r, "formats", "an array");
     l->count = 0;
-    int code = plot_get_array(r, r->json, "formats", &formats);
-    if (!code && wanted->count == 0)
-        json_array_foreach(formats, i, f) if (!code) code = add_format(l, r, f);
-    for (i = 0; !code && i < wanted->count; i++)
-        for (const char *s = wanted->items[i]; !code && s;) {
-            const size_t n = strcspn(s, ",");
-            const json_t *found = find_format(formats, s, n);
+    for (size_t i = 0; !code && i < s->n_formats && !wanted->count; i++)
+        code = add_format(l, r, &s->formats[i]);
+    for (size_t i = 0; !code && i < wanted->count; i++)
+        for (const char *at = wanted->items[i]; !code && at;) {
+            const size_t n = strcspn(at, ",");
+            const plot_format *found = find_format(s->formats, s->n_formats, at, n);
             code = found ? add_format(l, r, found)
-                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of this report", (int)n, s);
-            s = s[n] ? s + n + 1 : NULL;
+                         : fail(EXIT_USAGE, "plot: --format: '%.*s' is not a format of this report", (int)n, at);
+            at = at[n] ? at + n + 1 : NULL;
         }
     if (!code && l->count == 0)
         code = plot_malformed(r, "it has no formats");
@@ -67,11 +94,11 @@ int plot_choose_formats(plot_formats *l, const plot_report *r, const option_list
 
 /* ---- scales ---- */
 
-static int in_report(const json_t *scales, double x)
+static int in_report(const plot_settings *s, double x)
 {
-    size_t i;
-    json_t *v;
-    json_array_foreach(scales, i, v) if (json_number_value(v) == x) return 1;
+    for (size_t i = 0; i < s->n_scales; i++)
+        if (s->scales[i] == x)
+            return 1;
     return 0;
 }
 
@@ -87,87 +114,88 @@ static int add_scale(scale_list *l, const plot_report *r, double x)
 }
 
 /* The scales of one word of --scale, all of which the report has. */
-static int add_wanted(scale_list *l, const plot_report *r, const json_t *scales, const char *word)
+static int add_wanted(scale_list *l, const plot_report *r, const plot_settings *s, const char *word)
 {
     double first;
     size_t n;
     int code = scale_word_parse(&first, &n, word, "plot: --scale");
     for (size_t i = 0; !code && i < n; i++) {
         const double x = ldexp(first, (int)i);
-        code = in_report(scales, x) ? add_scale(l, r, x)
-               : n > 1 ? fail(EXIT_USAGE, "plot: --scale: %.17g of %s is not a scale of this report", x, word)
-                       : fail(EXIT_USAGE, "plot: --scale: %s is not a scale of this report", word);
+        code = in_report(s, x) ? add_scale(l, r, x)
+               : n > 1         ? fail(EXIT_USAGE, "plot: --scale: %.17g of %s is not a scale of this report", x, word)
+                               : fail(EXIT_USAGE, "plot: --scale: %s is not a scale of this report", word);
     }
     return code;
 }
 
-int plot_choose_scales(scale_list *l, const plot_report *r, const option_list *wanted)
+int plot_choose_scales(scale_list *l, const plot_report *r, const plot_settings *s, const option_list *wanted)
 {
-    const json_t *scales;
-    size_t i;
-    json_t *v;
-    int code = plot_get_array(r, json_object_get(r->json, "config"), "scales", &scales);
+    int code = s->scales ? 0 : plot_wrong_member(r, "scales", "an array");
     l->count = 0;
-    json_array_foreach(scales, i, v)
-    {
-        if (!json_is_number(v) || !(json_number_value(v) > 0))
+    for (size_t i = 0; i < s->n_scales; i++) {
+        if (!(s->scales[i] > 0 && isfinite(s->scales[i])))
             return plot_malformed(r, "a scale is not a number above zero");
         if (!code && wanted->count == 0)
-            code = add_scale(l, r, json_number_value(v));
+            code = add_scale(l, r, s->scales[i]);
     }
-    for (i = 0; !code && i < wanted->count; i++)
-        for (const char *s = wanted->items[i]; !code && s;) {
-            const size_t n = strcspn(s, ",");
-            char *word = need_part(s, n);
-            code = add_wanted(l, r, scales, word);
+    for (size_t i = 0; !code && i < wanted->count; i++)
+        for (const char *at = wanted->items[i]; !code && at;) {
+            const size_t n = strcspn(at, ",");
+            char *word = need_part(at, n);
+            code = add_wanted(l, r, s, word);
             free(word);
-            s = s[n] ? s + n + 1 : NULL;
+            at = at[n] ? at + n + 1 : NULL;
         }
     return code;
 }
 
 /* ---- items ---- */
 
-int plot_item_step(const json_t *item, uint64_t *step)
+#define AT(member) offsetof(plot_label, member)
+static const record_field name_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name), NULL), {0}},
+                          kind_fields[] = {FIELD(TEXT, "kind", IN_JSON, AT(kind), NULL), {0}},
+                          step_fields[] = {FIELD(STEP, "step", IN_JSON, AT(step), NULL), {0}};
+#undef AT
+
+plot_label plot_label_of(record_source item)
 {
-    const json_t *v = json_object_get(item, "step");
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return 0;
-    *step = (uint64_t)json_integer_value(v);
-    return 1;
+    static const record_kind kinds[] = {
+        {"name", NULL, 0, name_fields}, {"kind", NULL, 0, kind_fields}, {"step", NULL, 0, step_fields}};
+    const char *wanted;
+    plot_label l;
+    for (size_t i = 0; i < 3; i++)
+        (void)record_read(&kinds[i], item, &l, "",
+                          &wanted); /* which clears nothing, and leaves none where it does not fit */
+    return l;
 }
 
-int plot_item_selected(const json_t *item, const plot_selection *selection, uint64_t step)
+int plot_item_selected(const plot_label *l, const plot_selection *selection, uint64_t step)
 {
-    uint64_t s;
-    return plot_listed(&selection->kinds, json_string_value(json_object_get(item, "kind")), 0) &&
-           plot_listed(&selection->match, json_string_value(json_object_get(item, "name")), 1) &&
-           (!selection->step || (plot_item_step(item, &s) && s == step));
+    return plot_listed(&selection->kinds, l->kind, 0) && plot_listed(&selection->match, l->name, 1) &&
+           (!selection->step || (l->step >= 0 && (uint64_t)l->step == step));
 }
 
-int plot_item_scaled(const json_t *item, const plot_report *r)
+int plot_item_scaled(const plot_settings *s, const char *kind)
 {
-    const json_t *kinds = json_object_get(json_object_get(r->json, "config"), "scaled_kinds");
-    const char *kind = json_string_value(json_object_get(item, "kind"));
-    size_t i;
-    json_t *v;
-    if (!json_is_array(kinds) || !kind)
-        return 1;
-    json_array_foreach(kinds, i, v) if (json_string_value(v) && strcmp(json_string_value(v), kind) == 0) return 1;
-    return 0;
+    for (size_t i = 0; kind && i < s->n_kinds; i++)
+        if (strcmp(s->scaled_kinds[i], kind) == 0)
+            return 1;
+    return !s->scaled_kinds || !kind;
 }
 
 /* ---- one cast ---- */
 
-char *plot_choose_target(const plot_report *r, const option_list *wanted, int *code)
+char *plot_choose_target(const plot_report *r, const plot_settings *s, const option_list *wanted, int *code)
 {
-    const json_t *lists[] = {json_object_get(r->json, "formats"), json_object_get(r->json, "recipes")};
+    const plot_format *const lists[] = {s->formats, s->recipes};
+    const size_t counts[] = {s->n_formats, s->n_recipes};
     const char *word = wanted->count ? wanted->items[0] : NULL;
     for (size_t i = 0; i < 2; i++) {
-        const json_t *found = word ? find_format(lists[i], word, strlen(word)) : json_array_get(lists[i], 0);
-        const char *name = json_string_value(json_object_get(found, "name"));
-        if (name && wanted->count < 2)
-            return need_text(name);
+        const plot_format *found = word        ? find_format(lists[i], counts[i], word, strlen(word))
+                                   : counts[i] ? lists[i]
+                                               : NULL;
+        if (found && found->name && wanted->count < 2)
+            return need_text(found->name);
     }
     *code = word ? fail(EXIT_USAGE, "plot: --format: '%s' is not one format or recipe of this report", word)
                  : plot_malformed(r, "it has no formats");

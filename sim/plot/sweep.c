@@ -25,6 +25,7 @@ static int choose_column(plot_sweep *s, const char *wanted)
             s->column = columns[i].name;
             s->axis = columns[i].axis;
             s->relative = columns[i].relative;
+            s->at = i;
             return 0;
         }
     return fail(EXIT_USAGE, "plot: --column: '%s' is not one of rel_err, max_rel_err, bias", wanted);
@@ -63,22 +64,49 @@ static int add_model(plot_sweep *s, const char *name, const char *format)
     return 0;
 }
 
-/* The error of an item. */
-static int get_error(const plot_sweep *s, const json_t *item, double *error)
+/* A model at a depth, as mpsim dot tells it. */
+typedef struct result {
+    const char *model, *format;
+    uint64_t k, count, not_finite;
+    double errors[COLUMNS];
+} result;
+
+#define AT(member) offsetof(result, member)
+static const record_field result_fields[] = {FIELD(TEXT, "model", IN_JSON, AT(model), NULL),
+                                             FIELD(TEXT, "result_format", IN_JSON, AT(format), NULL),
+                                             FIELD(COUNT, "k", IN_JSON, AT(k), NULL),
+                                             FIELD(COUNT, "count", IN_JSON, AT(count), NULL),
+                                             FIELD(COUNT, "not_finite", IN_JSON, AT(not_finite), NULL),
+                                             FIELD(REAL, "rel_err", IN_JSON, AT(errors[0]), NULL),
+                                             FIELD(REAL, "max_rel_err", IN_JSON, AT(errors[1]), NULL),
+                                             FIELD(REAL, "bias", IN_JSON, AT(errors[2]), NULL),
+                                             {0}};
+#undef AT
+static const record_kind result_record = {"result", NULL, sizeof(result), result_fields};
+
+#define AT(member) offsetof(plot_operand, member)
+static const record_field operand_fields[] = {FIELD(TEXT, "format", IN_JSON, AT(format), NULL),
+                                              FIELD(TEXT, "values", IN_JSON, AT(values), NULL),
+                                              FIELD(REAL, "scale", IN_JSON, AT(scale), NULL),
+                                              {0}};
+#undef AT
+static const record_kind operand_record = {"operand", NULL, sizeof(plot_operand), operand_fields};
+static const record_field operands_fields[] = {
+    FIELD(RECORD, "a", IN_JSON, 0, NULL, .record = &operand_record),
+    FIELD(RECORD, "b", IN_JSON, sizeof(plot_operand), NULL, .record = &operand_record),
+    {0}};
+static const record_kind operands_record = {"operands", NULL, 2 * sizeof(plot_operand), operands_fields};
+
+/* The error of a result. */
+static int error_of(const plot_sweep *s, const result *r, double *error)
 {
-    uint64_t count = 0, not_finite = 0;
-    int code = plot_get_count(s->report, item, "count", &count);
-    if (!code)
-        code = plot_get_count(s->report, item, "not_finite", &not_finite);
-    if (!code && not_finite > count)
-        code = plot_malformed(s->report, "more results are not finite than there are");
-    if (code)
-        return code;
-    double x;
-    if (!record_is_real(json_object_get(item, s->column), &x) || (s->relative && isfinite(x) && x < 0))
+    const double x = r->errors[s->at];
+    if (r->not_finite > r->count)
+        return plot_malformed(s->report, "more results are not finite than there are");
+    if (s->relative && isfinite(x) && x < 0)
         return plot_wrong_member(s->report, s->column, "an error");
-    *error = !isfinite(x) || not_finite ? PLOT_NOT_FINITE : fabs(x);
-    return 0;
+    *error = !isfinite(x) || r->not_finite ? PLOT_NOT_FINITE : fabs(x);
+    return r->k ? 0 : plot_malformed(s->report, "a dot product of no elements");
 }
 
 /* What is being read: first all lengths and models, then the errors, since the report may have any
@@ -90,29 +118,26 @@ typedef struct reading {
     size_t items;
 } reading;
 
-static int read_item(void *context, const json_t *item)
+static int read_item(void *context, record_source item)
 {
     reading *p = context;
     plot_sweep *s = p->s;
-    uint64_t k = 0;
-    const char *name = NULL, *format = NULL;
+    char needs[96];
+    result r;
     double error = 0;
-    int code = plot_get_string(s->report, item, "model", &name);
-    code = code ? code : plot_get_string(s->report, item, "result_format", &format);
-    code = code ? code : plot_get_count(s->report, item, "k", &k);
-    code = code ? code : get_error(s, item, &error);
-    if (!code && k == 0)
-        code = plot_malformed(s->report, "a dot product of no elements");
+    snprintf(needs, sizeof needs, "model result_format k count not_finite %s", s->column);
+    int code = plot_read(s->report, &result_record, item, &r, needs);
+    code = code ? code : error_of(s, &r, &error);
     p->items++;
-    if (code || !plot_listed(p->match, name, 1))
+    if (code || !plot_listed(p->match, r.model, 1))
         return code;
     if (!p->second) {
-        code = add_length(s, k);
-        return code ? code : add_model(s, name, format);
+        code = add_length(s, r.k);
+        return code ? code : add_model(s, r.model, r.format);
     }
     for (size_t i = 0; i < s->n_models; i++)
         for (size_t j = 0; j < s->n_lengths; j++)
-            if (s->lengths[j] == k && strcmp(s->models[i].name, name) == 0)
+            if (s->lengths[j] == r.k && strcmp(s->models[i].name, r.model) == 0)
                 s->models[i].errors[j] = error;
     return 0;
 }
@@ -164,10 +189,10 @@ int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selecti
     memset(s, 0, sizeof *s);
     s->report = report;
     reading p = {s, &selection->match, 0, 0};
-    const json_t *results = json_object_get(report->json, "results");
     int code = choose_column(s, selection->column);
+    code = code ? code : plot_read(report, &operands_record, record_part(report->root, "operands"), s->operands, "");
     for (; p.second < 2 && !code; p.second++)
-        code = plot_each(report, results, "results", read_item, &p);
+        code = plot_each(report, report->root, "results", read_item, &p);
     if (code)
         return code;
     if (p.items == 0)

@@ -15,11 +15,19 @@ typedef struct plot_model {
     double errors[PLOT_LENGTHS_MAX];
 } plot_model;
 
-/* Strings are literals but for those of the models. */
+/* What was multiplied; NULL: the report does not say. */
+typedef struct plot_operand {
+    const char *format, *values;
+    double scale;
+} plot_operand;
+
+/* Strings are literals or of the report, but for those of the models. */
 typedef struct plot_sweep {
     const plot_report *report;
     const char *column, *axis; /* member of the report, and what the axis calls it */
-    int relative;              /* of the result: to be compared with a unit roundoff */
+    size_t at;                 /* of the columns */
+    plot_operand operands[2];
+    int relative; /* of the result: to be compared with a unit roundoff */
     size_t n_lengths, n_models, n_curves;
     uint64_t lengths[PLOT_LENGTHS_MAX]; /* K, in growing order */
     plot_model models[PLOT_MODELS_MAX];

@@ -196,8 +196,8 @@ static void find_ranges(const plot_groups *s, range *shares, range *sqnr, int *e
 /* What the report's scales are: of gradients that hold a loss scale, a factor beside it. */
 static void put_axis(FILE *to, const plot_groups *s)
 {
-    const int scaled = json_is_true(json_object_get(s->report->json, "scaled"));
-    fprintf(to, "axis = '%s'\n", scaled ? "factor on gradients that hold the loss scale" : "loss scale");
+    fprintf(to, "axis = '%s'\n",
+            s->settings.scaled > 0 ? "factor on gradients that hold the loss scale" : "loss scale");
 }
 
 void plot_put_window_variables(FILE *to, const plot_input *in, const plot_request *r)

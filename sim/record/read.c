@@ -34,8 +34,10 @@ static source member_of(const source *s, const char *key)
     const record_field *f = at && s->field.type == FIELD_RECORD ? field_find(s->field.record, &at, key, IN_JSON) : NULL;
     if (!s->value)
         return (source){.json = json_object_get(s->json, key)};
-    return f && !(f->in & FIELD_STREAM) ? (source){.field = *f, .value = field_at(f, at), .at = at}
-                                        : (source){.json = NULL};
+    const void *value = f && !(f->in & FIELD_STREAM) ? field_at(f, at) : NULL;
+    if (!value || (field_is_list(f) && !*(const void *const *)value))
+        return (source){.json = NULL};
+    return (source){.field = *f, .value = value, .at = at};
 }
 
 static field_value value_of(const source *s)
@@ -70,7 +72,7 @@ static size_t items_of(const source *s)
     if (!s->value)
         return json_array_size(s->json);
     if (s->field.type != FIELD_SET)
-        return *(const void *const *)s->value ? field_count(&s->field, s->at) : 0;
+        return field_count(&s->field, s->at);
     while (word_at(s, n))
         n++;
     return n;
@@ -101,6 +103,12 @@ record_source record_item(record_source from, const char *key, size_t i)
     const char *word;
     const source all = source_of(from), list = member_of(&all, key), item = item_of(&list, i, &word);
     return (record_source){item.json, item.field.record, item.value};
+}
+
+int record_has(record_source from, const char *key)
+{
+    const source all = source_of(from), part = member_of(&all, key);
+    return is_there(&part);
 }
 
 record_source record_part(record_source from, const char *key)
@@ -244,9 +252,11 @@ static const char *read_list(const record_field *f, const source *from, void *at
 static const char *read_member(const record_field *f, const source *from, void *at, const place *p, const char **wanted)
 {
     const source s = member_of(from, f->key);
-    const int there = is_there(&s);
+    const int there = is_there(&s), is_null = f->in & FIELD_NULL && json_is_null(s.json);
     void *to = (char *)at + f->at;
     *wanted = wanted_of(f);
+    if (f->in & FIELD_INLINE)
+        return read_object(f->record, from, to, p, wanted);
     if (field_is_list(f) && is_list(&s))
         return read_list(f, &s, at, p, wanted);
     if (f->type == FIELD_RECORD && (!there || s.value || json_is_object(s.json))) {
@@ -254,7 +264,7 @@ static const char *read_member(const record_field *f, const source *from, void *
         return !there && is_needed(p, f) ? f->key : read_object(f->record, &s, to, &in, wanted);
     }
     const int fits = read_value(f, value_of(&s), to);
-    return fits || (!there && !is_needed(p, f)) ? NULL : f->key;
+    return fits || (!there && (is_null || !is_needed(p, f))) ? NULL : f->key;
 }
 
 static const char *read_object(const record_kind *r, const source *from, void *at, const place *p, const char **wanted)

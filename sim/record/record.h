@@ -137,12 +137,13 @@ typedef struct record_source {
 
 /* record_read -- the struct of r, each member from that of the same key. What is missing, or null, is none: 0, NULL, NaN, -1; but `needs`
  * names what must not be: "name formats formats.scale policy.name total.*", the last of the items of a list, of a record, all of a
- * record. Texts stay those of `from`; lists are forgotten by record_forget, in any case. NULL, or the key that is not as it has to
+ * record; a member that is needed may be null where its field is FIELD_NULL. Texts stay those of `from`; lists are forgotten by record_forget, in any case. NULL, or the key that is not as it has to
  * be: *wanted, "a count". Of types only those are read that readers have needed. */
 const char *record_read(const record_kind *r, record_source from, void *at, const char *needs, const char **wanted);
 void record_forget(const record_kind *r, void *at);
-/* record_items -- how many items the list `key` of an object has; 0 without one. record_item: one of them. record_part: the
+/* record_has -- whether an object has a member that is not null. record_items -- how many items the list `key` of an object has; 0 without one. record_item: one of them. record_part: the
  * member `key`. */
+int record_has(record_source from, const char *key);
 size_t record_items(record_source from, const char *key);
 record_source record_item(record_source from, const char *key, size_t i);
 record_source record_part(record_source from, const char *key);
@@ -179,9 +180,17 @@ typedef struct report_kind {
         }                                                                     \
     }
 
+/* What takes the rows of a report instead of a stream. list: the key of the list that the row is of; NULL: it is the document, behind
+ * all rows. */
+typedef struct record_sink {
+    void (*take)(void *to, const char *list, const record_kind *r, const void *row);
+    void *to;
+} record_sink;
+
 typedef struct record_writer {
     const report_kind *kind;
     FILE *to;
+    const record_sink *sink; /* of REPORT_JSON, instead of `to`; or NULL */
     report_style style;
     unsigned shows;
     const void *document;     /* the struct */
@@ -204,6 +213,21 @@ void record_next(record_writer *w);
  * its first row, and behind its last one. Rows outside the JSON report know nothing of their item. */
 void record_open(record_writer *w, const void *item);
 void record_close(record_writer *w, const void *item);
+
+/* A report as a struct in memory: of each row and of the document what the struct and the items of its lists have members for
+ * (record_read), with texts of its own. */
+typedef struct record_keep {
+    record_sink sink; /* of a record_writer */
+    const record_kind *kind;
+    char *at; /* the struct */
+    void *texts;
+    char *last; /* the item that rows of an inner list are of, of last_kind */
+    const record_kind *last_kind;
+    const char *bad; /* the key of a member that did not fit; NULL */
+} record_keep;
+
+void record_keep_begin(record_keep *k, const record_kind *kind); /* where it stays */
+void record_keep_clear(record_keep *k);
 
 /* ---- the schema ---- */
 

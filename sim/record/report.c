@@ -38,6 +38,19 @@ static void end_list(const record_writer *w, const record_field *list, const voi
     fputc('}', w->to);
 }
 
+/* The next list whose rows come one by one. */
+static const record_field *stream_from(const record_field *f)
+{
+    while (!(f->in & FIELD_STREAM))
+        f++;
+    return f;
+}
+
+static void take(const record_writer *w, const char *list, const record_kind *r, const void *row)
+{
+    w->sink->take(w->sink->to, list, r, row);
+}
+
 void record_begin(record_writer *w)
 {
     const record_field *list = field_rows(w->kind->document);
@@ -48,6 +61,10 @@ void record_begin(record_writer *w)
             w->rows = record_table(r, w->shows);
         break;
     case REPORT_JSON:
+        if (w->sink) {
+            w->list = stream_from(w->kind->document->fields);
+            break;
+        }
         fprintf(w->to, "{\"schema\": \"%s\",\n\"mpsim\": \"%s\",\n", w->kind->schema,
                 w->version ? w->version : mpsim_version());
         w->list = begin_list(w, w->kind->document->fields, w->document);
@@ -64,6 +81,10 @@ void record_begin(record_writer *w)
 void record_row_of(record_writer *w, const record_kind *r, const void *row)
 {
     jsonout o = {.to = w->to};
+    if (w->sink) {
+        take(w, w->opened ? field_rows(w->kind->document)->key : w->list->key, r, row);
+        return;
+    }
     switch (w->style) {
     case REPORT_TEXT:
         record_cells(w->rows, r, row, w->shows);
@@ -91,7 +112,9 @@ void record_row(record_writer *w, const void *row)
 
 void record_end(record_writer *w)
 {
-    if (w->style == REPORT_JSON) {
+    if (w->sink) {
+        take(w, NULL, w->kind->document, w->document);
+    } else if (w->style == REPORT_JSON) {
         end_list(w, w->list, w->document);
         fputc('\n', w->to);
     }
@@ -104,6 +127,10 @@ void record_next(record_writer *w)
     w->written = 0;
     if (w->style != REPORT_JSON)
         return;
+    if (w->sink) {
+        w->list = stream_from(w->list + 1);
+        return;
+    }
     fputs("],\n", w->to);
     w->list = begin_list(w, w->list + 1, w->document);
 }
@@ -113,12 +140,17 @@ void record_open(record_writer *w, const void *item)
     w->written = 0;
     if (w->style != REPORT_JSON)
         return;
+    if (w->sink) {
+        w->opened++;
+        take(w, w->list->key, w->list->record, item);
+        return;
+    }
     fputs(w->opened++ ? ",\n{" : "\n{", w->to);
     (void)begin_list(w, field_stream(w->kind->document)->record->fields, item);
 }
 
 void record_close(record_writer *w, const void *item)
 {
-    if (w->style == REPORT_JSON)
+    if (w->style == REPORT_JSON && !w->sink)
         end_list(w, field_stream(field_stream(w->kind->document)->record), item);
 }

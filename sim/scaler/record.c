@@ -499,14 +499,25 @@ static void write_trace(record_writer *w, document *d, const scaler_report *r)
     free(part.names);
 }
 
-void scaler_report_records(FILE *to, report_style style, const scaler_report *r)
+static void write_report(record_writer *w, const scaler_report *r)
 {
     document d = {.log = NULL};
-    record_writer w = {.kind = &scaler_kind, .to = to, .style = style, .document = &d};
+    w->kind = &scaler_kind;
+    w->document = &d;
     if (r->log)
-        write_log(&w, &d, r);
+        write_log(w, &d, r);
     else if (r->pattern)
-        write_pattern(&w, &d, r);
+        write_pattern(w, &d, r);
     else
-        write_trace(&w, &d, r);
+        write_trace(w, &d, r);
+}
+
+void scaler_report_records(FILE *to, report_style style, const scaler_report *r)
+{
+    write_report(&(record_writer){.to = to, .style = style}, r);
+}
+
+void scaler_report_take(const record_sink *sink, const scaler_report *r)
+{
+    write_report(&(record_writer){.sink = sink, .style = REPORT_JSON}, r);
 }

@@ -107,7 +107,7 @@ static unsigned shows_of(const target_list *l, int counts)
     return shows;
 }
 
-void stat_report_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+void stat_report_begin(statreport *r, FILE *to, const record_sink *sink, report_style style, const target_list *targets,
                        const stat_config *config)
 {
     *r = (statreport){.document = {.config = config,
@@ -118,7 +118,7 @@ void stat_report_begin(statreport *r, FILE *to, report_style style, const target
                                    .partial = -1},
                       .targets = targets};
     r->shows = shows_of(targets, config->counts > 0);
-    r->w = (record_writer){.kind = &stat_kind, .to = to, .style = style, .version = config->version};
+    r->w = (record_writer){.kind = &stat_kind, .to = to, .sink = sink, .style = style, .version = config->version};
     r->w.shows = r->shows | SHOW_CASTS | SHOW_SCALES | (targets->blocks.count ? SHOW_RECIPES : 0);
     if (style == REPORT_NDJSON)
         record_row_of(&r->w, &stat_config_record, config);

@@ -29,9 +29,9 @@ typedef struct statreport {
     int marked[STAT_TABLES];                         /* an SQNR leaves out elements: of casts; of recipes */
 } statreport;
 
-/* The report in order: begin, then for the tensors, the kinds and the steps a list of entries, the total, end. `config` must outlive
- * it. */
-void stat_report_begin(statreport *r, FILE *to, report_style style, const target_list *targets,
+/* The report in order: begin, then for the tensors, the kinds and the steps a list of entries, the total, end. `sink`: of JSON, instead of `to`, or
+ * NULL. `config` must outlive it. */
+void stat_report_begin(statreport *r, FILE *to, const record_sink *sink, report_style style, const target_list *targets,
                        const stat_config *config);
 /* stat_report_list -- for people the section `title`, of rows that `level` is the title of. */
 void stat_report_list(statreport *r, stat_level level, const char *title);

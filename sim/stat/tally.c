@@ -356,7 +356,7 @@ int stat_tally_begin(tally *r, tally_form *forms, size_t n, size_t files, const 
     r->all = files;
     const int code = stat_config_make(&r->config, r->settings, r->targets, version);
     for (tally_form *f = forms; f < forms + n && !code; f++) {
-        stat_report_begin(&f->report, f->to, f->style, r->targets, &r->config);
+        stat_report_begin(&f->report, f->to, f->sink, f->style, r->targets, &r->config);
         stat_report_list(&f->report, STAT_TENSOR, "By tensor");
     }
     return code;

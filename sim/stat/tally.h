@@ -18,9 +18,10 @@ typedef struct keyed_list {
 typedef struct tally_form {
     report_style style;
     FILE *to;
-    int tensors;       /* text: list every tensor, too                                */
-    const char *level; /* CSV: the one level that is written; NULL: tensor            */
-    statreport report; /* the tally's                                                 */
+    const record_sink *sink; /* of JSON, instead of `to`; or NULL */
+    int tensors;             /* text: list every tensor, too                                */
+    const char *level;       /* CSV: the one level that is written; NULL: tensor            */
+    statreport report;       /* the tally's                                                 */
 } tally_form;
 
 typedef struct tally {

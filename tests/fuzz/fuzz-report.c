@@ -55,11 +55,12 @@ static int load(plot_report *r, const char *path, const plot_figure *figure, int
 {
     plot_report other;
     int code = plot_report_load(r, path, figure->commands, figure->name);
-    if (code || !twice || !figure->join)
+    if (code || !twice || !figure->several)
         return code;
     memset(&other, 0, sizeof other);
     code = plot_report_load(&other, path, figure->commands, figure->name);
-    code = code ? code : figure->join(r, &other);
+    if (!code)
+        plot_report_join(r, &other);
     plot_report_clear(&other);
     return code;
 }

@@ -608,6 +608,7 @@ START_TEST(reading_structs)
     check_heap(&h);
     record_forget(&heap_record, &h);
     ck_assert_uint_eq(record_items(from, "words"), 2);
+    ck_assert(record_has(from, "grains") && record_has(from, "count") && !record_has(from, "none"));
     ck_assert_ptr_eq(record_item(from, "grains", 1).at, &grains[1]);
     ck_assert_ptr_eq(record_part(from, "box").at, &box);
     s.box = NULL;
