@@ -39,8 +39,7 @@ const record_kind plot_settings_record = {"settings", NULL, sizeof(plot_settings
 
 int plot_settings_read(plot_settings *s, const plot_report *r)
 {
-    return plot_read(r, &plot_settings_record, r->root, s,
-                     "formats.name formats.min_positive formats.min_normal formats.max");
+    return plot_read(r, &plot_settings_record, r->root, s, "");
 }
 
 void plot_settings_clear(plot_settings *s)
@@ -52,6 +51,12 @@ void plot_settings_clear(plot_settings *s)
 
 static int add_format(plot_formats *l, const plot_report *r, const plot_format *f)
 {
+    const double range[] = {f->min_positive, f->min_normal, f->max};
+    if (!f->name)
+        return plot_wrong_member(r, "name", "a string");
+    for (const record_field *member = format_fields + 1; member->key; member++)
+        if (isnan(range[member - format_fields - 1]))
+            return plot_wrong_member(r, member->key, "a magnitude");
     if (!(f->min_positive > 0 && f->min_positive <= f->min_normal && f->min_normal <= f->max))
         return plot_malformed(r, "the range of a format is empty");
     for (size_t i = 0; i < l->count; i++)

@@ -621,6 +621,64 @@ START_TEST(reading_structs)
 }
 END_TEST
 
+/* ---- keeping ---- */
+
+typedef struct barn {
+    uint64_t count;
+    const heap *heaps;
+    size_t n;
+} barn;
+
+#define AT(member) offsetof(barn, member)
+static const record_field barn_fields[] = {
+    FIELD(COUNT, "count", IN_JSON, AT(count), NULL),
+    FIELD(LIST, "heaps", IN_JSON, AT(heaps), NULL, .of = AT(n), .record = &heap_record),
+    {0}};
+static const record_kind barn_record = {"barn", NULL, sizeof(barn), barn_fields};
+#undef AT
+
+/* What writes them: a document whose items have rows of their own. */
+static const record_field writes_item[] = {
+    FIELD(CHARS, "name", IN_ALL, offsetof(store, name), NULL),
+    FIELD(LIST, "grains", IN_JSON | FIELD_STREAM, 0, NULL, .record = &grain_record),
+    {0}};
+static const record_kind item_kind = {"item", NULL, sizeof(store), writes_item};
+static const record_field writes_document[] = {
+    FIELD(LIST, "heaps", IN_JSON | FIELD_STREAM, 0, NULL, .record = &item_kind),
+    FIELD(SIZE, "count", IN_JSON, offsetof(store, count), NULL),
+    {0}};
+static const record_kind document_kind = {"document", NULL, sizeof(store), writes_document};
+static const report_kind barn_kind = {"mpsim.barn/1", "barn", "A barn.", &document_kind};
+
+/* Rows that are gone when the report ends, as those of a report's writer are. */
+START_TEST(keeping)
+{
+    record_keep k;
+    store s = {.name = "x", .count = 3};
+    record_keep_begin(&k, &barn_record);
+    record_writer w = {.kind = &barn_kind, .style = REPORT_JSON, .sink = &k.sink, .document = &s};
+    record_begin(&w);
+    for (int i = 0; i < 3; i++) {
+        snprintf(s.name, sizeof s.name, "%c", 'a' + i % 2);
+        record_open(&w, &s);
+        for (int n = 0; n < i; n++) {
+            const grain g = {n, i};
+            record_row(&w, &g);
+        }
+        record_close(&w, &s);
+    }
+    record_end(&w);
+    memset(&s, 0, sizeof s);
+    const barn *b = (const barn *)(const void *)k.at;
+    ck_assert_ptr_null(k.bad);
+    ck_assert(b->count == 3 && b->n == 3 && b->heaps[0].n == 0 && b->heaps[1].n == 1 && b->heaps[2].n == 2);
+    ck_assert(b->heaps[2].grains[1].weight == 1 && b->heaps[2].grains[1].step == 2);
+    ck_assert_str_eq(b->heaps[1].name, "b");
+    ck_assert_ptr_eq(b->heaps[0].name, b->heaps[2].name);
+    record_keep_clear(&k);
+}
+END_TEST
+
 /* What is not as it has to be; "": all is. */
 static const struct misread {
     const char *text, *needs, *bad, *wanted;
@@ -791,6 +849,7 @@ int main(void)
     tcase_add_test(forms_case, trees);
     tcase_add_test(forms_case, reading);
     tcase_add_test(forms_case, reading_structs);
+    tcase_add_test(forms_case, keeping);
     tcase_add_loop_test(forms_case, misreading, 0, sizeof misread / sizeof *misread);
     tcase_add_test(schema_case, schema);
     tcase_add_test(schema_case, schema_of_words);
