@@ -301,18 +301,40 @@ static const key *find_key(const char *text, size_t n)
     return NULL;
 }
 
+mpsim_status mpsim_scaler_set(mpsim_scaler_config *c, unsigned *given, const char *key_text, size_t n,
+                              const char *value, size_t m)
+{
+    if (!c || !given || !key_text || !value)
+        return MPSIM_EINVAL;
+    const key *k = find_key(key_text, n);
+    if (!k)
+        return MPSIM_ENOTFOUND;
+    if (*given >> (k - keys) & 1)
+        return MPSIM_EINVAL;
+    const mpsim_status s = set_field(c, k, value, m);
+    *given |= s == MPSIM_OK ? 1u << (k - keys) : 0;
+    return s;
+}
+
+/* The row that a text begins with; *length: of its name. */
+static const mpsim_scaler_type *row_of(const char *text, size_t *length)
+{
+    char name[sizeof(mpsim_scaler_config){0}.name];
+    *length = strcspn(text, ":");
+    if (*length >= sizeof name)
+        return NULL;
+    memcpy(name, text, *length);
+    name[*length] = 0;
+    return mpsim_scaler_find(name);
+}
+
 mpsim_status mpsim_scaler_parse(mpsim_scaler_config *c, const char *text)
 {
-    unsigned seen = 0;
+    unsigned given = 0;
+    size_t length;
     if (!c || !text)
         return MPSIM_EINVAL;
-    char name[sizeof c->name];
-    const size_t length = strcspn(text, ":");
-    if (length >= sizeof name)
-        return MPSIM_ENOTFOUND;
-    memcpy(name, text, length);
-    name[length] = 0;
-    const mpsim_scaler_type *row = mpsim_scaler_find(name);
+    const mpsim_scaler_type *row = row_of(text, &length);
     if (!row)
         return MPSIM_ENOTFOUND;
     mpsim_scaler_config parsed = row->config;
@@ -324,13 +346,8 @@ mpsim_status mpsim_scaler_parse(mpsim_scaler_config *c, const char *text)
         const size_t used = equals ? (size_t)(equals - p) + 1 : 0;
         if (!equals && (!first || n == 0))
             return MPSIM_EINVAL;
-        const key *k = equals ? find_key(p, used - 1) : &keys[0];
-        if (!k)
-            return MPSIM_ENOTFOUND;
-        if (seen >> (k - keys) & 1)
-            return MPSIM_EINVAL;
-        seen |= 1u << (k - keys);
-        const mpsim_status s = set_field(&parsed, k, p + used, n - used);
+        const mpsim_status s = equals ? mpsim_scaler_set(&parsed, &given, p, used - 1, p + used, n - used)
+                                      : mpsim_scaler_set(&parsed, &given, "init", 4, p, n);
         if (s != MPSIM_OK)
             return s;
         p += n;

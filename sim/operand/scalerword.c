@@ -14,26 +14,6 @@ static int is_scale(double x)
     return f > 0 && isfinite(f);
 }
 
-/* Whether the initial scale of "NAME:KEY=VALUE,..." (or KEY=VALUE:...) or "NAME:VALUE" is refused by itself. */
-static int is_bad_init(const char *spec)
-{
-    const size_t name = strcspn(spec, ":");
-    mpsim_scaler_config c;
-    char alone[256];
-    for (const char *p = spec + name; *p;) {
-        const size_t n = strcspn(++p, ",:");
-        const int named = strncmp(p, "init=", 5) == 0;
-        if (named || (p == spec + name + 1 && !memchr(p, '=', n))) {
-            snprintf(alone, sizeof alone, "%.*s:init=%.*s", (int)name, spec, (int)(named ? n - 5 : n),
-                     named ? p + 5 : p);
-            const mpsim_status s = mpsim_scaler_parse(&c, alone);
-            return s == MPSIM_EINVAL || s == MPSIM_ERANGE;
-        }
-        p += n;
-    }
-    return 0;
-}
-
 /* What a framework itself refuses, as its source says: torch/amp/grad_scaler.py @0202916b asserts growth_factor > 1 and
  * backoff_factor < 1; megatron/core/optimizer/grad_scaler.py @d98e8a64 that, and 0 < min_scale <= initial_scale. Apex, DeepSpeed and
  * fairseq assert nothing. The factors of Keras and tf.keras are constants of their source. */
@@ -68,13 +48,72 @@ static const char *refused(const mpsim_scaler_config *c)
                : NULL;
 }
 
+/* What is wrong with a change that could not be made. */
+static const char *bad_change(const scaler_draft *d, mpsim_status s, const char *key, size_t n, const char *value,
+                              size_t m)
+{
+    mpsim_scaler_config c = d->config;
+    unsigned none = 0;
+    if (s == MPSIM_ENOTFOUND)
+        return "an unknown key or word";
+    if (mpsim_scaler_set(&c, &none, key, n, value, m) == MPSIM_OK)
+        return "a key twice";
+    return n == 4 && memcmp(key, "init", 4) == 0 ? no_scale
+           : s == MPSIM_ERANGE                   ? "a value outside its domain"
+                                                 : "a malformed number";
+}
+
+static const char *change(scaler_draft *d, const char *key, size_t n, const char *value, size_t m)
+{
+    const mpsim_status s = mpsim_scaler_set(&d->config, &d->given, key, n, value, m);
+    return s == MPSIM_OK ? NULL : bad_change(d, s, key, n, value, m);
+}
+
+const char *scaler_set(scaler_draft *d, const char *key, const char *value)
+{
+    return change(d, key, strlen(key), value, strlen(value));
+}
+
+/* "KEY=VALUE"; the first change may be "VALUE" alone, which is that of init. */
+static const char *read_change(scaler_draft *d, const char *text, size_t n, int is_first)
+{
+    const char *equals = memchr(text, '=', n);
+    if (equals)
+        return change(d, text, (size_t)(equals - text), equals + 1, n - (size_t)(equals + 1 - text));
+    return is_first ? change(d, "init", 4, text, n) : "a change is KEY=VALUE";
+}
+
+const char *scaler_begin(scaler_draft *d, const char *spec)
+{
+    char name[sizeof d->config.name];
+    const size_t length = strcspn(spec, ":");
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : 0), spec);
+    const mpsim_scaler_type *row = mpsim_scaler_find(name);
+    const char *why = row ? NULL : "an unknown key or word";
+    if (row)
+        *d = (scaler_draft){row->config, 0};
+    for (const char *at = spec + length; *at && !why;) {
+        const int is_first = at++ == spec + length;
+        const size_t n = strcspn(at, ",:");
+        why = read_change(d, at, n, is_first);
+        at += n;
+    }
+    return why;
+}
+
+const char *scaler_end(const scaler_draft *d)
+{
+    if (!is_scale(d->config.init))
+        return no_scale;
+    return mpsim_scaler_config_check(&d->config) == MPSIM_OK ? refused(&d->config) : "a value outside its domain";
+}
+
 const char *scaler_read(mpsim_scaler_config *c, const char *spec)
 {
-    const mpsim_status s = mpsim_scaler_parse(c, spec);
-    if (s == MPSIM_OK)
-        return is_scale(c->init) ? refused(c) : no_scale;
-    return is_bad_init(spec)      ? no_scale
-           : s == MPSIM_ENOTFOUND ? "an unknown key or word"
-           : s == MPSIM_ERANGE    ? "a value outside its domain"
-                                  : "a malformed number, or a key twice";
+    scaler_draft d;
+    const char *why = scaler_begin(&d, spec);
+    why = why ? why : scaler_end(&d);
+    if (!why)
+        *c = d.config;
+    return why;
 }

@@ -266,6 +266,35 @@ START_TEST(ends)
 }
 END_TEST
 
+/* Changes one by one: a key twice, and what is wrong by itself, leave all as it was. */
+START_TEST(one_by_one)
+{
+    static const struct {
+        const char *key, *value;
+        mpsim_status status;
+    } rows[] = {{"init", "4x", MPSIM_OK},         {"growth-rule", "multiple", MPSIM_OK},
+                {"floor_rule", "stop", MPSIM_OK}, {"INIT", "8", MPSIM_EINVAL},
+                {"windw", "3", MPSIM_ENOTFOUND},  {"order", "never", MPSIM_ENOTFOUND},
+                {"window", "3x", MPSIM_EINVAL},   {"window", "", MPSIM_EINVAL},
+                {"skip", "2", MPSIM_ERANGE},      {"ceiling", "1e400", MPSIM_ERANGE}};
+    mpsim_scaler_config c = mpsim_scaler_find("torch")->config, wanted, before;
+    unsigned given = 0;
+    ck_assert_int_eq(mpsim_scaler_parse(&wanted, "torch:init=4,growth-rule=multiple,floor-rule=stop"), MPSIM_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const unsigned set = given;
+        const size_t m = strcspn(rows[i].value, i ? "" : "x");
+        before = c;
+        ck_assert_int_eq(mpsim_scaler_set(&c, &given, rows[i].key, strlen(rows[i].key), rows[i].value, m),
+                         rows[i].status);
+        ck_assert_msg((given != set) == (rows[i].status == MPSIM_OK), "%s", rows[i].key);
+        ck_assert_msg((memcmp(&c, &before, sizeof c) != 0) == (rows[i].status == MPSIM_OK), "%s", rows[i].key);
+    }
+    ck_assert(memcmp(&c, &wanted, sizeof c) == 0);
+    ck_assert_int_eq(mpsim_scaler_set(NULL, &given, "init", 4, "1", 1), MPSIM_EINVAL);
+    ck_assert_int_eq(mpsim_scaler_set(&c, NULL, "init", 4, "1", 1), MPSIM_EINVAL);
+}
+END_TEST
+
 START_TEST(parse_bad)
 {
     mpsim_scaler_config c, before;
@@ -420,6 +449,7 @@ int main(void)
     tcase_add_test(texts, names);
     tcase_add_test(texts, parse_good);
     tcase_add_test(texts, parse_rows);
+    tcase_add_test(texts, one_by_one);
     tcase_add_test(texts, parse_bad);
     tcase_add_test(texts, ends);
     TCase *states = test_case("states", 60);

@@ -121,6 +121,12 @@ MPSIM_API const mpsim_scaler_type *mpsim_scaler_find(const char *name);
  * argument that is NULL; MPSIM_ERANGE: a value outside its domain. *c is untouched then. */
 MPSIM_API mpsim_status mpsim_scaler_parse(mpsim_scaler_config *c, const char *text);
 
+/* mpsim_scaler_set -- one change: KEY and VALUE of mpsim_scaler_parse, of n and m characters. `given` is the set of keys that changes
+ * have given so far, and gets this one; at first it is 0. mpsim_scaler_config_check says whether the fields together are a scaler.
+ * MPSIM_ENOTFOUND, MPSIM_EINVAL, MPSIM_ERANGE: as mpsim_scaler_parse; *c and *given are untouched then. */
+MPSIM_API mpsim_status mpsim_scaler_set(mpsim_scaler_config *c, unsigned *given, const char *key, size_t n,
+                                        const char *value, size_t m);
+
 /* mpsim_scaler_config_check -- MPSIM_OK if every field is in its domain, else MPSIM_EINVAL. */
 MPSIM_API mpsim_status mpsim_scaler_config_check(const mpsim_scaler_config *c);
 
