@@ -28,7 +28,7 @@ sim_libsim_a_SOURCES = \
   sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/operand/element.c sim/operand/element.h \
   sim/process/environment.c sim/process/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
   sim/process/memory.c sim/process/memory.h sim/input/names.c sim/input/names.h sim/cli/options.c \
-  sim/cli/options.h sim/cli/rules.c sim/cli/rules.h sim/process/host.c sim/process/output.c sim/process/output.h sim/process/progress.c sim/process/progress.h \
+  sim/cli/options.h sim/process/host.c sim/process/output.c sim/process/output.h sim/process/progress.c sim/process/progress.h \
   sim/cli/reportoptions.c sim/cli/reportoptions.h \
   sim/input/steps.c sim/input/steps.h \
   sim/process/textfile.c sim/process/textfile.h \
@@ -173,8 +173,8 @@ sim_libpolicy_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' -DM
 sim_libpolicy_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(YAML_CFLAGS)
 sim_libpolicy_a_SOURCES = \
   sim/array/want.c sim/array/want.h sim/process/resource.c sim/process/resource.h sim/operand/scalerword.c sim/operand/scalerword.h \
-  sim/policy/blocks.c sim/policy/gather.c sim/policy/keys.c \
-  sim/policy/muon.c sim/policy/muon.h sim/policy/nemo.c sim/policy/parts.c sim/policy/patterns.c \
+  sim/cli/rules.c sim/cli/rules.h sim/policy/blocks.c sim/policy/gather.c sim/policy/keys.c \
+  sim/policy/muon.c sim/policy/muon.h sim/policy/needs.c sim/policy/nemo.c sim/policy/parts.c sim/policy/patterns.c \
   sim/policy/plan.c sim/policy/plan.h sim/policy/policy.c sim/policy/policy.h sim/policy/scaling.c sim/policy/table.c \
   sim/policy/table.h sim/policy/tree.c sim/policy/value.c sim/policy/value.h sim/policy/yaml.c \
   sim/policy/yaml.h

@@ -74,7 +74,7 @@ static void print_rules(const option_row *table)
     char line[4096];
     const char *title = "\nWhat goes together\n";
     for (const option_row *o = table; o->name; o++) {
-        rule_say(line, sizeof line, table, o);
+        rule_say(line, sizeof line, table, o, &rule_options);
         if (!*line)
             continue;
         printf("%s  ", title);

@@ -102,7 +102,7 @@ static void rules(const option_row *table)
     char line[4096];
     const char *title = ".SS \"What goes together\"\n";
     for (const option_row *o = table; o->name; o++) {
-        rule_say(line, sizeof line, table, o);
+        rule_say(line, sizeof line, table, o, &rule_options);
         if (!*line)
             continue;
         fputs(*title ? title : ".PP\n", stdout);

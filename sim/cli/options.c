@@ -90,11 +90,6 @@ static int set_read(const command *c, const option_row *o, const char *text)
     return code ? code : -1;
 }
 
-static int is_in(const option_range *r, double x)
-{
-    return !r || (r->above ? x > r->least : x >= r->least && x <= r->most);
-}
-
 static int is_whole(option_type type)
 {
     return type == OPTION_COUNT || type == OPTION_COUNT32 || type == OPTION_COUNT64;
@@ -104,14 +99,14 @@ static int is_whole(option_type type)
 static int set_number(const command *c, const option_row *table, const option_row *o, const char *text)
 {
     const option_range *r = range_of(table, o->name);
-    char range[80] = "";
+    char wanted[96];
     uint64_t n = 0;
     double x = 0;
     const int whole = is_whole(o->type);
     const int bad = o->type == OPTION_COUNT ? 0 : whole ? parse_count(&n, text) : parse_number(&x, text);
     if (whole)
         x = (double)(o->type == OPTION_COUNT ? *(const uint64_t *)o->value : n);
-    if (!bad && is_in(r, x) && (o->type != OPTION_COUNT32 || n <= UINT32_MAX)) {
+    if (!bad && (!r || range_has(r, x)) && (o->type != OPTION_COUNT32 || n <= UINT32_MAX)) {
         if (o->type == OPTION_NUMBER)
             *(double *)o->value = x;
         else if (o->type == OPTION_COUNT32)
@@ -120,13 +115,8 @@ static int set_number(const command *c, const option_row *table, const option_ro
             *(uint64_t *)o->value = n;
         return -1;
     }
-    if (r)
-        range_say(range, sizeof range, r);
-    return fail(EXIT_USAGE, "%s: --%s: '%s' is not %s%s%s", c->name, o->name, text, whole ? "an integer" : "a number",
-                !r                            ? ""
-                : isinf(r->most) && !r->above ? " of "
-                                              : " ",
-                range);
+    number_say(wanted, sizeof wanted, whole, r);
+    return fail(EXIT_USAGE, "%s: --%s: '%s' is not %s", c->name, o->name, text, wanted);
 }
 
 /* What waits for all options, from the last argument of each. */
@@ -245,7 +235,7 @@ int options_parse(const command *c, const option_row *table, int argc, char **ar
             return code;
     }
     *first = optind;
-    const options_given given = {row, texts, defaults, n, argc - optind, argv + optind};
+    const options_given given = {row, texts, defaults, n, argc - optind, argv + optind, &rule_options};
     int code = -1, i = 0;
     for (const option_row *o = table; o->name && code < 0; o++) {
         const char *text = option_is(o->type) ? texts[i++] : o->type == OPTION_THEN ? "" : NULL;

@@ -69,10 +69,10 @@ typedef struct option_reader {
     const char *expects;
 } option_reader;
 
-/* From `least` to `most`, or above `least`. */
+/* From `least` to `most`, or above `least`; `most` itself may be outside. */
 typedef struct option_range {
     double least, most;
-    int above;
+    int above, below;
 } option_range;
 
 /* Rows of rules, beside the options that they are about (rules.h). A list has terms, with blanks between. A term holds where
@@ -86,13 +86,13 @@ typedef struct option_range {
  * NEEDS      where a term of `a` holds, one of `b` does; with "" for `a` always
  * `why` follows the message, behind a colon; or NULL. */
 #define READS(function, target, what) (&(option_reader){function, target, what})
-#define RANGE(names, least, most)                                                               \
-    {                                                                                           \
-        0, names, OPTION_RANGE, &(option_range){(double)(least), (double)(most), 0}, NULL, NULL \
+#define RANGE(names, least, most)                                                                  \
+    {                                                                                              \
+        0, names, OPTION_RANGE, &(option_range){(double)(least), (double)(most), 0, 0}, NULL, NULL \
     }
-#define ABOVE(names, least)                                                               \
-    {                                                                                     \
-        0, names, OPTION_RANGE, &(option_range){(double)(least), HUGE_VAL, 1}, NULL, NULL \
+#define ABOVE(names, least)                                                                  \
+    {                                                                                        \
+        0, names, OPTION_RANGE, &(option_range){(double)(least), HUGE_VAL, 1, 0}, NULL, NULL \
     }
 #define EXCLUSIVE(terms, why)                      \
     {                                              \

@@ -6,8 +6,11 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SENTENCE = 2048 };
+
+const rule_style rule_options = {"--", " "}, rule_keys = {"", ": "};
 
 /* ---- terms ---- */
 
@@ -77,7 +80,7 @@ static int option_holds(const options_given *g, const part *p)
         return number_of(o, g->texts[i]) > strtoull(p->word, NULL, 10);
     if (!g->texts[i])
         return 0;
-    return p->op ? is_name(p->word, g->texts[i])
+    return p->op ? strcasecmp(p->word, g->texts[i]) == 0
                  : o->type != OPTION_COUNT || *(const uint64_t *)o->value != g->defaults[i];
 }
 
@@ -126,27 +129,38 @@ static const char *first_held(const options_given *g, const char *list)
 
 /* ---- sentences ---- */
 
+typedef struct sentence {
+    char *to;
+    size_t size;
+    const rule_style *style;
+} sentence;
+
 /* A part without its '!'. */
-static void say_part(char *to, size_t size, const part *p)
+static void say_part(const sentence *s, const part *p)
 {
     const int n = atoi(p->word);
+    const char *name = p->is_operand ? "" : s->style->before;
     if (p->op == '#')
-        text_add(to, size, "more than %d --%s", n, p->name);
+        text_add(s->to, s->size, "more than %d %s%s", n, name, p->name);
     else if (!p->is_operand)
-        text_add(to, size, "--%s%s%s", p->name, p->op == '>' ? " above " : p->op ? " " : "", p->word);
+        text_add(s->to, s->size, "%s%s%s%s", name, p->name,
+                 p->op == '>' ? " above "
+                 : p->op      ? s->style->between
+                              : "",
+                 p->word);
     else if (p->op && !is_number(p))
-        text_add(to, size, "%s %s", p->name, p->word);
+        text_add(s->to, s->size, "%s %s", p->name, p->word);
     else if (p->op)
-        text_add(to, size, "%s%d %s%s", p->op == '>' ? "more than " : "", n, p->name, n == 1 ? "" : "s");
+        text_add(s->to, s->size, "%s%d %s%s", p->op == '>' ? "more than " : "", n, p->name, n == 1 ? "" : "s");
     else
-        text_add(to, size, "%s%s", p->negated ? "" : "a ", p->name);
+        text_add(s->to, s->size, "%s%s", p->negated ? "" : "a ", p->name);
 }
 
 /* Which parts of a term are said: all; those that are missing; or those without a '!', if it has any. */
 enum { SAY_ALL, SAY_MISSING, SAY_GIVEN };
 
 /* The parts with a '!', or those without, behind `first`; how many. */
-static int say_half(char *to, size_t size, const char *term, int negated, int which, const options_given *g,
+static int say_half(const sentence *s, const char *term, int negated, int which, const options_given *g,
                     const char *first, const char *between)
 {
     part p;
@@ -154,8 +168,8 @@ static int say_half(char *to, size_t size, const char *term, int negated, int wh
     for (const char *at = term;; at++) {
         at = read_part(&p, at);
         if (p.negated == negated && (which != SAY_MISSING || !part_holds(g, &p))) {
-            text_add(to, size, "%s", said++ ? between : first);
-            say_part(to, size, &p);
+            text_add(s->to, s->size, "%s", said++ ? between : first);
+            say_part(s, &p);
         }
         if (*at != '+')
             return said;
@@ -163,17 +177,17 @@ static int say_half(char *to, size_t size, const char *term, int negated, int wh
 }
 
 /* How many parts without a '!' were said. */
-static int say_parts(char *to, size_t size, const char *term, int which, const options_given *g)
+static int say_parts(const sentence *s, const char *term, int which, const options_given *g)
 {
-    const int said = say_half(to, size, term, 0, which, g, "", " and ");
+    const int said = say_half(s, term, 0, which, g, "", " and ");
     if (!said || which != SAY_GIVEN)
-        say_half(to, size, term, 1, which, g, said ? " without " : which == SAY_MISSING ? "" : "no ", " or ");
+        say_half(s, term, 1, which, g, said ? " without " : which == SAY_MISSING ? "" : "no ", " or ");
     return said;
 }
 
-static void say_term(char *to, size_t size, const char *term)
+static void say_term(const sentence *s, const char *term)
 {
-    say_parts(to, size, term, SAY_GIVEN, NULL);
+    say_parts(s, term, SAY_GIVEN, NULL);
 }
 
 /* Whether the table, if one is given, has what a term begins with. */
@@ -190,7 +204,7 @@ static int is_known(const option_row *table, const char *term)
 }
 
 /* The terms of a list that the table knows, as "--a, --b or --c"; how many they are. */
-static int say_list(char *to, size_t size, const option_row *table, const char *list, const char *last)
+static int say_list(const sentence *s, const option_row *table, const char *list, const char *last)
 {
     const char *held = NULL;
     int n = 0;
@@ -198,17 +212,22 @@ static int say_list(char *to, size_t size, const option_row *table, const char *
         if (!is_known(table, list))
             continue;
         if (held) {
-            text_add(to, size, "%s", n > 1 ? ", " : "");
-            say_parts(to, size, held, SAY_ALL, NULL);
+            text_add(s->to, s->size, "%s", n > 1 ? ", " : "");
+            say_parts(s, held, SAY_ALL, NULL);
         }
         held = list;
         n++;
     }
     if (n > 1)
-        text_add(to, size, " %s ", last);
+        text_add(s->to, s->size, " %s ", last);
     if (held)
-        say_parts(to, size, held, SAY_ALL, NULL);
+        say_parts(s, held, SAY_ALL, NULL);
     return n;
+}
+
+int range_has(const option_range *r, double x)
+{
+    return (r->above ? x > r->least : x >= r->least) && (r->below ? x < r->most : x <= r->most);
 }
 
 void range_say(char *to, size_t size, const option_range *r)
@@ -222,19 +241,30 @@ void range_say(char *to, size_t size, const option_range *r)
         else
             snprintf(ends[i], sizeof ends[i], "%.*g", fabs(values[i]) < 1e15 ? 15 : 6, values[i]);
     }
-    if (isinf(r->most))
+    if (isinf(r->least))
+        text_add(to, size, "at most %s", ends[1]);
+    else if (isinf(r->most))
         text_add(to, size, "%s %s", r->above ? "above" : "at least", ends[0]);
     else
-        text_add(to, size, "from %s to %s", ends[0], ends[1]);
+        text_add(to, size, "from %s to %s%s", ends[0], r->below ? "below " : "", ends[1]);
 }
 
-void rule_say(char *to, size_t size, const option_row *table, const option_row *rule)
+void number_say(char *to, size_t size, int is_whole, const option_range *r)
+{
+    snprintf(to, size, "%s", is_whole ? "an integer" : "a number");
+    if (!r)
+        return;
+    text_add(to, size, isinf(r->least) || (isinf(r->most) && !r->above) ? " of " : " ");
+    range_say(to, size, r);
+}
+
+void rule_say(char *to, size_t size, const option_row *table, const option_row *rule, const rule_style *style)
 {
     char left[SENTENCE] = "", right[SENTENCE] = "";
     const char *others = rule->argument;
     const int exclusive = rule->type == OPTION_EXCLUDES && !others;
-    const int n = say_list(left, sizeof left, exclusive ? table : NULL, rule->name, "and");
-    const int m = others ? say_list(right, sizeof right, NULL, others, "or") : 0;
+    const int n = say_list(&(sentence){left, sizeof left, style}, exclusive ? table : NULL, rule->name, "and");
+    const int m = others ? say_list(&(sentence){right, sizeof right, style}, NULL, others, "or") : 0;
     *to = '\0';
     if (rule->type == OPTION_RANGE && n) {
         text_add(to, size, "%s %s ", left, n > 1 ? "are" : "is");
@@ -254,73 +284,89 @@ void rule_say(char *to, size_t size, const option_row *table, const option_row *
 
 /* ---- rules ---- */
 
-static int say_broken(const command *c, const option_row *rule, const char *line)
+/* Whether a rule is broken, which s then says; *held: the term of its name that holds. */
+static int is_exclusive_broken(const sentence *s, const option_row *rule, const options_given *g, const char **held)
 {
-    return fail(EXIT_USAGE, "%s: %s%s%s", c->name, line, rule->help ? ": " : "", rule->help ? rule->help : "");
-}
-
-static int check_exclusive(const command *c, const option_row *rule, const options_given *g)
-{
-    char line[SENTENCE] = "";
-    const char *first = first_held(g, rule->name), *second = first ? first_held(g, next_term(first)) : NULL;
+    *held = first_held(g, rule->name);
+    const char *second = *held ? first_held(g, next_term(*held)) : NULL;
     if (!second)
-        return -1;
-    say_term(line, sizeof line, first);
-    text_add(line, sizeof line, " and ");
-    say_term(line, sizeof line, second);
-    text_add(line, sizeof line, " exclude each other");
-    return say_broken(c, rule, line);
+        return 0;
+    say_term(s, *held);
+    text_add(s->to, s->size, " and ");
+    say_term(s, second);
+    text_add(s->to, s->size, " exclude each other");
+    return 1;
 }
 
-static int check_excludes(const command *c, const option_row *rule, const options_given *g)
+static int is_exclusion_broken(const sentence *s, const option_row *rule, const options_given *g, const char **held)
 {
-    char line[SENTENCE] = "";
-    const char *first = first_held(g, rule->name), *second = first ? first_held(g, rule->argument) : NULL;
-    if (!first || (!second && *rule->argument))
-        return -1;
-    say_term(line, sizeof line, first);
+    *held = first_held(g, rule->name);
+    const char *second = *held ? first_held(g, rule->argument) : NULL;
+    if (!*held || (!second && *rule->argument))
+        return 0;
+    say_term(s, *held);
     if (second) {
-        text_add(line, sizeof line, " does not go with ");
-        say_term(line, sizeof line, second);
+        text_add(s->to, s->size, " does not go with ");
+        say_term(s, second);
     }
-    return say_broken(c, rule, line);
+    return 1;
 }
 
 /* What is needed and not there. */
-static int check_needs(const command *c, const option_row *rule, const options_given *g)
+static int is_need_broken(const sentence *s, const option_row *rule, const options_given *g, const char **held)
 {
-    char line[SENTENCE] = "";
-    const char *first = first_held(g, rule->name);
-    if ((*rule->name && !first) || first_held(g, rule->argument))
-        return -1;
-    if (first) {
-        char wants[SENTENCE] = "";
-        int positive = 1;
-        if (*next_term(rule->argument))
-            say_list(wants, sizeof wants, NULL, rule->argument, "or");
-        else
-            positive = say_parts(wants, sizeof wants, rule->argument, SAY_MISSING, g);
-        say_term(line, sizeof line, first);
-        text_add(line, sizeof line, " %s %s", positive ? "needs" : "does not go with", wants);
-        return say_broken(c, rule, line);
+    char wants[SENTENCE] = "";
+    const sentence w = {wants, sizeof wants, s->style};
+    int positive = 1;
+    *held = first_held(g, rule->name);
+    if ((*rule->name && !*held) || first_held(g, rule->argument))
+        return 0;
+    if (!*held || *next_term(rule->argument))
+        say_list(&w, NULL, rule->argument, "or");
+    else
+        positive = say_parts(&w, rule->argument, SAY_MISSING, g);
+    if (*held) {
+        say_term(s, *held);
+        text_add(s->to, s->size, " %s ", positive ? "needs" : "does not go with");
     }
-    say_list(line, sizeof line, NULL, rule->argument, "or");
+    text_add(s->to, s->size, "%s", wants);
+    return 1;
+}
+
+static int is_broken(const sentence *s, const option_row *rule, const options_given *g, const char **held)
+{
+    if (rule->type == OPTION_NEEDS)
+        return is_need_broken(s, rule, g, held);
+    if (rule->type != OPTION_EXCLUDES)
+        return 0;
+    return rule->argument ? is_exclusion_broken(s, rule, g, held) : is_exclusive_broken(s, rule, g, held);
+}
+
+const option_row *rules_broken(const option_row *table, const options_given *g, char *text, size_t size,
+                               const char **held)
+{
+    const sentence s = {text, size, g->style};
+    *text = '\0';
+    for (const option_row *o = table; o->name; o++)
+        if (is_broken(&s, o, g, held))
+            return o;
+    return NULL;
+}
+
+int rules_check(const command *c, const option_row *table, const options_given *g)
+{
+    char line[SENTENCE];
+    const char *held = NULL;
+    const option_row *rule = rules_broken(table, g, line, sizeof line, &held);
+    if (!rule)
+        return -1;
+    if (held)
+        return fail(EXIT_USAGE, "%s: %s%s%s", c->name, line, rule->help ? ": " : "", rule->help ? rule->help : "");
     const char *what = strncmp(line, "a ", 2) == 0 ? line + 2 : line;
     if (isdigit((unsigned char)*line))
         return fail(EXIT_USAGE, "%s: it takes %s; try 'mpsim %s --help'", c->name, line, c->name);
     return rule->help ? fail(EXIT_USAGE, "%s: no %s given: %s", c->name, what, rule->help)
                       : fail(EXIT_USAGE, "%s: no %s given; try 'mpsim %s --help'", c->name, what, c->name);
-}
-
-int rules_check(const command *c, const option_row *table, const options_given *g)
-{
-    int code = -1;
-    for (const option_row *o = table; o->name && code < 0; o++)
-        if (o->type == OPTION_NEEDS)
-            code = check_needs(c, o, g);
-        else if (o->type == OPTION_EXCLUDES)
-            code = o->argument ? check_excludes(c, o, g) : check_exclusive(c, o, g);
-    return code;
 }
 
 const option_range *range_of(const option_row *table, const char *name)

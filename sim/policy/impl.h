@@ -87,12 +87,29 @@ int policy_keys_read(policy_draft *d, const yaml_value *map, unsigned entry);
  * also the policy's name, source and note. 0, or -1 after policy_bad. */
 int policy_keys_apply(policy_draft *d, plan *p);
 
-/* ---- blocks.c: keys of recipes with blocks: what of NVFP4's recipe is left out, first and last layers in
- * bf16. ---- */
+/* ---- needs.c: what keys work on. ---- */
 
-/* A key's value, to its place in the draft's plan: 0, or -1 after policy_bad. */
-int policy_blocks_set_without(policy_draft *d, const yaml_value *v, void *without);
-int policy_blocks_set_ends(policy_draft *d, const yaml_value *v);
+typedef enum policy_need {
+    NEED_NOTHING,
+    NEED_RECIPE,
+    NEED_DELAYED,
+    NEED_NVFP4,
+    NEED_ENDS,
+    NEED_MUON,
+    NEED_EPOCHS,
+    POLICY_NEEDS
+} policy_need;
+
+/* policy_need_met -- whether the policy has, so far, what is needed. policy_need_missing -- the error of the key at hand; -1. */
+int policy_need_met(const policy_draft *d, policy_need n);
+int policy_need_missing(policy_draft *d, policy_need n);
+/* policy_need_say -- "works on delayed scaling". policy_key_row -- the row of a key, word i of policy_keys_own, and what it works on. */
+const char *policy_need_say(policy_need n);
+const policy_row *policy_key_row(size_t i, policy_need *needs);
+
+/* ---- blocks.c ---- */
+
+/* A key's value, a number of layers or a share, to its place in the draft's plan: 0, or -1 after policy_bad. */
 int policy_blocks_set_count(policy_draft *d, const yaml_value *v, void *at);
 
 /* ---- gather.c: settings of a loss scaler that stand one by one in a policy, as guides print them. ---- */
@@ -113,6 +130,8 @@ int policy_nemo_unfold(policy_reader *r, yaml_value *file);
 
 extern const policy_map policy_optimizer_map, policy_muon_map /* in muon.c */, policy_clip_map, policy_reduce_map;
 
+/* Keys of loss_scaling beside scaler, enabled and loss_scale (scaling.c). */
+extern const policy_words policy_scaling_keys;
 /* apex: "dynamic" is Apex's scaler, not torch's. */
 int policy_resolve_scaling(policy_reader *r, const yaml_value *v, int apex, mpsim_scaler_config *c);
 /* v NULL: all is the trace's; nothing is clipped; ranks are added in the format of grads. */

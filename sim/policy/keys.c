@@ -48,15 +48,6 @@ static int check_schedule(policy_draft *d, const yaml_value *v)
     return v->type == YAML_LIST ? 0 : policy_bad(&d->r, v->line, "schedule: a list of entries is needed");
 }
 
-static int set_steps_per_epoch(policy_draft *d, const yaml_value *v)
-{
-    uint64_t n = 0;
-    if (policy_value_count(&d->r, d->name, v, &n) || n < 1 || n > UINT32_MAX)
-        return policy_bad(&d->r, d->at, "steps_per_epoch: 1 to 2^32 - 1 is needed");
-    d->epoch = n;
-    return 0;
-}
-
 /* ---- where a schedule's entry begins: at a step, or at the first one of an epoch, from 1 ---- */
 
 static int set_step(policy_draft *d, const yaml_value *v)
@@ -64,19 +55,6 @@ static int set_step(policy_draft *d, const yaml_value *v)
     if (!d->line[KEY_STEP] == !d->line[KEY_EPOCH])
         return policy_bad(&d->r, d->entry, "schedule: an entry needs either step or epoch");
     return v ? policy_value_count(&d->r, d->name, v, &d->plan->from) : 0;
-}
-
-static int set_epoch(policy_draft *d, const yaml_value *v)
-{
-    uint64_t epoch;
-    if (policy_value_count(&d->r, d->name, v, &epoch))
-        return -1;
-    if (d->epoch == 0)
-        return policy_bad(&d->r, d->entry, "schedule: epoch needs the key steps_per_epoch");
-    if (epoch < 1 || epoch > UINT32_MAX)
-        return policy_bad(&d->r, d->entry, "schedule: epoch is 1 to 2^32 - 1");
-    d->plan->from = (epoch - 1) * d->epoch + 1;
-    return 0;
 }
 
 /* ---- precision: what the keys below are where they are not given ---- */
@@ -291,29 +269,6 @@ static int set_fp8(policy_draft *d, const yaml_value *v)
     return 0;
 }
 
-/* Delayed scaling, which some keys work on. */
-static int need_delayed(policy_draft *d)
-{
-    const recipe_row *recipe = d->plan->recipe;
-    return recipe && recipe->delayed
-               ? 0
-               : policy_bad(&d->r, d->at, "%s: works on delayed scaling, which the policy does not have: %s%s", d->name,
-                            recipe ? "the recipe is " : "precision is ", recipe ? recipe->name : d->plan->precision);
-}
-
-static int need_recipe(policy_draft *d)
-{
-    return d->plan->recipe ? 0
-                           : policy_bad(&d->r, d->at, "%s: works on an FP8 recipe, and the policy has none", d->name);
-}
-
-static int need_muon(policy_draft *d)
-{
-    return d->plan->optimizer.has_muon
-               ? 0
-               : policy_bad(&d->r, d->at, "%s: works on the optimizer muon, which the policy does not have", d->name);
-}
-
 /* ---- what has keys of its own ---- */
 
 static int set_scaling(policy_draft *d, const yaml_value *v)
@@ -377,6 +332,8 @@ static int finish(policy_draft *d)
 {
     plan *p = d->plan;
     const int store = p->optimizer.store;
+    if (d->entry && d->line[KEY_EPOCH])
+        p->from = (p->from - 1) * d->epoch + 1;
     p->params_given = d->value[KEY_PARAMS] || d->value[KEY_OPT_LEVEL] || d->value[KEY_PARAM_DTYPE];
     p->grads_given = d->value[KEY_GRADS] != NULL;
     if (store != MPSIM_STORE_NEAREST && p->master != TRAIN_NO_MASTER)
@@ -391,8 +348,9 @@ static int finish(policy_draft *d)
 
 /* ---- the table ---- */
 
-/* Where a key may stand; PLAN: in both. ANEW: a new precision in a schedule's entry forgets it. */
-enum { FILE_KEY = 1, ENTRY_KEY = 2, PLAN_KEY = 3, ANEW = 4 };
+/* Where a key may stand; PLAN: in both. ANEW: a new precision in a schedule's entry forgets it. IDLE: an entry that inherits it and does not
+ * have what it works on goes without it. DRAFT: the value's place is in the draft. */
+enum { FILE_KEY = 1, ENTRY_KEY = 2, PLAN_KEY = 3, ANEW = 4, IDLE = 8, DRAFT = 16 };
 
 typedef struct key_row {
     policy_row value; /* of the plan                                                     */
@@ -401,7 +359,7 @@ typedef struct key_row {
     int (*given)(policy_draft *d, const yaml_value *v);
     int (*place)(policy_draft *d, const yaml_value *v, void *to);
     unsigned scope;
-    int (*needs)(policy_draft *d); /* 0, or -1 after policy_bad: what a value, or true, works on; or NULL */
+    policy_need needs; /* what a value, or true, works on */
 } key_row;
 
 /* A key by how it is read, where it may stand; a place of the plan, and what it works on. */
@@ -431,43 +389,48 @@ static const key_row keys[POLICY_KEYS] = {
     [KEY_SOURCE] = TEXT(source),
     [KEY_NOTE] = TEXT(note),
     [KEY_SCHEDULE] = OWN("schedule", given, check_schedule, FILE_KEY),
-    [KEY_STEPS_PER_EPOCH] = OWN("steps_per_epoch", given, set_steps_per_epoch, FILE_KEY),
+    [KEY_STEPS_PER_EPOCH] = {.value = {"steps_per_epoch", POLICY_COUNT64, offsetof(policy_draft, epoch),
+                                       .range = {1, UINT32_MAX, 0, 0}},
+                             .scope = FILE_KEY | DRAFT},
     [KEY_STEP] = OWN("step", always, set_step, ENTRY_KEY),
-    [KEY_EPOCH] = OWN("epoch", given, set_epoch, ENTRY_KEY),
+    [KEY_EPOCH] = {.value = {"epoch", POLICY_COUNT64, offsetof(plan, from), .range = {1, UINT32_MAX, 0, 0}},
+                   .scope = ENTRY_KEY,
+                   .needs = NEED_EPOCHS},
     /* formats: plan.compute, params, grads, autocast, master */
     [KEY_OPT_LEVEL] = OWN("opt_level", given, take_precision, PLAN_KEY | ANEW),
     [KEY_PRECISION] = OWN("precision", always, set_precision, PLAN_KEY | ANEW),
     [KEY_PARAM_DTYPE] = OWN("param_dtype", given, set_param_dtype, PLAN_KEY | ANEW),
     [KEY_COMPUTE] = OWN("compute", always, set_compute, PLAN_KEY | ANEW),
-    [KEY_PARAMS] = TYPED("params", POLICY_FORMAT, params, ANEW, NULL, .words = NULL),
-    [KEY_GRADS] = TYPED("grads", POLICY_FORMAT, grads, ANEW, NULL, .words = NULL),
+    [KEY_PARAMS] = TYPED("params", POLICY_FORMAT, params, ANEW, NEED_NOTHING, .words = NULL),
+    [KEY_GRADS] = TYPED("grads", POLICY_FORMAT, grads, ANEW, NEED_NOTHING, .words = NULL),
     [KEY_AUTOCAST] = OWN("autocast", given, set_autocast, PLAN_KEY | ANEW),
     [KEY_KEEP_BATCHNORM] = OWN("keep_batchnorm_fp32", given, set_keep_batchnorm, PLAN_KEY | ANEW),
     [KEY_MASTER_WEIGHTS] = OWN("master_weights", always, set_master, PLAN_KEY | ANEW),
     /* plan.recipe, fp8_*, delayed, without_*, ends_kept */
     [KEY_FP8_RECIPE] = OWN("fp8_recipe", always, set_fp8_recipe, PLAN_KEY | ANEW),
     [KEY_FP8] = OWN("fp8", always, set_fp8, PLAN_KEY | ANEW),
-    [KEY_FP8_PARAMS] = TYPED("fp8_params", POLICY_YES, fp8_params, ANEW, need_recipe, .words = NULL),
-    [KEY_FP8_ATTENTION] = TYPED("fp8_attention", POLICY_YES, fp8_attention, ANEW, need_recipe, .words = NULL),
-    [KEY_FP8_EXCLUDE] = PLACED("fp8_exclude", policy_patterns_set, fp8_exclude, ANEW, need_recipe),
-    [KEY_FP8_MARGIN] = TYPED("fp8_margin", POLICY_INT16, delayed.margin, ANEW, need_delayed, .least = -126,
-                             .most = 126),
-    [KEY_FP8_HISTORY] = TYPED("fp8_amax_history_len", POLICY_COUNT, delayed.history, ANEW, need_delayed, .least = 1,
-                              .most = 1 << 20),
-    [KEY_FP8_ALGO] = TYPED("fp8_amax_compute_algo", POLICY_WORD, delayed.algorithm, ANEW, need_delayed,
+    [KEY_FP8_PARAMS] = TYPED("fp8_params", POLICY_YES, fp8_params, ANEW, NEED_RECIPE, .words = NULL),
+    [KEY_FP8_ATTENTION] = TYPED("fp8_attention", POLICY_YES, fp8_attention, ANEW, NEED_RECIPE, .words = NULL),
+    [KEY_FP8_EXCLUDE] = PLACED("fp8_exclude", policy_patterns_set, fp8_exclude, ANEW, NEED_RECIPE),
+    [KEY_FP8_MARGIN] = TYPED("fp8_margin", POLICY_INT16, delayed.margin, ANEW, NEED_DELAYED,
+                             .range = {-126, 126, 0, 0}),
+    [KEY_FP8_HISTORY] = TYPED("fp8_amax_history_len", POLICY_COUNT, delayed.history, ANEW, NEED_DELAYED,
+                              .range = {1, 1 << 20, 0, 0}),
+    [KEY_FP8_ALGO] = TYPED("fp8_amax_compute_algo", POLICY_WORD, delayed.algorithm, ANEW, NEED_DELAYED,
                            .words = &algorithms),
-    [KEY_WITHOUT_RHT] = PLACED("disable_rht", policy_blocks_set_without, without_rht, ANEW, NULL),
-    [KEY_WITHOUT_2D] = PLACED("disable_2d_quantization", policy_blocks_set_without, without_2d, ANEW, NULL),
-    [KEY_WITHOUT_SR] = PLACED("disable_stochastic_rounding", policy_blocks_set_without, without_sr, ANEW, NULL),
-    [KEY_ENDS] = OWN("first_last_layers_bf16", given, policy_blocks_set_ends, PLAN_KEY | ANEW),
-    [KEY_AT_START] = PLACED("num_layers_at_start_in_bf16", policy_blocks_set_count, at_start, ANEW, NULL),
-    [KEY_AT_END] = PLACED("num_layers_at_end_in_bf16", policy_blocks_set_count, at_end, ANEW, NULL),
+    [KEY_WITHOUT_RHT] = TYPED("disable_rht", POLICY_YES, without_rht, ANEW | IDLE, NEED_NVFP4, .words = NULL),
+    [KEY_WITHOUT_2D] = TYPED("disable_2d_quantization", POLICY_YES, without_2d, ANEW | IDLE, NEED_NVFP4, .words = NULL),
+    [KEY_WITHOUT_SR] = TYPED("disable_stochastic_rounding", POLICY_YES, without_sr, ANEW | IDLE, NEED_NVFP4,
+                             .words = NULL),
+    [KEY_ENDS] = TYPED("first_last_layers_bf16", POLICY_YES, ends_kept, ANEW | IDLE, NEED_RECIPE, .words = NULL),
+    [KEY_AT_START] = PLACED("num_layers_at_start_in_bf16", policy_blocks_set_count, at_start, ANEW | IDLE, NEED_ENDS),
+    [KEY_AT_END] = PLACED("num_layers_at_end_in_bf16", policy_blocks_set_count, at_end, ANEW | IDLE, NEED_ENDS),
     /* the rest of a plan */
-    [KEY_KEEP_FP32] = PLACED("keep_fp32", policy_patterns_set, keep_fp32, 0, NULL),
-    [KEY_LAYER_KINDS] = PLACED("layer_kinds", policy_patterns_set_kinds, layer_kinds, 0, NULL),
+    [KEY_KEEP_FP32] = PLACED("keep_fp32", policy_patterns_set, keep_fp32, 0, NEED_NOTHING),
+    [KEY_LAYER_KINDS] = PLACED("layer_kinds", policy_patterns_set_kinds, layer_kinds, 0, NEED_NOTHING),
     [KEY_LOSS_SCALING] = OWN("loss_scaling", given, set_scaling, PLAN_KEY | ANEW),
     [KEY_OPTIMIZER] = OWN("optimizer", always, set_optimizer, PLAN_KEY),
-    [KEY_MUON_EXCLUDE] = PLACED("muon_exclude", policy_patterns_set, muon_exclude, 0, need_muon),
+    [KEY_MUON_EXCLUDE] = PLACED("muon_exclude", policy_patterns_set, muon_exclude, 0, NEED_MUON),
     [KEY_CLIP] = OWN("clip", always, set_clip, PLAN_KEY),
     [KEY_MAX_GRAD_NORM] = OWN("max_grad_norm", given, set_max_grad_norm, PLAN_KEY),
     [KEY_GRAD_REDUCE] = OWN("grad_reduce", always, set_reduce, PLAN_KEY),
@@ -606,36 +569,53 @@ int policy_keys_read(policy_draft *d, const yaml_value *map, unsigned entry)
     return 0;
 }
 
+const policy_row *policy_key_row(size_t i, policy_need *needs)
+{
+    *needs = keys[i].needs;
+    return &keys[i].value;
+}
+
+static void *place_of(policy_draft *d, const key_row *row)
+{
+    void *base = row->scope & DRAFT ? (void *)d : row->scope & ENTRY_KEY ? (void *)d->plan : d->policy;
+    return (char *)base + row->value.at;
+}
+
 /* A value by its row. */
 static int read_value(policy_draft *d, const key_row *row, const yaml_item *item)
 {
-    void *base = row->scope == FILE_KEY ? (void *)d->policy : d->plan;
     if (row->place)
-        return row->place(d, item->value, (char *)base + row->value.at);
+        return row->place(d, item->value, place_of(d, row));
     if (row->given)
         return row->given(d, item->value);
-    return policy_row_read(&d->r, NULL, &row->value, item, base);
+    return policy_row_read(&d->r, NULL, &row->value, item, (char *)place_of(d, row) - row->value.at);
 }
 
 /* The key at hand, of which v may be NULL; a truth needs what it works on only where it is true. */
 static int set_key(policy_draft *d, const key_row *row, const yaml_value *v)
 {
     const yaml_item item = {(char *)(uintptr_t)d->name, d->at, (yaml_value *)(uintptr_t)v};
-    const int is_truth = row->value.type == POLICY_YES;
-    if (v && row->needs && !is_truth && row->needs(d))
-        return -1;
     if (row->always)
         return row->always(d, v);
     if (!v)
         return 0;
+    const int is_truth = row->value.type == POLICY_YES, lacks = !policy_need_met(d, row->needs);
+    const int is_idle = lacks && row->scope & IDLE && d->at < d->entry;
+    if (lacks && !is_truth)
+        return is_idle ? 0 : policy_need_missing(d, row->needs);
     if (read_value(d, row, &item))
         return -1;
-    return is_truth && *(int *)(void *)((char *)d->plan + row->value.at) ? row->needs(d) : 0;
+    int *yes = is_truth ? place_of(d, row) : NULL;
+    if (!lacks || !*yes)
+        return 0;
+    *yes = 0;
+    return is_idle ? 0 : policy_need_missing(d, row->needs);
 }
 
 int policy_keys_apply(policy_draft *d, plan *p)
 {
     memset(p, 0, sizeof *p);
+    p->at_start.n = p->at_end.n = 1;
     d->plan = p;
     for (int k = 0; k < POLICY_KEYS; k++) {
         d->key = (policy_key)k;

@@ -3,6 +3,7 @@
 
 #include "impl.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,19 +48,6 @@ static int set_coefficients(policy_reader *r, const yaml_item *item, void *to)
     return 0;
 }
 
-static int set_steps(policy_reader *r, const yaml_item *item, void *to)
-{
-    enum { MOST = 99 };
-    mpsim_muon *o = to;
-    uint64_t n = 0;
-    if (policy_value_count(r, item->key, item->value, &n))
-        return -1;
-    if (n > MOST)
-        return policy_bad(r, item->line, "muon: ns_steps: less than 100");
-    o->steps = (uint8_t)n;
-    return 0;
-}
-
 static int set_variant(policy_reader *r, const yaml_item *item, void *to)
 {
     mpsim_muon *o = to;
@@ -81,12 +69,12 @@ static int set_variant(policy_reader *r, const yaml_item *item, void *to)
 
 /* By muon_key; then what no plan asks after. The model is read when the format is known, the form before all others. */
 static const policy_row keys[] = {
-    [MUON_LR] = {"lr", POLICY_NUMBER, AT(lr)},
-    [MUON_MOMENTUM] = {"momentum", POLICY_NUMBER, AT(momentum)},
-    [MUON_DECAY] = {"weight_decay", POLICY_NUMBER, AT(weight_decay)},
-    [MUON_EPS] = {"eps", POLICY_NUMBER, AT(eps)},
+    [MUON_LR] = {"lr", POLICY_NUMBER, AT(lr), .range = {0, HUGE_VAL, 0, 0}},
+    [MUON_MOMENTUM] = {"momentum", POLICY_NUMBER, AT(momentum), .range = {0, 1, 0, 0}},
+    [MUON_DECAY] = {"weight_decay", POLICY_NUMBER, AT(weight_decay), .range = {0, HUGE_VAL, 0, 0}},
+    [MUON_EPS] = {"eps", POLICY_NUMBER, AT(eps), .range = {0, HUGE_VAL, 0, 0}},
     [MUON_NESTEROV] = {"nesterov", POLICY_FLAG, AT(nesterov)},
-    [MUON_STEPS] = {"ns_steps", .set = set_steps},
+    [MUON_STEPS] = {"ns_steps", POLICY_BYTE, AT(steps), .range = {0, 99, 0, 0}},
     [MUON_SCALE] = {"adjust_lr", POLICY_WORD, AT(scale), .words = &scales},
     [MUON_CUBIC] = {"ns_coefficients", .set = set_coefficients},
     [MUON_VARIANT] = {"variant", .set = set_variant},
@@ -95,7 +83,7 @@ static const policy_row keys[] = {
     {"ns_dtype", POLICY_FORMAT, AT(format)},
 };
 
-const policy_map policy_muon_map = POLICY_MAP("muon", "'key: value' pairs are", keys, NULL);
+const policy_map policy_muon_map = POLICY_MAP("muon", "'key: value' pairs are", keys, NULL, NULL);
 
 /* The word of a form, which decides the defaults: -1 after a message. */
 static int form_of(policy_reader *r, const yaml_item *item)

@@ -6,17 +6,23 @@
 #include "../cli/options.h"
 #include "../text/words.h"
 
-#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Below 1: the largest double. */
-#define BELOW_1 0x1.fffffffffffffp-1
-
 /* ---- optimizer ---- */
+
+#define AT(place) .at = offsetof(plan_optimizer, place)
+#define NUMBER(key_, place, ...)                                                      \
+    {                                                                                 \
+        .key = key_, .type = POLICY_NUMBER, AT(place), .range = { __VA_ARGS__, 0, 0 } \
+    }
+#define BETA(key_, place)                                                            \
+    {                                                                                \
+        .key = key_, .type = POLICY_NUMBER, AT(place), .range = { 0, 1, .below = 1 } \
+    }
 
 static int set_name(policy_reader *r, const yaml_item *item, void *to)
 {
@@ -35,6 +41,12 @@ static int set_name(policy_reader *r, const yaml_item *item, void *to)
                           policy_plan_optimizers(list, sizeof list, ", "));
     o->algorithm = (int)a;
     return 0;
+}
+
+static const char *name_word(const void *to)
+{
+    const plan_optimizer *o = to;
+    return o->algorithm < 0 ? "trace" : mpsim_optim_name((mpsim_optim_algorithm)o->algorithm);
 }
 
 static int add_variant(policy_reader *r, const yaml_value *v, plan_optimizer *o)
@@ -83,14 +95,14 @@ static int set_states(policy_reader *r, const yaml_item *item, void *to)
 
 static int set_betas(policy_reader *r, const yaml_item *item, void *to)
 {
+    static const policy_row rows[] = {BETA("betas", beta1), BETA("betas", beta2)};
     const yaml_value *v = item->value;
-    plan_optimizer *o = to;
     if (v->type != YAML_LIST || v->count != 2)
         return policy_bad(r, v->line, "betas: two numbers are needed: [0.9, 0.999]");
-    return policy_value_number(r, "betas", v->items[0].value, &o->beta1) ||
-                   policy_value_number(r, "betas", v->items[1].value, &o->beta2)
-               ? -1
-               : 0;
+    for (size_t i = 0; i < 2; i++)
+        if (policy_row_read(r, "optimizer", &rows[i], &(yaml_item){item->key, item->line, v->items[i].value}, to))
+            return -1;
+    return 0;
 }
 
 static int set_muon(policy_reader *r, const yaml_item *item, void *to)
@@ -103,28 +115,22 @@ static int set_muon(policy_reader *r, const yaml_item *item, void *to)
 static const char *const store_words[] = {"nearest", "stochastic", "kahan"};
 static const policy_words stores = POLICY_WORDS(store_words);
 
-#define AT(place) .at = offsetof(plan_optimizer, place)
-#define NUMBER(place, least_, most_)                                                        \
-    {                                                                                       \
-        .key = #place, .type = POLICY_NUMBER, AT(place), .least = (least_), .most = (most_) \
-    }
-
 /* Settings, by mpsim_optim_setting, and the rest. */
 static const policy_row optimizer_keys[] = {
-    [MPSIM_OPTIM_LR] = NUMBER(lr, 0, DBL_MAX),
-    [MPSIM_OPTIM_MOMENTUM] = NUMBER(momentum, 0, DBL_MAX),
-    [MPSIM_OPTIM_DAMPENING] = NUMBER(dampening, 0, DBL_MAX),
-    [MPSIM_OPTIM_WEIGHT_DECAY] = NUMBER(weight_decay, 0, DBL_MAX),
-    [MPSIM_OPTIM_BETA1] = NUMBER(beta1, 0, BELOW_1),
-    [MPSIM_OPTIM_BETA2] = NUMBER(beta2, 0, BELOW_1),
-    [MPSIM_OPTIM_EPS] = NUMBER(eps, 0, DBL_MAX),
-    [MPSIM_OPTIM_BETA2_DECAY] = NUMBER(beta2_decay, -(double)INFINITY, 0),
-    [MPSIM_OPTIM_EPS2] = NUMBER(eps2, 0, DBL_MAX),
-    [MPSIM_OPTIM_D] = NUMBER(d, 1, DBL_MAX),
+    [MPSIM_OPTIM_LR] = NUMBER("lr", lr, 0, HUGE_VAL),
+    [MPSIM_OPTIM_MOMENTUM] = NUMBER("momentum", momentum, 0, HUGE_VAL),
+    [MPSIM_OPTIM_DAMPENING] = NUMBER("dampening", dampening, 0, HUGE_VAL),
+    [MPSIM_OPTIM_WEIGHT_DECAY] = NUMBER("weight_decay", weight_decay, 0, HUGE_VAL),
+    [MPSIM_OPTIM_BETA1] = BETA("beta1", beta1),
+    [MPSIM_OPTIM_BETA2] = BETA("beta2", beta2),
+    [MPSIM_OPTIM_EPS] = NUMBER("eps", eps, 0, HUGE_VAL),
+    [MPSIM_OPTIM_BETA2_DECAY] = NUMBER("beta2_decay", beta2_decay, -HUGE_VAL, 0),
+    [MPSIM_OPTIM_EPS2] = NUMBER("eps2", eps2, 0, HUGE_VAL),
+    [MPSIM_OPTIM_D] = NUMBER("d", d, 1, HUGE_VAL),
     [MPSIM_OPTIM_NESTEROV] = {"nesterov", POLICY_YES, AT(nesterov)},
     [MPSIM_OPTIM_AMSGRAD] = {"amsgrad", POLICY_YES, AT(amsgrad)},
     [MPSIM_OPTIM_MAXIMIZE] = {"maximize", POLICY_YES, AT(maximize)},
-    {"name", .set = set_name},
+    {"name", .set = set_name, .word = name_word},
     {"variant", .set = set_variant},
     {"store", POLICY_WORD, AT(store), .words = &stores, .label = "store"},
     {"betas", .set = set_betas},
@@ -133,42 +139,28 @@ static const policy_row optimizer_keys[] = {
     {"state", POLICY_FORMAT, AT(state)},
 };
 
+static const option_row optimizer_rules[] = {
+    EXCLUDES("muon", "state states store=stochastic store=kahan maximize",
+             "muon keeps its buffer in the parameter's format, stores to nearest and minimises"),
+    EXCLUDES("states", "name=adafactor", "adafactor has moments of rows and columns"),
+    EXCLUDES("state", "states", NULL),
+    EXCLUDES("beta1 beta2", "betas", NULL),
+    {0, NULL, OPTION_NEEDS, NULL, NULL, NULL},
+};
+
 const policy_map policy_optimizer_map = POLICY_MAP("optimizer", "a name or 'key: value' pairs are", optimizer_keys,
-                                                   &optimizer_keys[MPSIM_OPTIM_SETTINGS]);
+                                                   &optimizer_keys[MPSIM_OPTIM_SETTINGS], optimizer_rules);
 
-/* A setting that the policy names is in its domain, and the named optimizer has it; key: its own, or betas. */
-static int check_setting(policy_reader *r, const yaml_value *v, const plan_optimizer *o, int s, const char *key)
+/* Settings that the named optimizer has; betas are two. */
+static int check_settings(policy_reader *r, const yaml_value *v, const plan_optimizer *o)
 {
-    const policy_row *row = &optimizer_keys[s];
-    const unsigned line = policy_tree_line(v, key);
-    const double x = s < MPSIM_OPTIM_NUMBERS ? o->number[s] : (double)NAN;
-    if (line && !isnan(x) && !(x >= row->least && x <= row->most))
-        return policy_bad(r, line, "optimizer: %s: %g is not possible", key, x);
-    if (line && o->algorithm >= 0 && !mpsim_optim_has(o->algorithm, (mpsim_optim_setting)s))
-        return policy_bad(r, line, "optimizer: %s has no %s", mpsim_optim_name((mpsim_optim_algorithm)o->algorithm),
-                          key);
-    return 0;
-}
-
-/* Numbers in their domains, and keys that the named optimizer has. */
-static int check_numbers(policy_reader *r, const yaml_value *v, const plan_optimizer *o)
-{
-    for (int s = 0; s < MPSIM_OPTIM_SETTINGS; s++)
-        if (((s == MPSIM_OPTIM_BETA1 || s == MPSIM_OPTIM_BETA2) && check_setting(r, v, o, s, "betas")) ||
-            check_setting(r, v, o, s, optimizer_keys[s].key))
-            return -1;
-    if (o->has_muon && (o->states || o->state_given || o->store != MPSIM_STORE_NEAREST || o->maximize > 0))
-        return policy_bad(r, policy_tree_line(v, "muon"),
-                          "optimizer: muon keeps its buffer in the parameter's format, stores to "
-                          "nearest and minimises: no state, states, stochastic, kahan, maximize");
-    if (o->states && mpsim_optim_traits_of(o->algorithm)->factors)
-        return policy_bad(r, policy_tree_line(v, "states"), "optimizer: %s has moments of rows and columns: no states",
-                          mpsim_optim_name((mpsim_optim_algorithm)o->algorithm));
-    if (o->states && o->state_given)
-        return policy_bad(r, policy_tree_line(v, "state"), "optimizer: state contradicts states");
-    if (policy_tree_line(v, "betas") && (policy_tree_line(v, "beta1") || policy_tree_line(v, "beta2")))
-        return policy_bad(r, policy_tree_line(v, policy_tree_line(v, "beta1") ? "beta1" : "beta2"),
-                          "optimizer: beta1 and beta2 contradict betas");
+    for (int s = 0; s < MPSIM_OPTIM_SETTINGS && o->algorithm >= 0; s++) {
+        const int is_beta = s == MPSIM_OPTIM_BETA1 || s == MPSIM_OPTIM_BETA2;
+        const yaml_item *own = policy_tree_find(v, optimizer_keys[s].key);
+        const yaml_item *item = own || !is_beta ? own : policy_tree_find(v, "betas");
+        if (item && !mpsim_optim_has(o->algorithm, (mpsim_optim_setting)s))
+            return policy_bad(r, item->line, "optimizer: %s has no %s", name_word(o), item->key);
+    }
     return 0;
 }
 
@@ -221,18 +213,10 @@ int policy_resolve_optimizer(policy_reader *r, const yaml_value *v, plan_optimiz
         return 0;
     o->variant_given = policy_tree_line(v, "variant") != 0;
     o->state_given = policy_tree_line(v, "state") != 0;
-    return check_numbers(r, v, o) || check_variants(r, v, o) ? -1 : 0;
+    return check_settings(r, v, o) || check_variants(r, v, o) ? -1 : 0;
 }
 
 /* ---- clip ---- */
-
-static int set_max_norm(policy_reader *r, const yaml_item *item, void *to)
-{
-    plan *p = to;
-    if (policy_value_number(r, "clip", item->value, &p->max_norm))
-        return -1;
-    return p->max_norm > 0 ? 0 : policy_bad(r, item->value->line, "clip: the largest norm must be above 0");
-}
 
 static int set_rule(policy_reader *r, const yaml_item *item, void *to)
 {
@@ -248,30 +232,31 @@ static int set_rule(policy_reader *r, const yaml_item *item, void *to)
                             word);
 }
 
+static const char *rule_word(const void *to)
+{
+    return mpsim_clip_name(((const plan *)to)->clip);
+}
+
 static const char *const norm_words[] = {"exact", "trace"};
 static const policy_words norms = POLICY_WORDS(norm_words);
 
 static const policy_row clip_keys[] = {
-    {"max_norm", .set = set_max_norm},
-    {"rule", .set = set_rule},
+    {"max_norm", POLICY_NUMBER, .at = offsetof(plan, max_norm), .range = {0, HUGE_VAL, .above = 1}},
+    {"rule", .set = set_rule, .word = rule_word},
     {"before_unscale", POLICY_YES, .at = offsetof(plan, clip_scaled)},
     {"norm", POLICY_WORD, .at = offsetof(plan, recorded_norm), .words = &norms},
 };
 
-const policy_map policy_clip_map = POLICY_MAP("clip", "a norm, or rule and max_norm are", clip_keys, &clip_keys[0]);
+static const option_row clip_rules[] = {
+    EXCLUDES("max_norm", "rule=none", NULL),
+    NEEDS("", "max_norm rule=none", NULL),
+    EXCLUDES("before_unscale", "rule=none rule=deepspeed rule=deepspeed-zero rule=fairseq",
+             "it needs a rule that does not unscale"),
+    {0, NULL, OPTION_NEEDS, NULL, NULL, NULL},
+};
 
-/* What the keys of clip are together. */
-static int check_clip(policy_reader *r, const yaml_value *v, const plan *p)
-{
-    if (p->clip == MPSIM_CLIP_NONE && p->max_norm > 0)
-        return policy_bad(r, policy_tree_line(v, "max_norm"), "clip: max_norm contradicts rule none");
-    if (p->clip != MPSIM_CLIP_NONE && !(p->max_norm > 0))
-        return policy_bad(r, v->line, "clip: key 'max_norm' is missing");
-    if (p->clip_scaled && (p->clip == MPSIM_CLIP_NONE || mpsim_clip_unscales(p->clip)))
-        return policy_bad(r, policy_tree_line(v, "before_unscale"),
-                          "clip: before_unscale needs a rule that does not unscale: not %s", mpsim_clip_name(p->clip));
-    return 0;
-}
+const policy_map policy_clip_map = POLICY_MAP("clip", "a norm, or rule and max_norm are", clip_keys, &clip_keys[0],
+                                              clip_rules);
 
 int policy_resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
 {
@@ -285,7 +270,7 @@ int policy_resolve_clip(policy_reader *r, const yaml_value *v, plan *p)
     if (policy_map_read(r, &policy_clip_map, v, p))
         return -1;
     p->norm_given = policy_tree_line(v, "norm") != 0;
-    return check_clip(r, v, p);
+    return 0;
 }
 
 /* ---- grad_reduce ---- */
@@ -302,7 +287,7 @@ static const policy_row reduce_keys[] = {
 };
 
 const policy_map policy_reduce_map = POLICY_MAP("grad_reduce", "a format or 'key: value' pairs are", reduce_keys,
-                                                &reduce_keys[0]);
+                                                &reduce_keys[0], NULL);
 
 int policy_resolve_reduce(policy_reader *r, const yaml_value *v, plan *p)
 {

@@ -2,7 +2,8 @@
 #include "value.h"
 
 #include "../array/want.h"
-#include "../cli/options.h"
+#include "../cli/rules.h"
+#include "../text/words.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -128,22 +129,54 @@ static int set_flag(policy_reader *r, const yaml_item *item, uint8_t *to)
     return code;
 }
 
-/* An integer in the range of its row; one that may be below 0 may also be written as a number. */
-static int set_integer(policy_reader *r, const policy_row *row, const yaml_item *item, void *to)
+const option_range *policy_row_range(const policy_row *row)
 {
+    const option_range *r = &row->range;
+    return r->least != 0 || r->most != 0 ? r : NULL;
+}
+
+/* A number in the range of its row; an integer that may be below 0 may be written as any number. */
+static int read_number(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, double *x)
+{
+    const option_range *range = policy_row_range(row);
+    const int whole = row->type != POLICY_NUMBER; /* then it has a range */
+    const char *text = NULL;
+    char wanted[96];
     uint64_t n = 0;
-    double x = 0;
-    if (row->least < 0 ? policy_value_number(r, item->key, item->value, &x)
-                       : policy_value_count(r, item->key, item->value, &n))
+    if (policy_value_text(r, item->key, item->value, &text))
         return -1;
-    x = row->least < 0 ? x : (double)n;
-    if (!(x >= row->least && x <= row->most && x == trunc(x)))
-        return policy_bad(r, item->line, "%s: an integer from %.0f to %.0f is needed", item->key, row->least,
-                          row->most);
-    if (row->type == POLICY_INT16)
-        *(int16_t *)to = (int16_t)x;
-    else
-        *(uint32_t *)to = (uint32_t)x;
+    const int is_count = whole && parse_count(&n, text) == 0;
+    const int bad = whole && range->least >= 0 ? !is_count : !is_count && parse_number(x, text);
+    *x = is_count ? (double)n : *x;
+    if (!bad && (!range || range_has(range, *x)) && (!whole || *x == trunc(*x)))
+        return 0;
+    number_say(wanted, sizeof wanted, whole, range);
+    return policy_bad(r, item->line, "%s%s%s: '%.60s' is not %s", map ? map : "", map ? ": " : "", item->key, text,
+                      wanted);
+}
+
+static int set_number(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, void *at)
+{
+    double x = 0;
+    if (read_number(r, map, row, item, &x))
+        return -1;
+    switch (row->type) {
+    case POLICY_INT16:
+        *(int16_t *)at = (int16_t)x;
+        break;
+    case POLICY_BYTE:
+        *(uint8_t *)at = (uint8_t)x;
+        break;
+    case POLICY_COUNT:
+        *(uint32_t *)at = (uint32_t)x;
+        break;
+    case POLICY_COUNT64:
+        *(uint64_t *)at = (uint64_t)x;
+        break;
+    default:
+        *(double *)at = x;
+        break;
+    }
     return 0;
 }
 
@@ -157,13 +190,14 @@ int policy_row_read(policy_reader *r, const char *map, const policy_row *row, co
         return policy_value_bool(r, item->key, item->value, at);
     case POLICY_FLAG:
         return set_flag(r, item, at);
-    case POLICY_NUMBER:
-        return policy_value_number(r, item->key, item->value, at);
     case POLICY_FORMAT:
         return policy_value_format(r, item->key, item->value, at);
+    case POLICY_NUMBER:
     case POLICY_INT16:
+    case POLICY_BYTE:
     case POLICY_COUNT:
-        return set_integer(r, row, item, at);
+    case POLICY_COUNT64:
+        return set_number(r, map, row, item, at);
     case POLICY_WORD:
         return set_word(r, map, row, item, at);
     case POLICY_LATER:
@@ -178,6 +212,61 @@ static const policy_row *row_of(const policy_map *map, const char *key)
         if (strcmp(map->rows[k].key, key) == 0)
             return &map->rows[k];
     return NULL;
+}
+
+/* What rules see of a value: its word, "" where it has none, NULL where it is false. */
+static const char *word_of(const policy_row *row, const void *to)
+{
+    const void *at = (const char *)to + row->at;
+    switch (row->type) {
+    case POLICY_YES:
+        return *(const int *)at ? "" : NULL;
+    case POLICY_FLAG:
+        return *(const uint8_t *)at ? "" : NULL;
+    case POLICY_WORD:
+        return policy_words_at(row->words, *(const uint8_t *)at);
+    default:
+        return row->word ? row->word(to) : "";
+    }
+}
+
+/* The line of the key that a term begins with. */
+static unsigned line_of(const yaml_value *map, const char *term)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (strncmp(map->items[i].key, term, strcspn(term, "=+ ")) == 0 && !map->items[i].key[strcspn(term, "=+ ")])
+            return map->items[i].line;
+    return map->line;
+}
+
+static int bad_rule(policy_reader *r, const policy_map *map, const yaml_value *v, const option_row *rule,
+                    const char *text, const char *held)
+{
+    if (!held)
+        return policy_bad(r, v->line, "%s: key '%.*s' is missing", map->name, (int)strcspn(rule->argument, " "),
+                          rule->argument);
+    return policy_bad(r, line_of(v, held), "%s: %s%s%s", map->name, text, rule->help ? ": " : "",
+                      rule->help ? rule->help : "");
+}
+
+/* The keys that stand in a map, as options that were given. */
+static int check_rules(policy_reader *r, const policy_map *map, const yaml_value *v, const void *to)
+{
+    enum { MOST = 32 };
+    option_row keys[MOST];
+    const option_row *rows[MOST];
+    const char *texts[MOST], *held = NULL;
+    char text[256];
+    options_given given = {rows, texts, NULL, 0, 0, NULL, &rule_keys};
+    for (size_t i = 0; i < v->count && i < MOST; i++) {
+        const policy_row *row = row_of(map, v->items[i].key);
+        keys[i] = (option_row){.name = row->key, .type = OPTION_STRING};
+        rows[i] = &keys[i];
+        texts[i] = word_of(row, to);
+        given.n++;
+    }
+    const option_row *rule = map->rules ? rules_broken(map->rules, &given, text, sizeof text, &held) : NULL;
+    return rule ? bad_rule(r, map, v, rule, text, held) : 0;
 }
 
 int policy_map_read(policy_reader *r, const policy_map *map, const yaml_value *v, void *to)
@@ -195,5 +284,5 @@ int policy_map_read(policy_reader *r, const policy_map *map, const yaml_value *v
         if (policy_row_read(r, map->name, row, item, to))
             return -1;
     }
-    return 0;
+    return check_rules(r, map, v, to);
 }

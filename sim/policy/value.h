@@ -1,6 +1,7 @@
 /* value.h -- values of a policy's YAML tree, and the errors of those that are not valid. */
 #pragma once
 
+#include "../cli/options.h"
 #include "table.h"
 #include "yaml.h"
 
@@ -41,9 +42,11 @@ typedef enum policy_type {
     POLICY_FLAG,   /* a uint8_t, 0 or 1                           */
     POLICY_NUMBER, /* a double                                    */
     POLICY_FORMAT, /* an mpsim_format                             */
-    POLICY_INT16,  /* an int16_t from least to most               */
-    POLICY_COUNT,  /* a uint32_t from least to most               */
-    POLICY_WORD    /* a uint8_t, the place of the word in `words` */
+    POLICY_INT16,  /* an int16_t                                  */
+    POLICY_BYTE,   /* a uint8_t, a count                          */
+    POLICY_COUNT,  /* a uint32_t                                  */
+    POLICY_COUNT64,
+    POLICY_WORD /* a uint8_t, the place of the word in `words` */
 } policy_type;
 
 typedef struct policy_row {
@@ -51,9 +54,10 @@ typedef struct policy_row {
     policy_type type;
     size_t at; /* in what the map describes */
     const policy_words *words;
-    const char *label; /* in the error of a word; NULL: "MAP: KEY" */
-    double least, most;
-    int (*set)(policy_reader *r, const yaml_item *item, void *to); /* to: what the map describes */
+    const char *label;  /* in the error of a word; NULL: "MAP: KEY" */
+    option_range range; /* of a number; all zero: any. Of an integer always there */
+    int (*set)(policy_reader *r, const yaml_item *item, void *to); /* to: what the map describes            */
+    const char *(*word)(const void *to);                           /* of what `set` has made, for the rules */
 } policy_row;
 
 /* The keys of a map. */
@@ -62,13 +66,18 @@ typedef struct policy_map {
     const policy_row *rows;
     size_t count;
     const policy_row *text; /* what a text in the place of the map is; NULL: an error */
+    const option_row *
+        rules; /* NEEDS, EXCLUDES, EXCLUSIVE of keys (cli/options.h), up to a NULL name; or NULL. A key that is false is not given */
 } policy_map;
-#define POLICY_MAP(name, needed, rows, text)                       \
-    {                                                              \
-        name, needed, rows, sizeof(rows) / sizeof((rows)[0]), text \
+#define POLICY_MAP(name, needed, rows, text, rules)                       \
+    {                                                                     \
+        name, needed, rows, sizeof(rows) / sizeof((rows)[0]), text, rules \
     }
 
-/* policy_map_read -- each key by its row. policy_row_read -- one key of a map, or (map NULL) of the policy itself. 0, or -1
+/* policy_row_range -- the range of the row's number, or NULL. */
+const option_range *policy_row_range(const policy_row *row);
+
+/* policy_map_read -- each key by its row, then the rules. policy_row_read -- one key of a map, or (map NULL) of the policy itself. 0, or -1
  * after policy_bad. */
 int policy_map_read(policy_reader *r, const policy_map *map, const yaml_value *v, void *to);
 int policy_row_read(policy_reader *r, const char *map, const policy_row *row, const yaml_item *item, void *to);

@@ -93,32 +93,6 @@ printf 'precision: no\noptimizer: {name: adafactor, lr: 0.01, d: 2}\n' >"$dir/p.
 run 0 replay -P "$dir/p.yaml" "$charlm" && has '^optimizer  adafactor, lr 0.01, .*, d 2' && has 'optimizer state 8.7 KiB'
 ok $? "adafactor: moments of rows and columns, of another optimizer's record"
 
-# ---- bad keys
-bad() { # bad TEXT FRAGMENT
-    printf '%b' "$1" >"$dir/bad.yaml"
-    run 3 replay -P "$dir/bad.yaml" "$mlp" && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "$2" err
-    ok $? "refused: $2"
-}
-bad 'optimizer: {states: coatt}\n' "states: 'coatt' is not one of torchao-8bit"
-bad 'optimizer: {states: coat, state: bf16}\n' 'state contradicts states'
-bad 'optimizer: {muon: {lr: 1}, states: coat}\n' 'muon keeps its buffer'
-bad 'optimizer: {muon: {lr: 1}, store: stochastic}\n' 'stores to nearest'
-bad 'optimizer: {muon: {lr: 1}, maximize: true}\n' 'and minimises'
-bad 'optimizer: {muon: 3}\n' "muon: 'key: value' pairs are needed"
-bad 'optimizer: {muon: {step: 3}}\n' "muon: unknown key 'step'"
-bad 'optimizer: {muon: {ns_steps: 100}}\n' 'less than 100'
-bad 'optimizer: {muon: {model: nothing}}\n' "'nothing' is neither a model"
-bad 'optimizer: {muon: {model: volta}}\n' "architecture that multiplies bf16"
-bad 'optimizer: {muon: {model: hopper-fp16-fp32}}\n' 'does not multiply bf16'
-bad 'optimizer: {muon: {variant: apex}}\n' 'no operations on tensors'
-bad 'optimizer: {muon: {adjust_lr: big}}\n' 'not one of original, match_rms_adamw'
-bad 'optimizer: {muon: {ns_coefficients: [1, 2]}}\n' 'three numbers are needed'
-bad 'optimizer: {muon: {momentum: 0}}\n' 'nesterov needs a momentum'
-bad 'optimizer: {muon: {ns_coefficients: [1e300, 2, 3]}}\n' 'no Muon has such settings: .*, coefficients 1e+300 2 3'
-bad 'optimizer: {muon: {momentum: 0, variant: apex, nesterov: false}}\n' "'apex' has no operations on tensors"
-bad 'optimizer: {muon: {lr: -1}}\n' 'no Muon has such settings'
-bad 'muon_exclude: [head]\n' 'works on the optimizer muon'
-
 for c in 'coat-fp8-states amsgrad-adamw coat of adamw has no amsgrad' 'te-nvfp4 amsgrad-adam apex of adam has no amsgrad' \
     'bf16-kahan sgd-nesterov optimi of sgd has no nesterov' 'bf16-kahan sgd-dampening optimi of sgd has no such dampening' \
     'te-nvfp4 groups-sgd apex of sgd has no maximize'; do

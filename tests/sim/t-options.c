@@ -74,7 +74,7 @@ static int parse(const char *line, char *help)
     argv[argc] = NULL;
     for (const option_row *o = rows; help && o->name; o++) {
         char sentence[512];
-        rule_say(sentence, sizeof sentence, rows, o);
+        rule_say(sentence, sizeof sentence, rows, o, &rule_options);
         if (*sentence)
             strcat(strcat(help, sentence), "\n");
     }

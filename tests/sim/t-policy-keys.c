@@ -1,4 +1,5 @@
 /* t-policy-keys.c -- what every key of a policy file takes, and what a file says of itself. (What is refused: t-policy-bad.c.) */
+#include "sim/cli/rules.h"
 #include "sim/policy/impl.h"
 #include "support/badfile.h"
 #include "support/support.h"
@@ -239,6 +240,8 @@ START_TEST(scaler_words)
         {"{scaler: torch, arithmetic: f64, init: 3, growth: 3, backoff: 0.5, window: 9}",
          "torch:arithmetic=f64,init=3,growth=3,backoff=0.5,window=9"},
         {"{scaler: torch, floor: 1, ceiling: 2^20}", "torch:floor=1,ceiling=1048576"},
+        /* what keys are together counts when all are there */
+        {"{scaler: megatron, min_loss_scale: 2^40, initial_loss_scale: 2^41}", "megatron:init=2^41,floor=2^40"},
         {"{scaler: dynamic, window: 3}", "torch:window=3"},
         {"{scaler: 512}", "static:512"},
         {"{scaler: 'torch:init=2', window: 3}", "torch:init=2,window=3"},
@@ -498,13 +501,46 @@ static void page_has(const char *page, const policy_words *words)
     }
 }
 
+/* A row of the page's table of ranges and needs: "| `KEY` | RULE |", of a map's key "| `MAP`: `KEY` | RULE |". */
+static void page_has_rule(const char *page, const char *map, const char *key, const char *rule)
+{
+    char line[600];
+    snprintf(line, sizeof line, "\n| %s%s%s%s%s%s | %s |\n", map ? "`" : "", map ? map : "", map ? "`" : "",
+             map && key ? ": " : "", key ? "`" : "", key ? key : "", rule);
+    if (key) {
+        char *end = strstr(line, key) + strlen(key);
+        memmove(end + 1, end, strlen(end) + 1);
+        *end = '`';
+    }
+    ck_assert_msg(strstr(page, line) != NULL, "data/policies/README.md has no %s", line);
+}
+
+static void page_has_range(const char *page, const char *map, const policy_row *key)
+{
+    char text[128];
+    if (!policy_row_range(key))
+        return;
+    number_say(text, sizeof text, key->type != POLICY_NUMBER, policy_row_range(key));
+    page_has_rule(page, map, key->key, text);
+}
+
+static void page_has_rules(const char *page, const policy_map *map)
+{
+    char text[512];
+    for (const option_row *rule = map->rules; rule && rule->name; rule++) {
+        rule_say(text, sizeof text, NULL, rule, &rule_keys);
+        page_has_rule(page, map->name, NULL, text);
+    }
+}
+
+static const policy_map *const maps[] = {&policy_optimizer_map, &policy_muon_map, &policy_clip_map, &policy_reduce_map};
+
 /* The page of policies names every key and every word that a row has. */
 START_TEST(documented)
 {
-    const policy_map *const maps[] = {&policy_optimizer_map, &policy_muon_map, &policy_clip_map, &policy_reduce_map};
-    const policy_words *const lists[] = {&policy_keys_own,   &policy_keys_other, &policy_keys_passed_over,
-                                         &policy_precisions, &policy_levels,     &policy_autocasts,
-                                         &policy_recipes,    &policy_layer_kinds};
+    const policy_words *const lists[] = {&policy_keys_own,   &policy_keys_other,  &policy_keys_passed_over,
+                                         &policy_precisions, &policy_levels,      &policy_autocasts,
+                                         &policy_recipes,    &policy_layer_kinds, &policy_scaling_keys};
     char *page = page_text();
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         page_has(page, lists[i]);
@@ -519,6 +555,42 @@ START_TEST(documented)
 }
 END_TEST
 
+/* And every range, and what a key needs or does not go with. */
+START_TEST(documented_rules)
+{
+    char *page = page_text();
+    policy_need need;
+    for (size_t i = 0; i < policy_keys_own.count; i++) {
+        const policy_row *key = policy_key_row(i, &need);
+        page_has_range(page, NULL, key);
+        if (need)
+            page_has_rule(page, NULL, key->key, policy_need_say(need));
+    }
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        for (size_t k = 0; k < maps[i]->count; k++)
+            page_has_range(page, maps[i]->name, &maps[i]->rows[k]);
+        page_has_rules(page, maps[i]);
+    }
+    free(page);
+}
+END_TEST
+
+/* The rules that before_unscale goes with are those that leave unscaling to others. */
+START_TEST(unscaling)
+{
+    for (int i = MPSIM_CLIP_NONE + 1; i < MPSIM_CLIP_RULES; i++) {
+        char text[128];
+        policy p;
+        trace_error e = {0};
+        snprintf(text, sizeof text, "precision: fp16\nclip: {rule: %s, max_norm: 1, before_unscale: true}\n",
+                 mpsim_clip_name((mpsim_clip_rule)i));
+        const int code = policy_read(&p, "x", text, strlen(text), 0, &e);
+        ck_assert_msg((code != 0) == mpsim_clip_unscales((mpsim_clip_rule)i), "%s%s", text, e.text);
+        policy_clear(&p);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *keys = test_case("keys", 20), *values = test_case("values", 20);
@@ -528,6 +600,8 @@ int main(void)
     tcase_add_test(keys, gathered);
     tcase_add_test(keys, off);
     tcase_add_test(keys, documented);
+    tcase_add_test(keys, documented_rules);
+    tcase_add_test(keys, unscaling);
     tcase_add_test(values, scaler_words);
     tcase_add_test(values, optimizer_keys);
     tcase_add_test(values, clip_and_reduce);
