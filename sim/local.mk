@@ -158,7 +158,7 @@ sim_libstat_a_SOURCES = \
   sim/array/lacking.h sim/array/memory.c sim/array/memory.h sim/operand/blocktarget.c sim/operand/blocktarget.h sim/process/host.h sim/input/input.c sim/input/input.h sim/operand/scalelist.c \
   sim/operand/scalelist.h sim/operand/stream.c sim/operand/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
   sim/operand/target.c sim/operand/target.h sim/input/twice.c sim/input/twice.h sim/input/unread.c sim/input/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
-  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
+  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/words.c sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
   sim/record/csvcells.c sim/record/jsonout.c \
   sim/record/jsonout.h sim/record/narrow.c sim/record/short.c sim/record/table.c sim/record/table.h sim/stat/blockquant.c \
   sim/stat/blocks.c sim/stat/blockviews.c \

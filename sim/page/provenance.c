@@ -41,16 +41,12 @@ static void put_option(FILE *to, const char *name, const char *value)
 
 static void put_settings(FILE *to, const stat_settings *s)
 {
-    stat_word w;
-    for (size_t i = 0; stat_settings_word(s, i, &w); i++) {
-        const char *value = stat_word_value(&w);
-        const int is_flag = strcmp(value, "1") == 0 &&
-                            (strcmp(w.name, "big-endian") == 0 || strcmp(w.name, "without-roundoff") == 0 ||
-                             strncmp(w.name, "flush-", 6) == 0);
-        put_option(to, w.name, is_flag ? NULL : value);
-        if (is_flag)
-            fprintf(to, " --%s", w.name);
-    }
+    record_word w;
+    for (size_t i = 0; record_word_at(&stat_settings_record, s, i, &w); i++)
+        if (w.is_flag)
+            fprintf(to, " --%s", w.key);
+        else
+            put_option(to, w.key, w.text);
 }
 
 static void put_operands(const page *p, FILE *to)

@@ -150,6 +150,20 @@ record_source record_part(record_source from, const char *key);
 /* record_is_real -- whether v is a number as reports write them, "NaN" and infinities being strings. */
 int record_is_real(const json_t *v, double *x);
 
+/* A record as words, as a command line has options: a key with a text or a number; a flag (FIELD_BOOLEAN) has "1", each text of a list
+ * (FIELD_TEXTS, an option_list) is a word. What is not there, and 0, is none. */
+typedef struct record_word {
+    const char *key, *text;
+    int is_flag;
+    char number[24];
+} record_word;
+
+/* record_word_at -- word i, in the order of the table: 1, or 0 past the end. record_put_word -- set what a word says, which must outlive
+ * the record: 0, or why not. Of types there are texts, lists of them, flags and counts. */
+int record_word_at(const record_kind *r, const void *at, size_t i, record_word *w);
+enum { WORD_UNKNOWN = -1, WORD_BAD = -2, WORD_NO_MEMORY = -3 };
+int record_put_word(const record_kind *r, void *at, const char *key, const char *text);
+
 /* Names of columns and values of a row, without the end of the line. */
 void record_csv_head(FILE *to, const record_kind *r, unsigned shows);
 void record_csv(FILE *to, const record_kind *r, const void *at, unsigned shows);

@@ -41,7 +41,7 @@ typedef struct part_head {
     const char *version;           /* of the program                                    */
     uint64_t files, bytes, digest; /* inputs: how many, of how many bytes; of paths and sizes */
     const char *first;             /* the first path                                    */
-    part_pairs words;              /* the settings: stat_settings_word                  */
+    part_pairs words;              /* the settings: stat_settings_record                 */
     part_pairs formats;            /* what their formats and roundings are              */
     int recipes;                   /* whether there are block recipes: mpsim-part/4     */
     void *memory;                  /* where all the texts are; NULL: with the caller    */

@@ -3,7 +3,6 @@
 
 #include "../pass/tiles.h"
 
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,102 +93,41 @@ int stat_is_scaled(const stat_settings *s, const char *kind)
 /* ---- settings as words ---- */
 
 /* One for each option that decides numbers; what stat learns is a row more. */
-static const struct {
-    const char *name;
-    option_type type;
-    size_t at;
-} rows[] = {
-    {"format", OPTION_STRING, offsetof(stat_settings, to.formats)},
-    {"scale", OPTION_STRING, offsetof(stat_settings, to.scales)},
-    {"scale-kinds", OPTION_LIST, offsetof(stat_settings, scaled)},
-    {"round", OPTION_STRING, offsetof(stat_settings, to.round)},
-    {"preset", OPTION_STRING, offsetof(stat_settings, to.preset)},
-    {"overflow", OPTION_STRING, offsetof(stat_settings, to.overflow)},
-    {"flush-subnormals", OPTION_FLAG, offsetof(stat_settings, to.flush_output)},
-    {"flush-inputs", OPTION_FLAG, offsetof(stat_settings, to.flush_input)},
-    {"seed", OPTION_COUNT, offsetof(stat_settings, to.seed)},
-    {"match", OPTION_LIST, offsetof(stat_settings, from.wanted.match)},
-    {"kind", OPTION_LIST, offsetof(stat_settings, from.wanted.kinds)},
-    {"map", OPTION_LIST, offsetof(stat_settings, from.wanted.map)},
-    {"names", OPTION_STRING, offsetof(stat_settings, names)},
-    {"dtype", OPTION_STRING, offsetof(stat_settings, from.wanted.dtype)},
-    {"shape", OPTION_STRING, offsetof(stat_settings, from.wanted.shape)},
-    {"offset", OPTION_COUNT, offsetof(stat_settings, from.wanted.offset)},
-    {"big-endian", OPTION_FLAG, offsetof(stat_settings, from.wanted.big_endian)},
-    {"assume", OPTION_STRING, offsetof(stat_settings, from.wanted.assume)},
-    {"as", OPTION_STRING, offsetof(stat_settings, from.wanted.as)},
-    {"stored", OPTION_STRING, offsetof(stat_settings, from.wanted.stored)},
-    {"max-header", OPTION_COUNT, offsetof(stat_settings, from.wanted.max_header)},
-    {"max-ratio", OPTION_COUNT, offsetof(stat_settings, from.wanted.max_ratio)},
-    {"keep-going", OPTION_FLAG, offsetof(stat_settings, from.keep_going)},
-    {"counts", OPTION_FLAG, offsetof(stat_settings, counts)},
-    {"histogram", OPTION_FLAG, offsetof(stat_settings, histogram)},
-    {"without-roundoff", OPTION_FLAG, offsetof(stat_settings, without_roundoff)},
-    {"rht", OPTION_STRING, offsetof(stat_settings, to.hadamard)},
-    {"axis", OPTION_STRING, offsetof(stat_settings, to.axis)},
+#define AT(member) offsetof(stat_settings, member)
+#define TEXT_OF(option, member) FIELD(TEXT, option, IN_TREE, AT(member), NULL)
+#define TEXTS_OF(option, member) FIELD(TEXTS, option, IN_TREE, AT(member.items), NULL, .of = AT(member.count))
+#define FLAG_OF(option, member) FIELD(BOOLEAN, option, IN_TREE, AT(member), NULL)
+#define COUNT_OF(option, member) FIELD(COUNT, option, IN_TREE, AT(member), NULL)
+static const record_field fields[] = {
+    TEXT_OF("format", to.formats),
+    TEXT_OF("scale", to.scales),
+    TEXTS_OF("scale-kinds", scaled),
+    TEXT_OF("round", to.round),
+    TEXT_OF("preset", to.preset),
+    TEXT_OF("overflow", to.overflow),
+    FLAG_OF("flush-subnormals", to.flush_output),
+    FLAG_OF("flush-inputs", to.flush_input),
+    COUNT_OF("seed", to.seed),
+    TEXTS_OF("match", from.wanted.match),
+    TEXTS_OF("kind", from.wanted.kinds),
+    TEXTS_OF("map", from.wanted.map),
+    TEXT_OF("names", names),
+    TEXT_OF("dtype", from.wanted.dtype),
+    TEXT_OF("shape", from.wanted.shape),
+    COUNT_OF("offset", from.wanted.offset),
+    FLAG_OF("big-endian", from.wanted.big_endian),
+    TEXT_OF("assume", from.wanted.assume),
+    TEXT_OF("as", from.wanted.as),
+    TEXT_OF("stored", from.wanted.stored),
+    COUNT_OF("max-header", from.wanted.max_header),
+    COUNT_OF("max-ratio", from.wanted.max_ratio),
+    FLAG_OF("keep-going", from.keep_going),
+    FLAG_OF("counts", counts),
+    FLAG_OF("histogram", histogram),
+    FLAG_OF("without-roundoff", without_roundoff),
+    TEXT_OF("rht", to.hadamard),
+    TEXT_OF("axis", to.axis),
+    {0},
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* Word k of a row: 1, or 0 where the row has no such word. */
-static int row_word(const stat_settings *s, size_t row, size_t k, stat_word *w)
-{
-    const void *at = (const char *)s + rows[row].at;
-    const option_list *list = at;
-    uint64_t n = 0;
-    w->name = rows[row].name;
-    w->text = NULL;
-    switch (rows[row].type) {
-    case OPTION_STRING:
-        w->text = *(const char *const *)at;
-        return k == 0 && w->text;
-    case OPTION_LIST:
-        w->text = k < list->count ? list->items[k] : NULL;
-        return w->text != NULL;
-    case OPTION_FLAG:
-        n = (uint64_t)(*(const int *)at != 0);
-        break;
-    case OPTION_COUNT:
-        n = *(const uint64_t *)at;
-        break;
-    default: /* none is in the table */
-        break;
-    }
-    snprintf(w->value, sizeof w->value, "%" PRIu64, n);
-    return k == 0 && n;
-}
-
-int stat_settings_word(const stat_settings *s, size_t i, stat_word *word)
-{
-    for (size_t row = 0; row < ROWS; row++)
-        for (size_t k = 0; row_word(s, row, k, word); k++)
-            if (i-- == 0)
-                return 1;
-    return 0;
-}
-
-const char *stat_word_value(const stat_word *w)
-{
-    return w->text ? w->text : w->value;
-}
-
-int stat_settings_put(stat_settings *s, const char *name, const char *value)
-{
-    size_t row = 0;
-    uint64_t n = 0;
-    while (row < ROWS && strcmp(rows[row].name, name) != 0)
-        row++;
-    if (row == ROWS)
-        return SETTING_UNKNOWN;
-    void *at = (char *)s + rows[row].at;
-    if (rows[row].type == OPTION_LIST)
-        return option_list_add(at, value) ? SETTING_NO_MEMORY : 0;
-    if (rows[row].type == OPTION_STRING)
-        *(const char **)at = value;
-    else if (parse_count(&n, value))
-        return SETTING_BAD;
-    else if (rows[row].type == OPTION_FLAG)
-        *(int *)at = n != 0;
-    else
-        *(uint64_t *)at = n;
-    return 0;
-}
+const record_kind stat_settings_record = {"settings", NULL, sizeof(stat_settings), fields};

@@ -3,6 +3,7 @@
 
 #include "../input/input.h"
 #include "../operand/target.h"
+#include "../record/record.h"
 
 /* It travels with a partial report. */
 typedef struct stat_settings {
@@ -27,18 +28,5 @@ int stat_settings_names(stat_settings *copy, const stat_settings *s, const input
  * from a gradient). A loss scale reaches gradients, and neither parameters nor activations. */
 int stat_is_scaled(const stat_settings *s, const char *kind);
 
-/* What a setting is as words: an option's name and argument, "1" for a flag. Of an option that may be given
- * several times each is one. */
-typedef struct stat_word {
-    const char *name;
-    char value[24]; /* where text is NULL */
-    const char *text;
-} stat_word;
-
-/* stat_settings_word -- word i of those that were given, in an order that is always the same: 1, or 0 past
- * the end. */
-int stat_settings_word(const stat_settings *s, size_t i, stat_word *word);
-const char *stat_word_value(const stat_word *w);
-/* stat_settings_put -- set what a word says; the text must outlive the settings. 0, or why not. */
-enum { SETTING_UNKNOWN = -1, SETTING_BAD = -2, SETTING_NO_MEMORY = -3 };
-int stat_settings_put(stat_settings *s, const char *name, const char *value);
+/* The settings as a record whose keys are options: what travels with a part, and what a command line repeats (record_word_at). */
+extern const record_kind stat_settings_record;

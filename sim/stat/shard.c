@@ -81,9 +81,9 @@ static void describe(shards *s)
     for (size_t i = 0; i < sizeof read / sizeof read[0]; i++)
         if (read[i].f)
             add_pair(&s->head.formats, read[i].name, stat_part_describe(text, sizeof text, read[i].f, NULL));
-    stat_word w;
-    for (size_t i = 0; stat_settings_word(&known, i, &w); i++)
-        add_pair(&s->head.words, w.name, stat_word_value(&w));
+    record_word w;
+    for (size_t i = 0; record_word_at(&stat_settings_record, &known, i, &w); i++)
+        add_pair(&s->head.words, w.key, w.text);
 }
 
 int stat_shards_open(shards *s, const stat_settings *settings, char **operands, int count, uint64_t n)

@@ -77,13 +77,13 @@ static mpsim_status status_of(const call *c, int code, char *error, size_t size)
 
 static int put_number(uint64_t *to, const mpsim_option *o)
 {
-    return parse_count(to, o->value) ? SETTING_BAD : 0;
+    return parse_count(to, o->value) ? WORD_BAD : 0;
 }
 
 static int put_option(question *q, const mpsim_option *o)
 {
     if (strcmp(o->name, "fail-if") == 0)
-        return option_list_add(&q->fail_if, o->value) ? SETTING_NO_MEMORY : 0;
+        return option_list_add(&q->fail_if, o->value) ? WORD_NO_MEMORY : 0;
     if (strcmp(o->name, "tensors") == 0)
         return put_number(&q->tensors, o);
     if (strcmp(o->name, "threads") == 0)
@@ -91,8 +91,8 @@ static int put_option(question *q, const mpsim_option *o)
     if (strcmp(o->name, "quiet") == 0)
         return put_number(&q->quiet, o);
     if (strcmp(o->name, "names") == 0) /* no option of the program, but a word of parts */
-        return SETTING_UNKNOWN;
-    return stat_settings_put(&q->settings, o->name, o->value);
+        return WORD_UNKNOWN;
+    return record_put_word(&stat_settings_record, &q->settings, o->name, o->value);
 }
 
 static mpsim_status bad_option(const mpsim_option *o, int why, char *error, size_t size)
@@ -100,13 +100,13 @@ static mpsim_status bad_option(const mpsim_option *o, int why, char *error, size
     char name[256], value[256], line[1024];
     escape_text(name, sizeof name, o->name);
     escape_text(value, sizeof value, o->value);
-    if (why == SETTING_NO_MEMORY)
+    if (why == WORD_NO_MEMORY)
         return no_memory(error, size);
-    if (why == SETTING_UNKNOWN)
+    if (why == WORD_UNKNOWN)
         snprintf(line, sizeof line, "stat: --%s is not an option here; try 'mpsim stat --help'", name);
     else
         snprintf(line, sizeof line, "stat: --%s: '%s' is not a non-negative integer", name, value);
-    return say(why == SETTING_UNKNOWN ? MPSIM_ENOTFOUND : MPSIM_EINVAL, error, size, line);
+    return say(why == WORD_UNKNOWN ? MPSIM_ENOTFOUND : MPSIM_EINVAL, error, size, line);
 }
 
 static mpsim_status put_options(question *q, const mpsim_option *options, size_t n, char *error, size_t size)

@@ -24,6 +24,7 @@
 #include "sim/scaler/record.h"
 #include "sim/scaler/table.h"
 #include "sim/stat/report.h"
+#include "sim/text/option.h"
 #include "support/support.h"
 
 #include <mpsim/mpsim.h>
@@ -31,6 +32,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define COUNT(x) (sizeof(x) / sizeof(x)[0])
 
 /* ---- a record with everything ---- */
 
@@ -359,6 +362,53 @@ START_TEST(words)
                  "\"empty\": [], \"small\": \"b\", \"count\": 4294967295}],\n\"part\": 1, \"whole\": 4}\n");
     expect_words(REPORT_CSV, "word,none,set,empty,small,count\nb,,one+four,,b,4294967295\n");
     expect_words(REPORT_TEXT, "word  small          count\nb     b      4,294,967,295\n");
+}
+END_TEST
+
+/* ---- a record as words of a command line ---- */
+
+typedef struct lined {
+    const char *text, *none;
+    int yes, no;
+    uint64_t count, zero;
+    option_list list, empty;
+} lined;
+
+/* What is there and not 0, in the order of the table; written back they give the same words. */
+START_TEST(words_of_a_line)
+{
+    static const record_field rows[] = {
+        FIELD(TEXT, "text", IN_TREE, offsetof(lined, text), NULL),
+        FIELD(TEXT, "none", IN_TREE, offsetof(lined, none), NULL),
+        FIELD(BOOLEAN, "yes", IN_TREE, offsetof(lined, yes), NULL),
+        FIELD(BOOLEAN, "no", IN_TREE, offsetof(lined, no), NULL),
+        FIELD(TEXTS, "list", IN_TREE, offsetof(lined, list.items), NULL, .of = offsetof(lined, list.count)),
+        FIELD(TEXTS, "empty", IN_TREE, offsetof(lined, empty.items), NULL, .of = offsetof(lined, empty.count)),
+        FIELD(COUNT, "count", IN_TREE, offsetof(lined, count), NULL),
+        FIELD(COUNT, "zero", IN_TREE, offsetof(lined, zero), NULL),
+        {0}};
+    static const record_kind kind = {"lined", NULL, sizeof(lined), rows};
+    static const char *const wanted[][2] = {
+        {"text", ""}, {"yes", "1"}, {"list", "a b"}, {"list", "1"}, {"count", "18446744073709551615"}};
+    lined l = {.text = "", .yes = 1, .count = UINT64_MAX}, back = {0};
+    record_word w;
+    option_list_add(&l.list, "a b");
+    option_list_add(&l.list, "1");
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        ck_assert_int_eq(record_word_at(&kind, &l, i, &w), 1);
+        ck_assert_str_eq(w.key, wanted[i][0]);
+        ck_assert_str_eq(w.text, wanted[i][1]);
+        ck_assert_int_eq(w.is_flag, i == 1);
+        ck_assert_int_eq(record_put_word(&kind, &back, wanted[i][0], wanted[i][1]), 0);
+    }
+    ck_assert_int_eq(record_word_at(&kind, &l, COUNT(wanted), &w), 0);
+    ck_assert(*back.text == '\0' && back.yes == 1 && back.count == UINT64_MAX && back.list.count == 2);
+    ck_assert_int_eq(record_put_word(&kind, &back, "yes", "0"), 0);
+    ck_assert(!back.yes);
+    ck_assert_int_eq(record_put_word(&kind, &back, "counts", "1"), WORD_UNKNOWN);
+    ck_assert_int_eq(record_put_word(&kind, &back, "count", "x"), WORD_BAD);
+    option_list_clear(&l.list);
+    option_list_clear(&back.list);
 }
 END_TEST
 
@@ -846,6 +896,7 @@ int main(void)
     tcase_add_test(forms_case, rows_of_several_kinds);
     tcase_add_test(forms_case, several_lists);
     tcase_add_test(forms_case, words);
+    tcase_add_test(forms_case, words_of_a_line);
     tcase_add_test(forms_case, trees);
     tcase_add_test(forms_case, reading);
     tcase_add_test(forms_case, reading_structs);
