@@ -74,7 +74,7 @@ unit_tests = \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
-  tests/dot/t-chain tests/dot/t-convolution tests/dot/t-convolution-orders tests/dot/t-convolution-torch tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-gemm-calls tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-product tests/dot/t-product-calls tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
+  tests/dot/t-chain tests/dot/t-chain-corners tests/dot/t-convolution tests/dot/t-convolution-orders tests/dot/t-convolution-torch tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-gemm-calls tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-product tests/dot/t-product-calls tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-conversions tests/gpu/t-in-step tests/gpu/t-orders tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-attention tests/layer/t-attention-back tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-elements tests/layer/t-kernels tests/layer/t-rownorm \
@@ -90,7 +90,7 @@ unit_tests = \
   tests/sim/t-diff tests/sim/t-diff-verdicts tests/sim/t-policy tests/sim/t-policy-bad tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-diff-bytes tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-options tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-record tests/sim/t-report tests/sim/t-textfile tests/sim/t-threads \
+  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-options tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-lines tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-record tests/sim/t-report tests/sim/t-textfile tests/sim/t-threads \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \
@@ -163,6 +163,8 @@ tests_record_t_device_SOURCES = \
 # two files of one tensor
 # the library's own host of the work (sim/process/host.h) comes before the program's
 tests_sim_t_policy_reader_LDADD = $(support_libs) sim/libtracelib.a $(LDADD)
+tests_dot_t_chain_SOURCES = tests/dot/chain.c tests/dot/chain.h tests/dot/t-chain.c
+tests_dot_t_chain_corners_SOURCES = tests/dot/chain.c tests/dot/chain.h tests/dot/t-chain-corners.c
 tests_sim_t_diff_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff.c
 tests_sim_t_diff_verdicts_SOURCES = tests/sim/samples.c tests/sim/samples.h tests/sim/t-diff-verdicts.c
 
@@ -179,7 +181,7 @@ hot_objects = tests/gpu/replay.$(OBJEXT) tests/gpu/t-record.$(OBJEXT) tests/gpu/
   tests/record/convolutions.$(OBJEXT) tests/record/elementwise.$(OBJEXT) tests/record/integers.$(OBJEXT) \
   tests/record/matrices.$(OBJEXT) tests/record/multiply.$(OBJEXT) tests/record/whole.$(OBJEXT) \
   tests/record/scaled.$(OBJEXT) tests/record/sums.$(OBJEXT) \
-  tests/round/t-cast.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
+  tests/round/t-cast.$(OBJEXT) tests/dot/chain.$(OBJEXT) tests/dot/t-chain.$(OBJEXT) tests/dot/t-chain-corners.$(OBJEXT) tests/train/t-gradients.$(OBJEXT)
 $(hot_objects): TEST_CFLAGS = $(OPT_CFLAGS)
 
 # ---- all 2^32 inputs: make check-long

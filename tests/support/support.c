@@ -2,6 +2,7 @@
 #include "support.h"
 #include "sanitized.h"
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <mpsim/isa.h>
@@ -94,6 +95,23 @@ TCase *test_case(const char *name, double timeout)
     const double m = test_multiplier();
     tcase_set_timeout(t, timeout * slow * (m > 1 ? m : 1));
     return t;
+}
+
+int test_direction(size_t i)
+{
+    static const int directions[] = {
+        FE_TONEAREST,
+#ifdef FE_DOWNWARD
+        FE_DOWNWARD,
+#endif
+#ifdef FE_UPWARD
+        FE_UPWARD,
+#endif
+#ifdef FE_TOWARDZERO
+        FE_TOWARDZERO,
+#endif
+    };
+    return i < sizeof directions / sizeof directions[0] ? directions[i] : -1;
 }
 
 int test_isa_use(size_t i)

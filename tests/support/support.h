@@ -50,6 +50,9 @@ void code_store(void *p, size_t bytes, uint64_t code);
 int test_main(const char *suite, TCase *const *cases);
 TCase *test_case(const char *name, double timeout);
 
+/* test_direction -- direction i of rounding (<fenv.h>), the default first; -1 past those that the machine has. */
+int test_direction(size_t i);
+
 /* Use instruction set number i; 0: it is not on this machine, or MPSIM_ISA wants another. How many there are. */
 int test_isa_use(size_t i);
 int test_isa_count(void);
