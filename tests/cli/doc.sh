@@ -101,5 +101,5 @@ for page in $(cd "$top" && ls README.md doc/*.md doc/*/*.md); do
 done
 [ $paths -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "paths in the text exist"
 files=$("$MPSIM" --help | sed -n 's/^Files: \(.*\), raw, .*/\1/p')
-[ -n "$files" ] && grep -q "^\* Input files are $files, " "$top/doc/README.md"; ok $? "the files that help names are those of the overview"
+[ -n "$files" ] && grep -q "^\* Input files are $files, " "$top/doc/reference/files.md"; ok $? "the files that help names are those of the reference"
 finish
