@@ -2,7 +2,8 @@
 # reproducible.sh [WORD...]: two builds of the commit that is checked out, from folders of other names and depths, at other times, in another
 # locale, zone and umask, the second apart from its sources, have equal bytes: what `make install` installs, the wheel, the source
 # distribution and the tarball of `make dist`. WORDs are for configure; OPT_CFLAGS=-O0 LIGHT_CFLAGS=-O0 takes half the time. Files
-# that differ are kept, their names and where they lie printed; exit code 1.
+# that differ are kept, their names and where they lie printed; exit code 1. MPSIM_KEEP: a folder that gets the tarball, the
+# source distribution and the wheel where all is equal (.ci/release).
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
@@ -48,6 +49,7 @@ files=$(wc -l <"$work/1.sums")
 if [ "$files" -gt 0 ] && cmp -s "$work/1.sums" "$work/2.sums"; then
     echo "reproducible.sh: $files files, equal bytes"
     grep -E '/(libmpsim\.so|mpsim|mpsim-stat\.1|mpsim-[0-9][^/]*)$' "$work/1.sums" || true
+    [ ! "${MPSIM_KEEP-}" ] || find "$work/out/1" -maxdepth 2 -type f -name 'mpsim-*' -exec cp {} "$MPSIM_KEEP" \;
     rm -rf "$work"
 else
     diff "$work/1.sums" "$work/2.sums" | sed -n 's/^[<>].*  \(.*\)/\1/p' | sort -u
