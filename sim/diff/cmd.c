@@ -16,7 +16,7 @@ static const char more[] =
     "scalar, constant, flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine,\n"
     "quantised, rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
     "non-finite, sum-order, partial, corrupted, close, related, unrelated, integers, bytes, missing, extra,\n"
-    "incomparable, not-compared (doc/diff.md).\n"
+    "incomparable, not-compared (doc/explanations/differences.md).\n"
     "Tensors are matched by name, then by kind and parameter, by name but for what is in front of it, by\n"
     "content, and by shape; names that differ are no difference.\n"
     "\n"

@@ -7,7 +7,7 @@ logs=$MPSIM_SRCDIR/tests/logs/written
 tab=$(printf '\t')
 grep -v '^#' "$logs/cases.tsv" >"$dir/cases"
 
-# class: of the verdict that was printed (doc/scaler.md and doc/log.md; tests/cli/logs.sh reads it from the JSON)
+# class: of the verdict that was printed (doc/explanations/scalers.md and training-logs.md; tests/cli/logs.sh reads it from the JSON)
 class() {
     read -r _ name <"$dir/verdict"
     case $name in

@@ -30,7 +30,7 @@ class Step(NamedTuple):
 class Scaler:
     """A loss scaler as a framework has it, stepped by hand.
 
-    spec: a name of `mpsim.scalers`, or with changes: "torch:init=2^10,window=500"; doc/scaler.md.
+    spec: a name of `mpsim.scalers`, or with changes: "torch:init=2^10,window=500"; doc/explanations/scalers.md.
 
     >>> s = mpsim.Scaler("torch:window=2")
     >>> s.scale

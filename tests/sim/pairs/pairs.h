@@ -4,9 +4,9 @@
  * `right` names the verdicts that fit the cause, `near` those that are true and say less. "close", "related" and
  * "unrelated" claim no cause: where they are in neither list, they count as unknown. Any other verdict is false.
  *
- * All but the last nine were written from doc/diff.md alone, before the code of sim/diff was read. Since then verdicts
- * that did not exist ("signs", "affine") became right, and what is true but says less near, for three: int8, mask,
- * stuck bit. */
+ * All but the last nine were written from the page of verdicts (doc/explanations/differences.md) alone, before the code of
+ * sim/diff was read. Since then verdicts that did not exist ("signs", "affine") became right, and what is true but says less
+ * near, for three: int8, mask, stuck bit. */
 #pragma once
 
 #include <stddef.h>
