@@ -133,6 +133,8 @@ int cmd_advise(const command *self, int argc, char **argv)
     options o = {0};
     int first;
     const option_row rows[] = {
+        COMMON(
+            "max-underflow max-overflow min-sqnr max-lost format compute match kind fail-if tensors policy-out json output"),
         {0, "Bounds", OPTION_HEADING, NULL, NULL, NULL},
         ADVISE_BOUND_ROWS(o.words),
         {0, "What is tried", OPTION_HEADING, NULL, NULL, NULL},

@@ -32,10 +32,10 @@ static void print_kind(const advise *a, table *out, const advise_kind *k)
 
 static void print_kinds(const advise *a, FILE *to)
 {
-    char columns[256] = "<kind|>tensors|>elements";
+    char columns[256] = "<kind|>tensors|2>elements";
     for (size_t c = 0; c + 1 < a->candidates.count; c++)
         text_add(columns, sizeof columns, "|>%s", a->candidates.items[c].name);
-    text_add(columns, sizeof columns, "|<all fit|>recorded|>narrowest");
+    text_add(columns, sizeof columns, "|<all fit|3>recorded|1>narrowest");
     table *out = table_new(columns);
     int copies = 0;
     for (size_t i = 0; i < a->n_tensors; i++) {

@@ -43,9 +43,11 @@ static const char more[] =
     "\n"
     "Examples:\n"
     "  mpsim attention -f fp16 q.npy k.npy v.npy --causal\n"
-    "  mpsim attention --values repeated -M 'hopper-bf16-fp32:result=bf16,hopper-bf16-fp32'\n"
+    "  mpsim attention --values repeated \\\n"
+    "            -M 'hopper-bf16-fp32:result=bf16,hopper-bf16-fp32'\n"
     "  mpsim attention --values repeated -M 'hopper-bf16-fp32:result=bf16' --cure 2\n"
-    "  mpsim attention --values sink -f e4m3 -M hopper-wgmma-fp8-fp32 --p-scale 256 --reverse\n";
+    "  mpsim attention --values sink -f e4m3 -M hopper-wgmma-fp8-fp32 \\\n"
+    "            --p-scale 256 --reverse\n";
 
 static const char default_models[] = "exact,fma,ampere-*,hopper-*";
 
@@ -334,6 +336,7 @@ int cmd_attention(const command *self, int argc, char **argv)
          "BETA[,MARGIN]",
          "where the largest score of a tile repeats (or others are less than MARGIN below), take BETA times it if it "
          "is above 0, and 0 if below, so that P is less than 1 (arXiv 2510.04212; BETA above 1)"},
+        COMMON("format models scores tile causal window p-format output-format q k v values json csv output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "q", OPTION_STRING, &o.q, "GLOB", "name of Q in its file"},
         {0, "k", OPTION_STRING, &o.k, "GLOB", "name of K in its file"},

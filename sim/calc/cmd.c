@@ -37,7 +37,8 @@ static const char more[] =
     "  mpsim calc mul 0x3c01 0x3c01 -f fp16                 two codes of fp16\n"
     "  mpsim calc add 1 0.001 --operands same -f bf16,fp16  of two bf16 numbers, of two fp16 numbers\n"
     "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n"
-    "  mpsim calc sub after.safetensors before.safetensors -f bf16 -o moved.safetensors\n";
+    "  mpsim calc sub after.safetensors before.safetensors -f bf16 \\\n"
+    "            -o moved.safetensors\n";
 
 static const char default_formats[] = "binary32,tf32,fp16,bf16,e4m3,e5m2";
 

@@ -33,9 +33,12 @@ static const char more[] =
     "  mpsim cast -f e2m1 --widen -o out.npy weight.npy\n"
     "  mpsim cast -f bf16 -o model-bf16/ model/\n"
     "  mpsim cast -f bf16 -r sr --seed 7 -o w.safetensors master.safetensors\n"
-    "  mpsim cast -f nvfp4 --quantised torchao --keep '*embed*' -o q.safetensors model.safetensors\n"
-    "  mpsim cast -f mxfp8:rceil --scale-order swizzled -o q.safetensors model.safetensors\n"
-    "  mpsim cast -f e4m3/128x128 --quantised deepseek -o q.safetensors model.safetensors\n"
+    "  mpsim cast -f nvfp4 --quantised torchao --keep '*embed*' \\\n"
+    "            -o q.safetensors model.safetensors\n"
+    "  mpsim cast -f mxfp8:rceil --scale-order swizzled \\\n"
+    "            -o q.safetensors model.safetensors\n"
+    "  mpsim cast -f e4m3/128x128 --quantised deepseek \\\n"
+    "            -o q.safetensors model.safetensors\n"
     "  mpsim cast --explain 0.1,465 -f fp16,e4m3@cuda\n"
     "  mpsim cast --explain 0.1,-3,0.02 -f nvfp4,mxfp8\n";
 
@@ -264,6 +267,7 @@ int cmd_cast(const command *self, int argc, char **argv)
     options o = {.order = -1, .axis = -1};
     int first;
     const option_row table_of_options[] = {
+        COMMON("format scale round preset quantised axis rht explain match kind output only widen"),
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.to.formats, "FORMAT",
          "the format, as e4m3 or e4m3@cuda, or a block recipe, as mxfp8:rceil"},

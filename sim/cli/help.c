@@ -9,16 +9,16 @@
 
 #include <string.h>
 
-enum { COLUMN = 27, WIDTH = 92 };
+enum { COLUMN = 27, WIDTH = 80, NAMES = 12, INDENT = 14 }; /* of all terminals, and of what shows a pipe on one */
 
 int help_form_find(help_form *form, const char *word)
 {
     static const char *const names[] = {
-        [HELP_MAN] = "man", [HELP_BASH] = "bash", [HELP_ZSH] = "zsh", [HELP_FISH] = "fish"};
+        [HELP_ALL] = "all", [HELP_MAN] = "man", [HELP_BASH] = "bash", [HELP_ZSH] = "zsh", [HELP_FISH] = "fish"};
     *form = HELP_TEXT;
     if (!word)
         return 0;
-    for (int i = HELP_MAN; i <= HELP_FISH; i++)
+    for (int i = HELP_ALL; i <= HELP_FISH; i++)
         if (strcmp(word, names[i]) == 0) {
             *form = (help_form)i;
             return 0;
@@ -53,19 +53,35 @@ void help_own(const command *c, option_row own[HELP_OWN])
     own[3] = (option_row){'h', "help", OPTION_FLAG, NULL, NULL, "print this help and exit"};
 }
 
+/* " auto|always|never", on another line from the word that is too far to the right; the column behind it. */
+static int print_argument(int at, const char *argument)
+{
+    putchar(' ');
+    for (at++; *argument;) {
+        const size_t n = strcspn(argument, "|") + 1, k = n <= strlen(argument) ? n : n - 1;
+        if (at + (int)k > WIDTH)
+            at = printf("\n%*s", INDENT, "") - 1;
+        at += printf("%.*s", (int)k, argument);
+        argument += k;
+    }
+    return at;
+}
+
+static void print_option(char letter, const char *name, const char *argument, const char *help)
+{
+    int at = printf(letter ? "  -%c, " : "      ", letter);
+    at += printf("--%s", name);
+    if (argument)
+        at = print_argument(at, argument);
+    text_beside(stdout, at, COLUMN, WIDTH, help);
+}
+
 static void print_row(const option_row *o)
 {
-    if (o->type == OPTION_HEADING) {
+    if (o->type == OPTION_HEADING)
         printf("\n%s\n", o->name);
-        return;
-    }
-    if (!option_is(o->type))
-        return;
-    int at = printf(o->letter ? "  -%c, " : "      ", o->letter);
-    at += printf("--%s", o->name);
-    if (o->argument)
-        at += printf(" %s", o->argument);
-    text_beside(stdout, at, COLUMN, screen_width(stdout, WIDTH), o->help);
+    else if (option_is(o->type))
+        print_option(o->letter, o->name, o->argument, o->help);
 }
 
 /* What goes together, a sentence a line. */
@@ -78,16 +94,70 @@ static void print_rules(const option_row *table)
         if (!*line)
             continue;
         printf("%s  ", title);
-        text_wrap(stdout, 4, screen_width(stdout, WIDTH), " ", line);
+        text_wrap(stdout, 4, WIDTH, " ", line);
         title = "";
     }
 }
 
-static void print_command(const command *c, const option_row *table, const option_row own[HELP_OWN], const char *more)
+/* ---- a short help: some options, and examples ---- */
+
+/* The names of the options that are common; NULL: the command has no short help. */
+static const char *common_of(const option_row *table)
 {
-    screen_line(stdout, "Usage: mpsim %s [option]... %s", c->name, c->operands);
+    for (const option_row *o = table; o->name; o++)
+        if (o->type == OPTION_COMMON)
+            return o->name;
+    return NULL;
+}
+
+static int is_among(const char *names, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        const size_t k = strcspn(at, " ");
+        if (k == n && memcmp(at, name, n) == 0)
+            return 1;
+        at += k;
+    }
+    return 0;
+}
+
+static void print_common(const option_row *table, const char *names)
+{
+    const option_row *heading = NULL;
+    char rest[128];
+    int others = 0;
+    for (const option_row *o = table; o->name; o++) {
+        heading = o->type == OPTION_HEADING ? o : heading;
+        if (!option_is(o->type))
+            continue;
+        if (!is_among(names, o->name)) {
+            others++;
+            continue;
+        }
+        if (heading)
+            print_row(heading);
+        heading = NULL;
+        print_row(o);
+    }
+    snprintf(rest, sizeof rest, "%d more options, which options go together, and what the output means",
+             others + HELP_OWN - 1);
     putchar('\n');
-    screen_line(stdout, "%s.", c->summary);
+    print_option('h', "help", NULL, "print this help and exit");
+    print_option(0, "help=all", NULL, rest);
+}
+
+/* The text behind the options, from its examples on. */
+static const char *examples_of(const char *more)
+{
+    const char *at = more ? strstr(more, "Examples:\n") : NULL;
+    return at ? at : "";
+}
+
+/* ---- all of it ---- */
+
+static void print_all(const option_row *table, const option_row own[HELP_OWN], const char *more)
+{
     for (const option_row *o = table; o->name; o++)
         print_row(o);
     for (int i = 0; i < HELP_OWN; i++)
@@ -95,8 +165,24 @@ static void print_command(const command *c, const option_row *table, const optio
     print_rules(table);
     if (more) {
         putchar('\n');
-        screen_text(stdout, more);
+        screen_text(stdout, WIDTH, more);
     }
+}
+
+static void print_command(const command *c, const option_row *table, const option_row own[HELP_OWN], const char *more,
+                          int all)
+{
+    const char *common = all ? NULL : common_of(table);
+    printf("Usage: mpsim %s [option]... ", c->name);
+    text_wrap(stdout, (int)strlen(c->name) + 26, WIDTH, " ", c->operands);
+    printf("\n%s.\n", c->summary);
+    if (!common) {
+        print_all(table, own, more);
+        return;
+    }
+    print_common(table, common);
+    putchar('\n');
+    screen_text(stdout, WIDTH, examples_of(more));
 }
 
 void help_command(help_form form, const command *c, const option_row *table, const char *more)
@@ -105,7 +191,8 @@ void help_command(help_form form, const command *c, const option_row *table, con
     help_own(c, own);
     switch (form) {
     case HELP_TEXT:
-        print_command(c, table, own, more);
+    case HELP_ALL:
+        print_command(c, table, own, more, form == HELP_ALL);
         break;
     case HELP_MAN:
         manual_command(c, table, own, more);
@@ -118,15 +205,23 @@ void help_command(help_form form, const command *c, const option_row *table, con
     }
 }
 
+static void print_summary(FILE *to, const char *name, const char *summary)
+{
+    text_beside(to, fprintf(to, "  %s", name), NAMES, WIDTH, summary);
+}
+
 static void print_program(const program *p, FILE *to)
 {
-    fprintf(to, "Usage: %s COMMAND [option]... [operand]...\n\n%s.\n\n", p->usage, p->about);
-    for (const command *c = p->commands; c->name; c++)
-        fprintf(to, "  %-9s %s\n", c->name, c->summary);
+    fprintf(to, "Usage: %s COMMAND [option]... [operand]...\n\n%s.\n", p->usage, p->about);
+    for (const command *c = p->commands; c->name; c++) {
+        if (c->group)
+            fprintf(to, "\n%s\n", c->group);
+        print_summary(to, c->name, c->summary);
+    }
     if (p->topics)
-        fprintf(to, "\n'%s help TOPIC' lists what there is:\n\n", p->name);
+        fprintf(to, "\n'%s help TOPIC' lists what there is\n", p->name);
     for (const help_topic *t = p->topics; t && t->name; t++)
-        fprintf(to, "  %-9s %s\n", t->name, t->summary);
+        print_summary(to, t->name, t->summary);
     fprintf(to, "\n%s", p->more);
 }
 
@@ -134,6 +229,7 @@ void help_program(help_form form, const program *p, FILE *to)
 {
     switch (form) {
     case HELP_TEXT:
+    case HELP_ALL:
         print_program(p, to);
         break;
     case HELP_MAN:

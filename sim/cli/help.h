@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 typedef enum help_form {
-    HELP_TEXT,
+    HELP_TEXT, /* of a command with many options those that are common */
+    HELP_ALL,
     HELP_MAN,  /* a page of section 1 in the macros of man(7) */
     HELP_BASH, /* completions: of a command its part, of a program all, with the parts of its commands in it */
     HELP_ZSH,
@@ -18,8 +19,8 @@ typedef enum help_form {
 
 /* help_form_find -- the form that `word` names, as in --help=man; text for NULL. 0, or -1 where none is. */
 int help_form_find(help_form *form, const char *word);
-/* Their names: "man, bash, zsh or fish". */
-#define HELP_FORMS "man, bash, zsh or fish"
+/* Their names. */
+#define HELP_FORMS "all, man, bash, zsh or fish"
 
 /* Options that every command has, behind its own in help and parsing. */
 enum { HELP_OWN = 4 };

@@ -202,6 +202,8 @@ void manual_program(const program *p)
     put_text(p->about);
     fputs(".\n.SH COMMANDS\n", stdout);
     for (const command *c = p->commands; c->name; c++) {
+        if (c->group)
+            printf(".SS %s\n", c->group);
         printf(".TP\n.BR mpsim\\-%s (1)\n", c->name);
         put_text(c->summary);
         fputs(".\n", stdout);

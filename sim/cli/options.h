@@ -35,6 +35,7 @@ typedef enum option_type {
     OPTION_QUIET,    /* a flag: note_quiet                                                 */
     OPTION_THEN,     /* option_reader *: called once the rows above are read, before those below */
     OPTION_HEADING,  /* a heading in the help                                               */
+    OPTION_COMMON,   /* `name`: the options that a short help has, see COMMON                */
     OPTION_RANGE,    /* `name`: options, whose numbers are in the option_range *           */
     OPTION_EXCLUDES, /* `name` and `argument`: what does not go together; `help`: why, or NULL */
     OPTION_NEEDS     /* `name` needs `argument`                                           */
@@ -107,6 +108,12 @@ typedef struct option_range {
         0, a, OPTION_NEEDS, NULL, b, why \
     }
 
+/* COMMON -- where a command has many options: those that --help shows, with blanks between; --help=all shows all of them. */
+#define COMMON(names)                             \
+    {                                             \
+        0, names, OPTION_COMMON, NULL, NULL, NULL \
+    }
+
 /* What a command is, and needs (confine.h). */
 enum {
     COMMAND_CONFINED = 1 << 0, /* in a sandbox if nothing else is said     */
@@ -125,6 +132,7 @@ struct command {
     const char *summary;  /* one line */
     int (*run)(const command *self, int argc, char **argv);
     unsigned traits;
+    const char *group; /* the heading of the first command of a group, or NULL */
 };
 
 /* options_parse -- parse argv[1..]; argv[0] is the command's name. -h and --help, --progress, --sandbox and

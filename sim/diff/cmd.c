@@ -117,6 +117,7 @@ int cmd_diff(const command *self, int argc, char **argv)
     options o = {.from = {.may_keep_going = 1}};
     int first;
     const option_row rows[] = {
+        COMMON("tolerance logprob match kind map tensors json output"),
         {0, "What is a difference", OPTION_HEADING, NULL, NULL, NULL},
         {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
          "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},

@@ -56,18 +56,25 @@ static const char more[] =
     "\n"
     "Examples:\n"
     "  mpsim dot -f e4m3 -K 4096                      what fp8 accumulators lose\n"
-    "  mpsim dot -f fp16 -K 64,1024,16384 -M 'fma,fma:bf16,fma:fp16:round=sr,hopper-*'\n"
+    "  mpsim dot -f fp16 -K 64,1024,16384 \\\n"
+    "            -M 'fma,fma:bf16,fma:fp16:round=sr,hopper-*'\n"
     "  mpsim dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
-    "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a --transpose-b \\\n"
+    "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a \\\n"
+    "            --transpose-b \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
-    "  mpsim dot -f e4m3 -s amax -K 4096 -M exact --like torch-scaled-mm:hopper:slow:S=1\n"
-    "  mpsim dot -f bf16 -K 1024,3000 -M exact --rows 64 --columns 96 --like torch-mm:amx:threads=8:right-transposed\n"
+    "  mpsim dot -f e4m3 -s amax -K 4096 -M exact \\\n"
+    "            --like torch-scaled-mm:hopper:slow:S=1\n"
+    "  mpsim dot -f bf16 -K 1024,3000 -M exact --rows 64 --columns 96 \\\n"
+    "            --like torch-mm:amx:threads=8:right-transposed\n"
     "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
-    "  mpsim dot -f tf32 -K 64 --rows 64 --columns 64 --operand-round rtz -M ampere-tf32-fp32   what truncated operands cost\n"
-    "  mpsim dot --reduce --a 'wgrad:*' data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
-    "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps\n";
+    "  mpsim dot -f tf32 -K 64 --rows 64 --columns 64 --operand-round rtz \\\n"
+    "            -M ampere-tf32-fp32   what truncated operands cost\n"
+    "  mpsim dot --reduce --a 'wgrad:*' \\\n"
+    "            data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
+    "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 \\\n"
+    "            -M hopper-fp16-fp32 --steps\n";
 
 static const char default_models[] = "exact,pairwise,fma,volta-*,ampere-*,ada-*,hopper-*,blackwell-*";
 
@@ -430,8 +437,8 @@ int cmd_dot(const command *self, int argc, char **argv)
          "FORMAT[,FORMAT]",
          "split-k, stream-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
         {0, "like", OPTION_STRING, &o.like, "NAME",
-         "also a product as a library computes it, whole: torch-scaled-mm[:hopper|ada][:fast|slow]:S=N[:ORDER][:out=FORMAT], "
-         "with the scales of --scale as those of the tensors; torch-mm:amx|avx512:threads=N[:left-transposed][:right-transposed]: torch on "
+         "also a product as a library computes it, whole: torch-scaled-mm:S=N with :hopper or :ada, :fast or :slow, :ORDER and :out=FORMAT, "
+         "with the scales of --scale as those of the tensors; torch-mm:amx:threads=N or torch-mm:avx512:threads=N with :left-transposed and :right-transposed: torch on "
          "a CPU, bf16 (avx512: fp16, too), right-transposed as a linear layer's weight; instead of threads=N part=N, of amx chunk=N and "
          "tiles=32|equal, where K is cut otherwise"},
         {0, "blocks", OPTION_READ, READS(read_blocks, &r.recipe, NULL), "RECIPE",
@@ -445,6 +452,7 @@ int cmd_dot(const command *self, int argc, char **argv)
         EXCLUDES("blocks", "scale operand-round like", NULL),
         EXCLUDES("like", "split-k", "its name says it, as S=2"),
         RANGE("split-k rows columns", 1, 1 << 20),
+        COMMON("format models reduce split-k like blocks values rows columns a b steps scale json csv output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "values", OPTION_WORD, &r.distribution, "uniform|symmetric|normal|relu",
          "generated: uniform in (0, 1) (default), symmetric in (-1, 1), normal, relu"},

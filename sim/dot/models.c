@@ -5,6 +5,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 
+#include "../text/screen.h"
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,10 +263,10 @@ static const record_field model_fields[] = {
     FIELD(INTEGER, "fraction", IN_ALL | FIELD_NULL, AT(fraction), "Bits behind the point after alignment.",
           .title = ">F"),
     FIELD(INTEGER, "floor", IN_ALL | FIELD_NULL, AT(floor), "The least exponent of alignment; null: none.",
-          .title = ">floor"),
+          .title = ">floor", .spare = 2),
     FIELD(INTEGER, "chunk", IN_ALL, AT(chunk),
           "Products after which a sum is added to an outer one; 0: there is none."),
-    FIELD(INTEGER, NULL, 0, AT(chunks), NULL, .title = ">chunk"),
+    FIELD(INTEGER, NULL, 0, AT(chunks), NULL, .title = ">chunk", .spare = 2),
     FIELD(TEXT, "alignment", IN_ALL | FIELD_NULL, AT(alignment), "What happens to bits below `fraction`.",
           .words = alignment_names),
     FIELD(BOOLEAN, "normalised", IN_ALL | FIELD_NULL, AT(normalised),
@@ -274,7 +275,7 @@ static const record_field model_fields[] = {
           "The least exponent of an operand; null: its format's."),
     FIELD(CHARS, "accumulator", IN_CSV, AT(sums), NULL),
     FIELD(CHARS, NULL, 0, AT(brief), NULL, .title = "<accumulator"),
-    FIELD(TEXT, "result", IN_CSV, AT(at[3].format), NULL, .title = "<result"),
+    FIELD(TEXT, "result", IN_CSV, AT(at[3].format), NULL, .title = "<result", .spare = 3),
     FIELD(TEXT, "evidence", IN_ALL, AT(evidence), NULL, .title = "<evidence", .words = evidence_names),
     FIELD(TEXT, "instruction", IN_ALL | FIELD_NULL, AT(instruction), NULL),
     FIELD(TEXT, "source", IN_ALL | FIELD_NULL, AT(source), NULL),
@@ -461,7 +462,7 @@ void dot_models_print(const model_list *l, report_style style, FILE *to)
         write_model(&w, &l->items[i]);
     if (style == REPORT_TEXT) {
         table_print(w.rows, to, "");
-        fputs(legend, to);
+        screen_text(to, screen_columns(to), legend);
         print_unconfirmed(l, to);
     }
     record_end(&w);

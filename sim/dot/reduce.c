@@ -8,6 +8,7 @@
 #include "../operand/target.h"
 #include "../input/unread.h"
 #include "../pass/elements.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "distancereport.h"
 
@@ -322,10 +323,10 @@ static void begin(record_writer *w, const ranks *r)
 static void print_rows(const record_writer *w)
 {
     table_print(w->rows, w->to, "");
-    fputs(
+    screen_text(
+        w->to, screen_columns(w->to),
         "\nrel. error and bits lost, of the wire's format, are of all elements together; largest is of a single "
-        "one, which\nmay cancel. A ring begins at another rank in every chunk. Numbers as sent are rounded to the wire.\n",
-        w->to);
+        "one, which\nmay cancel. A ring begins at another rank in every chunk. Numbers as sent are rounded to the wire.\n");
 }
 
 /* All orders of one wire, in one accumulator. */

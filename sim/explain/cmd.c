@@ -64,7 +64,7 @@ typedef struct explain_row {
 #define AT(member) offsetof(message, member)
 static const record_field message_fields[] = {
     FIELD(TEXT, "name", IN_ALL, AT(name), NULL, .title = "<name"),
-    FIELD(TEXT, "framework", IN_ALL, AT(framework), NULL, .title = "<framework"),
+    FIELD(TEXT, "framework", IN_ALL, AT(framework), NULL, .title = "<framework", .spare = 2),
     {0}};
 static const record_field explanation_fields[] = {
     FIELD(TEXT, "meaning", IN_ALL, AT(meaning), NULL),

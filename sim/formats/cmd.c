@@ -10,6 +10,7 @@
 #include "formats.h"
 #include "positions.h"
 #include "recipes.h"
+#include "../text/screen.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -192,7 +193,7 @@ static void print_presets(request *q, FILE *to)
 {
     (void)q;
     table *t = table_new("<preset|<formats|<overflow becomes|<infinity becomes|<NaN|"
-                         "<negative, if unsigned|<NaN, if there is none|<zero, if there is none|<rounding|<source");
+                         "<negative, if unsigned|<NaN, if there is none|<zero, if there is none|<rounding|1<source");
     for (size_t i = 0; i < mpsim_preset_count(); i++) {
         const mpsim_preset *p = mpsim_preset_at(i);
         const int same = same_choices(&p->narrow, &p->wide);
@@ -203,11 +204,11 @@ static void print_presets(request *q, FILE *to)
         if (!same)
             print_choices(t, "", "wider", &p->wide, "");
     }
-    fputs("What the same format name means in different places (-p NAME, or FORMAT@NAME).\n"
-          "Where nothing is said, a negative number in an unsigned format is NaN, and in\n"
-          "formats without one NaN becomes the largest and zero the smallest number; rounding\n"
-          "is to nearest even, unless -r says otherwise.\n\n",
-          to);
+    screen_text(to, screen_columns(to),
+                "What the same format name means in different places (-p NAME, or FORMAT@NAME).\n"
+                "Where nothing is said, a negative number in an unsigned format is NaN, and in\n"
+                "formats without one NaN becomes the largest and zero the smallest number; rounding\n"
+                "is to nearest even, unless -r says otherwise.\n\n");
     table_print(t, to, "");
     table_free(t);
 }

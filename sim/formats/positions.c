@@ -3,6 +3,7 @@
  * Rotary angles are p times 10000^(-2 i / 128), i = 0 to 63: heads of 128 columns, as Llama's. The first is the
  * position in radians, the last the slowest. */
 #include "positions.h"
+#include "../text/screen.h"
 
 #include <math.h>
 #include <string.h>
@@ -103,11 +104,11 @@ static void print_rows(const record_writer *w, uint64_t n)
     char a[32];
     fprintf(w->to, "Positions 0 to %s\n\n", text_count(a, n - 1));
     table_print(w->rows, w->to, "");
-    fputs(
+    screen_text(
+        w->to, screen_columns(w->to),
         "\nPositions that become the same have one rotary angle. Angles: position times 10000^(-2 i / 128) of heads "
         "of 128\ncolumns, the largest error of any; with positions alone in the format, and with positions, frequencies and\n"
-        "their product.\n",
-        w->to);
+        "their product.\n");
 }
 
 void formats_positions_print(uint64_t n, const target_list *list, report_style style, FILE *to)

@@ -28,9 +28,11 @@ static const char more[] =
     "  mpsim memory --params 7B -P pytorch-amp-fp16 -P megatron-bf16 -P te-mxfp8\n"
     "  mpsim memory -P bf16-pure --optimizer adamw8bit model.safetensors\n"
     "  mpsim memory -P megatron-bf16 -P bf16-pure config.json\n"
-    "  mpsim memory -P megatron-bf16 --layers 96 --hidden 12288 --heads 96 --seq 2048 --batch 1 \\\n"
+    "  mpsim memory -P megatron-bf16 --layers 96 --hidden 12288 --heads 96 \\\n"
+    "            --seq 2048 --batch 1 \\\n"
     "               --vocab 51200 --tensor-parallel 8 --sequence-parallel --recompute selective\n"
-    "  mpsim memory -P megatron-bf16 --layers 32 --hidden 4096 --heads 32 --seq 4096 --batch 1 --vocab 32000 \\\n"
+    "  mpsim memory -P megatron-bf16 --layers 32 --hidden 4096 --heads 32 \\\n"
+    "            --seq 4096 --batch 1 --vocab 32000 \\\n"
     "               --activation swiglu --ffn 11008 --positions 0 --untied --flash --no-dropout\n";
 
 typedef struct options {
@@ -221,6 +223,7 @@ int cmd_memory(const command *self, int argc, char **argv)
          "a binary32 copy of 16-bit gradients beside the masters, as Apex O2 and Megatron's fp16 make"},
         {0, "no-transposes", OPTION_FLAG, &o.how.no_transposes, NULL,
          "quantised weights are kept once, not along both dimensions"},
+        COMMON("params policy optimizer ranks zero layers hidden heads seq batch vocab recompute json output"),
         {0, "A transformer", OPTION_HEADING, NULL, NULL, NULL},
         {0, "layers", OPTION_COUNT, &o.t.layers, "L", "layers"},
         {0, "hidden", OPTION_COUNT, &o.t.hidden, "H", "hidden size"},

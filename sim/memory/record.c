@@ -60,7 +60,7 @@ static const record_field line_fields[] = {
     FIELD(TEXT, "optimizer", IN_CSV, AT(optimizer), NULL),
     FIELD(TEXT, "component", IN_CSV, AT(component), NULL, .title = "<component"),
     FIELD(COUNT, "bytes", IN_CSV, AT(bytes), NULL, .title = ">bytes"),
-    FIELD(COUNT, NULL, FIELD_IF, AT(bytes), NULL, .title = ">GB", .unit = 1e9, .of = AT(whole)),
+    FIELD(COUNT, NULL, FIELD_IF, AT(bytes), NULL, .title = ">GB", .spare = 3, .unit = 1e9, .of = AT(whole)),
     FIELD(COUNT, NULL, FIELD_IF, AT(bytes), NULL, .title = ">GiB", .spare = 4, .unit = 0x1p30, .of = AT(whole)),
     FIELD(REAL, NULL, FIELD_IF, AT(a_parameter), NULL, .title = ">a parameter", .spare = 3, .format = "%.4g",
           .of = AT(whole)),

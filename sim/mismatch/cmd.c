@@ -28,7 +28,8 @@ static const char more[] =
     "  mpsim mismatch -a hopper-fp16-fp32 -b hopper-bf16-fp32                  fp16 sampled, bf16 trained\n"
     "  mpsim mismatch -a hopper-bf16-fp32,logits=bf16 -b fma                   a head in binary32 on one side\n"
     "  mpsim mismatch -a hopper-bf16-fp32,split=3 -b hopper-bf16-fp32          another order of the sum\n"
-    "  mpsim mismatch --hidden h.npy --head model.safetensors --head-name lm_head.weight --tokens t.npy \\\n"
+    "  mpsim mismatch --hidden h.npy --head model.safetensors \\\n"
+    "            --head-name lm_head.weight --tokens t.npy \\\n"
     "                 -a hopper-bf16-fp32,logits=bf16,softmax=bf16 -b hopper-bf16-fp32 --clip 0.2\n";
 
 typedef struct options {
@@ -130,6 +131,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         {'b', "b", OPTION_STRING, &o.b, "SIDE", "how B computes"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
          "the band of ratios p(B) / p(A), or 1 - E to 1 + E (default 0.8,1.2)"},
+        COMMON("a b clip hidden head tokens count vocabulary size json output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "hidden", OPTION_INPUT, &o.hidden, "FILE",
          "hidden states before the last layer: [tokens, size] or [sequences, tokens, size]"},

@@ -141,9 +141,9 @@ static MPI_Win meet_neighbours(int rank)
 /* ---- the program ---- */
 
 static const command shared_commands[] = {
-    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat_ranks, 0},
-    {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay, COMMAND_DATA},
-    {NULL, NULL, NULL, NULL, 0},
+    {"stat", "FILE...", "Count underflow, overflow and error of casts", cmd_stat_ranks, 0, NULL},
+    {"replay", "TRACE...", "Replay a recorded run through a mixed-precision policy", cmd_replay, COMMAND_DATA, NULL},
+    {NULL, NULL, NULL, NULL, 0, NULL},
 };
 
 static const char more[] =

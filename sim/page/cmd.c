@@ -79,6 +79,7 @@ int cmd_report(const command *self, int argc, char **argv)
     page_options o = {.settings = {.from = {.names_files = 1}}};
     int first;
     const option_row rows[] = {
+        COMMON("format scale max-underflow max-overflow min-sqnr max-lost compute match kind title no-figures output"),
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.settings.to.formats, "LIST",
          "formats and block recipes, as stat's (default fp16,bf16,e4m3,e5m2,mxfp8,nvfp4)"},

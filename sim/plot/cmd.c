@@ -56,7 +56,8 @@ static const char more[] =
     "  mpsim plot ruler --match 'agrad:*' --step 500 --venue icml report.json\n"
     "  mpsim stat --json -f fp16 -s 2^0..2^32 trace/ -o sweep.json\n"
     "  mpsim plot sweep --venue icml sweep.json\n"
-    "  mpsim stat --json -f fp16,e4m3,mxfp8:rceil,mxfp8:floor,nvfp4 trace/ -o blocks.json\n"
+    "  mpsim stat --json -f fp16,e4m3,mxfp8:rceil,mxfp8:floor,nvfp4 trace/ \\\n"
+    "            -o blocks.json\n"
     "  mpsim plot scales blocks.json; mpsim plot sqnr --venue icml blocks.json\n"
     "  mpsim dot --json -f e4m3 --values relu -K 64,256,1024,4096,16384 -o dot.json\n"
     "  mpsim plot accumulation --match 'hopper-*' --match exact dot.json\n"
@@ -64,7 +65,8 @@ static const char more[] =
     "  mpsim plot training runs.json\n"
     "  mpsim diff --json -o diff.json run-a/ run-b/; mpsim plot diff diff.json\n"
     "  mpsim stat --json -f fp16,mxfp8,nvfp4 trace/ -o formats.json\n"
-    "  mpsim plot heatmap --by layer formats.json; mpsim plot ranking --venue icml formats.json\n"
+    "  mpsim plot heatmap --by layer formats.json\n"
+    "  mpsim plot ranking --venue icml formats.json\n"
     "  mpsim log --json -o log.json train.log\n"
     "  mpsim plot lossscale --preview log.json\n";
 

@@ -38,6 +38,35 @@ static int longest_word(const char *s)
     return most;
 }
 
+/* The next line of *s, of at most `most` columns: its bytes; *s is then what is left. Blanks before the first word stay. */
+static size_t next_line(const char **s, int most)
+{
+    const char *line = *s, *at = *s;
+    size_t n = 0;
+    for (size_t k; (k = word(&at)) > 0 && (n == 0 || text_columns(line, (size_t)(at - line) + k) <= most); at += k)
+        n = (size_t)(at - line) + k;
+    *s = line + n;
+    *s += strspn(*s, " ");
+    return n;
+}
+
+static int lines_of(const char *s, int most)
+{
+    int lines = 0;
+    for (; *s; lines++)
+        (void)next_line(&s, most);
+    return lines;
+}
+
+/* The columns that a title takes in two lines. */
+static int title_width(const char *title)
+{
+    int most = longest_word(title);
+    while (lines_of(title, most) > 2)
+        most++;
+    return most;
+}
+
 static int larger(int a, int b)
 {
     return a > b ? a : b;
@@ -64,7 +93,7 @@ static void measure_column(fit *f, int c)
     if (most == 0)
         return;
     const int breaks = of->left && !of->spare && most > TEXT_LEAST && words < most;
-    f->least[c] = larger(longest_word(of->title), breaks ? larger(words, TEXT_LEAST) : most);
+    f->least[c] = larger(title_width(of->title), breaks ? larger(words, TEXT_LEAST) : most);
     f->whole[c] = larger(width(of->title), most);
 }
 
@@ -77,20 +106,37 @@ static int total(const fit *f)
 }
 
 /* What a column is called where it is not seen: "bias (operands as given)". */
-static void leave_out(const fit *f, int c)
+static const char *name_of(const fit *f, int c, char out[128])
 {
-    char name[128] = "";
     int above = c;
     while (above > 0 && !f->t->of[above].above)
         above--;
-    text_add(name, sizeof name, "%s", f->t->of[c].title);
+    snprintf(out, 128, "%s", f->t->of[c].title);
     if (f->t->of[above].above && *f->t->of[above].above)
-        text_add(name, sizeof name, " (%s)", f->t->of[above].above);
-    screen_leave_out(name);
+        text_add(out, 128, " (%s)", f->t->of[above].above);
+    return out;
 }
 
-/* Leaves out the column whose number is the largest, of those from `least` on, with columns behind it that share its title. Whether
- * there was one. */
+/* A column, and those behind it that share its title, are left out. */
+static void leave_out(fit *f, int c)
+{
+    char name[128];
+    screen_leave_out(name_of(f, c, name));
+    do
+        f->least[c++] = 0;
+    while (c < f->t->columns && !*f->t->of[c].title);
+}
+
+/* Columns that tables before this one left out. */
+static void leave_out_again(fit *f, FILE *to)
+{
+    char name[128];
+    for (int c = 0; c < f->t->columns; c++)
+        if (f->least[c] > 0 && f->t->of[c].spare && screen_leaves_out(to, name_of(f, c, name)))
+            leave_out(f, c);
+}
+
+/* Leaves out the column whose number is the largest, of those from `least` on. Whether there was one. */
 static int drop(fit *f, int least)
 {
     int found = -1;
@@ -100,9 +146,6 @@ static int drop(fit *f, int least)
     if (found < 0)
         return 0;
     leave_out(f, found);
-    do
-        f->least[found++] = 0;
-    while (found < f->t->columns && !*f->t->of[found].title);
     return 1;
 }
 
@@ -118,7 +161,7 @@ static int first_shown(const fit *f)
 static int shrink_names(fit *f)
 {
     const int c = first_shown(f), over = total(f) - f->room;
-    const int least = larger(NAME_LEAST, longest_word(f->t->of[c].title));
+    const int least = larger(NAME_LEAST, title_width(f->t->of[c].title));
     if (!f->t->of[c].left || f->least[c] <= least)
         return 0;
     f->least[c] = larger(least, f->least[c] - over);
@@ -134,11 +177,13 @@ static void choose(fit *f)
 
 /* ---- parts: the first columns, and as many others as there is room for ---- */
 
-/* How many columns every part has: the first, and a second one that is a name as well. */
+/* How many columns every part has: the first, and names behind it that leave half of the room. */
 static int keys(const fit *f)
 {
-    const int first = first_shown(f);
-    return first + 1 + (first + 1 < f->t->columns && f->t->of[first + 1].left && f->least[first + 1] <= TEXT_LEAST);
+    int n = first_shown(f) + 1, all = f->least[n - 1];
+    while (n < f->t->columns && f->t->of[n].left && f->least[n] <= TEXT_LEAST && all + f->least[n] + GAP <= f->room / 2)
+        all += f->least[n++] + GAP;
+    return n;
 }
 
 /* The columns of the next part, from `from` on; the column behind it. */
@@ -159,7 +204,18 @@ static int next_part(fit *f, int from)
     return c;
 }
 
-/* What the part leaves of the room goes to names, titles and texts, from the left. */
+/* Gives a column what it lacks, of what is left: all, or a part where `some`. */
+static void give(fit *f, int c, int *left, int some)
+{
+    const int more = f->shown[c] ? f->whole[c] - f->width[c] : 0;
+    if (more > 0 && (more <= *left || some)) {
+        const int part = more < *left ? more : *left;
+        f->width[c] += part;
+        *left -= part;
+    }
+}
+
+/* What the part leaves of the room goes to texts, then to the names of rows, then to titles. */
 static void widen(fit *f)
 {
     int left = f->room + GAP;
@@ -167,37 +223,13 @@ static void widen(fit *f)
         f->width[c] = f->shown[c] ? f->least[c] : 0;
         left -= f->shown[c] ? f->least[c] + GAP : 0;
     }
-    for (int c = 0; c < f->t->columns; c++) {
-        const int more = f->shown[c] ? f->whole[c] - f->width[c] : 0, give = more < left ? more : left;
-        if (give <= 0 ||
-            (give < more && f->least[c] < TEXT_LEAST && !f->t->of[c].left)) /* a title as a whole, or not */
-            continue;
-        f->width[c] += give;
-        left -= give;
-    }
+    left = larger(left, 0);
+    for (int c = f->t->columns - 1; c > first_shown(f); c--)
+        give(f, c, &left, f->t->of[c].left && f->least[c] >= TEXT_LEAST);
+    give(f, first_shown(f), &left, 1);
 }
 
 /* ---- printing ---- */
-
-/* The next line of *s, of at most `most` columns: its bytes; *s is then what is left. Blanks before the first word stay. */
-static size_t next_line(const char **s, int most)
-{
-    const char *line = *s, *at = *s;
-    size_t n = 0;
-    for (size_t k; (k = word(&at)) > 0 && (n == 0 || text_columns(line, (size_t)(at - line) + k) <= most); at += k)
-        n = (size_t)(at - line) + k;
-    *s = line + n;
-    *s += strspn(*s, " ");
-    return n;
-}
-
-static int lines_of(const char *s, int most)
-{
-    int lines = 0;
-    for (; *s; lines++)
-        (void)next_line(&s, most);
-    return lines;
-}
 
 /* Texts in columns, each broken to the width of its own; they end on the same line, or begin there. */
 static void print_texts(const fit *f, const char *const *texts, const int *widths, int end, FILE *to,
@@ -275,17 +307,33 @@ static int is_empty(const fit *f, size_t row)
     return 1;
 }
 
-static void print_cells(const fit *f, size_t row, FILE *to, const char *indent)
+/* A row; `name`: that of its group, where the row itself has none and none of the group was printed before. */
+static void print_cells(const fit *f, size_t row, const char *name, FILE *to, const char *indent)
 {
     const char *texts[COLUMNS_MAX];
-    const int name = first_shown(f);
+    const int first = first_shown(f);
     for (int c = 0; c < f->t->columns; c++)
         texts[c] = cell(f->t, row, c);
-    if (width(texts[name]) > f->width[name] && longest_word(texts[name]) > f->width[name]) {
-        fprintf(to, "%s%s\n", indent, texts[name]);
-        texts[name] = "";
+    texts[first] = *texts[first] ? texts[first] : name;
+    if (width(texts[first]) > f->width[first] && longest_word(texts[first]) > f->width[first]) {
+        fprintf(to, "%s%s\n", indent, texts[first]);
+        texts[first] = "";
     }
     print_texts(f, texts, f->width, 0, to, indent);
+}
+
+/* The rows of a part; of those behind the first part only rows that have something in it. */
+static void print_part(const fit *f, int is_first, FILE *to, const char *indent)
+{
+    const char *name = "";
+    for (size_t row = 0; row < rows(f->t); row++) {
+        const char *own = cell(f->t, row, first_shown(f));
+        name = *own ? own : name;
+        if (!is_first && is_empty(f, row))
+            continue;
+        print_cells(f, row, is_first ? "" : name, to, indent);
+        name = "";
+    }
 }
 
 void table_narrow(const table *t, FILE *to, const char *indent, int room)
@@ -293,6 +341,7 @@ void table_narrow(const table *t, FILE *to, const char *indent, int room)
     fit f = {.t = t, .room = room};
     for (int c = 0; c < t->columns; c++)
         measure_column(&f, c);
+    leave_out_again(&f, to);
     choose(&f);
     for (int from = keys(&f), last = from; last < t->columns || from == last; from = last) {
         last = next_part(&f, from);
@@ -300,9 +349,7 @@ void table_narrow(const table *t, FILE *to, const char *indent, int room)
         if (from > keys(&f))
             fputc('\n', to);
         print_titles(&f, to, indent);
-        for (size_t row = 0; row < rows(t); row++)
-            if (from == keys(&f) || !is_empty(&f, row))
-                print_cells(&f, row, to, indent);
+        print_part(&f, from == keys(&f), to, indent);
         if (last >= t->columns)
             break;
     }

@@ -138,13 +138,22 @@ static int measure(const table *t, int widths[COLUMNS_MAX])
     return all;
 }
 
+/* Whether a table before this one, on the same terminal, left out a column that this one has. */
+static int lacks_column(const table *t, FILE *to)
+{
+    for (int c = 0; c < t->columns; c++)
+        if (t->of[c].spare && screen_leaves_out(to, t->of[c].title))
+            return 1;
+    return 0;
+}
+
 void table_print(const table *t, FILE *to, const char *indent)
 {
     int widths[COLUMNS_MAX] = {0};
     if (!t)
         return;
     const int all = measure(t, widths), room = screen_width(to, INT_MAX) - (int)strlen(indent);
-    if (all > room) {
+    if (all > room || lacks_column(t, to)) {
         table_narrow(t, to, indent, room);
         return;
     }

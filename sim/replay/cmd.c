@@ -220,6 +220,7 @@ int cmd_replay(const command *self, int argc, char **argv)
          "recorded ones, or always its own"},
         {0, "no-reference", OPTION_FLAG, &no_reference, NULL, "leave out the reference runs in fp32 and binary64"},
         {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of stochastic rounding (default 0)"},
+        COMMON("policy list weights no-reference match kind tensors json csv output"),
         {0, "Input", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(io),
         LOSS_SCALE_OPTION_ROW(io),

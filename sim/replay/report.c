@@ -2,6 +2,7 @@
 #include "impl.h"
 
 #include "../array/need.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -223,9 +224,9 @@ static void text_unmatched(const replay_report *r, const policy *p, const replay
 static void text_compare(const replay_report *r, table *rows, table *bytes)
 {
     table_print(rows, r->file, "");
-    fputs("act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; moved: in the "
-          "mean, of\nwhat binary64 would move; scale: the next loss scale\n\n",
-          r->file);
+    screen_text(r->file, screen_columns(r->file),
+                "act, agrad, wgrad: lost, of the numbers that are not zero; updates: lost; moved: in the "
+                "mean, of\nwhat binary64 would move; scale: the next loss scale\n\n");
     table_print(bytes, r->file, "");
 }
 

@@ -4,6 +4,7 @@
 #include "../array/need.h"
 #include "../input/steps.h"
 #include "run.h"
+#include "../text/screen.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -406,10 +407,10 @@ static adaptive_row sum_of(const adaptive_run *r)
 
 static void print_head(FILE *to, const adaptive_run *r)
 {
-    fputs("Adaptive layer-wise loss scales (Zhao et al., 2020), layers in backward order; scales "
-          "of at most\n16, product at most 1024; lost: share of a layer's gradient that is not 0 "
-          "and becomes 0 in fp16;\nover 2^16: elements that overflow at that scale\n",
-          to);
+    screen_text(to, screen_columns(to),
+                "Adaptive layer-wise loss scales (Zhao et al., 2020), layers in backward order; scales "
+                "of at most\n16, product at most 1024; lost: share of a layer's gradient that is not 0 "
+                "and becomes 0 in fp16;\nover 2^16: elements that overflow at that scale\n");
     if (r->unscaled)
         fputs("Gradients recorded scaled were divided by their mpsim.loss_scale.\n", to);
     fputc('\n', to);

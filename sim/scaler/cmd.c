@@ -417,6 +417,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
     input_options from = {.may_keep_going = 1};
     int first;
     const option_row table_of_options[] = {
+        COMMON("scaler compare list adaptive pattern log format match kind amp all json csv output"),
         {0, "Which scalers", OPTION_HEADING, NULL, NULL, NULL},
         {'s', "scaler", OPTION_LIST, &o.scalers, "SPEC",
          "a scaler, as apex or torch:init=2^10 (default: the trace's own, else torch); may be repeated"},

@@ -139,9 +139,9 @@ static void print_trace_head(FILE *to, const scaler_report *r)
                 text_count(a, run->roundoff), text_plural(run->roundoff), run->first_rounded,
                 run->roundoff == 1 ? "is" : "are");
     if (run->narrow && !run->unscaled)
-        fputs("Some tensors were recorded in a format as narrow as fp16: what became zero or Inf "
-              "then cannot be\nseen.\n",
-              to);
+        screen_text(to, screen_columns(to),
+                    "Some tensors were recorded in a format as narrow as fp16: what became zero or Inf "
+                    "then cannot be\nseen.\n");
     if (run->in->failed)
         fprintf(to, "%d file%s failed and %s not in these numbers.\n", run->in->failed,
                 text_plural((uint64_t)run->in->failed), run->in->failed == 1 ? "is" : "are");
@@ -277,12 +277,18 @@ static void span_row(table *all, const scaler_report *r, const track *t, const s
     table_cell(all, "%.40s", step ? step->worst : "");
 }
 
+static void print_paragraph(FILE *to, const char *text)
+{
+    fputs("\n  ", to);
+    text_wrap(to, 2, screen_width(to, 96), " ", text);
+}
+
 static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
 {
     const size_t most = HEAD_ROWS + TAIL_ROWS;
     const int cut = !r->all && t->count > most + 4;
     char a[32];
-    table *all = table_new("<step|>scale|>recorded|<what happens|>lost|>overflowed|>Inf, NaN|>fits|<largest in");
+    table *all = table_new("<step|>scale|>recorded|<what happens|>lost|>overflowed|>Inf, NaN|>fits|2<largest in");
     fprintf(to, "\n%s\n\n", t->recorded ? "Recorded scale" : "Trajectory");
     for (size_t i = 0; i < t->count; i++) {
         if (cut && i == HEAD_ROWS) {
@@ -301,9 +307,8 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
     if (t->truncated)
         fputs("  (the rest is in the totals only)\n", to);
     if (r->run && r->run->n_steps && !t->recorded)
-        fputs("\n  lost: share of all elements that are not zero and become zero; overflowed: "
-              "elements that\n  become Inf or NaN; fits: the largest power of two without an overflow\n",
-              to);
+        print_paragraph(to, "lost: share of all elements that are not zero and become zero; overflowed: elements that "
+                            "become Inf or NaN; fits: the largest power of two without an overflow");
 }
 
 /* ---- totals ---- */
@@ -385,7 +390,7 @@ static void print_verdicts(FILE *to, const scaler_report *r)
 
 static void print_several(FILE *to, const scaler_report *r)
 {
-    table *all = table_new("<scaler|>steps|>skipped|>|>up|>down|>tolerated|>start|>last|>as recorded|>lost");
+    table *all = table_new("<scaler|>steps|>skipped|>|>up|>down|1>tolerated|>start|>last|>as recorded|>lost");
     const track *tracks = r->run->tracks;
     int differ = r->run->count && tracks[0].stop >= 0; /* those that stop see fewer steps */
     for (size_t i = 1; i < r->run->count; i++)
@@ -470,9 +475,9 @@ static void print_matches(FILE *to, const scaler_report *r)
     table_print(all, to, "  ");
     table_free(all);
     if (r->log->recorded.unknown_steps)
-        fputs("\n  Clean steps are not logged: growth is taken as it is recorded, and only what "
-              "overflows do is\n  compared.\n",
-              to);
+        print_paragraph(to,
+                        "Clean steps are not logged: growth is taken as it is recorded, and only what overflows do is "
+                        "compared.");
 }
 
 void scaler_report_text(FILE *to, const scaler_report *r)

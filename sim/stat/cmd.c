@@ -46,7 +46,8 @@ static const char more[] =
     "  mpsim stat -f fp16 -s 2^0..2^32 --json -o sweep.json trace/    for mpsim plot sweep\n"
     "  mpsim stat -f 'mxfp8:*' trace/                   floor or rceil?\n"
     "  mpsim stat -f mxfp8:rceil,nvfp4,e4m3/128x128 --axis both --rht 16 trace/\n"
-    "  mpsim stat -f fp16 -s 2^16 --fail-if nan,inf,'underflow>1%',total:sqnr'<40' trace/\n"
+    "  mpsim stat -f fp16 -s 2^16 --fail-if nan,inf,'underflow>1%',total:sqnr'<40' \\\n"
+    "            trace/\n"
     "  mpsim stat -f e4m3@cuda,e5m2@cuda,e2m1 --json -o report.json grads.safetensors\n"
     "  zcat dump.bin.gz | mpsim stat --dtype bf16 --shape 1024,4096 -\n";
 
@@ -142,6 +143,7 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
     const char *shard = NULL;
     int first;
     const option_row table_of_options[] = {
+        COMMON("format scale round preset axis rht match kind map fail-if tensors json csv output"),
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &s.to.formats, "LIST",
          "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2), and block recipes, as "

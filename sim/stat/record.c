@@ -107,11 +107,10 @@ static const record_field blocks_fields[] = {
     FIELD(COUNT, "blocks", IN_ALL, AT(stats.blocks), NULL),
     FIELD(COUNT, "zero_blocks", IN_ALL, AT(stats.zero_blocks), "Blocks all of whose elements are 0."),
     FIELD(SHARE, "saturated_blocks", IN_ALL | FIELD_ZERO, AT(stats.saturated_blocks),
-          "Blocks with an element that saturates.", .title = ">sat. blocks", .spare = 1, .of = AT(stats.blocks)),
+          "Blocks with an element that saturates.", .title = ">sat. blocks", .spare = 2, .of = AT(stats.blocks)),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(stats.spoilt), NULL, .title = ">spoilt", .of = AT(elements)),
     FIELD(SHARE, "lost_blocks", IN_ALL | FIELD_BLANK, AT(stats.lost_blocks),
-          "Finite blocks, not all 0, whose values all become 0.", .title = ">lost blocks", .spare = 1,
-          .of = AT(stats.blocks)),
+          "Finite blocks, not all 0, whose values all become 0.", .title = ">lost blocks", .of = AT(stats.blocks)),
     FIELD(COUNT, "nonfinite_blocks", IN_ALL, AT(stats.nonfinite_blocks), "Blocks with an Inf or NaN."),
     FIELD(COUNT, "least_scales", IN_ALL, AT(stats.least_scales), "Scales that are the smallest of their format."),
     FIELD(COUNT, "largest_scales", IN_ALL, AT(stats.largest_scales), "Scales that are the largest of their format."),
@@ -126,7 +125,7 @@ static const record_field of_recipe_fields[] = {
     FIELD(RECORD, "scales", IN_TREE, AT(scales), NULL, .record = &scales_record),
     FIELD(RECORD, "", IN_CSV | FIELD_INLINE | FIELD_IF, AT(scales), NULL, .of = AT(is_recipe),
           .record = &scales_record),
-    FIELD(CHARS, NULL, 0, AT(scales_text), NULL, .title = ">scales"),
+    FIELD(CHARS, NULL, 0, AT(scales_text), NULL, .title = ">scales", .spare = 3),
     FIELD(CHARS, NULL, 0, AT(sqnr), NULL, .title = ">SQNR dB", .when = SHOW_SUMS),
     {0}};
 static const record_kind of_recipe_record = {"of_recipe", NULL, sizeof(stat_loss), of_recipe_fields};

@@ -2,6 +2,7 @@
 #include "tally.h"
 
 #include "../array/array.h"
+#include "../text/screen.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
@@ -280,10 +281,10 @@ static void print_head(FILE *to, const tally *r)
     fputs("Shares are of all elements.\n", to);
     print_scaled(to, r);
     if (are_of_fp16(r))
-        fputs(
+        screen_text(
+            to, screen_columns(to),
             "All weight gradients are numbers of fp16, as GradScaler's backward leaves them before unscale_: if a loss scale\n"
-            "multiplied them, these numbers are those of scaled gradients (mpsim advise --loss-scale).\n",
-            to);
+            "multiplied them, these numbers are those of scaled gradients (mpsim advise --loss-scale).\n");
 }
 
 /* The first line of a report that was interrupted, and the last. */

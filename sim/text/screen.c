@@ -75,9 +75,9 @@ static size_t fitting(const char *line, size_t n, int columns)
     return best ? best : n;
 }
 
-void screen_fold(FILE *to, int columns, const char *line, size_t n)
+/* screen_fold with the lines behind the first at column `hang`. */
+static void fold_at(FILE *to, int columns, int hang, const char *line, size_t n)
 {
-    const int hang = hanging(line, n, columns);
     for (int at = 0;; at = hang) {
         const size_t k = fitting(line, n, columns - at);
         fprintf(to, "%*s%.*s\n", at, "", (int)k, line);
@@ -86,6 +86,11 @@ void screen_fold(FILE *to, int columns, const char *line, size_t n)
         if (n == 0)
             return;
     }
+}
+
+void screen_fold(FILE *to, int columns, const char *line, size_t n)
+{
+    fold_at(to, columns, hanging(line, n, columns), line, n);
 }
 
 void screen_line(FILE *to, const char *format, ...)
@@ -108,76 +113,101 @@ static size_t line_of(const char *text)
     return strcspn(text, "\n");
 }
 
-static int is_paragraph(const char *text)
+static const char *next_line(const char *text)
 {
     const size_t n = line_of(text);
-    return n > 0 && !screen_is_verbatim(text, n);
+    return text + n + (text[n] == '\n');
 }
 
-/* Words of a line behind those of others, the cursor being at column `at`. */
-static int put_words(FILE *to, int at, int columns, const char *line, size_t n)
+static int indent_of(const char *text)
 {
-    for (size_t i = 0, k; i < n; i += k + (i + k < n)) {
-        k = strcspn(line + i, " \n");
-        const int width = text_columns(line + i, k);
-        if (at && at + 1 + width > columns)
-            at = fprintf(to, "\n") - 1;
-        fprintf(to, "%s%.*s", at ? " " : "", (int)k, line + i);
-        at += (at > 0) + width;
-    }
-    return at;
-}
-
-/* A paragraph from text on; where it ends. */
-static const char *put_paragraph(FILE *to, int columns, const char *text)
-{
-    for (int at = 0, more = 1; more; text += text[0] == '\n') {
-        const size_t n = line_of(text);
-        at = put_words(to, at, columns, text, n);
-        more = text[n] && is_paragraph(text + n + 1);
-        text += n;
-    }
-    fputc('\n', to);
-    return text;
+    return (int)strspn(text, " ");
 }
 
 static int fits(const char *text, int columns)
 {
-    for (; *text; text += line_of(text) + (text[line_of(text)] == '\n'))
+    for (; *text; text = next_line(text))
         if (text_columns(text, line_of(text)) > columns)
             return 0;
     return 1;
 }
 
-void screen_text(FILE *to, const char *text)
+/* Whether the line at `text` goes on with a paragraph whose lines begin at column `indent`. */
+static int goes_on(const char *text, int indent)
 {
-    const int columns = screen_columns(to);
+    const size_t n = line_of(text);
+    return n > 0 && indent_of(text) == indent && !screen_is_verbatim(text + indent, n - (size_t)indent);
+}
+
+/* Fills the lines from text on, of n bytes, with those behind it that go on at column `indent`; where they end. */
+static const char *fill(FILE *to, int columns, const char *text, int indent)
+{
+    char line[LINE] = "";
+    text_add(line, sizeof line, "%.*s", (int)line_of(text), text);
+    for (text = next_line(text); goes_on(text, indent); text = next_line(text))
+        text_add(line, sizeof line, " %.*s", (int)line_of(text) - indent, text + indent);
+    fold_at(to, columns, indent, line, strlen(line));
+    return text;
+}
+
+/* A line that is too wide: what stands behind its last gap, if that is far to the right, has a line of its own. */
+static void fold_remark(FILE *to, int columns, const char *line, size_t n)
+{
+    const int indent = indent_of(line);
+    size_t gap = n, word;
+    while (gap > (size_t)columns / 3 && !(line[gap - 1] == ' ' && line[gap - 2] == ' '))
+        gap--;
+    if (text_columns(line, n) <= columns || gap <= (size_t)columns / 3) {
+        screen_fold(to, columns, line, n);
+        return;
+    }
+    word = gap;
+    while (gap > 0 && line[gap - 1] == ' ')
+        gap--;
+    fold_at(to, columns, indent + 4, line, gap);
+    fprintf(to, "%*s", indent + 6, "");
+    fold_at(to, columns - indent - 6, 0, line + word, n - word);
+}
+
+void screen_text(FILE *to, int columns, const char *text)
+{
     if (columns == 0 || fits(text, columns)) {
         fputs(text, to);
         return;
     }
     while (*text) {
-        if (is_paragraph(text)) {
-            text = put_paragraph(to, columns, text);
-            continue;
+        const size_t n = line_of(text);
+        const int verbatim = screen_is_verbatim(text, n), hang = verbatim ? hanging(text, n, columns) : 0;
+        if (n == 0 || (verbatim && hang <= indent_of(text) + 2)) {
+            fold_remark(to, columns, text, n);
+            text = next_line(text);
+        } else {
+            text = fill(to, columns, text, hang);
         }
-        screen_fold(to, columns, text, line_of(text));
-        text += line_of(text) + (text[line_of(text)] == '\n');
     }
 }
 
 /* ---- columns that are left out ---- */
 
+/* Whether it is an item of the list. */
+static int is_left_out(const char *column)
+{
+    const size_t n = strlen(column);
+    for (const char *at = left_out; (at = strstr(at, column)); at++)
+        if ((at == left_out || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
+            return n > 0;
+    return 0;
+}
+
+int screen_leaves_out(FILE *to, const char *column)
+{
+    return screen_columns(to) > 0 && is_left_out(column);
+}
+
 void screen_leave_out(const char *column)
 {
-    const char *at = left_out;
-    const size_t n = strlen(column);
-    while ((at = strstr(at, column))) { /* as a whole item of the list */
-        if ((at == left_out || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
-            return;
-        at++;
-    }
-    text_add(left_out, sizeof left_out, "%s%s", *left_out ? ", " : "", column);
+    if (!is_left_out(column))
+        text_add(left_out, sizeof left_out, "%s%s", *left_out ? ", " : "", column);
 }
 
 void screen_end(FILE *to)
@@ -185,6 +215,6 @@ void screen_end(FILE *to)
     if (!*left_out || !screen_columns(to))
         return;
     fputc('\n', to);
-    screen_line(to, "(%d columns have no room for: %s; a wider terminal or | cat shows them)", terminal, left_out);
+    screen_line(to, "(not shown in %d columns: %s; a wider terminal or | cat shows all)", terminal, left_out);
     left_out[0] = '\0';
 }

@@ -446,6 +446,8 @@ int cmd_train(const command *self, int argc, char **argv)
          "side by side: clip as each policy says (default: all as --clip says, else none; gpt, llama: "
          "else at 1, by the rule torch)"},
         TRAIN_WORD_ROWS(*w, q.settings, q.overrides),
+        COMMON(
+            "policy compare net steps batch seed depth width gpt2 text optimizer lr clip loss-scaling every trace checkpoint resume json output device"),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",
          "a row of the table, and the test, every N steps (default: ten rows)"},

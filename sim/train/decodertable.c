@@ -1,6 +1,7 @@
 /* decodertable.c -- see decodertable.h. */
 #include "train.h"
 
+#include "../text/screen.h"
 #include "../text/words.h"
 #include "describe.h"
 #include "operations.h"
@@ -66,7 +67,7 @@ void train_decoder_print_steps(FILE *f, const train_run *r)
 
 table *train_decoder_rows(void)
 {
-    return table_new(">step|>loss|>validation|>perplexity|>lr|>scale|>skipped|>act|>agrad|>wgrad|>updates");
+    return table_new(">step|>loss|>validation|1>perplexity|2>lr|>scale|>skipped|>act|>agrad|>wgrad|>updates");
 }
 
 void train_decoder_cells(table *t, const train_row *row)
@@ -145,9 +146,9 @@ void train_decoder_compare_results(train_report *r, const train_job *jobs, const
 
 void train_decoder_print_lost(FILE *f)
 {
-    fputs("act, agrad, wgrad: activations, their gradients and those of weights that rounding makes zero, "
-          "as a\nshare of those that are not; updates: weights that would move in binary64 and do not\n",
-          f);
+    screen_text(f, screen_columns(f),
+                "act, agrad, wgrad: activations, their gradients and those of weights that rounding makes zero, "
+                "as a\nshare of those that are not; updates: weights that would move in binary64 and do not\n");
 }
 
 void train_decoder_compare_operations(train_report *r, const train_job *jobs, const train_total *totals, size_t n)

@@ -120,7 +120,7 @@ void train_text_run(train_report *r, const train_job *j)
     fprintf(f, "%s%s\n\n", r->resumed ? ", resumed from " : "",
             escape_text(text, sizeof text, r->resumed ? r->resumed : ""));
     r->rows = train_is_decoder(s) ? train_decoder_rows()
-                                  : table_new(">step|>loss|>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
+                                  : table_new(">step|>loss|1>accuracy|>test loss|>accuracy|>scale|>skipped|>act|>agrad|"
                                               ">wgrad|>updates");
 }
 

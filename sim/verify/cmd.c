@@ -32,7 +32,8 @@ static const char more[] =
     "  mpsim verify vectors --vectors recorded/     replay outputs of real tensor cores\n"
     "  mpsim verify vectors --vectors recorded/ --model '*'\n"
     "                                               all models that give every bit of a set\n"
-    "  mpsim verify vectors --vectors recorded/ --model hopper-fp16-fp32,hopper-fp16-fp32:F=24\n"
+    "  mpsim verify vectors --vectors recorded/ \\\n"
+    "            --model hopper-fp16-fp32,hopper-fp16-fp32:F=24\n"
     "                                               what a wrong parameter would give\n";
 
 /* ---- the command line ---- */
@@ -79,7 +80,7 @@ static int read_architecture(void *architecture, const char *where, const char *
 
 static void print_list(const verify *v, FILE *to)
 {
-    table *t = table_new("<group|<proves|<needs|<here");
+    table *t = table_new("<group|<proves|2<needs|<here");
     for (const verify_group *g = verify_groups; g->name; g++) {
         char here[200];
         (void)g->here(v, here, sizeof here);

@@ -144,8 +144,8 @@ ok $? 'COLUMNS is the width of a terminal, and of nothing else'
 "$pty" 80 "$MPSIM" stat -o "$dir/file" "$data/step_020000" && cmp -s "$dir/file" "$dir/pipe"; ok $? 'a file is as wide as a pipe'
 "$MPSIM" stat --json "$data/step_020000" >"$dir/pipe" && "$pty" 80 "$MPSIM" stat --json "$data/step_020000" | cmp -s - "$dir/pipe"
 ok $? 'JSON is not folded'
-screen 80 stat "$data/step_020000" && has ' SQNR dB' && ! has 'inexact  ' && has '^(80 columns have no room for: .*inexact' &&
-    [ "$(grep -c 'no room' "$dir/out")" -eq 1 ]
+screen 80 stat "$data/step_020000" && has ' SQNR dB' && ! has 'inexact  ' && has '^(not shown in 80 columns: .*inexact' &&
+    [ "$(grep -c 'not shown' "$dir/out")" -eq 1 ] && ! has '  l2$'
 ok $? 'what is left out is named once, and what verdicts rest on stays'
 screen 40 help rounding && screen 40 formats fp16; ok $? '40 columns'
 screen 80 stat -f fp16 -t -m 'act:blocks.0.attn.softmax' "$lm/step_000100" && has '^ *act:blocks.0.attn.softmax'; ok $? 'names stay whole'

@@ -112,7 +112,7 @@ try() {
 }
 
 "$MPSIM" --help >"$dir/program"
-commands=$(sed -n '/^  formats/,/^$/s/^  \([a-z]*\) .*/\1/p' "$dir/program")
+commands=$(sed -n "1,/help TOPIC/s/^  \([a-z][a-z]*\) .*/\1/p" "$dir/program")
 for c in $commands; do
     turns 10 together
     [ "$c" != verify ] || turns 70 together # ten seconds

@@ -5,16 +5,23 @@
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 there() { command -v "$1" >/dev/null; }
 "$MPSIM" --help >"$dir/program"
-commands=$(sed -n '/^  formats/,/^$/s/^  \([a-z]*\) .*/\1/p' "$dir/program")
+commands=$(sed -n '1,/help TOPIC/s/^  \([a-z][a-z]*\) .*/\1/p' "$dir/program")
 topics=$(sed -n '/help TOPIC/,/mpsim COMMAND/s/^  \([a-z]*\)  .*/\1/p' "$dir/program")
+groups=$(awk '/help TOPIC/ { exit } !before && /^[A-Z]/ && !/[.]$/ && NR > 1 { n++ } { before = $0 } END { print n }' "$dir/program")
 [ "$(echo "$commands" | wc -l)" -ge 16 ] && [ "$(echo "$topics" | wc -l)" -ge 7 ]; ok $? "commands and topics are listed"
+[ "$groups" -ge 5 ] && [ "$(echo "$commands" | head -n 1)" = info ] && [ "$(echo "$commands" | tail -n 1)" = verify ] &&
+    [ "$(grep -c '^\.SS ' <<END
+$("$MPSIM" --help=man)
+END
+)" -eq "$groups" ]
+ok $? "commands are in groups, in the manual page, too"
 
 # ---- manual pages ----
 missing= unknown=
 mkdir "$dir/man"
 "$MPSIM" --help=man >"$dir/man/mpsim.1"
 for c in $commands; do
-    "$MPSIM" "$c" --help >"$dir/help"
+    "$MPSIM" "$c" --help=all >"$dir/help"
     "$MPSIM" "$c" --help=man >"$dir/man/mpsim-$c.1"
     sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p' "$dir/help" | sort >"$dir/options"
     sed -n '/^\.TP/{n;s/\\f[BRI]//g;s/\\-/-/g;s/^\(-., \)\{0,1\}\(--[a-z0-9-]*\).*/\2/p;}' "$dir/man/mpsim-$c.1" | sort >"$dir/of-page"
@@ -53,6 +60,31 @@ if there mandoc; then
 else
     ok 0 "mandoc # SKIP it is not here"
 fi
+
+# ---- widths and lengths: 80 columns wherever it goes, for less; where there are many options the common ones alone, and examples ----
+wide='' long=''
+for c in '' $commands; do
+    # shellcheck disable=SC2086 # a command, or none
+    for form in help help=all; do
+        "$MPSIM" $c --$form >"$dir/help"
+        awk 'length > 80' "$dir/help" | grep -q . && wide="$wide $c:$form"
+    done
+    "$MPSIM" $c --help >"$dir/short"
+    grep -q -- '--help=all' "$dir/short" || [ "$(wc -l <"$dir/short")" -le 75 ] || [ "$c" = plot ] || long="$long $c"
+done
+[ ! "$wide" ]; ok $? "help fits 80 columns:$wide"
+[ ! "$long" ]; ok $? "what has many options shows the common ones:$long"
+"$MPSIM" train --help >"$dir/out"
+[ "$(grep -c '^  \(-., \|    \)--' "$dir/out")" -le 24 ] && has '^Examples:' && has '[-]-help=all  *[0-9]* more options' && ! has '^What goes together' &&
+    "$MPSIM" train --help=all >"$dir/out" && has '^What goes together' && has '[-]-min-lr X' && has '^diverged '
+ok $? "train has twenty options, and all of them"
+for c in $commands; do # the names of common options exist
+    "$MPSIM" "$c" --help=all >"$dir/help"
+    "$MPSIM" "$c" --help | sed -n 's/^  \(-., \|    \)\(--[a-z0-9-]*\).*/\2/p' | grep -v '^--help' | while read -r o; do
+        grep -q -- "$o" "$dir/help" || echo "$c $o"
+    done
+done >"$dir/out"
+[ ! -s "$dir/out" ]; ok $? "a short help is a part of the whole one"
 
 # ---- completions ----
 if there bash; then
@@ -111,6 +143,6 @@ run 2 stat --zzzzz x && has "stat: --zzzzz is not an option; try 'mpsim stat --h
 run 4 replay -P fp16 "$MPSIM_SRCDIR/data/amp-mlp" && has 'did you mean fp16-static, fp16-unscaled, deepspeed-fp16 or [0-9]* others?$' err; ok $? "a policy by its beginning"
 run 2 plot histgram x && has "did you mean histogram?$" err && run 2 plot nothing x && has 'is not a figure: histogram, ruler' err; ok $? "a figure with a letter too few"
 run 4 replay -P pytorch-amp-fp61 "$MPSIM_SRCDIR/data/amp-mlp" && has 'did you mean pytorch-amp-fp16?' err; ok $? "a policy with letters swapped"
-run 2 stat --help=word && has "stat: --help is alone or man, bash, zsh or fish, not 'word'" err; ok $? "a form that there is not"
-run 2 --help=word && has "^mpsim: --help is alone or man" err; ok $? "nor of the program"
+run 2 stat --help=word && has "stat: --help is alone or all, man, bash, zsh or fish, not 'word'" err; ok $? "a form that there is not"
+run 2 --help=word && has "^mpsim: --help is alone or all, man" err; ok $? "nor of the program"
 finish
