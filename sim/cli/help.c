@@ -101,12 +101,12 @@ static void print_rules(const option_row *table)
 
 /* ---- a short help: some options, and examples ---- */
 
-/* The names of the options that are common; NULL: the command has no short help. */
-static const char *common_of(const option_row *table)
+/* Which options are common; NULL: the command has no short help. */
+static const option_row *common_of(const option_row *table)
 {
     for (const option_row *o = table; o->name; o++)
         if (o->type == OPTION_COMMON)
-            return o->name;
+            return o;
     return NULL;
 }
 
@@ -172,7 +172,7 @@ static void print_all(const option_row *table, const option_row own[HELP_OWN], c
 static void print_command(const command *c, const option_row *table, const option_row own[HELP_OWN], const char *more,
                           int all)
 {
-    const char *common = all ? NULL : common_of(table);
+    const option_row *common = all ? NULL : common_of(table);
     printf("Usage: mpsim %s [option]... ", c->name);
     text_wrap(stdout, (int)strlen(c->name) + 26, WIDTH, " ", c->operands);
     printf("\n%s.\n", c->summary);
@@ -180,8 +180,12 @@ static void print_command(const command *c, const option_row *table, const optio
         print_all(table, own, more);
         return;
     }
-    print_common(table, common);
+    print_common(table, common->name);
     putchar('\n');
+    if (common->help) {
+        text_wrap(stdout, 0, WIDTH, " ", common->help);
+        putchar('\n');
+    }
     screen_text(stdout, WIDTH, examples_of(more));
 }
 

@@ -28,15 +28,15 @@ typedef enum option_type {
     OPTION_NUMBER,  /* double *: a finite number, see parse_number                        */
     OPTION_COUNT32, /* uint32_t *, OPTION_COUNT64: uint64_t *; read late, and given whatever number it is */
     OPTION_COUNT64,
-    OPTION_BYTE,     /* unsigned char *: the same as OPTION_WORD                           */
-    OPTION_WORD,     /* int *: which of the words of `argument`, as "uniform|normal", it is */
-    OPTION_CHOICE,   /* const char **: one of these words                                  */
-    OPTION_READ,     /* option_reader *: what a function reads, see READS                  */
-    OPTION_QUIET,    /* a flag: note_quiet                                                 */
-    OPTION_THEN,     /* option_reader *: called once the rows above are read, before those below */
-    OPTION_HEADING,  /* a heading in the help                                               */
-    OPTION_COMMON,   /* `name`: the options that a short help has, see COMMON                */
-    OPTION_RANGE,    /* `name`: options, whose numbers are in the option_range *           */
+    OPTION_BYTE,    /* unsigned char *: the same as OPTION_WORD                           */
+    OPTION_WORD,    /* int *: which of the words of `argument`, as "uniform|normal", it is */
+    OPTION_CHOICE,  /* const char **: one of these words                                  */
+    OPTION_READ,    /* option_reader *: what a function reads, see READS                  */
+    OPTION_QUIET,   /* a flag: note_quiet                                                 */
+    OPTION_THEN,    /* option_reader *: called once the rows above are read, before those below */
+    OPTION_HEADING, /* a heading in the help                                               */
+    OPTION_COMMON, /* `name`: the options that a short help has, see COMMON; `help`: a paragraph behind them, or NULL */
+    OPTION_RANGE,  /* `name`: options, whose numbers are in the option_range *           */
     OPTION_EXCLUDES, /* `name` and `argument`: what does not go together; `help`: why, or NULL */
     OPTION_NEEDS     /* `name` needs `argument`                                           */
 } option_type;

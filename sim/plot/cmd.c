@@ -227,6 +227,9 @@ int cmd_plot(const command *self, int argc, char **argv)
     char *prefix = NULL;
     int first, preview = 0, venue = 0, span = 0;
     const option_row rows[] = {
+        {0, "match kind step format scale by column output type preview venue", OPTION_COMMON, NULL, NULL,
+         "FIGURE is histogram, ruler, sweep, scales, sqnr, heatmap, accumulation, training, lossscale, updates, amax, "
+         "memory, ranking, attention or diff; REPORT is what another command wrote with --json."},
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &selection.match, "GLOB",
          "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},

@@ -70,7 +70,7 @@ for c in '' $commands; do
         awk 'length > 80' "$dir/help" | grep -q . && wide="$wide $c:$form"
     done
     "$MPSIM" $c --help >"$dir/short"
-    grep -q -- '--help=all' "$dir/short" || [ "$(wc -l <"$dir/short")" -le 75 ] || [ "$c" = plot ] || long="$long $c"
+    grep -q -- '--help=all' "$dir/short" || [ "$(wc -l <"$dir/short")" -le 75 ] || long="$long $c"
 done
 [ ! "$wide" ]; ok $? "help fits 80 columns:$wide"
 [ ! "$long" ]; ok $? "what has many options shows the common ones:$long"
