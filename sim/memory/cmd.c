@@ -29,11 +29,11 @@ static const char more[] =
     "  mpsim memory -P bf16-pure --optimizer adamw8bit model.safetensors\n"
     "  mpsim memory -P megatron-bf16 -P bf16-pure config.json\n"
     "  mpsim memory -P megatron-bf16 --layers 96 --hidden 12288 --heads 96 \\\n"
-    "            --seq 2048 --batch 1 \\\n"
-    "               --vocab 51200 --tensor-parallel 8 --sequence-parallel --recompute selective\n"
+    "            --seq 2048 --batch 1 --vocab 51200 \\\n"
+    "            --tensor-parallel 8 --sequence-parallel --recompute selective\n"
     "  mpsim memory -P megatron-bf16 --layers 32 --hidden 4096 --heads 32 \\\n"
-    "            --seq 4096 --batch 1 --vocab 32000 \\\n"
-    "               --activation swiglu --ffn 11008 --positions 0 --untied --flash --no-dropout\n";
+    "            --seq 4096 --batch 1 --vocab 32000 --activation swiglu \\\n"
+    "            --ffn 11008 --positions 0 --untied --flash --no-dropout\n";
 
 typedef struct options {
     const char *optimizer;

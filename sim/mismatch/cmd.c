@@ -30,7 +30,8 @@ static const char more[] =
     "  mpsim mismatch -a hopper-bf16-fp32,split=3 -b hopper-bf16-fp32          another order of the sum\n"
     "  mpsim mismatch --hidden h.npy --head model.safetensors \\\n"
     "            --head-name lm_head.weight --tokens t.npy \\\n"
-    "                 -a hopper-bf16-fp32,logits=bf16,softmax=bf16 -b hopper-bf16-fp32 --clip 0.2\n";
+    "            -a hopper-bf16-fp32,logits=bf16,softmax=bf16 \\\n"
+    "            -b hopper-bf16-fp32 --clip 0.2\n";
 
 typedef struct options {
     const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip;
