@@ -180,7 +180,7 @@ static int draw(page *p, int i, const page_figure *what, plot_input *in, const c
         paths[k] = need_format("%s.%s", prefix, suffixes[k]);
         trace_temporary_expect(&files[k], paths[k]);
     }
-    int code = f->read(in, &all);
+    int code = plot_figure_read(f, in, &all);
     if (!code)
         code = plot_draw(f, in, &r);
     if (!code)

@@ -194,7 +194,7 @@ static int draw(const plot_figure *figure, char **paths, int n, plot_request *r)
     if (!code)
         code = load(figure, paths, n, &in.report);
     if (!code)
-        code = figure->read(&in, r->selection);
+        code = plot_figure_read(figure, &in, r->selection);
     if (!code)
         code = plot_draw(figure, &in, r);
     plot_input_clear(&in);

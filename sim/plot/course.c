@@ -1,5 +1,5 @@
 /* course.c -- see course.h. A report is untrusted: every member is checked. */
-#include "course.h"
+#include "impl.h"
 
 #include "../array/need.h"
 
@@ -485,23 +485,29 @@ static void begin(plot_courses *c, const plot_report *report, const plot_course_
     c->kind = kind;
 }
 
-int plot_lossscale_read(plot_courses *c, const plot_report *report, const plot_selection *selection)
+int plot_lossscale_read(plot_input *in, const plot_selection *selection)
 {
+    plot_courses *c = &in->courses;
+    const plot_report *report = &in->report;
     begin(c, report, &lossscale);
     const int is_scaler = strcmp(report->command, "scaler") == 0;
     const int code = read_runs(c, selection, is_scaler ? read_trajectory : read_scale);
     return code ? code : finish(c, "no run of it, or none that --match selects, has a step with a loss scale above 0");
 }
 
-int plot_updates_read(plot_courses *c, const plot_report *report, const plot_selection *selection)
+int plot_updates_read(plot_input *in, const plot_selection *selection)
 {
+    plot_courses *c = &in->courses;
+    const plot_report *report = &in->report;
     begin(c, report, &updates);
     const int code = read_runs(c, selection, read_updates);
     return code ? code : finish(c, "no run of it, or none that --match selects, has a step that updates weights");
 }
 
-int plot_amax_read(plot_courses *c, const plot_report *report, const plot_selection *selection)
+int plot_amax_read(plot_input *in, const plot_selection *selection)
 {
+    plot_courses *c = &in->courses;
+    const plot_report *report = &in->report;
     reading p = {.c = c, .selection = selection};
     begin(c, report, &amaxes);
     const int code = strcmp(report->command, "stat") == 0 ? plot_each(report, report->root, "tensors", read_tensor, &p)

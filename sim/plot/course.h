@@ -39,8 +39,4 @@ typedef struct plot_courses {
 /* What a report of mpsim scaler is in memory (record_keep). */
 extern const record_kind plot_scalers_record;
 
-/* Each reads a figure's curves. 0, or an exit code after a message; to be cleared in both cases. */
-int plot_lossscale_read(plot_courses *c, const plot_report *report, const plot_selection *selection);
-int plot_updates_read(plot_courses *c, const plot_report *report, const plot_selection *selection);
-int plot_amax_read(plot_courses *c, const plot_report *report, const plot_selection *selection);
 void plot_courses_clear(plot_courses *c);

@@ -277,97 +277,32 @@ static void put_ruler_variables(FILE *to, const plot_input *in, const plot_reque
     fprintf(to, "name_length = %zu\n", longest < ruler_label(r) ? longest : ruler_label(r));
 }
 
-/* ---- what a figure reads ---- */
+/* ---- the figures ---- */
 
-static int read_histogram(plot_input *in, const plot_selection *selection)
+int plot_figure_read(const plot_figure *f, plot_input *in, const plot_selection *selection)
 {
-    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_histogram);
-}
-
-static int read_ruler(plot_input *in, const plot_selection *selection)
-{
-    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_ruler);
-}
-
-static int read_accumulation(plot_input *in, const plot_selection *selection)
-{
-    return plot_sweep_read(&in->sweep, &in->report, selection);
-}
-
-static int read_training(plot_input *in, const plot_selection *selection)
-{
-    return plot_runs_read(&in->runs, &in->report, selection);
-}
-
-static int read_sweep(plot_input *in, const plot_selection *selection)
-{
-    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_sweep);
-}
-
-static int read_scales(plot_input *in, const plot_selection *selection)
-{
-    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_scales);
-}
-
-static int read_sqnr(plot_input *in, const plot_selection *selection)
-{
-    return plot_groups_read(&in->groups, &in->report, selection, &plot_of_sqnr);
-}
-
-static int read_grid(plot_input *in, const plot_selection *selection)
-{
-    return plot_grid_read(&in->grid, &in->report, selection);
-}
-
-static int read_lossscale(plot_input *in, const plot_selection *selection)
-{
-    return plot_lossscale_read(&in->courses, &in->report, selection);
-}
-
-static int read_updates(plot_input *in, const plot_selection *selection)
-{
-    return plot_updates_read(&in->courses, &in->report, selection);
-}
-
-static int read_amax(plot_input *in, const plot_selection *selection)
-{
-    return plot_amax_read(&in->courses, &in->report, selection);
-}
-
-static int read_ledger(plot_input *in, const plot_selection *selection)
-{
-    return plot_ledger_read(&in->ledger, &in->report, selection);
-}
-
-static int read_ranking(plot_input *in, const plot_selection *selection)
-{
-    const int code = plot_groups_read(&in->groups, &in->report, selection, &plot_of_ranking);
-    return code ? code : plot_ranking_make(&in->ranges, &in->groups);
-}
-
-static int read_attention(plot_input *in, const plot_selection *selection)
-{
-    return plot_attention_read(&in->ranges, &in->report, selection);
+    const int code = f->plan ? plot_groups_read(&in->groups, &in->report, selection, f->plan) : 0;
+    return code || !f->read ? code : f->read(in, selection);
 }
 
 /* New ones stand at the end: tests/fuzz/corpus/report chooses by their numbers. */
 /* clang-format off */
 const plot_figure plot_figures[] = {
-    {"histogram", NULL, "stat", 0, "kind match step format scale log", read_histogram, put_histogram, put_histogram_variables},
-    {"ruler", NULL, "stat", 0, "kind match step format scale log", read_ruler, put_ruler, put_ruler_variables},
-    {"sweep", NULL, "stat", 0, "kind match step format scale by underflow", read_sweep, plot_put_window, plot_put_window_variables},
-    {"scales", NULL, "stat", 0, "kind match step format by", read_scales, plot_put_distribution, plot_put_distribution_variables},
-    {"sqnr", NULL, "stat", 0, "kind match step format scale by", read_sqnr, plot_put_comparison, plot_put_comparison_variables},
-    {"accumulation", NULL, "dot", 0, "match column", read_accumulation, plot_put_accumulation, plot_put_accumulation_variables},
-    {"training", NULL, "train", 1, "match column", read_training, plot_put_training, plot_put_training_variables},
-    {"diff", "heatmap", "diff", 0, "kind match step column by", read_grid, plot_put_heatmap, plot_put_heatmap_variables},
-    {"heatmap", NULL, "stat", 0, "kind match step format scale column by", read_grid, plot_put_heatmap, plot_put_heatmap_variables},
-    {"lossscale", "steps", "scaler train replay", 0, "match", read_lossscale, plot_put_courses, plot_put_courses_variables},
-    {"updates", "steps", "train replay", 0, "match", read_updates, plot_put_courses, plot_put_courses_variables},
-    {"amax", "steps", "stat replay", 0, "kind match", read_amax, plot_put_courses, plot_put_courses_variables},
-    {"memory", NULL, "memory", 0, "match", read_ledger, plot_put_bars, plot_put_bars_variables},
-    {"ranking", "ranges", "stat", 0, "kind match step format scale", read_ranking, plot_put_dots, plot_put_dots_variables},
-    {"attention", "ranges", "attention", 1, "match", read_attention, plot_put_dots, plot_put_dots_variables},
-    {NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL},
+    {"histogram", NULL, "stat", 0, "kind match step format scale log", &plot_of_histogram, NULL, put_histogram, put_histogram_variables},
+    {"ruler", NULL, "stat", 0, "kind match step format scale log", &plot_of_ruler, NULL, put_ruler, put_ruler_variables},
+    {"sweep", NULL, "stat", 0, "kind match step format scale by underflow", &plot_of_sweep, NULL, plot_put_window, plot_put_window_variables},
+    {"scales", NULL, "stat", 0, "kind match step format by", &plot_of_scales, NULL, plot_put_distribution, plot_put_distribution_variables},
+    {"sqnr", NULL, "stat", 0, "kind match step format scale by", &plot_of_sqnr, NULL, plot_put_comparison, plot_put_comparison_variables},
+    {"accumulation", NULL, "dot", 0, "match column", NULL, plot_sweep_read, plot_put_accumulation, plot_put_accumulation_variables},
+    {"training", NULL, "train", 1, "match column", NULL, plot_runs_read, plot_put_training, plot_put_training_variables},
+    {"diff", "heatmap", "diff", 0, "kind match step column by", NULL, plot_grid_read, plot_put_heatmap, plot_put_heatmap_variables},
+    {"heatmap", NULL, "stat", 0, "kind match step format scale column by", NULL, plot_grid_read, plot_put_heatmap, plot_put_heatmap_variables},
+    {"lossscale", "steps", "scaler train replay", 0, "match", NULL, plot_lossscale_read, plot_put_courses, plot_put_courses_variables},
+    {"updates", "steps", "train replay", 0, "match", NULL, plot_updates_read, plot_put_courses, plot_put_courses_variables},
+    {"amax", "steps", "stat replay", 0, "kind match", NULL, plot_amax_read, plot_put_courses, plot_put_courses_variables},
+    {"memory", NULL, "memory", 0, "match", NULL, plot_ledger_read, plot_put_bars, plot_put_bars_variables},
+    {"ranking", "ranges", "stat", 0, "kind match step format scale", &plot_of_ranking, plot_ranking_make, plot_put_dots, plot_put_dots_variables},
+    {"attention", "ranges", "attention", 1, "match", NULL, plot_attention_read, plot_put_dots, plot_put_dots_variables},
+    {NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL},
 };
 /* clang-format on */

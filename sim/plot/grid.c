@@ -1,5 +1,5 @@
 /* grid.c -- see grid.h. A report is untrusted: every member is checked. */
-#include "grid.h"
+#include "impl.h"
 
 #include "../array/need.h"
 #include "../text/words.h"
@@ -310,8 +310,10 @@ static const record_field first_fields[] = {FIELD(TEXT, "name", IN_JSON, AT(name
 #undef AT
 static const record_kind first_record = {"first", NULL, sizeof(plot_first), first_fields};
 
-int plot_grid_read(plot_grid *g, const plot_report *report, const plot_selection *selection)
+int plot_grid_read(plot_input *in, const plot_selection *selection)
 {
+    plot_grid *g = &in->grid;
+    const plot_report *report = &in->report;
     reading p = {.g = g, .selection = selection};
     memset(g, 0, sizeof *g);
     g->report = report;

@@ -62,7 +62,4 @@ typedef struct plot_grid {
     plot_first begin;
 } plot_grid;
 
-/* plot_grid_read -- the tensors that `selection` takes, or the layers they belong to. 0, or an exit code after a
- * message; to be cleared in both cases. */
-int plot_grid_read(plot_grid *g, const plot_report *report, const plot_selection *selection);
 void plot_grid_clear(plot_grid *g);

@@ -7,6 +7,27 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* ---- what figures read of in->report: each fills the member of `in` that is named after its header. 0, or an exit code after a message;
+ * to be cleared in both cases. ---- */
+
+/* The models that `selection` takes, from the largest error at their last K to the smallest, those of one curve together. */
+int plot_sweep_read(plot_input *in, const plot_selection *selection);
+/* The runs of the report, and of those that joined it, that `selection` takes by the names of their policies, in their order, without
+ * those that have no steps; of several reports each is called "POLICY, FILE", or FILE if only one policy is shown. */
+int plot_runs_read(plot_input *in, const plot_selection *selection);
+/* The tensors that `selection` takes, or the layers they belong to. */
+int plot_grid_read(plot_input *in, const plot_selection *selection);
+/* The policies that `selection` takes. */
+int plot_ledger_read(plot_input *in, const plot_selection *selection);
+/* Ranges: recipes and formats by their median SQNR, the best first, from in->groups read by PLOT_EACH; models of reports of mpsim attention,
+ * each with its tile where they differ. */
+int plot_ranking_make(plot_input *in, const plot_selection *selection);
+int plot_attention_read(plot_input *in, const plot_selection *selection);
+/* The curves of a figure. */
+int plot_lossscale_read(plot_input *in, const plot_selection *selection);
+int plot_updates_read(plot_input *in, const plot_selection *selection);
+int plot_amax_read(plot_input *in, const plot_selection *selection);
+
 /* ---- accumulation.c: data and variables of the figure accumulation. ---- */
 
 void plot_put_accumulation(FILE *to, const plot_input *in, const plot_request *r);

@@ -1,5 +1,5 @@
 /* ledger.c -- see ledger.h. A report is untrusted: every member is checked. */
-#include "ledger.h"
+#include "impl.h"
 
 #include "../array/need.h"
 
@@ -92,8 +92,10 @@ static int read_policy(void *context, record_source item)
     return code;
 }
 
-int plot_ledger_read(plot_ledger *l, const plot_report *report, const plot_selection *selection)
+int plot_ledger_read(plot_input *in, const plot_selection *selection)
 {
+    plot_ledger *l = &in->ledger;
+    const plot_report *report = &in->report;
     reading p = {l, report, &selection->match};
     memset(l, 0, sizeof *l);
     const int code = plot_each(report, report->root, "policies", read_policy, &p);

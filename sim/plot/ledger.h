@@ -17,6 +17,4 @@ typedef struct plot_ledger {
     size_t n_components, n_policies;
 } plot_ledger;
 
-/* plot_ledger_read -- the policies that `selection` takes. 0, or an exit code after a message; to be cleared in both cases. */
-int plot_ledger_read(plot_ledger *l, const plot_report *report, const plot_selection *selection);
 void plot_ledger_clear(plot_ledger *l);

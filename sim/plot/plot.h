@@ -41,11 +41,14 @@ typedef struct plot_figure {
     const char *commands;        /* "train replay": it shows a report of one of them */
     int several;                 /* it takes several reports */
     const char *options;         /* of the command line that choose or change something in it */
-    int (*read)(plot_input *in, const plot_selection *selection); /* 0, or an exit code */
+    const plot_plan *plan;       /* the groups that it shows; or NULL */
+    int (*read)(plot_input *in, const plot_selection *selection); /* what else it reads, or NULL: 0, or an exit code */
     void (*put_data)(FILE *to, const plot_input *in, const plot_request *r);
     void (*put_variables)(FILE *to, const plot_input *in, const plot_request *r);
 } plot_figure;
 
+/* plot_figure_read -- what a figure shows of in->report. 0, or an exit code after a message; plot_input_clear in both cases. */
+int plot_figure_read(const plot_figure *f, plot_input *in, const plot_selection *selection);
 void plot_input_clear(plot_input *in);
 
 /* plot_draw -- find the templates, write PREFIX.dat and PREFIX.gp, run gnuplot. Without

@@ -1,5 +1,5 @@
 /* ranges.c -- see ranges.h. A report is untrusted: every member is checked. */
-#include "ranges.h"
+#include "impl.h"
 
 #include "../array/need.h"
 
@@ -61,8 +61,11 @@ static int by_rank(const void *a, const void *b)
     return (x->panels[1].middle > y->panels[1].middle) - (x->panels[1].middle < y->panels[1].middle);
 }
 
-int plot_ranking_make(plot_ranges *s, const plot_groups *g)
+int plot_ranking_make(plot_input *in, const plot_selection *selection)
 {
+    plot_ranges *s = &in->ranges;
+    const plot_groups *g = &in->groups;
+    (void)selection;
     static const char *const headings[] = {"SQNR (dB)", "lost (% of elements)", NULL};
     memset(s, 0, sizeof *s);
     s->headings = headings;
@@ -165,8 +168,10 @@ static int each_result(reading *p, const plot_report *first, plot_visit *visit)
     return code;
 }
 
-int plot_attention_read(plot_ranges *s, const plot_report *report, const plot_selection *selection)
+int plot_attention_read(plot_input *in, const plot_selection *selection)
 {
+    plot_ranges *s = &in->ranges;
+    const plot_report *report = &in->report;
     static const char *const headings[] = {"relative error", "largest error", "bias", NULL};
     reading p = {.s = s, .match = &selection->match};
     *s = (plot_ranges){.headings = headings, .logarithmic = 7, .n_panels = 3};

@@ -26,9 +26,4 @@ typedef struct plot_ranges {
     plot_range_row rows[PLOT_RANGES_MAX];
 } plot_ranges;
 
-/* plot_ranking_make -- recipes and formats by their median SQNR, the best first, from `groups` read by PLOT_EACH.
- * plot_attention_read -- models of reports of mpsim attention, each with its tile where they differ. 0, or an exit code after a message; to be cleared in both
- * cases. */
-int plot_ranking_make(plot_ranges *s, const plot_groups *groups);
-int plot_attention_read(plot_ranges *s, const plot_report *report, const plot_selection *selection);
 void plot_ranges_clear(plot_ranges *s);

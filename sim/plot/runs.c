@@ -1,6 +1,4 @@
 /* runs.c -- see runs.h. A report is untrusted: every member is checked. */
-#include "runs.h"
-
 #include "../array/need.h"
 #include "../text/escape.h"
 #include "impl.h"
@@ -211,8 +209,10 @@ static void make_names(plot_runs *s)
     }
 }
 
-int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection *selection)
+int plot_runs_read(plot_input *in, const plot_selection *selection)
 {
+    plot_runs *s = &in->runs;
+    const plot_report *report = &in->report;
     memset(s, 0, sizeof *s);
     s->report = report;
     const int code = read_column(s, selection);

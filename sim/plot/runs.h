@@ -34,8 +34,4 @@ typedef struct plot_runs {
     plot_training runs[PLOT_RUNS_MAX];
 } plot_runs;
 
-/* plot_runs_read -- the runs of the report, and of those that joined it, that `selection` takes by the names of their policies,
- * in their order, without those that have no steps; of several reports each is called "POLICY, FILE", or FILE if only one policy is shown. 0, or an exit code after a message; to be cleared
- * in both cases. */
-int plot_runs_read(plot_runs *s, const plot_report *report, const plot_selection *selection);
 void plot_runs_clear(plot_runs *s);

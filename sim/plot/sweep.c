@@ -1,5 +1,5 @@
 /* sweep.c -- see sweep.h. A report is untrusted: every member is checked. */
-#include "sweep.h"
+#include "impl.h"
 
 #include "../array/need.h"
 
@@ -184,8 +184,10 @@ static void make_curves(plot_sweep *s)
     }
 }
 
-int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selection *selection)
+int plot_sweep_read(plot_input *in, const plot_selection *selection)
 {
+    plot_sweep *s = &in->sweep;
+    const plot_report *report = &in->report;
     memset(s, 0, sizeof *s);
     s->report = report;
     reading p = {s, &selection->match, 0, 0};

@@ -33,10 +33,6 @@ typedef struct plot_sweep {
     plot_model models[PLOT_MODELS_MAX];
 } plot_sweep;
 
-/* plot_sweep_read -- the models that `selection` takes, from the largest error at their last K to
- * the smallest, those of one curve together. 0, or an exit code after a message; to be cleared in
- * both cases. */
-int plot_sweep_read(plot_sweep *s, const plot_report *report, const plot_selection *selection);
 void plot_sweep_clear(plot_sweep *s);
 
 /* plot_sweep_end -- the last K where a model has an error, or not all results are finite. */

@@ -142,13 +142,6 @@ static int is_real(const field_value *v, double *x)
     return v->is == VALUE_REAL || v->is == VALUE_COUNT || v->is == VALUE_INTEGER;
 }
 
-int record_is_real(const json_t *v, double *x)
-{
-    const source s = {.json = v};
-    const field_value value = value_of(&s);
-    return is_real(&value, x);
-}
-
 /* Whether v is of the type of f; then it is in the struct, otherwise what means none. */
 static int read_value(const record_field *f, field_value v, void *to)
 {

@@ -2,8 +2,9 @@
  * CSV and the JSON Schema follow from the table.
  *
  * A row of a report is a plain struct; its table has a FIELD for each member: type, key, where it shows, offset, a
- * sentence, and the column of a text table. record_read fills a struct from JSON by the same table
- * (sim/plot/item.c). tests/sim/t-record compares doc/schema with the tables; MPSIM_WRITE_SCHEMAS=1 writes the
+ * sentence, and the column of a text table. record_read fills a struct from JSON, or from the
+ * struct of another table, by the same table (sim/plot); record_keep keeps a report as structs in memory (sim/page/figures.c).
+ * tests/sim/t-record compares doc/schema with the tables; MPSIM_WRITE_SCHEMAS=1 writes the
  * files. sim/attention/record.c is a short example. */
 #pragma once
 
@@ -147,8 +148,6 @@ int record_has(record_source from, const char *key);
 size_t record_items(record_source from, const char *key);
 record_source record_item(record_source from, const char *key, size_t i);
 record_source record_part(record_source from, const char *key);
-/* record_is_real -- whether v is a number as reports write them, "NaN" and infinities being strings. */
-int record_is_real(const json_t *v, double *x);
 
 /* A record as words, as a command line has options: a key with a text or a number; a flag (FIELD_BOOLEAN) has "1", each text of a list
  * (FIELD_TEXTS, an option_list) is a word. What is not there, and 0, is none. */

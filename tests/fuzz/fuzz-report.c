@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     messages_begin();
     int code = load(&in.report, input_path(data + 1, n - 1), figure, data[0] >> 6 & 1);
     if (!code)
-        code = figure->read(&in, &selection);
+        code = plot_figure_read(figure, &in, &selection);
     messages_check(code);
     if (!code)
         draw(figure, &in, &selection);
