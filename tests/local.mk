@@ -36,7 +36,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
 dist_check_SCRIPTS += $(shell_tests)
 tests_all += $(shell_tests)
 # read by tests/cli/pages.sh: commands and what they print
-cli_pages = tests/cli/calc.md tests/cli/formats.md tests/cli/scaler.md tests/cli/dot.md tests/cli/program.md tests/cli/cast.md tests/cli/attention.md tests/cli/mismatch.md
+cli_pages = tests/cli/calc.md tests/cli/formats.md tests/cli/scaler.md tests/cli/dot.md tests/cli/program.md tests/cli/cast.md tests/cli/attention.md tests/cli/mismatch.md tests/cli/log.md
 
 if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges
@@ -282,7 +282,7 @@ fuzz-coverage:
 	@sh $(srcdir)/tests/fuzz/coverage.sh fuzz-build/coverage $(srcdir) '$(FUZZ_CC)' $(FUZZ_TARGETS)
 .PHONY: fuzz fuzz-coverage
 
-EXTRA_DIST += tests/README.md tests/runs.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/links.awk tests/cli/logproperties.awk tests/cli/pages.awk $(cli_pages) tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
+EXTRA_DIST += tests/README.md tests/runs.md tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/links.awk tests/cli/logproperties.awk tests/cli/logmade.awk tests/cli/pages.awk $(cli_pages) tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
   tests/coverage.sh tests/dot/controls.py tests/fuzz/README.md tests/fuzz/aside tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/pack.sh tests/fuzz/dict tests/fuzz/differential.py \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \

@@ -14,6 +14,7 @@
 # that " ... " separates, in their order, each a whole line but for its blanks, where "..." stands for a piece of a line; "error",
 # what the one line of standard error says behind "mpsim: "; "exit", the exit code (0). What no cell names
 # is empty: the output of a command that fails (exit code 2 to 5), and the errors. Other columns are words for readers.
+# Under a heading that begins with "Files" screens make files: their commands are run every day and are no cases; lines under "$ " go on with a command.
 # "one day in N" in a heading: the cases under it take turns, as those of `turns N` in common.sh. Files are made every day.
 
 function trimmed(text) {
@@ -112,11 +113,18 @@ FNR == 1 {
         quoted(top "/tests"), quoted(program) >script
     days = 1
 }
-/^#/ { days = match($0, /one day in [0-9]+/) ? substr($0, RSTART + 11, RLENGTH - 11) + 0 : 1 }
+/^#/ { making = /^#+ Files/; days = match($0, /one day in [0-9]+/) ? substr($0, RSTART + 11, RLENGTH - 11) + 0 : 1 }
 !doc && /^    \$ cat >[^ ]*$/ {
     end_screen()
     print "cat >" substr($0, 12) " <<'END_OF_FILE'" >script
     file = 1
+    next
+}
+!doc && making && (!file || /^    \$ /) && /^    / {
+    if (file) end_screen()
+    line = substr($0, 5)
+    sub(/^\$ /, "", line)
+    print line >script
     next
 }
 /^    \$ / {
