@@ -55,8 +55,8 @@ doc/completion/mpsim.fish: mpsim$(EXEEXT)
 	@$(MKDIR_P) $(@D) && ./mpsim$(EXEEXT) --help=fish >$@.part && mv $@.part $@
 
 page_to_manual = $(AWK) -v version='mpsim $(VERSION)' -f $(srcdir)/doc/man.awk
-doc/man/libmpsim.3: doc/library.md doc/man.awk
-	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=libmpsim -v section=3 $(srcdir)/doc/library.md >$@.part && mv $@.part $@
+doc/man/libmpsim.3: doc/reference/library.md doc/man.awk
+	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=libmpsim -v section=3 $(srcdir)/doc/reference/library.md >$@.part && mv $@.part $@
 doc/man/mpsim-policy.5: data/policies/README.md doc/man.awk
 	@$(MKDIR_P) $(@D) && $(page_to_manual) -v name=mpsim-policy -v section=5 $(srcdir)/data/policies/README.md >$@.part && mv $@.part $@
 doc/man/mpsim-format.7: mpsim$(EXEEXT) doc/formats.sh doc/man.awk

@@ -1,5 +1,5 @@
-# python/ -- the Python package over the shared library: doc/python.md. Nothing of it is built by make.
-EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backend/mpsim_backend.py \
+# python/ -- the Python package over the shared library: doc/reference/python.md. Nothing of it is built by make.
+EXTRA_DIST += python/README.md python/pyproject.toml python/backend/mpsim_backend.py \
   python/backend/licences/GPL-3 python/backend/licences/LGPL-3 python/bench.py \
   python/check.sh python/manylinux.sh python/nocrypto.sh python/sdist.sh python/stat_cost.py python/watch_cost.py \
   python/src/mpsim/__init__.py python/src/mpsim/__main__.py python/src/mpsim/_advice.py python/src/mpsim/_arrays.py \
@@ -17,7 +17,7 @@ EXTRA_DIST += doc/python.md python/README.md python/pyproject.toml python/backen
   python/src/mpsim/emulate/_optimizer.py python/src/mpsim/emulate/_rules.py python/src/mpsim/emulate/_scaling.py \
   python/src/mpsim/emulate/_plans.py python/src/mpsim/emulate/_products.py python/src/mpsim/emulate/_roles.py python/src/mpsim/emulate/_streams.py python/src/mpsim/emulate/_torchconv.py python/src/mpsim/emulate/_torchcpu.py \
   python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
-  python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py python/tests/test_papers.py \
+  python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py python/tests/test_pages.py python/tests/test_papers.py \
   python/tests/test_peers.py python/tests/test_emulate.py python/tests/test_emulate_optimizer.py python/tests/test_policy.py python/tests/test_random.py \
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \
   python/tests/emulate/test_autocast.py python/tests/emulate/test_networks.py \

@@ -10,7 +10,7 @@ set -u
 LC_ALL=C
 export LC_ALL
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 4
-pages='README.md data/gpu/README.md data/gpu/speeds.tsv gpu/README.md doc/explanations/accumulation.md doc/train.md data/vectors/device/README.md'
+pages='README.md data/gpu/README.md data/gpu/speeds.tsv gpu/README.md doc/explanations/accumulation.md doc/explanations/evidence.md data/vectors/device/README.md'
 case ${1-} in
 --pages) echo "$pages" | tr ' ' '\n' && exit 0 ;;
 esac
@@ -303,9 +303,9 @@ END {
         printf "  %s results of each: %s results, %s mismatches.\n", large(each), large(cores), differing(differ["mma"] + differ["wgmma"])
         printf "  %d probes of single questions (the sign of a zero sum, the floor, overflow, the bits of a NaN) gave what the rows say.\n", probes
     }
-    if (page == "doc/train.md")
-        printf "| CUDA kernels | the CPU engine: %d trainings on an %s, %s steps, %s tensors, %s ([data/gpu](../data/gpu/README.md)); in the tests the kernels are executed on a CPU |\n", \
-            trainings, devices, grouped(steps), grouped(tensors), trainings_differ ? trainings_differ " differ" : "every bit"
+    if (page == "doc/explanations/evidence.md")
+        printf "An %s ran %d trainings, %s steps and %s tensors: %s ([records](../../data/gpu/README.md)).\n", \
+            devices, trainings, grouped(steps), grouped(tensors), trainings_differ ? trainings_differ " differ" : "every bit"
     if (page == "data/vectors/device/README.md") {
         printf "Of %d products %d fit a way to multiply that the library has; of %d questions on `_scaled_mm` %d, and PyTorch refuses %d.\n", \
             asked["products"], fitting["products"], asked["scaled"], fitting["scaled"], refused["scaled"]

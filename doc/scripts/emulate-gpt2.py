@@ -1,4 +1,4 @@
-"""The figure of doc/emulate.md: a small GPT-2 of Hugging Face under te-nvfp4. Needs mpsim, torch and transformers; some seconds.
+"""The figure of doc/howto/model-in-fp8.md: a small GPT-2 of Hugging Face under te-nvfp4. Needs mpsim, torch and transformers; some seconds.
 
 Usage: python3 doc/scripts/emulate-gpt2.py [PNG]
 """

@@ -79,7 +79,7 @@ def licence():
 
 
 def metadata():
-    return METADATA.format(version=version(), licence=licence()) + (ROOT / "doc" / "python.md").read_text()
+    return METADATA.format(version=version(), licence=licence()) + (ROOT / "doc" / "reference" / "python.md").read_text()
 
 
 def run(*words, cwd):

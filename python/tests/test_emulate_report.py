@@ -3,6 +3,7 @@ import doctest
 import importlib
 import json
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -549,27 +550,14 @@ def test_script_with_autocast_and_a_scaler(script):
     assert steps[0]["scale"] == 1024 and 1 < steps[0]["loss"] < 2 and os.path.isdir(folder / "run" / "step_000001")
 
 
-# ---- the page, docstrings, types ----
-
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-def test_the_page(tmp_path, monkeypatch):
-    page = os.path.join(SOURCES, "doc", "emulate.md")
-    if not SOURCES or not os.path.exists(page):
-        pytest.skip("MPSIM_SRCDIR names no checkout with doc/emulate.md")
-    monkeypatch.chdir(tmp_path)  # which it writes files to
-    failed, tried = doctest.testfile(page, module_relative=False, optionflags=FLAGS)
-    assert tried > 20 and not failed
-    with open(page, encoding="utf-8") as file:
-        assert all(len(line) <= 84 for line in file.read().splitlines() if line.startswith("    ") and not line.startswith(("    >>>", "    ...", "    (")))
-
+# ---- docstrings, types ----
 
 def test_docstrings():
     failed, tried = doctest.testmod(importlib.import_module("mpsim.emulate._emulator"), extraglobs={"mpsim": mpsim, "torch": torch})
     assert tried and not failed
     for name, thing in vars(importlib.import_module("mpsim.emulate._emulator").Emulator).items():
         assert name.startswith("_") or thing.__doc__, name
+    assert "overrides: other policies" in pydoc.plain(pydoc.render_doc(mpsim.emulate))  # help(mpsim.emulate)
 
 
 USE = """

@@ -14,7 +14,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import _figures, _library, _statistics
+from mpsim import _library, _statistics
 
 
 def test_structures(tmp_path):
@@ -44,34 +44,6 @@ def test_docstrings(module):
         extra["torch"] = pytest.importorskip("torch")
     failed, tried = doctest.testmod(importlib.import_module("mpsim." + module), extraglobs=extra)
     assert tried and not failed
-
-
-def test_the_page(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # which it writes files to
-    page = os.path.join(SOURCES, "doc", "python.md")
-    if not SOURCES or not os.path.exists(page):
-        pytest.skip("MPSIM_SRCDIR names no checkout with doc/python.md")
-    for name in ("ml_dtypes", "torch"):
-        pytest.importorskip(name)
-    failed, tried = doctest.testfile(page, module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert tried > 20 and not failed
-
-
-def test_the_walk_through(tmp_path, monkeypatch):
-    """The first section of the page needs NumPy and gnuplot alone, and gives a figure."""
-    page = os.path.join(SOURCES, "doc", "python.md")
-    if not SOURCES or not os.path.exists(page):
-        pytest.skip("MPSIM_SRCDIR names no checkout with doc/python.md")
-    if not _figures.has_gnuplot():
-        pytest.skip("no gnuplot")
-    with open(page, encoding="utf-8") as f:
-        section = f.read().split("\n## ")[1]
-    assert section.startswith("From nothing to a figure") and section.count("\n    ") <= 12
-    monkeypatch.chdir(tmp_path)
-    test = doctest.DocTestParser().get_doctest(section, {}, "the walk-through", page, 0)
-    failed, tried = doctest.DocTestRunner().run(test)
-    assert tried >= 8 and not failed
-    assert (tmp_path / "sweep.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_everything_public_is_described():

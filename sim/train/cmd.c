@@ -31,7 +31,7 @@ static const char more[] =
     "Adafactor: 0.01.\n"
     "\n"
     "--net gpt and llama are decoders, as GPT-2 and Llama have them, which learn to continue a text:\n"
-    "0.1 M parameters by default, 124 M with --gpt2; doc/transformers.md. What a policy leaves open\n"
+    "0.1 M parameters by default, 124 M with --gpt2. What a policy leaves open\n"
     "there: AdamW with learning rate 0.001, betas 0.9 and 0.95, weight decay 0.1 (of matrices), the\n"
     "norm of gradients clipped at 1.\n"
     "\n"

@@ -60,7 +60,6 @@ pages -v all=1 "$dir/wrong.md" >"$dir/out" 2>"$dir/err" || [ "$(grep -c '^not ok
 ok $? "pages of tests/cli: whatever differs is seen"
 
 # ---- the screens ----
-case " $(turn short short long) " in *long*) skip= ;; *) skip=te-nvfp4-without-rht ;; esac
 # What a page shows may need what it showed before: a page is run as a whole, README.md every day.
 screens=$(cd "$top" && grep -l '^    \$ \./mpsim ' doc/*.md doc/*/*.md | grep -v '^doc/questions/')
 [ "$(echo "$screens" | wc -l)" -ge 20 ]; ok $? "pages with screens"
@@ -68,7 +67,7 @@ for page in README.md $screens; do
     turns 5 together
     [ "$page" != README.md ] || turns 1
     due || { ok 1 "$page" && continue; }
-    show_page "$page" "$skip" 'takes seven seconds, so one day in three'
+    show_page "$page"
 done
 
 # ---- links and paths ----

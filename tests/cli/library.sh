@@ -43,17 +43,17 @@ else
         ok $? "the example of the README, by pkg-config" # the shared library did not say that it needs libm
     fi
     if [ -e "$tree/lib/libmpsim-trace.so" ]; then
-        example doc/library.md
+        example doc/reference/library.md
         # shellcheck disable=SC2046
         compile "$cc" -o "$dir/reads" "$dir/example.c" $(pkg-config --cflags --libs mpsim-trace) &&
             (cd "$MPSIM_SRCDIR" && LD_LIBRARY_PATH=$tree/lib "$dir/reads" data/digits-cnn/step_000001) >"$dir/out" 2>"$dir/err" &&
             cmp "$dir/out" "$dir/wanted" >>"$dir/err"
-        ok $? "the example of doc/library.md, by pkg-config"
+        ok $? "the example of doc/reference/library.md, by pkg-config"
         compile "$cc" -o "$dir/alone" -I"$tree/include" "$dir/example.c" -L"$tree/lib" -lmpsim-trace -Wl,-rpath,"$tree/lib" &&
             { "$dir/alone" "$dir/nowhere" 2>"$dir/err"; [ $? -eq 1 ]; } &&
             [ "$(cat "$dir/err")" = "example: $dir/nowhere: cannot open: No such file or directory" ]
         ok $? "libmpsim-trace finds libmpsim beside it; an error is a line and a status"
-        example doc/library.md report
+        example doc/reference/library.md report
         # shellcheck disable=SC2046
         compile "$cc" -o "$dir/reports" "$dir/example.c" $(pkg-config --cflags --libs mpsim-trace) &&
             LD_LIBRARY_PATH=$tree/lib "$dir/reports" >"$dir/out" 2>"$dir/err" && cmp "$dir/out" "$dir/wanted" >>"$dir/err"

@@ -43,7 +43,7 @@ for c in $commands; do
 done
 [ ! "$missing" ]; ok $? "doc/local.mk installs them:$missing"
 page() { awk -v name="$1" -v section="$2" -v version=mpsim -f "$MPSIM_SRCDIR/doc/man.awk" "$3" >"$dir/man/$1.$2"; }
-sh "$top/doc/formats.sh" "$MPSIM" >"$dir/formats.md" && page libmpsim 3 "$top/doc/library.md" &&
+sh "$top/doc/formats.sh" "$MPSIM" >"$dir/formats.md" && page libmpsim 3 "$top/doc/reference/library.md" &&
     page mpsim-policy 5 "$top/data/policies/README.md" && page mpsim-format 7 "$dir/formats.md"
 ok $? "pages become manual pages"
 grep -q '^\.TP$' "$dir/man/mpsim-policy.5" && grep -q 'fBmax_grad_norm' "$dir/man/mpsim-policy.5" && ! grep -n '[`|]' "$dir/man/mpsim-policy.5" >"$dir/out"

@@ -82,9 +82,9 @@ changes $r-wgmma.json 'e5m2-fp16 tiny' '"seconds":0' '"seconds":1' gpu/README.md
 changes $r-wgmma.json 'e5m2-fp16 tiny' '"mismatches":0' '"mismatches":1' doc/explanations/accumulation.md
 changes $r-wgmma.json 'fp16-fp16 as mma' '"mismatches":0' '"mismatches":1' README.md
 changes $r-probes.json '"instruction".*"done"' '"done"' '"failed"' doc/explanations/accumulation.md
-changes $r-gpt.json '"gpt-fp8","status":"equal"' '"equal"' '"differs"' doc/train.md
-changes $r-gpt.json '"gpt-fp8","status":"equal"' '"steps":2' '"steps":3' doc/train.md
-changes $r-gpt.json '"gpt-fp8","status":"equal"' '"tensors":[0-9]' '"tensors":9' doc/train.md
+changes $r-gpt.json '"gpt-fp8","status":"equal"' '"equal"' '"differs"' doc/explanations/evidence.md
+changes $r-gpt.json '"gpt-fp8","status":"equal"' '"steps":2' '"steps":3' doc/explanations/evidence.md
+changes $r-gpt.json '"gpt-fp8","status":"equal"' '"tensors":[0-9]' '"tensors":9' doc/explanations/evidence.md
 changes $r-speed.json 'e4m3.*promoted' '"seconds":0.000195' '"seconds":0.000185'
 changes $r-speed.json 'cublasLt, fast' '"seconds":0.000110' '"seconds":0.000120'
 changes $r-speed.json 'cublasLt, b' '"sm_clock":1500' '"sm_clock":1600' data/gpu/speeds.tsv

@@ -1,7 +1,7 @@
 """Low-precision numbers, bit for bit.
 
 Casts to any small floating-point format, block formats, dot products as tensor cores add them, loss scalers, and
-reports on tensors: those of the mpsim program, over the same library. doc/python.md is a page to begin with.
+reports on tensors: those of the mpsim program, over the same library. doc/reference/python.md is a page to begin with.
 
     import mpsim
     mpsim.round(x, "e4m3")                      an array of x's kind

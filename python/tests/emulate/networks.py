@@ -1,4 +1,4 @@
-"""The four networks of `mpsim train` as plain modules of PyTorch, written from doc/reference/transformer.md and doc/train.md alone.
+"""The four networks of `mpsim train` as plain modules of PyTorch, written from pages of doc/ alone.
 
 Nothing here knows of mpsim, but for the tables of rotary positions, which are the library's. Modules have the names of mpsim's
 layers ("h0.attn.qkv"), so that patterns of policies match both. A layer of `mpsim train` that is no module here (`add1`,

@@ -9,8 +9,19 @@ import types
 from typing import Any
 
 
+WITHOUT_TORCH = __doc__
+
+
 class _Module(types.ModuleType):
-    """A module that can be called."""
+    """A module that can be called; help() shows the arguments of the call."""
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        try:
+            from ._emulator import emulate
+        except ImportError:
+            return str(WITHOUT_TORCH)
+        return f"{WITHOUT_TORCH}\n{emulate.__doc__}"
 
     def __call__(self, model: Any, *args: Any, **kwargs: Any) -> Any:
         from ._needs import check, missing
