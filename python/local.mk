@@ -27,7 +27,7 @@ EXTRA_DIST += python/README.md python/pyproject.toml python/backend/mpsim_backen
 EXTRA_DIST += python/bench_emulate.py python/src/mpsim/emulate/_casts.py python/src/mpsim/emulate/_needs.py python/tests/emulate/test_casts.py \
   python/tests/emulate/test_torches.py
 # what emulate refuses, and model families that it is tried on
-EXTRA_DIST += python/tests/emulate/README.md python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \
+EXTRA_DIST += python/tests/emulate/README.md python/tests/emulate/families.tsv python/src/mpsim/emulate/_refusals.py python/tests/emulate/bugs.py python/tests/emulate/families.py \
   python/tests/emulate/judges.py python/tests/emulate/refusals.py python/tests/emulate/survey.py \
   python/tests/emulate/test_bugs.py python/tests/emulate/test_families.py python/tests/emulate/test_refusals.py
 # products, layers and convolutions on arrays

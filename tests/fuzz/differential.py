@@ -9,7 +9,7 @@ the exit code 1.
     make tests/fuzz/read-tensors
     venv/bin/python tests/fuzz/differential.py -n 20000 [--format npy] [--seed 1] [--keep FOLDER]
 
-Last run with safetensors 0.8.0, numpy 2.4.6, gguf 0.19.0 (README.md has the counts).
+Last run with safetensors 0.8.0, numpy 2.4.6, gguf 0.19.0 (counts: differential.tsv).
 """
 import argparse
 import collections
@@ -35,28 +35,28 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 # (format, what mpsim did, the reference's words, mpsim's words, reason); patterns of re.search
 REFUSES, ACCEPTS, DIFFER = "only mpsim refuses", "only mpsim accepts", "differ"
 EXPLAINED = [
-    ("safetensors", REFUSES, "", "too big integer", "an integer of 2^63 or more, beside a dimension of 0"),
+    ("safetensors", REFUSES, "", "too big integer", "an integer of 2^63 or more beside a dimension of 0"),
     ("safetensors", REFUSES, "", "JSON_ALLOW_NUL", "a zero byte in a name"),
-    ("safetensors", REFUSES, "", "two tensors have the name", "a name twice: the reference takes the last"),
-    ("safetensors", REFUSES, "", "keys other than dtype", "keys that the reference passes over"),
-    ("safetensors", REFUSES, "", "duplicate|occurs twice", "a key twice: the reference takes the last"),
-    ("np", REFUSES, "", "promises N bytes of data, there are N", "bytes behind the array, which NumPy leaves unread"),
+    ("safetensors", REFUSES, "", "two tensors have the name", "a name that occurs twice: the reference takes the last"),
+    ("safetensors", REFUSES, "", "keys other than dtype", "keys that the reference ignores"),
+    ("safetensors", REFUSES, "", "duplicate|occurs twice", "a key that occurs twice: the reference takes the last"),
+    ("np", REFUSES, "", "promises N bytes of data, there are N", "bytes after the array, which NumPy ignores"),
     ("np", REFUSES, "", "dtype '.' (holds|does not say)|complex numbers|long double", "dtypes that mpsim does not read"),
-    ("np", REFUSES, "", "no newline at its end", "no newline ends the header, as the format wants"),
-    ("np", REFUSES, "", "npy header is not valid", "Python that NumPy never writes: comments, 3L, r'descr', a key twice, 0 for False"),
-    ("npz", REFUSES, "", "zip directory|zip archive|zip member", "zip archives whose records contradict one another: Python reads one of them"),
+    ("np", REFUSES, "", "no newline at its end", "a header without the newline that the format requires"),
+    ("np", REFUSES, "", "npy header is not valid", "Python syntax that NumPy never writes: comments, 3L, r'descr', a key twice, 0 for False"),
+    ("npz", REFUSES, "", "zip directory|zip archive|zip member", "contradicting records of a zip archive: Python uses one of them"),
     ("npz", REFUSES, "", "absolute or leads out", "names of members that lead out of the archive"),
-    ("npz", REFUSES, "", "not an npy member", "members that are no arrays: NumPy gives their bytes"),
-    ("np", REFUSES, "", "dtype '.' is not known", "dtypes as NumPy never writes them: '<i', '>f  2'"),
-    ("npz", ACCEPTS, "", "left out with a note", "a member that is not read beside one that is"),
-    ("npz", ACCEPTS, "zip file version", "", "the version of zip that an archive claims to need"),
+    ("npz", REFUSES, "", "not an npy member", "members that are not arrays: NumPy returns their bytes"),
+    ("np", REFUSES, "", "dtype '.' is not known", "dtype spellings that NumPy never writes: '<i', '>f  2'"),
+    ("npz", ACCEPTS, "", "left out with a note", "an unreadable member beside a readable one"),
+    ("npz", ACCEPTS, "zip file version", "", "the zip version that an archive claims to need"),
     ("npz", DIFFER, "other names", "left out with a note", "members that are not read are left out"),
-    ("npz", DIFFER, "no number here", "", "a.npy beside a.npy.npy: NumPy finds the first by both names"),
-    ("npz", DIFFER, "another shape|other elements", "", "a.npy beside a.npy.npy: NumPy finds the first by both names"),
-    ("gguf", REFUSES, "", "bytes after the last tensor", "bytes behind the last tensor"),
+    ("npz", DIFFER, "no number here", "", "a.npy beside a.npy.npy: NumPy finds the first under both names"),
+    ("npz", DIFFER, "another shape|other elements", "", "a.npy beside a.npy.npy: NumPy finds the first under both names"),
+    ("gguf", REFUSES, "", "bytes after the last tensor", "bytes after the last tensor"),
     ("gguf", REFUSES, "", "holds a NUL", "a zero byte in a name or text"),
-    ("gguf", REFUSES, "", "ends past the file", "an offset near 2^64, which the reference lets wrap"),
-    ("gguf", REFUSES, "", "where the previous one, padded", "gaps between tensors, and tensors that overlap"),
+    ("gguf", REFUSES, "", "ends past the file", "an offset near 2^64, which wraps in the reference"),
+    ("gguf", REFUSES, "", "where the previous one, padded", "gaps between tensors; tensors that overlap"),
 ]
 
 
