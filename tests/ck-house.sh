@@ -271,6 +271,8 @@ ok "a stray file is found" "$(cd "$dir/tree" && [ "$(printf '%s\n' default.profr
 ok "the oracle uses no function of the library" "$([ -e sim/verify/oracles/oracle.c ] || echo "no oracle.c"
     grep -n -E \
     'mpsim_[a-z0-9_]+ *\(' sim/verify/oracles/oracle*.c | grep -v -E 'sizeof|/\*|:[0-9]+: \*')"
+ok "every test that tests/properties.tsv names exists" "$(awk -F '\t' 'NF != 3 || $1 == "" || $2 == ""' tests/properties.tsv
+    cd tests && for file in $(sed 1d properties.tsv | cut -f3); do [ -e "$file" ] || echo "$file"; done)"
 # what tests/README.md lists: each is judged elsewhere, or looks up a row or data
 lent='rng_word|exp|exp2|log|sin|cos|tanh|erf|sigmoid|power|norm|clip_(factor|total|unscales)|scaler_(init|update)|amax'
 lent="$lent|delayed_(config_init|init|record|update)|block_(find|quantize)|decode|format_find|optim_variant_unscales"
