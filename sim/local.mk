@@ -25,7 +25,7 @@ sim_libsim_a_SOURCES = \
   sim/cast/folder.c sim/cast/lay.c sim/cast/lay.h \
   sim/cast/number.c sim/cast/pairs.c sim/cast/plain.c sim/cast/quantise.c \
   sim/cast/recipe.c sim/cast/recipe.h sim/cast/tensors.c sim/cast/tiles.c \
-  sim/cast/tiles.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/operand/element.c sim/operand/element.h \
+  sim/cast/tiles.h sim/cli/columns.c sim/cli/columns.h sim/cli/completion.c sim/cli/completion.h sim/cli/confine.c sim/cli/confine.h sim/operand/element.c sim/operand/element.h \
   sim/process/environment.c sim/process/environment.h sim/cli/help.c sim/cli/help.h sim/cli/manual.c sim/cli/manual.h \
   sim/process/memory.c sim/process/memory.h sim/input/names.c sim/input/names.h sim/cli/options.c \
   sim/cli/options.h sim/process/host.c sim/process/output.c sim/process/output.h sim/process/progress.c sim/process/progress.h \
@@ -158,7 +158,7 @@ sim_libstat_a_SOURCES = \
   sim/array/lacking.h sim/array/memory.c sim/array/memory.h sim/operand/blocktarget.c sim/operand/blocktarget.h sim/process/host.h sim/input/input.c sim/input/input.h sim/operand/scalelist.c \
   sim/operand/scalelist.h sim/operand/stream.c sim/operand/stream.h sim/cli/suggestion.c sim/cli/suggestion.h \
   sim/operand/target.c sim/operand/target.h sim/input/twice.c sim/input/twice.h sim/input/unread.c sim/input/unread.h sim/pass/amax.c sim/pass/amax.h sim/pass/elements.c sim/pass/elements.h \
-  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/words.c sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
+  sim/pass/pass.c sim/pass/pass.h sim/pass/tiles.c sim/pass/tiles.h sim/record/cells.c sim/record/columns.c sim/record/csv.c sim/record/field.c sim/record/field.h sim/record/words.c sim/record/json.c sim/record/record.h sim/record/report.c sim/record/schema.c \
   sim/record/csvcells.c sim/record/jsonout.c \
   sim/record/jsonout.h sim/record/narrow.c sim/record/short.c sim/record/table.c sim/record/table.h sim/stat/blockquant.c \
   sim/stat/blocks.c sim/stat/blockviews.c \

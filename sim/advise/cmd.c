@@ -6,6 +6,7 @@
 #include "../commands.h"
 #include "../trace/outfile.h"
 #include "gate.h"
+#include "record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,7 @@ int cmd_advise(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.advise/1"),
         NDJSON_OPTION_ROW(o.form, "tensor"),
         CSV_OPTION_ROW(o.form, ": a row per tensor"),
+        COLUMNS("Columns with --tensors", &advise_row_record, 0),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, ""),
         QUIET_OPTION_ROW(o.form, "notes"),

@@ -109,6 +109,7 @@ static const record_kind tried = {"tried", "A format that was tried.", sizeof(ad
 #undef AT
 
 #define AT(member) offsetof(advise_row, member)
+#define FP16_SCALES "Scales of a gradient that keep it within the bounds in fp16."
 static const record_field row_fields[] = {
     FIELD(TEXT, "name", IN_TREE, AT(name), NULL),
     FIELD(TEXT, "tensor", IN_CSV, AT(name), NULL, .title = "<tensor"),
@@ -123,21 +124,23 @@ static const record_field row_fields[] = {
     FIELD(TEXT, "roundoff_evidence", IN_TREE | FIELD_NULL, AT(evidence), "How that is known; null: there are none."),
     FIELD(TEXT, "narrowest", IN_ALL | FIELD_NULL, AT(narrowest),
           "The format that is advised; null: no step was measured."),
-    FIELD(TEXT, NULL, 0, AT(shown), NULL, .title = "<narrowest"),
+    FIELD(TEXT, NULL, 0, AT(shown), "The format that is advised.", .title = "<narrowest"),
     FIELD(REAL, "bits", IN_ALL, AT(bits), "Bits of an element, with its share of the block scales.", .csv = "%.10g"),
     FIELD(REAL, "underflow", IN_CSV | FIELD_OPTIONAL, AT(worst.underflow.value), NULL),
     FIELD(REAL, "overflow", IN_CSV | FIELD_OPTIONAL, AT(worst.overflow.value), NULL),
     FIELD(REAL, "sqnr_db", IN_CSV | FIELD_OPTIONAL, AT(worst.sqnr.value), NULL),
-    FIELD(CHARS, NULL, 0, AT(underflow), NULL, .title = ">underflow"),
-    FIELD(CHARS, NULL, 0, AT(sqnr), NULL, .title = ">SQNR dB"),
+    FIELD(CHARS, NULL, 0, AT(underflow), "Elements other than 0 that become 0, in the worst step.",
+          .title = ">underflow"),
+    FIELD(CHARS, NULL, 0, AT(sqnr), "Signal to quantisation noise, in decibels, in the worst step.",
+          .title = ">SQNR dB"),
     FIELD(STEP, "worst_step", IN_CSV, AT(worst.sqnr.step), NULL, .title = ">at step", .spare = 3),
-    FIELD(RECORD, "fp16_scales", IN_TREE | FIELD_IF | FIELD_NULL, AT(window),
-          "Scales of a gradient that keep it within the bounds in fp16.", .of = AT(has_window), .record = &window),
+    FIELD(RECORD, "fp16_scales", IN_TREE | FIELD_IF | FIELD_NULL, AT(window), FP16_SCALES, .of = AT(has_window),
+          .record = &window),
     FIELD(INTEGER, "scale_low", IN_CSV | FIELD_IF, AT(window.low), NULL, .of = AT(has_window)),
     FIELD(INTEGER, "scale_high", IN_CSV | FIELD_IF, AT(window.high), NULL, .of = AT(has_window)),
     FIELD(TEXT, "why_not_narrower", IN_CSV, AT(why_not), NULL),
-    FIELD(CHARS, NULL, 0, AT(why), NULL, .title = "<not"),
-    FIELD(CHARS, NULL, 0, AT(scales), NULL, .title = "<fp16 scales"),
+    FIELD(CHARS, NULL, 0, AT(why), "The next narrower format, and why it does not fit.", .title = "<not"),
+    FIELD(CHARS, NULL, 0, AT(scales), FP16_SCALES, .title = "<fp16 scales"),
     FIELD(FLAG, "in_recipe", IN_TREE, AT(in_recipe), "Whether the recipe that is advised quantises the tensor."),
     FIELD(LIST, "formats", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(formats), "The formats that were tried.",
           .of = AT(n_formats), .record = &tried),

@@ -30,15 +30,6 @@ static const char more[] =
     "and in the end O / --p-scale / sum, rounded to --output-format. With --exp2, as FlashAttention-2 and 3 do it,\n"
     "x = S and P = exp2(x (scale log2 e) - m (scale log2 e)), the product and the difference rounded once.\n"
     "\n"
-    "  rel. error, largest, bias  as in 'mpsim dot', and with --absolute as there; bias above 0: magnitudes are gained\n"
-    "  lean         cosine of the errors and the signs of the exact results, no mean removed: about 0 where\n"
-    "               roundings go either way as often, 1 where all errors are of one size and go away from zero,\n"
-    "               -1 where they go toward it\n"
-    "  mean error   of results of one sign: the mean of (d - exact), over the mean of |exact|\n"
-    "  P = 0, P = 1 share of the scores that a row sees whose P becomes 0, or exactly 1\n"
-    "  moved        rows of which --cure moved the largest score\n"
-    "  vanished     rows that see keys and whose sum is 0: --cure moved too far\n"
-    "\n"
     "Models are those of 'mpsim dot'; --values sink is the case of arXiv 2606.06521, repeated that of 2510.04212.\n"
     "\n"
     "Examples:\n"
@@ -366,6 +357,8 @@ int cmd_attention(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.attention/1"),
         NDJSON_OPTION_ROW(o.form, "model"),
         CSV_OPTION_ROW(o.form, ""),
+        COLUMNS("Columns", record_rows(&attention_kind), SHOW_RELATIVE | SHOW_REPEATED),
+        COLUMNS("Columns by sign", &attention_signs_record, 0),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

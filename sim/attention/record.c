@@ -60,7 +60,7 @@ static const record_field sign_fields[] = {
     FIELD(COUNT, "count", IN_TREE, AT(count), "Finite results.", .title = ">count"),
     FIELD(SHARE, "away", IN_TREE, AT(away), "Results beyond the exact ones, away from 0.", .title = ">away from 0",
           .of = AT(count), .column = 2),
-    FIELD(REAL, "mean_error", IN_TREE, AT(mean), "Mean of the errors over the mean of the magnitudes.",
+    FIELD(REAL, "mean_error", IN_TREE, AT(mean), "The mean of d - e over the mean of |e|, of results e of one sign.",
           .title = ">mean error", .format = "%+.1e", .column = 1),
     {0}};
 static const record_kind sign = {"sign", "Errors of results of one sign.", sizeof(attention_signs), sign_fields};
@@ -103,18 +103,18 @@ static const record_field row_fields[] = {
     ERROR_FIELDS(x.error, rounded, 9),
     FIELD(
         REAL, "lean", IN_ALL, AT(x.lean),
-        "Sum of (d - exact) sign(exact) over sqrt(n sum of (d - exact)^2), a cosine. 1: all errors are of one size and go away "
-        "from 0; -1: toward it.",
+        "The sum of (d - e) sign(e) over sqrt(n sum of (d - e)^2), a cosine. 1: all errors are of one size and go away "
+        "from 0; -1: toward it; about 0: either way as often.",
         .title = ">lean", .spare = 1, .format = "%+.2f", .column = 3),
     FIELD(COUNT, "rows", IN_ALL, COUNTS(rows), "Queries of all heads."),
     FIELD(COUNT, "masked", IN_ALL, COUNTS(masked), "Rows that see no key."),
     FIELD(COUNT, "repeated", IN_ALL | FIELD_BLANK, COUNTS(repeated),
           "Rows whose largest score is that of two keys or more.", .title = ">repeats", .column = 6,
           .when = SHOW_REPEATED),
-    FIELD(COUNT, "moved", IN_ALL | FIELD_BLANK, COUNTS(moved), "Rows whose largest score was moved (--cure).",
+    FIELD(COUNT, "moved", IN_ALL | FIELD_BLANK, COUNTS(moved), "Rows whose largest score --cure moved.",
           .title = ">moved", .column = 7),
-    FIELD(COUNT, "vanished", IN_ALL | FIELD_BLANK, COUNTS(vanished), "Rows that see keys and whose sum is 0.",
-          .title = ">vanished", .column = 8),
+    FIELD(COUNT, "vanished", IN_ALL | FIELD_BLANK, COUNTS(vanished),
+          "Rows that see keys and whose sum is 0: --cure moved too far.", .title = ">vanished", .column = 8),
     FIELD(COUNT, "elements", IN_ALL, COUNTS(elements), "Scores that a row sees."),
     FIELD(SHARE, "p_zero", IN_ALL, COUNTS(p_zero), "Scores that a row sees and whose P is 0.", .title = ">P = 0",
           .of = COUNTS(elements), .column = 4),

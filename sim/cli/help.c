@@ -3,13 +3,14 @@
 
 #include "../text/screen.h"
 #include "../text/words.h"
+#include "columns.h"
 #include "completion.h"
 #include "manual.h"
 #include "rules.h"
 
 #include <string.h>
 
-enum { COLUMN = 27, WIDTH = 80, NAMES = 12, INDENT = 14 }; /* of all terminals, and of what shows a pipe on one */
+enum { COLUMN = 27, WIDTH = 80, TITLE = 16, NAMES = 12, INDENT = 14 }; /* of all terminals, and of what shows a pipe on one */
 
 int help_form_find(help_form *form, const char *word)
 {
@@ -35,19 +36,15 @@ void help_own(const command *c, option_row own[HELP_OWN])
                      OPTION_STRING,
                      NULL,
                      "WHEN",
-                     "say how far it is, on standard error: auto (default: on a terminal, after a second), always, "
-                     "never"};
+                     "show progress on standard error: auto (default: on a terminal), always, never"};
     own[1] = (option_row){0,
                           "sandbox",
                           OPTION_FLAG,
                           NULL,
                           NULL,
                           confined
-                              ? "read the files that the command names, write its outputs, and nothing else: no "
-                                "other file, no network, no program; exit code 2 where the kernel cannot (default: "
-                                "where it can)"
-                              : "read the files that the command names, write its outputs, and nothing else: no "
-                                "other file, no network, no program; exit code 2 where the kernel cannot"};
+                              ? "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot (default: where it can)"
+                              : "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot"};
     own[2] = (option_row){0,    "no-sandbox", OPTION_FLAG,
                           NULL, NULL,         confined ? "do without the sandbox" : "do without the sandbox (default)"};
     own[3] = (option_row){'h', "help", OPTION_FLAG, NULL, NULL, "print this help and exit"};
@@ -76,10 +73,15 @@ static void print_option(char letter, const char *name, const char *argument, co
     text_beside(stdout, at, COLUMN, WIDTH, help);
 }
 
+static void print_heading(const char *title)
+{
+    printf("\n%s\n", title);
+}
+
 static void print_row(const option_row *o)
 {
     if (o->type == OPTION_HEADING)
-        printf("\n%s\n", o->name);
+        print_heading(o->name);
     else if (option_is(o->type))
         print_option(o->letter, o->name, o->argument, o->help);
 }
@@ -156,6 +158,11 @@ static const char *examples_of(const char *more)
 
 /* ---- all of it ---- */
 
+static void print_column(const char *title, const char *what)
+{
+    text_beside(stdout, printf("  %s", title), TITLE, WIDTH, what);
+}
+
 static void print_all(const option_row *table, const option_row own[HELP_OWN], const char *more)
 {
     for (const option_row *o = table; o->name; o++)
@@ -163,6 +170,7 @@ static void print_all(const option_row *table, const option_row own[HELP_OWN], c
     for (int i = 0; i < HELP_OWN; i++)
         print_row(&own[i]);
     print_rules(table);
+    columns_each(table, print_heading, print_column);
     if (more) {
         putchar('\n');
         screen_text(stdout, WIDTH, more);

@@ -1,6 +1,7 @@
 /* manual.c -- see manual.h. */
 #include "manual.h"
 
+#include "columns.h"
 #include "rules.h"
 
 #include <ctype.h>
@@ -70,12 +71,17 @@ static void head(const char *name, const char *verb, const char *summary)
     fputs("\n.SH SYNOPSIS\n", stdout);
 }
 
+static void section(const char *title)
+{
+    fputs(".SS ", stdout);
+    put_text(title);
+    putchar('\n');
+}
+
 static void option(const option_row *o)
 {
     if (o->type == OPTION_HEADING) {
-        fputs(".SS ", stdout);
-        put_text(o->name);
-        putchar('\n');
+        section(o->name);
         return;
     }
     if (!option_is(o->type))
@@ -110,6 +116,15 @@ static void rules(const option_row *table)
         fputs(".\n", stdout);
         title = "";
     }
+}
+
+static void column(const char *title, const char *what)
+{
+    fputs(".TP\n\\fB", stdout);
+    put_text(title);
+    fputs("\\fR\n", stdout);
+    put_text(what);
+    putchar('\n');
 }
 
 /* ---- the text behind the options ---- */
@@ -188,6 +203,7 @@ void manual_command(const command *c, const option_row *table, const option_row 
     for (int i = 0; i < HELP_OWN; i++)
         option(&own[i]);
     rules(table);
+    columns_each(table, section, column);
     if (more)
         details(more);
     fputs(".SH \"SEE ALSO\"\n.BR mpsim (1)\n", stdout);

@@ -36,6 +36,7 @@ typedef enum option_type {
     OPTION_THEN,    /* option_reader *: called once the rows above are read, before those below */
     OPTION_HEADING, /* a heading in the help                                               */
     OPTION_COMMON, /* `name`: the options that a short help has, see COMMON; `help`: a paragraph behind them, or NULL */
+    OPTION_COLUMNS, /* `name`: a heading of columns of the report, of the option_columns * */
     OPTION_RANGE,  /* `name`: options, whose numbers are in the option_range *           */
     OPTION_EXCLUDES, /* `name` and `argument`: what does not go together; `help`: why, or NULL */
     OPTION_NEEDS     /* `name` needs `argument`                                           */
@@ -75,6 +76,17 @@ typedef struct option_range {
     double least, most;
     int above, below;
 } option_range;
+
+/* Columns of a table for people that help describes, as the table of the record's fields does. COLUMNS: a row for those of `record` that
+ * `shows` has; what a row above has is left out. */
+typedef struct option_columns {
+    const struct record_kind *record;
+    unsigned shows;
+} option_columns;
+#define COLUMNS(heading, record, shows)                                                      \
+    {                                                                                        \
+        0, heading, OPTION_COLUMNS, &(option_columns){record, (unsigned)(shows)}, NULL, NULL \
+    }
 
 /* Rows of rules, beside the options that they are about (rules.h). A list has terms, with blanks between. A term holds where
  * all of its parts do, with '+' between: NAME (an option that was given; a count: other than its default), NAME=WORD, NAME>N, NAME#N (of a list: more than N);

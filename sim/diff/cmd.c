@@ -4,6 +4,7 @@
 #include "../cli/reportoptions.h"
 #include "logprob.h"
 #include "ratiosreport.h"
+#include "diff.h"
 #include "report.h"
 
 #include <string.h>
@@ -21,8 +22,8 @@ static const char more[] =
     "content, and by shape; names that differ are no difference.\n"
     "\n"
     "Tensors without floating-point numbers are compared by their integers, and tensors whose numbers are not\n"
-    "read by their bytes. ULPs are steps between neighbouring numbers of the narrower of the two formats.\n"
-    "Relative errors are of the larger magnitude. Exit code: 0 equal, or within the tolerance; 1 they differ;\n"
+    "read by their bytes.\n"
+    "Exit code: 0 equal, or within the tolerance; 1 they differ;\n"
     "5 equal in what was compared, and the data of other tensors are not there; 3 nothing can be compared.\n"
     "\n"
     "With --logprob A are log-probabilities of a sampler and B those of a trainer: d = B - A, the ratio of\n"
@@ -137,6 +138,8 @@ int cmd_diff(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.diff/1"),
         NDJSON_OPTION_ROW(o.form, "tensor"),
         CSV_OPTION_ROW(o.form, ", a line for each tensor"),
+        COLUMNS("Columns", record_rows(&diff_kind), 0),
+        COLUMNS("Columns with --logprob", record_rows(&diff_logprob_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, "; the report is the same"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

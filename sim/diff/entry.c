@@ -25,28 +25,28 @@ static const record_kind place_record = {"place", NULL, sizeof(entry_place), pla
 #undef AT
 
 #define AT(member) offsetof(entry_measure, member)
-static const record_field cell_fields[] = {
-    FIELD(CHARS, NULL, 0, AT(max_ulp_text), NULL, .title = ">max ULP", .spare = 2),
-    FIELD(REAL, NULL, 0, AT(of.max_rel), NULL, .title = ">max rel", .spare = 1),
-    FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
-    {0}};
+#define MAX_REL "The largest |B - A|, relative to the larger magnitude of the two."
+#define MAX_ULP "The largest distance, in steps between neighbouring numbers of the narrower format."
+static const record_field cell_fields[] = {FIELD(CHARS, NULL, 0, AT(max_ulp_text), MAX_ULP, .title = ">max ULP", .spare = 2),
+                                           FIELD(REAL, NULL, 0, AT(of.max_rel), MAX_REL, .title = ">max rel", .spare = 1),
+                                           FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
+                                           {0}};
 static const record_kind cell_record = {"cells", NULL, sizeof(entry_measure), cell_fields};
 
 static const record_field measure_fields[] = {
-    FIELD(SHARE, "differ", IN_TREE, AT(of.differ), "Elements.", .title = ">differ", .of = AT(of.count)),
+    FIELD(SHARE, "differ", IN_TREE, AT(of.differ), "Elements that differ.", .title = ">differ", .of = AT(of.count)),
     FIELD(RECORD, "first", IN_TREE, AT(first), "The first element that differs.", .record = &place_record),
     FIELD(RECORD, "first", IN_CSV | FIELD_INLINE, AT(first), NULL, .record = &place_record),
     FIELD(RECORD, "worst", IN_TREE | FIELD_IF | FIELD_OPTIONAL, AT(worst),
           "The first of the elements that are most units in the last place apart.", .of = AT(compared),
           .record = &place_record),
-    FIELD(COUNT, "max_ulp", IN_ALL, AT(of.max_ulp), "The largest distance, in units in the last place of ulp_format."),
-    FIELD(CHARS, "ulp_format", IN_TREE, AT(ulp_format), "The format whose last places are counted."),
+    FIELD(COUNT, "max_ulp", IN_ALL, AT(of.max_ulp), MAX_ULP),
+    FIELD(CHARS, "ulp_format", IN_TREE, AT(ulp_format), "The narrower format, whose steps are counted."),
     FIELD(PAIRS, "ulps", IN_TREE, AT(ulps.list), "[first distance of a bin, elements].", .of = AT(ulps.n)),
     FIELD(PAIRS, "bits", IN_TREE | FIELD_OPTIONAL, AT(bits.list), "[bit that differs, elements]; of one format.",
           .of = AT(bits.n)),
     FIELD(REAL, "max_abs_err", IN_ALL, AT(of.max_abs), "The largest |B - A|."),
-    FIELD(REAL, "max_rel_err", IN_ALL, AT(of.max_rel),
-          "The largest |B - A|, relative to the larger magnitude of the two."),
+    FIELD(REAL, "max_rel_err", IN_ALL, AT(of.max_rel), MAX_REL),
     FIELD(REAL, "sqnr_db", IN_ALL, AT(sqnr), "In decibels."),
     FIELD(REAL, "correlation", IN_TREE, AT(correlation), NULL),
     FIELD(COUNT, "larger", IN_TREE, AT(of.larger), "Elements with B above A."),

@@ -22,20 +22,11 @@
 static const char more[] =
     "Every row of A meets every row of B: A is rows x K, B is columns x K, as weights of a linear\n"
     "layer are stored. With one file both tensors are in it. Operands are rounded to --format first, to nearest even\n"
-    "or by --operand-round. Errors d - exact are measured twice: against the exact sums of the products of the operands\n"
-    "as given (before rounding), and against those of the operands as rounded. The first include what rounding the\n"
+    "or by --operand-round. Errors d - e are measured twice: e are the exact sums of the products of the operands\n"
+    "as given (before rounding), then those of the operands as rounded. The first errors include what rounding the\n"
     "operands costs, the second are the errors of the sums alone. If the format has all operands, both are the same and\n"
-    "the table has them once.\n"
-    "\n"
-    "  rel. error   ||d - exact|| / ||exact|| over all results (largest: |d - exact| / |exact| of a single one)\n"
-    "  bias         (sum |d| - sum |exact|) / sum |exact|: below 0, magnitudes are lost\n"
-    "  bits lost    p + log2(rel. error), p the significand bits of the result; at least 0; of the operands as\n"
-    "               rounded. Like rel. error it is of all results together: a single one that cancels may be all\n"
-    "               wrong beside 0.0 bits\n"
-    "  not finite   results that are Inf or NaN; the errors are those of the others\n"
-    "\n"
-    "With --absolute the table has the largest |d - exact|, RMSE (the root of the mean square of d - exact), the mean of\n"
-    "|d - exact| and the mean of d - exact instead, without the scales of --scale.\n"
+    "the table has them once. Results that are not finite are left out. rel. error and bits lost are of all results\n"
+    "together: a single one that cancels may be all wrong beside 0.0 bits lost.\n"
     "\n"
     "With --a and --b and no file, both are numbers: one dot product, with the addend --c, its bits under\n"
     "each model, and with --steps every addition on the way. A number is decimal, hexadecimal (0x1p-3),\n"
@@ -487,6 +478,8 @@ int cmd_dot(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.dot/1; of numbers mpsim.dot-pair/1"),
         NDJSON_OPTION_ROW(o.form, "line"),
         CSV_OPTION_ROW(o.form, ""),
+        COLUMNS("Columns", record_rows(&dot_kind), SHOW_RELATIVE | DOT_SHOW_DEPTH),
+        COLUMNS("Columns with --absolute", record_rows(&dot_kind), SHOW_ABSOLUTE),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

@@ -70,7 +70,7 @@ static const record_field row_fields[] = {
     FIELD(COUNT, "count", IN_ALL, AT(e.count), "Results."),
     ERROR_FIELDS(e, rounded, 5),
     FIELD(REAL, "bits_lost", IN_ALL, AT(e.bits_lost),
-          "p + log2(rel_err of `rounded`), at least 0 and at most p, the significand bits of the result's format.",
+          "p + log2(||d - e|| / ||e||) of the operands as rounded, from 0 to p: the significand bits of the result.",
           .title = ">bits lost", .format = "%.1f", .column = 4),
     FIELD(REAL, "first", IN_ALL, AT(e.first), "The first result.", .title = ">value", .format = "%.9g", .column = 1,
           .when = DOT_SHOW_VALUE),

@@ -244,9 +244,10 @@ static const record_field row_fields[] = {
     FIELD(TEXT, "order", IN_ALL, AT(word), NULL, .title = "<order", .words = words),
     FIELD(COUNT, "count", IN_ALL, AT(error.count), "Results."),
     ERROR_FIELDS(error, given, 5),
-    FIELD(REAL, "bits_lost", IN_ALL, AT(bits_lost),
-          "p + log2(rel_err of `given`), at least 0 and at most p, the significand bits of the wire's format.",
-          .title = ">bits lost", .format = "%.1f", .column = 3),
+    FIELD(
+        REAL, "bits_lost", IN_ALL, AT(bits_lost),
+        "p + log2(||d - e|| / ||e||) of the numbers as given, from 0 to p: the significand bits of the wire's format.",
+        .title = ">bits lost", .format = "%.1f", .column = 3),
     FIELD(COUNT, "compared", IN_CSV, AT(error.given.compared), NULL, .title = ">compared", .column = 1,
           .when = SHOW_BOUND),
     FIELD(RECORD, "given", IN_ALL, AT(error.given), "Against the exact sums of the numbers as given.",

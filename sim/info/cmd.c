@@ -303,6 +303,7 @@ int cmd_info(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(form, "mpsim.info/1"),
         NDJSON_OPTION_ROW(form, "tensor and line"),
         CSV_OPTION_ROW(form, ""),
+        COLUMNS("Columns", &info_tensor_record, 0),
         OUTPUT_OPTION_ROW(form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);

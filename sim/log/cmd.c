@@ -82,6 +82,7 @@ int cmd_log(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.log/1, of one file mpsim.scaler/1"),
         NDJSON_OPTION_ROW(o.form, "quarter, of one file per run of steps"),
         CSV_OPTION_ROW(o.form, ": a row per quarter, of one file per run of steps"),
+        COLUMNS("Columns", record_rows(&log_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),
         NEEDS("", "LOG", NULL),

@@ -83,6 +83,8 @@ typedef struct quarter_row {
 } quarter_row;
 
 #define AT(member) offsetof(quarter_row, member)
+#define GAP "Mean of the last run less that of the others."
+#define GAP_ERROR "The true gap is within this of the gap, each way, with 95 %; NaN: not known."
 static const record_field quarter_fields[] = {
     FIELD(SIZE, "quarter", IN_LINE | IN_CSV | FIELD_PLAIN, AT(number), "Which quarter of the common steps, from 1.",
           .title = "<quarter"),
@@ -91,11 +93,10 @@ static const record_field quarter_fields[] = {
     FIELD(CHARS, NULL, 0, AT(steps), NULL, .title = ">steps"),
     FIELD(REAL, "others", IN_ALL, AT(part.a), "Mean over the quarter and over all runs but the last.", .title = ">A"),
     FIELD(REAL, "last", IN_ALL, AT(part.b), "Mean over the quarter of the last run.", .title = ">B"),
-    FIELD(REAL, "gap", IN_ALL, AT(part.gap), "`last` - `others`."),
-    FIELD(CHARS, NULL, 0, AT(gap), NULL, .title = ">gap"),
-    FIELD(REAL, "error", IN_ALL, AT(part.error),
-          "The true gap is within this of `gap`, each way, with 95 %; NaN: not known."),
-    FIELD(CHARS, NULL, 0, AT(error), NULL, .title = ">+/-"),
+    FIELD(REAL, "gap", IN_ALL, AT(part.gap), GAP),
+    FIELD(CHARS, NULL, 0, AT(gap), GAP, .title = ">gap"),
+    FIELD(REAL, "error", IN_ALL, AT(part.error), GAP_ERROR),
+    FIELD(CHARS, NULL, 0, AT(error), GAP_ERROR, .title = ">+/-"),
     {0}};
 #undef AT
 static const record_kind quarter_record = {"quarter", "A quarter of the common steps.", sizeof(quarter_row),

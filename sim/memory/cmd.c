@@ -267,6 +267,7 @@ int cmd_memory(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.memory/1"),
         NDJSON_OPTION_ROW(o.form, "policy"),
         CSV_OPTION_ROW(o.form, ""),
+        COLUMNS("Columns", record_rows(&memory_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);

@@ -29,6 +29,7 @@ static const record_kind component = {"component", NULL, sizeof(memory_component
 #undef AT
 
 #define AT(member) offsetof(memory_row, member)
+#define OF_FP32 "The total divided by that of the policy fp32."
 static const record_field row_fields[] = {
     FIELD(TEXT, "policy", IN_TREE, AT(policy), NULL, .title = "<policy"),
     FIELD(COUNT, "from_step", IN_TREE, AT(from),
@@ -44,9 +45,9 @@ static const record_field row_fields[] = {
     FIELD(COUNT, "total", IN_TREE, AT(total), "The sum of the bytes of the components."),
     FIELD(COUNT, NULL, 0, AT(total), NULL, .title = ">all, GB", .unit = 1e9),
     FIELD(COUNT, NULL, 0, AT(total), NULL, .title = ">GiB", .spare = 4, .unit = 0x1p30),
-    FIELD(REAL, NULL, 0, AT(a_parameter), NULL, .title = ">a parameter", .spare = 3, .format = "%.4g"),
-    FIELD(REAL, "of_fp32", IN_TREE, AT(of_fp32), "The total divided by that of the policy fp32."),
-    FIELD(REAL, NULL, 0, AT(percent), NULL, .title = ">of fp32", .format = "%.4g %%"),
+    FIELD(REAL, NULL, 0, AT(a_parameter), "Bytes for each parameter.", .title = ">a parameter", .spare = 3, .format = "%.4g"),
+    FIELD(REAL, "of_fp32", IN_TREE, AT(of_fp32), OF_FP32),
+    FIELD(REAL, NULL, 0, AT(percent), OF_FP32, .title = ">of fp32", .format = "%.4g %%"),
     FIELD(TEXT, "unmatched_patterns", IN_TREE, AT(unmatched), "Patterns of the policy that fit no layer."),
     {0}};
 static const record_kind row = {"policy", "A model under a policy.", sizeof(memory_row), row_fields};

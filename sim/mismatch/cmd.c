@@ -162,6 +162,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.mismatch/1"),
         NDJSON_OPTION_ROW(o.form, "token"),
         CSV_OPTION_ROW(o.form, ", a line for each token"),
+        COLUMNS("Columns", record_rows(&mismatch_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

@@ -7,14 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLUMNS_MOST = 64 };
-
-/* The fields that have columns, in the order of the columns. */
-static size_t columns_of(const record_kind *r, unsigned shows, const record_field **to)
+size_t field_columns(const record_field *to[FIELD_COLUMNS_MOST], const record_kind *r, unsigned shows)
 {
     size_t n = 0;
     for (const record_field *f = r->fields; !field_end(f); f++) {
-        if (!f->title || !field_shown(f, shows) || n == COLUMNS_MOST)
+        if (!f->title || !field_shown(f, shows) || n == FIELD_COLUMNS_MOST)
             continue;
         size_t i = n++;
         for (; i > 0 && to[i - 1]->column > f->column; i--)
@@ -27,8 +24,8 @@ static size_t columns_of(const record_kind *r, unsigned shows, const record_fiel
 /* Titles, with that of a record above the first of its own. */
 static void add_titles(char *out, size_t size, const record_kind *r, const char *above, unsigned spare, unsigned shows)
 {
-    const record_field *columns[COLUMNS_MOST];
-    const size_t n = columns_of(r, shows, columns);
+    const record_field *columns[FIELD_COLUMNS_MOST];
+    const size_t n = field_columns(columns, r, shows);
     for (size_t i = 0; i < n; i++) {
         const char *title = columns[i]->title;
         if (columns[i]->type == FIELD_RECORD) {
@@ -121,8 +118,8 @@ static void put_cell(table *t, const record_field *f, const void *value, const v
 
 void record_cells(table *t, const record_kind *r, const void *at, unsigned shows)
 {
-    const record_field *columns[COLUMNS_MOST];
-    const size_t n = columns_of(r, shows, columns);
+    const record_field *columns[FIELD_COLUMNS_MOST];
+    const size_t n = field_columns(columns, r, shows);
     for (size_t i = 0; i < n; i++) {
         const void *value = field_at(columns[i], at);
         if (columns[i]->type == FIELD_RECORD)

@@ -44,5 +44,8 @@ const record_field *field_stream(const record_kind *r);
 const record_field *field_rows(const record_kind *r);
 /* field_shown -- whether a writer that shows `shows` has f. */
 int field_shown(const record_field *f, unsigned shows);
+/* field_columns -- the fields that have columns, in the order of the columns; how many. */
+enum { FIELD_COLUMNS_MOST = 64 };
+size_t field_columns(const record_field *to[FIELD_COLUMNS_MOST], const record_kind *r, unsigned shows);
 /* field_json -- f of the struct `at` as a member of o, with its key. */
 void field_json(jsonout *o, const record_field *f, const void *at, unsigned in);

@@ -172,6 +172,15 @@ void record_csv(FILE *to, const record_kind *r, const void *at, unsigned shows);
 table *record_table(const record_kind *r, unsigned shows);
 void record_cells(table *t, const record_kind *r, const void *at, unsigned shows);
 
+/* record_columns -- what help says of these columns, behind n others in `to`: those with a sentence, each once; how many there are then.
+ * A column without a sentence has that of another field of the same place; what is "null" is for JSON and left out. */
+enum { RECORD_COLUMNS_MOST = 64 };
+typedef struct record_column {
+    const char *title;
+    char what[256];
+} record_column;
+size_t record_columns(record_column to[RECORD_COLUMNS_MOST], size_t n, const record_kind *r, unsigned shows);
+
 /* ---- a report: a document with one list of rows that are written as they come ---- */
 
 typedef struct report_kind {
@@ -213,6 +222,8 @@ typedef struct record_writer {
     table *rows;              /* of REPORT_TEXT */
 } record_writer;
 
+/* record_rows -- what rows of the table and of CSV are; NULL: of several kinds. */
+const record_kind *record_rows(const report_kind *kind);
 /* record_begin -- all before the first row; of REPORT_TEXT the table. record_row: a row, to the table or the stream. record_end: all
  * behind the last row; it prints no table, which the command does where it belongs, and frees it. */
 void record_begin(record_writer *w);

@@ -51,10 +51,15 @@ static void take(const record_writer *w, const char *list, const record_kind *r,
     w->sink->take(w->sink->to, list, r, row);
 }
 
+const record_kind *record_rows(const report_kind *kind)
+{
+    const record_field *list = field_rows(kind->document);
+    return list->rows ? list->rows : list->record;
+}
+
 void record_begin(record_writer *w)
 {
-    const record_field *list = field_rows(w->kind->document);
-    const record_kind *r = list->rows ? list->rows : list->record;
+    const record_kind *r = record_rows(w->kind);
     switch (w->style) {
     case REPORT_TEXT:
         if (r)

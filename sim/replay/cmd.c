@@ -22,21 +22,14 @@ static const char more[] =
     "The recorded gradients are those of the recorded weights: no model is run. Weights are the\n"
     "run's own over consecutive steps, and the recorded ones after a gap.\n"
     "\n"
-    "act, agrad, wgrad   lost: non-zero numbers that become zero, as a share of them\n"
-    "stale         elements that an FP8 scale from older steps saturates\n"
-    "updates       lost: weights that would move in binary64 and do not; in fp32, too, an update\n"
-    "              below half an ulp of its weight moves nothing\n"
-    "from fp32, from f64   relative distance |w - r| / |r| of the model's weights w from those of a\n"
-    "              run r of the same gradients in fp32, in binary64, with the policy's optimizer and\n"
-    "              clipping in mpsim's own order (variant ieee); master: of the fp32 masters\n"
-    "*             the step began with the recorded weights, otherwise with the run's own\n"
-    "mean, moved   of the way that the weights would go in binary64, the share that they go in the same\n"
-    "              direction, over all updates; stochastic rounding loses single updates, not the mean\n"
+    "Runs of the same gradients in fp32 and in binary64 have the policy's optimizer and clipping, in\n"
+    "mpsim's own order (variant ieee). In fp32, too, an update below half an ulp of its weight moves\n"
+    "nothing. Stochastic rounding loses single updates, not the mean.\n"
+    "\n"
     "uncompared    recorded numbers that are not compared: the policy has them in another format\n"
     "most, lacks   the tensors that differ most from the record; what the record does not say, and which\n"
     "              values may differ for want of it\n"
     "policy's      settings that the policy has instead of the recorded ones\n"
-    "not known     the recorded gradients hold Inf or NaN that came from a larger loss scale\n"
     "blank cells   nothing to count (no such tensors, or the step was skipped)\n"
     "\n"
     "Memory: about 150 bytes for each weight, 110 with --no-reference.\n"
@@ -231,6 +224,8 @@ int cmd_replay(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(form, "mpsim.replay/1"),
         NDJSON_OPTION_ROW(form, "step"),
         CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),
+        COLUMNS("Columns of steps", &replay_step_record, SHOW_MASTER | SHOW_F64),
+        COLUMNS("Columns of policies", &replay_total_record, 0),
         OUTPUT_OPTION_ROW(form),
         QUIET_OPTION_ROW(form, "notes"),
         NEEDS("", "policy list", "name one, as pytorch-amp-fp16; see 'mpsim help policies'"),

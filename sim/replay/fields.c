@@ -11,6 +11,7 @@
 
 /* ---- casts ---- */
 
+#define STALE "FP8: elements that saturate, and would not at a scale of this step's amax."
 #define COUNTS(WHERE)                                                                                              \
     FIELD(COUNT, "count", WHERE, AT(count), "Elements."),                                                          \
         FIELD(COUNT, "nonzero", WHERE, AT(nonzero), "Of these, those that are finite and not 0 before the cast."), \
@@ -18,7 +19,7 @@
         FIELD(COUNT, "underflow", WHERE, AT(underflow), "Elements other than 0 that become 0."),                   \
         FIELD(COUNT, "subnormal", WHERE, AT(subnormal), "Elements that become subnormal numbers."),                \
         FIELD(COUNT, "overflow", WHERE, AT(overflow), "Elements beyond the largest number, saturated or not."),    \
-        FIELD(COUNT, "stale", WHERE, AT(stale), "FP8: saturated, where a scale of this step's amax would not.")
+        FIELD(COUNT, "stale", WHERE, AT(stale), STALE)
 
 #define AT(member) offsetof(replay_counts, member)
 static const record_field counts_fields[] = {COUNTS(IN_TREE), {0}};
@@ -116,14 +117,18 @@ static const record_kind all_moments = {"all_moments", "Optimizer states in few 
 /* ---- weights ---- */
 
 /* Relative distances of weights from those of the references. */
-#define DISTANCES(WHERE)                                                                                         \
-    FIELD(REAL, "distance_fp32", WHERE, AT(distance_fp32), "Relative, of the model's weights from binary32's."), \
-        FIELD(REAL, "distance_binary64", WHERE, AT(distance_f64), "The same, from binary64's.")
-#define KEPT FIELD(REAL, "kept_from_fp32", IN_TREE, AT(kept_fp32), "The same of masters, where there are some.")
-#define UPDATES(WHERE)                                                                                  \
-    FIELD(COUNT, "updates", WHERE, AT(updates), "Elements that would move in binary64."),               \
-        FIELD(SHARE, "lost", WHERE, AT(lost), "Of these, those whose master, or weight, did not move.", \
-              .title = ">updates", .of = AT(updates))
+#define FROM_FP32 "||w - r|| / ||r|| of the model's weights w and of those r of the run in binary32."
+#define FROM_F64 "||w - r|| / ||r|| of the model's weights w and of those r of the run in binary64."
+#define FROM_MASTERS "As from fp32, but of fp32 masters, where there are some."
+#define LOST_UPDATES "Elements that would move in binary64, and whose master, or weight, does not."
+#define BECOME_0 " other than 0 that become 0."
+#define DISTANCES(WHERE)                                               \
+    FIELD(REAL, "distance_fp32", WHERE, AT(distance_fp32), FROM_FP32), \
+        FIELD(REAL, "distance_binary64", WHERE, AT(distance_f64), FROM_F64)
+#define KEPT FIELD(REAL, "kept_from_fp32", IN_TREE, AT(kept_fp32), FROM_MASTERS)
+#define UPDATES(WHERE)                                                                    \
+    FIELD(COUNT, "updates", WHERE, AT(updates), "Elements that would move in binary64."), \
+        FIELD(SHARE, "lost", WHERE, AT(lost), LOST_UPDATES, .title = ">updates", .of = AT(updates))
 #define COMPARED                                                                                           \
     FIELD(COUNT, "compared", IN_TREE, AT(compared), "Numbers that were compared with the recorded ones."), \
         FIELD(COUNT, "differ", IN_TREE, AT(differ), "Of these, those that differ."),                       \
@@ -140,7 +145,8 @@ static const record_field weight_fields[] = {
     DISTANCES(IN_TREE),
     KEPT,
     COMPARED,
-    FIELD(COUNT, "lost_in_model", IN_TREE, AT(lost_model), "Of these, those whose weight in the model did not move."),
+    FIELD(COUNT, "lost_in_model", IN_TREE, AT(lost_model),
+          "Elements that would move in binary64, and whose weight in the model does not."),
     FIELD(RECORD, "moments", PART, AT(moments), NULL, .of = AT(moments.arrays), .record = &moments),
     {0}};
 static const record_kind weight = {"weight", "A parameter in a step.", sizeof(replay_weight), weight_fields};
@@ -161,38 +167,39 @@ static const record_kind doing = {"optimizer_step", "What one of several optimiz
 #define AT(member) offsetof(replay_step_row, s.member)
 #define ROW(member) offsetof(replay_step_row, member)
 #define GROUP(G, MEMBER) ROW(groups) + (G) * sizeof(replay_counts) + offsetof(replay_counts, MEMBER)
-#define LOST(G, KEY, TITLE)                                                                                     \
-    FIELD(SHARE, KEY "_underflow", IN_CSV, GROUP(G, underflow), NULL, .title = TITLE, .of = GROUP(G, nonzero)), \
+#define LOST(G, KEY, TITLE, OF)                                                                                        \
+    FIELD(SHARE, KEY "_underflow", IN_CSV, GROUP(G, underflow), OF BECOME_0, .title = TITLE, .of = GROUP(G, nonzero)), \
         FIELD(COUNT, KEY "_overflow", IN_CSV, GROUP(G, overflow), NULL)
 static const record_field step_fields[] = {
     FIELD(TEXT, "policy", IN_LINE | IN_CSV, ROW(policy), "The policy's name."),
     FIELD(LONG, "step", IN_ALL, AT(step), NULL),
-    FIELD(CHARS, NULL, 0, ROW(number), NULL, .title = ">step"),
+    FIELD(CHARS, NULL, 0, ROW(number), "*: with the recorded weights; else the run's own.", .title = ">step"),
     FIELD(BOOLEAN, "trains", IN_TREE, AT(trains), "Whether it is a step; else weights only, after the last step."),
     FIELD(BOOLEAN, "unknown", IN_TREE, AT(unknown), "Whether the record holds Inf or NaN from a larger scale."),
     FIELD(REAL, "scale", IN_ALL | FIELD_SCALE, AT(scale), "The loss scale.", .title = ">scale"),
     FIELD(REAL, "unscale", IN_TREE, AT(unscale), "The scale that gradients are divided by."),
     FIELD(REAL, "next_scale", IN_ALL, AT(next_scale), "The loss scale of the next step."),
     FIELD(SET, "events", IN_ALL, AT(events), "What the loss scaler did.", .words = step_events),
-    FIELD(CHARS, NULL, 0, ROW(did), NULL, .title = "<events"),
+    FIELD(CHARS, NULL, 0, ROW(did),
+          "What the loss scaler did. Not known: recorded Inf or NaN may be of a larger scale.", .title = "<events"),
     FIELD(COUNT, "growth_tracker", IN_ALL, AT(tracker), "Steps in a row without overflow, after this one."),
     FIELD(TEXT, "cause", IN_TREE | FIELD_NULL, AT(cause), "The tensor that overflowed first."),
     FIELD(REAL, "norm", IN_ALL, AT(norm), "Of all gradients, unscaled, before clipping; NaN: nothing is clipped."),
     FIELD(BOOLEAN, "clipped", IN_ALL | FIELD_DIGIT, AT(clipped), NULL),
     FIELD(BOOLEAN, "from_record", IN_ALL | FIELD_DIGIT, AT(from_record), "Whether the weights come from the record."),
-    LOST(GROUP_ACT, "act", ">act"),
-    LOST(GROUP_AGRAD, "agrad", ">agrad"),
-    LOST(GROUP_WGRAD, "wgrad", ">wgrad"),
-    FIELD(COUNT, "stale", IN_CSV | FIELD_BLANK, ROW(stale), NULL, .title = ">stale"),
+    LOST(GROUP_ACT, "act", ">act", "Activations"),
+    LOST(GROUP_AGRAD, "agrad", ">agrad", "Gradients of activations"),
+    LOST(GROUP_WGRAD, "wgrad", ">wgrad", "Gradients of weights"),
+    FIELD(COUNT, "stale", IN_CSV | FIELD_BLANK, ROW(stale), STALE, .title = ">stale"),
     FIELD(COUNT, "updates", IN_CSV, ROW(updates), NULL),
-    FIELD(SHARE, "lost", IN_CSV, ROW(lost), NULL, .title = ">updates", .of = ROW(updates)),
+    FIELD(SHARE, "lost", IN_CSV, ROW(lost), LOST_UPDATES, .title = ">updates", .of = ROW(updates)),
     FIELD(REAL, "recorded_scale", IN_TREE, AT(recorded_scale), "The recorded loss scale; NaN: it was not recorded."),
     DISTANCES(IN_ALL),
     KEPT,
     FIELD(REAL, "fp32_from_binary64", IN_TREE, AT(fp32_f64), "The same of the two references."),
-    FIELD(CHARS, NULL, 0, ROW(from_fp32), NULL, .title = ">from fp32", .spare = 2),
-    FIELD(CHARS, NULL, 0, ROW(master), NULL, .title = ">master", .spare = 2, .when = SHOW_MASTER),
-    FIELD(CHARS, NULL, 0, ROW(from_f64), NULL, .title = ">from f64", .spare = 3, .when = SHOW_F64),
+    FIELD(CHARS, NULL, 0, ROW(from_fp32), FROM_FP32, .title = ">from fp32", .spare = 2),
+    FIELD(CHARS, NULL, 0, ROW(master), FROM_MASTERS, .title = ">master", .spare = 2, .when = SHOW_MASTER),
+    FIELD(CHARS, NULL, 0, ROW(from_f64), FROM_F64, .title = ">from f64", .spare = 3, .when = SHOW_F64),
     FIELD(RECORD, "bytes", IN_TREE, AT(bytes), NULL, .record = &step_bytes_record),
     FIELD(LIST, "optimizers", IN_TREE | FIELD_OPTIONAL, AT(optimizers), "Of several, in the record's order.",
           .of = AT(n_optimizers), .record = &doing),
@@ -335,30 +342,34 @@ static const record_kind omission = {"omission", "A tensor that was recorded and
 #define AT(member) offsetof(replay_total_row, t.member)
 #define ROW(member) offsetof(replay_total_row, member)
 #define GROUP(G, MEMBER) AT(groups) + (G) * sizeof(replay_counts) + offsetof(replay_counts, MEMBER)
-#define LOST_OF(G, KEY, TITLE)                                     \
-    FIELD(COUNT, KEY "_nonzero", IN_CSV, GROUP(G, nonzero), NULL), \
-        FIELD(SHARE, KEY "_underflow", IN_CSV, GROUP(G, underflow), NULL, .title = TITLE, .of = GROUP(G, nonzero))
+#define LOST_OF(G, KEY, TITLE, OF)                                                               \
+    FIELD(COUNT, KEY "_nonzero", IN_CSV, GROUP(G, nonzero), NULL),                               \
+        FIELD(SHARE, KEY "_underflow", IN_CSV, GROUP(G, underflow), OF BECOME_0, .title = TITLE, \
+              .of = GROUP(G, nonzero))
 #define NOTE(N) AT(notes) + (N) * sizeof(((replay_notes *)NULL)->text[0])
 static const record_field total_fields[] = {
     FIELD(TEXT, "policy", IN_CSV, ROW(policy), NULL, .title = "<policy"),
     FIELD(COUNT, "steps", IN_ALL, AT(steps), NULL),
     FIELD(COUNT, "skipped", IN_ALL, AT(skipped), "Steps without an update."),
-    FIELD(CHARS, NULL, 0, ROW(skipped), NULL, .title = ">skipped"),
+    FIELD(CHARS, NULL, 0, ROW(skipped), "Steps without an update, of all.", .title = ">skipped"),
     FIELD(COUNT, "overflows", IN_TREE, AT(overflows), "Steps whose gradients overflowed."),
     FIELD(COUNT, "growths", IN_TREE, AT(growths), "Steps after which the loss scale grew."),
     FIELD(COUNT, "backoffs", IN_TREE, AT(backoffs), "Steps after which the loss scale fell."),
     FIELD(COUNT, "clipped", IN_TREE, AT(clipped), "Steps whose gradients were clipped."),
     FIELD(REAL, "final_scale", IN_ALL | FIELD_SCALE, AT(final_scale), "The next loss scale.", .title = ">scale"),
-    LOST_OF(GROUP_ACT, "act", ">act"),
-    LOST_OF(GROUP_AGRAD, "agrad", ">agrad"),
-    LOST_OF(GROUP_WGRAD, "wgrad", ">wgrad"),
-    FIELD(COUNT, "stale", IN_CSV | FIELD_BLANK, ROW(stale), NULL, .title = ">stale"),
+    LOST_OF(GROUP_ACT, "act", ">act", "Activations"),
+    LOST_OF(GROUP_AGRAD, "agrad", ">agrad", "Gradients of activations"),
+    LOST_OF(GROUP_WGRAD, "wgrad", ">wgrad", "Gradients of weights"),
+    FIELD(COUNT, "stale", IN_CSV | FIELD_BLANK, ROW(stale), STALE, .title = ">stale"),
     UPDATES(IN_ALL),
-    FIELD(REAL, NULL, FIELD_NULL, ROW(percent), NULL, .title = ">moved", .format = "%.1f %%"),
-    FIELD(COUNT, "lost_in_model", IN_TREE, AT(lost_model), "Of these, those whose weight in the model did not move."),
+    FIELD(REAL, NULL, FIELD_NULL, ROW(percent),
+          "Of the way that weights would move in binary64, the part that they move.", .title = ">moved",
+          .format = "%.1f %%"),
+    FIELD(COUNT, "lost_in_model", IN_TREE, AT(lost_model),
+          "Elements that would move in binary64, and whose weight in the model does not."),
     COMPARED,
     DISTANCES(IN_ALL),
-    FIELD(CHARS, NULL, 0, ROW(from_fp32), NULL, .title = ">from fp32", .spare = 2),
+    FIELD(CHARS, NULL, 0, ROW(from_fp32), FROM_FP32, .title = ">from fp32", .spare = 2),
     FIELD(RECORD, "bytes", IN_TREE, AT(bytes), NULL, .record = &step_bytes_record),
     FIELD(RECORD, "bytes", IN_CSV | FIELD_INLINE, AT(bytes), NULL, .record = &step_bytes_record),
     FIELD(RECORD, "moved", IN_TREE, ROW(t), "All parameters, and each.", .record = &moved),

@@ -322,6 +322,10 @@ typedef struct layer_cells {
 
 #define AT(member) offsetof(layer_cells, row.member)
 #define CELL(member) offsetof(layer_cells, member)
+#define LOST "Elements that are not 0 and become 0 in fp16."
+#define OVERFLOWED "Elements that are finite and overflow in fp16."
+#define SCALE "The scale of the layer, a power of two up to 16."
+#define PRODUCT "The product, up to 1024, of the scales up to this layer, in backward order."
 static const record_field row_fields[] = {
     FIELD(STEP, "step", IN_ALL | FIELD_NULL, AT(step), "Null: the file does not tell.", .title = "<step"),
     FIELD(STEP, "rank", IN_ALL | FIELD_NULL, AT(rank), "Null: the file does not tell."),
@@ -331,19 +335,18 @@ static const record_field row_fields[] = {
     FIELD(REAL, "fan_in", IN_TREE | FIELD_IF | FIELD_NULL, AT(fan_in),
           "Products of a sum; null: a layer without a weight.", .of = CELL(has_weight)),
     FIELD(REAL, "fan_in", IN_CSV, AT(fan_in), NULL),
-    FIELD(REAL, "scale", IN_ALL, AT(scale), "The scale of the layer, a power of two."),
-    FIELD(CHARS, NULL, 0, CELL(scale), NULL, .title = ">scale"),
-    FIELD(REAL, "product", IN_ALL, AT(product), "The product of the scales up to this layer, in backward order."),
-    FIELD(CHARS, NULL, 0, CELL(product), NULL, .title = ">product"),
+    FIELD(REAL, "scale", IN_ALL, AT(scale), SCALE),
+    FIELD(CHARS, NULL, 0, CELL(scale), SCALE, .title = ">scale"),
+    FIELD(REAL, "product", IN_ALL, AT(product), PRODUCT),
+    FIELD(CHARS, NULL, 0, CELL(product), PRODUCT, .title = ">product"),
     FIELD(COUNT, "elements", IN_ALL, AT(elements), "Elements of the gradient."),
     FIELD(COUNT, "not_finite", IN_ALL, AT(not_finite), "Elements that are Inf or NaN as recorded."),
-    FIELD(RECORD, "lost", IN_ALL, AT(lost), "Elements that are not 0 and become 0 in fp16.", .record = &ways_record),
-    FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_NONE]), NULL, .title = ">lost at 1"),
+    FIELD(RECORD, "lost", IN_ALL, AT(lost), LOST, .record = &ways_record),
+    FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_NONE]), LOST, .title = ">lost at 1"),
     FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_OWN]), NULL, .title = ">at product"),
     FIELD(CHARS, NULL, 0, CELL(lost[ADAPTIVE_GLOBAL]), NULL, .title = ">at 2^16"),
-    FIELD(RECORD, "overflowed", IN_ALL, AT(overflowed), "Elements that are finite and overflow in fp16.",
-          .record = &ways_record),
-    FIELD(COUNT, NULL, FIELD_BLANK, AT(overflowed[ADAPTIVE_GLOBAL]), NULL, .title = ">over 2^16"),
+    FIELD(RECORD, "overflowed", IN_ALL, AT(overflowed), OVERFLOWED, .record = &ways_record),
+    FIELD(COUNT, NULL, FIELD_BLANK, AT(overflowed[ADAPTIVE_GLOBAL]), OVERFLOWED, .title = ">over 2^16"),
     {0}};
 #undef AT
 #undef CELL

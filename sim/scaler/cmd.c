@@ -451,6 +451,7 @@ int cmd_scaler(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form, "mpsim.scaler/1"),
         NDJSON_OPTION_ROW(o.form, "scaler and run of steps"),
         CSV_OPTION_ROW(o.form, ": a row per scaler and run of steps"),
+        COLUMNS("Columns with --adaptive", record_rows(&scaler_adaptive_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),
         EXCLUDES("list", "pattern log adaptive state-in state-out amp amp-stats", "it takes names of scalers"),

@@ -8,12 +8,9 @@
 #include <stdlib.h>
 
 static const char more[] =
-    "Counts: underflow, a non-zero number that becomes zero; subnormal, a result in the subnormal\n"
-    "range; overflow, a finite number beyond the largest one after rounding, saturated or not;\n"
-    "inexact, a result that differs. Shares are of all elements. SQNR and MSE compare x with\n"
-    "cast(x * scale) / scale where both are finite. amin is the smallest non-zero magnitude;\n"
-    "amax, amin, mean and l2 leave out NaN and infinities. With --keep-going the tensors of a\n"
-    "file that were read before it failed count. Text lists tensors with NaN or Inf first.\n"
+    "Shares are of all elements. SQNR and MSE compare x with cast(x * scale) / scale where both are\n"
+    "finite. With --keep-going the tensors of a file that were read before it failed count. Text\n"
+    "lists tensors with NaN or Inf first.\n"
     "\n"
     "A loss scale multiplies gradients: agrad, dgrad, wgrad, and tensors without a kind. The others\n"
     "are cast as they are, with the scale 1, unless --scale-kinds names them.\n"
@@ -24,12 +21,9 @@ static const char more[] =
     "  e4m3/1x128 e4m3/128x128 e5m2/row e4m3/tensor and other ELEMENT/RxC  :f32 (default) :ue8m0\n"
     "  any of them                                :rht16 :rht32 :rht64 :rht128, a Hadamard transform\n"
     "  what libraries do, by name: te-current te-block-128x128 torchao-rowwise ... (mpsim formats --recipes)\n"
-    "Saturated: finite elements that become the largest number; sat. blocks: those with such; lost\n"
-    "blocks: not zero, and all their elements become zero; scales: what codes are multiplied by, the\n"
-    "smallest and the largest as powers of two; spoilt: finite elements that another element of their\n"
-    "block, or its scale, makes NaN or infinite. With a Hadamard transform all counts and errors are\n"
-    "those of the transformed tensor. Elements wider than binary32 are rounded to it first; blocks at\n"
-    "the edges are smaller; a tensor of one dimension has no columns.\n"
+    "With a Hadamard transform all counts and errors are those of the transformed tensor. Elements\n"
+    "wider than binary32 are rounded to it first; blocks at the edges are smaller; a tensor of one\n"
+    "dimension has no columns.\n"
     "\n"
     "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. Names: nan, inf,\n"
     "zero, underflow, subnormal, overflow, saturated (overflow where the cast saturates), inexact:\n"
@@ -176,6 +170,9 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
         JSON_OPTION_ROW(f.out, "mpsim.stat/1"),
         NDJSON_OPTION_ROW(f.out, "line, as they come"),
         CSV_OPTION_ROW(f.out, ": a row per tensor, format and scale; see --level"),
+        COLUMNS("Columns", &stat_holds_record, SHOW_SUMS),
+        COLUMNS("Columns of casts", &stat_loses_record, SHOW_SUMS | SHOW_CASTS),
+        COLUMNS("Columns of block recipes", &stat_blocks_record, SHOW_SUMS | SHOW_RECIPES | SHOW_AXES),
         OUTPUT_OPTION_ROW(f.out),
         THREADS_OPTION_ROW(f.out, "; the report does not depend on it"),
         QUIET_OPTION_ROW(f.out, "notes"),

@@ -18,17 +18,16 @@ static const record_field stats_fields[] = {
           .of = AT(count)),
     FIELD(COUNT, "nan", IN_ALL | FIELD_BLANK, AT(nan), NULL, .title = ">NaN"),
     FIELD(COUNT, "inf", IN_ALL | FIELD_BLANK, AT(inf), NULL, .title = ">Inf"),
-    FIELD(REAL, "amax", IN_ALL, AT(amax), "The largest finite magnitude; 0: there is none.", .title = ">amax",
-          .column = 1),
-    FIELD(REAL, "amin", IN_ALL, AT(amin), "The smallest magnitude above 0; 0: there is none.", .title = ">amin"),
+    FIELD(REAL, "amax", IN_ALL, AT(amax), "The largest finite magnitude; 0: none.", .title = ">amax", .column = 1),
+    FIELD(REAL, "amin", IN_ALL, AT(amin), "The smallest finite magnitude above 0; 0: none.", .title = ">amin"),
     {0}};
 #undef AT
 static const record_kind stats_record = {"stats", NULL, sizeof(mpsim_stats), stats_fields};
 
 #define AT(member) offsetof(stat_row, member)
 static const record_field sums_fields[] = {
-    FIELD(REAL, "mean", IN_ALL, AT(mean), "Of the finite elements.", .title = ">mean", .spare = 3),
-    FIELD(REAL, "l2", IN_ALL, AT(l2), "Euclidean norm of the finite elements.", .title = ">l2", .spare = 3),
+    FIELD(REAL, "mean", IN_ALL, AT(mean), "The mean of the finite elements.", .title = ">mean", .spare = 3),
+    FIELD(REAL, "l2", IN_ALL, AT(l2), "The Euclidean norm of the finite elements.", .title = ">l2", .spare = 3),
     {0}};
 #undef AT
 static const record_kind sums_record = {"sums", NULL, sizeof(stat_row), sums_fields};
@@ -60,10 +59,11 @@ static const record_kind scales_record = {"scales", "A histogram of the scales."
 /* ---- what a cast or a recipe loses ---- */
 
 #define AT(member) offsetof(stat_loss, member)
+#define SQNR "Signal to quantisation noise, in decibels"
 static const record_field errors_fields[] = {
-    FIELD(REAL, "sqnr_db", IN_ALL, AT(sqnr_db), "Signal to quantisation noise, in decibels; NaN: nothing compared."),
+    FIELD(REAL, "sqnr_db", IN_ALL, AT(sqnr_db), SQNR "; NaN: nothing compared."),
     FIELD(REAL, "mse", IN_ALL, AT(mse), "Mean squared error."),
-    FIELD(CHARS, NULL, 0, AT(sqnr), NULL, .title = ">SQNR dB", .when = SHOW_CASTS),
+    FIELD(CHARS, NULL, 0, AT(sqnr), SQNR ".", .title = ">SQNR dB", .when = SHOW_CASTS),
     FIELD(REAL, "max_rel_err", IN_ALL, AT(max_rel_err), "The largest |error| / |element|; NaN: nothing compared.",
           .title = ">max rel err", .spare = 2, .lacking = "-", .when = SHOW_CASTS),
     FIELD(COUNT, "compared", IN_ALL, AT(compared), "Finite elements with a finite result, which the errors are of."),
@@ -79,13 +79,13 @@ static const record_field losses_fields[] = {
           .when = SHOW_CASTS),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(subnormal), NULL, .title = ">", .of = AT(of), .when = SHOW_CASTS),
     FIELD(COUNT, "overflow", IN_ALL, AT(overflow),
-          "Finite elements beyond the largest number, of a recipe once they are scaled and rounded: they saturate.",
+          "Finite elements beyond the largest number once scaled and rounded, whether or not they saturate.",
           .title = ">overflow", .when = SHOW_CASTS),
     FIELD(SHARE, NULL, FIELD_BLANK, AT(overflow), NULL, .title = ">", .of = AT(of), .when = SHOW_CASTS),
-    FIELD(SHARE, NULL, FIELD_ZERO, AT(overflow), NULL, .title = ">saturated", .of = AT(of), .when = SHOW_RECIPES),
-    FIELD(COUNT, "inexact", IN_ALL, AT(inexact), "Elements that are rounded.", .when = SHOW_CASTS),
-    FIELD(SHARE, NULL, FIELD_ZERO, AT(inexact), NULL, .title = ">inexact", .spare = 3, .of = AT(of),
-          .when = SHOW_CASTS),
+    FIELD(SHARE, NULL, FIELD_ZERO, AT(overflow), "Finite elements that become the largest number.",
+          .title = ">saturated", .of = AT(of), .when = SHOW_RECIPES),
+    FIELD(COUNT, "inexact", IN_ALL, AT(inexact), "Elements that rounding changes.", .when = SHOW_CASTS),
+    FIELD(SHARE, NULL, FIELD_ZERO, AT(inexact), NULL, .title = ">inexact", .spare = 3, .of = AT(of), .when = SHOW_CASTS),
     FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .title = "", .of = AT(sums),
           .record = &errors_record, .when = SHOW_SUMS),
     {0}};
@@ -125,8 +125,8 @@ static const record_field of_recipe_fields[] = {
     FIELD(RECORD, "scales", IN_TREE, AT(scales), NULL, .record = &scales_record),
     FIELD(RECORD, "", IN_CSV | FIELD_INLINE | FIELD_IF, AT(scales), NULL, .of = AT(is_recipe),
           .record = &scales_record),
-    FIELD(CHARS, NULL, 0, AT(scales_text), NULL, .title = ">scales", .spare = 3),
-    FIELD(CHARS, NULL, 0, AT(sqnr), NULL, .title = ">SQNR dB", .when = SHOW_SUMS),
+    FIELD(CHARS, NULL, 0, AT(scales_text), "The smallest and the largest scale, as powers of two.", .title = ">scales", .spare = 3),
+    FIELD(CHARS, NULL, 0, AT(sqnr), SQNR ".", .title = ">SQNR dB", .when = SHOW_SUMS),
     {0}};
 static const record_kind of_recipe_record = {"of_recipe", NULL, sizeof(stat_loss), of_recipe_fields};
 

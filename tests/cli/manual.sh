@@ -86,6 +86,21 @@ for c in $commands; do # the names of common options exist
 done >"$dir/out"
 [ ! -s "$dir/out" ]; ok $? "a short help is a part of the whole one"
 
+# ---- columns: what help says of one is what the schema says ----
+columns() { # COMMAND: sentences of columns
+    sed -n '/^\.SS Columns/,/^\.S[HS] [^C]/p' "$dir/man/mpsim-$1.1" | sed -n '/^\.TP/{n;n;s/\\-/-/g;s/\\(aq/'"'"'/g;s/\\(ha/^/g;s/\.$//;p;}'
+}
+missing= told=0
+for c in stat dot attention log diff mismatch memory formats; do
+    columns $c >"$dir/out"
+    told=$((told + $(wc -l <"$dir/out"))) found=0
+    while read -r sentence; do
+        grep -q -F -- "$sentence" "$MPSIM_SRCDIR/doc/schema/mpsim.$c".*.json && found=1
+    done <"$dir/out"
+    [ $found = 1 ] || missing="$missing $c"
+done
+[ ! "$missing" ] && [ $told -ge 50 ]; ok $? "$told columns are told as in doc/schema:$missing"
+
 # ---- completions ----
 if there bash; then
     "$MPSIM" --help=bash >"$dir/bash"

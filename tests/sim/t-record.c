@@ -412,6 +412,31 @@ START_TEST(words_of_a_line)
 }
 END_TEST
 
+/* What help says: a sentence once, that of a field of the same place for a column without one; nothing of null, or of what a title
+ * says. */
+START_TEST(columns)
+{
+    static const record_field fields[] = {FIELD(COUNT, "rows", IN_ALL, 0, "Rows.", .title = ">rows"),
+                                          FIELD(COUNT, "bytes", IN_ALL, 8, "Bytes of all; null: unknown."),
+                                          FIELD(COUNT, NULL, 0, 8, NULL, .title = ">GB", .unit = 1e9),
+                                          FIELD(COUNT, NULL, 0, 8, NULL, .title = ">GiB", .unit = 0x1p30),
+                                          FIELD(TEXT, "name", IN_ALL, 16, "null: none.", .title = "<name"),
+                                          FIELD(REAL, "lost", IN_ALL, 24, "Lost.", .title = ">", .column = 1),
+                                          FIELD(REAL, "mean", IN_ALL, 32, "Of all.", .title = ">mean", .when = 1),
+                                          FIELD(REAL, "most", IN_ALL, 40, "Of all.", .title = ">most", .when = 2),
+                                          {0}};
+    static const record_kind r = {"r", NULL, 48, fields};
+    record_column to[RECORD_COLUMNS_MOST];
+    ck_assert_uint_eq(record_columns(to, 0, &r, 1), 2);
+    ck_assert_str_eq(to[0].title, "GB");
+    ck_assert_str_eq(to[0].what, "Bytes of all.");
+    ck_assert_str_eq(to[1].title, "mean");
+    ck_assert_str_eq(to[1].what, "Of all.");
+    ck_assert_uint_eq(record_columns(to, 2, &r, 3), 3);
+    ck_assert_str_eq(to[2].title, "most");
+}
+END_TEST
+
 START_TEST(schema_of_words)
 {
     char *text = schema_of(&words_kind);
@@ -904,6 +929,7 @@ int main(void)
     tcase_add_loop_test(forms_case, misreading, 0, sizeof misread / sizeof *misread);
     tcase_add_test(schema_case, schema);
     tcase_add_test(schema_case, schema_of_words);
+    tcase_add_test(schema_case, columns);
     tcase_add_loop_test(schema_case, schemas, 0, REPORTS);
     TCase *const all[] = {forms_case, schema_case, NULL};
     return test_main("record", all);
