@@ -27,10 +27,11 @@ static const record_kind place_record = {"place", NULL, sizeof(entry_place), pla
 #define AT(member) offsetof(entry_measure, member)
 #define MAX_REL "The largest |B - A|, relative to the larger magnitude of the two."
 #define MAX_ULP "The largest distance, in steps between neighbouring numbers of the narrower format."
-static const record_field cell_fields[] = {FIELD(CHARS, NULL, 0, AT(max_ulp_text), MAX_ULP, .title = ">max ULP", .spare = 2),
-                                           FIELD(REAL, NULL, 0, AT(of.max_rel), MAX_REL, .title = ">max rel", .spare = 1),
-                                           FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
-                                           {0}};
+static const record_field cell_fields[] = {
+    FIELD(CHARS, NULL, 0, AT(max_ulp_text), MAX_ULP, .title = ">max ULP", .spare = 2),
+    FIELD(REAL, NULL, 0, AT(of.max_rel), MAX_REL, .title = ">max rel", .spare = 1),
+    FIELD(REAL, NULL, 0, AT(sqnr), NULL, .title = ">SQNR (dB)"),
+    {0}};
 static const record_kind cell_record = {"cells", NULL, sizeof(entry_measure), cell_fields};
 
 static const record_field measure_fields[] = {

@@ -85,7 +85,8 @@ static const record_field losses_fields[] = {
     FIELD(SHARE, NULL, FIELD_ZERO, AT(overflow), "Finite elements that become the largest number.",
           .title = ">saturated", .of = AT(of), .when = SHOW_RECIPES),
     FIELD(COUNT, "inexact", IN_ALL, AT(inexact), "Elements that rounding changes.", .when = SHOW_CASTS),
-    FIELD(SHARE, NULL, FIELD_ZERO, AT(inexact), NULL, .title = ">inexact", .spare = 3, .of = AT(of), .when = SHOW_CASTS),
+    FIELD(SHARE, NULL, FIELD_ZERO, AT(inexact), NULL, .title = ">inexact", .spare = 3, .of = AT(of),
+          .when = SHOW_CASTS),
     FIELD(RECORD, "", IN_ALL | FIELD_INLINE | FIELD_IF | FIELD_OPTIONAL, 0, NULL, .title = "", .of = AT(sums),
           .record = &errors_record, .when = SHOW_SUMS),
     {0}};

@@ -416,16 +416,16 @@ END_TEST
  * says. */
 START_TEST(columns)
 {
-    static const record_field fields[] = {FIELD(COUNT, "rows", IN_ALL, 0, "Rows.", .title = ">rows"),
-                                          FIELD(COUNT, "bytes", IN_ALL, 8, "Bytes of all; null: unknown."),
-                                          FIELD(COUNT, NULL, 0, 8, NULL, .title = ">GB", .unit = 1e9),
-                                          FIELD(COUNT, NULL, 0, 8, NULL, .title = ">GiB", .unit = 0x1p30),
-                                          FIELD(TEXT, "name", IN_ALL, 16, "null: none.", .title = "<name"),
-                                          FIELD(REAL, "lost", IN_ALL, 24, "Lost.", .title = ">", .column = 1),
-                                          FIELD(REAL, "mean", IN_ALL, 32, "Of all.", .title = ">mean", .when = 1),
-                                          FIELD(REAL, "most", IN_ALL, 40, "Of all.", .title = ">most", .when = 2),
-                                          {0}};
-    static const record_kind r = {"r", NULL, 48, fields};
+    static const record_field told[] = {FIELD(COUNT, "rows", IN_ALL, 0, "Rows.", .title = ">rows"),
+                                        FIELD(COUNT, "bytes", IN_ALL, 8, "Bytes of all; null: unknown."),
+                                        FIELD(COUNT, NULL, 0, 8, NULL, .title = ">GB", .unit = 1e9),
+                                        FIELD(COUNT, NULL, 0, 8, NULL, .title = ">GiB", .unit = 0x1p30),
+                                        FIELD(TEXT, "name", IN_ALL, 16, "null: none.", .title = "<name"),
+                                        FIELD(REAL, "lost", IN_ALL, 24, "Lost.", .title = ">", .column = 1),
+                                        FIELD(REAL, "mean", IN_ALL, 32, "Of all.", .title = ">mean", .when = 1),
+                                        FIELD(REAL, "most", IN_ALL, 40, "Of all.", .title = ">most", .when = 2),
+                                        {0}};
+    static const record_kind r = {"r", NULL, 48, told};
     record_column to[RECORD_COLUMNS_MOST];
     ck_assert_uint_eq(record_columns(to, 0, &r, 1), 2);
     ck_assert_str_eq(to[0].title, "GB");
