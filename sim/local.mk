@@ -192,7 +192,7 @@ endif
 sim_libtracelib_a_CPPFLAGS = $(sim_cppflags)
 sim_libtracelib_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
 sim_libtracelib_a_SOURCES = sim/tracelib/call.h sim/tracelib/files.c sim/tracelib/files.h sim/tracelib/host.c \
-  sim/tracelib/policy.c sim/tracelib/reader.c sim/tracelib/report.c sim/tracelib/surroundings.c sim/tracelib/surroundings.h sim/tracelib/threads.c
+  sim/tracelib/policy.c sim/tracelib/reader.c sim/tracelib/record.c sim/tracelib/report.c sim/tracelib/surroundings.c sim/tracelib/surroundings.h sim/tracelib/threads.c
 if SHARED
 lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =

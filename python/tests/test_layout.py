@@ -27,7 +27,7 @@ def test_structures(tmp_path):
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         for field in (f[0] for f in structure._fields_):
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
-    (tmp_path / "x.c").write_text("#include <mpsim/mpsim.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
+    (tmp_path / "x.c").write_text("#include <mpsim/report.h>\n#include <mpsim/mpsim.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
     subprocess.run([cc, "-I", headers, "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     theirs = subprocess.run([tmp_path / "x"], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     ours = []

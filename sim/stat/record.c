@@ -166,7 +166,7 @@ static const record_field held_fields[] = {
     FIELD(RECORD, "histogram", IN_TREE | FIELD_POINTER | FIELD_OPTIONAL, AT(histogram), "With --histogram.",
           .record = &histogram_record),
     {0}};
-static const record_kind held_record = {"held", NULL, sizeof(stat_row), held_fields};
+const record_kind stat_held_record = {"held", NULL, sizeof(stat_row), held_fields};
 
 static const record_field array_fields[] = {
     FIELD(TEXT, "dtype", IN_ALL, offsetof(trace_tensor, dtype), "As the file has it."),
@@ -179,7 +179,7 @@ static const record_kind array_record = {"array", NULL, sizeof(trace_tensor), ar
     FIELD(TEXT, "kind", IN_ALL | FIELD_NULL, AT(kind), "null: tensors whose names say no kind.", .words = trace_kinds)
 #define STEP FIELD(STEP, "step", IN_ALL | FIELD_NULL, AT(step), "null: files that say no step.")
 #define TENSORS FIELD(COUNT, "tensors", IN_TREE | FIELD_BLANK, AT(tensors), NULL)
-#define HELD FIELD(RECORD, "", IN_ALL | FIELD_INLINE, 0, NULL, .title = "", .record = &held_record)
+#define HELD FIELD(RECORD, "", IN_ALL | FIELD_INLINE, 0, NULL, .title = "", .record = &stat_held_record)
 
 static const record_field tensor_fields[] = {
     LEVEL("tensor"),
@@ -284,7 +284,7 @@ static void write_sqnr(stat_loss *k, const char *mark)
 }
 
 /* What a cast and a recipe have in common. */
-static void fill_loss(stat_loss *k, const stat_rows *m, const mpsim_cast_stats *c, const mpsim_stats *s, uint64_t of)
+static void fill_loss(stat_loss *k, int counts, const mpsim_cast_stats *c, const mpsim_stats *s, uint64_t of)
 {
     k->of = of;
     k->underflow = c->counts.underflow;
@@ -294,21 +294,28 @@ static void fill_loss(stat_loss *k, const stat_rows *m, const mpsim_cast_stats *
     k->compared = c->compared;
     k->left_out = c->compared + s->nan + s->inf < of;
     k->all_lost = c->compared == 0 && of > s->nan + s->inf;
-    k->sums = !m->counts;
-    if (m->counts)
+    k->sums = !counts;
+    if (counts)
         return;
     k->sqnr_db = mpsim_cast_stats_sqnr_db(c, s);
     k->mse = mpsim_cast_stats_mse(c);
     k->max_rel_err = c->compared ? c->max_rel_err : (double)NAN; /* nothing is known, which is not the error 0 */
 }
 
+void stat_loss_of_cast(stat_loss *k, int counts, const mpsim_cast_stats *c, const mpsim_stats *s)
+{
+    k->is_cast = 1;
+    k->axis = NO_AXIS;
+    fill_loss(k, counts, c, s, s->count);
+    write_sqnr(k, "*");
+}
+
 static void fill_cast(stat_loss *k, const stat_rows *m, const group *g, size_t i)
 {
     group_cast c;
     stat_group_cast_at(g, m->targets, i, &c);
-    *k = (stat_loss){.to = c.to, .name = c.to->label, .scale = c.scale, .is_cast = 1, .axis = NO_AXIS};
-    fill_loss(k, m, &c.stats, &g->stats, g->stats.count);
-    write_sqnr(k, "*");
+    *k = (stat_loss){.to = c.to, .name = c.to->label, .scale = c.scale};
+    stat_loss_of_cast(k, m->counts, &c.stats, &g->stats);
 }
 
 static void write_scales(stat_loss *k)
@@ -322,12 +329,12 @@ static void write_scales(stat_loss *k)
         snprintf(k->scales_text, sizeof k->scales_text, "2^%d..2^%d", b->lowest, b->highest);
 }
 
-static void fill_recipe(stat_loss *k, const stat_rows *m, const group *g, size_t i)
+void stat_loss_of_blocks(stat_loss *k, int counts, const block_sums *b, const mpsim_stats *of)
 {
-    const block_target *t = &m->targets->blocks.items[i];
-    const mpsim_block_stats *s = &g->blocks[i].stats;
-    *k = (stat_loss){.name = t->label, .is_recipe = 1, .axis = t->axis, .blocks = &g->blocks[i]};
-    fill_loss(k, m, &s->casts, &g->stats, g->blocks[i].elements);
+    const mpsim_block_stats *s = &b->stats;
+    k->is_recipe = 1;
+    k->blocks = b;
+    fill_loss(k, counts, &s->casts, of, b->elements);
     k->underflow = s->underflow;
     k->overflow = s->saturated;
     k->scales.zero = s->scale_zero;
@@ -335,6 +342,13 @@ static void fill_recipe(stat_loss *k, const stat_rows *m, const group *g, size_t
     fill_bins(&k->scales, s->scales, MPSIM_SCALE_BINS, MPSIM_SCALE_MIN);
     write_scales(k);
     write_sqnr(k, "+");
+}
+
+static void fill_recipe(stat_loss *k, const stat_rows *m, const group *g, size_t i)
+{
+    const block_target *t = &m->targets->blocks.items[i];
+    *k = (stat_loss){.name = t->label, .axis = t->axis};
+    stat_loss_of_blocks(k, m->counts, &g->blocks[i], &g->stats);
 }
 
 static const stat_bins *fill_histogram(stat_bins *b, const mpsim_histogram *h)

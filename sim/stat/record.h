@@ -75,6 +75,11 @@ void stat_rows_clear(stat_rows *m);
 /* stat_row_fill -- what is known of g, until another row is filled. */
 void stat_row_fill(const stat_rows *m, stat_row *row, const group *g);
 
+/* stat_loss_of_cast, stat_loss_of_blocks -- what is known of a cast, or a recipe, of the elements that s is of; name, scale and axis are
+ * there already. `counts`: as of stat_rows_make. */
+void stat_loss_of_cast(stat_loss *k, int counts, const mpsim_cast_stats *c, const mpsim_stats *s);
+void stat_loss_of_blocks(stat_loss *k, int counts, const block_sums *b, const mpsim_stats *s);
+
 /* What tables and CSV show. */
 enum {
     SHOW_TENSORS = 1, /* titles of labels */
@@ -90,6 +95,7 @@ enum {
 
 extern const record_kind stat_tensor_record, stat_kind_record, stat_step_record, stat_total_record; /* of a stat_row */
 extern const record_kind stat_cast_record, stat_recipe_record;                                      /* of a stat_loss */
+extern const record_kind stat_held_record; /* of a stat_row: what every level has, from `count` on */
 extern const record_kind *const stat_level_records[STAT_LEVELS];
 
 /* Rows of CSV and of tables for people: what stands in front of a line, if anything; a row; what is lost, for CSV and the tables of it. */

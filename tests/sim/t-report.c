@@ -268,6 +268,38 @@ START_TEST(arrays_counted_elsewhere_have_the_same_report)
 }
 END_TEST
 
+/* What a caller has counted is the record that the report has, with all that the table of fields has. */
+START_TEST(counts_are_a_record_of_the_report)
+{
+    static const float x[8] = {1e-8f, 3e-5f, -0.5f, 7e4f, 0, 1, 0.1f, -2};
+    const uint64_t shape[2] = {1, 8};
+    const mpsim_array a = {"wgrad:x", mpsim_format_find("binary32"), x, shape, NULL, 2};
+    const mpsim_option options[2] = {{"format", "fp16,mxfp8"}, {"scale", "4"}};
+    char text[4096] = "-", why[256] = "";
+    mpsim_stats stats = {0};
+    mpsim_cast_stats cast = {0};
+    static mpsim_block_stats blocks; /* all 0 */
+    const mpsim_cast how = {mpsim_format_find("fp16"), {.mode = MPSIM_ROUND_NEAREST_EVEN, .scale = 4}};
+    mpsim_summary *s = mpsim_summary_new();
+    mpsim_report *r;
+    ck_assert_int_eq(mpsim_summary_begin(s, &how, 1, MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS), MPSIM_OK);
+    mpsim_summary_add_f32(s, NULL, x, 8);
+    mpsim_summary_read(s, &stats, NULL, &cast);
+    mpsim_summary_free(s);
+    const mpsim_loss losses[2] = {{"mxfp8", "rows", 1, &stats, NULL, &blocks}, {"fp16", NULL, 4, &stats, &cast, NULL}};
+    const size_t n = mpsim_stat_record(text, 8, &stats, losses + 1, 1);
+    ck_assert_str_eq(text, "-"); /* no room */
+    ck_assert_uint_eq(mpsim_stat_record(text, n + 1, &stats, losses + 1, 1), n);
+    ck_assert_uint_eq(strlen(text), n);
+    ck_assert_msg(mpsim_stat_arrays(&r, &a, 1, options, 2, NULL, NULL, why, sizeof why) == MPSIM_OK, "%s", why);
+    text[n - 1] = '\0'; /* without the bracket */
+    ck_assert_msg(strstr(mpsim_report_json(r, NULL), text + 1) != NULL, "%s", text);
+    mpsim_report_free(r);
+    ck_assert_uint_gt(mpsim_stat_record(text, sizeof text, &stats, losses, 2), n);
+    ck_assert_ptr_nonnull(strstr(text, "\"recipe\": \"mxfp8\", \"axis\": \"rows\", \"elements\": 8,"));
+}
+END_TEST
+
 START_TEST(files_are_those_of_the_program)
 {
     static const asked of_files[] = {{{{"threads", "2"}}, 1}, {{{"keep-going", "1"}, {"format", "fp16"}}, 2}};
@@ -532,6 +564,7 @@ int main(void)
     TCase *t = test_case("report", 120);
     tcase_add_loop_test(t, arrays_are_a_file_of_them, 0, QUESTIONS);
     tcase_add_loop_test(t, arrays_counted_elsewhere_have_the_same_report, 0, QUESTIONS);
+    tcase_add_test(t, counts_are_a_record_of_the_report);
     tcase_add_loop_test(t, files_are_those_of_the_program, 0, 2);
     tcase_add_test(t, large_arrays_are_divided);
     tcase_add_test(t, each_error_has_its_status_and_the_next_call_is_as_before);

@@ -9,6 +9,7 @@
 #ifndef MPSIM_REPORT_H
 #define MPSIM_REPORT_H
 
+#include <mpsim/blockstats.h>
 #include <mpsim/summary.h>
 #include <mpsim/trace.h>
 
@@ -81,6 +82,21 @@ MPSIM_API const char *mpsim_report_note(const mpsim_report *r, size_t i);
 
 /* mpsim_report_code -- the program's exit code: 0; 1 where a condition of fail-if holds; 5 where files failed. */
 MPSIM_API int mpsim_report_code(const mpsim_report *r);
+
+/* What a cast, or a block recipe, did to elements that a caller has counted. */
+typedef struct mpsim_loss {
+    const char *name;                /* of the format or the recipe, as the report is to have it */
+    const char *axis;                /* of a recipe: "rows", "columns" or "requantised"         */
+    double scale;                    /* of a cast                                               */
+    const mpsim_stats *of;           /* the elements                                            */
+    const mpsim_cast_stats *cast;    /* or NULL: of a recipe                                    */
+    const mpsim_block_stats *blocks; /* of a recipe                                             */
+} mpsim_loss;
+
+/* mpsim_stat_record -- what `mpsim stat --ndjson` would say of elements with these statistics, and of n losses: a JSON object with the
+ * members of a record from "count" on (doc/schema/mpsim.stat.1.json). Its length, and it is in `to` with a zero byte behind it if that is
+ * below `size`, which may be 0; 0 without memory. */
+MPSIM_API size_t mpsim_stat_record(char *to, size_t size, const mpsim_stats *stats, const mpsim_loss *losses, size_t n);
 
 MPSIM_END
 

@@ -6,10 +6,11 @@ says it as a record of `mpsim stat --ndjson`. Tallies merge exactly.
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import math
 import weakref
-from ctypes import Structure, addressof, byref, c_double, c_float, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, \
+from ctypes import Structure, addressof, byref, c_char_p, c_double, c_float, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, \
     c_void_p, sizeof
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 ERRORS = 3  # MPSIM_SUMMARY_SUMS and _ERRORS
 PIECE = 1 << 16  # elements that are worth a thread
-SCALE_MIN, SCALE_BINS = -149, 277
+SCALE_BINS = 277
+ROOM = 1 << 11  # bytes of a record, as a first guess
 
 
 class CSum(Structure):
@@ -57,23 +59,35 @@ class CBlockStats(Structure):
             ("scales", c_uint64 * SCALE_BINS)]
 
 
+class CLoss(Structure):
+    _fields_ = [("name", c_char_p), ("axis", c_char_p), ("scale", c_double), ("of", c_void_p), ("cast", c_void_p), ("blocks", c_void_p)]
+
+
 class CCast(Structure):
     _fields_ = [("format", c_void_p), ("rounding", CRounding)]
 
 
 STRUCTURES.update({"mpsim_sum": CSum, "mpsim_stats": CStats, "mpsim_counts": CCounts, "mpsim_cast_stats": CCastStats,
-                   "mpsim_block_stats": CBlockStats, "mpsim_cast": CCast})
+                   "mpsim_block_stats": CBlockStats, "mpsim_loss": CLoss, "mpsim_cast": CCast})
 _V, _N = c_void_p, c_size_t
 for _name, _restype, _argtypes in (
         ("summary_new", _V, []), ("summary_free", None, [_V]),
         ("summary_begin", ctypes.c_int, [_V, _V, _N, ctypes.c_uint]), ("summary_add_f32", ctypes.c_int, [_V, _V, _V, _N]),
         ("summary_add_f64", ctypes.c_int, [_V, _V, _V, _N]), ("summary_add_codes", ctypes.c_int, [_V, _V, _V, _V, _N]),
         ("summary_read", ctypes.c_int, [_V, _V, _V, _V]), ("summary_merge", ctypes.c_int, [_V, _V]),
-        ("stats_merge", None, [_V, _V]), ("cast_stats_merge", None, [_V, _V]), ("block_stats_merge", None, [_V, _V]),
-        ("stats_mean", c_double, [_V]), ("stats_l2", c_double, [_V]), ("cast_stats_mse", c_double, [_V]),
-        ("cast_stats_sqnr_db", c_double, [_V, _V])):
+        ("stats_merge", None, [_V, _V]), ("cast_stats_merge", None, [_V, _V]), ("block_stats_merge", None, [_V, _V])):
     _f = getattr(lib, "mpsim_" + _name)
     _f.restype, _f.argtypes = _restype, _argtypes
+
+
+@functools.cache
+def writer() -> Any:
+    """mpsim_stat_record."""
+    from ._stat import library
+
+    f = library().mpsim_stat_record
+    f.restype, f.argtypes = c_size_t, [c_char_p, c_size_t, c_void_p, ctypes.POINTER(CLoss), c_size_t]
+    return f
 
 
 def number(x: float) -> Union[float, str]:
@@ -220,42 +234,35 @@ class Tally:
 
     def record(self) -> dict[str, Any]:
         """The members of a record of stat, from "count" on."""
-        s = self.stats
-        v = stats_record(s)
-        v["formats"] = [cast_record(label, scale, self.casts[i], s) for i, (label, scale) in enumerate(self.targets.of(self.scaled))]
-        if self.targets.recipes:
-            v["blocks"] = [block_record(name, "rows", self.blocks[i], s) for i, (name, _) in enumerate(self.targets.recipes)]
-        return v
+        casts = [cast_loss(label, scale, self.casts, i, self.stats) for i, (label, scale) in enumerate(self.targets.of(self.scaled))]
+        blocks = [block_loss(name, "rows", self.blocks, i, self.stats) for i, (name, _) in enumerate(self.targets.recipes)]
+        return record_of(self.stats, casts + blocks)
 
 
-def stats_record(s: CStats) -> dict[str, Any]:
-    """The first members of a record of stat."""
-    stats = byref(s)
-    return {"count": s.count, "zero": s.zero, "nan": s.nan, "inf": s.inf, "amax": s.amax, "amin": s.amin,
-            "mean": number(lib.mpsim_stats_mean(stats)), "l2": number(lib.mpsim_stats_l2(stats))}
+def cast_loss(label: str, scale: float, casts: Any, i: int, of: CStats) -> CLoss:
+    """Element i of an array of CCastStats, of the elements that `of` is of. The array stays with the result."""
+    loss = CLoss(label.encode(), None, scale, addressof(of), addressof(casts) + i * sizeof(CCastStats), None)
+    loss.kept = casts, of
+    return loss
 
 
-def errors_record(c: CCastStats, s: CStats) -> dict[str, Any]:
-    return {"sqnr_db": number(lib.mpsim_cast_stats_sqnr_db(byref(c), byref(s))),
-            "mse": number(lib.mpsim_cast_stats_mse(byref(c))),
-            "max_rel_err": c.max_rel_err if c.compared else "NaN", "compared": c.compared}
+def block_loss(name: str, axis: str, blocks: Any, i: int, of: CStats) -> CLoss:
+    """The same of CBlockStats."""
+    loss = CLoss(name.encode(), axis.encode(), 1.0, addressof(of), None, addressof(blocks) + i * sizeof(CBlockStats))
+    loss.kept = blocks, of
+    return loss
 
 
-def cast_record(label: str, scale: float, c: CCastStats, s: CStats) -> dict[str, Any]:
-    """Of a cast of the elements that s is of."""
-    counts = c.counts
-    return {"format": label, "scale": scale, "underflow": counts.underflow, "subnormal": counts.subnormal, "overflow": counts.overflow,
-            "inexact": counts.inexact, **errors_record(c, s)}
-
-
-def block_record(name: str, axis: str, b: CBlockStats, s: CStats) -> dict[str, Any]:
-    """Of a block recipe."""
-    found = [i for i, n in enumerate(b.scales) if n]
-    first = found[0] if found else 0
-    return {"recipe": name, "axis": axis, "elements": s.count, "underflow": b.underflow,
-            "subnormal": b.casts.counts.subnormal, "overflow": b.saturated, "spoilt": b.spoilt,
-            "inexact": b.casts.counts.inexact, **errors_record(b.casts, s), "blocks": b.blocks, "zero_blocks": b.zero_blocks,
-            "saturated_blocks": b.saturated_blocks, "lost_blocks": b.lost_blocks, "nonfinite_blocks": b.nonfinite_blocks,
-            "least_scales": b.least_scales, "largest_scales": b.largest_scales,
-            "scales": {"zero": b.scale_zero, "nonfinite": b.scale_nonfinite, "first": first + SCALE_MIN if found else 0,
-                       "counts": list(b.scales[first:found[-1] + 1]) if found else []}}
+def record_of(stats: CStats, losses: Sequence[CLoss]) -> dict[str, Any]:
+    """The members of a record of stat, from "count" on, as libmpsim-trace writes them."""
+    write = writer()
+    array, size = (CLoss * len(losses))(*losses), ROOM
+    while True:
+        text = ctypes.create_string_buffer(size)
+        n = write(text, size, byref(stats), array, len(losses))
+        if not n:
+            raise MemoryError
+        if n < size:
+            record: dict[str, Any] = json.loads(ctypes.string_at(text, n))
+            return record
+        size = n + 1

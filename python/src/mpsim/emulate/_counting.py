@@ -20,7 +20,7 @@ from .._error import Error, InputError, whole_of
 from .._formats import Format, find
 from .._library import CBlocks, check, lib, text
 from .._product import Counts, Operand, View
-from .._statistics import CBlockStats, CCast, CCastStats, CStats, Tally, block_record, cast_record, number, stats_record
+from .._statistics import CBlockStats, CCast, CCastStats, CStats, Tally, block_loss, cast_loss, number, record_of
 from ._plans import BINARY32, TORCH, one_scale
 from ._products import FORMATS
 
@@ -129,12 +129,10 @@ class Sums:
     def record(self, whole: bool = False) -> dict[str, Any]:
         """The members of a record of stat, from "count" on. whole: only casts to formats of all elements; what reads the record takes each for
         such a one, and would count the others as lost."""
-        v = stats_record(self.stats)
-        v["formats"] = [cast_record(label, 1.0 if each.scale is None else each.scale, each.c, each.stats) for label, each in self.casts.items()
-                        if not whole or each.stats.count == self.stats.count]
-        if self.blocks:
-            v["blocks"] = [block_record(recipe, axis, each.c, each.stats) for (recipe, axis), each in self.blocks.items()]
-        return v
+        casts = [cast_loss(label, 1.0 if each.scale is None else each.scale, each.c, 0, each.stats) for label, each in self.casts.items()
+                 if not whole or each.stats.count == self.stats.count]
+        blocks = [block_loss(recipe, axis, each.c, 0, each.stats) for (recipe, axis), each in self.blocks.items()]
+        return record_of(self.stats, casts + blocks)
 
 
 class Seen(Sums):
