@@ -10,7 +10,13 @@
 
 #include <string.h>
 
-enum { COLUMN = 27, WIDTH = 80, TITLE = 16, NAMES = 12, INDENT = 14 }; /* of all terminals, and of what shows a pipe on one */
+enum {
+    COLUMN = 27,
+    WIDTH = 80,
+    TITLE = 16,
+    NAMES = 12,
+    INDENT = 14
+}; /* of all terminals, and of what shows a pipe on one */
 
 int help_form_find(help_form *form, const char *word)
 {
@@ -31,20 +37,17 @@ void help_own(const command *c, option_row own[HELP_OWN])
 {
     const int confined = (c->traits & COMMAND_CONFINED) != 0;
     own[0] =
-        (option_row){0,
-                     "progress",
-                     OPTION_STRING,
-                     NULL,
-                     "WHEN",
-                     "show progress on standard error: auto (default: on a terminal), always, never"};
-    own[1] = (option_row){0,
-                          "sandbox",
-                          OPTION_FLAG,
-                          NULL,
-                          NULL,
-                          confined
-                              ? "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot (default: where it can)"
-                              : "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot"};
+        (option_row){0,    "progress", OPTION_STRING,
+                     NULL, "WHEN",     "show progress on standard error: auto (default: on a terminal), always, never"};
+    own[1] = (option_row){
+        0,
+        "sandbox",
+        OPTION_FLAG,
+        NULL,
+        NULL,
+        confined
+            ? "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot (default: where it can)"
+            : "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot"};
     own[2] = (option_row){0,    "no-sandbox", OPTION_FLAG,
                           NULL, NULL,         confined ? "do without the sandbox" : "do without the sandbox (default)"};
     own[3] = (option_row){'h', "help", OPTION_FLAG, NULL, NULL, "print this help and exit"};

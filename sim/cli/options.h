@@ -36,8 +36,8 @@ typedef enum option_type {
     OPTION_THEN,    /* option_reader *: called once the rows above are read, before those below */
     OPTION_HEADING, /* a heading in the help                                               */
     OPTION_COMMON, /* `name`: the options that a short help has, see COMMON; `help`: a paragraph behind them, or NULL */
-    OPTION_COLUMNS, /* `name`: a heading of columns of the report, of the option_columns * */
-    OPTION_RANGE,  /* `name`: options, whose numbers are in the option_range *           */
+    OPTION_COLUMNS,  /* `name`: a heading of columns of the report, of the option_columns * */
+    OPTION_RANGE,    /* `name`: options, whose numbers are in the option_range *           */
     OPTION_EXCLUDES, /* `name` and `argument`: what does not go together; `help`: why, or NULL */
     OPTION_NEEDS     /* `name` needs `argument`                                           */
 } option_type;

@@ -126,7 +126,8 @@ static const record_field of_recipe_fields[] = {
     FIELD(RECORD, "scales", IN_TREE, AT(scales), NULL, .record = &scales_record),
     FIELD(RECORD, "", IN_CSV | FIELD_INLINE | FIELD_IF, AT(scales), NULL, .of = AT(is_recipe),
           .record = &scales_record),
-    FIELD(CHARS, NULL, 0, AT(scales_text), "The smallest and the largest scale, as powers of two.", .title = ">scales", .spare = 3),
+    FIELD(CHARS, NULL, 0, AT(scales_text), "The smallest and the largest scale, as powers of two.", .title = ">scales",
+          .spare = 3),
     FIELD(CHARS, NULL, 0, AT(sqnr), SQNR ".", .title = ">SQNR dB", .when = SHOW_SUMS),
     {0}};
 static const record_kind of_recipe_record = {"of_recipe", NULL, sizeof(stat_loss), of_recipe_fields};
@@ -362,6 +363,13 @@ static const stat_bins *fill_histogram(stat_bins *b, const mpsim_histogram *h)
     return b;
 }
 
+void stat_row_sums(stat_row *row)
+{
+    row->sums = 1;
+    row->mean = mpsim_stats_mean(row->stats);
+    row->l2 = mpsim_stats_l2(row->stats);
+}
+
 void stat_row_fill(const stat_rows *m, stat_row *row, const group *g)
 {
     row->word = stat_levels[row->level];
@@ -370,9 +378,8 @@ void stat_row_fill(const stat_rows *m, stat_row *row, const group *g)
     row->tensors = row->tensor ? 0 : g->tensors;
     row->roundoff = g->roundoff;
     row->tells_roundoff = m->roundoff != 0;
-    row->sums = !m->counts;
-    row->mean = m->counts ? 0 : mpsim_stats_mean(&g->stats);
-    row->l2 = m->counts ? 0 : mpsim_stats_l2(&g->stats);
+    if (!m->counts)
+        stat_row_sums(row);
     row->casts = m->losses;
     row->n_casts = stat_group_casts(g);
     for (size_t i = 0; i < row->n_casts; i++)

@@ -72,6 +72,8 @@ typedef struct stat_rows {
 int stat_rows_make(stat_rows *m, const target_list *targets, int counts, int roundoff);
 void stat_rows_clear(stat_rows *m);
 
+/* stat_row_sums -- what needs sums, of row->stats. */
+void stat_row_sums(stat_row *row);
 /* stat_row_fill -- what is known of g, until another row is filled. */
 void stat_row_fill(const stat_rows *m, stat_row *row, const group *g);
 

@@ -42,14 +42,12 @@ static void fill(stat_loss *to, block_sums *blocks, size_t *n_casts, const mpsim
 static void put(FILE *to, const mpsim_stats *stats, stat_loss *losses, size_t n_casts, size_t n)
 {
     jsonout o = {.to = to};
-    const stat_row row = {.stats = stats,
-                          .sums = 1,
-                          .mean = mpsim_stats_mean(stats),
-                          .l2 = mpsim_stats_l2(stats),
-                          .casts = losses,
-                          .n_casts = n_casts,
-                          .recipes = n_casts < n ? losses + n_casts : NULL,
-                          .n_recipes = n - n_casts};
+    stat_row row = {.stats = stats,
+                    .casts = losses,
+                    .n_casts = n_casts,
+                    .recipes = n_casts < n ? losses + n_casts : NULL,
+                    .n_recipes = n - n_casts};
+    stat_row_sums(&row);
     record_json(&o, NULL, &stat_held_record, &row, IN_LINE);
 }
 
