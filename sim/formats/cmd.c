@@ -579,7 +579,6 @@ int cmd_formats(const command *self, int argc, char **argv)
             "mpsim.formats/1; with --check mpsim.check/1, with --positions mpsim.positions/1, with --models mpsim.models/1, with --recipes mpsim.recipes/1"),
         NDJSON_OPTION_ROW(q.form, "line"),
         CSV_OPTION_ROW(q.form, ""),
-        COLUMNS("Columns with --check", record_rows(&formats_check_kind), 0),
         OUTPUT_OPTION_ROW(q.form),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
