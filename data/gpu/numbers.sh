@@ -293,10 +293,10 @@ END {
     if (page == "data/gpu/README.md") page_of_records()
     if (page == "data/gpu/speeds.tsv") speed_tables(1)
     if (page == "gpu/README.md") {
-        printf "An %s took %s s for each check of %s conversions, %s s for each of %s results of `wgmma`:\n", devices, \
-            range(sprintf("%.2f", fastest["convert"]), sprintf("%.2f", slowest["convert"])), power(operands), \
-            range(sprintf("%.3f", fastest["wgmma"]), sprintf("%.3f", slowest["wgmma"])), power(each)
-        printf "%.1f ns for a result of `wgmma` on average, of `mma.sync` %.1f ns.\n", 1e9 * seconds["wgmma"] / results["wgmma"], \
+        printf "An %s checks %s conversions in %s s, and %s results of `wgmma` in %s s. On average\n", devices, power(operands), \
+            range(sprintf("%.2f", fastest["convert"]), sprintf("%.2f", slowest["convert"])), power(each), \
+            range(sprintf("%.3f", fastest["wgmma"]), sprintf("%.3f", slowest["wgmma"]))
+        printf "a result of `wgmma` takes %.1f ns, a result of `mma.sync` %.1f ns.\n", 1e9 * seconds["wgmma"] / results["wgmma"], \
             1e9 * seconds["mma"] / results["mma"]
     }
     if (page == "doc/explanations/accumulation.md") {
