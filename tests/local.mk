@@ -375,6 +375,7 @@ published: $(published_tests)
 
 # ---- speed, as ratios to memcpy and others in the same run: a table, and bench.csv. make check only sees that they run
 # (tests/bench/run.sh). The first prints the head.
+EXTRA_DIST += tests/bench/functions.tsv
 benchmarks = tests/bench/casts tests/bench/blocks tests/bench/arith tests/bench/stats \
   tests/bench/files tests/bench/dot tests/bench/convolutions tests/bench/steps tests/bench/layers tests/bench/train
 bench_objects = $(benchmarks:=.$(OBJEXT)) tests/bench/command.$(OBJEXT)

@@ -276,7 +276,7 @@ int cmd_cast(const command *self, int argc, char **argv)
         {0, "Block recipes", OPTION_HEADING, NULL, NULL, NULL},
         {0, "quantised", OPTION_STRING, &o.quantised, "LAYOUT",
          "names and shapes of codes and scales: plain (default), torchao, te, compressed-tensors, modelopt, deepseek, "
-         "gpt-oss; see doc/quantised.md"},
+         "gpt-oss; see doc/reference/quantised.md"},
         {0, "scale-order", OPTION_WORD, &o.order, "plain|swizzled",
          "block scales plain (default), or swizzled as cuBLAS and Blackwell read them"},
         {0, "axis", OPTION_WORD, &o.axis, "rows|columns",

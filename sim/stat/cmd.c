@@ -166,7 +166,7 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
         {0, "histogram", OPTION_FLAG, &s.histogram, NULL,
          "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
         {0, "without-roundoff", OPTION_FLAG, &s.without_roundoff, NULL,
-         "leave out elements of gradients that are nothing but rounding, as advise does (doc/advise.md)"},
+         "leave out elements of gradients that are nothing but rounding, as advise does (doc/explanations/statistics.md)"},
         JSON_OPTION_ROW(f.out, "mpsim.stat/1"),
         NDJSON_OPTION_ROW(f.out, "line, as they come"),
         CSV_OPTION_ROW(f.out, ": a row per tensor, format and scale; see --level"),

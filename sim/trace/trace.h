@@ -110,7 +110,7 @@ size_t trace_array_number(const trace *t, size_t i); /* which of them tensor i i
 trace *trace_of_arrays(const char *path, const trace_array *arrays, size_t n, const trace_options *options,
                        trace_error *error);
 
-/* What files any build reads: messages, help and doc/README.md (tests/cli/doc.sh) name these. */
+/* What files any build reads: messages, help and doc/reference/files.md (tests/cli/doc.sh) name these. */
 #define TRACE_LAYOUTS(and_last) "safetensors, PyTorch, npy, npz, GGUF, Flax, ONNX" and_last "llm.c"
 
 const char *trace_path(const trace *t); /* as given to trace_open                       */

@@ -28,7 +28,7 @@ typedef struct wanted_words {
         "opt.vmax master"),                                                                                         \
     ROW(of, 0, "map", LIST, map, "RULE",                                                                            \
         "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; a kind alone, as wgrad, is "   \
-        "that of tensors without one; may be repeated; see doc/names.md"),                                          \
+        "that of tensors without one; may be repeated; see doc/reference/names.md"),                                          \
     RAW_OPTIONS(ROW, of),                                                                                           \
     ROW(of, 0, "assume", STRING, assume, "V1=F,V2=F",                                                               \
         "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"),                            \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# excerpt.sh -- the rows of doc/scale.md from the CSV of make bench: excerpt.sh bench.csv
+# excerpt.sh -- the rows of doc/explanations/speed.md from the CSV of make bench: excerpt.sh bench.csv
 set -eu
 awk -F, '
 BEGIN {

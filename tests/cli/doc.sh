@@ -83,6 +83,10 @@ while IFS='	' read -r page link target; do
     [ -e "$top/$target" ] || echo "$page: $link: no such file"
 done <"$dir/links" >"$dir/err"
 [ "$(wc -l <"$dir/links")" -ge 20 ] && [ ! -s "$dir/err" ]; ok $? "links of every page lead to files and headings"
+for page in $(cd "$top" && ls doc/howto/*.md doc/explanations/*.md doc/reference/*.md doc/dev/*.md); do
+    grep -q "^doc/README.md	.*	$page\$" "$dir/links" || echo "$page is not on doc/README.md"
+done >"$dir/err"
+[ ! -s "$dir/err" ]; ok $? "doc/README.md lists every page"
 # shellcheck disable=SC2016 # backquotes of a page
 printf '# A `b` (c): d\n## E\n## E\n[1](#a-b-c-d) [2](one.md#e-1) [3](#e-2) [4](two.md#any) `[5](x)`\n' >"$dir/one.md"
 (cd "$dir" && awk -f "$top/tests/cli/links.awk" one.md) >"$dir/out"

@@ -1,7 +1,7 @@
 # links.awk -- the links of pages: lines "PAGE <tab> LINK <tab> TARGET" for those whose target must exist, and for those whose
 # heading is missing "PAGE <tab> LINK <tab>" with nothing behind. Run in the folder that the names of the pages begin at:
 #
-#   awk -f links.awk README.md doc/stat.md ...
+#   awk -f links.awk README.md doc/README.md ...
 #
 # The anchor of a heading is its text as forges make it: small letters, no punctuation but "-" and "_", a hyphen for a blank;
 # the second heading of the same text ends in -1.

@@ -1,26 +1,26 @@
 #!/bin/sh
-# recorders.sh -- doc/recorders.md: each recipe is the script of data/record/recipes, to the letter; what the scripts wrote is
-# read as it was meant, and replayed; the recipe for CUDA C writes a trace, with stand-ins for a device.
+# recorders.sh -- doc/howto/record-*.md: each recipe of data/record/recipes is named by a page, and lines of a recipe on a page are
+# its own; what the scripts wrote is read as it was meant, and replayed; the recipe for CUDA C writes a trace, with stand-ins for a
+# device.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"
 recipes=$MPSIM_SRCDIR/data/record/recipes
-page=$MPSIM_SRCDIR/doc/recorders.md
+pages=$MPSIM_SRCDIR/doc/howto
 
-# ---- the page and the scripts ----
-# recipe NAME: the indented lines that begin with the one that names the script
-recipe() {
-    awk -v first="^    (#|/[*]) $1[ :]" '
-        $0 ~ first { on = 1 }
-        on && /^$/ { blank++; next }
-        on && !/^    / { exit }
-        on { for (; blank > 0; blank--) print ""; print substr($0, 5) }' "$page"
-}
-scripts=$(cd "$recipes" && echo with_*)
-for script in $scripts; do
-    recipe "$script" >"$dir/recipe"
-    diff "$recipes/$script" "$dir/recipe" >"$dir/out" 2>"$dir/err"; ok $? "$script is that of the page"
+# ---- the pages and the scripts ----
+scripts=$(cd "$recipes" && ls with_*)
+# shellcheck disable=SC2016 # backquotes of the pages
+[ "$(cat "$pages"/record-*.md | grep -o '`[a-z/]*with_[a-z]*\.[a-z]*`' | tr -d '`' | sed 's/.*\///' | sort -u)" = "$scripts" ]
+ok $? "the pages name the recipes, and no others"
+# Indented lines of these pages are lines of the recipes; screens and commands of mpsim are not.
+cat "$recipes"/with_* >"$dir/scripts"
+for page in "$pages/record-jax.md" "$pages/record-megatron.md"; do
+    awk '/^    \$ / { screen = 1 } !/^    / { screen = 0 } /^    / && !screen && !/^ *(\.\.\.$|mpsim )/ { sub(/^ */, ""); print }' "$page" >"$dir/code"
+    while IFS= read -r line; do
+        grep -qF -- "$line" "$dir/scripts" || echo "$line"
+    done <"$dir/code" >"$dir/out" 2>"$dir/err"
+    [ -s "$dir/code" ] && [ ! -s "$dir/out" ]; ok $? "${page##*/}: its lines are those of the recipes"
 done
-[ "$(echo "$scripts" | wc -w)" -eq "$(grep -c '^    \(#\|/[*]\) with_[a-z]*\.' "$page")" ]; ok $? "the page has no other"
 
 # ---- what they wrote ----
 # read NAME KINDS ELEMENTS OF: its kinds, the elements of weights in two steps, how many of how many numbers replay finds different

@@ -1,5 +1,5 @@
 #!/bin/sh
-# scale.sh -- the scripts and lines of doc/scale.md, in the small: Slurm and GNU parallel with programs that play them, object
+# scale.sh -- the scripts and lines of doc/howto/read-28-gb-of-gradients.md, in the small: Slurm and GNU parallel with programs that play them, object
 # stores with a curl that reads files; the reports are those of one run.
 # shellcheck source=tests/cli/common.sh
 . "${MPSIM_SRCDIR:=.}/tests/cli/common.sh"

@@ -32,7 +32,7 @@ typedef struct mpsim_reader mpsim_reader;
  *                shape ("2,3"), offset (bytes), big-endian ("1")        assume      npy: "V1=e4m3,V2=bf16"
  *   max-header, max-ratio  caps on headers (bytes) and unpacking        keep-going  "1": bad files become notes
  *
- * `mpsim stat --help` and doc/names.md say more. */
+ * `mpsim stat --help` and doc/reference/names.md say more. */
 typedef struct mpsim_option {
     const char *name, *value;
 } mpsim_option;

@@ -24,7 +24,7 @@ def stat(x: Any, formats: Union[str, Sequence[str], None] = None, scales: Union[
          sandbox: bool = False, progress: Optional[Callable[[int, int], Any]] = None, **options: Any) -> Report:
     """Count underflow, overflow and error of casts: `mpsim stat`.
 
-    x: an array, a dict of arrays by their names (as "wgrad:layers.0.weight"; doc/names.md), a path, or a list of paths.
+    x: an array, a dict of arrays by their names (as "wgrad:layers.0.weight"; doc/reference/names.md), a path, or a list of paths.
     formats: formats and block recipes, as ["fp16", "e4m3@cuda", "mxfp8:rceil"].
     scales: loss scales, of gradients and of tensors without a kind, as [1, 2**16] or "2^0..2^32".
     options: those of `mpsim stat`, with _ for -: round="sr", axis="both", fail_if=["nan", "underflow>1%"],
