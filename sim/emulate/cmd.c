@@ -16,9 +16,12 @@
 extern char **environ;
 
 static const char more[] =
-    "The script runs unchanged, with its arguments: models of PyTorch that it trains compute as the\n"
-    "policy says. Options of this command stand before the script. A report is written at the end.\n"
+    "The script runs unchanged, with its arguments. The PyTorch model that it trains computes as the\n"
+    "policy says; a second model is refused. Options of this command stand before the script. At the\n"
+    "end, also after an exception, the report is printed and written: emulate.json (as of train),\n"
+    "and beside it emulate.jsonl (as of stat --ndjson), emulate.audit.json and emulate.txt.\n"
     "The exit code is that of the script; 4 without a Python that has the package.\n"
+    "'python3 -m mpsim.emulate --help' has more options.\n"
     "\n"
     "Examples:\n"
     "  mpsim emulate -P te-nvfp4 --arch blackwell-scaled train.py run1\n"
@@ -124,11 +127,11 @@ int cmd_emulate(const command *self, int argc, char **argv)
         {'P', "policy", OPTION_STRING, &q.policy, "POLICY",
          "a policy (YAML), or the name of a bundled one (mpsim help policies)"},
         {0, "arch", OPTION_STRING, &q.arch, "ARCH",
-         "where products run: an architecture as of 'mpsim train', or a model of 'mpsim dot' (default hopper)"},
-        {0, "seed", OPTION_STRING, &q.seed, "N", "of random bits (default 0)"},
+         "how products are added: an architecture of 'mpsim train', a model of 'mpsim dot', or torch: casts only (default hopper)"},
+        {0, "seed", OPTION_STRING, &q.seed, "N", "seed of random bits (default 0)"},
         {0, "between", OPTION_STRING, &q.between, "native|mpsim",
          "operations between the products: torch's kernels (default), or mpsim's, the same everywhere"},
-        {'o', "out", OPTION_STRING, &q.out, "FILE", "where the report goes, as JSON"},
+        {'o', "out", OPTION_STRING, &q.out, "FILE", "write the report to FILE, as JSON (default emulate.json)"},
         {0, "record", OPTION_STRING, &q.record, "FOLDER", "a trace of the run, for 'mpsim replay'"},
         {0, "python", OPTION_STRING, &q.python, "PYTHON",
          "the interpreter (default: PYTHON of the environment, else python3)"},

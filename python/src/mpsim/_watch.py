@@ -71,7 +71,8 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
     inspect: a section of an nvdlfw-inspect file as a dict, instead of kinds, modules and every: the steps that it says.
 
     Gradients are those before unscaling and clipping, as the last backward() has left them. Training changes by no bit.
-    Passes in evaluation or under no_grad, and those of copies of the model (an EMA), are not watched.
+    Passes in evaluation or under no_grad, and those of copies of the model (an EMA), are not watched. Of several optimizers that take
+    turns unevenly, a step is watched only if none of them is pending when it begins.
     Tensors on a CUDA device are counted there if libmpsim-cuda is found (MPSIM_CUDA names it), else copied to memory, as
     are binary64 tensors and all of them under recipes. What cannot be watched (modules inside torch.compile, parameters of FSDP1)
     is named, in a warning and in the file.

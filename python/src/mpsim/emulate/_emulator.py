@@ -32,7 +32,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     """What `mpsim.emulate` gives. A context manager: inside of it the model computes as the policy says.
 
     notes: lines on what a reader of the results must know.
-    step, micro: the number of the step at hand, from 0, and of the micro-batch in it.
+    step, micro: the numbers of the current step, from 0, and of the micro-batch in it.
     """
 
     def __init__(self, model: Any, policy: Any, arch: Any, seed: int, overrides: Optional[Mapping[str, Any]], strict: bool, between: str,
@@ -336,8 +336,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
     def doctor(self, batch: Any, loss: Optional[Callable[[Any], Any]] = None) -> Doctor:
         """One step that changes nothing: what a strict emulation refuses, and what torch computes between the products.
 
-        batch: what the model is given (a tensor, a tuple of arguments, a dict of keywords), or a function that gives the loss. loss: a
-        function of what the model gives; None: its `.loss`, or what it gives is the loss. Works before `with`, and inside.
+        batch: the model's input (a tensor, a tuple of arguments, a dict of keywords), or a function that returns the loss. loss: a
+        function of the model's output; None: the output's `.loss`, or the output itself. Works before `with`, and inside.
         """
         return examine(self, batch, loss)
 
@@ -356,8 +356,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         return bisect(self, metric, baseline, threshold)
 
     def record(self, folder: Any, every: int = 1, consecutive: int = 1, kinds: Sequence[str] = ALL, max_bytes: Optional[int] = None) -> Trace:
-        """From here on a trace in a folder, which `mpsim replay`, `stat`, `diff` and `report` read: what products read and give, weights,
-        gradients and moments.
+        """Record a trace in a folder, for `mpsim replay`, `stat`, `diff`, `advise` and `report`: operands and results of products, weights,
+        masters, gradients and moments.
 
         every, consecutive: the steps whose remainder by `every` is below `consecutive`; steps count from 1. kinds: of tensors; moments come
         always. max_bytes: recording ends before the trace grows beyond.
@@ -464,21 +464,25 @@ def multiplies(module: Any) -> bool:
 def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper", seed: int = 0, overrides: Optional[Mapping[str, Any]] = None,
             strict: bool = True, between: str = "native", native: Sequence[str] = (), fused: Optional[Mapping[str, str]] = None,
             attention: str = "whole", tf32: bool = False, report: Any = True) -> Emulator:
-    """A model of PyTorch in the arithmetic of a policy: a context manager, in which the model computes so.
+    """A model of PyTorch in the arithmetic of a policy: a context manager. The model computes so inside its block.
 
-    model: a torch.nn.Module in memory; no line of it changes.
-    policy: the name of a bundled policy, a file, a dict of its keys, or a precision ("bf16").
-    arch: where products run: an architecture, as of `mpsim train`, or an accumulation model, as of `mpsim dot`.
-    seed: of random bits, which are a function of it, the module, the role, the step, the micro-batch and the element.
-    overrides: other policies for modules and products: {"lm_head": "bf16", r"layers\\.(0|1)\\..*": "te-mxfp8", "*/dgrad": "bf16"}; a key is a
-        pattern of the shell or a regular expression on the module's name, and may end with /fprop, /dgrad or /wgrad.
-    strict: a product that nothing claims is an error that names operator, module and line; False: torch computes it, and `audit` says so.
-    native: names of operators and optimizers that torch may compute.
-    between: what computes between the products: "native", torch's kernels, or "mpsim", the same bits on every machine.
-    fused: for between="mpsim": classes of modules that are computed as one operation, as {"LlamaRMSNorm": "rms_norm"}.
-    attention: how scaled_dot_product_attention is computed. tf32: binary32 products on tensor cores, in tf32.
-    report: which steps have statistics: True: 1, 2, 5, 10, 20, 50 and each hundredth; n: the first and each that n divides; a set of steps;
-        False: nothing is counted. What roundings lose is counted in every step but for False.
+    model: a torch.nn.Module in memory; it does not change.
+    policy: the name of a bundled policy (`mpsim help policies`), a file, a dict of its keys ({"precision": "fp16", "clip": 1.0}), or a
+        precision ("bf16").
+    arch: how products are computed: an architecture of `mpsim train` ("hopper", "blackwell-scaled", "cdna3"), one accumulation model of
+        `mpsim dot` for all products ("exact", "fma"), or "torch": mpsim casts the operands, and torch multiplies them in float32.
+    seed: the seed of random bits, which depend on it, the module, the role, the step, the micro-batch and the element.
+    overrides: other policies for modules and products: {"lm_head": "bf16", r"layers\\.(0|1)\\..*": "te-mxfp8", "*/dgrad": "bf16"}. A key is a
+        shell pattern or a regular expression of the module's name; /fprop, /dgrad or /wgrad at its end selects a product.
+    strict: True: a product that mpsim does not recognise is an error that names operator, module and line. False: torch computes it, and
+        `audit` names it.
+    native: names of operators and classes of optimizers that torch may compute, as ["aten::_cdist_forward"].
+    between: who computes between the products: "native", torch's kernels, or "mpsim", the same bits on every machine.
+    fused: with between="mpsim": classes of modules that are computed as one operation, as {"LlamaRMSNorm": "rms_norm"}.
+    attention: scaled_dot_product_attention with all scores at once ("whole"), or in tiles of 64 keys ("tiled") or N keys ("tiled:N").
+    tf32: binary32 products on tensor cores, in tf32.
+    report: steps with statistics: True: 1, 2, 5, 10, 20, 50 and each hundredth; n: the first and each that n divides; or a set of steps.
+        Other steps count only what roundings lose. False: nothing is counted.
 
     >>> layer = torch.nn.Linear(4, 2)
     >>> with mpsim.emulate(layer, "te-mxfp8", arch="blackwell-scaled") as e:
