@@ -282,7 +282,7 @@ fuzz-coverage:
 	@sh $(srcdir)/tests/fuzz/coverage.sh fuzz-build/coverage $(srcdir) '$(FUZZ_CC)' $(FUZZ_TARGETS)
 .PHONY: fuzz fuzz-coverage
 
-EXTRA_DIST += tests/README.md tests/properties.tsv tests/runs.md tests/runs.tsv tests/mutants/results.tsv tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/links.awk tests/cli/logproperties.awk tests/cli/logmade.awk tests/cli/pages.awk $(cli_pages) tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
+EXTRA_DIST += tests/README.md tests/properties.tsv tests/defects.tsv tests/runs.md tests/runs.tsv tests/mutants/results.tsv tests/analyze/known tests/analyze/run.sh tests/bench/excerpt.sh tests/cli/common.sh tests/cli/links.awk tests/cli/logproperties.awk tests/cli/logmade.awk tests/cli/pages.awk $(cli_pages) tests/cli/plotting.sh tests/cli/screens.sh tests/cli/reports \
   tests/coverage.sh tests/dot/controls.py tests/fuzz/README.md tests/fuzz/aside tests/fuzz/campaigns.tsv tests/fuzz/corpus tests/fuzz/coverage.sh tests/fuzz/pack.sh tests/fuzz/dict tests/fuzz/differential.py tests/fuzz/differential.tsv tests/fuzz/reached.tsv \
   tests/fuzz/fuzz.mk tests/fuzz/mutate.c tests/fuzz/run.sh tests/fuzz/targets.sh tests/golden \
   tests/logs tests/trace/recorded tests/bench/mpi.sh tests/trace/conventions.tsv \
