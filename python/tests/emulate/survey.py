@@ -1,7 +1,7 @@
 """What `mpsim.emulate` covers: `python survey.py [--policy P] [--arch A] [--bits] [--json FILE] [FAMILY]...`
 
-For each family one step is run in plain torch and one emulated. The table says how many products of which operations there are, how
-many the emulation has claimed, how many it let torch compute, and for how many operands its roles are those of the judge. --bits also
+For each family one step is run in plain torch and one emulated. The table (families.tsv) says how many products of which operations
+there are, how many the emulation has claimed, how many it let torch compute, and how many operands have the roles of the judge. --bits also
 runs the step again: repeated, on one and four threads, and checkpointed in both ways, and compares the bits of all gradients.
 The exit code is 1 if anything is missing, wrong or different."""
 from __future__ import annotations
@@ -174,19 +174,18 @@ def judge_roles(found: Row, expected: list[judges.Judged], seen: list[tuple[str,
 
 
 def table(rows: list[Row]) -> Iterator[str]:
-    """The table in Markdown."""
-    yield "| family | products | operations | claimed | by torch | roles right | bits |"
-    yield "|---|---|---|---|---|---|---|"
+    """The rows of families.tsv, and a sum."""
+    yield "family\tproducts\toperations\tclaimed\tby torch\troles right\troles\tbits"
     for each in rows:
         operations = ", ".join(f"{short(name)} {n}" for name, n in sorted(each.operations.items()))
         native = ", ".join(f"{short(name)} {n}" for name, n in each.native.items()) or "0"
-        told = each.right + len(each.wrong)
         same = ", ".join(k for k, v in each.bits.items() if not v)
-        yield (f"| {each.name} | {each.products} | {operations} | {each.claimed} | {native} | {each.right} of {told} | "
-               f"{each.error or (same + ' differ' if same else 'equal' if each.bits else '')} |")
-    yield (f"| {len(rows)} families | {sum(r.products for r in rows)} | | {sum(r.claimed for r in rows)} | "
-           f"{sum(sum(r.native.values()) for r in rows)} | {sum(r.right for r in rows)} of "
-           f"{sum(r.right + len(r.wrong) for r in rows)} | {sum(bool(r.error) for r in rows)} errors |")
+        bits_or_error = each.error or (same + " differ" if same else "equal" if each.bits else "-")
+        yield (f"{each.name}\t{each.products}\t{operations}\t{each.claimed}\t{native}\t{each.right}\t"
+               f"{each.right + len(each.wrong)}\t{bits_or_error}")
+    yield (f"# {len(rows)} families: {sum(r.products for r in rows)} products, {sum(r.claimed for r in rows)} claimed, "
+           f"{sum(sum(r.native.values()) for r in rows)} by torch, {sum(r.right for r in rows)} of "
+           f"{sum(r.right + len(r.wrong) for r in rows)} roles, {sum(bool(r.error) for r in rows)} errors")
 
 
 def short(name: str) -> str:
