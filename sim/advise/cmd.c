@@ -12,12 +12,12 @@
 #include <string.h>
 
 static const char more[] =
-    "Each tensor of each step is cast to every format; one fits a tensor if it keeps the bounds in all\n"
-    "steps. What saturates is an error like others (SQNR); overflow is what becomes Inf or NaN. What bf16\n"
-    "makes zero is below 2^-134, subnormal in binary32, too, and no reason against it.\n"
-    "Formats, in the order of bytes: mxfp4 nvfp4 mxfp6 e4m3 e5m2 mxfp8 blockwise bf16 fp16; e4m3 and e5m2\n"
-    "have one scale a tensor. Gradients in fp16 may be multiplied by any power of two from 2^-8 to 2^32.\n"
-    "No model is run: that a format fits says that it can hold the numbers, not that the run converges.\n"
+    "advise casts each tensor of each step to every format. A format fits a tensor if the tensor is\n"
+    "within the bounds in all steps. Elements that saturate count in SQNR; overflow is elements that\n"
+    "become Inf or NaN. Numbers that bf16 makes zero are subnormal in binary32 and do not count against\n"
+    "bf16. Formats, by bytes: mxfp4 nvfp4 mxfp6 e4m3 e5m2 mxfp8 blockwise bf16 fp16. e4m3 and e5m2 have\n"
+    "one scale a tensor. In fp16 a loss scale from 2^-8 to 2^32 may multiply gradients. No model is run:\n"
+    "a format that fits can hold the numbers, but the run need not converge.\n"
     "\n"
     "--fail-if takes NAME[OP VALUE[%]] as stat's; NAME alone is NAME>0:\n"
     "  binary32   tensors that nothing narrower fits\n"

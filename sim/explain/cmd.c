@@ -15,10 +15,10 @@
 enum { TEXT_MOST = 4 << 20, WIDTH = 100, INDENT = 12, SHOWN = 60 };
 
 static const char more[] =
-    "MESSAGE is what a framework printed, as it was pasted: traceback, ranks, quotes, numbers, case and line\n"
-    "breaks do not matter. - reads it from standard input. A piece of a message, or the name of a row of the\n"
-    "list, will do. All messages that a text holds are told, the longest first.\n"
-    "Exit code 3: no known message.\n"
+    "MESSAGE is the text that a framework printed. Tracebacks, ranks, quotes, numbers, case and line\n"
+    "breaks do not matter. - reads the text from standard input. A part of a message, or a name of the\n"
+    "list, is enough. All known messages in the text are explained, the longest first. Exit code 3: no\n"
+    "known message.\n"
     "\n"
     "Examples:\n"
     "  mpsim explain 'Attempting to unscale FP16 gradients'\n"

@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 
 static const char more[] =
-    "Parts are written by 'mpsim stat --shard k/n'. All n of them, in any order, give the report of one\n"
-    "run over everything, to the byte, and its exit code; what decides the numbers (formats, scales,\n"
-    "rounding, selection) stands in the parts, what decides how they are shown is said here. --fail-if\n"
-    "is as for 'mpsim stat --help'. A part that is damaged, there twice, missing, of other options or\n"
-    "of other files is an error that names it, exit code 3.\n"
+    "'mpsim stat --shard k/n' writes the parts. All n parts, in any order, give the report and the exit\n"
+    "code of one run over all files, byte for byte. The parts hold the options that decide the numbers\n"
+    "(formats, scales, rounding, selection). Options here decide how the report is shown; 'mpsim stat\n"
+    "--help' explains --fail-if. A part that is damaged, missing, repeated, or made with other options or\n"
+    "files is an error that names the part, exit code 3. Only the version of mpsim that wrote a part\n"
+    "reads it.\n"
     "\n"
     "Examples:\n"
     "  mpsim stat --shard 1/2 -o part.1 trace/ & \\\n"
