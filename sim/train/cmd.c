@@ -24,43 +24,42 @@
 enum { PLAN_MOST = 16 << 20 }; /* bytes of a run as text */
 
 static const char more[] =
-    "Trains a network on 1,437 handwritten digits of 8 x 8 pixels and tests it on 360 others.\n"
-    "Every tensor is in the format that the policy says, every matrix product is added as the\n"
-    "chosen hardware adds it, and a run gives the same bits everywhere, on any number of threads.\n"
-    "What a policy leaves open: SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001; Lion: 0.0001;\n"
-    "Adafactor: 0.01.\n"
+    "Trains a network on 1,437 handwritten digits of 8 x 8 pixels and tests it on 360 others. Every\n"
+    "tensor is in the format that the policy says, every matrix product is added as the chosen\n"
+    "hardware adds it, and a run gives the same bits everywhere, on any number of threads. Defaults,\n"
+    "if the policy sets nothing: SGD with learning rate 0.1 and momentum 0.9; Adam and AdamW 0.001;\n"
+    "Lion 0.0001; Adafactor 0.01.\n"
     "\n"
-    "--net gpt and llama are decoders, as GPT-2 and Llama have them, which learn to continue a text:\n"
-    "0.1 M parameters by default, 124 M with --gpt2. What a policy leaves open\n"
-    "there: AdamW with learning rate 0.001, betas 0.9 and 0.95, weight decay 0.1 (of matrices), the\n"
-    "norm of gradients clipped at 1.\n"
+    "--net gpt and llama are decoders like GPT-2 and Llama, which learn to continue a text. They have\n"
+    "0.1 M parameters by default, 124 M with --gpt2. Their defaults are AdamW with learning rate\n"
+    "0.001, betas 0.9 and 0.95, weight decay 0.1 (of matrices), and gradients clipped at norm 1.\n"
     "\n"
     "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell, cdna1, cdna2, cdna3: tensor cores\n"
-    "              for low precision, fma in binary32 for binary32; or one model for all products:\n"
-    "              exact, fp32-sequential, any of 'mpsim formats --models'. Operands of block\n"
-    "              recipes (MXFP8, NVFP4) are multiplied as bf16 numbers, with blackwell-scaled and\n"
-    "              rtx-blackwell-scaled as codes with their scales, as those instructions do; those of\n"
-    "              DeepSeek-V3 as codes, with sums moved to fp32 every 128 products; fp8 per tensor without\n"
-    "              promotion of sums (TransformerEngine promotes in the backward pass)\n"
+    "              for low precision, fma for binary32. Or one model for all products: exact,\n"
+    "              fp32-sequential, any of 'mpsim formats --models'. Operands of block recipes\n"
+    "              (MXFP8, NVFP4) are multiplied as bf16 numbers; blackwell-scaled and\n"
+    "              rtx-blackwell-scaled multiply codes with their scales, as those instructions do.\n"
+    "              Operands of DeepSeek-V3 are multiplied as codes, and sums move to fp32 every 128\n"
+    "              products. Sums of fp8 per tensor are not promoted (TransformerEngine promotes\n"
+    "              them in the backward pass)\n"
     "at the end    the mean loss of the last tenth of the steps\n"
     "validation    the loss on held-back text; perplexity is e to it\n"
-    "scale         the loss scale; skipped: steps without an update, as gradients overflowed\n"
-    "act, agrad, wgrad   lost: results (activations, their gradients, weight gradients) that\n"
-    "              rounding makes zero, as a share of those that are not zero; what is lost inside\n"
-    "              softmax and normalisation (--math) is not counted\n"
+    "scale         the loss scale; skipped: steps without an update, because gradients overflowed\n"
+    "act           lost activations: results that rounding makes zero, as a share of those that are not\n"
+    "              zero. Losses inside softmax and normalisation (--math) do not count\n"
+    "agrad, wgrad  lost gradients of activations and of weights, in the same way\n"
     "updates       lost: weights that would move in binary64 and do not\n"
     "diverged      the loss is NaN or infinite from that step to the last\n"
-    "activations   bytes: what the forward pass keeps for the backward pass\n"
+    "activations   bytes that the forward pass keeps for the backward pass\n"
     "multiplies    multiply-adds of matrix products by the formats of their operands, forward and\n"
     "              back: what a device would spend; operands of recipes have the recipe's name\n"
     "speed         of the emulator, not of the training on its hardware: the only line that differs between two runs\n"
     "\n"
-    "By SIGINT, SIGTERM and SIGHUP a run ends with the step at hand, or without it if that takes\n"
-    "long, saves its checkpoint, reports what there is, and exits with 130, 143 or 129. All of\n"
-    "--compare takes a minute, of --net cnn two; of gpt and llama much longer: there a policy takes\n"
-    "half a minute to minutes, less with smaller --width, --context, --steps.\n"
-    "A replay of a trace needs what was said here instead of the policy: optimizer and its\n"
-    "numbers are in the trace, --clip, --variant, --loss-scaling and --seed are not.\n"
+    "After SIGINT, SIGTERM or SIGHUP a run finishes its step (unless that takes long), saves its\n"
+    "checkpoint, reports, and exits with 130, 143 or 129. --compare takes a minute, with --net cnn\n"
+    "two. With gpt and llama a policy takes half a minute to minutes, less with smaller --width,\n"
+    "--context, --steps. A trace contains the optimizer and its numbers, but not --clip, --variant,\n"
+    "--loss-scaling and --seed: the policy of a replay must contain these.\n"
     "\n"
     "Examples:\n"
     "  mpsim train -P pytorch-amp-fp16                    a bundled policy by its name\n"
@@ -440,11 +439,11 @@ int cmd_train(const command *self, int argc, char **argv)
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
         {0, "compare", OPTION_FLAG, &q.compare, NULL,
-         "policies side by side, as always with several; without --policy: fp32, fp16 with every "
-         "way of scaling, bf16 with and without masters, fp8; of gpt and llama also blocks"},
+         "compare policies side by side (default with several); without --policy: fp32, fp16 with every "
+         "loss scaling, bf16 with and without masters, fp8; for gpt and llama also blocks"},
         {0, "as-published", OPTION_FLAG, &q.as_published, NULL,
-         "side by side: clip as each policy says (default: all as --clip says, else none; gpt, llama: "
-         "else at 1, by the rule torch)"},
+         "with several policies, clip as each one says (default: --clip for all; without --clip none, for "
+         "gpt and llama torch:1)"},
         TRAIN_WORD_ROWS(*w, q.settings, q.overrides),
         COMMON(
             "policy compare net steps batch seed depth width gpt2 text optimizer lr clip loss-scaling every trace checkpoint resume json output device"),
@@ -458,19 +457,20 @@ int cmd_train(const command *self, int argc, char **argv)
         {0, "trace", OPTION_OUTPUT, &q.trace, "DIR",
          "record tensors as a trace (mpsim-trace/1), for info, stat, replay and plot"},
         {0, "trace-every", OPTION_COUNT, &q.trace_every, "N",
-         "the first step and every N-th (default: ten of the run)"},
-        {0, "trace-steps", OPTION_STRING, &q.trace_steps, "LIST", "these steps, as 1,2,10-20"},
+         "record the first step and every N-th (default: ten steps)"},
+        {0, "trace-steps", OPTION_STRING, &q.trace_steps, "LIST", "record these steps, as 1,2,10-20"},
         {0, "checkpoint", OPTION_OUTPUT, &q.checkpoint, "FILE", "save the run at its end"},
-        {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "save it every N steps, too"},
+        {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "also save a checkpoint every N steps"},
         {0, "resume", OPTION_INPUT, &q.resume, "FILE",
-         "go on from a checkpoint, to the same bits (not where a schedule ends with the run and --steps is "
-         "larger now); without --policy as it was, but for --steps"},
+         "continue from a checkpoint, with its options unless given. Bits equal an uninterrupted run unless "
+         "the schedule depends on --steps and --steps grew"},
         {0, "digests", OPTION_OUTPUT, &q.digests, "FILE", "write a digest of every step"},
-        {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "a digest of every tensor, too"},
+        {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL,
+         "with --digests, also write a digest of every tensor"},
         {0, "check-digests", OPTION_INPUT, &q.check, "FILE",
-         "compare with such a file; stop at the first difference, exit code 1"},
+         "compare with a file of --digests; stop at the first difference, exit code 1"},
         {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE", "write the whole run as text, and train nothing"},
-        {0, "run", OPTION_INPUT, &q.run, "FILE", "train what such a file says"},
+        {0, "run", OPTION_INPUT, &q.run, "FILE", "train what a file of --write-run says"},
         {0, "device", OPTION_CHOICE, &device, "cpu|cuda",
          "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
          "same bits (data/gpu says what devices have shown); steps are timed there, lost updates not counted"},
