@@ -5,19 +5,18 @@
 
 static const char more[] =
     "  mpsim COMMAND --help       options of a command, with examples\n"
-    "  mpsim COMMAND --help=all   all of them, where there are many\n"
-    "  mpsim --help=FORM          man (a manual page), bash, zsh or fish\n"
-    "                             (completions); of a COMMAND, too\n"
+    "  mpsim COMMAND --help=all   all options, and what the output means\n"
+    "  mpsim [COMMAND] --help=man   a manual page; bash, zsh, fish: completions\n"
     "  mpsim --version            version, instruction set in use, sandbox\n\n"
     "Files: " TRACE_LAYOUTS(", ") ", raw, packed or\n"
-                                  "not; a directory is a trace; - is standard input.\n"
+                                  "not. A directory is a trace; - is standard input.\n"
                                   "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input data, 4 input/output,\n"
                                   "5 partial (some files failed, with --keep-going; verify: nothing was compared);\n"
-                                  "130, 143, 129 ended by INT, TERM, HUP (train, stat; other commands end by the\n"
-                                  "signal).\n"
-                                  "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic; the results\n"
-                                  "are the same), COLUMNS (width of reports on a terminal), MPSIM_POLICIES,\n"
-                                  "MPSIM_PLOTS, MPSIM_GNUPLOT, MPSIM_HWVECTORS (where things are), TMPDIR.\n";
+                                  "train and stat: 130, 143, 129 after INT, TERM, HUP.\n"
+                                  "Reports do not depend on the number of threads or the instruction set.\n"
+                                  "Environment: MPSIM_ISA (instruction set: avx512, avx2 or generic), COLUMNS\n"
+                                  "(width of reports on a terminal), MPSIM_POLICIES, MPSIM_PLOTS, MPSIM_GNUPLOT,\n"
+                                  "MPSIM_HWVECTORS (folders and programs), TMPDIR.\n";
 
 int main(int argc, char **argv)
 {

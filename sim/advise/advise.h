@@ -149,23 +149,28 @@ typedef struct advise_words {
 } advise_words;
 
 /* The rows of these options for a command's table; `o` is an advise_words variable. */
-#define ADVISE_BOUND_ROWS(o)                                                                                       \
-    {0, "max-underflow", OPTION_STRING, &(o).underflow, "SHARE", "of a tensor that may become zero (default 1%)"}, \
-        {0,                                                                                                        \
-         "max-overflow",                                                                                           \
-         OPTION_STRING,                                                                                            \
-         &(o).overflow,                                                                                            \
-         "SHARE",                                                                                                  \
-         "of a tensor that may become Inf or NaN (default 0)"},                                                    \
-        {0, "min-sqnr", OPTION_STRING, &(o).sqnr, "DB", "signal to quantisation noise, at least (default 25dB)"},  \
-    {                                                                                                              \
-        0, "max-lost", OPTION_STRING, &(o).lost, "SHARE",                                                          \
-            "of updates that bf16 weights may lose before masters are advised (default 10%)"                       \
+#define ADVISE_BOUND_ROWS(o)                                                                                           \
+    {0,                                                                                                                \
+     "max-underflow",                                                                                                  \
+     OPTION_STRING,                                                                                                    \
+     &(o).underflow,                                                                                                   \
+     "SHARE",                                                                                                          \
+     "largest share of a tensor that may become zero (default 1%)"},                                                   \
+        {0,                                                                                                            \
+         "max-overflow",                                                                                               \
+         OPTION_STRING,                                                                                                \
+         &(o).overflow,                                                                                                \
+         "SHARE",                                                                                                      \
+         "largest share of a tensor that may become Inf or NaN (default 0)"},                                          \
+        {0, "min-sqnr", OPTION_STRING, &(o).sqnr, "DB", "smallest signal to quantisation noise ratio (default 25dB)"}, \
+    {                                                                                                                  \
+        0, "max-lost", OPTION_STRING, &(o).lost, "SHARE",                                                              \
+            "largest share of updates that bf16 weights may lose; above it masters are advised (default 10%)"          \
     }
-#define ADVISE_COMPUTE_ROW(o)                                             \
-    {                                                                     \
-        0, "compute", OPTION_CHOICE, &(o).compute, "bf16|fp16",           \
-            "of the layers (default: bf16, unless more tensors fit fp16)" \
+#define ADVISE_COMPUTE_ROW(o)                                                    \
+    {                                                                            \
+        0, "compute", OPTION_CHOICE, &(o).compute, "bf16|fp16",                  \
+            "format of the layers (default: bf16, unless more tensors fit fp16)" \
     }
 
 /* run.c: advise_begin -- *a, which is all zeros, with what the words say; messages begin with `verb`. advise_run -- all the

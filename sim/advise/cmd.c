@@ -19,19 +19,19 @@ static const char more[] =
     "one scale a tensor. In fp16 a loss scale from 2^-8 to 2^32 may multiply gradients. No model is run:\n"
     "a format that fits can hold the numbers, but the run need not converge.\n"
     "\n"
-    "--fail-if takes NAME[OP VALUE[%]] as stat's; NAME alone is NAME>0:\n"
-    "  binary32   tensors that nothing narrower fits\n"
-    "  excluded   linear layers that the recipe leaves out; all, where none is advised\n"
-    "  unscaled   gradients that the loss scale does not keep within the bounds\n"
-    "  lost       updates that bf16 weights without masters would lose in the worst step\n"
-    "  broken     bounds that the advice does not keep in the steps held back\n"
+    "Conditions of --fail-if, NAME[OP VALUE[%]]; NAME alone means > 0:\n"
+    "  binary32   tensors that fit no narrower format\n"
+    "  excluded   linear layers that the recipe excludes; all, if no recipe is advised\n"
+    "  unscaled   gradients that exceed the bounds at the advised loss scale\n"
+    "  lost       updates that bf16 weights without masters lose in the worst step\n"
+    "  broken     bounds that the advice exceeds in steps held back\n"
     "\n"
     "Examples:\n"
     "  mpsim advise trace/                           what fits, what does not, and why\n"
-    "  mpsim advise --hold-back 3 trace/             and how often that is kept in every third step\n"
-    "  mpsim advise --policy-out mine.yaml trace/    the same as a policy\n"
-    "  mpsim replay --policy mine.yaml trace/        and what it would have lost\n"
-    "  mpsim advise -q --fail-if 'binary32>0,unscaled>1%' trace/    in a test of one's own\n";
+    "  mpsim advise --hold-back 3 trace/             check the advice on every third step\n"
+    "  mpsim advise --policy-out mine.yaml trace/    write the advice as a policy\n"
+    "  mpsim replay --policy mine.yaml trace/        what that policy loses\n"
+    "  mpsim advise -q --fail-if 'binary32>0,unscaled>1%' trace/    as a test\n";
 
 typedef struct options {
     advise_words words;
@@ -143,14 +143,14 @@ int cmd_advise(const command *self, int argc, char **argv)
          "formats and recipes (default nvfp4,e4m3,e5m2,mxfp8,blockwise,bf16,fp16)"},
         ADVISE_COMPUTE_ROW(o.words),
         {0, "hold-back", OPTION_COUNT, &o.words.hold_back, "K",
-         "every K-th step is held back: the advice does not know it, and is judged there"},
+         "hold back every K-th step: the advice is made without it and checked on it"},
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         LOSS_SCALE_OPTION_ROW(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "fail-if", OPTION_LIST, &o.fail_if, "LIST",
-         "exit code 1 after the report where one of these holds, as 'lost>10%,unscaled'; see below"},
-        {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "text: every tensor, with its worst numbers"},
+         "exit code 1 if a condition holds, as 'lost>10%,unscaled'; see below"},
+        {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "text: list every tensor with its worst values"},
         {0, "policy-out", OPTION_OUTPUT, &o.policy, "FILE", "write the advice as a policy for replay and train"},
         JSON_OPTION_ROW(o.form, "mpsim.advise/1"),
         NDJSON_OPTION_ROW(o.form, "tensor"),
@@ -160,7 +160,7 @@ int cmd_advise(const command *self, int argc, char **argv)
         THREADS_OPTION_ROW(o.form, ""),
         QUIET_OPTION_ROW(o.form, "notes"),
         NEEDS("", "TRACE", NULL),
-        EXCLUDES("tensors", "json ndjson csv", "these forms have every tensor"),
+        EXCLUDES("tensors", "json ndjson csv", "these forms list every tensor"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     int code = options_parse(self, rows, argc, argv, &first, more);

@@ -15,22 +15,24 @@
 #include <string.h>
 
 static const char more[] =
-    "Q, K and V are [tokens, size], [heads, tokens, size] or [batch, heads, tokens, size], one file each, or one\n"
-    "file with --q, --k and --v; K and V may have fewer heads, each for as many of Q. Without a file they are\n"
-    "generated. They are rounded to --format, to nearest even, first. Errors are measured against softmax(scale Q K^T) V in\n"
-    "binary64, from exact scores: of the numbers as given, and of the numbers as rounded (once, if the format has all).\n"
+    "Q, K and V are [tokens, size], [heads, tokens, size] or [batch, heads, tokens, size]: three files, or\n"
+    "one file with --q, --k and --v. K and V may have fewer heads, each shared by several heads of Q. Without\n"
+    "a file, operands are generated. Operands are first rounded to --format, to nearest even. Errors are\n"
+    "measured against softmax(scale Q K^T) V in binary64, of the operands as given and of the rounded\n"
+    "operands (once, if both are equal).\n"
     "\n"
-    "For each tile of keys, in binary32 but where a model or a format says otherwise (every operation:\n"
-    "lib/include/mpsim/attention.h, doc/explanations/attention.md):\n"
+    "For each tile of keys, in binary32 unless a model or option says otherwise (every operation:\n"
+    "doc/explanations/attention.md):\n"
     "\n"
-    "  S = Q K^T by --scores;  x = scale S;  m = max(m, x), of which --cure moves what repeats\n"
-    "  P = exp(x - m), its sum added to the row's;  P times --p-scale is rounded to --p-format\n"
+    "  S = Q K^T by --scores;  x = scale S;  m = max(m, x); --cure moves a repeated m\n"
+    "  P = exp(x - m), its sum added to the row's; P times --p-scale is rounded to --p-format\n"
     "  O = O exp(m before - m), then O + P V by the model, whose result format is that of O\n"
     "\n"
-    "and in the end O / --p-scale / sum, rounded to --output-format. With --exp2, as FlashAttention-2 and 3 do it,\n"
-    "x = S and P = exp2(x (scale log2 e) - m (scale log2 e)), the product and the difference rounded once.\n"
+    "At the end, O / --p-scale / sum is rounded to --output-format. With --exp2, as in FlashAttention-2 and\n"
+    "3, x = S and P = exp2(x (scale log2 e) - m (scale log2 e)); product and difference are rounded once.\n"
     "\n"
-    "Models are those of 'mpsim dot'; --values sink is the case of arXiv 2606.06521, repeated that of 2510.04212.\n"
+    "Models are those of 'mpsim dot'. --values sink is the case of arXiv 2606.06521, repeated that of\n"
+    "2510.04212.\n"
     "\n"
     "Examples:\n"
     "  mpsim attention -f fp16 q.npy k.npy v.npy --causal\n"
@@ -292,62 +294,60 @@ int cmd_attention(const command *self, int argc, char **argv)
         {'f', "format", OPTION_READ, READS(formats_option, r.formats, FORMATS_EXPECTED("Q and K, and of V")),
          "FORMAT[,FORMAT]", "format of the operands, or of Q and K and of V (default bf16)"},
         {'M', "models", OPTION_STRING, &o.models, "LIST",
-         "models of P V (default: exact, fma and the tensor cores of Ampere and Hopper that take it)"},
+         "models of P V (default: exact, fma and the tensor cores of Ampere and Hopper for these formats)"},
         {0, "scores", OPTION_STRING, &o.scores, "MODEL",
-         "model of Q K^T, the same for all (default exact), or 'same': each row's own"},
-        {0, "tile", OPTION_COUNT, &o.tile, "N", "keys a tile (default 128; 0: all of them)"},
-        {0, "reverse", OPTION_FLAG, &o.reverse, NULL, "the last tile first, as FlashAttention-3 does"},
-        {0, "causal", OPTION_FLAG, &o.causal, NULL,
-         "a query sees the keys up to its own; the last query is that of the last key"},
+         "model of Q K^T in all rows (default exact); 'same': the model of the row"},
+        {0, "tile", OPTION_COUNT, &o.tile, "N", "keys in a tile (default 128; 0: all of them)"},
+        {0, "reverse", OPTION_FLAG, &o.reverse, NULL, "process the last tile first, as FlashAttention-3 does"},
+        {0, "causal", OPTION_FLAG, &o.causal, NULL, "causal mask; the last query belongs to the last key"},
         {0, "window", OPTION_READ,
          READS(read_window, &r.a, "a number of keys on either side, or two, before and behind, of at most 2^24 each"),
-         "N[,M]",
-         "a query sees N keys before its own and M behind it, if they are there (default: all; M: as many as N)"},
-        {0, "mask", OPTION_INPUT, &o.mask, "FILE",
-         "[queries, keys], of any dtype: a query sees the keys whose element is not 0"},
+         "N[,M]", "mask all but N keys before the query's own and M after it (default: all; M as N)"},
+        {0, "mask", OPTION_INPUT, &o.mask, "FILE", "mask from a file: [queries, keys] of any dtype, 0 masks a key"},
         {0, "scale", OPTION_READ, READS(read_positive, &r.scale, POSITIVE), "X",
-         "of the softmax (default 1 / sqrt(size))"},
-        {0, "exp2", OPTION_FLAG, &o.exp2, NULL, "by powers of two, as the kernels of FlashAttention"},
+         "scale of the softmax (default 1 / sqrt(size))"},
+        {0, "exp2", OPTION_FLAG, &o.exp2, NULL, "compute powers of two, as kernels of FlashAttention do"},
         {0, "softmax-format", OPTION_READ, READS(read_format, &r.softmax, FITTING), "FORMAT",
-         "every operation between the products is rounded to it: x, differences, exp, the sums (default binary32)"},
+         "round every operation between the matrix products to FORMAT: x, differences, exp, sums (default "
+         "binary32)"},
         {0, "p-format", OPTION_READ, READS(read_format, &r.a.p.format, FITTING), "FORMAT",
-         "format of P (default: that of V; binary32 for a wider one)"},
+         "format of P (default: that of V, at most binary32)"},
         {0, "p-scale", OPTION_READ, READS(read_positive, &r.a.p_scale, POSITIVE), "X",
-         "P is multiplied by it before it is rounded (default 1)"},
+         "multiply P by X before rounding (default 1)"},
         {0, "p-round", OPTION_READ, READS(mode_option, &r.p_mode, MODE_EXPECTED), "MODE",
-         "how P is rounded (default nearest-even)"},
-        {0, "sum-rounded", OPTION_FLAG, &o.sum_rounded, NULL,
-         "the sum of a row is of P as it is rounded (default: before)"},
+         "rounding of P (default nearest-even)"},
+        {0, "sum-rounded", OPTION_FLAG, &o.sum_rounded, NULL, "sum P after rounding (default: before)"},
         {0, "separate", OPTION_FLAG, &o.separate, NULL,
-         "P V of a tile is summed from zero and added to O then (default: O is where the sum begins)"},
-        {0, "reciprocal", OPTION_FLAG, &o.reciprocal, NULL, "the end multiplies by 1 / sum, as FlashAttention-2 does"},
+         "sum each tile from zero, then add it to O (default: accumulate into O)"},
+        {0, "reciprocal", OPTION_FLAG, &o.reciprocal, NULL, "multiply by 1 / sum at the end, as FlashAttention-2 does"},
         {0, "output-format", OPTION_READ, READS(read_format, &r.output, FITTING), "FORMAT",
          "format of the results (default binary32)"},
         {0, "cure", OPTION_READ, READS(read_cure, &r.a, "a number of binary32 above 1, or with a margin above 0"),
          "BETA[,MARGIN]",
-         "where the largest score of a tile repeats (or others are less than MARGIN below), take BETA times it if it "
-         "is above 0, and 0 if below, so that P is less than 1 (arXiv 2510.04212; BETA above 1)"},
+         "if the largest score m of a tile repeats (or others lie within MARGIN), use BETA m if m is above "
+         "0, else 0, so that P is below 1 (arXiv 2510.04212; BETA above 1)"},
         COMMON("format models scores tile causal window p-format output-format q k v values json csv output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "q", OPTION_STRING, &o.q, "GLOB", "name of Q in its file"},
         {0, "k", OPTION_STRING, &o.k, "GLOB", "name of K in its file"},
         {0, "v", OPTION_STRING, &o.v, "GLOB", "name of V in its file"},
         {0, "tokens-first", OPTION_FLAG, &o.tokens_first, NULL,
-         "shapes are [tokens, heads, size], [batch, tokens, heads, size]"},
+         "shapes are [tokens, heads, size] or [batch, tokens, heads, size]"},
         RAW_OPTION_ROWS(o.in),
         {0, "values", OPTION_CHOICE, &o.values, "normal|sink|repeated",
-         "generated: normal (default); sink, a first key whose scores are 8 above the others; repeated, two equal keys whose "
-         "scores are 16 above the others, and values of one sign in two thirds of the columns"},
-        {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values, and of stochastic models (default 1)"},
+         "generated operands: normal (default); sink: scores of the first key are 8 above the others; "
+         "repeated: scores of two equal keys are 16 above the others, two thirds of the columns of V have "
+         "one sign"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of generated operands and of stochastic models (default 1)"},
         {0, "heads", OPTION_COUNT, &o.heads, "N", "generated: heads of Q (default 4)"},
         {0, "kv-heads", OPTION_COUNT, &o.kv_heads, "N", "generated: heads of K and V (default: as many)"},
         {0, "tokens", OPTION_COUNT, &o.tokens, "N", "generated: tokens of K and V (default 256)"},
         {0, "queries", OPTION_COUNT, &o.queries, "N", "generated: tokens of Q (default: as many)"},
-        {0, "size", OPTION_COUNT, &o.dim, "N", "generated: numbers a token (default 64)"},
-        EXCLUDES("FILE=2 FILE>3", "", "expected Q, K and V, or one file, or none"),
+        {0, "size", OPTION_COUNT, &o.dim, "N", "generated: size of a head (default 64)"},
+        EXCLUDES("FILE=2 FILE>3", "", "expected Q, K and V, one file, or none"),
         NEEDS("FILE=1", "q+k+v", "they name its tensors (mpsim info lists them)"),
         NEEDS("q k v tokens-first dtype", "FILE", NULL),
-        EXCLUDES("values heads kv-heads tokens queries size", "FILE", "they are for generated operands"),
+        EXCLUDES("values heads kv-heads tokens queries size", "FILE", "these options are for generated operands"),
         RANGE("heads kv-heads size", 1, MOST_HEADS),
         RANGE("tokens queries", 1, MOST_TOKENS),
         RANGE("tile", 0, MOST_TOKENS),
@@ -360,7 +360,7 @@ int cmd_attention(const command *self, int argc, char **argv)
         COLUMNS("Columns", record_rows(&attention_kind), SHOW_RELATIVE | SHOW_REPEATED),
         COLUMNS("Columns by sign", &attention_signs_record, 0),
         OUTPUT_OPTION_ROW(o.form),
-        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
+        THREADS_OPTION_ROW(o.form, ""),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     const int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)

@@ -15,27 +15,26 @@
 #include <string.h>
 
 static const char more[] =
-    "OP is convert, add, sub, mul, div, sqrt, fma (x y + z), exp, log (natural) or tanh. An operand is\n"
-    "the decimal as it is typed: 0.1 is one tenth. The exact result is rounded once. --operands FORMAT\n"
-    "rounds each operand to a format first, to nearest even, as a tensor of that format would have it;\n"
-    "a star marks an operand that this changed.\n"
-    "exp, log and tanh take the number of binary64 that is nearest to the operand; their results, too,\n"
-    "are correctly rounded, which those of a framework or a GPU need not be.\n"
+    "OP is convert, add, sub, mul, div, sqrt, fma (x y + z), exp, log (natural) or tanh. An operand is the\n"
+    "exact decimal: 0.1 is one tenth. The exact result is rounded once. --operands FORMAT first rounds\n"
+    "each operand, to nearest even, as a tensor of that format would; a star marks changed operands. exp,\n"
+    "log and tanh take the binary64 number nearest to the operand; their results are correctly rounded,\n"
+    "unlike those of many frameworks and GPUs.\n"
     "\n"
-    "0x3c00, without a point or a p, is a code: of --operands, else of the format of the result, if -f\n"
-    "names one format. 0x1p-24 is a number.\n"
+    "0x3c00, without a point or a p, is a code of --operands, or else of the format in -f, if -f names one\n"
+    "format. 0x1p-24 is a number.\n"
     "\n"
-    "Operands that are no numbers are files of tensors: the operation is done on each element as it is\n"
-    "stored, and -o FILE (safetensors, or npy) gets the result. A number meets every element. Tensors\n"
-    "of several files meet by their names; their shapes are equal.\n"
+    "Other operands are files of tensors: the operation is applied to each element, and -o FILE\n"
+    "(safetensors or npy) receives the result. A number is combined with every element. Tensors of several\n"
+    "files are matched by name and must have equal shapes.\n"
     "\n"
     "Examples:\n"
     "  mpsim calc div 1 3 -f fp16,bf16,e4m3\n"
     "  mpsim calc fma 0x1.eacp+7 0x1.3f4p+4 0x1.c04p+14 -f fp16\n"
-    "  mpsim calc add 448 32 -f e4m3@cuda,e4m3@ocp          what an overflow becomes\n"
+    "  mpsim calc add 448 32 -f e4m3@cuda,e4m3@ocp          what overflow becomes\n"
     "  mpsim calc exp 11.1 -f fp16,bf16,binary64\n"
     "  mpsim calc mul 0x3c01 0x3c01 -f fp16                 two codes of fp16\n"
-    "  mpsim calc add 1 0.001 --operands same -f bf16,fp16  of two bf16 numbers, of two fp16 numbers\n"
+    "  mpsim calc add 1 0.001 --operands same -f bf16,fp16    operands in bf16, in fp16\n"
     "  mpsim calc mul 3 5 --operands e2m1 -f e4m3,fp16 -r toward-zero\n"
     "  mpsim calc sub after.safetensors before.safetensors -f bf16 \\\n"
     "            -o moved.safetensors\n";
@@ -360,10 +359,11 @@ int cmd_calc(const command *self, int argc, char **argv)
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_STRING, &to.formats, "LIST",
-         "formats of the result; NAME@PRESET (default: six common ones)"},
+         "formats of the result, as NAME or NAME@PRESET (default: six common ones)"},
         {0, "operands", OPTION_STRING, &operands, "FORMAT",
-         "round the operands to this format first; 0x3c00 is a code of it; same: to the format of each result (default: as "
-         "typed, or as stored in a file; a code is one of the only format in -f)"},
+         "format of the operands: numbers are rounded to it first, 0x3c00 is a code of it; same: the "
+         "format of each result (default: exact numbers, or as stored in a file; codes of the only format "
+         "in -f)"},
         TARGET_OPTION_ROWS(to),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(form, "mpsim.calc/1"),
@@ -384,7 +384,7 @@ int cmd_calc(const command *self, int argc, char **argv)
     operand_formats formats;
     target_list targets = {0};
     if (first == argc || calc_parse(&what, argv[first]))
-        return fail(EXIT_USAGE, "calc: the operation is convert, add, sub, mul, div, sqrt, fma, exp, log or tanh%s%s",
+        return fail(EXIT_USAGE, "calc: expected operation convert, add, sub, mul, div, sqrt, fma, exp, log or tanh%s%s",
                     first < argc ? ", not " : "", first < argc ? argv[first] : "");
     char **operand_words = argv + first + 1;
     const int n = argc - first - 1;

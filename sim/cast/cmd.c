@@ -14,19 +14,18 @@
 #include <string.h>
 
 static const char more[] =
-    "The output holds cast(x * scale) in the format's own dtype, or widened to float32 (float64\n"
-    "where that is needed). Its metadata say how it was made. Integers, and tensors that --match or --kind leaves out,\n"
-    "are copied as they are stored, so that a model stays whole; --only leaves them out. Of a folder, or of several\n"
-    "files, each is written to the folder of --output under its name; an index of files is written anew.\n"
+    "The output holds cast(x * scale) in the format's own dtype, or widened. Its metadata record the cast.\n"
+    "Integer tensors, and tensors that --match or --kind exclude, are copied unchanged, so that a model\n"
+    "stays complete; --only omits them. Each file of a folder is written to the folder of --output under\n"
+    "its name; an index of shards is rewritten.\n"
     "\n"
-    "FORMAT may be a block recipe (mxfp8:rceil, nvfp4:2d, e4m3/128x128, ...: lib/include/mpsim/block.h). Then matrices\n"
-    "(a tensor's last dimension, and all others) are written as codes and scales, in the layout that --quantised\n"
-    "names, or with --widen as the values that these stand for; what is not a matrix stays as it is.\n"
+    "FORMAT may be a block recipe (mxfp8:rceil, nvfp4:2d, e4m3/128x128, ...; mpsim help recipes). Matrices\n"
+    "(the last dimension, and all others) are then written as codes and scales in the layout of\n"
+    "--quantised, or with --widen as values. Other tensors stay unchanged.\n"
     "\n"
-    "--explain casts numbers of the command line instead and says why they become what they do: of a format\n"
-    "the candidates and the choice between them, of a block recipe amax, scale, elements and codes. A\n"
-    "number is decimal, hexadecimal (0x1p-3), inf or nan, and 0x3dcccccd a code. Recipes: nvfp4, mxfp8, mxfp4,\n"
-    "1x128, ... (all: lib/include/mpsim/block.h); random bits follow from --seed and a number's place.\n"
+    "--explain casts numbers of the command line and shows why: for a format the candidates and the choice\n"
+    "between them, for a block recipe amax, scale, elements and codes. A number is decimal, hexadecimal\n"
+    "(0x1p-3), inf or nan; 0x3dcccccd is a code. --seed and a number's position determine random bits.\n"
     "\n"
     "Examples:\n"
     "  mpsim cast -f e4m3@cuda -s 2^10 -o out.safetensors grads.safetensors\n"
@@ -117,10 +116,11 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
         return fail(EXIT_USAGE, "cast: --quantised: '%s' is not a layout; there are%s", layout, all);
     }
     if (r->transform && !o->widen && strcmp(layout, "plain") != 0)
-        return fail(EXIT_USAGE,
-                    "cast: %s: the layout %s cannot say that its numbers are behind a transform: plain can, and "
-                    "--widen undoes it",
-                    r->block.name, layout);
+        return fail(
+            EXIT_USAGE,
+            "cast: %s: layout %s cannot record a Hadamard transform; use --quantised plain, or --widen to write "
+            "values",
+            r->block.name, layout);
     *j = (recipe_job){.o = {.how = r,
                             .layout = layout,
                             .swizzled = o->order == 1,
@@ -270,51 +270,51 @@ int cmd_cast(const command *self, int argc, char **argv)
         COMMON("format scale round preset quantised axis rht explain match kind output only widen"),
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.to.formats, "FORMAT",
-         "the format, as e4m3 or e4m3@cuda, or a block recipe, as mxfp8:rceil"},
-        {'s', "scale", OPTION_STRING, &o.to.scales, "S", "multiply by S first, as 1024 or 2^16 (default 1)"},
+         "a number format, as e4m3 or e4m3@cuda, or a block recipe, as mxfp8:rceil"},
+        {'s', "scale", OPTION_STRING, &o.to.scales, "S", "multiply by S before the cast, as 1024 or 2^16 (default 1)"},
         TARGET_OPTION_ROWS(o.to),
         {0, "Block recipes", OPTION_HEADING, NULL, NULL, NULL},
         {0, "quantised", OPTION_STRING, &o.quantised, "LAYOUT",
-         "names and shapes of codes and scales: plain (default), torchao, te, compressed-tensors, modelopt, deepseek, "
-         "gpt-oss; see doc/reference/quantised.md"},
+         "names and shapes of codes and scales, as plain (default), torchao, te, compressed-tensors, "
+         "modelopt, deepseek or gpt-oss write them; see doc/reference/quantised.md"},
         {0, "scale-order", OPTION_WORD, &o.order, "plain|swizzled",
-         "block scales plain (default), or swizzled as cuBLAS and Blackwell read them"},
+         "order of block scales: plain (default), or swizzled for cuBLAS and Blackwell"},
         {0, "axis", OPTION_WORD, &o.axis, "rows|columns",
-         "blocks along rows (default), which is the last dimension, or along columns"},
+         "block direction: rows (the last dimension; default) or columns"},
         {0, "rht", OPTION_COUNT, &o.transform, "N",
-         "a random Hadamard transform of groups of N first: 16, 32, 64 or 128; signs by --seed (of 16: always the same)"},
+         "apply a random Hadamard transform of groups of N first: 16, 32, 64 or 128; --seed draws its "
+         "signs (16: fixed signs)"},
         {0, "keep", OPTION_LIST, &o.keep, "GLOB",
-         "tensors to leave as they are; what is not a matrix stays so anyway; may be repeated"},
+         "do not cast these tensors; tensors that are no matrices are never cast; may be repeated"},
         {0, "Numbers instead of a file", OPTION_HEADING, NULL, NULL, NULL},
         {0, "explain", OPTION_STRING, &o.explain.numbers, "X[,X...]",
-         "say what becomes of these numbers and codes; -f may name several formats and block recipes"},
+         "explain how these numbers and codes are cast; -f may list formats and block recipes"},
         {0, "from", OPTION_STRING, &o.explain.from, "FORMAT",
-         "they are numbers of this format, rounded to it first, and 0x3c00 is a code of it (default: as typed, for recipes rounded to "
-         "binary32; a code is one of the only format in -f)"},
+         "source format: numbers are rounded to it first, 0x3c00 is a code of it (default: exact numbers, "
+         "for recipes binary32; codes of the only format in -f)"},
         {0, "tensor-amax", OPTION_STRING, &o.explain.tensor_amax, "A",
-         "of NVFP4: the largest magnitude of their tensor (default: theirs)"},
+         "NVFP4: largest magnitude of the tensor (default: of these numbers)"},
         JSON_OPTION_ROW(o.explain.form, "mpsim.cast-explain/1"),
         NDJSON_OPTION_ROW(o.explain.form, "number in a format, or recipe"),
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_OUTPUT, &o.path, "FILE",
-         "the file to write; - is standard output. Of several files, or a folder of them: the folder"},
+         "output file; - is standard output; a folder, if the input is a folder or several files"},
         {0, "only", OPTION_FLAG, &o.only, NULL,
-         "write only what --match and --kind select, and no integers; npy always does"},
+         "write only floating-point tensors that --match and --kind select; npy always does"},
         {0, "to", OPTION_CHOICE, &o.layout, "safetensors|npy",
-         "what is written (default: npy if FILE ends in .npy, else safetensors)"},
-        {0, "widen", OPTION_FLAG, &o.widen, NULL, "write the rounded values as float32 (float64 where needed)"},
-        THREADS_OPTION_ROW(o.form, "; the file does not depend on it"),
+         "file type (default: npy if FILE ends in .npy, else safetensors)"},
+        {0, "widen", OPTION_FLAG, &o.widen, NULL, "write rounded values as float32 (float64 where needed)"},
+        THREADS_OPTION_ROW(o.form, ""),
         {'q', "quiet", OPTION_QUIET, &o.quiet, NULL, "no summary and no notes"},
-        NEEDS("", "FILE explain", "numbers of the command line are cast by --explain"),
+        NEEDS("", "FILE explain", "--explain casts numbers of the command line"),
         NEEDS("", "format", NULL),
         NEEDS("", "output explain", "a file, or a folder"),
         NEEDS("from tensor-amax json ndjson", "explain", NULL),
         EXCLUDES("explain", "FILE to widen", NULL),
-        EXCLUDES("widen", "quantised scale-order", "it writes values"),
-        EXCLUDES("explain", "quantised scale-order axis rht keep",
-                 "a recipe says the transform itself, as nvfp4:rht16"),
+        EXCLUDES("widen", "quantised scale-order", "--widen writes values, not codes"),
+        EXCLUDES("explain", "quantised scale-order axis rht keep", "name the transform in the recipe, as nvfp4:rht16"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {

@@ -36,20 +36,16 @@ int help_form_find(help_form *form, const char *word)
 void help_own(const command *c, option_row own[HELP_OWN])
 {
     const int confined = (c->traits & COMMAND_CONFINED) != 0;
-    own[0] =
-        (option_row){0,    "progress", OPTION_STRING,
-                     NULL, "WHEN",     "show progress on standard error: auto (default: on a terminal), always, never"};
-    own[1] = (option_row){
-        0,
-        "sandbox",
-        OPTION_FLAG,
-        NULL,
-        NULL,
-        confined
-            ? "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot (default: where it can)"
-            : "read the named files, write the outputs, and nothing else; exit code 2 where the kernel cannot"};
-    own[2] = (option_row){0,    "no-sandbox", OPTION_FLAG,
-                          NULL, NULL,         confined ? "do without the sandbox" : "do without the sandbox (default)"};
+    own[0] = (option_row){0,    "progress", OPTION_STRING,
+                          NULL, "WHEN",     "show progress: auto (default: on a terminal), always or never"};
+    own[1] = (option_row){0,
+                          "sandbox",
+                          OPTION_FLAG,
+                          NULL,
+                          NULL,
+                          confined ? "access the named inputs and outputs alone (default where the kernel can)"
+                                   : "access the named inputs and outputs alone; exit code 2 if the kernel cannot"};
+    own[2] = (option_row){0, "no-sandbox", OPTION_FLAG, NULL, NULL, confined ? "no sandbox" : "no sandbox (default)"};
     own[3] = (option_row){'h', "help", OPTION_FLAG, NULL, NULL, "print this help and exit"};
 }
 

@@ -10,24 +10,24 @@
 #include <string.h>
 
 static const char more[] =
-    "A and B are files, or folders of the files of a run. Tensors are compared in the order in which\n"
-    "a training computes them: by step; in a step weights and state, then the forward pass, then the\n"
-    "backward pass. The first that differs is described, with a verdict and its evidence; the others\n"
-    "are listed. Verdicts: 'equal', or for each tensor dtype, reshaped, codes, step-shifted, step-skipped,\n"
-    "scalar, constant, flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine,\n"
-    "quantised, rounded, computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized,\n"
-    "non-finite, sum-order, partial, corrupted, close, related, unrelated, integers, bytes, missing, extra,\n"
-    "incomparable, not-compared (doc/explanations/differences.md).\n"
-    "Tensors are matched by name, then by kind and parameter, by name but for what is in front of it, by\n"
-    "content, and by shape; names that differ are no difference.\n"
+    "A and B are files, or folders with the files of a run. Tensors are compared in the order in which\n"
+    "training computes them: by step, then weights and state, forward pass, backward pass. The first\n"
+    "tensor that differs is described, with a verdict and its evidence; the others are listed. Verdicts:\n"
+    "'equal', or for each tensor dtype, reshaped, codes, step-shifted, step-skipped, scalar, constant,\n"
+    "flipped-bit, byte-order, reinterpreted, negated, signs, scaled, offset, affine, quantised, rounded,\n"
+    "computed, zeroed, dropout, clipped, transposed, reversed, shifted, permuted, resized, non-finite,\n"
+    "sum-order, partial, corrupted, close, related, unrelated, integers, bytes, missing, extra,\n"
+    "incomparable, not-compared (doc/explanations/differences.md). Tensors are matched by name, by kind and\n"
+    "parameter, by name without its prefix, by content, then by shape. Different names alone are no\n"
+    "difference.\n"
     "\n"
-    "Tensors without floating-point numbers are compared by their integers, and tensors whose numbers are not\n"
-    "read by their bytes.\n"
-    "Exit code: 0 equal, or within the tolerance; 1 they differ;\n"
-    "5 equal in what was compared, and the data of other tensors are not there; 3 nothing can be compared.\n"
+    "Integer tensors are compared as integers. Tensors whose numbers are not read are compared as bytes.\n"
+    "Exit code: 0 equal, or within the tolerance; 1 different; 5 equal in the compared tensors, but data of\n"
+    "others are missing; 3 nothing can be compared.\n"
     "\n"
-    "With --logprob A are log-probabilities of a sampler and B those of a trainer: d = B - A, the ratio of\n"
-    "probabilities is exp(d), that of a sequence their product. Zeros at the end of a row are padding.\n"
+    "With --logprob, A holds log-probabilities of a sampler and B those of a trainer: d = B - A, a token's\n"
+    "ratio is exp(d), a sequence's ratio is the product over its tokens. Zeros at the end of a row are\n"
+    "padding.\n"
     "\n"
     "Examples:\n"
     "  mpsim diff run-a/ run-b/                       two recorded runs\n"
@@ -121,12 +121,12 @@ int cmd_diff(const command *self, int argc, char **argv)
         COMMON("tolerance logprob match kind map tensors json output"),
         {0, "What is a difference", OPTION_HEADING, NULL, NULL, NULL},
         {0, "tolerance", OPTION_STRING, &o.tolerance, "HOW",
-         "no difference up to 4ulp, 1e-3 (relative), or 60dB (SQNR) of a tensor"},
+         "largest difference that counts as equal: 4ulp, 1e-3 (relative), or 60dB (SQNR of a tensor)"},
         {0, "logprob", OPTION_FLAG, &o.logprob, NULL,
-         "the tensors are log-probabilities of the same tokens, a row for each sequence: differences, ratios, "
+         "compare log-probabilities of the same tokens, a row for each sequence: differences, ratios, "
          "products"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
-         "logprob: the band of ratios, or 1 - E to 1 + E (default 0.8,1.2)"},
+         "logprob: clipping band of ratios, or E for 1 - E to 1 + E (default 0.8,1.2)"},
         NEEDS("", "FILE=2", NULL),
         NEEDS("clip", "logprob", NULL),
         EXCLUDES("tolerance", "logprob", NULL),
@@ -134,14 +134,14 @@ int cmd_diff(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(o.from),
         KEEP_GOING_OPTION_ROW(o.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "list all tensors that differ, not the first 20"},
+        {'t', "tensors", OPTION_FLAG, &o.tensors, NULL, "list all tensors that differ (default: the first 20)"},
         JSON_OPTION_ROW(o.form, "mpsim.diff/1"),
         NDJSON_OPTION_ROW(o.form, "tensor"),
         CSV_OPTION_ROW(o.form, ", a line for each tensor"),
         COLUMNS("Columns", record_rows(&diff_kind), 0),
         COLUMNS("Columns with --logprob", record_rows(&diff_logprob_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
-        THREADS_OPTION_ROW(o.form, "; the report is the same"),
+        THREADS_OPTION_ROW(o.form, ""),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code < 0)

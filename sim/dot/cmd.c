@@ -20,50 +20,51 @@
 #include <string.h>
 
 static const char more[] =
-    "Every row of A meets every row of B: A is rows x K, B is columns x K, as weights of a linear\n"
-    "layer are stored. With one file both tensors are in it. Operands are rounded to --format first, to nearest even\n"
-    "or by --operand-round. Errors d - e are measured twice: e are the exact sums of the products of the operands\n"
-    "as given (before rounding), then those of the operands as rounded. The first errors include what rounding the\n"
-    "operands costs, the second are the errors of the sums alone. If the format has all operands, both are the same and\n"
-    "the table has them once. Results that are not finite are left out. rel. error and bits lost are of all results\n"
-    "together: a single one that cancels may be all wrong beside 0.0 bits lost.\n"
+    "Every row of A is multiplied by every row of B: A is rows x K, B is columns x K, as linear layers\n"
+    "store weights. One file holds both tensors. Operands are first rounded to --format, to nearest even or\n"
+    "by --operand-round. Errors are measured against two exact results: that of the operands as given,\n"
+    "which includes the cost of rounding operands, and that of the rounded operands, which shows the\n"
+    "errors of the sums alone. If the format represents all operands, the table has one of them. Results\n"
+    "that are not finite are ignored. rel. error and bits lost describe all results together: a single\n"
+    "result with cancellation may be wrong in all bits beside 0.0 bits lost.\n"
     "\n"
-    "With --a and --b and no file, both are numbers: one dot product, with the addend --c, its bits under\n"
-    "each model, and with --steps every addition on the way. A number is decimal, hexadecimal (0x1p-3),\n"
-    "inf or nan, and 0x3c00 a code. The last addition or chunk has the products that are left.\n"
+    "With --a and --b and no file, both are lists of numbers: one dot product, with the addend --c, its\n"
+    "bits under each model, and with --steps every addition. A number is decimal, hexadecimal (0x1p-3),\n"
+    "inf or nan; 0x3c00 is a code. The last addition or chunk takes the remaining products.\n"
     "\n"
-    "Models: names of 'mpsim formats --models', patterns of them as 'hopper-*', or names with\n"
-    "changes, each after a ':':\n"
-    "  FORMAT                              every rounding is to this format: fma:bf16\n"
-    "  acc= product= outer= result=FORMAT  one of them: of the accumulator, of products, of sums of\n"
-    "                                      chunks, of the result\n"
-    "  round= product-round= outer-round= result-round=MODE   as in 'mpsim formats --modes'\n"
-    "  chunk=N                             sums of N products from zero, added up then; 0: none\n"
-    "  order=sequential|pairwise|quads|odd-first|lanes   pairwise: muladd models only; odd-first and lanes (L\n"
-    "                                      sums, in chunks): fma and muladd models\n"
+    "Models: names of 'mpsim help models', patterns as 'hopper-*', or names with changes, each after a\n"
+    "':':\n"
+    "  FORMAT                              round everything to this format: fma:bf16\n"
+    "  acc= product= outer= result=FORMAT  format of accumulator, products, sums of chunks, result\n"
+    "  round= product-round= outer-round= result-round=MODE    as in 'mpsim help rounding'\n"
+    "  chunk=N                             sum N products from zero, then add the sums; 0: no chunks\n"
+    "  order=sequential|pairwise|quads|odd-first|lanes    pairwise: muladd models only; odd-first and\n"
+    "                                      lanes (L sums, in chunks): fma and muladd models\n"
     "  flush=none|operands|sums|all        subnormal operands, accumulators and sums become zero\n"
     "  F=1..50  L=1..128  floor=E|none  align=truncate|floor|nearest  normalised=0|1\n"
     "  operand-emin=E|own                  tensor cores: see lib/include/mpsim/dot.h\n"
     "\n"
     "Examples:\n"
-    "  mpsim dot -f e4m3 -K 4096                      what fp8 accumulators lose\n"
+    "  mpsim dot -f e4m3 -K 4096                      errors of fp8 accumulators\n"
     "  mpsim dot -f fp16 -K 64,1024,16384 \\\n"
     "            -M 'fma,fma:bf16,fma:fp16:round=sr,hopper-*'\n"
     "  mpsim dot -f e4m3 -s amax --a act:fc1 --b weight:fc1.weight \\\n"
     "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
     "  mpsim dot -f e5m2,e4m3 -s amax --a agrad:fc1 --b act:fc1 --transpose-a \\\n"
     "            --transpose-b \\\n"
-    "            data/digits-cnn/step_020000/rank_00000.safetensors   a weight gradient\n"
+    "            data/digits-cnn/step_020000/rank_00000.safetensors\n"
+    "                  a weight gradient\n"
     "  mpsim dot -f bf16 -K 16384 -M hopper-bf16-fp32 --split-k 6 --workspace bf16\n"
     "  mpsim dot -f e4m3 -s amax -K 4096 -M exact \\\n"
     "            --like torch-scaled-mm:hopper:slow:S=1\n"
     "  mpsim dot -f bf16 -K 1024,3000 -M exact --rows 64 --columns 96 \\\n"
     "            --like torch-mm:amx:threads=8:right-transposed\n"
-    "  mpsim dot --blocks nvfp4 -K 4096                 fp4 as Blackwell multiplies it, and as bf16 numbers\n"
+    "  mpsim dot --blocks nvfp4 -K 4096               fp4 as Blackwell multiplies it, and as bf16 numbers\n"
     "  mpsim dot -f tf32 -K 64 --rows 64 --columns 64 --operand-round rtz \\\n"
     "            -M ampere-tf32-fp32   what truncated operands cost\n"
     "  mpsim dot --reduce --a 'wgrad:*' \\\n"
-    "            data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors   an all-reduce\n"
+    "            data/amp-mlp/*/step_00002[0-4]/rank_00000.safetensors\n"
+    "                  an all-reduce\n"
     "  mpsim dot -f fp16 --a 0x3c00,0x4000 --b 1,2^-14 --c 0x1p-24 \\\n"
     "            -M hopper-fp16-fp32 --steps\n";
 
@@ -405,55 +406,59 @@ int cmd_dot(const command *self, int argc, char **argv)
     int first;
     const option_row table_of_options[] = {
         {'f', "format", OPTION_READ, READS(formats_option, r.formats, FORMATS_EXPECTED("A and B")), "FORMAT[,FORMAT]",
-         "format of the operands, or of A and B (default fp16)"},
+         "format of the operands, or of A and of B (default fp16)"},
         {'M', "models", OPTION_STRING, &o.models, "LIST",
-         "models (default: exact, pairwise, fma and the tensor cores of Volta, Ampere, Ada, Hopper "
-         "and Blackwell that take the operands; 'all' for more)"},
+         "models (default: exact, pairwise, fma and the tensor cores of Volta to Blackwell for these "
+         "formats; 'all' for more)"},
         {0, "reduce", OPTION_FLAG, &o.reduce, NULL,
-         "instead: every FILE is a rank, and tensors that --a names (default: all) are added over them, as an "
-         "all-reduce does"},
-        {0, "wire", OPTION_STRING, &o.wire, "LIST", "reduce: formats of what ranks send (default binary32,bf16,fp16)"},
+         "sum tensors over ranks, as an all-reduce does: each FILE is a rank, --a selects tensors "
+         "(default: all)"},
+        {0, "wire", OPTION_STRING, &o.wire, "LIST",
+         "reduce: formats in which ranks send numbers (default binary32,bf16,fp16)"},
         {'K', "length", OPTION_READ, READS(read_depths, &r, "a list of at most 64 numbers of products, as 64,1Ki,2^14"),
-         "LIST", "products; a list makes a table over K (default 4096, of tensors whole rows)"},
+         "LIST", "number of products; a list makes a table over K (default 4096; for tensors whole rows)"},
         {0, "split-k", OPTION_COUNT, &o.split_k, "S",
-         "K is cut into S parts, each summed by the model; their sums are added in order"},
+         "cut K into S parts; the model sums each part, then the sums are added in order"},
         {0, "stream-k", OPTION_READ,
          READS(read_stream, &r.split, "a number of workers, or with tiles as 108,128x128x32 (each from 1 to 2^20)"),
          "N[,MxNxK]",
-         "stream-K: N workers share the steps of all tiles of results (default 128x128x32), so that a tile is cut in K where "
-         "a worker's share ends"},
+         "stream-K: N workers share the steps of all tiles of results (default 128x128x32); a tile is cut "
+         "in K at the end of a worker's share"},
         {0, "workspace", OPTION_READ,
          READS(read_workspace, &r.split,
                "a format of up to 25 significand bits, or binary64, or two: of partial sums and of their sum"),
          "FORMAT[,FORMAT]",
-         "split-k, stream-k: format in which the sums of the parts are kept, and in which they are added (default binary32)"},
+         "split-k, stream-k: format that stores the partial sums, and format that adds them (default "
+         "binary32)"},
         {0, "like", OPTION_STRING, &o.like, "NAME",
-         "also a product as a library computes it, whole: torch-scaled-mm:S=N with :hopper or :ada, :fast or :slow, :ORDER and :out=FORMAT, "
-         "with the scales of --scale as those of the tensors; torch-mm:amx:threads=N or torch-mm:avx512:threads=N with :left-transposed and :right-transposed: torch on "
-         "a CPU, bf16 (avx512: fp16, too), right-transposed as a linear layer's weight; instead of threads=N part=N, of amx chunk=N and "
-         "tiles=32|equal, where K is cut otherwise"},
+         "add a row for the product of a library: torch-scaled-mm:S=N with :hopper or :ada, :fast or "
+         ":slow, :ORDER and :out=FORMAT (tensor scales from --scale); torch-mm:amx:threads=N or "
+         "torch-mm:avx512:threads=N for torch on a CPU in bf16 (avx512: also fp16), with :left-transposed "
+         "and :right-transposed (the weight of a linear layer); other cuts of K: part=N instead of "
+         "threads=N, for amx chunk=N and tiles=32|equal"},
         {0, "blocks", OPTION_READ, READS(read_blocks, &r.recipe, NULL), "RECIPE",
-         "operands in blocks along K instead of --format and --scale: mxfp8, mxfp6-e3m2, mxfp4, nvfp4, ... (mpsim formats "
-         "--recipes). Models with scales of blocks take them as they are, those of bf16 multiply their numbers"},
+         "operands in blocks along K, instead of --format and --scale: mxfp8, mxfp6-e3m2, mxfp4, nvfp4, "
+         "... (mpsim help recipes). Models with block scales multiply codes; bf16 models multiply values"},
         NEEDS("wire", "reduce", NULL),
         NEEDS("reduce", "FILE>1", "one of each rank"),
         EXCLUDES("!reduce+FILE>2", "", "they are A and B"),
         EXCLUDES("stream-k", "split-k blocks csv", NULL),
         NEEDS("workspace", "split-k stream-k", NULL),
         EXCLUDES("blocks", "scale operand-round like", NULL),
-        EXCLUDES("like", "split-k", "its name says it, as S=2"),
+        EXCLUDES("like", "split-k", "the library splits K itself, as S=2"),
         RANGE("split-k rows columns", 1, 1 << 20),
         COMMON("format models reduce split-k like blocks values rows columns a b steps scale json csv output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "values", OPTION_WORD, &r.distribution, "uniform|symmetric|normal|relu",
-         "generated: uniform in (0, 1) (default), symmetric in (-1, 1), normal, relu"},
-        {0, "seed", OPTION_COUNT, &o.seed, "N", "of generated values (default 1)"},
-        {0, "rows", OPTION_COUNT, &o.rows, "N", "rows of A to use (default 16)"},
-        {0, "columns", OPTION_COUNT, &o.columns, "N", "rows of B to use (default 16)"},
+         "distribution of generated operands: uniform in (0, 1) (default), symmetric in (-1, 1), normal, "
+         "relu"},
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of generated operands (default 1)"},
+        {0, "rows", OPTION_COUNT, &o.rows, "N", "rows of A (default 16)"},
+        {0, "columns", OPTION_COUNT, &o.columns, "N", "rows of B (default 16)"},
         {0, "a", OPTION_STRING, &o.a, "GLOB|LIST", "name of tensor A in its file, or numbers"},
         {0, "b", OPTION_STRING, &o.b, "GLOB|LIST", "name of tensor B in its file, or numbers"},
-        {0, "c", OPTION_STRING, &o.c, "X", "with numbers: the addend (default 0)"},
-        {0, "steps", OPTION_FLAG, &o.steps, NULL, "with numbers: every addition of every model"},
+        {0, "c", OPTION_STRING, &o.c, "X", "numbers: the addend (default 0)"},
+        {0, "steps", OPTION_FLAG, &o.steps, NULL, "numbers: show every addition of every model"},
         {0, "flatten", OPTION_FLAG, &o.flatten, NULL,
          "K is all dimensions but the first (default: the last dimension)"},
         {0, "transpose-a", OPTION_FLAG, &o.transpose_a, NULL, "K is the first dimension of A"},
@@ -467,11 +472,11 @@ int cmd_dot(const command *self, int argc, char **argv)
                  "they are numbers"),
         EXCLUDES("steps", "csv", NULL),
         {'s', "scale", OPTION_READ, READS(read_scale, &r.scale, "a positive number or amax"), "S|amax",
-         "multiply operands before rounding; amax: by the largest power of two without overflow, of "
-         "each its own (for formats of 8 bits and less: results may overflow otherwise)"},
+         "multiply operands before rounding; amax: by the largest power of two without overflow, for A and "
+         "B separately (8 bits and less: results may overflow otherwise)"},
         {0, "operand-round", OPTION_READ, READS(mode_option, &r.mode, MODE_EXPECTED), "MODE",
-         "how operands are rounded to the format (default nearest-even; rna: cvt.rna.tf32; rtz: bits that a "
-         "tensor core drops)"},
+         "rounding of operands to --format (default nearest-even; rna: cvt.rna.tf32; rtz: truncation in a "
+         "tensor core)"},
         {0, "Errors", OPTION_HEADING, NULL, NULL, NULL},
         DISTANCE_OPTION_ROWS(o.distance),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
@@ -481,7 +486,7 @@ int cmd_dot(const command *self, int argc, char **argv)
         COLUMNS("Columns", record_rows(&dot_kind), SHOW_RELATIVE | DOT_SHOW_DEPTH),
         COLUMNS("Columns with --absolute", record_rows(&dot_kind), SHOW_ABSOLUTE),
         OUTPUT_OPTION_ROW(o.form),
-        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
+        THREADS_OPTION_ROW(o.form, ""),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code >= 0)

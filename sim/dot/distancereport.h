@@ -13,9 +13,9 @@ typedef struct distance_options {
 /* clang-format off */
 #define DISTANCE_OPTION_ROWS(o)                                                                                    \
     {0, "absolute", OPTION_FLAG, &(o).absolute, NULL,                                                              \
-     "in text show the largest absolute error, RMSE and means instead of relative errors (JSON and CSV have both)"}, \
+     "text: show absolute errors (largest, RMSE, means) instead of relative ones"}, \
     {0, "above", OPTION_NUMBER, &(o).above, "X",                                                                   \
-     "relative errors count only results whose exact value is above X in magnitude (default: all)"},               \
+     "relative errors: only results whose exact magnitude is above X (default: all)"},               \
     RANGE("above", 0, HUGE_VAL)
 /* clang-format on */
 

@@ -16,12 +16,11 @@
 extern char **environ;
 
 static const char more[] =
-    "The script runs unchanged, with its arguments. The PyTorch model that it trains computes as the\n"
-    "policy says; a second model is refused. Options of this command stand before the script. At the\n"
-    "end, also after an exception, the report is printed and written: emulate.json (as of train),\n"
-    "and beside it emulate.jsonl (as of stat --ndjson), emulate.audit.json and emulate.txt.\n"
-    "The exit code is that of the script; 4 without a Python that has the package.\n"
-    "'python3 -m mpsim.emulate --help' has more options.\n"
+    "The script runs unchanged, with its arguments. The PyTorch model that it trains computes as the policy\n"
+    "says. A second model is an error. Options of this command come before the script. At the end, also after\n"
+    "an exception, the report is printed and written: emulate.json (as of train), emulate.jsonl (as of\n"
+    "stat --ndjson), emulate.audit.json and emulate.txt. The exit code is that of the script, or 4 if Python\n"
+    "does not have the package mpsim. 'python3 -m mpsim.emulate --help' lists more options.\n"
     "\n"
     "Examples:\n"
     "  mpsim emulate -P te-nvfp4 --arch blackwell-scaled train.py run1\n"
@@ -125,16 +124,17 @@ int cmd_emulate(const command *self, int argc, char **argv)
     question q = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     const option_row table[] = {
         {'P', "policy", OPTION_STRING, &q.policy, "POLICY",
-         "a policy (YAML), or the name of a bundled one (mpsim help policies)"},
+         "a policy file (YAML), or a bundled policy (mpsim help policies)"},
         {0, "arch", OPTION_STRING, &q.arch, "ARCH",
-         "how products are added: an architecture of 'mpsim train', a model of 'mpsim dot', or torch: casts only (default hopper)"},
-        {0, "seed", OPTION_STRING, &q.seed, "N", "seed of random bits (default 0)"},
+         "hardware of the matrix products: an architecture of 'mpsim train', a model of 'mpsim dot', or "
+         "torch: casts only (default hopper)"},
+        {0, "seed", OPTION_STRING, &q.seed, "N", "seed of stochastic rounding (default 0)"},
         {0, "between", OPTION_STRING, &q.between, "native|mpsim",
-         "operations between the products: torch's kernels (default), or mpsim's, the same everywhere"},
+         "operations between matrix products: kernels of torch (default), or of mpsim, with the same bits "
+         "everywhere"},
         {'o', "out", OPTION_STRING, &q.out, "FILE", "write the report to FILE, as JSON (default emulate.json)"},
-        {0, "record", OPTION_STRING, &q.record, "FOLDER", "a trace of the run, for 'mpsim replay'"},
-        {0, "python", OPTION_STRING, &q.python, "PYTHON",
-         "the interpreter (default: PYTHON of the environment, else python3)"},
+        {0, "record", OPTION_STRING, &q.record, "FOLDER", "record a trace of the run, for 'mpsim replay'"},
+        {0, "python", OPTION_STRING, &q.python, "PYTHON", "Python interpreter (default: $PYTHON, else python3)"},
         NEEDS("", "policy", "name one, as te-nvfp4; 'mpsim help policies' lists them"),
         NEEDS("", "SCRIPT", "mpsim emulate -P POLICY train.py"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

@@ -23,7 +23,7 @@ static const char more[] =
     "Examples:\n"
     "  mpsim explain 'Attempting to unscale FP16 gradients'\n"
     "  tail -n 50 train.err | mpsim explain -\n"
-    "  mpsim explain --list                       all that are known\n";
+    "  mpsim explain --list                       all known messages\n";
 
 typedef struct options {
     int list;
@@ -177,7 +177,7 @@ int cmd_explain(const command *self, int argc, char **argv)
     options o = {0};
     int first;
     const option_row table_of_options[] = {
-        {'l', "list", OPTION_FLAG, &o.list, NULL, "list all messages that are known (also without MESSAGE)"},
+        {'l', "list", OPTION_FLAG, &o.list, NULL, "list all known messages (also without MESSAGE)"},
         JSON_OPTION_ROW(o.form, "mpsim.explain/1"),
         NDJSON_OPTION_ROW(o.form, "message"),
         CSV_OPTION_ROW(o.form, ""),

@@ -18,20 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char more[] = "A NAME is one of the table or an alias of it (half, float8_e4m3fn, F8_E4M3, ...), a\n"
-                           "P3109 format such as binary6p3se, or eXmY with X exponent and Y significand bits, laid\n"
-                           "out as IEEE 754 does unless options follow:\n"
-                           "eXmY[:ieee|:fn|:fnuz|:finite][:inf|:noinf][:bias=N][:unsigned].\n"
-                           "NAME@PRESET takes another preset for --check.\n"
-                           "\n"
-                           "Examples:\n"
-                           "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
-                           "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
-                           "  mpsim formats --positions 8192 bf16 fp16   position ids cast to a narrow format\n"
-                           "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
-                           "  mpsim formats e5m7:fn --json      a format of your own\n"
-                           "  mpsim formats --models 'hopper-*'  how tensor cores of that kind add\n"
-                           "  mpsim formats --recipes 'mxfp8:*'  the block recipes of that kind\n";
+static const char more[] =
+    "A NAME is a format of the table, an alias (half, float8_e4m3fn, F8_E4M3, ...), a P3109 format such as\n"
+    "binary6p3se, or eXmY with X exponent and Y significand bits. eXmY follows IEEE 754 unless options\n"
+    "change it: eXmY[:ieee|:fn|:fnuz|:finite][:inf|:noinf][:bias=N][:unsigned]. NAME@PRESET sets the preset\n"
+    "of --check for one format.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim formats fp16 e4m3 e5m2      compare three formats\n"
+    "  mpsim formats --check 1e-8 fp16   does Adam's eps survive fp16?\n"
+    "  mpsim formats --positions 8192 bf16 fp16    position ids cast to a narrow format\n"
+    "  mpsim formats --check 465 e4m3 e4m3@cuda\n"
+    "  mpsim formats e5m7:fn --json      a format of your own\n"
+    "  mpsim formats --models 'hopper-*'  how tensor cores of Hopper add\n"
+    "  mpsim formats --recipes 'mxfp8:*'  variants of mxfp8\n";
 
 /* The constant of --check. */
 typedef struct constant {
@@ -554,24 +554,23 @@ int cmd_formats(const command *self, int argc, char **argv)
     request q = {0};
     int first;
     const option_row table_of_options[] = {
-        {0, "presets", OPTION_FLAG, &q.asked[MODE_PRESETS], NULL, "list what real stacks do under one name"},
+        {0, "presets", OPTION_FLAG, &q.asked[MODE_PRESETS], NULL, "list overflow, infinity and NaN rules of libraries"},
         {0, "modes", OPTION_FLAG, &q.asked[MODE_MODES], NULL, "list rounding modes"},
         {0, "models", OPTION_FLAG, &q.asked[MODE_MODELS], NULL,
-         "list accumulation models of dot products; a NAME is a model then, or a pattern"},
+         "list accumulation models of dot products; NAME selects models (patterns: hopper-*)"},
         {0, "recipes", OPTION_FLAG, &q.asked[MODE_RECIPES], NULL,
-         "list block recipes, of stat and cast; a NAME is a recipe then, or one with :*"},
+         "list block recipes for stat and cast; NAME selects recipes (patterns: mxfp8:*)"},
         {0, "check", OPTION_STRING, &q.check, "X",
-         "what becomes of the constant X, a number or a code; exit code 1 if it is lost in one of the formats"},
-        {0, "positions", OPTION_COUNT, &q.positions, "N",
-         "what formats do to positions 0 to N - 1 and to their rotary angles"},
+         "cast the constant X, a number or a code; exit code 1 if one of the formats loses it"},
+        {0, "positions", OPTION_COUNT, &q.positions, "N", "cast positions 0 to N - 1 and compute their rotary angles"},
         {0, "How --check rounds", OPTION_HEADING, NULL, NULL, NULL},
         {0, "from", OPTION_READ, READS(format_option, &q.x.from, NULL), "FORMAT",
-         "X is a number of this format, rounded to it first, and 0x3c00 is a code of it (default: as typed; a code is one of "
-         "the only format)"},
+         "source format of X: a number is rounded to it first, 0x3c00 is a code of it (default: exact "
+         "number; code of the only format)"},
         TARGET_OPTION_ROWS(q.to),
         NEEDS("from round preset overflow flush-subnormals flush-inputs seed", "check", NULL),
         EXCLUSIVE("presets modes models recipes check positions", NULL),
-        EXCLUDES("presets modes", "NAME json ndjson csv", "they are text"),
+        EXCLUDES("presets modes", "NAME json ndjson csv", "these lists are text"),
         RANGE("positions", 0, 1 << 24),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(

@@ -297,9 +297,10 @@ int cmd_info(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(from),
         KEEP_GOING_OPTION_ROW(from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {'v', "metadata", OPTION_FLAG, &metadata, NULL, "list the metadata of files too (JSON always does)"},
+        {'v', "metadata", OPTION_FLAG, &metadata, NULL, "list the metadata of files (JSON always does)"},
         {0, "scales", OPTION_FLAG, &scales, NULL,
-         "read the block scales of quantised tensors: the least, the largest, those at the ends of their format"},
+         "read the block scales of quantised tensors: smallest, largest, and how many are at the ends of "
+         "their format"},
         JSON_OPTION_ROW(form, "mpsim.info/1"),
         NDJSON_OPTION_ROW(form, "tensor and line"),
         CSV_OPTION_ROW(form, ""),

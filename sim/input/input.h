@@ -35,9 +35,9 @@ void input_options_clear(input_options *o);
 int input_raw_form(wanted_form *f, const char *verb, const input_options *o);
 
 /* For commands that take several files. */
-#define KEEP_GOING_OPTION_ROW(o)                                                                                    \
-    {                                                                                                               \
-        0, "keep-going", OPTION_FLAG, &(o).keep_going, NULL, "go on with the next file after bad data; exit code 5" \
+#define KEEP_GOING_OPTION_ROW(o)                                                                                       \
+    {                                                                                                                  \
+        0, "keep-going", OPTION_FLAG, &(o).keep_going, NULL, "continue with the next file after bad data; exit code 5" \
     }
 
 typedef struct input {

@@ -9,21 +9,21 @@
 #include <string.h>
 
 static const char more[] =
-    "One FILE is judged as by 'mpsim scaler --log FILE': the loss scale if it tells one; the loss, the norm of\n"
-    "the gradients, KL, clipped shares and the gap between trainer and sampler if it does not.\n"
+    "One FILE is judged as by 'mpsim scaler --log FILE': by its loss scale if the log has one, else by\n"
+    "loss, gradient norm, KL, clipped shares and the gap between trainer and sampler.\n"
     "\n"
-    "Of several the last is compared with those before it, step by step: the gap in each quarter of the\n"
-    "common steps, beside the noise of a run from one step to the next; the first step that differs; whether\n"
-    "both see the same batches. Two runs show one difference, and not what other seeds would give. With\n"
-    "several runs before the last, of one kind and with other seeds, their spread says that.\n"
+    "Of several FILEs, the last is compared with the others step by step: the gap in each quarter of the\n"
+    "common steps, beside the noise of a run from step to step; the first step that differs; whether both\n"
+    "runs read the same batches. Two runs show one difference, not the spread over seeds. Several runs\n"
+    "before the last, alike but for their seeds, show that spread.\n"
     "\n"
-    "Numbers for --of: loss, norm, validation; those of reinforcement learning by the name that the log gives\n"
-    "them, with its folder or without: reward, kl, actor/ppo_kl, pg_clipfrac, entropy, token_mult_prob_error,\n"
-    "vllm_vs_local_logprob_diff_mean, ...\n"
+    "Numbers for --of: loss, norm, validation; numbers of reinforcement learning by their names in the\n"
+    "log, with or without their folder: reward, kl, actor/ppo_kl, pg_clipfrac, entropy,\n"
+    "token_mult_prob_error, vllm_vs_local_logprob_diff_mean, ...\n"
     "\n"
     "Logs: lines of torchtitan, Megatron, DeepSpeed, Hugging Face, TRL, verl, NeMo RL, MaxText, nanochat,\n"
-    "Composer, llm.c and others that name their numbers; CSV with a header, as Weights & Biases exports it;\n"
-    "JSON of TensorBoard and of NeMo RL.\n"
+    "Composer, llm.c and other logs with named numbers; CSV with a header, as Weights & Biases exports\n"
+    "it; JSON of TensorBoard and NeMo RL.\n"
     "\n"
     "Examples:\n"
     "  mpsim log train.log                        is this run fine?\n"
@@ -78,7 +78,7 @@ int cmd_log(const command *self, int argc, char **argv)
     options o = {0};
     int first;
     const option_row table_of_options[] = {
-        {0, "of", OPTION_STRING, &o.of, "NAME", "what several runs are compared by (default: loss)"},
+        {0, "of", OPTION_STRING, &o.of, "NAME", "number by which runs are compared (default: loss)"},
         JSON_OPTION_ROW(o.form, "mpsim.log/1, of one file mpsim.scaler/1"),
         NDJSON_OPTION_ROW(o.form, "quarter, of one file per run of steps"),
         CSV_OPTION_ROW(o.form, ": a row per quarter, of one file per run of steps"),
@@ -86,7 +86,7 @@ int cmd_log(const command *self, int argc, char **argv)
         OUTPUT_OPTION_ROW(o.form),
         QUIET_OPTION_ROW(o.form, "notes"),
         NEEDS("", "LOG", NULL),
-        NEEDS("of", "LOG>1", "it says what several logs are compared by"),
+        NEEDS("of", "LOG>1", "it names the number by which logs are compared"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     const int code = options_parse(self, table_of_options, argc, argv, &first, more);
     const int n = argc - first;
@@ -94,6 +94,6 @@ int cmd_log(const command *self, int argc, char **argv)
         return code;
     o.style = report_options_style(&o.form);
     if (n > RUNS_MAX)
-        return fail(EXIT_USAGE, "log: %d logs; %d at most", n, RUNS_MAX);
+        return fail(EXIT_USAGE, "log: expected at most %d logs, not %d", RUNS_MAX, n);
     return n == 1 ? judge_one(self, &o, argv[first]) : compare_all(&o, argv + first, n);
 }

@@ -14,14 +14,14 @@
 #include <string.h>
 
 static const char more[] =
-    "The model is a number of parameters, what files hold (their directories are read, no elements), what a\n"
-    "config.json of Hugging Face describes, or a transformer: its options also give the activations of a micro-batch, by Korthikanti et al. 2022.\n"
-    "N is a whole number as 7000000000, 7e9, 7B, 1.3B, 125M. A rank has ceil(n / ranks) elements of a\n"
-    "parameter of n that is cut. Bytes are exact; GB are 10^9, GiB 2^30 bytes.\n"
+    "The model is a number of parameters, files of tensors (their headers are read, not their elements), a\n"
+    "config.json of Hugging Face, or the options of a transformer, which also give the activations of a\n"
+    "micro-batch by Korthikanti et al. 2022. A rank holds ceil(n / ranks) elements of a shared parameter\n"
+    "of n elements. Bytes are exact; GB are 10^9, GiB 2^30 bytes.\n"
     "\n"
     "Optimizers: sgd, momentum, adam, adamw, amsgrad, lion, muon, adafactor, adamw8bit (bitsandbytes),\n"
-    "torchao-adamw8bit, torchao-adamw4bit, torchao-adamwfp8. data/counts/guides.tsv has the sources, and\n"
-    "what guides say beside these numbers.\n"
+    "torchao-adamw8bit, torchao-adamw4bit, torchao-adamwfp8. data/counts/guides.tsv lists their sources and\n"
+    "the numbers of published guides.\n"
     "\n"
     "Examples:\n"
     "  mpsim memory --params 7.5e9 -P deepspeed-fp16 --ranks 64 --zero 2\n"
@@ -212,45 +212,47 @@ int cmd_memory(const command *self, int argc, char **argv)
     const option_row table_of_options[] = {
         {0, "params", OPTION_READ,
          READS(read_parameters, &o.parameters, "a whole number from 1 to 10^15, as 7e9, 7B or 125M"), "N",
-         "the model has N parameters"},
+         "number of parameters, as 7000000000, 7e9, 7B, 1.3B or 125M"},
         POLICY_OPTION_ROW(o.policies),
         {0, "optimizer", OPTION_READ, READS(read_optimizer, &o.optimizer, NULL), "NAME",
-         "the optimizer (default: the policy's, adamw where it has none)"},
+         "optimizer (default: the policy's, else adamw)"},
         {0, "ranks", OPTION_COUNT, &o.ranks, "N", "data-parallel ranks (default 1)"},
         {0, "zero", OPTION_COUNT, &o.zero, "STAGE",
-         "what the ranks share: 1 masters and optimizer state, 2 gradients too, 3 weights too (FSDP)"},
+         "ranks share masters and optimizer state (1), also gradients (2), also weights (3, FSDP)"},
         {0, "master-gradients", OPTION_FLAG, &o.how.master_gradients, NULL,
-         "a binary32 copy of 16-bit gradients beside the masters, as Apex O2 and Megatron's fp16 make"},
+         "keep a binary32 copy of 16-bit gradients, as Apex O2 and Megatron's fp16 do"},
         {0, "no-transposes", OPTION_FLAG, &o.how.no_transposes, NULL,
-         "quantised weights are kept once, not along both dimensions"},
+         "keep one copy of quantised weights, not one for each dimension"},
         COMMON("params policy optimizer ranks zero layers hidden heads seq batch vocab recompute json output"),
         {0, "A transformer", OPTION_HEADING, NULL, NULL, NULL},
         {0, "layers", OPTION_COUNT, &o.t.layers, "L", "layers"},
         {0, "hidden", OPTION_COUNT, &o.t.hidden, "H", "hidden size"},
         {0, "heads", OPTION_COUNT, &o.t.heads, "A", "attention heads"},
-        {0, "seq", OPTION_COUNT, &o.t.seq, "S", "length of a sequence"},
+        {0, "seq", OPTION_COUNT, &o.t.seq, "S", "sequence length"},
         {0, "batch", OPTION_COUNT, &o.t.batch, "B", "sequences in a micro-batch of a rank"},
-        {0, "vocab", OPTION_COUNT, &o.t.vocab, "V", "size of the vocabulary"},
+        {0, "vocab", OPTION_COUNT, &o.t.vocab, "V", "vocabulary size"},
         {0, "kv-heads", OPTION_COUNT, &o.t.kv_heads, "K", "heads of keys and values (default: A)"},
-        {0, "ffn", OPTION_COUNT, &o.t.ffn, "F", "size of the MLP between its matrices (default: 4 H; of swiglu 8/3 H)"},
+        {0, "ffn", OPTION_COUNT, &o.t.ffn, "F", "inner size of the MLP (default: 4 H; swiglu 8/3 H)"},
         {0, "activation", OPTION_WORD, &o.activation, "gelu-tanh|gelu|swiglu",
-         "of the MLP (default: gelu-tanh; swiglu as in Llama, whose norms are rmsnorm, without biases)"},
-        {0, "norm", OPTION_WORD, &o.norm, "layernorm|rmsnorm", "of layers (default: layernorm; of swiglu rmsnorm)"},
+         "activation of the MLP (default gelu-tanh; swiglu as in Llama, with rmsnorm and without biases)"},
+        {0, "norm", OPTION_WORD, &o.norm, "layernorm|rmsnorm",
+         "normalisation of layers (default layernorm; swiglu rmsnorm)"},
         {0, "biases", OPTION_FLAG, &o.biases, NULL, "biases in linear layers and norms (default of GELU)"},
         {0, "no-biases", OPTION_FLAG, &o.t.no_biases, NULL, "no biases (default of swiglu)"},
-        {0, "positions", OPTION_COUNT, &o.t.positions, "N", "learnt positions (default: S)"},
-        {0, "untied", OPTION_FLAG, &o.t.untied, NULL, "the output layer has weights of its own"},
-        {0, "tensor-parallel", OPTION_COUNT, &o.how.tensor_parallel, "T", "ranks that share tensors (default 1)"},
+        {0, "positions", OPTION_COUNT, &o.t.positions, "N", "learned positions (default: S)"},
+        {0, "untied", OPTION_FLAG, &o.t.untied, NULL, "the output layer has its own weights"},
+        {0, "tensor-parallel", OPTION_COUNT, &o.how.tensor_parallel, "T", "tensor-parallel ranks (default 1)"},
         {0, "sequence-parallel", OPTION_FLAG, &o.how.sequence_parallel, NULL,
-         "these ranks share what is between the products, too"},
-        {0, "recompute", OPTION_WORD, &o.recompute, "none|selective|full", "what is computed again (default: none)"},
-        {0, "flash", OPTION_FLAG, &o.how.flash, NULL, "FlashAttention: nothing of size S x S is kept"},
-        {0, "no-dropout", OPTION_FLAG, &o.how.no_dropout, NULL, "without dropout and its masks"},
-        NEEDS("", "params FILE layers", "the model is --params N, a file, or the options of a transformer"),
-        NEEDS("", "policy", "a file, or the name of a bundled policy"),
-        NEEDS(TRANSFORMER, NEEDED, "a transformer has all of them"),
-        NEEDS("recompute flash no-dropout", NEEDED, "a transformer has them"),
-        NEEDS("tensor-parallel", NEEDED "+!params+!FILE", "it needs the parameters of a transformer"),
+         "tensor-parallel ranks also split the activations between matrix products"},
+        {0, "recompute", OPTION_WORD, &o.recompute, "none|selective|full",
+         "activations that the backward pass recomputes (default none)"},
+        {0, "flash", OPTION_FLAG, &o.how.flash, NULL, "FlashAttention: keep no tensor of size S x S"},
+        {0, "no-dropout", OPTION_FLAG, &o.how.no_dropout, NULL, "no dropout, and no masks"},
+        NEEDS("", "params FILE layers", "give --params N, a file, or the options of a transformer"),
+        NEEDS("", "policy", "name a file or a bundled policy"),
+        NEEDS(TRANSFORMER, NEEDED, "a transformer needs all of them"),
+        NEEDS("recompute flash no-dropout", NEEDED, "these options are for a transformer"),
+        NEEDS("tensor-parallel", NEEDED "+!params+!FILE", "tensor parallelism splits the parameters of a transformer"),
         NEEDS("sequence-parallel", "tensor-parallel", NULL),
         EXCLUSIVE("params FILE", NULL),
         EXCLUSIVE("biases no-biases", NULL),

@@ -21,7 +21,7 @@ static const char more[] =
     "            mpsim stat --shard 2/2 -o part.2 trace/; wait\n"
     "  mpsim merge part.1 part.2                      the text of 'mpsim stat trace/'\n"
     "  mpsim merge --json -o report.json part.*\n"
-    "  mpsim merge --partial -o node.1 part.1 part.2  a larger part, to be merged again\n"
+    "  mpsim merge --partial -o node.1 part.1 part.2    a larger part, to merge again\n"
     "  mpsim merge --list part.*\n";
 
 typedef struct options {
@@ -68,13 +68,13 @@ int cmd_merge(const command *self, int argc, char **argv)
         JSON_OPTION_ROW(o.form.out, "mpsim.stat/1"),
         NDJSON_OPTION_ROW(o.form.out, "line, as they come"),
         CSV_OPTION_ROW(o.form.out, ": a row per tensor, format and scale; see --level"),
-        {0, "partial", OPTION_FLAG, &o.partial, NULL, "write one part with the shards of all these PARTs"},
-        {0, "list", OPTION_FLAG, &o.list, NULL, "say what each part is"},
+        {0, "partial", OPTION_FLAG, &o.partial, NULL, "write one part that holds the shards of all PARTs"},
+        {0, "list", OPTION_FLAG, &o.list, NULL, "describe each part"},
         OUTPUT_OPTION_ROW(o.form.out),
         QUIET_OPTION_ROW(o.form.out, "notes"),
         NEEDS("", "PART", NULL),
         EXCLUSIVE("partial list", NULL),
-        EXCLUDES("partial list", "json ndjson csv tensors level fail-if", "they write no report"),
+        EXCLUDES("partial list", "json ndjson csv tensors level fail-if", "--partial and --list write no report"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {

@@ -12,22 +12,22 @@
 #include <string.h>
 
 static const char more[] =
-    "Who samples with one engine and trains with another gives the same tokens two log-probabilities. A is the sampler's\n"
-    "side and B the trainer's: the logits of a token are its row of --hidden times every row of --head, and its\n"
-    "log-probability (x - max) - log(sum of exp(x - max)), as mpsim_softmax_xent has it (lib/include/mpsim/layer.h).\n"
-    "Exact is the same of the numbers as they are stored, in binary64. Without --hidden and --head they are generated;\n"
-    "without --tokens the tokens are drawn from A. What two engines recorded is for 'mpsim diff --logprob'.\n"
+    "An engine that samples and an engine that trains give the same token two log-probabilities. A is the\n"
+    "sampler, B the trainer. The logits of a token are its row of --hidden times every row of --head; its\n"
+    "log-probability is (x - max) - log(sum of exp(x - max)), as in mpsim_softmax_xent\n"
+    "(lib/include/mpsim/layer.h). 'exact' is computed in binary64 from the stored numbers. Operands without\n"
+    "a file are generated. For log-probabilities that two engines recorded: 'mpsim diff --logprob'.\n"
     "\n"
-    "A side is MODEL[,KEY=VALUE]...: a model of 'mpsim dot', with\n"
-    "  operands=FORMAT    H and W are rounded to it (default: what the model takes; binary32 if it takes any)\n"
-    "  split=N            K in N parts, as 'mpsim dot --split-k', with workspace=FORMAT and sum=FORMAT\n"
-    "  logits=FORMAT      logits are rounded to it (default binary32)\n"
-    "  softmax=FORMAT     every operation of the log-softmax is (default binary32)\n"
+    "A SIDE is MODEL[,KEY=VALUE]..., MODEL a model of 'mpsim dot', KEY one of\n"
+    "  operands=FORMAT    round H and W to FORMAT (default: the model's, else binary32)\n"
+    "  split=N            split K into N parts, with workspace=FORMAT and sum=FORMAT (mpsim dot --split-k)\n"
+    "  logits=FORMAT      round logits to FORMAT (default binary32)\n"
+    "  softmax=FORMAT     round every operation of the log-softmax to FORMAT (default binary32)\n"
     "\n"
     "Examples:\n"
-    "  mpsim mismatch -a hopper-fp16-fp32 -b hopper-bf16-fp32                  fp16 sampled, bf16 trained\n"
-    "  mpsim mismatch -a hopper-bf16-fp32,logits=bf16 -b fma                   a head in binary32 on one side\n"
-    "  mpsim mismatch -a hopper-bf16-fp32,split=3 -b hopper-bf16-fp32          another order of the sum\n"
+    "  mpsim mismatch -a hopper-fp16-fp32 -b hopper-bf16-fp32    sample in fp16, train in bf16\n"
+    "  mpsim mismatch -a hopper-bf16-fp32,logits=bf16 -b fma     binary32 head on one side\n"
+    "  mpsim mismatch -a hopper-bf16-fp32,split=3 -b hopper-bf16-fp32    another order of the sum\n"
     "  mpsim mismatch --hidden h.npy --head model.safetensors \\\n"
     "            --head-name lm_head.weight --tokens t.npy \\\n"
     "            -a hopper-bf16-fp32,logits=bf16,softmax=bf16 \\\n"
@@ -128,43 +128,43 @@ int cmd_mismatch(const command *self, int argc, char **argv)
     options o = {.count = unset, .vocabulary = unset, .size = unset, .seed = 1, .worst = 5, .spread = 3};
     int first;
     const option_row rows[] = {
-        {'a', "a", OPTION_STRING, &o.a, "SIDE", "how A computes: MODEL[,KEY=VALUE]..."},
-        {'b', "b", OPTION_STRING, &o.b, "SIDE", "how B computes"},
+        {'a', "a", OPTION_STRING, &o.a, "SIDE", "arithmetic of side A: MODEL[,KEY=VALUE]..."},
+        {'b', "b", OPTION_STRING, &o.b, "SIDE", "arithmetic of side B"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
-         "the band of ratios p(B) / p(A), or 1 - E to 1 + E (default 0.8,1.2)"},
+         "clipping band of ratios p(B) / p(A), or E for 1 - E to 1 + E (default 0.8,1.2)"},
         COMMON("a b clip hidden head tokens count vocabulary size json output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "hidden", OPTION_INPUT, &o.hidden, "FILE",
          "hidden states before the last layer: [tokens, size] or [sequences, tokens, size]"},
         {0, "head", OPTION_INPUT, &o.head, "FILE", "weights of the last layer: [vocabulary, size]"},
         {0, "tokens", OPTION_INPUT, &o.tokens, "FILE",
-         "the tokens: integers or whole numbers, one for each hidden state (default: drawn from A)"},
-        {0, "hidden-name", OPTION_STRING, &o.hidden_name, "GLOB", "name of the tensor in its file"},
-        {0, "head-name", OPTION_STRING, &o.head_name, "GLOB", "name of the tensor in its file"},
-        {0, "tokens-name", OPTION_STRING, &o.tokens_name, "GLOB", "name of the tensor in its file"},
+         "tokens: integers or whole numbers, one for each hidden state (default: drawn from A)"},
+        {0, "hidden-name", OPTION_STRING, &o.hidden_name, "GLOB", "tensor of the hidden states in its file"},
+        {0, "head-name", OPTION_STRING, &o.head_name, "GLOB", "tensor of the head in its file"},
+        {0, "tokens-name", OPTION_STRING, &o.tokens_name, "GLOB", "tensor of the tokens in its file"},
         RAW_OPTION_ROWS(o.in),
         {0, "count", OPTION_COUNT, &o.count, "N", "generated: tokens (default 256)"},
         {0, "vocabulary", OPTION_COUNT, &o.vocabulary, "N", "generated: words (default 1000)"},
-        {0, "size", OPTION_COUNT, &o.size, "N", "generated: numbers of a hidden state (default 256)"},
+        {0, "size", OPTION_COUNT, &o.size, "N", "generated: size of a hidden state (default 256)"},
         {0, "spread", OPTION_NUMBER, &o.spread, "X", "generated: standard deviation of the logits (default 3)"},
-        {0, "seed", OPTION_COUNT, &o.seed, "N", "of what is generated and drawn (default 1)"},
-        EXCLUDES("FILE", "", "files are named by --hidden, --head and --tokens"),
-        NEEDS("", "a", "-a and -b say how the two sides compute"),
-        NEEDS("", "b", "-a and -b say how the two sides compute"),
+        {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of generated operands and drawn tokens (default 1)"},
+        EXCLUDES("FILE", "", "name files with --hidden, --head and --tokens"),
+        NEEDS("", "a", "-a and -b name the arithmetic of the two sides"),
+        NEEDS("", "b", "-a and -b name the arithmetic of the two sides"),
         NEEDS("hidden head-name", "head", NULL),
         NEEDS("head hidden-name dtype", "hidden", NULL),
         NEEDS("tokens-name", "tokens", NULL),
-        EXCLUDES("count vocabulary size spread", "hidden", "they are for generated operands"),
+        EXCLUDES("count vocabulary size spread", "hidden", "these options are for generated operands"),
         RANGE("count vocabulary size", 1, MOST),
         ABOVE("spread", 0),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "worst", OPTION_COUNT, &o.worst, "N", "list the N tokens farthest apart (default 5)"},
+        {0, "worst", OPTION_COUNT, &o.worst, "N", "list the N tokens with the largest differences (default 5)"},
         JSON_OPTION_ROW(o.form, "mpsim.mismatch/1"),
         NDJSON_OPTION_ROW(o.form, "token"),
         CSV_OPTION_ROW(o.form, ", a line for each token"),
         COLUMNS("Columns", record_rows(&mismatch_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
-        THREADS_OPTION_ROW(o.form, "; the report does not depend on it"),
+        THREADS_OPTION_ROW(o.form, ""),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     const int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)

@@ -30,29 +30,29 @@ typedef struct target_options {
 } target_options;
 
 /* The rows of these options for a command's table; `o` is a target_options variable. */
-#define TARGET_OPTION_ROWS(o)                                                                                        \
-    {'r',                                                                                                            \
-     "round",                                                                                                        \
-     OPTION_STRING,                                                                                                  \
-     &(o).round,                                                                                                     \
-     "MODE",                                                                                                         \
-     "rounding: nearest-even (default), nearest-away, toward-zero, up, down, to-odd, "                               \
-     "stochastic-a, -b, -c, the latter with :N random bits (default 32); short: rne rna rtz "                        \
-     "rup rdn rto sra srb src"},                                                                                     \
-        {'p',         "preset", OPTION_STRING,                                                                       \
-         &(o).preset, "NAME",   "overflow, infinity and NaN as in a real stack: see 'mpsim formats --presets'"},     \
-        {0,                                                                                                          \
-         "overflow",                                                                                                 \
-         OPTION_STRING,                                                                                              \
-         &(o).overflow,                                                                                              \
-         "inf|saturate",                                                                                             \
-         "what a number beyond the largest becomes, instead of the preset's"},                                       \
-        {0, "flush-subnormals", OPTION_FLAG, &(o).flush_output, NULL, "results in the subnormal range become zero"}, \
-        {0,           "flush-inputs",                                                                                \
-         OPTION_FLAG, &(o).flush_input,                                                                              \
-         NULL,        "subnormal inputs (of their own dtype) are read as zero"},                                     \
-    {                                                                                                                \
-        0, "seed", OPTION_COUNT, &(o).seed, "N", "seed of stochastic rounding (default 0)"                           \
+#define TARGET_OPTION_ROWS(o)                                                                           \
+    {'r',                                                                                               \
+     "round",                                                                                           \
+     OPTION_STRING,                                                                                     \
+     &(o).round,                                                                                        \
+     "MODE",                                                                                            \
+     "rounding: nearest-even (rne, default), nearest-away (rna), toward-zero (rtz), up (rup), down "    \
+     "(rdn), to-odd (rto), stochastic-a (sra), -b (srb), -c (src); stochastic modes take :N random "    \
+     "bits (default 32)"},                                                                              \
+        {'p',         "preset", OPTION_STRING,                                                          \
+         &(o).preset, "NAME",   "overflow, infinity and NaN rules of a library (mpsim help presets)"},  \
+        {0,                                                                                             \
+         "overflow",                                                                                    \
+         OPTION_STRING,                                                                                 \
+         &(o).overflow,                                                                                 \
+         "inf|saturate",                                                                                \
+         "what overflow becomes, instead of the preset's rule"},                                        \
+        {0, "flush-subnormals", OPTION_FLAG, &(o).flush_output, NULL, "subnormal results become zero"}, \
+        {0,           "flush-inputs",                                                                   \
+         OPTION_FLAG, &(o).flush_input,                                                                 \
+         NULL,        "inputs that are subnormal in their own dtype become zero"},                      \
+    {                                                                                                   \
+        0, "seed", OPTION_COUNT, &(o).seed, "N", "seed of stochastic rounding (default 0)"              \
     }
 
 typedef struct target_list {

@@ -15,40 +15,37 @@
 
 static const char more[] =
     "FIGURE is one of\n"
-    "  histogram     share of elements by binary exponent, before and after scaling, with the\n"
-    "                ranges of the formats; needs a report made with --histogram\n"
-    "  ruler         the range of each format over the range of each kind of tensor, or with\n"
-    "                --match of each tensor; steps of one name are taken together\n"
-    "  sweep         underflow, overflow and SQNR over the loss scale, and the window of scales that\n"
-    "                are safe: nothing overflows, at most --underflow per cent underflow\n"
-    "  scales        scales of blocks by binary exponent, a lane for each block recipe, and how many blocks\n"
-    "                and elements saturate; needs a report made with block recipes\n"
-    "  sqnr          SQNR of formats and block recipes side by side, for each kind of tensor (or --by\n"
-    "                tensor, layer, step, total)\n"
-    "  heatmap       underflow, SQNR or the largest magnitude (--column), a row for each tensor (or layer:\n"
-    "                --by layer), a column for each step; of one format or block recipe\n"
-    "  accumulation  relative error of dot products over their length K, a curve for each\n"
-    "                accumulation model; needs a report with several K\n"
-    "  training      training loss over the steps, the loss scale with skipped steps, and what\n"
-    "                rounding loses, a curve for each policy; of several reports, for each\n"
-    "                policy and report\n"
-    "  lossscale     loss scales over the steps, with skipped steps, a stair for each scaler or policy, and the norm of\n"
-    "                the gradients where it is known: of mpsim scaler, log, train or replay\n"
-    "  updates       share of the weight updates that are lost over the steps, a curve for each policy\n"
+    "  histogram     share of elements by binary exponent, before and after scaling, with the ranges of the\n"
+    "                formats; needs a report with --histogram\n"
+    "  ruler         range of each format over the range of each kind of tensor, or with --match of each\n"
+    "                tensor, over all steps\n"
+    "  sweep         underflow, overflow and SQNR over the loss scale, and the window of safe scales:\n"
+    "                no overflow, at most --underflow per cent underflow\n"
+    "  scales        scales of blocks by binary exponent for each block recipe, with saturated blocks and\n"
+    "                elements; needs a report with block recipes\n"
+    "  sqnr          SQNR of formats and block recipes side by side, for each kind of tensor (or --by)\n"
+    "  heatmap       underflow, SQNR or the largest magnitude (--column), a row for each tensor (or layer),\n"
+    "                a column for each step; of one format or block recipe\n"
+    "  accumulation  relative error of dot products over their length K, a curve for each accumulation\n"
+    "                model; needs a report with several K\n"
+    "  training      training loss, loss scale with skipped steps, and losses by rounding over the steps, a\n"
+    "                curve for each policy (and report)\n"
+    "  lossscale     loss scales over the steps, with skipped steps, for each scaler or policy, and the\n"
+    "                gradient norm if known; of mpsim scaler, log, train or replay\n"
+    "  updates       share of lost weight updates over the steps, a curve for each policy\n"
     "  amax          largest magnitude of tensors over the steps, and the FP8 scales of a replay\n"
     "  memory        bytes by component, a bar for each policy; of mpsim memory\n"
-    "  ranking       formats and block recipes by their SQNR: median and range over tensors and steps, with what is\n"
-    "                lost beside it\n"
-    "  attention     errors and bias of attention in tiles, a row for each model; of several reports of mpsim\n"
-    "                attention, for each model and tile\n"
-    "  diff          how far two runs are apart, a row for each tensor that differs (or each layer:\n"
-    "                --by layer), a column for each step\n"
-    "REPORT is what mpsim stat --json or --ndjson wrote, or mpsim.watch of Python; for accumulation mpsim dot --json,\n"
-    "for training mpsim train --json, for diff mpsim diff --json, and for others --json of the commands named above: at\n"
-    "most 256 MiB, which takes about as much memory. PREFIX.dat (data),\n"
-    "PREFIX.gp (a script that stands alone: edit it, run gnuplot again) and the figures are\n"
-    "written. gnuplot 5.4 or later is run (MPSIM_GNUPLOT: another program) with the templates\n"
-    "that belong to mpsim (MPSIM_PLOTS: another folder of them).\n"
+    "  ranking       formats and block recipes by SQNR: median and range over tensors and steps, with their\n"
+    "                losses\n"
+    "  attention     errors and bias of attention in tiles, a row for each model (and tile, of several\n"
+    "                reports); of mpsim attention\n"
+    "  diff          distance of two runs, a row for each tensor that differs (or layer), a column for each\n"
+    "                step; of mpsim diff\n"
+    "REPORT is a report of mpsim stat --json or --ndjson or of mpsim.watch; accumulation takes mpsim dot\n"
+    "--json, training mpsim train --json, other figures --json of the commands named above. A report has at\n"
+    "most 256 MiB, which takes about as much memory. Plot writes PREFIX.dat (data), PREFIX.gp (a script for\n"
+    "gnuplot, which you may edit and run again) and the figures. It runs gnuplot 5.4 or later\n"
+    "(MPSIM_GNUPLOT: another program) with mpsim's templates (MPSIM_PLOTS: another folder).\n"
     "\n"
     "Examples:\n"
     "  mpsim stat --json --histogram --scale 1,2^16 trace/ -o report.json\n"
@@ -232,33 +229,34 @@ int cmd_plot(const command *self, int argc, char **argv)
          "memory, ranking, attention or diff; REPORT is what another command wrote with --json."},
         {0, "What to show", OPTION_HEADING, NULL, NULL, NULL},
         {'m', "match", OPTION_LIST, &selection.match, "GLOB",
-         "only tensors whose name matches, as 'wgrad:*', or models, or policies; may be repeated"},
+         "only tensors, models or policies whose name matches, as 'wgrad:*'; may be repeated"},
         {'k', "kind", OPTION_LIST, &selection.kinds, "LIST", "only tensors of these kinds, as agrad,wgrad"},
         {0, "step", OPTION_STRING, &selection.step, "N", "only step N"},
         {'f', "format", OPTION_LIST, &selection.formats, "LIST",
-         "formats of the report to show; the first is also shaded (default: all of them)"},
+         "formats of the report to show; the first is shaded (default: all)"},
         {'s', "scale", OPTION_LIST, &selection.scales, "LIST",
-         "scales of the report to show (default: all of them); 1 is shown, too, but not in a sweep"},
+         "scales of the report to show (default: all); 1 is always shown, except in a sweep"},
         {0, "log", OPTION_FLAG, &r.log, NULL, "histogram: logarithmic share"},
         {0, "by", OPTION_STRING, &selection.by, "WHAT",
-         "sweep: a curve for each kind (default), each tensor (default with --match), or in total; "
-         "scales, sqnr: kind, tensor, layer, step or total; heatmap, diff: a row for each tensor (default) or layer"},
+         "sweep: a curve for each kind (default), tensor (default with --match), or total; scales, sqnr: "
+         "kind, tensor, layer, step or total; heatmap, diff: a row for each tensor (default) or layer"},
         {0, "underflow", OPTION_STRING, &selection.underflow, "PERCENT",
-         "sweep: a scale is safe up to this underflow, in per cent of a curve's elements (default 1)"},
+         "sweep: largest underflow of a safe scale, in per cent of a curve's elements (default 1)"},
         {0, "column", OPTION_STRING, &selection.column, "NAME",
-         "accumulation: rel_err (default), max_rel_err or bias; training: what is lost of wgrad "
-         "(default; updates where hardly any is), agrad, act or updates; heatmap: underflow (default), sqnr or amax; diff: ulp (default) or sqnr"},
+         "accumulation: rel_err (default), max_rel_err or bias; training: losses of wgrad (default), "
+         "agrad, act or updates (default if wgrad loses almost nothing); heatmap: underflow (default), "
+         "sqnr or amax; diff: ulp (default) or sqnr"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {'o', "output", OPTION_OUTPUT, &wanted, "PREFIX",
-         "what the names of the files begin with (default: the figure's name); a name that ends in .pdf, .png, .svg or .txt "
-         "is that file, and others only where --type names them, too"},
+         "prefix of the files (default: the figure's name); a name that ends in .pdf, .png, .svg or .txt "
+         "is that file, and --type adds others"},
         {0, "type", OPTION_STRING, &types, "LIST",
-         "of pdf, png, svg, txt, drawn with characters, and cairolatex: PREFIX-latex.tex, to \\input, with its picture "
-         "PREFIX-latex.pdf (default: pdf,png,svg)"},
-        {0, "terminal", OPTION_STRING, &types, "LIST", "the same as --type, in gnuplot's word"},
-        {0, "preview", OPTION_FLAG, &preview, NULL, "draw with characters, and print that, too"},
-        {0, "dark", OPTION_FLAG, &r.dark, NULL, "light on a dark ground, for slides and dark pages"},
-        {0, "title", OPTION_STRING, &r.title, "TEXT", "above the figure (default: none)"},
+         "file types: pdf, png, svg, txt (drawn with characters), cairolatex (PREFIX-latex.tex to \\input, "
+         "and its picture PREFIX-latex.pdf) (default pdf,png,svg)"},
+        {0, "terminal", OPTION_STRING, &types, "LIST", "the same as --type"},
+        {0, "preview", OPTION_FLAG, &preview, NULL, "also print the figure, drawn with characters"},
+        {0, "dark", OPTION_FLAG, &r.dark, NULL, "light lines on a dark ground, for slides and dark pages"},
+        {0, "title", OPTION_STRING, &r.title, "TEXT", "title above the figure (default: none)"},
         {0, "venue", OPTION_WORD, &venue, VENUES, "width for a paper (default: none, 5 inches)"},
         {0, "span", OPTION_WORD, &span, "col|full", "columns spanned (default: col)"},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};

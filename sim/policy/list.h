@@ -15,8 +15,7 @@ typedef struct policy_list {
 #define POLICY_OPTION_ROW(paths)                                                               \
     {                                                                                          \
         'P', "policy", OPTION_INPUTS, &(paths), "FILE",                                        \
-            "a policy (YAML), the name of a bundled one (in MPSIM_POLICIES or where they are " \
-            "installed), or a folder of them; may be repeated"                                 \
+            "a policy file (YAML), a bundled policy, or a folder of policies; may be repeated" \
     }
 
 /* policy_list_add -- one file, bundled policy, folder (all *.yaml in the order of their names) or

@@ -16,21 +16,19 @@
 #include <sys/stat.h>
 
 static const char more[] =
-    "A step: tensors are cast as the policy says, gradients times the loss scale; gradients are\n"
-    "checked, unscaled and clipped; the optimizer moves the weights; the scaler and\n"
-    "the FP8 scales are updated.\n"
-    "The recorded gradients are those of the recorded weights: no model is run. Weights are the\n"
-    "run's own over consecutive steps, and the recorded ones after a gap.\n"
+    "In each step, tensors are cast as the policy says, gradients times the loss scale. Gradients are\n"
+    "then checked, unscaled and clipped; the optimizer updates the weights; the loss scaler and the FP8\n"
+    "scales are updated. No model is run: recorded gradients belong to recorded weights.\n"
     "\n"
-    "Runs of the same gradients in fp32 and in binary64 have the policy's optimizer and clipping, in\n"
-    "mpsim's own order (variant ieee). In fp32, too, an update below half an ulp of its weight moves\n"
-    "nothing. Stochastic rounding loses single updates, not the mean.\n"
+    "Reference runs in fp32 and binary64 use the same gradients, the policy's optimizer and clipping, in\n"
+    "mpsim's own order (variant ieee). In fp32, too, an update below half an ulp of its weight changes\n"
+    "nothing. Stochastic rounding loses single updates, not their mean.\n"
     "\n"
-    "uncompared    recorded numbers that are not compared: the policy has them in another format\n"
-    "most, lacks   the tensors that differ most from the record; what the record does not say, and which\n"
-    "              values may differ for want of it\n"
-    "policy's      settings that the policy has instead of the recorded ones\n"
-    "blank cells   nothing to count (no such tensors, or the step was skipped)\n"
+    "uncompared    recorded numbers that the policy keeps in another format\n"
+    "most, lacks   tensors that differ most from the record; facts that the record lacks, and values that\n"
+    "              may differ for that reason\n"
+    "policy's      settings of the policy that replace recorded settings\n"
+    "blank cells   nothing to count (no such tensors, or a skipped step)\n"
     "\n"
     "Memory: about 150 bytes for each weight, 110 with --no-reference.\n"
     "\n"
@@ -209,8 +207,8 @@ int cmd_replay(const command *self, int argc, char **argv)
         POLICY_OPTION_ROW(policies),
         {0, "list", OPTION_FLAG, &list, NULL, "list the bundled policies"},
         {0, "weights", OPTION_WORD, &weights, "auto|recorded|carry",
-         "whose weights a step starts from: its own over consecutive steps (auto), always the "
-         "recorded ones, or always its own"},
+         "weights at the start of a step: the replay's own over consecutive steps, else recorded (auto); "
+         "always recorded; always the replay's own (carry)"},
         {0, "no-reference", OPTION_FLAG, &no_reference, NULL, "leave out the reference runs in fp32 and binary64"},
         {0, "seed", OPTION_COUNT, &o.seed, "N", "seed of stochastic rounding (default 0)"},
         COMMON("policy list weights no-reference match kind tensors json csv output"),
@@ -218,9 +216,9 @@ int cmd_replay(const command *self, int argc, char **argv)
         INPUT_OPTION_ROWS(io),
         LOSS_SCALE_OPTION_ROW(io),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "tensors", OPTION_FLAG, &tensors, NULL, "every tensor, not only those that lose most"},
+        {0, "tensors", OPTION_FLAG, &tensors, NULL, "list every tensor (default: those that lose most)"},
         {0, "amp", OPTION_FLAG, &amp, NULL,
-         "a line per step as training scripts log it, with the scale after the step"},
+         "print one line per step, as training scripts log it, with the scale after the step"},
         JSON_OPTION_ROW(form, "mpsim.replay/1"),
         NDJSON_OPTION_ROW(form, "step"),
         CSV_OPTION_ROW(form, ": a row per step, or with --tensors per tensor; of several policies, a row each"),

@@ -22,35 +22,33 @@
 #include <sys/stat.h>
 
 static const char more[] =
-    "TRACE: files or directories of recorded gradients (wgrad tensors, unless --kind or --match\n"
-    "say otherwise). Step by step they are multiplied by the scale in force and rounded to\n"
-    "--format; a result that is Inf or NaN is an overflow. A single file that is no file of\n"
-    "tensors, or --log, is the text log of a training: what its lines tell of the loss scale is\n"
-    "put together, checked for jumps, and compared with the rules of every scaler. Recognised\n"
-    "are lines of Apex, DeepSpeed, Megatron and fairseq, and names with values: 'step 12 scale\n"
-    "65536 skipped 0', 'loss_scale: 64'; the loss, the norm of the gradients and progress bars\n"
-    "beside them count as evidence. A log that tells no scale is judged by them: 'mpsim log --help',\n"
+    "TRACE is files or directories of recorded gradients (wgrad tensors, unless --kind or --match select\n"
+    "others). In each step, gradients are multiplied by the current scale and rounded to --format; Inf or\n"
+    "NaN is an overflow. A file that holds no tensors, or --log, is a training log: its loss scales are\n"
+    "checked for jumps and compared with the rules of every scaler. Lines of Apex, DeepSpeed, Megatron\n"
+    "and fairseq are recognised, and named values: 'step 12 scale 65536 skipped 0', 'loss_scale: 64'.\n"
+    "Losses and gradient norms serve as evidence. A log without a loss scale is read as by 'mpsim log',\n"
     "which also compares runs.\n"
     "\n"
-    "Log patterns: a POSIX extended regular expression in which a name in braces is a value\n"
-    "without blanks: {scale}, or {before} and {after} of lines that tell an overflow; {overflow}\n"
-    "(1, yes, true), {skipped} (how many), {step}, {epoch}, {rank}, {loss}, {norm}.\n"
+    "Log patterns are POSIX extended regular expressions. A name in braces is a value without blanks:\n"
+    "{scale}, or {before} and {after} of an overflow; {overflow} (1, yes, true), {skipped} (a count),\n"
+    "{step}, {epoch}, {rank}, {loss}, {norm}.\n"
     "\n"
-    "Scalers: names of --list, with changes after a ':' as torch:init=2^10,window=500. Keys:\n"
-    "init, growth, backoff, window, hysteresis, floor, ceiling, tolerance, threshold; skip,\n"
-    "dynamic, guard (0 or 1); refill (clean, growth, backoff joined by '+', or never);\n"
-    "growth-rule, floor-rule, order, unscale, arithmetic, check: see lib/include/mpsim/scaler.h.\n"
+    "Scalers: a name of --list, with changes after a ':' as torch:init=2^10,window=500. Keys: init,\n"
+    "growth, backoff, window, hysteresis, floor, ceiling, tolerance, threshold; skip, dynamic, guard (0\n"
+    "or 1); refill (clean, growth, backoff joined by '+', or never); growth-rule, floor-rule, order,\n"
+    "unscale, arithmetic, check: see lib/include/mpsim/scaler.h.\n"
     "\n"
-    "Patterns: 0 or . is a clean step, 1 or x an overflow, {S} a step that overflows where the\n"
-    "scale is above S; (ITEMS) a group, ITEM*N the item N times; blanks, commas and # comments\n"
-    "between; at most 10^8 steps.\n"
+    "Patterns: 0 or . is a clean step, 1 or x an overflow, {S} a step that overflows above scale S;\n"
+    "(ITEMS) a group, ITEM*N the item N times; blanks, commas and # comments are ignored; at most 10^8\n"
+    "steps.\n"
     "\n"
-    "Verdicts: start-up search (overflows only at the beginning), steady (only where the scale\n"
-    "has grown), spikes (elsewhere, too), runaway (at every scale: Inf or NaN comes from\n"
-    "somewhere else), floor reached (the framework stops with its error). Of logs also:\n"
-    "diverging (the scale collapses late, or falls while the loss rises), scaler state lost (on\n"
-    "resume), not enough to tell (with what is missing). Each names its lines and how sure it is.\n"
-    "Scale stuck: far from what fits, with the setting at fault and the steps of the way back.\n"
+    "Verdicts: start-up search (overflows only at the beginning), steady (overflows only after growth),\n"
+    "spikes (overflows elsewhere, too), runaway (overflow at every scale: Inf or NaN has another source),\n"
+    "floor reached (the framework stops with an error). For logs also: diverging (the scale collapses\n"
+    "late, or falls while the loss rises), scaler state lost (on resume), not enough to tell (with the\n"
+    "missing values). Each verdict names its lines and its certainty. Scale stuck: the scale is far from\n"
+    "one that fits; the report names the setting to change and the steps to recover.\n"
     "\n"
     "Examples:\n"
     "  mpsim scaler data/digits-cnn                      torch's GradScaler over a recorded run\n"
@@ -420,34 +418,35 @@ int cmd_scaler(const command *self, int argc, char **argv)
         COMMON("scaler compare list adaptive pattern log format match kind amp all json csv output"),
         {0, "Which scalers", OPTION_HEADING, NULL, NULL, NULL},
         {'s', "scaler", OPTION_LIST, &o.scalers, "SPEC",
-         "a scaler, as apex or torch:init=2^10 (default: the trace's own, else torch); may be repeated"},
+         "a scaler, as apex or torch:init=2^10 (default: the recorded one, else torch); may be repeated"},
         {'c', "compare", OPTION_LIST, &o.compare, "LIST",
-         "several side by side, as torch,apex,megatron; all: every dynamic one (default for logs)"},
-        {'l', "list", OPTION_FLAG, &o.list, NULL, "the table of scalers; with operands, all about these"},
+         "several scalers side by side, as torch,apex,megatron; all: every dynamic one (default for logs)"},
+        {'l', "list", OPTION_FLAG, &o.list, NULL, "list scalers; with operands, describe these"},
         {0, "adaptive", OPTION_FLAG, &o.adaptive, NULL,
-         "a scale for each layer instead (Zhao et al.), from traces with agrad and weight tensors"},
+         "a scale for each layer (Zhao et al.), from traces with agrad and weight tensors"},
         {0, "Instead of a trace", OPTION_HEADING, NULL, NULL, NULL},
         {0, "pattern", OPTION_STRING, &o.pattern, "TEXT",
          "an overflow pattern, as '1*3,0*2000,1'; @FILE: the pattern in a file"},
-        {0, "log", OPTION_INPUTS, &o.logs, "FILE", "the text log of a training; - is standard input"},
+        {0, "log", OPTION_INPUTS, &o.logs, "FILE", "a training log; - is standard input"},
         {0, "log-pattern", OPTION_LIST, &o.log_patterns, "TEXT",
-         "lines of your own in it, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
+         "a pattern of lines of the log, as 'it {step} .* amp={scale} skip={overflow}'; may be repeated"},
         {0, "Traces", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &o.format, "FORMAT",
-         "what all gradients are rounded to, nearest-even (default: fp16; binary32 what the run had in it)"},
-        {0, "repeat", OPTION_COUNT, &o.repeat, "N", "the recorded steps N times over"},
+         "round gradients to FORMAT, nearest-even (default fp16; binary32: keep them as the run computed "
+         "them)"},
+        {0, "repeat", OPTION_COUNT, &o.repeat, "N", "replay the recorded steps N times"},
         INPUT_OPTION_ROWS(from),
         LOSS_SCALE_OPTION_ROW(from),
         KEEP_GOING_OPTION_ROW(from),
         {0, "State", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "state-in", OPTION_INPUT, &o.state_in, "FILE", "go on from a saved state"},
+        {0, "state-in", OPTION_INPUT, &o.state_in, "FILE", "continue from a saved state"},
         {0, "state-out", OPTION_OUTPUT, &o.state_out, "FILE", "save the state at the end"},
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "amp", OPTION_FLAG, &o.amp, NULL,
-         "a line per step as training scripts log it, with the scale after the step"},
+         "print one line per step, as training scripts log it, with the scale after the step"},
         {0, "amp-stats", OPTION_FLAG, &o.amp_stats, NULL,
-         "the same as '[AMP Stats] Scale: 65536.0, Growth tracker: 0'"},
-        {'a', "all", OPTION_FLAG, &o.all, NULL, "every row of a long trajectory"},
+         "print one line per step, as '[AMP Stats] Scale: 65536.0, Growth tracker: 0'"},
+        {'a', "all", OPTION_FLAG, &o.all, NULL, "print every row of a long trajectory"},
         JSON_OPTION_ROW(o.form, "mpsim.scaler/1"),
         NDJSON_OPTION_ROW(o.form, "scaler and run of steps"),
         CSV_OPTION_ROW(o.form, ": a row per scaler and run of steps"),

@@ -9,30 +9,30 @@
 
 static const char more[] =
     "Shares are of all elements. SQNR and MSE compare x with cast(x * scale) / scale where both are\n"
-    "finite. With --keep-going the tensors of a file that were read before it failed count. Text\n"
-    "lists tensors with NaN or Inf first.\n"
+    "finite. With --keep-going, tensors read before a file failed are counted. Text lists tensors with\n"
+    "NaN or Inf first.\n"
     "\n"
-    "A loss scale multiplies gradients: agrad, dgrad, wgrad, and tensors without a kind. The others\n"
-    "are cast as they are, with the scale 1, unless --scale-kinds names them.\n"
+    "A loss scale multiplies gradients (agrad, dgrad, wgrad) and tensors without a kind. Other tensors\n"
+    "are cast with the scale 1, unless --scale-kinds names them.\n"
     "\n"
     "Block recipes, NAME[:WORD]...:\n"
     "  mxfp8 mxfp8e5m2 mxfp6e3m2 mxfp6e2m3 mxfp4  :floor :even :ceil :rceil :te :microx, or :* for all\n"
     "  nvfp4                                      :2d (blocks of 16 x 16) :1level (no tensor scale) :sr\n"
     "  e4m3/1x128 e4m3/128x128 e5m2/row e4m3/tensor and other ELEMENT/RxC  :f32 (default) :ue8m0\n"
     "  any of them                                :rht16 :rht32 :rht64 :rht128, a Hadamard transform\n"
-    "  what libraries do, by name: te-current te-block-128x128 torchao-rowwise ... (mpsim formats --recipes)\n"
-    "With a Hadamard transform all counts and errors are those of the transformed tensor. Elements\n"
-    "wider than binary32 are rounded to it first; blocks at the edges are smaller; a tensor of one\n"
-    "dimension has no columns.\n"
+    "  recipes of libraries                       te-current te-block-128x128 torchao-rowwise ... (mpsim help recipes)\n"
+    "With a Hadamard transform all counts and errors describe the transformed tensor. Elements wider than\n"
+    "binary32 are first rounded to binary32. Blocks at the edges are smaller. A tensor of one dimension\n"
+    "has no columns.\n"
     "\n"
-    "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. Names: nan, inf,\n"
-    "zero, underflow, subnormal, overflow, saturated (overflow where the cast saturates), inexact:\n"
-    "elements, or with % a share of all; alone they mean > 0. amax, amin; of a cast sqnr (dB), mse,\n"
-    "max_rel_err. They apply to recipes, too. For recipes only: spoilt; saturated_blocks, lost_blocks,\n"
-    "nonfinite_blocks, with % a share of all blocks. A condition holds if one tensor under one cast meets\n"
-    "it; with LEVEL (tensor, kind, step or total), if one of those sums does. Each that holds is a line on\n"
-    "standard error. Exit code: 1 a condition holds; 5 none holds, but a selected tensor that may hold\n"
-    "floating-point numbers or packed weights was not read. Plain integers do not count.\n"
+    "Conditions of --fail-if: [LEVEL:]NAME, or NAME with > < >= or <= and a value. NAME alone means > 0.\n"
+    "  elements, % a share  nan inf zero underflow subnormal overflow saturated inexact\n"
+    "  values               amax amin sqnr (dB) mse max_rel_err\n"
+    "  block recipes alone  spoilt saturated_blocks lost_blocks nonfinite_blocks (% of all blocks)\n"
+    "A condition holds if one tensor under one cast fulfils it; with LEVEL (tensor, kind, step or total),\n"
+    "if one sum at that level does. Each condition that holds is reported on standard error. Exit code:\n"
+    "1 if a condition holds; 5 if none holds, but a selected tensor of floating-point numbers was not\n"
+    "read.\n"
     "\n"
     "Examples:\n"
     "  mpsim stat trace/                                all files below, usual formats\n"
@@ -101,7 +101,7 @@ int stat_files(const stat_settings *settings, const stat_form *form, char **oper
 static int check_shard(const char *word, uint64_t *k, uint64_t *n)
 {
     if (world_size() > 1)
-        return fail(EXIT_USAGE, "stat: --shard is for a process of its own: ranks divide the work themselves");
+        return fail(EXIT_USAGE, "stat: --shard needs one process: MPI ranks divide the work themselves");
     if (stat_share_parse(k, n, word))
         return fail(EXIT_USAGE, "stat: --shard takes k/n, 1 <= k <= n <= %d, not '%s'", SHARDS_MOST, word);
     return 0;
@@ -140,33 +140,34 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
         COMMON("format scale round preset axis rht match kind map fail-if tensors json csv output"),
         {0, "What to cast to", OPTION_HEADING, NULL, NULL, NULL},
         {'f', "format", OPTION_STRING, &s.to.formats, "LIST",
-         "formats, as fp16,e4m3@cuda,e5m7:fn (default fp16,bf16,e4m3,e5m2), and block recipes, as "
-         "mxfp8:rceil,nvfp4,e4m3/128x128; see below"},
+         "number formats, as fp16,e4m3@cuda,e5m7:fn, and block recipes, as mxfp8:rceil,nvfp4,e4m3/128x128 "
+         "(default fp16,bf16,e4m3,e5m2); see below"},
         {'s', "scale", OPTION_STRING, &s.to.scales, "LIST",
-         "loss scales that multiply gradients first, as 1,1024,2^16, or every power of two of a "
-         "range, as 2^0..2^32 (default 1); see below"},
+         "loss scales that multiply gradients before the cast, as 1,1024,2^16, or a range of powers of "
+         "two, as 2^0..2^32 (default 1)"},
         {0, "scale-kinds", OPTION_LIST, &s.scaled, "LIST",
-         "the kinds that the scale multiplies (default agrad,dgrad,wgrad), or all"},
+         "kinds of tensors that the loss scale multiplies (default agrad,dgrad,wgrad), or all"},
         TARGET_OPTION_ROWS(s.to),
         {0, "rht", OPTION_STRING, &s.to.hadamard, "N",
-         "each recipe also with a Hadamard transform of groups of N before it: 16, 32, 64 or 128"},
+         "also apply each recipe after a random Hadamard transform of groups of N: 16, 32, 64 or 128"},
         {0, "axis", OPTION_STRING, &s.to.axis, "AXIS",
-         "recipes along rows (the last dimension; default), columns, or both: also what is requantised along "
-         "columns, as a tensor that is used transposed"},
+         "block direction: rows (the last dimension; default), columns, or both; both also requantises "
+         "along columns, as for a transposed use"},
         {0, "Which tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(s.from),
         KEEP_GOING_OPTION_ROW(s.from),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        EXCLUDES("shard", "json ndjson csv level tensors fail-if", "a shard is a part; mpsim merge shows the report"),
+        EXCLUDES("shard", "json ndjson csv level tensors fail-if",
+                 "a shard is a part of a report; mpsim merge writes the report"),
         STAT_FORM_ROWS(f),
         {0, "shard", OPTION_STRING, &shard, "K/N",
-         "write part K of N of the report, of a share of the bytes, for mpsim merge"},
+         "write part K of N of the report for mpsim merge, from a share of the bytes"},
         {0, "counts", OPTION_FLAG, &s.counts, NULL,
-         "counts, amax and amin alone, which is faster: no mean, l2, SQNR, MSE and max rel err"},
-        {0, "histogram", OPTION_FLAG, &s.histogram, NULL,
-         "add histograms of floor(log2 |x|) (JSON); mpsim plot draws them"},
+         "counts, amax and amin alone, which is faster: no mean, l2, SQNR, MSE or max rel err"},
+        {0, "histogram", OPTION_FLAG, &s.histogram, NULL, "add histograms of floor(log2 |x|) to JSON, for mpsim plot"},
         {0, "without-roundoff", OPTION_FLAG, &s.without_roundoff, NULL,
-         "leave out elements of gradients that are nothing but rounding, as advise does (doc/explanations/statistics.md)"},
+         "ignore elements of gradients that consist of rounding errors alone, as advise does "
+         "(doc/explanations/statistics.md)"},
         JSON_OPTION_ROW(f.out, "mpsim.stat/1"),
         NDJSON_OPTION_ROW(f.out, "line, as they come"),
         CSV_OPTION_ROW(f.out, ": a row per tensor, format and scale; see --level"),
@@ -174,18 +175,19 @@ int stat_command(const command *self, int argc, char **argv, stat_work *files)
         COLUMNS("Columns of casts", &stat_loses_record, SHOW_SUMS | SHOW_CASTS),
         COLUMNS("Columns of block recipes", &stat_blocks_record, SHOW_SUMS | SHOW_RECIPES | SHOW_AXES),
         OUTPUT_OPTION_ROW(f.out),
-        THREADS_OPTION_ROW(f.out, "; the report does not depend on it"),
+        THREADS_OPTION_ROW(f.out, ""),
         QUIET_OPTION_ROW(f.out, "notes"),
         NEEDS("histogram", "json ndjson shard", NULL),
-        EXCLUDES("without-roundoff", "shard", "a share of a tensor does not show it"),
+        EXCLUDES("without-roundoff", "shard", "a part of a tensor does not show its rounding errors"),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, table_of_options, argc, argv, &first, more);
     if (code < 0) {
         f.style = report_options_style(&f.out);
         report_options_threads(&f.out);
         if (s.without_roundoff && world_size() > 1)
-            code = fail(EXIT_USAGE,
-                        "stat: --without-roundoff is for one process: a share of a tensor does not show it");
+            code = fail(
+                EXIT_USAGE,
+                "stat: --without-roundoff needs one process: a part of a tensor does not show its rounding errors");
         else
             code = shard ? stat_shard(&s, &f, shard, argv + first, argc - first)
                          : files(&s, &f, argv + first, argc - first);

@@ -14,16 +14,17 @@ typedef struct stat_form {
 } stat_form;
 
 /* The rows that stat and merge have in common, but for those of reportoptions.h; `o` is a stat_form. */
-#define STAT_FORM_ROWS(o)                                                                                           \
-    {0,                                                                                                             \
-     "fail-if",                                                                                                     \
-     OPTION_LIST,                                                                                                   \
-     &(o).fail_if,                                                                                                  \
-     "LIST",                                                                                                        \
-     "exit code 1 after the report where one of these holds, as nan,inf,'underflow>1%'; see "                       \
-     "below"},                                                                                                      \
-        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor too"},                           \
-        {0, "level", OPTION_CHOICE, &(o).level, "tensor|kind|step|total", "CSV: rows per which (default: tensor)"}, \
+#define STAT_FORM_ROWS(o)                                                                    \
+    {0,           "fail-if",                                                                 \
+     OPTION_LIST, &(o).fail_if,                                                              \
+     "LIST",      "exit code 1 if a condition holds, as nan,inf,'underflow>1%'; see below"}, \
+        {'t', "tensors", OPTION_FLAG, &(o).tensors, NULL, "text: list every tensor"},        \
+        {0,                                                                                  \
+         "level",                                                                            \
+         OPTION_CHOICE,                                                                      \
+         &(o).level,                                                                         \
+         "tensor|kind|step|total",                                                           \
+         "CSV: one row per tensor (default), kind, step or total"},                          \
         NEEDS("level", "csv", NULL)
 
 void stat_form_clear(stat_form *f);

@@ -16,35 +16,34 @@ typedef struct wanted_words {
  * FIELD is of wanted_words, VALUE what its argument is called, and LETTER and HELP are the program's. */
 /* clang-format off */
 #define RAW_OPTIONS(ROW, of)                                                                                        \
-    ROW(of, 0, "dtype", STRING, dtype, "FORMAT", "the files are raw elements of this format, little-endian"),       \
-    ROW(of, 0, "shape", STRING, shape, "N,M...", "raw: shape; one may be *: as many as the file has (default: *)"), \
+    ROW(of, 0, "dtype", STRING, dtype, "FORMAT", "read raw little-endian elements of this format"),       \
+    ROW(of, 0, "shape", STRING, shape, "N,M...", "raw: shape; * fills up to the end of the file (default: *)"), \
     ROW(of, 0, "offset", COUNT, offset, "BYTES", "raw: bytes before the first element"),                            \
-    ROW(of, 0, "big-endian", FLAG, big_endian, NULL, "raw: elements are big-endian")
+    ROW(of, 0, "big-endian", FLAG, big_endian, NULL, "raw: big-endian elements")
 #define WANTED_OPTIONS(ROW, of)                                                                                     \
     ROW(of, 'm', "match", LIST, match, "GLOB",                                                                      \
-        "only tensors whose name matches, as 'wgrad:*' or '*attn*'; may be repeated"),                              \
+        "only tensors whose name matches, as 'wgrad:*'; may be repeated"),                              \
     ROW(of, 'k', "kind", LIST, kinds, "LIST",                                                                       \
-        "only tensors of these kinds, as agrad,wgrad: weight act out agrad dgrad wgrad opt.m opt.v "                \
-        "opt.vmax master"),                                                                                         \
+        "only tensors of these kinds: weight act out agrad dgrad wgrad opt.m opt.v opt.vmax master"),                                                                                         \
     ROW(of, 0, "map", LIST, map, "RULE",                                                                            \
-        "what names mean, as 'grad/(.*)=wgrad:\\1', or a file of such lines as @FILE; a kind alone, as wgrad, is "   \
-        "that of tensors without one; may be repeated; see doc/reference/names.md"),                                          \
+        "derive kinds from names, as 'grad/(.*)=wgrad:\\1'; KIND alone is for tensors without one; @FILE: " \
+         "rules in a file; may be repeated; see doc/reference/names.md"),                                          \
     RAW_OPTIONS(ROW, of),                                                                                           \
     ROW(of, 0, "assume", STRING, assume, "V1=F,V2=F",                                                               \
-        "npy: the formats of void elements of 1 and 2 bytes, as ml_dtypes writes them"),                            \
+        "npy: formats of void elements of 1 and 2 bytes (ml_dtypes)"),                            \
     ROW(of, 0, "as", STRING, as, "FORMAT",                                                                          \
-        "read integers of the format's width as its codes: bf16 saved as int16, say"),                              \
+        "read integers as codes of this format, as bf16 saved as int16"),                              \
     ROW(of, 0, "stored", STRING, stored, "HOW",                                                                     \
-        "codes with scales: parts (tensors of their own), or the layout they are stored in where that is "          \
-        "not evident, as torchao, te:e5m2 or gptq-v2"),                                                             \
-    ROW(of, 0, "max-header", COUNT, max_header, "BYTES", "cap on a file's header (default 16Mi)"),                  \
+        "layout of quantised tensors, as torchao, te:e5m2, gptq-v2; parts: read codes and scales as " \
+         "separate tensors (default: detected)"),                                                             \
+    ROW(of, 0, "max-header", COUNT, max_header, "BYTES", "largest header of a file (default 16Mi)"),                  \
     ROW(of, 0, "max-ratio", COUNT, max_ratio, "N",                                                                  \
-        "how many times its size a packed file may unpack to (default 1000; 64 MiB at least)")
+        "largest ratio of unpacked to packed size (default 1000; 64 MiB are always allowed)")
 /* For callers that need the factor of gradients. */
 #define LOSS_SCALE_OPTION(ROW, of)                                                                                  \
     ROW(of, 0, "loss-scale", STRING, loss_scale, "S",                                                               \
-        "gradients in the files were multiplied by S, as GradScaler's backward leaves them before unscale_; of "    \
-        "files that do not say it")
+        "loss scale that the gradients in the files still carry (GradScaler before unscale_), if a file " \
+         "does not record it")
 /* clang-format on */
 
 void trace_wanted_clear(wanted_words *w); /* the lists */

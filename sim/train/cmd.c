@@ -25,47 +25,45 @@ enum { PLAN_MOST = 16 << 20 }; /* bytes of a run as text */
 
 static const char more[] =
     "Trains a network on 1,437 handwritten digits of 8 x 8 pixels and tests it on 360 others. Every\n"
-    "tensor is in the format that the policy says, every matrix product is added as the chosen\n"
-    "hardware adds it, and a run gives the same bits everywhere, on any number of threads. Defaults,\n"
-    "if the policy sets nothing: SGD with learning rate 0.1 and momentum 0.9; Adam and AdamW 0.001;\n"
-    "Lion 0.0001; Adafactor 0.01.\n"
+    "tensor has the format of the policy, and every matrix product is summed as the chosen hardware sums\n"
+    "it. A run gives the same bits on every machine, with any number of threads. Defaults of policies:\n"
+    "SGD with learning rate 0.1 and momentum 0.9; Adam, AdamW: 0.001; Lion: 0.0001; Adafactor: 0.01.\n"
     "\n"
-    "--net gpt and llama are decoders like GPT-2 and Llama, which learn to continue a text. They have\n"
-    "0.1 M parameters by default, 124 M with --gpt2. Their defaults are AdamW with learning rate\n"
-    "0.001, betas 0.9 and 0.95, weight decay 0.1 (of matrices), and gradients clipped at norm 1.\n"
+    "--net gpt and llama are decoders as GPT-2 and Llama. They learn to continue a text. They have 0.1 M\n"
+    "parameters by default, 124 M with --gpt2. Defaults of policies: AdamW with learning rate 0.001,\n"
+    "betas 0.9 and 0.95, weight decay 0.1 (matrices alone), gradient norm clipped at 1.\n"
     "\n"
-    "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell, cdna1, cdna2, cdna3: tensor cores\n"
-    "              for low precision, fma for binary32. Or one model for all products: exact,\n"
-    "              fp32-sequential, any of 'mpsim formats --models'. Operands of block recipes\n"
+    "arch          volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell, cdna1, cdna2, cdna3:\n"
+    "              tensor cores for low precision, fma in binary32 for binary32; or one model for all\n"
+    "              products: exact, fp32-sequential, or a model of 'mpsim help models'. Block recipes\n"
     "              (MXFP8, NVFP4) are multiplied as bf16 numbers; blackwell-scaled and\n"
-    "              rtx-blackwell-scaled multiply codes with their scales, as those instructions do.\n"
-    "              Operands of DeepSeek-V3 are multiplied as codes, and sums move to fp32 every 128\n"
-    "              products. Sums of fp8 per tensor are not promoted (TransformerEngine promotes\n"
-    "              them in the backward pass)\n"
-    "at the end    the mean loss of the last tenth of the steps\n"
-    "validation    the loss on held-back text; perplexity is e to it\n"
-    "scale         the loss scale; skipped: steps without an update, because gradients overflowed\n"
-    "act           lost activations: results that rounding makes zero, as a share of those that are not\n"
-    "              zero. Losses inside softmax and normalisation (--math) do not count\n"
-    "agrad, wgrad  lost gradients of activations and of weights, in the same way\n"
+    "              rtx-blackwell-scaled multiply codes with their scales. DeepSeek-V3 recipes multiply\n"
+    "              codes and promote sums to fp32 every 128 products; fp8 per tensor sums without\n"
+    "              promotion (TransformerEngine promotes in the backward pass)\n"
+    "at the end    mean loss of the last tenth of the steps\n"
+    "validation    loss on the validation text; perplexity is e to that loss\n"
+    "scale         loss scale; skipped: steps without an update, after gradients overflowed\n"
+    "act, agrad, wgrad   lost: results (activations, their gradients, weight gradients) that rounding\n"
+    "              makes zero, as a share of non-zero results; softmax and normalisation (--math) are\n"
+    "              not counted\n"
     "updates       lost: weights that would move in binary64 and do not\n"
     "diverged      the loss is NaN or infinite from that step to the last\n"
     "activations   bytes that the forward pass keeps for the backward pass\n"
-    "multiplies    multiply-adds of matrix products by the formats of their operands, forward and\n"
-    "              back: what a device would spend; operands of recipes have the recipe's name\n"
-    "speed         of the emulator, not of the training on its hardware: the only line that differs between two runs\n"
+    "multiplies    multiply-adds of matrix products, forward and backward, by the formats or recipes of\n"
+    "              their operands\n"
+    "speed         speed of the emulator: the only line that differs between two runs\n"
     "\n"
-    "After SIGINT, SIGTERM or SIGHUP a run finishes its step (unless that takes long), saves its\n"
-    "checkpoint, reports, and exits with 130, 143 or 129. --compare takes a minute, with --net cnn\n"
-    "two. With gpt and llama a policy takes half a minute to minutes, less with smaller --width,\n"
+    "SIGINT, SIGTERM and SIGHUP end a run after the current step, or at once if that step takes long. The\n"
+    "run saves its checkpoint, reports, and exits with 130, 143 or 129. --compare takes a minute, with\n"
+    "--net cnn two; a policy with gpt or llama takes half a minute to minutes, less with smaller --width,\n"
     "--context, --steps. A trace contains the optimizer and its numbers, but not --clip, --variant,\n"
     "--loss-scaling and --seed: the policy of a replay must contain these.\n"
     "\n"
     "Examples:\n"
-    "  mpsim train -P pytorch-amp-fp16                    a bundled policy by its name\n"
-    "  mpsim train --compare                              all that people use, side by side\n"
+    "  mpsim train -P pytorch-amp-fp16                 a bundled policy by its name\n"
+    "  mpsim train --compare                           common policies side by side\n"
     "  mpsim train -P fp32 -P mine.yaml --net cnn --steps 100\n"
-    "  mpsim train -P bf16-pure --lr 0.01 --trace run     then: mpsim replay -P bf16-pure run\n"
+    "  mpsim train -P bf16-pure --lr 0.01 --trace run  then: mpsim replay -P bf16-pure run\n"
     "  mpsim train -P fp32 --steps 100 --checkpoint half\n"
     "  mpsim train --resume half --steps 200\n"
     "  mpsim train --net gpt --compare -P fp32 -P pytorch-amp-fp16 --steps 50\n"
@@ -439,8 +437,8 @@ int cmd_train(const command *self, int argc, char **argv)
     const option_row rows[] = {
         POLICY_OPTION_ROW(policies),
         {0, "compare", OPTION_FLAG, &q.compare, NULL,
-         "compare policies side by side (default with several); without --policy: fp32, fp16 with every "
-         "loss scaling, bf16 with and without masters, fp8; for gpt and llama also blocks"},
+         "run several policies side by side; without --policy: fp32, fp16 with every loss scaling, bf16 "
+         "with and without masters, fp8; gpt and llama: also blocks"},
         {0, "as-published", OPTION_FLAG, &q.as_published, NULL,
          "with several policies, clip as each one says (default: --clip for all; without --clip none, for "
          "gpt and llama torch:1)"},
@@ -449,41 +447,39 @@ int cmd_train(const command *self, int argc, char **argv)
             "policy compare net steps batch seed depth width gpt2 text optimizer lr clip loss-scaling every trace checkpoint resume json output device"),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "every", OPTION_COUNT, &q.every, "N",
-         "a row of the table, and the test, every N steps (default: ten rows)"},
+         "show a row of the table, with the test result, every N steps (default: ten rows)"},
         JSON_OPTION_ROW(q.form, "mpsim.train/1"),
         NDJSON_OPTION_ROW(q.form, "step"),
         CSV_OPTION_ROW(q.form, ": a row per step; of several policies, a row each"),
         OUTPUT_OPTION_ROW(q.form),
-        {0, "trace", OPTION_OUTPUT, &q.trace, "DIR",
-         "record tensors as a trace (mpsim-trace/1), for info, stat, replay and plot"},
+        {0, "trace", OPTION_OUTPUT, &q.trace, "DIR", "record tensors as a trace, for info, stat, replay and plot"},
         {0, "trace-every", OPTION_COUNT, &q.trace_every, "N",
          "record the first step and every N-th (default: ten steps)"},
         {0, "trace-steps", OPTION_STRING, &q.trace_steps, "LIST", "record these steps, as 1,2,10-20"},
         {0, "checkpoint", OPTION_OUTPUT, &q.checkpoint, "FILE", "save the run at its end"},
-        {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "also save a checkpoint every N steps"},
+        {0, "checkpoint-every", OPTION_COUNT, &q.checkpoint_every, "N", "also save the run every N steps"},
         {0, "resume", OPTION_INPUT, &q.resume, "FILE",
-         "continue from a checkpoint, with its options unless given. Bits equal an uninterrupted run unless "
-         "the schedule depends on --steps and --steps grew"},
-        {0, "digests", OPTION_OUTPUT, &q.digests, "FILE", "write a digest of every step"},
-        {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL,
-         "with --digests, also write a digest of every tensor"},
+         "continue from a checkpoint, with its options unless given. Bits equal an uninterrupted run, "
+         "unless the schedule depends on --steps and --steps grew"},
+        {0, "digests", OPTION_OUTPUT, &q.digests, "FILE", "write a digest of every step to FILE"},
+        {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "also write a digest of every tensor"},
         {0, "check-digests", OPTION_INPUT, &q.check, "FILE",
-         "compare with a file of --digests; stop at the first difference, exit code 1"},
-        {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE", "write the whole run as text, and train nothing"},
-        {0, "run", OPTION_INPUT, &q.run, "FILE", "train what a file of --write-run says"},
+         "compare with the digests in FILE; stop at the first difference with exit code 1"},
+        {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE", "write the whole run as text without training"},
+        {0, "run", OPTION_INPUT, &q.run, "FILE", "train the run that --write-run wrote"},
         {0, "device", OPTION_CHOICE, &device, "cpu|cuda",
-         "what computes: the emulation (default), or kernels on a CUDA device, meant to give the "
-         "same bits (data/gpu says what devices have shown); steps are timed there, lost updates not counted"},
+         "emulate on the CPU (default), or with CUDA kernels that are meant to give the same bits (tested "
+         "devices: data/gpu); cuda times the steps and does not count lost updates"},
         THREADS_OPTION_ROW(q.form, ""),
         QUIET_OPTION_ROW(q.form, "progress and notes"),
         EXCLUDES("FILE", "", "no operand is taken"),
         NEEDS("", "policy compare run resume", "--policy FILE, as fp32 or pytorch-amp-fp16; or --compare"),
-        EXCLUDES("run", "policy compare steps", "it is the whole run"),
-        EXCLUDES("run resume+!policy+!compare", TRAIN_WORDS, "its file has the whole run"),
+        EXCLUDES("run", "policy compare steps", "the file of --run describes the whole run"),
+        EXCLUDES("run resume+!policy+!compare", TRAIN_WORDS, "their files describe the whole run"),
         NEEDS("as-published", "compare policy#1", NULL),
         EXCLUDES("as-published", "clip", NULL),
         EXCLUDES("policy#1 compare+!policy", "resume checkpoint digests check-digests write-run",
-                 "they are for one policy"),
+                 "these options need a single policy"),
         EXCLUDES("write-run", "output checkpoint trace digests check-digests", "nothing is trained"),
         EXCLUSIVE("trace-every trace-steps", NULL),
         NEEDS("trace-every trace-steps", "trace", NULL),

@@ -26,60 +26,60 @@ typedef struct decoder_words {
      "GPT-2 of 124 M parameters: depth 12, width 768, 12 heads, context 1024, vocabulary 50257"},  \
     {0, "heads", OPTION_COUNT32, &(d).heads, "N", "heads of attention (default 4)"},                \
     {0, "kv-heads", OPTION_COUNT32, &(d).kv_heads, "N",                                             \
-     "heads of keys and values, each for several queries (default: as --heads)"},                  \
+     "heads of keys and values; several query heads share one (default: as --heads)"},                  \
     {0, "hidden", OPTION_COUNT32, &(d).hidden, "N",                                                 \
-     "units of the feed-forward network (default 4 width; of swiglu 8/3 width)"},                  \
+     "units of the feed-forward network (default 4 width; swiglu 8/3 width)"},                  \
     {0, "context", OPTION_COUNT32, &(d).context, "N", "tokens of a sequence (default 64)"},         \
     {0, "vocabulary", OPTION_COUNT32, &(d).vocabulary, "N",                                         \
-     "tokens there are (bytes: 256; of llm.c: 50257, 128256)"},                                    \
+     "number of tokens (bytes: 256; llm.c: 50257, 128256)"},                                    \
     {0, "norm", OPTION_BYTE, &(d).norm, "layernorm|rmsnorm",                                     \
-     "of layers (gpt: layernorm; llama: rmsnorm)"},                                                \
+     "normalisation of layers (gpt: layernorm; llama: rmsnorm)"},                                                \
     {0, "activation", OPTION_BYTE, &(d).activation, "gelu-tanh|gelu|swiglu",                     \
-     "of the feed-forward network (gpt: gelu-tanh; llama: swiglu)"},                               \
+     "activation of the feed-forward network (gpt: gelu-tanh; llama: swiglu)"},                               \
     {0, "positions", OPTION_BYTE, &(d).rotary, "learned|rotary",                              \
-     "how the model knows where a token stands (gpt: learned; llama: rotary)"},                    \
+     "position embedding (gpt: learned; llama: rotary)"},                    \
     {0, "biases", OPTION_FLAG, &(w).biases, NULL,                                                  \
      "biases in linear layers and norms (default of gpt)"},                                        \
     {0, "no-biases", OPTION_FLAG, &(w).no_biases, NULL, "no biases (default of llama)"},           \
     {0, "tied", OPTION_FLAG, &(w).tied, NULL,                                                      \
-     "the head multiplies the table of tokens (default of gpt)"},                                  \
+     "the head shares the weight of the token embedding (default of gpt)"},                                  \
     {0, "own-head", OPTION_FLAG, &(w).own_head, NULL,                                              \
      "the head has its own weight (default of llama)"},                                            \
     {0, "attention", OPTION_WORD, &(w).tiled, "materialised|tiled",                          \
-     "all scores at once (default), or tiles of them: online softmax"},                            \
+     "compute all scores at once (default), or tile by tile with an online softmax"},                            \
     {0, "tile", OPTION_COUNT32, &(d).tile, "N", "columns of a tile (default 64)"},                  \
     {0, "The text of a transformer", OPTION_HEADING, NULL, NULL, NULL},                            \
     {0, "text", OPTION_INPUT, &(w).text, "FILE",                                                  \
-     "train on its bytes; the last tenth is held back (default: this project's own pages)"},       \
-    {0, "tokens", OPTION_INPUT, &(w).tokens, "FILE", "train on tokens, as llm.c keeps them"},     \
+     "train on the bytes of FILE; the last tenth is for validation (default: the project's own pages)"},       \
+    {0, "tokens", OPTION_INPUT, &(w).tokens, "FILE", "train on a token file of llm.c"},     \
     {0, "validation", OPTION_COUNT32, &(d).validation, "N",                                         \
-     "sequences of what is held back (default 32)"},                                               \
+     "validation sequences (default 32)"},                                               \
     {0, "Batches and ranks of a transformer", OPTION_HEADING, NULL, NULL, NULL},                   \
     {0, "accumulate", OPTION_COUNT32, &(d).accumulate, "N",                                         \
-     "micro-batches of a step, of --batch sequences each (default 1)"},                            \
+     "micro-batches in a step, of --batch sequences each (default 1)"},                            \
     {0, "accumulate-format", OPTION_READ, READS(train_read_format, (d).accumulate_format, TRAIN_FORMATS), "FORMAT",                      \
-     "format of their sum (default binary32)"},                                                    \
-    {0, "ranks", OPTION_COUNT32, &(d).ranks, "N", "simulated ranks (default 1), in data parallel"}, \
+     "format in which gradients of micro-batches are summed (default binary32)"},                                                    \
+    {0, "ranks", OPTION_COUNT32, &(d).ranks, "N", "simulated data-parallel ranks (default 1)"}, \
     {0, "reduce", OPTION_BYTE, &(d).reduce, "sequential|ring|tree",                              \
-     "the order in which their gradients are added (default ring)"},                               \
+     "order in which gradients of ranks are summed (default ring)"},                               \
     {0, "wire", OPTION_READ, READS(train_read_format, (d).wire, TRAIN_FORMATS), "FORMAT",                                                \
-     "format of what ranks send (default binary32)"},                                              \
+     "format in which ranks send gradients (default binary32)"},                                              \
     {0, "wire-sum", OPTION_READ, READS(train_read_format, (d).sum, TRAIN_FORMATS), "FORMAT",                                             \
-     "format of the sums on their way (default binary32)"},                                        \
+     "format of the partial sums of --reduce (default binary32)"},                                        \
     {0, "The learning rate of a transformer", OPTION_HEADING, NULL, NULL, NULL},                   \
     {0, "schedule", OPTION_BYTE, &(d).decay, "constant|linear|cosine",                           \
-     "how it falls after the warm-up (default cosine)"},                                           \
-    {0, "warmup", OPTION_COUNT64, &(d).warmup, "N", "first steps, in which it rises (default 20)"}, \
+     "decay of the learning rate after the warm-up (default cosine)"},                                           \
+    {0, "warmup", OPTION_COUNT64, &(d).warmup, "N", "steps in which the learning rate rises (default 20)"}, \
     {0, "cooldown", OPTION_COUNT64, &(d).cooldown, "N",                                             \
-     "last steps, in which it falls to 0 (default 0)"},                                            \
+     "last steps, in which the learning rate falls to 0 (default 0)"},                                            \
     {0, "min-lr", OPTION_NUMBER, &(d).min_lr, "X",                                                 \
-     "what linear and cosine end with, as a share of --lr (default 0.1)"},                         \
+     "final learning rate of linear and cosine, as a share of --lr (default 0.1)"},                         \
     {0, "decay-all", OPTION_FLAG, &(w).decay_all, NULL,                                            \
-     "weight decay of norms and biases, too (default: of matrices)"},                              \
-    NEEDS(DECODER_WORDS, DECODERS, "they are of transformers"),                                    \
-    NEEDS("text tokens", DECODERS " run resume+!policy+!compare", "they are of transformers"),     \
+     "apply weight decay to norms and biases too (default: matrices alone)"},                              \
+    NEEDS(DECODER_WORDS, DECODERS, "these options are for transformers"),                                    \
+    NEEDS("text tokens", DECODERS " run resume+!policy+!compare", "these options are for transformers"),     \
     EXCLUDES("gpt2", "net=mlp net=cnn net=llama depth width heads kv-heads hidden vocabulary",     \
-             "it is a network of its own"),                                                        \
+             "GPT-2 has fixed sizes"),                                                        \
     EXCLUSIVE("biases no-biases", NULL),                                                           \
     EXCLUSIVE("tied own-head", NULL),                                                              \
     EXCLUSIVE("text tokens", NULL),                                                                \

@@ -102,42 +102,43 @@ typedef struct train_words {
     {0, "net", OPTION_CHOICE, &(w).net, "mlp|cnn|gpt|llama",                                     \
      "a perceptron (default), a convolutional network, or a transformer"},                       \
     {0, "", OPTION_THEN, READS(train_words_begin, &(w), NULL), NULL, NULL},                      \
-    {0, "steps", OPTION_COUNT64, &(w).steps, "N", "steps (mlp: 500, cnn: 200, gpt, llama: 300)"}, \
-    {0, "batch", OPTION_COUNT32, &(s).batch, "N", "images of a step (default 64), or sequences (8)"}, \
+    {0, "steps", OPTION_COUNT64, &(w).steps, "N", "steps (default: mlp 500; cnn 200; gpt, llama 300)"}, \
+    {0, "batch", OPTION_COUNT32, &(s).batch, "N", "images in a step (default 64), or sequences (default 8)"}, \
     {0, "seed", OPTION_COUNT64, &(s).seed, "N",                                                   \
-     "initial weights, order of images or text, stochastic rounding (default 0)"},               \
+     "seed of initial weights, data order and stochastic rounding (default 0)"},               \
     {0, "depth", OPTION_COUNT32, &(s).depth, "N",                                                 \
      "hidden layers, convolutions, or blocks (default 2)"},                                      \
     {0, "width", OPTION_COUNT32, &(s).width, "N",                                                 \
-     "units of a hidden layer (128), channels of the first convolution (16), or of tokens (64)"},\
+     "units of a hidden layer (default 128), channels of the first convolution (16), or width of the " \
+         "transformer (64)"},\
     {0, "batchnorm", OPTION_FLAG, &(w).batchnorm, NULL,                                          \
      "batch normalisation after hidden layers (default of cnn)"},                                \
     {0, "no-batchnorm", OPTION_FLAG, &(w).no_batchnorm, NULL, "no batch normalisation (default of mlp)"}, \
-    {0, "gain", OPTION_NUMBER, &(s).gain, "X", "initial weights times X"},                       \
+    {0, "gain", OPTION_NUMBER, &(s).gain, "X", "multiply initial weights by X"},                       \
     {0, "loss-factor", OPTION_NUMBER, &(s).loss_factor, "X",                                     \
-     "the loss times X, as where many losses are averaged"},                                     \
+     "multiply the loss by X, as averaging over many losses does"},                                     \
     {0, "math", OPTION_LIST, &(w).math, "FORMAT",                                                \
-     "format of softmax, loss and normalisation (default binary32); of gpt, llama also norm=FORMAT, " \
-     "softmax=FORMAT"},                                                                          \
+     "format of softmax, loss and normalisation (default binary32); gpt and llama: also norm=FORMAT, " \
+         "softmax=FORMAT"},                                                                          \
     {0, "arch", OPTION_READ, READS(train_read_arch, (s).arch, "so long a name"), "NAME",                                                \
-     "where matrix products run (default hopper); see below"},                                   \
-    {0, "tf32", OPTION_FLAG, &(w).tf32, NULL, "binary32 products on tensor cores, in tf32"},     \
+     "hardware of the matrix products (default hopper); see below"},                                   \
+    {0, "tf32", OPTION_FLAG, &(w).tf32, NULL, "compute binary32 products on tensor cores, in tf32"},     \
     DECODER_WORD_ROWS((w).decoder, (s).decoder),                                                              \
     {0, "Instead of the policy", OPTION_HEADING, NULL, NULL, NULL},                              \
     {0, "optimizer", OPTION_READ, READS(train_read_optimizer, &(o).optimizer, NULL), "NAME", "sgd, adam, adamw, lion or adafactor"}, \
     {0, "variant", OPTION_READ, READS(train_read_variant, &(o).variant, VARIANTS), "NAME",                                          \
-     "its order of roundings: ieee, torch, torch-foreach, torch-fused-c, apex, ..."},            \
+     "rounding order of the optimizer: ieee, torch, torch-foreach, torch-fused-c, apex, ..."},            \
     {0, "lr", OPTION_NUMBER, &(o).lr, "X", "learning rate"},                                     \
     {0, "momentum", OPTION_NUMBER, &(o).momentum, "X", "momentum"},                              \
     {0, "dampening", OPTION_NUMBER, &(o).dampening, "X", "dampening"},                           \
     {0, "weight-decay", OPTION_NUMBER, &(o).weight_decay, "X", "weight decay"},                  \
-    {0, "beta1", OPTION_NUMBER, &(o).beta1, "X", "of Adam, AdamW and Lion"},                     \
-    {0, "beta2", OPTION_NUMBER, &(o).beta2, "X", "of Adam, AdamW and Lion"},                     \
-    {0, "eps", OPTION_NUMBER, &(o).eps, "X", "of Adam, AdamW and Adafactor"},                    \
+    {0, "beta1", OPTION_NUMBER, &(o).beta1, "X", "beta1 of Adam, AdamW and Lion"},                     \
+    {0, "beta2", OPTION_NUMBER, &(o).beta2, "X", "beta2 of Adam, AdamW and Lion"},                     \
+    {0, "eps", OPTION_NUMBER, &(o).eps, "X", "eps of Adam, AdamW and Adafactor"},                    \
     {0, "clip", OPTION_READ, READS(train_read_clip, &(w), CLIPS), "[RULE:]NORM",                                         \
-     "clip the norm of all gradients, as 1 or megatron:1; none"},                                \
+     "clip the norm of all gradients, as 1 or megatron:1; none: do not clip"},                                \
     {0, "loss-scaling", OPTION_READ, READS(train_read_scaler, &(o).scaler, NULL), "SCALER",                                    \
-     "a scaler as in mpsim scaler --list, with changes: torch:init=2^24"},                       \
+     "loss scaler (mpsim scaler --list), with changes as torch:init=2^24"},                       \
     EXCLUSIVE("batchnorm no-batchnorm", NULL),                                                   \
     EXCLUDES("batchnorm no-batchnorm", DECODERS, NULL),                                          \
     RANGE("steps", 1, 1e9),                                                                      \

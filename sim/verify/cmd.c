@@ -14,27 +14,23 @@
 #include <unistd.h>
 
 static const char more[] =
-    "Groups are mpfr, nvidia, cpu, vectors and gpu; without one all that can run here do. What cannot\n"
-    "is listed as skipped, with the reason. The exit code is 1 if anything differs in any bit, 5 if\n"
-    "nothing could be compared.\n"
+    "Groups are mpfr, nvidia, cpu, vectors and gpu (default: all). Groups that cannot run here are listed as\n"
+    "skipped, with the reason. Exit code: 1 if any bit differs, 5 if nothing was compared.\n"
     "\n"
-    "--vectors reads the npz files of a folder (default: MPSIM_HWVECTORS): arrays TYPE.a, TYPE.b\n"
-    "[n, K], TYPE.c [n], TYPE.d_fp32, TYPE.d_fp16 [n], TYPE a format such as fp16, bf16, tf32,\n"
-    "e4m3, e5m2; d = c + a b as the GPU computed it. The file's name tells the GPU: a100.npz,\n"
-    "h200-sxm.npz, rtx4090.npz. A set is reproduced if one model of that architecture gives every\n"
-    "bit; where no c was used (8-bit types with a binary32 result) the table says c = 0.\n"
+    "--vectors reads npz files with arrays TYPE.a, TYPE.b [n, K], TYPE.c [n], TYPE.d_fp32, TYPE.d_fp16 [n],\n"
+    "where TYPE is a format such as fp16, bf16, tf32, e4m3, e5m2, and d = c + a b is the result of the GPU.\n"
+    "The file's name tells the GPU: a100.npz, h200-sxm.npz, rtx4090.npz. A set is reproduced if one model\n"
+    "of that architecture gives every bit. If the recording used no c (8-bit types with a binary32 result),\n"
+    "the table says c = 0.\n"
     "\n"
     "Examples:\n"
-    "  mpsim verify                                 what can run here, in seconds\n"
+    "  mpsim verify                                 all groups, in seconds\n"
     "  mpsim verify --thorough nvidia               all 2^32 binary32 inputs\n"
-    "  mpsim verify cpu                             every instruction that this CPU has beside its model;\n"
-    "                                               --thorough: 10^7 results of each\n"
+    "  mpsim verify cpu                             compare this CPU's instructions with their models\n"
     "  mpsim verify vectors --vectors recorded/     replay outputs of real tensor cores\n"
-    "  mpsim verify vectors --vectors recorded/ --model '*'\n"
-    "                                               all models that give every bit of a set\n"
+    "  mpsim verify vectors --vectors recorded/ --model '*'    all models that give every bit of a set\n"
     "  mpsim verify vectors --vectors recorded/ \\\n"
-    "            --model hopper-fp16-fp32,hopper-fp16-fp32:F=24\n"
-    "                                               what a wrong parameter would give\n";
+    "            --model hopper-fp16-fp32,hopper-fp16-fp32:F=24    what a wrong parameter gives\n";
 
 /* ---- the command line ---- */
 
@@ -185,19 +181,20 @@ int cmd_verify(const command *self, int argc, char **argv)
     request q = {.v = {.seed = 1}};
     int first;
     const option_row table_of_options[] = {
-        {0, "list", OPTION_FLAG, &q.list, NULL, "list the groups, what they need, and what is here"},
-        {0, "thorough", OPTION_FLAG, &q.v.thorough, NULL, "more inputs: minutes instead of seconds"},
+        {0, "list", OPTION_FLAG, &q.list, NULL, "list the groups, their requirements, and which can run here"},
+        {0, "thorough", OPTION_FLAG, &q.v.thorough, NULL, "test more inputs: minutes instead of seconds"},
         {0, "seed", OPTION_COUNT, &q.v.seed, "N", "seed of random inputs (default 1)"},
         {0, "Recorded outputs", OPTION_HEADING, NULL, NULL, NULL},
         {0, "vectors", OPTION_INPUT, &q.vectors, "DIR",
-         "folder of npz files, or one of them (default: MPSIM_HWVECTORS)"},
+         "folder of npz files, or one npz file (default: MPSIM_HWVECTORS)"},
         {0, "architecture", OPTION_READ, READS(read_architecture, &q.v.architecture, NULL), "NAME",
-         "of files whose names do not tell it: volta, ampere, hopper, ..."},
+         "architecture of files whose names do not say it: volta, ampere, hopper, ..."},
         {0, "model", OPTION_LIST, &q.names, "NAME",
-         "replay with this model instead; a list of names, patterns as 'hopper-*', and names "
-         "with changes, as hopper-fp16-fp32:F=24; only the group vectors runs"},
+         "replay vectors with these models: names, patterns as 'hopper-*', names with changes as "
+         "hopper-fp16-fp32:F=24"},
         {0, "Instructions of this CPU", OPTION_HEADING, NULL, NULL, NULL},
-        {0, "record", OPTION_OUTPUT, &q.record, "FILE", "write what they gave, as the files of data/cpu; group cpu"},
+        {0, "record", OPTION_OUTPUT, &q.record, "FILE",
+         "write results of this CPU's instructions, as in data/cpu; group cpu"},
         EXCLUDES("list", "GROUP model json ndjson csv record", NULL),
         EXCLUSIVE("model architecture", NULL),
         NEEDS("vectors architecture model", "GROUP=vectors !GROUP", NULL),

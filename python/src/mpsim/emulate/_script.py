@@ -25,7 +25,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
                                 description="Run an unchanged script of PyTorch under a policy, and report on it.",
                                 epilog="Options stand before the script. The exit code is that of the script.\n\n"
                                        "  python -m mpsim.emulate -P te-nvfp4 --arch blackwell-scaled train.py --steps 100")
-    p.add_argument("-P", "--policy", required=True, help="a policy (YAML), or the name of a bundled one")
+    p.add_argument("-P", "--policy", required=True, help="a policy file (YAML), or a bundled policy")
     p.add_argument("--arch", default="hopper", help="where products run: an architecture, an accumulation model, or torch: casts only (default: hopper)")
     p.add_argument("--seed", type=int, default=0, help="of random bits (default: 0)")
     p.add_argument("--between", choices=("native", "mpsim"), default="native", help="what computes between the products (default: native)")
