@@ -284,8 +284,10 @@ static void setup(void)
 
 /* ---- tests ---- */
 
+CASE("arithmetic", 120);
+
 /* One format for all, or of each operand and the result its own. */
-START_TEST(any_formats)
+TEST(any_formats)
 {
     static mpsim_format list[SUBJECTS_MOST];
     uint64_t state = test_seed() + 1;
@@ -310,10 +312,9 @@ START_TEST(any_formats)
     }
     printf("# %zu formats, %zu operations on every instruction set\n", formats, compared);
 }
-END_TEST
 
 /* All pairs of codes of the formats of 8 bits. */
-START_TEST(all_pairs_of_eight_bits)
+TEST(all_pairs_of_eight_bits)
 {
     static const char *const names[] = {"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "e3m4", "binary8p3se", "e4m3ieee"};
     static const char *const results[] = {NULL, NULL, "fp16", "e4m3", "bf16", "e2m1", "binary32"};
@@ -343,10 +344,9 @@ START_TEST(all_pairs_of_eight_bits)
             }
     printf("# %zu operations on every instruction set\n", compared);
 }
-END_TEST
 
 /* The formats that networks are trained in: every operation, every mode. */
-START_TEST(training_formats)
+TEST(training_formats)
 {
     static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "e4m3", "e5m2", "e8m0", "binary64"};
     uint64_t state = test_seed() + 3;
@@ -363,13 +363,5 @@ START_TEST(training_formats)
                 }
     printf("# %zu operations on every instruction set\n", compared);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("arithmetic", 120);
-    tcase_add_test(c, any_formats);
-    tcase_add_test(c, all_pairs_of_eight_bits);
-    tcase_add_test(c, training_formats);
-    return test_main("arith-proof", (TCase *const[]){c, NULL});
-}
+TEST_MAIN("arith-proof");

@@ -105,7 +105,9 @@ static const struct {
     {MPSIM_OP_MUL, NE, "e4m3", "bf16", 0x7e, 0x7e, 0, 0x4844, 0},
 };
 
-START_TEST(known_values)
+CASE("oracle", 60);
+
+TEST(known_values)
 {
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
         const char *from = known[k].format, *to = known[k].result ? known[k].result : from;
@@ -124,11 +126,10 @@ START_TEST(known_values)
             to, op_name(known[k].op), mode_name(known[k].mode), a, b, c, want, flags, one, f[0], two, f[1], lib, f[2]);
     }
 }
-END_TEST
 
 /* Integers against MPFR: every pair of at most 6 bits, edges and random operands of the others,
  * mixed formats, random choices. */
-START_TEST(the_oracle_agrees_with_itself)
+TEST(the_oracle_agrees_with_itself)
 {
     /* clang-format off */
     static const char *const formats[] = {
@@ -172,10 +173,9 @@ START_TEST(the_oracle_agrees_with_itself)
     /* clang-format on */
     tally_passed(&t);
 }
-END_TEST
 
 /* Where the exact result is a binary64 number the rounding oracle has an answer of its own. */
-START_TEST(the_oracle_agrees_with_the_rounding_oracle)
+TEST(the_oracle_agrees_with_the_rounding_oracle)
 {
     static const char *const results[] = {"e4m3",        "e5m2",     "e2m1", "e8m0",
                                           "binary8p3uf", "e4m3fnuz", "e5m7", "binary8p1se"};
@@ -209,7 +209,6 @@ START_TEST(the_oracle_agrees_with_the_rounding_oracle)
     ck_assert_msg(disagree == 0, "%zu of %zu", disagree, n);
     tally_passed(&t);
 }
-END_TEST
 
 /* ------------------------------------------------------------ all pairs, all modes ---- */
 
@@ -225,38 +224,35 @@ static void all_pairs(int op)
     tally_passed(&t);
 }
 
-START_TEST(every_sum_of_every_narrow_format_in_every_mode)
+CASE("pairs", 120);
+
+TEST(every_sum_of_every_narrow_format_in_every_mode)
 {
     all_pairs(MPSIM_OP_ADD);
 }
-END_TEST
 
-START_TEST(every_difference_of_every_narrow_format_in_every_mode)
+TEST(every_difference_of_every_narrow_format_in_every_mode)
 {
     all_pairs(MPSIM_OP_SUB);
 }
-END_TEST
 
-START_TEST(every_product_of_every_narrow_format_in_every_mode)
+TEST(every_product_of_every_narrow_format_in_every_mode)
 {
     all_pairs(MPSIM_OP_MUL);
 }
-END_TEST
 
-START_TEST(every_quotient_of_every_narrow_format_in_every_mode)
+TEST(every_quotient_of_every_narrow_format_in_every_mode)
 {
     all_pairs(MPSIM_OP_DIV);
 }
-END_TEST
 
-START_TEST(every_root_of_every_narrow_format_in_every_mode)
+TEST(every_root_of_every_narrow_format_in_every_mode)
 {
     all_pairs(MPSIM_OP_SQRT);
 }
-END_TEST
 
 /* From every narrow format to every other one, in turns. */
-START_TEST(every_conversion_between_narrow_formats)
+TEST(every_conversion_between_narrow_formats)
 {
     tally t = {0};
     const char *from, *to;
@@ -270,12 +266,13 @@ START_TEST(every_conversion_between_narrow_formats)
         }
     tally_passed(&t);
 }
-END_TEST
 
 /* ----------------------------------------------------------------------- choices ---- */
 
+CASE("choice", 60);
+
 /* The operands at the edges, once per choice and value; a format and operation has some of them each time. */
-START_TEST(each_choice_at_the_edges)
+TEST(each_choice_at_the_edges)
 {
     uint64_t random = test_seed() + 2;
     tally t = {0};
@@ -300,10 +297,9 @@ START_TEST(each_choice_at_the_edges)
         }
     tally_passed(&t);
 }
-END_TEST
 
 /* All choices at once, any operands, other formats for the result. */
-START_TEST(any_choices_with_any_operands)
+TEST(any_choices_with_any_operands)
 {
     uint64_t random = test_seed() + 3;
     tally t = {0};
@@ -323,10 +319,9 @@ START_TEST(any_choices_with_any_operands)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* The bits above the width of an operand are ignored. */
-START_TEST(bits_above_the_width_are_ignored)
+TEST(bits_above_the_width_are_ignored)
 {
     static const char *const names[] = {"e2m1", "e4m3", "e8m0", "tf32", "binary32"};
     uint64_t random = test_seed() + 4;
@@ -348,24 +343,5 @@ START_TEST(bits_above_the_width_are_ignored)
             }
         }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *oracle = test_case("oracle", 60);
-    tcase_add_test(oracle, known_values);
-    tcase_add_test(oracle, the_oracle_agrees_with_itself);
-    tcase_add_test(oracle, the_oracle_agrees_with_the_rounding_oracle);
-    TCase *pairs = test_case("pairs", 120);
-    tcase_add_test(pairs, every_sum_of_every_narrow_format_in_every_mode);
-    tcase_add_test(pairs, every_difference_of_every_narrow_format_in_every_mode);
-    tcase_add_test(pairs, every_product_of_every_narrow_format_in_every_mode);
-    tcase_add_test(pairs, every_quotient_of_every_narrow_format_in_every_mode);
-    tcase_add_test(pairs, every_root_of_every_narrow_format_in_every_mode);
-    tcase_add_test(pairs, every_conversion_between_narrow_formats);
-    TCase *choice = test_case("choice", 60);
-    tcase_add_test(choice, each_choice_at_the_edges);
-    tcase_add_test(choice, any_choices_with_any_operands);
-    tcase_add_test(choice, bits_above_the_width_are_ignored);
-    return test_main("arith", (TCase *const[]){oracle, pairs, choice, NULL});
-}
+TEST_MAIN("arith");

@@ -109,7 +109,9 @@ static void one_array(const operation *p, size_t n, int split, int place, uint64
         ck_abort_msg("array of %zu: operands written", n);
 }
 
-START_TEST(arrays_equal_the_scalar_function)
+CASE("arrays", 60);
+
+TEST(arrays_equal_the_scalar_function)
 {
     static const size_t lengths[] = {0,  1,  2,   3,   5,   8,   15,  16,  17,   31,
                                      33, 64, 127, 255, 256, 257, 511, 770, 1000, MOST};
@@ -128,11 +130,10 @@ START_TEST(arrays_equal_the_scalar_function)
                 }
             }
 }
-END_TEST
 
 /* Long arrays, every pair of codes many times over: whatever is prepared for a long array must
  * not change a result. Every fifth element is compared. */
-START_TEST(long_arrays_equal_the_scalar_function)
+TEST(long_arrays_equal_the_scalar_function)
 {
     static const char *const names[] = {"e4m3", "e5m2", "e8m0", "e2m1", "binary8p3se"};
     const size_t n = 200003;
@@ -162,9 +163,8 @@ START_TEST(long_arrays_equal_the_scalar_function)
         }
     free(a), free(b), free(c), free(out);
 }
-END_TEST
 
-START_TEST(refused_arrays_change_nothing)
+TEST(refused_arrays_change_nothing)
 {
     uint8_t a[4] = {0x38, 0x39, 0x3a, 0x3b}, b[4] = {1, 2, 3, 4}, c[4] = {5, 6, 7, 8};
     uint8_t out[4] = {9, 9, 9, 9};
@@ -206,11 +206,12 @@ START_TEST(refused_arrays_change_nothing)
     ck_assert_int_eq(mpsim_arith_array(&o, NULL, out, a, b, NULL, 0, &n), MPSIM_OK);
     ck_assert(same(&n, &untouched) && out[0] == 0x38);
 }
-END_TEST
 
 /* -------------------------------------------------------------------- operations ---- */
 
-START_TEST(an_operation_is_checked)
+CASE("operations", 10);
+
+TEST(an_operation_is_checked)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     mpsim_arith o;
@@ -244,9 +245,8 @@ START_TEST(an_operation_is_checked)
 #undef STATUS
     ck_assert_int_eq(mpsim_arith_check(NULL), MPSIM_EINVAL);
 }
-END_TEST
 
-START_TEST(an_operation_in_one_format_with_the_default_rounding)
+TEST(an_operation_in_one_format_with_the_default_rounding)
 {
     for (int op = 0; op < MPSIM_OPS; op++)
         for (int m = 0; m < MPSIM_ROUND_MODES; m++) {
@@ -267,9 +267,8 @@ START_TEST(an_operation_in_one_format_with_the_default_rounding)
                       !o.rounding.flush_output && o.rounding.scale == 1 && o.rounding.flush_below == 0);
         }
 }
-END_TEST
 
-START_TEST(operations_are_known_by_name)
+TEST(operations_are_known_by_name)
 {
     static const struct {
         const char *name;
@@ -297,7 +296,6 @@ START_TEST(operations_are_known_by_name)
     ck_assert_int_eq(mpsim_op_operands(MPSIM_OPS), 0);
     ck_assert_int_eq(mpsim_op_operands((mpsim_op)1000), 0);
 }
-END_TEST
 
 /* ------------------------------------------------------------------- comparisons ---- */
 
@@ -310,7 +308,9 @@ static void compare(const mpsim_format *f, const oracle_format *of, const mpsim_
                      oracle_decode(of, a), og->name, b, oracle_decode(og, b), want, got);
 }
 
-START_TEST(every_pair_of_every_narrow_format_compares)
+CASE("comparisons", 60);
+
+TEST(every_pair_of_every_narrow_format_compares)
 {
     ck_assert(MPSIM_LESS == -1 && MPSIM_EQUAL == 0 && MPSIM_GREATER == 1 && MPSIM_UNORDERED == 2);
     const char *name;
@@ -322,10 +322,9 @@ START_TEST(every_pair_of_every_narrow_format_compares)
                 compare(f, of, f, of, a, b);
     }
 }
-END_TEST
 
 /* Any two formats: edges, random codes, numbers that both have, and their neighbours. */
-START_TEST(any_two_formats_compare)
+TEST(any_two_formats_compare)
 {
     uint64_t random = test_seed();
     for (size_t i = 0; i < mpsim_format_count(); i++)
@@ -348,20 +347,5 @@ START_TEST(any_two_formats_compare)
             }
         }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *arrays = test_case("arrays", 60);
-    tcase_add_test(arrays, arrays_equal_the_scalar_function);
-    tcase_add_test(arrays, long_arrays_equal_the_scalar_function);
-    tcase_add_test(arrays, refused_arrays_change_nothing);
-    TCase *operations = test_case("operations", 10);
-    tcase_add_test(operations, an_operation_is_checked);
-    tcase_add_test(operations, an_operation_in_one_format_with_the_default_rounding);
-    tcase_add_test(operations, operations_are_known_by_name);
-    TCase *comparisons = test_case("comparisons", 60);
-    tcase_add_test(comparisons, every_pair_of_every_narrow_format_compares);
-    tcase_add_test(comparisons, any_two_formats_compare);
-    return test_main("arith-array", (TCase *const[]){arrays, operations, comparisons, NULL});
-}
+TEST_MAIN("arith-array");

@@ -132,7 +132,9 @@ static void power(int n, uint64_t m, int e)
     mpz_clears(want, got, (mpz_ptr)NULL);
 }
 
-START_TEST(words_in_fixed_point_are_integers)
+CASE("exact", 10);
+
+TEST(words_in_fixed_point_are_integers)
 {
     uint64_t state = test_seed();
     for (int k = 0; k < 5 * ROUNDS; k++) {
@@ -155,7 +157,6 @@ START_TEST(words_in_fixed_point_are_integers)
     const mpsim_fixed zero = mpsim_fixed_integer(3, 0), seven = mpsim_fixed_integer(3, 7);
     ck_assert(mpsim_fixed_is_zero(&zero) && !mpsim_fixed_is_zero(&seven) && seven.limb[2] == 7);
 }
-END_TEST
 
 /* ---- 128 bits ---- */
 
@@ -166,7 +167,7 @@ static u128 joined(mpsim_u128 a)
     return (u128)a.hi << 64 | a.lo;
 }
 
-START_TEST(integers_of_128_bits)
+TEST(integers_of_128_bits)
 {
     uint64_t state = test_seed();
     for (int k = 0; k < 200 * ROUNDS; k++) {
@@ -188,7 +189,6 @@ START_TEST(integers_of_128_bits)
         }
     }
 }
-END_TEST
 
 /* ---- operations ---- */
 
@@ -257,19 +257,11 @@ static void one_of_each(uint64_t *state, int near)
     mpz_clears(x, y, z, q, (mpz_ptr)NULL);
 }
 
-START_TEST(operations_keep_every_bit)
+TEST(operations_keep_every_bit)
 {
     uint64_t state = test_seed();
     for (int k = 0; k < 25 * ROUNDS; k++)
         one_of_each(&state, k % 3 == 0 ? 0 : k % 160 - 80);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("exact", 10);
-    tcase_add_test(t, words_in_fixed_point_are_integers);
-    tcase_add_test(t, integers_of_128_bits);
-    tcase_add_test(t, operations_keep_every_bit);
-    return test_main("exact", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("exact");

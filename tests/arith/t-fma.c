@@ -11,7 +11,9 @@
 
 /* --------------------------------------------------------------- many operands ---- */
 
-START_TEST(every_triple_of_at_most_six_bits_in_every_mode)
+CASE("many", 60);
+
+TEST(every_triple_of_at_most_six_bits_in_every_mode)
 {
     static const char *const more[] = {"e3m0:finite",       "e3m0:fn",     "e3m0:fnuz",   "e3m3:unsigned:finite",
                                        "e2m1:ieee:bias=-3", "binary3p1se", "binary4p2uf", "binary5p1uf"};
@@ -24,9 +26,8 @@ START_TEST(every_triple_of_at_most_six_bits_in_every_mode)
     }
     tally_passed(&t);
 }
-END_TEST
 
-START_TEST(structured_triples_of_eight_bits_in_every_mode)
+TEST(structured_triples_of_eight_bits_in_every_mode)
 {
     uint64_t random = test_seed();
     tally t = {0};
@@ -38,9 +39,8 @@ START_TEST(structured_triples_of_eight_bits_in_every_mode)
     }
     tally_passed(&t);
 }
-END_TEST
 
-START_TEST(structured_triples_of_wide_formats_in_every_mode)
+TEST(structured_triples_of_wide_formats_in_every_mode)
 {
     static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "binary64", "e9m30"};
     uint64_t random = test_seed() + 1;
@@ -52,10 +52,9 @@ START_TEST(structured_triples_of_wide_formats_in_every_mode)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* c close to the product as often as not. */
-START_TEST(random_triples_in_every_mode)
+TEST(random_triples_in_every_mode)
 {
     uint64_t random = test_seed() + 2;
     tally t = {0};
@@ -73,11 +72,10 @@ START_TEST(random_triples_in_every_mode)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* The rounding error of a product, exactly: a * b - round(a * b), and the neighbours of c; and
  * a product that leaves the range, which c brings back into it. */
-START_TEST(cancellation_and_products_beyond_the_range)
+TEST(cancellation_and_products_beyond_the_range)
 {
     uint64_t random = test_seed() + 3;
     tally t = {0};
@@ -107,12 +105,11 @@ START_TEST(cancellation_and_products_beyond_the_range)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* Products just above a power of two, 2^105 + d with d < 2^41: 64 bits of them look like the power
  * itself. Added to c they lie just above half of the last place that stochastic-c looks at, or,
  * subtracted, just beyond it; and what is subtracted from a midpoint of a narrower result. */
-START_TEST(the_last_bits_of_a_product_count)
+TEST(the_last_bits_of_a_product_count)
 {
     static const char *const results[] = {"binary64", "binary32", "fp16"};
     uint64_t random = test_seed() + 5;
@@ -150,7 +147,6 @@ START_TEST(the_last_bits_of_a_product_count)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* ----------------------------------------------------------------- double rounding ---- */
 
@@ -165,8 +161,10 @@ static uint64_t twice(const operation *p, uint64_t a, uint64_t b, uint64_t c, in
     return oracle_encode(o->result, &o->r, s, 0, 0, &flags);
 }
 
+CASE("twice", 60);
+
 /* Results of other emulators that were wrong, and what they gave. */
-START_TEST(known_double_roundings)
+TEST(known_double_roundings)
 {
     static const struct {
         const char *format;
@@ -198,7 +196,6 @@ START_TEST(known_double_roundings)
     ck_assert_uint_eq(mpsim_arith_apply(&p.lib, 0x2a20, 0x51a6, 0x9359, 0, NULL), 0x3c4f);
     ck_assert_uint_eq(twice(&p, 0x2a20, 0x51a6, 0x9359, 32), 0x3c50);
 }
-END_TEST
 
 static uint64_t odd_of(int bits, uint64_t *random)
 {
@@ -270,7 +267,7 @@ static int build(const operation *op, int width, int kind, double y[3], uint64_t
 }
 
 /* Each row must meet results that two roundings get wrong, or the operands prove nothing. */
-START_TEST(operands_built_against_double_rounding)
+TEST(operands_built_against_double_rounding)
 {
     static const struct {
         const char *result, *a, *c;
@@ -316,19 +313,5 @@ START_TEST(operands_built_against_double_rounding)
     }
     tally_passed(&t);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *many = test_case("many", 60);
-    tcase_add_test(many, every_triple_of_at_most_six_bits_in_every_mode);
-    tcase_add_test(many, structured_triples_of_eight_bits_in_every_mode);
-    tcase_add_test(many, structured_triples_of_wide_formats_in_every_mode);
-    tcase_add_test(many, random_triples_in_every_mode);
-    tcase_add_test(many, cancellation_and_products_beyond_the_range);
-    tcase_add_test(many, the_last_bits_of_a_product_count);
-    TCase *twice_ = test_case("twice", 60);
-    tcase_add_test(twice_, known_double_roundings);
-    tcase_add_test(twice_, operands_built_against_double_rounding);
-    return test_main("arith-fma", (TCase *const[]){many, twice_, NULL});
-}
+TEST_MAIN("arith-fma");

@@ -68,7 +68,9 @@ static void check_code(mpsim_function f, const mpsim_format *format, const oracl
 static const char *const small[] = {"e4m3", "e5m2", "e4m3fnuz", "e3m4", "e2m3", "e2m1", "e8m0", "binary8p3se"};
 static const char *const half[] = {"fp16", "bf16"};
 
-START_TEST(every_number_of_8_bits)
+CASE("functions", 120);
+
+TESTS(every_number_of_8_bits, sizeof small / sizeof *small)
 {
     const mpsim_format *format = mpsim_format_find(small[_i]);
     const oracle_format *of = oracle_find(small[_i]);
@@ -85,9 +87,8 @@ START_TEST(every_number_of_8_bits)
                     check_code((mpsim_function)f, format, of, wide, owide, mode, code, random);
             }
 }
-END_TEST
 
-START_TEST(every_number_of_16_bits)
+TESTS(every_number_of_16_bits, 2 * MPSIM_FUNCTIONS)
 {
     const mpsim_format *format = mpsim_format_find(half[_i % 2]);
     const oracle_format *of = oracle_find(half[_i % 2]);
@@ -102,7 +103,6 @@ START_TEST(every_number_of_16_bits)
                        (uint32_t)test_random(&state));
     }
 }
-END_TEST
 
 /* ---- binary32 ---- */
 
@@ -121,7 +121,7 @@ static double operand(mpsim_function f, uint64_t *state, int mbits, int emin, si
     return f != MPSIM_FUNCTION_LOG && (test_random(state) & 1) ? -x : x;
 }
 
-START_TEST(random_binary32)
+TESTS(random_binary32, MPSIM_FUNCTIONS)
 {
     const mpsim_function f = (mpsim_function)_i;
     const mpsim_format *to[] = {mpsim_format_find("binary32"), mpsim_format_find("bf16"), mpsim_format_find("e4m3"),
@@ -134,10 +134,9 @@ START_TEST(random_binary32)
         check_code(f, to[0], of, t, oracle_find(t->name), (int)(k % MODES), code, (uint32_t)test_random(&state));
     }
 }
-END_TEST
 
 /* Special operands, thresholds of overflow and underflow and their neighbours. */
-START_TEST(edges_of_binary32)
+TEST(edges_of_binary32)
 {
     /* clang-format off */
     static const float at[] = {0, 1, FLT_MIN, FLT_MAX, FLT_TRUE_MIN, INFINITY, 0x1.62e42ep+6f, 0x1.62e43p+6f,
@@ -156,7 +155,6 @@ START_TEST(edges_of_binary32)
                                    (uint32_t)(bits_of_f32(at[i]) + (uint32_t)d) ^ (uint32_t)negative << 31,
                                    0x80000000u);
 }
-END_TEST
 
 /* ---- binary64 ---- */
 
@@ -197,19 +195,18 @@ static void check_binary64(mpsim_function f, double x)
     }
 }
 
-START_TEST(random_binary64)
+TESTS(random_binary64, MPSIM_FUNCTIONS)
 {
     const mpsim_function f = (mpsim_function)_i;
     uint64_t state = test_seed() + (uint64_t)_i;
     for (size_t k = 0; k < test_scaled(3000); k++)
         check_binary64(f, operand(f, &state, 52, -1022, k));
 }
-END_TEST
 
 /* Thresholds of the range, tiny operands, and arguments that are hard to round: 118 bits are needed
  * to tell log of the fifth from the middle of two numbers (Lefevre and Muller, worst cases of the
  * elementary functions in double precision). */
-START_TEST(edges_of_binary64)
+TEST(edges_of_binary64)
 {
     /* clang-format off */
     static const double at[] = {0x1.62e42fefa39efp+9, 0x1.62e42fefa39fp+9, -0x1.74910d52d3051p9, -0x1.74910d52d3052p9,
@@ -223,9 +220,8 @@ START_TEST(edges_of_binary64)
             check_binary64((mpsim_function)f, -at[i]);
         }
 }
-END_TEST
 
-START_TEST(every_word_of_log_2)
+TEST(every_word_of_log_2)
 {
     mpfr_t x;
     mpfr_init2(x, 32 * MPSIM_FIXED_LIMBS);
@@ -241,9 +237,8 @@ START_TEST(every_word_of_log_2)
     }
     mpfr_clear(x);
 }
-END_TEST
 
-START_TEST(names)
+TEST(names)
 {
     mpsim_function f;
     ck_assert(mpsim_function_parse(&f, "TANH") == MPSIM_OK && f == MPSIM_FUNCTION_TANH);
@@ -253,19 +248,5 @@ START_TEST(names)
     ck_assert(mpsim_function_parse(NULL, "exp") == MPSIM_EINVAL && mpsim_function_parse(&f, NULL) == MPSIM_EINVAL);
     ck_assert_ptr_null(mpsim_function_name(MPSIM_FUNCTIONS));
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *all = test_case("functions", 120);
-    tcase_add_test(all, names);
-    tcase_add_test(all, every_word_of_log_2);
-    tcase_add_loop_test(all, every_number_of_8_bits, 0, sizeof small / sizeof *small);
-    tcase_add_loop_test(all, every_number_of_16_bits, 0, 2 * MPSIM_FUNCTIONS);
-    tcase_add_loop_test(all, random_binary32, 0, MPSIM_FUNCTIONS);
-    tcase_add_test(all, edges_of_binary32);
-    tcase_add_loop_test(all, random_binary64, 0, MPSIM_FUNCTIONS);
-    tcase_add_test(all, edges_of_binary64);
-    return test_main("function", (TCase *const[]){all, NULL});
-}
+TEST_MAIN("function");

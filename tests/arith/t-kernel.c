@@ -180,7 +180,9 @@ static const char *const mixes[][4] = {
 /* clang-format on */
 enum { MIXES = sizeof mixes / sizeof mixes[0] };
 
-START_TEST(every_result_is_the_reference_s)
+CASE("results", 60);
+
+TESTS(every_result_is_the_reference_s, test_isa_count())
 {
     static uint64_t room[3][N];
     void *const x[3] = {room[0], room[1], room[2]};
@@ -200,10 +202,9 @@ START_TEST(every_result_is_the_reference_s)
                 compare(&o, x, N - test_random(&random) % 40);
             }
 }
-END_TEST
 
 /* All infinite, all zero, all NaN: nothing depends on how many there are. */
-START_TEST(arrays_of_one_number)
+TESTS(arrays_of_one_number, test_isa_count())
 {
     static uint16_t room[3][N];
     void *const x[3] = {room[0], room[1], room[2]};
@@ -224,7 +225,6 @@ START_TEST(arrays_of_one_number)
                 compare(&o, x, 48);
             }
 }
-END_TEST
 
 /* ---- the environment ---- */
 
@@ -252,7 +252,9 @@ static void one_environment(const mpsim_arith *o, void *const x[3], int directio
     fesetenv(FE_DFL_ENV);
 }
 
-START_TEST(the_environment_stays)
+CASE("environment", 20);
+
+TESTS(the_environment_stays, test_isa_count())
 {
     static const char *const names[] = {"fp16", "binary32"};
     static uint32_t room[3][N];
@@ -271,14 +273,5 @@ START_TEST(the_environment_stays)
                 one_environment(&o, x, test_direction(d), FE_INEXACT | FE_OVERFLOW);
             }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *results = test_case("results", 60);
-    tcase_add_loop_test(results, every_result_is_the_reference_s, 0, test_isa_count());
-    tcase_add_loop_test(results, arrays_of_one_number, 0, test_isa_count());
-    TCase *environment = test_case("environment", 20);
-    tcase_add_loop_test(environment, the_environment_stays, 0, test_isa_count());
-    return test_main("arith-kernel", (TCase *const[]){results, environment, NULL});
-}
+TEST_MAIN("arith-kernel");

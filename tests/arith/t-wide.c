@@ -21,7 +21,9 @@ static const char *subject(size_t i)
 
 /* ------------------------------------------------------- structured, random operands ---- */
 
-START_TEST(structured_operands_in_every_mode)
+CASE("operands", 60);
+
+TEST(structured_operands_in_every_mode)
 {
     uint64_t random = test_seed();
     tally t = {0};
@@ -33,9 +35,8 @@ START_TEST(structured_operands_in_every_mode)
         }
     tally_passed(&t);
 }
-END_TEST
 
-START_TEST(random_operands_in_every_mode)
+TEST(random_operands_in_every_mode)
 {
     uint64_t random = test_seed() + 1;
     tally t = {0};
@@ -50,9 +51,8 @@ START_TEST(random_operands_in_every_mode)
         }
     tally_passed(&t);
 }
-END_TEST
 
-START_TEST(every_root_of_16_bits)
+TEST(every_root_of_16_bits)
 {
     static const char *const names[] = {"fp16", "bf16", "e6m9", "binary16p11se"};
     tally t = {0};
@@ -66,9 +66,8 @@ START_TEST(every_root_of_16_bits)
     }
     tally_passed(&t);
 }
-END_TEST
 
-START_TEST(choices_with_structured_operands)
+TEST(choices_with_structured_operands)
 {
     uint64_t random = test_seed() + 2;
     tally t = {0};
@@ -85,7 +84,6 @@ START_TEST(choices_with_structured_operands)
         }
     tally_passed(&t);
 }
-END_TEST
 
 /* ------------------------------------------------------------- ties, ends of the range ---- */
 
@@ -116,11 +114,13 @@ static int is_tie(const operation *p, double a, double b)
     return v.kind == ORACLE_VALUE_NUMBER && v.fraction == (uint64_t)1 << 33 && !v.sticky;
 }
 
+CASE("built", 60);
+
 /* A sum on a tie: a of exponent e, b an odd multiple of half its unit. A product on a tie: odd
  * factors of k and p + 1 - k bits. A quotient on a tie, which only the subnormal range has: the
  * odd multiple of half its unit, times the divisor, over the divisor. A quotient of ones or a
  * root beside a tie: random ones near 1. */
-START_TEST(ties_and_their_neighbours)
+TEST(ties_and_their_neighbours)
 {
     uint64_t random = test_seed() + 3;
     tally t = {0};
@@ -170,10 +170,9 @@ START_TEST(ties_and_their_neighbours)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* Roots on a tie and beside it: the squares of midpoints of the result, in a wide format. */
-START_TEST(roots_on_ties_and_beside)
+TEST(roots_on_ties_and_beside)
 {
     static const char *const results[] = {"fp16", "bf16",        "tf32", "e4m3",    "e5m2",
                                           "e5m7", "binary8p3ue", "e8m0", "binary32"};
@@ -198,7 +197,6 @@ START_TEST(roots_on_ties_and_beside)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* (2 h + 1) g * 2^-k, given that it lies within 2^-40 of an integer of at most 53 bits. */
 static double scaled_product(uint64_t h, double g, int k)
@@ -221,7 +219,7 @@ static void hard(tally *t, operation *p, double a, double b, size_t *close, size
  * they come. With M b + d = 2^k N the quotient N 2^k / b is M + d / b: M is the inverse of b times
  * -d, modulo 2^k. With M^2 + d = 2^k N the root of 2^k N is M + d / (2 M): M is a square root of
  * -d modulo 2^k, which exists if -d is 1 modulo 8, and is lifted bit by bit. */
-START_TEST(the_hardest_quotients_and_roots)
+TEST(the_hardest_quotients_and_roots)
 {
     static const char *const names[] = {"fp16", "bf16", "tf32", "binary32", "binary64", "e9m30", "e11m20"};
     uint64_t random = test_seed() + 8;
@@ -274,7 +272,6 @@ START_TEST(the_hardest_quotients_and_roots)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* The number nearest to m * 2^e. */
 static uint64_t nearest(const oracle_format *of, double m, int e)
@@ -286,7 +283,7 @@ static uint64_t nearest(const oracle_format *of, double m, int e)
 
 /* Products and quotients close to a point of interest: the midpoint beyond the largest number,
  * the ends of the normal and the subnormal range, midpoints there. */
-START_TEST(results_at_the_ends_of_the_range)
+TEST(results_at_the_ends_of_the_range)
 {
     uint64_t random = test_seed() + 5;
     tally t = {0};
@@ -336,11 +333,12 @@ START_TEST(results_at_the_ends_of_the_range)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* -------------------------------------------------------------------- mixed formats ---- */
 
-START_TEST(every_pair_of_e4m3_and_e5m2_into_wider_formats)
+CASE("mixed", 60);
+
+TEST(every_pair_of_e4m3_and_e5m2_into_wider_formats)
 {
     static const char *const results[] = {"fp16", "bf16", "binary32"};
     tally t = {0};
@@ -352,9 +350,8 @@ START_TEST(every_pair_of_e4m3_and_e5m2_into_wider_formats)
         }
     tally_passed(&t);
 }
-END_TEST
 
-START_TEST(mixed_formats)
+TEST(mixed_formats)
 {
     static const char *const mixes[][4] = {
         {"binary32", "fp16", "fp16", "binary32"},
@@ -410,10 +407,9 @@ START_TEST(mixed_formats)
         }
     tally_passed(&t);
 }
-END_TEST
 
 /* Any four formats, any choices. */
-START_TEST(any_formats_with_any_choices)
+TEST(any_formats_with_any_choices)
 {
     uint64_t random = test_seed() + 7;
     tally t = {0};
@@ -438,7 +434,6 @@ START_TEST(any_formats_with_any_choices)
     }
     tally_passed(&t);
 }
-END_TEST
 
 /* Numbers, midpoints, neighbours: conversion is what mpsim_encode_f64 and _f32 do. */
 static void conversions(tally *t, const mpsim_format *f, const oracle_format *of)
@@ -465,28 +460,9 @@ static void conversions(tally *t, const mpsim_format *f, const oracle_format *of
     }
 }
 
-START_TEST(conversions_round_as_encoding_does)
+TEST(conversions_round_as_encoding_does)
 {
     for_all_formats(conversions, 64);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *operands = test_case("operands", 60);
-    tcase_add_test(operands, structured_operands_in_every_mode);
-    tcase_add_test(operands, random_operands_in_every_mode);
-    tcase_add_test(operands, every_root_of_16_bits);
-    tcase_add_test(operands, choices_with_structured_operands);
-    TCase *built = test_case("built", 60);
-    tcase_add_test(built, ties_and_their_neighbours);
-    tcase_add_test(built, roots_on_ties_and_beside);
-    tcase_add_test(built, the_hardest_quotients_and_roots);
-    tcase_add_test(built, results_at_the_ends_of_the_range);
-    TCase *mixed = test_case("mixed", 60);
-    tcase_add_test(mixed, every_pair_of_e4m3_and_e5m2_into_wider_formats);
-    tcase_add_test(mixed, mixed_formats);
-    tcase_add_test(mixed, any_formats_with_any_choices);
-    tcase_add_test(mixed, conversions_round_as_encoding_does);
-    return test_main("arith-wide", (TCase *const[]){operands, built, mixed, NULL});
-}
+TEST_MAIN("arith-wide");

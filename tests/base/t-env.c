@@ -36,7 +36,9 @@ static float multiply_add_f32(float x, float y, float z)
     return x * y + z;
 }
 
-START_TEST(products_and_sums_are_rounded_separately)
+CASE("build", 10);
+
+TEST(products_and_sums_are_rounded_separately)
 {
     volatile double x = 1 + 0x1p-30, y = 1 - 0x1p-30, z = -1;
     volatile float u = 1 + 0x1p-14f, v = 1 - 0x1p-14f, w = -1;
@@ -54,9 +56,8 @@ START_TEST(products_and_sums_are_rounded_separately)
     volatile float p = 0x1.000002p-24f, q = 0x1.fffffcp-1f;
     ck_assert(fmaf(p, q, 1 + 0x1p-23f) == 1 + 0x1p-23f);
 }
-END_TEST
 
-START_TEST(expressions_have_the_precision_of_their_type)
+TEST(expressions_have_the_precision_of_their_type)
 {
     volatile double one = 1, tiny = 0x1p-60, big = DBL_MAX;
     volatile float one32 = 1, tiny32 = 0x1p-30f;
@@ -71,9 +72,8 @@ START_TEST(expressions_have_the_precision_of_their_type)
     volatile double minus = -0.0;
     ck_assert(signbit(minus + minus) && !signbit(minus + 0.0));
 }
-END_TEST
 
-START_TEST(subnormals_are_neither_flushed_nor_read_as_zero)
+TEST(subnormals_are_neither_flushed_nor_read_as_zero)
 {
     volatile double least = 0x1p-1074, normal = DBL_MIN, two = 2;
     volatile float least32 = 0x1p-149f, normal32 = FLT_MIN, two32 = 2;
@@ -83,7 +83,6 @@ START_TEST(subnormals_are_neither_flushed_nor_read_as_zero)
     ck_assert(least32 * 0x1p+100f > 0);
     ck_assert_int_eq(fegetround(), FE_TONEAREST);
 }
-END_TEST
 
 /* ---- the caller's environment ---- */
 
@@ -136,8 +135,10 @@ static void leave(void)
 #endif
 }
 
+CASE("caller", 20);
+
 /* The settings do something: without this the comparison below would prove nothing. */
-START_TEST(settings_take_effect)
+TEST(settings_take_effect)
 {
     if (test_under_valgrind())
         return;
@@ -156,7 +157,6 @@ START_TEST(settings_take_effect)
         ck_assert_msg((read == 0) == (settings[i].flush >> 1), "%s", settings[i].name);
     }
 }
-END_TEST
 
 enum { LENGTH = 400 };
 
@@ -216,7 +216,7 @@ static void run(results *out, const mpsim_format *f, const mpsim_rounding *r, co
 }
 
 /* Every format, every mode, three scales; one test per setting and instruction set. */
-START_TEST(conversions_do_not_depend_on_the_environment)
+TESTS(conversions_do_not_depend_on_the_environment, SETTINGS *test_isa_count())
 {
     static float x[LENGTH];
     static double y[LENGTH];
@@ -253,7 +253,6 @@ START_TEST(conversions_do_not_depend_on_the_environment)
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
 }
-END_TEST
 
 /* Arrays without counts, which have loops of their own. */
 typedef struct plain {
@@ -274,7 +273,7 @@ static void run_plain(plain *out, const mpsim_format *f, const mpsim_rounding *r
 }
 
 /* Every format, every mode, four scales, results flushed or not, in turns: each setting has a quarter of them. */
-START_TEST(arrays_without_counts_do_not_depend_on_the_environment)
+TESTS(arrays_without_counts_do_not_depend_on_the_environment, SETTINGS *test_isa_count())
 {
     static float x[LENGTH];
     static double y[LENGTH];
@@ -305,11 +304,10 @@ START_TEST(arrays_without_counts_do_not_depend_on_the_environment)
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
 }
-END_TEST
 
 /* Every accumulation model with every format that it takes, in turns: random codes of moderate exponents, so that
  * the fast path does most of it, and any codes. */
-START_TEST(products_do_not_depend_on_the_environment)
+TESTS(products_do_not_depend_on_the_environment, SETTINGS)
 {
     enum { ROWS = 5, COLUMNS = 18, DEPTH = 70 };
     static const char *const names[] = {"fp16", "bf16", "tf32", "e4m3", "e5m2"};
@@ -350,10 +348,9 @@ START_TEST(products_do_not_depend_on_the_environment)
                           "%s of %s in \"%s\"", m.name, f->name, s->name);
         }
 }
-END_TEST
 
 /* Every operation of every format, every mode, in turns; and comparisons and digests of the results. */
-START_TEST(operations_do_not_depend_on_the_environment)
+TESTS(operations_do_not_depend_on_the_environment, SETTINGS)
 {
     typedef struct outcome {
         uint64_t codes[LENGTH], digest;
@@ -394,10 +391,9 @@ START_TEST(operations_do_not_depend_on_the_environment)
         }
     }
 }
-END_TEST
 
 /* The inputs reach what matters: results in the subnormal range of binary32 and binary64. */
-START_TEST(inputs_reach_subnormal_results)
+TEST(inputs_reach_subnormal_results)
 {
     static float x[LENGTH];
     static double y[LENGTH];
@@ -413,21 +409,5 @@ START_TEST(inputs_reach_subnormal_results)
         ck_assert_msg(r.counts.subnormal > 50, "%s: %" PRIu64, names[i], r.counts.subnormal);
     }
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *build = test_case("build", 10);
-    tcase_add_test(build, products_and_sums_are_rounded_separately);
-    tcase_add_test(build, expressions_have_the_precision_of_their_type);
-    tcase_add_test(build, subnormals_are_neither_flushed_nor_read_as_zero);
-    TCase *caller = test_case("caller", 20);
-    tcase_add_test(caller, settings_take_effect);
-    tcase_add_test(caller, inputs_reach_subnormal_results);
-    tcase_add_loop_test(caller, conversions_do_not_depend_on_the_environment, 0, SETTINGS * test_isa_count());
-    tcase_add_loop_test(caller, arrays_without_counts_do_not_depend_on_the_environment, 0, SETTINGS * test_isa_count());
-    tcase_add_loop_test(caller, products_do_not_depend_on_the_environment, 0, SETTINGS);
-    tcase_add_loop_test(caller, operations_do_not_depend_on_the_environment, 0, SETTINGS);
-    return test_main("env", (TCase *const[]){build, caller, NULL});
-}
+TEST_MAIN("env");

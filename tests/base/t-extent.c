@@ -609,7 +609,9 @@ static const size_t extents[][2] = {
     {65, SIZE_MAX / 64},
 };
 
-START_TEST(what_memory_cannot_hold_is_refused)
+CASE("extent", 4);
+
+TESTS(what_memory_cannot_hold_is_refused, FUNCTIONS)
 {
     const int i = _i;
     for (size_t k = 0; functions[i].of_n && k < sizeof sizes / sizeof *sizes; k++)
@@ -618,10 +620,9 @@ START_TEST(what_memory_cannot_hold_is_refused)
         ck_assert_msg(functions[i].of_rows(extents[k][0], extents[k][1]), "%s: %zu x %zu", functions[i].name,
                       extents[k][0], extents[k][1]);
 }
-END_TEST
 
 /* The largest that there may be is not refused: nothing of it is read where other sizes are 0. */
-START_TEST(nothing_is_never_too_large)
+TEST(nothing_is_never_too_large)
 {
     const mpsim_model m = model("fma");
     const mpsim_matrix a = matrix("e4m3", SIZE_MAX);
@@ -641,13 +642,5 @@ START_TEST(nothing_is_never_too_large)
     p.d = &many;
     ck_assert_int_eq(mpsim_product_of(&p, &many, &as_is, &one, &as_is, NULL), MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("extent", 4);
-    tcase_add_loop_test(t, what_memory_cannot_hold_is_refused, 0, FUNCTIONS);
-    tcase_add_test(t, nothing_is_never_too_large);
-    TCase *const cases[] = {t, NULL};
-    return test_main("extent", cases);
-}
+TEST_MAIN("extent");

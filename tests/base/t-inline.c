@@ -28,7 +28,6 @@ START_TEST(sizes_end_where_memory_does)
     ck_assert(mpsim_fits(0, MOST) && mpsim_fits(ROOM, MOST) && !mpsim_fits(ROOM + 1, MOST));
     ck_assert(mpsim_fits(PTRDIFF_MAX, 1) && !mpsim_fits((size_t)PTRDIFF_MAX + 1, 1));
 }
-END_TEST
 
 START_TEST(lines_fit_with_their_gaps)
 {
@@ -40,7 +39,6 @@ START_TEST(lines_fit_with_their_gaps)
     ck_assert(mpsim_lines_fit(2, ROOM, 0, MOST) && !mpsim_lines_fit(2, ROOM, 1, MOST));
     ck_assert(!mpsim_lines_fit(2, ROOM + 1, 0, MOST));
 }
-END_TEST
 
 static int strides_fit(size_t d0, int64_t s0, size_t d1, int64_t s1)
 {
@@ -65,7 +63,6 @@ START_TEST(shapes_fit_with_any_strides)
     ck_assert(strides_fit(2, 0, PTRDIFF_MAX / 32, 0) && !strides_fit(2, 0, PTRDIFF_MAX / 32 + 1, 0));
     ck_assert(!strides_fit(SIZE_MAX, 0, 3, 0));
 }
-END_TEST
 
 START_TEST(a_matrix_has_codes_and_lines_that_fit)
 {
@@ -91,7 +88,6 @@ START_TEST(a_matrix_has_codes_and_lines_that_fit)
     const mpsim_pool none = {run, NULL, NULL};
     ck_assert(mpsim_is_pool(NULL) && !mpsim_is_pool(&none));
 }
-END_TEST
 
 START_TEST(codes_have_any_width_and_place)
 {
@@ -108,7 +104,6 @@ START_TEST(codes_have_any_width_and_place)
             ck_assert_uint_eq(mpsim_code_load(room + 1, widths[w], at), code & mask);
         }
 }
-END_TEST
 
 START_TEST(each_flag_has_its_count)
 {
@@ -123,7 +118,6 @@ START_TEST(each_flag_has_its_count)
     mpsim_counts_add(&sum, &one);
     ck_assert_mem_eq(&sum, &both, sizeof both);
 }
-END_TEST
 
 START_TEST(words_are_compared_as_people_type_them)
 {
@@ -135,7 +129,6 @@ START_TEST(words_are_compared_as_people_type_them)
         ck_assert(!mpsim_same_word(others[i][0], strlen(others[i][0]), others[i][1]));
     ck_assert(mpsim_same_word("fp16, bf16", 4, "FP16"));
 }
-END_TEST
 
 START_TEST(a_matrix_is_transposed)
 {
@@ -145,7 +138,6 @@ START_TEST(a_matrix_is_transposed)
     ck_assert_mem_eq(y, want, sizeof want);
     ck_assert(y[6] == 7 && y[7] == 7);
 }
-END_TEST
 
 #ifdef __SSE2__
 static double third(void)
@@ -190,7 +182,6 @@ START_TEST(the_environment_is_set_and_given_back)
     mpsim_environment_restore(before);
     ck_assert(down == 1 - 0x1p-53);
 }
-END_TEST
 #endif
 
 int main(void)

@@ -69,8 +69,10 @@ static int there(const set *s)
     return s->features && machine_has(s->features) == 0 ? 0 : 1;
 }
 
+CASE("isa", 4);
+
 /* The first test: nothing has been used by name yet. */
-START_TEST(the_first_choice_is_the_best_that_the_machine_has)
+TEST(the_first_choice_is_the_best_that_the_machine_has)
 {
     if (test_under_valgrind() || getenv("MPSIM_ISA"))
         return;
@@ -85,9 +87,8 @@ START_TEST(the_first_choice_is_the_best_that_the_machine_has)
         for (int again = 0; again < 2; again++)
             ck_assert_int_eq(mpsim_isa_counts_bits(), machine_has(popcount));
 }
-END_TEST
 
-START_TEST(names_end_with_what_every_machine_has)
+TEST(names_end_with_what_every_machine_has)
 {
     const size_t n = count();
     ck_assert_uint_ge(n, 2);
@@ -97,9 +98,8 @@ START_TEST(names_end_with_what_every_machine_has)
     ck_assert_ptr_null(mpsim_isa_at(n + 1));
     ck_assert_ptr_null(mpsim_isa_at(SIZE_MAX));
 }
-END_TEST
 
-START_TEST(each_is_used_by_name_where_the_machine_has_it)
+TEST(each_is_used_by_name_where_the_machine_has_it)
 {
     const char *before = mpsim_isa_active();
     for (size_t i = 0; !test_under_valgrind() && i < count(); i++) {
@@ -117,13 +117,5 @@ START_TEST(each_is_used_by_name_where_the_machine_has_it)
     ck_assert_int_eq(mpsim_isa_use(""), MPSIM_ENOTFOUND);
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("isa", 4);
-    tcase_add_test(t, the_first_choice_is_the_best_that_the_machine_has);
-    tcase_add_test(t, names_end_with_what_every_machine_has);
-    tcase_add_test(t, each_is_used_by_name_where_the_machine_has_it);
-    return test_main("isa", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("isa");

@@ -93,7 +93,6 @@ START_TEST(every_task_once)
     parallel_init(1);
     check_all(1, 0);
 }
-END_TEST
 
 static void count_size(size_t i, void *job)
 {
@@ -108,7 +107,6 @@ START_TEST(more_tasks_than_an_int_of_calls)
     parallel_pool.run(parallel_pool.self, n, count_size, &sum);
     ck_assert_int_eq(atomic_load(&sum), (long long)n * (long long)(n - 1) / 2);
 }
-END_TEST
 
 /* ---- calls within tasks, and of two threads at once ---- */
 
@@ -141,7 +139,6 @@ START_TEST(nested)
     ck_assert_int_eq(atomic_load(&inner_tasks), 400);
     ck_assert_int_eq(atomic_load(&inner_bad), 0);
 }
-END_TEST
 
 static atomic_int enough;
 
@@ -164,7 +161,6 @@ START_TEST(two_callers)
     ck_assert_int_eq(atomic_load(&inner_tasks) % 400, 0);
     ck_assert_int_eq(atomic_load(&inner_bad), 0);
 }
-END_TEST
 
 /* ---- who waits sleeps ---- */
 
@@ -189,7 +185,6 @@ START_TEST(waiting_sleeps)
     }
     ck_assert_msg(least < 0.1, "%.3f s of CPU time went by while all threads slept", least);
 }
-END_TEST
 
 /* A long task is handed out at once, and all go on side by side: each waits until all have come, or for as long as a busy
  * machine could need. */
@@ -215,7 +210,6 @@ START_TEST(tasks_go_on_side_by_side)
         ck_assert_int_eq(atomic_load(&met), 4);
     }
 }
-END_TEST
 
 /* ---- where threads begin ---- */
 
@@ -275,7 +269,6 @@ START_TEST(bug_20261127_threads_begin_on_another_processor)
     check_elsewhere("new threads", new);
     check_elsewhere("threads that slept", old);
 }
-END_TEST
 
 static void note_mask(int i, void *context)
 {
@@ -297,7 +290,6 @@ START_TEST(threads_keep_their_processors)
             ck_assert(CPU_EQUAL(&masks[i], &mine));
     }
 }
-END_TEST
 
 #endif
 
@@ -317,7 +309,6 @@ START_TEST(defaults)
     parallel_init(5000);
     ck_assert_int_eq(parallel_threads(), 1024);
 }
-END_TEST
 
 START_TEST(affinity)
 {
@@ -337,7 +328,6 @@ START_TEST(affinity)
     ck_assert_int_eq(threads_processors_free(), 1);
 #endif
 }
-END_TEST
 
 static void write_file(const char *folder, const char *name, const char *text)
 {
@@ -393,7 +383,6 @@ START_TEST(quotas)
         ck_assert_int_eq(remove(path), 0);
     }
 }
-END_TEST
 
 /* ---- stacks ---- */
 
@@ -435,7 +424,6 @@ START_TEST(bug_20261126_small_stacks)
     pthread_attr_destroy(&before);
 #endif
 }
-END_TEST
 
 int main(void)
 {

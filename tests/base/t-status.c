@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 
-START_TEST(every_status_has_a_text_of_its_own)
+CASE("status", 4);
+
+TEST(every_status_has_a_text_of_its_own)
 {
     static const mpsim_status all[] = {MPSIM_OK,           MPSIM_EINVAL, MPSIM_ENOTFOUND, MPSIM_ERANGE,  MPSIM_ENOMEM,
                                        MPSIM_EUNAVAILABLE, MPSIM_EDATA,  MPSIM_EIO,       MPSIM_ESTOPPED};
@@ -19,21 +21,12 @@ START_TEST(every_status_has_a_text_of_its_own)
     ck_assert_str_eq(mpsim_status_string((mpsim_status)77), "unknown status");
     ck_assert_str_eq(mpsim_status_string((mpsim_status)-1), "unknown status");
 }
-END_TEST
 
-START_TEST(the_version_has_three_numbers)
+TEST(the_version_has_three_numbers)
 {
     int a, b, c;
     char rest;
     ck_assert_int_eq(sscanf(mpsim_version(), "%d.%d.%d%c", &a, &b, &c, &rest), 3);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("status", 4);
-    tcase_add_test(t, every_status_has_a_text_of_its_own);
-    tcase_add_test(t, the_version_has_three_numbers);
-    TCase *const cases[] = {t, NULL};
-    return test_main("status", cases);
-}
+TEST_MAIN("status");

@@ -23,7 +23,9 @@ static int specified(const row *r, float amax)
     return r->rule != MPSIM_SCALE_NVFP4_TORCHAO || (isfinite(amax) && amax > 0x1p-116f);
 }
 
-START_TEST(every_instruction_set_gives_what_the_oracle_gives)
+CASE("blocks", 120);
+
+TEST(every_instruction_set_gives_what_the_oracle_gives)
 {
     static float x[NMAX];
     uint64_t state = test_seed() + 1;
@@ -44,7 +46,6 @@ START_TEST(every_instruction_set_gives_what_the_oracle_gives)
     }
     block_finish("every instruction set", &p);
 }
-END_TEST
 
 /* ---- any recipe ---- */
 
@@ -234,7 +235,7 @@ static void any_problem(problem *p, float *x, uint64_t *state)
 }
 
 /* Every output of every instruction set has the bytes of the scalar reference. */
-START_TEST(any_recipe_has_the_bytes_of_the_reference)
+TEST(any_recipe_has_the_bytes_of_the_reference)
 {
     static float x[NMAX];
     static problem p;
@@ -263,10 +264,9 @@ START_TEST(any_recipe_has_the_bytes_of_the_reference)
         }
     }
 }
-END_TEST
 
 /* A block is quantised as a matrix of its own is. */
-START_TEST(blocks_are_matrices_of_their_own)
+TEST(blocks_are_matrices_of_their_own)
 {
     static float x[NMAX], part[NMAX];
     static problem p, one;
@@ -313,13 +313,5 @@ START_TEST(blocks_are_matrices_of_their_own)
             }
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("blocks", 120);
-    tcase_add_test(t, every_instruction_set_gives_what_the_oracle_gives);
-    tcase_add_test(t, any_recipe_has_the_bytes_of_the_reference);
-    tcase_add_test(t, blocks_are_matrices_of_their_own);
-    return test_main("block-proof", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("block-proof");

@@ -22,7 +22,9 @@ static const struct {
 } shapes[] = {{1, 1},   {1, 7},   {5, 1},   {1, 32}, {1, 33},    {3, 16},  {17, 31},
               {16, 16}, {33, 48}, {2, 129}, {40, 3}, {131, 130}, {1, 300}, {0, 8}};
 
-START_TEST(matrices)
+CASE("quantisation", 20);
+
+TEST(matrices)
 {
     static float x[NMAX];
     uint64_t state = test_seed() + 5;
@@ -45,7 +47,6 @@ START_TEST(matrices)
         }
     block_finish("matrices", &p);
 }
-END_TEST
 
 /* ---- constructed largest magnitudes ---- */
 
@@ -98,7 +99,7 @@ static void around(float *x, size_t n, float amax, uint64_t *state)
     x[n - 4] = -amax;
 }
 
-START_TEST(constructed_amaxes)
+TEST(constructed_amaxes)
 {
     static float list[1200];
     const size_t n = amax_list(list, COUNT(list));
@@ -113,12 +114,11 @@ START_TEST(constructed_amaxes)
     }
     block_finish("amaxes", &p);
 }
-END_TEST
 
 /* ---- ties of every element format ---- */
 
 /* The largest number, then midpoints and their neighbours times a power of two. */
-START_TEST(ties_of_elements)
+TEST(ties_of_elements)
 {
     report p = {0};
     for (size_t k = 0; k < ORACLE_ROWS; k++) {
@@ -142,11 +142,10 @@ START_TEST(ties_of_elements)
     }
     block_finish("ties", &p);
 }
-END_TEST
 
 /* ---- NVFP4 ---- */
 
-START_TEST(amax_from_elsewhere)
+TEST(amax_from_elsewhere)
 {
     static const float globals[] = {0,   1,     2688,   3,        1e4f,      1e-3f,     0x1p-149f,
                                     BIG, 1e38f, 1e-36f, INFINITY, 0x1p-120f, 0x1p-140f, 7.7f};
@@ -170,10 +169,9 @@ START_TEST(amax_from_elsewhere)
     }
     block_finish("NVFP4", &p);
 }
-END_TEST
 
 /* Block scales about the ties of E4M3: that S_enc is multiplied by a rounded 1/6 decides there. */
-START_TEST(ties_of_block_scales)
+TEST(ties_of_block_scales)
 {
     static const float globals[] = {2688, 3, 1000, 0.7f, 448, 0x1.234568p9f};
     const grid *g = grid_of("e4m3");
@@ -194,11 +192,10 @@ START_TEST(ties_of_block_scales)
     }
     block_finish("block scales", &p);
 }
-END_TEST
 
 /* ---- scales that are given ---- */
 
-START_TEST(given_scales)
+TEST(given_scales)
 {
     static const float given[] = {1, 448, 0.3f, 0x1p-126f, 0x1p100f, BIG, 0x1p-60f, 149.333f};
     static float x[700];
@@ -215,17 +212,5 @@ START_TEST(given_scales)
             }
     block_finish("given scales", &p);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("quantisation", 20);
-    tcase_add_test(t, matrices);
-    tcase_add_test(t, constructed_amaxes);
-    tcase_add_test(t, ties_of_elements);
-    tcase_add_test(t, amax_from_elsewhere);
-    tcase_add_test(t, ties_of_block_scales);
-    tcase_add_test(t, given_scales);
-    TCase *const cases[] = {t, NULL};
-    return test_main("block", cases);
-}
+TEST_MAIN("block");

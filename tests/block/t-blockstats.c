@@ -277,7 +277,9 @@ static void fill(size_t n, int kind, uint64_t *random)
     }
 }
 
-START_TEST(every_recipe)
+CASE("statistics", 120);
+
+TESTS(every_recipe, ORACLE_ROWS)
 {
     uint64_t random = test_seed() + (uint64_t)_i;
     elements = blocks = 0;
@@ -295,10 +297,9 @@ START_TEST(every_recipe)
     printf("# %s: %llu elements in %llu blocks\n", oracle_table[_i].name, (unsigned long long)elements,
            (unsigned long long)blocks);
 }
-END_TEST
 
 /* By hand: mxfp8 floor, emax 8; a block of each kind. */
-START_TEST(a_row_by_hand)
+TEST(a_row_by_hand)
 {
     static mpsim_block_stats s;
     const mpsim_blocks wanted = {.stats = &s};
@@ -329,10 +330,9 @@ START_TEST(a_row_by_hand)
                      MPSIM_OK);
     ck_assert(memcmp(&s, &twice, sizeof s) == 0);
 }
-END_TEST
 
 /* The second error is larger by less than a unit in the last place of binary32, in another block of the same scale, 2^0. */
-START_TEST(errors_that_are_nearly_equal)
+TEST(errors_that_are_nearly_equal)
 {
     static mpsim_block_stats s;
     const mpsim_blocks wanted = {.stats = &s};
@@ -348,13 +348,5 @@ START_TEST(errors_that_are_nearly_equal)
                      MPSIM_OK);
     ck_assert(s.casts.max_rel_err == error);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *stats = test_case("statistics", 120);
-    tcase_add_test(stats, a_row_by_hand);
-    tcase_add_test(stats, errors_that_are_nearly_equal);
-    tcase_add_loop_test(stats, every_recipe, 0, ORACLE_ROWS);
-    return test_main("blockstats", (TCase *const[]){stats, NULL});
-}
+TEST_MAIN("blockstats");

@@ -83,16 +83,17 @@ static void every_half(const char *name, unsigned top, int bias, int mbits)
     ck_assert_msg(wrong == 0, "%u halfs to %s differ, first %04x: %02x", wrong, name, first, codes[first]);
 }
 
-START_TEST(every_half_to_fp8)
+CASE("elements", 20);
+
+TEST(every_half_to_fp8)
 {
     every_half("e4m3", 0x7e, 7, 3);
     every_half("e5m2", 0x7b, 15, 2);
 }
-END_TEST
 
 /* ---- ties of E2M1 ---- */
 
-START_TEST(table_of_e2m1_ties)
+TEST(table_of_e2m1_ties)
 {
     static const float x[] = {6, .25f, .75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, -.25f, -5};
     static const struct {
@@ -112,7 +113,6 @@ START_TEST(table_of_e2m1_ties)
             ck_assert_msg(codes[k] == rows[i].codes[k], "%s: %a: %d", rows[i].name, (double)x[k], codes[k]);
     }
 }
-END_TEST
 
 /* ---- modes of elements ---- */
 
@@ -142,7 +142,7 @@ static int rounds_away(int mode, double nu, int odd, int minus, uint32_t word)
     }
 }
 
-START_TEST(modes_of_elements)
+TEST(modes_of_elements)
 {
     enum { N = 32 * 32 };
     static float x[N];
@@ -180,12 +180,11 @@ START_TEST(modes_of_elements)
             }
         }
 }
-END_TEST
 
 /* ---- published figures ---- */
 
 /* Signal to noise of normal numbers in decibels: 31.52 and 25.54. */
-START_TEST(noise_of_normal_numbers)
+TEST(noise_of_normal_numbers)
 {
     enum { N = 1 << 18 };
     static float x[N];
@@ -219,15 +218,5 @@ START_TEST(noise_of_normal_numbers)
         ck_assert_msg(fabs(db - rows[i].db) < 0.06, "%s: %f dB", rows[i].element, db);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("elements", 20);
-    tcase_add_test(t, every_half_to_fp8);
-    tcase_add_test(t, table_of_e2m1_ties);
-    tcase_add_test(t, modes_of_elements);
-    tcase_add_test(t, noise_of_normal_numbers);
-    TCase *const cases[] = {t, NULL};
-    return test_main("block-elements", cases);
-}
+TEST_MAIN("block-elements");

@@ -6,6 +6,8 @@
 #include <mpsim/block.h>
 #include <stdio.h>
 
+#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
+
 /* Signal to noise of a unit normal, rounded to nearest even: arXiv 2206.02915, table 1 (a scale of
  * 1; the tolerance covers the sample and the printed digit). */
 static const struct {
@@ -15,7 +17,9 @@ static const struct {
 
 enum { SAMPLES = 400000, PART = 4000 };
 
-START_TEST(signal_to_noise)
+CASE("published", 60);
+
+TESTS(signal_to_noise, LENGTH(published))
 {
     const mpsim_format *f = mpsim_format_find(published[_i].format);
     static double x[PART];
@@ -36,7 +40,6 @@ START_TEST(signal_to_noise)
     printf("# %s: %.2f dB of %d samples, published %.1f\n", f->name, db, (int)SAMPLES, published[_i].decibels);
     ck_assert_double_eq_tol(db, published[_i].decibels, 0.1);
 }
-END_TEST
 
 /* arXiv 2209.05433, table 1, and Micikevicius et al. 2018: the landmarks of the formats. A binade
  * counts if any number lies in it. */
@@ -51,7 +54,7 @@ static const struct {
     {"fp16", 65504, 0x1p-14, 0x1p-24, 40},
 };
 
-START_TEST(format_table)
+TESTS(format_table, LENGTH(landmarks))
 {
     const mpsim_format *f = mpsim_format_find(landmarks[_i].format);
     int top, bottom;
@@ -63,12 +66,11 @@ START_TEST(format_table)
     (void)frexp(mpsim_format_min_positive(f), &bottom);
     ck_assert_int_eq(top - bottom + 1, landmarks[_i].binades);
 }
-END_TEST
 
 /* NVIDIA's round-up exponent against OCP's floor (arXiv 2506.08027): nothing saturates under the
  * first; under the second a block whose amax lies between 464 and 512, times a power of two: from
  * 448 to 464 rounding leads back. */
-START_TEST(round_up_never_saturates)
+TEST(round_up_never_saturates)
 {
     const mpsim_block_recipe *up = mpsim_block_find("mxfp8");
     const mpsim_block_recipe *down = mpsim_block_find("mxfp8-floor");
@@ -98,16 +100,5 @@ START_TEST(round_up_never_saturates)
     ck_assert_uint_gt(expected, 0);
     ck_assert_uint_eq(floor_saturates, expected);
 }
-END_TEST
 
-#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
-
-int main(void)
-{
-    TCase *const figures = test_case("published", 60);
-    tcase_add_loop_test(figures, signal_to_noise, 0, LENGTH(published));
-    tcase_add_loop_test(figures, format_table, 0, LENGTH(landmarks));
-    tcase_add_test(figures, round_up_never_saturates);
-    TCase *const cases[] = {figures, NULL};
-    return test_main("block-figures", cases);
-}
+TEST_MAIN("block-figures");

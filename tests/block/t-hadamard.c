@@ -27,7 +27,9 @@ static void butterflies(float y[16])
         y[i] = f32_mul(y[i], 0.25f);
 }
 
-START_TEST(hadamard_bits)
+CASE("hadamard", 10);
+
+TEST(hadamard_bits)
 {
     uint64_t state = test_seed() + 12;
     unsigned long long wrong = 0, compared = 0;
@@ -50,7 +52,6 @@ START_TEST(hadamard_bits)
     printf("# Hadamard: %llu numbers, %llu wrong\n", compared, wrong);
     ck_assert_msg(wrong == 0, "%llu of %llu: %a, oracle %a", wrong, compared, got, want);
 }
-END_TEST
 
 /* ---- groups of any size ---- */
 
@@ -78,7 +79,7 @@ static void group(float *y, unsigned size, uint64_t seed)
         y[i] = f32_mul(y[i], norm);
 }
 
-START_TEST(groups_bits)
+TEST(groups_bits)
 {
     enum { MOST = 700 };
     uint64_t state = test_seed() + 14;
@@ -108,10 +109,9 @@ START_TEST(groups_bits)
         }
     }
 }
-END_TEST
 
 /* Back is the transform between signs, by the oracle's: S F S y. */
-START_TEST(groups_back_bits)
+TEST(groups_back_bits)
 {
     enum { MOST = 700 };
     uint64_t state = test_seed() + 15;
@@ -140,10 +140,9 @@ START_TEST(groups_back_bits)
                           (double)y[i]);
     }
 }
-END_TEST
 
 /* Whole numbers whose sums are exact come back as they were: of 16 and 64 the norm is a power of two. */
-START_TEST(groups_there_and_back)
+TEST(groups_there_and_back)
 {
     uint64_t state = test_seed() + 16;
     for (int s = 0; s < 4; s++)
@@ -158,10 +157,9 @@ START_TEST(groups_there_and_back)
                               "size %u, %zu: %a, not %a", sizes[s], i, (double)y[i], (double)x[i]);
         }
 }
-END_TEST
 
 /* Sylvester's matrix with the signs; the signs of seeds are no constant. */
-START_TEST(groups_of_unit_vectors)
+TEST(groups_of_unit_vectors)
 {
     for (int s = 0; s < 4; s++)
         for (uint64_t seed = 0; seed < 3; seed++) {
@@ -188,10 +186,9 @@ START_TEST(groups_of_unit_vectors)
     ck_assert(mpsim_hadamard_groups(NULL, 1, 16, 1) == MPSIM_EINVAL);
     ck_assert(mpsim_hadamard_groups_back(NULL, 1, 16, 1) == MPSIM_EINVAL);
 }
-END_TEST
 
 /* The matrix that unit vectors show: Sylvester's with the signs, and orthogonal. */
-START_TEST(hadamard_is_orthogonal)
+TEST(hadamard_is_orthogonal)
 {
     float m[16][16];
     for (int i = 0; i < 16; i++) {
@@ -232,9 +229,8 @@ START_TEST(hadamard_is_orthogonal)
     }
     mpq_clears(sum, a, b, (mpq_ptr)0);
 }
-END_TEST
 
-START_TEST(hadamard_arguments)
+TEST(hadamard_arguments)
 {
     float x[33];
     for (size_t n = 0; n <= 33; n++) {
@@ -249,18 +245,5 @@ START_TEST(hadamard_arguments)
     ck_assert(mpsim_hadamard(NULL, 0) == MPSIM_OK);
     ck_assert(mpsim_hadamard(NULL, 16) == MPSIM_EINVAL);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const f = test_case("hadamard", 10);
-    tcase_add_test(f, hadamard_bits);
-    tcase_add_test(f, hadamard_is_orthogonal);
-    tcase_add_test(f, hadamard_arguments);
-    tcase_add_test(f, groups_bits);
-    tcase_add_test(f, groups_back_bits);
-    tcase_add_test(f, groups_there_and_back);
-    tcase_add_test(f, groups_of_unit_vectors);
-    TCase *const cases[] = {f, NULL};
-    return test_main("block-hadamard", cases);
-}
+TEST_MAIN("block-hadamard");

@@ -201,7 +201,9 @@ static const size_t shapes[][2] = {{1, 1},   {3, 7},    {5, 16},   {2, 33},    {
                                    {1, 300}, {130, 70}, {2, 2500}, {129, 257}, {33, 128}, {0, 5}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0], KINDS = 8, PARTS = 8 };
 
-START_TEST(every_recipe)
+CASE("casts", 120);
+
+TESTS(every_recipe, test_isa_count())
 {
     uint64_t random = test_seed();
     if (!use_isa(_i))
@@ -215,10 +217,9 @@ START_TEST(every_recipe)
                 compare(mpsim_block_at(i), shapes[s][0], shapes[s][1], kind, -1);
             }
 }
-END_TEST
 
 /* Every mode in every element format that there is. */
-START_TEST(every_element_format_and_mode)
+TESTS(every_element_format_and_mode, test_isa_count())
 {
     uint64_t random = test_seed() + 1;
     if (!use_isa(_i))
@@ -245,10 +246,11 @@ START_TEST(every_element_format_and_mode)
             }
         }
 }
-END_TEST
+
+CASE("scales", 120);
 
 /* Under a tensor scale that somebody else found. */
-START_TEST(any_tensor_amax)
+TESTS(any_tensor_amax, test_isa_count())
 {
     static const float amax[] = {0, 1, 0x1p-149f, 0x1p-130f, 3e38f, INFINITY, NAN, 1e-30f, 2688};
     static const char *const names[] = {"nvfp4", "nvfp4-2d", "nvfp4-sr", "nvfp4-torchao"};
@@ -264,10 +266,9 @@ START_TEST(any_tensor_amax)
                 compare(mpsim_block_find(names[i]), 19, 170, kind, amax[k]);
             }
 }
-END_TEST
 
 /* Under scales whose inverse, or product with elements, is beyond binary32. */
-START_TEST(any_given_scale)
+TESTS(any_given_scale, test_isa_count())
 {
     static const float scales[] = {0,     0x1p-149f, 0x1p-130f,       0x1p-127f, 0x1.8p-126f, 0x1p-60f, 0x1.000002p0f,
                                    3e10f, 0x1p127f,  0x1.fffffep127f, INFINITY};
@@ -287,10 +288,9 @@ START_TEST(any_given_scale)
             }
     given = 0.37f;
 }
-END_TEST
 
 /* All amax within 200 steps of a power of two, where rules change. */
-START_TEST(amax_near_powers_of_two)
+TESTS(amax_near_powers_of_two, test_isa_count())
 {
     if (!use_isa(_i))
         return;
@@ -314,16 +314,5 @@ START_TEST(amax_near_powers_of_two)
             }
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *casts = test_case("casts", 120);
-    tcase_add_loop_test(casts, every_recipe, 0, test_isa_count());
-    tcase_add_loop_test(casts, every_element_format_and_mode, 0, test_isa_count());
-    TCase *scales = test_case("scales", 120);
-    tcase_add_loop_test(scales, any_tensor_amax, 0, test_isa_count());
-    tcase_add_loop_test(scales, any_given_scale, 0, test_isa_count());
-    tcase_add_loop_test(scales, amax_near_powers_of_two, 0, test_isa_count());
-    return test_main("block-kernel", (TCase *const[]){casts, scales, NULL});
-}
+TEST_MAIN("block-kernel");

@@ -28,7 +28,9 @@ static void refused(const char *what, const mpsim_block_recipe *b, const float *
     ck_assert_msg(!touched, "%s", what);
 }
 
-START_TEST(refusals)
+CASE("outputs", 20);
+
+TEST(refusals)
 {
     float x[16] = {1};
     const mpsim_rng rng = {1, 2, 3};
@@ -74,10 +76,9 @@ START_TEST(refusals)
     ck_assert(mpsim_block_check(NULL) == MPSIM_EINVAL);
     ck_assert(mpsim_block_quantize(&good, x, 2, 8, -1, 1, NULL, NULL, NULL) != MPSIM_ENOMEM);
 }
-END_TEST
 
 /* Not negative, not NaN; a recipe that takes none ignores it. */
-START_TEST(given_scales)
+TEST(given_scales)
 {
     static const struct {
         const char *recipe;
@@ -94,10 +95,9 @@ START_TEST(given_scales)
                                            NULL) == rows[i].status,
                       "row %zu", i);
 }
-END_TEST
 
 /* The scale of a block that E8M0 has none for is torch's NaN. */
-START_TEST(scales_that_are_nan)
+TEST(scales_that_are_nan)
 {
     const float x[2] = {INFINITY, 1};
     ck_assert(mpsim_block_quantize(mpsim_block_find("mxfp8-floor"), x, 1, 2, -1, 1, NULL, &outputs, NULL) == MPSIM_OK);
@@ -105,10 +105,9 @@ START_TEST(scales_that_are_nan)
     ck_assert_uint_eq(bits_of_f32(out.scales[0]), 0x7fc00000);
     ck_assert_uint_eq(bits_of_f32(out.inverses[0]), 0x7fc00000);
 }
-END_TEST
 
 /* Rows of no columns are not gone through. */
-START_TEST(bug_20261126_rows_of_nothing)
+TEST(bug_20261126_rows_of_nothing)
 {
     for (size_t i = 0; i < mpsim_block_count(); i++) {
         const mpsim_rng rng = {1, 2, 3};
@@ -120,10 +119,9 @@ START_TEST(bug_20261126_rows_of_nothing)
                          MPSIM_OK);
     }
 }
-END_TEST
 
 /* Any output may be missing; the others do not change. Statistics are added to. */
-START_TEST(missing_outputs)
+TEST(missing_outputs)
 {
     static float x[5 * 70];
     static uint8_t codes[5 * 70], scale_codes[100];
@@ -166,16 +164,5 @@ START_TEST(missing_outputs)
         }
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("outputs", 20);
-    tcase_add_test(t, refusals);
-    tcase_add_test(t, given_scales);
-    tcase_add_test(t, scales_that_are_nan);
-    tcase_add_test(t, missing_outputs);
-    tcase_add_test(t, bug_20261126_rows_of_nothing);
-    TCase *const cases[] = {t, NULL};
-    return test_main("block-outputs", cases);
-}
+TEST_MAIN("block-outputs");

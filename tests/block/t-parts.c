@@ -155,7 +155,9 @@ static void compare(const mpsim_block_recipe *b, int kind, int kernels, int agai
     ck_assert_msg(got->spoilt == want->spoilt, "%s", b->name);
 }
 
-START_TEST(every_recipe)
+CASE("parts", 120);
+
+TESTS(every_recipe, test_isa_count())
 {
     uint64_t random = test_seed();
     for (size_t i = 0; i < mpsim_block_count() && test_isa_use((size_t)_i); i++)
@@ -164,9 +166,8 @@ START_TEST(every_recipe)
                 if (test_in_part(i + (size_t)(kind + how + _i), 1))
                     compare(mpsim_block_at(i), kind, how & 1, how >> 1, &random);
 }
-END_TEST
 
-START_TEST(blocks_of_any_size)
+TESTS(blocks_of_any_size, test_isa_count())
 {
     static const char *const words[] = {"e4m3/row",    "e5m2/row:ue8m0",   "e2m1/tensor",     "e4m3/3x7",
                                         "e3m2/1x2000", "e2m3/tensor:ceil", "e4m3/row:microx", "e5m2/4x300"};
@@ -180,10 +181,9 @@ START_TEST(blocks_of_any_size)
                 compare(&b, kind, how & 1, how >> 1, &random);
     }
 }
-END_TEST
 
 /* One more element of 16 among ones and a half: the scale is 2^(4 - 8), and nothing is larger than 256. */
-START_TEST(by_hand)
+TEST(by_hand)
 {
     const mpsim_block_recipe *b = mpsim_block_find("mxfp8-floor");
     const float ones[] = {1, 0.5f, -1}, amax = -16;
@@ -198,13 +198,5 @@ START_TEST(by_hand)
     ck_assert(codes[0] == 0x58 && codes[1] == 0x50 && codes[2] == 0xd8); /* 16, 8, -16 of e4m3 */
     ck_assert(stats.casts.compared == 3 && stats.blocks == 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *parts = test_case("parts", 120);
-    tcase_add_test(parts, by_hand);
-    tcase_add_loop_test(parts, every_recipe, 0, test_isa_count());
-    tcase_add_loop_test(parts, blocks_of_any_size, 0, test_isa_count());
-    return test_main("block-parts", (TCase *const[]){parts, NULL});
-}
+TEST_MAIN("block-parts");

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
+
 enum { COLS = 1024, ROWS = 512, N = ROWS * COLS };
 
 typedef struct error {
@@ -132,7 +134,9 @@ static const struct {
     {"ramp", "nvfp4", "nvfp4/1", ramp, 0.018, 1e-3, 0},
 };
 
-START_TEST(printed_of_curves)
+CASE("tables", 120);
+
+TESTS(printed_of_curves, LENGTH(curves))
 {
     float x[COLS], y[COLS];
     curves[_i].fill(x);
@@ -148,7 +152,6 @@ START_TEST(printed_of_curves)
     if (curves[_i].decibels > 0)
         ck_assert_double_eq_tol(db, curves[_i].decibels, 0.05);
 }
-END_TEST
 
 /* ---- tables of normal distributions ---- */
 
@@ -202,7 +205,7 @@ static float *numbers(void)
     return x;
 }
 
-START_TEST(printed_of_a_normal)
+TESTS(printed_of_a_normal, LENGTH(normal))
 {
     if (!test_in_part((uint64_t)_i, 1))
         return;
@@ -220,11 +223,10 @@ START_TEST(printed_of_a_normal)
     const double expected = normal[_i].differs > 0 ? normal[_i].differs : normal[_i].mse;
     ck_assert_double_eq_tol(mse, expected, normal[_i].digit / 2 + expected / SCATTER);
 }
-END_TEST
 
 /* arXiv 2602.11287v1 (HiFloat4): 18 normal matrices of 1024 x 1024 with standard deviations of 0.01 2^x; MSE
  * of NVFP4 to MXFP4 as 1.32 to 1.89, where no scale of NVFP4 leaves E4M3. Octaves are alike: 0.01 2^7. */
-START_TEST(ratio_of_hifloat4)
+TEST(ratio_of_hifloat4)
 {
     float *x = numbers(), *y = numbers();
     fill_normal(x, 1.28);
@@ -239,16 +241,5 @@ START_TEST(ratio_of_hifloat4)
     ck_assert_double_ge(ratio, 1.885 / 1.325 * (1 - 1.0 / SCATTER));
     ck_assert_double_le(ratio, 1.895 / 1.315 * (1 + 1.0 / SCATTER));
 }
-END_TEST
 
-#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
-
-int main(void)
-{
-    TCase *const tables = test_case("tables", 120);
-    tcase_add_loop_test(tables, printed_of_curves, 0, LENGTH(curves));
-    tcase_add_loop_test(tables, printed_of_a_normal, 0, LENGTH(normal));
-    tcase_add_test(tables, ratio_of_hifloat4);
-    TCase *const cases[] = {tables, NULL};
-    return test_main("block-published", cases);
-}
+TEST_MAIN("block-published");

@@ -14,7 +14,9 @@
 
 /* ---- configuration ---- */
 
-START_TEST(configurations)
+CASE("functions", 10);
+
+TEST(configurations)
 {
     mpsim_delayed_config c;
     mpsim_delayed_config_init(&c, mpsim_format_find("e5m2"));
@@ -59,7 +61,6 @@ START_TEST(configurations)
     for (size_t i = 0; i < 1024; i++)
         ck_assert(bits_of_f32(history[i]) == 0);
 }
-END_TEST
 
 /* ---- mpsim_fp8_scale, mpsim_amax ---- */
 
@@ -75,7 +76,7 @@ static float oracle_scale(float amax, float max, float epsilon, float for_inf, i
     return power ? f32_of_bits(bits_of_f32(s) & 0xff800000u) : s;
 }
 
-START_TEST(scales_from_amax)
+TEST(scales_from_amax)
 {
     static const float maxes[] = {448, 57344, 6};
     static const uint32_t edges[] = {
@@ -108,9 +109,8 @@ START_TEST(scales_from_amax)
     printf("# %llu scales, %llu wrong\n", compared, wrong);
     ck_assert_msg(wrong == 0, "%llu of %llu differ (library, oracle): %s", wrong, compared, first);
 }
-END_TEST
 
-START_TEST(powers_of_two_lie_below)
+TEST(powers_of_two_lie_below)
 {
     /* 448/1 has the power 256; a quotient of 2^k stays; FLT_MAX gives 2^127. */
     ck_assert(mpsim_fp8_scale(1, 448, 0, FLT_MAX, 1) == 256);
@@ -120,9 +120,8 @@ START_TEST(powers_of_two_lie_below)
     ck_assert(mpsim_fp8_scale(0x1p-149f, 448, 0, 0x1.fep127f, 1) == 0x1p127f);
     ck_assert(mpsim_fp8_scale(0x1p-149f, 448, 0, 65504, 1) == 32768);
 }
-END_TEST
 
-START_TEST(largest_magnitudes)
+TESTS(largest_magnitudes, test_isa_count())
 {
     if (!test_isa_use((size_t)_i))
         return;
@@ -151,15 +150,5 @@ START_TEST(largest_magnitudes)
             ck_assert(mpsim_amax(x, n) == 9);
         }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const u = test_case("functions", 10);
-    tcase_add_test(u, configurations);
-    tcase_add_test(u, scales_from_amax);
-    tcase_add_test(u, powers_of_two_lie_below);
-    tcase_add_loop_test(u, largest_magnitudes, 0, test_isa_count());
-    TCase *const cases[] = {u, NULL};
-    return test_main("recipe-scale", cases);
-}
+TEST_MAIN("recipe-scale");

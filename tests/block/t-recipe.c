@@ -62,26 +62,25 @@ static void all_scripts(int variant)
     ck_assert_msg(w.wrong == 0, "%llu of %llu steps differ (library, oracle): %s", w.wrong, w.steps, w.first);
 }
 
-START_TEST(scripts_bulk)
+CASE("scripts", 20);
+
+TEST(scripts_bulk)
 {
     all_scripts(MPSIM_DELAYED_BULK);
 }
-END_TEST
 
-START_TEST(scripts_legacy)
+TEST(scripts_legacy)
 {
     all_scripts(MPSIM_DELAYED_LEGACY);
 }
-END_TEST
 
-START_TEST(scripts_python)
+TEST(scripts_python)
 {
     all_scripts(MPSIM_DELAYED_PYTHON);
 }
-END_TEST
 
 /* Long runs of random amaxes, several casts in a step, histories up to 8, wide margins. */
-START_TEST(random_runs)
+TEST(random_runs)
 {
     uint64_t r = test_seed() + 17;
     unsigned long long wrong = 0, steps = 0;
@@ -108,7 +107,6 @@ START_TEST(random_runs)
     }
     ck_assert_msg(wrong == 0, "%llu of %llu differ (library, oracle): %s", wrong, steps, first);
 }
-END_TEST
 
 /* ---- what follows from the pseudo-code ---- */
 
@@ -125,16 +123,17 @@ static float after(pair *p, float amax)
     return p->d.scale;
 }
 
-START_TEST(the_scale_is_no_power_of_two)
+CASE("consequences", 10);
+
+TEST(the_scale_is_no_power_of_two)
 {
     pair p;
     plain(&p, 4, 0, MPSIM_DELAYED_BULK, 0);
     ck_assert_uint_eq(bits_of_f32(after(&p, 3)), bits_of_f32(0x1.2aaaaap7f)); /* 149.333... */
     ck_assert_uint_eq(bits_of_f32(p.d.scale_inverse), bits_of_f32(0x1.b6db6ep-8f));
 }
-END_TEST
 
-START_TEST(layout_after_a_roll)
+TEST(layout_after_a_roll)
 {
     pair p;
     plain(&p, 4, 0, MPSIM_DELAYED_BULK, 0);
@@ -145,9 +144,8 @@ START_TEST(layout_after_a_roll)
     for (int i = 0; i < 4; i++)
         ck_assert(p.d.history[i] == want[i]);
 }
-END_TEST
 
-START_TEST(the_window_holds_len_values)
+TEST(the_window_holds_len_values)
 {
     for (int length = 1; length <= 4; length++) {
         pair p;
@@ -158,9 +156,8 @@ START_TEST(the_window_holds_len_values)
         ck_assert(after(&p, 1) == 448);
     }
 }
-END_TEST
 
-START_TEST(amax_zero_neither_rolls_nor_scales)
+TEST(amax_zero_neither_rolls_nor_scales)
 {
     pair p;
     plain(&p, 3, 0, MPSIM_DELAYED_BULK, 0);
@@ -179,9 +176,8 @@ START_TEST(amax_zero_neither_rolls_nor_scales)
     after(&p, 8);
     ck_assert(after(&p, 0) == 56 && p.d.history[1] == 8 && p.d.history[2] == 0);
 }
-END_TEST
 
-START_TEST(infinity_freezes_the_scale)
+TEST(infinity_freezes_the_scale)
 {
     for (int variant = 0; variant < 3; variant++)
         for (int length = 1; length <= 4; length++) {
@@ -194,9 +190,8 @@ START_TEST(infinity_freezes_the_scale)
             ck_assert(after(&p, 1) == 448); /* it left after len rolls */
         }
 }
-END_TEST
 
-START_TEST(nan_is_dropped_but_by_torch_max)
+TEST(nan_is_dropped_but_by_torch_max)
 {
     pair p;
     /* The cast drops it: this step's amax is 0. */
@@ -222,10 +217,9 @@ START_TEST(nan_is_dropped_but_by_torch_max)
     ck_assert(after(&p, 1) == 112);
     ck_assert(after(&p, 1) == 448);
 }
-END_TEST
 
 /* Whatever its payload; fmaxf of the C library makes a signalling one quiet instead. */
-START_TEST(signalling_nan_is_dropped)
+TEST(signalling_nan_is_dropped)
 {
     static const uint32_t nans[] = {0x7f800001, 0xff800001, 0x7fc00000, 0xffffffff};
     for (size_t i = 0; i < COUNT(nans); i++)
@@ -245,9 +239,8 @@ START_TEST(signalling_nan_is_dropped)
             ck_assert(p.d.scale == 224);
         }
 }
-END_TEST
 
-START_TEST(history_of_one)
+TEST(history_of_one)
 {
     for (int variant = 0; variant < 3; variant++)
         for (int algorithm = 0; algorithm < 2; algorithm++) {
@@ -258,9 +251,8 @@ START_TEST(history_of_one)
             ck_assert(after(&p, 0) == 448 && p.d.history[0] == 0);
         }
 }
-END_TEST
 
-START_TEST(an_infinite_scale_is_flt_max)
+TEST(an_infinite_scale_is_flt_max)
 {
     for (int variant = 0; variant < 3; variant++) {
         pair p;
@@ -269,9 +261,8 @@ START_TEST(an_infinite_scale_is_flt_max)
         ck_assert_uint_eq(bits_of_f32(p.d.scale_inverse), 0x00200000); /* 2^-128, a subnormal */
     }
 }
-END_TEST
 
-START_TEST(orders_of_operations)
+TEST(orders_of_operations)
 {
     pair p;
     plain(&p, 1, 0, MPSIM_DELAYED_BULK, 3);
@@ -300,9 +291,8 @@ START_TEST(orders_of_operations)
     printf("# of %u scales the orders differ in %u; of as many subnormal ones in %u\n", compared, differ, tiny);
     ck_assert(differ > 0 && differ < compared / 2);
 }
-END_TEST
 
-START_TEST(the_group_decides)
+TEST(the_group_decides)
 {
     pair p;
     plain(&p, 3, 0, MPSIM_DELAYED_BULK, 0);
@@ -312,9 +302,8 @@ START_TEST(the_group_decides)
     step(&p, 0, 16);
     ck_assert(pair_equal(&p) && p.d.scale == 28 && p.d.history[2] == 16);
 }
-END_TEST
 
-START_TEST(several_casts_in_a_step)
+TEST(several_casts_in_a_step)
 {
     pair p;
     plain(&p, 2, 0, MPSIM_DELAYED_BULK, 0);
@@ -328,10 +317,9 @@ START_TEST(several_casts_in_a_step)
     mpsim_delayed_update(&p.d, 0);
     ck_assert(p.d.scale == 64 && p.d.history[1] == 7 && p.d.history[0] == 0);
 }
-END_TEST
 
 /* A tensor is cast with the scale of the steps before: at first 1, then 448 over their amax. */
-START_TEST(a_cast_uses_the_last_steps_scale)
+TEST(a_cast_uses_the_last_steps_scale)
 {
     mpsim_block_recipe b = *mpsim_block_find("te-current");
     b.rule = MPSIM_SCALE_GIVEN;
@@ -360,29 +348,5 @@ START_TEST(a_cast_uses_the_last_steps_scale)
         ck_assert_msg(pair_equal(&p), "%s", describe(&p));
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const s = test_case("scripts", 20);
-    tcase_add_test(s, scripts_bulk);
-    tcase_add_test(s, scripts_legacy);
-    tcase_add_test(s, scripts_python);
-    tcase_add_test(s, random_runs);
-    TCase *const t = test_case("consequences", 10);
-    tcase_add_test(t, the_scale_is_no_power_of_two);
-    tcase_add_test(t, layout_after_a_roll);
-    tcase_add_test(t, the_window_holds_len_values);
-    tcase_add_test(t, amax_zero_neither_rolls_nor_scales);
-    tcase_add_test(t, infinity_freezes_the_scale);
-    tcase_add_test(t, nan_is_dropped_but_by_torch_max);
-    tcase_add_test(t, signalling_nan_is_dropped);
-    tcase_add_test(t, history_of_one);
-    tcase_add_test(t, an_infinite_scale_is_flt_max);
-    tcase_add_test(t, orders_of_operations);
-    tcase_add_test(t, the_group_decides);
-    tcase_add_test(t, several_casts_in_a_step);
-    tcase_add_test(t, a_cast_uses_the_last_steps_scale);
-    TCase *const cases[] = {s, t, NULL};
-    return test_main("recipe", cases);
-}
+TEST_MAIN("recipe");

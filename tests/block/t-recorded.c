@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
+
 /* What was compared, and what differed. */
 typedef struct tally {
     size_t cases, codes, scales, values, zeros;
@@ -306,7 +308,9 @@ static void check_amax_case(recorded *r, const char *name, tally *t)
     free(inverse);
 }
 
-START_TEST(recorded_file)
+CASE("recorded", 60);
+
+TESTS(recorded_file, LENGTH(files))
 {
     char path[128];
     tally t = {0};
@@ -329,7 +333,6 @@ START_TEST(recorded_file)
     ck_assert_uint_ge(t.cases, files[_i].cases);
     ck_assert_uint_eq(t.wrong_codes + t.wrong_scales + t.wrong_values, 0);
 }
-END_TEST
 
 /* ---- delayed scaling ----
  *
@@ -353,7 +356,7 @@ static void begin_delayed(mpsim_delayed *d, float *history, const char *facts)
     ck_assert_int_eq(mpsim_delayed_init(d, &c, history), MPSIM_OK);
 }
 
-START_TEST(delayed)
+TEST(delayed)
 {
     FILE *f = fopen(test_source_path("data/vectors/blocks/te-delayed.txt"), "r");
     char line[512], *p;
@@ -384,15 +387,5 @@ START_TEST(delayed)
     ck_assert_uint_ge(cases, 16);
     ck_assert_uint_ge(steps, 376);
 }
-END_TEST
 
-#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
-
-int main(void)
-{
-    TCase *const recorded_cases = test_case("recorded", 60);
-    tcase_add_loop_test(recorded_cases, recorded_file, 0, LENGTH(files));
-    tcase_add_test(recorded_cases, delayed);
-    TCase *const cases[] = {recorded_cases, NULL};
-    return test_main("block-recorded", cases);
-}
+TEST_MAIN("block-recorded");

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
+
 enum { TEXT = 64, DIGITS = 16 };
 
 /* ---- the recorder's generator ---- */
@@ -257,7 +259,9 @@ static const struct {
     {"deepgemm", "DeepGEMM 38939a4", 16},
 };
 
-START_TEST(references)
+CASE("references", 60);
+
+TESTS(references, LENGTH(sources))
 {
     char line[1024], run[TEXT];
     tally t = {0, 0, 0, 0};
@@ -276,7 +280,6 @@ START_TEST(references)
     ck_assert_uint_ge(t.cases, sources[_i].cases);
     ck_assert_uint_eq(t.wrong, 0);
 }
-END_TEST
 
 /* ---- the Hadamard transform: sums of integers are exact in any order ---- */
 
@@ -284,7 +287,7 @@ enum { GROUPS = 5, TAIL = 7 };
 
 static const int te_signs[16] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
 
-START_TEST(hadamard)
+TESTS(hadamard, 4)
 {
     const uint32_t size = 16U << _i;
     const uint64_t seed = 20263;
@@ -310,15 +313,5 @@ START_TEST(hadamard)
     free(x);
     free(y);
 }
-END_TEST
 
-#define LENGTH(a) ((int)(sizeof(a) / sizeof(a)[0]))
-
-int main(void)
-{
-    TCase *const cases_of_all = test_case("references", 60);
-    tcase_add_loop_test(cases_of_all, references, 0, LENGTH(sources));
-    tcase_add_loop_test(cases_of_all, hadamard, 0, 4);
-    TCase *const cases[] = {cases_of_all, NULL};
-    return test_main("block-references", cases);
-}
+TEST_MAIN("block-references");

@@ -29,7 +29,9 @@ static int mode_of(const mpsim_block_recipe *b)
     }
 }
 
-START_TEST(rows_of_the_table)
+CASE("table", 5);
+
+TEST(rows_of_the_table)
 {
     ck_assert_uint_eq(mpsim_block_count(), ORACLE_ROWS);
     for (size_t i = 0; i < ORACLE_ROWS; i++) {
@@ -52,9 +54,8 @@ START_TEST(rows_of_the_table)
         ck_assert_msg(mpsim_block_check(b) == MPSIM_OK, "%s", r->name);
     }
 }
-END_TEST
 
-START_TEST(rows_by_name)
+TEST(rows_by_name)
 {
     for (size_t i = 0; i < mpsim_block_count(); i++) {
         const mpsim_block_recipe *b = mpsim_block_at(i);
@@ -73,10 +74,9 @@ START_TEST(rows_by_name)
         ck_assert_msg(mpsim_block_find(none[i]) == NULL, "%s", none[i]);
     ck_assert(mpsim_block_find(NULL) == NULL);
 }
-END_TEST
 
 /* The grids, once by hand. */
-START_TEST(grids_of_the_oracle)
+TEST(grids_of_the_oracle)
 {
     static const double e2m1[] = {0, .5, 1, 1.5, 2, 3, 4, 6};
     for (size_t i = 0; i < COUNT(e2m1); i++)
@@ -96,11 +96,10 @@ START_TEST(grids_of_the_oracle)
         ck_assert(g->v[1 << g->mbits] == rows[i].normal && grid_emax(g) == rows[i].emax);
     }
 }
-END_TEST
 
 /* ---- sizes, statuses ---- */
 
-START_TEST(grids_and_bytes)
+TEST(grids_and_bytes)
 {
     static const struct {
         const char *name;
@@ -145,7 +144,6 @@ START_TEST(grids_and_bytes)
     ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepseek-128x128")), 1);
     ck_assert_int_eq(mpsim_block_divides(mpsim_block_find("deepgemm-1x128")), 0);
 }
-END_TEST
 
 /* ---- E8M0 ---- */
 
@@ -163,7 +161,9 @@ static unsigned e8m0_code(const char *name, float amax, uint64_t *overflow)
     return code;
 }
 
-START_TEST(exponents_by_hand)
+CASE("rules", 10);
+
+TEST(exponents_by_hand)
 {
     static const struct {
         float amax;
@@ -203,10 +203,9 @@ START_TEST(exponents_by_hand)
             ck_assert_msg(got[k] == want[k], "amax %a, rule %zu: %u, expected %u", (double)a, k, got[k], want[k]);
     }
 }
-END_TEST
 
 /* 2^ceil(log2(amax / max)): max 2^e >= amax > max 2^(e-1), in exact numbers. */
-START_TEST(te_in_closed_form)
+TEST(te_in_closed_form)
 {
     static const struct {
         const char *name;
@@ -227,11 +226,10 @@ START_TEST(te_in_closed_form)
                           "%s: amax %a gives 2^%d, %d saturate", rows[r].name, (double)a, e, (int)overflow);
         }
 }
-END_TEST
 
 /* Between 448 and 512 the rules differ: FLOOR clamps (what would round to 480 and beyond is
  * counted), TE and RCEIL do not. */
-START_TEST(floor_saturates_and_te_does_not)
+TEST(floor_saturates_and_te_does_not)
 {
     uint64_t state = test_seed() + 8;
     for (size_t i = 0; i < 2000; i++) {
@@ -251,11 +249,10 @@ START_TEST(floor_saturates_and_te_does_not)
         ck_assert(value == ldexpf(448, e));
     }
 }
-END_TEST
 
 /* ---- NVFP4 ---- */
 
-START_TEST(nvfp4_by_hand)
+TEST(nvfp4_by_hand)
 {
     /* The tensor's amax 2688 makes both tensor scales 1. A block amax of 6 has the scale 1; one of
        2^-8 has 2^-8 / 6 < 2^-10: s8 = 0, the factor is FLT_MAX, and everything saturates to 6 but
@@ -295,11 +292,10 @@ START_TEST(nvfp4_by_hand)
     ck_assert(mpsim_block_quantize(nvfp4, x, 1, 32, -1, 1, NULL, &b, &whole) == MPSIM_OK);
     ck_assert(whole == 1 && s8[0] == 0 && codes[0] == 0 && factor[0] == FLT_MAX && values[0] == 0);
 }
-END_TEST
 
 /* The stochastic rule: every number of the interval with every byte, as the emulation has it; the
  * mean is the number where 256 steps divide the interval. */
-START_TEST(stochastic_rule_is_unbiased)
+TEST(stochastic_rule_is_unbiased)
 {
     const grid *g = grid_of("e2m1");
     for (int k = 0; k < 6 * 512; k++) {
@@ -312,9 +308,8 @@ START_TEST(stochastic_rule_is_unbiased)
         ck_assert(fmod(a, step / 256) != 0 || gap == 0);
     }
 }
-END_TEST
 
-START_TEST(stochastic_mean)
+TEST(stochastic_mean)
 {
     enum { N = 16 * 2048 };
     static float x[N], values[N];
@@ -340,11 +335,10 @@ START_TEST(stochastic_mean)
         ck_assert(fabs(exact - (double)at[k]) < 2.0 / 256);
     }
 }
-END_TEST
 
 /* ---- scales in binary32 ---- */
 
-START_TEST(scales_by_hand)
+TEST(scales_by_hand)
 {
     static const struct {
         const char *name;
@@ -383,9 +377,8 @@ START_TEST(scales_by_hand)
         ck_assert(block_same(inverse, f32_div(1, s)));
     }
 }
-END_TEST
 
-START_TEST(infinite_scales_of_other_inputs)
+TEST(infinite_scales_of_other_inputs)
 {
     static const double of[] = {BIG, 0x1.fep127, 65504};
     const float x = 0x1p-140f;
@@ -400,9 +393,8 @@ START_TEST(infinite_scales_of_other_inputs)
             ck_assert((double)s == (power2 ? ldexp(1, floor_log2(of[i])) : of[i]));
         }
 }
-END_TEST
 
-START_TEST(margin_of_ms_amp)
+TEST(margin_of_ms_amp)
 {
     for (int margin = -3; margin <= 12; margin++) {
         mpsim_block_recipe b = *mpsim_block_find("ms-amp");
@@ -414,25 +406,5 @@ START_TEST(margin_of_ms_amp)
         ck_assert_msg((double)s == ldexp(1, 7 - margin), "margin %d: %a", margin, (double)s);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("table", 5);
-    tcase_add_test(t, rows_of_the_table);
-    tcase_add_test(t, rows_by_name);
-    tcase_add_test(t, grids_of_the_oracle);
-    tcase_add_test(t, grids_and_bytes);
-    TCase *const h = test_case("rules", 10);
-    tcase_add_test(h, exponents_by_hand);
-    tcase_add_test(h, te_in_closed_form);
-    tcase_add_test(h, floor_saturates_and_te_does_not);
-    tcase_add_test(h, nvfp4_by_hand);
-    tcase_add_test(h, stochastic_rule_is_unbiased);
-    tcase_add_test(h, stochastic_mean);
-    tcase_add_test(h, scales_by_hand);
-    tcase_add_test(h, infinite_scales_of_other_inputs);
-    tcase_add_test(h, margin_of_ms_amp);
-    TCase *const cases[] = {t, h, NULL};
-    return test_main("block-rules", cases);
-}
+TEST_MAIN("block-rules");

@@ -40,7 +40,9 @@ static const struct {
     {"e4m3/ROW:microx", "e4m3/row:microx", "e4m3", MPSIM_SCALE_E8M0_MICROX, AWAY, 1, 0, 0},
 };
 
-START_TEST(spellings)
+CASE("words", 60);
+
+TEST(spellings)
 {
     for (size_t i = 0; i < COUNT(good); i++) {
         mpsim_block_recipe b, again;
@@ -62,9 +64,8 @@ START_TEST(spellings)
         ck_assert(memcmp(&again, &b, sizeof b) == 0 && other == transform);
     }
 }
-END_TEST
 
-START_TEST(names_of_the_table)
+TEST(names_of_the_table)
 {
     for (size_t i = 0; i < mpsim_block_count(); i++) {
         const mpsim_block_recipe *row = mpsim_block_at(i);
@@ -82,10 +83,9 @@ START_TEST(names_of_the_table)
         ck_assert_str_eq(b.name, row->name);
     }
 }
-END_TEST
 
 /* What does not begin as a recipe is left to others: formats above all. */
-START_TEST(formats_are_none)
+TEST(formats_are_none)
 {
     static const char *const none[] = {"",          ":",      ":rceil",  "mxfp",        "mxfp88", "nvfp4-",
                                        "fp16@cuda", "e4m3:x", "e3m4:fn", "binary8p3se", "-",      "mxfp8--floor"};
@@ -103,7 +103,6 @@ START_TEST(formats_are_none)
     }
     ck_assert(transform == 7 && (unsigned char)b.name[0] == 0x5a);
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -140,7 +139,7 @@ static const struct {
     {"e4m3b11fnuz/1024x1024:rceil:rht128", "\"rht128\" is the name is too long"},
 };
 
-START_TEST(refusals)
+TEST(refusals)
 {
     for (size_t i = 0; i < COUNT(bad); i++) {
         mpsim_block_recipe b;
@@ -167,10 +166,9 @@ START_TEST(refusals)
     ck_assert_int_eq(mpsim_block_parse(&b, &transform, NULL, NULL, 0), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_block_parse(&b, &transform, "mxfp8:what", NULL, 64), MPSIM_EINVAL);
 }
-END_TEST
 
 /* Whatever is typed: a recipe whose name says it again, or a line; nothing beyond the ends. */
-START_TEST(anything)
+TEST(anything)
 {
     static const char *const parts[] = {
         "mxfp8",  "nvfp4", "e4m3", "e2m1", "/",      ":",  "x",   "1",     "32", "128", "tensor", "row",        "floor",
@@ -198,15 +196,5 @@ START_TEST(anything)
     printf("# %zu recipes, %zu lines\n", recipes, lines);
     ck_assert(recipes > test_scaled(1000) && lines > test_scaled(1000));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *words = test_case("words", 60);
-    tcase_add_test(words, spellings);
-    tcase_add_test(words, names_of_the_table);
-    tcase_add_test(words, formats_are_none);
-    tcase_add_test(words, refusals);
-    tcase_add_test(words, anything);
-    return test_main("block-words", (TCase *const[]){words, NULL});
-}
+TEST_MAIN("block-words");

@@ -136,8 +136,10 @@ static const nans *find(const char *name)
     return NULL;
 }
 
+CASE("digest", 20);
+
 /* Computed apart, with integers of any size reduced modulo 2^64. */
-START_TEST(digests_are_the_known_ones)
+TEST(digests_are_the_known_ones)
 {
     ck_assert_uint_eq(DIGEST("fp16", 0, 0), 0x58016df76f315627u);
     ck_assert_uint_eq(DIGEST("fp16", 0, 0x3c00, 0xbc00, 0x7bff, 0x8000), 0xd11370c74dd507bau);
@@ -145,10 +147,9 @@ START_TEST(digests_are_the_known_ones)
     ck_assert_uint_eq(DIGEST("e4m3", 12345678901234567890u, 0x40, 0x7f, 0xff), 0x01c3a733e149a709u);
     ck_assert_uint_eq(DIGEST("binary64", 7, 0xfff0000000000000, 0x7ff8000000000000, 1), 0x0f4987cb2e61536eu);
 }
-END_TEST
 
 /* Bytes are the codes of a format of eight bits all of which count as themselves. */
-START_TEST(bytes_are_codes)
+TEST(bytes_are_codes)
 {
     unsigned char bytes[256];
     uint64_t parts = 0;
@@ -168,9 +169,8 @@ START_TEST(bytes_are_codes)
         bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
     }
 }
-END_TEST
 
-START_TEST(every_code_is_mixed_with_its_index)
+TEST(every_code_is_mixed_with_its_index)
 {
     uint64_t state = test_seed(), codes[1];
     for (size_t k = 0; k < FORMATS; k++) {
@@ -188,21 +188,19 @@ START_TEST(every_code_is_mixed_with_its_index)
         }
     }
 }
-END_TEST
 
 /* Bits above the format's are no part of a code. */
-START_TEST(bits_above_the_code_are_ignored)
+TEST(bits_above_the_code_are_ignored)
 {
     const uint64_t codes[3] = {0x05, 0x0f, 0x08}, dirty[3] = {0xf5, 0x3f, 0x98};
     ck_assert(digest_of(find("e2m1"), codes, 3, 1, 0) == digest_of(find("e2m1"), dirty, 3, 1, 0));
     const uint64_t tf32[1] = {0x1fc00}, high[1] = {0xfff9fc00};
     ck_assert(digest_of(find("tf32"), tf32, 1, 1, 0) == digest_of(find("tf32"), high, 1, 1, 0));
 }
-END_TEST
 
 /* ---- order, splits, addresses ---- */
 
-START_TEST(parts_add_up_in_any_order_at_any_address)
+TEST(parts_add_up_in_any_order_at_any_address)
 {
     static uint64_t codes[CODES];
     uint64_t state = test_seed();
@@ -223,10 +221,9 @@ START_TEST(parts_add_up_in_any_order_at_any_address)
         ck_assert_msg(sum == whole, "%s: parts %#" PRIx64 ", %#" PRIx64, f->name, sum, whole);
     }
 }
-END_TEST
 
 /* Two elements exchanged, one bit changed, another first index, one element more. */
-START_TEST(what_differs_has_another_digest)
+TEST(what_differs_has_another_digest)
 {
     static uint64_t codes[CODES + 1];
     uint64_t state = test_seed();
@@ -251,12 +248,11 @@ START_TEST(what_differs_has_another_digest)
     codes[0] = 0x8000;
     ck_assert(plus != digest_of(f, codes, 1, 0, 0));
 }
-END_TEST
 
 /* ---- NaNs ---- */
 
 /* Of the codes of a format only its NaNs, if it has several, share a digest. */
-START_TEST(only_nans_share_a_digest)
+TEST(only_nans_share_a_digest)
 {
     static uint64_t digests[65536];
     for (size_t k = 0; k < FORMATS; k++) {
@@ -280,11 +276,10 @@ START_TEST(only_nans_share_a_digest)
                               i, j);
     }
 }
-END_TEST
 
 /* ---- arguments ---- */
 
-START_TEST(bad_arguments_give_zero)
+TEST(bad_arguments_give_zero)
 {
     const mpsim_format good = format_of("fp16");
     mpsim_format bad = good;
@@ -298,18 +293,5 @@ START_TEST(bad_arguments_give_zero)
     ck_assert_uint_eq(mpsim_digest(&good, NULL, 0, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&good, codes, 0, 9), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("digest", 20);
-    tcase_add_test(t, digests_are_the_known_ones);
-    tcase_add_test(t, bytes_are_codes);
-    tcase_add_test(t, every_code_is_mixed_with_its_index);
-    tcase_add_test(t, bits_above_the_code_are_ignored);
-    tcase_add_test(t, parts_add_up_in_any_order_at_any_address);
-    tcase_add_test(t, what_differs_has_another_digest);
-    tcase_add_test(t, only_nans_share_a_digest);
-    tcase_add_test(t, bad_arguments_give_zero);
-    return test_main("digest", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("digest");

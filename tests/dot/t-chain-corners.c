@@ -38,7 +38,6 @@ START_TEST(near_ties)
         chain_check();
     }
 }
-END_TEST
 
 /* One element: a and b binary32 numbers, c too; wanted from the definition of IEEE 754. */
 static void one_row(const char *model, size_t n, const double *a, const double *b, double c, double want)
@@ -86,7 +85,6 @@ START_TEST(overflow_on_the_way)
     one_row("fma", 1, one, one, inf, inf);
     one_row("sequential", 2, a, two, -inf, (double)NAN);
 }
-END_TEST
 
 START_TEST(signed_zeros)
 {
@@ -109,7 +107,6 @@ START_TEST(signed_zeros)
     one_row("exact:result-round=down", 1, x + 1, y, 0.0, -0.0);
     one_row("exact:result-round=down", 1, x, y, 0.0, 0.0);
 }
-END_TEST
 
 /* What a NaN becomes: every choice, NaNs that come in and NaNs that arise. */
 START_TEST(choices)
@@ -134,7 +131,6 @@ START_TEST(choices)
         chain_check();
     }
 }
-END_TEST
 
 /* ---- exact sums --------------------------------------------------------------------------- */
 
@@ -246,7 +242,6 @@ START_TEST(exact_ranges)
     one_row("exact", 3, (const double[]){0x1p50, 0x1p-50, -0x1p50}, (const double[]){0x1p50, 0x1p-50, 0x1p50}, 0x1p-120,
             0x1.00001p-100);
 }
-END_TEST
 
 /* ---- sums of chunks of fused additions ---------------------------------------------------- */
 
@@ -270,7 +265,6 @@ START_TEST(chunks)
         chain_check();
     }
 }
-END_TEST
 
 /* ---- the environment ---------------------------------------------------------------------- */
 
@@ -316,7 +310,6 @@ START_TEST(environment)
         ck_assert(mpsim_isa_use(before) == MPSIM_OK);
     }
 }
-END_TEST
 
 int main(void)
 {

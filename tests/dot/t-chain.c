@@ -36,7 +36,6 @@ START_TEST(every_model_and_format)
         chain_check();
     }
 }
-END_TEST
 
 /* The models that training uses, in every kind of numbers. */
 START_TEST(every_kind)
@@ -53,7 +52,6 @@ START_TEST(every_kind)
                 chain_check();
             }
 }
-END_TEST
 
 /* Products of numbers with the exponents of binary32 that are subnormal there: 16384 pairs of significands each. */
 START_TEST(products_below_binary32)
@@ -75,7 +73,6 @@ START_TEST(products_below_binary32)
             chain_check();
         }
 }
-END_TEST
 
 /* All products of two numbers and all sums of two in small formats, and, with products of fused
  * multiply-adds, sums of three. */
@@ -102,7 +99,6 @@ START_TEST(all_pairs)
         }
     }
 }
-END_TEST
 
 /* Random sums of numbers that are far apart, ties among them, in every format that has lanes. */
 START_TEST(near_ties_of_formats)
@@ -131,7 +127,6 @@ START_TEST(near_ties_of_formats)
         chain_check();
     }
 }
-END_TEST
 
 /* Every number of columns around a panel, of rows around what is done at once, and of products. */
 START_TEST(tails)
@@ -164,7 +159,6 @@ START_TEST(tails)
         chain_check();
     }
 }
-END_TEST
 
 /* Panels beside each other and those that are left over, rows that are done at once and those that are not, chunks with a
  * rest, in every kind of numbers; instructions, too. */
@@ -193,7 +187,6 @@ START_TEST(panels)
         chain_check();
     }
 }
-END_TEST
 
 int main(void)
 {

@@ -13,7 +13,9 @@
 
 /* ---- as frameworks know them ---- */
 
-START_TEST(sizes_of_frameworks)
+CASE("orders", 5);
+
+TEST(sizes_of_frameworks)
 {
     mpsim_convolution c;
     size_t n = 77;
@@ -32,9 +34,8 @@ START_TEST(sizes_of_frameworks)
     ck_assert(mpsim_convolution_size(&c, 0, SIZE_MAX, 1, 0, &n) == MPSIM_EINVAL);
     ck_assert(mpsim_convolution_size(&c, 0, 1, 1, 0, NULL) == MPSIM_EINVAL && n == 3);
 }
-END_TEST
 
-START_TEST(padding_is_a_product)
+TEST(padding_is_a_product)
 {
     convproblem p;
     convproblem_by_hand(&p);
@@ -59,10 +60,9 @@ START_TEST(padding_is_a_product)
               convtensor_number(&p.w, 2) == 210);
     convproblem_clear(&p);
 }
-END_TEST
 
 /* 2^24 + 1 - 2^24: of a gradient, the taps' order shows. */
-START_TEST(order_of_taps)
+TEST(order_of_taps)
 {
     convproblem p;
     convproblem_by_hand(&p);
@@ -79,10 +79,9 @@ START_TEST(order_of_taps)
     ck_assert(convtensor_number(&p.x, 1) == 1);
     convproblem_clear(&p);
 }
-END_TEST
 
 /* Rows of 31 columns by a kernel of 5: chains of 28 and 3 columns, each from +0 on, are added in binary32. */
-START_TEST(rows_in_pieces)
+TEST(rows_in_pieces)
 {
     enum { N = 2, H = 3, W = 31, PIECE = 28 };
     const mpsim_format *f = mpsim_format_find("bf16");
@@ -127,7 +126,6 @@ START_TEST(rows_in_pieces)
     }
     convproblem_clear(&p);
 }
-END_TEST
 
 /* What lib/include/train/train.h says of a trainer's convolutions, 3 x 3 with padding 1, in NHWC: im2col(x) W^T, dy^T im2col(x),
  * im2col(dy) V^T with V[c, (ky 3 + kx) O + o] = W[o, (2 - ky, 2 - kx, c)]. */
@@ -153,7 +151,7 @@ static void expect_gemm(const mpsim_model *m, size_t rows, size_t columns, size_
     free(want);
 }
 
-START_TEST(as_the_trainer)
+TEST(as_the_trainer)
 {
     static uint16_t x[PIXELS * FROM], w[TO * 9 * FROM], v[FROM * 9 * TO], dy[PIXELS * TO], columns[PIXELS * 9 * TO];
     static float y[PIXELS * TO], dx[PIXELS * FROM], dw[TO * 9 * FROM];
@@ -211,16 +209,5 @@ START_TEST(as_the_trainer)
     im2col(columns, dy, TO);
     expect_gemm(&m, PIXELS, FROM, 9 * TO, &(mpsim_matrix){f, columns, 9 * TO, 0}, &(mpsim_matrix){f, v, 9 * TO, 1}, dx);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *known = test_case("orders", 5);
-    tcase_add_test(known, sizes_of_frameworks);
-    tcase_add_test(known, padding_is_a_product);
-    tcase_add_test(known, order_of_taps);
-    tcase_add_test(known, rows_in_pieces);
-    tcase_add_test(known, as_the_trainer);
-    TCase *const cases[] = {known, NULL};
-    return test_main("convolution-orders", cases);
-}
+TEST_MAIN("convolution-orders");

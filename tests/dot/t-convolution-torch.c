@@ -177,7 +177,9 @@ static int is_told_apart(const convolution *v)
     return strcmp(v->kind, "input") == 0 || v->channels > 16 ? 1 : first && v->chunk > 0;
 }
 
-START_TEST(as_recorded)
+CASE("torch", 30);
+
+TEST(as_recorded)
 {
     char line[300];
     size_t n = 0, apart = 0;
@@ -205,12 +207,5 @@ START_TEST(as_recorded)
     ck_assert_uint_ge(n, 60);
     ck_assert_uint_ge(apart, 30);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *torch = test_case("torch", 30);
-    tcase_add_test(torch, as_recorded);
-    TCase *const cases[] = {torch, NULL};
-    return test_main("convolution-torch", cases);
-}
+TEST_MAIN("convolution-torch");

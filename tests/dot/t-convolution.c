@@ -111,7 +111,6 @@ START_TEST(rows_of_the_table)
         convproblem_clear(&p);
     }
 }
-END_TEST
 
 /* Models and formats that no table has. */
 START_TEST(any_model)
@@ -134,7 +133,6 @@ START_TEST(any_model)
         convproblem_clear(&p);
     }
 }
-END_TEST
 
 /* More products than are added at once. */
 START_TEST(deep)
@@ -181,7 +179,6 @@ START_TEST(deep)
         }
     }
 }
-END_TEST
 
 #ifdef CAN_FAIL
 /* Every allocation fails once: that is a status, and nothing is left. */
@@ -206,7 +203,6 @@ START_TEST(no_memory)
     }
     convproblem_clear(&p);
 }
-END_TEST
 #endif
 
 /* ---- what is refused ---- */
@@ -274,7 +270,6 @@ START_TEST(refused)
     ck_assert(mpsim_convolution_forward(&none, NULL) == MPSIM_EINVAL);
     convproblem_clear(&p);
 }
-END_TEST
 
 int main(void)
 {

@@ -96,7 +96,9 @@ static uint64_t digest_of(const cpu_instruction *t)
 
 static recorded rows[ROWS];
 
-START_TEST(as_recorded)
+CASE("cpu", 20);
+
+TESTS(as_recorded, FILES)
 {
     const size_t n = load(rows, files[_i]);
     ck_assert_uint_gt(n, 9);
@@ -122,10 +124,9 @@ START_TEST(as_recorded)
             ck_assert_msg(digest_of(t) == rows[k].digest, "%s: another digest", t->name);
     }
 }
-END_TEST
 
 /* A rule of a model changed: what was recorded tells. */
-START_TEST(one_rule_changed)
+TEST(one_rule_changed)
 {
     static const struct {
         const char *file, *row, *model;
@@ -166,9 +167,8 @@ START_TEST(one_rule_changed)
         ck_assert_msg(digest_of(&t) != rows[k].digest, "%s: no case tells %s", changed[i].row, changed[i].model);
     }
 }
-END_TEST
 
-START_TEST(this_machine)
+TEST(this_machine)
 {
     for (size_t i = 0; verify_cpu_instruction_at(i); i++) {
         const cpu_instruction *t = verify_cpu_instruction_at(i);
@@ -179,14 +179,5 @@ START_TEST(this_machine)
         ck_assert_msg(r.mismatches == 0, "%s: %s", t->name, r.first);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("cpu", 20);
-    tcase_add_loop_test(t, as_recorded, 0, FILES);
-    tcase_add_test(t, one_rule_changed);
-    tcase_add_test(t, this_machine);
-    TCase *const cases[] = {t, NULL};
-    return test_main("cpu", cases);
-}
+TEST_MAIN("cpu");

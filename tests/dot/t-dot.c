@@ -100,7 +100,9 @@ static size_t operands_of(const mpsim_model *m, operand *list, size_t room)
     return known;
 }
 
-START_TEST(every_row)
+CASE("dot", 20);
+
+TEST(every_row)
 {
     mpsim_model m;
     operand list[16];
@@ -114,7 +116,6 @@ START_TEST(every_row)
     }
 }
 /* clang-format off */
-END_TEST
 
 /* Names that a user types: software models in other formats, rows with changes. */
 static const char *const typed[] = {
@@ -144,7 +145,7 @@ static const char *const typed[] = {
 };
 /* clang-format on */
 
-START_TEST(typed_models)
+TEST(typed_models)
 {
     mpsim_model m;
     operand list[16];
@@ -156,11 +157,10 @@ START_TEST(typed_models)
         compare(&m, list, operands_of(&m, list, COUNT(list)), test_scaled(500), &seed);
     }
 }
-END_TEST
 
 /* ---- models that nobody would think of ---------------------------------------------------- */
 
-START_TEST(any_models)
+TEST(any_models)
 {
     operand list[DOT_FORMATS];
     uint64_t seed = test_seed() + 3;
@@ -188,10 +188,9 @@ START_TEST(any_models)
         }
     }
 }
-END_TEST
 
 /* An overflow is an infinity in every mode also where the magnitude of a negative number is rounded. */
-START_TEST(bug_20261126_overflow_of_a_magnitude)
+TEST(bug_20261126_overflow_of_a_magnitude)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     const uint16_t a = 0xfbff, b = 0x7bff; /* -65504, 65504 */
@@ -204,11 +203,10 @@ START_TEST(bug_20261126_overflow_of_a_magnitude)
     ck_assert(mpsim_dot(&m, f, &a, f, &b, 1, 0, NULL, &d) == MPSIM_OK);
     ck_assert_uint_eq(d, 0x7f800000);
 }
-END_TEST
 
 /* Halfway between the two largest numbers below the smallest normal one, if there were a bit more, the random bit decides
  * whether a sum is tiny. */
-START_TEST(flushed_sums_are_random)
+TEST(flushed_sums_are_random)
 {
     const mpsim_format *f = mpsim_format_find("binary32");
     const float a = 0x1p-14f - 0x1p-26f, one = 1;
@@ -223,11 +221,10 @@ START_TEST(flushed_sums_are_random)
         ck_assert_uint_eq(d, word >> 31 ? 0x400 : 0);
     }
 }
-END_TEST
 
 /* ---- the exact model by GMP alone --------------------------------------------------------- */
 
-START_TEST(exact_sums)
+TEST(exact_sums)
 {
     mpsim_model m;
     uint64_t seed = test_seed() + 4;
@@ -258,10 +255,9 @@ START_TEST(exact_sums)
     mpz_clears(sum, x, (mpz_ptr)0);
     mpfr_free_cache();
 }
-END_TEST
 
 /* Long ones: pairwise sums of more than any buffer on a stack, many chunks, many additions. */
-START_TEST(long_sums)
+TEST(long_sums)
 {
     static const char *const models[] = {"exact",
                                          "fma:fp16",
@@ -286,11 +282,10 @@ START_TEST(long_sums)
                     ck_abort_msg("%s", text);
     }
 }
-END_TEST
 
 /* ---- arguments ---------------------------------------------------------------------------- */
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     mpsim_model m, bad;
     const mpsim_format *f = mpsim_format_find("fp16"), *wide = mpsim_format_find("binary64");
@@ -324,19 +319,5 @@ START_TEST(wrong_arguments)
     ck_assert(mpsim_model_parse(&m, "fma") == MPSIM_OK); /* no limit for the others */
     ck_assert(mpsim_dot(&m, wide, w, wide, w, 2, 0, NULL, &d) == MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("dot", 20);
-    tcase_add_test(t, every_row);
-    tcase_add_test(t, typed_models);
-    tcase_add_test(t, any_models);
-    tcase_add_test(t, bug_20261126_overflow_of_a_magnitude);
-    tcase_add_test(t, flushed_sums_are_random);
-    tcase_add_test(t, exact_sums);
-    tcase_add_test(t, long_sums);
-    tcase_add_test(t, wrong_arguments);
-    TCase *const cases[] = {t, NULL};
-    return test_main("dot", cases);
-}
+TEST_MAIN("dot");

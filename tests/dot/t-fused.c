@@ -76,7 +76,9 @@ static uint64_t run(const mpsim_model *m, const char *format, size_t n, const pa
 #define H 0x1p-13 /* fp16: H H = 2^-26 */
 #define Q 0x1p-12
 
-START_TEST(every_addend_is_truncated)
+CASE("by hand", 20);
+
+TEST(every_addend_is_truncated)
 {
     /* F = 25, E = 0: 2^-26 is half a unit; each is dropped, though three make more than one. */
     IS("hopper-fp16-fp32", "fp16", 16, 0, 0x3f800000, {0, 1, 1}, {1, H, H}, {2, H, H}, {3, H, H});
@@ -98,9 +100,8 @@ START_TEST(every_addend_is_truncated)
     IS("volta-fp16-fp32", "fp16", 4, 0x1p-22, 0, {0, 4, 1}, {1, -4, 1});
     IS("volta-fp16-fp32", "fp16", 4, 0x1.8p-21, 0x35000000, {0, 4, 1}, {1, -4, 1});
 }
-END_TEST
 
-START_TEST(products_are_not_normalised)
+TEST(products_are_not_normalised)
 {
     /* 1.5 1.5 = 2.25 has e = 0: the unit is 2^-25, so that 2^-25 survives 2.25 - 2.25. */
     IS("hopper-fp16-fp32", "fp16", 16, 0, 0x33000000, {0, 1.5, 1.5}, {1, -1.5, 1.5}, {2, Q, H});
@@ -114,9 +115,8 @@ START_TEST(products_are_not_normalised)
     IS("hopper-fp16-fp32:normalised=1", "fp16", 16, 0, 0x2c000000, {0, 0x1p-24, 2}, {1, -0x1p-24, 2},
        {4, 0x1p-24, 0x1p-15});
 }
-END_TEST
 
-START_TEST(additions_follow_each_other)
+TEST(additions_follow_each_other)
 {
     /* L = 16: 1 + 8 2^-24 = 1 + 4 2^-23. */
     IS("hopper-fp16-fp32", "fp16", 16, 0, 0x3f800004, {0, 1, 1}, {1, Q, Q}, {2, Q, Q}, {3, Q, Q}, {4, Q, Q}, {5, Q, Q},
@@ -128,9 +128,8 @@ START_TEST(additions_follow_each_other)
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800001, {0, 1, 1}, {8, Q, Q}, {9, Q, Q});
     IS("ampere-fp16-fp32", "fp16", 16, 0, 0x3f800000, {0, 1, 1}, {7, Q, Q}, {8, Q, Q});
 }
-END_TEST
 
-START_TEST(results_of_fp16)
+TEST(results_of_fp16)
 {
     /* To nearest even, once: 1 + 2^-11 is a tie, 1 + 2^-11 + 2^-25 is not (F = 25). */
     IS("hopper-fp16-fp16", "fp16", 16, 0, 0x3c00, {0, 1, 1}, {1, 1, 0x1p-11});
@@ -144,9 +143,8 @@ START_TEST(results_of_fp16)
     IS("hopper-fp16-fp16", "fp16", 16, 0, 0x0002, {0, 0x1.8p-12, Q});
     IS("hopper-fp16-fp16", "fp16", 16, 0, 0x0000, {0, -H, Q});
 }
-END_TEST
 
-START_TEST(thirteen_bits)
+TEST(thirteen_bits)
 {
     const char *const m = "hopper-wgmma-fp8-fp32";
     /* F = 13, E = 0: 2^-13 = 2^-7 2^-6 is a unit, half of it is nothing. */
@@ -170,9 +168,8 @@ START_TEST(thirteen_bits)
     IS("hopper-wgmma-fp8-promoted", "e4m3", 256, 0x1p24, 0x4b800003, {0, 3, 1}, {127, 1, 3});
     IS(m, "e4m3", 256, 0x1p24, 0x4b800000, {0, 3, 1}, {128, 1, 3});
 }
-END_TEST
 
-START_TEST(emulated_fp8)
+TEST(emulated_fp8)
 {
     /* Places 0, 1 of each four come first, then 2, 3; c last, to nearest. */
     IS("hopper-mma-fp8-fp32", "e5m2", 32, 0, 0x32800000, {0, 1, 1}, {1, -1, 1}, {2, H, H});
@@ -189,9 +186,8 @@ START_TEST(emulated_fp8)
     IS("hopper-mma-fp8-fp16", "e5m2", 32, 0, 0x6800, {0, 32, 64}, {1, 1, 1}, {2, 1, 1});
     IS("hopper-mma-fp8-fp16:order=sequential", "e5m2", 32, 0, 0x6801, {0, 32, 64}, {1, 1, 1}, {2, 1, 1});
 }
-END_TEST
 
-START_TEST(overflow_and_specials)
+TEST(overflow_and_specials)
 {
     const double inf = (double)INFINITY, nan = (double)NAN;
     /* 2^127 + 2^127 = 2^128: infinity, though the mode is toward zero. */
@@ -241,10 +237,9 @@ START_TEST(overflow_and_specials)
     /* An infinity in one addition meets its opposite in the next: NaN, also with overflow. */
     IS("ampere-bf16-fp32", "bf16", 16, 0, 0x7fffffff, {0, 0x1p127, 2}, {8, -inf, 2});
 }
-END_TEST
 
 /* Zeros: T = 0, and a T that rounds to zero, are +0, whatever the terms. */
-START_TEST(signs_of_zero)
+TEST(signs_of_zero)
 {
     IS("hopper-bf16-fp32", "bf16", 16, -0.0, 0, {0, -0.0, 1}, {1, 0.0, -1});
     IS("hopper-bf16-fp32", "bf16", 16, 0.0, 0, {0, -0.0, 1});
@@ -262,7 +257,6 @@ START_TEST(signs_of_zero)
     /* No product: d = c. */
     IS("hopper-bf16-fp32", "bf16", 0, -0.0, 0x80000000, {0, 0, 0});
 }
-END_TEST
 
 /* Inputs that tell the bounds of the exponent apart; the row has one of them. */
 typedef struct probe {
@@ -297,7 +291,7 @@ static const probe probes[] = {
     {"hopper-fp16-fp16", "fp16", {{0, 0x1p-12, 0x1p-13}, {1, 0x1p-23, 0x1p-24}}, 1, 1, 0, 0, -21, -14},
 };
 
-START_TEST(bounds_of_the_exponent)
+TEST(bounds_of_the_exponent)
 {
     for (size_t i = 0; i < COUNT(probes); i++) {
         const probe *t = &probes[i];
@@ -323,11 +317,10 @@ START_TEST(bounds_of_the_exponent)
         ck_assert_msg(run(&m, t->format, 16, p, pairs, 0) == t->zero, "%s, probe %zu", name, i);
     }
 }
-END_TEST
 
 /* Zeros behind the last product change nothing: hardware fills its instruction with them. (Only a
  * -0 may become +0, and a c that has not been aligned yet.) */
-START_TEST(zeros_change_nothing)
+TEST(zeros_change_nothing)
 {
     enum { LONG = 256 };
     uint64_t seed = test_seed() + 1;
@@ -357,11 +350,10 @@ START_TEST(zeros_change_nothing)
         }
     }
 }
-END_TEST
 
 /* Where fp8 is widened to fp16 by the compiler, the exponent of a subnormal number is its own: the
  * rows give what they give for the same numbers as fp16 codes, and two formats of fp8 show it. */
-START_TEST(widened_operands)
+TEST(widened_operands)
 {
     static const char *const rows[] = {"hopper-mma-fp8-fp32", "hopper-mma-fp8-fp16", "blackwell-mma-fp8-fp32",
                                        "blackwell-mma-fp8-fp16"};
@@ -405,10 +397,9 @@ START_TEST(widened_operands)
         ck_assert_msg(differ > 0 || m.result.format.bits == 16, "%s: no operands show it", m.name);
     }
 }
-END_TEST
 
 /* No exponent of the alignment is too high: what overflows is an infinity in every format. */
-START_TEST(high_floors)
+TEST(high_floors)
 {
     static const char *const formats[] = {"binary64", "binary32", "fp16", "e11m50"};
     static const int floors[] = {1100, 4000, 32000, 32767};
@@ -426,23 +417,5 @@ START_TEST(high_floors)
             ck_assert_msg(isinf(v) && v < 0, "%s, floor %d: %a", name, floors[k], v);
         }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("by hand", 20);
-    tcase_add_test(t, every_addend_is_truncated);
-    tcase_add_test(t, products_are_not_normalised);
-    tcase_add_test(t, additions_follow_each_other);
-    tcase_add_test(t, results_of_fp16);
-    tcase_add_test(t, thirteen_bits);
-    tcase_add_test(t, emulated_fp8);
-    tcase_add_test(t, overflow_and_specials);
-    tcase_add_test(t, signs_of_zero);
-    tcase_add_test(t, bounds_of_the_exponent);
-    tcase_add_test(t, zeros_change_nothing);
-    tcase_add_test(t, widened_operands);
-    tcase_add_test(t, high_floors);
-    TCase *const cases[] = {t, NULL};
-    return test_main("fused", cases);
-}
+TEST_MAIN("fused");

@@ -13,8 +13,10 @@
 
 #define COUNT(x) (sizeof(x) / sizeof(x)[0])
 
+CASE("gemm-calls", 30);
+
 /* The rounding mode of the machine changes nothing: every operation in binary is exact. */
-START_TEST(rounding_of_the_machine)
+TEST(rounding_of_the_machine)
 {
     uint64_t seed = test_seed() + 18;
     for (size_t i = 0; i < mpsim_model_count(); i++) {
@@ -43,7 +45,6 @@ START_TEST(rounding_of_the_machine)
         product_clear(&p);
     }
 }
-END_TEST
 
 /* Integers up to 8: few codes of specials would make every result one of the reference. */
 static void some_numbers(const mpsim_format *f, void *codes, size_t n, uint64_t *seed)
@@ -66,7 +67,7 @@ static size_t one(void *self)
 }
 
 /* Wide and deep products are computed in strips of columns: as if their columns were products of their own. */
-START_TEST(strips_do_not_show)
+TEST(strips_do_not_show)
 {
     enum { ROWS = 2, COLUMNS = 900, DEPTH = 2600, FEW = 90 };
     static const char *const models[][2] = {{"hopper-wgmma-fp8-fp32", "e4m3"},
@@ -106,9 +107,8 @@ START_TEST(strips_do_not_show)
         }
     }
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     mpsim_model m, bad;
     const mpsim_format *f = mpsim_format_find("fp16"), *wide = mpsim_format_find("binary64");
@@ -199,9 +199,8 @@ START_TEST(wrong_arguments)
     }
 #undef REFUSED
 }
-END_TEST
 
-START_TEST(nothing_to_add)
+TEST(nothing_to_add)
 {
     mpsim_model m;
     const mpsim_format *f = mpsim_format_find("fp16");
@@ -227,10 +226,9 @@ START_TEST(nothing_to_add)
     ck_assert_int_eq(mpsim_gemm(&m, 1, 2, 0, &none, &b, NULL, d, 2, NULL, NULL), MPSIM_OK);
     ck_assert(d[0] == 0 && d[1] == 0);
 }
-END_TEST
 
 /* No addend is +0, also where the result's format has no zero. */
-START_TEST(no_addend_is_zero)
+TEST(no_addend_is_zero)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     const uint16_t one = 0x3c00;
@@ -244,11 +242,10 @@ START_TEST(no_addend_is_zero)
         ck_assert_msg(d == 127, "%s: 1 * 1 is %d", models[i], d);
     }
 }
-END_TEST
 
 /* Panels of rows so short that they are packed at once, with and without numbers that are none; rows that lie side by side,
  * few of them and so many products that squares of them are turned. */
-START_TEST(short_lines)
+TEST(short_lines)
 {
     static const char *const models[] = {"hopper-fp16-fp32",    "hopper-wgmma-fp8-promoted",
                                          "hopper-mma-fp8-fp32", "fma",
@@ -272,17 +269,5 @@ START_TEST(short_lines)
         product_clear(&p);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("gemm-calls", 30);
-    tcase_add_test(t, rounding_of_the_machine);
-    tcase_add_test(t, strips_do_not_show);
-    tcase_add_test(t, wrong_arguments);
-    tcase_add_test(t, nothing_to_add);
-    tcase_add_test(t, no_addend_is_zero);
-    tcase_add_test(t, short_lines);
-    TCase *const cases[] = {t, NULL};
-    return test_main("gemm-calls", cases);
-}
+TEST_MAIN("gemm-calls");

@@ -17,7 +17,9 @@ static const size_t shapes[][3] = {{1, 1, 1},    {1, 1, 16},   {1, 19, 33}, {21,
                                    {17, 40, 65}, {2, 3, 0},    {8, 8, 32},  {5, 16, 31},  {4, 17, 64},
                                    {9, 33, 7},   {16, 31, 48}, {3, 65, 20}, {33, 5, 100}, {1, 64, 130}};
 
-START_TEST(every_row)
+CASE("gemm", 30);
+
+TEST(every_row)
 {
     uint64_t seed = test_seed() + 11;
     for (size_t i = 0; i < mpsim_model_count(); i++) {
@@ -41,10 +43,9 @@ START_TEST(every_row)
         }
     }
 }
-END_TEST
 
 /* Every kind of operands in the rows that have fast paths, all pairs of formats. */
-START_TEST(every_kind)
+TEST(every_kind)
 {
     uint64_t seed = test_seed() + 12;
     for (size_t i = 0; i < mpsim_model_count(); i++) {
@@ -69,10 +70,9 @@ START_TEST(every_kind)
             }
     }
 }
-END_TEST
 
 /* More than a tile in every direction. */
-START_TEST(large)
+TEST(large)
 {
     uint64_t seed = test_seed() + 13;
     static const char *const models[] = {"volta-fp16-fp32",
@@ -98,11 +98,10 @@ START_TEST(large)
         product_clear(&p);
     }
 }
-END_TEST
 
 /* Rows with a rule changed, which a fast path must not take for the row, operands that the
  * hardware does not have, and random models: random bits included. */
-START_TEST(other_models)
+TEST(other_models)
 {
     /* clang-format off */
     static const char *const typed[] = {
@@ -155,7 +154,6 @@ START_TEST(other_models)
     }
     /* clang-format on */
 }
-END_TEST
 
 /* eXmY with exponents and bits that no tensor core has; with `biased` a quarter lies elsewhere. */
 static mpsim_format a_layout(int low, int high, int most, int biased, uint64_t *seed)
@@ -173,7 +171,7 @@ static mpsim_format a_layout(int low, int high, int most, int biased, uint64_t *
 
 /* Exponents around the limits within which vectors of binary32 work, lines that differ in them, sums of
  * more than 31 bits, results that are subnormal. */
-START_TEST(limits_of_lanes)
+TEST(limits_of_lanes)
 {
     static const char *const models[] = {"hopper-bf16-fp32",
                                          "volta-fp16-fp32:floor=none",
@@ -215,11 +213,10 @@ START_TEST(limits_of_lanes)
         product_clear(&p);
     }
 }
-END_TEST
 
 /* Models that differ from those of tensor cores in numbers only, up to where a fast path must give
  * up: ranges of operands, accumulators and results, fractions, lengths, floors. */
-START_TEST(beyond_tensor_cores)
+TEST(beyond_tensor_cores)
 {
     static const int lengths[] = {1, 2, 4, 8, 16, 32, 33, 100, 128};
     uint64_t seed = test_seed() + 15;
@@ -256,12 +253,11 @@ START_TEST(beyond_tensor_cores)
         product_clear(&p);
     }
 }
-END_TEST
 
 /* One product beside an accumulator beyond binary32; a zero times 2^511 beside a negative sum that
  * rounds to -0; operands beyond binary32 whose products are not; a tie at one and a half of the
  * smallest number. */
-START_TEST(far_apart)
+TEST(far_apart)
 {
     static const struct {
         const char *model, *fa, *fb;
@@ -293,11 +289,10 @@ START_TEST(far_apart)
         product_clear(&p);
     }
 }
-END_TEST
 
 /* Additions that keep few bits: operands that are zeros of both signs, the smallest, the largest and any other numbers,
  * beside accumulators from the smallest to the largest; sums as large as they become. */
-START_TEST(few_bits)
+TEST(few_bits)
 {
     static const char *const models[] = {"hopper-wgmma-fp8-fp32",
                                          "ada-fp8-fp32",
@@ -335,10 +330,9 @@ START_TEST(few_bits)
         }
     }
 }
-END_TEST
 
 /* Zero products beside an accumulator of any exponent: it stays as it is. */
-START_TEST(accumulators_alone)
+TEST(accumulators_alone)
 {
     static const char *const models[] = {
         "volta-fp16-fp32",       "ampere-bf16-fp32", "ampere-tf32-fp32",           "hopper-fp16-fp32",
@@ -363,11 +357,10 @@ START_TEST(accumulators_alone)
         product_clear(&p);
     }
 }
-END_TEST
 
 /* Addends of every exponent, infinities and NaNs among them, before products of which most are zero: the first additions
  * of chains, which look at them. */
-START_TEST(addends_of_any_size)
+TEST(addends_of_any_size)
 {
     static const char *const models[] = {"hopper-wgmma-fp8-fp32",
                                          "ada-fp8-fp32",
@@ -409,10 +402,9 @@ START_TEST(addends_of_any_size)
         }
     }
 }
-END_TEST
 
 /* Sums of AMX that are flushed to -0 stay so where one of the two lanes has a product more. */
-START_TEST(bug_20261126_lanes_of_odd_depth)
+TEST(bug_20261126_lanes_of_odd_depth)
 {
     uint64_t seed = test_seed() + 19;
     mpsim_model m;
@@ -432,10 +424,9 @@ START_TEST(bug_20261126_lanes_of_odd_depth)
         ck_assert_uint_eq(p.want[i], 0x80000000);
     product_clear(&p);
 }
-END_TEST
 
 /* An infinity or a NaN is the smallest integer in a vector lane, which is computed again, and the accumulator is added. */
-START_TEST(bug_20261126_lanes_that_wrap)
+TEST(bug_20261126_lanes_that_wrap)
 {
     uint64_t seed = test_seed() + 20;
     mpsim_model m;
@@ -458,10 +449,9 @@ START_TEST(bug_20261126_lanes_that_wrap)
         }
     }
 }
-END_TEST
 
 /* Of a format without explicit significand bits a tie goes to the even code, whatever kernel rounds: 3 lies between 2 and 4. */
-START_TEST(bug_20261127_ties_of_one_bit)
+TEST(bug_20261127_ties_of_one_bit)
 {
     static const char *const models[] = {"fma:e3m0:fn",   "sequential:e3m0:fn", "pairwise:e3m0:fn",
                                          "exact:e3m0:fn", "fma:e4m0:fn:bias=8", "exact:e4m0:fn:bias=8",
@@ -478,24 +468,5 @@ START_TEST(bug_20261127_ties_of_one_bit)
         ck_assert_msg(d == want && d % 2 == 0, "%s: code %d, expected %d", models[i], (int)d, (int)want);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("gemm", 30);
-    tcase_add_test(t, every_row);
-    tcase_add_test(t, every_kind);
-    tcase_add_test(t, large);
-    tcase_add_test(t, other_models);
-    tcase_add_test(t, limits_of_lanes);
-    tcase_add_test(t, beyond_tensor_cores);
-    tcase_add_test(t, far_apart);
-    tcase_add_test(t, few_bits);
-    tcase_add_test(t, accumulators_alone);
-    tcase_add_test(t, addends_of_any_size);
-    tcase_add_test(t, bug_20261126_lanes_of_odd_depth);
-    tcase_add_test(t, bug_20261126_lanes_that_wrap);
-    tcase_add_test(t, bug_20261127_ties_of_one_bit);
-    TCase *const cases[] = {t, NULL};
-    return test_main("gemm", cases);
-}
+TEST_MAIN("gemm");

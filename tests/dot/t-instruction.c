@@ -59,7 +59,9 @@ static void one(const struct instruction *t, const mpsim_model *m, const mpsim_f
                   (unsigned long long)b[1], (unsigned long long)d, want);
 }
 
-START_TEST(as_the_manual_says)
+CASE("instruction", 20);
+
+TESTS(as_the_manual_says, INSTRUCTIONS)
 {
     const struct instruction *t = &instructions[_i];
     const mpsim_format *fa = mpsim_format_find(t->a), *fb = mpsim_format_find(t->b);
@@ -73,10 +75,9 @@ START_TEST(as_the_manual_says)
             one(t, &m, fa, a, fb, b, (uint32_t)verify_kinds_addend(f32, kind, &seed));
         }
 }
-END_TEST
 
 /* 2^-126 less something: where a number is tiny after rounding, and where before it only. */
-START_TEST(beside_the_smallest)
+TESTS(beside_the_smallest, INSTRUCTIONS)
 {
     const struct instruction *t = &instructions[_i];
     const mpsim_format *fa = mpsim_format_find(t->a), *fb = mpsim_format_find(t->b);
@@ -96,13 +97,5 @@ START_TEST(beside_the_smallest)
                 one(t, &m, fa, a, fb, b, 0x80800001);
             }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("instruction", 20);
-    tcase_add_loop_test(t, as_the_manual_says, 0, INSTRUCTIONS);
-    tcase_add_loop_test(t, beside_the_smallest, 0, INSTRUCTIONS);
-    TCase *const cases[] = {t, NULL};
-    return test_main("instruction", cases);
-}
+TEST_MAIN("instruction");

@@ -65,8 +65,10 @@ static int wrong_in_block(const recorded_dots *x, const dot_set *s, size_t first
     return wrong;
 }
 
+CASE("recorded", 60);
+
 /* The first 9 blocks, with every kind, each time; the others take turns. */
-START_TEST(every_family)
+TEST(every_family)
 {
     recorded *r = recorded_open(file);
     size_t compared = 0;
@@ -87,10 +89,9 @@ START_TEST(every_family)
     printf("# %zu dot products\n", compared);
     recorded_close(r);
 }
-END_TEST
 
 /* The inputs are those that MMA-Sim had. */
-START_TEST(same_inputs)
+TEST(same_inputs)
 {
     recorded *r = recorded_open(file);
     for (size_t i = 0; i < recorded_count(r); i++) {
@@ -128,7 +129,6 @@ START_TEST(same_inputs)
     }
     recorded_close(r);
 }
-END_TEST
 
 /* One rule of a row changed: how many of the first 4,500 cases differ. Where none does, the cases cannot tell:
  * a bound of the exponent below what the result keeps. */
@@ -157,7 +157,7 @@ static const struct {
     {"rtx-blackwell-mxf8f6f4.e5m2.e5m2", "rtx-blackwell-mxf8f6f4:floor=none", 0},
 };
 
-START_TEST(one_rule_changed)
+TEST(one_rule_changed)
 {
     recorded *r = recorded_open(file);
     for (size_t i = 0; i < sizeof controls / sizeof controls[0]; i++) {
@@ -177,14 +177,5 @@ START_TEST(one_rule_changed)
     }
     recorded_close(r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("recorded", 60);
-    tcase_add_test(t, every_family);
-    tcase_add_test(t, same_inputs);
-    tcase_add_test(t, one_rule_changed);
-    TCase *const cases[] = {t, NULL};
-    return test_main("mmasim", cases);
-}
+TEST_MAIN("mmasim");

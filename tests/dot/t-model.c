@@ -42,7 +42,9 @@ static int same(const mpsim_model *x, const mpsim_model *y)
            x->evidence == y->evidence;
 }
 
-START_TEST(rows)
+CASE("models", 5);
+
+TEST(rows)
 {
     /* clang-format off */
     static const char *const expected[] = {
@@ -96,11 +98,10 @@ START_TEST(rows)
     }
     /* clang-format on */
 }
-END_TEST
 
 /* Every row as the publications have it, typed here a second time: a row cannot change unseen, also
  * where no recorded output judges it. floor, emin: 0 stands for none. */
-START_TEST(numbers)
+TEST(numbers)
 {
     enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO };
     static const struct {
@@ -177,12 +178,11 @@ START_TEST(numbers)
         }
     }
 }
-END_TEST
 
 enum { OTHERS = 21 }; /* rows of numbers_of_others */
 
 /* The same of instructions of CPUs; all places are binary32. */
-START_TEST(instructions)
+TEST(instructions)
 {
     enum { RN = MPSIM_ROUND_NEAREST_EVEN, ODD = MPSIM_ROUND_TO_ODD, SUBNORMAL = 3 };
     static const struct {
@@ -217,10 +217,9 @@ START_TEST(instructions)
                           "%s, place %zu", m.name, k);
     }
 }
-END_TEST
 
 /* The same of the rows with other additions. */
-START_TEST(numbers_of_others)
+TEST(numbers_of_others)
 {
     enum { RN = MPSIM_ROUND_NEAREST_EVEN, RZ = MPSIM_ROUND_TOWARD_ZERO };
     enum { EXACT = MPSIM_ADDITION_EXACT, FMA = MPSIM_ADDITION_FMA, MULADD = MPSIM_ADDITION_MULADD };
@@ -272,9 +271,8 @@ START_TEST(numbers_of_others)
             ck_assert_str_eq(m.scales, others[i].scales);
     }
 }
-END_TEST
 
-START_TEST(changes)
+TEST(changes)
 {
     mpsim_model m = parsed("fma:bf16"), x;
     ck_assert_str_eq(m.name, "fma:bf16");
@@ -343,7 +341,6 @@ START_TEST(changes)
     ck_assert(m.accumulator.rounding.mode == MPSIM_ROUND_STOCHASTIC_B && m.accumulator.rounding.sr_bits == 8 &&
               m.fraction == 20);
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -414,7 +411,7 @@ static const struct {
     {"exact:round=up", MPSIM_EINVAL},
 };
 
-START_TEST(refused)
+TEST(refused)
 {
     mpsim_model m;
     memset(&m, 1, sizeof m);
@@ -427,9 +424,8 @@ START_TEST(refused)
     ck_assert(mpsim_model_parse(NULL, "fma") == MPSIM_EINVAL);
     ck_assert(mpsim_model_parse(&m, NULL) == MPSIM_EINVAL);
 }
-END_TEST
 
-START_TEST(long_names)
+TEST(long_names)
 {
     mpsim_model m;
     memset(&m, 1, sizeof m);
@@ -451,10 +447,9 @@ START_TEST(long_names)
     ck_assert(mpsim_model_parse(&m, name) == MPSIM_ERANGE);
     ck_assert(memcmp(&m, &kept, sizeof m) == 0);
 }
-END_TEST
 
 /* Every field out of its domain. */
-START_TEST(checked)
+TEST(checked)
 {
     const mpsim_model good = parsed("hopper-mma-fp8-fp32");
     mpsim_model m;
@@ -505,9 +500,8 @@ START_TEST(checked)
     m.source = m.operands = m.architecture = m.instruction = NULL;
     ck_assert(mpsim_model_check(&m) == MPSIM_OK);
 }
-END_TEST
 
-START_TEST(operands)
+TEST(operands)
 {
     mpsim_model m = parsed("hopper-wgmma-fp8-fp32");
     ck_assert(mpsim_model_accepts(&m, format("e4m3"), format("e5m2")));
@@ -558,20 +552,5 @@ START_TEST(operands)
     ck_assert(mpsim_model_for(&m, "hopper", NULL, format("fp16"), format("fp16")) == MPSIM_EINVAL);
     ck_assert(memcmp(&m, &kept, sizeof m) == 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("models", 5);
-    tcase_add_test(t, rows);
-    tcase_add_test(t, numbers);
-    tcase_add_test(t, numbers_of_others);
-    tcase_add_test(t, instructions);
-    tcase_add_test(t, changes);
-    tcase_add_test(t, refused);
-    tcase_add_test(t, long_names);
-    tcase_add_test(t, checked);
-    tcase_add_test(t, operands);
-    TCase *const cases[] = {t, NULL};
-    return test_main("model", cases);
-}
+TEST_MAIN("model");

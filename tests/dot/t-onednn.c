@@ -208,7 +208,9 @@ static const struct file {
 };
 enum { FILES = sizeof files / sizeof files[0] };
 
-START_TEST(as_recorded)
+CASE("onednn", 20);
+
+TESTS(as_recorded, FILES)
 {
     const struct file *from = &files[_i];
     char line[200];
@@ -230,10 +232,9 @@ START_TEST(as_recorded)
     ck_assert_uint_gt(n, 100);
     ck_assert_uint_ge(cut, from->least);
 }
-END_TEST
 
 /* Lengths that are said, found by trying all (find_cuts.py), and a plan of strips of columns: what was recorded. */
-START_TEST(said)
+TEST(said)
 {
     static const struct {
         const char *call, *words;
@@ -277,10 +278,9 @@ START_TEST(said)
     fclose(file);
     ck_assert_uint_eq(found, sizeof cases / sizeof cases[0]);
 }
-END_TEST
 
 /* 180 rows are blocks of 60, four tiles of 15, all of whose depth the second level holds: it is not cut. */
-START_TEST(blocks_of_rows)
+TEST(blocks_of_rows)
 {
     static uint16_t d[180 * 2];
     product p = {.format = mpsim_format_find("bf16"), .m = 180, .n = 2, .k = 2176};
@@ -291,10 +291,9 @@ START_TEST(blocks_of_rows)
     free(p.a);
     free(p.b);
 }
-END_TEST
 
 /* A sum of no products is +0, however it is cut. */
-START_TEST(no_depth)
+TEST(no_depth)
 {
     static const char *const names[] = {"torch-mm:avx512",
                                         "torch-mm:avx512:part=64",
@@ -316,9 +315,8 @@ START_TEST(no_depth)
             ck_assert_msg(d[k] == 0, "%s: %04x", names[i], d[k]);
     }
 }
-END_TEST
 
-START_TEST(words)
+TEST(words)
 {
     static const char *const wrong[] = {"torch-mm",
                                         "torch-mm:",
@@ -388,16 +386,5 @@ START_TEST(words)
     for (size_t n = SIZE_MAX; n > SIZE_MAX - 100; n--)
         ck_assert(mpsim_torch_mm_tile(n) <= 32 && mpsim_torch_mm_chunk(n, 0) == 1024);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("onednn", 20);
-    tcase_add_loop_test(t, as_recorded, 0, FILES);
-    tcase_add_test(t, said);
-    tcase_add_test(t, blocks_of_rows);
-    tcase_add_test(t, no_depth);
-    tcase_add_test(t, words);
-    TCase *const cases[] = {t, NULL};
-    return test_main("onednn", cases);
-}
+TEST_MAIN("onednn");

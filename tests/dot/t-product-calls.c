@@ -34,8 +34,10 @@ static void fill(float *x, size_t n, uint64_t *seed)
 
 enum { ROWS = 19, COLS = 23, DEPTH = 48 };
 
+CASE("product-calls", 60);
+
 /* One operand in three products: as a, as b and turned; against operands that entered for each. */
-START_TEST(operands_serve_several_products)
+TEST(operands_serve_several_products)
 {
     uint64_t seed = test_seed() + 45;
     float x[ROWS * DEPTH], turned[DEPTH * ROWS], y[COLS * DEPTH], z[COLS * ROWS], d[DEPTH * COLS], e[DEPTH * COLS];
@@ -77,10 +79,9 @@ START_TEST(operands_serve_several_products)
     mpsim_operand_free(&ot);
     mpsim_operand_free(NULL);
 }
-END_TEST
 
 /* The chains begin with a number; the words of stochastic models are mpsim_gemm's. */
-START_TEST(equal_to_gemm)
+TEST(equal_to_gemm)
 {
     uint64_t seed = test_seed() + 46;
     static const char *const models[] = {"hopper-bf16-fp32", "fma", "sequential:acc=bf16:round=stochastic-c:8"};
@@ -134,7 +135,6 @@ START_TEST(equal_to_gemm)
             ck_assert(d[k % COLS * ROWS + k / COLS] == e[k]);
     }
 }
-END_TEST
 
 /* ---- operands of several batches: however they lie, on any number of threads ---- */
 
@@ -178,7 +178,7 @@ static void quantise_whole(const mpsim_block_recipe *b, const mpsim_entering *ho
     ck_assert(mpsim_block_quantize(b, x, TALL, BROAD, -1, how->given, &how->rng, &out, NULL) == MPSIM_OK);
 }
 
-START_TEST(batches_and_tiles)
+TEST(batches_and_tiles)
 {
     static const char *const recipes[] = {
         "te-current", "te-current-pow2", "torchao-tensorwise", "ms-amp",           "mxfp8",
@@ -210,9 +210,8 @@ START_TEST(batches_and_tiles)
         }
     }
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     float x[64] = {0}, d[16] = {0};
     const mpsim_format *bf16 = mpsim_format_find("bf16");
@@ -283,10 +282,9 @@ START_TEST(wrong_arguments)
     mpsim_operand_free(&o);
     ck_assert(mpsim_product_of(NULL, &sx, &how, &sx, &how, NULL) == MPSIM_EINVAL);
 }
-END_TEST
 
 /* Matrices without columns have rows that are 0 elements apart. */
-START_TEST(bug_20261127_results_without_elements)
+TEST(bug_20261127_results_without_elements)
 {
     float x[32] = {0};
     mpsim_stack sx = rows_of(x, 4, 8), empty = rows_of(x, 0, 8), d = rows_of(x, 4, 0);
@@ -303,16 +301,5 @@ START_TEST(bug_20261127_results_without_elements)
     p.d = &d;
     ck_assert(d.strides[0] == 0 && mpsim_product_run(&p, NULL) == MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("product-calls", 60);
-    tcase_add_test(t, operands_serve_several_products);
-    tcase_add_test(t, equal_to_gemm);
-    tcase_add_test(t, batches_and_tiles);
-    tcase_add_test(t, wrong_arguments);
-    tcase_add_test(t, bug_20261127_results_without_elements);
-    TCase *const cases[] = {t, NULL};
-    return test_main("product-calls", cases);
-}
+TEST_MAIN("product-calls");

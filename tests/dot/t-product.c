@@ -439,7 +439,9 @@ static void one_product(const kind *k, uint64_t *seed)
     free(bias.memory);
 }
 
-START_TEST(any_product)
+CASE("product", 60);
+
+TEST(any_product)
 {
     uint64_t seed = test_seed() + 44;
     for (size_t i = 0; i < COUNT(kinds); i++)
@@ -450,12 +452,11 @@ START_TEST(any_product)
         }
     (void)mpsim_isa_use(NULL);
 }
-END_TEST
 
 enum { TALL = 310, BROAD = 217 };
 
 /* Codes of each size that lie across, of two matrices, backwards: as they are, and rounded. */
-START_TEST(turned_codes)
+TEST(turned_codes)
 {
     static const char *const formats[] = {"e4m3", "bf16", "binary32", "binary64"};
     static uint64_t memory[2 * TALL * BROAD];
@@ -480,13 +481,5 @@ START_TEST(turned_codes)
         mpsim_operand_free(&o);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("product", 60);
-    tcase_add_test(t, any_product);
-    tcase_add_test(t, turned_codes);
-    TCase *const cases[] = {t, NULL};
-    return test_main("product", cases);
-}
+TEST_MAIN("product");

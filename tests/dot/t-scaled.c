@@ -75,7 +75,9 @@ static int next_model(mpsim_model *m, size_t *i, mpsim_format *scale, unsigned w
     return 0;
 }
 
-START_TEST(every_element)
+CASE("scaled", 30);
+
+TEST(every_element)
 {
     static matrix a, b;
     static uint32_t c[ROWS * COLUMNS];
@@ -98,10 +100,9 @@ START_TEST(every_element)
             check(&m, &a, &b, depth, u >> 40 & 1 ? c : NULL, u >> 41 & 1);
         }
 }
-END_TEST
 
 /* Without scales a model computes as with scales of 1. */
-START_TEST(scales_of_one)
+TEST(scales_of_one)
 {
     static matrix a, b;
     uint64_t seed = test_seed() + 72;
@@ -124,10 +125,9 @@ START_TEST(scales_of_one)
             ck_assert_msg(memcmp(plain, scaled, sizeof plain) == 0, "%s", m.name);
         }
 }
-END_TEST
 
 /* By hand: 1.5 2^3 * 2 2^-1, and in a second block a scale that is NaN. */
-START_TEST(by_hand)
+TEST(by_hand)
 {
     mpsim_model m;
     const mpsim_format *e4m3 = mpsim_format_find("e4m3"), *e8m0 = mpsim_format_find("e8m0"),
@@ -146,10 +146,9 @@ START_TEST(by_hand)
     ck_assert(mpsim_model_parse(&m, "rtx-blackwell-mxf4nvf4") == MPSIM_OK);
     ck_assert(mpsim_dot_scaled(&m, e2m1, p, &u, e2m1, q, &v, 64, 0, NULL, &d) == MPSIM_OK && d == 0x42364000);
 }
-END_TEST
 
 /* Zeros are 0 beside 1 1 = 1, although their scales, 2^127 each, would carry a bit out of any integer. */
-START_TEST(bug_20261126_zeros_with_large_scales)
+TEST(bug_20261126_zeros_with_large_scales)
 {
     const mpsim_format *e2m1 = mpsim_format_find("e2m1"), *e8m0 = mpsim_format_find("e8m0");
     uint8_t x[64] = {0}, s[2] = {254, 127};
@@ -161,10 +160,9 @@ START_TEST(bug_20261126_zeros_with_large_scales)
     ck_assert(mpsim_dot_scaled(&m, e2m1, x, &scales, e2m1, x, &scales, 64, 0, NULL, &d) == MPSIM_OK);
     ck_assert_uint_eq(d, 0x3f800000);
 }
-END_TEST
 
 /* The smallest exponent of operands is one of FUSED additions: GROUPED ones shifted subnormal numbers by it. */
-START_TEST(bug_20261126_exponents_of_groups)
+TEST(bug_20261126_exponents_of_groups)
 {
     mpsim_model m, other;
     const mpsim_format *f = mpsim_format_find("e2m1"), *e4m3 = mpsim_format_find("e4m3");
@@ -178,9 +176,8 @@ START_TEST(bug_20261126_exponents_of_groups)
     ck_assert(mpsim_dot_scaled(&other, f, x, &s, f, x, &s, 16, 0, NULL, &e) == MPSIM_OK);
     ck_assert_uint_eq(d, e);
 }
-END_TEST
 
-START_TEST(wrong_arguments)
+TEST(wrong_arguments)
 {
     mpsim_model m, plain;
     const mpsim_format *f = mpsim_format_find("e4m3"), *e8m0 = mpsim_format_find("e8m0"),
@@ -210,17 +207,5 @@ START_TEST(wrong_arguments)
     ck_assert(mpsim_dot_scaled(&m, f, x, &good, f, x, NULL, 64, 0, NULL, &one) == MPSIM_EINVAL);
     ck_assert(mpsim_dot_scaled(&m, f, x, &e4m3, f, x, &good, 64, 0, NULL, &one) == MPSIM_ERANGE);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("scaled", 30);
-    tcase_add_test(t, every_element);
-    tcase_add_test(t, scales_of_one);
-    tcase_add_test(t, by_hand);
-    tcase_add_test(t, bug_20261126_zeros_with_large_scales);
-    tcase_add_test(t, bug_20261126_exponents_of_groups);
-    tcase_add_test(t, wrong_arguments);
-    TCase *const cases[] = {t, NULL};
-    return test_main("scaled", cases);
-}
+TEST_MAIN("scaled");

@@ -40,7 +40,9 @@ static void check_inputs(const mm_set *s, const char *want)
     ck_assert_str_eq(hex, want);
 }
 
-START_TEST(every_recorded_product)
+CASE("scaledmm", 30);
+
+TEST(every_recorded_product)
 {
     recorded *r = recorded_open("data/vectors/mmaemu/results.safetensors");
     ck_assert_uint_eq(recorded_count(r), 90);
@@ -73,7 +75,6 @@ START_TEST(every_recorded_product)
     }
     recorded_close(r);
 }
-END_TEST
 
 enum { K = 512 };
 
@@ -89,7 +90,7 @@ static uint64_t one(const char *name, const uint8_t *a, const uint8_t *b, float 
     return dot_unpack(&p.out, &d, 0);
 }
 
-START_TEST(chains_and_parts)
+TEST(chains_and_parts)
 {
     uint8_t a[K] = {0}, b[K] = {0};
     /* 256 256 = 2^16, then 1 in each of the other chains of 128: 13 bits below 2^16 is 2^3, so that one chain loses
@@ -107,9 +108,8 @@ START_TEST(chains_and_parts)
     ck_assert_uint_eq(one("torch-scaled-mm:ada:fast:S=2:out=binary32", a, b, 1, 1, NULL), 0x47800000);
     ck_assert_uint_eq(one("torch-scaled-mm:ada:fast:S=8:pairwise:out=binary32", a, b, 1, 1, NULL), 0x47800180);
 }
-END_TEST
 
-START_TEST(rounded_twice)
+TEST(rounded_twice)
 {
     uint8_t a[K] = {0x38}, b[K] = {0x38};
     /* 1 (1 + 2^-8 + 2^-23) = halfway of bf16 and a bit: up to 1 + 2^-7; (1 + 2^-8) to even */
@@ -131,9 +131,8 @@ START_TEST(rounded_twice)
     a[0] = a[1] = 0;
     ck_assert_uint_eq(one("torch-scaled-mm:S=1:out=binary32", a, b, -1, 1, NULL), 0);
 }
-END_TEST
 
-START_TEST(names)
+TEST(names)
 {
     static const char *const bad[] = {"torch-scaled-mm:",
                                       "torch-scaled-mm:S=0",
@@ -174,15 +173,5 @@ START_TEST(names)
     ck_assert(mpsim_scaled_mm_run(&p, 1, 1, 2, &m, &m, 1, 1, NULL, &d, &no_threads) == MPSIM_EINVAL);
     ck_assert_uint_eq(d, 7);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("scaledmm", 30);
-    tcase_add_test(t, every_recorded_product);
-    tcase_add_test(t, chains_and_parts);
-    tcase_add_test(t, rounded_twice);
-    tcase_add_test(t, names);
-    TCase *const cases[] = {t, NULL};
-    return test_main("scaledmm", cases);
-}
+TEST_MAIN("scaledmm");

@@ -43,7 +43,9 @@ static void run(record *r, const char *model, const char *format, const void *a,
     ck_assert(mpsim_dot_steps(&m, f, a, f, b, n, c, NULL, d, keep, r) == MPSIM_OK);
 }
 
-START_TEST(by_hand)
+CASE("steps", 20);
+
+TEST(by_hand)
 {
     static record r;
     static const uint8_t a8[] = {0x38, 0xb8, 0x01}, b8[] = {0x38, 0x38, 0x10};
@@ -78,7 +80,6 @@ START_TEST(by_hand)
     run(&r, "fma", "fp16", NULL, NULL, 0, 0x40400000, &d);
     ck_assert(r.n == 1 && r.step[0].event == MPSIM_DOT_RESULT && r.step[0].x == 3 && d == 0x40400000);
 }
-END_TEST
 
 /* Every step of a fused addition: the terms and their sum, which rounds to the value; the next one begins
  * with it. */
@@ -138,7 +139,7 @@ static const char *check_model(const mpsim_model *m, const char *format, uint64_
     return products == PRODUCTS ? NULL : "every product once";
 }
 
-START_TEST(every_model)
+TEST(every_model)
 {
     static const char *const formats[] = {"fp16", "bf16", "tf32", "e4m3"};
     uint64_t state = test_seed();
@@ -152,9 +153,8 @@ START_TEST(every_model)
             ck_assert_msg(!wrong, "%s of %s: %s", m.name, formats[k], wrong);
         }
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     static record r;
     const mpsim_model m = parsed("fma"), core = parsed("hopper-fp16-fp32"), random = parsed("fma:round=sr");
@@ -170,14 +170,5 @@ START_TEST(refused)
     ck_assert(mpsim_dot_steps(&m, f, &one, f, &one, 1, 0, NULL, &d, NULL, NULL) == MPSIM_OK);
     ck_assert_uint_eq(d, 0x3f800000);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("steps", 20);
-    tcase_add_test(t, by_hand);
-    tcase_add_test(t, every_model);
-    tcase_add_test(t, refused);
-    TCase *const cases[] = {t, NULL};
-    return test_main("steps", cases);
-}
+TEST_MAIN("steps");

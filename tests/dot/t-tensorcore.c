@@ -548,7 +548,6 @@ START_TEST(every_recorded_result)
     ck_assert_msg(m.evidence == MPSIM_EVIDENCE_VECTORS, "%s: no vectors?", m.name);
     recorded_clear(&v);
 }
-END_TEST
 
 /* Blocks of rows of a times rows of b: the diagonal is what was recorded. */
 START_TEST(every_recorded_result_by_gemm)
@@ -576,7 +575,6 @@ START_TEST(every_recorded_result_by_gemm)
     ck_assert_msg(wrong == 0, "%s %s.%s, %s: %d of %zu differ", s->gpu, s->type, s->result, s->model, wrong, v.n);
     recorded_clear(&v);
 }
-END_TEST
 
 START_TEST(one_rule_changed)
 {
@@ -617,7 +615,6 @@ START_TEST(one_rule_changed)
     ck_assert_int_gt(found, 6);
     recorded_clear(&v);
 }
-END_TEST
 
 int main(void)
 {

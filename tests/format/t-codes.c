@@ -97,11 +97,12 @@ static void check_every_code_decodes_to_its_value(size_t index)
     }
 }
 
-START_TEST(every_code_decodes_to_its_value)
+CASE("codes", 60);
+
+TEST(every_code_decodes_to_its_value)
 {
     for_all(check_every_code_decodes_to_its_value);
 }
-END_TEST
 
 static void check_every_code_has_its_class(size_t index)
 {
@@ -116,11 +117,10 @@ static void check_every_code_has_its_class(size_t index)
     }
 }
 
-START_TEST(every_code_has_its_class)
+TEST(every_code_has_its_class)
 {
     for_all(check_every_code_has_its_class);
 }
-END_TEST
 
 static void check_bits_above_the_code_are_ignored(size_t index)
 {
@@ -137,11 +137,10 @@ static void check_bits_above_the_code_are_ignored(size_t index)
     }
 }
 
-START_TEST(bits_above_the_code_are_ignored)
+TEST(bits_above_the_code_are_ignored)
 {
     for_all(check_bits_above_the_code_are_ignored);
 }
-END_TEST
 
 /* What encode(decode(c)) must be, under the NaN rule: c itself, but for NaNs and for the
  * one zero of a format, whose value 0 has one code anyway. */
@@ -206,11 +205,10 @@ static void check_decoding_and_encoding_gives_the_same_code(size_t index)
         }
 }
 
-START_TEST(decoding_and_encoding_gives_the_same_code)
+TEST(decoding_and_encoding_gives_the_same_code)
 {
     for_all(check_decoding_and_encoding_gives_the_same_code);
 }
-END_TEST
 
 static void check_next_up_and_next_down_are_the_neighbours(size_t index)
 {
@@ -228,11 +226,10 @@ static void check_next_up_and_next_down_are_the_neighbours(size_t index)
     }
 }
 
-START_TEST(next_up_and_next_down_are_the_neighbours)
+TEST(next_up_and_next_down_are_the_neighbours)
 {
     for_all(check_next_up_and_next_down_are_the_neighbours);
 }
-END_TEST
 
 static void check_ulp_is_the_spacing_of_the_binade(size_t index)
 {
@@ -248,11 +245,10 @@ static void check_ulp_is_the_spacing_of_the_binade(size_t index)
     }
 }
 
-START_TEST(ulp_is_the_spacing_of_the_binade)
+TEST(ulp_is_the_spacing_of_the_binade)
 {
     for_all(check_ulp_is_the_spacing_of_the_binade);
 }
-END_TEST
 
 static void check_landmarks_are_the_published_numbers(size_t index)
 {
@@ -268,14 +264,13 @@ static void check_landmarks_are_the_published_numbers(size_t index)
                   s.of->name, ldexp(1, 1 - s.of->precision), mpsim_format_epsilon(&s.f));
 }
 
-START_TEST(landmarks_are_the_published_numbers)
+TEST(landmarks_are_the_published_numbers)
 {
     for_all(check_landmarks_are_the_published_numbers);
 }
-END_TEST
 
 /* Formats with other names may be the same, as e5m10 and fp16 are. */
-START_TEST(the_same_format)
+TEST(the_same_format)
 {
     mpsim_format typed;
     for (size_t i = 0; mpsim_format_at(i); i++)
@@ -293,7 +288,6 @@ START_TEST(the_same_format)
     ck_assert_int_eq(mpsim_format_parse(&typed, "e5m10:bias=14"), MPSIM_OK);
     ck_assert(!mpsim_format_same(&typed, mpsim_format_find("fp16")));
 }
-END_TEST
 
 static void check_the_descriptor_is_consistent(size_t index)
 {
@@ -315,11 +309,10 @@ static void check_the_descriptor_is_consistent(size_t index)
         ck_assert_msg(s.f.source && s.f.source[0], "%s has no source", s.of->name);
 }
 
-START_TEST(the_descriptor_is_consistent)
+TEST(the_descriptor_is_consistent)
 {
     for_all(check_the_descriptor_is_consistent);
 }
-END_TEST
 
 /* Arrays of codes against the scalar function, at any alignment and length. */
 static void check_decoding_an_array_is_decoding_each(size_t index)
@@ -363,13 +356,12 @@ static void check_decoding_an_array_is_decoding_each(size_t index)
     free(out);
 }
 
-START_TEST(decoding_an_array_is_decoding_each)
+TEST(decoding_an_array_is_decoding_each)
 {
     for_all(check_decoding_an_array_is_decoding_each);
 }
-END_TEST
 
-START_TEST(decoding_an_array_checks_its_arguments)
+TEST(decoding_an_array_checks_its_arguments)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     double y[2] = {1, 2};
@@ -386,7 +378,6 @@ START_TEST(decoding_an_array_checks_its_arguments)
     ck_assert_int_eq(mpsim_decode_array(&broken, y, codes, 2), MPSIM_EINVAL);
     ck_assert(y[0] == 1 && y[1] == 2);
 }
-END_TEST
 
 /* One name for one format: what parse writes into f.name parses to the same format. */
 static void check_a_parsed_name_parses_again(size_t index)
@@ -401,26 +392,9 @@ static void check_a_parsed_name_parses_again(size_t index)
     ck_assert(again.nan_code == s.f.nan_code);
 }
 
-START_TEST(a_parsed_name_parses_again)
+TEST(a_parsed_name_parses_again)
 {
     for_all(check_a_parsed_name_parses_again);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *codes = test_case("codes", 60);
-    tcase_add_test(codes, every_code_decodes_to_its_value);
-    tcase_add_test(codes, every_code_has_its_class);
-    tcase_add_test(codes, bits_above_the_code_are_ignored);
-    tcase_add_test(codes, decoding_and_encoding_gives_the_same_code);
-    tcase_add_test(codes, next_up_and_next_down_are_the_neighbours);
-    tcase_add_test(codes, ulp_is_the_spacing_of_the_binade);
-    tcase_add_test(codes, landmarks_are_the_published_numbers);
-    tcase_add_test(codes, the_same_format);
-    tcase_add_test(codes, the_descriptor_is_consistent);
-    tcase_add_test(codes, decoding_an_array_is_decoding_each);
-    tcase_add_test(codes, a_parsed_name_parses_again);
-    tcase_add_test(codes, decoding_an_array_checks_its_arguments);
-    return test_main("codes", (TCase *const[]){codes, NULL});
-}
+TEST_MAIN("codes");

@@ -48,7 +48,9 @@ static size_t list_spellings(spelling *list, size_t room)
     return n;
 }
 
-START_TEST(every_name_and_alias_finds_its_row)
+CASE("names", 60);
+
+TEST(every_name_and_alias_finds_its_row)
 {
     static spelling list[1000];
     const size_t n = list_spellings(list, 1000);
@@ -67,9 +69,8 @@ START_TEST(every_name_and_alias_finds_its_row)
         ck_assert_int_eq(mpsim_format_parse(&f, other), MPSIM_OK);
     }
 }
-END_TEST
 
-START_TEST(names_are_unique_whatever_their_case)
+TEST(names_are_unique_whatever_their_case)
 {
     static spelling list[1000];
     const size_t n = list_spellings(list, 1000);
@@ -78,9 +79,8 @@ START_TEST(names_are_unique_whatever_their_case)
             ck_assert_msg(!same_name(list[i].text, list[k].text), "%s of %s and of %s", list[i].text,
                           mpsim_format_at(list[i].row)->name, mpsim_format_at(list[k].row)->name);
 }
-END_TEST
 
-START_TEST(the_table_holds_the_promised_rows_and_ends)
+TEST(the_table_holds_the_promised_rows_and_ends)
 {
     static const char *const names[] = {
         "binary64", "binary32",    "tf32",     "fp16", "bf16", "e4m3", "e5m2", "e4m3fnuz",
@@ -102,9 +102,8 @@ START_TEST(the_table_holds_the_promised_rows_and_ends)
     ck_assert_ptr_null(mpsim_format_find("e5m7")); /* the table only */
     ck_assert_ptr_null(mpsim_format_find("e4m3 e5m2"));
 }
-END_TEST
 
-START_TEST(every_p3109_name_parses_or_is_out_of_range)
+TEST(every_p3109_name_parses_or_is_out_of_range)
 {
     char name[40];
     for (int k = 2; k <= 18; k++)
@@ -134,10 +133,9 @@ START_TEST(every_p3109_name_parses_or_is_out_of_range)
                 }
             }
 }
-END_TEST
 
 /* Spellings that mean the same format as another one. */
-START_TEST(options_combine_in_any_order)
+TEST(options_combine_in_any_order)
 {
     /* clang-format off */
     static const char *const same[][2] = {
@@ -163,7 +161,6 @@ START_TEST(options_combine_in_any_order)
                       "%s is not %s", same[k][0], same[k][1]);
     }
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -233,7 +230,7 @@ static const struct {
     {"e11m3:finite", MPSIM_ERANGE},
 };
 
-START_TEST(bad_names_give_the_documented_error)
+TEST(bad_names_give_the_documented_error)
 {
     for (size_t k = 0; k < sizeof bad_names / sizeof bad_names[0]; k++) {
         mpsim_format f, before;
@@ -253,10 +250,9 @@ START_TEST(bad_names_give_the_documented_error)
     endless[sizeof endless - 1] = '\0';
     ck_assert_int_eq(mpsim_format_parse(&f, endless), MPSIM_ENOTFOUND);
 }
-END_TEST
 
 /* A descriptor filled in by hand, with one thing wrong. */
-START_TEST(an_inconsistent_descriptor_is_refused)
+TEST(an_inconsistent_descriptor_is_refused)
 {
     const mpsim_format good = *mpsim_format_find("e4m3");
     mpsim_format f;
@@ -296,10 +292,9 @@ START_TEST(an_inconsistent_descriptor_is_refused)
     f.nan = MPSIM_NAN_NONE;
     ck_assert_int_eq(mpsim_format_check(&f), MPSIM_EINVAL);
 }
-END_TEST
 
 /* One bit of significand more than binary64 has, in 64 bits. */
-START_TEST(formats_end_at_those_of_binary64)
+TEST(formats_end_at_those_of_binary64)
 {
     mpsim_format f = *mpsim_format_find("binary64");
     ck_assert_int_eq(mpsim_format_check(&f), MPSIM_OK);
@@ -316,18 +311,5 @@ START_TEST(formats_end_at_those_of_binary64)
     f.max_finite = INT64_MAX >> 1;
     ck_assert_int_eq(mpsim_format_check(&f), MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *names = test_case("names", 60);
-    tcase_add_test(names, every_name_and_alias_finds_its_row);
-    tcase_add_test(names, formats_end_at_those_of_binary64);
-    tcase_add_test(names, names_are_unique_whatever_their_case);
-    tcase_add_test(names, the_table_holds_the_promised_rows_and_ends);
-    tcase_add_test(names, every_p3109_name_parses_or_is_out_of_range);
-    tcase_add_test(names, options_combine_in_any_order);
-    tcase_add_test(names, bad_names_give_the_documented_error);
-    tcase_add_test(names, an_inconsistent_descriptor_is_refused);
-    return test_main("names", (TCase *const[]){names, NULL});
-}
+TEST_MAIN("names");

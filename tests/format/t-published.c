@@ -26,7 +26,9 @@ static double decibels(double ratio)
     return 20 * log10(ratio);
 }
 
-START_TEST(dynamic_range)
+CASE("graphcore", 30);
+
+TESTS(dynamic_range, ROWS)
 {
     mpsim_format f;
     if (rows[_i].range == 0)
@@ -35,9 +37,8 @@ START_TEST(dynamic_range)
     const double d = decibels(mpsim_format_max(&f)) - decibels(mpsim_format_min_positive(&f));
     ck_assert_msg(fabs(d - rows[_i].range) < 0.06, "%s: %.2f dB, printed %.1f", rows[_i].format, d, rows[_i].range);
 }
-END_TEST
 
-START_TEST(snr_of_a_unit_normal)
+TESTS(snr_of_a_unit_normal, ROWS)
 {
     enum { N = 400000 };
     mpsim_format f;
@@ -60,18 +61,18 @@ START_TEST(snr_of_a_unit_normal)
     /* what is printed is rounded to 0.1; 400,000 samples scatter by less than 0.05 */
     ck_assert_msg(fabs(snr - rows[_i].snr) < 0.1, "%s: %.2f dB, printed %.1f", rows[_i].format, snr, rows[_i].snr);
 }
-END_TEST
 
-START_TEST(fp16_spans_forty_binades)
+CASE("fp16", 10);
+
+TEST(fp16_spans_forty_binades)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     ck_assert(mpsim_format_min_positive(f) == 0x1p-24 && mpsim_format_max(f) == 65504);
     ck_assert_int_eq(ilogb(mpsim_format_max(f)) - ilogb(mpsim_format_min_positive(f)) + 1, 40);
 }
-END_TEST
 
 /* Micikevicius et al., 3.2: in SSD a scale of 8 saves the values in [2^-27, 2^-24). */
-START_TEST(a_scale_of_eight_saves_three_binades)
+TEST(a_scale_of_eight_saves_three_binades)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     mpsim_rounding r;
@@ -86,14 +87,5 @@ START_TEST(a_scale_of_eight_saves_three_binades)
         r.scale = 1;
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *graphcore = test_case("graphcore", 30), *fp16 = test_case("fp16", 10);
-    tcase_add_loop_test(graphcore, dynamic_range, 0, ROWS);
-    tcase_add_loop_test(graphcore, snr_of_a_unit_normal, 0, ROWS);
-    tcase_add_test(fp16, fp16_spans_forty_binades);
-    tcase_add_test(fp16, a_scale_of_eight_saves_three_binades);
-    return test_main("published", (TCase *const[]){graphcore, fp16, NULL});
-}
+TEST_MAIN("published");

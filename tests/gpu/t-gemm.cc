@@ -248,7 +248,6 @@ START_TEST(mma_every_row)
     }
     report("mma.sync");
 }
-END_TEST
 
 START_TEST(mma_shapes)
 {
@@ -276,7 +275,6 @@ START_TEST(mma_shapes)
     }
     report("mma.sync");
 }
-END_TEST
 
 /* ---- the fast kernel ---- */
 
@@ -318,7 +316,6 @@ START_TEST(fast)
         }
     report("fast");
 }
-END_TEST
 
 /* ---- wgmma ---- */
 
@@ -339,7 +336,6 @@ START_TEST(wgmma)
     }
     report("wgmma");
 }
-END_TEST
 
 /* Contiguous depth and whole pieces: cp.async; more stages than there is room for. Promoted sums
  * take two stages a turn: an odd number, too. */
@@ -368,7 +364,6 @@ START_TEST(wgmma_stages)
     }
     report("wgmma");
 }
-END_TEST
 
 /* ---- what AUTO takes ---- */
 
@@ -412,7 +407,6 @@ START_TEST(choices_by_size)
             ck_assert_msg(path_for(&r, &j, 1) != GPU_GEMM_AUTO, "%s", r.model);
         }
 }
-END_TEST
 
 /* So large that AUTO takes wgmma: what the library gives, as every path does. */
 START_TEST(choices_equal)
@@ -429,7 +423,6 @@ START_TEST(choices_equal)
         }
     report("AUTO");
 }
-END_TEST
 
 /* Formats that kernels know when compiled are those of the table. */
 START_TEST(fixed_formats)
@@ -447,7 +440,6 @@ START_TEST(fixed_formats)
         ck_assert(g.inf == f.inf && (r == GPU_RESULT_BINARY32 || (g.least == f.least && g.limit == f.limit)));
     }
 }
-END_TEST
 
 /* ---- binary32 ---- */
 
@@ -483,7 +475,6 @@ START_TEST(binary32)
         }
     report("binary32");
 }
-END_TEST
 
 /* An underflow to -0 stays: nothing is added to it. */
 START_TEST(negative_zero)
@@ -509,7 +500,6 @@ START_TEST(negative_zero)
     ck_assert_uint_eq(bits_of_f32(d), 0x80000000);
     cudaFree(x);
 }
-END_TEST
 
 /* What the host executor leaves out, since it changes nothing: products 0 * 0. */
 START_TEST(idle_steps)
@@ -536,7 +526,6 @@ START_TEST(idle_steps)
         }
     }
 }
-END_TEST
 
 /* ---- what is refused, what is chosen ---- */
 
@@ -571,7 +560,6 @@ START_TEST(refused)
     ck_assert_int_eq(gpu_gemm(&g, 90, GPU_GEMM_AUTO, why, sizeof why), -1);
     ck_assert_ptr_nonnull(strstr(why, "depth"));
 }
-END_TEST
 
 int main(void)
 {

@@ -52,7 +52,9 @@ static gpu_training train_with(long wrong_product, long failing_product)
     return t;
 }
 
-START_TEST(equal)
+CASE("plans", 20);
+
+TEST(equal)
 {
     const gpu_training t = train_with(1000, 0);
     ck_assert_msg(t.status == GPU_TRAINING_EQUAL, "%s", t.report);
@@ -60,9 +62,8 @@ START_TEST(equal)
     ck_assert_uint_eq(t.compared, 5);
     ck_assert(t.seconds_step > 0);
 }
-END_TEST
 
-START_TEST(differs)
+TEST(differs)
 {
     const gpu_training t = train_with(9, 0);
     ck_assert_int_eq(t.status, GPU_TRAINING_DIFFERS);
@@ -70,9 +71,8 @@ START_TEST(differs)
     ck_assert_msg(strncmp(t.report, "step 1: out:fc1[", 16) == 0 && !strstr(t.report, "then"), "%s", t.report);
     ck_assert(t.seconds_step > 0);
 }
-END_TEST
 
-START_TEST(fails)
+TEST(fails)
 {
     const gpu_training t = train_with(1000, 20);
     ck_assert_int_eq(t.status, GPU_TRAINING_FAILED);
@@ -80,10 +80,9 @@ START_TEST(fails)
     ck_assert_uint_eq(t.compared, 2);
     ck_assert(t.seconds_step == 0);
 }
-END_TEST
 
 /* Nothing is measured on an engine that has failed; the report has both. */
-START_TEST(differs_and_fails)
+TEST(differs_and_fails)
 {
     const gpu_training t = train_with(9, 30);
     ck_assert_int_eq(t.status, GPU_TRAINING_DIFFERS);
@@ -91,15 +90,5 @@ START_TEST(differs_and_fails)
     ck_assert_msg(strstr(t.report, "; then step 4: ") && strstr(t.report, "a product that fails"), "%s", t.report);
     ck_assert(t.seconds_step == 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("plans", 20);
-    tcase_add_test(c, equal);
-    tcase_add_test(c, differs);
-    tcase_add_test(c, fails);
-    tcase_add_test(c, differs_and_fails);
-    TCase *cases[] = {c, NULL};
-    return test_main("gpu/runs", cases);
-}
+TEST_MAIN("gpu/runs");

@@ -49,7 +49,6 @@ START_TEST(compared)
     ck_assert_uint_eq(r.differing, 0);
     ck_assert_int_eq(r.checked, 1);
 }
-END_TEST
 
 /* The list is the same at any time, and none of it is measured; plans out of range have no rows. */
 START_TEST(listed)
@@ -74,7 +73,6 @@ START_TEST(listed)
     plan.elements = (1 << 20) + 1024;
     ck_assert_uint_eq(gpu_speed_list(rows, GPU_SPEED_ROWS, &plan), 0);
 }
-END_TEST
 
 /* All rows from the last to the first: none needs another. */
 START_TEST(alone)
@@ -96,7 +94,6 @@ START_TEST(alone)
     }
     ck_assert_int_eq(gpu_speed_measure(rows, n, n, &plan), -1);
 }
-END_TEST
 
 /* Paths of a product: the first by a sample, the others whole, unless the first was not measured well. */
 START_TEST(paths)
@@ -121,7 +118,6 @@ START_TEST(paths)
     ck_assert_int_eq(gpu_speed_measure(rows, n, second, &plan), 0);
     ck_assert_uint_eq(rows[second].compared, 0);
 }
-END_TEST
 
 /* Shares are of what was measured before. */
 START_TEST(shares)
@@ -148,7 +144,6 @@ START_TEST(shares)
     set_share_of_libraries(&s);
     ck_assert(rows[i].share == 0);
 }
-END_TEST
 
 /* An operation of the engine that gives another number is found; so is a scale. */
 START_TEST(wrong_tensor)
@@ -171,7 +166,6 @@ START_TEST(wrong_tensor)
         release(&o);
     }
 }
-END_TEST
 
 /* The same of layers and attention: each is run in full, then a number of the result, or of what it is made from, is
  * another. */
@@ -198,7 +192,6 @@ START_TEST(wrong_layer)
         release_layer(&l);
     }
 }
-END_TEST
 
 /* A row that cannot be measured has no time, and is told from one that differs. */
 START_TEST(failed)
@@ -216,7 +209,6 @@ START_TEST(failed)
     ck_assert_int_eq(gpu_speed_measure(rows, n, i, &plan), 0);
     ck_assert_int_eq(rows[i].checked, 1);
 }
-END_TEST
 
 /* A library in a Python environment that only python3 knows of, and one that the environment names, which comes
  * first. */
@@ -254,7 +246,6 @@ START_TEST(python)
     snprintf(command, sizeof command, "rm -r %s", folder);
     ck_assert_int_eq(system(command), 0);
 }
-END_TEST
 
 /* What holds clocks down, in words; bits without one as a number. */
 START_TEST(reasons)
@@ -269,7 +260,6 @@ START_TEST(reasons)
     gpu_nvml_reasons(~(uint64_t)0, text, 20);
     ck_assert_uint_lt(strlen(text), 20);
 }
-END_TEST
 
 int main(void)
 {

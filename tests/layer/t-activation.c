@@ -133,7 +133,9 @@ static size_t compare(int kind, const char *math, const char *out, size_t rows, 
            layer_equal("dx in dy", math, out, dx, want_dx, n);
 }
 
-START_TEST(as_the_formulas)
+CASE("numbers", 60);
+
+TEST(as_the_formulas)
 {
     static const size_t sizes[][2] = {{1, 1}, {1, 2}, {3, 31}, {2, 33}, {7, 100}, {0, 5}, {5, 0}};
     static float x[2 * MOST], dy[MOST];
@@ -150,7 +152,6 @@ START_TEST(as_the_formulas)
             }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* ---- binary32 beside binary64 ---- */
 
@@ -164,7 +165,7 @@ static double in_binary64(int kind, double x, double v)
 }
 
 /* Values, and slopes beside differences of values. */
-START_TEST(accuracy)
+TEST(accuracy)
 {
     const double h = 1e-5;
     for (int kind = MPSIM_GELU_TANH; kind <= MPSIM_SWIGLU; kind++) {
@@ -185,10 +186,11 @@ START_TEST(accuracy)
         ck_assert(worst < 2e-6 && worst_slope < 2e-6);
     }
 }
-END_TEST
+
+CASE("contract", 10);
 
 /* As the operations say: 0 times infinity and infinity minus itself are NaN. */
-START_TEST(special_values)
+TEST(special_values)
 {
     const float x[4] = {0, -0.0f, INFINITY, NAN};
     for (int kind = MPSIM_GELU_TANH; kind <= MPSIM_GELU; kind++) {
@@ -201,9 +203,8 @@ START_TEST(special_values)
         ck_assert(y[0] == 0 && y[1] == 0);
     }
 }
-END_TEST
 
-START_TEST(errors_touch_nothing)
+TEST(errors_touch_nothing)
 {
     mpsim_format bad = *mpsim_format_find("fp16");
     bad.bits = 1;
@@ -229,15 +230,5 @@ START_TEST(errors_touch_nothing)
     for (size_t i = 0; i < 4; i++)
         ck_assert(o[i] == 9);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, as_the_formulas);
-    tcase_add_test(numbers, accuracy);
-    tcase_add_test(contract, special_values);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-activation", cases);
-}
+TEST_MAIN("layer-activation");

@@ -108,7 +108,9 @@ static const oracle_products settings[] = {
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-START_TEST(as_the_formulas)
+CASE("gradients", 30);
+
+TEST(as_the_formulas)
 {
     static uint8_t mask[QUERIES * KEYS];
     uint64_t state = test_part_seed();
@@ -141,7 +143,6 @@ START_TEST(as_the_formulas)
         equal(by->model, &s);
     }
 }
-END_TEST
 
 /* ---- the trainer's tiles: causal, square; products by mpsim_gemm, rows by mpsim_causal_tile_* ---- */
 
@@ -178,7 +179,7 @@ static void trainers_tile(size_t first, size_t n)
         want.dq[first * DIM + i] += part[i];
 }
 
-START_TEST(as_the_trainer)
+TEST(as_the_trainer)
 {
     uint64_t state = test_seed();
     static const char *const models[] = {"fma", "hopper-bf16-fp32", "ampere-bf16-fp32", "avx512-bf16-fp32", "exact"};
@@ -201,7 +202,6 @@ START_TEST(as_the_trainer)
         equal(models[m], &s);
     }
 }
-END_TEST
 
 /* ---- binary64 ---- */
 
@@ -225,7 +225,7 @@ static void in_binary64(const mpsim_attention_shape *s, size_t i)
         ds64[i][j] = p64[i][j] * (dp[j] - dot) * (double)a.scale;
 }
 
-START_TEST(binary64_is_near)
+TEST(binary64_is_near)
 {
     uint64_t state = test_seed() + 1;
     const mpsim_attention_shape s = {QUERIES, KEYS, DIM, SIZE};
@@ -257,12 +257,11 @@ START_TEST(binary64_is_near)
         ck_assert_msg(worst < 1e-5, "%g", worst);
     }
 }
-END_TEST
 
 /* ---- random bits ---- */
 
 /* One query and one key: P is 1, dS is dy v - d. */
-START_TEST(each_product_has_a_stream)
+TEST(each_product_has_a_stream)
 {
     enum { DKEY = 3, DQUERY };
     const mpsim_attention_shape s = {1, 1, DIM, 1};
@@ -296,11 +295,10 @@ START_TEST(each_product_has_a_stream)
     layer_equal("dk", "sr", "", dk, want.dk, DIM);
     layer_equal("dq", "sr", "", dq, want.dq, DIM);
 }
-END_TEST
 
 /* ---- what is refused; what is not wanted ---- */
 
-START_TEST(refused)
+TEST(refused)
 {
     uint64_t state = test_seed();
     const mpsim_attention_shape s = {3, 4, 5, 6};
@@ -358,16 +356,5 @@ START_TEST(refused)
     a.scale = NAN;
     ck_assert_int_eq(backward(&s, NULL, NULL), MPSIM_EINVAL);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("gradients", 30);
-    tcase_add_test(t, as_the_formulas);
-    tcase_add_test(t, as_the_trainer);
-    tcase_add_test(t, binary64_is_near);
-    tcase_add_test(t, each_product_has_a_stream);
-    tcase_add_test(t, refused);
-    TCase *const cases[] = {t, NULL};
-    return test_main("layer/t-attention-back", cases);
-}
+TEST_MAIN("layer/t-attention-back");

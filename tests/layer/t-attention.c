@@ -104,7 +104,9 @@ static void repeat_keys(numbers *n, size_t keys, size_t dim, uint64_t *state)
     }
 }
 
-START_TEST(as_the_formulas)
+CASE("attention", 30);
+
+TEST(as_the_formulas)
 {
     uint64_t state = test_part_seed();
     mpsim_model scores, context;
@@ -152,7 +154,6 @@ START_TEST(as_the_formulas)
         compare(&h);
     }
 }
-END_TEST
 
 /* ---- the untiled definition, of numbers whose sums binary64 holds ---- */
 
@@ -188,7 +189,7 @@ static void untiled_row(const head *h, size_t i, float *y)
     }
 }
 
-START_TEST(one_tile_is_the_definition)
+TEST(one_tile_is_the_definition)
 {
     uint64_t state = test_part_seed();
     mpsim_model exact;
@@ -211,7 +212,6 @@ START_TEST(one_tile_is_the_definition)
         ck_assert(oracle_differs(got.y, want.y, QUERIES * SIZE) == QUERIES * SIZE);
     }
 }
-END_TEST
 
 /* ---- binary64, and what all of it is near ---- */
 
@@ -264,7 +264,7 @@ static double mpfr_error(const head *h, size_t i, const double *y, double *bound
     return worst;
 }
 
-START_TEST(binary64_is_near)
+TEST(binary64_is_near)
 {
     static double y[QUERIES * SIZE];
     uint64_t state = test_part_seed();
@@ -299,7 +299,6 @@ START_TEST(binary64_is_near)
     ck_assert(worst <= 1);
     ck_assert(worst_tiled > 0 && worst_tiled < KEYS * 0x1p-23 * terms);
 }
-END_TEST
 
 /* ---- by hand ---- */
 
@@ -324,7 +323,7 @@ static head of_numbers(const mpsim_attention *a, const float *keys, const float 
     return (head){a, {1, n, 1, 1}, NULL, &q, &k, &v};
 }
 
-START_TEST(repeated_maxima)
+TEST(repeated_maxima)
 {
     /* P is 1, 1 and 2^-28 or so; -2.015625 and -2 are bf16 numbers, their sum -4.015625 lies between -4 and -4.03125: a
      * tie, that goes to -4, which is even; with a little more below it goes away from zero */
@@ -365,9 +364,8 @@ START_TEST(repeated_maxima)
     ck_assert_int_eq(forward(&h, &got, NULL), MPSIM_OK);
     ck_assert(got.counts.moved == 1 && got.counts.repeated == 0);
 }
-END_TEST
 
-START_TEST(p_in_fp8)
+TEST(p_in_fp8)
 {
     /* e^-7 is 9.1e-4, below half of e4m3's smallest, 2^-9: 0 as it is, and 0.233 times 256 */
     static const float keys[] = {0, -7}, values[] = {0, 1};
@@ -391,9 +389,8 @@ START_TEST(p_in_fp8)
     ck_assert_int_eq(forward(&h, &got, NULL), MPSIM_OK);
     ck_assert(got.counts.p_zero == 1 && got.y[0] == 0);
 }
-END_TEST
 
-START_TEST(masked_rows)
+TEST(masked_rows)
 {
     static double y[QUERIES * SIZE];
     uint64_t state = test_seed();
@@ -422,11 +419,10 @@ START_TEST(masked_rows)
     ck_assert_int_eq(forward(&h, &got, NULL), MPSIM_OK);
     ck_assert(got.counts.rows == 0);
 }
-END_TEST
 
 /* ---- matrices as they lie, random words, refusals ---- */
 
-START_TEST(any_strides)
+TEST(any_strides)
 {
     enum { N = 20, D = 8, WIDE = 13 };
     static float x[3][N * D];
@@ -463,9 +459,8 @@ START_TEST(any_strides)
         ck_assert_mem_eq(exact[way], exact[0], sizeof exact[0]);
     }
 }
-END_TEST
 
-START_TEST(random_words)
+TEST(random_words)
 {
     uint64_t state = test_seed();
     mpsim_attention a;
@@ -490,10 +485,9 @@ START_TEST(random_words)
                      MPSIM_OK);
     ck_assert(memcmp(got.y, other.y, sizeof(float) * QUERIES * SIZE) != 0);
 }
-END_TEST
 
 /* The first stream is that of the scores, which lse tells. */
-START_TEST(random_scores)
+TEST(random_scores)
 {
     enum { N = 24, D = 8 };
     uint64_t state = test_seed();
@@ -518,9 +512,8 @@ START_TEST(random_scores)
         ck_assert_msg(fabs(log(sum) - (double)lse[i]) < 1e-5, "row %zu: %g, not %g", i, (double)lse[i], log(sum));
     }
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     uint64_t state = test_seed();
     mpsim_attention good, a;
@@ -576,10 +569,9 @@ START_TEST(refused)
     ck_assert_int_eq(mpsim_attention_forward(&a, &one, &x, &x, &x, got.y, NULL, NULL, NULL, NULL, NULL), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_attention_exact(&a, &one, &x, &x, &x, y, NULL), MPSIM_EINVAL);
 }
-END_TEST
 
 /* Where there are no results there is nothing to do, however many keys there are. */
-START_TEST(bug_20261126_no_results)
+TEST(bug_20261126_no_results)
 {
     mpsim_model m;
     mpsim_attention a;
@@ -593,10 +585,9 @@ START_TEST(bug_20261126_no_results)
     ck_assert_int_eq(mpsim_attention_exact(&a, &no_size, &none, &none, &none, &y, NULL), MPSIM_OK);
     ck_assert(y == 7);
 }
-END_TEST
 
 /* Keys of no numbers take no memory, but time: as many as there may be were gone through. */
-START_TEST(bug_20261126_keys_of_no_numbers)
+TEST(bug_20261126_keys_of_no_numbers)
 {
     mpsim_model m;
     mpsim_attention a;
@@ -612,23 +603,5 @@ START_TEST(bug_20261126_keys_of_no_numbers)
                      MPSIM_OK);
     ck_assert(lse == mpsim_log(1000));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("attention", 30);
-    tcase_add_test(t, as_the_formulas);
-    tcase_add_test(t, one_tile_is_the_definition);
-    tcase_add_test(t, binary64_is_near);
-    tcase_add_test(t, repeated_maxima);
-    tcase_add_test(t, p_in_fp8);
-    tcase_add_test(t, masked_rows);
-    tcase_add_test(t, any_strides);
-    tcase_add_test(t, random_words);
-    tcase_add_test(t, random_scores);
-    tcase_add_test(t, refused);
-    tcase_add_test(t, bug_20261126_no_results);
-    tcase_add_test(t, bug_20261126_keys_of_no_numbers);
-    TCase *const cases[] = {t, NULL};
-    return test_main("layer/t-attention", cases);
-}
+TEST_MAIN("layer/t-attention");

@@ -145,7 +145,9 @@ static size_t compare(const problem *p, int kind, uint64_t *state)
            compare_inference(p, &in, &t, &want);
 }
 
-START_TEST(as_the_oracle)
+CASE("numbers", 60);
+
+TEST(as_the_oracle)
 {
     static const size_t rows[] = {1, 2, 16, 255, 256, 257, ROWS};
     static const size_t channels[] = {1, 2, 3, 10, CHANNELS};
@@ -166,10 +168,9 @@ START_TEST(as_the_oracle)
         }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* More rows than fp16 and bf16 count: n is rounded to math, to infinity beyond 65519 in fp16. */
-START_TEST(many_rows)
+TEST(many_rows)
 {
     const size_t rows = 65536 + 300;
     float *x = malloc(rows * sizeof *x), *y = malloc(2 * rows * sizeof *y);
@@ -192,10 +193,11 @@ START_TEST(many_rows)
     free(x);
     free(y);
 }
-END_TEST
+
+CASE("contract", 10);
 
 /* x = 1, 3; mean 2, d = -1, 1, var = 1, eps 0: inverse 1; unbiased variance 2. */
-START_TEST(by_hand)
+TEST(by_hand)
 {
     const float x[2] = {1, 3}, w = 2, b = 1, dy[2] = {1, 2};
     float y[2], mean, inverse, rm = 4, rv = 8, dx[2], dw, db;
@@ -207,10 +209,9 @@ START_TEST(by_hand)
     ck_assert_int_eq(mpsim_batchnorm_backward(&p.ours, dx, &dw, &db, dy, x, &mean, &inverse, &w), MPSIM_OK);
     ck_assert(dw == 1 && db == 3 && dx[0] == 0 && dx[1] == 0);
 }
-END_TEST
 
 /* One row has no unbiased variance. */
-START_TEST(one_row)
+TEST(one_row)
 {
     const float x[2] = {1, -3}, w[2] = {2, 2}, b[2] = {1, 0.5f};
     float y[2], mean[2], inverse[2], rm[2] = {0, 0}, rv[2] = {1, 1};
@@ -220,7 +221,6 @@ START_TEST(one_row)
     ck_assert(y[0] == 1 && y[1] == 0.5f && mean[0] == 1 && mean[1] == -3);
     ck_assert(isnan(rv[0]) && isnan(rv[1]) && isfinite(rm[0]));
 }
-END_TEST
 
 static mpsim_status forward(const mpsim_batchnorm *b, unsigned without, float *out)
 {
@@ -244,7 +244,7 @@ static mpsim_status inference(const mpsim_batchnorm *b, unsigned without, float 
                                      UNLESS(5, w));
 }
 
-START_TEST(errors_touch_nothing)
+TEST(errors_touch_nothing)
 {
     static const struct {
         mpsim_status (*run)(const mpsim_batchnorm *b, unsigned without, float *out);
@@ -277,16 +277,5 @@ START_TEST(errors_touch_nothing)
     float one[1] = {9};
     ck_assert_int_eq(mpsim_batchnorm_inference(&no_rows, one, one, one, one, one, one), MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, as_the_oracle);
-    tcase_add_test(numbers, many_rows);
-    tcase_add_test(contract, by_hand);
-    tcase_add_test(contract, one_row);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-batchnorm", cases);
-}
+TEST_MAIN("layer-batchnorm");

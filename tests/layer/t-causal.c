@@ -78,7 +78,9 @@ static size_t compare(const mpsim_causal *c, const char *math, const char *out, 
     return looked + layer_equal("dS in dP", math, out, ds, want_ds, n);
 }
 
-START_TEST(as_the_formulas)
+CASE("numbers", 60);
+
+TEST(as_the_formulas)
 {
     static const size_t lengths[] = {0, 1, 2, 9, 31, 32, 33, LENGTH};
     static float s[MOST];
@@ -96,7 +98,6 @@ START_TEST(as_the_formulas)
         }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* ---- tiles ---- */
 
@@ -214,7 +215,7 @@ static size_t backward_tile(const mpsim_causal_tile *t, const char *out, const s
            layer_equal("dS in S", NULL, out, ds, want_ds, n);
 }
 
-START_TEST(tiles_as_the_formulas)
+TEST(tiles_as_the_formulas)
 {
     static const size_t widths[] = {1, 7, 32, 33, LENGTH, 2 * LENGTH};
     static float s[2 * MOST], dy[MATRICES * LENGTH * SIZE];
@@ -248,11 +249,10 @@ START_TEST(tiles_as_the_formulas)
     }
     printf("# tiles: %zu numbers\n", looked);
 }
-END_TEST
 
 /* ---- both beside binary64 ---- */
 
-START_TEST(accuracy)
+TEST(accuracy)
 {
     static float s[LENGTH * LENGTH];
     uint64_t seed = test_seed() + 2;
@@ -280,11 +280,12 @@ START_TEST(accuracy)
     printf("# largest relative difference from binary64: %g, in tiles, again %g\n", worst, worst_tiled);
     ck_assert(worst < 2e-6 && worst_tiled < 4e-6);
 }
-END_TEST
+
+CASE("contract", 10);
 
 /* Rows whose scores are all -inf: whole as operations say, in tiles sum 0, so NaN in the end; a
  * row that has other scores later forgets them. */
-START_TEST(nothing_but_minus_infinity)
+TEST(nothing_but_minus_infinity)
 {
     const float s[4] = {-INFINITY, 0, -INFINITY, -INFINITY};
     float o[2] = {0, 0}, max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, y[2], lse[2];
@@ -301,7 +302,6 @@ START_TEST(nothing_but_minus_infinity)
     ck_assert_int_eq(mpsim_causal_tile_end(&t, y, lse, o, max, sum), MPSIM_OK);
     ck_assert(isnan(y[0]) && lse[0] == -INFINITY && y[1] == 5 && lse[1] == 3);
 }
-END_TEST
 
 #define UNLESS(bit, p) (without >> (bit)&1 ? NULL : (p))
 
@@ -327,7 +327,7 @@ static mpsim_status run(int which, const mpsim_causal_tile *t, unsigned without,
     }
 }
 
-START_TEST(errors_touch_nothing)
+TEST(errors_touch_nothing)
 {
     static const unsigned pointers[] = {2, 3, 5, 5, 3, 3, 5};
     mpsim_format bad = *mpsim_format_find("fp16");
@@ -364,16 +364,5 @@ START_TEST(errors_touch_nothing)
     for (size_t i = 0; i < 16; i++)
         ck_assert(o[i] == 9);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, as_the_formulas);
-    tcase_add_test(numbers, tiles_as_the_formulas);
-    tcase_add_test(numbers, accuracy);
-    tcase_add_test(contract, nothing_but_minus_infinity);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-causal", cases);
-}
+TEST_MAIN("layer-causal");

@@ -74,7 +74,9 @@ static size_t periods(const setting *s, size_t period, int added)
     return layer_equal("sums over periods", s->math, s->out, got, want, period * s->cols);
 }
 
-START_TEST(sums)
+CASE("numbers", 60);
+
+TEST(sums)
 {
     uint64_t state = test_seed();
     size_t looked = 0;
@@ -84,7 +86,6 @@ START_TEST(sums)
     }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* ---- tables ---- */
 
@@ -108,7 +109,7 @@ static size_t tables(const setting *s, size_t first, size_t n, int added)
     return looked + layer_equal("gradients of a table", s->math, s->math, got, want, n * s->cols);
 }
 
-START_TEST(rows_of_tables)
+TEST(rows_of_tables)
 {
     uint64_t state = test_seed() + 1;
     size_t looked = 0;
@@ -121,11 +122,10 @@ START_TEST(rows_of_tables)
     ck_assert_int_eq(mpsim_embed(NULL, got, other, at, 1, 2, ENTRIES), MPSIM_EINVAL);
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* ---- elements ---- */
 
-START_TEST(sums_and_products)
+TEST(sums_and_products)
 {
     uint64_t state = test_seed() + 2;
     size_t looked = 0;
@@ -145,9 +145,8 @@ START_TEST(sums_and_products)
     }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
-START_TEST(dropout)
+TEST(dropout)
 {
     static const double ps[] = {0, 0.1, 0.5, 0x1p-32, 0.999, 1};
     uint64_t state = test_seed() + 3;
@@ -172,12 +171,11 @@ START_TEST(dropout)
     ck_assert_int_eq(mpsim_dropout(NULL, NULL, 0.5, NULL, got, x, 4), MPSIM_EINVAL);
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* ---- losses ---- */
 
 /* Rows that are ignored are +0; the others are those of mpsim_softmax_xent, which t-xent judges. */
-START_TEST(labels_that_are_ignored)
+TEST(labels_that_are_ignored)
 {
     uint64_t state = test_seed() + 4;
     for (size_t round = 0; round < test_scaled(100); round++) {
@@ -214,11 +212,10 @@ START_TEST(labels_that_are_ignored)
                                                    NULL) == MPSIM_EINVAL);
     }
 }
-END_TEST
 
 /* ---- rotary positions ---- */
 
-START_TEST(rotary)
+TEST(rotary)
 {
     static float c[300 * 8], s[300 * 8];
     ck_assert_int_eq(mpsim_rotary(c, s, 300, 8, 500), MPSIM_OK);
@@ -232,9 +229,10 @@ START_TEST(rotary)
     ck_assert_int_eq(mpsim_rotary(c, s, 3, 2, (double)INFINITY), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_rotary(NULL, NULL, 0, 2, 500), MPSIM_OK);
 }
-END_TEST
 
-START_TEST(errors_touch_nothing)
+CASE("contract", 10);
+
+TEST(errors_touch_nothing)
 {
     const mpsim_format *wide = mpsim_format_find("binary64");
     float o[4] = {9, 9, 9, 9};
@@ -251,18 +249,5 @@ START_TEST(errors_touch_nothing)
         ck_assert(o[i] == 9);
     ck_assert(isnan(mpsim_mean(wide, x, 2, 2)));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, sums);
-    tcase_add_test(numbers, rows_of_tables);
-    tcase_add_test(numbers, sums_and_products);
-    tcase_add_test(numbers, dropout);
-    tcase_add_test(numbers, labels_that_are_ignored);
-    tcase_add_test(numbers, rotary);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-elements", cases);
-}
+TEST_MAIN("layer-elements");

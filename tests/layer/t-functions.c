@@ -88,8 +88,10 @@ static int has_result(const function *f, float x)
     return isfinite(x) && (f == &functions[RSQRT] ? x > 0 : x != 0);
 }
 
+CASE("errors", 60);
+
 /* The ends of every binade, and words between. */
-START_TEST(samples)
+TESTS(samples, FUNCTIONS)
 {
     const function *f = &functions[_i];
     uint64_t state = test_seed() + (uint64_t)_i;
@@ -104,10 +106,9 @@ START_TEST(samples)
         }
     report(f, &w, "samples");
 }
-END_TEST
 
 /* Arguments next to multiples of pi / 2, that of all floats that is nearest among them. */
-START_TEST(next_to_quarters)
+TEST(next_to_quarters)
 {
     static const float hard[] = {16367173.0f * 0x1p+72f, FLT_MAX,        0x1.921fb6p+0f, 0x1.921fb6p+1f,
                                  0x1.921fb4p-1f,         0x1.921fb6p-1f, 0x1.921fb8p-1f, 0x1.2d97c8p+2f};
@@ -122,14 +123,15 @@ START_TEST(next_to_quarters)
         report(&functions[i], &w, "next to quarters");
     }
 }
-END_TEST
 
 static int has_bits(float x, uint32_t bits)
 {
     return bits_of_f32(x) == bits;
 }
 
-START_TEST(special_values)
+CASE("contract", 10);
+
+TEST(special_values)
 {
     const uint32_t one = 0x3f800000, sign = UINT32_C(1) << 31, infinite = 0x7f800000;
     const uint32_t nans[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0xff800001, 0x7fffffff};
@@ -156,7 +158,6 @@ START_TEST(special_values)
     ck_assert(isnan(mpsim_sin(INFINITY)) && isnan(mpsim_sin(-INFINITY)));
     ck_assert(isnan(mpsim_cos(INFINITY)) && isnan(mpsim_cos(-INFINITY)));
 }
-END_TEST
 
 static void in_order(const function *f, float x, float before, float y)
 {
@@ -164,8 +165,10 @@ static void in_order(const function *f, float x, float before, float y)
                   f->name, (double)x);
 }
 
+CASE("order", 30);
+
 /* Runs of consecutive floats, each upwards. */
-START_TEST(monotonic)
+TESTS(monotonic, FUNCTIONS)
 {
     const function *f = &functions[_i];
     uint64_t state = test_seed() + 100 + (uint64_t)_i;
@@ -184,7 +187,6 @@ START_TEST(monotonic)
         }
     }
 }
-END_TEST
 
 /* Every argument of a sign, away from 0. */
 static void every(const function *f, uint32_t sign)
@@ -213,7 +215,9 @@ static void mirrored(const function *f)
            f->mirror > 0 ? "the same" : "negated");
 }
 
-START_TEST(every_argument)
+CASE("all", 3000);
+
+TESTS(every_argument, FUNCTIONS)
 {
     const function *f = &functions[_i];
     if (!test_expensive())
@@ -224,17 +228,5 @@ START_TEST(every_argument)
     else if (f->ours != mpsim_rsqrt)
         every(f, UINT32_C(1) << 31);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *errors = test_case("errors", 60), *order = test_case("order", 30);
-    TCase *contract = test_case("contract", 10), *all = test_case("all", 3000);
-    tcase_add_loop_test(errors, samples, 0, FUNCTIONS);
-    tcase_add_test(errors, next_to_quarters);
-    tcase_add_loop_test(order, monotonic, 0, FUNCTIONS);
-    tcase_add_test(contract, special_values);
-    tcase_add_loop_test(all, every_argument, 0, FUNCTIONS);
-    TCase *const cases[] = {errors, order, contract, all, NULL};
-    return test_main("layer-functions", cases);
-}
+TEST_MAIN("layer-functions");

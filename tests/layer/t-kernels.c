@@ -257,8 +257,10 @@ static size_t check(size_t operation, unsigned kind, const char *math, uint64_t 
     return looked;
 }
 
+CASE("kernels", 60);
+
 /* Every operation with one format. */
-START_TEST(test_kernels)
+TESTS(test_kernels, MATHS)
 {
     const char *const math = maths[_i];
     uint64_t seed = test_seed() + (uint64_t)_i;
@@ -277,13 +279,5 @@ START_TEST(test_kernels)
     mpsim_isa_use(mpsim_isa_at(0));
     printf("# %s: %zu numbers\n", math ? math : "binary32", looked);
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *t = test_case("kernels", 60);
-    tcase_add_loop_test(t, test_kernels, 0, MATHS);
-    TCase *const cases[] = {t, NULL};
-    return test_main("layer-kernels", cases);
-}
+TEST_MAIN("layer-kernels");

@@ -100,7 +100,6 @@ START_TEST(exp_is_within_an_ulp)
     }
     report(f, &w, "samples");
 }
-END_TEST
 
 START_TEST(log_is_within_an_ulp)
 {
@@ -119,7 +118,6 @@ START_TEST(log_is_within_an_ulp)
                  f32_of_bits((uint32_t)(test_random(&state) & ((UINT32_C(1) << k) - 1)) | UINT32_C(1) << (k - 1)), &w);
     report(&functions[LOG], &w, "samples");
 }
-END_TEST
 
 static int positive_zero(float x)
 {
@@ -136,7 +134,6 @@ START_TEST(special_values_of_exp2)
     ck_assert(mpsim_exp2(INFINITY) == INFINITY && mpsim_exp2(128) == INFINITY && mpsim_exp2(FLT_MAX) == INFINITY);
     ck_assert(isfinite(mpsim_exp2(functions[EXP2].highest)) && isnan(mpsim_exp2(f32_of_bits(0xffc00001))));
 }
-END_TEST
 
 START_TEST(special_values_of_exp)
 {
@@ -156,7 +153,6 @@ START_TEST(special_values_of_exp)
         ck_assert(isnan(mpsim_log(f32_of_bits(nans[i]))));
     }
 }
-END_TEST
 
 START_TEST(special_values_of_log)
 {
@@ -166,7 +162,6 @@ START_TEST(special_values_of_log)
     ck_assert(isnan(mpsim_log(-INFINITY)) && isnan(mpsim_log(-1.0f)));
     ck_assert(isnan(mpsim_log(-FLT_TRUE_MIN)) && isnan(mpsim_log(-FLT_MAX)));
 }
-END_TEST
 
 /* Where results become +0: between the two numbers whose exponential is 2^-150 and 2^-149. */
 START_TEST(threshold_of_zero)
@@ -179,7 +174,6 @@ START_TEST(threshold_of_zero)
     for (; x > -104.5f; x = nextafterf(x, -INFINITY))
         ck_assert(positive_zero(mpsim_exp(x)));
 }
-END_TEST
 
 /* Runs of consecutive floats, each upwards. */
 static void runs(const function *f, uint64_t state, float low, float high, size_t count)
@@ -213,7 +207,6 @@ START_TEST(all_are_monotonic)
     runs(&functions[EXP2], test_seed() + 6, -1, 1, test_scaled(2000));
     runs(&functions[LOG], test_seed() + 4, 0.25f, 4, test_scaled(4000));
 }
-END_TEST
 
 /* One float of the long run. The exponential of x next to 0 is 1 to half an ulp. */
 static void sieve(const function *f, float x, float y, worst *w)
@@ -249,7 +242,6 @@ START_TEST(every_argument)
         return;
     every(&functions[_i / 2], _i == 1 ? UINT32_C(1) << 31 : 0);
 }
-END_TEST
 
 int main(void)
 {

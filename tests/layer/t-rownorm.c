@@ -143,7 +143,9 @@ static size_t compare(const problem *p, const tensors *in)
     return looked + equal(p, "y in place", t.y, want.y, n);
 }
 
-START_TEST(as_the_formulas)
+CASE("numbers", 60);
+
+TEST(as_the_formulas)
 {
     static const size_t rows[] = {0, 1, 2, 5, 17, 256, 257, ROWS};
     static const size_t cols[] = {1, 2, 10, 31, 32, 33, 64, 100, COLS};
@@ -168,10 +170,9 @@ START_TEST(as_the_formulas)
         }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
 
 /* binary32 beside binary64. */
-START_TEST(accuracy)
+TEST(accuracy)
 {
     static tensors t;
     uint64_t state = test_seed() + 1;
@@ -198,10 +199,11 @@ START_TEST(accuracy)
     printf("# largest difference from binary64: %g\n", worst);
     ck_assert(worst < 1e-5);
 }
-END_TEST
+
+CASE("contract", 10);
 
 /* x = 1, 3: mean 2, var 1, h = -1, 1; of RMS: (1 + 9) / 2 = 5. */
-START_TEST(by_hand)
+TEST(by_hand)
 {
     const float x[2] = {1, 3}, w[2] = {2, 4}, b[2] = {1, 0}, dy[2] = {1, 2};
     float y[2], mean = 9, inverse, dx[2], dw[2], db[2];
@@ -219,7 +221,6 @@ START_TEST(by_hand)
     ck_assert_int_eq(mpsim_rownorm_backward(&p.ours, dx, dw, db, dy, x, NULL, &inverse, w), MPSIM_OK);
     ck_assert(dx[0] == 0.5f * (2 - 3.25f) && dx[1] == 0.5f * (8 - 9.75f));
 }
-END_TEST
 
 #define UNLESS(bit, p) (without >> (bit)&1 ? NULL : (p))
 
@@ -237,7 +238,7 @@ static mpsim_status backward(const mpsim_rownorm *r, unsigned without, float *ou
                                   UNLESS(4, x), UNLESS(5, x));
 }
 
-START_TEST(errors_touch_nothing)
+TEST(errors_touch_nothing)
 {
     mpsim_format bad = *mpsim_format_find("fp16");
     bad.bits = 1;
@@ -269,15 +270,5 @@ START_TEST(errors_touch_nothing)
         ck_assert_int_eq(run(&r, 0, out), MPSIM_OK);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, as_the_formulas);
-    tcase_add_test(numbers, accuracy);
-    tcase_add_test(contract, by_hand);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-rownorm", cases);
-}
+TEST_MAIN("layer-rownorm");

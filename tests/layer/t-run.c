@@ -382,17 +382,18 @@ static void one(unsigned kind, uint64_t *state)
         ck_assert(found[0] == want_found[0] && found[1] == want_found[1]);
 }
 
-START_TEST(as_dense_rows)
+CASE("numbers", 60);
+
+TEST(as_dense_rows)
 {
     uint64_t state = test_part_seed(); /* other cases every day */
     for (unsigned kind = 0; kind < KINDS; kind++)
         for (size_t round = 0; round < test_scaled(75); round++)
             one(kind, &state);
 }
-END_TEST
 
 /* Long rows and many of them: pieces of threads, parts of columns. */
-START_TEST(many_parts)
+TEST(many_parts)
 {
     static float x[1 << 18], y[1 << 18], w[1 << 18], a[600], b[600];
     uint64_t state = test_seed() + 1;
@@ -416,7 +417,6 @@ START_TEST(many_parts)
         }
     }
 }
-END_TEST
 
 /* ---- how arrays lie ---- */
 
@@ -497,7 +497,7 @@ static void run_lying(size_t k, const mpsim_format *f, const size_t *shape, cons
 }
 
 /* Columns that lie side by side are turned, short rows are brought together: the codes are those of dense rows. */
-START_TEST(however_they_lie)
+TEST(however_they_lie)
 {
     static const size_t shapes[][3] = {{2, 50, 37}, {2, 17, 300}, {2, 3, 5}, {2, 64, 64}, {2, 1, 20}};
     static const char *const formats[] = {NULL, "bf16", "e4m3", "binary32"};
@@ -523,9 +523,10 @@ START_TEST(however_they_lie)
             }
         }
 }
-END_TEST
 
-START_TEST(errors_touch_nothing)
+CASE("contract", 10);
+
+TEST(errors_touch_nothing)
 {
     float x[4] = {1, 2, 3, 4}, y[4] = {9, 9, 9, 9};
     const int64_t at[2] = {0, 2};
@@ -568,15 +569,5 @@ START_TEST(errors_touch_nothing)
     for (size_t i = 0; i < 4; i++)
         ck_assert(y[i] == 9);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, as_dense_rows);
-    tcase_add_test(numbers, many_parts);
-    tcase_add_test(numbers, however_they_lie);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-run", cases);
-}
+TEST_MAIN("layer-run");

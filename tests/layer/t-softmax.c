@@ -108,7 +108,9 @@ static size_t compare(const problem *p, const char *math, const char *out, int l
     return looked + layer_equal("dS in place", math, out, got, want, n);
 }
 
-START_TEST(as_the_formulas)
+CASE("numbers", 60);
+
+TEST(as_the_formulas)
 {
     static const size_t cols[] = {0, 1, 2, 31, 32, 33, COLS};
     uint64_t state = test_seed();
@@ -134,10 +136,11 @@ START_TEST(as_the_formulas)
         }
     printf("# %zu numbers\n", looked);
 }
-END_TEST
+
+CASE("contract", 10);
 
 /* A row that sees nothing: +0, and -infinity as a logarithm; it sees nothing of scores that are NaN. */
-START_TEST(rows_that_see_nothing)
+TEST(rows_that_see_nothing)
 {
     const float x[4] = {NAN, 1, NAN, INFINITY};
     const uint8_t none[4] = {0};
@@ -154,9 +157,8 @@ START_TEST(rows_that_see_nothing)
     for (size_t i = 0; i < 4; i++)
         ck_assert(bits_of_f32(y[i]) == 0);
 }
-END_TEST
 
-START_TEST(errors_touch_nothing)
+TEST(errors_touch_nothing)
 {
     const mpsim_format *wide = mpsim_format_find("binary64");
     const float x[2] = {1, 2};
@@ -170,14 +172,5 @@ START_TEST(errors_touch_nothing)
     ck_assert_int_eq(mpsim_log_softmax_backward(&c, o, NULL, x, NULL), MPSIM_EINVAL);
     ck_assert(o[0] == 9 && o[1] == 9);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *numbers = test_case("numbers", 60), *contract = test_case("contract", 10);
-    tcase_add_test(numbers, as_the_formulas);
-    tcase_add_test(contract, rows_that_see_nothing);
-    tcase_add_test(contract, errors_touch_nothing);
-    TCase *const cases[] = {numbers, contract, NULL};
-    return test_main("layer-softmax", cases);
-}
+TEST_MAIN("layer-softmax");

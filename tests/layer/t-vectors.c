@@ -95,7 +95,9 @@ static void check_counts(void)
     }
 }
 
-START_TEST(test_vectors)
+CASE("vectors", 60);
+
+TESTS(test_vectors, test_isa_count())
 {
     uint64_t seed = test_seed();
     if (!test_isa_use((size_t)_i))
@@ -114,10 +116,9 @@ START_TEST(test_vectors)
     }
     mpsim_isa_use(mpsim_isa_at(0));
 }
-END_TEST
 
 /* Every number that a word gives the radius, and the turn. */
-START_TEST(test_normal_words)
+TESTS(test_normal_words, test_isa_count())
 {
     enum { SOME = 1 << 14, ALL = 1 << 24 };
     static uint32_t words[2 * SOME];
@@ -138,14 +139,5 @@ START_TEST(test_normal_words)
     }
     mpsim_isa_use(mpsim_isa_at(0));
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *t = test_case("vectors", 60);
-    tcase_add_loop_test(t, test_vectors, 0, test_isa_count());
-    tcase_add_loop_test(t, test_normal_words, 0, test_isa_count());
-    TCase *const cases[] = {t, NULL};
-    return test_main("layer-vectors", cases);
-}
+TEST_MAIN("layer-vectors");

@@ -79,7 +79,9 @@ static size_t sums_of(const char *name, size_t n, size_t stride, const float *x)
     return looked;
 }
 
-START_TEST(sums_in_lanes)
+CASE("sums", 30);
+
+TEST(sums_in_lanes)
 {
     static const size_t lengths[] = {0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 1024, 1025, 2500};
     static float x[3 * 2500];
@@ -94,9 +96,8 @@ START_TEST(sums_in_lanes)
             }
     printf("# %zu sums\n", looked);
 }
-END_TEST
 
-START_TEST(lanes_are_powers_of_two)
+TEST(lanes_are_powers_of_two)
 {
     static const size_t wrong[] = {0, 3, 6, 33, 255, 1023, 1025, 2048, SIZE_MAX};
     const float x[4] = {1, 2, 3, 4};
@@ -105,10 +106,9 @@ START_TEST(lanes_are_powers_of_two)
     ck_assert(mpsim_sum_lanes(NULL, x, 4, 1, 1) == 10);
     ck_assert(bits_of_f32(mpsim_sum_lanes(NULL, NULL, 0, 1, 32)) == 0);
 }
-END_TEST
 
 /* 1 + 2^-24 is a tie and stays 1; two lanes have 1 and 2^-23. */
-START_TEST(a_sum_by_hand)
+TEST(a_sum_by_hand)
 {
     const float x[4] = {1, 0x1p-24f, 0x1p-24f, 0x1p-24f}, z[1] = {-0.0f};
     ck_assert(mpsim_sum_lanes(NULL, x, 4, 1, 1) == 1);
@@ -116,7 +116,6 @@ START_TEST(a_sum_by_hand)
     ck_assert(mpsim_sum_lanes(NULL, x, 4, 1, 4) == 1 + 0x1p-23f);
     ck_assert(bits_of_f32(mpsim_sum_lanes(NULL, z, 1, 1, 32)) == 0);
 }
-END_TEST
 
 /* ---- softmax and cross-entropy ---- */
 
@@ -165,7 +164,9 @@ static size_t compare(const problem *p)
     return 2 * (p->rows + n);
 }
 
-START_TEST(softmax_as_the_oracle)
+CASE("softmax", 60);
+
+TEST(softmax_as_the_oracle)
 {
     static const size_t rows[] = {1, 2, 255, 256, 257, ROWS};
     static const size_t classes[] = {1, 2, 10, 33, CLASSES};
@@ -188,10 +189,9 @@ START_TEST(softmax_as_the_oracle)
         }
     printf("# softmax: %zu numbers\n", looked);
 }
-END_TEST
 
 /* Equal logits: the first of them counts. */
-START_TEST(the_first_largest_counts)
+TEST(the_first_largest_counts)
 {
     const float x[8] = {1, 3, 3, 2, NAN, 5, 5, 5};
     const uint32_t first[2] = {1, 1}, second[2] = {2, 0};
@@ -201,10 +201,9 @@ START_TEST(the_first_largest_counts)
     ck_assert_int_eq(mpsim_softmax_xent(NULL, mpsim_format_find("fp16"), 2, 4, x, second, 1, NULL, NULL, &n), MPSIM_OK);
     ck_assert_uint_eq(n, 0);
 }
-END_TEST
 
 /* Two equal logits: e = 1, 1; s = 2; loss = log(2); g = c / 2 and c / 2 - c. */
-START_TEST(a_row_by_hand)
+TEST(a_row_by_hand)
 {
     const float x[2] = {7, 7};
     const uint32_t label = 1;
@@ -215,7 +214,6 @@ START_TEST(a_row_by_hand)
                      MPSIM_OK);
     ck_assert(d[0] == INFINITY && d[1] == -INFINITY);
 }
-END_TEST
 
 typedef struct wrong {
     const char *math, *out;
@@ -224,7 +222,7 @@ typedef struct wrong {
     mpsim_status status;
 } wrong;
 
-START_TEST(errors_touch_nothing)
+TEST(errors_touch_nothing)
 {
     static const wrong cases[] = {
         {NULL, "fp16", 1, 0, 0, MPSIM_EINVAL},       {NULL, "fp16", 0, 1, 0, MPSIM_EINVAL},
@@ -250,18 +248,5 @@ START_TEST(errors_touch_nothing)
             ck_assert(d[k] == 9);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *sums = test_case("sums", 30), *softmax = test_case("softmax", 60);
-    tcase_add_test(sums, sums_in_lanes);
-    tcase_add_test(sums, lanes_are_powers_of_two);
-    tcase_add_test(sums, a_sum_by_hand);
-    tcase_add_test(softmax, softmax_as_the_oracle);
-    tcase_add_test(softmax, the_first_largest_counts);
-    tcase_add_test(softmax, a_row_by_hand);
-    tcase_add_test(softmax, errors_touch_nothing);
-    TCase *const cases[] = {sums, softmax, NULL};
-    return test_main("layer-xent", cases);
-}
+TEST_MAIN("layer-xent");

@@ -151,7 +151,9 @@ static int same(const float *a, const float *b, size_t n)
     return memcmp(a, b, n * sizeof *a) == 0;
 }
 
-START_TEST(bits_are_the_sequence_of_operations)
+CASE("adafactor", 60);
+
+TEST(bits_are_the_sequence_of_operations)
 {
     uint64_t random = test_seed() + 40;
     for (size_t k = 0; k < test_scaled(60); k++) {
@@ -170,10 +172,9 @@ START_TEST(bits_are_the_sequence_of_operations)
         }
     }
 }
-END_TEST
 
 /* An error of binary32's operations is far below 1e-4 of a step. */
-START_TEST(the_reference_is_near)
+TEST(the_reference_is_near)
 {
     uint64_t random = test_seed() + 41;
     for (size_t k = 0; k < test_scaled(60); k++) {
@@ -196,9 +197,8 @@ START_TEST(the_reference_is_near)
         }
     }
 }
-END_TEST
 
-START_TEST(parts_of_matrices_are_refused)
+TEST(parts_of_matrices_are_refused)
 {
     static tensors t = {.n = 64};
     mpsim_optim o;
@@ -214,7 +214,6 @@ START_TEST(parts_of_matrices_are_refused)
     o.rows = 0;
     ck_assert_int_eq(mpsim_optim_step(&o, 1, &a, NULL), MPSIM_OK);
 }
-END_TEST
 
 /* ---- torch ---- */
 
@@ -299,7 +298,7 @@ static const struct {
 
 /* Rows and columns whose product wraps, or of which one is 0: a step divided by the product, and the reference, which did not
  * ask, read and wrote what was not there. */
-START_TEST(bug_20261126_matrices_that_are_none)
+TEST(bug_20261126_matrices_that_are_none)
 {
     static const size_t sizes[][2] = {{(size_t)1 << (sizeof(size_t) * 4), (size_t)1 << (sizeof(size_t) * 4)},
                                       {SIZE_MAX / 2 + 1, 2},
@@ -325,9 +324,8 @@ START_TEST(bug_20261126_matrices_that_are_none)
     }
     ck_assert(p[0] == 1 && p[1] == 2 && m[0] == 0 && v[0] == 0);
 }
-END_TEST
 
-START_TEST(steps_of_torch)
+TESTS(steps_of_torch, 2)
 {
     tally t[2] = {{0, 0, 0}, {0, 0, 0}};
     recorded *file = recorded_open(files[_i].path);
@@ -342,16 +340,5 @@ START_TEST(steps_of_torch)
     }
     ck_assert_uint_gt(t[0].values, 3000);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("adafactor", 60);
-    tcase_add_test(t, bits_are_the_sequence_of_operations);
-    tcase_add_test(t, the_reference_is_near);
-    tcase_add_test(t, parts_of_matrices_are_refused);
-    tcase_add_test(t, bug_20261126_matrices_that_are_none);
-    tcase_add_loop_test(t, steps_of_torch, 0, 2);
-    TCase *const cases[] = {t, NULL};
-    return test_main("optim-adafactor", cases);
-}
+TEST_MAIN("optim-adafactor");

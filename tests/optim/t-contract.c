@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-START_TEST(table_and_names)
+CASE("contract", 30);
+
+TEST(table_and_names)
 {
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
         ck_assert(!mpsim_optim_has(a, MPSIM_OPTIM_SETTINGS) && !mpsim_optim_has(a, (mpsim_optim_setting)99) &&
@@ -43,9 +45,8 @@ START_TEST(table_and_names)
     ck_assert_int_eq(mpsim_optim_parse(&a, "adamx"), MPSIM_ENOTFOUND);
     ck_assert_int_eq(a, MPSIM_OPTIM_ADAM);
 }
-END_TEST
 
-START_TEST(defaults_are_those_of_torch)
+TEST(defaults_are_those_of_torch)
 {
     static const struct {
         double lr, decay, beta1, beta2, eps;
@@ -70,7 +71,6 @@ START_TEST(defaults_are_those_of_torch)
         ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_OK);
     }
 }
-END_TEST
 
 /* What the table of algorithms says is what steps do. */
 static mpsim_status step_with(const mpsim_optim *o, unsigned given)
@@ -85,7 +85,7 @@ static mpsim_status step_with(const mpsim_optim *o, unsigned given)
     return mpsim_optim_step(o, 1, &t, NULL);
 }
 
-START_TEST(steps_need_the_arrays_that_their_row_says)
+TEST(steps_need_the_arrays_that_their_row_says)
 {
     for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
         for (int k = 0; k < 4; k++) {
@@ -112,9 +112,8 @@ START_TEST(steps_need_the_arrays_that_their_row_says)
     ck_assert_uint_eq(mpsim_optim_arrays(&sgd), 0);
     ck_assert_uint_eq(mpsim_optim_arrays(&adam), MPSIM_OPTIM_M | MPSIM_OPTIM_V);
 }
-END_TEST
 
-START_TEST(settings_are_fields_of_their_names)
+TEST(settings_are_fields_of_their_names)
 {
     static const char *const names[] = {"lr",       "momentum", "dampening",   "weight_decay", "beta1",
                                         "beta2",    "eps",      "beta2_decay", "eps2",         "d",
@@ -146,11 +145,10 @@ START_TEST(settings_are_fields_of_their_names)
     ck_assert(!mpsim_optim_has(MPSIM_OPTIM_ADAM, MPSIM_OPTIM_NESTEROV));
     ck_assert(mpsim_optim_traits_of(MPSIM_OPTIM_ADAMW)->family == MPSIM_OPTIM_ADAM);
 }
-END_TEST
 
 /* What a variant has, where the specification says it: algorithms and stores are those of its
  * row. */
-START_TEST(what_a_variant_has)
+TEST(what_a_variant_has)
 {
     for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
         const mpsim_optim_variant *v = mpsim_optim_variant_at(i);
@@ -167,7 +165,6 @@ START_TEST(what_a_variant_has)
             }
     }
 }
-END_TEST
 
 static mpsim_status checked(const char *variant, mpsim_optim_algorithm a, int amsgrad, int maximize, int nesterov,
                             double scale)
@@ -182,7 +179,7 @@ static mpsim_status checked(const char *variant, mpsim_optim_algorithm a, int am
     return mpsim_optim_check(&o);
 }
 
-START_TEST(what_torch_has)
+TEST(what_torch_has)
 {
     static const char *const torch[] = {"torch",         "torch-foreach",     "torch-capturable",
                                         "torch-cpu",     "torch-cpu-default", "torch-fused-a",
@@ -203,9 +200,8 @@ START_TEST(what_torch_has)
     ck_assert_int_eq(checked("apex", MPSIM_OPTIM_ADAM, 1, 0, 0, 1), MPSIM_EUNAVAILABLE);
     ck_assert_int_eq(checked("apex", MPSIM_OPTIM_SGD, 0, 0, 1, 1), MPSIM_OK);
 }
-END_TEST
 
-START_TEST(numbers_out_of_their_domain)
+TEST(numbers_out_of_their_domain)
 {
     const mpsim_optim_variant *v = mpsim_optim_variant_find("torch-fused-b");
     static const size_t fields[] = {offsetof(mpsim_optim, lr),        offsetof(mpsim_optim, momentum),
@@ -250,9 +246,8 @@ START_TEST(numbers_out_of_their_domain)
     o.momentum = -0.9;
     ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
 }
-END_TEST
 
-START_TEST(wrong_formats_and_selectors)
+TEST(wrong_formats_and_selectors)
 {
     mpsim_optim good, o;
     mpsim_optim_init(&good, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("ieee"));
@@ -279,10 +274,9 @@ START_TEST(wrong_formats_and_selectors)
     o.variant = NULL;
     ck_assert_int_eq(mpsim_optim_check(&o), MPSIM_EINVAL);
 }
-END_TEST
 
 /* What is refused leaves every array as it was. */
-START_TEST(a_refused_step_touches_nothing)
+TEST(a_refused_step_touches_nothing)
 {
     uint64_t random = test_seed() + 3;
     mpsim_optim o;
@@ -324,11 +318,10 @@ START_TEST(a_refused_step_touches_nothing)
     ck_assert(empty == MPSIM_OK || empty == MPSIM_EINVAL); /* n = 0 with NULL: either */
     ck_assert_int_eq(mpsim_optim_reference(NULL, 1, NULL, NULL, NULL, NULL, NULL, 0), MPSIM_EINVAL);
 }
-END_TEST
 
 /* -------------------------------------------------------------------------------------- splits */
 
-START_TEST(any_split_gives_the_same_bits)
+TEST(any_split_gives_the_same_bits)
 {
     uint64_t random = test_seed() + 4;
     for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
@@ -359,21 +352,5 @@ START_TEST(any_split_gives_the_same_bits)
         }
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const contract = test_case("contract", 30);
-    tcase_add_test(contract, table_and_names);
-    tcase_add_test(contract, defaults_are_those_of_torch);
-    tcase_add_test(contract, steps_need_the_arrays_that_their_row_says);
-    tcase_add_test(contract, settings_are_fields_of_their_names);
-    tcase_add_test(contract, what_a_variant_has);
-    tcase_add_test(contract, what_torch_has);
-    tcase_add_test(contract, numbers_out_of_their_domain);
-    tcase_add_test(contract, wrong_formats_and_selectors);
-    tcase_add_test(contract, a_refused_step_touches_nothing);
-    tcase_add_test(contract, any_split_gives_the_same_bits);
-    TCase *const cases[] = {contract, NULL};
-    return test_main("optim-contract", cases);
-}
+TEST_MAIN("optim-contract");

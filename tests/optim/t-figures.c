@@ -38,9 +38,11 @@ static void some_steps(const char *variant, mpsim_optim_algorithm a, float *p, d
     }
 }
 
+CASE("figures", 60);
+
 /* No two of these orders of the same mathematics give the same bits, and all agree with binary64 to
  * a relative 1e-6. */
-START_TEST(adam_variants)
+TESTS(adam_variants, 2)
 {
     static const char *const names[] = {"ieee",
                                         "torch",
@@ -71,7 +73,6 @@ START_TEST(adam_variants)
         }
     }
 }
-END_TEST
 
 /* ---- published figures ---- */
 
@@ -96,7 +97,7 @@ static mpsim_optim adder(const char *variant, const char *format, mpsim_store st
 /* Micikevicius et al. 2018, 3.1: an fp16 weight at least 2048 times its update may lose it. From
  * 4096 on every weight does, below 2048 none; a power of two does from 2048 on, where a tie goes to
  * the even neighbour, itself, while an odd weight takes the update. */
-START_TEST(updates_lost_in_fp16)
+TEST(updates_lost_in_fp16)
 {
     const mpsim_optim o = adder("torch", "fp16", MPSIM_STORE_NEAREST);
     static float sum[4096], g[4096];
@@ -129,7 +130,6 @@ START_TEST(updates_lost_in_fp16)
         ck_assert(step_one(&o, w, -more) > w);
     }
 }
-END_TEST
 
 enum { COPIES = 2048 };
 
@@ -181,7 +181,7 @@ static float harmonic(int k)
  * variance below (1/32) 2^-14, so 2000 of them below 2^-8, and the mean of 2048 copies a standard
  * deviation below 2^-9.5. With Kahan summation the weight is off by half an ulp (2^-8) at most, and
  * by what the compensation itself lost. */
-START_TEST(small_updates_in_bf16)
+TEST(small_updates_in_bf16)
 {
     double mean, error;
     mpsim_optim o = adder("ieee", "bf16", MPSIM_STORE_NEAREST);
@@ -199,11 +199,10 @@ START_TEST(small_updates_in_bf16)
         ck_assert_msg(error <= 0x1p-8, "%s: %g", kahan[i], error);
     }
 }
-END_TEST
 
 /* Croci et al. 2022: the harmonic series in bf16 stagnates to nearest, so that its error grows with
  * the sum; rounded stochastically it does not, and its mean is right. */
-START_TEST(harmonic_series_in_bf16)
+TEST(harmonic_series_in_bf16)
 {
     double before, after, mean, error;
     mpsim_optim o = adder("ieee", "bf16", MPSIM_STORE_NEAREST);
@@ -221,15 +220,5 @@ START_TEST(harmonic_series_in_bf16)
     sum_terms(&o, 0, harmonic, 3000, &mean, &error);
     ck_assert_msg(error <= 0x1p-4, "Kahan: %g", error);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("figures", 60);
-    tcase_add_loop_test(t, adam_variants, 0, 2);
-    tcase_add_test(t, updates_lost_in_fp16);
-    tcase_add_test(t, small_updates_in_bf16);
-    tcase_add_test(t, harmonic_series_in_bf16);
-    TCase *const cases[] = {t, NULL};
-    return test_main("optim-figures", cases);
-}
+TEST_MAIN("optim-figures");

@@ -33,7 +33,9 @@ static double exact_norm(int f, const float *x, size_t n)
     return nan ? NOTANUMBER : inf ? INFINITE : to(f, root(B64, s));
 }
 
-START_TEST(norms_are_exact_sums)
+CASE("clip", 30);
+
+TEST(norms_are_exact_sums)
 {
     uint64_t random = test_seed() + 4;
     for (size_t k = 0; k < test_scaled(600); k++) {
@@ -49,9 +51,8 @@ START_TEST(norms_are_exact_sums)
                       (double)got, exact_norm(f, x, n));
     }
 }
-END_TEST
 
-START_TEST(norms_at_the_edges)
+TEST(norms_at_the_edges)
 {
     const float huge[] = {0x1.fffffep127f, 0x1.fffffep127f}, tiny[] = {0x1p-149f, 0x1p-149f};
     const float tiny4[] = {0x1p-149f, -0x1p-149f, 0x1p-149f, 0x1p-149f};
@@ -66,9 +67,8 @@ START_TEST(norms_at_the_edges)
     ck_assert(isnan(mpsim_norm(NULL, nan, 3)) && isinf(mpsim_norm(NULL, nan, 2)));
     ck_assert(isinf(mpsim_norm(NULL, inf, 3)) && mpsim_norm(NULL, inf, 3) > 0);
 }
-END_TEST
 
-START_TEST(totals_of_norms)
+TEST(totals_of_norms)
 {
     uint64_t random = test_seed() + 5;
     for (size_t k = 0; k < 400; k++) {
@@ -89,11 +89,10 @@ START_TEST(totals_of_norms)
         }
     }
 }
-END_TEST
 
 /* --------------------------------------------------------------------------------------- rules */
 
-START_TEST(names_of_rules)
+TEST(names_of_rules)
 {
     static const char *const names[] = {"none",           "torch",     "torch-cpu",      "apex",   "megatron",
                                         "megatron-float", "deepspeed", "deepspeed-zero", "fairseq"};
@@ -109,7 +108,6 @@ START_TEST(names_of_rules)
     ck_assert_int_eq(mpsim_clip_parse(&rule, "clip"), MPSIM_ENOTFOUND);
     ck_assert_int_eq(rule, MPSIM_CLIP_APEX);
 }
-END_TEST
 
 /* max / (norm + 1e-6) on tensors of f: each operation in binary32, rounded to f; number /
  * tensor is the reciprocal, rounded, times the number; at most 1, NaN stays. */
@@ -187,7 +185,7 @@ static double norm_near(size_t k, double max, double scale, int f, uint64_t *ran
     return to(f, x);
 }
 
-START_TEST(every_rule)
+TEST(every_rule)
 {
     static const double maxima[] = {1, 0.1, 0.25, 5, 1e-7, 2.5, 1e4};
     static const double scales[] = {1, 65536, 0x1.8p10, 45875.2001953125, 0x1p-3};
@@ -213,9 +211,8 @@ START_TEST(every_rule)
         }
     }
 }
-END_TEST
 
-START_TEST(rules_at_the_edges)
+TEST(rules_at_the_edges)
 {
     const double s = 1024;
     for (int r = MPSIM_CLIP_TORCH; r < MPSIM_CLIP_RULES; r++) {
@@ -247,10 +244,9 @@ START_TEST(rules_at_the_edges)
     const mpsim_clip none = mpsim_clip_factor(MPSIM_CLIP_NONE, NULL, INFINITE, 1, s);
     ck_assert(!none.apply && !none.unscales);
 }
-END_TEST
 
 /* A finite gradient under an infinite norm becomes 0, an infinite one NaN. */
-START_TEST(arrays_times_a_factor)
+TEST(arrays_times_a_factor)
 {
     uint64_t random = test_seed() + 7;
     static const double factors[] = {1, 0.5, 0x1.fffffep-1, 0.1, 0, 1e-30, 1e30, NOTANUMBER, 3, -1};
@@ -269,18 +265,5 @@ START_TEST(arrays_times_a_factor)
         ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const clip = test_case("clip", 30);
-    tcase_add_test(clip, norms_are_exact_sums);
-    tcase_add_test(clip, norms_at_the_edges);
-    tcase_add_test(clip, totals_of_norms);
-    tcase_add_test(clip, names_of_rules);
-    tcase_add_test(clip, every_rule);
-    tcase_add_test(clip, rules_at_the_edges);
-    tcase_add_test(clip, arrays_times_a_factor);
-    TCase *const cases[] = {clip, NULL};
-    return test_main("gradient-clip", cases);
-}
+TEST_MAIN("gradient-clip");

@@ -56,7 +56,9 @@ static size_t unscaled(const mpsim_format *f, double scale, size_t n, int found)
     return mismatches;
 }
 
-START_TEST(unscale)
+CASE("gradients", 30);
+
+TEST(unscale)
 {
     FILE *f = words_open("unscale.txt");
     static words w;
@@ -89,7 +91,6 @@ START_TEST(unscale)
     printf("# unscale.txt: %zu groups, %zu values, %zu mismatches\n", groups, values, mismatches);
     ck_assert(n == 0 && mismatches == 0 && groups >= 10 && values >= 500);
 }
-END_TEST
 
 typedef struct set {
     const mpsim_format *f;
@@ -127,7 +128,7 @@ static size_t tensor(const mpsim_format *f, const words *w, float *x)
     return w->count - 2;
 }
 
-START_TEST(clip)
+TEST(clip)
 {
     FILE *f = words_open("clip.txt");
     static words w;
@@ -163,13 +164,5 @@ START_TEST(clip)
     printf("# clip.txt: %zu sets, %zu values, %zu mismatches; %zu norms agree\n", sets, values, mismatches, totals);
     ck_assert(mismatches == 0 && totals == sets && sets >= 20 && values >= 1000);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *gradients = test_case("gradients", 30);
-    tcase_add_test(gradients, unscale);
-    tcase_add_test(gradients, clip);
-    TCase *const all[] = {gradients, NULL};
-    return test_main("t-gradient-recorded", all);
-}
+TEST_MAIN("t-gradient-recorded");

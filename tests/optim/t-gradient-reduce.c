@@ -54,7 +54,9 @@ static const lane lanes[] = {{B32, B32, B32},   {BF16, BF16, BF16}, {BF16, B32, 
                              {BF16, BF16, B32}, {FP16, FP16, FP16}, {FP16, B32, FP16}, {FP16, FP16, B32}};
 enum { LANES = sizeof lanes / sizeof lanes[0], RANKS = 9, ELEMENTS = 23 };
 
-START_TEST(sums_over_ranks)
+CASE("reduce", 30);
+
+TEST(sums_over_ranks)
 {
     uint64_t random = test_seed() + 8;
     static float data[RANKS][ELEMENTS];
@@ -85,10 +87,9 @@ START_TEST(sums_over_ranks)
                           (double)target[i], (double)y[i]);
     }
 }
-END_TEST
 
 /* By hand. bf16 of 1 + 2^-8 three times: lost each time; in binary32 the sum is 1 + 3 2^-8. */
-START_TEST(orders_and_accumulators_by_hand)
+TEST(orders_and_accumulators_by_hand)
 {
     const float one = 1, h = 0x1p-8f;
     const float *const x[] = {&one, &h, &h, &h};
@@ -134,9 +135,8 @@ START_TEST(orders_and_accumulators_by_hand)
     ck_assert_int_eq(mpsim_reduce_array(&r, &y, bigs, 2, 1), MPSIM_OK);
     ck_assert(y == 40000);
 }
-END_TEST
 
-START_TEST(refused_reductions)
+TEST(refused_reductions)
 {
     const float a[2] = {1, 2};
     const float *const x[2] = {a, a}, *const hole[2] = {a, NULL};
@@ -167,14 +167,5 @@ START_TEST(refused_reductions)
     ck_assert_int_eq(mpsim_reduce_array(&good, y, x, 2, 0), MPSIM_OK);
     ck_assert(y[0] == 7 && y[1] == 8);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const reduce = test_case("reduce", 30);
-    tcase_add_test(reduce, sums_over_ranks);
-    tcase_add_test(reduce, orders_and_accumulators_by_hand);
-    tcase_add_test(reduce, refused_reductions);
-    TCase *const cases[] = {reduce, NULL};
-    return test_main("gradient-reduce", cases);
-}
+TEST_MAIN("gradient-reduce");

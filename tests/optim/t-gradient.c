@@ -13,7 +13,9 @@ static double factor_of(double scale)
     return to(B32, quo(B64, 1, scale));
 }
 
-START_TEST(factor_of_every_kind_of_scale)
+CASE("unscale", 30);
+
+TEST(factor_of_every_kind_of_scale)
 {
     /* clang-format off */
     static const double scales[] = {
@@ -39,10 +41,9 @@ START_TEST(factor_of_every_kind_of_scale)
     }
     /* clang-format on */
 }
-END_TEST
 
 /* 53 >= 2 24 + 2: the double rounding of f32(1 / f64(S)) is innocuous. */
-START_TEST(reciprocal_of_a_binary32_scale_is_the_ieee_one)
+TEST(reciprocal_of_a_binary32_scale_is_the_ieee_one)
 {
     uint64_t random = test_seed() + 1;
     for (size_t i = 0; i < test_scaled(60000); i++) {
@@ -55,7 +56,6 @@ START_TEST(reciprocal_of_a_binary32_scale_is_the_ieee_one)
         ck_assert_msg(same(want, 1.0f / s), "the machine divides 1 by %a", (double)s);
     }
 }
-END_TEST
 
 static void unscale_once(mpsim_unscale_rule rule, double scale, int f, const float *x)
 {
@@ -80,7 +80,7 @@ static void unscale_once(mpsim_unscale_rule rule, double scale, int f, const flo
     ck_assert_int_eq(memcmp(y, z, sizeof y), 0); /* in place */
 }
 
-START_TEST(unscaling_by_both_rules)
+TEST(unscaling_by_both_rules)
 {
     static const double scales[] = {1,       2,        65536,   0x1p24,  3,       0x1.8p16, 45875.2001953125, 7e-3,
                                     0x1p-10, 0x1p-130, 0x1p140, 0x1p149, 0x1p200, 0.0,      0x1p127};
@@ -94,9 +94,8 @@ START_TEST(unscaling_by_both_rules)
                 unscale_once(MPSIM_UNSCALE_DIVIDE, scales[k], narrow[f], x);
             }
 }
-END_TEST
 
-START_TEST(factor_one_leaves_every_bit)
+TEST(factor_one_leaves_every_bit)
 {
     static const uint32_t codes[] = {0,           0x80000000u, 1,           0x7f800000u, 0xff800000u, 0x7fc00000u,
                                      0x7f800001u, 0xff812345u, 0xffffffffu, 0x7fa00000u, 0x3f800001u};
@@ -114,9 +113,8 @@ START_TEST(factor_one_leaves_every_bit)
         ck_assert_int_eq(memcmp(x, codes, sizeof x), 0);
     }
 }
-END_TEST
 
-START_TEST(found_is_of_input_or_output)
+TEST(found_is_of_input_or_output)
 {
     const float finite[] = {1, 0, -0x1p-149f}, large[] = {1, 60000}, inf[] = {1, INFINITY};
     float y[3];
@@ -133,10 +131,9 @@ START_TEST(found_is_of_input_or_output)
     ck_assert_uint_eq(mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, 0, NULL, y, finite, 3), MPSIM_FOUND_OUTPUT);
     ck_assert(isinf(y[0]) && isnan(y[1]));
 }
-END_TEST
 
 /* The product with the reciprocal and the quotient differ for 3 2^k, agree for 2^k. */
-START_TEST(product_and_quotient)
+TEST(product_and_quotient)
 {
     enum { M = 4096 };
     static float x[M], y[M], z[M];
@@ -155,10 +152,9 @@ START_TEST(product_and_quotient)
         ck_assert_int_eq(memcmp(y, z, sizeof y), 0);
     }
 }
-END_TEST
 
 /* tf.keras divides fp16 gradients by a factor that is rounded to fp16 first (data/vectors/scalers). */
-START_TEST(rounded_factor)
+TEST(rounded_factor)
 {
     const mpsim_format *half = gradient_format(FP16);
     const float x[] = {65504, 1, 0x1p-24f, 3};
@@ -179,18 +175,5 @@ START_TEST(rounded_factor)
     mpsim_unscale_array(MPSIM_UNSCALE_ROUNDED, 0x1p25, half, y, x, 1);
     ck_assert(y[0] == 0); /* 2^-25 is no fp16 number */
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const unscale = test_case("unscale", 30);
-    tcase_add_test(unscale, factor_of_every_kind_of_scale);
-    tcase_add_test(unscale, reciprocal_of_a_binary32_scale_is_the_ieee_one);
-    tcase_add_test(unscale, unscaling_by_both_rules);
-    tcase_add_test(unscale, rounded_factor);
-    tcase_add_test(unscale, factor_one_leaves_every_bit);
-    tcase_add_test(unscale, found_is_of_input_or_output);
-    tcase_add_test(unscale, product_and_quotient);
-    TCase *const cases[] = {unscale, NULL};
-    return test_main("gradient", cases);
-}
+TEST_MAIN("gradient");

@@ -124,7 +124,9 @@ static uint64_t compare_all(const mpsim_optim *o, uint64_t *random)
     return n;
 }
 
-START_TEST(steps_of_every_variant)
+CASE("kernels", 120);
+
+TESTS(steps_of_every_variant, mpsim_optim_variant_count())
 {
     enum { PAIRS = 9 };
     static const char *const pairs[PAIRS][2] = {
@@ -155,11 +157,10 @@ START_TEST(steps_of_every_variant)
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
     ck_assert_uint_gt(configurations, 0);
 }
-END_TEST
 
 /* Of a fused CUDA kernel an element's bits depend on which of its thread's four the element is: as the place in four says where
  * the length is a multiple of four, else the 512. */
-START_TEST(four_of_a_thread)
+TESTS(four_of_a_thread, test_isa_count())
 {
     static float x[MOST + 2 * ODD], g[MOST + 2 * ODD];
     const size_t n = MOST - 1;
@@ -183,7 +184,6 @@ START_TEST(four_of_a_thread)
         ck_assert_msg(bits_of_f32(four[i / 512 % 4]) == bits_of_f32(x[i]), "element %zu", i);
     }
 }
-END_TEST
 
 /* ---- gradients ---- */
 
@@ -202,7 +202,7 @@ static void unscale(const char *isa, mpsim_unscale_rule rule, double scale, cons
     out->norm = mpsim_norm(f, input.x[1] + at, n);
 }
 
-START_TEST(unscale_and_norm)
+TEST(unscale_and_norm)
 {
     static const double scales[] = {1, 65536, 3, 0x1p-20, 0x1p149, 0x1p-149, 1e-300, INFINITE, 0};
     static outcome a, b;
@@ -230,10 +230,9 @@ START_TEST(unscale_and_norm)
     }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
 }
-END_TEST
 
 /* Squares from 2^-298 to 2^256 in an array, few bits and many: the sum has to be exact. */
-START_TEST(norm_of_all_magnitudes)
+TEST(norm_of_all_magnitudes)
 {
     const char *before = mpsim_isa_active();
     uint64_t random = test_seed() + 78;
@@ -260,9 +259,8 @@ START_TEST(norm_of_all_magnitudes)
     }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
 }
-END_TEST
 
-START_TEST(reductions)
+TEST(reductions)
 {
     static float a[MOST], b[MOST];
     const char *before = mpsim_isa_active();
@@ -290,16 +288,5 @@ START_TEST(reductions)
     }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const kernels = test_case("kernels", 120);
-    tcase_add_loop_test(kernels, steps_of_every_variant, 0, (int)mpsim_optim_variant_count());
-    tcase_add_loop_test(kernels, four_of_a_thread, 0, test_isa_count());
-    tcase_add_test(kernels, unscale_and_norm);
-    tcase_add_test(kernels, norm_of_all_magnitudes);
-    tcase_add_test(kernels, reductions);
-    TCase *const cases[] = {kernels, NULL};
-    return test_main("optim-kernels", cases);
-}
+TEST_MAIN("optim-kernels");

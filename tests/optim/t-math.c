@@ -64,11 +64,13 @@ static void near_mathematics(const mpsim_optim *o, uint64_t *random, uint64_t *v
     }
 }
 
+CASE("mathematics", 60);
+
 /* Every variant that keeps binary32 is the mathematics to a few ulp, whatever its order; this
  * is all that is known of torch-fused-cpu, whose contractions differ between vector body and
  * tail. optimi keeps debiased moments, so that m and v are others, and its SGD starts from a
  * buffer of 0. */
-START_TEST(every_variant_is_near_the_mathematics)
+TEST(every_variant_is_near_the_mathematics)
 {
     uint64_t random = test_seed() + 100, values = 0;
     for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
@@ -88,9 +90,8 @@ START_TEST(every_variant_is_near_the_mathematics)
     printf("# %" PRIu64 " elements near the mathematics\n", values);
     ck_assert_uint_gt(values, 10000);
 }
-END_TEST
 
-START_TEST(the_reference_is_the_mathematics)
+TEST(the_reference_is_the_mathematics)
 {
     uint64_t random = test_seed() + 101;
     const mpsim_optim_variant *v = mpsim_optim_variant_find("ieee");
@@ -131,10 +132,9 @@ START_TEST(the_reference_is_the_mathematics)
         }
     }
 }
-END_TEST
 
 /* The generations of the fused kernel and Apex's order differ in last bits, and agree to 1e-6. */
-START_TEST(orders_differ_in_last_bits_only)
+TEST(orders_differ_in_last_bits_only)
 {
     static const char *const names[] = {"torch-fused-a", "torch-fused-b", "torch-fused-c", "apex"};
     enum { NAMES = 4, M = 2000 };
@@ -167,11 +167,10 @@ START_TEST(orders_differ_in_last_bits_only)
             ck_assert_msg(differ > 0, "%s equals %s", names[a], names[b]);
         }
 }
-END_TEST
 
 /* -------------------------------------------------------------------------------------- powers */
 
-START_TEST(powers_are_rounded_once)
+TEST(powers_are_rounded_once)
 {
     static const double betas[] = {0.9,         0.999,         0.99,        0.95,        0.98, 0.5,
                                    0x1p-1074,   0x1p-1022,     1 - 0x1p-53, 1 - 0x1p-52, 0.25, 0.75,
@@ -195,10 +194,9 @@ START_TEST(powers_are_rounded_once)
             ck_assert_msg(mpsim_power(betas[b], exponents[k]) == power(B64, betas[b], exponents[k]), "%a^%" PRIu64,
                           betas[b], exponents[k]);
 }
-END_TEST
 
 /* Powers in binary32: MPFR's, but for the second and third, which are products. */
-START_TEST(corrections_of_tensors_are_binary32)
+TEST(corrections_of_tensors_are_binary32)
 {
     uint64_t random = test_seed() + 7;
     mpsim_optim o;
@@ -216,16 +214,5 @@ START_TEST(corrections_of_tensors_are_binary32)
         ck_assert_msg(mpsim_optim_correction(&o, (double)beta, n) == (double)want, "1 - %a^%d", (double)beta, (int)n);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const mathematics = test_case("mathematics", 60);
-    tcase_add_test(mathematics, every_variant_is_near_the_mathematics);
-    tcase_add_test(mathematics, the_reference_is_the_mathematics);
-    tcase_add_test(mathematics, orders_differ_in_last_bits_only);
-    tcase_add_test(mathematics, powers_are_rounded_once);
-    tcase_add_test(mathematics, corrections_of_tensors_are_binary32);
-    TCase *const cases[] = {mathematics, NULL};
-    return test_main("optim-math", cases);
-}
+TEST_MAIN("optim-math");

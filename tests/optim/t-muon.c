@@ -100,7 +100,6 @@ START_TEST(torch_step_by_step)
     ck_assert_uint_eq(runs, 6);
     ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
 /* The update of a matrix with more rows than columns is a transposed view, which torch adds by scalars. */
 START_TEST(bug_20261127_tall_bf16)
@@ -111,7 +110,6 @@ START_TEST(bug_20261127_tall_bf16)
     ck_assert_uint_eq(runs, 4);
     ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
 /* Both forms with exact products bit for bit, which torch's own are at these sizes; in binary64 as rounded to
  * binary32. */
@@ -163,7 +161,6 @@ START_TEST(iterations)
     }
     recorded_close(file);
 }
-END_TEST
 
 /* torch's own products of both capabilities (data/vectors/optim-states/products.safetensors), bit for bit; neither the
  * other's kernels nor exact sums give them. */
@@ -200,7 +197,6 @@ START_TEST(bug_20261125_products_of_cpus)
     o.form = MPSIM_MUON_KELLER;
     ck_assert_int_eq(mpsim_muon_check(&o), MPSIM_EINVAL);
 }
-END_TEST
 
 /* The same with AMX (products-amx.safetensors): tiles that are equal, or of 32 products where X is a transposed view. */
 START_TEST(products_of_amx)
@@ -227,7 +223,6 @@ START_TEST(products_of_amx)
     }
     recorded_close(file);
 }
-END_TEST
 
 /* Every model that takes bf16: near to each other; a pool of threads changes nothing. */
 static void run_backwards(void *self, size_t n, void (*task)(size_t i, void *job), void *job)
@@ -260,7 +255,6 @@ START_TEST(models)
         ck_assert_msg(farthest(y, first, N) < 0.3, "%s: %g", names[k], farthest(y, first, N));
     }
 }
-END_TEST
 
 /* With exact products in binary32 both forms are near their own reference, also where eps is large beside the norm. */
 START_TEST(bug_20261122_keller_adds_eps)
@@ -285,7 +279,6 @@ START_TEST(bug_20261122_keller_adds_eps)
     }
     ck_assert_msg(10 * log10(signal / noise) > 110, "form %d: %g dB", _i, 10 * log10(signal / noise));
 }
-END_TEST
 
 START_TEST(arguments)
 {
@@ -339,7 +332,6 @@ START_TEST(arguments)
     good.scale = MPSIM_MUON_SPECTRAL;
     ck_assert(mpsim_muon_factor(&good, 4, 16) == 0.5);
 }
-END_TEST
 
 int main(void)
 {

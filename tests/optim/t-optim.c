@@ -145,7 +145,9 @@ static void compare_family(const sequence *s, int family, size_t n, uint64_t *ra
     ck_assert_msg(c.left > 0, "no alternative is left; the last one failed at\n# %s", c.first);
 }
 
-START_TEST(bits_are_the_sequence_of_operations)
+CASE("bits", 60);
+
+TESTS(bits_are_the_sequence_of_operations, SEQUENCES)
 {
     uint64_t random = test_seed() + (uint64_t)_i;
     const int cpu = strstr(sequences[_i].variant, "cpu") != NULL;
@@ -157,12 +159,5 @@ START_TEST(bits_are_the_sequence_of_operations)
             compare_family(&sequences[_i], family, TAIL, &random);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const bits = test_case("bits", 60);
-    tcase_add_loop_test(bits, bits_are_the_sequence_of_operations, 0, SEQUENCES);
-    TCase *const cases[] = {bits, NULL};
-    return test_main("optim", cases);
-}
+TEST_MAIN("optim");

@@ -188,7 +188,9 @@ static tally repeat_row(size_t row, const char *variant)
     return t;
 }
 
-START_TEST(torch_on_cpu)
+CASE("recorded", 60);
+
+TESTS(torch_on_cpu, TORCH_ROWS)
 {
     char what[64];
     const size_t row = (size_t)_i;
@@ -196,10 +198,9 @@ START_TEST(torch_on_cpu)
     snprintf(what, sizeof what, "%s, %s", torch_rows[row].variant, torch_rows[row].capability);
     ck_assert_msg(all_equal(what, &t), "%s", t.first);
 }
-END_TEST
 
 /* 351 runs are stored or stand for stored ones: 345564 values, as the recorder counts them. */
-START_TEST(every_run_is_repeated)
+TEST(every_run_is_repeated)
 {
     size_t runs = 0;
     for (size_t f = 0; f < 3; f++) {
@@ -212,9 +213,8 @@ START_TEST(every_run_is_repeated)
     }
     ck_assert_uint_eq(runs, 351);
 }
-END_TEST
 
-START_TEST(other_variants_differ)
+TEST(other_variants_differ)
 {
     for (size_t row = 0; row < TORCH_ROWS; row++) {
         const tally t = repeat_row(row, torch_rows[row].other);
@@ -223,7 +223,6 @@ START_TEST(other_variants_differ)
         ck_assert_uint_gt(t.wrong, 0);
     }
 }
-END_TEST
 
 /* ---- optimi, torchao and lion-pytorch ---- */
 
@@ -337,7 +336,7 @@ static const struct {
 };
 enum { LOWP_ROWS = sizeof lowp_rows / sizeof lowp_rows[0] };
 
-START_TEST(low_precision)
+TESTS(low_precision, LOWP_ROWS)
 {
     tally t = {0, 0, 0, ""};
     recorded *file = recorded_open(lowp_rows[_i].path);
@@ -350,15 +349,5 @@ START_TEST(low_precision)
     ck_assert_uint_ge(t.runs, lowp_rows[_i].runs);
     ck_assert_msg(all_equal(lowp_rows[_i].variant, &t), "%s", t.first);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("recorded", 60);
-    tcase_add_loop_test(t, torch_on_cpu, 0, TORCH_ROWS);
-    tcase_add_test(t, every_run_is_repeated);
-    tcase_add_test(t, other_variants_differ);
-    tcase_add_loop_test(t, low_precision, 0, LOWP_ROWS);
-    TCase *const cases[] = {t, NULL};
-    return test_main("optim-recorded", cases);
-}
+TEST_MAIN("optim-recorded");

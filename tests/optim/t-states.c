@@ -147,7 +147,9 @@ static size_t repeat(recorded *file, const char *name, const char *variant, size
     return wrong;
 }
 
-START_TEST(torchao_step_by_step)
+CASE("states", 60);
+
+TEST(torchao_step_by_step)
 {
     recorded *file = recorded_open(TORCHAO);
     size_t runs = 0, values = 0, wrong = 0;
@@ -168,10 +170,9 @@ START_TEST(torchao_step_by_step)
     ck_assert_uint_eq(runs, 9);
     ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
 /* Blocks of zeros, NaN, infinities, tiny numbers, numbers between codes; the maps. */
-START_TEST(torchao_edges)
+TEST(torchao_edges)
 {
     static const char *const names[][2] = {{"dynamic8", "dynamic8"},
                                            {"dynamic8-unsigned", "dynamic8-unsigned"},
@@ -208,11 +209,10 @@ START_TEST(torchao_edges)
     recorded_close(file);
     ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
 /* ---- COAT ---- */
 
-START_TEST(coat_as_formulas)
+TEST(coat_as_formulas)
 {
     static const char *const names[] = {"coat-e4m3", "coat-e5m2"};
     recorded *file = recorded_open(MODEL);
@@ -238,11 +238,10 @@ START_TEST(coat_as_formulas)
     }
     recorded_close(file);
 }
-END_TEST
 
 /* A group without a range: k is infinite, and what stands for its zeros is COAT's smallest number; of equal
  * numbers these themselves, to the rounding of the square root. */
-START_TEST(coat_without_range)
+TEST(coat_without_range)
 {
     const mpsim_state *s = mpsim_state_find("coat-e4m3");
     float x[128], numbers[3];
@@ -255,10 +254,9 @@ START_TEST(coat_without_range)
             ck_assert_msg(k ? fabsf(x[i] + 0x1.8p-5f) < 1e-8f : fabsf(x[i]) <= 1.1e-20f, "%a", (double)x[i]);
     }
 }
-END_TEST
 
 /* Powers of two, exactly: what the largest magnitude becomes is in the upper half of the range. */
-START_TEST(powers_of_two)
+TEST(powers_of_two)
 {
     static const char *const names[] = {"scaled-e4m3", "scaled-fp16"};
     for (size_t k = 0; k < 2; k++) {
@@ -278,11 +276,10 @@ START_TEST(powers_of_two)
         ck_assert(scale == 1 && bad[1] == 1);
     }
 }
-END_TEST
 
 /* ---- tables ---- */
 
-START_TEST(tables)
+TEST(tables)
 {
     for (size_t i = 0; i < mpsim_state_count(); i++) {
         const mpsim_state *s = mpsim_state_at(i);
@@ -318,9 +315,8 @@ START_TEST(tables)
     ck_assert_ptr_null(mpsim_states_at(mpsim_states_count()));
     ck_assert_ptr_null(mpsim_states_find("torchao"));
 }
-END_TEST
 
-START_TEST(which_arrays_and_bytes)
+TEST(which_arrays_and_bytes)
 {
     const mpsim_states *ao = mpsim_states_find("torchao-8bit"), *bnb = mpsim_states_find("bitsandbytes-8bit");
     const mpsim_states *coat = mpsim_states_find("coat"), *lm = mpsim_states_find("fp8-lm");
@@ -334,18 +330,5 @@ START_TEST(which_arrays_and_bytes)
     ck_assert_uint_eq(mpsim_state_bytes(lm->v, 1000), 2004);
     ck_assert_uint_eq(mpsim_state_bytes(lm->m, 1000), 1004);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("states", 60);
-    tcase_add_test(t, torchao_step_by_step);
-    tcase_add_test(t, torchao_edges);
-    tcase_add_test(t, coat_as_formulas);
-    tcase_add_test(t, coat_without_range);
-    tcase_add_test(t, powers_of_two);
-    tcase_add_test(t, tables);
-    tcase_add_test(t, which_arrays_and_bytes);
-    TCase *const cases[] = {t, NULL};
-    return test_main("optim-states", cases);
-}
+TEST_MAIN("optim-states");

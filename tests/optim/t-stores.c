@@ -43,7 +43,9 @@ static int split_is_right(uint32_t bits)
            ((bits & 0x7f800000u) == 0x7f800000u || model == nearest_away(bits));
 }
 
-START_TEST(split_master_is_lossless_and_nearest_away)
+CASE("stores", 30);
+
+TEST(split_master_is_lossless_and_nearest_away)
 {
     static const uint32_t lower[] = {0,      1,      2,      0x3fff, 0x4000, 0x7ffe, 0x7fff,
                                      0x8000, 0x8001, 0x8002, 0xc000, 0xfffe, 0xffff};
@@ -63,7 +65,6 @@ START_TEST(split_master_is_lossless_and_nearest_away)
     }
     ck_assert_msg(wrong == 0, "%" PRIu64 " wrong, the first is %08x", wrong, first);
 }
-END_TEST
 
 /* A variant with SGD that can store stochastically, or NULL. */
 static const mpsim_optim_variant *stochastic_sgd(void)
@@ -78,7 +79,7 @@ static const mpsim_optim_variant *stochastic_sgd(void)
 
 /* With lr 1, 1 - g is stored; g = -lo 2^-23 makes the binary32 number 1 + lo 2^-23, whose bits are
  * those of 1 with lo in the lower half: away with the probability lo / 65536. */
-START_TEST(stochastic_store_has_its_probabilities)
+TEST(stochastic_store_has_its_probabilities)
 {
     const mpsim_optim_variant *v = stochastic_sgd();
     ck_assert_ptr_nonnull(v);
@@ -120,10 +121,9 @@ START_TEST(stochastic_store_has_its_probabilities)
     printf("# chi-square %.1f of %d\n", chi, classes);
     ck_assert(fabs(chi - classes) < 6 * sqrt(2.0 * classes));
 }
-END_TEST
 
 /* A sum of exactly 2^32 goes away: the word that completes the fraction. */
-START_TEST(stochastic_store_at_the_border)
+TEST(stochastic_store_at_the_border)
 {
     const mpsim_optim_variant *v = stochastic_sgd();
     mpsim_optim o;
@@ -149,7 +149,6 @@ START_TEST(stochastic_store_at_the_border)
     }
     ck_assert_uint_gt(found, 0);
 }
-END_TEST
 
 /* ------------------------------------------------------------------------------- lost updates */
 
@@ -162,7 +161,7 @@ static float sgd_once(const mpsim_optim *o, float p, float g)
 
 /* Micikevicius et al. 2018, 3.1: an fp16 weight loses an update of 1/2048 of it. In [1, 2)
  * half a unit is 2^-11: less is lost, and half a unit itself goes to the even neighbour. */
-START_TEST(updates_of_a_2048th_are_lost_in_fp16)
+TEST(updates_of_a_2048th_are_lost_in_fp16)
 {
     mpsim_optim o, master;
     mpsim_optim_init(&o, MPSIM_OPTIM_SGD, mpsim_optim_variant_find("ieee"));
@@ -178,7 +177,6 @@ START_TEST(updates_of_a_2048th_are_lost_in_fp16)
         ck_assert(sgd_once(&master, w, -w / 4096) > w);
     }
 }
-END_TEST
 
 /* The parameter after n steps of Adam with a constant gradient: 1 less n lr, but for rounding. */
 static double walk(const char *variant, mpsim_store store, int pf, int sf, unsigned n, double lr)
@@ -209,7 +207,7 @@ static double walk(const char *variant, mpsim_store store, int pf, int sf, unsig
 
 /* Zamirai et al., 2010.06192: nearest rounding cancels small updates, a compensation or stochastic
  * rounding keeps them. Half a unit of bf16 below 1 is 2^-9. */
-START_TEST(small_updates_survive_kahan_and_stochastic_rounding)
+TEST(small_updates_survive_kahan_and_stochastic_rounding)
 {
     const double lr = 0x1p-13, want = 1 - 300 * lr;
     ck_assert(walk("torch", MPSIM_STORE_NEAREST, BF16, BF16, 300, lr) == 1);
@@ -221,16 +219,5 @@ START_TEST(small_updates_survive_kahan_and_stochastic_rounding)
     const double mean = walk("torchao", MPSIM_STORE_STOCHASTIC, BF16, B32, 300, lr);
     ck_assert_msg(fabs(mean - want) < 6 * 0x1p-9 * sqrt(300.0 / 512), "%a, expected %a", mean, want);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const stores = test_case("stores", 30);
-    tcase_add_test(stores, split_master_is_lossless_and_nearest_away);
-    tcase_add_test(stores, stochastic_store_has_its_probabilities);
-    tcase_add_test(stores, stochastic_store_at_the_border);
-    tcase_add_test(stores, updates_of_a_2048th_are_lost_in_fp16);
-    tcase_add_test(stores, small_updates_survive_kahan_and_stochastic_rounding);
-    TCase *const cases[] = {stores, NULL};
-    return test_main("optim-stores", cases);
-}
+TEST_MAIN("optim-stores");

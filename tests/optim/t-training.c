@@ -86,7 +86,9 @@ static void train(training *x)
     fflush(stdout);
 }
 
-START_TEST(training_with_sgd)
+CASE("training", 60);
+
+TEST(training_with_sgd)
 {
     training x = {.before = "data/digits-cnn/step_019999/rank_00000.safetensors",
                   .after = "data/digits-cnn/step_020000/rank_00000.safetensors",
@@ -98,13 +100,12 @@ START_TEST(training_with_sgd)
     ck_assert(x.values[0] == 3682 && x.values[1] == 3682);
     ck_assert(x.wrong[0] == 0 && x.wrong[1] == 0);
 }
-END_TEST
 
 /* The moments are equal. The weights depend on a square root, for which torch calls MKL, and this
  * training was recorded with MKL_CBWR=COMPATIBLE, where a sixth of the square roots are wrong by
  * one unit in the last place (data/vectors/optim/README.md). The weights that differ are exactly
  * those that such a square root gives. */
-START_TEST(training_with_adamw)
+TEST(training_with_adamw)
 {
     training x = {.before = "data/charlm/step_011999/rank_00000.safetensors",
                   .after = "data/charlm/step_012000/rank_00000.safetensors",
@@ -117,13 +118,5 @@ START_TEST(training_with_adamw)
     ck_assert(x.wrong[1] == 0 && x.wrong[2] == 0 && x.unexplained == 0);
     ck_assert_uint_lt(x.wrong[0], x.values[0] / 100);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("training", 60);
-    tcase_add_test(t, training_with_sgd);
-    tcase_add_test(t, training_with_adamw);
-    TCase *const cases[] = {t, NULL};
-    return test_main("optim-training", cases);
-}
+TEST_MAIN("optim-training");

@@ -151,7 +151,9 @@ static void count_by_hand(const mpsim_optim *o, const arrays *before, const arra
     }
 }
 
-START_TEST(a_list_is_its_parameters)
+CASE("update", 60);
+
+TESTS(a_list_is_its_parameters, (sizeof rows / sizeof *rows))
 {
     const row *r = &rows[_i];
     const mpsim_optim o = optim_of(r);
@@ -175,7 +177,6 @@ START_TEST(a_list_is_its_parameters)
     drop(&before);
     drop(&each);
 }
-END_TEST
 
 /* ---- which elements move: estimates beside the step in binary64 ---- */
 
@@ -241,7 +242,7 @@ static void compare_moves(const char *isa, const mpsim_optim *o, uint64_t step, 
                       (int)i, (int)list[i].updates, (int)want[i]);
 }
 
-START_TEST(moves_of_any_numbers)
+TESTS(moves_of_any_numbers, (sizeof settings / sizeof *settings))
 {
     const mpsim_optim_algorithm algorithms[] = {MPSIM_OPTIM_ADAM, MPSIM_OPTIM_ADAMW, MPSIM_OPTIM_SGD};
     const double *s = settings[_i];
@@ -257,11 +258,10 @@ START_TEST(moves_of_any_numbers)
         }
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
 }
-END_TEST
 
 /* The compensation is as large as the parameter's half unit, the step a millionth of a unit of the compensation: nothing
  * keeps the step. */
-START_TEST(what_the_compensation_loses_is_lost)
+TEST(what_the_compensation_loses_is_lost)
 {
     enum { ELEMENTS = 300, KEPT = 7 };
     static float x[ELEMENTS], g[ELEMENTS], kahan[ELEMENTS];
@@ -280,11 +280,10 @@ START_TEST(what_the_compensation_loses_is_lost)
     ck_assert_uint_eq(u.updates, ELEMENTS);
     ck_assert_uint_eq(u.lost, ELEMENTS - (ELEMENTS + KEPT - 1) / KEPT);
 }
-END_TEST
 
 /* ---- Muon ---- */
 
-START_TEST(muon_is_its_parts)
+TEST(muon_is_its_parts)
 {
     enum { ROWS = 24, COLS = 10, N = ROWS * COLS };
     float p[N], g[N], b[N] = {0}, want[N], buffer[N] = {0}, y[N];
@@ -316,7 +315,6 @@ START_TEST(muon_is_its_parts)
     u.cols++;
     ck_assert_int_eq(mpsim_update_run(&u, 1, 0, NULL, NULL), MPSIM_EINVAL);
 }
-END_TEST
 
 /* ---- gradients ---- */
 
@@ -331,7 +329,7 @@ static void make_gradients(mpsim_gradient g[2], float x[2][N], float y[2][N])
     }
 }
 
-START_TEST(gradients_are_checked_and_clipped)
+TEST(gradients_are_checked_and_clipped)
 {
     static float x[2][N], y[2][N], want[2][N];
     mpsim_gradient g[2];
@@ -365,9 +363,8 @@ START_TEST(gradients_are_checked_and_clipped)
     ck_assert_mem_eq(y[1], want[1], sizeof want[1]);
     ck_assert(isnan(ready.norm) && !ready.clipped);
 }
-END_TEST
 
-START_TEST(overflows_have_a_cause)
+TEST(overflows_have_a_cause)
 {
     static float x[2][N], y[2][N];
     mpsim_gradient g[2];
@@ -390,9 +387,8 @@ START_TEST(overflows_have_a_cause)
     ck_assert_int_eq(mpsim_gradients_check(g, 2, MPSIM_UNSCALE_RECIPROCAL, MPSIM_CHECK_NORM, 1, NULL, &cause),
                      MPSIM_EINVAL);
 }
-END_TEST
 
-START_TEST(errors)
+TEST(errors)
 {
     const mpsim_optim o = optim_of(&rows[0]);
     mpsim_optim bad = o;
@@ -424,18 +420,5 @@ START_TEST(errors)
     ck_assert_int_eq(mpsim_gradients_ready(&fused, &none, 8, 1, (double)NAN, &ready), 0);
     ck_assert(ready.in_optimizer == 8);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("update", 60);
-    tcase_add_loop_test(t, a_list_is_its_parameters, 0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(t, moves_of_any_numbers, 0, (int)(sizeof settings / sizeof *settings));
-    tcase_add_test(t, what_the_compensation_loses_is_lost);
-    tcase_add_test(t, muon_is_its_parts);
-    tcase_add_test(t, gradients_are_checked_and_clipped);
-    tcase_add_test(t, overflows_have_a_cause);
-    tcase_add_test(t, errors);
-    TCase *const cases[] = {t, NULL};
-    return test_main("optim-update", cases);
-}
+TEST_MAIN("optim-update");

@@ -69,7 +69,9 @@ static const struct {
     {"gpt-oss", "e2m1", "e8m0", 1, 32, 0, 0, 3, {4, 6, 96}, "[4 6 3 16]", "[4 6 3]", NULL},
 };
 
-START_TEST(shapes)
+CASE("table", 60);
+
+TEST(shapes)
 {
     for (size_t i = 0; i < COUNT(by_hand); i++) {
         quant_geometry g;
@@ -90,7 +92,6 @@ START_TEST(shapes)
         ck_assert(g.lines * g.line_bytes == g.parts[QUANT_CODES].count);
     }
 }
-END_TEST
 
 /* ---- any shape of any form ---- */
 
@@ -129,7 +130,7 @@ static size_t check_places(const quant_geometry *g)
     return (size_t)(g->grid_rows * g->grid_cols);
 }
 
-START_TEST(places)
+TEST(places)
 {
     uint64_t state = test_seed() + 1;
     size_t scales = 0, tensors = 0;
@@ -163,10 +164,9 @@ START_TEST(places)
         }
     printf("# %zu tensors of every form, %zu scales in places of their own\n", tensors, scales);
 }
-END_TEST
 
 /* Shapes from a file may be anything. */
-START_TEST(absurd)
+TEST(absurd)
 {
     static const uint64_t sides[] = {0,         1, 2, 31, 32, 33, 128, UINT32_MAX, UINT64_C(1) << 56, UINT64_MAX / 2,
                                      UINT64_MAX};
@@ -186,11 +186,10 @@ START_TEST(absurd)
                 ck_assert(quant_scale_at(&g, g.grid_rows - 1, g.grid_cols - 1) < g.parts[QUANT_SCALES].count);
         }
 }
-END_TEST
 
 /* ---- names, and what is found ---- */
 
-START_TEST(names)
+TEST(names)
 {
     static const char *const given[] = {"layers.0.weight", "w", "a.b", "_x._y", "model.norm_scale.weight"};
     char stored[128], back[128];
@@ -219,9 +218,8 @@ START_TEST(names)
     ck_assert(!quant_part_of(v4, QUANT_SCALES, "0.w1.rescale", back, sizeof back));
     ck_assert(!quant_part_of(v4, QUANT_SCALES, "scale", back, sizeof back));
 }
-END_TEST
 
-START_TEST(found)
+TEST(found)
 {
     ck_assert(!quant_form_find("gpt-oss", "e4m3", "e8m0", 1, 32, 0, why, sizeof why));
     ck_assert_str_eq(why, "gpt-oss holds e2m1 with e8m0 scales in blocks of 1x32");
@@ -234,11 +232,12 @@ START_TEST(found)
         ck_assert(quant_layout_find(quant_layout_at(layouts)->layout) == quant_layout_at(layouts));
     ck_assert(layouts == 7);
 }
-END_TEST
 
 /* ---- metadata ---- */
 
-START_TEST(described)
+CASE("metadata", 10);
+
+TEST(described)
 {
     quant_description d = {.layout = "plain",
                            .recipe = "nvfp4",
@@ -269,17 +268,5 @@ START_TEST(described)
     for (size_t i = 0; i < COUNT(bad); i++)
         ck_assert(quant_described(&back, bad[i], why, sizeof why) == -1);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *table = test_case("table", 60), *text = test_case("metadata", 10);
-    tcase_add_test(table, shapes);
-    tcase_add_test(table, places);
-    tcase_add_test(table, absurd);
-    tcase_add_test(table, names);
-    tcase_add_test(table, found);
-    tcase_add_test(text, described);
-    TCase *const cases[] = {table, text, NULL};
-    return test_main("quant forms", cases);
-}
+TEST_MAIN("quant forms");

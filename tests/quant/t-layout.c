@@ -58,7 +58,9 @@ static size_t check_packing(recorded *r, const char *name, quant_packing p)
     return stored;
 }
 
-START_TEST(recorded_grids)
+CASE("recorded", 60);
+
+TEST(recorded_grids)
 {
     recorded *r = recorded_open(FOLDER "grids.safetensors");
     size_t grids = 0, bytes = 0;
@@ -73,7 +75,6 @@ START_TEST(recorded_grids)
            four + six);
     recorded_close(r);
 }
-END_TEST
 
 /* ---- packing of any number of codes ---- */
 
@@ -85,7 +86,9 @@ static void sixes(unsigned char *to, const unsigned char *codes, size_t n)
         to[bit / 8] |= (unsigned char)((codes[bit / 6] >> bit % 6 & 1) << bit % 8);
 }
 
-START_TEST(packing)
+CASE("packing", 60);
+
+TEST(packing)
 {
     enum { MOST = 67 };
     static const quant_packing all[] = {QUANT_BYTES, QUANT_NIBBLES, QUANT_SIXES, QUANT_SIXES_TORCHAO};
@@ -108,7 +111,6 @@ START_TEST(packing)
             }
         }
 }
-END_TEST
 
 /* ---- what torchao stored ---- */
 
@@ -225,7 +227,9 @@ static void check_tensor(const stored_file *s, recorded *want, size_t which, tal
     free(x);
 }
 
-START_TEST(torchao_state)
+CASE("recorded", 60);
+
+TEST(torchao_state)
 {
     stored_file s = stored_open(test_source_path(FOLDER "torchao.safetensors"));
     recorded *want = recorded_open(FOLDER "expected.safetensors");
@@ -238,14 +242,5 @@ START_TEST(torchao_state)
     recorded_close(want);
     stored_close(&s);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *recorded_case = test_case("recorded", 60), *by_hand = test_case("packing", 60);
-    tcase_add_test(recorded_case, recorded_grids);
-    tcase_add_test(recorded_case, torchao_state);
-    tcase_add_test(by_hand, packing);
-    TCase *const cases[] = {recorded_case, by_hand, NULL};
-    return test_main("quant layouts", cases);
-}
+TEST_MAIN("quant layouts");

@@ -268,7 +268,9 @@ static void compare_tensor(size_t c, const cast_recipe *r, const quant_geometry 
     free(got.bytes);
 }
 
-START_TEST(tiles)
+CASE("tiles", 120);
+
+TESTS(tiles, COUNT(all))
 {
     if (!test_in_part((uint64_t)_i, 1))
         return;
@@ -294,12 +296,5 @@ START_TEST(tiles)
     trace_close(t);
     free(x);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *by_tiles = test_case("tiles", 120);
-    tcase_add_loop_test(by_tiles, tiles, 0, (int)COUNT(all));
-    TCase *const cases[] = {by_tiles, NULL};
-    return test_main("quantised by tiles", cases);
-}
+TEST_MAIN("quantised by tiles");

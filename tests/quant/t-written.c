@@ -54,7 +54,9 @@ static size_t check_part(const stored_file *s, const stored_file *out, const cha
     return bytes.bytes;
 }
 
-START_TEST(written)
+CASE("written", 60);
+
+TEST(written)
 {
     const char *program = getenv("MPSIM"), *key;
     stored_file s = stored_open(test_source_path("tests/quant/layouts.safetensors"));
@@ -90,12 +92,5 @@ START_TEST(written)
     ck_assert(cases >= 20 && unlink(model) == 0 && unlink(result) == 0 && rmdir(folder) == 0);
     stored_close(&s);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *files = test_case("written", 60);
-    tcase_add_test(files, written);
-    TCase *const cases[] = {files, NULL};
-    return test_main("quantised files", cases);
-}
+TEST_MAIN("quantised files");

@@ -195,14 +195,15 @@ static void arrays(tally *t, const mpsim_format *f, const oracle_format *of)
     }
 }
 
-START_TEST(an_array_is_its_elements)
+CASE("array", 60);
+
+TEST(an_array_is_its_elements)
 {
     for_all_formats(arrays, 32);
 }
-END_TEST
 
 /* Beyond 2^32 the index of an element still counts, and no index is used twice. */
-START_TEST(an_array_takes_the_words_of_its_indices)
+TEST(an_array_takes_the_words_of_its_indices)
 {
     const mpsim_format *f = mpsim_format_find("e4m3");
     mpsim_rounding r = rounding(MPSIM_ROUND_STOCHASTIC_C);
@@ -222,9 +223,8 @@ START_TEST(an_array_takes_the_words_of_its_indices)
         }
     }
 }
-END_TEST
 
-START_TEST(arrays_check_their_arguments)
+TEST(arrays_check_their_arguments)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     mpsim_format broken = *f;
@@ -271,7 +271,6 @@ START_TEST(arrays_check_their_arguments)
     ck_assert_int_eq(mpsim_round_array_f32(wide, &good, NULL, y, x, 2, &n), MPSIM_ERANGE);
     ck_assert(y[0] == 7 && y[1] == 8);
 }
-END_TEST
 
 /* What a loop of a kind stands for. */
 static void array_cast(int kind, const mpsim_format *f, const mpsim_rounding *r, void *y, const void *x, size_t n)
@@ -286,7 +285,7 @@ static void array_cast(int kind, const mpsim_format *f, const mpsim_rounding *r,
 }
 
 /* Loops over strides, zero and backwards among them, give what the array functions give of elements that lie together. */
-START_TEST(loops_are_arrays_with_strides)
+TEST(loops_are_arrays_with_strides)
 {
     enum { FEW = 2500, SPREAD = 24 };
     static unsigned char x[FEW * SPREAD], y[FEW * SPREAD], together[8 * FEW], want[8 * FEW];
@@ -321,9 +320,8 @@ START_TEST(loops_are_arrays_with_strides)
         }
     }
 }
-END_TEST
 
-START_TEST(loops_check_their_arguments)
+TEST(loops_check_their_arguments)
 {
     const mpsim_format *f = mpsim_format_find("e4m3");
     mpsim_format broken = *f;
@@ -341,15 +339,5 @@ START_TEST(loops_check_their_arguments)
     ck_assert(loop.kind == 77);
     ck_assert_int_eq(mpsim_decode_array_f32(f, NULL, "", 1), MPSIM_EINVAL);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *array = test_case("array", 60);
-    tcase_add_test(array, an_array_is_its_elements);
-    tcase_add_test(array, an_array_takes_the_words_of_its_indices);
-    tcase_add_test(array, arrays_check_their_arguments);
-    tcase_add_test(array, loops_are_arrays_with_strides);
-    tcase_add_test(array, loops_check_their_arguments);
-    return test_main("arrays", (TCase *const[]){array, NULL});
-}
+TEST_MAIN("arrays");

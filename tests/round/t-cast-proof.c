@@ -261,21 +261,21 @@ static void prove_all(int width)
     printf("# binary%d: %zu formats, %zu inputs in each way on every instruction set\n", width, n, compared);
 }
 
-START_TEST(arrays_of_binary32_are_their_elements)
+CASE("casts", 120);
+
+TEST(arrays_of_binary32_are_their_elements)
 {
     prove_all(32);
 }
-END_TEST
 
-START_TEST(arrays_of_binary64_are_their_elements)
+TEST(arrays_of_binary64_are_their_elements)
 {
     prove_all(64);
 }
-END_TEST
 
 /* Products x * scale that miss a number of the format, or a midpoint, by less than binary64 can tell: the scale is made of
  * the two, x has all its bits. */
-START_TEST(scales_made_for_one_input)
+TEST(scales_made_for_one_input)
 {
     static mpsim_format list[SUBJECTS_MOST];
     uint64_t state = test_seed() + 6;
@@ -314,10 +314,9 @@ START_TEST(scales_made_for_one_input)
     free(t.value);
     free(t.flags);
 }
-END_TEST
 
 /* Fractions made for the random word of their element: on the threshold, and just beside it. */
-START_TEST(fractions_made_for_their_words)
+TEST(fractions_made_for_their_words)
 {
     static mpsim_format list[SUBJECTS_MOST];
     uint64_t state = test_seed() + 7;
@@ -355,11 +354,10 @@ START_TEST(fractions_made_for_their_words)
     free(t.value);
     free(t.flags);
 }
-END_TEST
 
 /* Every length around the widths of vectors and blocks, with windows that begin at every element of the first
  * ones: an exceptional element at every place. */
-START_TEST(every_length_at_every_place)
+TEST(every_length_at_every_place)
 {
     static const char *const names[] = {"fp16", "bf16", "e4m3", "e5m2", "e2m1", "e8m0", "tf32", "binary32"};
     uint64_t state = test_seed() + 3;
@@ -395,11 +393,10 @@ START_TEST(every_length_at_every_place)
     free(t.value);
     free(t.flags);
 }
-END_TEST
 
 /* Arrays larger than caches: other stores may be used there. The inputs come round again after a prime number of
  * them, so that the outputs do, too. */
-START_TEST(large_arrays_are_their_elements)
+TEST(large_arrays_are_their_elements)
 {
     enum { PERIOD = 4099 };
     static const char *const names[] = {"fp16", "e4m3", "bf16", "tf32"};
@@ -449,10 +446,9 @@ START_TEST(large_arrays_are_their_elements)
         free(t.flags);
     }
 }
-END_TEST
 
 /* Codes of every format, with anything above their bits; all of them up to 16 bits. */
-START_TEST(decoded_arrays_are_their_elements)
+TEST(decoded_arrays_are_their_elements)
 {
     static mpsim_format list[SUBJECTS_MOST];
     uint64_t state = test_seed() + 5;
@@ -488,17 +484,5 @@ START_TEST(decoded_arrays_are_their_elements)
         }
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("casts", 120);
-    tcase_add_test(t, arrays_of_binary32_are_their_elements);
-    tcase_add_test(t, arrays_of_binary64_are_their_elements);
-    tcase_add_test(t, scales_made_for_one_input);
-    tcase_add_test(t, fractions_made_for_their_words);
-    tcase_add_test(t, every_length_at_every_place);
-    tcase_add_test(t, large_arrays_are_their_elements);
-    tcase_add_test(t, decoded_arrays_are_their_elements);
-    return test_main("cast-proof", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("cast-proof");

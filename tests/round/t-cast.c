@@ -201,7 +201,9 @@ static expectation storage(const void *x, size_t n, int source)
     return e;
 }
 
-START_TEST(all_high_halves_and_a_stride)
+CASE("cast", 120);
+
+TEST(all_high_halves_and_a_stride)
 {
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1000, 0x0fff, 0x4000};
     static float x[HIGH];
@@ -232,7 +234,6 @@ START_TEST(all_high_halves_and_a_stride)
     mpsim_isa_use(before);
     printf("# %llu elements of binary32\n", (unsigned long long)elements);
 }
-END_TEST
 
 /* Numbers around those of f / scale, and others. */
 static void near_boundaries(double *x, const mpsim_format *f, double scale, uint64_t *seed)
@@ -263,7 +264,7 @@ static void near_boundaries(double *x, const mpsim_format *f, double scale, uint
     }
 }
 
-START_TEST(around_boundaries)
+TEST(around_boundaries)
 {
     static double x[N];
     static float y[N];
@@ -292,10 +293,9 @@ START_TEST(around_boundaries)
     mpsim_isa_use(before);
     printf("# %llu elements of either source\n", (unsigned long long)elements);
 }
-END_TEST
 
 /* Results of many MiB go past the caches; that they are the same is seen piece by piece. */
-START_TEST(large_arrays_equal_their_pieces)
+TEST(large_arrays_equal_their_pieces)
 {
     enum { LARGE = (17 << 20) + 77, PIECE = 9999 };
     static const struct {
@@ -333,9 +333,8 @@ START_TEST(large_arrays_equal_their_pieces)
     free(whole);
     free(part);
 }
-END_TEST
 
-START_TEST(decoding)
+TEST(decoding)
 {
     static unsigned char codes[8 * N + 1], narrow[4 * N + 1];
     static double y[N];
@@ -373,15 +372,5 @@ START_TEST(decoding)
     }
     mpsim_isa_use(before);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("cast", 120);
-    tcase_add_test(t, all_high_halves_and_a_stride);
-    tcase_add_test(t, around_boundaries);
-    tcase_add_test(t, large_arrays_equal_their_pieces);
-    tcase_add_test(t, decoding);
-    TCase *const cases[] = {t, NULL};
-    return test_main("cast", cases);
-}
+TEST_MAIN("cast");

@@ -177,7 +177,6 @@ START_TEST(casts_of_binary32_equal_the_header)
     ck_no_mismatch(&s);
     ck_assert_uint_eq(s.compared, n);
 }
-END_TEST
 
 /* The finite magnitudes of a format in ascending order, and the one that would follow. */
 static size_t magnitudes(const mpsim_format *f, double v[300])
@@ -226,7 +225,6 @@ START_TEST(edges_in_binary32_equal_the_header)
     }
     ck_no_mismatch(&s);
 }
-END_TEST
 
 /* ---- from binary64 ---- */
 
@@ -278,7 +276,6 @@ START_TEST(casts_of_binary64_equal_the_header)
     }
     ck_no_mismatch(&s);
 }
-END_TEST
 
 /* ---- from and to 16 bits ---- */
 
@@ -298,7 +295,6 @@ START_TEST(casts_of_16_bits_equal_the_header)
     }
     ck_no_mismatch(&s);
 }
-END_TEST
 
 static unsigned half_of_e4m3(unsigned char c)
 {
@@ -356,7 +352,6 @@ START_TEST(decoding_equals_the_header)
     }
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
 }
-END_TEST
 
 int main(void)
 {

@@ -168,7 +168,9 @@ static void check_row(result *s, uint32_t u, uint64_t recorded)
                  got);
 }
 
-START_TEST(presets_reproduce_recorded_casts)
+CASE("casts", 10);
+
+TESTS(presets_reproduce_recorded_casts, FILES)
 {
     static const char head[] = "# columns: input ";
     const char *path = files[_i].path;
@@ -206,10 +208,9 @@ START_TEST(presets_reproduce_recorded_casts)
     }
     ck_assert_msg(wrong == 0, "%s:%s", path, text);
 }
-END_TEST
 
 /* Without a preset mpsim's answer is the one of the definitions. */
-START_TEST(differences_from_frameworks_are_deliberate)
+TEST(differences_from_frameworks_are_deliberate)
 {
     const mpsim_format *fp16 = mpsim_format_find("fp16"), *e8m0 = mpsim_format_find("e8m0");
     mpsim_rounding r;
@@ -223,7 +224,6 @@ START_TEST(differences_from_frameworks_are_deliberate)
     ck_assert_uint_eq(mpsim_encode_f32(e8m0, &r, 0x1p-127f, 0, NULL), 0); /* it is exact */
     ck_assert_uint_eq(mpsim_encode_f32(e8m0, &r, 0x1p-149f, 0, NULL), 0);
 }
-END_TEST
 
 /* ---- routes ---- */
 
@@ -254,7 +254,9 @@ static const struct {
     {"pytorch", "e8m0", 0x1.4p-127, 1},
 };
 
-START_TEST(bug_20261123_route_of_binary64)
+CASE("routes", 10);
+
+TEST(bug_20261123_route_of_binary64)
 {
     const mpsim_format *binary64 = mpsim_format_find("binary64");
     for (size_t i = 0; i < sizeof wide_casts / sizeof wide_casts[0]; i++) {
@@ -269,10 +271,9 @@ START_TEST(bug_20261123_route_of_binary64)
                           wide_casts[i].code);
     }
 }
-END_TEST
 
 /* An exact second step does not hide that the first one was inexact, out of range or lost. */
-START_TEST(flags_are_those_of_both_steps)
+TEST(flags_are_those_of_both_steps)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     mpsim_rounding r;
@@ -287,10 +288,9 @@ START_TEST(flags_are_those_of_both_steps)
     ck_assert_uint_eq(mpsim_encode_f64(f, &r, 1, 0, &flags), 0x3c00);
     ck_assert_uint_eq(flags, 0);
 }
-END_TEST
 
 /* torch 2.15.0: NaN of 16 and 8 bits becomes 0x7fc0 in bfloat16, of binary32 and binary64 0xffff. */
-START_TEST(nan_of_short_formats)
+TEST(nan_of_short_formats)
 {
     static const char *const sources[] = {"fp16", "e4m3", "e5m2", "e4m3fnuz", "e8m0", "binary32", "binary64"};
     const mpsim_format *bf16 = mpsim_format_find("bf16");
@@ -300,7 +300,6 @@ START_TEST(nan_of_short_formats)
         ck_assert_uint_eq(mpsim_encode_f32(bf16, &r, -(float)NAN, 0, NULL), i < 5 ? 0x7fc0 : 0xffff);
     }
 }
-END_TEST
 
 /* ---- PyTorch's NaN by four routes ---- */
 
@@ -353,7 +352,9 @@ static const struct {
      {POSITIVE, POSITIVE, POSITIVE, POSITIVE}},
 };
 
-START_TEST(nan_routes_of_pytorch_are_nan_rules)
+CASE("nan routes", 10);
+
+TESTS(nan_routes_of_pytorch_are_nan_rules, (sizeof routes / sizeof routes[0]))
 {
     const char *path = routes[_i].path;
     const mpsim_preset *p = mpsim_preset_find(routes[_i].preset);
@@ -385,12 +386,13 @@ START_TEST(nan_routes_of_pytorch_are_nan_rules)
     ck_assert_msg(rows >= 50, "%s: %zu rows", path, rows);
     ck_assert_msg(wrong == 0, "%s: %zu wrong; %s", path, wrong, first);
 }
-END_TEST
 
 /* ---- decoding ---- */
 
+CASE("decode", 10);
+
 /* All codes of the formats of 8 bits and fewer of ml_dtypes, as binary32. */
-START_TEST(codes_mean_what_ml_dtypes_says)
+TEST(codes_mean_what_ml_dtypes_says)
 {
     FILE *in = open_vectors("data/vectors/casts/ml_dtypes_decode.txt");
     size_t rows = 0, wrong = 0;
@@ -411,20 +413,5 @@ START_TEST(codes_mean_what_ml_dtypes_says)
     ck_assert_msg(wrong == 0, "%zu wrong; %s", wrong, first);
     ck_assert_uint_eq(rows, 8 * 256 + 2 * 64 + 16);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *casts = test_case("casts", 10);
-    tcase_add_loop_test(casts, presets_reproduce_recorded_casts, 0, FILES);
-    tcase_add_test(casts, differences_from_frameworks_are_deliberate);
-    TCase *route = test_case("routes", 10);
-    tcase_add_test(route, bug_20261123_route_of_binary64);
-    tcase_add_test(route, flags_are_those_of_both_steps);
-    tcase_add_test(route, nan_of_short_formats);
-    TCase *nan = test_case("nan routes", 10);
-    tcase_add_loop_test(nan, nan_routes_of_pytorch_are_nan_rules, 0, (int)(sizeof routes / sizeof routes[0]));
-    TCase *decode = test_case("decode", 10);
-    tcase_add_test(decode, codes_mean_what_ml_dtypes_says);
-    return test_main("framework", (TCase *const[]){casts, route, nan, decode, NULL});
-}
+TEST_MAIN("framework");

@@ -176,7 +176,6 @@ START_TEST(codes_have_the_recorded_hashes)
     ck_assert_msg(wrong == 0, "%s: %zu lines differ; %s", mpsim_isa_active(), wrong, first);
     ck_assert_msg(i == line_count(), "%s has %zu lines, the table gives %zu", path, i, line_count());
 }
-END_TEST
 
 /* ---- the hash itself ---- */
 
@@ -208,7 +207,6 @@ START_TEST(sha256_gives_the_known_answers)
     sha256_hex(&s, hex);
     ck_assert_str_eq(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
-END_TEST
 
 /* Every length around the padding's edges, in two pieces and in one. */
 START_TEST(sha256_does_not_depend_on_pieces)
@@ -232,7 +230,6 @@ START_TEST(sha256_does_not_depend_on_pieces)
         }
     ck_assert_uint_eq(wrong, 0);
 }
-END_TEST
 
 int main(void)
 {

@@ -142,7 +142,9 @@ static void compare_all(const char *isa)
     printf("# %s: %llu elements of each source compared\n", isa, (unsigned long long)cases);
 }
 
-START_TEST(every_available_instruction_set_equals_the_reference)
+CASE("isa", 60);
+
+TEST(every_available_instruction_set_equals_the_reference)
 {
     const char *before = mpsim_isa_active();
     int compared = 0;
@@ -157,18 +159,16 @@ START_TEST(every_available_instruction_set_equals_the_reference)
     ck_assert_int_ge(compared, 1);
     ck_assert_int_eq(mpsim_isa_use(before), MPSIM_OK);
 }
-END_TEST
 
-START_TEST(an_unknown_instruction_set_is_an_error)
+TEST(an_unknown_instruction_set_is_an_error)
 {
     const char *before = mpsim_isa_active();
     ck_assert_int_eq(mpsim_isa_use("avx1024"), MPSIM_ENOTFOUND);
     ck_assert_int_eq(mpsim_isa_use(NULL), MPSIM_EINVAL);
     ck_assert_str_eq(mpsim_isa_active(), before);
 }
-END_TEST
 
-START_TEST(random_sources_are_required_by_stochastic_modes_only)
+TEST(random_sources_are_required_by_stochastic_modes_only)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     const double x[3] = {1, 2, 3};
@@ -182,14 +182,5 @@ START_TEST(random_sources_are_required_by_stochastic_modes_only)
     ck_assert_int_eq(mpsim_encode_array_f64(f, &r, NULL, NULL, x, 3, NULL), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_encode_array_f64(f, &r, NULL, NULL, NULL, 0, NULL), MPSIM_OK);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("isa", 60);
-    tcase_add_test(t, every_available_instruction_set_equals_the_reference);
-    tcase_add_test(t, an_unknown_instruction_set_is_an_error);
-    tcase_add_test(t, random_sources_are_required_by_stochastic_modes_only);
-    TCase *const cases[] = {t, NULL};
-    return test_main("isa", cases);
-}
+TEST_MAIN("isa");

@@ -9,8 +9,10 @@
 #include <math.h>
 #include <string.h>
 
+CASE("nan", 20);
+
 /* NaN inputs that lost their payload, carried into the sign, or became infinity or zero. */
-START_TEST(nan_rows)
+TEST(nan_rows)
 {
     static const struct {
         uint32_t u;
@@ -64,7 +66,6 @@ START_TEST(nan_rows)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* Whether a code is a quiet NaN of the format: IEEE formats with more than one NaN per sign
  * have the quiet bit at the top of the significand. Typed here from the layouts. */
@@ -77,7 +78,7 @@ static int is_quiet_nan(const mpsim_format *f, uint64_t code)
 }
 
 /* All leading eleven payload bits, with several tails, both signs. */
-START_TEST(no_nan_becomes_a_number)
+TEST(no_nan_becomes_a_number)
 {
     static const uint32_t tails[] = {0, 1, 0x800, 0xfff};
     report p = {0};
@@ -107,10 +108,9 @@ START_TEST(no_nan_becomes_a_number)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* The same with binary64: every single payload bit, and runs of ones from either end. */
-START_TEST(no_binary64_nan_becomes_a_number)
+TEST(no_binary64_nan_becomes_a_number)
 {
     report p = {0};
     for (size_t i = 0; i < mpsim_format_count(); i++) {
@@ -135,7 +135,6 @@ START_TEST(no_binary64_nan_becomes_a_number)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* cvt.rna.tf32 keeps a NaN's sign and its leading bits, which may be those of an infinity: an H200 said so for all
  * 2^24 NaNs (data/gpu). Other conversions to tf32 make NaNs canonical. Arrays and numbers, all kernels. */
@@ -164,7 +163,7 @@ static void compare_cuda_tf32(report *p, const mpsim_format *f, const mpsim_roun
     }
 }
 
-START_TEST(bug_20261127_cuda_tf32_nans)
+TEST(bug_20261127_cuda_tf32_nans)
 {
     static const char *const presets[] = {"cuda", "cuda-nosat"};
     static const double scales[] = {1, 3, 0x1p60, 0x1p300};
@@ -188,11 +187,10 @@ START_TEST(bug_20261127_cuda_tf32_nans)
     ck_assert(mpsim_isa_use(active) == MPSIM_OK);
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* Of other formats: leading bits where these are a NaN's or an infinity's, else ones; never a number. A NaN that an
  * operation makes has no payload: ones. */
-START_TEST(cut_nans_are_no_numbers)
+TEST(cut_nans_are_no_numbers)
 {
     report p = {0};
     for (size_t i = 0; i < mpsim_format_count(); i++) {
@@ -221,10 +219,9 @@ START_TEST(cut_nans_are_no_numbers)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* E2M1, E2M3 and E3M2 have no NaN: the choice decides, nothing else. */
-START_TEST(formats_without_nan_follow_the_choice)
+TEST(formats_without_nan_follow_the_choice)
 {
     static const struct {
         const char *format;
@@ -252,16 +249,5 @@ START_TEST(formats_without_nan_follow_the_choice)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *nan = test_case("nan", 20);
-    tcase_add_test(nan, nan_rows);
-    tcase_add_test(nan, no_nan_becomes_a_number);
-    tcase_add_test(nan, no_binary64_nan_becomes_a_number);
-    tcase_add_test(nan, bug_20261127_cuda_tf32_nans);
-    tcase_add_test(nan, cut_nans_are_no_numbers);
-    tcase_add_test(nan, formats_without_nan_follow_the_choice);
-    return test_main("nan", (TCase *const[]){nan, NULL});
-}
+TEST_MAIN("nan");

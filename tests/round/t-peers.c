@@ -41,7 +41,9 @@ static size_t detours_around_ties(report *p, const char *to_name, const char *vi
     return differ;
 }
 
-START_TEST(f32_to_e5m2_does_not_pass_through_fp16)
+CASE("double rounding", 20);
+
+TEST(f32_to_e5m2_does_not_pass_through_fp16)
 {
     static const row rows[] = {
         {"e5m2", "ieee", RNE, 1.125 + 0x1p-12, 1.25}, /* 0x3f900800 */
@@ -53,9 +55,8 @@ START_TEST(f32_to_e5m2_does_not_pass_through_fp16)
     ck_assert_uint_eq(detours_around_ties(&p, "e5m2", "fp16"), 16384);
     ck_no_mismatch(&p);
 }
-END_TEST
 
-START_TEST(f32_to_e4m3_does_not_pass_through_bf16)
+TEST(f32_to_e4m3_does_not_pass_through_bf16)
 {
     static const row rows[] = {
         {"e4m3", "ieee", RNE, 1.31640625, 1.375},
@@ -67,9 +68,8 @@ START_TEST(f32_to_e4m3_does_not_pass_through_bf16)
     ck_assert_uint_eq(detours_around_ties(&p, "e4m3", "bf16"), 262144);
     ck_no_mismatch(&p);
 }
-END_TEST
 
-START_TEST(f64_to_fp16_does_not_pass_through_f32)
+TEST(f64_to_fp16_does_not_pass_through_f32)
 {
     static const row rows[] = {
         {"fp16", "ieee", RNE, 0x1.0020000000001p+0, 1.0009765625},
@@ -86,11 +86,10 @@ START_TEST(f64_to_fp16_does_not_pass_through_f32)
     const mpsim_rounding r = rounding_of("ieee", &f, RNE);
     ck_assert_uint_eq(mpsim_encode_f32(&f, &r, (float)0x1.0020000000001p+0, 0, NULL), 0x3c00);
 }
-END_TEST
 
 /* The same for every format that is coarser than binary32 by two bits or more: just above
  * and just below the two ties next to 1, by less than binary32 can tell. */
-START_TEST(no_format_rounds_f64_twice)
+TEST(no_format_rounds_f64_twice)
 {
     report p = {0};
     for (size_t i = 0; i < mpsim_format_count(); i++) {
@@ -109,11 +108,10 @@ START_TEST(no_format_rounds_f64_twice)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* Integers from 2^24 on are not all binary32 numbers: int -> f32 -> bf16 rounds twice for
  * 8064 of the integers below 2^30. All of them are within one binary32 unit of a tie. */
-START_TEST(integers_to_bf16_do_not_pass_through_f32)
+TEST(integers_to_bf16_do_not_pass_through_f32)
 {
     const mpsim_format f = peers_format("bf16");
     const mpsim_rounding r = rounding_of("ieee", &f, RNE);
@@ -140,12 +138,13 @@ START_TEST(integers_to_bf16_do_not_pass_through_f32)
     ck_no_mismatch(&p);
     ck_assert_uint_eq(differ, 8064);
 }
-END_TEST
 
 /* ---- overflow and saturation ---- */
 
+CASE("overflow", 20);
+
 /* OCP E4M3 ends at 448, not at 480; 464 is a tie and goes to the even 448. */
-START_TEST(e4m3_overflow_without_saturation)
+TEST(e4m3_overflow_without_saturation)
 {
     static const row rows[] = {
         {"e4m3", "ocp", RNE, 448, 448},
@@ -172,9 +171,8 @@ START_TEST(e4m3_overflow_without_saturation)
     };
     CHECK_ROWS(rows);
 }
-END_TEST
 
-START_TEST(e4m3_overflow_with_saturation)
+TEST(e4m3_overflow_with_saturation)
 {
     static const double x[] = {464, 464.0625, 465, 480, 481, 496, 500, 1e6, 1e300, INFINITE};
     report p = {0};
@@ -191,10 +189,9 @@ START_TEST(e4m3_overflow_with_saturation)
         }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* What 480, 1e6 and infinity become in E4M3, stack by stack. 7e is 448, 7f is NaN. */
-START_TEST(presets_overflow_e4m3_as_their_stacks_do)
+TEST(presets_overflow_e4m3_as_their_stacks_do)
 {
     static const struct {
         const char *preset;
@@ -250,11 +247,10 @@ START_TEST(presets_overflow_e4m3_as_their_stacks_do)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* In E5M2 61440 is the tie and goes to infinity; fp16 and bf16 likewise beyond their ends.
  * Others gave 65536, 131008 or 0, or stopped at the wrong power of two. */
-START_TEST(formats_with_infinity_overflow_where_they_end)
+TEST(formats_with_infinity_overflow_where_they_end)
 {
     /* clang-format off */
     static const row rows[] = {
@@ -286,11 +282,10 @@ START_TEST(formats_with_infinity_overflow_where_they_end)
     /* clang-format on */
     CHECK_ROWS(rows);
 }
-END_TEST
 
 /* To odd: the largest number stays if its code is odd, else infinity or what stands for it
  * follows, which is the odd one. */
-START_TEST(to_odd_overflows_by_the_parity_of_the_largest_code)
+TEST(to_odd_overflows_by_the_parity_of_the_largest_code)
 {
     static const row rows[] = {
         {"fp16", "ieee", ODD, 1e6, 65504},
@@ -305,13 +300,14 @@ START_TEST(to_odd_overflows_by_the_parity_of_the_largest_code)
     };
     CHECK_ROWS(rows);
 }
-END_TEST
 
 /* ---- block scales ---- */
 
+CASE("block scales", 20);
+
 /* A scale floor(log2 amax) - emax saturates the largest element: 957 / 2 is beyond 448. The
  * next larger scale does not. The multiplication by the scale is part of the rounding. */
-START_TEST(block_scales_saturate_or_not)
+TEST(block_scales_saturate_or_not)
 {
     const mpsim_format f = peers_format("e4m3");
     mpsim_rounding r = rounding_of("saturate", &f, RNE);
@@ -332,11 +328,10 @@ START_TEST(block_scales_saturate_or_not)
     d.mode = RUP;
     ck_assert_uint_eq(mpsim_encode_f32(&h, &d, 3, 0, &flags), 0x3c00);
 }
-END_TEST
 
 /* The product of two 53-bit significands needs 106 bits: this one is 1 + 2^-11, a tie of fp16,
  * plus 2^-69 or so. Rounded to binary64 or to 64 bits first, it is the tie. */
-START_TEST(products_with_the_scale_are_not_rounded_first)
+TEST(products_with_the_scale_are_not_rounded_first)
 {
     const double x = 0x1.f7e5ed1c4b865p+0, scale = 0x1.043e39a980f8bp-1;
     const mpsim_format f = peers_format("fp16");
@@ -350,11 +345,10 @@ START_TEST(products_with_the_scale_are_not_rounded_first)
     ck_assert_int_eq(mpsim_encode_array_f64(&f, &r, NULL, codes, two, 2, NULL), MPSIM_OK);
     ck_assert(codes[0] == 0x3c01 && codes[1] == 0xbc01);
 }
-END_TEST
 
 /* floor(log2 amax) and ceil(log2 amax) as an E8M0 scale are roundings toward zero and up:
  * exact at and next to every power of two, where log2() in binary32 is not. */
-START_TEST(e8m0_scales_are_exact_logarithms)
+TEST(e8m0_scales_are_exact_logarithms)
 {
     const mpsim_format f = peers_format("e8m0");
     report p = {0};
@@ -378,10 +372,9 @@ START_TEST(e8m0_scales_are_exact_logarithms)
         }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* amax = 0, subnormal, infinite or NaN. */
-START_TEST(e8m0_scales_of_special_maxima)
+TEST(e8m0_scales_of_special_maxima)
 {
     const mpsim_format f = peers_format("e8m0");
     mpsim_rounding r = rounding_of("ieee", &f, RTZ);
@@ -401,26 +394,5 @@ START_TEST(e8m0_scales_of_special_maxima)
     ck_assert_uint_eq(mpsim_encode_f32(&f, &r, INFINITY, 0, NULL), 0xfe);
     ck_assert_uint_eq(mpsim_encode_f32(&f, &r, -INFINITY, 0, NULL), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *twice = test_case("double rounding", 20);
-    tcase_add_test(twice, f32_to_e5m2_does_not_pass_through_fp16);
-    tcase_add_test(twice, f32_to_e4m3_does_not_pass_through_bf16);
-    tcase_add_test(twice, f64_to_fp16_does_not_pass_through_f32);
-    tcase_add_test(twice, no_format_rounds_f64_twice);
-    tcase_add_test(twice, integers_to_bf16_do_not_pass_through_f32);
-    TCase *overflow = test_case("overflow", 20);
-    tcase_add_test(overflow, e4m3_overflow_without_saturation);
-    tcase_add_test(overflow, e4m3_overflow_with_saturation);
-    tcase_add_test(overflow, presets_overflow_e4m3_as_their_stacks_do);
-    tcase_add_test(overflow, formats_with_infinity_overflow_where_they_end);
-    tcase_add_test(overflow, to_odd_overflows_by_the_parity_of_the_largest_code);
-    TCase *blocks = test_case("block scales", 20);
-    tcase_add_test(blocks, block_scales_saturate_or_not);
-    tcase_add_test(blocks, products_with_the_scale_are_not_rounded_first);
-    tcase_add_test(blocks, e8m0_scales_are_exact_logarithms);
-    tcase_add_test(blocks, e8m0_scales_of_special_maxima);
-    return test_main("peers", (TCase *const[]){twice, overflow, blocks, NULL});
-}
+TEST_MAIN("peers");

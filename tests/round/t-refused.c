@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-START_TEST(mode_names_say_where_ties_go)
+CASE("errors", 20);
+
+TEST(mode_names_say_where_ties_go)
 {
     static const struct {
         const char *name;
@@ -38,9 +40,8 @@ START_TEST(mode_names_say_where_ties_go)
                       "\"%s\" was accepted, or changed the outputs", bad[i]);
     }
 }
-END_TEST
 
-START_TEST(unknown_formats_are_errors)
+TEST(unknown_formats_are_errors)
 {
     static const struct {
         const char *name;
@@ -103,9 +104,8 @@ START_TEST(unknown_formats_are_errors)
     ck_assert_ptr_null(mpsim_format_find(NULL));
     ck_assert_ptr_null(mpsim_format_at(mpsim_format_count()));
 }
-END_TEST
 
-START_TEST(unknown_presets_are_errors)
+TEST(unknown_presets_are_errors)
 {
     static const char *const bad[] = {"", " ", "none", "cudaa", "cud", "cuda nosat", "ocp "};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -115,10 +115,9 @@ START_TEST(unknown_presets_are_errors)
     for (size_t i = 0; i < mpsim_preset_count(); i++)
         ck_assert_ptr_eq(mpsim_preset_find(mpsim_preset_at(i)->name), mpsim_preset_at(i));
 }
-END_TEST
 
 /* Options out of their domain are errors, and nothing is written then. */
-START_TEST(invalid_options_are_errors)
+TEST(invalid_options_are_errors)
 {
     const mpsim_format good = peers_format("e4m3");
     mpsim_format bad = good;
@@ -149,10 +148,9 @@ START_TEST(invalid_options_are_errors)
     ck_assert(n.inexact == 1 && n.underflow == 2 && n.subnormal == 3 && n.overflow == 4 && n.nan == 5);
     ck_assert_int_eq(mpsim_encode_array_f32(&good, &r, NULL, NULL, NULL, 0, NULL), MPSIM_OK);
 }
-END_TEST
 
 /* Each choice alone beyond its last. */
-START_TEST(each_choice_has_an_end)
+TEST(each_choice_has_an_end)
 {
     static const struct {
         size_t offset;
@@ -178,15 +176,5 @@ START_TEST(each_choice_has_an_end)
         ck_assert_msg(mpsim_rounding_check(&r) == MPSIM_EINVAL, "choice %zu", i);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *errors = test_case("errors", 20);
-    tcase_add_test(errors, mode_names_say_where_ties_go);
-    tcase_add_test(errors, unknown_formats_are_errors);
-    tcase_add_test(errors, unknown_presets_are_errors);
-    tcase_add_test(errors, invalid_options_are_errors);
-    tcase_add_test(errors, each_choice_has_an_end);
-    return test_main("refused", (TCase *const[]){errors, NULL});
-}
+TEST_MAIN("refused");

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+CASE("rng", 10);
+
 /* Known answers of the authors' implementation, Random123: file kat_vectors, philox4x32 10. */
-START_TEST(philox_gives_the_known_answers)
+TEST(philox_gives_the_known_answers)
 {
     static const struct {
         uint32_t counter[4], key[2], out[4];
@@ -29,9 +31,8 @@ START_TEST(philox_gives_the_known_answers)
                       out[3]);
     }
 }
-END_TEST
 
-START_TEST(philox_leaves_its_inputs_alone)
+TEST(philox_leaves_its_inputs_alone)
 {
     uint32_t counter[4] = {1, 2, 3, 4}, key[2] = {5, 6}, out[4], again[4];
     mpsim_philox(out, counter, key);
@@ -40,7 +41,6 @@ START_TEST(philox_leaves_its_inputs_alone)
     mpsim_philox(again, counter, key);
     ck_assert_mem_eq(out, again, sizeof out);
 }
-END_TEST
 
 /* The word of an element, spelled out from the header: word i mod 4 of the block whose
  * counter is (i/4 low, i/4 high, stream low, stream high), key (seed low, seed high). */
@@ -55,7 +55,7 @@ static uint32_t word_by_definition(uint64_t seed, uint64_t stream, uint64_t i)
     return out[i & 3];
 }
 
-START_TEST(word_is_indexed_as_documented)
+TEST(word_is_indexed_as_documented)
 {
     /* Around every carry of the index, and at random places. */
     static const uint64_t corner[] = {0,
@@ -90,12 +90,11 @@ START_TEST(word_is_indexed_as_documented)
     }
     ck_assert_msg(!first[0], "%s", first);
 }
-END_TEST
 
 /* The first known answer once more, now by seed, stream and index: the documented order of
  * the words, without any helper in between. And the vector of pi, which tells the halves of
  * seed, stream and block from one another. */
-START_TEST(words_of_known_blocks)
+TEST(words_of_known_blocks)
 {
     ck_assert_uint_eq(mpsim_rng_word(0, 0, 0), 0x6627e8d5);
     ck_assert_uint_eq(mpsim_rng_word(0, 0, 1), 0xe169c58d);
@@ -112,12 +111,11 @@ START_TEST(words_of_known_blocks)
     for (unsigned w = 0; w < 4; w++)
         ck_assert_uint_eq(mpsim_rng_word(seed, stream, 4 * block + w), out[w]);
 }
-END_TEST
 
 /* Words that differ in one bit of seed, stream or index have nothing to do with each other:
  * of 32 bits about half differ. n pairs give 32 n fair bits, whose sum has the standard
  * deviation sqrt(32 n) / 2; five of them are allowed. The inputs are fixed. */
-START_TEST(neighbouring_seeds_streams_and_elements_are_independent)
+TEST(neighbouring_seeds_streams_and_elements_are_independent)
 {
     for (int what = 0; what < 3; what++) {
         uint64_t differ = 0;
@@ -138,15 +136,5 @@ START_TEST(neighbouring_seeds_streams_and_elements_are_independent)
                       differ, 32 * n);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("rng", 10);
-    tcase_add_test(t, philox_gives_the_known_answers);
-    tcase_add_test(t, philox_leaves_its_inputs_alone);
-    tcase_add_test(t, word_is_indexed_as_documented);
-    tcase_add_test(t, words_of_known_blocks);
-    tcase_add_test(t, neighbouring_seeds_streams_and_elements_are_independent);
-    return test_main("rng", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("rng");

@@ -89,7 +89,6 @@ START_TEST(known_values)
                       known[k].format, mode_name(known[k].mode), x, known[k].x, known[k].code, want, got);
     }
 }
-END_TEST
 
 static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -107,7 +106,6 @@ START_TEST(the_oracle_agrees_with_itself)
 {
     for_all_formats(two_ways, 32);
 }
-END_TEST
 
 #if defined(__x86_64__)
 __attribute__((target("f16c"))) static uint16_t f16c(float x, int mode)
@@ -150,7 +148,6 @@ START_TEST(the_oracle_agrees_with_the_f16c_instructions)
     cases_clear(&c);
     ck_assert_msg(t.wrong == 0, "%zu wrong, first (expected: F16C): %s", t.wrong, t.first);
 }
-END_TEST
 #endif
 
 /* ---------------------------------------------------------------------- rounding ---- */
@@ -179,7 +176,6 @@ START_TEST(every_number_and_midpoint_rounds_in_every_mode)
 {
     for_all_formats(numbers, 32);
 }
-END_TEST
 
 static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -197,7 +193,6 @@ START_TEST(stochastic_modes_decide_at_the_exact_word)
 {
     for_all_formats(thresholds, 32);
 }
-END_TEST
 
 /* Every word of few random bits: the number of those that round away is the definition. */
 START_TEST(stochastic_modes_count_as_defined)
@@ -218,7 +213,6 @@ START_TEST(stochastic_modes_count_as_defined)
                           away[m][k], n);
         }
 }
-END_TEST
 
 static void sweep(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -229,7 +223,6 @@ START_TEST(a_prime_stride_through_all_of_binary32)
 {
     for_all_formats(sweep, 32);
 }
-END_TEST
 
 /* x * scale is rounded once: powers of two, products of more than 53 bits, products that
  * leave binary32 and binary64. */
@@ -255,7 +248,6 @@ START_TEST(the_exact_product_with_scale_is_rounded_once)
 {
     for_all_formats(scales, 32);
 }
-END_TEST
 
 /* ----------------------------------------------------------------------- choices ---- */
 
@@ -268,7 +260,6 @@ START_TEST(every_combination_of_choices_in_every_mode)
 {
     for_all_formats(choices, 32);
 }
-END_TEST
 
 /* The neighbourhood of the edges, once per choice field and value: to nearest even; the other modes in turn. */
 static void one_choice(tally *t, const mpsim_format *f, const oracle_format *of)
@@ -337,7 +328,6 @@ START_TEST(each_choice_around_each_edge)
 {
     for_all_formats(one_choice, 32);
 }
-END_TEST
 
 static void presets(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -368,7 +358,6 @@ START_TEST(every_preset_in_every_mode)
 {
     for_all_formats(presets, 32);
 }
-END_TEST
 
 /* -------------------------------------------------------------- roundings, names ---- */
 
@@ -391,7 +380,6 @@ START_TEST(the_default_rounding_is_as_documented)
         ck_assert_int_eq(mpsim_rounding_check(&r), MPSIM_OK);
     }
 }
-END_TEST
 
 START_TEST(a_rounding_outside_its_domain_is_refused)
 {
@@ -430,7 +418,6 @@ START_TEST(a_rounding_outside_its_domain_is_refused)
 #undef STATUS
     ck_assert_int_eq(mpsim_rounding_check(NULL), MPSIM_EINVAL);
 }
-END_TEST
 
 START_TEST(modes_are_known_by_name)
 {
@@ -483,7 +470,6 @@ START_TEST(modes_are_known_by_name)
                       "\"%s\": status %d mode %d bits %d", unknown[k], (int)s, (int)got, bits);
     }
 }
-END_TEST
 
 START_TEST(presets_are_found_and_chosen_by_format)
 {
@@ -522,7 +508,6 @@ START_TEST(presets_are_found_and_chosen_by_format)
         }
     }
 }
-END_TEST
 
 int main(void)
 {

@@ -12,8 +12,10 @@
 #include <inttypes.h>
 #include <mpsim/round.h>
 
+CASE("oracle", 60);
+
 /* Each of these goes wrong by way of a narrower intermediate format. */
-START_TEST(known_double_roundings)
+TEST(known_double_roundings)
 {
     static const struct {
         const char *format;
@@ -49,7 +51,6 @@ START_TEST(known_double_roundings)
                       known[k].x, known[k].code, want, got);
     }
 }
-END_TEST
 
 static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -69,11 +70,10 @@ static void two_ways(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_clear(&c);
 }
 
-START_TEST(the_oracle_agrees_with_itself)
+TEST(the_oracle_agrees_with_itself)
 {
     for_all_formats(two_ways, 64);
 }
-END_TEST
 
 static void numbers(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -88,11 +88,12 @@ static void numbers(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_clear(&c);
 }
 
-START_TEST(every_number_and_midpoint_rounds_in_every_mode)
+CASE("round", 120);
+
+TEST(every_number_and_midpoint_rounds_in_every_mode)
 {
     for_all_formats(numbers, 64);
 }
-END_TEST
 
 static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
 {
@@ -106,22 +107,20 @@ static void thresholds(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_clear(&c);
 }
 
-START_TEST(stochastic_modes_decide_at_the_exact_word)
+TEST(stochastic_modes_decide_at_the_exact_word)
 {
     for_all_formats(thresholds, 64);
 }
-END_TEST
 
 static void sweep(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     compare_sweep(t, f, of, 64);
 }
 
-START_TEST(random_numbers_of_the_format_and_beyond)
+TEST(random_numbers_of_the_format_and_beyond)
 {
     for_all_formats(sweep, 64);
 }
-END_TEST
 
 /* x * scale has up to 106 bits and any exponent from -2148 to 2047. */
 static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
@@ -142,33 +141,19 @@ static void scales(tally *t, const mpsim_format *f, const oracle_format *of)
     cases_clear(&c);
 }
 
-START_TEST(the_exact_product_with_scale_is_rounded_once)
+TEST(the_exact_product_with_scale_is_rounded_once)
 {
     for_all_formats(scales, 64);
 }
-END_TEST
 
 static void choices(tally *t, const mpsim_format *f, const oracle_format *of)
 {
     compare_choices(t, f, of, 64);
 }
 
-START_TEST(every_combination_of_choices_in_every_mode)
+TEST(every_combination_of_choices_in_every_mode)
 {
     for_all_formats(choices, 64);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *oracle = test_case("oracle", 60);
-    tcase_add_test(oracle, known_double_roundings);
-    tcase_add_test(oracle, the_oracle_agrees_with_itself);
-    TCase *round = test_case("round", 120);
-    tcase_add_test(round, every_number_and_midpoint_rounds_in_every_mode);
-    tcase_add_test(round, stochastic_modes_decide_at_the_exact_word);
-    tcase_add_test(round, random_numbers_of_the_format_and_beyond);
-    tcase_add_test(round, the_exact_product_with_scale_is_rounded_once);
-    tcase_add_test(round, every_combination_of_choices_in_every_mode);
-    return test_main("round64", (TCase *const[]){oracle, round, NULL});
-}
+TEST_MAIN("round64");

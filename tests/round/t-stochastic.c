@@ -33,8 +33,10 @@ static uint64_t count_away(int mode, uint64_t k, int m, int n)
     return whole + (rest > half || (rest == half && whole % 2 == 1));
 }
 
+CASE("counts", 20);
+
 /* The table of the reference, N = 4: what the function above must reproduce, too. */
-START_TEST(counts_of_the_reference_table)
+TEST(counts_of_the_reference_table)
 {
     static const struct {
         uint64_t k;
@@ -60,7 +62,6 @@ START_TEST(counts_of_the_reference_table)
             ck_assert_uint_eq(count_away(mode, rows[i].k, rows[i].m, 4), rows[i].want[mode - A]);
         }
 }
-END_TEST
 
 /* ---- points between two codes ---- */
 
@@ -213,7 +214,7 @@ static size_t points_of(point *out, const grid *g, uint64_t k, int m)
     return n;
 }
 
-START_TEST(counts_are_exact_for_up_to_12_random_bits)
+TESTS(counts_are_exact_for_up_to_12_random_bits, GRIDS)
 {
     const grid *g = &grids[_i];
     const mpsim_format *f = mpsim_format_find(g->name);
@@ -233,10 +234,9 @@ START_TEST(counts_are_exact_for_up_to_12_random_bits)
     ck_no_mismatch(&p);
     ck_assert_uint_gt(p.compared, 500000);
 }
-END_TEST
 
 /* Formats with one zero: a negative number that does not round away from it gives code 0. */
-START_TEST(negative_numbers_beside_the_only_zero)
+TEST(negative_numbers_beside_the_only_zero)
 {
     report p = {0};
     const mpsim_format *f = mpsim_format_find("e4m3fnuz");
@@ -254,11 +254,10 @@ START_TEST(negative_numbers_beside_the_only_zero)
         }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* E8M0 has no zero and one binade per code: the fraction of 2^e (1 + nu) is nu; below 2^-127
  * it is X / 2^-127, and both results are 2^-127. */
-START_TEST(powers_of_two_round_with_the_same_counts)
+TEST(powers_of_two_round_with_the_same_counts)
 {
     const mpsim_format *f = mpsim_format_find("e8m0");
     report p = {0};
@@ -288,10 +287,9 @@ START_TEST(powers_of_two_round_with_the_same_counts)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* x * scale is what is rounded: with scale 3 the fraction is that of 3 x. */
-START_TEST(scaled_numbers_round_with_the_fraction_of_the_product)
+TEST(scaled_numbers_round_with_the_fraction_of_the_product)
 {
     const mpsim_format *f = mpsim_format_find("bf16");
     report p = {0};
@@ -313,13 +311,14 @@ START_TEST(scaled_numbers_round_with_the_fraction_of_the_product)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* ---- the ends of the range, and what is not a number between two others ---- */
 
+CASE("ends", 20);
+
 /* Above the largest number the candidate is the number that would follow, and reaching it is
  * overflow: infinity just as often as the fraction says, always beyond one unit. */
-START_TEST(overflow_has_the_probability_of_the_fraction)
+TEST(overflow_has_the_probability_of_the_fraction)
 {
     const mpsim_format *half = mpsim_format_find("fp16"), *f8 = mpsim_format_find("e4m3");
     report p = {0};
@@ -352,11 +351,10 @@ START_TEST(overflow_has_the_probability_of_the_fraction)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* No draw moves an exact number, an infinity or a NaN: noise added to the bits of an
  * infinity gave NaN elsewhere. All codes of up to 16 bits. */
-START_TEST(exact_numbers_infinities_and_nans_do_not_move)
+TEST(exact_numbers_infinities_and_nans_do_not_move)
 {
     static const uint32_t words[] = {0, 0xffffffff, 0x80000000, 0x7fffffff, 0x9e3779b9};
     report p = {0};
@@ -384,7 +382,6 @@ START_TEST(exact_numbers_infinities_and_nans_do_not_move)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* ---- frequencies ---- */
 
@@ -420,7 +417,9 @@ static const struct frequency {
 };
 enum { FREQUENCIES = sizeof frequencies / sizeof frequencies[0], DRAWS = 1 << 20, CHUNK = 1 << 12 };
 
-START_TEST(frequencies_are_the_probabilities)
+CASE("frequencies", 20);
+
+TESTS(frequencies_are_the_probabilities, FREQUENCIES)
 {
     const struct frequency *q = &frequencies[_i];
     const mpsim_format *f = mpsim_format_find(q->format);
@@ -457,7 +456,6 @@ START_TEST(frequencies_are_the_probabilities)
     ck_assert_msg(fabs(together - p2) <= 5 * sqrt(p2 * (1 - p2) / pairs), "%s x=%a: pairs %.9g, expected %.9g",
                   q->format, q->x, together, p2);
 }
-END_TEST
 
 /* ---- consumption ---- */
 
@@ -481,8 +479,10 @@ static const uint64_t first_indices[] = {
     0, 1, 2, 3, 0xfffffff0u, 0x3fffffff0u, 0x7fffffffffffff01u, 0xfffffffffffffff3u};
 enum { FIRST_INDICES = sizeof first_indices / sizeof first_indices[0] };
 
+CASE("words", 20);
+
 /* Element i of an array takes the word of rng.index + i, whatever is around it. */
-START_TEST(one_word_per_element_by_its_index)
+TESTS(one_word_per_element_by_its_index, test_isa_count())
 {
     static float x[LENGTH];
     static uint16_t codes[LENGTH];
@@ -514,10 +514,9 @@ START_TEST(one_word_per_element_by_its_index)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* The four array functions, in one call and in many, with the index moved along. */
-START_TEST(any_split_over_calls_gives_the_same_bits)
+TESTS(any_split_over_calls_gives_the_same_bits, test_isa_count())
 {
     static float x[LENGTH], y[2][LENGTH];
     static double x64[LENGTH], y64[2][LENGTH];
@@ -562,11 +561,10 @@ START_TEST(any_split_over_calls_gives_the_same_bits)
         ck_assert_mem_eq(&counts[0], &counts[1], sizeof counts[0]);
     }
 }
-END_TEST
 
 /* Changing the value of some elements leaves the others as they are: overflows, zeros and
  * NaNs consume no more and no less than other numbers. */
-START_TEST(values_do_not_shift_the_draws_of_others)
+TEST(values_do_not_shift_the_draws_of_others)
 {
     static float x[LENGTH], y[LENGTH], z[LENGTH];
     static const float special[] = {0, -0.0f, INFINITY, NAN, 1e30f, 1, 1e-30f};
@@ -588,11 +586,10 @@ START_TEST(values_do_not_shift_the_draws_of_others)
     ck_assert_uint_eq(wrong, 0);
     ck_assert_uint_gt(moved, LENGTH / 5);
 }
-END_TEST
 
 /* Halfway numbers: each draw is one fair bit, so two independent arrays agree in half of the
  * n places, with the standard deviation sqrt(n) / 2; five of them are allowed. */
-START_TEST(seeds_streams_and_indices_give_different_draws)
+TEST(seeds_streams_and_indices_give_different_draws)
 {
     enum { N = 1 << 14 };
     static float x[N], y[5][N];
@@ -617,10 +614,9 @@ START_TEST(seeds_streams_and_indices_give_different_draws)
                 }
         }
 }
-END_TEST
 
 /* Random numbers are taken by stochastic modes only, which then need an rng. */
-START_TEST(only_stochastic_modes_need_an_rng)
+TEST(only_stochastic_modes_need_an_rng)
 {
     const mpsim_format *f = mpsim_format_find("e4m3");
     const float x = 1.0625f;
@@ -641,27 +637,5 @@ START_TEST(only_stochastic_modes_need_an_rng)
             }
     }
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *counts = test_case("counts", 20);
-    tcase_add_test(counts, counts_of_the_reference_table);
-    tcase_add_loop_test(counts, counts_are_exact_for_up_to_12_random_bits, 0, GRIDS);
-    tcase_add_test(counts, negative_numbers_beside_the_only_zero);
-    tcase_add_test(counts, powers_of_two_round_with_the_same_counts);
-    tcase_add_test(counts, scaled_numbers_round_with_the_fraction_of_the_product);
-    TCase *ends = test_case("ends", 20);
-    tcase_add_test(ends, overflow_has_the_probability_of_the_fraction);
-    tcase_add_test(ends, exact_numbers_infinities_and_nans_do_not_move);
-    TCase *chance = test_case("frequencies", 20);
-    tcase_add_loop_test(chance, frequencies_are_the_probabilities, 0, FREQUENCIES);
-    TCase *words = test_case("words", 20);
-    tcase_add_loop_test(words, one_word_per_element_by_its_index, 0, test_isa_count());
-    tcase_add_loop_test(words, any_split_over_calls_gives_the_same_bits, 0, test_isa_count());
-    tcase_add_test(words, values_do_not_shift_the_draws_of_others);
-    tcase_add_test(words, seeds_streams_and_indices_give_different_draws);
-    tcase_add_test(words, only_stochastic_modes_need_an_rng);
-    return test_main("stochastic", (TCase *const[]){counts, ends, chance, words, NULL});
-}
+TEST_MAIN("stochastic");

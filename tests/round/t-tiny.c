@@ -62,7 +62,6 @@ START_TEST(as_mpfr_says)
     printf("# %zu tiny, %zu before rounding only\n", both, before);
     ck_assert(before > 100 && both > 1000);
 }
-END_TEST
 
 /* Products and quotients of binary32: the flag that the machine raises. */
 START_TEST(as_this_machine_raises_it)
@@ -109,7 +108,6 @@ START_TEST(as_this_machine_raises_it)
     printf("# skipped: which tininess this machine detects is not known here\n");
 #endif
 }
-END_TEST
 
 START_TEST(at_the_edge)
 {
@@ -129,7 +127,6 @@ START_TEST(at_the_edge)
     r.flush_input = 1;
     ck_assert_uint_eq(mpsim_tiny_f32(f, &r, 0x1p-140f, 0), 0);
 }
-END_TEST
 
 int main(void)
 {

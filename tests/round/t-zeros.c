@@ -7,9 +7,11 @@
 
 /* ---- signed zero and subnormals ---- */
 
+CASE("zeros and subnormals", 20);
+
 /* -0 stays -0, and what rounds to zero keeps its sign, in every mode; an underflow to -0
  * counts like one to +0. */
-START_TEST(zeros_keep_their_sign)
+TEST(zeros_keep_their_sign)
 {
     static const char *const names[] = {"fp16", "bf16", "tf32", "e5m2", "e4m3",    "e4m3ieee",
                                         "e3m4", "e3m2", "e2m3", "e2m1", "binary32"};
@@ -46,11 +48,10 @@ START_TEST(zeros_keep_their_sign)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* Zero times a scale is zero, however large the scale and the range of the format; in arrays
  * too, which take another path than single numbers. */
-START_TEST(zeros_are_zeros_under_every_scale)
+TEST(zeros_are_zeros_under_every_scale)
 {
     enum { N = 300 };
     static const char *const names[] = {"e11m1:fnuz", "e11m10", "e11m51", "binary64", "binary32",
@@ -88,10 +89,9 @@ START_TEST(zeros_are_zeros_under_every_scale)
             }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* P3109 and FNUZ formats have one zero: -0 and negative underflow give it, not their NaN. */
-START_TEST(formats_with_one_zero_have_no_minus_zero)
+TEST(formats_with_one_zero_have_no_minus_zero)
 {
     report p = {0};
     size_t formats = 0;
@@ -112,9 +112,8 @@ START_TEST(formats_with_one_zero_have_no_minus_zero)
     ck_no_mismatch(&p);
     ck_assert_uint_ge(formats, 30);
 }
-END_TEST
 
-START_TEST(subnormals_are_kept)
+TEST(subnormals_are_kept)
 {
     static const row rows[] = {
         {"fp16", "ieee", RNE, -0x1p-30, -0.0},
@@ -140,10 +139,9 @@ START_TEST(subnormals_are_kept)
     };
     CHECK_ROWS(rows);
 }
-END_TEST
 
 /* Flushing is a choice of its own, for input and output separately. */
-START_TEST(flushing_is_explicit)
+TEST(flushing_is_explicit)
 {
     const mpsim_format bf16 = peers_format("bf16"), fp16 = peers_format("fp16");
     mpsim_rounding r;
@@ -168,11 +166,10 @@ START_TEST(flushing_is_explicit)
     ck_assert_uint_eq(flags, MPSIM_FLAG_INEXACT);
     ck_assert_uint_eq(mpsim_encode_f32(&fp16, &r, 0x1.ff8p-15f, 0, &flags), 0);
 }
-END_TEST
 
 /* Decoding and encoding gives the code back: all codes that are not NaN, every mode, every
  * preset that does not forbid infinities. */
-START_TEST(every_code_survives_decoding_and_encoding)
+TEST(every_code_survives_decoding_and_encoding)
 {
     report p = {0};
     for (size_t i = 0; i < mpsim_format_count(); i++) {
@@ -200,11 +197,12 @@ START_TEST(every_code_survives_decoding_and_encoding)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
 /* ---- ties ---- */
 
-START_TEST(ties_go_where_the_mode_says)
+CASE("ties", 20);
+
+TEST(ties_go_where_the_mode_says)
 {
     static const row rows[] = {
         {"fp16", "ieee", RNE, 1.00048828125, 1.0}, /* 1 + 2^-11 */
@@ -229,10 +227,9 @@ START_TEST(ties_go_where_the_mode_says)
     };
     CHECK_ROWS(rows);
 }
-END_TEST
 
 /* floor(|a| + 0.5) in binary32 takes (1/2 - 2^-25) for 1/2. */
-START_TEST(almost_half_of_the_smallest_number_is_zero)
+TEST(almost_half_of_the_smallest_number_is_zero)
 {
     report p = {0};
     for (size_t i = 0; i < mpsim_format_count(); i++) {
@@ -253,19 +250,5 @@ START_TEST(almost_half_of_the_smallest_number_is_zero)
     }
     ck_no_mismatch(&p);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *zero = test_case("zeros and subnormals", 20);
-    tcase_add_test(zero, zeros_keep_their_sign);
-    tcase_add_test(zero, zeros_are_zeros_under_every_scale);
-    tcase_add_test(zero, formats_with_one_zero_have_no_minus_zero);
-    tcase_add_test(zero, subnormals_are_kept);
-    tcase_add_test(zero, flushing_is_explicit);
-    tcase_add_test(zero, every_code_survives_decoding_and_encoding);
-    TCase *ties = test_case("ties", 20);
-    tcase_add_test(ties, ties_go_where_the_mode_says);
-    tcase_add_test(ties, almost_half_of_the_smallest_number_is_zero);
-    return test_main("zeros", (TCase *const[]){zero, ties, NULL});
-}
+TEST_MAIN("zeros");

@@ -97,7 +97,6 @@ START_TEST(read_only_what_is_named)
     char *const argv[] = {(char *)(uintptr_t) "true", NULL};
     ck_assert(execv("/bin/true", argv) == -1 && errno == EACCES);
 }
-END_TEST
 
 START_TEST(read_beside)
 {
@@ -116,7 +115,6 @@ START_TEST(read_beside)
     ck_assert_int_eq(reads(deep), EACCES);
     ck_assert_int_eq(reads(folder), EACCES);
 }
-END_TEST
 
 START_TEST(write_only_outputs)
 {
@@ -142,7 +140,6 @@ START_TEST(write_only_outputs)
     ck_assert(rename(outside, new) == -1 && (errno == EACCES || errno == EXDEV));
     ck_assert_int_eq(rmdir(private), 0); /* SANDBOX_EMPTY */
 }
-END_TEST
 
 START_TEST(folders_and_moves)
 {
@@ -159,7 +156,6 @@ START_TEST(folders_and_moves)
         ck_assert(rename(drawn, wanted) == 0 && rmdir(temporary) == 0);
     ck_assert(rmdir(out) == -1);
 }
-END_TEST
 
 /* ---- calls ---- */
 
@@ -235,7 +231,6 @@ START_TEST(no_calls_that_are_not_needed)
         free(p);
     }
 }
-END_TEST
 
 START_TEST(programs_where_they_are_needed)
 {
@@ -249,7 +244,6 @@ START_TEST(programs_where_they_are_needed)
     REFUSED((int)ptrace(PTRACE_TRACEME, 0, NULL, NULL));
     REFUSED(chmod("/", 0777));
 }
-END_TEST
 
 #ifdef __x86_64__
 START_TEST(root_reads_files_and_does_nothing_else)
@@ -263,7 +257,6 @@ START_TEST(root_reads_files_and_does_nothing_else)
     ck_assert(!root || reads(closed) == 0);
     ck_assert_int_eq(sandbox_drop_capabilities(), 0);
 }
-END_TEST
 
 /* The 32-bit calls of the same processor have other numbers: 11 is execve there, and munmap here. */
 START_TEST(calls_of_another_architecture_end_the_process)
@@ -280,7 +273,6 @@ START_TEST(calls_of_another_architecture_end_the_process)
     ck_assert((WIFSIGNALED(status) && (WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV)) ||
               WEXITSTATUS(status) == 1);
 }
-END_TEST
 #endif
 
 START_TEST(both_may_be_closed_twice)
@@ -294,7 +286,6 @@ START_TEST(both_may_be_closed_twice)
     ck_assert_int_eq(reads(named), 0);
     ck_assert_int_eq(reads("/etc/passwd"), EACCES);
 }
-END_TEST
 
 /* ck_assert_msg and exit need no more than a sandbox leaves. */
 int main(void)
@@ -326,7 +317,6 @@ START_TEST(nothing_is_promised)
     ck_assert(sandbox_files() == 0 && sandbox_calls() == 0 && sandbox_rules() == -1 && sandbox_close_files(-1) == -1 &&
               sandbox_close_calls(0) == -1 && sandbox_drop_capabilities() == -1);
 }
-END_TEST
 
 int main(void)
 {

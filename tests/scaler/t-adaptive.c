@@ -235,7 +235,9 @@ static statistics random_statistics(uint64_t *state, int has_w)
 
 static const double shares[] = {1e-3, 1e-6, 1e-4, 0.01, 0.1, 0.3, 0.49};
 
-START_TEST(random_layers)
+CASE("layers", 120);
+
+TESTS(random_layers, 4)
 {
     const int has_w = _i & 1, power_of_two = _i >> 1;
     uint64_t state = test_seed() + (uint64_t)_i;
@@ -269,18 +271,18 @@ START_TEST(random_layers)
     for (int b = 0; b < BOUNDS; b++)
         ck_assert_msg(by[b] > n / 100, "bound %d decided only %zu of %zu", b, by[b], n);
 }
-END_TEST
 
 /* ---- single cases ---- */
 
-START_TEST(defaults)
+CASE("cases", 10);
+
+TEST(defaults)
 {
     mpsim_adaptive_config c;
     mpsim_adaptive_init(&c);
     ck_assert(c.n_uf == 1e-3 && c.u_min == 6e-8 && c.u_max == 65504);
     ck_assert(c.upper == 16 && c.accumulated == 1024 && c.power_of_two == 1);
 }
-END_TEST
 
 static double with_bounds(double upper, double accumulated, double previous, int power_of_two)
 {
@@ -294,7 +296,7 @@ static double with_bounds(double upper, double accumulated, double previous, int
 }
 
 /* The rule wants far more than any bound here. */
-START_TEST(bounds)
+TEST(bounds)
 {
     ck_assert(with_bounds(16, 1024, 1, 1) == 16);
     ck_assert(with_bounds(16, 1024, 64, 1) == 16);
@@ -307,10 +309,9 @@ START_TEST(bounds)
     ck_assert(with_bounds(16, 1024, 100, 0) == 10.24);
     ck_assert(with_bounds(16, 7, 2, 0) == 3.5);
 }
-END_TEST
 
 /* u_max / fan_in / (amax amax) is 4, or just below. */
-START_TEST(largest_product)
+TEST(largest_product)
 {
     mpsim_adaptive_config c;
     mpsim_adaptive_init(&c);
@@ -327,10 +328,9 @@ START_TEST(largest_product)
     const statistics y = {{-40, 1, 16376}, {0, 0, 0}, 0, 1, 1};
     ck_assert(scale(&c, &y) == 4);
 }
-END_TEST
 
 /* Gradients that are large enough: 1, whatever the share. */
-START_TEST(large_gradients)
+TEST(large_gradients)
 {
     mpsim_adaptive_config c;
     mpsim_adaptive_init(&c);
@@ -339,9 +339,8 @@ START_TEST(large_gradients)
     c.power_of_two = 0;
     ck_assert(scale(&c, &x) == 1 && scale(&c, &y) == 1);
 }
-END_TEST
 
-START_TEST(nothing_to_go_by)
+TEST(nothing_to_go_by)
 {
     const double nan = (double)NAN, inf = (double)INFINITY;
     for (int power_of_two = 0; power_of_two < 2; power_of_two++) {
@@ -361,10 +360,9 @@ START_TEST(nothing_to_go_by)
         ck_assert(mpsim_adaptive_scale(&c, &g, &none[2], 10, 1) == 1);
     }
 }
-END_TEST
 
 /* A chain of layers, each scaled after the one before it: the product stays within 1024. */
-START_TEST(chain)
+TEST(chain)
 {
     mpsim_adaptive_config c;
     mpsim_adaptive_init(&c);
@@ -378,19 +376,5 @@ START_TEST(chain)
     }
     ck_assert(product == 1024);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *layers = test_case("layers", 120);
-    tcase_add_loop_test(layers, random_layers, 0, 4);
-    TCase *cases = test_case("cases", 10);
-    tcase_add_test(cases, defaults);
-    tcase_add_test(cases, bounds);
-    tcase_add_test(cases, largest_product);
-    tcase_add_test(cases, large_gradients);
-    tcase_add_test(cases, nothing_to_go_by);
-    tcase_add_test(cases, chain);
-    TCase *const all[] = {layers, cases, NULL};
-    return test_main("t-adaptive", all);
-}
+TEST_MAIN("t-adaptive");

@@ -56,7 +56,9 @@ static unsigned letters(const char *word, size_t n)
     return e;
 }
 
-START_TEST(own)
+CASE("scalers", 60);
+
+TEST(own)
 {
     for (size_t i = 0; i < sizeof owns / sizeof *owns; i++) {
         mpsim_scaler_config c;
@@ -74,13 +76,12 @@ START_TEST(own)
         ck_assert_msg(bits_of_f64(s.scale) == bits_of_f64(owns[i].last), "%s: %a", owns[i].text, s.scale);
     }
 }
-END_TEST
 
 /* ---- numbers ---- */
 
 /* Values that show the arithmetic: the product with 0.7 in binary64, rounded once, and with
  * binary32's 0.7 differ; so do the two ways with 1.1. */
-START_TEST(arithmetic)
+TEST(arithmetic)
 {
     mpsim_scaler a, b;
     mpsim_scaler_config ca = row_of("torch"), cb = row_of("megatron");
@@ -100,13 +101,12 @@ START_TEST(arithmetic)
     }
     ck_assert_msg(differences >= 10, "only %zu of 30 differ", differences);
 }
-END_TEST
 
 /* ---- a run whose overflows come from its gradients ---- */
 
 /* Keras, amax constant: the first steps are skipped until scale * amax <= 65504; then the scale
  * doubles after 2000 clean steps, the next step overflows and halves it: one step of 2001. */
-START_TEST(steady_state)
+TEST(steady_state)
 {
     static const double amax[] = {3, 1.0, 8.1, 1000, 16376};
     for (size_t i = 0; i < sizeof amax / sizeof *amax; i++) {
@@ -132,7 +132,6 @@ START_TEST(steady_state)
         }
     }
 }
-END_TEST
 
 /* ---- fields outside their domain ---- */
 
@@ -150,7 +149,7 @@ static void refused(const char *what, const mpsim_scaler_config *c)
         refused(#field, &c_);                     \
     } while (0)
 
-START_TEST(domain)
+TEST(domain)
 {
     const double inf = (double)INFINITY, nan = (double)NAN;
     BAD(dynamic, 2);
@@ -187,15 +186,5 @@ START_TEST(domain)
     crossed.ceiling = 4;
     refused("floor above ceiling", &crossed);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *scalers = test_case("scalers", 60);
-    tcase_add_test(scalers, own);
-    tcase_add_test(scalers, arithmetic);
-    tcase_add_test(scalers, steady_state);
-    tcase_add_test(scalers, domain);
-    TCase *const all[] = {scalers, NULL};
-    return test_main("t-scaler-own", all);
-}
+TEST_MAIN("t-scaler-own");

@@ -202,7 +202,9 @@ static void set_scale(replay *p, const words *w)
     expect(p, "the counter", (double)p->s.clean, words_real(w->word[2]));
 }
 
-START_TEST(steps)
+CASE("scalers", 30);
+
+TESTS(steps, RECORDINGS)
 {
     replay p = {.r = &recordings[_i]};
     FILE *f = words_open(p.r->file);
@@ -232,7 +234,6 @@ START_TEST(steps)
     ck_assert_msg(p.mismatches == 0, "%s", p.first);
     ck_assert(p.cases >= 10 && p.steps >= 150);
 }
-END_TEST
 
 /* ---- defaults ---- */
 
@@ -287,7 +288,7 @@ static void printed(const char *file, const char *name, char *value, size_t size
     ck_assert_msg(*value, "%s: no default %s", file, name);
 }
 
-START_TEST(defaults)
+TEST(defaults)
 {
     const size_t n = sizeof shipped / sizeof *shipped;
     for (size_t i = 0; i < n; i++) {
@@ -302,13 +303,5 @@ START_TEST(defaults)
     }
     printf("# %zu printed defaults\n", n);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *scalers = test_case("scalers", 30);
-    tcase_add_loop_test(scalers, steps, 0, RECORDINGS);
-    tcase_add_test(scalers, defaults);
-    TCase *const all[] = {scalers, NULL};
-    return test_main("t-scaler-recorded", all);
-}
+TEST_MAIN("t-scaler-recorded");

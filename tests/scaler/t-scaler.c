@@ -170,7 +170,9 @@ static int together(pair *p, int inf)
                   "should be %g",                                       \
                   f->name, (double)c->field, (double)(wanted))
 
-START_TEST(defaults)
+CASE("rows", 30);
+
+TEST(defaults)
 {
     for (size_t i = 0; i < FRAMEWORKS; i++) {
         const framework *f = &frameworks[i];
@@ -202,7 +204,6 @@ START_TEST(defaults)
         SAME(threshold, 0);
     }
 }
-END_TEST
 
 /* ---- the algorithms ---- */
 
@@ -218,8 +219,10 @@ static knobs defaults_of(const framework *f)
     return k;
 }
 
+CASE("steps", 120);
+
 /* The first growth of a clean run: after `window` steps, in DeepSpeed one later. */
-START_TEST(first_growth)
+TEST(first_growth)
 {
     for (size_t i = 0; i < FRAMEWORKS; i++) {
         const framework *f = &frameworks[i];
@@ -236,7 +239,6 @@ START_TEST(first_growth)
         }
     }
 }
-END_TEST
 
 enum { SETS = 6 };
 
@@ -306,7 +308,7 @@ static int every_knob(const framework *f, knobs k)
 }
 
 /* All patterns of up to 12 steps: the shorter ones are the beginnings of the longer. */
-START_TEST(patterns)
+TESTS(patterns, FRAMEWORKS)
 {
     const framework *f = &frameworks[_i];
     const uint64_t before = compared;
@@ -318,10 +320,9 @@ START_TEST(patterns)
     }
     printf("# %s: %" PRIu64 " steps\n", f->name, compared - before);
 }
-END_TEST
 
 /* Long runs with the defaults: overflows at random, and where scale * amax passes 65504. */
-START_TEST(long_runs)
+TESTS(long_runs, FRAMEWORKS)
 {
     const framework *f = &frameworks[_i];
     const knobs k = defaults_of(f);
@@ -344,16 +345,5 @@ START_TEST(long_runs)
         ck_assert_msg(*mismatch == 0, "%s", mismatch);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *rows = test_case("rows", 30);
-    tcase_add_test(rows, defaults);
-    TCase *steps = test_case("steps", 120);
-    tcase_add_test(steps, first_growth);
-    tcase_add_loop_test(steps, patterns, 0, FRAMEWORKS);
-    tcase_add_loop_test(steps, long_runs, 0, FRAMEWORKS);
-    TCase *const all[] = {rows, steps, NULL};
-    return test_main("t-scaler", all);
-}
+TEST_MAIN("t-scaler");

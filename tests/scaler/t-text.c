@@ -10,7 +10,9 @@
 
 /* ---- names ---- */
 
-START_TEST(names)
+CASE("texts", 10);
+
+TEST(names)
 {
     static const char *const all[] = {"none",
                                       "static",
@@ -43,7 +45,6 @@ START_TEST(names)
         ck_assert_msg(mpsim_scaler_find(none[i]) == NULL, "\"%s\" is a row", none[i]);
     ck_assert(mpsim_scaler_find(NULL) == NULL);
 }
-END_TEST
 
 /* ---- parse ---- */
 
@@ -130,7 +131,7 @@ static double field_of(const mpsim_scaler_config *c, size_t offset, int kind)
     }
 }
 
-START_TEST(parse_good)
+TEST(parse_good)
 {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         mpsim_scaler_config c;
@@ -143,10 +144,9 @@ START_TEST(parse_good)
         ck_assert(mpsim_scaler_config_check(&c) == MPSIM_OK);
     }
 }
-END_TEST
 
 /* Nothing but the keys that were given changes. */
-START_TEST(parse_rows)
+TEST(parse_rows)
 {
     for (size_t i = 0; i < mpsim_scaler_count(); i++) {
         const mpsim_scaler_config *row = &mpsim_scaler_at(i)->config;
@@ -160,7 +160,6 @@ START_TEST(parse_rows)
         ck_assert(memcmp(&c, row, sizeof c) == 0);
     }
 }
-END_TEST
 
 enum { ANY = -1 }; /* the header leaves open which */
 
@@ -245,7 +244,7 @@ static const struct {
 };
 
 /* Numbers at the ends of what the scale's arithmetic and whole numbers hold; the text of a saved scale has no zeros at its end. */
-START_TEST(ends)
+TEST(ends)
 {
     mpsim_scaler_config c;
     mpsim_scaler s;
@@ -264,10 +263,9 @@ START_TEST(ends)
     mpsim_scaler_save(&s, line, sizeof line);
     ck_assert_msg(strncmp(line, "scale=0x1.8p+4 ", 15) == 0, "%s", line);
 }
-END_TEST
 
 /* Changes one by one: a key twice, and what is wrong by itself, leave all as it was. */
-START_TEST(one_by_one)
+TEST(one_by_one)
 {
     static const struct {
         const char *key, *value;
@@ -293,9 +291,8 @@ START_TEST(one_by_one)
     ck_assert_int_eq(mpsim_scaler_set(NULL, &given, "init", 4, "1", 1), MPSIM_EINVAL);
     ck_assert_int_eq(mpsim_scaler_set(&c, NULL, "init", 4, "1", 1), MPSIM_EINVAL);
 }
-END_TEST
 
-START_TEST(parse_bad)
+TEST(parse_bad)
 {
     mpsim_scaler_config c, before;
     memset(&before, 0x5a, sizeof before);
@@ -310,7 +307,6 @@ START_TEST(parse_bad)
     ck_assert(mpsim_scaler_parse(NULL, "torch") == MPSIM_EINVAL);
     ck_assert(memcmp(&c, &before, sizeof c) == 0);
 }
-END_TEST
 
 /* ---- save and load ---- */
 
@@ -353,8 +349,10 @@ static void resume(const char *name, const mpsim_scaler *s, uint64_t random)
     }
 }
 
+CASE("states", 60);
+
 /* Every row, near the ends of its numbers, with windows and hysteresis that are soon used up. */
-START_TEST(resumed)
+TESTS(resumed, mpsim_scaler_count())
 {
     static const char *const changes[] = {"init=1024",
                                           "init=3000.1,growth=1.1,backoff=0.7",
@@ -378,7 +376,6 @@ START_TEST(resumed)
         }
     }
 }
-END_TEST
 
 static void unloadable(const mpsim_scaler *fresh, const char *text)
 {
@@ -408,7 +405,7 @@ static int replaced(char *out, const char *line, int at, const char *value, cons
     return at < i;
 }
 
-START_TEST(malformed)
+TEST(malformed)
 {
     static const char *const values[] = {
         "", "x", "nan", "1x", "--1", "=1", "1=1", "+", "0x", "99999999999999999999999999", "1,5"};
@@ -441,20 +438,5 @@ START_TEST(malformed)
     unloadable(&fresh, NULL);
     ck_assert(mpsim_scaler_load(&fresh, line) == MPSIM_OK && equal(&fresh, &s));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *texts = test_case("texts", 10);
-    tcase_add_test(texts, names);
-    tcase_add_test(texts, parse_good);
-    tcase_add_test(texts, parse_rows);
-    tcase_add_test(texts, one_by_one);
-    tcase_add_test(texts, parse_bad);
-    tcase_add_test(texts, ends);
-    TCase *states = test_case("states", 60);
-    tcase_add_loop_test(states, resumed, 0, (int)mpsim_scaler_count());
-    tcase_add_test(states, malformed);
-    TCase *const all[] = {texts, states, NULL};
-    return test_main("t-scaler-text", all);
-}
+TEST_MAIN("t-scaler-text");

@@ -59,7 +59,9 @@ static void add_twice(char *out, size_t size, const void *of)
     text_add(out, size, ", %s", "twice");
 }
 
-START_TEST(text_add_says_what_it_left_out)
+CASE("cut", 60);
+
+TEST(text_add_says_what_it_left_out)
 {
     char text[8] = "";
     check(&(row){"text_add", add_twice, "added"});
@@ -78,7 +80,6 @@ START_TEST(text_add_says_what_it_left_out)
     for (size_t i = 0; i < sizeof text; i++)
         ck_assert_int_eq(text[i], 'z');
 }
-END_TEST
 
 /* ---- loss scalers ---- */
 
@@ -110,7 +111,7 @@ static void of_trace(char *out, size_t size, const void *of)
     (void)scaler_verdict(&(scaler_report){.run = &run}, &t, out, size);
 }
 
-START_TEST(scalers)
+TEST(scalers)
 {
     static const char *const patterns[] = {
         "((.x)*2 1*3)*4 #end\n.", "{2^14}*100000", "1*3,0*2000,1", "0*2000 1 0", "(.*3 x)*60", "1*100", "1*3", "0"};
@@ -143,7 +144,6 @@ START_TEST(scalers)
     for (int v = VERDICT_CLEAN; v <= VERDICT_STUCK; v++) /* from a pattern no Inf and NaN are known */
         ck_assert_msg(seen >> v & 1 || v == VERDICT_NOT_FINITE, "no track is %s", traininglog_verdict_name((verdict)v));
 }
-END_TEST
 
 static void of_log(char *out, size_t size, const void *of)
 {
@@ -151,7 +151,7 @@ static void of_log(char *out, size_t size, const void *of)
     traininglog_sentence_rest(of, 1, 1, out, size);
 }
 
-START_TEST(logs)
+TEST(logs)
 {
     log_jump jump = {.line = 7};
     const training_log l = {.jumps = &jump, .n_jumps = 1};
@@ -160,7 +160,6 @@ START_TEST(logs)
     check(&(row){"what else a log tells", of_log, &since});
     check(&(row){"what else a log tells", of_log, &some});
 }
-END_TEST
 
 /* ---- policies, trainings ---- */
 
@@ -189,7 +188,7 @@ static void of_products(char *out, size_t size, const void *of)
     (void)train_products_text(out, size, of);
 }
 
-START_TEST(policies_and_trainings)
+TEST(policies_and_trainings)
 {
     static const char *const names[] = {"te-nvfp4", "muon-bf16", "fp32-bf16-fp16", "torchao-adamw4bit",
                                         "te-fp8-current-dpa"};
@@ -217,7 +216,6 @@ START_TEST(policies_and_trainings)
         policy_clear(&p);
     }
 }
-END_TEST
 
 /* ---- others ---- */
 
@@ -270,7 +268,7 @@ static void of_advice(char *out, size_t size, const void *of)
     (void)advise_scale_reason(out, size, &a, &t);
 }
 
-START_TEST(other_texts)
+TEST(other_texts)
 {
     static const unsigned all = ~0u, none = 0;
     static const uint64_t shape[] = {1234567, 1, 89};
@@ -290,17 +288,9 @@ START_TEST(other_texts)
     for (size_t i = 0; i < COUNT(rows); i++)
         check(&rows[i]);
 }
-END_TEST
 
 int main(void)
 {
     setenv("MPSIM_POLICIES", test_source_path("data/policies"), 1);
-    TCase *t = test_case("cut", 60);
-    tcase_add_test(t, text_add_says_what_it_left_out);
-    tcase_add_test(t, scalers);
-    tcase_add_test(t, logs);
-    tcase_add_test(t, policies_and_trainings);
-    tcase_add_test(t, other_texts);
-    TCase *const cases[] = {t, NULL};
-    return test_main("cut", cases);
+    return test_main("cut", test_cases());
 }

@@ -218,7 +218,6 @@ START_TEST(any_byte_of_recorded_files)
         try_file(path, &state);
     }
 }
-END_TEST
 
 /* ---- files of our own ---- */
 
@@ -243,7 +242,6 @@ START_TEST(any_byte_of_every_dtype)
         try_byte(path, other, &good, at);
     blob_clear(&good);
 }
-END_TEST
 
 START_TEST(any_byte_of_members)
 {
@@ -270,7 +268,6 @@ START_TEST(any_byte_of_members)
     for (int i = 0; i < 5; i++)
         blob_clear(&x[i]);
 }
-END_TEST
 
 /* The same integers by rows and by columns. */
 START_TEST(orders_of_integers)
@@ -283,7 +280,6 @@ START_TEST(orders_of_integers)
     const outcome_of same = diff(x, y), others = diff(x, z);
     ck_assert(same.compared && !same.differs && !same.not_compared && others.differs);
 }
-END_TEST
 
 START_TEST(any_byte_of_blocks_that_are_not_decoded)
 {
@@ -316,7 +312,6 @@ START_TEST(any_byte_of_blocks_that_are_not_decoded)
     silent();
     try_file(path, &state);
 }
-END_TEST
 
 /* An initialiser of FLOAT16 as varints, and one in a file beside the model that is not there. */
 START_TEST(initialisers_that_are_not_read)
@@ -354,7 +349,6 @@ START_TEST(initialisers_that_are_not_read)
     blob_clear(&y);
     blob_clear(&g);
 }
-END_TEST
 
 /* ---- the recipe that a file names is tried first ---- */
 
@@ -419,7 +413,6 @@ START_TEST(quantised_as_the_file_says)
     ck_assert_int_eq(diff(quantised, from).verdict, VERDICT_QUANTISED);
     ck_assert_int_ne(diff(other, quantised).verdict, VERDICT_QUANTISED);
 }
-END_TEST
 
 int main(void)
 {

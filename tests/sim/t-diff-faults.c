@@ -95,7 +95,9 @@ static int is_found(const fault *f, const json_t *first, char *said, size_t size
     return ok;
 }
 
-START_TEST(faults_are_named)
+CASE("faults", 60);
+
+TEST(faults_are_named)
 {
     const recorded_as plain = {.prefix = ""};
     int missed = 0, all = 0;
@@ -126,7 +128,6 @@ START_TEST(faults_are_named)
     printf("# %d of %d faults named with their tensor and step\n", all - missed, all);
     ck_assert_int_le(missed * 100, MAY_MISS * all);
 }
-END_TEST
 
 /* ---- where nothing went wrong, nothing is found ---- */
 
@@ -139,7 +140,9 @@ static int is_quiet(const recorded_as *as, const json_t *v, int code)
            json_object_get(verdicts, word) != NULL;
 }
 
-START_TEST(no_false_alarms)
+CASE("equal", 60);
+
+TEST(no_false_alarms)
 {
     static const recorded_as plain = {.prefix = ""};
     static const recorded_as others[] = {
@@ -169,12 +172,5 @@ START_TEST(no_false_alarms)
     end();
     printf("# %d equal pairs, no false alarm\n", pairs);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *found = test_case("faults", 60), *alarms = test_case("equal", 60);
-    tcase_add_test(found, faults_are_named);
-    tcase_add_test(alarms, no_false_alarms);
-    return test_main("diff of faults", (TCase *[]){found, alarms, NULL});
-}
+TEST_MAIN("diff of faults");

@@ -159,7 +159,9 @@ static void print(const made *m, answer a)
            m->said.evidence);
 }
 
-START_TEST(no_pair_is_named_falsely)
+CASE("pairs", 20);
+
+TEST(no_pair_is_named_falsely)
 {
     enum { LEAST_RIGHT = 112 };
     char paths[2][64];
@@ -183,11 +185,5 @@ START_TEST(no_pair_is_named_falsely)
     ck_assert_int_eq(sums[FALSE_ANSWER], 0);
     ck_assert_int_ge(sums[RIGHT], LEAST_RIGHT);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("pairs", 20);
-    tcase_add_test(c, no_pair_is_named_falsely);
-    return test_main("diff-pairs", (TCase *const[]){c, NULL});
-}
+TEST_MAIN("diff-pairs");

@@ -299,23 +299,22 @@ static void check_cases(size_t rows, unsigned threads)
     ck_assert_msg(!wrong[0], "%s", wrong);
 }
 
-START_TEST(verdicts_small)
+CASE("verdicts", 60);
+
+TEST(verdicts_small)
 {
     check_cases(ROWS, 1);
 }
-END_TEST
-START_TEST(verdicts_large)
+TEST(verdicts_large)
 {
     check_cases(3000, 1);
 }
-END_TEST
-START_TEST(verdicts_threads)
+TESTS(verdicts_threads, 2)
 {
     if (!test_in_part((uint64_t)_i, 1))
         return;
     check_cases(3000, (unsigned)(5 * _i + 2));
 }
-END_TEST
 
 /* ---- differences of which both sides have something ---- */
 
@@ -419,7 +418,7 @@ static const struct {
     {"cast with a scale", {nothing, fp8_by_24}, VERDICT_ROUNDED, "B = round(A * 24, e4m3"},
 };
 
-START_TEST(verdicts_both)
+TEST(verdicts_both)
 {
     char wrong[512] = "";
     sample_state = test_seed();
@@ -436,10 +435,9 @@ START_TEST(verdicts_both)
     }
     ck_assert_msg(!wrong[0], "%s", wrong);
 }
-END_TEST
 
 /* The other way round a rounding is seen, too. */
-START_TEST(other_way)
+TEST(other_way)
 {
     sample_state = test_seed();
     sample a = sample_make(ROWS), b = sample_copy(&a);
@@ -452,15 +450,5 @@ START_TEST(other_way)
     free(a.x);
     free(b.x);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *verdicts = test_case("verdicts", 60);
-    tcase_add_test(verdicts, verdicts_small);
-    tcase_add_test(verdicts, verdicts_large);
-    tcase_add_test(verdicts, verdicts_both);
-    tcase_add_loop_test(verdicts, verdicts_threads, 0, 2);
-    tcase_add_test(verdicts, other_way);
-    return test_main("diff-verdicts", (TCase *const[]){verdicts, NULL});
-}
+TEST_MAIN("diff-verdicts");

@@ -15,7 +15,9 @@
 
 /* ---- the measure ---- */
 
-START_TEST(measure_by_hand)
+CASE("measures and names", 20);
+
+TEST(measure_by_hand)
 {
     sample a = {.shape = {1, 4}, .n = 4, .x = malloc(16)}, b = sample_copy(&a);
     const float x[4] = {1, -2, 0.5f, 3}, y[4] = {1, -2 - 0x1p-22f, 0.5f + 0x1p-23f, 5};
@@ -30,10 +32,9 @@ START_TEST(measure_by_hand)
     free(a.x);
     free(b.x);
 }
-END_TEST
 
 /* Any split of the elements over measures gives the same one. */
-START_TEST(measure_merges)
+TEST(measure_merges)
 {
     enum { N = 500 };
     const mpsim_format *f = mpsim_format_find("fp16");
@@ -70,9 +71,8 @@ START_TEST(measure_merges)
                   parts.scale_min[0] == whole.scale_min[0]);
     }
 }
-END_TEST
 
-START_TEST(tolerances)
+TEST(tolerances)
 {
     static const struct {
         const char *within;
@@ -90,11 +90,10 @@ START_TEST(tolerances)
     free(a.x);
     free(b.x);
 }
-END_TEST
 
 /* ---- order and names ---- */
 
-START_TEST(order_of_execution)
+TEST(order_of_execution)
 {
     static const char *const recorded[] = {
         "act:fc1",           "act:fc2",           "agrad:fc1",        "agrad:fc2",        "opt.m:fc1.weight",
@@ -120,7 +119,6 @@ START_TEST(order_of_execution)
     for (int i = 0; i < N; i++)
         ck_assert_str_eq(all.names[i], wanted[i]);
 }
-END_TEST
 
 static int by_text(const void *a, const void *b)
 {
@@ -128,7 +126,7 @@ static int by_text(const void *a, const void *b)
 }
 
 /* What safetensors' save_file writes: sorted by dtype, then by name. */
-START_TEST(bug_20261123_sorted_names_tell_no_order)
+TEST(bug_20261123_sorted_names_tell_no_order)
 {
     static const struct {
         const char *name, *format;
@@ -163,10 +161,9 @@ START_TEST(bug_20261123_sorted_names_tell_no_order)
     for (int i = 0; i < N; i++)
         ck_assert_str_eq(all.names[i], wanted[i]);
 }
-END_TEST
 
 /* The modules of layers as they are called, from names in alphabetical order; what comes first there. */
-START_TEST(parts_of_a_layer)
+TEST(parts_of_a_layer)
 {
     /* clang-format off */
     static const char *const wanted[] = {
@@ -196,7 +193,6 @@ START_TEST(parts_of_a_layer)
     for (int i = 0; i < N; i++)
         ck_assert_str_eq(all.names[i], wanted[i]);
 }
-END_TEST
 
 /* ---- many tensors ---- */
 
@@ -232,7 +228,7 @@ static double seconds_of(const char *a, const char *b)
 
 /* Other names and other numbers take a few times as long as equal ones; with all formats asked in all widths it was 17
  * times. */
-START_TEST(bug_20261123_many_tensors_of_other_names)
+TEST(bug_20261123_many_tensors_of_other_names)
 {
     parallel_init(1);
     sample_state = test_seed();
@@ -242,10 +238,9 @@ START_TEST(bug_20261123_many_tensors_of_other_names)
     unlink(b);
     ck_assert_msg(other < 9 * equal, "%g s, %g s of equal ones", other, equal);
 }
-END_TEST
 
 /* Fits by hand: e4m3 has steps of 1/8 from 1 on. */
-START_TEST(fits)
+TEST(fits)
 {
     const double x[4] = {1.05, 1.07, 1.25, 500}, nearest[4] = {1, 1.125, 1.25, (double)NAN},
                  zero[4] = {1, 1, 1.25, 448}, neither[4] = {1.25, 1, 1.25, 448},
@@ -267,18 +262,5 @@ START_TEST(fits)
     diff_fit_add(&f, &q, x, neither, 4);
     ck_assert(diff_fit_mode(&f) == NULL && f.missed == 1);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *rest = test_case("measures and names", 20);
-    tcase_add_test(rest, measure_by_hand);
-    tcase_add_test(rest, measure_merges);
-    tcase_add_test(rest, tolerances);
-    tcase_add_test(rest, order_of_execution);
-    tcase_add_test(rest, bug_20261123_sorted_names_tell_no_order);
-    tcase_add_test(rest, parts_of_a_layer);
-    tcase_add_test(rest, bug_20261123_many_tensors_of_other_names);
-    tcase_add_test(rest, fits);
-    return test_main("diff", (TCase *const[]){rest, NULL});
-}
+TEST_MAIN("diff");

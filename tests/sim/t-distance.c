@@ -191,7 +191,9 @@ static void check_distance(const dot_distance *g, const double *d, const double 
         mpfr_clear(s[i]);
 }
 
-START_TEST(against_both)
+CASE("distance", 20);
+
+TESTS(against_both, CASES)
 {
     operand a = {0}, b = {0};
     double rounded_sums[RESULTS], given_sums[RESULTS], d[RESULTS];
@@ -217,10 +219,9 @@ START_TEST(against_both)
     dot_operand_clear(&a);
     dot_operand_clear(&b);
 }
-END_TEST
 
 /* Results that are not finite are left out of both; errors beyond binary64's squares, and none at all. */
-START_TEST(ends)
+TEST(ends)
 {
     double given[] = {1, 4, -2, 0, 0x1p-600}, rounded_values[] = {1, 3, -2, 0, 0x1p-600};
     const double d[] = {INFINITY, 3, NAN, 0, 0x1.8p-600};
@@ -236,13 +237,5 @@ START_TEST(ends)
     dot_error_compare(&e, d, &truth, 1, 24);
     ck_assert(e.not_finite == 1 && isnan(e.given.max_abs) && isnan(e.given.rmse) && isnan(e.given.mean_abs));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("distance", 20);
-    tcase_add_loop_test(t, against_both, 0, CASES);
-    tcase_add_test(t, ends);
-    TCase *const all[] = {t, NULL};
-    return test_main("distance", all);
-}
+TEST_MAIN("distance");

@@ -85,7 +85,9 @@ static mpsim_format place_of(const char *name)
     return f;
 }
 
-START_TEST(every_bit)
+CASE("dot-split", 20);
+
+TESTS(every_bit, CASES)
 {
     const wanted *w = &cases[_i];
     operand a = {0}, b = {0};
@@ -109,12 +111,5 @@ START_TEST(every_bit)
     dot_operand_clear(&a);
     dot_operand_clear(&b);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("dot-split", 20);
-    tcase_add_loop_test(t, every_bit, 0, CASES);
-    TCase *const all[] = {t, NULL};
-    return test_main("dot-split", all);
-}
+TEST_MAIN("dot-split");

@@ -204,7 +204,6 @@ START_TEST(decimals_are_rounded_once)
             compare(MPSIM_OP_CONVERT, names[i], words, &state);
         }
 }
-END_TEST
 
 START_TEST(beside_a_tie)
 {
@@ -220,7 +219,6 @@ START_TEST(beside_a_tie)
         }
     }
 }
-END_TEST
 
 START_TEST(operations_on_decimals)
 {
@@ -244,7 +242,6 @@ START_TEST(operations_on_decimals)
                 compare((mpsim_op)op, names[i], words, &state);
             }
 }
-END_TEST
 
 /* ---- by hand ---- */
 
@@ -291,7 +288,6 @@ START_TEST(known_numbers)
                       rows[i].text, rows[i].format, code, flags);
     }
 }
-END_TEST
 
 START_TEST(what_is_no_number)
 {
@@ -312,7 +308,6 @@ START_TEST(what_is_no_number)
     ck_assert_int_eq(exact_parse(&x, long_text), NUMBER_RANGE);
     ck_assert_int_eq(exact_is_code("0x3c00") && exact_is_code("-0X3C00") && !exact_is_code("0x1p3"), 1);
 }
-END_TEST
 
 int main(void)
 {

@@ -68,7 +68,6 @@ START_TEST(chance_is_no_gap)
     const double fewer = percent_apart(PAIRS, 120, 0.9, NULL);
     ck_assert_msg(fewer < 7, "120 steps: %g %%", fewer);
 }
-END_TEST
 
 static double constant(double t)
 {
@@ -94,7 +93,6 @@ START_TEST(gaps_show)
     ck_assert(percent_apart(FEW, STEPS, 0.9, drift) > 90);
     ck_assert(percent_apart(FEW, STEPS, 0.5, explodes) > 95);
 }
-END_TEST
 
 int main(void)
 {

@@ -26,7 +26,9 @@ static int same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-START_TEST(lines_of_frameworks)
+CASE("lines", 20);
+
+TEST(lines_of_frameworks)
 {
     static const expected rows[] = {
         {"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0", LOG_APEX, LOG_OVERFLOW, -1,
@@ -91,9 +93,8 @@ START_TEST(lines_of_frameworks)
         ck_assert_msg(l.skipped == e->skipped && !l.bad, "%s: skipped %d", e->text, (int)l.skipped);
     }
 }
-END_TEST
 
-START_TEST(lines_about_something_else)
+TEST(lines_about_something_else)
 {
     static const char *const lines[] = {
         "",
@@ -115,9 +116,8 @@ START_TEST(lines_about_something_else)
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         ck_assert_msg(traininglog_line_parse(&l, lines[i]) == 0, "%s", lines[i]);
 }
-END_TEST
 
-START_TEST(numbers_that_are_no_scale)
+TEST(numbers_that_are_no_scale)
 {
     static const char *const lines[] = {
         "loss_scale: nan",
@@ -144,9 +144,8 @@ START_TEST(numbers_that_are_no_scale)
     ck_assert(traininglog_line_parse(&l, "step 99999999999999999999 loss_scale 4") == 1 && l.step == -1);
     ck_assert(traininglog_line_parse(&l, "step 900000000000000000 scale 4") == 1 && l.step > 0);
 }
-END_TEST
 
-START_TEST(losses)
+TEST(losses)
 {
     static const struct {
         const char *text;
@@ -171,7 +170,6 @@ START_TEST(losses)
         ck_assert_msg(n.loss == rows[i].loss, "%s: %d", rows[i].text, (int)n.loss);
     }
 }
-END_TEST
 
 /* ---- bytes to lines ---- */
 
@@ -206,7 +204,7 @@ static const char *lines_of(collected *c, log_reader *r, const char *bytes, size
     return c->text;
 }
 
-START_TEST(bytes_become_lines)
+TEST(bytes_become_lines)
 {
 #define ROW(in, out)           \
     {                          \
@@ -246,9 +244,8 @@ START_TEST(bytes_become_lines)
             ck_assert_msg(strcmp(lines_of(&c, &r, rows[i].bytes, rows[i].n, piece), rows[i].lines) == 0,
                           "row %zu: '%s'", i, c.text);
 }
-END_TEST
 
-START_TEST(long_lines_are_cut)
+TEST(long_lines_are_cut)
 {
     enum { LENGTH = 100000 };
     static collected c;
@@ -264,9 +261,8 @@ START_TEST(long_lines_are_cut)
     }
     free(bytes);
 }
-END_TEST
 
-START_TEST(random_bytes_do_no_harm)
+TEST(random_bytes_do_no_harm)
 {
     /* clang-format off */
     static const char *const words[] = {
@@ -311,17 +307,5 @@ START_TEST(random_bytes_do_no_harm)
     }
     ck_assert_uint_gt(recognised, 100);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("lines", 20);
-    tcase_add_test(t, lines_of_frameworks);
-    tcase_add_test(t, lines_about_something_else);
-    tcase_add_test(t, numbers_that_are_no_scale);
-    tcase_add_test(t, losses);
-    tcase_add_test(t, bytes_become_lines);
-    tcase_add_test(t, long_lines_are_cut);
-    tcase_add_test(t, random_bytes_do_no_harm);
-    return test_main("log-lines", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("log-lines");

@@ -179,7 +179,9 @@ static void make(mismatch_operands *o, uint64_t seed)
     ck_assert_int_eq(mismatch_operands_make(o, &from), 0);
 }
 
-START_TEST(as_nested_loops)
+CASE("mismatch", 30);
+
+TEST(as_nested_loops)
 {
     uint64_t state = test_part_seed();
     for (size_t round = 0; round < SIDES + test_scaled(8); round++) {
@@ -196,10 +198,9 @@ START_TEST(as_nested_loops)
         mismatch_operands_clear(&o);
     }
 }
-END_TEST
 
 /* Tokens that are given, and what is told of all of them. */
-START_TEST(given_tokens)
+TEST(given_tokens)
 {
     mismatch_operands o;
     arithmetic a[2];
@@ -228,10 +229,9 @@ START_TEST(given_tokens)
     mismatch_clear(&m);
     mismatch_operands_clear(&o);
 }
-END_TEST
 
 /* Tokens that A draws come as often as A says: those of a distribution of four words, 4096 times. */
-START_TEST(drawn_tokens)
+TEST(drawn_tokens)
 {
     enum { N = 4096, CHOICES = 4 };
     static const double logits[CHOICES] = {0, -1, 1, -3};
@@ -260,14 +260,5 @@ START_TEST(drawn_tokens)
     mismatch_clear(&m);
     mismatch_operands_clear(&o);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("mismatch", 30);
-    tcase_add_test(t, as_nested_loops);
-    tcase_add_test(t, given_tokens);
-    tcase_add_test(t, drawn_tokens);
-    TCase *const cases[] = {t, NULL};
-    return test_main("sim/t-mismatch", cases);
-}
+TEST_MAIN("sim/t-mismatch");

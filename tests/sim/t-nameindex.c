@@ -38,7 +38,9 @@ static uint64_t fnv(const char *s)
     return h ^ h >> 32;
 }
 
-START_TEST(bug_20261123_names_that_meet)
+CASE("names", 20);
+
+TEST(bug_20261123_names_that_meet)
 {
     for (unsigned i = 0; i < NAMES; i++)
         snprintf(names[i], LENGTH, "%x", i);
@@ -50,12 +52,5 @@ START_TEST(bug_20261123_names_that_meet)
     const double chosen = seconds();
     ck_assert_msg(chosen < 8 * plain + 0.05, "%.3f s, of other names %.3f s", chosen, plain);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("names", 20);
-    tcase_add_test(t, bug_20261123_names_that_meet);
-    TCase *const cases[] = {t, NULL};
-    return test_main("nameindex", cases);
-}
+TEST_MAIN("nameindex");

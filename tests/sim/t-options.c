@@ -134,7 +134,6 @@ START_TEST(taken_and_refused)
     ck_assert_str_eq(error, want);
     ck_assert_int_eq(code, !lines[_i].error ? -1 : strstr(error, "nothing") ? EXIT_DATA : EXIT_USAGE);
 }
-END_TEST
 
 START_TEST(read_values)
 {
@@ -147,7 +146,6 @@ START_TEST(read_values)
     ck_assert_int_eq(parse("--small 9", NULL), -1);
     ck_assert(v.small == 9);
 }
-END_TEST
 
 START_TEST(sentences)
 {
@@ -160,7 +158,6 @@ START_TEST(sentences)
                            "--byte needs --count above 100 or FILE x\n"
                            "--choice without FILE needs --number without --read: it is so\n");
 }
-END_TEST
 
 int main(void)
 {

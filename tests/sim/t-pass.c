@@ -53,7 +53,9 @@ static int run(seen *s, uint64_t fails_from, uint64_t stop_at, int lanes, trace_
     return pass_pieces(PIECES, lanes, see, s, &s->asked, error);
 }
 
-START_TEST(every_piece_once)
+CASE("pass", 120);
+
+TESTS(every_piece_once, COUNTS)
 {
     static seen s;
     trace_error error;
@@ -65,9 +67,8 @@ START_TEST(every_piece_once)
     }
     ck_assert(pass_pieces(0, pass_lanes(), see, &s, NULL, &error) == 0);
 }
-END_TEST
 
-START_TEST(the_earliest_error_wins)
+TESTS(the_earliest_error_wins, COUNTS)
 {
     static const uint64_t from[] = {0, 1, 777, 65535, 65536, PIECES - 1};
     static seen s;
@@ -82,9 +83,8 @@ START_TEST(the_earliest_error_wins)
             ck_assert_int_eq(s.times[k], 1);
     }
 }
-END_TEST
 
-START_TEST(no_piece_begins_when_the_end_is_asked_for)
+TESTS(no_piece_begins_when_the_end_is_asked_for, COUNTS)
 {
     static seen s;
     trace_error error;
@@ -96,7 +96,6 @@ START_TEST(no_piece_begins_when_the_end_is_asked_for)
     for (size_t k = 0; k < PIECES; k++)
         ck_assert_int_le(s.times[k], 1);
 }
-END_TEST
 
 /* ---- items ---- */
 
@@ -147,7 +146,7 @@ static int put(items *x, int i)
     return pass_put(&x->q, i % 11 == 0 ? 90 : 4, alone);
 }
 
-START_TEST(items_are_told_in_order)
+TESTS(items_are_told_in_order, COUNTS)
 {
     use_threads(_i);
     for (int stop_at = 13; stop_at < 3 * ITEMS; stop_at += 450) {
@@ -163,7 +162,6 @@ START_TEST(items_are_told_in_order)
         ck_assert(stop_at < ITEMS || x.inner == 50 * ((ITEMS - 6) / 37 + 1));
     }
 }
-END_TEST
 
 /* ---- elements ---- */
 
@@ -223,7 +221,7 @@ static void compare_rows(const uint64_t *shape, size_t rank, unsigned width)
 
 /* In memory, and in a file, in two bands of rows of 64 MiB. */
 /* What no size_t counts is no memory, rather than a little. */
-START_TEST(memory_that_cannot_be_counted)
+TEST(memory_that_cannot_be_counted)
 {
     unsigned char *p = array_memory(0, 8);
     ck_assert_ptr_nonnull(p);
@@ -232,9 +230,8 @@ START_TEST(memory_that_cannot_be_counted)
     ck_assert_ptr_null(array_memory(UINT64_MAX / 8 + 2, 8)); /* 8 bytes, modulo 2^64 */
     ck_assert_ptr_null(array_memory((uint64_t)SIZE_MAX + 1 ? (uint64_t)SIZE_MAX + 1 : UINT64_MAX, 1));
 }
-END_TEST
 
-START_TEST(elements_by_rows)
+TEST(elements_by_rows)
 {
     static const uint64_t shapes[][4] = {{7, 5}, {3, 4, 5, 2}, {1, 6}, {200, 31}, {2100, 4, 1000}};
     static const size_t ranks[] = {2, 4, 2, 2, 3};
@@ -243,16 +240,5 @@ START_TEST(elements_by_rows)
             if (i < 4 || width == 8)
                 compare_rows(shapes[i], ranks[i], width);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("pass", 120);
-    tcase_add_loop_test(all, every_piece_once, 0, COUNTS);
-    tcase_add_loop_test(all, the_earliest_error_wins, 0, COUNTS);
-    tcase_add_loop_test(all, no_piece_begins_when_the_end_is_asked_for, 0, COUNTS);
-    tcase_add_loop_test(all, items_are_told_in_order, 0, COUNTS);
-    tcase_add_test(all, memory_that_cannot_be_counted);
-    tcase_add_test(all, elements_by_rows);
-    return bad_main("sim-pass", (TCase *const[]){all, NULL});
-}
+TEST_MAIN_BY(bad_main, "sim-pass");

@@ -337,14 +337,15 @@ static const struct {
 /* clang-format on */
 enum { BAD = sizeof bad / sizeof bad[0] };
 
-START_TEST(bad_keys)
+CASE("refused", 20);
+
+TESTS(bad_keys, BAD)
 {
     refused(bad[_i].text, strlen(bad[_i].text), bad[_i].line, bad[_i].fragment);
 }
-END_TEST
 
 /* Bytes that no text can hold, and size. */
-START_TEST(bad_files)
+TEST(bad_files)
 {
     enum { MIB = 1 << 20 };
     char *big = malloc(2 * MIB);
@@ -371,12 +372,5 @@ START_TEST(bad_files)
     ck_assert(p.plans[0].max_norm == 2);
     policy_clear(&p);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("refused", 20);
-    tcase_add_loop_test(all, bad_keys, 0, BAD);
-    tcase_add_test(all, bad_files);
-    return bad_main("policy-bad", (TCase *const[]){all, NULL});
-}
+TEST_MAIN_BY(bad_main, "policy-bad");

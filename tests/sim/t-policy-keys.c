@@ -176,7 +176,9 @@ static const row good[] = {
 /* clang-format on */
 enum { GOOD = sizeof good / sizeof good[0] };
 
-START_TEST(good_keys)
+CASE("keys", 20);
+
+TESTS(good_keys, GOOD)
 {
     const row *r = &good[_i];
     policy p;
@@ -190,9 +192,8 @@ START_TEST(good_keys)
                   "'%s' is not the beginning of '%s'", cut, line);
     policy_clear(&p);
 }
-END_TEST
 
-START_TEST(files)
+TEST(files)
 {
     policy p;
     trace_error e = {0};
@@ -214,9 +215,10 @@ START_TEST(files)
     ck_assert_str_eq(p.note, "this");
     policy_clear(&p);
 }
-END_TEST
 
-START_TEST(scaler_words)
+CASE("values", 20);
+
+TEST(scaler_words)
 {
     static const char text[] = "precision: fp16\nloss_scaling:\n  %s\n";
     static const struct {
@@ -272,9 +274,8 @@ START_TEST(scaler_words)
     ck_assert(p.plans[0].scaler.init == 4 && p.plans[0].scaler.window == 3 && p.plans[0].scaler.growth == 4);
     policy_clear(&p);
 }
-END_TEST
 
-START_TEST(optimizer_keys)
+TEST(optimizer_keys)
 {
     policy p;
     load(&p, "optimizer: AdamW\n");
@@ -305,9 +306,8 @@ START_TEST(optimizer_keys)
     ck_assert_int_eq(o->algorithm, -1);
     policy_clear(&p);
 }
-END_TEST
 
-START_TEST(clip_and_reduce)
+TEST(clip_and_reduce)
 {
     policy p;
     for (int rule = 1; rule < MPSIM_CLIP_RULES; rule++) {
@@ -348,7 +348,6 @@ START_TEST(clip_and_reduce)
     ck_assert_int_eq(p.plans[0].fp8_params, 1);
     policy_clear(&p);
 }
-END_TEST
 
 /* ---- what a file says of itself that does not count ---- */
 
@@ -365,7 +364,9 @@ static const char block[] =
     "    name: torch.optim.AdamW\n"
     "    kwargs: {lr: 5.0e-6, weight_decay: 0.01, betas: [0.9, 0.98], eps: 1e-5, foreach: %s, fused: False, capturable: False}\n";
 
-START_TEST(remarks)
+CASE("keys", 20);
+
+TEST(remarks)
 {
     policy p;
     char text[1024];
@@ -408,10 +409,9 @@ START_TEST(remarks)
     ck_assert(o->algorithm == MPSIM_OPTIM_SGD && o->momentum == 0.8 && isnan(o->eps));
     policy_clear(&p);
 }
-END_TEST
 
 /* Settings of a scaler that stand one by one; powers of two as Python writes them; a constant scale that skips. */
-START_TEST(gathered)
+TEST(gathered)
 {
     policy p;
     load(
@@ -451,10 +451,9 @@ START_TEST(gathered)
     ck_assert(p.plans[0].scaler.backoff == 0.25 && p.plans[0].scaler.window == 100);
     policy_clear(&p);
 }
-END_TEST
 
 /* A clip that is there and off, also beside a norm; NeMo RL's block with fp16, whose worker has no scaler. */
-START_TEST(off)
+TEST(off)
 {
     static const char *const texts[] = {
         "precision: bf16\ngradient_clipping: False\nmax_grad_norm: 1.0\n",
@@ -477,7 +476,6 @@ START_TEST(off)
     ck_assert(!p.remarks && strcmp(p.plans[0].scaler.name, "torch") == 0);
     policy_clear(&p);
 }
-END_TEST
 
 static char *page_text(void)
 {
@@ -536,7 +534,7 @@ static void page_has_rules(const char *page, const policy_map *map)
 static const policy_map *const maps[] = {&policy_optimizer_map, &policy_muon_map, &policy_clip_map, &policy_reduce_map};
 
 /* The page of policies names every key and every word that a row has. */
-START_TEST(documented)
+TEST(documented)
 {
     const policy_words *const lists[] = {&policy_keys_own,   &policy_keys_other,  &policy_keys_passed_over,
                                          &policy_precisions, &policy_levels,      &policy_autocasts,
@@ -553,10 +551,9 @@ START_TEST(documented)
     }
     free(page);
 }
-END_TEST
 
 /* And every range, and what a key needs or does not go with. */
-START_TEST(documented_rules)
+TEST(documented_rules)
 {
     char *page = page_text();
     policy_need need;
@@ -573,10 +570,9 @@ START_TEST(documented_rules)
     }
     free(page);
 }
-END_TEST
 
 /* The rules that before_unscale goes with are those that leave unscaling to others. */
-START_TEST(unscaling)
+TEST(unscaling)
 {
     for (int i = MPSIM_CLIP_NONE + 1; i < MPSIM_CLIP_RULES; i++) {
         char text[128];
@@ -589,21 +585,5 @@ START_TEST(unscaling)
         policy_clear(&p);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *keys = test_case("keys", 20), *values = test_case("values", 20);
-    tcase_add_loop_test(keys, good_keys, 0, GOOD);
-    tcase_add_test(keys, files);
-    tcase_add_test(keys, remarks);
-    tcase_add_test(keys, gathered);
-    tcase_add_test(keys, off);
-    tcase_add_test(keys, documented);
-    tcase_add_test(keys, documented_rules);
-    tcase_add_test(keys, unscaling);
-    tcase_add_test(values, scaler_words);
-    tcase_add_test(values, optimizer_keys);
-    tcase_add_test(values, clip_and_reduce);
-    return bad_main("policy-keys", (TCase *const[]){keys, values, NULL});
-}
+TEST_MAIN_BY(bad_main, "policy-keys");

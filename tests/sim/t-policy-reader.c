@@ -94,7 +94,6 @@ START_TEST(bundled_policies_are_the_programs)
     free(list);
     ck_assert_int_gt(seen, 50);
 }
-END_TEST
 
 /* ---- text in memory, and errors ---- */
 
@@ -134,7 +133,6 @@ START_TEST(text_is_read_and_errors_are_one_line)
     ck_assert_int_eq(mpsim_policy_open(&p, "no-such-policy", "/nowhere", 0, NULL, 0), MPSIM_EIO);
     mpsim_policy_free(NULL);
 }
-END_TEST
 
 /* ---- allocations ---- */
 
@@ -174,7 +172,6 @@ START_TEST(each_allocation_that_fails_is_said)
         n++;
     ck_assert_int_gt(n, 20);
 }
-END_TEST
 #endif
 
 int main(void)

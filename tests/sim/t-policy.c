@@ -257,7 +257,6 @@ START_TEST(bundled)
         policy_clear(&p);
     }
 }
-END_TEST
 
 /* What a few of them have besides. */
 START_TEST(bundled_details)
@@ -286,7 +285,6 @@ START_TEST(bundled_details)
     ck_assert_str_eq(policy_plan(&p, UINT64_MAX)->precision, "fp16");
     policy_clear(&p);
 }
-END_TEST
 
 /* What enters the products of a linear layer in the middle. */
 START_TEST(bundled_blocks)
@@ -322,7 +320,6 @@ START_TEST(bundled_blocks)
         policy_clear(&p);
     }
 }
-END_TEST
 
 /* Whether a layer of a network with layers of the numbers first to last has its recipe. */
 static int is_quantised(const char *keys, uint64_t first, uint64_t last, const char *layer)
@@ -376,7 +373,6 @@ START_TEST(layers_at_the_ends)
     ck_assert_uint_eq(d.first, 7);
     ck_assert_uint_eq(d.last, 11);
 }
-END_TEST
 
 START_TEST(bundled_all)
 {
@@ -397,7 +393,6 @@ START_TEST(bundled_all)
         names += i == 0 || strcmp(wants[i - 1].name, wants[i].name) != 0;
     ck_assert_uint_eq(files, names);
 }
-END_TEST
 
 /* ---- layers ---- */
 
@@ -483,7 +478,6 @@ START_TEST(kinds_by_name)
     ck_assert_int_ne(policy_layer_kind_find(&none, "dense"), 0);
     ck_assert_int_ne(policy_layer_kind_find(&none, ""), 0);
 }
-END_TEST
 
 /* Which roles are in the compute format, in the order act out weight agrad dgrad wgrad. */
 typedef struct low_row {
@@ -533,7 +527,6 @@ START_TEST(low_roles)
     }
     policy_clear(&p);
 }
-END_TEST
 
 /* A schedule's entry inherits a list of patterns itself; one that is written again is another. */
 START_TEST(inherited_patterns)
@@ -558,7 +551,6 @@ START_TEST(inherited_patterns)
     ck_assert_int_eq(p.plans[0].layer_kinds->items[0].kind, LAYER_CONV);
     policy_clear(&p);
 }
-END_TEST
 
 /* Apex O2: fp16 everywhere but the parameters of batch norm (convert_network). */
 START_TEST(apex_o2)
@@ -576,7 +568,6 @@ START_TEST(apex_o2)
     ck_assert(!is_low(q, LAYER_LOSS, "loss", TRAIN_ACT));
     policy_clear(&p);
 }
-END_TEST
 
 /* The block recipes of act, weight and agrad of linear layers. */
 static const struct recipe_case {
@@ -635,7 +626,6 @@ START_TEST(block_recipes)
     ck_assert_ptr_null(placed(&p.plans[0], LAYER_LINEAR, "fc")->recipe[TRAIN_ACT]);
     policy_clear(&p);
 }
-END_TEST
 
 int main(void)
 {

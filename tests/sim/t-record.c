@@ -188,7 +188,9 @@ static void expect(report_style style, unsigned shows, int rows, const char *exp
     "\"numbers\": [0, 5], \"pairs\": [[0, 5], [6, 7]], \"tally\": {\"no\": 5}, \"step\": 12345, \"no_step\": null, "      \
     "\"long\": -12345, \"longs\": [-9223372036854775808, 3], \"reals32\": [0.5, \"NaN\"], \"codes\": [\"a\", \"b\"]"
 
-START_TEST(forms)
+CASE("forms", 20);
+
+TEST(forms)
 {
     expect(REPORT_NDJSON, 0, 1, "{" MEMBERS "\"part\": 1, \"whole\": 4, " LISTS "}\n");
     expect(
@@ -204,9 +206,8 @@ START_TEST(forms)
         "text    lacking     bytes  truth  flag   count   size  real  real32    share  numbers   step    long     kB  number  chars\n"
         "=a,\"b\"  -        12.1 KiB  yes    no    12,345  12345   0.2     1.5  12.50 %  [0, 5]   12345  -12345  12.35      -7  chars\n");
 }
-END_TEST
 
-START_TEST(documents)
+TEST(documents)
 {
     char *version = NULL;
     const int n = asprintf(&version,
@@ -217,7 +218,6 @@ START_TEST(documents)
     expect(REPORT_JSON, 0, 2, version);
     free(version);
 }
-END_TEST
 
 /* ---- words, sets, bytes; a list of lists that are written as they come ---- */
 
@@ -287,7 +287,7 @@ static void expect_tree(report_style style, const char *expected)
 #define FIRST "\"count\": 12345, \"word\": \"pear\", \"set\": [\"apple\", \"fig\"], \"truth\": true, \"bytes\": 2048}"
 #define SECOND "\"count\": 0, \"word\": null, \"set\": [], \"truth\": false, \"bytes\": 0, \"real\": \"NaN\"}"
 
-START_TEST(trees)
+TEST(trees)
 {
     expect_tree(REPORT_JSON, "\"branches\": [\n{\"name\": \"b\",\n\"leaves\": [\n{" FIRST ",\n{" SECOND
                              "],\n\"sum\": 10},\n{\"name\": \"b\",\n\"leaves\": [],\n\"sum\": 11}]}\n");
@@ -295,7 +295,6 @@ START_TEST(trees)
     expect_tree(REPORT_CSV, "count,word,set,truth,bytes,real\n12345,pear,apple+fig,1,2048,\n0,,,0,0,nan\n");
     expect_tree(REPORT_TEXT, " count  word    bytes\n12,345  pear  2.0 KiB\n     0\n");
 }
-END_TEST
 
 static char *schema_of(const report_kind *kind)
 {
@@ -355,7 +354,7 @@ static void expect_words(report_style style, const char *expected)
     free(text);
 }
 
-START_TEST(words)
+TEST(words)
 {
     expect_words(REPORT_JSON,
                  "\n\"rows\": [\n {\"word\": \"b\", \"none\": null, \"set\": [\"one\", \"four\"], "
@@ -363,7 +362,6 @@ START_TEST(words)
     expect_words(REPORT_CSV, "word,none,set,empty,small,count\nb,,one+four,,b,4294967295\n");
     expect_words(REPORT_TEXT, "word  small          count\nb     b      4,294,967,295\n");
 }
-END_TEST
 
 /* ---- a record as words of a command line ---- */
 
@@ -375,7 +373,7 @@ typedef struct lined {
 } lined;
 
 /* What is there and not 0, in the order of the table; written back they give the same words. */
-START_TEST(words_of_a_line)
+TEST(words_of_a_line)
 {
     static const record_field rows[] = {
         FIELD(TEXT, "text", IN_TREE, offsetof(lined, text), NULL),
@@ -410,11 +408,12 @@ START_TEST(words_of_a_line)
     option_list_clear(&l.list);
     option_list_clear(&back.list);
 }
-END_TEST
+
+CASE("schemas", 20);
 
 /* What help says: a sentence once, that of a field of the same place for a column without one; nothing of null, or of what a title
  * says. */
-START_TEST(columns)
+TEST(columns)
 {
     static const record_field told[] = {FIELD(COUNT, "rows", IN_ALL, 0, "Rows.", .title = ">rows"),
                                         FIELD(COUNT, "bytes", IN_ALL, 8, "Bytes of all; null: unknown."),
@@ -435,9 +434,8 @@ START_TEST(columns)
     ck_assert_uint_eq(record_columns(to, 2, &r, 3), 3);
     ck_assert_str_eq(to[2].title, "most");
 }
-END_TEST
 
-START_TEST(schema_of_words)
+TEST(schema_of_words)
 {
     char *text = schema_of(&words_kind);
     contains(text, "\"word\": {\"enum\": [\"a\", \"b\"]}");
@@ -447,7 +445,6 @@ START_TEST(schema_of_words)
     contains(text, "\"required\": [\"schema\", \"mpsim\", \"rows\", \"part\", \"whole\"]");
     free(text);
 }
-END_TEST
 
 /* ---- rows of several kinds ---- */
 
@@ -457,7 +454,9 @@ static const record_field several_fields[] = {FIELD(LIST, "rows", IN_JSON | FIEL
 static const record_kind several_document = {"document", NULL, 0, several_fields};
 static const report_kind several = {"mpsim.test/1", "Test", "Rows of two kinds.", &several_document};
 
-START_TEST(rows_of_several_kinds)
+CASE("forms", 20);
+
+TEST(rows_of_several_kinds)
 {
     static const wordy word = {0, 0, 8, 0, 0, 7, NULL, {0, 0}};
     char *text = NULL;
@@ -481,7 +480,6 @@ START_TEST(rows_of_several_kinds)
     contains(text, "\"wordy\": {\n");
     free(text);
 }
-END_TEST
 
 /* ---- several lists; what cells show of numbers that are none ---- */
 
@@ -533,7 +531,7 @@ static void expect_lists(report_style style, const char *expected)
     free(text);
 }
 
-START_TEST(several_lists)
+TEST(several_lists)
 {
     expect_lists(REPORT_JSON, "\"first\": [\n {\"part\": 1, \"whole\": 4}],\n\"between\": \"chars\",\n\"second\": [\n "
                               "{\"real\": \"NaN\", \"scale\": 65536.0, \"part\": 0},\n {");
@@ -548,7 +546,6 @@ START_TEST(several_lists)
                    "{\"type\": \"string\"}}}");
     free(text);
 }
-END_TEST
 
 /* ---- reading ---- */
 
@@ -613,7 +610,7 @@ static void check_heap(const heap *h)
     ck_assert(h->n_counts == 1 && h->counts[0] == 5);
 }
 
-START_TEST(reading)
+TEST(reading)
 {
     heap h;
     const char *wanted;
@@ -632,7 +629,6 @@ START_TEST(reading)
     ck_assert_str_eq(record_read(&grain_record, record_part(from, "none"), &h, "weight", &wanted), "weight");
     json_decref(v);
 }
-END_TEST
 
 /* The same as a struct of other types, some of it behind pointers. */
 typedef struct store {
@@ -670,7 +666,7 @@ static const record_field store_fields[] = {
 static const record_kind store_record = {"store", NULL, sizeof(store), store_fields};
 #undef AT
 
-START_TEST(reading_structs)
+TEST(reading_structs)
 {
     heap h;
     const char *wanted;
@@ -694,7 +690,6 @@ START_TEST(reading_structs)
     ck_assert(isnan(h.box.weight) && h.box.step == -1 && !h.counts);
     record_forget(&heap_record, &h);
 }
-END_TEST
 
 /* ---- keeping ---- */
 
@@ -726,7 +721,7 @@ static const record_kind document_kind = {"document", NULL, sizeof(store), write
 static const report_kind barn_kind = {"mpsim.barn/1", "barn", "A barn.", &document_kind};
 
 /* Rows that are gone when the report ends, as those of a report's writer are. */
-START_TEST(keeping)
+TEST(keeping)
 {
     record_keep k;
     store s = {.name = "x", .count = 3};
@@ -752,7 +747,6 @@ START_TEST(keeping)
     ck_assert_ptr_eq(b->heaps[0].name, b->heaps[2].name);
     record_keep_clear(&k);
 }
-END_TEST
 
 /* What is not as it has to be; "": all is. */
 static const struct misread {
@@ -787,7 +781,7 @@ static const struct misread {
     {"{\"grains\": [{\"step\": 1}, 2]}", "grains.step", "step", "a count"},
 };
 
-START_TEST(misreading)
+TESTS(misreading, sizeof misread / sizeof *misread)
 {
     const struct misread *m = &misread[_i];
     heap h;
@@ -802,7 +796,6 @@ START_TEST(misreading)
     record_forget(&heap_record, &h);
     json_decref(v);
 }
-END_TEST
 
 /* ---- schemas ---- */
 
@@ -834,7 +827,9 @@ static const report_kind *const reports[] = {&scaler_adaptive_kind,
                                              &verify_kind};
 enum { REPORTS = sizeof reports / sizeof reports[0] };
 
-START_TEST(schema)
+CASE("schemas", 20);
+
+TEST(schema)
 {
     char *text = schema_of(&all_types);
     contains(text, "\"schema\": {\"const\": \"mpsim.test/1\"}");
@@ -869,7 +864,6 @@ START_TEST(schema)
     contains(text, "\"required\": [\"count\", \"word\", \"set\", \"bytes\"]");
     free(text);
 }
-END_TEST
 
 /* doc/schema/mpsim.NAME.VERSION.json */
 static void path_of(char *path, size_t size, const report_kind *kind)
@@ -898,7 +892,7 @@ static void write_text(const char *path, const char *text)
     ck_assert_msg(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s cannot be written", path);
 }
 
-START_TEST(schemas)
+TESTS(schemas, REPORTS)
 {
     char path[512];
     char *text = schema_of(reports[_i]);
@@ -911,26 +905,5 @@ START_TEST(schemas)
     free(filed);
     free(text);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *forms_case = test_case("forms", 20), *schema_case = test_case("schemas", 20);
-    tcase_add_test(forms_case, forms);
-    tcase_add_test(forms_case, documents);
-    tcase_add_test(forms_case, rows_of_several_kinds);
-    tcase_add_test(forms_case, several_lists);
-    tcase_add_test(forms_case, words);
-    tcase_add_test(forms_case, words_of_a_line);
-    tcase_add_test(forms_case, trees);
-    tcase_add_test(forms_case, reading);
-    tcase_add_test(forms_case, reading_structs);
-    tcase_add_test(forms_case, keeping);
-    tcase_add_loop_test(forms_case, misreading, 0, sizeof misread / sizeof *misread);
-    tcase_add_test(schema_case, schema);
-    tcase_add_test(schema_case, schema_of_words);
-    tcase_add_test(schema_case, columns);
-    tcase_add_loop_test(schema_case, schemas, 0, REPORTS);
-    TCase *const all[] = {forms_case, schema_case, NULL};
-    return test_main("record", all);
-}
+TEST_MAIN("record");

@@ -82,7 +82,9 @@ static void check_cast(const struct counted *c, const replay_step *s, const char
         ck_assert_double_eq_tol(got->sqnr_db, 10 * log10(want.signal / want.noise), 1e-6);
 }
 
-START_TEST(casts_are_counted)
+CASE("casts", 60);
+
+TESTS(casts_are_counted, 3)
 {
     const struct counted *c = &counted[_i];
     run r;
@@ -111,10 +113,9 @@ START_TEST(casts_are_counted)
     ck_assert_uint_gt(checked, 600000);
     forget(&r);
 }
-END_TEST
 
 /* autocast casts all arguments of linear: weight and bias; the gradient of both comes in fp16. */
-START_TEST(a_bias_is_cast_like_its_weight)
+TEST(a_bias_is_cast_like_its_weight)
 {
     run r;
     replay_ok(&r, "data/policies/pytorch-amp-fp16.yaml", "data/digits-cnn");
@@ -129,10 +130,9 @@ START_TEST(a_bias_is_cast_like_its_weight)
         }
     forget(&r);
 }
-END_TEST
 
 /* Layer norm, softmax and embeddings stay in fp32 under torch's autocast. */
-START_TEST(what_autocast_leaves_in_fp32)
+TEST(what_autocast_leaves_in_fp32)
 {
     run r;
     size_t seen = 0, low = 0;
@@ -162,12 +162,13 @@ START_TEST(what_autocast_leaves_in_fp32)
     ck_assert_uint_gt(low, 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- what a policy makes of a model ---- */
 
+CASE("formats", 60);
+
 /* Layers that a policy keeps out of FP8, keeps in fp32, or calls something else. */
-START_TEST(exceptions_of_a_policy)
+TEST(exceptions_of_a_policy)
 {
     static const char text[] = "precision: fp8\nfp8_exclude: [fc2]\nkeep_fp32: [conv1]\n"
                                "layer_kinds: {conv2: softmax}\n";
@@ -186,7 +187,6 @@ START_TEST(exceptions_of_a_policy)
     }
     forget(&r);
 }
-END_TEST
 
 /* digits-cnn: 3682 parameters, 48 of them of batch norm; activations 33792, 3072 of them of linear
  * layers (32 x 64 and 32 x 32). SGD with momentum: one number of state each. */
@@ -212,7 +212,7 @@ static const struct memory {
 };
 enum { N_MEMORIES = sizeof memories / sizeof *memories };
 
-START_TEST(bytes_by_hand)
+TESTS(bytes_by_hand, N_MEMORIES)
 {
     const struct memory *c = &memories[_i];
     char path[200];
@@ -229,17 +229,5 @@ START_TEST(bytes_by_hand)
                   (unsigned)c->want.state, (unsigned)b->activations, (unsigned)c->want.activations);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *casts = test_case("casts", 60);
-    tcase_add_loop_test(casts, casts_are_counted, 0, 3);
-    tcase_add_test(casts, a_bias_is_cast_like_its_weight);
-    tcase_add_test(casts, what_autocast_leaves_in_fp32);
-    TCase *formats = test_case("formats", 60);
-    tcase_add_test(formats, exceptions_of_a_policy);
-    tcase_add_loop_test(formats, bytes_by_hand, 0, N_MEMORIES);
-    TCase *const cases[] = {casts, formats, NULL};
-    return replay_test_main("replay-casts", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-casts");

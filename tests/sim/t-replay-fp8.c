@@ -109,7 +109,9 @@ static const struct delays {
 };
 enum { N_DELAYS = sizeof delays / sizeof *delays };
 
-START_TEST(delayed_scales_follow_their_history)
+CASE("fp8", 60);
+
+TESTS(delayed_scales_follow_their_history, N_DELAYS)
 {
     const struct delays *c = &delays[_i];
     char text[512];
@@ -132,7 +134,6 @@ START_TEST(delayed_scales_follow_their_history)
     ck_assert_uint_gt(stale, 0);
     forget(&r);
 }
-END_TEST
 
 static const grid e2m1 = {"e2m1", 2, 0, 6, 1};
 
@@ -160,7 +161,7 @@ static double nvfp4(const float *block, size_t n, size_t i, float all)
     return fit(&e2m1, (double)(block[i] * inverse), NULL);
 }
 
-START_TEST(block_scales_are_never_stale)
+TESTS(block_scales_are_never_stale, 2)
 {
     const int four = _i;
     const size_t width = four ? 16 : 32;
@@ -195,13 +196,5 @@ START_TEST(block_scales_are_never_stale)
     ck_assert(lost > 0 || !four);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *fp8 = test_case("fp8", 60);
-    tcase_add_loop_test(fp8, delayed_scales_follow_their_history, 0, N_DELAYS);
-    tcase_add_loop_test(fp8, block_scales_are_never_stale, 0, 2);
-    TCase *const cases[] = {fp8, NULL};
-    return replay_test_main("replay-fp8", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-fp8");

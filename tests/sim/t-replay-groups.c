@@ -212,9 +212,11 @@ static void all_equal(const run *r, uint64_t compared)
 
 /* ---- settings ---- */
 
+CASE("groups", 60);
+
 /* Momentum, dampening, Nesterov, decay and maximize, each in a group of its own; constant or by a
  * scheduler. */
-START_TEST(groups_of_sgd)
+TESTS(groups_of_sgd, 2)
 {
     tensor list[] = {sgd_of("fc.weight", 0.1, 0.9, 0, 0, 1, 0), sgd_of("fc.bias", 0.05, 0.5, 0.25, 0, 0, 0),
                      sgd_of("head.weight", 0.2, 0, 0, 0.01, 0, 0), sgd_of("head.bias", 0.3, 0.8, 0, 0.02, 0, 1)};
@@ -229,10 +231,9 @@ START_TEST(groups_of_sgd)
     ck_assert_int_eq(s->settings[3].optimizer.maximize, 1);
     forget(&r);
 }
-END_TEST
 
 /* Adam, AdamW and SGD in one run; betas and eps of their own. */
-START_TEST(groups_of_several_optimizers)
+TEST(groups_of_several_optimizers)
 {
     tensor list[] = {
         adam_of("fc.weight", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0), adam_of("fc.bias", 0.02, 0.8, 0.95, 1e-3, 0.1, 0, 1),
@@ -243,10 +244,9 @@ START_TEST(groups_of_several_optimizers)
     all_equal(&r, (4 + 4 + 3) * 4 * 8);
     forget(&r);
 }
-END_TEST
 
 /* amsgrad, from the first step on, and from a later one with what is recorded of it. */
-START_TEST(amsgrad_goes_on_from_the_record)
+TESTS(amsgrad_goes_on_from_the_record, 2)
 {
     tensor list[] = {adam_of("fc.weight", 0.01, 0.9, 0.8, 1e-6, 0, 1, 0),
                      adam_of("fc.bias", 0.02, 0.8, 0.7, 1e-4, 0.1, 1, 1)};
@@ -256,11 +256,10 @@ START_TEST(amsgrad_goes_on_from_the_record)
     all_equal(&r, 2 * 4 * 4 * 8);
     forget(&r);
 }
-END_TEST
 
 /* A parameter that has no gradient in some steps takes fewer: Adam's corrections are its own, SGD's
  * first step is its own, also where the record begins late. */
-START_TEST(steps_are_counted_by_parameter)
+TESTS(steps_are_counted_by_parameter, 2)
 {
     tensor list[] = {adam_of("fc.weight", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0),
                      adam_of("fc.bias", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0), sgd_of("head.weight", 0.1, 0.9, 0.5, 0, 0, 0),
@@ -272,11 +271,10 @@ START_TEST(steps_are_counted_by_parameter)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- the policy's own settings ---- */
 
-START_TEST(the_policy_wins_and_it_is_said)
+TEST(the_policy_wins_and_it_is_said)
 {
     tensor list[] = {sgd_of("fc.weight", 0.1, 0.9, 0, 0, 0, 0), sgd_of("fc.bias", 0.05, 0.9, 0, 0.25, 0, 0)};
     run r;
@@ -293,7 +291,6 @@ START_TEST(the_policy_wins_and_it_is_said)
     ck_assert_str_eq(r.step[0].notes->text[NOTE_POLICY], "optimizer adam (recorded sgd)");
     forget(&r);
 }
-END_TEST
 
 /* ---- implementations ---- */
 
@@ -318,7 +315,7 @@ static const struct implementation {
 };
 enum { N_IMPLEMENTATIONS = sizeof implementations / sizeof *implementations };
 
-START_TEST(the_recorded_implementation)
+TESTS(the_recorded_implementation, N_IMPLEMENTATIONS)
 {
     const struct implementation *c = &implementations[_i];
     const tensor p = sgd_of("fc.weight", 0.1, 0.9, 0, 0, 0, 0);
@@ -346,7 +343,6 @@ START_TEST(the_recorded_implementation)
     ck_assert_int_eq(r.step[0].notes->text[NOTE_POLICY][0] != 0, strcmp(c->variant, "ieee") != 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- what the record lacks ---- */
 
@@ -371,7 +367,7 @@ static const struct lacking {
 };
 enum { N_LACKINGS = sizeof lackings / sizeof *lackings };
 
-START_TEST(what_is_lacking_is_said)
+TESTS(what_is_lacking_is_said, N_LACKINGS)
 {
     const struct lacking *c = &lackings[_i];
     tensor p = c->adam ? adam_of("fc.weight", 0.01, 0.9, 0.99, 1e-6, 0, 0, 0)
@@ -398,10 +394,9 @@ START_TEST(what_is_lacking_is_said)
             ck_assert_str_eq(r.step[0].notes->text[i], "");
     forget(&r);
 }
-END_TEST
 
 /* A parameter of no group is not updated, and its gradient skips no step. */
-START_TEST(what_no_group_has_stays)
+TEST(what_no_group_has_stays)
 {
     tensor list[] = {sgd_of("fc.weight", 0.1, 0, 0, 0, 0, 0), sgd_of("odd.weight", 1, 0, 0, 0, 0, 0)};
     float bad[8];
@@ -423,7 +418,6 @@ START_TEST(what_no_group_has_stays)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- damage ---- */
 
@@ -468,7 +462,7 @@ static const struct damage {
 };
 enum { N_DAMAGES = sizeof damages / sizeof *damages };
 
-START_TEST(damaged_groups_are_refused)
+TESTS(damaged_groups_are_refused, N_DAMAGES)
 {
     const char *at = begin("damaged", 1, 0);
     made_set(damages[_i].key, damages[_i].value);
@@ -477,10 +471,9 @@ START_TEST(damaged_groups_are_refused)
     made_end();
     refused("precision: fp32\n", at, damages[_i].says);
 }
-END_TEST
 
 /* Ranks of a step that do not agree. */
-START_TEST(a_scale_that_is_0_in_binary32_is_refused)
+TEST(a_scale_that_is_0_in_binary32_is_refused)
 {
     const char *at = begin("no-scale", 1, 0);
     made_set("mpsim.grads_scaled", "true");
@@ -490,9 +483,8 @@ START_TEST(a_scale_that_is_0_in_binary32_is_refused)
     made_end();
     refused("precision: fp32\n", at, "mpsim.loss_scale is missing or not above 0");
 }
-END_TEST
 
-START_TEST(ranks_have_the_same_groups)
+TEST(ranks_have_the_same_groups)
 {
     const tensor p = sgd_of("fc.weight", 0.1, 0, 0, 0, 0, 0), q = sgd_of("fc.weight", 0.2, 0, 0, 0, 0, 0);
     const char *at = NULL;
@@ -505,22 +497,5 @@ START_TEST(ranks_have_the_same_groups)
     }
     refused("precision: fp32\n", at, "must agree");
 }
-END_TEST
 
-int main(void)
-{
-    TCase *groups = test_case("groups", 60);
-    tcase_add_loop_test(groups, groups_of_sgd, 0, 2);
-    tcase_add_test(groups, groups_of_several_optimizers);
-    tcase_add_loop_test(groups, amsgrad_goes_on_from_the_record, 0, 2);
-    tcase_add_loop_test(groups, steps_are_counted_by_parameter, 0, 2);
-    tcase_add_test(groups, the_policy_wins_and_it_is_said);
-    tcase_add_loop_test(groups, the_recorded_implementation, 0, N_IMPLEMENTATIONS);
-    tcase_add_loop_test(groups, what_is_lacking_is_said, 0, N_LACKINGS);
-    tcase_add_test(groups, what_no_group_has_stays);
-    tcase_add_loop_test(groups, damaged_groups_are_refused, 0, N_DAMAGES);
-    tcase_add_test(groups, a_scale_that_is_0_in_binary32_is_refused);
-    tcase_add_test(groups, ranks_have_the_same_groups);
-    TCase *const cases[] = {groups, NULL};
-    return replay_test_main("replay-groups", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-groups");

@@ -167,7 +167,9 @@ static const struct lossy {
     {"data/charlm", charlm_pure, charlm_readme, charlm_f64, {0, 40, 49, 0, 67}, 0.5},
 };
 
-START_TEST(bf16_loses_what_the_readme_says)
+CASE("lost", 60);
+
+TESTS(bf16_loses_what_the_readme_says, 2)
 {
     const struct lossy *c = &lossy[_i];
     run r;
@@ -191,10 +193,9 @@ START_TEST(bf16_loses_what_the_readme_says)
     }
     forget(&r);
 }
-END_TEST
 
 /* An fp32 master loses what fp32 itself loses; the model's bf16 copy stands still all the same. */
-START_TEST(a_master_keeps_updates)
+TEST(a_master_keeps_updates)
 {
     run r;
     replay_path(&r, MASTER "optimizer: {name: trace, variant: ieee}\n", "data/digits-cnn", REPLAY_RECORDED);
@@ -211,11 +212,10 @@ START_TEST(a_master_keeps_updates)
     }
     forget(&r);
 }
-END_TEST
 
 /* How far the model's bf16 weights are from runs of the same gradients in fp32 and binary64, and
  * these from each other: one step from the record. */
-START_TEST(distances_from_the_references)
+TEST(distances_from_the_references)
 {
     run r;
     replay_path(&r, "data/policies/bf16-pure.yaml", "data/digits-cnn", REPLAY_RECORDED);
@@ -245,9 +245,8 @@ START_TEST(distances_from_the_references)
     }
     forget(&r);
 }
-END_TEST
 
-START_TEST(kahan_keeps_updates)
+TEST(kahan_keeps_updates)
 {
     run r;
     replay_ok(&r, "data/policies/bf16-kahan.yaml", "data/digits-cnn");
@@ -258,12 +257,11 @@ START_TEST(kahan_keeps_updates)
     ck_assert_uint_gt(t.lost_model * 2, t.updates);
     forget(&r);
 }
-END_TEST
 
 /* Fused variants get scaled gradients and divide themselves: what moves in binary64 is counted from
  * gradients that are divided once. An update of 2^-7 1e-10 moves 1 in binary64, not in binary32;
  * 65536 times smaller it would not move there either. */
-START_TEST(bug_20261120_fused_variants_divide_once)
+TESTS(bug_20261120_fused_variants_divide_once, 4)
 {
     static const char *const variants[] = {"torch", "torch-fused-a", "torch-fused-b", "torch-fused-c"};
     enum { N = 64 };
@@ -291,13 +289,14 @@ START_TEST(bug_20261120_fused_variants_divide_once)
     ck_assert_uint_eq(t.lost, N);
     forget(&r);
 }
-END_TEST
 
 /* ---- stochastic rounding ---- */
 
+CASE("stochastic", 60);
+
 /* 1 - u lies between 1 - 2^-8 and 1, -1 - u between -1 and -1 - 2^-7: they move with the
  * probability of the rest, so that the mean movement is u. */
-START_TEST(stochastic_rounding_moves_by_the_update_on_average)
+TEST(stochastic_rounding_moves_by_the_update_on_average)
 {
     enum { N = 1000, SEEDS = 200 };
     static float w[2][N / 2], g[N / 2];
@@ -340,18 +339,5 @@ START_TEST(stochastic_rounding_moves_by_the_update_on_average)
     }
     ck_assert_uint_gt(changes, SEEDS / 2);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *lost = test_case("lost", 60);
-    tcase_add_loop_test(lost, bf16_loses_what_the_readme_says, 0, 2);
-    tcase_add_test(lost, a_master_keeps_updates);
-    tcase_add_test(lost, distances_from_the_references);
-    tcase_add_test(lost, kahan_keeps_updates);
-    tcase_add_loop_test(lost, bug_20261120_fused_variants_divide_once, 0, 4);
-    TCase *stochastic = test_case("stochastic", 60);
-    tcase_add_test(stochastic, stochastic_rounding_moves_by_the_update_on_average);
-    TCase *const cases[] = {lost, stochastic, NULL};
-    return replay_test_main("replay-lost", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-lost");

@@ -24,7 +24,9 @@ static const char *make_gap(void)
     return at;
 }
 
-START_TEST(gaps_begin_from_the_record)
+CASE("odd", 60);
+
+TESTS(gaps_begin_from_the_record, 3)
 {
     static const int from[3][3] = {{1, 0, 1}, {1, 1, 1}, {1, 0, 0}};
     static const unsigned compared[3][3] = {{0, 8, 0}, {0, 0, 0}, {0, 8, 8}};
@@ -45,7 +47,6 @@ START_TEST(gaps_begin_from_the_record)
     }
     forget(&r);
 }
-END_TEST
 
 /* ---- what is missing or odd ---- */
 
@@ -106,7 +107,7 @@ static void backwards(int step)
     made_set("mpsim.step", step == 1 ? "7" : "3");
 }
 
-START_TEST(what_is_missing_is_said)
+TEST(what_is_missing_is_said)
 {
     static const char fixed[] = "precision: fp32\n"
                                 "optimizer: {name: trace, variant: ieee, lr: 0.5}\n";
@@ -130,9 +131,8 @@ START_TEST(what_is_missing_is_said)
     made_end();
     refused(plain32, at, "scale");
 }
-END_TEST
 
-START_TEST(shapes_and_steps_must_fit)
+TEST(shapes_and_steps_must_fit)
 {
     static const char plain32[] = "data/policies/fp32.yaml";
     refused(plain32, make_odd("size", 2, size), "fc.weight");
@@ -143,10 +143,9 @@ START_TEST(shapes_and_steps_must_fit)
     refused(plain32, make_odd("grad-size", 1, size_of_grad), "fc.weight");
     refused(plain32, make_odd("backwards", 2, backwards), "step");
 }
-END_TEST
 
 /* A file that says no step: neither its metadata nor its folder. */
-START_TEST(a_file_needs_a_step)
+TEST(a_file_needs_a_step)
 {
     made_begin("stepless", 1, 0);
     made_unset("mpsim.step");
@@ -158,10 +157,9 @@ START_TEST(a_file_needs_a_step)
     made_end();
     refused("data/policies/fp32.yaml", path, "step");
 }
-END_TEST
 
 /* Gradients alone are enough for casts and scaler. */
-START_TEST(gradients_alone)
+TEST(gradients_alone)
 {
     run r;
     const char *at = made_begin("only-grads", 1, 0);
@@ -180,9 +178,8 @@ START_TEST(gradients_alone)
     ck_assert_uint_ne(r.step[0].events & MPSIM_SCALER_OVERFLOW, 0);
     forget(&r);
 }
-END_TEST
 
-START_TEST(weights_alone)
+TEST(weights_alone)
 {
     run r;
     const char *at = made_begin("only-weights", 1, 0);
@@ -196,9 +193,8 @@ START_TEST(weights_alone)
     ck_assert_uint_eq(sum_run(&r).updates, 0);
     forget(&r);
 }
-END_TEST
 
-START_TEST(activations_alone)
+TEST(activations_alone)
 {
     run r;
     const char *at = made_begin("only-acts", 1, 0);
@@ -211,9 +207,8 @@ START_TEST(activations_alone)
     ck_assert_uint_eq(r.step[0].n_weights, 0);
     forget(&r);
 }
-END_TEST
 
-START_TEST(empty_and_scalar_tensors)
+TESTS(empty_and_scalar_tensors, 2)
 {
     run r;
     const char *at = NULL;
@@ -237,19 +232,5 @@ START_TEST(empty_and_scalar_tensors)
     ck_assert_uint_eq(weight_of(&r.step[0], "gain")->count, 1);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *odd = test_case("odd", 60);
-    tcase_add_loop_test(odd, gaps_begin_from_the_record, 0, 3);
-    tcase_add_test(odd, what_is_missing_is_said);
-    tcase_add_test(odd, shapes_and_steps_must_fit);
-    tcase_add_test(odd, a_file_needs_a_step);
-    tcase_add_test(odd, gradients_alone);
-    tcase_add_test(odd, weights_alone);
-    tcase_add_test(odd, activations_alone);
-    tcase_add_loop_test(odd, empty_and_scalar_tensors, 0, 2);
-    TCase *const cases[] = {odd, NULL};
-    return replay_test_main("replay-odd", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-odd");

@@ -82,9 +82,11 @@ static float exact_norm(void)
     return f32(sqrt((double)a * (double)a + (double)b * (double)b));
 }
 
+CASE("record", 60);
+
 /* The recorded norm counts, although it is another one; the policy is silent. One that speaks of
  * clipping has its own. */
-START_TEST(the_recorded_clip_and_norm)
+TEST(the_recorded_clip_and_norm)
 {
     run r;
     fill();
@@ -113,10 +115,9 @@ START_TEST(the_recorded_clip_and_norm)
         forget(&r);
     }
 }
-END_TEST
 
 /* Other gradients than the recorded ones have another norm: their own. */
-START_TEST(another_scale_has_its_own_norm)
+TEST(another_scale_has_its_own_norm)
 {
     static const char *const keys[][2] = {{"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm", "77"}, {NULL, NULL}};
     run r;
@@ -126,7 +127,6 @@ START_TEST(another_scale_has_its_own_norm)
     ck_assert_double_eq_tol(r.step[0].norm, (double)exact_norm(), 1e-2);
     forget(&r);
 }
-END_TEST
 
 /* ATen's CPU kernels: eight lanes, their sum, and the rest, of which some with an FMA. */
 static float lanes(const float *x, int n, int contracts)
@@ -163,7 +163,7 @@ static const struct norms {
              {APART, "default", 0, 0}, {GROUP, NULL, 0, 0},     {NULL, "default", 0, 0}};
 enum { N_NORMS = sizeof norms / sizeof *norms };
 
-START_TEST(the_largest_magnitude_as_norm)
+TEST(the_largest_magnitude_as_norm)
 {
     static const char *const keys[][2] = {
         {"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm_type", "inf"}, {"mpsim.groups", APART}, {NULL, NULL}};
@@ -180,9 +180,8 @@ START_TEST(the_largest_magnitude_as_norm)
     ck_assert(!r.step[0].notes->text[NOTE_NORM][0]);
     forget(&r);
 }
-END_TEST
 
-START_TEST(norms_of_other_types_are_not_known)
+TEST(norms_of_other_types_are_not_known)
 {
     static const char *const keys[][2] = {{"mpsim.grad_clip", "0.25"}, {"mpsim.grad_norm_type", "1"}, {NULL, NULL}};
     run r;
@@ -192,9 +191,8 @@ START_TEST(norms_of_other_types_are_not_known)
     ck_assert(strstr(r.step[0].notes->text[NOTE_NORM], "the exact 2-norm is taken"));
     forget(&r);
 }
-END_TEST
 
-START_TEST(norms_that_are_not_recorded)
+TESTS(norms_that_are_not_recorded, N_NORMS)
 {
     const struct norms *c = &norms[_i];
     const char *keys[5][2] = {{"mpsim.grad_clip", "0.25"}, {NULL, NULL}};
@@ -227,9 +225,8 @@ START_TEST(norms_that_are_not_recorded)
     }
     ck_assert_int_eq(differ > 3, c->known);
 }
-END_TEST
 
-START_TEST(values_are_clipped)
+TEST(values_are_clipped)
 {
     static const char *const keys[][2] = {{"mpsim.grad_clip", "0.0"}, {"mpsim.grad_clip_value", "0.125"}, {NULL, NULL}};
     run r;
@@ -253,7 +250,6 @@ START_TEST(values_are_clipped)
     ck_assert_uint_gt(sum_run(&r).differ, 5);
     forget(&r);
 }
-END_TEST
 
 /* ---- gradients that a format cannot hold ---- */
 
@@ -288,7 +284,7 @@ static const struct gradients {
 };
 enum { N_GRADIENTS = sizeof gradient_cases / sizeof *gradient_cases };
 
-START_TEST(gradients_that_are_no_numbers_of_the_format)
+TESTS(gradients_that_are_no_numbers_of_the_format, N_GRADIENTS)
 {
     const struct gradients *c = &gradient_cases[_i];
     const int sums_up = strcmp(c->key, "mpsim.autocast") != 0 && strcmp(c->key, "mpsim.dtype_computed") != 0 &&
@@ -323,7 +319,6 @@ START_TEST(gradients_that_are_no_numbers_of_the_format)
     ck_assert(!c->odd || odd > 1);
     forget(&r);
 }
-END_TEST
 
 /* ---- layers ---- */
 
@@ -348,7 +343,7 @@ static const struct layered {
 };
 enum { N_LAYERED = sizeof layered / sizeof *layered };
 
-START_TEST(layers_are_known_by_their_weights)
+TESTS(layers_are_known_by_their_weights, N_LAYERED)
 {
     const struct layered *c = &layered[_i];
     char name[64], act[64];
@@ -374,12 +369,11 @@ START_TEST(layers_are_known_by_their_weights)
     }
     forget(&r);
 }
-END_TEST
 
 /* ---- what differs ---- */
 
 /* Three tensors, of which two differ: the one with the larger share first. */
-START_TEST(the_worst_tensors_have_names)
+TEST(the_worst_tensors_have_names)
 {
     static const char *const names[] = {"a.weight", "b.weight", "c.weight"};
     replay_total t;
@@ -423,20 +417,5 @@ START_TEST(the_worst_tensors_have_names)
     replay_total_clear(&t);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *record = test_case("record", 60);
-    tcase_add_test(record, the_recorded_clip_and_norm);
-    tcase_add_test(record, another_scale_has_its_own_norm);
-    tcase_add_test(record, the_largest_magnitude_as_norm);
-    tcase_add_test(record, norms_of_other_types_are_not_known);
-    tcase_add_loop_test(record, norms_that_are_not_recorded, 0, N_NORMS);
-    tcase_add_test(record, values_are_clipped);
-    tcase_add_loop_test(record, gradients_that_are_no_numbers_of_the_format, 0, N_GRADIENTS);
-    tcase_add_loop_test(record, layers_are_known_by_their_weights, 0, N_LAYERED);
-    tcase_add_test(record, the_worst_tensors_have_names);
-    TCase *const cases[] = {record, NULL};
-    return replay_test_main("replay-record", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-record");

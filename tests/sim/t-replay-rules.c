@@ -11,7 +11,9 @@
 
 /* ---- schedules ---- */
 
-START_TEST(a_schedule_changes_plans)
+CASE("rules", 60);
+
+TEST(a_schedule_changes_plans)
 {
     static const char text[] = "precision: fp32\nschedule:\n"
                                "  - {step: 3, precision: bf16}\n"
@@ -59,10 +61,9 @@ START_TEST(a_schedule_changes_plans)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* The bundled schedule, whose epochs have 1000 steps: bf16 from step 1001, fp16 from 6001. */
-START_TEST(the_bundled_schedule)
+TEST(the_bundled_schedule)
 {
     static const char *const formats[] = {"binary32", "binary32", "binary32", "bf16", "bf16", "fp16", "fp16"};
     run r;
@@ -74,10 +75,9 @@ START_TEST(the_bundled_schedule)
     ck_assert_uint_eq(r.step[5].tracker, 1);
     forget(&r);
 }
-END_TEST
 
 /* Parameters that become bf16, then have a master again. */
-START_TEST(parameters_change_their_format)
+TEST(parameters_change_their_format)
 {
     static const char text[] = "precision: fp32\nschedule:\n"
                                "  - {step: 2, precision: bf16, autocast: all, params: bf16}\n";
@@ -104,12 +104,11 @@ START_TEST(parameters_change_their_format)
     ck_assert_str_eq(r.step[1].weights[0].storage, "bf16");
     forget(&r);
 }
-END_TEST
 
 /* ---- whole steps of other rules ---- */
 
 /* DeepSpeed updates the scale before it unscales: on a growth step by the new scale. */
-START_TEST(deepspeed_unscales_with_the_new_scale)
+TEST(deepspeed_unscales_with_the_new_scale)
 {
     static const char text[] = "precision: fp16\nloss_scaling: {scaler: deepspeed, "
                                "initial_scale_power: 4, loss_scale_window: 1}\n";
@@ -137,10 +136,9 @@ START_TEST(deepspeed_unscales_with_the_new_scale)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* torch: the reciprocal of the norm plus 1e-6, times the largest norm, each rounded to binary32. */
-START_TEST(clipping_by_the_global_norm)
+TESTS(clipping_by_the_global_norm, 2)
 {
     float next[2][8];
     run r;
@@ -176,11 +174,10 @@ START_TEST(clipping_by_the_global_norm)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* One factor unscales and clips. DeepSpeed: 1 / (S max(1, ((norm / S) + 1e-6) / most)); fairseq:
  * (1 / S) (most / (norm / S)), without the 1e-6; in binary64. */
-START_TEST(unscaling_and_clipping_at_once)
+TESTS(unscaling_and_clipping_at_once, 2)
 {
     static const char *const texts[] = {"precision: fp16\nloss_scaling: {scaler: deepspeed, initial_scale_power: 8}\n"
                                         "clip: {rule: deepspeed-zero, max_norm: 0.3}\n",
@@ -215,11 +212,10 @@ START_TEST(unscaling_and_clipping_at_once)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* fp16 parameters, fp32 masters: the master moves by the unscaled gradient; the model's copy is the
  * master rounded. */
-START_TEST(masters_and_the_models_copy)
+TEST(masters_and_the_models_copy)
 {
     static const char text[] = "precision: fp16\nautocast: all\nparams: fp16\n"
                                "master_weights: true\nloss_scaling: {scaler: torch, init: 512}\n";
@@ -254,11 +250,10 @@ START_TEST(masters_and_the_models_copy)
     ck_assert_str_eq(r.step[0].weights[0].storage, "fp16");
     forget(&r);
 }
-END_TEST
 
 /* A master split into the model's bf16 code and the other 16 bits: the model's copy is rounded to
  * nearest with ties away from zero, that of a plain master with ties to even. */
-START_TEST(a_split_master_rounds_ties_away)
+TEST(a_split_master_rounds_ties_away)
 {
     static const float start[4] = {1, -1, 2, 0.5f};
     static const float masters[4] = {1 + 0x1p-8f, -1 - 0x1p-8f, 2 + 0x3p-7f, 0.5f + 0x1.8p-10f};
@@ -290,11 +285,10 @@ START_TEST(a_split_master_rounds_ties_away)
         forget(&r);
     }
 }
-END_TEST
 
 /* Adam in the order of ieee; t does not advance where the step is skipped. Traces say the betas in
  * one key or in two. */
-START_TEST(adam_counts_the_steps_it_takes)
+TESTS(adam_counts_the_steps_it_takes, 2)
 {
     float w[8], m[8] = {0}, v[8] = {0}, bad[8];
     run r;
@@ -339,20 +333,5 @@ START_TEST(adam_counts_the_steps_it_takes)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *rules = test_case("rules", 60);
-    tcase_add_test(rules, a_schedule_changes_plans);
-    tcase_add_test(rules, the_bundled_schedule);
-    tcase_add_test(rules, parameters_change_their_format);
-    tcase_add_test(rules, deepspeed_unscales_with_the_new_scale);
-    tcase_add_loop_test(rules, clipping_by_the_global_norm, 0, 2);
-    tcase_add_loop_test(rules, unscaling_and_clipping_at_once, 0, 2);
-    tcase_add_test(rules, masters_and_the_models_copy);
-    tcase_add_test(rules, a_split_master_rounds_ties_away);
-    tcase_add_loop_test(rules, adam_counts_the_steps_it_takes, 0, 2);
-    TCase *const cases[] = {rules, NULL};
-    return replay_test_main("replay-rules", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-rules");

@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+CASE("synthetic", 60);
+
 /* The comparison sees one flipped bit, once, in the step that has it. */
-START_TEST(one_flipped_bit_is_seen)
+TEST(one_flipped_bit_is_seen)
 {
     float w[8], next[8];
     run r;
@@ -43,7 +45,6 @@ START_TEST(one_flipped_bit_is_seen)
     ck_assert_int_eq(r.step[2].trains, 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- several ranks ---- */
 
@@ -111,7 +112,7 @@ static const char *make_ranks(const struct reduction *c, const char *reduced)
     return at;
 }
 
-START_TEST(ranks_are_averaged)
+TESTS(ranks_are_averaged, N_REDUCTIONS)
 {
     const struct reduction *c = &reductions[_i];
     char text[512];
@@ -125,10 +126,9 @@ START_TEST(ranks_are_averaged)
     ck_assert_msg(t.differ == 0, "%s: %u differ", c->name, (unsigned)t.differ);
     forget(&r);
 }
-END_TEST
 
 /* A wire of bf16 is not one of fp32. */
-START_TEST(another_wire_is_seen)
+TEST(another_wire_is_seen)
 {
     run r;
     const char *at = make_ranks(&reductions[1], "pre");
@@ -136,10 +136,9 @@ START_TEST(another_wire_is_seen)
     ck_assert_uint_gt(sum_run(&r).differ, 5);
     forget(&r);
 }
-END_TEST
 
 /* What was reduced before it was recorded is the same on all ranks: rank 0's counts. */
-START_TEST(reduced_gradients_are_taken_once)
+TEST(reduced_gradients_are_taken_once)
 {
     float next[8];
     run r;
@@ -163,10 +162,9 @@ START_TEST(reduced_gradients_are_taken_once)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* An infinity on the last of three ranks skips the step of all. */
-START_TEST(one_rank_overflows)
+TEST(one_rank_overflows)
 {
     run r;
     const char *at = NULL;
@@ -186,12 +184,11 @@ START_TEST(one_rank_overflows)
     ck_assert_uint_ne(r.step[0].events & MPSIM_SCALER_SKIP, 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- recorded scales ---- */
 
 /* Gradients recorded with the scale 1024 in fp16, replayed by a scaler that starts elsewhere. */
-START_TEST(recorded_scales_are_taken_out)
+TESTS(recorded_scales_are_taken_out, 2)
 {
     float scaled[8], next[8];
     run r;
@@ -223,10 +220,9 @@ START_TEST(recorded_scales_are_taken_out)
     ck_assert_double_eq(cast_of(&r.step[0], G)->scale, own);
     forget(&r);
 }
-END_TEST
 
 /* Gradients that were recorded unscaled, although the scale is known. */
-START_TEST(unscaled_gradients_stay)
+TEST(unscaled_gradients_stay)
 {
     float next[8];
     run r;
@@ -246,7 +242,6 @@ START_TEST(unscaled_gradients_stay)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* ---- gradients that are not finite ---- */
 
@@ -265,7 +260,7 @@ static const char *make_bad(const char *name, float bad)
     return at;
 }
 
-START_TEST(bad_gradients_are_skipped)
+TESTS(bad_gradients_are_skipped, 4)
 {
     static const float bads[] = {INFINITY, -INFINITY, NAN, 1e30f};
     run r;
@@ -285,10 +280,9 @@ START_TEST(bad_gradients_are_skipped)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
 /* Apex O3 has the constant scale 1, and never acts on an overflow: the weight becomes infinite. */
-START_TEST(a_static_scale_takes_infinity)
+TEST(a_static_scale_takes_infinity)
 {
     run r;
     const char *at = make_bad("taken", INFINITY);
@@ -306,20 +300,5 @@ START_TEST(a_static_scale_takes_infinity)
     ck_assert_uint_eq(sum_run(&r).differ, 0);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *synthetic = test_case("synthetic", 60);
-    tcase_add_test(synthetic, one_flipped_bit_is_seen);
-    tcase_add_loop_test(synthetic, ranks_are_averaged, 0, N_REDUCTIONS);
-    tcase_add_test(synthetic, another_wire_is_seen);
-    tcase_add_test(synthetic, reduced_gradients_are_taken_once);
-    tcase_add_test(synthetic, one_rank_overflows);
-    tcase_add_loop_test(synthetic, recorded_scales_are_taken_out, 0, 2);
-    tcase_add_test(synthetic, unscaled_gradients_stay);
-    tcase_add_loop_test(synthetic, bad_gradients_are_skipped, 0, 4);
-    tcase_add_test(synthetic, a_static_scale_takes_infinity);
-    TCase *const cases[] = {synthetic, NULL};
-    return replay_test_main("replay-synthetic", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay-synthetic");

@@ -43,7 +43,9 @@ static void check_recorded_step(const char *folder, const replay_step *s)
     trace_close(next);
 }
 
-START_TEST(recorded_runs_give_their_bits)
+CASE("recorded", 60);
+
+TESTS(recorded_runs_give_their_bits, 4)
 {
     const struct recording *c = &recordings[_i];
     run r;
@@ -60,9 +62,8 @@ START_TEST(recorded_runs_give_their_bits)
     ck_assert_uint_eq(t.differ, 0);
     forget(&r);
 }
-END_TEST
 
-START_TEST(clipped_where_the_norm_is_above)
+TEST(clipped_where_the_norm_is_above)
 {
     run r;
     int clipped = 0;
@@ -80,9 +81,8 @@ START_TEST(clipped_where_the_norm_is_above)
     ck_assert(clipped > 0 && clipped < 16);
     forget(&r);
 }
-END_TEST
 
-START_TEST(digits_in_fp32_give_the_last_step)
+TEST(digits_in_fp32_give_the_last_step)
 {
     run r;
     replay_ok(&r, "data/policies/fp32.yaml", "data/digits-cnn");
@@ -96,7 +96,6 @@ START_TEST(digits_in_fp32_give_the_last_step)
     ck_assert_double_eq(r.step[6].distance_fp32, 0);
     forget(&r);
 }
-END_TEST
 
 /* Policies that are wrong in one thing: the comparison of weights must see it, or that of the loss
  * scales (a power of two more or less changes no weight that is recorded here). */
@@ -127,7 +126,7 @@ static const struct wrong {
 };
 enum { N_WRONGS = sizeof wrongs / sizeof *wrongs };
 
-START_TEST(a_wrong_policy_is_seen)
+TESTS(a_wrong_policy_is_seen, N_WRONGS)
 {
     run r;
     uint64_t scales = 0;
@@ -142,15 +141,5 @@ START_TEST(a_wrong_policy_is_seen)
         ck_assert_int_eq(scales > 0, wrongs[_i].scale);
     forget(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *recorded = test_case("recorded", 60);
-    tcase_add_loop_test(recorded, recorded_runs_give_their_bits, 0, 4);
-    tcase_add_test(recorded, clipped_where_the_norm_is_above);
-    tcase_add_test(recorded, digits_in_fp32_give_the_last_step);
-    tcase_add_loop_test(recorded, a_wrong_policy_is_seen, 0, N_WRONGS);
-    TCase *const cases[] = {recorded, NULL};
-    return replay_test_main("replay", cases);
-}
+TEST_MAIN_BY(replay_test_main, "replay");

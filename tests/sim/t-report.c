@@ -216,7 +216,6 @@ START_TEST(arrays_are_a_file_of_them)
     is_program(operands, questions[_i].o, questions[_i].n, r);
     mpsim_report_free(r);
 }
-END_TEST
 
 /* What counts arrays that this process is not to read: it gathers them. */
 static mpsim_status count_elsewhere(void *context, size_t array, const mpsim_cast *casts, size_t n, unsigned want,
@@ -266,7 +265,6 @@ START_TEST(arrays_counted_elsewhere_have_the_same_report)
     mpsim_report_free(r);
     mpsim_report_free(want);
 }
-END_TEST
 
 /* What a caller has counted is the record that the report has, with all that the table of fields has. */
 START_TEST(counts_are_a_record_of_the_report)
@@ -298,7 +296,6 @@ START_TEST(counts_are_a_record_of_the_report)
     ck_assert_uint_gt(mpsim_stat_record(text, sizeof text, &stats, losses, 2), n);
     ck_assert_ptr_nonnull(strstr(text, "\"recipe\": \"mxfp8\", \"axis\": \"rows\", \"elements\": 8,"));
 }
-END_TEST
 
 START_TEST(files_are_those_of_the_program)
 {
@@ -317,7 +314,6 @@ START_TEST(files_are_those_of_the_program)
     is_program(operands, of_files[_i].o, of_files[_i].n, r);
     mpsim_report_free(r);
 }
-END_TEST
 
 /* Larger than what one thread does alone, and than a piece: in order or by strides, on one thread or three. */
 START_TEST(large_arrays_are_divided)
@@ -342,7 +338,6 @@ START_TEST(large_arrays_are_divided)
         mpsim_report_free(r[i]);
     free(x);
 }
-END_TEST
 
 /* ---- errors ---- */
 
@@ -417,7 +412,6 @@ START_TEST(each_error_has_its_status_and_the_next_call_is_as_before)
     ck_assert_int_eq(mpsim_reader_open(&reader, &path, 1, &rows[0].option, SIZE_MAX, NULL, 0), MPSIM_EINVAL);
     mpsim_report_free(NULL);
 }
-END_TEST
 
 /* ---- threads, and the caller's own ---- */
 
@@ -450,7 +444,6 @@ START_TEST(threads_ask_side_by_side)
     for (int i = 0; i < QUESTIONS; i++)
         free(want[i]);
 }
-END_TEST
 
 START_TEST(the_thread_keeps_its_environment)
 {
@@ -465,7 +458,6 @@ START_TEST(the_thread_keeps_its_environment)
     mpsim_report_free(same);
     mpsim_report_free(r);
 }
-END_TEST
 
 /* ---- progress ---- */
 
@@ -499,7 +491,6 @@ START_TEST(the_caller_is_asked_and_may_stop)
     ck_assert_str_eq(why, "stat: stopped by its caller");
     ck_assert_msg(w.times == 2 && !w.wrong && r == NULL, "%d times, last %llu", w.times, (unsigned long long)w.last);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -555,7 +546,6 @@ START_TEST(each_allocation_that_fails_is_said)
         n += 1 + n / 100;
     ck_assert(n > 10);
 }
-END_TEST
 #endif
 
 int main(void)

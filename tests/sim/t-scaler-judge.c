@@ -102,7 +102,6 @@ START_TEST(searches)
     losses(2, 30, 1, 5, -0.01);
     expect("fine-startup");
 }
-END_TEST
 
 /* ---- losses and norms beside the scale ---- */
 
@@ -140,7 +139,6 @@ START_TEST(losses_and_norms)
         add("[Rank 0] step=%d, skipped=%d, lr=[0.0], mom=[0.9]\n", i, i - 3);
     expect("warn-diverging");
 }
-END_TEST
 
 /* ---- levels: evidence decides, not the number of lines ---- */
 
@@ -179,7 +177,6 @@ START_TEST(learned_and_lost)
         expect("warn-diverging");
     }
 }
-END_TEST
 
 START_TEST(lines_change_how_sure)
 {
@@ -202,7 +199,6 @@ START_TEST(lines_change_how_sure)
         expect("fine-steady");
     }
 }
-END_TEST
 
 /* Plateaus whose lines are alike over a while, of two kinds of batches, and with a single bad line. */
 START_TEST(noise_is_no_rise)
@@ -220,7 +216,6 @@ START_TEST(noise_is_no_rise)
         expect("warn-spikes");
     }
 }
-END_TEST
 
 static void expect_says(const char *class, const char *words, const char *never)
 {
@@ -276,7 +271,6 @@ START_TEST(few_lines_that_rise)
     numbers_of("4 4.1 2 4 4.05 4.1", "step %d loss: %.*s grad_norm: 1\n"); /* a dip is no level */
     expect("fine-steady");
 }
-END_TEST
 
 /* A start that rises step by step and still falls, whether the log tells steps or not; and one that has jumped. */
 START_TEST(starts_that_still_fall)
@@ -290,7 +284,6 @@ START_TEST(starts_that_still_fall)
     numbers_of("2 2.01 2 11.4 11 10.6 10.2 9.8 9.4 9 8.6 8.2 7.8 7.4", "step %d loss: %.*s\n");
     expect("warn-diverging");
 }
-END_TEST
 
 /* Norms: NaN of which no scale tells, in few lines of a start, and 0. */
 START_TEST(norms_in_few_lines)
@@ -313,7 +306,6 @@ START_TEST(norms_in_few_lines)
     numbers_of("3 3.3 3.6 3.9 4.2 4.5 4.8 5.1", "step %d cross_entropy: %.*s\n");
     expect("warn-diverging");
 }
-END_TEST
 
 /* Settings that are printed twice with other values, as JSON, YAML and a diff. */
 START_TEST(settings_twice)
@@ -328,7 +320,6 @@ START_TEST(settings_twice)
         expect("fine-steady");
     }
 }
-END_TEST
 
 START_TEST(first_steps_of_a_scaler)
 {
@@ -350,7 +341,6 @@ START_TEST(first_steps_of_a_scaler)
         add("[AMP] step %d: scale %d, growth_tracker 0, skipped Y\n", i, i < 16 ? 65536 >> i : 1);
     expect("warn-diverging");
 }
-END_TEST
 
 START_TEST(answers_under_a_condition)
 {
@@ -375,7 +365,6 @@ START_TEST(answers_under_a_condition)
         loss_line(i, i == 0 ? 10.9 : 15 + 70 * exp(-0.2 * i), 1 + noise(0.1));
     expect_says("not-enough", "too early to tell", NULL);
 }
-END_TEST
 
 /* ---- rounding, growth, copies ---- */
 
@@ -413,7 +402,6 @@ START_TEST(scales_that_are_printed_as_they_are)
     scales(2000, 2050, 3, scale);
     expect("warn-spikes");
 }
-END_TEST
 
 START_TEST(runs_that_are_resumed)
 {
@@ -430,7 +418,6 @@ START_TEST(runs_that_are_resumed)
     losses(20000, 40000, 1000, 3, -1e-5);
     expect("warn-resume");
 }
-END_TEST
 
 /* ---- lines ---- */
 
@@ -464,7 +451,6 @@ START_TEST(lines_of_guides_and_scripts)
                       l.after);
     }
 }
-END_TEST
 
 START_TEST(lines_that_a_terminal_broke)
 {
@@ -488,7 +474,6 @@ START_TEST(lines_that_a_terminal_broke)
     char a[LOG_WIDTH + 1] = "step 5 loss 2.0 skipped";
     ck_assert_int_eq(traininglog_line_join(a, "scale 0.5 image"), 0);
 }
-END_TEST
 
 /* ---- patterns ---- */
 
@@ -517,7 +502,6 @@ START_TEST(patterns_of_ones_own)
     traininglog_training_log_clear(&l);
     traininglog_pattern_free(own);
 }
-END_TEST
 
 /* A bracket expression ended at the first ']', that of a class within it. */
 START_TEST(bug_20261126_classes_in_brackets)
@@ -542,7 +526,6 @@ START_TEST(bug_20261126_classes_in_brackets)
         traininglog_pattern_free(own);
     }
 }
-END_TEST
 
 /* ---- hostile logs ---- */
 
@@ -558,7 +541,6 @@ START_TEST(notes_are_bounded)
         ck_assert_uint_lt(all.at[i - 1].seq, all.at[i].seq);
     traininglog_notes_clear(&all);
 }
-END_TEST
 
 START_TEST(logs_of_any_kind)
 {
@@ -583,7 +565,6 @@ START_TEST(logs_of_any_kind)
         add("Epoch 0: %d%%|#| %d/800 [00:10<01:00, 8it/s, loss=%s, v_num=0]\r", i, 8 * i, i < 60 ? "2.5" : "nan");
     expect("warn-nonfinite");
 }
-END_TEST
 
 /* Numbers that are not what they look like, and steps that are none. */
 START_TEST(numbers_beside_the_scale)
@@ -622,7 +603,6 @@ START_TEST(numbers_beside_the_scale)
     add("Validation loss 8416:  0.71\n");
     expect("warn-diverging");
 }
-END_TEST
 
 START_TEST(growth_and_means)
 {
@@ -658,7 +638,6 @@ START_TEST(growth_and_means)
         add("(trainer:581) WARNING: The grad norm is nan. Skipping updating the model.\n");
     expect("warn-nonfinite");
 }
-END_TEST
 
 int main(void)
 {

@@ -59,8 +59,10 @@ static char *simulated_log(const char *spec, const char *bits, int before)
     return text;
 }
 
+CASE("logs", 20);
+
 /* Every scaler reproduces its own log, and those that differ do not. */
-START_TEST(scalers_reproduce_their_logs)
+TEST(scalers_reproduce_their_logs)
 {
     static const char bits[] = "0001001100000000000010110000001000000000000000110000000000000000000"
                                "0000000011000000100000001111110000000000000000";
@@ -88,9 +90,8 @@ START_TEST(scalers_reproduce_their_logs)
             traininglog_training_log_clear(&l);
         }
 }
-END_TEST
 
-START_TEST(jumps_are_found)
+TEST(jumps_are_found)
 {
     static training_log l;
     read_log(&l, "step 1 scale 65536 skipped 0\nstep 2 scale 256 skipped 0\n");
@@ -124,10 +125,9 @@ START_TEST(jumps_are_found)
     ck_assert(l.n_jumps == 0 && l.recorded.growths == 1);
     traininglog_training_log_clear(&l);
 }
-END_TEST
 
 /* Growths that lines tell one by one, and those that a tracker shows which begins again at the same scale. */
-START_TEST(growths_that_are_told)
+TEST(growths_that_are_told)
 {
     static training_log l;
     read_log(&l, "Grad overflow on iteration 145\nReducing dynamic loss scale from 128.0 to 64.0\n"
@@ -146,9 +146,8 @@ START_TEST(growths_that_are_told)
     ck_assert(l.recorded.growths == 1 && l.recorded.overflows == 0);
     traininglog_training_log_clear(&l);
 }
-END_TEST
 
-START_TEST(ranks_count_once)
+TEST(ranks_count_once)
 {
 #define APEX(s) "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to " s "\n"
 #define DEEP(r, a, b) "OVERFLOW! Rank " r " Skipping step. Attempted loss scale: " a ", reducing to " b "\n"
@@ -169,13 +168,12 @@ START_TEST(ranks_count_once)
 #undef APEX
 #undef DEEP
 }
-END_TEST
 
 #define APEX(s) "Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to " s "\n"
 #define DEEP(a, b) "Skipping step. Attempted loss scale: " a ", reducing to " b "\n"
 #define BEIT(loss, s) "Epoch: [3] [ 10/1251] lr: 0.0001 loss: " loss " loss_scale: " s " (1)\n"
 
-START_TEST(verdicts_on_short_tails)
+TEST(verdicts_on_short_tails)
 {
     static const struct {
         const char *text;
@@ -213,10 +211,9 @@ START_TEST(verdicts_on_short_tails)
         traininglog_training_log_clear(&l);
     }
 }
-END_TEST
 
 /* Scales that go to 0, or are printed with few digits, are no jumps. */
-START_TEST(falls_that_are_no_jumps)
+TEST(falls_that_are_no_jumps)
 {
     static const char *const falls[] = {
         APEX("1e-323") APEX("5e-324") APEX("0.0") APEX("0.0"),
@@ -245,9 +242,8 @@ START_TEST(falls_that_are_no_jumps)
         traininglog_training_log_clear(&l);
     }
 }
-END_TEST
 
-START_TEST(losses_that_are_nan)
+TEST(losses_that_are_nan)
 {
     static training_log l;
     read_log(&l, "step 1 loss 2 loss_scale 8\n\nstep 2 loss nan loss_scale 8\n"
@@ -265,10 +261,9 @@ START_TEST(losses_that_are_nan)
     ck_assert(!l.lost_since && l.lost_lines == 0 && l.other_ranks == 1);
     traininglog_training_log_clear(&l);
 }
-END_TEST
 
 /* "reducing to" the scale it has: hysteresis, but for the minimum. */
-START_TEST(overflows_that_are_tolerated)
+TEST(overflows_that_are_tolerated)
 {
     static training_log l;
     read_log(&l, DEEP("65536", "65536") DEEP("65536", "32768") DEEP("32768", "32768"));
@@ -282,13 +277,12 @@ START_TEST(overflows_that_are_tolerated)
     ck_assert(l.recorded.tolerated == 3 && l.recorded.floored == 2);
     traininglog_training_log_clear(&l);
 }
-END_TEST
 
 #undef APEX
 #undef DEEP
 #undef BEIT
 
-START_TEST(lines_have_the_numbers_of_an_editor)
+TEST(lines_have_the_numbers_of_an_editor)
 {
     static training_log l;
     read_log(&l, "\n\r\nstep 1 scale 65536 skipped 0\r\n\r\n10%\r20%\n"
@@ -296,9 +290,8 @@ START_TEST(lines_have_the_numbers_of_an_editor)
     ck_assert(l.n_jumps == 1 && l.jumps[0].line == 6);
     traininglog_training_log_clear(&l);
 }
-END_TEST
 
-START_TEST(bad_logs)
+TEST(bad_logs)
 {
     static training_log l;
     write_log("nothing here\n");
@@ -319,7 +312,6 @@ START_TEST(bad_logs)
     }
     traininglog_training_log_clear(&l);
 }
-END_TEST
 
 /* ---- patterns ---- */
 
@@ -331,7 +323,7 @@ static int add_run(double limit, uint64_t n, void *context)
     return 0;
 }
 
-START_TEST(patterns)
+TEST(patterns)
 {
     static const char *const good[][2] = {
         {"0", "0"},
@@ -368,21 +360,5 @@ START_TEST(patterns)
                           at <= strlen(bad[i]),
                       "%s", bad[i]);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("logs", 20);
-    tcase_add_test(t, scalers_reproduce_their_logs);
-    tcase_add_test(t, jumps_are_found);
-    tcase_add_test(t, growths_that_are_told);
-    tcase_add_test(t, ranks_count_once);
-    tcase_add_test(t, verdicts_on_short_tails);
-    tcase_add_test(t, falls_that_are_no_jumps);
-    tcase_add_test(t, losses_that_are_nan);
-    tcase_add_test(t, overflows_that_are_tolerated);
-    tcase_add_test(t, lines_have_the_numbers_of_an_editor);
-    tcase_add_test(t, bad_logs);
-    tcase_add_test(t, patterns);
-    return test_main("scaler-log", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("scaler-log");

@@ -437,30 +437,29 @@ static void check_file(const target_options *sets, size_t n)
         check_file(sets, sizeof sets / sizeof *sets); \
     } while (0)
 
-START_TEST(blocks_of_tensors)
+CASE("stat-blocks", 300);
+
+TEST(blocks_of_tensors)
 {
     CHECK_FILE({.formats = "mxfp8:rceil,nvfp4,e4m3/128x128,bf16", .axis = "both"},
                {.formats = "mxfp8:*,mxfp4", .axis = "rows", .hadamard = "32"},
                {.formats = "nvfp4,nvfp4:2d,mxfp8", .axis = "both", .hadamard = "16"});
 }
-END_TEST
 
-START_TEST(scales_of_rows_and_tensors)
+TEST(scales_of_rows_and_tensors)
 {
     CHECK_FILE({.formats = "e4m3/row,e4m3/tensor,torchao-tensorwise", .axis = "both"},
                {.formats = "te-current,torchao-rowwise,e5m2/row,ms-amp", .axis = "columns"},
                {.formats = "e4m3/row:rht64,e4m3/tensor:rht128,nvfp4-torchao", .axis = "both"});
 }
-END_TEST
 
 /* Blocks without a small common multiple, and random bits. */
-START_TEST(odd_blocks)
+TEST(odd_blocks)
 {
     CHECK_FILE({.formats = "e4m3/7x11,e4m3/128x96,nvfp4:2d,e5m2/1x5000", .axis = "rows"},
                {.formats = "e4m3/3x5,mxfp6e2m3,e4m3/13x2:ue8m0", .axis = "both"},
                {.formats = "nvfp4:sr,fp16", .axis = "both", .seed = 77});
 }
-END_TEST
 
 /* Tensors in Fortran's order, and one that is not. */
 static const struct {
@@ -485,7 +484,7 @@ static blob ordered_array(size_t i, uint64_t *state)
 }
 
 /* Files, which are read from any place, in runs, too. */
-START_TEST(tensors_by_columns)
+TEST(tensors_by_columns)
 {
     uint64_t state = test_seed();
     for (size_t i = 0; i < ORDERED; i++) {
@@ -495,10 +494,9 @@ START_TEST(tensors_by_columns)
         check_targets(path, &(target_options){.formats = "mxfp8,nvfp4:sr,nvfp4:2d,e4m3/row,e4m3/3x5", .axis = "both"});
     }
 }
-END_TEST
 
 /* Members of an archive, which are read in order: small, large, and column by column. */
-START_TEST(tensors_in_order)
+TEST(tensors_in_order)
 {
     archive a = {0};
     char names[ORDERED][8];
@@ -517,16 +515,5 @@ START_TEST(tensors_in_order)
     const char *path = bad_write("blocks.npz", &a.b);
     check_targets(path, &(target_options){.formats = "mxfp8,nvfp4:sr,e4m3/row,e4m3/tensor,e4m3/3x5", .axis = "both"});
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("stat-blocks", 300);
-    tcase_add_test(c, blocks_of_tensors);
-    tcase_add_test(c, scales_of_rows_and_tensors);
-    tcase_add_test(c, odd_blocks);
-    tcase_add_test(c, tensors_by_columns);
-    tcase_add_test(c, tensors_in_order);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("stat-blocks", cases);
-}
+TEST_MAIN_BY(bad_main, "stat-blocks");

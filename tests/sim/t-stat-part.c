@@ -63,8 +63,10 @@ static void take_share(const share *s, size_t i, file *f)
     }
 }
 
+CASE("shares", 60);
+
 /* Files whose sizes have nothing to do with what is in them, as packed ones. */
-START_TEST(shares_are_a_partition)
+TEST(shares_are_a_partition)
 {
     enum { FILES = 9 };
     uint64_t state = test_seed();
@@ -98,9 +100,8 @@ START_TEST(shares_are_a_partition)
         }
     }
 }
-END_TEST
 
-START_TEST(shares_as_typed)
+TEST(shares_as_typed)
 {
     uint64_t k, n;
     ck_assert(stat_share_parse(&k, &n, "2/7") == 0 && k == 2 && n == 7);
@@ -109,7 +110,6 @@ START_TEST(shares_as_typed)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         ck_assert_int_eq(stat_share_parse(&k, &n, bad[i]), -1);
 }
-END_TEST
 
 /* ---- accumulators ---- */
 
@@ -204,8 +204,10 @@ static void must_be_equal(const group *a, const group *b)
     stat_bytes_clear(&y);
 }
 
+CASE("accumulators", 60);
+
 /* Elements in pieces, each through its bytes, merged in any order: as if they had come at once. */
-START_TEST(groups_come_back_and_merge)
+TEST(groups_come_back_and_merge)
 {
     enum { MOST = 400, PIECES = 8 };
     uint64_t state = test_seed();
@@ -247,10 +249,9 @@ START_TEST(groups_come_back_and_merge)
     }
     target_list_clear(&targets);
 }
-END_TEST
 
 /* Bytes that are no group: refused, or taken for one that gives the same bytes. */
-START_TEST(any_bytes_are_taken_or_refused)
+TEST(any_bytes_are_taken_or_refused)
 {
     uint64_t state = test_seed();
     make_targets("fp16,mxfp4", "1");
@@ -281,9 +282,8 @@ START_TEST(any_bytes_are_taken_or_refused)
     stat_group_clear(&from);
     target_list_clear(&targets);
 }
-END_TEST
 
-START_TEST(numbers_as_bytes)
+TEST(numbers_as_bytes)
 {
     static const uint64_t counts[] = {0, 1, 0x7f, 0x80, 0x3fff, 0x4000, UINT32_MAX, INT64_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -301,7 +301,6 @@ START_TEST(numbers_as_bytes)
     taker t = {longer, longer + sizeof longer, 0};
     ck_assert(stat_take_count(&t) == 0 && t.bad);
 }
-END_TEST
 
 /* ---- heads ---- */
 
@@ -384,7 +383,9 @@ static void other_shards(part_head *h)
     h->shards++;
 }
 
-START_TEST(heads_that_do_not_fit)
+CASE("heads", 60);
+
+TEST(heads_that_do_not_fit)
 {
     static const struct {
         void (*first)(part_head *), (*second)(part_head *);
@@ -412,16 +413,5 @@ START_TEST(heads_that_do_not_fit)
         free((void *)(uintptr_t)two[1].bytes);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *shares = test_case("shares", 60), *groups = test_case("accumulators", 60), *heads = test_case("heads", 60);
-    tcase_add_test(shares, shares_are_a_partition);
-    tcase_add_test(shares, shares_as_typed);
-    tcase_add_test(groups, groups_come_back_and_merge);
-    tcase_add_test(groups, any_bytes_are_taken_or_refused);
-    tcase_add_test(groups, numbers_as_bytes);
-    tcase_add_test(heads, heads_that_do_not_fit);
-    return test_main("stat-part", (TCase *[]){shares, groups, heads, NULL});
-}
+TEST_MAIN("stat-part");

@@ -316,7 +316,9 @@ static void check_recipe(tally *t, const json_t *blocks, size_t i, const subject
         }
 }
 
-START_TEST(stat_blocks)
+CASE("blocks", 60);
+
+TESTS(stat_blocks, LENGTH(subjects))
 {
     const subject *const s = &subjects[_i];
     const size_t n = s->rows * s->cols;
@@ -345,12 +347,5 @@ START_TEST(stat_blocks)
     fflush(stdout);
     ck_assert_uint_eq(t.wrong, 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const blocks = test_case("blocks", 60);
-    tcase_add_loop_test(blocks, stat_blocks, 0, (int)LENGTH(subjects));
-    TCase *const cases[] = {blocks, NULL};
-    return test_main("stat-rationals", cases);
-}
+TEST_MAIN("stat-rationals");

@@ -217,26 +217,26 @@ static void run(unsigned set, unsigned sets, const char *path, const target_opti
 
 static const unsigned everything = MPSIM_SUMMARY_SUMS | MPSIM_SUMMARY_ERRORS | MPSIM_SUMMARY_HISTOGRAM;
 
-START_TEST(tensors_in_batches_and_in_pieces)
+CASE("stat-tensor", 120);
+
+TEST(tensors_in_batches_and_in_pieces)
 {
     const char *path = make_safetensors();
     run(0, 3, path, &(target_options){.formats = "fp16,e4m3@cuda", .scales = "1,2^10"}, everything, 1);
     run(1, 3, path, &(target_options){.formats = "e5m2,bf16", .round = "sr", .scales = "3"}, everything, 1);
     run(2, 3, path, &(target_options){.formats = "e4m3", .flush_input = 1, .scales = "2^-4,2^4"}, 0, 1);
 }
-END_TEST
 
-START_TEST(tensors_in_order)
+TEST(tensors_in_order)
 {
     const char *path = make_npz();
     run(0, 2, path, &(target_options){.formats = "e4m3,e5m2", .scales = "1,2^3"}, everything, 0);
     run(1, 2, path, &(target_options){.formats = "e5m2", .round = "srb:9"}, everything, 0);
 }
-END_TEST
 
 /* A large tensor is read in pieces by several threads: the first error is told, and the caller's code
  * comes back. */
-START_TEST(errors_at_their_place)
+TEST(errors_at_their_place)
 {
     target_list targets;
     ck_assert(target_list_make(&targets, &(target_options){.formats = "fp16"}, "test", "fp16") == 0);
@@ -268,14 +268,5 @@ START_TEST(errors_at_their_place)
     }
     target_list_clear(&targets);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("stat-tensor", 120);
-    tcase_add_test(c, tensors_in_batches_and_in_pieces);
-    tcase_add_test(c, tensors_in_order);
-    tcase_add_test(c, errors_at_their_place);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("stat-tensor", cases);
-}
+TEST_MAIN_BY(bad_main, "stat-tensor");

@@ -41,7 +41,9 @@ static void refuses(const char *path, size_t most, size_t *n, int code, const ch
                   fragment);
 }
 
-START_TEST(files)
+CASE("texts", 20);
+
+TEST(files)
 {
     char *large = malloc(100000);
     gives(file_of("", 0), 10, "", 0);
@@ -58,7 +60,6 @@ START_TEST(files)
     refuses("/dev/null", 10, NULL, 3, "is a character device");
     free(large);
 }
-END_TEST
 
 /* A child that opens the pipe after `wait` milliseconds and writes `n` bytes, a pause after each. */
 static pid_t writer(const char *path, int wait, int pause, const char *text, size_t n)
@@ -77,7 +78,7 @@ static pid_t writer(const char *path, int wait, int pause, const char *text, siz
     _exit(0);
 }
 
-START_TEST(pipes)
+TEST(pipes)
 {
     const char *path = bad_path("pipe");
     struct timespec a, b;
@@ -100,9 +101,8 @@ START_TEST(pipes)
     clock_gettime(CLOCK_MONOTONIC, &b);
     ck_assert_msg(b.tv_sec - a.tv_sec < 10, "%ld s", (long)(b.tv_sec - a.tv_sec));
 }
-END_TEST
 
-START_TEST(standard_input)
+TEST(standard_input)
 {
     const int kept = dup(STDIN_FILENO);
     const int fd = open(file_of("abc", 3), O_RDONLY), zero = open("/dev/zero", O_RDONLY);
@@ -117,9 +117,8 @@ START_TEST(standard_input)
     close(fd);
     close(zero);
 }
-END_TEST
 
-START_TEST(written)
+TEST(written)
 {
     char *text = NULL;
     size_t n = 1;
@@ -134,16 +133,9 @@ START_TEST(written)
     ck_assert(strncmp(text, "0000\n0001\n", 10) == 0 && strcmp(text + n - 5, "9999\n") == 0);
     free(text);
 }
-END_TEST
 
 int main(void)
 {
-    TCase *t = test_case("texts", 20);
     signal(SIGPIPE, SIG_IGN);
-    tcase_add_test(t, files);
-    tcase_add_test(t, pipes);
-    tcase_add_test(t, standard_input);
-    tcase_add_test(t, written);
-    TCase *const cases[] = {t, NULL};
-    return bad_main("textfile", cases);
+    return bad_main("textfile", test_cases());
 }

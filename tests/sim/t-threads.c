@@ -46,7 +46,9 @@ static int is_right(const work *w)
     return atomic_load(&w->inside) == 20 * TASKS * w->inner;
 }
 
-START_TEST(every_task_once)
+CASE("threads", 30);
+
+TEST(every_task_once)
 {
     static work w[3];
     pthread_t other[2];
@@ -76,21 +78,12 @@ START_TEST(every_task_once)
     mpsim_threads_free(pool);
     mpsim_threads_free(NULL);
 }
-END_TEST
 
-START_TEST(as_many_as_are_free)
+TEST(as_many_as_are_free)
 {
     const mpsim_pool *pool = mpsim_threads_new(0);
     ck_assert(pool && pool->threads(pool->self) >= 1);
     mpsim_threads_free(pool);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("threads", 30);
-    tcase_add_test(t, every_task_once);
-    tcase_add_test(t, as_many_as_are_free);
-    TCase *const cases[] = {t, NULL};
-    return test_main("threads", cases);
-}
+TEST_MAIN("threads");

@@ -24,7 +24,9 @@ static const char *path_after(uint64_t step)
     return trainer_path(name);
 }
 
-START_TEST(a_resumed_run_gives_the_same_bits)
+CASE("checkpoint", 60);
+
+TESTS(a_resumed_run_gives_the_same_bits, (sizeof resumed / sizeof *resumed))
 {
     enum { STEPS = 9 };
     const struct resumed *c = &resumed[_i];
@@ -55,7 +57,6 @@ START_TEST(a_resumed_run_gives_the_same_bits)
     }
     trainer_close(&a);
 }
-END_TEST
 
 /* A checkpoint taken apart, to be written with one thing changed and with the digests of what it says then, which would
  * be refused before anything else. */
@@ -122,7 +123,7 @@ static const char *try(const parts *p, const char *name)
 #define REFUSED(p, what) \
     ck_assert_msg(strstr(try((p), POLICY), (what)) != NULL, "'%s' is not in: %s", (what), try((p), POLICY))
 
-START_TEST(damaged_checkpoints_are_refused)
+TEST(damaged_checkpoints_are_refused)
 {
     static parts p;
     char kept[64];
@@ -186,9 +187,8 @@ START_TEST(damaged_checkpoints_are_refused)
     ck_assert_str_eq(try(&p, POLICY), "");
     forget_parts(&p);
 }
-END_TEST
 
-START_TEST(checkpoints_of_other_runs_are_refused)
+TEST(checkpoints_of_other_runs_are_refused)
 {
     static parts p;
     take_apart(&p, "fp32");
@@ -207,10 +207,9 @@ START_TEST(checkpoints_of_other_runs_are_refused)
     REFUSED(&p, "nothing more, not ");
     forget_parts(&p);
 }
-END_TEST
 
 /* Every prefix of a checkpoint, and bytes of its header changed: refused, never read beyond. */
-START_TEST(truncated_checkpoints_are_refused)
+TEST(truncated_checkpoints_are_refused)
 {
     static parts p;
     static unsigned char bytes[1 << 20];
@@ -235,9 +234,8 @@ START_TEST(truncated_checkpoints_are_refused)
     }
     forget_parts(&p);
 }
-END_TEST
 
-START_TEST(the_run_of_a_checkpoint)
+TEST(the_run_of_a_checkpoint)
 {
     static parts p;
     trace_error error;
@@ -257,9 +255,8 @@ START_TEST(the_run_of_a_checkpoint)
     ck_assert_int_eq(error.exit, EXIT_IO);
     forget_parts(&p);
 }
-END_TEST
 
-START_TEST(differences_of_runs)
+TEST(differences_of_runs)
 {
     static const struct {
         const char *a, *b, *want; /* NULL: none */
@@ -279,16 +276,5 @@ START_TEST(differences_of_runs)
             ck_assert_str_eq(text, rows[i].want);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("checkpoint", 60);
-    tcase_add_loop_test(t, a_resumed_run_gives_the_same_bits, 0, (int)(sizeof resumed / sizeof *resumed));
-    tcase_add_test(t, damaged_checkpoints_are_refused);
-    tcase_add_test(t, checkpoints_of_other_runs_are_refused);
-    tcase_add_test(t, truncated_checkpoints_are_refused);
-    tcase_add_test(t, the_run_of_a_checkpoint);
-    tcase_add_test(t, differences_of_runs);
-    return replay_test_main("train-checkpoint", (TCase *const[]){t, NULL});
-}
+TEST_MAIN_BY(replay_test_main, "train-checkpoint");

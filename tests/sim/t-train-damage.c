@@ -97,8 +97,10 @@ static size_t tensor_at(const char *name, size_t *end)
     return header + from;
 }
 
+CASE("damage", 120);
+
 /* Every bit of the header and of the data, or of a part of the bytes. */
-START_TEST(a_flipped_bit_is_found)
+TEST(a_flipped_bit_is_found)
 {
     const char *path = trainer_path("flipped");
     size_t positions = 0, flips = 0, in_header = 0, end;
@@ -133,9 +135,8 @@ START_TEST(a_flipped_bit_is_found)
            positions, in_header, header, positions - in_header, n_bytes - header, flips);
     ck_assert_uint_gt(positions, 200);
 }
-END_TEST
 
-START_TEST(other_lengths_are_found)
+TEST(other_lengths_are_found)
 {
     const char *path = trainer_path("longer");
     make_checkpoint();
@@ -147,7 +148,6 @@ START_TEST(other_lengths_are_found)
         ck_assert_ptr_nonnull(refusal(path));
     }
 }
-END_TEST
 
 /* The header with `from` replaced by `to` n times, as the only change. */
 static const char *edited(const char *from, const char *to, int times)
@@ -176,7 +176,7 @@ static const char *edited(const char *from, const char *to, int times)
     return path;
 }
 
-START_TEST(other_headers_are_found)
+TEST(other_headers_are_found)
 {
     static const struct {
         const char *from, *to;
@@ -206,10 +206,9 @@ START_TEST(other_headers_are_found)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         ck_assert_msg(refusal(edited(rows[i].from, rows[i].to, rows[i].times)) != NULL, "row %zu: %s", i, rows[i].from);
 }
-END_TEST
 
 /* Two tensors of one shape: their elements; then their places, too, so that each name has its own. */
-START_TEST(swapped_tensors_are_found)
+TEST(swapped_tensors_are_found)
 {
     size_t end_m, end_w;
     unsigned char kept[256];
@@ -236,14 +235,5 @@ START_TEST(swapped_tensors_are_found)
     fclose(open_copy(path, bytes, n_bytes));
     ck_assert_ptr_nonnull(refusal(path));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("damage", 120);
-    tcase_add_test(t, a_flipped_bit_is_found);
-    tcase_add_test(t, other_lengths_are_found);
-    tcase_add_test(t, other_headers_are_found);
-    tcase_add_test(t, swapped_tensors_are_found);
-    return replay_test_main("train-damage", (TCase *const[]){t, NULL});
-}
+TEST_MAIN_BY(replay_test_main, "train-damage");

@@ -158,7 +158,6 @@ START_TEST(layers_are_placed)
     ck_assert_msg(strcmp(l->storage.name, w->storage) == 0 && strcmp(l->kept.name, w->kept) == 0,
                   "%s: %s: stored in %s, kept in %s", w->policy, w->layer, l->storage.name, l->kept.name);
 }
-END_TEST
 
 /* ---- recipes ---- */
 
@@ -191,7 +190,6 @@ START_TEST(recipes_are_for_linear_layers)
             check_recipe(without[k], "", "");
     }
 }
-END_TEST
 
 START_TEST(attention_in_fp8)
 {
@@ -212,7 +210,6 @@ START_TEST(attention_in_fp8)
     make("precision: fp8\nfp8_attention: true\n");
     ck_assert_ptr_nonnull(strstr(train_policy_notes(&loaded, &run, notes, sizeof notes), "there is no attention"));
 }
-END_TEST
 
 START_TEST(attention_in_fp8_needs_a_recipe)
 {
@@ -222,7 +219,6 @@ START_TEST(attention_in_fp8_needs_a_recipe)
     ck_assert_int_ne(policy_load(&loaded, path, 10, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "fp8_attention: works on an FP8 recipe, and the policy has none"));
 }
-END_TEST
 
 START_TEST(blocks_at_the_ends_are_kept)
 {
@@ -235,7 +231,6 @@ START_TEST(blocks_at_the_ends_are_kept)
     check_recipe("h3.mlp.fc", "", "");
     check_recipe("head", "", "");
 }
-END_TEST
 
 /* ---- what policies leave open ---- */
 
@@ -259,7 +254,6 @@ START_TEST(defaults_of_transformers)
     settings.decoder.ranks = 8;
     ck_assert_uint_eq(train_steps_per_pass(&settings, 1000), 1);
 }
-END_TEST
 
 /* ---- sizes ---- */
 
@@ -279,7 +273,6 @@ START_TEST(sizes_of_known_models)
     /* tables and head 256 x 64, a block 4 of 64 x 64 and 3 of 64 x 176, norms without biases */
     ck_assert_uint_eq(train_count_parameters(&run), 2 * 256 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 176 + 2 * 64) + 64);
 }
-END_TEST
 
 START_TEST(operations_of_a_step)
 {
@@ -303,7 +296,6 @@ START_TEST(operations_of_a_step)
     ck_assert_str_eq(o.rows[2].name, "bf16 x bf16");
     ck_assert_uint_eq(o.rows[2].n, 18 * attention);
 }
-END_TEST
 
 /* ---- texts ---- */
 
@@ -320,7 +312,6 @@ START_TEST(bytes_are_tokens)
     ck_assert_int_ne(train_text_file_tokens(&text, path, 0, 200, &e), 0);
     ck_assert_ptr_nonnull(strstr(e.text, "token 19 is 255, not below the vocabulary of 200"));
 }
-END_TEST
 
 /* A file of llm.c with tokens of the given size, `there` of them. */
 static void write_tokens(uint32_t magic, uint32_t version, uint32_t said, int size, size_t there)
@@ -357,7 +348,6 @@ START_TEST(tokens_of_llmc)
     }
     ck_assert_uint_eq(digests[0], digests[1]); /* of the numbers, not of the file */
 }
-END_TEST
 
 START_TEST(bad_tokens)
 {
@@ -386,7 +376,6 @@ START_TEST(bad_tokens)
         ck_assert_msg(strstr(e.text, "too short") != NULL, "%s", e.text);
     }
 }
-END_TEST
 
 START_TEST(names_of_texts)
 {
@@ -404,7 +393,6 @@ START_TEST(names_of_texts)
         ck_assert_int_eq(unlink(full), 0);
     }
 }
-END_TEST
 
 static void cases(TCase *t)
 {

@@ -144,7 +144,6 @@ START_TEST(test_bundled)
     closedir(dir);
     ck_assert_uint_ge(n, 37);
 }
-END_TEST
 
 /* ---- formats of layers ---- */
 
@@ -222,7 +221,6 @@ START_TEST(test_formats)
         check_placed(&placed[i], layer(0, placed[i].layer));
     }
 }
-END_TEST
 
 /* Every layer of both networks, by its type. */
 START_TEST(test_formats_of_amp)
@@ -244,7 +242,6 @@ START_TEST(test_formats_of_amp)
         check_placed(&w, &run.plans[0].layers[i]);
     }
 }
-END_TEST
 
 START_TEST(test_split)
 {
@@ -254,7 +251,6 @@ START_TEST(test_split)
     check_placed(&w, layer(0, "fc1"));
     ck_assert_int_eq(run.plans[0].master, TRAIN_SPLIT_MASTER);
 }
-END_TEST
 
 START_TEST(test_keep_fp32)
 {
@@ -270,7 +266,6 @@ START_TEST(test_keep_fp32)
     check_placed(&norm, layer(0, "fc1"));
     check_placed(&norm, layer(0, "relu1"));
 }
-END_TEST
 
 /* ---- recipes ---- */
 
@@ -318,7 +313,6 @@ START_TEST(test_recipes)
     check_recipes("relu1", NULL, NULL, NULL);
     check_recipes("fc1", "mxfp8", "mxfp8", "mxfp8");
 }
-END_TEST
 
 /* ---- scaler, optimizer, clipping ---- */
 
@@ -359,7 +353,6 @@ START_TEST(test_settled)
         ck_assert(t->max_norm == w->norm || w->clip == MPSIM_CLIP_NONE);
     }
 }
-END_TEST
 
 START_TEST(test_defaults)
 {
@@ -377,7 +370,6 @@ START_TEST(test_defaults)
     make("trace");
     ck_assert(run.plans[0].optimizer.algorithm == MPSIM_OPTIM_SGD && run.plans[0].optimizer.lr == 0.5);
 }
-END_TEST
 
 START_TEST(test_overrides)
 {
@@ -434,7 +426,6 @@ START_TEST(test_overrides)
     ck_assert(train_run_of_policy(&run, &loaded, &settings, NULL, error) == 0);
     ck_assert_int_eq(run.plans[0].clip, MPSIM_CLIP_NONE);
 }
-END_TEST
 
 /* ---- schedules ---- */
 
@@ -467,7 +458,6 @@ START_TEST(test_schedule)
     ck_assert_uint_eq(run.plans[0].from, 0);
     ck_assert_uint_eq(run.plans[1].from, 1);
 }
-END_TEST
 
 /* ---- errors and notes ---- */
 
@@ -518,7 +508,6 @@ START_TEST(test_errors)
     given.clip_rule = "apex"; /* and no norm anywhere */
     fails("precision: fp16\n", "clip");
 }
-END_TEST
 
 START_TEST(test_notes)
 {
@@ -545,7 +534,6 @@ START_TEST(test_notes)
     train_policy_notes(&loaded, &run, little, sizeof little);
     ck_assert_str_eq(little, "keep_fp32: 'tail' fits no layer\n"); /* whole lines only */
 }
-END_TEST
 
 int main(void)
 {

@@ -16,7 +16,9 @@
 
 /* ---- which steps ---- */
 
-START_TEST(steps_are_chosen)
+CASE("trace", 30);
+
+TEST(steps_are_chosen)
 {
     static const struct {
         const char *text;
@@ -43,7 +45,6 @@ START_TEST(steps_are_chosen)
     for (uint64_t s = 1; s <= 12; s++)
         ck_assert_int_eq(train_step_selected(&every, s), s == 1 || s == 5 || s == 10);
 }
-END_TEST
 
 /* ---- a trace ---- */
 
@@ -116,7 +117,7 @@ static void check_metadata(const trace *t, const char *key, const char *value)
     ck_assert_msg(is != NULL && strcmp(is, value) == 0, "%s: %s, not %s", key, is ? is : "none", value);
 }
 
-START_TEST(a_trace_of_autocast)
+TEST(a_trace_of_autocast)
 {
     static const char *const tensors[] = {"act:fc1 F16 8 64",        "out:fc1 F16 8 12",
                                           "act:head F16 8 12",       "out:head F16 8 10",
@@ -157,10 +158,9 @@ START_TEST(a_trace_of_autocast)
     check_metadata(t, "optimizer_steps", "3");
     trace_close(t);
 }
-END_TEST
 
 /* Skipped steps are none of the optimizer's. */
-START_TEST(a_trace_with_skipped_steps)
+TEST(a_trace_with_skipped_steps)
 {
     enum { STEPS = 6 };
     int taken = 0;
@@ -184,9 +184,8 @@ START_TEST(a_trace_with_skipped_steps)
     ck_assert_int_gt(taken, 0);
     ck_assert_int_lt(taken, STEPS);
 }
-END_TEST
 
-START_TEST(a_trace_with_masters)
+TEST(a_trace_with_masters)
 {
     static const char *const tensors[] = {
         "weight:conv1.weight F16 3 3 3 1", "master:conv1.weight F32 3 3 3 1", "wgrad:conv1.weight F16 3 3 3 1",
@@ -199,9 +198,8 @@ START_TEST(a_trace_with_masters)
     check_tensors(t, tensors, sizeof tensors / sizeof *tensors);
     trace_close(t);
 }
-END_TEST
 
-START_TEST(formats_of_files)
+TEST(formats_of_files)
 {
     static const char *const own[] = {"binary32", "fp16", "bf16", "e4m3", "e5m2"};
     static const char *const wider[] = {"tf32", "e3m2", "e2m1"};
@@ -212,7 +210,6 @@ START_TEST(formats_of_files)
         ck_assert_str_eq(train_stored_format(mpsim_format_find(wider[i]))->name, "binary32");
     }
 }
-END_TEST
 
 /* Codes of weights, as a file holds them. */
 typedef struct initial {
@@ -227,7 +224,7 @@ static int take_weights(const train_item *x, void *context)
     return strncmp(x->name, "weight:", 7) == 0 ? train_stored_add(&k->list, k->engine, x, error) : 0;
 }
 
-START_TEST(weights_are_those_before_the_step)
+TEST(weights_are_those_before_the_step)
 {
     trainer own;
     const char *folder = trainer_path("before");
@@ -259,16 +256,5 @@ START_TEST(weights_are_those_before_the_step)
     }
     trainer_close(&own);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *traces = test_case("trace", 30);
-    tcase_add_test(traces, steps_are_chosen);
-    tcase_add_test(traces, formats_of_files);
-    tcase_add_test(traces, a_trace_of_autocast);
-    tcase_add_test(traces, a_trace_with_skipped_steps);
-    tcase_add_test(traces, a_trace_with_masters);
-    tcase_add_test(traces, weights_are_those_before_the_step);
-    return replay_test_main("train-record", (TCase *const[]){traces, NULL});
-}
+TEST_MAIN_BY(replay_test_main, "train-record");

@@ -58,7 +58,9 @@ static void shuffle(double *x, size_t n, uint64_t *state)
     }
 }
 
-START_TEST(stats_are_those_of_the_definition)
+CASE("tensors", 20);
+
+TEST(stats_are_those_of_the_definition)
 {
     enum { N = 1500 };
     static double x[N], finite[N];
@@ -94,10 +96,9 @@ START_TEST(stats_are_those_of_the_definition)
         mpfr_clear(exact);
     }
 }
-END_TEST
 
 /* The sum of these is beyond binary64, their mean is not. */
-START_TEST(means_do_not_overflow)
+TEST(means_do_not_overflow)
 {
     static const double x[] = {DBL_MAX, DBL_MAX, DBL_MAX / 2, -DBL_MAX / 2, DBL_MAX, DBL_MAX, 0, 0};
     mpsim_stats s;
@@ -106,9 +107,8 @@ START_TEST(means_do_not_overflow)
     ck_assert(mpsim_sum_value(&s.sum) == INFINITE);
     ck_assert(mpsim_stats_mean(&s) == DBL_MAX / 2);
 }
-END_TEST
 
-START_TEST(stats_of_nothing)
+TEST(stats_of_nothing)
 {
     mpsim_stats s;
     mpsim_stats_init(&s);
@@ -128,11 +128,10 @@ START_TEST(stats_of_nothing)
     mpsim_stats_add(&s, least, 1);
     ck_assert(s.amax == DENORM_MIN && s.amin == DENORM_MIN);
 }
-END_TEST
 
 /* Norms of small integers are exact square roots; a norm does not overflow or vanish when
  * the number itself is within range, although its square is not. */
-START_TEST(l2_norms)
+TEST(l2_norms)
 {
     static const struct {
         double x[3], want;
@@ -155,10 +154,9 @@ START_TEST(l2_norms)
                       rows[i].x[2], rows[i].want, got);
     }
 }
-END_TEST
 
 /* Any order, and any split over accumulators that are merged in any order. */
-START_TEST(stats_do_not_depend_on_order_or_split)
+TEST(stats_do_not_depend_on_order_or_split)
 {
     enum { N = 1000, PARTS = 7 };
     static double x[N];
@@ -205,11 +203,12 @@ START_TEST(stats_do_not_depend_on_order_or_split)
         ck_assert_str_eq(a, b);
     }
 }
-END_TEST
 
 /* ---- histograms ---- */
 
-START_TEST(histogram_bins_are_floor_log2)
+CASE("histograms", 20);
+
+TEST(histogram_bins_are_floor_log2)
 {
     static mpsim_histogram h, g;
     size_t wrong = 0;
@@ -238,9 +237,8 @@ START_TEST(histogram_bins_are_floor_log2)
     mpsim_histogram_merge(&g, &h);
     ck_assert(g.zero == 4 && g.inf == 6 && g.nan == 2 && g.bin[1] == 2);
 }
-END_TEST
 
-START_TEST(histograms_do_not_depend_on_order_or_split)
+TEST(histograms_do_not_depend_on_order_or_split)
 {
     enum { N = 2000 };
     static double x[N];
@@ -261,7 +259,6 @@ START_TEST(histograms_do_not_depend_on_order_or_split)
         total += all.bin[i];
     ck_assert_uint_eq(total + all.zero + all.inf + all.nan, N);
 }
-END_TEST
 
 /* ---- casts ---- */
 
@@ -305,8 +302,10 @@ static void tensor(double *x, size_t n, uint64_t *state)
     }
 }
 
+CASE("casts", 20);
+
 /* Everything once more, one element at a time, by the definitions in the header. */
-START_TEST(cast_stats_are_those_of_the_definition)
+TESTS(cast_stats_are_those_of_the_definition, LENGTH(casts))
 {
     enum { N = 1700 };
     static double x[N];
@@ -372,10 +371,9 @@ START_TEST(cast_stats_are_those_of_the_definition)
     }
     mpfr_clears(error, left_out, signal, (mpfr_ptr)0);
 }
-END_TEST
 
 /* The same accumulator, byte for byte, from any split with the index moved along. */
-START_TEST(cast_stats_do_not_depend_on_split)
+TESTS(cast_stats_do_not_depend_on_split, LENGTH(casts))
 {
     enum { N = 1700, PARTS = 5 };
     static double x[N];
@@ -410,9 +408,8 @@ START_TEST(cast_stats_do_not_depend_on_split)
         ck_assert(exact_same(mpsim_cast_stats_mse(&got), mpsim_cast_stats_mse(&all)));
     }
 }
-END_TEST
 
-START_TEST(mse_and_sqnr_of_special_casts)
+TEST(mse_and_sqnr_of_special_casts)
 {
     const mpsim_format *e4m3 = mpsim_format_find("e4m3"), *e8m0 = mpsim_format_find("e8m0");
     mpsim_rounding r;
@@ -461,11 +458,10 @@ START_TEST(mse_and_sqnr_of_special_casts)
     ck_assert(exact_same(mpsim_cast_stats_mse(&c), 0x1p-254));
     ck_assert(mpsim_cast_stats_sqnr_db(&c, &s) == -INFINITE);
 }
-END_TEST
 
 /* Tensors whose squares lie outside of binary64: there is an error, so the ratio is finite.
  * 1.0625 y -> y in e4m3 with the scale 1 / y; (17/16)^2 / (1/16)^2 = 289. */
-START_TEST(sqnr_of_very_small_and_very_large_tensors)
+TEST(sqnr_of_very_small_and_very_large_tensors)
 {
     for (int e = -900; e <= 900; e += 300) {
         const double y = ldexp(1, e), x = 1.0625 * y;
@@ -483,10 +479,9 @@ START_TEST(sqnr_of_very_small_and_very_large_tensors)
         ck_assert_msg(fabs(got - want) <= 1e-9, "2^%d: expected %.15g, got %.15g", e, want, got);
     }
 }
-END_TEST
 
 /* q / scale can be 2^1024 although x is finite: the difference is 2^971. */
-START_TEST(errors_next_to_the_end_of_binary64)
+TEST(errors_next_to_the_end_of_binary64)
 {
     static const double x[] = {DBL_MAX};
     const mpsim_format *f = mpsim_format_find("e5m2");
@@ -504,9 +499,8 @@ START_TEST(errors_next_to_the_end_of_binary64)
     mpsim_sum_subtract(&want, &c.sum_squared_error);
     ck_assert(mpsim_sum_value(&want) == 0);
 }
-END_TEST
 
-START_TEST(cast_errors_leave_the_accumulator_alone)
+TEST(cast_errors_leave_the_accumulator_alone)
 {
     const mpsim_format *f = mpsim_format_find("e4m3");
     mpsim_format bad = *f;
@@ -531,26 +525,5 @@ START_TEST(cast_errors_leave_the_accumulator_alone)
     ck_assert_int_eq(mpsim_cast_stats_add(&c, f, &w, NULL, x, 2), MPSIM_EINVAL);
     ck_assert_mem_eq(&c, &before, sizeof c);
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *stats = test_case("tensors", 20);
-    tcase_add_test(stats, stats_are_those_of_the_definition);
-    tcase_add_test(stats, stats_of_nothing);
-    tcase_add_test(stats, means_do_not_overflow);
-    tcase_add_test(stats, l2_norms);
-    tcase_add_test(stats, stats_do_not_depend_on_order_or_split);
-    TCase *histogram = test_case("histograms", 20);
-    tcase_add_test(histogram, histogram_bins_are_floor_log2);
-    tcase_add_test(histogram, histograms_do_not_depend_on_order_or_split);
-    TCase *conversion = test_case("casts", 20);
-    tcase_add_loop_test(conversion, cast_stats_are_those_of_the_definition, 0, (int)LENGTH(casts));
-    tcase_add_loop_test(conversion, cast_stats_do_not_depend_on_split, 0, (int)LENGTH(casts));
-    tcase_add_test(conversion, mse_and_sqnr_of_special_casts);
-    tcase_add_test(conversion, sqnr_of_very_small_and_very_large_tensors);
-    tcase_add_test(conversion, errors_next_to_the_end_of_binary64);
-    tcase_add_test(conversion, cast_errors_leave_the_accumulator_alone);
-    return test_main("stats", (TCase *const[]){stats, histogram, conversion, NULL});
-}
+TEST_MAIN("stats");

@@ -25,7 +25,9 @@ static double library_sum(const double *x, size_t n, int square)
         ck_assert_msg(exact_same(want_, got_), "%s: expected %a, got %a", what, want_, got_); \
     } while (0)
 
-START_TEST(sums_are_exact_under_cancellation)
+CASE("sums", 20);
+
+TEST(sums_are_exact_under_cancellation)
 {
     static const double a[] = {1e308, -1e308, DENORM_MIN};
     static const double b[] = {1e308, DENORM_MIN, -1e308, -DENORM_MIN};
@@ -66,9 +68,8 @@ START_TEST(sums_are_exact_under_cancellation)
     ck_assert(library_sum(h, LENGTH(h), 0) == INFINITE);
     ck_assert(library_sum(l, LENGTH(l), 0) == -INFINITE);
 }
-END_TEST
 
-START_TEST(an_exact_zero_is_plus_zero)
+TEST(an_exact_zero_is_plus_zero)
 {
     static const double zeros[] = {-0.0, -0.0};
     static const double cancel[] = {-1, 1};
@@ -79,9 +80,8 @@ START_TEST(an_exact_zero_is_plus_zero)
     ck_assert(exact_same(library_sum(zeros, 2, 1), 0.0));
     ck_assert(exact_same(library_sum(cancel, 2, 0), 0.0));
 }
-END_TEST
 
-START_TEST(squares_are_exact_at_both_ends)
+TEST(squares_are_exact_at_both_ends)
 {
     static const double tiny[] = {DENORM_MIN};                   /* 2^-2148: 0 */
     static const double half[] = {0x1p-537, 0x1p-538, 0x1p-538}; /* 1.5 units: to 2^-1073 */
@@ -117,7 +117,6 @@ START_TEST(squares_are_exact_at_both_ends)
     mpsim_sum_merge(&s, &t);
     ck_assert(mpsim_sum_value(&s) == DENORM_MIN);
 }
-END_TEST
 
 /* The same sums by their fraction and exponent, which have no range. */
 static void check_frexp(const double *x, size_t n, int square, const char *what)
@@ -142,7 +141,7 @@ static void check_frexp(const double *x, size_t n, int square, const char *what)
     mpfr_clears(exact, want, (mpfr_ptr)0);
 }
 
-START_TEST(fractions_and_exponents_of_sums)
+TEST(fractions_and_exponents_of_sums)
 {
     static const double none[] = {0.0}, tiny[] = {DENORM_MIN}, large[] = {DBL_MAX, DBL_MAX};
     static const double minus[] = {-3}, cancel[] = {1e300, -1e300};
@@ -159,9 +158,8 @@ START_TEST(fractions_and_exponents_of_sums)
         check_frexp(below, 2, square, "below");
     }
 }
-END_TEST
 
-START_TEST(random_sums_equal_mpfr)
+TEST(random_sums_equal_mpfr)
 {
     enum { N = 400 };
     static double x[N];
@@ -178,14 +176,13 @@ START_TEST(random_sums_equal_mpfr)
         check_frexp(x, n, 1, what);
     }
 }
-END_TEST
 
 /* ---- carries ---- */
 
 /* A limb takes less than 2^32 from an addition, and carries are propagated after at most 2^29
  * of them. Here are limbs in the state of just before: full of the largest deposits, of one
  * sign or alternating, and then one addition more. */
-START_TEST(limbs_hold_all_additions_until_carries_are_due)
+TEST(limbs_hold_all_additions_until_carries_are_due)
 {
     for (int kind = 0; kind < 3; kind++)
         for (uint32_t more = 1; more <= 3; more++) {
@@ -225,11 +222,10 @@ START_TEST(limbs_hold_all_additions_until_carries_are_due)
             mpfr_clear(t);
         }
 }
-END_TEST
 
 /* Many additions of all ones with pending just below its bound, so that the propagation falls
  * into the loop; the sum is n x exactly. */
-START_TEST(propagation_does_not_change_a_sum)
+TEST(propagation_does_not_change_a_sum)
 {
     mpsim_sum s, plain;
     mpsim_sum_init(&s);
@@ -243,10 +239,9 @@ START_TEST(propagation_does_not_change_a_sum)
     ck_assert(mpsim_sum_value(&plain) == -0x1.fffffffffffffp+412);
     ck_assert_uint_lt(s.pending, 1u << 29);
 }
-END_TEST
 
 /* Merging and subtracting equal adding the elements, or their negatives. */
-START_TEST(merge_and_subtract_are_sums_of_sums)
+TEST(merge_and_subtract_are_sums_of_sums)
 {
     enum { N = 300 };
     static double x[N], y[N];
@@ -274,9 +269,8 @@ START_TEST(merge_and_subtract_are_sums_of_sums)
         ck_assert(exact_same(mpsim_sum_value(&a), 0.0));
     }
 }
-END_TEST
 
-START_TEST(sums_of_products_equal_mpfr)
+TEST(sums_of_products_equal_mpfr)
 {
     enum { N = 200 };
     uint64_t state = test_seed();
@@ -307,20 +301,5 @@ START_TEST(sums_of_products_equal_mpfr)
         ck_assert_msg(exact_same(want, got), "round %d: expected %a, got %a", round, want, got);
     }
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *sum = test_case("sums", 20);
-    tcase_add_test(sum, sums_are_exact_under_cancellation);
-    tcase_add_test(sum, an_exact_zero_is_plus_zero);
-    tcase_add_test(sum, squares_are_exact_at_both_ends);
-    tcase_add_test(sum, fractions_and_exponents_of_sums);
-    tcase_add_test(sum, sums_of_products_equal_mpfr);
-    tcase_add_test(sum, random_sums_equal_mpfr);
-    tcase_add_test(sum, limbs_hold_all_additions_until_carries_are_due);
-    tcase_add_test(sum, propagation_does_not_change_a_sum);
-    tcase_add_test(sum, merge_and_subtract_are_sums_of_sums);
-    return test_main("sum", (TCase *const[]){sum, NULL});
-}
+TEST_MAIN("sum");

@@ -294,20 +294,20 @@ static void every_format(int width)
     teardown();
 }
 
-START_TEST(every_format_from_binary32)
+CASE("summaries", 120);
+
+TEST(every_format_from_binary32)
 {
     every_format(32);
 }
-END_TEST
 
-START_TEST(every_format_from_binary64)
+TEST(every_format_from_binary64)
 {
     every_format(64);
 }
-END_TEST
 
 /* Codes of every format: all of them up to 8 bits, 16 of a few. */
-START_TEST(every_format_from_codes)
+TEST(every_format_from_codes)
 {
     static mpsim_format list[SUBJECTS_MOST];
     static trial t = {.times = 1, .data = "codes"};
@@ -331,14 +331,13 @@ START_TEST(every_format_from_codes)
     printf("# codes: %zu formats, %zu casts of elements\n", n, pairs);
     teardown();
 }
-END_TEST
 
 /* ---- many casts ---- */
 
 static const char *const training[] = {"fp16", "bf16", "e4m3", "e5m2"};
 
 /* Sweeps of 25 scales of four formats, all modes to nearest and toward zero and the others, every wish. */
-START_TEST(a_hundred_casts)
+TEST(a_hundred_casts)
 {
     static trial t = {.times = 1, .data = "a hundred casts"};
     uint64_t state = test_seed() + 4;
@@ -377,7 +376,6 @@ START_TEST(a_hundred_casts)
     }
     teardown();
 }
-END_TEST
 
 /* ---- arrays of one kind ---- */
 
@@ -395,7 +393,7 @@ static void few_casts(trial *t, uint64_t *state)
 
 /* Equal elements, so many that a sum of squares in 64 bits, or a counter of 16, would overflow: 2^22 of them (with the
  * significand of only ones; the error as large as can be). */
-START_TEST(equal_elements)
+TEST(equal_elements)
 {
     static trial t = {.data = "equal elements"};
     static const uint64_t some32[] = {0x3fffffff, 0xbfffffff, 0x387fdfff, 0x3f800000, 0x00000001, 0x80000000,
@@ -433,10 +431,9 @@ START_TEST(equal_elements)
     }
     teardown();
 }
-END_TEST
 
 /* Counters and sums of more than 2^40 elements, by merging two summaries in turn: Fibonacci numbers of arrays. */
-START_TEST(merges_beyond_32_bits)
+TEST(merges_beyond_32_bits)
 {
     static trial t = {.data = "merges", .want = 7, .times = 1};
     static plain_read before, after;
@@ -468,10 +465,9 @@ START_TEST(merges_beyond_32_bits)
     points_clear(&p);
     teardown();
 }
-END_TEST
 
 /* Nothing, one element, only zeros, only NaN, ..., and a few of each around the widths of vectors. */
-START_TEST(short_arrays_and_specials)
+TEST(short_arrays_and_specials)
 {
     static trial t = {.data = "specials", .times = 1};
     uint64_t state = test_seed() + 7;
@@ -518,10 +514,9 @@ START_TEST(short_arrays_and_specials)
     points_clear(&p);
     teardown();
 }
-END_TEST
 
 /* Every split into three pieces, and every wish, of a short array; every place. */
-START_TEST(every_split)
+TEST(every_split)
 {
     enum { N = 48 };
     static trial t = {.data = "splits", .times = 1};
@@ -557,10 +552,9 @@ START_TEST(every_split)
     points_clear(&p);
     teardown();
 }
-END_TEST
 
 /* Sources of several kinds in one summary; more elements after a read. */
-START_TEST(sources_of_all_kinds_in_one)
+TEST(sources_of_all_kinds_in_one)
 {
     static trial t = {.times = 1};
     static plain_read before, after;
@@ -605,11 +599,10 @@ START_TEST(sources_of_all_kinds_in_one)
         }
     teardown();
 }
-END_TEST
 
 /* ---- the contract ---- */
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     const mpsim_format *f = mpsim_format_find("fp16");
     mpsim_format bad = *f;
@@ -680,20 +673,5 @@ START_TEST(arguments_are_checked)
     mpsim_summary_free(other);
     mpsim_summary_free(s);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("summaries", 120);
-    tcase_add_test(t, every_format_from_binary32);
-    tcase_add_test(t, every_format_from_binary64);
-    tcase_add_test(t, every_format_from_codes);
-    tcase_add_test(t, a_hundred_casts);
-    tcase_add_test(t, equal_elements);
-    tcase_add_test(t, merges_beyond_32_bits);
-    tcase_add_test(t, short_arrays_and_specials);
-    tcase_add_test(t, every_split);
-    tcase_add_test(t, sources_of_all_kinds_in_one);
-    tcase_add_test(t, arguments_are_checked);
-    return test_main("summary-proof", (TCase *const[]){t, NULL});
-}
+TEST_MAIN("summary-proof");

@@ -341,7 +341,9 @@ static void check_array(mpsim_summary *const s[2], const mpsim_cast *casts, size
     test_isa_use((size_t)0);
 }
 
-START_TEST(summaries_of_any_input)
+CASE("summary", 60);
+
+TESTS(summaries_of_any_input, INPUTS)
 {
     uint64_t state = test_seed() + (uint64_t)_i;
     mpsim_summary *const s[2] = {mpsim_summary_new(), mpsim_summary_new()};
@@ -359,9 +361,8 @@ START_TEST(summaries_of_any_input)
     mpsim_summary_free(s[0]);
     mpsim_summary_free(s[1]);
 }
-END_TEST
 
-START_TEST(counts_of_large_arrays)
+TESTS(counts_of_large_arrays, INPUTS)
 {
     uint64_t state = test_seed() + 400 + (uint64_t)_i;
     mpsim_summary *s = mpsim_summary_new();
@@ -375,10 +376,9 @@ START_TEST(counts_of_large_arrays)
     }
     mpsim_summary_free(s);
 }
-END_TEST
 
 /* Few casts over many elements of one binade, and no element of it is special. */
-START_TEST(largest_errors_that_grow)
+TEST(largest_errors_that_grow)
 {
     uint64_t state = test_seed() + 500;
     mpsim_summary *const s[2] = {mpsim_summary_new(), mpsim_summary_new()};
@@ -395,9 +395,8 @@ START_TEST(largest_errors_that_grow)
     mpsim_summary_free(s[0]);
     mpsim_summary_free(s[1]);
 }
-END_TEST
 
-START_TEST(summaries_at_the_boundaries_of_every_format)
+TEST(summaries_at_the_boundaries_of_every_format)
 {
     uint64_t state = test_seed() + 100;
     mpsim_summary *const s[2] = {mpsim_summary_new(), mpsim_summary_new()};
@@ -415,9 +414,8 @@ START_TEST(summaries_at_the_boundaries_of_every_format)
     mpsim_summary_free(s[0]);
     mpsim_summary_free(s[1]);
 }
-END_TEST
 
-START_TEST(many_scales)
+TEST(many_scales)
 {
     uint64_t state = test_seed() + 200;
     mpsim_summary *const s[2] = {mpsim_summary_new(), mpsim_summary_new()};
@@ -434,9 +432,8 @@ START_TEST(many_scales)
     mpsim_summary_free(s[0]);
     mpsim_summary_free(s[1]);
 }
-END_TEST
 
-START_TEST(summaries_of_codes)
+TEST(summaries_of_codes)
 {
     static unsigned char codes[8 * 20000];
     uint64_t state = test_seed() + 300;
@@ -469,7 +466,6 @@ START_TEST(summaries_of_codes)
     test_isa_use((size_t)0);
     mpsim_summary_free(s);
 }
-END_TEST
 
 /* Casts that do not depend on where an element stands. */
 static void without_random_bits(mpsim_cast *casts)
@@ -490,7 +486,7 @@ static void add_counts(facts *f, mpsim_summary *s, const mpsim_cast *casts, size
 }
 
 /* Of few elements as of an array; of very many as of two parts. */
-START_TEST(summaries_of_counts)
+TEST(summaries_of_counts)
 {
     static uint64_t counts[65536], half[65536], other[65536];
     uint64_t state = test_seed() + 400;
@@ -532,9 +528,8 @@ START_TEST(summaries_of_counts)
     }
     mpsim_summary_free(s);
 }
-END_TEST
 
-START_TEST(summaries_refuse_what_is_invalid)
+TEST(summaries_refuse_what_is_invalid)
 {
     mpsim_summary *a = mpsim_summary_new(), *b = mpsim_summary_new();
     mpsim_cast c = cast_of(mpsim_format_find("fp16"), 0);
@@ -568,19 +563,5 @@ START_TEST(summaries_refuse_what_is_invalid)
     mpsim_summary_free(b);
     mpsim_summary_free(NULL);
 }
-END_TEST
 
-int main(void)
-{
-    test_seed();
-    TCase *all = test_case("summary", 60);
-    tcase_add_loop_test(all, summaries_of_any_input, 0, INPUTS);
-    tcase_add_test(all, summaries_at_the_boundaries_of_every_format);
-    tcase_add_loop_test(all, counts_of_large_arrays, 0, INPUTS);
-    tcase_add_test(all, largest_errors_that_grow);
-    tcase_add_test(all, many_scales);
-    tcase_add_test(all, summaries_of_codes);
-    tcase_add_test(all, summaries_of_counts);
-    tcase_add_test(all, summaries_refuse_what_is_invalid);
-    return test_main("summary", (TCase *const[]){all, NULL});
-}
+TEST_MAIN("summary");

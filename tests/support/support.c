@@ -128,6 +128,40 @@ int test_isa_count(void)
     return n;
 }
 
+/* ---- tests that register themselves ---- */
+
+static test_entry *entries; /* in the order of lines */
+
+void test_enter(test_entry *e)
+{
+    test_entry **at = &entries;
+    while (*at && (*at)->line < e->line)
+        at = &(*at)->next;
+    e->next = *at;
+    *at = e;
+}
+
+TCase *const *test_cases(void)
+{
+    enum { MOST = 16 };
+    static TCase *cases[MOST + 1];
+    static const char *names[MOST];
+    size_t now = 0, n = 0;
+    for (test_entry *e = entries; e; e = e->next) {
+        if (!e->name) {
+            e->add(cases[now]);
+            continue;
+        }
+        for (now = 0; now < n && strcmp(names[now], e->name) != 0; now++)
+            ;
+        if (now == n && n < MOST) {
+            names[n] = e->name;
+            cases[n++] = test_case(e->name, e->timeout);
+        }
+    }
+    return cases;
+}
+
 int test_main(const char *suite, TCase *const *cases)
 {
     const char *isa = getenv("MPSIM_ISA");

@@ -55,7 +55,9 @@ static blob random_bytes(size_t n)
     return b;
 }
 
-START_TEST(codes_are_values)
+CASE("codes", 60);
+
+TEST(codes_are_values)
 {
     static const char *const descr[] = {"<f8", ">f8", "<f4", ">f4", "<f2", ">f2"};
     static const unsigned width[] = {8, 8, 4, 4, 2, 2};
@@ -84,10 +86,9 @@ START_TEST(codes_are_values)
                              6);
     compare(bad_write("codes.safetensors", &b), NULL);
 }
-END_TEST
 
 /* A hole in a file is zeros. */
-START_TEST(holes_are_zeros)
+TEST(holes_are_zeros)
 {
     blob b = bad_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1000000],\"data_offsets\":[0,4000000]}}", 0);
     const size_t header = b.n;
@@ -105,9 +106,8 @@ START_TEST(holes_are_zeros)
     trace_close(t);
     free(x);
 }
-END_TEST
 
-START_TEST(shrinking_file_at_a_place)
+TEST(shrinking_file_at_a_place)
 {
     blob b = bad_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1000000],\"data_offsets\":[0,4000000]}}", 4000000);
     const char *path = bad_write("shrinks.safetensors", &b);
@@ -127,14 +127,5 @@ START_TEST(shrinking_file_at_a_place)
     ck_assert(trace_codes(t, 1, 0, x, 1, &e) != 0 && strstr(e.text, "there is no tensor 1"));
     trace_close(t);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("codes", 60);
-    tcase_add_test(c, codes_are_values);
-    tcase_add_test(c, holes_are_zeros);
-    tcase_add_test(c, shrinking_file_at_a_place);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("codes", cases);
-}
+TEST_MAIN_BY(bad_main, "codes");

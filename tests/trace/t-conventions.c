@@ -200,30 +200,29 @@ static void check_table(const char *name)
     fclose(in);
 }
 
-START_TEST(names_mean_what_sources_say)
+CASE("conventions", 60);
+
+TEST(names_mean_what_sources_say)
 {
     check_table("conventions.tsv");
     printf("# %zu names, %zu with a kind\n", checked, recognised);
 }
-END_TEST
 
-START_TEST(names_mean_what_frameworks_say)
+TEST(names_mean_what_frameworks_say)
 {
     checked = recognised = missed = 0;
     check_table("conventions-recorded.tsv");
     printf("# %zu names, %zu with a kind, %zu parameters that are not known as such\n", checked, recognised, missed);
     ck_assert_uint_lt(missed * 20, checked);
 }
-END_TEST
 
-START_TEST(bug_20261123_all_parameters_of_a_model_are_weights)
+TEST(bug_20261123_all_parameters_of_a_model_are_weights)
 {
     checked = recognised = missed = 0;
     check_table("models.tsv");
     printf("# %zu names of models, %zu of parameters\n", checked, recognised);
     ck_assert_uint_gt(checked, 2000);
 }
-END_TEST
 
 /* ---- two that would be the same ---- */
 
@@ -240,7 +239,7 @@ static trace *open_names(const char *const *names, size_t n, const trace_options
     return trace_open(bad_write("x.safetensors", &b), o, e);
 }
 
-START_TEST(clashes_are_told_and_not_followed)
+TEST(clashes_are_told_and_not_followed)
 {
     static const char *const names[] = {"model/fc.weight", "state_dict/fc.weight", "model/fc.bias", "grads/fc.bias"};
     trace_error e;
@@ -268,11 +267,10 @@ START_TEST(clashes_are_told_and_not_followed)
                   e.text);
     trace_namemap_free(m);
 }
-END_TEST
 
 /* ---- rules ---- */
 
-START_TEST(rules_take_whole_names)
+TEST(rules_take_whole_names)
 {
     static const char *const rules[] = {"grad/(.*)=wgrad:\\1",
                                         "a|bc=act:x",
@@ -316,9 +314,8 @@ START_TEST(rules_take_whole_names)
     trace_close(t);
     trace_namemap_free(m);
 }
-END_TEST
 
-START_TEST(bad_rules_are_told_with_their_place)
+TEST(bad_rules_are_told_with_their_place)
 {
     static const char *const rows[][2] = {
         {"", "at 1: expected REGEX=KIND:NAME"},
@@ -366,12 +363,11 @@ START_TEST(bad_rules_are_told_with_their_place)
     ck_assert(trace_namemap_add(m, "a=none", 6, why) && strstr(why, "more than 200 rules"));
     trace_namemap_free(m);
 }
-END_TEST
 
 /* ---- limits ---- */
 
 /* Many names of the most tedious kind, and one that is as long as any. */
-START_TEST(long_and_many_names_end)
+TEST(long_and_many_names_end)
 {
     enum { MANY = 20000, LONG = 60000 };
     blob h = {0};
@@ -392,18 +388,5 @@ START_TEST(long_and_many_names_end)
     blob_clear(&h);
     bad_within_limits("names", bad_read_ok, bad_write("many.safetensors", &all), 16);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("conventions", 60);
-    tcase_add_test(c, names_mean_what_sources_say);
-    tcase_add_test(c, names_mean_what_frameworks_say);
-    tcase_add_test(c, bug_20261123_all_parameters_of_a_model_are_weights);
-    tcase_add_test(c, clashes_are_told_and_not_followed);
-    tcase_add_test(c, rules_take_whole_names);
-    tcase_add_test(c, bad_rules_are_told_with_their_place);
-    tcase_add_test(c, long_and_many_names_end);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("conventions", cases);
-}
+TEST_MAIN_BY(bad_main, "conventions");

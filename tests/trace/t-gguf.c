@@ -57,7 +57,9 @@ static blob two(void)
     return b;
 }
 
-START_TEST(what_must_work)
+CASE("gguf", 60);
+
+TEST(what_must_work)
 {
     blob b = two();
     outcome o = bad_read(bad_write("two.gguf", &b), NULL);
@@ -79,9 +81,8 @@ START_TEST(what_must_work)
     o = bad_read(bad_write("codes.gguf", &b), &e4m3);
     ck_assert(!o.failed && o.elements == 2 && o.first[0] == 1 && o.first[1] == -1);
 }
-END_TEST
 
-START_TEST(values_that_are_odd)
+TEST(values_that_are_odd)
 {
     trace_error e;
     blob b = head(0, 4);
@@ -106,14 +107,13 @@ START_TEST(values_that_are_odd)
     ck_assert_str_eq(trace_metadata(t, "true"), "true");
     trace_close(t);
 }
-END_TEST
 
 static void refused(blob *b, const char *fragment)
 {
     bad_expect(52, fragment, bad_write("bad.gguf", b), NULL, 3, fragment);
 }
 
-START_TEST(item_52_counts)
+TEST(item_52_counts)
 {
     static const uint64_t counts[] = {UINT64_MAX, (uint64_t)1 << 63, 1000000};
     for (size_t i = 0; i < 3; i++) {
@@ -144,9 +144,8 @@ START_TEST(item_52_counts)
         }
     }
 }
-END_TEST
 
-START_TEST(item_52_types_and_versions)
+TEST(item_52_types_and_versions)
 {
     static const uint32_t types[] = {13, 0xffffffff, 0x80000000};
     for (size_t i = 0; i < 3; i++) {
@@ -180,9 +179,8 @@ START_TEST(item_52_types_and_versions)
     blob_set(&b, 24 + 8 + 17, 5, 4);
     refused(&b, "offset 49: general.alignment is of type int32, not uint32");
 }
-END_TEST
 
-START_TEST(item_52_shapes_and_places)
+TEST(item_52_shapes_and_places)
 {
     const size_t a = 24 + 8 + 17 + 8; /* the description of a: 8 + 1, 4, 8, 4, 8 */
     blob b = two();
@@ -240,10 +238,9 @@ START_TEST(item_52_shapes_and_places)
     b.data[a + 8] = 0;
     refused(&b, "the name of a tensor holds a NUL");
 }
-END_TEST
 
 /* Many strings cost time in proportion to the file; many tensors and keys are bounded. */
-START_TEST(item_52_many)
+TEST(item_52_many)
 {
     blob b = head(0, 1);
     string(&b, "tokens");
@@ -276,26 +273,12 @@ START_TEST(item_52_many)
     bad_expect(52, "long value", path, NULL, 3, "a value of 20971520 bytes is too long");
     ck_assert(!bad_read(path, &(trace_options){.max_header = 30 << 20}).failed);
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     blob b = two();
     bad_damage_all("damage.gguf", &b, NULL);
     blob_clear(&b);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("gguf", 60);
-    tcase_add_test(c, what_must_work);
-    tcase_add_test(c, values_that_are_odd);
-    tcase_add_test(c, item_52_counts);
-    tcase_add_test(c, item_52_types_and_versions);
-    tcase_add_test(c, item_52_shapes_and_places);
-    tcase_add_test(c, item_52_many);
-    tcase_add_test(c, any_damage_is_read_or_refused);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("gguf", cases);
-}
+TEST_MAIN_BY(bad_main, "gguf");

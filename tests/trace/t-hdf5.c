@@ -91,7 +91,6 @@ START_TEST(any_range_of_any_chunks)
     ck_assert_uint_eq(wrong, 0);
     trace_close(t);
 }
-END_TEST
 
 static void *read_it(void *context)
 {
@@ -118,7 +117,6 @@ START_TEST(threads_take_turns)
         ck_assert(pthread_join(threads[i], &result) == 0 && result == NULL);
     }
 }
-END_TEST
 
 START_TEST(standard_input)
 {
@@ -146,7 +144,6 @@ START_TEST(standard_input)
     close(file);
     close(behind);
 }
-END_TEST
 
 START_TEST(opaque_and_integers)
 {
@@ -170,7 +167,6 @@ START_TEST(opaque_and_integers)
     r = bad_read(path, NULL);
     ck_assert(!r.failed && r.elements == 0);
 }
-END_TEST
 
 START_TEST(item_51_other_files)
 {
@@ -201,7 +197,6 @@ START_TEST(item_51_other_files)
     const outcome o = bad_read(path, NULL);
     ck_assert_msg(!o.failed && o.tensors == 1 && o.elements == 6, "%s", o.error.text);
 }
-END_TEST
 
 static size_t as_it_is(unsigned flags, size_t n, const unsigned values[], size_t bytes, size_t *size, void **p)
 {
@@ -243,7 +238,6 @@ START_TEST(item_51_filters_chunks_sizes)
     H5close();
     bad_expect(51, "depth", path, NULL, 3, "groups are nested deeper than 64");
 }
-END_TEST
 
 START_TEST(hostile_names)
 {
@@ -265,7 +259,6 @@ START_TEST(hostile_names)
     bad_expect(51, "name", path, NULL, 3, "a path of more than 4096 bytes");
     free(name);
 }
-END_TEST
 
 START_TEST(any_damage_is_read_or_refused)
 {
@@ -287,7 +280,6 @@ START_TEST(any_damage_is_read_or_refused)
     bad_damage_all("damage.h5", &b, NULL);
     blob_clear(&b);
 }
-END_TEST
 
 int main(void)
 {

@@ -33,7 +33,9 @@ static void numbers(blob *b, size_t n)
         blob_int(b, bits_of_f32((float)i), 4);
 }
 
-START_TEST(versions_before_the_vocabulary_was_padded)
+CASE("llmc", 120);
+
+TEST(versions_before_the_vocabulary_was_padded)
 {
     for (int32_t version = 1; version <= 3; version++) {
         blob b = HEADER(GPT2, version, 8, 10, 2, 1, 4, version == 3 ? 16 : 0);
@@ -49,9 +51,8 @@ START_TEST(versions_before_the_vocabulary_was_padded)
         trace_close(t);
     }
 }
-END_TEST
 
-START_TEST(sizes_follow_from_the_size_of_the_file)
+TEST(sizes_follow_from_the_size_of_the_file)
 {
     trace_error e;
     blob b = HEADER(DEBUG, 1, 1, 2); /* a vocabulary that is not padded */
@@ -76,14 +77,13 @@ START_TEST(sizes_follow_from_the_size_of_the_file)
     const outcome o = bad_read(bad_write("examples.bin", &b), NULL);
     ck_assert(!o.failed && o.tensors == 1);
 }
-END_TEST
 
 static void refused(blob b, const char *fragment)
 {
     bad_expect(0, fragment, bad_write("bad.bin", &b), NULL, 3, fragment);
 }
 
-START_TEST(bad_headers)
+TEST(bad_headers)
 {
     blob b = HEADER(GPT2, 3);
     b.n = 1000;
@@ -122,9 +122,8 @@ START_TEST(bad_headers)
     refused(b, "1 bytes after the last tensor");
     refused(HEADER(20240328, 2, 3), "a tokenizer of llm.c, which holds no tensors");
 }
-END_TEST
 
-START_TEST(bad_llamas)
+TEST(bad_llamas)
 {
     refused(HEADER(LLAMA, 4, 64), "a debug state of train_llama3.py, which does not say the sizes");
     refused(HEADER(LLAMA, 4, 8, 10, 2, 4, 2, 8, 4), "version 4 of a checkpoint of LLaMA 3");
@@ -149,9 +148,8 @@ START_TEST(bad_llamas)
     const outcome o = bad_read(bad_write("llama.bin", &b), NULL);
     ck_assert_msg(!o.failed && o.tensors == 17, "%s", o.error.text);
 }
-END_TEST
 
-START_TEST(many_layers_are_bounded)
+TEST(many_layers_are_bounded)
 {
     blob b = HEADER(GPT2, 5, 1, 1, 100000, 1, 1, 1);
     blob_fill(&b, 0, 2 * parameters(1, 100000, 1, 1));
@@ -162,26 +160,13 @@ START_TEST(many_layers_are_bounded)
     ck_assert(truncate(path, (off_t)10 << 30) == 0);
     bad_within_limits("state of 10 GiB", bad_read_fails, path, 16);
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     blob b = HEADER(GPT2, 5, 1, 2, 1, 1, 1, 2);
     blob_fill(&b, 0, 2 * parameters(1, 1, 2, 1));
     bad_damage_all("damage.bin", &b, NULL);
     blob_clear(&b);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("llmc", 120);
-    tcase_add_test(c, versions_before_the_vocabulary_was_padded);
-    tcase_add_test(c, sizes_follow_from_the_size_of_the_file);
-    tcase_add_test(c, bad_headers);
-    tcase_add_test(c, bad_llamas);
-    tcase_add_test(c, many_layers_are_bounded);
-    tcase_add_test(c, any_damage_is_read_or_refused);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("llmc", cases);
-}
+TEST_MAIN_BY(bad_main, "llmc");

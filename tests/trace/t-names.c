@@ -19,7 +19,9 @@ static blob good(void)
     return b;
 }
 
-START_TEST(text_is_escaped)
+CASE("names", 60);
+
+TEST(text_is_escaped)
 {
     static const char *const rows[][2] = {
         {"", ""},
@@ -57,9 +59,8 @@ START_TEST(text_is_escaped)
     for (size_t n = 1; n < 12; n++) /* always terminated, never a piece of an escape */
         ck_assert_uint_lt(strlen(escape_text(out, n, "\033\033\033\033")), n);
 }
-END_TEST
 
-START_TEST(messages_have_a_form)
+TEST(messages_have_a_form)
 {
     trace_error e;
     char path[3000];
@@ -76,9 +77,8 @@ START_TEST(messages_have_a_form)
     trace_error_set(&e, 3, path, 7, "the message %s", path);
     ck_assert(strlen(e.text) < sizeof e.text && strstr(e.text, ": offset 7: the message p\\x1bp"));
 }
-END_TEST
 
-START_TEST(kinds_and_steps)
+TEST(kinds_and_steps)
 {
     static const struct {
         const char *path;
@@ -170,7 +170,6 @@ START_TEST(kinds_and_steps)
     ck_assert(t && trace_step(t) == 6);
     trace_close(t);
 }
-END_TEST
 
 static void put(const char *name)
 {
@@ -193,7 +192,7 @@ static int count_refused(void *context, const trace_error *error)
     return 0;
 }
 
-START_TEST(trees_are_listed_in_natural_order)
+TEST(trees_are_listed_in_natural_order)
 {
     static const char *const names[] = {"tree/1",
                                         "tree/a",
@@ -267,10 +266,9 @@ START_TEST(trees_are_listed_in_natural_order)
     check_tree(&tree, (const char *const[]){names[4], names[8]}, 2);
     trace_tree_clear(&tree);
 }
-END_TEST
 
 /* Links to directories are followed; those that lead back, and what is no file, are refused. */
-START_TEST(bug_20261122_links_to_directories_are_not_skipped)
+TEST(bug_20261122_links_to_directories_are_not_skipped)
 {
     static const char *const names[] = {"links/run/step_1", "store/step_1"};
     trace_error e;
@@ -299,9 +297,8 @@ START_TEST(bug_20261122_links_to_directories_are_not_skipped)
     ck_assert(e.exit == 3 && strstr(e.text, "step_2: is a FIFO, not a file of tensors"));
     trace_tree_clear(&tree);
 }
-END_TEST
 
-START_TEST(item_53_deep_trees_end)
+TEST(item_53_deep_trees_end)
 {
     char name[1000] = "deep";
     trace_tree tree = {0};
@@ -314,17 +311,5 @@ START_TEST(item_53_deep_trees_end)
     ck_assert(e.exit == 3 && strstr(e.text, "nested deeper than 64"));
     trace_tree_clear(&tree);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("names", 60);
-    tcase_add_test(c, text_is_escaped);
-    tcase_add_test(c, messages_have_a_form);
-    tcase_add_test(c, kinds_and_steps);
-    tcase_add_test(c, trees_are_listed_in_natural_order);
-    tcase_add_test(c, bug_20261122_links_to_directories_are_not_skipped);
-    tcase_add_test(c, item_53_deep_trees_end);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("names", cases);
-}
+TEST_MAIN_BY(bad_main, "names");

@@ -89,7 +89,9 @@ static const row rows[] = {
 };
 /* clang-format on */
 
-START_TEST(every_row_of_the_list)
+CASE("npy", 60);
+
+TEST(every_row_of_the_list)
 {
     static const char zeros[64];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -105,10 +107,9 @@ START_TEST(every_row_of_the_list)
             }
         }
 }
-END_TEST
 
 /* What mpsim writes as bytes it reads back: a comment behind the dict, which numpy passes over, names the format. */
-START_TEST(bug_20261127_own_bytes_need_no_option)
+TEST(bug_20261127_own_bytes_need_no_option)
 {
     static const struct {
         const char *dict, *format, *fragment;
@@ -138,7 +139,6 @@ START_TEST(bug_20261127_own_bytes_need_no_option)
         trace_close(t);
     }
 }
-END_TEST
 
 static blob good(void)
 {
@@ -147,7 +147,7 @@ static blob good(void)
 }
 
 /* The offset of what is wrong, not of what follows it. */
-START_TEST(bug_20261126_offsets_in_the_header)
+TEST(bug_20261126_offsets_in_the_header)
 {
     static const struct {
         const char *dict, *fragment;
@@ -161,9 +161,8 @@ START_TEST(bug_20261126_offsets_in_the_header)
         bad_expect(28, cases[i].fragment, bad_write("offset.npy", &b), NULL, 3, cases[i].fragment);
     }
 }
-END_TEST
 
-START_TEST(item_26_magic_and_version)
+TEST(item_26_magic_and_version)
 {
     blob b = good();
     blob_set(&b, 6, 0x0909, 2);
@@ -185,9 +184,8 @@ START_TEST(item_26_magic_and_version)
     b.n = 6;
     bad_expect(26, "magic only", bad_write("v.npy", &b), NULL, 3, "6 bytes are too few");
 }
-END_TEST
 
-START_TEST(item_27_header_length)
+TEST(item_27_header_length)
 {
     for (int version = 1; version <= 3; version++) {
         blob b = bad_npy(version, DICT("'<f4'", "(1,)"), "\0\0\0\0", 4);
@@ -202,9 +200,8 @@ START_TEST(item_27_header_length)
     blob b = good();
     bad_expect(27, "cap", bad_write("cap.npy", &b), &small, 3, "is above the cap of 100");
 }
-END_TEST
 
-START_TEST(item_28_newline_and_bombs)
+TEST(item_28_newline_and_bombs)
 {
     blob b = good();
     b.data[b.n - 8 - 1] = ' ';
@@ -221,9 +218,8 @@ START_TEST(item_28_newline_and_bombs)
         bad_within_limits("item 28, nesting", bad_read_fails, path, 16);
     }
 }
-END_TEST
 
-START_TEST(item_29_dimensions)
+TEST(item_29_dimensions)
 {
     for (int rank = 64; rank <= 65; rank++) {
         char dict[1000] = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
@@ -241,7 +237,6 @@ START_TEST(item_29_dimensions)
     b.n = 80;
     bad_expect(29, "80 bytes", bad_write("80.npy", &b), NULL, 3, "header length 118, but the file has 80");
 }
-END_TEST
 
 /* The descr, what it means, a code in the file's byte order, and its value. */
 static const struct {
@@ -276,7 +271,7 @@ static const struct {
     {"|b1", NULL, {0}, 1, 0, 0},
 };
 
-START_TEST(item_33_every_dtype_in_both_byte_orders)
+TEST(item_33_every_dtype_in_both_byte_orders)
 {
     const trace_options o = {.assume_v1 = mpsim_format_find("e4m3"),
                              .assume_v2 = mpsim_format_find("bf16"),
@@ -306,9 +301,8 @@ START_TEST(item_33_every_dtype_in_both_byte_orders)
         trace_close(t);
     }
 }
-END_TEST
 
-START_TEST(item_31_assumed_formats_must_fit)
+TEST(item_31_assumed_formats_must_fit)
 {
     const trace_options o = {.assume_v1 = mpsim_format_find("bf16"), .assume_v2 = mpsim_format_find("e4m3")};
     blob b = bad_npy(1, DICT("'|V1'", "(1,)"), "\0", 1);
@@ -316,9 +310,8 @@ START_TEST(item_31_assumed_formats_must_fit)
     b = bad_npy(1, DICT("'|V2'", "(1,)"), "\0\0", 2);
     bad_expect(31, "V2 as e4m3", bad_write("V2.npy", &b), &o, 3, "cannot be codes of e4m3");
 }
-END_TEST
 
-START_TEST(item_33_fortran_order_is_reported_and_read_in_storage_order)
+TEST(item_33_fortran_order_is_reported_and_read_in_storage_order)
 {
     const float x[6] = {0, 3, 1, 4, 2, 5};
     blob b = bad_npy(1, "{'descr': '" BAD_FLOAT "', 'fortran_order': True, 'shape': (2, 3), }", x, sizeof x);
@@ -335,9 +328,8 @@ START_TEST(item_33_fortran_order_is_reported_and_read_in_storage_order)
     for (int i = 0; i < 6; i++)
         ck_assert(o.first[i] == (double)x[i]);
 }
-END_TEST
 
-START_TEST(item_58_two_to_the_33_elements)
+TEST(item_58_two_to_the_33_elements)
 {
     blob b = bad_npy(2, DICT("'<f2'", "(8589934592,)"), "", 0);
     const off_t size = (off_t)b.n + 2 * 8589934592;
@@ -353,9 +345,8 @@ START_TEST(item_58_two_to_the_33_elements)
     trace_close(t);
     unlink(path);
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     blob b = good();
     bad_damage_all("damage.npy", &b, NULL);
@@ -364,23 +355,5 @@ START_TEST(any_damage_is_read_or_refused)
     bad_damage_all("damage.npy", &b, NULL);
     blob_clear(&b);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("npy", 60);
-    tcase_add_test(c, bug_20261127_own_bytes_need_no_option);
-    tcase_add_test(c, every_row_of_the_list);
-    tcase_add_test(c, bug_20261126_offsets_in_the_header);
-    tcase_add_test(c, item_26_magic_and_version);
-    tcase_add_test(c, item_27_header_length);
-    tcase_add_test(c, item_28_newline_and_bombs);
-    tcase_add_test(c, item_29_dimensions);
-    tcase_add_test(c, item_33_every_dtype_in_both_byte_orders);
-    tcase_add_test(c, item_31_assumed_formats_must_fit);
-    tcase_add_test(c, item_33_fortran_order_is_reported_and_read_in_storage_order);
-    tcase_add_test(c, item_58_two_to_the_33_elements);
-    tcase_add_test(c, any_damage_is_read_or_refused);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("npy", cases);
-}
+TEST_MAIN_BY(bad_main, "npy");

@@ -35,7 +35,9 @@ static blob slurp(const char *path)
     return b;
 }
 
-START_TEST(stored_members_work)
+CASE("npz", 60);
+
+TEST(stored_members_work)
 {
     archive a = archive_of_two();
     trace_error e;
@@ -58,7 +60,6 @@ START_TEST(stored_members_work)
     }
     trace_close(t);
 }
-END_TEST
 
 /* a.npy, and b.npy with that header; the last byte of its data is not as its CRC has it: `flip`. */
 static const char *with_header(const char *dict, unsigned char flip)
@@ -80,7 +81,7 @@ static const char *with_header(const char *dict, unsigned char flip)
 }
 
 /* A member is left out as its header says, where that is as it was written. */
-START_TEST(bug_20261127_a_header_that_is_damaged_is_not_judged)
+TEST(bug_20261127_a_header_that_is_damaged_is_not_judged)
 {
     static const char *const dicts[] = {"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
                                         "{'descr': '<U2', 'fortran_order': False, 'shape': (3,), }",
@@ -93,9 +94,8 @@ START_TEST(bug_20261127_a_header_that_is_damaged_is_not_judged)
         bad_expect(37, dicts[i], with_header(dicts[i], 1), NULL, 3, "member 'b.npy': wrong CRC");
     }
 }
-END_TEST
 
-START_TEST(names_are_data_and_members_are_ordered_by_place)
+TEST(names_are_data_and_members_are_ordered_by_place)
 {
     /* the directory lists them the other way round */
     static const char *const names[] = {"wgrad:l/0.w.npy", "dir/", "x\033[31m.npy"};
@@ -120,7 +120,6 @@ START_TEST(names_are_data_and_members_are_ordered_by_place)
     trace_close(t);
     blob_clear(&x);
 }
-END_TEST
 
 static void expect_names(int item, const char *first, const char *second, const char *fragment)
 {
@@ -129,7 +128,7 @@ static void expect_names(int item, const char *first, const char *second, const 
     bad_expect(item, second, bad_write("names.npz", &a.b), NULL, 3, fragment);
 }
 
-START_TEST(item_38_names)
+TEST(item_38_names)
 {
     expect_names(38, "a.npy", "a.npy", "exist");
     expect_names(38, "a.npy", "/etc/a.npy", "absolute");
@@ -145,9 +144,8 @@ START_TEST(item_38_names)
     expect_names(40, "archive/data.pkl", "archive/data/0", "the pickle");
     expect_names(38, "a.npy", "\033[31m.txt", "member '\\x1b[31m.txt'");
 }
-END_TEST
 
-START_TEST(item_37_crc)
+TEST(item_37_crc)
 {
     /* a flipped bit in the data: found by the read that completes the tensor */
     archive a = archive_of_two();
@@ -169,9 +167,8 @@ START_TEST(item_37_crc)
     blob_set(&a.b, a.local[0] + 14, 1, 4);
     bad_expect(37, "CRC", bad_write("crc.npz", &a.b), NULL, 3, "member 'a': wrong CRC");
 }
-END_TEST
 
-START_TEST(item_34_deflated_members)
+TEST(item_34_deflated_members)
 {
     blob x = bad_npy(1, DICT("'<f4'", "(100000,)"), "", 0);
     for (uint32_t i = 0; i < 100000; i++)
@@ -198,9 +195,8 @@ START_TEST(item_34_deflated_members)
     ck_assert(o.failed && o.error.exit == 3);
     blob_clear(&x);
 }
-END_TEST
 
-START_TEST(item_34_bomb)
+TEST(item_34_bomb)
 {
     const uint32_t n = 17 << 20; /* 68 MiB of zeros in 68 KiB */
     blob x = bad_npy(1, DICT("'<f4'", "(17825792,)"), "", 0);
@@ -210,9 +206,8 @@ START_TEST(item_34_bomb)
     blob_clear(&x);
     bad_within_limits("item 34, bomb", bad_read_fails, path, 16);
 }
-END_TEST
 
-START_TEST(item_27_headers_together)
+TEST(item_27_headers_together)
 {
     /* each member has a header of 60 kB: two of them are above the cap of 100 kB */
     const trace_options o = {.max_header = 100000};
@@ -235,11 +230,10 @@ START_TEST(item_27_headers_together)
     ck_assert(!bad_read(path, NULL).failed);
     bad_expect(27, "headers", path, &o, 3, "member 'b.npy': the headers of the members");
 }
-END_TEST
 
 /* As many members as are allowed, each of them empty. */
 
-START_TEST(item_34_many_members)
+TEST(item_34_many_members)
 {
     if (!test_in_part(1, 1))
         return;
@@ -268,9 +262,8 @@ START_TEST(item_34_many_members)
     const char *path = bad_write("many.npz", &a.b);
     bad_within_limits("item 34, 65535 members", bad_read_ok, path, 16);
 }
-END_TEST
 
-START_TEST(bug_20261123_members_without_numbers_are_named)
+TEST(bug_20261123_members_without_numbers_are_named)
 {
     static const char *const dicts[] = {DICT("'<U5'", "(1,)"), DICT("'<f4'", "(1,)"), DICT("'|O'", "(1,)"),
                                         DICT("'<M8[D]'", "(1,)"), DICT("[('a', '<f4')]", "(1,)")};
@@ -301,9 +294,8 @@ START_TEST(bug_20261123_members_without_numbers_are_named)
     for (int i = 0; i < 5; i++)
         blob_clear(&x[i]);
 }
-END_TEST
 
-START_TEST(no_members_and_errors_inside_members)
+TEST(no_members_and_errors_inside_members)
 {
     archive a = {0};
     archive_end(&a);
@@ -335,9 +327,8 @@ START_TEST(no_members_and_errors_inside_members)
     blob_clear(&x);
     bad_expect(26, "member", bad_write("inside.npz", &a.b), NULL, 3, "not an npy file: wrong magic");
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     archive a = archive_of_two();
     bad_damage_all("damage.npz", &a.b, NULL);
@@ -351,23 +342,5 @@ START_TEST(any_damage_is_read_or_refused)
     blob_clear(&x);
     blob_clear(&b);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("npz", 60);
-    tcase_add_test(c, stored_members_work);
-    tcase_add_test(c, names_are_data_and_members_are_ordered_by_place);
-    tcase_add_test(c, item_38_names);
-    tcase_add_test(c, item_37_crc);
-    tcase_add_test(c, bug_20261127_a_header_that_is_damaged_is_not_judged);
-    tcase_add_test(c, item_34_deflated_members);
-    tcase_add_test(c, item_34_bomb);
-    tcase_add_test(c, item_27_headers_together);
-    tcase_add_test(c, item_34_many_members);
-    tcase_add_test(c, bug_20261123_members_without_numbers_are_named);
-    tcase_add_test(c, no_members_and_errors_inside_members);
-    tcase_add_test(c, any_damage_is_read_or_refused);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("npz", cases);
-}
+TEST_MAIN_BY(bad_main, "npz");

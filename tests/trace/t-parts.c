@@ -129,7 +129,9 @@ static void write_shard(const char *file, const char *tensor)
     bad_write(file, &b);
 }
 
-START_TEST(an_index_and_its_files_say_the_same)
+CASE("bad", 300);
+
+TEST(an_index_and_its_files_say_the_same)
 {
     copy_folder("s", NULL);
     write_shard("s/1.safetensors", "a");
@@ -167,11 +169,12 @@ START_TEST(an_index_and_its_files_say_the_same)
     bad_write(INDEX, &b);
     expect("junk", INDEX, "bytes after the JSON index");
 }
-END_TEST
 
 /* More files than stay open: forwards, backwards, and each opened again. */
 enum { N = 300 };
-START_TEST(many_files_are_opened_as_needed)
+CASE("pieces", 60);
+
+TEST(many_files_are_opened_as_needed)
 {
     blob map = {0};
     trace_error e;
@@ -206,7 +209,6 @@ START_TEST(many_files_are_opened_as_needed)
     ck_assert_msg(strstr(e.text, "has 1 elements, not the 2 of a piece of 't000'") != NULL, "%s", e.text);
     trace_close(t);
 }
-END_TEST
 
 /* ---- ZeRO ---- */
 
@@ -218,7 +220,9 @@ static void move(const char *from, const char *to)
     ck_assert(rename(bad_path(from), bad_path(to)) == 0);
 }
 
-START_TEST(zero_checkpoints_that_are_not_whole)
+CASE("bad", 300);
+
+TEST(zero_checkpoints_that_are_not_whole)
 {
     copy_folder("z", ZERO1);
     outcome o = bad_read(bad_path("z"), NULL);
@@ -257,10 +261,9 @@ START_TEST(zero_checkpoints_that_are_not_whole)
     bad_write("z/mp_rank_00_model_states.pt", &b);
     expect("empty", "z", "is empty");
 }
-END_TEST
 
 /* Each recorded file in the place of another: one line or a tensor, never more. */
-START_TEST(zero_checkpoints_mixed)
+TEST(zero_checkpoints_mixed)
 {
     static const char *const others[] = {"zero2/global_step2/bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt",
                                          "zero3/global_step2/zero_pp_rank_1_mp_rank_00_optim_states.pt",
@@ -278,10 +281,9 @@ START_TEST(zero_checkpoints_mixed)
             ck_assert(o.failed ? o.error.exit == 3 : i == 2 && k == 2);
         }
 }
-END_TEST
 
 /* The shape of a.weight, (7, 5), in the model states, and that of a vector, (33,), in a rank's file. */
-START_TEST(zero_shapes_that_lie)
+TEST(zero_shapes_that_lie)
 {
     static const char model[] = "z/mp_rank_00_model_states.pt",
                       model3[] = "z/zero_pp_rank_0_mp_rank_00_model_states.pt";
@@ -314,21 +316,19 @@ START_TEST(zero_shapes_that_lie)
     change_pickle(RANK(1), "K!\x85", "K \x85", 3);
     expect("vector", "z", "the partitions of group 0 end within 'n.bias'");
 }
-END_TEST
 
 /* ---- torch.distributed.checkpoint ---- */
 
 /* An offset that begins with a number and goes on with none kept its length, but no numbers: a crash. */
-START_TEST(bug_20261126_offsets_that_are_no_numbers)
+TEST(bug_20261126_offsets_that_are_no_numbers)
 {
     copy_folder("d", "shards");
     change("d/.metadata", "offset\x94h\"K\0K\0\x86", "offset\x94h\"K\0h\0\x86", 14);
     expect("an offset", "d", "chunk 0 of tensor 'columns' is in no file");
 }
-END_TEST
 
 /* The size of the first chunk of 'columns', (6, 3) of (6, 10), one of four. */
-START_TEST(distributed_chunks_that_do_not_fit)
+TEST(distributed_chunks_that_do_not_fit)
 {
     static const char size[] = "sizes\x94h\"K\6K\3\x86";
     static const struct {
@@ -345,9 +345,8 @@ START_TEST(distributed_chunks_that_do_not_fit)
         expect("a size", "d", rows[i].expected);
     }
 }
-END_TEST
 
-START_TEST(distributed_checkpoints_that_are_not_whole)
+TEST(distributed_checkpoints_that_are_not_whole)
 {
     copy_folder("d", "shards");
     outcome o = bad_read(bad_path("d"), NULL);
@@ -378,10 +377,9 @@ START_TEST(distributed_checkpoints_that_are_not_whole)
     bad_write("d/.metadata", &b);
     expect("text", "d", ".metadata: offset");
 }
-END_TEST
 
 /* The tensor of shape (2, 10) and its only chunk are said to be of shape (10, 2): as many elements, scrambled. */
-START_TEST(a_chunk_of_another_shape)
+TEST(a_chunk_of_another_shape)
 {
     copy_folder("d", "shards");
     blob b = read_all(bad_path("d/.metadata"));
@@ -394,10 +392,9 @@ START_TEST(a_chunk_of_another_shape)
     bad_write("d/.metadata", &b);
     expect("a shape", "d", "has not the shape of the piece of 'copies' that it is");
 }
-END_TEST
 
 /* Sizes and offsets of chunks, K x K y TUPLE2, one after the other made smaller, a text, and larger. */
-START_TEST(chunks_that_lie)
+TEST(chunks_that_lie)
 {
     size_t changed = 0, refused = 0;
     copy_folder("d", "shards");
@@ -420,10 +417,9 @@ START_TEST(chunks_that_lie)
     ck_assert(changed > 30 && refused * 10 > changed * 8);
     blob_clear(&good);
 }
-END_TEST
 
 /* Each byte of .metadata and of a file of tensors changed: what is refused is refused in one line. */
-START_TEST(any_byte_changed)
+TEST(any_byte_changed)
 {
     static const char *const files[] = {"d/.metadata", "d/__0_0.distcp", "z/mp_rank_00_model_states.pt", RANK(1)};
     copy_folder("d", "shards");
@@ -448,22 +444,5 @@ START_TEST(any_byte_changed)
         bad_write(files[f], &good);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *good = test_case("pieces", 60), *bad = test_case("bad", 300);
-    tcase_add_test(good, many_files_are_opened_as_needed);
-    tcase_add_test(bad, an_index_and_its_files_say_the_same);
-    tcase_add_test(bad, zero_checkpoints_that_are_not_whole);
-    tcase_add_test(bad, zero_checkpoints_mixed);
-    tcase_add_test(bad, zero_shapes_that_lie);
-    tcase_add_test(bad, bug_20261126_offsets_that_are_no_numbers);
-    tcase_add_test(bad, distributed_chunks_that_do_not_fit);
-    tcase_add_test(bad, distributed_checkpoints_that_are_not_whole);
-    tcase_add_test(bad, a_chunk_of_another_shape);
-    tcase_add_test(bad, chunks_that_lie);
-    tcase_add_test(bad, any_byte_changed);
-    TCase *const cases[] = {good, bad, NULL};
-    return bad_main("parts", cases);
-}
+TEST_MAIN_BY(bad_main, "parts");

@@ -173,7 +173,6 @@ START_TEST(every_type_in_every_protocol)
     ck_assert(number(p, pickle_get(p, pickle_state(p, item[15]), "x")) == 5);
     pickle_free(p);
 }
-END_TEST
 
 START_TEST(every_prefix_is_refused)
 {
@@ -183,7 +182,6 @@ START_TEST(every_prefix_is_refused)
         ck_assert(e.what == PICKLE_BAD && e.at <= n && e.text[0]);
     }
 }
-END_TEST
 
 /* Strings and objects as Python 2 wrote them; what Python's own unpickler makes of each. */
 START_TEST(what_python_2_wrote)
@@ -233,7 +231,6 @@ START_TEST(what_python_2_wrote)
         pickle_free(p);
     }
 }
-END_TEST
 
 /* A literal that is too long to be kept in memory: where it lies, without its quotes. */
 START_TEST(bug_20261127_long_literals_of_python_2)
@@ -256,7 +253,6 @@ START_TEST(bug_20261127_long_literals_of_python_2)
     ck_assert(!read_bytes(line, N + 3, NULL, &e) && strstr(e.text, "not a string"));
     free(line);
 }
-END_TEST
 
 /* Elements that lie in a text: Latin-1 in UTF-8, in escapes of protocol 0, in any cut. */
 START_TEST(bytes_in_texts)
@@ -299,7 +295,6 @@ START_TEST(bytes_in_texts)
         }
     }
 }
-END_TEST
 
 static const char *refuse_os(void *context, const pickle *p, pickle_ref what, pickle_use use)
 {
@@ -323,7 +318,6 @@ START_TEST(what_rules_refuse)
     const pickle_rules small = {.max_bytes = 1 << 20, .max_memory = 600};
     ck_assert(!read_bytes(pickled[0].bytes, pickled[0].n, &small, &e) && strstr(e.text, "of memory"));
 }
-END_TEST
 
 int main(void)
 {

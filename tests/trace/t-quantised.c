@@ -72,7 +72,9 @@ static void compare(const trace *t, char *const field[4], int *quantised)
     *quantised += x->quantised != NULL;
 }
 
-START_TEST(numbers_as_the_packages_read_them)
+CASE("quantised", 120);
+
+TEST(numbers_as_the_packages_read_them)
 {
     char path[2 * LINE], line[LINE], name[LINE] = "";
     trace *t = NULL;
@@ -101,7 +103,6 @@ START_TEST(numbers_as_the_packages_read_them)
     printf("# %d tensors, %d of them quantised\n", tensors, quantised);
     ck_assert_int_ge(quantised, 35);
 }
-END_TEST
 
 /* ---- files made here ---- */
 
@@ -161,7 +162,7 @@ static const void *f32(const uint32_t *u, unsigned char out[4])
 }
 
 /* NVFP4 as compressed-tensors and ModelOpt have it: the same numbers, one scale divides, the other multiplies. */
-START_TEST(scales_that_divide_and_multiply)
+TEST(scales_that_divide_and_multiply)
 {
     unsigned char codes[2 * 8], scales[2] = {0x38, 0x40}, h[4], d[4]; /* 1, 2 */
     float expected[32];
@@ -178,10 +179,9 @@ START_TEST(scales_that_divide_and_multiply)
     numbers_of(write_items("d.safetensors", NULL, divided, 3), NULL, "w", expected, 32);
     numbers_of(write_items("m.safetensors", NULL, multiplied, 3), NULL, "w", expected, 32);
 }
-END_TEST
 
 /* Codes and scales in different files of an index, or one of them without it. */
-START_TEST(codes_and_scales_in_two_files)
+TEST(codes_and_scales_in_two_files)
 {
     static const char index[] = "{\"weight_map\":{\"w\":\"one.safetensors\",\"w_scale\":\"two.safetensors\"}}";
     float expected[8];
@@ -202,10 +202,9 @@ START_TEST(codes_and_scales_in_two_files)
     ck_assert_ptr_null(trace_at(t, 0)->quantised);
     trace_close(t);
 }
-END_TEST
 
 /* What has no scales, or is not asked for, is as it was. */
-START_TEST(files_that_are_read_as_before)
+TEST(files_that_are_read_as_before)
 {
     const item items[] = {{"w", "F8_E4M3", "[2,4]", 8, NULL},    {"w_scale", "F32", "[1]", 4, NULL},
                           {"norm", "F8_E4M3", "[4]", 4, NULL},   {"norm.scale", "F32", "[4]", 16, NULL},
@@ -226,9 +225,8 @@ START_TEST(files_that_are_read_as_before)
     ck_assert_ptr_null(trace_quantised_note(t));
     trace_close(t);
 }
-END_TEST
 
-START_TEST(words_of_the_option)
+TEST(words_of_the_option)
 {
     char why[256];
     ck_assert_int_eq(trace_quantised_word("parts", why, sizeof why), 0);
@@ -241,10 +239,9 @@ START_TEST(words_of_the_option)
     ck_assert_int_eq(trace_quantised_word("tea", why, sizeof why), -1);
     ck_assert_msg(strstr(why, "'tea' is not one of parts plain torchao te"), "%s", why);
 }
-END_TEST
 
 /* What the scales of a tensor are. */
-START_TEST(what_scales_are)
+TEST(what_scales_are)
 {
     unsigned char codes[6 * 32] = {0};
     const unsigned char scales[6] = {0, 1, 127, 254, 255, 128};
@@ -262,7 +259,6 @@ START_TEST(what_scales_are)
     ck_assert_int_eq(trace_scales(t, 1, &s, &error), -1);
     trace_close(t);
 }
-END_TEST
 
 /* ---- bad inputs ---- */
 
@@ -346,7 +342,7 @@ static const bad rows[] = {
 };
 /* clang-format on */
 
-START_TEST(bad_files)
+TEST(bad_files)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const bad *r = &rows[i];
@@ -359,10 +355,9 @@ START_TEST(bad_files)
         ck_assert_msg(!bad_read(path, &parts).failed, "%s", r->what);
     }
 }
-END_TEST
 
 /* The scale of a whole tensor is looked at when numbers are read. */
-START_TEST(scales_of_tensors_that_are_none)
+TEST(scales_of_tensors_that_are_none)
 {
     static const uint32_t codes[] = {0x7fc00000, 0x7f800000, 0xbf800000, 0}; /* NaN, Inf, -1, 0 */
     static const char *const words[] = {"is nan", "is inf", "is -1", "is 0"};
@@ -376,10 +371,9 @@ START_TEST(scales_of_tensors_that_are_none)
         ck_assert_msg(strstr(o.error.text, words[i] + (i == 0 ? 3 : 0)), "%s", o.error.text);
     }
 }
-END_TEST
 
 /* A scale that stands for NaN makes numbers NaN, one code whatever the machine. */
-START_TEST(nan_has_one_code)
+TEST(nan_has_one_code)
 {
     unsigned char codes[32];
     for (int i = 0; i < 32; i++)
@@ -394,10 +388,9 @@ START_TEST(nan_has_one_code)
         ck_assert_uint_eq(values[i], 0x7fc00000);
     trace_close(t);
 }
-END_TEST
 
 /* A group of a column that is not there is found when the column is read. */
-START_TEST(groups_that_are_not_there)
+TEST(groups_that_are_not_there)
 {
     unsigned char groups[8 * 4] = {0};
     const item items[] = {{"m.qweight", "I32", "[1,8]", 32, NULL},
@@ -409,9 +402,8 @@ START_TEST(groups_that_are_not_there)
     ck_assert(o.failed && o.error.exit == 3);
     ck_assert_msg(strstr(o.error.text, "'m.g_idx': group 1 of input 5 is not one of 1"), "%s", o.error.text);
 }
-END_TEST
 
-START_TEST(damage_of_packed_integers)
+TEST(damage_of_packed_integers)
 {
     static const char state[] = "{\"blocksize\":4,\"shape\":[2,3]}";
     unsigned char groups[8 * 4] = {0};
@@ -434,9 +426,8 @@ START_TEST(damage_of_packed_integers)
     bad_damage_all("packed", &good, NULL);
     blob_clear(&good);
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     unsigned char d[4];
     const item items[] = {{"w_packed", "U8", "[2,16]", 32, NULL},
@@ -452,23 +443,5 @@ START_TEST(any_damage_is_read_or_refused)
     bad_damage_all("quantised", &good, NULL);
     blob_clear(&good);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("quantised", 120);
-    tcase_add_test(all, numbers_as_the_packages_read_them);
-    tcase_add_test(all, scales_that_divide_and_multiply);
-    tcase_add_test(all, codes_and_scales_in_two_files);
-    tcase_add_test(all, files_that_are_read_as_before);
-    tcase_add_test(all, words_of_the_option);
-    tcase_add_test(all, what_scales_are);
-    tcase_add_test(all, bad_files);
-    tcase_add_test(all, scales_of_tensors_that_are_none);
-    tcase_add_test(all, nan_has_one_code);
-    tcase_add_test(all, groups_that_are_not_there);
-    tcase_add_test(all, damage_of_packed_integers);
-    tcase_add_test(all, any_damage_is_read_or_refused);
-    TCase *const cases[] = {all, NULL};
-    return bad_main("quantised", cases);
-}
+TEST_MAIN_BY(bad_main, "quantised");

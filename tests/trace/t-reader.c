@@ -142,7 +142,6 @@ START_TEST(each_layout_is_read_as_the_program_reads_it)
     mpsim_reader_close(r);
     trace_tree_clear(&tree);
 }
-END_TEST
 
 /* Three arrays, packed: their elements are read from the first on. */
 static void write_npz_member(blob *zip, blob *directory, const char *name, const blob *data)
@@ -234,7 +233,6 @@ START_TEST(a_packed_member_is_read_from_any_place)
     ck_assert(!mpsim_reader_tensor(r, 0)->column_major && mpsim_reader_tensor(r, 2)->code_bytes == 2);
     mpsim_reader_close(r);
 }
-END_TEST
 
 START_TEST(what_cannot_be_read_of_a_tensor_is_refused)
 {
@@ -253,7 +251,6 @@ START_TEST(what_cannot_be_read_of_a_tensor_is_refused)
     mpsim_reader_close(r);
     mpsim_reader_close(NULL);
 }
-END_TEST
 
 /* ---- options, errors, notes ---- */
 
@@ -297,7 +294,6 @@ START_TEST(options_are_those_of_the_command_line)
     ck_assert(mpsim_reader_tensor(r, 0)->dimensions == 2 && mpsim_reader_tensor(r, 0)->shape[1] == 4);
     mpsim_reader_close(r);
 }
-END_TEST
 
 /* As ml_dtypes has NumPy save them: void elements of 1 and 2 bytes. */
 START_TEST(void_elements_are_what_is_assumed)
@@ -321,7 +317,6 @@ START_TEST(void_elements_are_what_is_assumed)
         mpsim_reader_close(r);
     }
 }
-END_TEST
 
 START_TEST(each_kind_of_error_has_its_status)
 {
@@ -359,7 +354,6 @@ START_TEST(each_kind_of_error_has_its_status)
     expect(bad_write("bad.safetensors", &b), NULL, 0, MPSIM_EDATA, "is not valid JSON");
     ck_assert_int_eq(mpsim_reader_open(NULL, &path, 1, NULL, 0, NULL, 0), MPSIM_EINVAL);
 }
-END_TEST
 
 /* A directory with more files than stay open, one of them bad, and rules for names beside them. */
 START_TEST(many_files_are_one_list)
@@ -394,7 +388,6 @@ START_TEST(many_files_are_one_list)
     ck_assert_ptr_null(mpsim_reader_note(r, 2));
     mpsim_reader_close(r);
 }
-END_TEST
 
 START_TEST(a_file_that_changes_meanwhile_is_an_error)
 {
@@ -421,7 +414,6 @@ START_TEST(a_file_that_changes_meanwhile_is_an_error)
     }
     ck_assert_msg(strstr(line, "0.safetensors: has changed since it was opened: tensor 'w'"), "%s", line);
 }
-END_TEST
 
 /* ---- the caller's thread ---- */
 
@@ -437,7 +429,6 @@ START_TEST(the_thread_keeps_its_environment)
     fesetenv(FE_DFL_ENV);
     mpsim_reader_close(r);
 }
-END_TEST
 
 /* binary64 becomes binary32 to nearest, whatever the caller rounds to. */
 START_TEST(binary32_is_rounded_to_nearest)
@@ -456,7 +447,6 @@ START_TEST(binary32_is_rounded_to_nearest)
     ck_assert(x[0] == 1 && x[1] == -1 && x[2] == 0.1f);
     mpsim_reader_close(r);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -521,7 +511,6 @@ START_TEST(each_allocation_that_fails_is_said)
         n += 1 + n / 100;
     ck_assert(n > BEFORE_REGCOMP);
 }
-END_TEST
 #endif
 
 int main(void)

@@ -115,7 +115,9 @@ static void compare(trace *t, const row *r, size_t i)
     }
 }
 
-START_TEST(every_tensor_is_as_recorded)
+CASE("recorded", 120);
+
+TEST(every_tensor_is_as_recorded)
 {
     row r;
     char name[160] = "";
@@ -142,12 +144,5 @@ START_TEST(every_tensor_is_as_recorded)
     printf("# %zu files, %zu tensors\n", files, tensors);
     ck_assert(tensors > 60);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("recorded", 120);
-    tcase_add_test(c, every_tensor_is_as_recorded);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("recorded", cases);
-}
+TEST_MAIN_BY(bad_main, "recorded");

@@ -104,7 +104,9 @@ static uint64_t count(unsigned has)
     return found(has, N, values, &evidence);
 }
 
-START_TEST(bug_20261127_sums_that_cancel)
+CASE("roundoff", 60);
+
+TEST(bug_20261127_sums_that_cancel)
 {
     uint64_t state = test_seed();
     double values[N];
@@ -125,10 +127,9 @@ START_TEST(bug_20261127_sums_that_cancel)
             ck_assert(count(files[k]) == (k == 3 ? 0 : N));
         }
 }
-END_TEST
 
 /* Small, and true. */
-START_TEST(bug_20261127_small_gradients_are_none)
+TEST(bug_20261127_small_gradients_are_none)
 {
     static const unsigned files[] = {BIAS | WEIGHT | TERMS, BIAS | TERMS, BIAS | WEIGHT};
     uint64_t state = test_seed();
@@ -159,10 +160,9 @@ START_TEST(bug_20261127_small_gradients_are_none)
         ck_assert_uint_eq(count(files[k]), k == 2 ? N : N - 4); /* the three before it are too few */
     }
 }
-END_TEST
 
 /* Of a tensor alone: a gap, or none. */
-START_TEST(a_bias_alone)
+TEST(a_bias_alone)
 {
     for (size_t j = 0; j < N; j++)
         l.b[j] = (float)(j + 1);
@@ -172,14 +172,5 @@ START_TEST(a_bias_alone)
     l.b[20] = 0x1p-16f * l.b[23];
     ck_assert_uint_eq(count(BIAS), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *const t = test_case("roundoff", 60);
-    tcase_add_test(t, bug_20261127_sums_that_cancel);
-    tcase_add_test(t, bug_20261127_small_gradients_are_none);
-    tcase_add_test(t, a_bias_alone);
-    TCase *const cases[] = {t, NULL};
-    return test_main("trace-roundoff", cases);
-}
+TEST_MAIN("trace-roundoff");

@@ -112,7 +112,9 @@ static const row rows[] = {
 };
 /* clang-format on */
 
-START_TEST(every_row_of_the_list)
+CASE("safetensors", 60);
+
+TEST(every_row_of_the_list)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const row *r = &rows[i];
@@ -126,7 +128,6 @@ START_TEST(every_row_of_the_list)
         }
     }
 }
-END_TEST
 
 static void expect_bytes(int item, const char *what, const void *p, size_t n, const char *fragment)
 {
@@ -135,7 +136,7 @@ static void expect_bytes(int item, const char *what, const void *p, size_t n, co
     bad_expect(item, what, bad_write("bytes", &b), NULL, 3, fragment);
 }
 
-START_TEST(item_1_to_5_lengths)
+TEST(item_1_to_5_lengths)
 {
     expect_bytes(1, "empty", "", 0, "is empty");
     expect_bytes(2, "7 bytes", "\7\0\0\0\0\0\0", 7, "7 bytes are too few");
@@ -158,9 +159,8 @@ START_TEST(item_1_to_5_lengths)
     b = bad_safetensors("{\"a\":" F32("[1]", "[0,4]") "}", 4);
     bad_expect(5, "small cap", bad_write("cap", &b), &small, 3, "above the cap of 40");
 }
-END_TEST
 
-START_TEST(item_8_depth)
+TEST(item_8_depth)
 {
     static const char *const what[] = {"braces", "brackets", "objects"};
     for (int i = 0; i < 3; i++) {
@@ -176,9 +176,8 @@ START_TEST(item_8_depth)
         bad_within_limits("item 8, depth", bad_read_fails, path, 16);
     }
 }
-END_TEST
 
-START_TEST(item_17_rank)
+TEST(item_17_rank)
 {
     for (int large = 0; large < 3; large++) {
         const int rank = large == 2 ? 1000000 : large ? 65 : 64;
@@ -197,7 +196,6 @@ START_TEST(item_17_rank)
             ck_assert_uint_eq(bad_read(path, NULL).elements, 1);
     }
 }
-END_TEST
 
 /* A header that fills `bytes` with the smallest entries, of tensors or of metadata. */
 static const char *bloat(const char *name, int metadata, size_t bytes)
@@ -212,7 +210,7 @@ static const char *bloat(const char *name, int metadata, size_t bytes)
     return bad_write(name, &b);
 }
 
-START_TEST(item_21_header_bloat)
+TEST(item_21_header_bloat)
 {
     if (!test_in_part(0, 2))
         return;
@@ -248,10 +246,9 @@ START_TEST(item_21_header_bloat)
     ck_assert(truncate(path, 500000008) == 0);
     bad_expect(21, "500 MB of header", path, NULL, 3, "above the cap");
 }
-END_TEST
 
 /* What costs most memory per byte of header, and most time. */
-START_TEST(item_21_ranks_and_order)
+TEST(item_21_ranks_and_order)
 {
     enum { N = 240000 };
     blob b = {0};
@@ -286,9 +283,8 @@ START_TEST(item_21_ranks_and_order)
             ck_abort_msg("tensor %u is %s", i, trace_at(t, i)->name);
     trace_close(t);
 }
-END_TEST
 
-START_TEST(item_22_names_are_data)
+TEST(item_22_names_are_data)
 {
     static const char *const names[] = {"\033[31mred", "a\nb",       "../../etc/passwd", "/abs",
                                         "x\"y\\z",     "\u202eevil", "\U0001f600"};
@@ -322,9 +318,8 @@ START_TEST(item_22_names_are_data)
     b.data[8 + 1] = 0;
     bad_expect(9, "NUL in the object", bad_write("row.safetensors", &b), NULL, 3, "name of a tensor");
 }
-END_TEST
 
-START_TEST(item_24_long_number)
+TEST(item_24_long_number)
 {
     for (int k = 0; k < 3; k++) {
         blob b = {0};
@@ -338,10 +333,9 @@ START_TEST(item_24_long_number)
         bad_within_limits("item 24, digits", bad_read_fails, path, 16);
     }
 }
-END_TEST
 
 /* The plain spelling is read without a JSON tree, all others with one: they say the same. */
-START_TEST(spellings_of_a_tensor)
+TEST(spellings_of_a_tensor)
 {
     static const char *const good[] = {
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}",
@@ -391,9 +385,8 @@ START_TEST(spellings_of_a_tensor)
         bad_expect(9, bad[i][0], bad_write("spelling.safetensors", &b), NULL, 3, bad[i][1]);
     }
 }
-END_TEST
 
-START_TEST(item_25_file_shrinks_while_it_is_read)
+TEST(item_25_file_shrinks_while_it_is_read)
 {
     blob b = bad_safetensors("{\"a\":" F32("[1000000]", "[0,4000000]") "}", 4000000);
     const char *path = bad_write("shrinks.safetensors", &b);
@@ -414,7 +407,6 @@ START_TEST(item_25_file_shrinks_while_it_is_read)
     ck_assert(trace_read(t, values, 1000, &got, &e) != 0); /* and does not recover */
     trace_close(t);
 }
-END_TEST
 
 /* One tensor of each dtype: what it is, and the value of the element with the code given. */
 static const struct {
@@ -447,7 +439,7 @@ static const struct {
     {"BOOL", NULL, 8, 0, 0},
 };
 
-START_TEST(every_dtype_is_listed_and_numbers_are_read)
+TEST(every_dtype_is_listed_and_numbers_are_read)
 {
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         const uint64_t bytes = 4 * dtypes[i].bits / 8;
@@ -478,10 +470,9 @@ START_TEST(every_dtype_is_listed_and_numbers_are_read)
         trace_close(t);
     }
 }
-END_TEST
 
 /* Codes that share bytes, the first in the lowest bits, from any place: more than one buffer of the reader. */
-START_TEST(bug_20261127_packed_codes_are_read)
+TEST(bug_20261127_packed_codes_are_read)
 {
     static const struct {
         const char *dtype;
@@ -516,9 +507,8 @@ START_TEST(bug_20261127_packed_codes_are_read)
         free(codes);
     }
 }
-END_TEST
 
-START_TEST(integers_may_be_codes)
+TEST(integers_may_be_codes)
 {
     const trace_options o = {.as_int16 = mpsim_format_find("bf16"), .as_int8 = mpsim_format_find("e5m2")};
     const trace_options wrong = {.as_int16 = mpsim_format_find("e5m2")};
@@ -531,9 +521,8 @@ START_TEST(integers_may_be_codes)
     ck_assert_uint_eq(bad_read(path, NULL).elements, 0);
     bad_expect(31, "wrong width", path, &wrong, 3, "dtype I16 cannot be codes of e5m2");
 }
-END_TEST
 
-START_TEST(item_58_shapes_order_and_alignment)
+TEST(item_58_shapes_order_and_alignment)
 {
     /* c lies before a in the file; everything is unaligned behind one byte */
     blob b = bad_safetensors("{\"a\":" F32("[]", "[9,13]") ",\"e\":" F32("[3,0]", "[9,9]") ",\"c\":" T(
@@ -563,9 +552,8 @@ START_TEST(item_58_shapes_order_and_alignment)
     ck_assert(trace_read(t, v, 3, &got, &e) != 0);
     trace_close(t);
 }
-END_TEST
 
-START_TEST(item_58_nan_and_infinity)
+TEST(item_58_nan_and_infinity)
 {
     blob b = bad_safetensors("{\"a\":" F32("[3]", "[0,12]") ",\"b\":" T("F16", "[2]", "[12,16]") "}", 0);
     blob_int(&b, 0x7fc00000, 4);
@@ -578,9 +566,8 @@ START_TEST(item_58_nan_and_infinity)
     ck_assert(isnan(o.first[0]) && isinf(o.first[1]) && o.first[2] == 0 && signbit(o.first[2]));
     ck_assert(isinf(o.first[3]) && o.first[3] < 0 && isnan(o.first[4]));
 }
-END_TEST
 
-START_TEST(item_58_two_to_the_33_elements)
+TEST(item_58_two_to_the_33_elements)
 {
     blob b = bad_safetensors("{\"a\":" T("F8_E4M3", "[8589934592]", "[0,8589934592]") "}", 0);
     const off_t size = (off_t)b.n + 8589934592;
@@ -599,9 +586,8 @@ START_TEST(item_58_two_to_the_33_elements)
     trace_close(t);
     unlink(path);
 }
-END_TEST
 
-START_TEST(metadata_is_kept_in_order)
+TEST(metadata_is_kept_in_order)
 {
     blob b = bad_safetensors("{\"__metadata__\":{\"z\":\"1\",\"a\":\"\\u00fc\",\"mpsim.step\":\"120\"}}", 0);
     trace_error e;
@@ -617,38 +603,13 @@ START_TEST(metadata_is_kept_in_order)
     ck_assert_int_eq(trace_step(t), 120); /* before the file's name */
     trace_close(t);
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     blob b = bad_safetensors(
         "{\"__metadata__\":{\"k\":\"v\"},\"a\":" F32("[2]", "[0,8]") ",\"b\":" T("BF16", "[1,2]", "[8,12]") "}  ", 12);
     bad_damage_all("damage.safetensors", &b, NULL);
     blob_clear(&b);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("safetensors", 60);
-    tcase_add_test(c, every_row_of_the_list);
-    tcase_add_test(c, item_1_to_5_lengths);
-    tcase_add_test(c, item_8_depth);
-    tcase_add_test(c, item_17_rank);
-    tcase_add_test(c, item_21_header_bloat);
-    tcase_add_test(c, item_21_ranks_and_order);
-    tcase_add_test(c, item_22_names_are_data);
-    tcase_add_test(c, item_24_long_number);
-    tcase_add_test(c, spellings_of_a_tensor);
-    tcase_add_test(c, item_25_file_shrinks_while_it_is_read);
-    tcase_add_test(c, every_dtype_is_listed_and_numbers_are_read);
-    tcase_add_test(c, bug_20261127_packed_codes_are_read);
-    tcase_add_test(c, integers_may_be_codes);
-    tcase_add_test(c, item_58_shapes_order_and_alignment);
-    tcase_add_test(c, item_58_nan_and_infinity);
-    tcase_add_test(c, item_58_two_to_the_33_elements);
-    tcase_add_test(c, metadata_is_kept_in_order);
-    tcase_add_test(c, any_damage_is_read_or_refused);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("safetensors", cases);
-}
+TEST_MAIN_BY(bad_main, "safetensors");

@@ -116,7 +116,9 @@ static outcome read_through_pipe(const char *path)
     return o;
 }
 
-START_TEST(every_kind_unpacks)
+CASE("stream", 120);
+
+TEST(every_kind_unpacks)
 {
     blob x = array(ELEMENTS);
     blob copy = {0};
@@ -140,9 +142,8 @@ START_TEST(every_kind_unpacks)
     }
     blob_clear(&x);
 }
-END_TEST
 
-START_TEST(raw_elements_may_be_packed_too)
+TEST(raw_elements_may_be_packed_too)
 {
     const trace_options raw = {.raw_format = mpsim_format_find("binary32")};
     blob x = {0};
@@ -165,9 +166,8 @@ START_TEST(raw_elements_may_be_packed_too)
         ck_assert(!o.failed && o.elements == 3);
     }
 }
-END_TEST
 
-START_TEST(members_one_behind_the_other)
+TEST(members_one_behind_the_other)
 {
     blob x = array(ELEMENTS), twice = {0};
     const blob front = {x.data, 100001, 0}, back = {x.data + 100001, x.n - 100001, 0};
@@ -184,9 +184,8 @@ START_TEST(members_one_behind_the_other)
     }
     blob_clear(&x);
 }
-END_TEST
 
-START_TEST(damage_is_told)
+TEST(damage_is_told)
 {
     blob x = array(ELEMENTS);
     for (int k = 0; k < count(); k++) {
@@ -220,9 +219,8 @@ START_TEST(damage_is_told)
     blob_clear(&p);
     blob_clear(&x);
 }
-END_TEST
 
-START_TEST(one_level)
+TEST(one_level)
 {
     blob x = array(1000);
     for (int k = 0; k < count(); k++) {
@@ -234,9 +232,8 @@ START_TEST(one_level)
     }
     blob_clear(&x);
 }
-END_TEST
 
-START_TEST(item_34_bombs)
+TEST(item_34_bombs)
 {
     static const trace_options many = {.max_ratio = 100000000};
     blob x = bad_npy(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (19922944,)}", "", 0);
@@ -271,9 +268,8 @@ START_TEST(item_34_bombs)
         blob_clear(&p);
     }
 }
-END_TEST
 
-START_TEST(without_libarchive)
+TEST(without_libarchive)
 {
 #ifndef HAVE_LIBARCHIVE
     static const char *const heads[] = {"\x28\xb5\x2f\xfd",
@@ -291,9 +287,8 @@ START_TEST(without_libarchive)
     }
 #endif
 }
-END_TEST
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     blob x = array(20);
     for (int k = 0; k < count(); k++) {
@@ -305,19 +300,5 @@ START_TEST(any_damage_is_read_or_refused)
     }
     blob_clear(&x);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("stream", 120);
-    tcase_add_test(c, every_kind_unpacks);
-    tcase_add_test(c, raw_elements_may_be_packed_too);
-    tcase_add_test(c, members_one_behind_the_other);
-    tcase_add_test(c, damage_is_told);
-    tcase_add_test(c, one_level);
-    tcase_add_test(c, item_34_bombs);
-    tcase_add_test(c, without_libarchive);
-    tcase_add_test(c, any_damage_is_read_or_refused);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("stream", cases);
-}
+TEST_MAIN_BY(bad_main, "stream");

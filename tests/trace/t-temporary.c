@@ -115,7 +115,6 @@ START_TEST(signals_at_any_moment)
     }
     ck_assert_msg(left == 0 && wrong == 0, "%d left behind, %d ended otherwise", left, wrong);
 }
-END_TEST
 
 START_TEST(ignored_signals_stay_ignored)
 {
@@ -131,7 +130,6 @@ START_TEST(ignored_signals_stay_ignored)
     ck_assert(waitpid(child, &status, 0) == child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
-END_TEST
 
 START_TEST(the_first_may_be_asked_for)
 {
@@ -155,7 +153,6 @@ START_TEST(the_first_may_be_asked_for)
     ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT, "exit %d", WEXITSTATUS(status));
     ck_assert(count_left() == 0);
 }
-END_TEST
 
 START_TEST(programs_end_first)
 {
@@ -191,7 +188,6 @@ START_TEST(programs_end_first)
     rest(20000);
     ck_assert(count_left() == 0);
 }
-END_TEST
 
 /* ThreadSanitizer has handlers of its own, which block all signals, so that raise() in ours is too late: the process exits with
  * 128 + N instead. And a handler waits there for a call that is known to block, which waitpid is not (gcc 12): a
@@ -264,7 +260,6 @@ START_TEST(bug_20261127_a_link_that_changes_costs_no_input)
     expect_text(input_path, "input");
     count_left();
 }
-END_TEST
 
 START_TEST(an_input_that_gets_where_the_output_goes_stays)
 {
@@ -279,7 +274,6 @@ START_TEST(an_input_that_gets_where_the_output_goes_stays)
     expect_text(target_path, "input");
     ck_assert_int_eq(count_left(), 2);
 }
-END_TEST
 
 /* What the path leads to when it is opened is where the file goes, and where its temporary name is. */
 START_TEST(a_folder_that_changes_is_the_one_that_was_opened)
@@ -302,7 +296,6 @@ START_TEST(a_folder_that_changes_is_the_one_that_was_opened)
     ck_assert_int_eq(unlink(first), 0);
     count_left();
 }
-END_TEST
 
 int main(void)
 {

@@ -133,7 +133,9 @@ static void compare_all(const char *folder, const char *list)
     fclose(f);
 }
 
-START_TEST(seven_versions_as_torch_reads_them)
+CASE("torch", 120);
+
+TEST(seven_versions_as_torch_reads_them)
 {
     tensors = files = unread = 0;
     compare_all(test_source_path("tests/trace/torch"), "digests.txt");
@@ -141,9 +143,8 @@ START_TEST(seven_versions_as_torch_reads_them)
     ck_assert_int_eq(unread, 0);
     ck_assert_int_gt(files, 50);
 }
-END_TEST
 
-START_TEST(published_checkpoints)
+TEST(published_checkpoints)
 {
     const char *folder = getenv("MPSIM_CHECKPOINTS");
     if (!folder) {
@@ -157,7 +158,6 @@ START_TEST(published_checkpoints)
     ck_assert_int_gt(files, 0);
     ck_assert_int_eq(unread, 0);
 }
-END_TEST
 
 /* ---- bad inputs ---- */
 
@@ -179,7 +179,7 @@ static blob from_base64(const char *s)
 }
 
 /* A line: NAME, exit code, part of the message, the file. */
-START_TEST(items_39_to_47)
+TEST(items_39_to_47)
 {
     static char line[8192];
     int n = 0;
@@ -219,7 +219,6 @@ START_TEST(items_39_to_47)
     fclose(f);
     printf("# %d files\n", n);
 }
-END_TEST
 
 /* prefix, then `what` n times, then suffix; NULL: it is read, and has no tensors. */
 static const struct {
@@ -240,7 +239,7 @@ static const struct {
     {"memo", "\x80\2N", 3, "q\1", 1000000, ".", NULL},
 };
 
-START_TEST(large_pickles)
+TEST(large_pickles)
 {
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
         if (!test_in_part(i, 1))
@@ -256,10 +255,9 @@ START_TEST(large_pickles)
         bad_within_limits(large[i].name, large[i].fragment ? bad_read_fails : bad_read_ok, path, 16);
     }
 }
-END_TEST
 
 /* Every prefix and every changed byte of small files of each form. */
-START_TEST(damage)
+TEST(damage)
 {
     static const char *const names[] = {"torch-2.6.0/tensor.legacy.pt", "torch-2.6.0/plain_protocol5.pkl",
                                         "torch-2.6.0/rezipped.zip.pt"};
@@ -278,7 +276,6 @@ START_TEST(damage)
         blob_clear(&b);
     }
 }
-END_TEST
 
 /* ---- torch.export ---- */
 
@@ -307,7 +304,7 @@ static const char *write_export(const char *sizes, const char *strides)
 
 /* A tensor without elements has the strides that it would have with them, so it was said not to lie in rows; and a
  * shape was too large or not by the place of its 0. */
-START_TEST(bug_20261126_exported_without_elements)
+TEST(bug_20261126_exported_without_elements)
 {
     trace_error error;
     trace *t = trace_open(write_export(INT(2) "," INT(0) "," INT(3), INT(3) "," INT(3) "," INT(1)), NULL, &error);
@@ -320,7 +317,6 @@ START_TEST(bug_20261126_exported_without_elements)
     bad_expect(0, "product, then 0", write_export(INT(8589934592) "," INT(8589934592) "," INT(0), "0,0,0"), NULL, 3,
                "its shape is too large");
 }
-END_TEST
 
 /* ---- torch.package ---- */
 
@@ -355,7 +351,7 @@ static const char *write_package(const package_member *members, size_t n)
         name, bytes, sizeof bytes - 1 \
     }
 
-START_TEST(bug_20261127_packages)
+TEST(bug_20261127_packages)
 {
     trace_error e;
     package_member all[] = {MEMBER("p/.data/0.storage", "12345678"),
@@ -381,10 +377,9 @@ START_TEST(bug_20261127_packages)
     all[4] = all[5]; /* the two members are in different folders: no package */
     bad_expect(0, "two folders", write_package(all, 5), NULL, 3, "no member is a data.pkl");
 }
-END_TEST
 
 /* What is spent on one pickle that leads to the same values again and again is spent for all. */
-START_TEST(many_pickles_have_one_bound)
+TEST(many_pickles_have_one_bound)
 {
     enum { DEEP = 20 };
     char bytes[200] = "\x80\x02]", name[8][16];
@@ -404,19 +399,5 @@ START_TEST(many_pickles_have_one_bound)
     }
     bad_expect(0, "many", write_package(all, 8), NULL, 3, "the pickle leads to the same values again and again");
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("torch", 120);
-    tcase_add_test(c, seven_versions_as_torch_reads_them);
-    tcase_add_test(c, published_checkpoints);
-    tcase_add_test(c, items_39_to_47);
-    tcase_add_test(c, large_pickles);
-    tcase_add_test(c, damage);
-    tcase_add_test(c, bug_20261126_exported_without_elements);
-    tcase_add_test(c, bug_20261127_packages);
-    tcase_add_test(c, many_pickles_have_one_bound);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("torch files", cases);
-}
+TEST_MAIN_BY(bad_main, "torch files");

@@ -33,7 +33,9 @@ static int is_good(const outcome *o)
     return !o->failed && o->elements == 2 && o->first[0] == 1.5 && o->first[1] == -2;
 }
 
-START_TEST(item_53_what_is_not_a_file)
+CASE("trace", 60);
+
+TEST(item_53_what_is_not_a_file)
 {
     const char *dir = bad_path("dir"), *fifo = bad_path("fifo"), *sock = bad_path("socket");
     ck_assert(mkdir(dir, 0700) == 0 && mkfifo(fifo, 0600) == 0);
@@ -68,7 +70,6 @@ START_TEST(item_53_what_is_not_a_file)
     if (geteuid() != 0)
         bad_expect(53, "unreadable", path, NULL, 4, "cannot open: Permission denied");
 }
-END_TEST
 
 /* Write a blob to fd from a child process. */
 static void feed(const char *path, int fd, const blob *b)
@@ -100,7 +101,7 @@ static outcome read_stdin(int fd, const trace_options *options)
     return o;
 }
 
-START_TEST(pipes_are_read_like_files)
+TEST(pipes_are_read_like_files)
 {
     static const float x[100000] = {1.5f, -2};
     const char *fifo = bad_path("fifo2");
@@ -135,9 +136,8 @@ START_TEST(pipes_are_read_like_files)
         blob_clear(&files[i]);
     }
 }
-END_TEST
 
-START_TEST(item_53_standard_input)
+TEST(item_53_standard_input)
 {
     blob b = good();
     const size_t size = b.n;
@@ -174,9 +174,8 @@ START_TEST(item_53_standard_input)
         close(fd);
     }
 }
-END_TEST
 
-START_TEST(item_53_endless_pipe_of_something_else_stops)
+TEST(item_53_endless_pipe_of_something_else_stops)
 {
     int ends[2], status;
     ck_assert(pipe(ends) == 0);
@@ -209,9 +208,8 @@ START_TEST(item_53_endless_pipe_of_something_else_stops)
     ck_assert(full.failed && full.error.exit == 4 && strstr(full.error.text, "cannot create a temporary file"));
     blob_clear(&b);
 }
-END_TEST
 
-START_TEST(content_not_name_decides)
+TEST(content_not_name_decides)
 {
     static const struct {
         const char *bytes;
@@ -240,9 +238,8 @@ START_TEST(content_not_name_decides)
     ck_assert_int_eq(trace_probe("/dev/zero", NULL), 0);
     ck_assert_int_eq(trace_probe(bad_path("nothing"), NULL), 0);
 }
-END_TEST
 
-START_TEST(raw_files)
+TEST(raw_files)
 {
     const uint64_t shape[] = {2, 2}, three[] = {3}, huge[] = {(uint64_t)1 << 33, (uint64_t)1 << 33};
     const trace_options whole = {.raw_format = mpsim_format_find("fp16")};
@@ -320,9 +317,8 @@ START_TEST(raw_files)
     blob_clear(&b);
     ck_assert(bad_read(bad_write("raw", &b), &byte).failed == 0); /* empty: no elements */
 }
-END_TEST
 
-START_TEST(item_56_locales_change_nothing)
+TEST(item_56_locales_change_nothing)
 {
     static const char *const names[] = {"C",           "POSIX",       "de_DE.UTF-8", "de_DE",
                                         "fr_FR.UTF-8", "tr_TR.UTF-8", "ja_JP.SJIS"};
@@ -346,18 +342,5 @@ START_TEST(item_56_locales_change_nothing)
         ck_assert(o.failed && strstr(o.error.text, "shape of tensor '\xc3\xa4:x' is not a list"));
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("trace", 60);
-    tcase_add_test(c, item_53_what_is_not_a_file);
-    tcase_add_test(c, item_53_standard_input);
-    tcase_add_test(c, item_53_endless_pipe_of_something_else_stops);
-    tcase_add_test(c, item_56_locales_change_nothing);
-    tcase_add_test(c, pipes_are_read_like_files);
-    tcase_add_test(c, content_not_name_decides);
-    tcase_add_test(c, raw_files);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("trace", cases);
-}
+TEST_MAIN_BY(bad_main, "trace");

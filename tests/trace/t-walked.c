@@ -22,7 +22,9 @@ static void refused(const char *name, const char *bytes, size_t n, const char *f
     "\x81\xa1"           \
     "a\xc7" n "\x01" triple
 
-START_TEST(bad_msgpack)
+CASE("walked", 60);
+
+TEST(bad_msgpack)
 {
 #define BAD(text, fragment) refused("bad.msgpack", text, sizeof text - 1, fragment)
     BAD(ARRAY("\x20", "\x93\x91\x02\xa7"
@@ -94,7 +96,6 @@ START_TEST(bad_msgpack)
     bad_expect(ITEM, "path", bad_write("list.msgpack", &long_list), NULL, 3,
                "the path of a key has more than 4096 bytes");
 }
-END_TEST
 
 /* {"a": {KEY: true, "shape": {...}, "chunks": {...}}}; a piece has one float, or is of int8. */
 #define CHUNKED(shape, chunks)                                     \
@@ -108,7 +109,7 @@ END_TEST
     "\xa1" key "\xc7\x0b\x01\x93\x91\x01\xa4" \
     "int8\xc4\x01x"
 
-START_TEST(bug_20261127_arrays_in_pieces)
+TEST(bug_20261127_arrays_in_pieces)
 {
     static const char good[] = CHUNKED("\x81\xa1"
                                        "0\x02",
@@ -161,12 +162,11 @@ START_TEST(bug_20261127_arrays_in_pieces)
         "they do not have the elements");
 #undef BAD
 }
-END_TEST
 
 /* ir_version, then a graph with one initialiser of these fields. */
 #define MODEL(n, m, fields) "\x08\x0a\x3a" n "\x2a" m fields
 
-START_TEST(bad_onnx)
+TEST(bad_onnx)
 {
 #define BAD(text, fragment) refused("bad.onnx", text, sizeof text - 1, fragment)
     BAD(MODEL("\x20", "\x0a",
@@ -210,7 +210,6 @@ START_TEST(bad_onnx)
     blob_fill(&ranks, 1, 70);
     bad_expect(ITEM, "sides", bad_write("sides.onnx", &ranks), NULL, 3, "more than 64 of them");
 }
-END_TEST
 
 /* Messages made by hand. */
 
@@ -294,7 +293,7 @@ static const struct {
     {".", NULL, NULL, "tensor 'w': its data are in '.', which is a directory", NULL},
 };
 
-START_TEST(bug_20261127_onnx_data_beside_the_model)
+TEST(bug_20261127_onnx_data_beside_the_model)
 {
     blob data = {0};
     trace_error e;
@@ -324,10 +323,9 @@ START_TEST(bug_20261127_onnx_data_beside_the_model)
         trace_close(t);
     }
 }
-END_TEST
 
 /* The same bytes again and again: a model of a few bytes is not to say more than --max-ratio times its files. */
-START_TEST(onnx_shows_no_more_than_the_ratio)
+TEST(onnx_shows_no_more_than_the_ratio)
 {
     enum { BIG = 65 << 20 };
     blob graph = {0};
@@ -353,10 +351,9 @@ START_TEST(onnx_shows_no_more_than_the_ratio)
     ck_assert(t && trace_count(t) == 3);
     trace_close(t);
 }
-END_TEST
 
 /* A file that takes the place of the one that was there. */
-START_TEST(onnx_data_stay_the_same_file)
+TEST(onnx_data_stay_the_same_file)
 {
     blob data = {0}, graph = {0}, w = external("w", "place.bin", NULL, NULL);
     trace_error e;
@@ -375,10 +372,9 @@ START_TEST(onnx_data_stay_the_same_file)
     ck_assert_msg(strstr(e.text, "place.bin: has changed since the model was opened"), "%s", e.text);
     trace_close(t);
 }
-END_TEST
 
 /* Graphs in graphs, and their names. */
-START_TEST(onnx_nesting_has_an_end)
+TEST(onnx_nesting_has_an_end)
 {
     for (int depth = 60; depth <= 70; depth += 10) {
         blob graph = {0};
@@ -412,10 +408,9 @@ START_TEST(onnx_nesting_has_an_end)
     }
     bad_expect(ITEM, "path", write_model("long.onnx", &graph), NULL, 3, "the path of a graph has more than 4096 bytes");
 }
-END_TEST
 
 /* Numbers written one by one, packed and not, of an unlucky size; an attribute of a Constant without a number. */
-START_TEST(onnx_numbers_in_pieces)
+TEST(onnx_numbers_in_pieces)
 {
     blob graph = {0}, w = {0}, node = {0}, attribute = {0};
     trace_error e;
@@ -441,9 +436,8 @@ START_TEST(onnx_numbers_in_pieces)
     BAD(MODEL("\x0a", "\x08", "\x08\x03\x10\x0a\x2a\x02\x01\x02") "\x42\x00", "has 4 bytes, and not the 6");
 #undef BAD
 }
-END_TEST
 
-START_TEST(core_ml_is_no_onnx)
+TEST(core_ml_is_no_onnx)
 {
 #define BAD(text, fragment) refused("model.mlmodel", text, sizeof text - 1, fragment)
     BAD("\x08\x04\x12\x07\x0a\x05\x0a\x01xxxxxx\xa2\x1f\x00", "but a Core ML model, which is not read");
@@ -454,7 +448,6 @@ START_TEST(core_ml_is_no_onnx)
     blob_add(&good, (const unsigned char *)"\x08\x04\x12\x07pytorch\x42\x00", 13);
     ck_assert(!bad_read(bad_write("model.onnx", &good), NULL).failed);
 }
-END_TEST
 
 static void damage(const char *file)
 {
@@ -470,28 +463,12 @@ static void damage(const char *file)
     blob_clear(&good);
 }
 
-START_TEST(any_damage_is_read_or_refused)
+TEST(any_damage_is_read_or_refused)
 {
     damage("flax.msgpack");
     damage("chunks.msgpack");
     damage("model.onnx");
     damage("graphs.onnx");
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("walked", 60);
-    tcase_add_test(all, bad_msgpack);
-    tcase_add_test(all, bad_onnx);
-    tcase_add_test(all, bug_20261127_arrays_in_pieces);
-    tcase_add_test(all, bug_20261127_onnx_data_beside_the_model);
-    tcase_add_test(all, onnx_shows_no_more_than_the_ratio);
-    tcase_add_test(all, onnx_data_stay_the_same_file);
-    tcase_add_test(all, onnx_nesting_has_an_end);
-    tcase_add_test(all, onnx_numbers_in_pieces);
-    tcase_add_test(all, core_ml_is_no_onnx);
-    tcase_add_test(all, any_damage_is_read_or_refused);
-    TCase *const cases[] = {all, NULL};
-    return bad_main("walked", cases);
-}
+TEST_MAIN_BY(bad_main, "walked");

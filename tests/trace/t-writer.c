@@ -37,7 +37,9 @@ static blob slurp(const char *path)
     return b;
 }
 
-START_TEST(safetensors_are_read_back)
+CASE("writer", 60);
+
+TEST(safetensors_are_read_back)
 {
     static const char *const names[] = {"wgrad:a.b", "\033\"\\../\n", "", "\xf0\x9f\x98\x80", "e"};
     const trace_tensor x[] = {tensor(names[0], "binary32", two_by_three, 2, 6), tensor(names[1], "bf16", NULL, 0, 1),
@@ -83,9 +85,8 @@ START_TEST(safetensors_are_read_back)
     umask(mask);
     ck_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == (0666 & ~mask));
 }
-END_TEST
 
-START_TEST(every_dtype_round_trips)
+TEST(every_dtype_round_trips)
 {
     for (size_t i = 0; i < mpsim_format_count(); i++) {
         const mpsim_format *f = mpsim_format_at(i);
@@ -130,9 +131,8 @@ START_TEST(every_dtype_round_trips)
     ck_assert_ptr_null(trace_safetensors_dtype(NULL));
     ck_assert_ptr_null(trace_npy_descr(NULL));
 }
-END_TEST
 
-START_TEST(npy_is_read_back)
+TEST(npy_is_read_back)
 {
     uint64_t shape[64];
     trace_error e;
@@ -157,7 +157,6 @@ START_TEST(npy_is_read_back)
     ck_assert(memcmp(b.data, "\x93NUMPY\1\0", 8) == 0);
     blob_clear(&b);
 }
-END_TEST
 
 static void refuse(const trace_tensor *x, size_t n, const char *const (*m)[2], size_t n_m, const char *fragment)
 {
@@ -168,7 +167,7 @@ static void refuse(const trace_tensor *x, size_t n, const char *const (*m)[2], s
     ck_assert_msg(access(path, F_OK) != 0, "left behind");
 }
 
-START_TEST(what_cannot_be_written_is_refused)
+TEST(what_cannot_be_written_is_refused)
 {
     static const uint64_t huge[] = {(uint64_t)1 << 40, (uint64_t)1 << 40}, half[] = {(uint64_t)1 << 57};
     const trace_tensor same[] = {tensor("a", "fp16", NULL, 0, 1), tensor("a", "fp16", NULL, 0, 1)};
@@ -200,7 +199,6 @@ START_TEST(what_cannot_be_written_is_refused)
     ck_assert(w && trace_writer_finish(w, &e) == 0);
     ck_assert(!bad_read(bad_path("none"), NULL).failed);
 }
-END_TEST
 
 /* Names in the test directory that begin with `prefix`. */
 static int files_named(const char *prefix)
@@ -214,7 +212,7 @@ static int files_named(const char *prefix)
     return n;
 }
 
-START_TEST(failure_leaves_nothing_behind)
+TEST(failure_leaves_nothing_behind)
 {
     const trace_tensor x = tensor("x", "binary32", two_by_three, 2, 6);
     const float data[7] = {0};
@@ -239,7 +237,6 @@ START_TEST(failure_leaves_nothing_behind)
         ck_assert_msg(!w && e.exit == 4 && strstr(e.text, bad[i][1]), "%s", e.text);
     }
 }
-END_TEST
 
 /* Write far more than any buffer; the reason why it failed. */
 static const char *write_much(const char *path, trace_error *e)
@@ -256,7 +253,7 @@ static const char *write_much(const char *path, trace_error *e)
     return trace_writer_finish(w, e) ? e->text : NULL;
 }
 
-START_TEST(item_54_disk_full_and_closed_pipe)
+TEST(item_54_disk_full_and_closed_pipe)
 {
     trace_error e;
     int ends[2];
@@ -285,9 +282,8 @@ START_TEST(item_54_disk_full_and_closed_pipe)
     ck_assert_msg(why && e.exit == 4 && strstr(why, "cannot write: File too large"), "%s", why);
     ck_assert_int_eq(files_named("limited"), 0);
 }
-END_TEST
 
-START_TEST(standard_output_and_devices)
+TEST(standard_output_and_devices)
 {
     trace_error e;
     const int out = dup(STDOUT_FILENO);
@@ -304,9 +300,8 @@ START_TEST(standard_output_and_devices)
     ck_assert(write_much("/dev/null", &e) == NULL);
     ck_assert(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
 }
-END_TEST
 
-START_TEST(item_55_output_may_be_the_input)
+TEST(item_55_output_may_be_the_input)
 {
     trace_error e;
     double v[10];
@@ -338,12 +333,11 @@ START_TEST(item_55_output_may_be_the_input)
     ck_assert(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
     ck_assert_int_eq(files_named("same"), 2);
 }
-END_TEST
 
 /* Tensors of many sizes, each written at once, in parts, and at places from the last to the first: the same file,
  * with every byte where it belongs. (A piece between half the buffer and all of it went ahead of what
  * waited in the buffer: header, and small tensors.) */
-START_TEST(bug_20261122_pieces_of_any_size)
+TEST(bug_20261122_pieces_of_any_size)
 {
     static const uint64_t sizes[][1] = {{9000}, {140000}, {3}, {262143}, {1}, {0}, {131072}, {131073}, {300000}, {7}};
     enum { TENSORS = sizeof sizes / sizeof sizes[0] };
@@ -388,20 +382,5 @@ START_TEST(bug_20261122_pieces_of_any_size)
         free((void *)(uintptr_t)all[i].name);
     blob_clear(&data);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("writer", 60);
-    tcase_add_test(c, safetensors_are_read_back);
-    tcase_add_test(c, every_dtype_round_trips);
-    tcase_add_test(c, npy_is_read_back);
-    tcase_add_test(c, what_cannot_be_written_is_refused);
-    tcase_add_test(c, failure_leaves_nothing_behind);
-    tcase_add_test(c, item_54_disk_full_and_closed_pipe);
-    tcase_add_test(c, standard_output_and_devices);
-    tcase_add_test(c, item_55_output_may_be_the_input);
-    tcase_add_test(c, bug_20261122_pieces_of_any_size);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("writer", cases);
-}
+TEST_MAIN_BY(bad_main, "writer");

@@ -59,7 +59,9 @@ static const struct {
     {36, "disk of the member", CENTRAL0, 34, 2, 7, "several parts"},
 };
 
-START_TEST(item_34_to_38_every_lie)
+CASE("zipdir", 60);
+
+TEST(item_34_to_38_every_lie)
 {
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         archive a = archive_of_two();
@@ -68,9 +70,8 @@ START_TEST(item_34_to_38_every_lie)
         bad_expect(lies[i].item, lies[i].what, bad_write("lie.npz", &a.b), NULL, 3, lies[i].fragment);
     }
 }
-END_TEST
 
-START_TEST(item_34_overlapping_members)
+TEST(item_34_overlapping_members)
 {
     /* Fifield: the second member begins within the first one's data and shares its end */
     blob x = archive_array(1), inner = {0};
@@ -96,9 +97,8 @@ START_TEST(item_34_overlapping_members)
     blob_set(&a.b, a.central[1] + 20, n | (uint64_t)n << 32, 8);
     bad_expect(34, "into the directory", bad_write("overlap.npz", &a.b), NULL, 3, "overlaps");
 }
-END_TEST
 
-START_TEST(item_35_end_records)
+TEST(item_35_end_records)
 {
     archive a = archive_of_two();
     blob_set(&a.b, a.end + 20, 5, 2);
@@ -135,9 +135,8 @@ START_TEST(item_35_end_records)
     blob_text(&b, "PK\5\6");
     bad_expect(35, "4 bytes", bad_write("end.npz", &b), NULL, 3, "the file is truncated");
 }
-END_TEST
 
-START_TEST(item_35_end_records_in_the_data)
+TEST(item_35_end_records_in_the_data)
 {
     for (int lie = 0; lie < 4; lie++) {
         blob x = {0}, payload = {0};
@@ -175,9 +174,8 @@ START_TEST(item_35_end_records_in_the_data)
         blob_clear(&x);
     }
 }
-END_TEST
 
-START_TEST(item_35_zip64)
+TEST(item_35_zip64)
 {
     static const struct {
         uint64_t count, size, offset, place;
@@ -205,12 +203,11 @@ START_TEST(item_35_zip64)
     blob_set(&a.b, a.end + 8, 0x00030003, 4);
     bad_expect(35, "zip64 count", bad_write("zip64.npz", &a.b), NULL, 3, "contradicts");
 }
-END_TEST
 
 /* Data that look like end records must not become any: what libzip makes of them is compared
  * with what zipdir.c read. */
 
-START_TEST(item_36_streamed_members_work)
+TEST(item_36_streamed_members_work)
 {
     static const char *const names[] = {"a.npy", "b.npy"};
     archive a = archive_of(2, names, 1);
@@ -218,17 +215,5 @@ START_TEST(item_36_streamed_members_work)
     ck_assert_msg(!o.failed, "%s", o.error.text);
     ck_assert(o.elements == 6 && o.first[0] == 1 && o.first[3] == 2);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("zipdir", 60);
-    tcase_add_test(c, item_34_to_38_every_lie);
-    tcase_add_test(c, item_34_overlapping_members);
-    tcase_add_test(c, item_35_end_records);
-    tcase_add_test(c, item_35_end_records_in_the_data);
-    tcase_add_test(c, item_35_zip64);
-    tcase_add_test(c, item_36_streamed_members_work);
-    TCase *const cases[] = {c, NULL};
-    return bad_main("zipdir", cases);
-}
+TEST_MAIN_BY(bad_main, "zipdir");

@@ -113,7 +113,9 @@ static const struct {
              {2, 3, "binary32", "bf16", "bf16", MPSIM_REDUCE_TREE, "bf16"},
              {2, 4, "bf16", "bf16", "binary32", MPSIM_REDUCE_RING, "fp16"}};
 
-START_TEST(by_hand)
+CASE("all", 60);
+
+TESTS(by_hand, sizeof cases / sizeof *cases)
 {
     taken got[1], single[MOST], last[1];
     train_run r;
@@ -146,11 +148,10 @@ START_TEST(by_hand)
     drop(single, n);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- one of each ---- */
 
-START_TEST(one_is_as_without)
+TEST(one_is_as_without)
 {
     train_engine e[2];
     train_run r[2];
@@ -176,9 +177,8 @@ START_TEST(one_is_as_without)
         train_run_clear(&r[k]);
     }
 }
-END_TEST
 
-START_TEST(sums_take_bytes)
+TEST(sums_take_bytes)
 {
     train_bytes b[2];
     for (int k = 0; k < 2; k++) {
@@ -197,14 +197,5 @@ START_TEST(sums_take_bytes)
     ck_assert_uint_eq(b[1].gradients, b[0].gradients + b[0].weights / 2);
     ck_assert_uint_eq(b[1].activations, b[0].activations);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("all", 60);
-    tcase_add_loop_test(all, by_hand, 0, sizeof cases / sizeof *cases);
-    tcase_add_test(all, one_is_as_without);
-    tcase_add_test(all, sums_take_bytes);
-    TCase *const suites[] = {all, NULL};
-    return test_main("train-accumulate", suites);
-}
+TEST_MAIN("train-accumulate");

@@ -572,7 +572,6 @@ START_TEST(steps)
                       "%s: %zu of %zu are equal", rows[k].name, tallies[k].equal, tallies[k].elements);
     }
 }
-END_TEST
 
 /* ---- which dtypes ---- */
 
@@ -637,7 +636,6 @@ START_TEST(placement)
     train_run_clear(&run);
     recorded_close(file);
 }
-END_TEST
 
 static void add(TCase *t)
 {

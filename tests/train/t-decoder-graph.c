@@ -25,7 +25,9 @@ static void check_layers(const train_settings *s, const layer_row *rows, size_t 
     }
 }
 
-START_TEST(layers_of_gpt)
+CASE("layers", 20);
+
+TEST(layers_of_gpt)
 {
     static const layer_row rows[] = {{"wte", TRAIN_EMBED, 256, 64, 0, 0},
                                      {"wpe", TRAIN_POSITIONS, 64, 64, 0, 0},
@@ -51,9 +53,8 @@ START_TEST(layers_of_gpt)
     s.depth = 1;
     check_layers(&s, rows, sizeof rows / sizeof *rows);
 }
-END_TEST
 
-START_TEST(layers_of_llama)
+TEST(layers_of_llama)
 {
     static const layer_row rows[] = {{"wte", TRAIN_EMBED, 256, 64, 0, 0},
                                      {"h0.ln1", TRAIN_NORM, 64, 64, 0, 1},
@@ -78,9 +79,8 @@ START_TEST(layers_of_llama)
     s.decoder.kv_heads = 2;
     check_layers(&s, rows, sizeof rows / sizeof *rows);
 }
-END_TEST
 
-START_TEST(depth_of_gpt2_and_the_deepest_fit)
+TEST(depth_of_gpt2_and_the_deepest_fit)
 {
     train_layer layers[TRAIN_LAYERS];
     char error[TRAIN_ERROR];
@@ -95,7 +95,6 @@ START_TEST(depth_of_gpt2_and_the_deepest_fit)
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
     ck_assert_str_eq(error, "gpt: depth 20: 1 to 19");
 }
-END_TEST
 
 typedef void spoiler(train_settings *s);
 
@@ -159,7 +158,7 @@ static const struct {
               {long_head, "wte: a tensor of 1048576 x 4096 numbers: at most 2147483648 in all"},
               {every_rank, "957466624 parameters on 64 ranks: at most 8589934592 in all"}};
 
-START_TEST(settings_out_of_range)
+TESTS(settings_out_of_range, sizeof spoilt / sizeof *spoilt)
 {
     train_layer layers[TRAIN_LAYERS];
     char error[TRAIN_ERROR];
@@ -169,9 +168,8 @@ START_TEST(settings_out_of_range)
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
     ck_assert_str_eq(error, spoilt[_i].line);
 }
-END_TEST
 
-START_TEST(gpt2_is_not_too_large)
+TEST(gpt2_is_not_too_large)
 {
     train_layer layers[TRAIN_LAYERS];
     char error[TRAIN_ERROR];
@@ -189,9 +187,8 @@ START_TEST(gpt2_is_not_too_large)
     s.batch = 41; /* logits of 2.1e9 numbers */
     ck_assert_msg(train_network(&s, layers, error) == 161, "%s", error);
 }
-END_TEST
 
-START_TEST(other_networks_have_no_decoder)
+TEST(other_networks_have_no_decoder)
 {
     train_decoder none;
     train_settings s;
@@ -201,7 +198,6 @@ START_TEST(other_networks_have_no_decoder)
     ck_assert(memcmp(&s.decoder, &none, sizeof none) == 0);
     ck_assert(!train_is_text(&s));
 }
-END_TEST
 
 /* ---- small runs ---- */
 
@@ -399,7 +395,9 @@ static size_t copy_rows(tensor_row *to, const tensor_row *from, size_t first, si
     return end - first;
 }
 
-START_TEST(tensors_of_a_pass)
+CASE("graph", 60);
+
+TESTS(tensors_of_a_pass, 2)
 {
     const small c = {"gpt", 3, 1, _i ? 4 : 0, "binary32", NULL, 0, 0, 0};
     enum { N = sizeof materialised / sizeof *materialised };
@@ -431,7 +429,6 @@ START_TEST(tensors_of_a_pass)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- gradients ---- */
 
@@ -495,7 +492,7 @@ static void check_parameter(train *t, train_param *p)
     free(direction);
 }
 
-START_TEST(gradients_are_those_of_the_loss)
+TESTS(gradients_are_those_of_the_loss, SMALLS)
 {
     if (!test_in_part((uint64_t)_i, 1))
         return;
@@ -513,7 +510,6 @@ START_TEST(gradients_are_those_of_the_loss)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- forms of attention ---- */
 
@@ -549,7 +545,7 @@ static const struct {
              {{"llama", 6, 3, 0, "bf16", NULL, 0, 0, 0}, 0.05},
              {{"gpt", 3, 1, 0, "bf16", "te-current", 0, 0, 0}, 0.2}};
 
-START_TEST(both_forms_of_attention_agree)
+TESTS(both_forms_of_attention_agree, sizeof forms / sizeof *forms)
 {
     static const unsigned tiles[] = {1, 4, 11, 100};
     double loss[2];
@@ -569,9 +565,8 @@ START_TEST(both_forms_of_attention_agree)
     }
     free(whole);
 }
-END_TEST
 
-START_TEST(attention_takes_no_blocks)
+TEST(attention_takes_no_blocks)
 {
     const small c = {"gpt", 3, 3, 0, "bf16", "mxfp8", 0, 0, 0};
     char error[TRAIN_ERROR] = "";
@@ -584,7 +579,6 @@ START_TEST(attention_takes_no_blocks)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- passes without a way back ---- */
 
@@ -608,7 +602,7 @@ static uint64_t digest_of_all(train *t)
 }
 
 /* Copies of weights have one memory there; the loss is the same, and the other pass keeps its own. */
-START_TEST(evaluating_changes_nothing)
+TESTS(evaluating_changes_nothing, 3)
 {
     static const small cases[] = {{"gpt", 3, 3, 0, "bf16", "te-current", 0, 0, 0},
                                   {"llama", 6, 2, 4, "bf16", NULL, 0, 0, 0},
@@ -629,11 +623,10 @@ START_TEST(evaluating_changes_nothing)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- initial values ---- */
 
-START_TEST(initial_weights_are_normal)
+TEST(initial_weights_are_normal)
 {
     train_engine e;
     train_run r;
@@ -660,23 +653,5 @@ START_TEST(initial_weights_are_normal)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *layers = test_case("layers", 20), *graph = test_case("graph", 60);
-    tcase_add_test(layers, layers_of_gpt);
-    tcase_add_test(layers, layers_of_llama);
-    tcase_add_test(layers, depth_of_gpt2_and_the_deepest_fit);
-    tcase_add_loop_test(layers, settings_out_of_range, 0, sizeof spoilt / sizeof *spoilt);
-    tcase_add_test(layers, gpt2_is_not_too_large);
-    tcase_add_test(layers, other_networks_have_no_decoder);
-    tcase_add_loop_test(graph, tensors_of_a_pass, 0, 2);
-    tcase_add_loop_test(graph, gradients_are_those_of_the_loss, 0, SMALLS);
-    tcase_add_loop_test(graph, both_forms_of_attention_agree, 0, sizeof forms / sizeof *forms);
-    tcase_add_test(graph, attention_takes_no_blocks);
-    tcase_add_loop_test(graph, evaluating_changes_nothing, 0, 3);
-    tcase_add_test(graph, initial_weights_are_normal);
-    TCase *const cases[] = {layers, graph, NULL};
-    return test_main("train-decoder-graph", cases);
-}
+TEST_MAIN("train-decoder-graph");

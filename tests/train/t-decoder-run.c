@@ -34,7 +34,9 @@ static void evaluate(train *t, double *loss)
     ck_assert(accuracy >= 0 && accuracy <= 1);
 }
 
-START_TEST(learns)
+CASE("all", 60);
+
+TESTS(learns, ALL_RUNS)
 {
     train_engine e;
     train_run r;
@@ -54,7 +56,6 @@ START_TEST(learns)
     end(t, &e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- validation ---- */
 
@@ -76,7 +77,7 @@ static double held_loss(train_run *r, size_t first, uint32_t n, uint32_t batch)
     return loss;
 }
 
-START_TEST(validation)
+TEST(validation)
 {
     train_run r;
     text_run(&r, "gpt", "bf16", "none");
@@ -89,9 +90,8 @@ START_TEST(validation)
     ck_assert_double_eq_tol(held_loss(&r, 0, 5, 8), sum / 5, 1e-6);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(evaluation_changes_nothing)
+TEST(evaluation_changes_nothing)
 {
     train_engine e[2];
     train_run r;
@@ -108,7 +108,6 @@ START_TEST(evaluation_changes_nothing)
     end(u, &e[1]);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- what decays ---- */
 
@@ -130,7 +129,7 @@ static float one_step(const char *name, double decay, uint8_t decay_all)
     return first;
 }
 
-START_TEST(norms_and_biases_do_not)
+TEST(norms_and_biases_do_not)
 {
     static const char *const norm = "weight:h0.ln1.weight", *const matrix = "weight:h0.attn.qkv.weight";
     ck_assert(one_step(norm, 0, 0) == one_step(norm, 0.5, 0));
@@ -138,11 +137,10 @@ START_TEST(norms_and_biases_do_not)
     ck_assert(one_step(matrix, 0, 0) != one_step(matrix, 0.5, 0));
     ck_assert(one_step(matrix, 0.5, 1) == one_step(matrix, 0.5, 0));
 }
-END_TEST
 
 /* ---- checkpoints, texts ---- */
 
-START_TEST(checkpoint_goes_on)
+TESTS(checkpoint_goes_on, 3 * ALL_RUNS)
 {
     static const int splits[] = {0, 1, 3};
     const int split = splits[_i % 3];
@@ -166,9 +164,8 @@ START_TEST(checkpoint_goes_on)
     end(u, &e[1]);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(another_text)
+TEST(another_text)
 {
     char error[TRAIN_ERROR] = "";
     train_text x = *train_text_bundled();
@@ -183,17 +180,5 @@ START_TEST(another_text)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("all", 60);
-    tcase_add_loop_test(all, learns, 0, ALL_RUNS);
-    tcase_add_test(all, validation);
-    tcase_add_test(all, evaluation_changes_nothing);
-    tcase_add_test(all, norms_and_biases_do_not);
-    tcase_add_loop_test(all, checkpoint_goes_on, 0, 3 * ALL_RUNS);
-    tcase_add_test(all, another_text);
-    TCase *const cases[] = {all, NULL};
-    return test_main("train-decoder-run", cases);
-}
+TEST_MAIN("train-decoder-run");

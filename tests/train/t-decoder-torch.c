@@ -173,7 +173,9 @@ static size_t recorded_gradients(const recorded *r, const train_run *run)
     return n;
 }
 
-START_TEST(gradients)
+CASE("pytorch", 60);
+
+TESTS(gradients, CASES *TILES)
 {
     const char *name = cases[_i % CASES];
     const uint32_t tile = tiles[_i / CASES];
@@ -206,9 +208,8 @@ START_TEST(gradients)
     train_run_clear(&run);
     recorded_close(c.file);
 }
-END_TEST
 
-START_TEST(losses)
+TESTS(losses, CASES *TILES)
 {
     const char *name = cases[_i % CASES];
     const uint32_t tile = tiles[_i / CASES];
@@ -242,13 +243,5 @@ START_TEST(losses)
     train_run_clear(&run);
     recorded_close(file);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("pytorch", 60);
-    tcase_add_loop_test(t, gradients, 0, CASES * TILES);
-    tcase_add_loop_test(t, losses, 0, CASES * TILES);
-    TCase *const all[] = {t, NULL};
-    return test_main("train-decoder-torch", all);
-}
+TEST_MAIN("train-decoder-torch");

@@ -275,7 +275,9 @@ static int is_policy(const struct dirent *e)
     return n > 5 && strcmp(e->d_name + n - 5, ".yaml") == 0;
 }
 
-START_TEST(every_policy)
+CASE("steps", 120);
+
+TESTS(every_policy, 3)
 {
     struct dirent **found;
     const train_text x = text_new(1);
@@ -316,11 +318,10 @@ START_TEST(every_policy)
     ck_assert_uint_eq(all_runs, wanted);
     report();
 }
-END_TEST
 
 /* ---- options ---- */
 
-START_TEST(every_option)
+TEST(every_option)
 {
     const train_text texts[] = {text_new(0), text_new(1)};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
@@ -340,10 +341,9 @@ START_TEST(every_option)
     }
     report();
 }
-END_TEST
 
 /* By the policy's own key. */
-START_TEST(fp8_attention_by_key)
+TEST(fp8_attention_by_key)
 {
     static const char *const recipes[] = {"delayed", "current"};
     char path[] = "/tmp/mpsim-t-decoder-XXXXXX", name[100];
@@ -372,11 +372,10 @@ START_TEST(fp8_attention_by_key)
     ck_assert_int_eq(close(fd), 0);
     ck_assert_int_eq(unlink(path), 0);
 }
-END_TEST
 
 /* One plan after the other: numbers are rounded to the new formats; scalers and FP8 scales begin anew where they
  * changed. */
-START_TEST(plans_one_after_the_other)
+TESTS(plans_one_after_the_other, 2)
 {
     static const char *const names[] = {"fp32",
                                         "pytorch-amp-fp16",
@@ -408,10 +407,9 @@ START_TEST(plans_one_after_the_other)
     side_by_side("plans", &run, 0);
     train_run_clear(&run);
 }
-END_TEST
 
 /* The bundled text, bytes of one. */
-START_TEST(bundled_text)
+TEST(bundled_text)
 {
     train_run run;
     train_settings s;
@@ -424,16 +422,5 @@ START_TEST(bundled_text)
     train_run_clear(&run);
     report();
 }
-END_TEST
 
-int main(void)
-{
-    TCase *c = test_case("steps", 120);
-    tcase_add_loop_test(c, every_policy, 0, 3);
-    tcase_add_test(c, every_option);
-    tcase_add_loop_test(c, plans_one_after_the_other, 0, 2);
-    tcase_add_test(c, fp8_attention_by_key);
-    tcase_add_test(c, bundled_text);
-    TCase *const cases[] = {c, NULL};
-    return test_main("train-decoder", cases);
-}
+TEST_MAIN("train-decoder");

@@ -54,7 +54,6 @@ START_TEST(test_errors_of_tensors)
     FAILS(ops->cast(&engine, NULL, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "missing");
     drop_all();
 }
-END_TEST
 
 START_TEST(test_errors_of_products)
 {
@@ -84,7 +83,6 @@ START_TEST(test_errors_of_products)
     FAILS(ops->gemm(&engine, &d, &g, NULL), "4 x 6 elements are asked of a tensor of 12");
     drop_all();
 }
-END_TEST
 
 START_TEST(test_errors_of_quantising)
 {
@@ -104,7 +102,6 @@ START_TEST(test_errors_of_quantising)
     FAILS(ops->quantize(&engine, &d, &a, &q, NULL, NULL), "4 x 3 where");
     drop_all();
 }
-END_TEST
 
 START_TEST(test_errors_of_layers)
 {
@@ -126,7 +123,6 @@ START_TEST(test_errors_of_layers)
     FAILS(ops->softmax_xent(&engine, NULL, &a, NULL, 1, NULL, &loss, NULL, NULL), "softmax");
     drop_all();
 }
-END_TEST
 
 START_TEST(test_errors_of_updates)
 {
@@ -157,7 +153,6 @@ START_TEST(test_errors_of_updates)
     FAILS(ops->optim(&engine, NULL, 1, NULL, NULL), "missing");
     drop_all();
 }
-END_TEST
 
 static void add(TCase *t)
 {

@@ -42,7 +42,6 @@ START_TEST(test_gather)
     drop(&x);
     drop(&y);
 }
-END_TEST
 
 START_TEST(test_relu)
 {
@@ -66,7 +65,6 @@ START_TEST(test_relu)
     drop(&dy);
     drop(&dx);
 }
-END_TEST
 
 static void pool_by_hand(const train_pool *p, const float *x, float *y, const float *dy, float *dx)
 {
@@ -118,7 +116,6 @@ START_TEST(test_maxpool_nan)
     drop(&dy);
     drop(&dx);
 }
-END_TEST
 
 START_TEST(test_maxpool)
 {
@@ -148,7 +145,6 @@ START_TEST(test_maxpool)
     drop(&dy);
     drop(&dx);
 }
-END_TEST
 
 /* ---- sums, the loss, normalisation ---- */
 
@@ -182,7 +178,6 @@ START_TEST(test_column_sums)
         drop(&d);
     }
 }
-END_TEST
 
 #define M(x) rounded(m, x, NULL)
 
@@ -250,7 +245,6 @@ START_TEST(test_softmax_xent)
     drop(&x);
     drop(&dx);
 }
-END_TEST
 
 /* One channel's statistics, as mpsim/layer.h has them, in binary32. */
 typedef struct channel {
@@ -341,7 +335,6 @@ START_TEST(test_batchnorm)
     for (size_t i = 0; i < COUNT(all); i++)
         drop(all[i]);
 }
-END_TEST
 
 static void add(TCase *t)
 {

@@ -97,7 +97,6 @@ START_TEST(test_gemm)
         drop(&bias);
     }
 }
-END_TEST
 
 /* Each of a list as if it were alone. */
 START_TEST(test_gemm_list)
@@ -126,7 +125,6 @@ START_TEST(test_gemm_list)
     drop(&a);
     drop(&b);
 }
-END_TEST
 
 static size_t tasks;
 
@@ -158,7 +156,6 @@ START_TEST(test_pool)
     drop(&b);
     drop(&d);
 }
-END_TEST
 
 /* ---- quantising ---- */
 
@@ -207,7 +204,6 @@ START_TEST(test_quantize_tensor)
     drop(&x);
     drop(&y);
 }
-END_TEST
 
 static const char *const block_names[] = {"mxfp8", "te-block-1x128", "te-block-128x128",
                                           "nvfp4", "nvfp4-sr",       "torchao-rowwise"};
@@ -293,7 +289,6 @@ START_TEST(test_gemm_scaled)
         drop(&d);
     }
 }
-END_TEST
 
 START_TEST(test_quantize_blocks)
 {
@@ -325,7 +320,6 @@ START_TEST(test_quantize_blocks)
     drop(&x);
     drop(&y);
 }
-END_TEST
 
 /* Each of a list as if it were alone. */
 START_TEST(test_quantize_list)
@@ -358,7 +352,6 @@ START_TEST(test_quantize_list)
     how[1].recipe = NULL;
     ck_assert_int_eq(ops->quantize_list(&engine, list, 2), -1);
 }
-END_TEST
 
 static void add(TCase *t)
 {

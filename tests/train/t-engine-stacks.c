@@ -132,7 +132,6 @@ START_TEST(test_stacks)
         check_stack(&s, &m, p->a, p->b, out, form >= 80);
     }
 }
-END_TEST
 
 /* The chain goes on where it was: two halves of the depth are the whole. */
 START_TEST(test_halves)
@@ -174,7 +173,6 @@ START_TEST(test_halves)
     drop(&whole);
     drop(&d);
 }
-END_TEST
 
 static size_t tasks;
 
@@ -208,7 +206,6 @@ START_TEST(test_threads)
     drop(&b);
     drop(&d);
 }
-END_TEST
 
 /* ---- what is refused ---- */
 
@@ -253,7 +250,6 @@ START_TEST(test_errors)
     for (size_t i = 0; i < COUNT(all); i++)
         drop(all[i]);
 }
-END_TEST
 
 static void add(TCase *t)
 {

@@ -48,7 +48,6 @@ START_TEST(test_tensors)
     drop(&x);
     drop(&x);
 }
-END_TEST
 
 START_TEST(test_nans_are_one)
 {
@@ -61,7 +60,6 @@ START_TEST(test_nans_are_one)
     drop(&x);
     drop(&y);
 }
-END_TEST
 
 START_TEST(test_cast)
 {
@@ -93,7 +91,6 @@ START_TEST(test_cast)
     drop(&x);
     drop(&y);
 }
-END_TEST
 
 /* A split master's model is the upper half, rounded away. */
 START_TEST(test_split)
@@ -114,7 +111,6 @@ START_TEST(test_split)
     drop(&x);
     drop(&y);
 }
-END_TEST
 
 static void add(TCase *t)
 {

@@ -70,7 +70,6 @@ START_TEST(test_add)
     engine_same("add in place", get(&b), want, 21000);
     DROP(&a, &b, &y);
 }
-END_TEST
 
 START_TEST(test_add_rows)
 {
@@ -95,7 +94,6 @@ START_TEST(test_add_rows)
     check("add_rows_backward", &dtable);
     DROP(&x, &table, &y, &dtable);
 }
-END_TEST
 
 START_TEST(test_embed)
 {
@@ -125,7 +123,6 @@ START_TEST(test_embed)
     check("embed_backward", &table);
     DROP(&table, &y);
 }
-END_TEST
 
 START_TEST(test_reduce)
 {
@@ -154,7 +151,6 @@ START_TEST(test_reduce)
         drop(&x[i]);
     drop(&y);
 }
-END_TEST
 
 /* ---- heads ---- */
 
@@ -223,7 +219,6 @@ START_TEST(test_heads)
     check_heads(pairs[_i], 0);
     check_heads(pairs[_i], 1);
 }
-END_TEST
 
 START_TEST(test_add_groups)
 {
@@ -244,7 +239,6 @@ START_TEST(test_add_groups)
     check("add_groups", &y);
     DROP(&x, &y);
 }
-END_TEST
 
 /* ---- rows of the library ---- */
 
@@ -296,7 +290,6 @@ START_TEST(test_rownorm)
         engine_same("dbias", get(&dbias), db, 70);
     DROP(&x, &w, &b, &y, &dy, &m, &i, &dweight, &dbias);
 }
-END_TEST
 
 START_TEST(test_activate)
 {
@@ -317,7 +310,6 @@ START_TEST(test_activate)
     check("activate_backward", &dx);
     DROP(&x, &y, &dy, &dx);
 }
-END_TEST
 
 START_TEST(test_causal)
 {
@@ -337,7 +329,6 @@ START_TEST(test_causal)
     check("causal_backward", &dp);
     DROP(&s, &p, &dp);
 }
-END_TEST
 
 /* Columns 12 to 19 of 30 matrices of 24. */
 static const mpsim_causal_tile tile = {
@@ -372,7 +363,6 @@ START_TEST(test_tile_forward)
     engine_same("lse", get(&tl), lse, 720);
     DROP(&s, &p, &to, &tm, &ts, &y, &tl);
 }
-END_TEST
 
 START_TEST(test_tile_backward)
 {
@@ -398,7 +388,6 @@ START_TEST(test_tile_backward)
     check("tile_backward", &ds);
     DROP(&s, &p, &dp, &ds, &dy, &y, &lse, &d);
 }
-END_TEST
 
 /* ---- what is refused ---- */
 
@@ -430,7 +419,6 @@ START_TEST(test_errors_of_tokens)
     FAILS(ops->reduce(&engine, &r, &sum, 1, 1), "reduce: ");
     DROP(&x, &y, &small, &empty);
 }
-END_TEST
 
 START_TEST(test_errors_of_heads)
 {
@@ -467,7 +455,6 @@ START_TEST(test_errors_of_heads)
     FAILS(ops->add_groups(&engine, &one, &z, 3, 0, NULL), "in groups of 0");
     DROP(&x, &y, &z, &one, &table, &wrong);
 }
-END_TEST
 
 START_TEST(test_errors_of_rows)
 {
@@ -499,7 +486,6 @@ START_TEST(test_errors_of_rows)
     FAILS(ops->tile_backward(&engine, &of_y, 1), "4 x 2 is needed");
     DROP(&x, &y, &w, &m, &i);
 }
-END_TEST
 
 static void add(TCase *t)
 {

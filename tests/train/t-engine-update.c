@@ -41,7 +41,6 @@ START_TEST(test_gradients)
         drop(&y);
     }
 }
-END_TEST
 
 /* Plain SGD in bf16: p - lr g, by hand; an update is lost where that rounds to p. */
 START_TEST(test_optim_sgd)
@@ -75,7 +74,6 @@ START_TEST(test_optim_sgd)
     drop(&param);
     drop(&grad);
 }
-END_TEST
 
 static const struct optim_case {
     const char *variant, *param, *state;
@@ -171,7 +169,6 @@ START_TEST(test_optim)
     for (size_t i = 0; i < COUNT(all); i++)
         drop(all[i]);
 }
-END_TEST
 
 static void add(TCase *t)
 {

@@ -221,7 +221,9 @@ static void check_gradients(const char *net, int batchnorm, uint32_t depth)
     train_run_clear(&r);
 }
 
-START_TEST(gradients)
+CASE("gradients", 20);
+
+TEST(gradients)
 {
     check_gradients("mlp", 0, 2);
     check_gradients("mlp", 1, 2);
@@ -229,11 +231,10 @@ START_TEST(gradients)
     check_gradients("cnn", 1, 2);
     check_gradients("cnn", 0, 3);
 }
-END_TEST
 
 /* Copies for products change gradients by their rounding only, and by the units that it turns on or
  * off, whatever transposition they are made in: distances from binary32, relative to its norm. */
-START_TEST(copies_are_close)
+TEST(copies_are_close)
 {
     static const struct {
         const char *low, *recipe;
@@ -285,12 +286,5 @@ START_TEST(copies_are_close)
         train_engine_close(&e);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *values = test_case("gradients", 20);
-    tcase_add_test(values, gradients);
-    tcase_add_test(values, copies_are_close);
-    return test_main("train-gradients", (TCase *const[]){values, NULL});
-}
+TEST_MAIN("train-gradients");

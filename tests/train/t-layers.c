@@ -198,7 +198,9 @@ static int line_of(size_t at, char under[40], char operand[16], digests *d)
     return got == 7;
 }
 
-START_TEST(operands)
+CASE("layers", 60);
+
+TESTS(operands, POLICIES)
 {
     char under[40], operand[16];
     digests want;
@@ -222,21 +224,12 @@ START_TEST(operands)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(no_more_lines)
+TEST(no_more_lines)
 {
     char under[40], operand[16];
     digests d;
     ck_assert(!line_of((size_t)POLICIES * LINES, under, operand, &d));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("layers", 60);
-    tcase_add_loop_test(all, operands, 0, POLICIES);
-    tcase_add_test(all, no_more_lines);
-    TCase *const cases[] = {all, NULL};
-    return test_main("train-layers", cases);
-}
+TEST_MAIN("train-layers");

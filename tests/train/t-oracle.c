@@ -139,7 +139,9 @@ static void side_by_side(const scenario *s, const train_run *run)
     train_engine_close(&engine);
 }
 
-START_TEST(every_tensor_of_every_step)
+CASE("steps", 60);
+
+TESTS(every_tensor_of_every_step, SCENARIOS)
 {
     train_run run;
     train_plan plan;
@@ -148,11 +150,10 @@ START_TEST(every_tensor_of_every_step)
     prepare(&scenarios[_i], &run, &plan);
     side_by_side(&scenarios[_i], &run);
 }
-END_TEST
 
 /* One plan after the other: numbers are rounded to the new formats; the scaler and FP8 scales begin
  * anew where they changed. */
-START_TEST(plans_one_after_the_other)
+TEST(plans_one_after_the_other)
 {
     static const char *const names[] = {
         "fp32", "fp16 amp", "bf16", "fp8 hybrid", "fp8 hybrid", "fp16 without masters", "bf16 split masters", "fp32"};
@@ -174,11 +175,12 @@ START_TEST(plans_one_after_the_other)
     s.name = "plans";
     side_by_side(&s, &run);
 }
-END_TEST
 
 /* ---- what a run begins with ---- */
 
-START_TEST(streams_and_orders_of_images)
+CASE("begin", 20);
+
+TEST(streams_and_orders_of_images)
 {
     /* FNV-1a by its authors' test vectors. */
     ck_assert(train_stream("") == UINT64_C(0xcbf29ce484222325));
@@ -193,9 +195,8 @@ START_TEST(streams_and_orders_of_images)
             ck_assert(memcmp(ours, want, batches[i] * sizeof *ours) == 0);
         }
 }
-END_TEST
 
-START_TEST(images)
+TEST(images)
 {
     size_t of_class[TRAIN_CLASSES] = {0};
     for (size_t i = 0; i < TRAIN_IMAGES + TRAIN_TESTS; i++) {
@@ -213,7 +214,6 @@ START_TEST(images)
     for (size_t c = 0; c < TRAIN_CLASSES; c++)
         ck_assert(of_class[c] > 150 && of_class[c] < 200);
 }
-END_TEST
 
 /* ---- products alone: random operands of any size ---- */
 
@@ -267,7 +267,7 @@ static void one_product(train_engine *e, const char *fa, const char *fb, uint64_
         e->ops->release(e, all[i]);
 }
 
-START_TEST(products)
+TEST(products)
 {
     static const char *const pairs[][2] = {{"binary32", "binary32"}, {"fp16", "fp16"}, {"bf16", "bf16"},
                                            {"e4m3", "e4m3"},         {"e5m2", "e4m3"}, {"e4m3", "e5m2"}};
@@ -279,16 +279,5 @@ START_TEST(products)
         one_product(&e, pairs[i % 6][0], pairs[i % 6][1], &state);
     train_engine_close(&e);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *begin = test_case("begin", 20), *steps = test_case("steps", 60);
-    tcase_add_test(begin, streams_and_orders_of_images);
-    tcase_add_test(begin, images);
-    tcase_add_test(begin, products);
-    tcase_add_loop_test(steps, every_tensor_of_every_step, 0, SCENARIOS);
-    tcase_add_test(steps, plans_one_after_the_other);
-    TCase *const cases[] = {begin, steps, NULL};
-    return test_main("train-oracle", cases);
-}
+TEST_MAIN("train-oracle");

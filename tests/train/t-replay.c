@@ -224,13 +224,14 @@ static void same_training(const struct trained *c, uint32_t batch, int number)
     train_total_clear(&total);
 }
 
+CASE("replayed", 60);
+
 /* Rows with 8 images, or (past the end of `trained`) those of in_blocks. */
-START_TEST(a_replay_gives_the_training)
+TESTS(a_replay_gives_the_training, TRAINED + IN_BLOCKS)
 {
     const int k = _i - TRAINED;
     same_training(k < 0 ? &trained[_i] : &in_blocks[k].c, k < 0 ? 8 : in_blocks[k].batch, _i);
 }
-END_TEST
 
 /* ---- casts ---- */
 
@@ -269,7 +270,7 @@ static uint64_t lost_of(const replay_step *s, const char *kind, const char *laye
 
 /* By rows and, for the weight's gradient, by columns: as many numbers are lost in a replay as in the
  * training's own copies, random bits included. */
-START_TEST(a_replay_casts_as_the_training)
+TESTS(a_replay_casts_as_the_training, 2)
 {
     static const struct {
         const char *policy, *transformed;
@@ -309,7 +310,6 @@ START_TEST(a_replay_casts_as_the_training)
     forget(&r);
     train_total_clear(&total);
 }
-END_TEST
 
 /* ---- a replay that is wrong ---- */
 
@@ -326,7 +326,9 @@ static const struct wrong {
     {4, "precision: fp16\n" HIGH "optimizer: {name: adam, variant: apex, lr: 0.01}\n", 0},
 };
 
-START_TEST(a_wrong_replay_is_seen)
+CASE("wrong", 60);
+
+TESTS(a_wrong_replay_is_seen, (sizeof wrongs / sizeof *wrongs))
 {
     const struct wrong *c = &wrongs[_i];
     train_total total;
@@ -342,14 +344,5 @@ START_TEST(a_wrong_replay_is_seen)
     forget(&r);
     train_total_clear(&total);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *right = test_case("replayed", 60);
-    tcase_add_loop_test(right, a_replay_gives_the_training, 0, TRAINED + IN_BLOCKS);
-    tcase_add_loop_test(right, a_replay_casts_as_the_training, 0, 2);
-    TCase *wrong = test_case("wrong", 60);
-    tcase_add_loop_test(wrong, a_wrong_replay_is_seen, 0, (int)(sizeof wrongs / sizeof *wrongs));
-    return replay_test_main("train-replay", (TCase *const[]){right, wrong, NULL});
-}
+TEST_MAIN_BY(replay_test_main, "train-replay");

@@ -235,7 +235,9 @@ static void same_plan(const train_plan *a, const train_plan *b, size_t layers)
 
 static const char *const nets[] = {"mlp", "cnn", "gpt", "llama"};
 
-START_TEST(round_trip)
+CASE("text", 10);
+
+TEST(round_trip)
 {
     uint64_t s = test_seed();
     const size_t runs = test_scaled(60);
@@ -259,7 +261,6 @@ START_TEST(round_trip)
         train_run_clear(&again);
     }
 }
-END_TEST
 
 /* The text of a small run with one plan. */
 static char *small_text(const char *net, size_t *n)
@@ -277,7 +278,7 @@ static char *small_text(const char *net, size_t *n)
     return text;
 }
 
-START_TEST(truncations_are_refused)
+TESTS(truncations_are_refused, 4)
 {
     size_t n;
     char *text = small_text(nets[_i], &n), error[TRAIN_ERROR];
@@ -293,10 +294,9 @@ START_TEST(truncations_are_refused)
     }
     free(text);
 }
-END_TEST
 
 /* No byte that is changed may crash the reader or give a run that is not what the text says. */
-START_TEST(changed_bytes)
+TESTS(changed_bytes, 4)
 {
     uint64_t s = test_seed() + 1;
     size_t n, m, refused = 0;
@@ -325,7 +325,6 @@ START_TEST(changed_bytes)
     ck_assert_uint_gt(refused, tries / 2);
     free(text);
 }
-END_TEST
 
 /* `from` replaced by `to` once; the error must contain `expected`. */
 static const struct change {
@@ -402,7 +401,7 @@ static void refused(const char *text, size_t n, const struct change *c)
 }
 
 /* Every size is in range, but not what they make together. */
-START_TEST(too_large_together)
+TEST(too_large_together)
 {
     uint64_t s = 1;
     size_t n;
@@ -420,9 +419,8 @@ START_TEST(too_large_together)
                   "%s", error);
     free(text);
 }
-END_TEST
 
-START_TEST(bad_text)
+TEST(bad_text)
 {
     size_t n;
     char *text = small_text("mlp", &n);
@@ -434,7 +432,6 @@ START_TEST(bad_text)
         refused(text, n, &decoder_changes[i]);
     free(text);
 }
-END_TEST
 
 /* ---- networks ---- */
 
@@ -457,7 +454,9 @@ static void expect_layers(const char *net, uint32_t depth, uint32_t batchnorm, c
     ck_assert_str_eq(text, expected);
 }
 
-START_TEST(networks)
+CASE("networks", 5);
+
+TEST(networks)
 {
     expect_layers("mlp", 2, 0,
                   "fc1:64>128@0 relu1:128>128@0 fc2:128>128@0 relu2:128>128@0 "
@@ -474,9 +473,8 @@ START_TEST(networks)
                   "relu2:32>32@4 pool2:32>32@4 conv3:32>64@2 relu3:64>64@2 "
                   "pool3:64>64@2 flatten:64>64@1 head:64>10@0 loss:10>10@0");
 }
-END_TEST
 
-START_TEST(deepest_network_fits)
+TEST(deepest_network_fits)
 {
     train_settings s;
     train_layer layers[TRAIN_LAYERS];
@@ -492,7 +490,6 @@ START_TEST(deepest_network_fits)
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
     ck_assert_str_eq(error, "network 'rnn': there are mlp, cnn, gpt and llama");
 }
-END_TEST
 
 static void expect_model(const char *arch, const char *a, const char *b, const char *expected)
 {
@@ -511,7 +508,7 @@ static void expect_model(const char *arch, const char *a, const char *b, const c
         ck_assert_str_eq(m.result.format.name, "binary32");
 }
 
-START_TEST(models)
+TEST(models)
 {
     expect_model("hopper", "fp16", "fp16", "hopper-fp16-fp32");
     expect_model("hopper", "bf16", "bf16", "hopper-bf16-fp32");
@@ -536,12 +533,11 @@ START_TEST(models)
         "arch 'kepler': neither an architecture (volta, turing, ampere, ada, hopper, blackwell, rtx-blackwell, "
         "cdna1, cdna2, cdna3, avx512, amx, arm) nor a model (exact, fma, ");
 }
-END_TEST
 
 /* ---- data ---- */
 
 /* The digits of the data set, as its authors count them (1797 images, first and last labels). */
-START_TEST(digits)
+TEST(digits)
 {
     uint32_t counts[TRAIN_CLASSES] = {0};
     static const uint32_t expected[TRAIN_CLASSES] = {178, 182, 177, 183, 181, 182, 181, 179, 174, 180};
@@ -560,11 +556,10 @@ START_TEST(digits)
         ck_assert_uint_eq(counts[i], expected[i]);
     ck_assert(sum == 561718); /* digits.data.sum() */
 }
-END_TEST
 
 /* Every pass takes every image at most once; passes and seeds differ; a step is a function of its
  * number. */
-START_TEST(order_of_images)
+TEST(order_of_images)
 {
     uint32_t images[TRAIN_IMAGES], again[TRAIN_IMAGES];
     for (size_t batch = 1; batch <= TRAIN_IMAGES; batch = batch * 5 + 1) {
@@ -588,10 +583,9 @@ START_TEST(order_of_images)
     train_batch(0, 1, 64, again);
     ck_assert_mem_eq(images + 64, again, 64 * sizeof *images);
 }
-END_TEST
 
 /* The order by the words of the generator, written out again. */
-START_TEST(order_by_hand)
+TEST(order_by_hand)
 {
     uint32_t order[TRAIN_IMAGES], images[TRAIN_IMAGES];
     uint64_t stream = 0xcbf29ce484222325u;
@@ -609,22 +603,5 @@ START_TEST(order_by_hand)
     train_batch(5, 2 * (TRAIN_IMAGES / 100) + 3, 100, images);
     ck_assert_mem_eq(images, order + 300, 100 * sizeof *order);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *text = test_case("text", 10), *networks_case = test_case("networks", 5);
-    tcase_add_test(text, round_trip);
-    tcase_add_loop_test(text, truncations_are_refused, 0, 4);
-    tcase_add_loop_test(text, changed_bytes, 0, 4);
-    tcase_add_test(text, too_large_together);
-    tcase_add_test(text, bad_text);
-    tcase_add_test(networks_case, networks);
-    tcase_add_test(networks_case, deepest_network_fits);
-    tcase_add_test(networks_case, models);
-    tcase_add_test(networks_case, digits);
-    tcase_add_test(networks_case, order_of_images);
-    tcase_add_test(networks_case, order_by_hand);
-    TCase *const cases[] = {text, networks_case, NULL};
-    return test_main("train-plan", cases);
-}
+TEST_MAIN("train-plan");

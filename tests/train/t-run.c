@@ -35,7 +35,9 @@ static void run_threads(void *self, size_t n, void (*task)(size_t i, void *job),
         pthread_join(id[k], NULL);
 }
 
-START_TEST(same_bits_again_and_on_threads)
+CASE("same", 20);
+
+TESTS(same_bits_again_and_on_threads, RUNS)
 {
     const mpsim_pool pool = {.run = run_threads};
     train_engine e[3];
@@ -64,11 +66,10 @@ START_TEST(same_bits_again_and_on_threads)
     }
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- checkpoints ---- */
 
-START_TEST(checkpoint_goes_on)
+TESTS(checkpoint_goes_on, 4 * RUNS)
 {
     static const int splits[] = {0, 1, 4, 6};
     const recipe_of_run *c = &runs[_i / 4];
@@ -91,9 +92,8 @@ START_TEST(checkpoint_goes_on)
     train_engine_close(&e[1]);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(bad_states)
+TEST(bad_states)
 {
     char text[4096], error[TRAIN_ERROR];
     train_engine e;
@@ -121,9 +121,8 @@ START_TEST(bad_states)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(evaluation_changes_nothing)
+TESTS(evaluation_changes_nothing, RUNS)
 {
     const recipe_of_run *c = &runs[_i];
     char error[TRAIN_ERROR] = "";
@@ -146,7 +145,6 @@ START_TEST(evaluation_changes_nothing)
     train_engine_close(&e[1]);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- an engine with a fault ---- */
 
@@ -178,7 +176,7 @@ static int faulty_gemm(train_engine *e, train_tensor *d, const train_gemm *g, tr
 
 /* A step of an mlp with two hidden layers has eight products: three forward, dx and dW of the head,
  * dx and dW of fc2, dW of fc1. */
-START_TEST(fault_is_found)
+TEST(fault_is_found)
 {
     static const struct {
         unsigned product;
@@ -231,11 +229,12 @@ START_TEST(fault_is_found)
         train_run_clear(&r);
     }
 }
-END_TEST
 
 /* ---- what is refused ---- */
 
-START_TEST(refused)
+CASE("values", 20);
+
+TEST(refused)
 {
     const recipe_of_run c = {.net = "mlp", .low = "fp16", .optimizer = "sgd"};
     char error[TRAIN_ERROR];
@@ -261,10 +260,9 @@ START_TEST(refused)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* An engine as the CUDA one is: what it lacks is told when the training opens, of later plans, too. */
-START_TEST(what_an_engine_lacks_is_refused)
+TEST(what_an_engine_lacks_is_refused)
 {
     char error[TRAIN_ERROR];
     train_engine e;
@@ -296,18 +294,5 @@ START_TEST(what_an_engine_lacks_is_refused)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *same = test_case("same", 20), *values = test_case("values", 20);
-    tcase_add_loop_test(same, same_bits_again_and_on_threads, 0, RUNS);
-    tcase_add_loop_test(same, checkpoint_goes_on, 0, 4 * RUNS);
-    tcase_add_loop_test(same, evaluation_changes_nothing, 0, RUNS);
-    tcase_add_test(same, bad_states);
-    tcase_add_test(same, fault_is_found);
-    tcase_add_test(values, refused);
-    tcase_add_test(values, what_an_engine_lacks_is_refused);
-    TCase *const cases[] = {same, values, NULL};
-    return test_main("train-run", cases);
-}
+TEST_MAIN("train-run");

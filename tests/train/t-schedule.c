@@ -22,24 +22,24 @@ static void same(const train_settings *s, uint64_t step, double expected)
     ck_assert_msg(got == expected, "step %lu: %a, not %a", (unsigned long)step, got, expected);
 }
 
-START_TEST(constant)
+CASE("all", 20);
+
+TEST(constant)
 {
     const train_settings s = text_settings(TRAIN_CONSTANT, 100, 0, 0, 0.1);
     for (uint64_t i = 0; i < 100; i++)
         same(&s, i, 1);
 }
-END_TEST
 
-START_TEST(digits_have_none)
+TEST(digits_have_none)
 {
     train_settings s = text_settings(TRAIN_COSINE, 100, 10, 10, 0);
     strcpy(s.net, "mlp");
     for (uint64_t i = 0; i < 100; i++)
         same(&s, i, 1);
 }
-END_TEST
 
-START_TEST(warm_up)
+TEST(warm_up)
 {
     const train_settings s = text_settings(TRAIN_LINEAR_DECAY, 104, 4, 0, 0.25);
     same(&s, 0, 0.25);
@@ -53,9 +53,8 @@ START_TEST(warm_up)
     const train_settings never = text_settings(TRAIN_COSINE, 10, 1000, 0, 0);
     same(&never, 9, 10.0 / 1000);
 }
-END_TEST
 
-START_TEST(cosine)
+TEST(cosine)
 {
     const train_settings s = text_settings(TRAIN_COSINE, 300, 20, 0, 0.1);
     same(&s, 20, 0.1 + (1 - 0.1) * 0.5 * 2);
@@ -68,9 +67,8 @@ START_TEST(cosine)
             ck_assert_double_lt(got, train_schedule(&s, i - 1) + 1e-12);
     }
 }
-END_TEST
 
-START_TEST(cool_down)
+TEST(cool_down)
 {
     const train_settings s = text_settings(TRAIN_CONSTANT, 100, 0, 4, 0);
     same(&s, 95, 1);
@@ -82,25 +80,12 @@ START_TEST(cool_down)
     same(&long_one, 0, 0.5 * (10.0 / 51));
     same(&long_one, 6, 0.5 * (4.0 / 51));
 }
-END_TEST
 
-START_TEST(beyond_the_end)
+TEST(beyond_the_end)
 {
     const train_settings s = text_settings(TRAIN_COSINE, 50, 5, 5, 0.5);
     same(&s, 50, train_schedule(&s, 49));
     same(&s, UINT64_MAX, train_schedule(&s, 49));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("all", 20);
-    tcase_add_test(all, constant);
-    tcase_add_test(all, digits_have_none);
-    tcase_add_test(all, warm_up);
-    tcase_add_test(all, cosine);
-    tcase_add_test(all, cool_down);
-    tcase_add_test(all, beyond_the_end);
-    TCase *const cases[] = {all, NULL};
-    return test_main("train-schedule", cases);
-}
+TEST_MAIN("train-schedule");

@@ -24,8 +24,10 @@ static uint64_t count_nonzero(train *t, const char *const *names, size_t n)
     return all;
 }
 
+CASE("values", 20);
+
 /* In binary32 nothing is lost, and what is not zero can be counted in the tensors. */
-START_TEST(counts_by_hand)
+TEST(counts_by_hand)
 {
     static const char *const act[] = {"out:fc1",        "out:fc2",     "out:head",    "weight.in:fc1", "weight.in:fc2",
                                       "weight.in:head", "bias.in:fc1", "bias.in:fc2", "bias.in:head"};
@@ -49,7 +51,6 @@ START_TEST(counts_by_hand)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 static void expect_shape(train *t, const char *name, size_t rank, size_t a, size_t b, size_t c, size_t d)
 {
@@ -60,7 +61,7 @@ static void expect_shape(train *t, const char *name, size_t rank, size_t a, size
     ck_assert_mem_eq(w.shape, shape, rank * sizeof *shape);
 }
 
-START_TEST(shapes)
+TEST(shapes)
 {
     train_engine e;
     train_run r;
@@ -81,11 +82,10 @@ START_TEST(shapes)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* mlp 64-24-24-10: 2410 parameters; fp16 with a binary32 master and momentum, batch 20. What is
  * kept: pixels in fp16, and two layers of 24. */
-START_TEST(bytes)
+TEST(bytes)
 {
     train_engine e;
     train_run r;
@@ -111,13 +111,14 @@ START_TEST(bytes)
     ck_assert_uint_eq(b.activations, 20 * 4 * (64 + 24 + 24));
     end(t, &e, &r);
 }
-END_TEST
 
 /* ---- scaling ---- */
 
+CASE("rules", 20);
+
 /* Gradients of a scaled loss are the gradients times scale and factor: exactly, for powers of two
  * in binary32. Unscaled ones keep the factor. */
-START_TEST(scale_and_factor)
+TEST(scale_and_factor)
 {
     const recipe_of_run plain = {.net = "mlp", .low = "binary32", .optimizer = "sgd"};
     const recipe_of_run scaled = {.net = "mlp", .low = "binary32", .optimizer = "sgd", .scaler = "static:init=1024"};
@@ -150,10 +151,9 @@ START_TEST(scale_and_factor)
     }
     train_engine_close(&e);
 }
-END_TEST
 
 /* A scale that is too large: the step is skipped, weights and ages stay, the scale is halved. */
-START_TEST(overflow_is_skipped)
+TEST(overflow_is_skipped)
 {
     const recipe_of_run c = {
         .net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd", .scaler = "torch:init=2^30"};
@@ -184,9 +184,8 @@ START_TEST(overflow_is_skipped)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(new_plan_rounds)
+TEST(new_plan_rounds)
 {
     train_engine e;
     train_run r;
@@ -211,11 +210,10 @@ START_TEST(new_plan_rounds)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- rules ---- */
 
-START_TEST(initial_values)
+TEST(initial_values)
 {
     static const char *const names[] = {"fc1.weight", "fc1.bias", "head.weight", "head.bias"};
     static const double fan_in[] = {64, 64, 24, 24}, gain[] = {3, 1, 3, 1};
@@ -240,10 +238,9 @@ START_TEST(initial_values)
     }
     end(t, &e, &r);
 }
-END_TEST
 
 /* DeepSpeed unscales with the scale of the next step: where it grows, gradients are halved. */
-START_TEST(unscaled_with_the_new_scale)
+TEST(unscaled_with_the_new_scale)
 {
     const recipe_of_run c = {
         .net = "mlp", .low = "fp16", .kept = "binary32", .optimizer = "sgd", .scaler = "deepspeed:init=16,window=2"};
@@ -266,10 +263,9 @@ START_TEST(unscaled_with_the_new_scale)
     ck_assert_int_gt(grown, 0);
     end(t, &e, &r);
 }
-END_TEST
 
 /* A scaler with the same settings goes on: it has grown in step 2, and grows next in step 5. Another one begins anew. */
-START_TEST(new_plan_keeps_the_scaler)
+TESTS(new_plan_keeps_the_scaler, 2)
 {
     static const double scales[2][7] = {{1024, 1024, 1024, 2048, 2048, 2048, 4096},
                                         {1024, 1024, 1024, 2048, 1024, 1024, 1024}};
@@ -286,10 +282,9 @@ START_TEST(new_plan_keeps_the_scaler)
     }
     end(t, &e, &r);
 }
-END_TEST
 
 /* A fused optimizer divides by the scale itself. */
-START_TEST(fused_unscales)
+TEST(fused_unscales)
 {
     const recipe_of_run c = {.net = "mlp",
                              .low = "fp16",
@@ -314,10 +309,9 @@ START_TEST(fused_unscales)
     free(m);
     end(t, &e, &r);
 }
-END_TEST
 
 /* The norm of all gradients is reported, and cut to the largest that is allowed. */
-START_TEST(clipped)
+TEST(clipped)
 {
     const recipe_of_run c = {.net = "mlp", .low = "binary32", .optimizer = "sgd", .clip = "torch"};
     static const char *const names[] = {"fc1.weight", "fc2.weight", "head.weight", "fc1.bias", "fc2.bias", "head.bias"};
@@ -352,11 +346,10 @@ START_TEST(clipped)
     ck_assert_int_gt(seen, 0);
     end(t, &e, &r);
 }
-END_TEST
 
 /* Clipped before they are unscaled, gradients of a scale of 2^10 are cut to a 2^10-th of what is allowed, and each is the scaled one times
  * the factor of all, rounded, over the scale. */
-START_TEST(clipped_before_unscaling)
+TEST(clipped_before_unscaling)
 {
     const recipe_of_run c = {
         .net = "mlp", .low = "binary32", .optimizer = "sgd", .clip = "torch", .scaler = "static:init=1024"};
@@ -391,10 +384,9 @@ START_TEST(clipped_before_unscaling)
     }
     end(t, &e, &r);
 }
-END_TEST
 
 /* The stream of a parameter in step N, written out; the update from its gradient, done again. */
-START_TEST(stochastic_stores)
+TEST(stochastic_stores)
 {
     const recipe_of_run c = {.net = "mlp", .low = "bf16", .optimizer = "sgd", .store = MPSIM_STORE_STOCHASTIC};
     train_engine e;
@@ -425,10 +417,9 @@ START_TEST(stochastic_stores)
     }
     end(t, &e, &r);
 }
-END_TEST
 
 /* In torch's form the scale of a kernel is that of the matrix that its update has: 8 x 36. */
-START_TEST(muon_of_a_kernel)
+TEST(muon_of_a_kernel)
 {
     const recipe_of_run c = {.net = "cnn", .low = "binary32", .optimizer = "sgd"};
     train_engine e;
@@ -457,10 +448,9 @@ START_TEST(muon_of_a_kernel)
     free(b);
     end(t, &e, &r);
 }
-END_TEST
 
 /* Halfway masters: nearest takes the even one of two neighbours, a split master the larger. */
-START_TEST(split_master)
+TEST(split_master)
 {
     for (int split = 0; split < 2; split++) {
         const recipe_of_run c = {.net = "mlp", .low = "bf16", .kept = "binary32", .optimizer = "sgd"};
@@ -487,10 +477,9 @@ START_TEST(split_master)
         end(t, &e, &r);
     }
 }
-END_TEST
 
 /* A tensor is cast with the scale that its older steps leave, evaluations left out. */
-START_TEST(delayed_scales)
+TEST(delayed_scales)
 {
     char error[TRAIN_ERROR];
     train_engine e;
@@ -525,12 +514,13 @@ START_TEST(delayed_scales)
     ck_assert(d[0].scale != d[1].scale && d[0].scale > 1);
     end(t, &e, &r);
 }
-END_TEST
 
 /* ---- other trainings that are the same ---- */
 
+CASE("same", 20);
+
 /* Where tensors take memory one after the other: what a checkpoint holds, and what two steps say. */
-START_TEST(lean)
+TESTS(lean, RUNS)
 {
     kept_state k[2] = {{.n = 0}, {.n = 0}};
     train_step s[2];
@@ -560,9 +550,8 @@ START_TEST(lean)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
-START_TEST(digests_of_a_step)
+TEST(digests_of_a_step)
 {
     char error[TRAIN_ERROR] = "";
     train_step_digests d = {0};
@@ -581,11 +570,12 @@ START_TEST(digests_of_a_step)
     train_digests_free(&d);
     end(t, &e, &r);
 }
-END_TEST
 
 /* ---- learning ---- */
 
-START_TEST(fp32_learns)
+CASE("values", 20);
+
+TEST(fp32_learns)
 {
     char error[TRAIN_ERROR] = "";
     const recipe_of_run c = {.net = "mlp", .low = "binary32", .optimizer = "sgd"};
@@ -608,11 +598,12 @@ START_TEST(fp32_learns)
     train_engine_close(&e);
     train_run_clear(&r);
 }
-END_TEST
 
 /* ---- plans that nothing can be done with ---- */
 
-START_TEST(blocks_that_do_not_fit)
+CASE("rules", 20);
+
+TEST(blocks_that_do_not_fit)
 {
     static const struct {
         const char *recipe;
@@ -648,31 +639,5 @@ START_TEST(blocks_that_do_not_fit)
         train_run_clear(&r);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *values = test_case("values", 20), *rules = test_case("rules", 20), *same = test_case("same", 20);
-    tcase_add_test(values, counts_by_hand);
-    tcase_add_test(values, shapes);
-    tcase_add_test(values, bytes);
-    tcase_add_test(values, fp32_learns);
-    tcase_add_test(rules, initial_values);
-    tcase_add_test(rules, scale_and_factor);
-    tcase_add_test(rules, overflow_is_skipped);
-    tcase_add_test(rules, unscaled_with_the_new_scale);
-    tcase_add_test(rules, new_plan_rounds);
-    tcase_add_loop_test(rules, new_plan_keeps_the_scaler, 0, 2);
-    tcase_add_test(rules, fused_unscales);
-    tcase_add_test(rules, clipped);
-    tcase_add_test(rules, clipped_before_unscaling);
-    tcase_add_test(rules, stochastic_stores);
-    tcase_add_test(rules, muon_of_a_kernel);
-    tcase_add_test(rules, split_master);
-    tcase_add_test(rules, delayed_scales);
-    tcase_add_test(rules, blocks_that_do_not_fit);
-    tcase_add_loop_test(same, lean, 0, RUNS);
-    tcase_add_test(same, digests_of_a_step);
-    TCase *const cases[] = {values, rules, same, NULL};
-    return test_main("train-step", cases);
-}
+TEST_MAIN("train-step");

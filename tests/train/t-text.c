@@ -21,7 +21,9 @@ static uint64_t digest_of(const train_text *x)
     return d;
 }
 
-START_TEST(bundled)
+CASE("all", 20);
+
+TEST(bundled)
 {
     const train_text *x = train_text_bundled();
     size_t counts[128] = {0};
@@ -39,9 +41,8 @@ START_TEST(bundled)
     ck_assert_uint_gt(counts['e'], counts['z']);
     ck_assert_uint_eq(train_token(x, x->trained + x->held - 1), '\n');
 }
-END_TEST
 
-START_TEST(tokens_of_all_widths)
+TEST(tokens_of_all_widths)
 {
     static const uint8_t one[] = {7, 255, 0, 128, 3};
     static const uint16_t two[] = {7, 65535, 0, 256, 3};
@@ -59,7 +60,6 @@ START_TEST(tokens_of_all_widths)
         }
     }
 }
-END_TEST
 
 /* ---- windows ---- */
 
@@ -122,7 +122,7 @@ static void check_windows(const train *t)
         }
 }
 
-START_TEST(windows)
+TEST(windows)
 {
     uint64_t s = test_seed();
     for (size_t i = 0; i < test_scaled(200); i++) {
@@ -140,9 +140,8 @@ START_TEST(windows)
         free(t);
     }
 }
-END_TEST
 
-START_TEST(windows_held_back)
+TEST(windows_held_back)
 {
     train_text x = {.held = 0};
     train_settings s = {.decoder = {.context = 10, .validation = 3}};
@@ -154,7 +153,6 @@ START_TEST(windows_held_back)
     s.decoder.validation = 0;
     ck_assert_uint_eq(train_windows_held(&x, &s), 0);
 }
-END_TEST
 
 /* ---- what does not fit ---- */
 
@@ -165,7 +163,7 @@ static void refused(const train_text *x, const train_settings *s, const char *pa
     ck_assert_msg(strstr(error, part) && !strchr(error, '\n'), "%s", error);
 }
 
-START_TEST(checks)
+TEST(checks)
 {
     uint64_t seed = test_seed();
     char error[TRAIN_ERROR];
@@ -191,16 +189,5 @@ START_TEST(checks)
     s->decoder.vocabulary = 255;
     refused(&x, s, "vocabulary");
 }
-END_TEST
 
-int main(void)
-{
-    TCase *all = test_case("all", 20);
-    tcase_add_test(all, bundled);
-    tcase_add_test(all, tokens_of_all_widths);
-    tcase_add_test(all, windows);
-    tcase_add_test(all, windows_held_back);
-    tcase_add_test(all, checks);
-    TCase *const cases[] = {all, NULL};
-    return test_main("train-text", cases);
-}
+TEST_MAIN("train-text");

@@ -121,23 +121,16 @@ static void follow(const char *name, const char *arch)
     recorded_close(c.file);
 }
 
-START_TEST(chain)
+CASE("float64", 60);
+
+TESTS(chain, sizeof cases / sizeof cases[0])
 {
     follow(cases[_i], "hopper");
 }
-END_TEST
 
-START_TEST(exact)
+TESTS(exact, sizeof cases / sizeof cases[0])
 {
     follow(cases[_i], "exact");
 }
-END_TEST
 
-int main(void)
-{
-    TCase *t = test_case("float64", 60);
-    tcase_add_loop_test(t, chain, 0, sizeof cases / sizeof cases[0]);
-    tcase_add_loop_test(t, exact, 0, sizeof cases / sizeof cases[0]);
-    TCase *const all[] = {t, NULL};
-    return test_main("train-torch", all);
-}
+TEST_MAIN("train-torch");
