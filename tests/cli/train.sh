@@ -322,7 +322,7 @@ ok $? "bad names"
 train 2 -P fp32 --json --csv && train 2 -P fp32 extra && train 2 -P fp32 --batchnorm --no-batchnorm; ok $? "what excludes each other"
 train 2 -P fp32 --trace-every 2 && train 2 -P fp32 --checkpoint-every 2 && train 2 -P fp32 --digests-tensors; ok $? "what goes with another option"
 for o in checkpoint resume digests check-digests write-run; do
-    train 2 -P fp32 -P apex-O1 "--$o" "$dir/x" && has "more than 1 --policy does not go with --$o: they are for one policy" err && [ ! -e "$dir/x" ]; ok $? "--$o and two policies"
+    train 2 -P fp32 -P apex-O1 "--$o" "$dir/x" && has "more than 1 --policy does not go with --$o: these options need a single policy" err && [ ! -e "$dir/x" ]; ok $? "--$o and two policies"
 done
 for o in output checkpoint trace digests check-digests; do
     train 2 -P fp32 --write-run "$dir/x" "--$o" "$dir/y" && has "write-run does not go with --$o: nothing is trained" err && [ ! -e "$dir/x" ]; ok $? "--write-run and --$o"
