@@ -71,7 +71,7 @@ train 0 -P fp32 --batchnorm && has 'fc1 64 to 12, bn1, relu1'; ok $? "--batchnor
 printf 'precision: fp16\nautocast: all\nparams: fp16\nmaster_weights: true\nloss_scaling: deepspeed-static:2^40\noptimizer: {name: trace, variant: apex}\n' >"$dir/static.yaml"
 run 0 train -P "$dir/static.yaml" --width 4 --depth 1 --batch 4 --steps 2 --csv && [ "$(column events | grep -c "^overflow+skipped$")" -eq 2 ] && [ "$(column scale | sort -u)" = 1099511627776 ]
 ok $? "DeepSpeed's constant scale skips every step and stays"
-run 0 train --help && has '^Usage: mpsim train' && has '--check-digests FILE' && has '^Examples:'; ok $? "--help"
+run 0 train --help && has '^Usage: mpsim train' && has '--resume FILE' && has '^Examples:'; ok $? "--help"
 
 # ---- JSON, CSV ----
 turns 8 together
@@ -241,7 +241,7 @@ for size in 0 8 1000 3000 9000; do
 done
 run 3 train --resume "$dir/trace/step_000003/rank_00000.safetensors" && has 'not a checkpoint' err; ok $? "--resume: a trace"
 run 4 train --resume "$dir/none"; ok $? "--resume: no file"
-run 2 train --resume "$dir/point" --steps 12 --lr 0.2 && has 'resume does not go with --lr: its file has the whole run' err; ok $? "--resume: an option of the run, without a policy"
+run 2 train --resume "$dir/point" --steps 12 --lr 0.2 && has 'resume does not go with --lr: their files describe the whole run' err; ok $? "--resume: an option of the run, without a policy"
 cp "$dir/point" "$dir/kept"
 for o in output digests write-run; do
     train 2 $again --resume "$dir/point" "--$o" "$dir/point" && cmp -s "$dir/point" "$dir/kept"; ok $? "--resume: --$o does not replace it"
