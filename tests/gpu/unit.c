@@ -65,7 +65,7 @@ static int64_t interpolate(int which, uint32_t operand)
     if (!t->is_filled)
         fill(t);
     const uint32_t i = operand >> t->low_bits;
-    const int64_t x = operand & ((1 << t->low_bits) - 1);
+    const int64_t x = operand & ((UINT32_C(1) << t->low_bits) - 1);
     return t->c0[i] * (1 << (FRACTION - 28)) + t->c1[i] * x + (t->c2[i] * ((x * x) >> DROP) >> LESS) + (1 << 15);
 }
 

@@ -42,7 +42,7 @@ static char error[512];
 /* The options of `line`, words with blanks between: the exit code, -1 for none; the line on stderr in `error`. */
 static int parse(const char *line, char *help)
 {
-    static const command self = {"test", "FILE...", "a test", NULL, 0};
+    static const command self = {"test", "FILE...", "a test", NULL, 0, NULL};
     static char words[512];
     char *argv[32] = {words}, *rest = NULL;
     int argc = 0, first;

@@ -142,7 +142,7 @@ TEST(npy_is_read_back)
         for (int fortran = 0; fortran < 2; fortran++) {
             trace_tensor x = tensor("ignored", "binary32", shape, rank, 1);
             const float one = 1;
-            x.fortran = fortran;
+            x.fortran = fortran != 0;
             const char *path = bad_path("out.npy");
             trace_writer *w = trace_writer_npy(path, &x, &e);
             ck_assert_msg(w != NULL, "%s", w ? "" : e.text);
