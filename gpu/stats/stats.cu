@@ -21,8 +21,8 @@ enum { BINARY32, OF_CODES };
 struct mpsim_cuda_counted {
     mpsim_cuda *owner;
     mpsim_cuda_counted *next; /* of those that are free, or of those in use */
-    int kind, used;
-    size_t there, here; /* bytes */
+    int kind, used, dropped;  /* dropped: before it was counted, perhaps */
+    size_t there, here;       /* bytes */
     void *device, *host;
     cudaEvent_t done;
     mpsim_format format;
@@ -57,11 +57,14 @@ static int failed(mpsim_cuda *c, cudaError_t e, const char *what)
 namespace
 {
 
-/* The thread's device is c's as long as this is there. */
+/* The thread's device is c's as long as this is there, and a stream that captures a graph is not disturbed: without the
+ * relaxed mode, memory, events and waits of any thread would end its capture. */
 struct on_device {
     int before = -1, is = 0;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     explicit on_device(const mpsim_cuda *c)
     {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode);
         if (cudaGetDevice(&before) == cudaSuccess && before != c->device)
             is = cudaSetDevice(c->device) == cudaSuccess;
     }
@@ -69,6 +72,7 @@ struct on_device {
     {
         if (is)
             (void)cudaSetDevice(before);
+        (void)cudaThreadExchangeStreamCaptureMode(&mode);
     }
     on_device(const on_device &) = delete;
     on_device &operator=(const on_device &) = delete;
@@ -174,8 +178,7 @@ void mpsim_cuda_free(mpsim_cuda *c)
         const on_device on(c);
         for (mpsim_cuda_counted *k = c->all, *next; k; k = next) {
             next = k->next;
-            if (k->used)
-                (void)cudaEventSynchronize(k->done);
+            (void)cudaEventSynchronize(k->done);
             free_counted(k);
         }
     }
@@ -206,15 +209,24 @@ int mpsim_cuda_can(const mpsim_cuda *c, const mpsim_format *f)
     return kind_of(f) == BINARY32 ? c->has_binary32 : f->bits <= 16 && c->has_codes;
 }
 
+/* Use it again, on a stream that waits for what a dropped count still does. */
+static int use_again(mpsim_cuda *c, mpsim_cuda_counted *k, cudaStream_t stream)
+{
+    if (k->dropped && failed(c, cudaStreamWaitEvent(stream, k->done, 0), "an event"))
+        return 0;
+    k->dropped = 0;
+    return k->used = 1;
+}
+
 /* Memory that is free, or more of it. */
-static mpsim_cuda_counted *take(mpsim_cuda *c, int kind, mpsim_status *status)
+static mpsim_cuda_counted *take(mpsim_cuda *c, int kind, cudaStream_t stream, mpsim_status *status)
 {
     const size_t state = state_words(unsigned(c->n)) * sizeof(unsigned long long);
     const size_t table = stats::COUNTERS * sizeof(unsigned);
     for (mpsim_cuda_counted *k = c->all; k; k = k->next)
         if (!k->used && k->kind == kind) {
-            k->used = 1;
-            return k;
+            *status = MPSIM_EIO;
+            return use_again(c, k, stream) ? k : NULL;
         }
     mpsim_cuda_counted *k = static_cast<mpsim_cuda_counted *>(calloc(1, sizeof *k));
     *status = MPSIM_ENOMEM;
@@ -330,6 +342,17 @@ static int is_there(const mpsim_cuda *c, const void *data)
     return (a.type == cudaMemoryTypeDevice && a.device == c->device) || a.type == cudaMemoryTypeManaged;
 }
 
+/* Whether what is put on the stream is part of a graph, and not done. The legacy default stream cannot be used as long as
+ * another stream captures one: that is an error here, which disturbs nobody. */
+static int is_capturing(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(stream, &status) == cudaSuccess)
+        return status != cudaStreamCaptureStatusNone;
+    (void)cudaGetLastError();
+    return 1;
+}
+
 mpsim_status mpsim_cuda_count(mpsim_cuda *c, const mpsim_format *f, const void *data, uint64_t n, int64_t stride,
                               void *stream, mpsim_cuda_counted **counted)
 {
@@ -342,13 +365,17 @@ mpsim_status mpsim_cuda_count(mpsim_cuda *c, const mpsim_format *f, const void *
     if (n >> 32)
         return MPSIM_ERANGE;
     const on_device on(c);
+    const cudaStream_t on_stream = static_cast<cudaStream_t>(stream);
+    if (is_capturing(on_stream)) {
+        snprintf(c->error, sizeof c->error, "the stream captures a graph: nothing is counted there");
+        return MPSIM_EUNAVAILABLE;
+    }
     if (n && !is_there(c, data)) {
         snprintf(c->error, sizeof c->error, "expected memory of device %d", c->device);
         return MPSIM_EINVAL;
     }
     const int kind = kind_of(f), width = int(mpsim_format_code_bytes(f));
-    const cudaStream_t on_stream = static_cast<cudaStream_t>(stream);
-    mpsim_cuda_counted *k = take(c, kind, &status);
+    mpsim_cuda_counted *k = take(c, kind, on_stream, &status);
     if (!k)
         return status;
     k->n = n;
@@ -375,14 +402,20 @@ mpsim_status mpsim_cuda_count(mpsim_cuda *c, const mpsim_format *f, const void *
 
 int mpsim_cuda_ready(const mpsim_cuda_counted *k)
 {
-    return cudaEventQuery(k->done) != cudaErrorNotReady;
+    if (!k)
+        return -1;
+    const on_device on(k->owner);
+    const cudaError_t e = cudaEventQuery(k->done);
+    if (e == cudaErrorNotReady)
+        (void)cudaGetLastError(); /* else the next count would take it for an error of its own */
+    return e == cudaErrorNotReady ? 0 : failed(k->owner, e, "counting") ? -1 : 1;
 }
 
 void mpsim_cuda_drop(mpsim_cuda_counted *k)
 {
     if (!k)
         return;
-    (void)cudaEventSynchronize(k->done); /* its memory is used again */
+    k->dropped = 1; /* the stream that uses its memory again waits */
     k->used = 0;
 }
 
@@ -425,6 +458,7 @@ mpsim_status mpsim_cuda_read(mpsim_cuda_counted *k, mpsim_stats *stats, mpsim_hi
     if (!k || !stats || (k->owner->n && !casts))
         return MPSIM_EINVAL;
     mpsim_cuda *c = k->owner;
+    const on_device on(c);
     const int bad = failed(c, cudaEventSynchronize(k->done), "counting");
     k->used = 0;
     if (bad)

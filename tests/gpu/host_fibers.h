@@ -73,8 +73,11 @@ enum cudaError_t {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
     cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
     cudaErrorNotReady = 600,
-    cudaErrorLaunchFailure = 719
+    cudaErrorLaunchFailure = 719,
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureImplicit = 906
 };
 
 /* ---- fibers ---- */
@@ -126,6 +129,7 @@ struct gpu_host_array { /* a shared array of the block at hand */
 struct gpu_host_memory { /* of cudaMalloc */
     unsigned char *base; /* guard, bytes, guard */
     size_t bytes;
+    int device;
 };
 
 struct gpu_host_state {

@@ -4,7 +4,16 @@
 
 #include "host_fibers.h"
 
-typedef struct gpu_host_stream *cudaStream_t;
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+struct gpu_host_stream {
+    cudaStreamCaptureStatus status;
+};
+typedef gpu_host_stream *cudaStream_t;
 typedef struct gpu_host_event {
     double ms;
 } * cudaEvent_t;
@@ -22,26 +31,82 @@ struct cudaDeviceProp {
     int major, minor, multiProcessorCount;
 };
 
+/* What tests set, and what they see of calls. */
+struct gpu_host_driver {
+    int devices, device;          /* how many there are; the thread's                                    */
+    size_t shared;                /* that a block may have                                               */
+    cudaError_t query;            /* what cudaEventQuery finds                                           */
+    cudaError_t last;             /* what cudaGetLastError says once                                     */
+    cudaStreamCaptureMode mode;   /* the thread's                                                        */
+    gpu_host_stream *capturing;   /* the stream that captures a graph; NULL: none                        */
+    int broken;                   /* calls that have ended its capture, or would be part of the graph    */
+    uint64_t waits_on_the_stream; /* cudaStreamWaitEvent                                                */
+};
+inline gpu_host_driver gpu_host_driver_now = {1,       0, 232448, cudaSuccess, cudaSuccess, cudaStreamCaptureModeGlobal,
+                                              nullptr, 0, 0};
+
+/* A call that ends the capture of a graph by any stream, but in the relaxed mode. */
+static inline cudaError_t gpu_host_unsafe()
+{
+    gpu_host_driver &now = gpu_host_driver_now;
+    if (!now.capturing || now.mode == cudaStreamCaptureModeRelaxed)
+        return cudaSuccess;
+    now.broken++;
+    return cudaErrorStreamCaptureUnsupported;
+}
+
+/* A call on a stream: as part of a graph, or on the default stream beside one, it is not done. */
+static inline cudaError_t gpu_host_on_stream(cudaStream_t stream)
+{
+    gpu_host_driver &now = gpu_host_driver_now;
+    if (!now.capturing || (stream && stream != now.capturing))
+        return cudaSuccess;
+    now.broken++;
+    return stream ? cudaSuccess : cudaErrorStreamCaptureImplicit;
+}
+
+static inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
+{
+    const cudaStreamCaptureMode before = gpu_host_driver_now.mode;
+    gpu_host_driver_now.mode = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    const gpu_host_driver &now = gpu_host_driver_now;
+    *status = stream && stream == now.capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return !stream && now.capturing ? cudaErrorStreamCaptureImplicit : cudaSuccess;
+}
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t, unsigned)
+{
+    gpu_host_driver_now.waits_on_the_stream++;
+    return gpu_host_on_stream(stream);
+}
+
 static inline cudaError_t cudaGetDeviceCount(int *n)
 {
-    *n = 1;
+    *n = gpu_host_driver_now.devices;
     return cudaSuccess;
 }
 static inline cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = gpu_host_driver_now.device;
     return cudaSuccess;
 }
-static inline cudaError_t cudaSetDevice(int)
+static inline cudaError_t cudaSetDevice(int device)
 {
+    if (device < 0 || device >= gpu_host_driver_now.devices)
+        return cudaErrorInvalidDevice;
+    gpu_host_driver_now.device = device;
     return cudaSuccess;
 }
-static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
+static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
 {
     memset(p, 0, sizeof *p);
-    snprintf(p->name, sizeof p->name, "CPU executor");
+    snprintf(p->name, sizeof p->name, device ? "CPU executor, device %d" : "CPU executor", device);
     p->totalGlobalMem = size_t(1) << 32;
-    p->sharedMemPerBlockOptin = 232448;
+    p->sharedMemPerBlockOptin = gpu_host_driver_now.shared;
     p->major = 9;
     p->multiProcessorCount = 1;
     return cudaSuccess;
@@ -61,15 +126,15 @@ static inline cudaError_t cudaRuntimeGetVersion(int *version)
 template <class T>
 static inline cudaError_t cudaMalloc(T **p, size_t bytes)
 {
-    if (gpu_host.error != cudaSuccess)
-        return gpu_host.error;
+    if (gpu_host.error != cudaSuccess || gpu_host_unsafe() != cudaSuccess)
+        return gpu_host.error != cudaSuccess ? gpu_host.error : cudaErrorStreamCaptureUnsupported;
     unsigned char *base =
         static_cast<unsigned char *>(aligned_alloc(256, (bytes + 2 * GPU_HOST_GUARD + 192 + 255) / 256 * 256));
     if (!base)
         return cudaErrorMemoryAllocation;
     base += 256 - GPU_HOST_GUARD; /* the memory itself is aligned to 256 */
     memset(base, 0xff, bytes + 2 * GPU_HOST_GUARD);
-    gpu_host.memory.push_back(gpu_host_memory{base, bytes});
+    gpu_host.memory.push_back(gpu_host_memory{base, bytes, gpu_host_driver_now.device});
     *p = reinterpret_cast<T *>(base + GPU_HOST_GUARD);
     return cudaSuccess;
 }
@@ -90,14 +155,20 @@ static inline cudaError_t cudaFree(void *p)
     return cudaErrorInvalidValue;
 }
 
-/* Bytes that lie in no allocation, on the side that is the device's, are an error. */
-static inline int gpu_host_is_device(const void *p, size_t bytes)
+/* The allocation of bytes; NULL: they are in none. */
+static inline const gpu_host_memory *gpu_host_allocation(const void *p, size_t bytes)
 {
     const unsigned char *q = static_cast<const unsigned char *>(p);
     for (const gpu_host_memory &m : gpu_host.memory)
         if (q >= m.base + GPU_HOST_GUARD && q + bytes <= m.base + GPU_HOST_GUARD + m.bytes)
-            return 1;
-    return bytes == 0;
+            return &m;
+    return nullptr;
+}
+
+/* Bytes that lie in no allocation, on the side that is the device's, are an error. */
+static inline int gpu_host_is_device(const void *p, size_t bytes)
+{
+    return gpu_host_allocation(p, bytes) || bytes == 0;
 }
 
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
@@ -107,8 +178,9 @@ struct cudaPointerAttributes {
 };
 static inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p)
 {
-    a->device = 0;
-    a->type = gpu_host_is_device(p, 1) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    const gpu_host_memory *const m = gpu_host_allocation(p, 1);
+    a->device = m ? m->device : 0;
+    a->type = m ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
     return cudaSuccess;
 }
 
@@ -132,8 +204,10 @@ inline std::vector<gpu_host_memory> gpu_host_pinned;
 template <class T>
 static inline cudaError_t cudaMallocHost(T **p, size_t bytes)
 {
+    if (gpu_host_unsafe() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
     *p = static_cast<T *>(malloc(bytes));
-    gpu_host_pinned.push_back(gpu_host_memory{reinterpret_cast<unsigned char *>(*p), bytes});
+    gpu_host_pinned.push_back(gpu_host_memory{reinterpret_cast<unsigned char *>(*p), bytes, 0});
     return *p ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 static inline cudaError_t cudaFreeHost(void *p)
@@ -145,8 +219,10 @@ static inline cudaError_t cudaFreeHost(void *p)
     return cudaSuccess;
 }
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                                          cudaStream_t = nullptr)
+                                          cudaStream_t stream = nullptr)
 {
+    if (gpu_host_on_stream(stream) != cudaSuccess)
+        return cudaErrorStreamCaptureImplicit;
     const unsigned char *q = static_cast<const unsigned char *>(from);
     for (const gpu_host_memory &m : gpu_host_pinned)
         if (kind == cudaMemcpyHostToDevice && q >= m.base && q + bytes <= m.base + m.bytes)
@@ -165,15 +241,18 @@ static inline cudaError_t cudaMemset(void *to, int value, size_t bytes)
     return gpu_host.error;
 }
 
-static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t = nullptr)
+static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = nullptr)
 {
-    return cudaMemset(to, value, bytes);
+    const cudaError_t e = gpu_host_on_stream(stream);
+    return e == cudaSuccess ? cudaMemset(to, value, bytes) : e;
 }
 
 /* The error that stands stays, so that no test passes behind it: gpu_host_clear. */
 static inline cudaError_t cudaGetLastError()
 {
-    return gpu_host.error;
+    const cudaError_t last = gpu_host_driver_now.last;
+    gpu_host_driver_now.last = cudaSuccess;
+    return last != cudaSuccess ? last : gpu_host.error;
 }
 static inline cudaError_t cudaDeviceSynchronize()
 {
@@ -213,7 +292,9 @@ static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 }
 static inline cudaError_t cudaEventQuery(cudaEvent_t)
 {
-    return cudaSuccess;
+    const cudaError_t e = gpu_host_unsafe();
+    gpu_host_driver_now.last = e == cudaSuccess ? gpu_host_driver_now.query : e;
+    return gpu_host_driver_now.last;
 }
 static inline cudaError_t cudaEventDestroy(cudaEvent_t e)
 {
@@ -226,7 +307,7 @@ static inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr)
 }
 static inline cudaError_t cudaEventSynchronize(cudaEvent_t)
 {
-    return cudaSuccess;
+    return gpu_host_unsafe();
 }
 static inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t)
 {

@@ -9,6 +9,8 @@
 
 #include <string>
 
+void ask_calls(); /* stats_calls.cc */
+
 /* A fifth of the questions each day, of `make check` (extent.h). */
 static int is_due(unsigned question)
 {
@@ -78,6 +80,7 @@ int main()
     const stats_check_plan plan = {0, 0, 0, stdout, NULL, is_due, NULL, 0, 0};
     OK(stats_check(&plan) == 0, "arrays of five types are counted as by the CPU's library");
     played();
+    ask_calls();
     of_devices();
     return tap_end();
 }

@@ -5,7 +5,9 @@
  * mpsim_summary_read for the same elements, to the bit: all sums are sums of integers, or exact.
  *
  * CUDA's types do not appear: a stream is a cudaStream_t, or a CUstream, as a pointer; NULL is the default
- * stream. The device's runtime is part of this library, and shares the process's context with others. */
+ * stream. The device's runtime is part of this library, and shares the process's context with others.
+ *
+ * Each call leaves the thread's current device as it was. None ends the capture of a graph by a stream of any thread. */
 #ifndef MPSIM_CUDA_H
 #define MPSIM_CUDA_H
 
@@ -32,12 +34,17 @@ MPSIM_API int mpsim_cuda_can(const mpsim_cuda *c, const mpsim_format *f);
  * other), behind what is on the stream already; they must stay until that is done. Returns at once, but for the first
  * arrays, for which memory is allocated.
  *
- * MPSIM_EUNAVAILABLE if mpsim_cuda_can says 0; MPSIM_EINVAL if data is no memory of the device, or an argument is
+ * A stream that captures a graph is refused: a graph is replayed without the host, which could read the counts of one
+ * replay only. Nothing is allocated or launched then, and the capture goes on. The default stream is refused as long as
+ * a stream that waits for it captures a graph.
+ *
+ * MPSIM_EUNAVAILABLE if mpsim_cuda_can says 0, or if the stream captures a graph (mpsim_cuda_error); MPSIM_EINVAL if data is no memory of the device, or an argument is
  * invalid; MPSIM_ERANGE from 2^32 elements on; MPSIM_ENOMEM; MPSIM_EIO if the device fails (mpsim_cuda_error). */
 MPSIM_API mpsim_status mpsim_cuda_count(mpsim_cuda *c, const mpsim_format *f, const void *data, uint64_t n,
                                         int64_t stride, void *stream, mpsim_cuda_counted **counted);
 
-/* mpsim_cuda_ready -- 1 if reading would not wait. */
+/* mpsim_cuda_ready -- 1: counted, reading does not wait; 0: not yet; -1: the device fails (mpsim_cuda_error), and
+ * mpsim_cuda_read will return MPSIM_EIO. Does not wait. */
 MPSIM_API int mpsim_cuda_ready(const mpsim_cuda_counted *counted);
 
 /* mpsim_cuda_read -- wait, and add what was counted to the caller's accumulators, as mpsim_summary_read. `counted` is
@@ -45,7 +52,7 @@ MPSIM_API int mpsim_cuda_ready(const mpsim_cuda_counted *counted);
 MPSIM_API mpsim_status mpsim_cuda_read(mpsim_cuda_counted *counted, mpsim_stats *stats, mpsim_histogram *histogram,
                                        mpsim_cast_stats *casts);
 
-/* mpsim_cuda_drop -- give it back unread; accepts NULL. */
+/* mpsim_cuda_drop -- give it back unread, without a wait; accepts NULL. */
 MPSIM_API void mpsim_cuda_drop(mpsim_cuda_counted *counted);
 
 /* mpsim_cuda_error -- what the device said last, a line; it belongs to c. */

@@ -1,0 +1,134 @@
+/* stats_calls.cc -- calls of libmpsim-cuda on a runtime that fails, has several devices, or captures a graph
+ * (tests/gpu/host_runtime.h). */
+#include "tap.h"
+
+#include "../../gpu/include/mpsim/cuda.h"
+#include "../../gpu/kernels/cuda.cuh"
+
+#include <mpsim/format.h>
+
+namespace
+{
+
+enum { N = 1000 };
+
+/* Binary32 numbers on the current device, and what counts them. */
+struct counting {
+    float *data = nullptr;
+    mpsim_cuda *c = nullptr;
+    mpsim_cuda_counted *k = nullptr;
+    mpsim_stats stats = {};
+
+    counting()
+    {
+        char why[256] = "";
+        float numbers[N];
+        for (int i = 0; i < N; i++)
+            numbers[i] = float(i);
+        c = mpsim_cuda_new(NULL, 0, 0, -1, why, sizeof why);
+        if (cudaMalloc(&data, sizeof numbers) != cudaSuccess || !c)
+            printf("Bail out! %s\n", why);
+        (void)cudaMemcpy(data, numbers, sizeof numbers, cudaMemcpyHostToDevice);
+    }
+    ~counting()
+    {
+        gpu_host_driver_now = gpu_host_driver_of_tests();
+        mpsim_cuda_free(c);
+        (void)cudaFree(data);
+    }
+    counting(const counting &) = delete;
+    counting &operator=(const counting &) = delete;
+
+    static gpu_host_driver gpu_host_driver_of_tests()
+    {
+        gpu_host_driver now = {};
+        now.devices = 1;
+        now.shared = 232448;
+        return now;
+    }
+    mpsim_status count(cudaStream_t stream)
+    {
+        return mpsim_cuda_count(c, mpsim_format_find("binary32"), data, N, 0, stream, &k);
+    }
+    mpsim_status read()
+    {
+        stats = mpsim_stats{};
+        return mpsim_cuda_read(k, &stats, NULL, NULL);
+    }
+};
+
+void ask_ready()
+{
+    counting of;
+    OK(of.count(nullptr) == MPSIM_OK && mpsim_cuda_ready(of.k) == 1, "what is counted is ready");
+    gpu_host_driver_now.query = cudaErrorNotReady;
+    OK(mpsim_cuda_ready(of.k) == 0, "what is not counted yet is not ready");
+    mpsim_cuda_counted *const first = of.k;
+    OK(of.count(nullptr) == MPSIM_OK, "a count behind one that is not ready does not fail");
+    OK(of.read() == MPSIM_OK && of.stats.count == N, "and is read");
+    gpu_host_driver_now.query = cudaErrorLaunchFailure;
+    OK(mpsim_cuda_ready(first) == -1, "a device that fails is not ready");
+    OK(mpsim_cuda_error(of.c)[0] != 0, "and says why");
+    mpsim_cuda_drop(first);
+    OK(mpsim_cuda_ready(NULL) == -1, "nothing is never ready");
+}
+
+void ask_capture()
+{
+    counting of;
+    gpu_host_stream graph = {}, other = {};
+    (void)of.count(&other);
+    mpsim_cuda_counted *const before = of.k;
+    gpu_host_driver_now.capturing = &graph;
+    const uint64_t launches = gpu_host.launches;
+    OK(of.count(&graph) == MPSIM_EUNAVAILABLE && !of.k, "a stream that captures a graph is refused");
+    OK(strstr(mpsim_cuda_error(of.c), "captures a graph") != NULL, "with its reason: %s", mpsim_cuda_error(of.c));
+    OK(of.count(nullptr) == MPSIM_EUNAVAILABLE, "so is the default stream beside it");
+    OK(gpu_host.launches == launches, "nothing is launched");
+    OK(of.count(&other) == MPSIM_OK, "another stream counts, with new memory");
+    OK(of.read() == MPSIM_OK && of.stats.count == N, "and is read");
+    OK(mpsim_cuda_ready(before) == 1, "what was counted before is ready");
+    mpsim_cuda_drop(before);
+    OK(of.count(&other) == MPSIM_OK, "memory is used again");
+    mpsim_cuda_drop(of.k);
+    OK(gpu_host_driver_now.broken == 0, "no call has ended the capture");
+    OK(gpu_host_driver_now.mode == cudaStreamCaptureModeGlobal, "the mode of the thread is as before");
+    gpu_host_driver_now.capturing = nullptr;
+    OK(of.count(&graph) == MPSIM_OK && of.read() == MPSIM_OK, "after its capture the stream counts");
+}
+
+void ask_drop()
+{
+    counting of;
+    gpu_host_stream stream = {};
+    (void)of.count(&stream);
+    (void)of.read();
+    (void)of.count(&stream);
+    OK(gpu_host_driver_now.waits_on_the_stream == 0, "memory that was read is used again without a wait");
+    mpsim_cuda_drop(of.k);
+    (void)of.count(&stream);
+    OK(gpu_host_driver_now.waits_on_the_stream == 1, "memory that was dropped is used behind its last use");
+    OK(of.read() == MPSIM_OK && of.stats.count == N, "and counts right");
+}
+
+void ask_devices()
+{
+    gpu_host_driver_now.devices = 2;
+    gpu_host_driver_now.device = 1;
+    counting of;
+    gpu_host_driver_now.device = 0;
+    OK(of.count(nullptr) == MPSIM_OK && of.read() == MPSIM_OK && of.stats.count == N,
+       "the device of mpsim_cuda_new counts");
+    OK(gpu_host_driver_now.device == 0, "the thread's device is as before");
+}
+
+} // namespace
+
+void ask_calls();
+void ask_calls()
+{
+    ask_ready();
+    ask_capture();
+    ask_drop();
+    ask_devices();
+}
