@@ -27,21 +27,21 @@ static int check_settings(const train_settings *s, char *error)
     const unsigned deepest = cnn ? 3 : text ? TRAIN_DEEPEST : 20, widest = cnn ? 256 : TRAIN_MOST_WIDTH;
     mpsim_format math;
     if (!cnn && !text && strcmp(s->net, "mlp") != 0)
-        return train_fail(error, "network '%.15s': there are mlp, cnn, gpt and llama", s->net);
+        return train_fail(error, "network must be mlp, cnn, gpt or llama, not '%.15s'", s->net);
     if (s->depth < 1 || s->depth > deepest)
-        return train_fail(error, "%s: depth %u: 1 to %u", s->net, (unsigned)s->depth, deepest);
+        return train_fail(error, "%s: depth must be 1 to %u, not %u", s->net, deepest, (unsigned)s->depth);
     if (s->width < 1 || s->width > widest)
-        return train_fail(error, "%s: width %u: 1 to %u", s->net, (unsigned)s->width, widest);
+        return train_fail(error, "%s: width must be 1 to %u, not %u", s->net, widest, (unsigned)s->width);
     if (s->batch < 1 || s->batch > TRAIN_IMAGES)
-        return train_fail(error, "batch %u: 1 to %d", (unsigned)s->batch, TRAIN_IMAGES);
+        return train_fail(error, "batch must be 1 to %d, not %u", TRAIN_IMAGES, (unsigned)s->batch);
     if (s->steps < 1)
-        return train_fail(error, "steps 0: at least 1");
+        return train_fail(error, "steps must be at least 1, not 0");
     if (!(s->gain >= 0 && s->gain <= 1e30))
-        return train_fail(error, "gain %g: 0 to 1e30", s->gain);
+        return train_fail(error, "gain must be 0 to 1e30, not %g", s->gain);
     if (!(s->loss_factor > 0 && s->loss_factor <= 1e300))
-        return train_fail(error, "loss factor %g: above 0, to 1e300", s->loss_factor);
+        return train_fail(error, "loss factor must be above 0 and at most 1e300, not %g", s->loss_factor);
     if (s->batchnorm > 1 || s->tf32 > 1)
-        return train_fail(error, "batchnorm and tf32 are 0 or 1");
+        return train_fail(error, "batchnorm and tf32 must be 0 or 1");
     if (mpsim_format_parse(&math, s->math) || !train_fits_binary32(&math))
         return train_fail(error, "math '%.15s': " TRAIN_NO_FIT, s->math);
     return text ? train_decoder_check(s, error) : 0;
@@ -162,7 +162,7 @@ static int software_model(const char *name, mpsim_model *m, char *error)
         return 0;
     snprintf(text, sizeof text, "%.63s:result=binary32", name);
     if (m->result.format.mbits > 23 || mpsim_model_parse(m, text))
-        return train_fail(error, "arch '%.63s': its result is %s, not binary32", name, m->result.format.name);
+        return train_fail(error, "arch '%.63s' gives results in %s, not in binary32", name, m->result.format.name);
     return 0;
 }
 
@@ -172,8 +172,8 @@ int train_model(const train_settings *s, const mpsim_format *a, const mpsim_form
     char known[128], arch[64];
     const int scaled = train_is_scaled(s, arch);
     if (scaled && !has_scales(arch))
-        return train_fail(
-            error, "arch '%.63s' is not one with scales of blocks: blackwell-scaled, rtx-blackwell-scaled", s->arch);
+        return train_fail(error, "arch '%.63s' takes no block scales: use blackwell-scaled or rtx-blackwell-scaled",
+                          s->arch);
     if (!is_architecture(arch))
         return software_model(s->arch, m, error);
     if (mpsim_format_same(a, fp32) && mpsim_format_same(b, fp32))

@@ -155,7 +155,7 @@ static int load(train *t, lines *l)
 static int same_again(const train *t, const char *text, char *again, size_t size, char *error)
 {
     train_state_save(t, again, size);
-    return strcmp(text, again) == 0 ? 0 : train_fail(error, "training state: not as it is written");
+    return strcmp(text, again) == 0 ? 0 : train_fail(error, "training state: not in canonical form");
 }
 
 int train_state_load(train *t, const char *text, char *error)
@@ -165,7 +165,7 @@ int train_state_load(train *t, const char *text, char *error)
     lines l = {copy, 0, error};
     if (t->step != 0 || t->plan != &t->run->plans[0]) {
         free(copy);
-        return train_fail(error, "training state: the run has begun already");
+        return train_fail(error, "training state: the run has already begun");
     }
     if (!copy)
         return train_fail(error, "out of memory");

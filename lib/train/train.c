@@ -36,11 +36,12 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
 {
     static const train_role roles[] = {TRAIN_ACT, TRAIN_WEIGHT, TRAIN_AGRAD};
     if (p->hadamard != 0 && p->hadamard != 16)
-        return train_fail(error, "%s: a Hadamard transform of %lu: only 16", l->name, (unsigned long)p->hadamard);
+        return train_fail(error, "%s: Hadamard transform must be 16, not %lu", l->name, (unsigned long)p->hadamard);
     for (size_t i = 0; i < 3; i++) {
         const mpsim_block_recipe *r = p->recipe[roles[i]];
         if ((l->type == TRAIN_SCORES || l->type == TRAIN_CONTEXT) && r && (r->block_rows || r->block_cols))
-            return train_fail(error, "%s: recipe %.31s: attention takes one scale a tensor only", l->name, r->name);
+            return train_fail(error, "%s: recipe %.31s: attention takes recipes with one scale per tensor", l->name,
+                              r->name);
     }
     for (size_t i = 0; i < 3 && (p->hadamard || p->promote); i++) {
         const mpsim_block_recipe *r = p->recipe[roles[i]];
@@ -48,7 +49,8 @@ static int check_blocks(const train_layer *l, const train_placement *p, char *er
             return train_fail(error, "%s: %s needs recipes with blocks", l->name,
                               p->hadamard ? "a Hadamard transform" : "promotion");
         if (p->promote && (r->block_cols != p->promote || mpsim_format_find(r->element)->bits != 8))
-            return train_fail(error, "%s: promotion every %lu: recipe %s has no blocks of so many codes of a byte",
+            return train_fail(error,
+                              "%s: promotion every %lu products: recipe %s has no blocks of that many one-byte codes",
                               l->name, (unsigned long)p->promote, r->name);
     }
     return 0;
@@ -128,10 +130,10 @@ static int check_run(const train_run *r, char *error)
     if (n == 0)
         return -1;
     if (n != r->n_layers || r->n_plans < 1 || r->n_plans > TRAIN_PLANS || r->plans[0].from != 0)
-        return train_fail(error, "layers or plans are not those of the settings");
+        return train_fail(error, "layers or plans do not match the settings");
     for (size_t i = 0; i < n; i++)
         if (strcmp(layers[i].name, r->layers[i].name) != 0 || layers[i].type != r->layers[i].type)
-            return train_fail(error, "layers are not those of the settings");
+            return train_fail(error, "layers do not match the settings");
     for (size_t i = 0; i < r->n_plans; i++) {
         if (i && r->plans[i].from <= r->plans[i - 1].from)
             return train_fail(error, "plans are not in the order of their steps");
@@ -360,7 +362,7 @@ static int evaluate_text(train *t, double *loss, double *accuracy, char *error)
     uint64_t correct = 0;
     double sum = 0;
     if (n == 0)
-        return train_fail(error, "no windows to evaluate on");
+        return train_fail(error, "evaluation needs at least one window");
     for (size_t at = 0; at < n; at += s->batch) {
         const size_t images = n - at < s->batch ? n - at : s->batch;
         if (run_held(t, images < s->batch ? &t->rest : &t->test, images, at, error))

@@ -27,16 +27,16 @@ int train_text_check(const train_text *x, const train_settings *s, char *error)
 {
     const train_decoder *d = &s->decoder;
     if (strcmp(x->name, d->text) != 0 || x->digest != d->text_digest)
-        return train_fail(error, "text '%.63s' (digest %016llx) is not that of the run, '%.63s' (%016llx)", x->name,
+        return train_fail(error, "text '%.63s' (digest %016llx) is not the text of the run, '%.63s' (%016llx)", x->name,
                           (unsigned long long)x->digest, d->text, (unsigned long long)d->text_digest);
     if (x->vocabulary > d->vocabulary)
-        return train_fail(error, "text '%.63s': tokens to %lu, the vocabulary is %lu", x->name,
+        return train_fail(error, "text '%.63s' has token %lu, beyond the vocabulary of %lu", x->name,
                           (unsigned long)x->vocabulary - 1, (unsigned long)d->vocabulary);
     if (x->trained <= d->context)
-        return train_fail(error, "text '%.63s': %zu tokens to train on are too few for a context of %lu", x->name,
+        return train_fail(error, "text '%.63s': %zu training tokens are too few for a context of %lu", x->name,
                           x->trained, (unsigned long)d->context);
     if (d->validation && x->held <= d->context)
-        return train_fail(error, "text '%.63s': %zu tokens held back are too few for a context of %lu", x->name,
+        return train_fail(error, "text '%.63s': %zu validation tokens are too few for a context of %lu", x->name,
                           x->held, (unsigned long)d->context);
     return 0;
 }

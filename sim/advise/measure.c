@@ -130,7 +130,7 @@ static int look_at_files(measuring *m, input *in)
     for (size_t i = 0; i < in->tree.count; i++)
         a->once |= !input_is_file(in->tree.paths[i]);
     if (a->once)
-        return fail(EXIT_USAGE, "%s: '%s' can be read once only, and files are read several times: store it in a file",
+        return fail(EXIT_USAGE, "%s: '%s' can be read only once, but a file is needed: store the data in a file",
                     a->verb, in->tree.paths[0]);
     int code = input_order_steps(in, &steps);
     if (code)
@@ -146,8 +146,8 @@ static int look_at_files(measuring *m, input *in)
     free(steps);
     count_steps(m);
     if (!code && a->hold_back && (a->steps < 2 || a->held_steps == 0))
-        code = fail(EXIT_DATA, "%s: --hold-back %llu: the trace has %llu step%s, so that none would be held back",
-                    a->verb, (unsigned long long)a->hold_back, (unsigned long long)a->steps, a->steps == 1 ? "" : "s");
+        code = fail(EXIT_DATA, "%s: --hold-back %llu holds back none of the %llu step%s of the trace", a->verb,
+                    (unsigned long long)a->hold_back, (unsigned long long)a->steps, a->steps == 1 ? "" : "s");
     return code;
 }
 

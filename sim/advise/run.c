@@ -57,7 +57,7 @@ static int check_compute(const advise *a)
 {
     return !a->compute || advise_candidates_find(&a->candidates, a->compute) >= 0
                ? 0
-               : fail(EXIT_USAGE, "%s: --compute %s: -f leaves it out", a->verb, a->compute);
+               : fail(EXIT_USAGE, "%s: --compute %s: -f does not list this format", a->verb, a->compute);
 }
 
 int advise_begin(advise *a, const char *verb, const advise_words *o)
@@ -72,7 +72,8 @@ int advise_begin(advise *a, const char *verb, const advise_words *o)
         (code = read_share(a, &a->bounds.lost, "max-lost", o->lost)) ||
         (code = read_number(a, &a->bounds.sqnr, "min-sqnr", o->sqnr, "dB", "25dB")) || (code = check_compute(a)))
         return code;
-    return a->hold_back == 1 ? fail(EXIT_USAGE, "%s: --hold-back 1 would hold all steps back: 2 or more", a->verb) : 0;
+    return a->hold_back == 1 ? fail(EXIT_USAGE, "%s: --hold-back must be at least 2: 1 holds back all steps", a->verb)
+                             : 0;
 }
 
 /* ---- the work ---- */

@@ -146,7 +146,7 @@ static int choose_p(run *r)
     return (double)r->a.p_scale <= most
                ? 0
                : fail(EXIT_USAGE,
-                      "attention: --p-scale: P is up to 1, and 1 times %g is beyond %s, whose largest number is %g",
+                      "attention: --p-scale: P reaches 1, and 1 times %g is beyond the largest number of %s, %g",
                       (double)r->a.p_scale, f->name, most);
 }
 
@@ -162,9 +162,8 @@ static int check_result(const mpsim_model *m)
 {
     return fits_binary32(&m->result.format)
                ? 0
-               : fail(EXIT_USAGE,
-                      "attention: model '%s': its result format %s has numbers that binary32 has not, or no 0", m->name,
-                      m->result.format.name);
+               : fail(EXIT_USAGE, "attention: model '%s': result format %s must be within binary32 and have a zero",
+                      m->name, m->result.format.name);
 }
 
 /* Each model multiplies P and V; with --scores same Q and K, too. */
@@ -208,7 +207,7 @@ static int check(run *r)
 {
     const options *o = r->o;
     if (or_else(o->heads, DEFAULT_HEADS) % or_else(o->kv_heads, or_else(o->heads, DEFAULT_HEADS)))
-        return fail(EXIT_USAGE, "attention: --kv-heads: the heads are not a multiple of it");
+        return fail(EXIT_USAGE, "attention: --heads must be a multiple of --kv-heads");
     r->style = report_options_style(&o->form);
     report_options_threads(&o->form);
     return input_raw_form(&r->raw, "attention", &o->in);

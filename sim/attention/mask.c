@@ -16,7 +16,7 @@ static int read_units(attention_mask *m, trace *t, size_t n)
     uint64_t *codes;
     const mpsim_format *f = trace_at(t, 0)->format;
     if (trace_copies(t, 0, c) != 1 || c->units != n || c->width > 8)
-        return fail(EXIT_DATA, "attention: %s: a mask of %s is not read", trace_path(t), trace_at(t, 0)->dtype);
+        return fail(EXIT_DATA, "attention: %s: mask dtype %s is not supported", trace_path(t), trace_at(t, 0)->dtype);
     const int code = pass_chosen_codes(&codes, t, c);
     for (size_t i = 0; i < n; i++)
         m->seen[i] = f ? mpsim_classify(f, codes[i]) != MPSIM_CLASS_ZERO : codes[i] != 0;
@@ -33,9 +33,10 @@ int attention_mask_read(attention_mask *m, const char *path, size_t queries, siz
     const trace_tensor *x = trace_count(t) == 1 ? trace_at(t, 0) : NULL;
     int code = 0;
     if (!x)
-        code = fail(EXIT_DATA, "attention: %s: %zu tensors: a mask is one", trace_path(t), trace_count(t));
+        code = fail(EXIT_DATA, "attention: %s: expected one tensor as a mask, found %zu", trace_path(t),
+                    trace_count(t));
     else if (x->rank != 2 || x->shape[0] != queries || x->shape[1] != keys || x->fortran)
-        code = fail(EXIT_DATA, "attention: %s: the mask has another shape or order than [queries, keys] = [%zu, %zu]",
+        code = fail(EXIT_DATA, "attention: %s: the mask must be [queries, keys] = [%zu, %zu], in C order",
                     trace_path(t), queries, keys);
     if (!code) {
         m->seen = need_memory((uint64_t)queries * keys, 1);

@@ -108,7 +108,7 @@ static int set_recipe(const options *o, cast_recipe *r, recipe_job *j)
     if (cast_recipe_options(r, &o->to))
         return EXIT_USAGE;
     if (npy && !o->widen)
-        return fail(EXIT_USAGE, "cast: npy has no place for codes and scales: use --widen, or write safetensors");
+        return fail(EXIT_USAGE, "cast: npy cannot hold codes and scales: use --widen, or write safetensors");
     if (!quant_layout_find(layout)) {
         char all[256] = "";
         for (size_t i = 0; quant_layout_at(i); i++)
@@ -170,7 +170,7 @@ static int choose(plain_options *p, const options *o, target_list *targets)
     if (code)
         return code;
     if (targets->count != 1)
-        return fail(EXIT_USAGE, "cast: one format and one scale, please");
+        return fail(EXIT_USAGE, "cast: expected one format and one scale");
     p->to = &targets->items[0];
     p->out = output_format(p, o->widen);
     return p->out ? 0 : EXIT_USAGE;

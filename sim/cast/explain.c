@@ -79,7 +79,7 @@ static int parse_amax(explain_blocks *b, const explain_options *o, const cast_re
     if (!o->tensor_amax)
         return 0;
     if (!r->tensor_scale)
-        return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
+        return fail(EXIT_USAGE, "cast: --tensor-amax needs a recipe of NVFP4");
     const int code = element_read(&x, "cast", "--tensor-amax", &magnitude, o->tensor_amax);
     if (code)
         return code;
@@ -101,7 +101,7 @@ static int explain_recipe(explaining *e, cast_recipe *r)
         return code;
     kind.format = kind.format ? kind.format : binary32;
     if (!format_is_narrow(kind.format))
-        return fail(EXIT_USAGE, "cast: --from: recipes take numbers of binary32, and %s has others", kind.format->name);
+        return fail(EXIT_USAGE, "cast: --from: recipes take binary32 numbers, and %s is wider", kind.format->name);
     if ((code = element_list(&x, &b.n, "cast", "--explain", &kind, e->o->numbers)))
         return code;
     b.from = kind.format;
@@ -127,7 +127,7 @@ static int explain_format(explaining *e, const char *name)
     int code;
     to.formats = name;
     if (e->o->tensor_amax)
-        return fail(EXIT_USAGE, "cast: --tensor-amax is for recipes of NVFP4");
+        return fail(EXIT_USAGE, "cast: --tensor-amax needs a recipe of NVFP4");
     if (!(code = target_list_make(&targets, &to, "cast", NULL)))
         code = element_list(&x, &n, "cast", "--explain", &e->kind, e->o->numbers);
     for (size_t i = 0; i < targets.count && !code; i++) {

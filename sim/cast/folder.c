@@ -74,7 +74,7 @@ static int check_folder(const folder *f)
     char name[512];
     if (!f->operand || stat(f->operand, &a) || stat(f->path, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
         return 0;
-    return fail(EXIT_USAGE, "cast: '%s' is the folder that is read: files in it would be replaced",
+    return fail(EXIT_USAGE, "cast: '%s' is also the input folder: its files would be replaced",
                 escape_text(name, sizeof name, f->path));
 }
 

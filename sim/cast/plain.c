@@ -144,9 +144,8 @@ static void note_bare(const job *j)
 {
     const uint64_t n = j->bare;
     if (n && j->codes)
-        note("%" PRIu64
-             " tensor%s of E8M0 in no layout that is known: if they are scales, what lies beside them is cast as "
-             "bare codes, without them",
+        note("%" PRIu64 " tensor%s of E8M0 in no known layout: if they are scales, the codes beside them are cast "
+             "without scales",
              n, text_plural(n));
 }
 

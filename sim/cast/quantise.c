@@ -93,7 +93,7 @@ static int choose_form(const quantise_options *o, const quant_form **f)
         b->rule != MPSIM_SCALE_E8M0_DEEPGEMM) /* whose powers of two are stored as numbers */
         *f = quant_form_find(o->layout, "", "", 0, 0, 0, why, sizeof why);
     if (!*f)
-        return fail(EXIT_USAGE, "cast: no place for %s%s: %s", b->name, o->columns ? " along columns" : "", why);
+        return fail(EXIT_USAGE, "cast: layout cannot hold %s%s: %s", b->name, o->columns ? " along columns" : "", why);
     if (o->swizzled && ((*f)->swizzle == QUANT_UNSWIZZLED || strcmp(o->how->scale, "binary32") == 0))
         return fail(EXIT_USAGE, "cast: %s of %s has no swizzled scales", b->name, o->layout);
     return 0;

@@ -30,9 +30,10 @@ int cast_recipe_options(cast_recipe *r, const target_options *o)
 {
     double given = 1;
     if (o->scales && r->block.rule != MPSIM_SCALE_MSAMP)
-        return fail(EXIT_USAGE, "cast: %s makes its own scale: --scale does not go with it", r->block.name);
+        return fail(EXIT_USAGE, "cast: recipe %s computes its own scales: --scale does not go with it", r->block.name);
     if (o->round || o->preset || o->overflow || o->flush_input || o->flush_output)
-        return fail(EXIT_USAGE, "cast: %s says how it rounds: no options of rounding with it", r->block.name);
+        return fail(EXIT_USAGE, "cast: recipe %s sets its own rounding: options of rounding do not go with it",
+                    r->block.name);
     if (o->scales && (parse_number(&given, o->scales) || !(given > 0 && given <= (double)FLT_MAX)))
         return fail(EXIT_USAGE, "cast: --scale: '%s' is not a positive number of binary32", o->scales);
     r->given = (float)given;

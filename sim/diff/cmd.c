@@ -101,7 +101,7 @@ static int run(const options *o, char **operands)
     int code = 0;
     report_options_threads(&o->form);
     if (strcmp(operands[0], "-") == 0 && strcmp(operands[1], "-") == 0)
-        code = fail(EXIT_USAGE, "diff: standard input is one file, and cannot be both");
+        code = fail(EXIT_USAGE, "diff: standard input cannot be both A and B");
     if (!code)
         code = input_check_kinds("diff", "kind", &o->from.wanted.kinds, NULL);
     if (!code)

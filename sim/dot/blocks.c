@@ -27,8 +27,8 @@ int dot_operand_quantise(operand *o, const mpsim_block_recipe *recipe)
     const size_t n = o->rows * o->depth;
     if (!scales || recipe->block_cols == 0 || recipe->block_cols > 128)
         return fail(EXIT_USAGE,
-                    "dot: --blocks: '%s' has no codes of scales along K: mxfp8, mxfp6-e3m2, mxfp6-e2m3, mxfp4, "
-                    "nvfp4 and their rules do",
+                    "dot: --blocks: '%s' has no scale codes along K: use mxfp8, mxfp6-e3m2, mxfp6-e2m3, mxfp4, "
+                    "nvfp4 or one of their rules",
                     recipe->name);
     size_t grid_rows, grid_cols;
     float *x = need_memory(n, sizeof *x), tensor_scale = 1;

@@ -165,8 +165,8 @@ static int read_blocks(void *to, const char *where, const char *text)
     unsigned transform;
     if (mpsim_block_parse(to, &transform, text, error, sizeof error) != MPSIM_OK)
         return fail(EXIT_USAGE, "%s: '%s': %s", where, text,
-                    *error ? error : "no such recipe: see mpsim formats --recipes");
-    return transform ? fail(EXIT_USAGE, "%s: '%s': no transforms here", where, text) : 0;
+                    *error ? error : "unknown recipe: see 'mpsim help recipes'");
+    return transform ? fail(EXIT_USAGE, "%s: '%s': transforms are not allowed here", where, text) : 0;
 }
 
 static size_t largest_depth(const run *r)

@@ -24,7 +24,7 @@ static int parse_scaled(like_product *l, const char *name, const mpsim_format *f
     if (p->parts == 0)
         return fail(
             EXIT_USAGE,
-            "dot: --like: '%s': into how many parts cuBLASLt cuts K is not known here: it depends on GPU, library "
+            "dot: --like: '%s': the number of parts into which cuBLASLt cuts K is unknown: it depends on GPU, library "
             "version, workspace, shape and formats. Say S=N; without a workspace (CUBLASLT_WORKSPACE_SIZE=0) it "
             "is S=1",
             name);
@@ -67,10 +67,10 @@ static int failed(const like_product *p, const operand *a, const operand *b, siz
 {
     if (s == MPSIM_ERANGE && p->cpu && (a->rows < 2 || b->rows < 2))
         return fail(EXIT_USAGE,
-                    "dot: '%s': products with a vector (one row or one column) are other sums, not known here",
+                    "dot: '%s': products with a vector (one row or one column) are summed in another, unknown order",
                     p->shown.name);
     if (s == MPSIM_ERANGE && p->cpu && depth <= 4096 / a->rows / b->rows)
-        return fail(EXIT_USAGE, "dot: '%s': torch does not ask oneDNN for products of 4096 multiply-adds or fewer",
+        return fail(EXIT_USAGE, "dot: '%s': torch does not use oneDNN for products of 4096 multiply-adds or fewer",
                     p->shown.name);
     if (s == MPSIM_ERANGE && p->cpu)
         return fail(

@@ -34,7 +34,8 @@ static int not_found(const char *verb, const char *name)
     }
     const char *near = suggestion_end(&s, "; see mpsim formats --models");
     if (s.kin_count > 1)
-        return fail(EXIT_USAGE, "%s: no model '%s'%s The pattern '%s*' takes all that begin so", verb, name, near, row);
+        return fail(EXIT_USAGE, "%s: no model '%s'%s The pattern '%s*' selects all names with that beginning", verb,
+                    name, near, row);
     return fail(EXIT_USAGE, "%s: no model '%s'%s", verb, name, near);
 }
 
@@ -107,7 +108,7 @@ static int bad_change(const char *verb, const char *name)
         spoiler = spoils(name, at, n) ? at : spoiler;
     }
     if (spoiler)
-        return fail(EXIT_USAGE, "%s: model '%s': '%.*s' comes twice, is out of range or has no effect in this model",
+        return fail(EXIT_USAGE, "%s: model '%s': '%.*s' is given twice, out of range or without effect in this model",
                     verb, name, (int)strcspn(spoiler, ":"), spoiler);
     return fail(EXIT_USAGE, "%s: model '%s': its changes do not go together, or are out of range; the changes are%.*s",
                 verb, name, (int)strlen(changes) - 1, changes);
@@ -123,7 +124,7 @@ static int add_one(model_list *l, const char *verb, const char *name, const mpsi
     case MPSIM_ENOTFOUND:
         return not_found(verb, name);
     case MPSIM_ERANGE:
-        return fail(EXIT_USAGE, "%s: model '%s': a format outside binary64, or too long a name", verb, name);
+        return fail(EXIT_USAGE, "%s: model '%s': a format is wider than binary64, or the name is too long", verb, name);
     default:
         why = order_reason(name);
         if (why)

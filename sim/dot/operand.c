@@ -166,7 +166,7 @@ int dot_operand_encode(operand *o, const mpsim_format *f, mpsim_round_mode mode,
 int dot_operand_overflow(const operand *o, const char *verb, const char *what, const char *advice)
 {
     return o->counts.overflow
-               ? fail(EXIT_DATA, "%s: %s: %llu of %zu elements are beyond %s, whose largest number is %g%s", verb, what,
+               ? fail(EXIT_DATA, "%s: %s: %llu of %zu elements are beyond the largest number of %s, %g%s", verb, what,
                       (unsigned long long)o->counts.overflow, o->rows * o->depth, o->format.name,
                       mpsim_format_max(&o->format), advice)
                : 0;

@@ -156,8 +156,8 @@ static int parse_addend(pair *p)
             return code;
         if (p->c[i].is_code && !mpsim_format_same(f, &m->items[0].result.format))
             return fail(EXIT_USAGE,
-                        "dot: --c: a code needs models of one result format, and these have %s "
-                        "and %s: choose with --models, or give a number",
+                        "dot: --c: a code needs models of one result format, not of %s and %s: "
+                        "choose with --models, or give a number",
                         m->items[0].result.format.name, f->name);
     }
     return 0;

@@ -451,7 +451,7 @@ static int read_formats(request *q, char **operands)
     const int code = read_targets(q, operands);
     for (size_t i = 0; !code && i < q->list.count; i++)
         if (strchr(q->list.items[i].label, '@'))
-            return fail(EXIT_USAGE, "formats: '%s': presets go with --check", q->list.items[i].label);
+            return fail(EXIT_USAGE, "formats: '%s': a preset needs --check", q->list.items[i].label);
     return code;
 }
 

@@ -280,7 +280,7 @@ int input_failed(input *in, const trace_error *error)
     const int hint = in->options->may_keep_going && !in->options->keep_going && in->several && !error->memory;
     const int passed = hint && in->folders && error->refused;
     fail(error->exit, "%s%s", error->text,
-         passed ? " (passed over)"
+         passed ? " (ignored)"
          : hint ? " (--keep-going goes on without such files)"
                 : "");
     if ((!in->options->keep_going && !passed) || error->memory)
@@ -298,7 +298,7 @@ static void note_transform(input *in, const trace *t)
         if (!q || !q->transform)
             continue;
         in->said_transform = 1;
-        note("%s: '%s' is behind a Hadamard transform of groups of %u, and read as what that gave",
+        note("%s: '%s' was Hadamard-transformed in groups of %u: the transformed numbers are read",
              escape_text(path, sizeof path, trace_path(t)), escape_text(name, sizeof name, trace_at(t, i)->name),
              q->transform);
     }
@@ -391,9 +391,9 @@ static void look(input *in, const trace *t)
 void input_note_empty(const char *first, uint64_t n)
 {
     if (n > 1)
-        note("passed over, since they hold no tensors: %s and %" PRIu64 " more", first, n - 1);
+        note("ignored files without tensors: %s and %" PRIu64 " more", first, n - 1);
     else if (n)
-        note("passed over, since it holds no tensors: %s", first);
+        note("ignored a file without tensors: %s", first);
 }
 
 const char *input_first_kind(const input *in, char kind[16])
@@ -411,7 +411,7 @@ static void tell(input *in)
     if (!in->looked && !in->options->names_files)
         input_note_empty(in->first_empty, in->empty);
     if (in->unknown && !in->looked)
-        note("--kind leaves out %" PRIu64 " tensor%s of %" PRIu64
+        note("--kind ignores %" PRIu64 " tensor%s of %" PRIu64
              " element%s without a kind: info shows them, --map gives them one",
              in->unknown, text_plural(in->unknown), in->unknown_elements, text_plural(in->unknown_elements));
     in->unknown = 0;

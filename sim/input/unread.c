@@ -157,7 +157,7 @@ void unread_print(FILE *to, const unread_list *l)
 int unread_gate(const unread_list *l, const char *verb)
 {
     char n[32];
-    return l->unseen ? fail(EXIT_PARTIAL, "%s: --fail-if could not look at %s tensor%s: %s%s", verb,
+    return l->unseen ? fail(EXIT_PARTIAL, "%s: --fail-if could not check %s tensor%s: %s%s", verb,
                             text_count(n, l->unseen), text_plural(l->unseen), l->first, others(l))
                      : 0;
 }

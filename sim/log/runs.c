@@ -37,7 +37,7 @@ static int read_run(log_run *run, const char *path, const char *what)
         return code;
     if (find_series(run, what))
         return fail(EXIT_USAGE,
-                    "log: --of: '%s' is not a number that logs are read for: loss, norm, validation, reward, "
+                    "log: --of: '%s' is not a number of logs: loss, norm, validation, reward, "
                     "kl, token_mult_prob_error and the others of 'mpsim log --help'",
                     escape_text(word, sizeof word, what));
     return run->all.n ? 0
@@ -147,7 +147,8 @@ int log_runs_read(log_runs *r, const char *what, char **paths, size_t count)
         return code;
     r->what = r->run[0].all.name;
     return r->n ? 0
-                : fail(EXIT_DATA, "%s: no step of it is in %s: nothing to compare", escape_text(a, sizeof a, paths[0]),
+                : fail(EXIT_DATA, "%s: no step in common with %s: nothing to compare",
+                       escape_text(a, sizeof a, paths[0]),
                        escape_text(b, sizeof b, count > 2 ? "all the others" : paths[1]));
 }
 

@@ -69,7 +69,7 @@ static int complete_transformer(const options *o, shape_transformer *t)
     t->positions = t->positions == not_given ? t->seq : t->positions;
     return t->hidden % t->heads == 0 && t->heads % t->kv_heads == 0
                ? 0
-               : fail(EXIT_USAGE, "memory: --hidden is a multiple of --heads, and --heads of --kv-heads");
+               : fail(EXIT_USAGE, "memory: --hidden must be a multiple of --heads, and --heads of --kv-heads");
 }
 
 static int read_parameters(void *n, const char *where, const char *text)

@@ -358,7 +358,7 @@ static int count(config *c)
     if (!c->bad)
         add_model(c);
     if (c->bad)
-        return fail(EXIT_DATA, "memory: %s: \"%s\" is missing, or no size from 1 to 2^%d", c->path, c->bad, SIZE_BITS);
+        return fail(EXIT_DATA, "memory: %s: \"%s\" is missing, or not from 1 to 2^%d", c->path, c->bad, SIZE_BITS);
     return c->s->parameters <= most ? 0 : fail(EXIT_DATA, "memory: %s: more than 10^15 parameters", c->path);
 }
 

@@ -243,8 +243,7 @@ int merge_parts_settings(const parts *p, stat_settings *s, target_list *targets)
     memset(targets, 0, sizeof *targets);
     for (size_t i = 0; i < words->count; i++)
         if (record_put_word(&stat_settings_record, s, words->items[i].name, words->items[i].value))
-            return refuse(part, "its option --%.60s %.300s is not known here", words->items[i].name,
-                          words->items[i].value);
+            return refuse(part, "unknown option --%.60s %.300s", words->items[i].name, words->items[i].value);
     const int code = stat_settings_targets(s, targets, part);
     if (code)
         return code == EXIT_USAGE ? EXIT_DATA : code;

@@ -75,7 +75,7 @@ static int take_word(arithmetic *a, unsigned *given, const char *option, const c
         if (!word[n] || strlen(keys[i].key) != n || strncmp(word, keys[i].key, n) != 0)
             continue;
         if (*given >> i & 1)
-            return fail(EXIT_USAGE, "mismatch: %s: %s= comes twice", option, keys[i].key);
+            return fail(EXIT_USAGE, "mismatch: %s: %s= is given twice", option, keys[i].key);
         *given |= 1u << i;
         return keys[i].take(a, word + n + 1) ? fail(EXIT_USAGE, "mismatch: %s: %s: '%s' is not %s", option, keys[i].key,
                                                     word + n + 1, keys[i].expected)
@@ -100,7 +100,7 @@ static int check(const arithmetic *a, const char *option, unsigned given)
         return fail(EXIT_USAGE, "mismatch: %s: model '%s' does not take %s but %s", option, a->model.name,
                     a->operands.name, a->model.operands);
     if (a->split.parts == 1 && given & (1u << 2 | 1u << 3))
-        return fail(EXIT_USAGE, "mismatch: %s: workspace= and sum= go with split=2 or more", option);
+        return fail(EXIT_USAGE, "mismatch: %s: workspace= and sum= need split=2 or more", option);
     return 0;
 }
 

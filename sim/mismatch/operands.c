@@ -84,8 +84,7 @@ static int read_integers(mismatch_operands *o, trace *t, size_t at)
     trace_copy c[TRACE_COPIES];
     uint64_t *codes;
     if (trace_copies(t, at, c) != 1 || (c->tensor.dtype[0] != 'I' && c->tensor.dtype[0] != 'U') || c->units != o->count)
-        return fail(EXIT_DATA, "mismatch: %s: the tokens are not integers but %s", trace_path(t),
-                    trace_at(t, at)->dtype);
+        return fail(EXIT_DATA, "mismatch: %s: tokens must be integers, not %s", trace_path(t), trace_at(t, at)->dtype);
     int code = pass_chosen_codes(&codes, t, c);
     if (!code)
         code = take_integers(o, codes, c, trace_path(t));
@@ -119,7 +118,7 @@ static int read_tokens(mismatch_operands *o, const mismatch_source *from)
         code = fail(EXIT_DATA, "mismatch: %s: %" PRIu64 " tokens; the hidden states are of %zu", trace_path(t),
                     x->count, o->count);
     else if (!code && x->fortran && x->rank > 1)
-        code = fail(EXIT_DATA, "mismatch: %s: column-major tokens are not read: save them in C order", trace_path(t));
+        code = fail(EXIT_DATA, "mismatch: %s: tokens are column-major: save them in C order", trace_path(t));
     if (!code) {
         o->tokens = need_memory(o->count, sizeof *o->tokens);
         escape_text(o->label, sizeof o->label, x->name[0] ? x->name : from->tokens);

@@ -48,7 +48,7 @@ static int add(block_list *l, block_target *t, const char *axis, const char *wor
     snprintf(t->label, sizeof t->label, "%s", t->recipe.name);
     for (size_t i = 0; i < l->count; i++)
         if (strcmp(l->items[i].label, t->label) == 0)
-            return fail(EXIT_USAGE, "%s: recipe '%s' is there twice", verb, word);
+            return fail(EXIT_USAGE, "%s: recipe '%s' is given twice", verb, word);
     for (int a = (int)first; a <= (int)last; a++) {
         if (array_room(&l->items, l->count, sizeof *l->items))
             return host_no_memory();
@@ -60,7 +60,7 @@ static int add(block_list *l, block_target *t, const char *axis, const char *wor
 
 static int too_long(const char *word, const char *verb)
 {
-    return fail(EXIT_USAGE, "%s: '%.40s...': no recipe has so long a name", verb, word);
+    return fail(EXIT_USAGE, "%s: '%.40s...': the name of the recipe is too long", verb, word);
 }
 
 static int bad_word(const char *verb, const char *word, const char *error)

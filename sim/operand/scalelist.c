@@ -26,8 +26,7 @@ static int parse_end(int *power, const char *text, const char *word, const char 
     if (code)
         return code;
     if (frexp(x, power) > 0.5)
-        return fail(EXIT_USAGE,
-                    "%s: scales '%s': %s is not a power of two, and a range goes from one to another, as in 2^0..2^16",
+        return fail(EXIT_USAGE, "%s: scales '%s': %s is not a power of two; both ends of a range are, as in 2^0..2^16",
                     verb, word, text);
     --*power;
     return 0;
@@ -42,7 +41,7 @@ int scale_word_parse(double *first, size_t *count, const char *word, const char 
     if (!dots || dots - word >= (ptrdiff_t)sizeof from)
         return parse_scale(first, word, verb);
     if (dots == word || !dots[2] || dots[2] == '.' || strstr(dots + 2, ".."))
-        return fail(EXIT_USAGE, "%s: scales '%s': a range has two ends, as in 2^0..2^16", verb, word);
+        return fail(EXIT_USAGE, "%s: scales '%s': a range needs two ends, as in 2^0..2^16", verb, word);
     snprintf(from, sizeof from, "%.*s", (int)(dots - word), word);
     int code = parse_end(&low, from, word, verb);
     if (!code)
@@ -50,7 +49,7 @@ int scale_word_parse(double *first, size_t *count, const char *word, const char 
     if (code)
         return code;
     if (low > high)
-        return fail(EXIT_USAGE, "%s: scales '%s': a range goes upwards: %s..%s", verb, word, dots + 2, from);
+        return fail(EXIT_USAGE, "%s: scales '%s': a range must increase: %s..%s", verb, word, dots + 2, from);
     *first = ldexp(1, low);
     *count = (size_t)(high - low) + 1;
     return 0;

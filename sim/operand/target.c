@@ -166,7 +166,7 @@ int format_read(mpsim_format *f, const char *where, const char *name)
     if (status == MPSIM_OK)
         return 0;
     if (strchr(name, '@'))
-        return fail(EXIT_USAGE, "%s: '%s': no presets here, as in @cuda", where, name);
+        return fail(EXIT_USAGE, "%s: '%s': presets as @cuda are not allowed here", where, name);
     return *name ? bad_format(where, name, status, 0) : fail(EXIT_USAGE, "%s: an empty name", where);
 }
 
@@ -314,13 +314,10 @@ static int check_unused(const target_list *l, const target_options *o, const cha
                 {"flush-subnormals", o->flush_output}, {"flush-inputs", o->flush_input}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0] && l->count == 0; i++)
         if (rows[i].given)
-            return fail(EXIT_USAGE,
-                        "%s: --%s is for scalar formats, and none is given: recipes have scales and "
-                        "roundings of their own",
+            return fail(EXIT_USAGE, "%s: --%s needs a number format in -f: recipes have their own scales and roundings",
                         verb, rows[i].name);
     if (l->blocks.count == 0 && (o->hadamard || o->axis))
-        return fail(EXIT_USAGE, "%s: --%s is for block recipes, and none is given, as in -f mxfp8", verb,
-                    o->hadamard ? "rht" : "axis");
+        return fail(EXIT_USAGE, "%s: --%s needs a block recipe, as in -f mxfp8", verb, o->hadamard ? "rht" : "axis");
     return 0;
 }
 

@@ -32,7 +32,7 @@ static int check_files(const input *in)
     for (size_t i = 0; i < in->tree.count; i++)
         if (!input_is_file(in->tree.paths[i]))
             return fail(EXIT_USAGE,
-                        "report: '%s' can be read once only, and files are read several times: store it in a file",
+                        "report: '%s' can be read only once, but a file is needed: store the data in a file",
                         in->tree.paths[i]);
     return 0;
 }

@@ -172,7 +172,7 @@ static int add_item(const plot_groups *g, plot_group *to, const plot_item *item,
     to->items++;
     to->scaled += (uint64_t)scaled;
     if (g->plan->has_bins && !item->histogram.counts)
-        return fail(EXIT_DATA, "%s: made without --histogram: run mpsim stat --json --histogram", g->report->path);
+        return fail(EXIT_DATA, "%s: no histograms: run mpsim stat --json --histogram", g->report->path);
     const int code = add_sums(g->report, sums, sizeof sums / sizeof *sums);
     return code || !g->plan->has_bins ? code
                                       : plot_add_bins(g->report, &item->histogram, PLOT_EXPONENT_MIN, PLOT_EXPONENT_MAX,

@@ -107,7 +107,7 @@ static int add_lines(builder *b, const char *text, size_t at, size_t n, const ch
         const size_t length = line_length(text + at, n - at);
         char what[160];
         if (at + length == n) {
-            note("%s: line %zu is cut off, and left out", path, number + 1);
+            note("%s: line %zu is cut off and ignored", path, number + 1);
             return 0;
         }
         if (add_line(b, text + at, length, what)) {

@@ -82,8 +82,7 @@ static int choose_recipes(plot_groups *g, const plot_selection *s)
 {
     (void)s;
     return g->settings.n_recipes == 0
-               ? fail(EXIT_DATA, "%s: made without block recipes: run mpsim stat --json -f mxfp8,nvfp4",
-                      g->report->path)
+               ? fail(EXIT_DATA, "%s: no block recipes: run mpsim stat --json -f mxfp8,nvfp4", g->report->path)
                : 0;
 }
 

@@ -208,7 +208,7 @@ static int check_outputs(const plot_request *r)
         code = output_check(paths[i]);
         for (size_t k = 0; k < i && !code; k++)
             if (output_is_same(paths[k], paths[i]))
-                code = fail(EXIT_USAGE, "plot: '%s' and '%s' are one file", paths[k], paths[i]);
+                code = fail(EXIT_USAGE, "plot: '%s' and '%s' are the same file", paths[k], paths[i]);
     }
     for (size_t i = 0; i < n; i++)
         free(paths[i]);

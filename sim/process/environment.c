@@ -52,7 +52,7 @@ int environment_isa(void)
     if (status == MPSIM_OK)
         return 0;
     if (status == MPSIM_EUNAVAILABLE)
-        return fail(EXIT_USAGE, "MPSIM_ISA: this machine has no %s", wanted);
+        return fail(EXIT_USAGE, "MPSIM_ISA: this processor does not have %s", wanted);
     for (size_t i = 0; mpsim_isa_at(i); i++)
         text_add(known, sizeof known, "%s%s", i ? ", " : "", mpsim_isa_at(i));
     return fail(EXIT_USAGE, "MPSIM_ISA: '%s' is not one of %s", wanted, known);

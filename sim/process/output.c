@@ -268,8 +268,9 @@ int output_apart(const char *self, const output_named *of, size_t n)
     for (size_t i = 0; i < n; i++)
         for (size_t k = i + 1; k < n; k++)
             if (output_is_same(of[i].path, of[k].path))
-                return fail(EXIT_USAGE, "%s: %s and %s go to one place, '%s': say where each goes", self, of[i].what,
-                            of[k].what, trace_outfile_descriptor(of[i].path) == STDOUT_FILENO ? "-" : of[i].path);
+                return fail(EXIT_USAGE, "%s: %s and %s write to the same place, '%s': name two places", self,
+                            of[i].what, of[k].what,
+                            trace_outfile_descriptor(of[i].path) == STDOUT_FILENO ? "-" : of[i].path);
     return 0;
 }
 

@@ -55,7 +55,7 @@ static void matrix(quant_shape *s, uint64_t rows, uint64_t cols)
 static int set_matrix(quant_geometry *g, size_t rank, const uint64_t *shape, char *why, size_t size)
 {
     if (rank < 2 || rank > g->form->rank)
-        return refuse(why, size, "%s has no place for %zu dimension%s in blocks", g->form->layout, rank,
+        return refuse(why, size, "layout %s does not hold blocks of %zu dimension%s", g->form->layout, rank,
                       rank == 1 ? "" : "s");
     g->tensor.rank = rank;
     memcpy(g->tensor.sides, shape, rank * sizeof *shape);

@@ -181,7 +181,8 @@ static int check_norm(const replay *r, const mpsim_step_rules *rules)
 {
     if (rules->clip == MPSIM_CLIP_NONE || !r->plan->recorded_norm || !isnan(r->record.grad_norm))
         return 0;
-    return fail(EXIT_DATA, "replay: step %lld records no norm (mpsim.grad_norm), and the policy says clip: norm: trace",
+    return fail(EXIT_DATA,
+                "replay: step %lld records no norm (mpsim.grad_norm), which the policy needs (clip: norm: trace)",
                 (long long)r->step);
 }
 

@@ -66,7 +66,7 @@ static int check_once(const run *r, char **operands, int n)
                          (stat(operands[i], &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
         const int twice = r->policies.from_stdin && strcmp(operands[i], "-") == 0;
         if (pipe && (r->policies.count > 1 || twice))
-            return fail(EXIT_USAGE, "replay: '%s' can be read once only: give one policy, in a file", operands[i]);
+            return fail(EXIT_USAGE, "replay: '%s' can be read only once: give one policy, in a file", operands[i]);
     }
     return 0;
 }
@@ -111,7 +111,7 @@ static void note_attention(const policy *p)
     for (size_t i = 0; i < p->count; i++)
         given |= p->plans[i].fp8_attention;
     if (given)
-        note("%s: fp8_attention has no use in a replay", p->name);
+        note("%s: fp8_attention has no effect in a replay", p->name);
 }
 
 static int replay_policies(run *r, input *in, const replay_options *o)

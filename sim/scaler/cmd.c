@@ -195,7 +195,7 @@ static int parse_target(run *r)
     const double beyond = mpsim_decode(&r->scalers.format,
                                        mpsim_encode_f64(&r->scalers.format, &rounding, (double)INFINITY, 0, NULL));
     return isfinite(beyond)
-               ? fail(EXIT_USAGE, "scaler: --format: %s has neither infinity nor NaN: no overflow shows in it", name)
+               ? fail(EXIT_USAGE, "scaler: --format: %s has neither infinity nor NaN, so overflow cannot be seen", name)
                : 0;
 }
 
@@ -338,7 +338,7 @@ static int run_all(run *r, input_options *from, char **operands, int n)
                     "--state-out, --repeat and --format do not go with a log",
                     escape_text(name, sizeof name, report.log_path));
     if (!report.log_path && o->log_patterns.count)
-        return fail(EXIT_USAGE, "scaler: --log-pattern goes with a log");
+        return fail(EXIT_USAGE, "scaler: --log-pattern needs a log");
     if (report.log_path) {
         code = run_log(r, report.log_path);
         report.log = &r->log;

@@ -39,7 +39,7 @@ int scaler_spec_add(scalerrun *s, const char *spec)
     if (why)
         return bad_scaler(spec, why);
     if (strlen(spec) >= sizeof s->tracks[0].label)
-        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu letters", escape_text(shown, sizeof shown, spec),
+        return fail(EXIT_USAGE, "scaler: '%s' is longer than %zu characters", escape_text(shown, sizeof shown, spec),
                     sizeof s->tracks[0].label - 1);
     if (s->count == TRACKS_MAX)
         return fail(EXIT_USAGE, "scaler: at most %d scalers", TRACKS_MAX);
@@ -107,7 +107,7 @@ static int check_digest(const char *name, const char *text, const char *rest)
     const size_t n = strlen(want);
     if (strncmp(rest, want, n) == 0 && strcmp(rest + n, "\n") == 0)
         return 0;
-    return fail(EXIT_DATA, "%s: damaged: by its first two lines the third and last should be '%s'", name, want);
+    return fail(EXIT_DATA, "%s: damaged: after the first two lines the last line should be '%s'", name, want);
 }
 
 int scaler_state_read(const char *path, char spec[STATE_SPEC], char state[STATE_TEXT])

@@ -103,7 +103,7 @@ static int check_shard(const char *word, uint64_t *k, uint64_t *n)
     if (world_size() > 1)
         return fail(EXIT_USAGE, "stat: --shard needs one process: MPI ranks divide the work themselves");
     if (stat_share_parse(k, n, word))
-        return fail(EXIT_USAGE, "stat: --shard takes k/n, 1 <= k <= n <= %d, not '%s'", SHARDS_MOST, word);
+        return fail(EXIT_USAGE, "stat: --shard must be K/N with 1 <= K <= N <= %d, not '%s'", SHARDS_MOST, word);
     return 0;
 }
 

@@ -148,9 +148,10 @@ int stat_conditions_make(conditions *g, const char *verb, const option_list *wor
             if (code)
                 return code;
             if (counts && c->what->kind == CAST_NUMBER)
-                return fail(EXIT_USAGE, "%s: --fail-if: '%s': --counts leaves %s out", verb, c->text, c->what->name);
+                return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is not computed with --counts", verb, c->text,
+                            c->what->name);
             if (c->what->kind == BLOCK_COUNT && targets->blocks.count == 0)
-                return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s is of block recipes, and none is given", verb, c->text,
+                return fail(EXIT_USAGE, "%s: --fail-if: '%s': %s needs a block recipe in -f", verb, c->text,
                             c->what->name);
             p = comma ? comma + 1 : NULL;
         }

@@ -29,10 +29,9 @@ static int list_files(shards *s)
     for (size_t i = 0; i < n; i++) {
         errno = 0;
         if (trace_tree_bytes(s->in.tree.paths[i], &bytes))
-            return errno
-                       ? fail(EXIT_IO, "%s: %s", s->in.tree.paths[i], text_error(errno))
-                       : fail(EXIT_USAGE, "stat: --shard divides files by their sizes, and '%s' is not a regular file",
-                              s->in.tree.paths[i]);
+            return errno ? fail(EXIT_IO, "%s: %s", s->in.tree.paths[i], text_error(errno))
+                         : fail(EXIT_USAGE, "stat: --shard divides regular files, and '%s' is not a regular file",
+                                s->in.tree.paths[i]);
         if (bytes > INT64_MAX - s->starts[i])
             return fail(EXIT_DATA, "stat: files of more than 2^63 bytes in all");
         s->starts[i + 1] = s->starts[i] + bytes;

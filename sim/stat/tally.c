@@ -445,7 +445,7 @@ int stat_tally_tell(tally *r)
              r->total.roundoff, text_plural(r->total.roundoff), r->rounded, r->rounded == 1 ? " are" : "s are",
              r->first_rounded);
     if (r->lines)
-        note("%" PRIu64 " tensor%s of one dimension, without columns, left out of what is along columns", r->lines,
+        note("%" PRIu64 " tensor%s of one dimension, without columns, ignored along columns", r->lines,
              text_plural(r->lines));
     if (r->partial) {
         note("stat: interrupted: the report is partial");

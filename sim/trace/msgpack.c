@@ -85,7 +85,7 @@ static int next(flax *x, uint64_t end, token *k)
     if (k->kind == EXTENSION && trace_walk_number(&x->w, end, 1, &type))
         return -1;
     k->type = (uint8_t)type;
-    return k->kind == NEVER ? trace_fail(x->t, x->w.error, x->w.at - 1, "byte 0x%02x begins nothing in MessagePack", c)
+    return k->kind == NEVER ? trace_fail(x->t, x->w.error, x->w.at - 1, "byte 0x%02x begins no value of MessagePack", c)
                             : 0;
 }
 
@@ -153,9 +153,8 @@ static int take_array(flax *x, uint64_t end)
         return -1;
     e->tensor.offset = x->w.at;
     if (trace_shape_bytes(e->tensor.shape, e->tensor.rank, bits, &e->tensor.count, &e->bytes) || e->bytes != k.n)
-        return trace_fail(x->t, x->w.error, x->w.at,
-                          "array '%s' of %s has %" PRIu64 " bytes, which its shape does not ask for", x->path, dtype,
-                          k.n);
+        return trace_fail(x->t, x->w.error, x->w.at, "array '%s' of %s has %" PRIu64 " bytes, unlike its shape",
+                          x->path, dtype, k.n);
     return trace_walk_skip(&x->w, end, k.n);
 }
 

@@ -227,8 +227,7 @@ static int walk(onnx *x)
         ends |= f.number == MODEL_OPSET || (f.number == MODEL_VERSION && f.value < 3);
     }
     if (!ends)
-        return trace_fail(t, x->w.error, t->size,
-                          "the model has no opset, which stands at its end: the file is cut off");
+        return trace_fail(t, x->w.error, t->size, "the model has no opset at its end: the file is cut off");
     const char *const *twice = t->count
                                    ? trace_duplicate(&t->entries[0].tensor.name, t->count, sizeof *t->entries, &failed)
                                    : NULL;

@@ -240,8 +240,7 @@ int trace_parts_whole(trace *t, trace_error *error)
         const uint64_t count = piece_count(&p[i], x->rank);
         for (size_t k = i; k-- > 0 && p[k].reach > p[i].begin;) {
             if (++s->compared > COMPARED_MAX)
-                return trace_fail(t, error, TRACE_NO_OFFSET, "the %zu pieces of tensor '%s' lie across each other", n,
-                                  x->name);
+                return trace_fail(t, error, TRACE_NO_OFFSET, "the %zu pieces of tensor '%s' overlap", n, x->name);
             if (p[k].end > p[i].begin && boxes_meet(x, &p[k], &p[i]))
                 return trace_fail(t, error, TRACE_NO_OFFSET, "two pieces of tensor '%s' overlap", x->name);
         }

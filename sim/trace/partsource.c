@@ -37,7 +37,7 @@ int trace_part_grow(trace *t, void **array, size_t n, size_t *room, size_t size,
     const size_t more = *room ? *room / 2 : 16;
     if (t->arena_bytes + more * size > TRACE_MEMORY)
         return trace_fail(t, error, TRACE_NO_OFFSET,
-                          "its tensors lie in more than %zu pieces: they take more than %d MiB of memory", n,
+                          "its tensors consist of more than %zu pieces, which take more than %d MiB of memory", n,
                           TRACE_MEMORY >> 20);
     void *p = realloc(*array, (*room + more) * size);
     if (!p)

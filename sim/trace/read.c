@@ -38,7 +38,7 @@ int trace_was_read(const trace *t, ssize_t r, size_t n, uint64_t at, trace_error
         return trace_error_io(error, t->path, at, "cannot read");
     if ((size_t)r < n)
         return trace_fail(t, error, at + (size_t)r,
-                          "the file ends here, it has become shorter than its %" PRIu64 " bytes", t->size);
+                          "the file ends here: it has become shorter than its %" PRIu64 " bytes", t->size);
     return 0;
 }
 

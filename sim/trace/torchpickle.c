@@ -238,7 +238,7 @@ int trace_torch_unfold(trace *t, const torch_tree *tree, pickle_ref r, uint32_t 
         r = pickle_item(p, pickle_args(p, r), 0);
     }
     if (pickle_data(p, r, &data))
-        return trace_fail(t, error, TRACE_NO_OFFSET, "something else stands where the pickle needs bytes");
+        return trace_fail(t, error, TRACE_NO_OFFSET, "the pickle has another value instead of bytes");
     if (!data.memory && data.coding == PICKLE_PLAIN) {
         *section = tree->section;
         *first = data.at;

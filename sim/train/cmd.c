@@ -133,8 +133,7 @@ static void note_schedule(const train_settings *s, uint64_t planned)
 {
     const train_decoder *d = &s->decoder;
     if (train_is_decoder(s) && s->steps != planned && (d->decay != TRAIN_CONSTANT || d->cooldown > 0))
-        note("--steps: the learning rate is now that of a run of %" PRIu64 " steps, not of %" PRIu64, s->steps,
-             planned);
+        note("--steps: the learning rate now follows a run of %" PRIu64 " steps, not of %" PRIu64, s->steps, planned);
 }
 
 /* The run of a file: of --write-run, or a checkpoint, which --steps may make longer. */
@@ -183,7 +182,7 @@ static void note_unscaled(const request *q)
         if (!train_policy_scales(&q->policies.items[i]))
             fprintf(f, "%s%s", several++ ? ", " : "", q->policies.items[i].name);
     if (f && fclose(f) == 0 && n)
-        note("--loss-scaling: no loss scale to replace, left as it is: %s", names);
+        note("--loss-scaling: ignored for a policy without a loss scale: %s", names);
     free(names);
 }
 
@@ -314,9 +313,7 @@ static int verdict(const request *q)
             return EXIT_INTERRUPTED + train_interrupted();
     if (train_interrupted() && q->totals[q->n_jobs - 1].done == 0)
         return EXIT_INTERRUPTED + train_interrupted();
-    return q->check && q->totals[0].compared == 0
-               ? fail(EXIT_DATA, "%s: it has none of the steps of this run", q->check)
-               : 0;
+    return q->check && q->totals[0].compared == 0 ? fail(EXIT_DATA, "%s: it holds no step of this run", q->check) : 0;
 }
 
 static int write_run(const request *q)

@@ -81,11 +81,11 @@ int train_decoder_words_text(const decoder_words *w, train_run *r, const char *p
     const train_decoder *d = &r->settings.decoder;
     const char *option = w->text ? "text" : "tokens";
     if (!train_is_decoder(&r->settings))
-        return w->text || w->tokens ? fail(EXIT_USAGE, "train: --%s: the network of '%s' is %s, which reads no text",
+        return w->text || w->tokens ? fail(EXIT_USAGE, "train: --%s: '%s' trains the network %s, which reads no text",
                                            option, path, r->settings.net)
                                     : 0;
     if (!w->text && !w->tokens && strcmp(d->text, train_text_bundled()->name) != 0)
-        return fail(EXIT_USAGE, "train: '%s' is trained on the text '%s': --text or --tokens must give it", path,
+        return fail(EXIT_USAGE, "train: '%s' needs the text '%s': name its file with --text or --tokens", path,
                     d->text);
     const int code = read_text(w, d->vocabulary, own);
     if (code)

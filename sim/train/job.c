@@ -185,7 +185,7 @@ static int resume(going *g)
     g->total->done = train_steps_done(g->train);
     g->total->first = g->total->done + 1;
     if (g->total->first > g->job->run.settings.steps)
-        return fail(EXIT_USAGE, "train: '%s' has done %" PRIu64 " steps: --steps must be more", g->watch->resume,
+        return fail(EXIT_USAGE, "train: '%s' has done %" PRIu64 " steps: --steps must be larger", g->watch->resume,
                     train_steps_done(g->train));
     return 0;
 }

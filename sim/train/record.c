@@ -272,7 +272,7 @@ int train_record_begin(train_recorder *r, int resumed)
         free(entries[i]);
     free(entries);
     if (n > 0 && !resumed)
-        return fail(EXIT_USAGE, "train: --trace: '%s' holds steps of a run already", r->folder);
+        return fail(EXIT_USAGE, "train: --trace: '%s' already holds steps of a run", r->folder);
     return 0;
 }
 

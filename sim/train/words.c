@@ -24,7 +24,7 @@ int train_read_arch(void *arch, const char *where, const char *text)
 {
     enum { SIZE = sizeof((train_settings *)0)->arch };
     if (strlen(text) >= SIZE)
-        return fail(EXIT_USAGE, "%s: '%.40s...' is too long a name", where, text);
+        return fail(EXIT_USAGE, "%s: '%.40s...': the name is too long", where, text);
     strcpy(arch, text);
     return 0;
 }
@@ -88,7 +88,8 @@ static int read_math(const train_words *w, train_settings *s)
         const size_t n = equals ? (size_t)(equals - text) : 0;
         const int norm = n == 4 && memcmp(text, "norm", 4) == 0, softmax = n == 7 && memcmp(text, "softmax", 7) == 0;
         if (equals && !train_is_decoder(s))
-            return fail(EXIT_USAGE, "train: --math: '%s': parts are for transformers, --net gpt or llama", text);
+            return fail(EXIT_USAGE, "train: --math: '%s': norm= and softmax= need a transformer (--net gpt or llama)",
+                        text);
         if (equals && !norm && !softmax)
             return fail(EXIT_USAGE, "train: --math: '%.*s' is not one of norm, softmax", (int)n, text);
         if (train_read_format(norm      ? s->decoder.math_norm

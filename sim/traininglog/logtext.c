@@ -225,7 +225,7 @@ static int read_open(log_text *t, int fd, const char *path, const char *name)
         if (traininglog_reader_bytes(t->reader, bytes, (size_t)n, visit_line, t))
             return 0;
         if (t->reader->since > LOG_ENDLESS)
-            return fail(EXIT_DATA, "%s: no log: %d MiB without the end of a line", name, LOG_ENDLESS >> 20);
+            return fail(EXIT_DATA, "%s: not a log: %d MiB without the end of a line", name, LOG_ENDLESS >> 20);
     }
     if (n < 0)
         return fail(error.exit, "%s", error.text);

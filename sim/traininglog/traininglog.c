@@ -329,7 +329,7 @@ static int end(training_log *l, const char *name)
     if (!l->full && l->total == 0 && !l->has_value)
         return fail(
             EXIT_DATA,
-            "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known are those of Apex, "
+            "%s: no line about a loss scale, a loss or a norm in %" PRIu64 " lines: known lines are those of Apex, "
             "DeepSpeed, Megatron and fairseq, 'step 12 scale 65536 skipped 0', 'loss: 2.3', and CSV with a header",
             name, l->reader.lines);
     traininglog_entries_thin(l);

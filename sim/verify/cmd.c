@@ -122,7 +122,7 @@ static int check(const request *q, char **groups)
     if (code)
         return code;
     if (q->v.n_models && !q->v.vectors)
-        return fail(EXIT_USAGE, "verify: --model replays recorded vectors: say --vectors DIR");
+        return fail(EXIT_USAGE, "verify: --model replays recorded vectors: name them with --vectors DIR");
     return output_apart("verify", written, sizeof written / sizeof *written);
 }
 

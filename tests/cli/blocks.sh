@@ -25,19 +25,19 @@ refused "unknown format 'mxfp9': did you mean mxfp8" -f mxfp9
 refused 'mxfp8:foo: "foo" is not a word of this recipe; its words are floor' -f fp16,mxfp8:foo
 refused 'nvfp4:rceil: "rceil" is not a word of this recipe' -f nvfp4:rceil
 refused "'\\*' stands for the scale rules of a family" -f 'nvfp4:*'
-refused "recipe 'mxfp8' is there twice" -f mxfp8,fp16,mxfp8
-refused "recipe 'mxfp8:floor' is there twice" -f 'mxfp8:*,mxfp8:floor'
+refused "recipe 'mxfp8' is given twice" -f mxfp8,fp16,mxfp8
+refused "recipe 'mxfp8:floor' is given twice" -f 'mxfp8:*,mxfp8:floor'
 refused '"0x4" is not a shape of blocks' -f e4m3/0x4
 refused 'a block is of more than 1048576 elements' -f e4m3/2000x2000
 refused 'the smallest square of whole blocks along both axes is of more than' -f e4m3/100x77 --axis both
 refused "--rht is 16, 32, 64 or 128, not '17'" -f mxfp8 --rht 17
 refused "--axis is rows, columns or both, not 'x'" -f mxfp8 --axis x
-refused '--axis is for block recipes, and none is given' -f fp16 --axis rows
-refused '--rht is for block recipes, and none is given' --rht 16
-refused '--scale is for scalar formats, and none is given' -f mxfp8 -s 2
-refused '--round is for scalar formats, and none is given' -f mxfp8 -r sr
-refused 'lost_blocks is of block recipes, and none is given' -f fp16 --fail-if lost_blocks
-refused '--counts leaves sqnr out' -f mxfp8 --counts --fail-if 'sqnr<3'
+refused '--axis needs a block recipe' -f fp16 --axis rows
+refused '--rht needs a block recipe' --rht 16
+refused '--scale needs a number format in -f' -f mxfp8 -s 2
+refused '--round needs a number format in -f' -f mxfp8 -r sr
+refused 'lost_blocks needs a block recipe in -f' -f fp16 --fail-if lost_blocks
+refused 'sqnr is not computed with --counts' -f mxfp8 --counts --fail-if 'sqnr<3'
 
 # ---- forms ----
 turns 6
@@ -60,7 +60,7 @@ run 0 stat -f fp16 --csv -k weight "$step" && ! has axis; ok $? "CSV: none witho
 # ---- what has no columns ----
 turns 1
 "$MPSIM" stat -f nvfp4 --axis both --json -k weight "$cnn" >"$dir/out" 2>"$dir/err" && [ "$(wc -l <"$dir/err")" -eq 1 ] &&
-    has '^mpsim: note: 6 tensors of one dimension, without columns, left out of what is along columns$' err &&
+    has '^mpsim: note: 6 tensors of one dimension, without columns, ignored along columns$' err &&
     grep '"name": "weight:fc2.bias"' "$dir/out" | grep -q '"axis": "rows"' &&
     ! grep '"name": "weight:fc2.bias"' "$dir/out" | grep -q '"axis": "columns"'; ok $? "one dimension: rows, and a note"
 "$MPSIM" stat -f nvfp4 --axis columns -q -m '*fc2.bias' -k weight "$cnn" >"$dir/out" 2>"$dir/err" && ! has nvfp4; ok $? "nothing else: an empty table"

@@ -136,7 +136,7 @@ turns 5
 train 0 -P fp32 --context 1 --batch 1 --heads 1 --steps 1 --warmup 0 --validation 1 --clip 0.01 && has ' 1 head of 16, ' && has '^run  *1 step of 1 token, seed 0,' &&
     has '(up to 1 sequence)$' && has '^scaler  *1 step: 0 skipped, 0 overflows,' && has '^clipped  *1 of 1 step$'
 ok $? "one is one"
-train 2 -P fp32 --kv-heads 4 && has 'kv_heads 4: 1 to 2, the number of heads$' err; ok $? "more heads of keys than of queries"
+train 2 -P fp32 --kv-heads 4 && has 'kv_heads must be 1 to 2, the number of heads, not 4$' err; ok $? "more heads of keys than of queries"
 train 0 -P fp32 -P bf16-pure --context 4 --batch 1 && has '^  bf16-pure  *bf16 x bf16  *[1-9][0-9],[0-9]*  *100 %$'; ok $? "few multiply-adds are counted"
 
 # ---- checkpoints, plans ----

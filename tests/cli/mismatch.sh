@@ -114,12 +114,12 @@ refused 3 'no tensor of floating-point numbers' --hidden "$h" --head "$dir/negat
 refused 3 'i4 is not a floating-point dtype' --hidden "$h" --head "$dir/negative.npy" --head-name '*'
 refused 3 'has the shape \[1, 1, 1, 1, 1, 1, 1, 1, 1\]; expected \[vocabulary, size\]' --hidden "$h" --head "$dir/deep.npy"
 refused 3 '3 tokens; the hidden states are of 2' --hidden "$h" --head "$w" --tokens "$dir/three.npy"
-refused 3 'the tokens are not integers but |b1' --hidden "$h" --head "$w" --tokens "$dir/flags.npy"
-refused 3 'column-major tokens are not read' --hidden "$h" --head "$w" --tokens "$dir/columns.npy"
+refused 3 'tokens must be integers, not |b1' --hidden "$h" --head "$w" --tokens "$dir/flags.npy"
+refused 3 'tokens are column-major' --hidden "$h" --head "$w" --tokens "$dir/columns.npy"
 refused 4 'cannot open' --hidden "$h" --head "$dir/missing"
-run 3 mismatch -a fma -b hopper-fp16-fp32 --hidden "$dir/large.npy" --head "$w" && has 'side B: --hidden: 1 of [0-9]* elements are beyond fp16' err; ok $? "operands beyond a format"
+run 3 mismatch -a fma -b hopper-fp16-fp32 --hidden "$dir/large.npy" --head "$w" && has 'side B: --hidden: 1 of [0-9]* elements are beyond the largest number of fp16' err; ok $? "operands beyond a format"
 turns 3
 refused 2 'hidden needs --head' --hidden "$h"
 refused 2 'are for generated operands' --hidden "$h" --head "$w" --count 3
-refused 2 'a FILE: files are named by' x
+refused 2 'a FILE: name files with' x
 finish

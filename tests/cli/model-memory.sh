@@ -148,7 +148,7 @@ run 0 memory -P fp32 "$dir/config.json" && has '494,032,768 parameters' && has '
 echo '{"model_type":"t5","d_model":512}' >"$dir/config.json"
 run 3 memory -P fp32 "$dir/config.json" && has "model_type 't5' is not among those" err; ok $? "an architecture that is not known"
 echo '{"model_type":"llama","hidden_size":4096,"num_attention_heads":32,"vocab_size":0,"num_hidden_layers":2}' >"$dir/config.json"
-run 3 memory -P fp32 "$dir/config.json" && has '"vocab_size" is missing, or no size' err; ok $? "a size that is missing"
+run 3 memory -P fp32 "$dir/config.json" && has '"vocab_size" is missing, or not from' err; ok $? "a size that is missing"
 echo '{"model_type":"llama","hidden_size":4096,"num_attention_heads":32,"vocab_size":10,"num_hidden_layers":99999}' >"$dir/config.json"
 run 3 memory -P fp32 "$dir/config.json" && has '"num_hidden_layers" is' err; ok $? "or too large"
 echo '{"a":1}' >"$dir/config.json"

@@ -10,7 +10,7 @@ one=$digits/step_020000/rank_00000.safetensors
 # replay POLICY TRACE: exit code 0, and no note but that of attention, of which a replay has no scales
 replay() {
     "$MPSIM" replay --no-reference --policy "$1" "$2" >"$dir/out" 2>"$dir/err" &&
-        ! grep -qv 'fp8_attention has no use in a replay$' "$dir/err"
+        ! grep -qv 'fp8_attention has no effect in a replay$' "$dir/err"
 }
 
 # ---- every bundled policy, alone and in the folder's table

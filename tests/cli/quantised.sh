@@ -122,7 +122,7 @@ for words in '2 -f mxfp8 --quantised gpt-oss' '2 -f nvfp4 --quantised deepseek' 
     ok $? "refused: cast $*"
 done
 run 3 cast -f nvfp4 --quantised torchao -m act:blocks.0.attn.softmax -o "$dir/none" "$f" &&
-    has "tensor 'act:blocks.0.attn.softmax' of shape \[3, 2, 20, 20\] under nvfp4: torchao has no place for 4 dimensions" err
+    has "tensor 'act:blocks.0.attn.softmax' of shape \[3, 2, 20, 20\] under nvfp4: layout torchao does not hold blocks of 4 dimensions" err
 ok $? "what has no place is named"
 run 3 cast -f mxfp8 --quantised te -m act:lnf -o "$dir/none" "$f" &&
     has "tensor 'act:lnf' of shape \[3, 20, 32\] under mxfp8: its 60 rows are not a multiple of 32, as blocks of 1x32 of te need" err

@@ -91,7 +91,7 @@ st complex.safetensors "{$count,\"z\":{\"dtype\":\"C64\",\"shape\":[1],\"data_of
 "$MPSIM" stat -q --fail-if nan "$dir/plain.safetensors" >"$dir/out" 2>"$dir/err"; ok $? "a gate: a counter is no number that was not seen"
 gate() { # gate FILE TENSOR REASON
     "$MPSIM" stat -q --fail-if nan "$dir/$1" >"$dir/out" 2>"$dir/err"
-    [ $? -eq 5 ] && one_line && has "^mpsim: stat: --fail-if could not look at 1 tensor: '$2' of .* ($3)$" err &&
+    [ $? -eq 5 ] && one_line && has "^mpsim: stat: --fail-if could not check 1 tensor: '$2' of .* ($3)$" err &&
         has "^1 tensor that may hold numbers is not read: '$2' of " && "$MPSIM" stat -q --fail-if nan -m b "$dir/$1" >"$dir/out" 2>"$dir/err" &&
         "$MPSIM" stat --json "$dir/$1" >"$dir/out" 2>"$dir/err" && has "\"unread\": .*{\"name\": \"$2\", \"dtype\": \"[A-Z0-9]*\", \"reason\": \"$3\", \"file\": \"[^\"]*\", \"tensors\": 1, \"unseen\": true}" &&
         has '{"name": "bn.num_batches_tracked", "dtype": "I64", "reason": "integers", .*"unseen": false}'
@@ -102,8 +102,8 @@ gate complex.safetensors z 'complex numbers'; ok $? "bug_20261127_a_gate_that_co
 for k in 1 2; do "$MPSIM" stat --shard $k/2 -o "$dir/part.$k" "$dir/complex.safetensors" 2>"$dir/err"; done
 "$MPSIM" stat --json "$dir/complex.safetensors" >"$dir/whole" 2>"$dir/err"
 "$MPSIM" merge -q --json --fail-if nan -o "$dir/merged" "$dir/part.2" "$dir/part.1" >"$dir/out" 2>"$dir/err"
-[ $? -eq 5 ] && has "^mpsim: merge: --fail-if could not look at 1 tensor: 'z' of C64" err && cmp "$dir/whole" "$dir/merged"; ok $? "the gate of merge, and its list"
+[ $? -eq 5 ] && has "^mpsim: merge: --fail-if could not check 1 tensor: 'z' of C64" err && cmp "$dir/whole" "$dir/merged"; ok $? "the gate of merge, and its list"
 "$MPSIM" advise -q --fail-if 'binary32>99' "$dir/complex.safetensors" >"$dir/out" 2>"$dir/err"
-[ $? -eq 5 ] && has "^mpsim: advise: --fail-if could not look at 1 tensor: 'z'" err; ok $? "the gate of advise"
+[ $? -eq 5 ] && has "^mpsim: advise: --fail-if could not check 1 tensor: 'z'" err; ok $? "the gate of advise"
 run 0 info --json "$dir/complex.safetensors" && has '"unread": "complex numbers", "unseen": true' && has '"unread": "integers", "unseen": false'; ok $? "info says why"
 finish

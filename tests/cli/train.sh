@@ -275,7 +275,7 @@ run 0 train --run "$dir/run.txt" --check-digests "$dir/digests" && has 'in 10 st
 run 2 train --run "$dir/run.txt" --steps 5 && has 'whole run' err; ok $? "--run and an option of the run"
 run 2 train --run "$dir/run.txt" -P fp32; ok $? "--run and a policy"
 sed 's/^steps .*/steps 0/' "$dir/run.txt" >"$dir/other"
-run 3 train --run "$dir/other" && has 'steps 0: at least 1' err; ok $? "--run: no steps"
+run 3 train --run "$dir/other" && has 'steps must be at least 1, not 0' err; ok $? "--run: no steps"
 sed 's/^batch 16/batch 0/' "$dir/run.txt" >"$dir/other"
 run 3 train --run "$dir/other" && has "^mpsim: $dir/other: " err; ok $? "--run: a bad one"
 run 4 train --run "$dir/none"; ok $? "--run: no file"

@@ -396,7 +396,7 @@ TEST(heads_that_do_not_fit)
         {NULL, other_version, 3, "mpsim: two: written by mpsim 0.0.1, one by "},
         {NULL, other_format, 3, "mpsim: two: another definition of the format e4m3: e4m3: bits 8"},
         {other_format, other_format, 3, "mpsim: one: another definition of the format e4m3: e4m3: bits 8"},
-        {other_word, other_word, 3, "mpsim: one: its option --frobnicate 7 is not known here"},
+        {other_word, other_word, 3, "mpsim: one: unknown option --frobnicate 7"},
         {NULL, other_word, 3, "mpsim: two: other options: with --frobnicate 7, which one is without"},
         {NULL, other_bytes, 3, "mpsim: two: other inputs: "},
         {NULL, other_names, 3, "mpsim: two: other inputs: as many files and bytes"},

@@ -93,7 +93,7 @@ TEST(depth_of_gpt2_and_the_deepest_fit)
     ck_assert_uint_eq(train_network(&s, layers, error), 252);
     s.depth = 20;
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
-    ck_assert_str_eq(error, "gpt: depth 20: 1 to 19");
+    ck_assert_str_eq(error, "gpt: depth must be 1 to 19, not 20");
 }
 
 typedef void spoiler(train_settings *s);
@@ -132,23 +132,23 @@ SPOILER(every_rank, s->width = 2048; s->depth = 19; s->decoder.hidden = 8192; s-
 static const struct {
     spoiler *spoil;
     const char *line;
-} spoilt[] = {{three_heads, "width 64: not a multiple of 3 heads"},
-              {no_heads, "heads 0: 1 to 64, the width"},
-              {three_kv_heads, "4 heads: not a multiple of 3 kv_heads"},
-              {more_kv_heads, "kv_heads 8: 1 to 4, the number of heads"},
-              {odd_heads, "heads of 15 columns: rotary positions need an even number"},
-              {no_context, "context 0: 1 to 16384"},
-              {no_vocabulary, "vocabulary 1: 2 to 1048576"},
-              {wide_tile, "tile 1048576: 0 to 16384"},
-              {other_norm, "norm 2: 0 to 1"},
-              {other_activation, "activation 3: 0 to 2"},
+} spoilt[] = {{three_heads, "width 64 is not a multiple of 3 heads"},
+              {no_heads, "heads must be 1 to 64, the width, not 0"},
+              {three_kv_heads, "4 heads are not a multiple of 3 kv_heads"},
+              {more_kv_heads, "kv_heads must be 1 to 4, the number of heads, not 8"},
+              {odd_heads, "heads have 15 columns: rotary positions need an even number"},
+              {no_context, "context must be 1 to 16384, not 0"},
+              {no_vocabulary, "vocabulary must be 2 to 1048576, not 1"},
+              {wide_tile, "tile must be 0 to 16384, not 1048576"},
+              {other_norm, "norm must be 0 to 1, not 2"},
+              {other_activation, "activation must be 0 to 2, not 3"},
               {no_math, "math of norms 'binary64': no signed format within binary32 with a NaN"},
               {no_softmax, "math of softmax 'e9m9x': no signed format within binary32 with a NaN"},
               {no_sums, "accumulation '': no signed format within binary32 with a NaN"},
-              {no_ranks, "ranks 0: 1 to 4096"},
-              {other_decay, "decay 3: 0 to 2"},
-              {high_min_lr, "min_lr 1.5: 0 to 1"},
-              {no_min_lr, "min_lr nan: 0 to 1"},
+              {no_ranks, "ranks must be 1 to 4096, not 0"},
+              {other_decay, "decay must be 0 to 2, not 3"},
+              {high_min_lr, "min_lr must be 0 to 1, not 1.5"},
+              {no_min_lr, "min_lr must be 0 to 1, not nan"},
               {no_text, "the name of the text must be one word of 1 to 63 bytes"},
               {batchnorm, "gpt has no batch normalisation"},
               {all_large, "wte: a tensor of 11771904 x 8192 numbers: at most 2147483648 in all"},
@@ -575,7 +575,7 @@ TEST(attention_takes_no_blocks)
     make_small(&r, &c);
     ck_assert_int_eq(train_engine_cpu(&e, NULL), 0);
     ck_assert_ptr_null(train_open(&r, &e, 0, error));
-    ck_assert_str_eq(error, "h0.attn.scores: recipe mxfp8: attention takes one scale a tensor only");
+    ck_assert_str_eq(error, "h0.attn.scores: recipe mxfp8: attention takes recipes with one scale per tensor");
     train_engine_close(&e);
     train_run_clear(&r);
 }

@@ -34,24 +34,24 @@ START_TEST(test_errors_of_tensors)
     make_all();
     uint64_t digest;
     float values[24];
-    FAILS(ops->alloc(&engine, NULL), "missing");
+    FAILS(ops->alloc(&engine, NULL), "NULL");
     train_tensor odd = {.format = format("binary64"), .rows = 1, .cols = 1};
     FAILS(ops->alloc(&engine, &odd), "binary64");
     odd.format = format("e8m0");
     FAILS(ops->alloc(&engine, &odd), "no zero");
     odd.format = NULL;
-    FAILS(ops->alloc(&engine, &odd), "missing");
+    FAILS(ops->alloc(&engine, &odd), "NULL");
     odd.format = format("fp16");
     odd.rows = odd.cols = SIZE_MAX / 2;
     FAILS(ops->alloc(&engine, &odd), "too many");
-    FAILS(ops->put(&engine, &none, values), "missing");
-    FAILS(ops->put(&engine, &a, NULL), "missing");
-    FAILS(ops->get(&engine, &none, values), "missing");
-    FAILS(ops->get(&engine, &a, NULL), "missing");
-    FAILS(ops->digest(&engine, &none, &digest), "missing");
-    FAILS(ops->digest(&engine, &a, NULL), "nowhere");
-    FAILS(ops->cast(&engine, &d, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "4 x 3 where 4 x 6");
-    FAILS(ops->cast(&engine, NULL, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "missing");
+    FAILS(ops->put(&engine, &none, values), "NULL");
+    FAILS(ops->put(&engine, &a, NULL), "NULL");
+    FAILS(ops->get(&engine, &none, values), "NULL");
+    FAILS(ops->get(&engine, &a, NULL), "NULL");
+    FAILS(ops->digest(&engine, &none, &digest), "NULL");
+    FAILS(ops->digest(&engine, &a, NULL), "result pointer is NULL");
+    FAILS(ops->cast(&engine, &d, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "4 x 6, not 4 x 3");
+    FAILS(ops->cast(&engine, NULL, &a, MPSIM_ROUND_NEAREST_EVEN, NULL), "NULL");
     drop_all();
 }
 
@@ -63,9 +63,9 @@ START_TEST(test_errors_of_products)
     train_gemm g = {.model = &m, .a = &a, .b = &b};
     OK(ops->gemm(&engine, &d, &g, NULL));
     g.b_transposed = 1;
-    FAILS(ops->gemm(&engine, &d, &g, NULL), "depth of a is 6, of b 3");
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "a has depth 6, b has depth 3");
     g.b_transposed = 0;
-    FAILS(ops->gemm(&engine, &one, &g, NULL), "4 x 3 is needed");
+    FAILS(ops->gemm(&engine, &one, &g, NULL), "must be 4 x 3");
     g.bias = &one;
     FAILS(ops->gemm(&engine, &d, &g, NULL), "bias");
     g.bias = NULL;
@@ -76,11 +76,11 @@ START_TEST(test_errors_of_products)
     FAILS(ops->gemm(&engine, &d, &g, NULL), "binary32");
     ck_assert(mpsim_model_parse(&m, "fma") == MPSIM_OK);
     g.a = &none;
-    FAILS(ops->gemm(&engine, &d, &g, NULL), "missing");
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "NULL");
     train_tensor view = d;
     view.cols = 6;
     g.a = &view;
-    FAILS(ops->gemm(&engine, &d, &g, NULL), "4 x 6 elements are asked of a tensor of 12");
+    FAILS(ops->gemm(&engine, &d, &g, NULL), "4 x 6 elements are beyond a tensor of 12");
     drop_all();
 }
 
@@ -98,8 +98,8 @@ START_TEST(test_errors_of_quantising)
     q.recipe = &given;
     q.given = NAN;
     FAILS(ops->quantize(&engine, &y, &a, &q, NULL, NULL), "nan");
-    FAILS(ops->quantize(&engine, &y, &y, &q, NULL, NULL), "the result is the operand");
-    FAILS(ops->quantize(&engine, &d, &a, &q, NULL, NULL), "4 x 3 where");
+    FAILS(ops->quantize(&engine, &y, &y, &q, NULL, NULL), "result and operand must be different tensors");
+    FAILS(ops->quantize(&engine, &d, &a, &q, NULL, NULL), "not 4 x 3");
     drop_all();
 }
 
@@ -108,17 +108,17 @@ START_TEST(test_errors_of_layers)
     make_all();
     uint32_t labels[4] = {0, 0, 0, 0};
     float loss;
-    FAILS(ops->relu(&engine, &d, &a), "4 x 3 where");
-    FAILS(ops->relu(&engine, &y, &a), "must be one");
-    FAILS(ops->relu_backward(&engine, &y, &a, &a), "must be one");
-    FAILS(ops->relu_backward(&engine, &a, &d, &a), "4 x 3 where");
+    FAILS(ops->relu(&engine, &d, &a), "not 4 x 3");
+    FAILS(ops->relu(&engine, &y, &a), "must be equal");
+    FAILS(ops->relu_backward(&engine, &y, &a, &a), "must be equal");
+    FAILS(ops->relu_backward(&engine, &a, &d, &a), "not 4 x 3");
     const train_pool p = {.images = 1, .height = 2, .width = 2, .channels = 6, .size = 2};
-    FAILS(ops->maxpool(&engine, &small, &a, &p), "must be one");
-    FAILS(ops->maxpool(&engine, &one, &a, &p), "1 x 6 is needed");
-    FAILS(ops->maxpool_backward(&engine, &a, &one, &a, &p), "1 x 6 is needed");
+    FAILS(ops->maxpool(&engine, &small, &a, &p), "must be equal");
+    FAILS(ops->maxpool(&engine, &one, &a, &p), "must be 1 x 6");
+    FAILS(ops->maxpool_backward(&engine, &a, &one, &a, &p), "must be 1 x 6");
     FAILS(ops->maxpool(&engine, &small, &a, NULL), "windows");
     const train_pair sums = {.y = &d, .x = &a};
-    FAILS(ops->column_sums(&engine, &sums, 1), "1 x 6 is needed");
+    FAILS(ops->column_sums(&engine, &sums, 1), "must be 1 x 6");
     FAILS(ops->softmax_xent(&engine, &d, &a, labels, 1, NULL, &loss, NULL, NULL), "4 x 6");
     FAILS(ops->softmax_xent(&engine, NULL, &a, NULL, 1, NULL, &loss, NULL, NULL), "softmax");
     drop_all();
@@ -132,11 +132,11 @@ START_TEST(test_errors_of_updates)
     const train_pair apart = {.y = &d, .x = &a};
     const train_tensor *const x[] = {&a, &none};
     train_tensor *const y_[] = {&none};
-    FAILS(ops->unscale(&engine, &apart, 1, MPSIM_UNSCALE_DIVIDE, 1, NULL), "4 x 3 where");
-    FAILS(ops->cast_list(&engine, &apart, 1, MPSIM_ROUND_NEAREST_EVEN), "4 x 3 where");
-    FAILS(ops->norm(&engine, x, 1, NULL, NULL), "nowhere");
-    FAILS(ops->norm(&engine, x + 1, 1, NULL, &norm), "missing");
-    FAILS(ops->scale(&engine, y_, 1, 1), "missing");
+    FAILS(ops->unscale(&engine, &apart, 1, MPSIM_UNSCALE_DIVIDE, 1, NULL), "not 4 x 3");
+    FAILS(ops->cast_list(&engine, &apart, 1, MPSIM_ROUND_NEAREST_EVEN), "not 4 x 3");
+    FAILS(ops->norm(&engine, x, 1, NULL, NULL), "result pointer is NULL");
+    FAILS(ops->norm(&engine, x + 1, 1, NULL, &norm), "NULL");
+    FAILS(ops->scale(&engine, y_, 1, 1), "NULL");
     mpsim_optim_init(&o, MPSIM_OPTIM_ADAM, mpsim_optim_variant_find("ieee"));
     train_update u = {.param = &a, .grad = &a, .optim = &o, .step = 1};
     FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "fp16 and binary32");
@@ -145,12 +145,12 @@ START_TEST(test_errors_of_updates)
     u.m = u.v = &a;
     FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "fp16 and binary32");
     u.m = u.v = &d;
-    FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "4 x 3 where");
+    FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "not 4 x 3");
     o.lr = -1;
     FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "ieee of adam");
     u.optim = NULL;
-    FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "missing");
-    FAILS(ops->optim(&engine, NULL, 1, NULL, NULL), "missing");
+    FAILS(ops->optim(&engine, &u, 1, NULL, NULL), "NULL");
+    FAILS(ops->optim(&engine, NULL, 1, NULL, NULL), "NULL");
     drop_all();
 }
 

@@ -281,7 +281,7 @@ START_TEST(test_gemm_scaled)
         g.promote *= 2;
         FAILS(ops->gemm(&engine, &d, &g, NULL), "blocks");
         g.a_blocks = g.b_blocks = NULL;
-        FAILS(ops->gemm(&engine, &d, &g, NULL), "without the scales of its blocks");
+        FAILS(ops->gemm(&engine, &d, &g, NULL), "needs the scales of its blocks");
         drop(&a);
         drop(&b);
         drop(&sa);

@@ -485,10 +485,10 @@ TEST(deepest_network_fits)
     ck_assert_uint_eq(train_network(&s, layers, error), 62);
     s.depth = 21;
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
-    ck_assert_str_eq(error, "mlp: depth 21: 1 to 20");
+    ck_assert_str_eq(error, "mlp: depth must be 1 to 20, not 21");
     train_settings_init(&s, "rnn");
     ck_assert_uint_eq(train_network(&s, layers, error), 0);
-    ck_assert_str_eq(error, "network 'rnn': there are mlp, cnn, gpt and llama");
+    ck_assert_str_eq(error, "network must be mlp, cnn, gpt or llama, not 'rnn'");
 }
 
 static void expect_model(const char *arch, const char *a, const char *b, const char *expected)
@@ -519,7 +519,7 @@ TEST(models)
                  "arch volta has no products of bf16 and bf16; with them: "
                  "ampere, ada, hopper, blackwell, rtx-blackwell, cdna1, cdna2, cdna3, avx512, amx, arm;");
     expect_model("rtx-blackwell-scaled", "bf16", "bf16", "rtx-blackwell-bf16-fp32");
-    expect_model("hopper-scaled", "bf16", "bf16", "arch 'hopper-scaled' is not one with scales of blocks");
+    expect_model("hopper-scaled", "bf16", "bf16", "arch 'hopper-scaled' takes no block scales");
     expect_model("cdna3", "fp16", "fp16", "cdna3-fp16-fp32");
     expect_model("hopper", "e6m9", "e6m9",
                  "arch hopper has no products of e6m9 and e6m9; with "

@@ -116,7 +116,7 @@ TEST(bad_states)
     t = begin(&r, &e);
     next(t);
     ck_assert_int_eq(train_state_load(t, text, error), -1);
-    ck_assert_str_eq(error, "training state: the run has begun already");
+    ck_assert_str_eq(error, "training state: the run has already begun");
     train_close(t);
     train_engine_close(&e);
     train_run_clear(&r);
@@ -256,7 +256,7 @@ TEST(refused)
     r.settings.width = 25;
     r.layers[0].type = TRAIN_CONV;
     ck_assert_ptr_null(train_open(&r, &e, 0, error));
-    ck_assert_str_eq(error, "layers are not those of the settings");
+    ck_assert_str_eq(error, "layers do not match the settings");
     train_engine_close(&e);
     train_run_clear(&r);
 }

@@ -609,16 +609,17 @@ TEST(blocks_that_do_not_fit)
         const char *recipe;
         uint32_t hadamard, promote;
         const char *expected;
-    } rows[] = {{"nvfp4", 8, 0, "fc1: a Hadamard transform of 8: only 16"},
-                {"te-current", 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
-                {NULL, 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
-                {NULL, 0, 128, "fc1: promotion needs recipes with blocks"},
-                {"te-block-1x128", 0, 64,
-                 "fc1: promotion every 64: recipe te-block-1x128 has no blocks of so many "
-                 "codes of a byte"},
-                {"mxfp4", 0, 32, "fc1: promotion every 32: recipe mxfp4 has no blocks of so many codes of a byte"},
-                {"mxfp8", 16, 32, NULL},
-                {"deepgemm-128x128", 0, 128, NULL}};
+    } rows[] = {
+        {"nvfp4", 8, 0, "fc1: Hadamard transform must be 16, not 8"},
+        {"te-current", 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
+        {NULL, 16, 0, "fc1: a Hadamard transform needs recipes with blocks"},
+        {NULL, 0, 128, "fc1: promotion needs recipes with blocks"},
+        {"te-block-1x128", 0, 64,
+         "fc1: promotion every 64 products: recipe te-block-1x128 has no blocks of that many "
+         "one-byte codes"},
+        {"mxfp4", 0, 32, "fc1: promotion every 32 products: recipe mxfp4 has no blocks of that many one-byte codes"},
+        {"mxfp8", 16, 32, NULL},
+        {"deepgemm-128x128", 0, 128, NULL}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const recipe_of_run c = {.net = "mlp", .low = "bf16", .optimizer = "sgd", .recipe = rows[i].recipe};
         char error[TRAIN_ERROR] = "";

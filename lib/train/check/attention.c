@@ -33,11 +33,11 @@ static int causal_backward(train_engine *e, const mpsim_format *math, float scal
 static int check_tile(train_engine *e, const char *operation, const train_tile *t)
 {
     if (!t)
-        return check_fail(e, "%s: a tile is missing", operation);
+        return check_fail(e, "%s: tile is NULL", operation);
     if (!t->length || t->first >= t->length || !t->cols || t->cols > t->length - t->first ||
         t->matrices > SIZE_MAX / t->length)
-        return check_fail(e, "%s: columns %zu to %zu of %zu matrices of %zu", operation, t->first, t->first + t->cols,
-                          t->matrices, t->length);
+        return check_fail(e, "%s: columns %zu to %zu are beyond the columns of %zu matrices of size %zu", operation,
+                          t->first, t->first + t->cols, t->matrices, t->length);
     return 0;
 }
 

@@ -27,10 +27,10 @@ int check_is_binary32(const mpsim_format *f)
 int check_tensor(train_engine *e, const char *operation, const train_tensor *x)
 {
     if (!x || !x->data || !x->format)
-        return check_fail(e, "%s: a tensor is missing", operation);
+        return check_fail(e, "%s: a tensor is NULL", operation);
     const train_data *d = x->data;
     if (x->rows && x->cols > d->n / x->rows)
-        return check_fail(e, "%s: %zu x %zu elements are asked of a tensor of %zu", operation, x->rows, x->cols, d->n);
+        return check_fail(e, "%s: %zu x %zu elements are beyond a tensor of %zu", operation, x->rows, x->cols, d->n);
     return 0;
 }
 
@@ -39,8 +39,7 @@ int check_shape(train_engine *e, const char *operation, const train_tensor *x, s
     if (check_tensor(e, operation, x))
         return -1;
     if (x->rows != rows || x->cols != cols)
-        return check_fail(e, "%s: a tensor is %zu x %zu where %zu x %zu is needed", operation, x->rows, x->cols, rows,
-                          cols);
+        return check_fail(e, "%s: a tensor must be %zu x %zu, not %zu x %zu", operation, rows, cols, x->rows, x->cols);
     return 0;
 }
 
@@ -49,25 +48,25 @@ int check_floats(train_engine *e, const char *operation, const train_tensor *x, 
     if (check_shape(e, operation, x, rows, cols))
         return -1;
     if (!check_is_binary32(x->format))
-        return check_fail(e, "%s: a tensor is in %s where binary32 is needed", operation, x->format->name);
+        return check_fail(e, "%s: a tensor must be in binary32, not in %s", operation, x->format->name);
     return 0;
 }
 
 int check_apart(train_engine *e, const char *operation, const train_tensor *y, const train_tensor *x)
 {
-    return y->data == x->data ? check_fail(e, "%s: the result is the operand", operation) : 0;
+    return y->data == x->data ? check_fail(e, "%s: result and operand must be different tensors", operation) : 0;
 }
 
 int check_formats(train_engine *e, const char *operation, const mpsim_format *a, const mpsim_format *b)
 {
     if (!a || !b)
-        return check_fail(e, "%s: a format is missing", operation);
+        return check_fail(e, "%s: a format is NULL", operation);
     if (mpsim_format_same(a, b))
         return 0;
-    return check_fail(e, "%s: formats %s and %s must be one", operation, a->name, b->name);
+    return check_fail(e, "%s: formats must be equal, not %s and %s", operation, a->name, b->name);
 }
 
 int check_list(train_engine *e, const char *operation, const void *list, size_t n)
 {
-    return !list && n ? check_fail(e, "%s: tensors are missing", operation) : 0;
+    return !list && n ? check_fail(e, "%s: list of tensors is NULL", operation) : 0;
 }

@@ -6,7 +6,7 @@
 static int index_new(train_engine *e, const int32_t *index, size_t n, void **handle)
 {
     if (!handle || (!index && n))
-        return check_fail(e, "index: numbers are missing");
+        return check_fail(e, "index: numbers are NULL");
     *handle = NULL;
     if (n > SIZE_MAX / 16)
         return check_fail(e, "index: %zu are too many", n);
@@ -20,7 +20,7 @@ static int gather(train_engine *e, train_tensor *y, const train_tensor *x, const
 {
     const train_indices *from = index;
     if (!from)
-        return check_fail(e, "gather: an index is missing");
+        return check_fail(e, "gather: index is NULL");
     if (check_tensor(e, "gather", x) || check_tensor(e, "gather", y) ||
         check_formats(e, "gather", x->format, y->format))
         return -1;
@@ -55,7 +55,7 @@ static int check_pool(train_engine *e, const char *operation, const train_tensor
                       const train_pool *p)
 {
     if (!p || p->size == 0)
-        return check_fail(e, "%s: windows are missing", operation);
+        return check_fail(e, "%s: windows are NULL, or their size is 0", operation);
     return check_shape(e, operation, x, p->images * p->height * p->width, p->channels) ||
            check_shape(e, operation, y, p->images * (p->height / p->size) * (p->width / p->size), p->channels);
 }
@@ -97,10 +97,11 @@ static int softmax_xent(train_engine *e, train_tensor *dx, const train_tensor *x
     if (check_tensor(e, name, x) || (dx && check_shape(e, name, dx, x->rows, x->cols)))
         return -1;
     if (!labels && x->rows)
-        return check_fail(e, "%s: labels are missing", name);
+        return check_fail(e, "%s: labels are NULL", name);
     for (size_t i = 0; i < x->rows; i++)
         if (labels[i] >= x->cols)
-            return check_fail(e, "%s: label %zu is %lu of %zu classes", name, i, (unsigned long)labels[i], x->cols);
+            return check_fail(e, "%s: label %zu is %lu, beyond %zu classes", name, i, (unsigned long)labels[i],
+                              x->cols);
     return e->own->softmax_xent(e, dx, x, labels, coefficient, math, mean_loss, correct, counts);
 }
 
@@ -111,7 +112,7 @@ static int check_batchnorm(train_engine *e, const char *operation, const mpsim_b
                            const train_tensor *x, const train_tensor *const *small, size_t n)
 {
     if (!b)
-        return check_fail(e, "%s: settings are missing", operation);
+        return check_fail(e, "%s: settings are NULL", operation);
     int bad = check_tensor(e, operation, x) || check_shape(e, operation, y, x->rows, x->cols);
     for (size_t i = 0; i < n && !bad; i++)
         bad = check_shape(e, operation, small[i], 1, x->cols);
@@ -127,7 +128,7 @@ static int batchnorm(train_engine *e, const mpsim_batchnorm *b, train_tensor *y,
     if (check_batchnorm(e, name, b, y, x, small, 4))
         return -1;
     if (!running_mean != !running_var)
-        return check_fail(e, "batchnorm: running mean and variance go together");
+        return check_fail(e, "batchnorm: running mean and running variance need each other");
     if (running_mean &&
         (check_floats(e, running, running_mean, 1, x->cols) || check_floats(e, running, running_var, 1, x->cols)))
         return -1;

@@ -5,7 +5,7 @@
 static int check_blocks(train_engine *e, const train_tensor *blocks, const train_tensor *x, size_t rows, size_t promote)
 {
     if (!rows || !promote)
-        return check_fail(e, "gemm: blocks without extents");
+        return check_fail(e, "gemm: rows and depth of blocks must be above 0");
     return check_floats(e, "gemm: blocks", blocks, (x->rows + rows - 1) / rows, (x->cols + promote - 1) / promote);
 }
 
@@ -14,15 +14,15 @@ static int check_alone(train_engine *e, const train_gemm *g, size_t columns)
 {
     const int parts = g->a_part.n || g->b_part.n || g->d_part.n;
     if ((g->stacks > 1 || parts) && (g->bias || g->a_blocks || g->b_blocks || g->depth_limit))
-        return check_fail(e, "gemm: a stack with bias, blocks or a limit");
+        return check_fail(e, "gemm: a stack of products takes no bias, blocks or depth limit");
     if (!g->stacks && parts)
-        return check_fail(e, "gemm: parts of matrices that are not a stack");
+        return check_fail(e, "gemm: parts of matrices need a stack of products");
     if (g->bias && check_shape(e, "gemm: bias", g->bias, 1, columns))
         return -1;
     if (!g->a_blocks != !g->b_blocks || (g->a_blocks && (g->a_transposed || !g->b_transposed)))
-        return check_fail(e, "gemm: blocks of one operand, or across the depth");
+        return check_fail(e, "gemm: both operands or none have blocks, along the depth");
     if (g->model->block && (!g->a_blocks || g->promote != g->model->block))
-        return check_fail(e, "gemm: %s without the scales of its blocks", g->model->name);
+        return check_fail(e, "gemm: model %s needs the scales of its blocks", g->model->name);
     return g->a_blocks && (check_blocks(e, g->a_blocks, g->a, g->a_rows, g->promote) ||
                            check_blocks(e, g->b_blocks, g->b, g->b_rows, g->promote))
                ? -1
@@ -32,13 +32,13 @@ static int check_alone(train_engine *e, const train_gemm *g, size_t columns)
 static int check_start(train_engine *e, const train_tensor *d, const train_gemm *g)
 {
     if (g->start > TRAIN_ADD_TO)
-        return check_fail(e, "gemm: no start %d", (int)g->start);
+        return check_fail(e, "gemm: unknown start mode %d", (int)g->start);
     if (g->start == TRAIN_FROM_ZERO)
         return 0;
     if (!check_is_binary32(d->format))
-        return check_fail(e, "gemm: sums go on in %s, not in binary32", d->format->name);
+        return check_fail(e, "gemm: sums continue in binary32, not in %s", d->format->name);
     if (g->start == TRAIN_FROM_SUM && (g->a_blocks || g->a->inverse != 1 || g->b->inverse != 1))
-        return check_fail(e, "gemm: sums with scales cannot go on");
+        return check_fail(e, "gemm: sums with scales cannot continue");
     return 0;
 }
 
@@ -53,8 +53,8 @@ static int check_part(train_engine *e, const char *name, const train_tensor *x, 
     const size_t height = x->rows / matrices;
     *rows = part->n ? part->n : height;
     if (*rows > height || part->first > height - *rows)
-        return check_fail(e, "gemm: rows %zu to %zu of %s, whose matrices have %zu", part->first, part->first + part->n,
-                          name, height);
+        return check_fail(e, "gemm: rows %zu to %zu of %s are beyond its matrices of %zu rows", part->first,
+                          part->first + part->n, name, height);
     return 0;
 }
 
@@ -63,7 +63,7 @@ static int check_shapes(train_engine *e, const train_tensor *d, const train_gemm
     const size_t stacks = g->stacks ? g->stacks : 1, shared = g->shared ? g->shared : 1;
     size_t rows_a, rows_b, rows_d;
     if (stacks % shared)
-        return check_fail(e, "gemm: %zu products share %zu each", stacks, shared);
+        return check_fail(e, "gemm: %zu products are not a multiple of the %zu that share b", stacks, shared);
     if (check_part(e, "a", g->a, stacks, &g->a_part, &rows_a) ||
         check_part(e, "b", g->b, stacks / shared, &g->b_part, &rows_b) ||
         check_part(e, "d", d, stacks, &g->d_part, &rows_d))
@@ -72,9 +72,9 @@ static int check_shapes(train_engine *e, const train_tensor *d, const train_gemm
     const size_t depth_b = g->b_transposed ? g->b->cols : rows_b;
     *columns = g->b_transposed ? rows_b : g->b->cols;
     if (depth_b != depth)
-        return check_fail(e, "gemm: depth of a is %zu, of b %zu", depth, depth_b);
+        return check_fail(e, "gemm: a has depth %zu, b has depth %zu", depth, depth_b);
     if (rows_d != rows || d->cols != *columns)
-        return check_fail(e, "gemm: a tensor is %zu x %zu where %zu x %zu is needed", rows_d, d->cols, rows, *columns);
+        return check_fail(e, "gemm: result must be %zu x %zu, not %zu x %zu", rows, *columns, rows_d, d->cols);
     return 0;
 }
 
@@ -82,11 +82,11 @@ static int check_gemm(train_engine *e, const train_tensor *d, const train_gemm *
 {
     size_t columns = 0;
     if (!g || !g->model)
-        return check_fail(e, "gemm: a model is missing");
+        return check_fail(e, "gemm: model is NULL");
     if (check_shapes(e, d, g, &columns))
         return -1;
     if (!check_is_binary32(&g->model->result.format))
-        return check_fail(e, "gemm: model %s has no binary32 results", g->model->name);
+        return check_fail(e, "gemm: results of model %s are not binary32", g->model->name);
     return check_apart(e, "gemm", d, g->a) || check_apart(e, "gemm", d, g->b) || check_alone(e, g, columns) ||
                    check_start(e, d, g)
                ? -1

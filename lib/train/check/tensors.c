@@ -7,7 +7,7 @@ static int alloc(train_engine *e, train_tensor *x)
 {
     const size_t most = SIZE_MAX / 16; /* bytes of them and what engines keep beside them can be counted */
     if (!x || !x->format)
-        return check_fail(e, "alloc: a tensor or its format is missing");
+        return check_fail(e, "alloc: tensor or format is NULL");
     if (x->format->zero == MPSIM_ZERO_NONE)
         return check_fail(e, "alloc: a tensor of %s: the format has no zero", x->format->name);
     if (x->rows && x->cols > most / x->rows)
@@ -19,7 +19,7 @@ static int check_values(train_engine *e, const char *operation, const train_tens
 {
     if (check_tensor(e, operation, x))
         return -1;
-    return !values && check_size(x) ? check_fail(e, "%s: values are missing", operation) : 0;
+    return !values && check_size(x) ? check_fail(e, "%s: values are NULL", operation) : 0;
 }
 
 static int put(train_engine *e, train_tensor *x, const float *values)
@@ -36,7 +36,7 @@ static int digest(train_engine *e, const train_tensor *x, uint64_t *to)
 {
     if (check_tensor(e, "digest", x))
         return -1;
-    return to ? e->own->digest(e, x, to) : check_fail(e, "digest: nowhere to put it");
+    return to ? e->own->digest(e, x, to) : check_fail(e, "digest: result pointer is NULL");
 }
 
 /* ---- casts ---- */
@@ -47,7 +47,7 @@ static int check_cast(train_engine *e, const train_tensor *y, const train_tensor
         return -1;
     return mode == MPSIM_ROUND_NEAREST_EVEN || mode == MPSIM_ROUND_NEAREST_AWAY
                ? 0
-               : check_fail(e, "cast: only to nearest");
+               : check_fail(e, "cast: rounding must be to nearest");
 }
 
 static int cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode, train_counts *counts)
@@ -73,14 +73,14 @@ static int check_factors(train_engine *e, const train_quantize *q, const train_t
         return 0;
     mpsim_block_grid(q->recipe, y->rows, y->cols, &rows, &cols);
     if (!q->scale_codes && (q->recipe->rule == MPSIM_SCALE_NVFP4_TE || q->recipe->rule == MPSIM_SCALE_NVFP4_TORCHAO))
-        return check_fail(e, "quantize: %s has two scales", q->recipe->name);
+        return check_fail(e, "quantize: recipe %s has two scales: scale codes are needed", q->recipe->name);
     return check_floats(e, "quantize: blocks", q->blocks, rows, cols);
 }
 
 static int check_quantize(train_engine *e, const train_tensor *y, const train_tensor *x, const train_quantize *q)
 {
     if (!q || mpsim_block_check(q->recipe))
-        return check_fail(e, "quantize: no valid recipe");
+        return check_fail(e, "quantize: recipe is not valid");
     const mpsim_block_recipe *b = q->recipe;
     const int codes = q->blocks || (b->block_rows == 0 && b->block_cols == 0);
     if (check_tensor(e, "quantize", x) ||
@@ -89,7 +89,7 @@ static int check_quantize(train_engine *e, const train_tensor *y, const train_te
         check_factors(e, q, y) || check_apart(e, "quantize", y, x))
         return -1;
     if (b->rule == MPSIM_SCALE_GIVEN && !(q->given >= 0))
-        return check_fail(e, "quantize: %s with scale %g", b->name, (double)q->given);
+        return check_fail(e, "quantize: scale of recipe %s must be at least 0, not %g", b->name, (double)q->given);
     return 0;
 }
 

@@ -19,7 +19,7 @@ static int add_rows(train_engine *e, train_tensor *y, const train_tensor *x, con
         check_apart(e, "add_rows", y, table))
         return -1;
     if (!table->rows && x->rows)
-        return check_fail(e, "add_rows: a table without rows");
+        return check_fail(e, "add_rows: table has no rows");
     return e->own->add_rows(e, y, x, table, counts);
 }
 
@@ -36,7 +36,7 @@ static int add_rows_backward(train_engine *e, train_tensor *dtable, const train_
     if (check_table(e, name, dtable, dy))
         return -1;
     if (!dtable->rows && dy->rows)
-        return check_fail(e, "%s: a table without rows", name);
+        return check_fail(e, "%s: table has no rows", name);
     return e->own->add_rows_backward(e, dtable, dy, counts);
 }
 
@@ -58,12 +58,12 @@ static int add_groups(train_engine *e, train_tensor *y, const train_tensor *x, s
 static int check_index(train_engine *e, const char *operation, const uint32_t *index, size_t n, size_t rows)
 {
     if (!index && n)
-        return check_fail(e, "%s: numbers are missing", operation);
+        return check_fail(e, "%s: index is NULL", operation);
     if (n > UINT32_MAX)
         return check_fail(e, "%s: %zu rows are too many", operation, n);
     for (size_t i = 0; i < n; i++)
         if (index[i] >= rows)
-            return check_fail(e, "%s: number %zu is %lu of %zu rows", operation, i, (unsigned long)index[i], rows);
+            return check_fail(e, "%s: number %zu is %lu, beyond %zu rows", operation, i, (unsigned long)index[i], rows);
     return 0;
 }
 
@@ -93,7 +93,7 @@ static int check_heads(train_engine *e, const char *operation, const train_tenso
                        const train_heads *h)
 {
     if (!h)
-        return check_fail(e, "%s: heads are missing", operation);
+        return check_fail(e, "%s: heads are NULL", operation);
     if (check_tensor(e, operation, x) || check_tensor(e, operation, y))
         return -1;
     if (!h->sequences || !h->length || !h->heads || !h->size || h->first > x->cols ||
@@ -105,7 +105,7 @@ static int check_heads(train_engine *e, const char *operation, const train_tenso
         return check_fail(e, "%s: %zu x %zu and %zu x %zu of %zu sequences of %zu", operation, x->rows, x->cols,
                           y->rows, y->cols, h->sequences, h->length);
     if (!h->cos != !h->sin || (h->cos && h->size % 2))
-        return check_fail(e, "%s: a table of rotations is missing, or half a number", operation);
+        return check_fail(e, "%s: rotations need tables of cosines and sines, and heads of an even size", operation);
     return (h->cos && (check_floats(e, operation, h->cos, h->length, h->size / 2) ||
                        check_floats(e, operation, h->sin, h->length, h->size / 2))) ||
            check_apart(e, operation, x, y);
@@ -133,14 +133,14 @@ static int check_norm(train_engine *e, const char *operation, const mpsim_rownor
                       const train_tensor *mean, const train_tensor *inverse, const train_tensor *weight)
 {
     if (!r)
-        return check_fail(e, "%s: settings are missing", operation);
+        return check_fail(e, "%s: settings are NULL", operation);
     return check_tensor(e, operation, x) || check_floats(e, operation, mean, x->rows, 1) ||
            check_floats(e, operation, inverse, x->rows, 1) || check_shape(e, operation, weight, 1, x->cols);
 }
 
 static int check_kind(train_engine *e, const char *operation, const mpsim_rownorm *r)
 {
-    return r->kind > MPSIM_NORM_RMS ? check_fail(e, "%s: no normalisation %d", operation, (int)r->kind) : 0;
+    return r->kind > MPSIM_NORM_RMS ? check_fail(e, "%s: unknown normalisation %d", operation, (int)r->kind) : 0;
 }
 
 static int rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y, train_tensor *mean, train_tensor *inverse,
@@ -189,7 +189,7 @@ static int check_activation(train_engine *e, const char *operation, mpsim_activa
                             const train_tensor *y)
 {
     if (kind != MPSIM_GELU_TANH && kind != MPSIM_GELU && kind != MPSIM_SWIGLU)
-        return check_fail(e, "%s: no activation %d", operation, (int)kind);
+        return check_fail(e, "%s: unknown activation %d", operation, (int)kind);
     if (check_tensor(e, operation, x) || check_tensor(e, operation, y))
         return -1;
     if (kind == MPSIM_SWIGLU && x->cols % 2)

@@ -16,7 +16,7 @@ static int unscale(train_engine *e, const train_pair *list, size_t n, mpsim_unsc
 static int norm(train_engine *e, const train_tensor *const *x, size_t n, const mpsim_format *const *f, float *norms)
 {
     if (!norms && n)
-        return check_fail(e, "norm: nowhere to put it");
+        return check_fail(e, "norm: result pointer is NULL");
     int bad = check_list(e, "norm", x, n);
     for (size_t i = 0; i < n && !bad; i++)
         bad = check_tensor(e, "norm", x[i]);
@@ -44,7 +44,7 @@ static int check_like(train_engine *e, const train_tensor *x, const train_tensor
 static int check_optim(train_engine *e, const mpsim_optim *o)
 {
     if (!o || !o->variant)
-        return check_fail(e, "optim: an optimizer or its tensors are missing");
+        return check_fail(e, "optim: optimizer or tensors are NULL");
     const mpsim_status s = mpsim_optim_check(o);
     return s ? check_fail(e, "optim: %s of %s in %s: %s", o->variant->name,
                           mpsim_optim_name((mpsim_optim_algorithm)o->algorithm), o->param.name, mpsim_status_string(s))
@@ -62,11 +62,12 @@ static int check_update(train_engine *e, const train_update *u)
     const unsigned arrays = mpsim_optim_arrays(o);
     if (((arrays & MPSIM_OPTIM_M) && !u->m) || ((arrays & MPSIM_OPTIM_V) && !u->v) ||
         ((arrays & MPSIM_OPTIM_VMAX) && !u->vmax))
-        return check_fail(e, "optim: step %llu of %s: a state is missing", (unsigned long long)u->step,
+        return check_fail(e, "optim: step %llu of %s: a state tensor is NULL", (unsigned long long)u->step,
                           o->variant->name);
     if (u->step == 0 || (o->store == MPSIM_STORE_STOCHASTIC && !u->rng))
-        return check_fail(e, "optim: step %llu of %s: a step from 1 and random bits are needed",
-                          (unsigned long long)u->step, o->variant->name);
+        return check_fail(
+            e, "optim: step %llu of %s: the step must be at least 1, and stochastic storing needs a generator",
+            (unsigned long long)u->step, o->variant->name);
     return 0;
 }
 
@@ -84,7 +85,7 @@ static int muon(train_engine *e, const train_update *u, const mpsim_muon *o, uin
     if (s)
         return check_fail(e, "muon: %s", mpsim_status_string(s));
     if (!u->m)
-        return check_fail(e, "muon: the buffer is missing");
+        return check_fail(e, "muon: buffer is NULL");
     const train_tensor *const p = u->param;
     return check_tensor(e, "muon", p) || check_shape(e, "muon", u->grad, p->rows, p->cols) ||
                    check_formats(e, "muon", p->format, &o->param) || check_shape(e, "muon", u->m, p->rows, p->cols) ||
@@ -118,7 +119,7 @@ static int check_sum(train_engine *e, const mpsim_reduce *r, const train_sum *s,
 static int reduce(train_engine *e, const mpsim_reduce *r, const train_sum *list, size_t n, size_t ranks)
 {
     if (!r || (!list && n) || ranks == 0 || r->order > MPSIM_REDUCE_TREE || r->average > MPSIM_AVERAGE_AFTER)
-        return check_fail(e, "reduce: settings or ranks are missing");
+        return check_fail(e, "reduce: settings or ranks are NULL");
     if (ranks > RANKS)
         return check_fail(e, "reduce: %zu ranks are too many", ranks);
     for (size_t i = 0; i < n; i++)

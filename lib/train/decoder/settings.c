@@ -68,9 +68,9 @@ static int check_range(const range *r, char *error)
 {
     return r->value >= r->from && r->value <= r->to
                ? 0
-               : train_fail(error, "%s %llu: %llu to %llu%s%s", r->what, (unsigned long long)r->value,
-                            (unsigned long long)r->from, (unsigned long long)r->to, r->why ? ", " : "",
-                            r->why ? r->why : "");
+               : train_fail(error, "%s must be %llu to %llu%s%s, not %llu", r->what, (unsigned long long)r->from,
+                            (unsigned long long)r->to, r->why ? ", " : "", r->why ? r->why : "",
+                            (unsigned long long)r->value);
 }
 
 static int check_ranges(const train_settings *s, char *error)
@@ -109,16 +109,17 @@ int train_decoder_check(const train_settings *s, char *error)
     if (check_ranges(s, error) || check_formats(d, error))
         return -1;
     if (s->width % d->heads != 0)
-        return train_fail(error, "width %u: not a multiple of %u heads", (unsigned)s->width, (unsigned)d->heads);
+        return train_fail(error, "width %u is not a multiple of %u heads", (unsigned)s->width, (unsigned)d->heads);
     if (d->heads % d->kv_heads != 0)
-        return train_fail(error, "%u heads: not a multiple of %u kv_heads", (unsigned)d->heads, (unsigned)d->kv_heads);
+        return train_fail(error, "%u heads are not a multiple of %u kv_heads", (unsigned)d->heads,
+                          (unsigned)d->kv_heads);
     if (d->rotary && s->width / d->heads % 2 != 0)
-        return train_fail(error, "heads of %u columns: rotary positions need an even number",
+        return train_fail(error, "heads have %u columns: rotary positions need an even number",
                           (unsigned)(s->width / d->heads));
     if (s->batchnorm)
         return train_fail(error, "%s has no batch normalisation", s->net);
     if (!(d->min_lr >= 0 && d->min_lr <= 1))
-        return train_fail(error, "min_lr %g: 0 to 1", d->min_lr);
+        return train_fail(error, "min_lr must be 0 to 1, not %g", d->min_lr);
     if (!d->text[0] || !memchr(d->text, 0, sizeof d->text) || strchr(d->text, ' '))
         return train_fail(error, "the name of the text must be one word of 1 to %zu bytes", sizeof d->text - 1);
     return 0;
