@@ -154,7 +154,7 @@ turns 1
 # apart WORD...: refused in one line, and nothing is written
 apart() {
     "$MPSIM" "$@" >../out 2>../err
-    [ $? -eq 2 ] && [ "$(wc -l <../err)" -eq 1 ] && grep -q 'go to one place' ../err && [ ! -s ../out ] && [ ! -e out ]
+    [ $? -eq 2 ] && [ "$(wc -l <../err)" -eq 1 ] && grep -q 'write to the same place' ../err && [ ! -s ../out ] && [ ! -e out ]
 }
 while read -r words; do
     due || { ok 1 "two outputs: $words" && continue; }
@@ -167,7 +167,7 @@ while read -r words; do
     apart $words /dev/stdout -o - && apart $words - || bad="$bad -"
     # shellcheck disable=SC2086 # words
     "$MPSIM" $words out >out 2>../err
-    [ $? -eq 2 ] && grep -q 'go to one place' ../err && [ ! -s out ] || bad="$bad standard output"
+    [ $? -eq 2 ] && grep -q 'write to the same place' ../err && [ ! -s out ] || bad="$bad standard output"
     [ -z "$bad" ]; ok $? "two outputs: $words$bad"
 done <<'TABLE'
 advise ../made/trace --policy-out

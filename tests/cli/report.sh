@@ -149,7 +149,7 @@ run 0 report -q --no-figures --no-digests -o rounded.html "$charlm" && words rou
     run 0 stat -q --csv --without-roundoff -f fp16 -m 'wgrad:blocks.1.attn.qkv.bias' "$charlm" && grep -q 'F32,\[96\],64,0,.*,64$' out; ok $? "bug_20261127: round-off is named, and not in the numbers"
 run 0 report -q --no-figures -o folder.html "$top/tests/trace/recorded/fsdp" && grep -q '8 tensors' folder.html
 ok $? "a folder that is one trace"
-run 2 report /dev/stdin && has "can be read once only" err; ok $? "what can be read once alone is refused"
+run 2 report /dev/stdin && has "can be read only once" err; ok $? "what can be read once alone is refused"
 run 2 report && run 2 report -f nothing "$digits" && run 3 report -m nothing "$digits" && has '^mpsim: report: ' err &&
     run 2 report --min-sqnr x "$digits" && has '^mpsim: report: --min-sqnr' err; ok $? "bad words fail, by the name of this command"
 run 2 report -q -o "$digits/step_000001/rank_00000.safetensors" "$digits/step_000001/rank_00000.safetensors"; ok $? "no page replaces its trace"
