@@ -3,7 +3,8 @@
 #
 #   sh doc/words.sh [MAN]     MAN: the folder of the generated manual pages (make words builds them and counts them, too)
 #
-# Pages are the Markdown files that git knows. Pages of tests/cli are tests and do not count.
+# Pages are the Markdown files that git knows. Pages of tests/cli are tests and do not count. libmpsim(3) and mpsim-policy(5) are
+# made from pages that count already.
 LC_ALL=C
 export LC_ALL
 man=$(cd "${1:-.}" && pwd) || exit 4
@@ -25,7 +26,7 @@ git ls-files '*.md' | grep -v '^tests/cli/' | while IFS= read -r page; do
     echo "$kind	$(wc -w <"$page")	$page"
 done >"${TMPDIR:-/tmp}/words.$$"
 trap 'rm -f "${TMPDIR:-/tmp}/words.$$"' EXIT
-[ ! "${1-}" ] || for page in "$man"/*; do echo "manual pages	$(wc -w <"$page")	$page"; done >>"${TMPDIR:-/tmp}/words.$$"
+[ ! "${1-}" ] || for page in "$man"/*.[17]; do echo "manual pages	$(wc -w <"$page")	$page"; done >>"${TMPDIR:-/tmp}/words.$$"
 awk -F '\t' '
     { words[$1] += $2; pages[$1]++; all += $2; n++ }
     END {
