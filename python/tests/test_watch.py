@@ -373,6 +373,30 @@ def test_a_failure_costs_a_step_only():
     assert any("a step was not recorded" in str(s.message) for s in seen) and len(alone)
 
 
+def test_captured_calls_are_skipped_and_counted(tmp_path, monkeypatch, recwarn):
+    """While the stream captures a CUDA graph no tensor is read, no step is taken; steps outside are watched as without."""
+    model = nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 3))
+    opt = adam(model)[0]
+    capturing = [False]
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[0])
+    with mpsim.watch(model, opt, every=1, out=tmp_path / "x") as w:
+        read, receive = [], w._receive
+        monkeypatch.setattr(w, "_receive", lambda *args: (read.append(capturing[0]), receive(*args)))
+        for captured in (True, False, True):
+            capturing[0] = captured
+            model(torch.ones(2, 6)).sum().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            opt.step()
+        capturing[0] = False
+        assert w.count == 1 and read and not any(read)
+    lines = records(tmp_path / "x")
+    assert [r["step"] for r in lines if r["level"] == "step"] == [1]
+    assert w.remarks == ["not watched: 4 calls of 2 modules that CUDA graphs have captured: their replays run no hooks"]
+    assert [r["text"] for r in lines if r["level"] == "note"] == w.remarks
+    assert sum("CUDA graph captures" in str(r.message) for r in recwarn) == 1
+
+
 def records(path):
     """The lines of a file, which are JSON to the letter."""
     return [json.loads(line, parse_constant=pytest.fail) for line in open(path)]

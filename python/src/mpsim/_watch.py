@@ -75,7 +75,7 @@ def watch(model: torch.nn.Module, optimizer: Any, every: int = 100, formats: Uni
     turns unevenly, a step is watched only if none of them is pending when it begins.
     Tensors on a CUDA device are counted there if libmpsim-cuda is found (MPSIM_CUDA names it), else copied to memory, as
     are binary64 tensors and all of them under recipes. What cannot be watched (modules inside torch.compile, parameters of FSDP1)
-    is named, in a warning and in the file.
+    is named, in a warning and in the file. So are calls that a CUDA graph captures, and their number: replays run no hooks.
 
     >>> model = torch.nn.Linear(4, 2); optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> with mpsim.watch(model, optimizer, every=1, formats=["fp16"], kinds=["wgrad"]) as w:

@@ -419,6 +419,11 @@ class Watch(Recorder):
         self._leave()
         unwatch(self)
         self.targets.end()
+        if self.graphed:
+            calls = sum(self.graphed.values())
+            self.remarks.append(f"not watched: {calls} calls of {len(self.graphed)} modules that CUDA graphs have captured: "
+                                "their replays run no hooks")
+            self._write([{"level": "note", "step": self.count, "text": self.remarks[-1]}])
         whole = self._whole(self.by_kind)
         self._write([{"level": "kind", "kind": kind, "tensors": tally.tensors, **tally.record()}
                      for kind, tally in self.by_kind.items()]

@@ -128,6 +128,11 @@ def is_compiling():
     return hasattr(torch, "compiler") and getattr(torch.compiler, "is_compiling", lambda: False)()
 
 
+def is_capturing():
+    """Whether the current stream captures a CUDA graph: what reads a tensor ends the capture, and replays run no hooks."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
 def is_sharded(t):
     return hasattr(t, "full_tensor")
 
@@ -168,7 +173,7 @@ BACKWARD = types.SimpleNamespace(depth=0)        # calls of backward() that are 
 
 
 def tell(method, *args):
-    for rec in list(ACTIVE):
+    for rec in list(ACTIVE) if ACTIVE and not is_capturing() else ():
         getattr(rec, method)(*args)
 
 
@@ -439,6 +444,7 @@ class Recorder:
         self.masters, self.max_bytes, self.gather = masters and list(masters), max_bytes, gather
         self.guessed = False                     # whether the scaler is this optimizer's
         self.settings, self.written, self.stopped, self.said = settings, 0, False, set()
+        self.graphed = {}                        # calls that CUDA graphs have captured, by module
         self.handles, self.taken, self.begun = [], {}, False
         self._drop()
         for k, opt in enumerate(self.opts):
@@ -518,7 +524,7 @@ class Recorder:
         me = weakref.ref(self)
         self.at_exit = lambda: me() and me().close()
         atexit.register(self.at_exit)
-        self.on_steps = [on_step(opt, self._step_begins, lambda opt, args, kwargs: self._after_step(opt)) for opt in self.opts]
+        self.on_steps = [on_step(opt, self._step_begins, self._step_ends) for opt in self.opts]
         self.sees_steps = all(self.on_steps)     # of each optimizer
 
     def _leave(self):
@@ -626,7 +632,7 @@ class Recorder:
 
     @guarded
     def _add(self, kind, name, values):
-        if self.step is not None and not self.captured:
+        if self.step is not None and not self.captured and not is_capturing():
             for t in floats(values):
                 self._put(kind, name, t)
 
@@ -637,9 +643,17 @@ class Recorder:
             self.due.add((kind, name))
         t.register_hook(lambda grad: self._add(kind, name, grad) if self.tensors is tensors else None)
 
+    def _is_graphed(self, name):
+        """Whether a CUDA graph captures this call of a module, which is skipped, and counted as that."""
+        if not is_capturing():
+            return False
+        self.graphed[name] = self.graphed.get(name, 0) + 1
+        self._warn(f"calls that a CUDA graph captures are not {self.VERB[1]}: its replays run no hooks", key="graph")
+        return True
+
     @guarded
     def _on_input(self, mod, name, args, kwargs):
-        if is_compiling() or self.captured:
+        if is_compiling() or self.captured or self._is_graphed(name):
             return None
         self.fired.add(name)
         if not in_backward():
@@ -665,7 +679,7 @@ class Recorder:
 
     @guarded
     def _on_output(self, name, out, output):
-        if is_compiling() or self.captured:
+        if is_compiling() or self.captured or is_capturing():
             return
         if out and not in_backward():
             self._add("out", name, output)
@@ -774,8 +788,14 @@ class Recorder:
             factor = torch.clamp(float(limit) / (norm.detach() + 1e-6), max=1.0)
             self.changes.append((whose, lambda g: g * factor.to(g.device)))
 
+    def _step_ends(self, opt, args, kwargs):
+        if not is_capturing():
+            self._after_step(opt)
+
     def _step_begins(self, opt, args, kwargs):
         """The passes may be in a closure that the step calls, as Lightning's are: the gradients come after it."""
+        if is_capturing():
+            return None
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if not callable(closure):
             self._before_step(opt)
@@ -875,7 +895,8 @@ class Recorder:
         for name, mod in self.hooked.items():
             if name not in self.fired and not self.is_snapshot:
                 parent = next((n for n in self.fired if name.startswith(n + ".")), None)
-                self._miss(name, mod, f"{parent} does its work" if parent else "not called or compiled")
+                self._miss(name, mod, f"{parent} does its work" if parent else "captured by a CUDA graph" if name in self.graphed
+                           else "not called or compiled")
         for kind, name in sorted(self.due):
             if f"{kind}:{name}" not in self.tensors:
                 self._miss(name, self.hooked[name], kind + ": no gradient came; unused or changed in place")
