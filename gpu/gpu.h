@@ -21,7 +21,7 @@ typedef struct gpu_device {
     char driver_name[64]; /* "580.65.06", or ""                  */
 } gpu_device;
 
-/* gpu_open -- use the first device. 0, or -1 with one line in `why`: no driver, no device, or a
+/* gpu_open -- use the current device of the thread: in a program the first that CUDA_VISIBLE_DEVICES names. 0, or -1 with one line in `why`: no driver, no device, or a
  * device that the compiled code does not run on. */
 int gpu_open(gpu_device *d, char *why, size_t size);
 

@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* train_engine_cuda -- an engine on the first device: every operation a kernel, tensors as codes in
- * the device's memory. 0, or -1 with one line in `why`: no device, or none that the code runs on
+/* train_engine_cuda -- an engine on the current device of the thread, which has to be current in all later calls: every
+ * operation a kernel, tensors as codes in the device's memory. 0, or -1 with one line in `why`: no device, or none that the code runs on
  * (compute capability 8.0 and later). Closed by train_engine_close.
  *
  * What it lacks, operations say with -1: formats that are no subset of binary32; models of products

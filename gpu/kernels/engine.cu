@@ -278,10 +278,10 @@ static const train_ops cuda_ops = {
     .close = cuda_close,
 };
 
-/* The first device, if the code runs there: its compute capability as 90 and its name, else -1. */
+/* The thread's device, if the code runs there: its compute capability as 90 and its name, else -1. */
 static int open_device(char name[256], char *why, size_t size)
 {
-    int count = 0;
+    int count = 0, device = 0;
     cudaDeviceProp p;
     cudaFuncAttributes a;
     cudaError_t s = cudaGetDeviceCount(&count);
@@ -290,9 +290,9 @@ static int open_device(char name[256], char *why, size_t size)
         return -1;
     }
     if (s == cudaSuccess)
-        s = cudaSetDevice(0);
+        s = cudaGetDevice(&device);
     if (s == cudaSuccess)
-        s = cudaGetDeviceProperties(&p, 0);
+        s = cudaGetDeviceProperties(&p, device);
     if (s != cudaSuccess) {
         snprintf(why, size, "%s", cudaGetErrorString(s));
         cudaGetLastError();

@@ -627,7 +627,8 @@ int stats_check(const stats_check_plan *plan)
     s.plan = plan;
     const size_t most = plan->largest > plan->timed ? plan->largest : plan->timed;
     s.room = 4 * (most > 1000000 ? most : 1000000) + 4096;
-    if (cudaGetDeviceProperties(&p, 0) != cudaSuccess) {
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&p, device) != cudaSuccess) {
         fprintf(plan->to, "no device\n");
         return STATS_CHECK_NO_DEVICE;
     }

@@ -3,6 +3,9 @@
 
 #include "tap.h"
 
+#include "../../gpu/train.h"
+#include "../../gpu/validation/checks/open.cuh"
+
 /* ---- what works ---- */
 
 /* The sum of a block's numbers, by shared memory and shuffles. */
@@ -248,8 +251,27 @@ static void test_atomics()
     cudaFree(sum);
 }
 
+/* A program's thread has made another device than the first its own. */
+static void test_devices()
+{
+    train_engine e;
+    gpu_device d = {};
+    char why[200] = "";
+    gpu_host_driver_now.devices = 2;
+    gpu_host_driver_now.device = 1;
+    OK(train_engine_cuda(&e, why, sizeof why) == 0, "an engine: %s", why);
+    OK(strcmp(e.device, "CPU executor, device 1") == 0, "is on the thread's device: %s", e.device);
+    train_engine_close(&e);
+    OK(gpu_open_device(&d, why, sizeof why) == 0 && strcmp(d.name, "CPU executor, device 1") == 0, "so are checks: %s",
+       d.name);
+    OK(gpu_host_driver_now.device == 1, "which stays as it was");
+    gpu_host_driver_now.devices = 1;
+    gpu_host_driver_now.device = 0;
+}
+
 int main()
 {
+    test_devices();
     cudaMalloc(&memory, 65 * sizeof *memory);
     cudaMemset(memory, 0, 65 * sizeof *memory);
     test_threads();

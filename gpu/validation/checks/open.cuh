@@ -1,4 +1,4 @@
-/* open.cuh -- the first device: the line that every program prints about it. */
+/* open.cuh -- the thread's device: the line that every program prints about it. */
 #pragma once
 
 #include "../../gpu.h"
@@ -31,16 +31,16 @@ static void gpu_driver_name(char *to, size_t size)
 /* 0, or -1 with one line in `why`: no driver, no device. */
 static int gpu_open_device(gpu_device *d, char *why, size_t size)
 {
-    int count = 0;
+    int count = 0, device = 0;
     memset(d, 0, sizeof *d);
     cudaError_t e = cudaGetDeviceCount(&count);
     cudaDeviceProp properties;
     if (e == cudaSuccess && count == 0)
         e = cudaErrorNoDevice;
     if (e == cudaSuccess)
-        e = cudaSetDevice(0);
+        e = cudaGetDevice(&device);
     if (e == cudaSuccess)
-        e = cudaGetDeviceProperties(&properties, 0);
+        e = cudaGetDeviceProperties(&properties, device);
     if (e != cudaSuccess) {
         int driver = 0;
         const int none = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;

@@ -1,4 +1,4 @@
-/* main.c -- mpsim-gpu: everything that is asked of the first CUDA device, in one run: a look at every
+/* main.c -- mpsim-gpu: everything that is asked of a CUDA device, in one run: a look at every
  * check, probes, orders, speed, checks, trainings; print what was found, write the record.
  *
  * What is cheap comes first. Every item is done in a process of its own kind (worker.h): one that

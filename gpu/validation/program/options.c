@@ -14,8 +14,8 @@
 static int usage(FILE *to, int status)
 {
     fprintf(to, "usage: mpsim-gpu [option]...\n"
-                "Compare the first CUDA device with mpsim's reference, bit for bit: instructions, tensor\n"
-                "cores, whole trainings step by step; measure its kernels.\n"
+                "Compare a CUDA device with mpsim's reference, bit for bit: instructions, tensor cores, whole\n"
+                "trainings step by step; measure its kernels. CUDA_VISIBLE_DEVICES=N selects a device.\n"
                 "  --quick           a thousandth of the inputs, a tenth of the training\n"
                 "  --tiny            far less: for compute-sanitizer\n"
                 "  --only WORD       only what has WORD in its name: probes, orders, training, speed,\n"

@@ -51,12 +51,14 @@ size_t gpu_speed_list(gpu_speed_row *rows, size_t max, const gpu_speed_plan *pla
 /* The device, and its clocks if they can be asked for. */
 static void open_session(session *s, gpu_nvml *nvml)
 {
-    cudaDeviceProp device = {};
+    cudaDeviceProp properties = {};
     char bus[32] = "";
-    keep_error(s, cudaGetDeviceProperties(&device, 0));
-    s->multiprocessors = device.multiProcessorCount;
+    int device = 0;
+    keep_error(s, cudaGetDevice(&device));
+    keep_error(s, cudaGetDeviceProperties(&properties, device));
+    s->multiprocessors = properties.multiProcessorCount;
 #if !GPU_ON_HOST
-    keep_error(s, cudaDeviceGetPCIBusId(bus, sizeof bus, 0));
+    keep_error(s, cudaDeviceGetPCIBusId(bus, sizeof bus, device));
 #endif
     if (gpu_nvml_open(nvml, s->plan->nvml, bus) == 0)
         s->nvml = nvml;
