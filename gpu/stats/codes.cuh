@@ -5,7 +5,10 @@
  * counter that overflows makes the sum of all counters too small by 2^16, or by 2^16 - 1 where it adds to its neighbour, and nothing makes it larger. So if at the end
  * the sum is what was added, no counter has overflowed; else the block counts once more, with care: the thread whose addition
  * brings a counter to 2^15 takes as many away, into the table in memory, and between two barriers a block adds at most
- * 2^15. Zeros, and what whole vectors of a warp hold, are counted apart. */
+ * 2^15. Zeros, and what whole vectors of a warp hold, are counted apart.
+ *
+ * A device whose blocks have 99 KiB of shared memory (sm_86, sm_89, sm_120) has room for the codes of one sign: there a block
+ * counts those of one sign alone, of two blocks that read the same elements. */
 #pragma once
 
 #include "../kernels/cuda.cuh"
@@ -19,7 +22,8 @@ enum {
     COUNTERS = CODES + BYTES,
     CODES_THREADS = 1024,
     CODES_SHARED = 2 * CODES,
-    VECTORS = 4, /* of 16 bytes, of a thread between two barriers: 2^15 codes of a block */
+    CODES_BESIDE = 1024, /* bytes of shared memory beside the counters */
+    VECTORS = 4,         /* of 16 bytes, of a thread between two barriers: 2^15 codes of a block */
     HALF = 1 << 15
 };
 
@@ -33,8 +37,8 @@ struct codes_job {
     unsigned *table;
 };
 
-/* How codes are counted: in memory, for devices with little shared memory; in the block's counters, without and with care. */
-enum { IN_MEMORY, FAST, CAREFUL };
+/* How codes are counted in the block's counters: without and with care. */
+enum { FAST, CAREFUL };
 
 /* What a thread counts apart. */
 struct apart {
@@ -43,32 +47,41 @@ struct apart {
     unsigned added;       /* to the counters */
 };
 
-/* One more of a code. */
-template <int HOW>
-__device__ inline void count(unsigned *counters, unsigned *table, unsigned code)
+/* Whether the codes of a block are those of all signs, PARTS = 1, or this one is among its own. */
+template <int PARTS>
+__device__ inline int is_own(unsigned code)
 {
-    if (HOW == IN_MEMORY) {
-        atomicAdd(table + code, 1u);
+    return PARTS == 1 || code / HALF == blockIdx.x % PARTS;
+}
+
+/* One more of a code. */
+template <int HOW, int PARTS>
+__device__ inline void count(unsigned *counters, unsigned *table, unsigned code, apart &of)
+{
+    if (!is_own<PARTS>(code))
         return;
-    }
+    unsigned *const at = counters + code % (CODES / PARTS) / 2;
     const unsigned one = (code & 1) * 0xffffu + 1;
+    of.added++;
     if (HOW == FAST) {
-        atomicAdd(counters + code / 2, one);
+        atomicAdd(at, one);
         return;
     }
-    const unsigned shift = code % 2 * 16, before = atomicAdd(counters + code / 2, one) >> shift & 0xffffu;
+    const unsigned shift = code % 2 * 16, before = atomicAdd(at, one) >> shift & 0xffffu;
     if (before == HALF - 1) {
-        atomicSub(counters + code / 2, unsigned(HALF) << shift);
+        atomicSub(at, unsigned(HALF) << shift);
         atomicAdd(table + code, unsigned(HALF));
     }
 }
 
 /* One code, zero perhaps: zeros have no bits but those of `signs`. */
-template <int HOW>
+template <int HOW, int PARTS>
 __device__ inline void count_code(unsigned *counters, unsigned *table, unsigned code, unsigned signs, apart &of)
 {
+    if (!is_own<PARTS>(code))
+        return;
     if (code & ~signs)
-        count<HOW>(counters, table, code);
+        count<HOW, PARTS>(counters, table, code, of);
     of.zeros[0] += code == 0;
     of.zeros[1] += code == 0x8000u;
     of.zeros[2] += code == 0x80u && signs == 0x8080u;
@@ -83,22 +96,22 @@ __device__ inline unsigned has_zero(unsigned word, unsigned signs)
 }
 
 /* Eight codes. */
-template <int HOW>
+template <int HOW, int PARTS>
 __device__ inline void count_vector(unsigned *counters, unsigned *table, const uint4 &v, unsigned signs, apart &of)
 {
     const unsigned words[4] = {v.x, v.y, v.z, v.w};
     if (has_zero(v.x, signs) | has_zero(v.y, signs) | has_zero(v.z, signs) | has_zero(v.w, signs)) {
         GPU_UNROLL for (int k = 0; k < 4; k++)
         {
-            count_code<HOW>(counters, table, words[k] & 0xffffu, signs, of);
-            count_code<HOW>(counters, table, words[k] >> 16, signs, of);
+            count_code<HOW, PARTS>(counters, table, words[k] & 0xffffu, signs, of);
+            count_code<HOW, PARTS>(counters, table, words[k] >> 16, signs, of);
         }
         return;
     }
     GPU_UNROLL for (int k = 0; k < 4; k++)
     {
-        count<HOW>(counters, table, words[k] & 0xffffu);
-        count<HOW>(counters, table, words[k] >> 16);
+        count<HOW, PARTS>(counters, table, words[k] & 0xffffu, of);
+        count<HOW, PARTS>(counters, table, words[k] >> 16, of);
     }
 }
 
@@ -126,15 +139,16 @@ __device__ inline unsigned load_unit(const codes_job &j, unsigned long long i)
 }
 
 /* All that a block has to count. */
-template <int HOW>
+template <int HOW, int PARTS>
 __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &of)
 {
     const unsigned thread = threadIdx.x, signs = j.width == 1 ? 0x8080u : 0x8000u;
-    const unsigned long long step = (unsigned long long)gridDim.x * CODES_THREADS;
+    const unsigned block = blockIdx.x / PARTS;
+    const unsigned long long step = (unsigned long long)(gridDim.x / PARTS) * CODES_THREADS;
     const uint4 *const vectors = reinterpret_cast<const uint4 *>(j.x + 2 * j.head);
     uint4 v[VECTORS];
     const uint4 none = make_uint4(0, 0, 0, 0);
-    unsigned long long at = blockIdx.x * CODES_THREADS * VECTORS;
+    unsigned long long at = block * CODES_THREADS * VECTORS;
     GPU_UNROLL for (int k = 0; k < VECTORS; k++)
     {
         const unsigned long long i = at + unsigned(k) * CODES_THREADS + thread;
@@ -154,11 +168,10 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
             const int equal = there && word == same && word == v[k].y && word == v[k].z && word == v[k].w &&
                               (word & 0xffffu) == word >> 16;
             if (__all_sync(0xffffffffu, equal)) {
-                if (HOW != CAREFUL) /* which the first time has counted */
+                if (HOW == FAST && is_own<PARTS>(word & 0xffffu)) /* CAREFUL: the first time has counted it */
                     count_same(j.table, word, of);
             } else if (there) {
-                count_vector<HOW>(counters, j.table, v[k], signs, of);
-                of.added += 8;
+                count_vector<HOW, PARTS>(counters, j.table, v[k], signs, of);
             }
         }
         GPU_UNROLL for (int k = 0; k < VECTORS; k++) v[k] = next[k];
@@ -167,12 +180,11 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
     }
     /* units before and behind them */
     const unsigned long long rest = j.units - 8 * j.full;
-    for (unsigned long long first = (unsigned long long)blockIdx.x * CODES_THREADS; first < rest; first += step) {
+    for (unsigned long long first = (unsigned long long)block * CODES_THREADS; first < rest; first += step) {
         const unsigned long long i = first + thread;
         if (i < rest) {
             const unsigned code = load_unit(j, i < j.head ? i : i + 8 * j.full);
-            of.added++;
-            count_code<HOW>(counters, j.table, code, signs, of);
+            count_code<HOW, PARTS>(counters, j.table, code, signs, of);
         }
         if (HOW == CAREFUL)
             __syncthreads();
@@ -180,13 +192,14 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
 }
 
 /* Whether the block's counters hold what its threads have added. */
+template <int PARTS>
 __device__ inline int is_whole(const unsigned *counters, const apart &of, unsigned *sum)
 {
-    unsigned mine = of.zeros[0] + of.zeros[1] + of.zeros[2] + of.zeros[3] - of.added; /* zeros are not in them */
+    unsigned mine = -of.added;
     if (threadIdx.x == 0)
         *sum = 0;
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < CODES / 2; i += CODES_THREADS)
+    for (unsigned i = threadIdx.x; i < CODES / PARTS / 2; i += CODES_THREADS)
         mine += (counters[i] & 0xffffu) + (counters[i] >> 16);
     mine = __reduce_add_sync(0xffffffffu, mine);
     if (threadIdx.x % 32 == 0)
@@ -195,33 +208,31 @@ __device__ inline int is_whole(const unsigned *counters, const apart &of, unsign
     return *sum == 0;
 }
 
+template <int PARTS>
 __device__ inline void clear(unsigned *counters)
 {
-    for (unsigned i = threadIdx.x; i < CODES / 2; i += CODES_THREADS)
+    for (unsigned i = threadIdx.x; i < CODES / PARTS / 2; i += CODES_THREADS)
         counters[i] = 0;
     __syncthreads();
 }
 
-template <int SHARED>
+/* PARTS: 1, or 2, which many blocks are. */
+template <int PARTS>
 GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned, counters);
     GPU_SHARED(unsigned, sum, [1]);
     const unsigned thread = threadIdx.x;
     apart of = {};
-    if (SHARED) {
-        clear(counters);
-        count_all<FAST>(j, counters, of);
+    clear<PARTS>(counters);
+    count_all<FAST, PARTS>(j, counters, of);
+    __syncthreads();
+    if (!is_whole<PARTS>(counters, of, sum)) {
         __syncthreads();
-        if (!is_whole(counters, of, sum)) {
-            __syncthreads();
-            clear(counters);
-            of.zeros[0] = of.zeros[1] = of.zeros[2] = of.zeros[3] = of.added = 0;
-            count_all<CAREFUL>(j, counters, of);
-            __syncthreads();
-        }
-    } else {
-        count_all<IN_MEMORY>(j, counters, of);
+        clear<PARTS>(counters);
+        of.zeros[0] = of.zeros[1] = of.zeros[2] = of.zeros[3] = 0;
+        count_all<CAREFUL, PARTS>(j, counters, of);
+        __syncthreads();
     }
     GPU_UNROLL for (unsigned k = 0; k < 4; k++)
     {
@@ -233,12 +244,13 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
         atomicAdd(j.table + of.code, 32 * of.times);
     if (j.odd && blockIdx.x == 0 && thread == 0)
         atomicAdd(j.table + CODES + j.x[(long long)(2 * j.units) * j.stride], 1u);
-    for (unsigned i = thread; SHARED && i < CODES / 2; i += CODES_THREADS) {
+    unsigned *const own = j.table + blockIdx.x % PARTS * HALF;
+    for (unsigned i = thread; i < CODES / PARTS / 2; i += CODES_THREADS) {
         const unsigned two = counters[i];
         if (two & 0xffffu)
-            atomicAdd(j.table + 2 * i, two & 0xffffu);
+            atomicAdd(own + 2 * i, two & 0xffffu);
         if (two >> 16)
-            atomicAdd(j.table + 2 * i + 1, two >> 16);
+            atomicAdd(own + 2 * i + 1, two >> 16);
     }
 }
 

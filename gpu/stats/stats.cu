@@ -35,7 +35,7 @@ struct mpsim_cuda {
     stats_cast *planned; /* of the casts, if all can be */
     size_t n;
     unsigned want;
-    int device, processors, shared; /* shared: the counters of codes fit a block */
+    int device, processors, parts; /* parts: blocks whose shared memory holds the counters of all codes */
     int has_codes, has_binary32;
     int blocks_binary32[stats::CASTS + 1]; /* that run at once on a processor */
     mpsim_cuda_counted *all;
@@ -109,6 +109,18 @@ static cudaError_t occupancy(mpsim_cuda *c)
                                                          bytes);
 }
 
+/* The blocks that count codes, 0: the device has none with so much shared memory. */
+template <int PARTS>
+static int parts_of(mpsim_cuda *c, size_t shared)
+{
+    const size_t bytes = stats::CODES_SHARED / PARTS;
+    if (shared < bytes + stats::CODES_BESIDE ||
+        failed(c, cudaFuncSetAttribute(stats::codes<PARTS>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)),
+               "shared memory"))
+        return 0;
+    return PARTS;
+}
+
 static int find_device(mpsim_cuda *c, int device)
 {
     cudaDeviceProp p;
@@ -129,12 +141,9 @@ static int find_device(mpsim_cuda *c, int device)
         return -1;
     const on_device on(c);
     c->processors = p.multiProcessorCount;
-    c->shared = p.sharedMemPerBlockOptin >= stats::CODES_SHARED;
-    if (c->shared && failed(c,
-                            cudaFuncSetAttribute(stats::codes<1>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 int(stats::CODES_SHARED)),
-                            "shared memory"))
-        return -1;
+    c->parts = parts_of<1>(c, p.sharedMemPerBlockOptin);
+    c->parts = c->parts ? c->parts : parts_of<2>(c, p.sharedMemPerBlockOptin);
+    c->has_codes = c->has_codes && c->parts;
     return failed(c, occupancy<0>(c), "kernels") || failed(c, occupancy<1>(c), "kernels") ||
                    failed(c, occupancy<2>(c), "kernels") || failed(c, occupancy<3>(c), "kernels") ||
                    failed(c, occupancy<4>(c), "kernels")
@@ -303,6 +312,15 @@ static void count_binary32(const mpsim_cuda *c, mpsim_cuda_counted *k, const voi
     GPU_LAUNCH_ON(stream, stats::gather, 4, 256, 0, j.states, j.words, j.replicas);
 }
 
+template <int PARTS>
+static void launch_codes(const mpsim_cuda *c, const stats::codes_job &j, uint64_t wanted, cudaStream_t stream)
+{
+    const uint64_t most = unsigned(c->processors) / PARTS;
+    const unsigned blocks = unsigned(wanted < most ? wanted : most);
+    GPU_LAUNCH_ON(stream, stats::codes<PARTS>, PARTS * (blocks ? blocks : 1), stats::CODES_THREADS,
+                  stats::CODES_SHARED / PARTS, j);
+}
+
 static void count_codes(const mpsim_cuda *c, mpsim_cuda_counted *k, const void *data, int width, int64_t stride,
                         cudaStream_t stream)
 {
@@ -323,12 +341,11 @@ static void count_codes(const mpsim_cuda *c, mpsim_cuda_counted *k, const void *
     const uint64_t vectors = (j.full + stats::CODES_THREADS * stats::VECTORS - 1) /
                              (stats::CODES_THREADS * stats::VECTORS);
     const uint64_t loose = (rest + stats::CODES_THREADS - 1) / stats::CODES_THREADS;
-    const uint64_t wanted = vectors > loose ? vectors : loose, most = unsigned(c->processors);
-    const unsigned blocks = unsigned(wanted < 1 ? 1 : wanted < most ? wanted : most);
-    if (c->shared)
-        GPU_LAUNCH_ON(stream, stats::codes<1>, blocks, stats::CODES_THREADS, stats::CODES_SHARED, j);
+    const uint64_t wanted = vectors > loose ? vectors : loose;
+    if (c->parts == 1)
+        launch_codes<1>(c, j, wanted, stream);
     else
-        GPU_LAUNCH_ON(stream, stats::codes<0>, blocks, stats::CODES_THREADS, 0, j);
+        launch_codes<2>(c, j, wanted, stream);
 }
 
 /* Whether the device can read there. */

@@ -161,6 +161,7 @@ static inline unsigned gpu_host_reduce_max(const char *file, int line, unsigned 
     {                                                                                           \
         static_assert(sizeof(T) >= 4 && T(1) / 2 == T(0), "integers only: sums have an order"); \
         const T old = *p, v = T(value);                                                         \
+        gpu_host.atomics += size_t((unsigned char *)p - gpu_host.shared) >= GPU_HOST_SHARED;    \
         *p = (expression);                                                                      \
         return old;                                                                             \
     }

@@ -154,6 +154,7 @@ struct gpu_host_state {
     cudaError_t error;
     char text[256];
     uint64_t launches, waits; /* waits: of the host for the device */
+    uint64_t atomics;         /* on memory that is not a block's      */
 
     ~gpu_host_state()
     {

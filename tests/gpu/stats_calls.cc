@@ -7,6 +7,8 @@
 
 #include <mpsim/format.h>
 
+#include <vector>
+
 namespace
 {
 
@@ -122,6 +124,62 @@ void ask_devices()
     OK(gpu_host_driver_now.device == 0, "the thread's device is as before");
 }
 
+/* Codes on devices whose blocks have as much shared memory: the counts of all, and additions to memory. */
+struct codes_counted {
+    mpsim_stats stats = {};
+    mpsim_histogram histogram = {};
+    mpsim_status status = MPSIM_EINVAL;
+    uint64_t atomics = 0;
+
+    codes_counted(size_t shared, const char *format, const std::vector<unsigned char> &bytes, uint64_t n)
+    {
+        char why[256] = "";
+        void *data = nullptr;
+        mpsim_cuda_counted *k = nullptr;
+        gpu_host_driver_now.shared = shared;
+        mpsim_cuda *const c = mpsim_cuda_new(NULL, 0, MPSIM_SUMMARY_HISTOGRAM, -1, why, sizeof why);
+        (void)cudaMalloc(&data, bytes.size());
+        (void)cudaMemcpy(data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
+        const uint64_t before = gpu_host.atomics;
+        status = mpsim_cuda_count(c, mpsim_format_find(format), data, n, 0, NULL, &k);
+        atomics = gpu_host.atomics - before;
+        if (status == MPSIM_OK)
+            status = mpsim_cuda_read(k, &stats, &histogram, NULL);
+        mpsim_cuda_free(c);
+        (void)cudaFree(data);
+        gpu_host_driver_now.shared = 232448;
+    }
+    int is(const codes_counted &other) const
+    {
+        return status == MPSIM_OK && memcmp(&stats, &other.stats, sizeof stats) == 0 &&
+               memcmp(&histogram, &other.histogram, sizeof histogram) == 0;
+    }
+};
+
+/* Devices of 99 KiB a block (sm_86, sm_89, sm_120) beside those of 227 KiB. */
+void ask_shared()
+{
+    enum { BYTES = 300000, LITTLE = 101376 };
+    static const char *const kinds[] = {"all codes", "two codes, which overflow counters", "one code"};
+    for (int kind = 0; kind < 3; kind++) {
+        std::vector<unsigned char> bytes(BYTES);
+        uint32_t state = 1;
+        for (int i = 0; i < BYTES; i++) {
+            state = state * 1664525u + 1013904223u;
+            bytes[size_t(i)] = (unsigned char)(kind == 0 ? state >> 24 : kind == 1 ? (i & 2 ? 0x3f : 0xbf) : 0xbf);
+        }
+        for (const char *format : {"bf16", "e4m3"}) {
+            const uint64_t n = BYTES / (format[0] == 'b' ? 2 : 1) - 1;
+            const codes_counted much(232448, format, bytes, n), little(LITTLE, format, bytes, n);
+            OK(little.is(much), "99 KiB of shared memory give the same counts: %s, %s", format, kinds[kind]);
+            OK(little.atomics <= 2 * 65536 && 2 * little.atomics < n, "and few additions to memory: %llu",
+               (unsigned long long)little.atomics);
+        }
+    }
+    OK(codes_counted(49152, "bf16", std::vector<unsigned char>(64), 32).status == MPSIM_EUNAVAILABLE,
+       "48 KiB are too little: codes are not counted there");
+}
+
 } // namespace
 
 void ask_calls();
@@ -131,4 +189,5 @@ void ask_calls()
     ask_capture();
     ask_drop();
     ask_devices();
+    ask_shared();
 }
