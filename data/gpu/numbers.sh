@@ -285,10 +285,10 @@ END {
     verdict = all_differ + differ["same"] + trainings_differ
     cores = results["mma"] + results["wgmma"]
     if (page == "README.md") {
-        printf "* **CUDA.** An %s ran the kernels and the Hopper models: %s conversions and operations, %s results of\n", \
-            devices, large(results["convert"] + results["arithmetic"]), large(cores)
-        printf "  tensor cores and %d trainings, and %s ([data/gpu](data/gpu/README.md)).\n", trainings, \
-            verdict ? grouped(verdict) " differed" : "no bit differed"
+        printf "* **CUDA.** An %s ran the kernels and the Hopper models: %s in %s results and %d trainings\n", devices, \
+            verdict ? grouped(verdict) " differences" : "no bit differed", \
+            large(results["convert"] + results["arithmetic"] + cores), trainings
+        print "  ([data/gpu](data/gpu/README.md))."
     }
     if (page == "data/gpu/README.md") page_of_records()
     if (page == "data/gpu/speeds.tsv") speed_tables(1)
@@ -304,8 +304,9 @@ END {
         printf "  %d probes of single questions (the sign of a zero sum, the floor, overflow, the bits of a NaN) gave what the rows say.\n", probes
     }
     if (page == "doc/explanations/evidence.md")
-        printf "An %s ran %d trainings, %s steps and %s tensors: %s ([records](../../data/gpu/README.md)).\n", \
-            devices, trainings, grouped(steps), grouped(tensors), trainings_differ ? trainings_differ " differ" : "every bit"
+        printf "On an %s %s tensors of %s steps in %d trainings were %s ([records](../../data/gpu/README.md)).\n", devices, \
+            grouped(tensors), grouped(steps), trainings, \
+            trainings_differ ? "compared, and " trainings_differ " trainings differ" : "equal in every bit"
     if (page == "data/vectors/device/README.md") {
         printf "Of %d products %d fit a way to multiply that the library has; of %d questions on `_scaled_mm` %d, and PyTorch refuses %d.\n", \
             asked["products"], fitting["products"], asked["scaled"], fitting["scaled"], refused["scaled"]
