@@ -26,8 +26,12 @@ presets() {
         n {
             if (cell(1) != "") preset = cell(1)
             line = "| `" preset "`, " cell(2) " |"
-            for (i = 3; i <= n; i++)
-                if ((text = cell(i)) != "") line = line " " (i < n ? name[i] ": " : "") text " |"
+            for (i = 3; i <= n; i++) {
+                if ((text = cell(i)) == "") continue
+                joined = i < n && text == cell(i + 1) && name[i] == "overflow" && name[i + 1] == "infinity"
+                line = line " " (i < n ? (joined ? name[i] ", " name[i + 1] : name[i]) ": " : "") text " |"
+                i += joined
+            }
             print line
         }'
 }

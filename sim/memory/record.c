@@ -81,7 +81,7 @@ static const record_field model_fields[] = {
     FIELD(COUNT, "zero", IN_JSON, AT(zero), "Stage of ZeRO."),
     FIELD(COUNT, "tensor_parallel", IN_JSON, AT(tensor_parallel), "Ranks that share tensors."),
     FIELD(BOOLEAN, "sequence_parallel", IN_JSON, AT(sequence_parallel),
-          "Whether these ranks share what is between the products, too."),
+          "Whether tensor-parallel ranks also split the activations between matrix products."),
     FIELD(TEXT, "recompute", IN_JSON, AT(recompute), NULL, .words = memory_recomputation),
     FIELD(BOOLEAN, "activations", IN_JSON, AT(activations), "Whether activations are counted."),
     FIELD(TEXT, "not_counted", IN_JSON, AT(not_counted), "Parts of a model of config.json, by their keys."),

@@ -46,7 +46,7 @@ typedef struct mpsim_attention_shape {
     size_t queries, keys, dim, size;
 } mpsim_attention_shape;
 
-/* What happened; added to by mpsim_attention_forward. An element is a score that its row sees. */
+/* Counts that mpsim_attention_forward adds to. An element is a score that the mask lets its row see. */
 typedef struct mpsim_attention_counts {
     uint64_t rows, masked;  /* rows; those that see no key                                                */
     uint64_t repeated;      /* rows whose largest x is that of two keys or more                           */

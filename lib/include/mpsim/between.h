@@ -76,7 +76,7 @@ typedef struct mpsim_between {
  * changes none that the array's format has.
  *
  * found: NULL, or of CROSS_ENTROPY 2 numbers: rows that are correct, rows that count. pool: threads, or NULL. A result of
- * the whole shape may lie where an operand of the whole shape does, with equal format and strides.
+ * the whole shape may be in place of an operand of the whole shape, with equal format and strides.
  *
  * MPSIM_EINVAL for an invalid format or setting, an array that is needed and missing, an index that is no entry, more
  * than 2^32 - 1 entries; MPSIM_ERANGE for a format that has numbers that binary32 has not; MPSIM_ENOMEM. But for the last

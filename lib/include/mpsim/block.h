@@ -118,10 +118,10 @@ MPSIM_API const mpsim_format *mpsim_block_scale_format(const mpsim_block_recipe 
 MPSIM_API void mpsim_block_grid(const mpsim_block_recipe *b, size_t rows, size_t cols, size_t *grid_rows,
                                 size_t *grid_cols);
 
-/* What quantising gives; pointers may be NULL. Blocks are numbered row-major. */
+/* Results of quantising; pointers may be NULL. Blocks are numbered row-major. */
 typedef struct mpsim_blocks {
     uint8_t *codes;           /* rows x cols: the element's code                                     */
-    float *values;            /* rows x cols: what it stands for, as the source dequantises, in
+    float *values;            /* rows x cols: dequantised values, as the source dequantises, in
                              binary32                                                            */
     uint8_t *scale_codes;     /* per block: E8M0 or E4M3 code; 0 in rules whose scale is binary32    */
     float *scales;            /* per block: the factor that elements were multiplied by (AMAX_DEEPSEEK:

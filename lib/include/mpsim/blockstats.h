@@ -14,10 +14,10 @@ enum { MPSIM_SCALE_MIN = -149, MPSIM_SCALE_MAX = 127, MPSIM_SCALE_BINS = 277 };
 
 typedef struct mpsim_block_stats {
     mpsim_cast_stats casts; /* elements, as mpsim_blocks.casts                              */
-    /* Finite elements. casts counts them by their codes, and what is spoilt as an overflow. */
+    /* Finite elements. casts counts them by their codes, and counts spoilt elements as overflow. */
     uint64_t underflow;        /* other than 0, they stand for 0 (also by a scale of 0)        */
     uint64_t saturated;        /* rounded, beyond the largest number; they stand for a finite one, not 0 */
-    uint64_t spoilt;           /* they stand for NaN or infinity, by another element or the scale */
+    uint64_t spoilt;           /* another element or the scale makes them NaN or infinite */
     uint64_t blocks;           /* all, those at the edges included                             */
     uint64_t zero_blocks;      /* every element is zero                                        */
     uint64_t saturated_blocks; /* an element is one of `saturated`                            */

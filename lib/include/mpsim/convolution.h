@@ -41,7 +41,7 @@ enum {
     MPSIM_CONVOLUTION_BLOCK = 16 /* channels of a block; the last may have fewer */
 };
 
-/* What the sum over taps and channels goes through, the last the fastest. */
+/* Order of the sum over taps and channels; the last index runs fastest. */
 typedef enum mpsim_convolution_order {
     MPSIM_TAPS_CHANNELS,        /* tap, channel: kernels for NHWC; mpsim train                       */
     MPSIM_BLOCKS_TAPS_CHANNELS, /* block of channels, tap, channel of the block: oneDNN for NCHW on CPUs    */

@@ -100,7 +100,7 @@ typedef enum mpsim_order {
                                of it is t. FMA and MULADD, with chunks.                         */
 } mpsim_order;
 
-/* What instructions of CPUs and AMD's do beside: bits of `traits`. Not with FUSED and its kin. */
+/* Further behaviour of instructions of CPUs and AMD: bits of `traits`. Not with FUSED and similar models. */
 enum {
     MPSIM_TRAIT_FLUSH_OPERANDS = 1, /* a subnormal operand is read as zero of its sign            */
     MPSIM_TRAIT_FLUSH_SUMS = 2,     /* so is an accumulator, c too; and what a product, an addition or outer
@@ -255,7 +255,7 @@ MPSIM_API mpsim_status mpsim_dot_scaled(const mpsim_model *m, const mpsim_format
                                         const mpsim_scales *sb, size_t n, uint64_t c, const mpsim_rng *rng,
                                         uint64_t *d);
 
-/* What mpsim_dot does on its way, a step at a time. Numbers are exact as binary64. */
+/* The steps of mpsim_dot, one at a time. Numbers are exact as binary64. */
 typedef enum mpsim_dot_event {
     MPSIM_DOT_PRODUCT,  /* value = product(a[k] b[k]), k = first: MULADD                             */
     MPSIM_DOT_ADDITION, /* value = accumulator(x + products first to first + n - 1), of FUSED those of

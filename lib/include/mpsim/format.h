@@ -12,7 +12,7 @@
  * come the infinity (if `inf`; it is always max_finite + 1) and the NaNs (MPSIM_NAN_TOP).
  * All formats are subsets of binary64: decoding is exact.
  *
- * What the sources say of special values:
+ * Special values in the sources:
  *
  *   IEEE 754 (binary64, binary32, fp16; also tf32, bf16, e5m2, e4m3ieee, e3m4): the top
  *     exponent holds infinity (T = 0) and NaNs; the top bit of T marks a quiet NaN; +0 and -0.

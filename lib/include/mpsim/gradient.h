@@ -13,7 +13,7 @@
 
 MPSIM_BEGIN
 
-/* What mpsim_unscale_array found. */
+/* Results of mpsim_unscale_array. */
 enum {
     MPSIM_FOUND_INPUT = 1, /* an element that is not finite as it came: what torch and Apex test */
     MPSIM_FOUND_OUTPUT = 2 /* an element that is not finite once unscaled                        */

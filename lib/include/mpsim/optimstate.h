@@ -81,13 +81,13 @@ MPSIM_API mpsim_status mpsim_state_quantise(const mpsim_state *s, const float *x
 MPSIM_API mpsim_status mpsim_state_values(const mpsim_state *s, const uint16_t *codes, const float *numbers, size_t n,
                                           float *values);
 
-/* What an optimizer keeps: rows of the table, or NULL: an array as it is. */
+/* State of an optimizer: rows of the table, or NULL: an array as it is. */
 typedef struct mpsim_states {
     const char *name;
     const mpsim_state *m, *v;         /* moments; m also of a momentum buffer, v of amsgrad's largest one */
     const mpsim_state *kept;          /* of what accumulates updates                                     */
     uint32_t least;                   /* arrays of fewer elements stay as they are                       */
-    uint8_t whole;                    /* 1: so do those that do not fill their blocks                    */
+    uint8_t whole;                    /* 1: states that do not fill their blocks are also quantised      */
     uint8_t binary32;                 /* 1: where they stay, in binary32; 0: in the parameter's format   */
     const char *what, *source, *open; /* as in mpsim_optim_variant                               */
 } mpsim_states;

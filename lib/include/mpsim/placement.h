@@ -8,7 +8,7 @@
 
 MPSIM_BEGIN
 
-/* What a tensor is to its layer. */
+/* Role of a tensor in its layer. */
 typedef enum mpsim_role {
     MPSIM_ROLE_ACT,    /* input of the layer, as it enters the product         */
     MPSIM_ROLE_OUT,    /* output                                               */

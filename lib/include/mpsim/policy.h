@@ -30,7 +30,7 @@ MPSIM_API mpsim_status mpsim_policy_read(mpsim_policy **p, const char *name, con
 /* mpsim_policy_free -- accepts NULL, which the others do not. What they point to belongs to the policy. */
 MPSIM_API void mpsim_policy_free(mpsim_policy *p);
 
-/* What a policy says of itself. */
+/* Description of a policy. */
 typedef enum mpsim_policy_text {
     MPSIM_POLICY_NAME,
     MPSIM_POLICY_PATH,
@@ -45,7 +45,7 @@ MPSIM_API const char *mpsim_policy_say(const mpsim_policy *p, mpsim_policy_text 
 MPSIM_API size_t mpsim_policy_plans(const mpsim_policy *p);
 MPSIM_API size_t mpsim_policy_plan_at(const mpsim_policy *p, uint64_t step);
 
-/* What a plan says of the optimizer; the rest is the user's. */
+/* Optimizer settings in a plan; the user sets the others. */
 typedef struct mpsim_plan_optimizer {
     int32_t algorithm;                   /* mpsim_optim_algorithm; -1: not said                        */
     int32_t store;                       /* mpsim_store                                                */
@@ -87,7 +87,7 @@ MPSIM_API mpsim_status mpsim_policy_describe(const mpsim_policy *p, size_t i, ch
  * NULL: none. */
 MPSIM_API const mpsim_optim_variant *mpsim_policy_variant(const mpsim_policy *p, size_t i, int algorithm);
 
-/* What a layer does, as autocast's lists see it. */
+/* Kind of a layer in autocast's lists. */
 typedef enum mpsim_layer_kind {
     MPSIM_LAYER_LINEAR,
     MPSIM_LAYER_CONV,

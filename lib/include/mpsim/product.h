@@ -30,7 +30,7 @@ typedef struct mpsim_stack {
     int64_t strides[MPSIM_STACK_RANK];
 } mpsim_stack;
 
-/* What is multiplied of an operand that enters by a recipe; of one with a single scale codes, where nothing else is said. */
+/* Form in which an operand of a recipe is multiplied; with a single scale the default is codes. */
 typedef enum mpsim_block_use {
     MPSIM_BLOCKS_AS_VALUES, /* the values, rounded to bf16                                                    */
     MPSIM_BLOCKS_AS_CODES,  /* the codes; the sum over each block of the depth is multiplied by both factors  */
@@ -54,7 +54,7 @@ typedef struct mpsim_entering {
     mpsim_rng rng;                    /* for stochastic element modes                         */
 } mpsim_entering;
 
-/* What entering, or the rounding of results, did: added to. */
+/* Counts of the rounding of operands or results, which functions add to. */
 typedef struct mpsim_entered {
     uint64_t nonzero;   /* finite and not zero before                           */
     uint64_t lost;      /* of these: zero after                                 */
@@ -62,7 +62,7 @@ typedef struct mpsim_entered {
     uint64_t nonfinite; /* infinite or NaN after                                */
 } mpsim_entered;
 
-/* What is wanted of entering; pointers may be NULL. */
+/* Requested results of entering; pointers may be NULL. */
 typedef struct mpsim_entry_stats {
     float *amax;             /* becomes the larger of itself and mpsim_amax of what the recipe is given */
     mpsim_entered *counts;   /* of the recipe; without one of the rounding to `format`                  */
@@ -76,7 +76,7 @@ typedef struct mpsim_operand {
     const mpsim_format
         *format;     /* of what is multiplied; where it is another than the stack's, a product rounds what it reads */
     uint8_t mode;    /* of this rounding                                                    */
-    uint8_t rounded; /* 1: they are numbers of this format already, and only lie in another */
+    uint8_t rounded; /* 1: they are already numbers of this format, stored in another */
     float inverse;   /* numbers stand for number * inverse                                  */
     /* of blocks that are multiplied as codes or scaled; NULL: none. block_rows x block_cols elements share a factor; those of a
      * matrix are grid_rows x grid_cols, row-major, matrix after matrix in the order of the codes, which have no gaps */

@@ -1,6 +1,6 @@
 /* report.h -- the report of `mpsim stat` as a function, of files or of arrays in memory: in libmpsim-trace.
  *
- * What casts would do to tensors: the program's report to the byte, by the same code. What trace.h says of files, errors, the
+ * Statistics of casts of tensors: the program's report to the byte, by the same code. What trace.h says of files, errors, the
  * locale and the floating-point environment holds here, too. Nothing prints, ends the program or changes how signals are
  * handled (but for what trace.h says of want of memory, of which glibc dies in the regular expressions of map, too), and nothing is
  * kept between calls: several threads may call at once. A call may start threads, which take no signals and

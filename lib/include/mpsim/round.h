@@ -39,7 +39,7 @@ typedef enum mpsim_round_mode {
  * than 2^-N, by 2^-(N+1) on average; that of B and C is off by at most 2^-(N+1), by 0 on average
  * (of C also for nu of few bits). Few random bits make any of them biased at a given nu. */
 
-/* What a finite number beyond the largest finite one becomes. */
+/* Result of a finite number beyond the largest finite one. */
 typedef enum mpsim_overflow {
     MPSIM_OVERFLOW_INF, /* as IEEE 754: infinity where the mode rounds away, the largest
                            finite number where it does not: toward zero; up for negative
@@ -48,20 +48,20 @@ typedef enum mpsim_overflow {
     MPSIM_OVERFLOW_MAX  /* saturate: the largest finite number of that sign                */
 } mpsim_overflow;
 
-/* What an infinity becomes. */
+/* Result of an infinity. */
 typedef enum mpsim_infinity {
     MPSIM_INFINITY_KEEP, /* infinity; without one: see no_inf                              */
     MPSIM_INFINITY_MAX   /* the largest finite number of that sign                         */
 } mpsim_infinity;
 
-/* What infinity becomes in a format without one. That NaN is the canonical one with the
+/* Result of infinity in a format without infinity. That NaN is the canonical one with the
  * infinity's sign, under every mpsim_nan_rule. */
 typedef enum mpsim_no_inf {
     MPSIM_NO_INF_NAN, /* NaN (OCP OFP8, IEEE usage); the largest number if there is no NaN */
     MPSIM_NO_INF_MAX  /* the largest finite number (P3109)                                 */
 } mpsim_no_inf;
 
-/* What a NaN becomes in a format with NaN. (NEGZERO formats have one NaN only.) */
+/* Result of a NaN in a format with NaN. (NEGZERO formats have one NaN only.) */
 typedef enum mpsim_nan_rule {
     MPSIM_NANS_SIGNED,      /* canonical NaN with the input's sign                             */
     MPSIM_NANS_POSITIVE,    /* canonical NaN, sign clear                                       */
@@ -77,14 +77,14 @@ typedef enum mpsim_nan_rule {
     MPSIM_NAN_RULES         /* number of rules                                                */
 } mpsim_nan_rule;
 
-/* What a NaN becomes in a format without NaN. */
+/* Result of a NaN in a format without NaN. */
 typedef enum mpsim_no_nan {
     MPSIM_NO_NAN_MAX,     /* the largest positive number (CUDA)                           */
     MPSIM_NO_NAN_ZERO,    /* +0                                                           */
     MPSIM_NO_NAN_ANTIZERO /* zero of the opposite sign (ml_dtypes: NaN -> -0, -NaN -> +0) */
 } mpsim_no_nan;
 
-/* What a negative number (that does not round to zero) and -infinity become in an
+/* Result of a negative number (that does not round to zero) and of -infinity in an
  * unsigned format; this comes before flush_output. */
 typedef enum mpsim_negative {
     MPSIM_NEGATIVE_NAN, /* NaN, by the rules for NaN above                                 */
@@ -92,7 +92,7 @@ typedef enum mpsim_negative {
     MPSIM_NEGATIVE_ABS  /* the sign is ignored (CUDA e8m0), also by the flags              */
 } mpsim_negative;
 
-/* What zero, and a number that would round to zero, become in a format without zero.
+/* Result of zero, and of a number that would round to zero, in a format without zero.
  * -0 counts as negative there. */
 typedef enum mpsim_no_zero {
     MPSIM_NO_ZERO_MIN,    /* both: the smallest number                                     */
@@ -175,7 +175,7 @@ MPSIM_API void mpsim_rounding_preset_from(mpsim_rounding *r, const mpsim_preset 
                                           const mpsim_format *source);
 MPSIM_API void mpsim_rounding_preset(mpsim_rounding *r, const mpsim_preset *p, const mpsim_format *f);
 
-/* What happened to one element; the counters below count the same. */
+/* Events of one element; the counters below count the same events. */
 enum {
     MPSIM_FLAG_INEXACT = 1,   /* finite input, result differs from x * scale              */
     MPSIM_FLAG_UNDERFLOW = 2, /* non-zero finite input (also a flushed one), zero result,

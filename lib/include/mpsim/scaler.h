@@ -38,7 +38,7 @@ typedef enum mpsim_scale_arithmetic {
     MPSIM_SCALE_F64      /* binary64 (a Python float)                                              */
 } mpsim_scale_arithmetic;
 
-/* What happens at the floor. */
+/* Behaviour at the floor. */
 typedef enum mpsim_floor_rule {
     MPSIM_FLOOR_CLAMP, /* the scale stays at the floor                                             */
     MPSIM_FLOOR_RAISE, /* as CLAMP; backing off from the floor itself is an error (DeepSpeed)      */
@@ -60,7 +60,7 @@ typedef enum mpsim_unscale_rule {
     MPSIM_UNSCALE_ROUNDED     /* as RECIPROCAL, the factor rounded to the gradient's format first    */
 } mpsim_unscale_rule;
 
-/* What is tested for overflow. */
+/* Object of the overflow test. */
 typedef enum mpsim_overflow_check {
     MPSIM_CHECK_ELEMENTS, /* every gradient element as it comes, scaled                             */
     MPSIM_CHECK_NORM      /* the norm of all scaled gradients, in binary32 (fairseq)                */
@@ -145,7 +145,7 @@ typedef struct mpsim_scaler {
 /* mpsim_scaler_init -- a scaler at its start. MPSIM_EINVAL if the configuration is invalid. */
 MPSIM_API mpsim_status mpsim_scaler_init(mpsim_scaler *s, const mpsim_scaler_config *c);
 
-/* What happened in a step. */
+/* Outcome of a step. */
 enum {
     MPSIM_SCALER_OVERFLOW = 1,
     MPSIM_SCALER_SKIP = 2,       /* the optimizer's step is skipped                                   */

@@ -14,13 +14,13 @@
 
 MPSIM_BEGIN
 
-/* What an array is cast to. The format must outlive the summary, and not change. */
+/* Target of a cast. The format must outlive the summary and must not change. */
 typedef struct mpsim_cast {
     const mpsim_format *format;
     mpsim_rounding rounding; /* scale included */
 } mpsim_cast;
 
-/* What is wanted beside the counts: of mpsim_stats count, zero, nan, inf, amax and amin, of each cast
+/* Requested results beside the counts: of mpsim_stats count, zero, nan, inf, amax and amin, of each cast
  * its mpsim_counts. What is not wanted is left as it was by mpsim_summary_read. */
 enum {
     MPSIM_SUMMARY_SUMS = 1,     /* sum, sum_squares                                           */

@@ -2,14 +2,14 @@
  * instruction adds up, how oneDNN cuts the depth, and what becomes of the sums.
  *
  *   AVX512  bf16: the model avx512-bf16-fp32; fp16: fma, as AVX512-FP16 widens. The depth is cut into chunks: of 512
- *           products, of 1024 where there are more than 1024 and the left operand does not lie transposed.
+ *           products, of 1024 where there are more than 1024 and the left operand is not transposed.
  *   AMX     bf16: the model amx-bf16-fp32, a chain of tiles of 32 products. Chunks are of `chunk` products, or there is one.
  *           A depth of less than 255 is not cut. Of n products that do not fill their last tile, where n is a multiple of
  *           twice the number of tiles, tiles are equal, or of 32 nevertheless: of 60 products two of 30, or 32 and 28. That
  *           is `tiles`. Products of few rows and a depth below 32 are AVX512's.
  *
  * With several threads the depth may be cut into parts first, of `part` products, and each of these into chunks: with AMX, and
- * where the left operand lies transposed. The last part, and of each the last chunk, may be shorter.
+ * where the left operand is transposed. The last part, and the last chunk of each part, may be shorter.
  *
  * All that depends on shape, layout, threads and caches. Where `threads` says how many threads torch has, it follows oneDNN's
  * rule (lib/dot/onednn.h) for the caches of Intel's CPUs with AMX so far, 48 KiB and 2 MiB; else it must be said.
@@ -37,7 +37,7 @@ typedef enum mpsim_torch_mm_tiles {
 typedef struct mpsim_torch_mm {
     char name[96];            /* as it was given                                        */
     uint8_t by;               /* mpsim_torch_mm_by                                      */
-    uint8_t left_transposed;  /* how the left operand lies in torch                     */
+    uint8_t left_transposed;  /* 1: the left operand is transposed in torch             */
     uint8_t right_transposed; /* and the right one, as the weight of linear does        */
     uint8_t tiles;            /* AMX: mpsim_torch_mm_tiles                              */
     uint8_t cut;              /* it was said how the depth is cut                       */

@@ -11,7 +11,7 @@
  * `size` bytes at `error`, which may be NULL; a longer line is cut. It says which file. Where nothing fails the buffer
  * is untouched.
  *
- * What mpsim/mpsim.h says of pointers holds here, too: functions with a status refuse NULL, of the others mpsim_reader_close
+ * The rule of mpsim/mpsim.h for pointers holds here, too: functions with a status refuse NULL; of the others mpsim_reader_close
  * alone takes it. A reader is for one thread at a time; readers are independent of each other, and threads may have one each. While a
  * function runs, its thread has the locale "C" and the default floating-point environment, and its own again
  * afterwards. Files without a name, for what is packed or comes from a pipe, are made in $TMPDIR, else in /tmp. */

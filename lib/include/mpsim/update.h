@@ -15,7 +15,7 @@ MPSIM_BEGIN
 
 /* ---- from gradients to the optimizer ---- */
 
-/* What a plan says of it. */
+/* Its settings in a plan. */
 typedef struct mpsim_step_rules {
     mpsim_unscale_rule unscale;
     mpsim_clip_rule clip;

@@ -31,18 +31,18 @@ typedef struct train_tensor {
     float inverse; /* quantised per tensor: numbers stand for number * inverse; 1 otherwise */
 } train_tensor;
 
-/* What train_tensor.data begins with: the elements there are, of which views may have fewer. */
+/* Head of train_tensor.data: the number of elements; views may have fewer. */
 typedef struct train_data {
     size_t n;
 } train_data;
 
-/* What an index begins with: how many numbers, and the largest one. */
+/* Head of an index: how many numbers, and the largest one. */
 typedef struct train_indices {
     size_t n;
     int32_t largest;
 } train_indices;
 
-/* What rounding did to the results of an operation. */
+/* Counts of rounding the results of an operation. */
 typedef struct train_counts {
     uint64_t nonzero;   /* finite and not zero before rounding           */
     uint64_t lost;      /* of these: zero after it                       */
@@ -55,7 +55,7 @@ typedef struct train_part {
     size_t first, n;
 } train_part;
 
-/* What the product meets in d. */
+/* Start of the sums of a product: the numbers in d. */
 typedef enum train_start {
     TRAIN_FROM_ZERO,
     TRAIN_FROM_SUM, /* the chain begins with the number in d, not with +0; both inverses are 1 */
@@ -145,7 +145,7 @@ typedef struct train_tiled {
     train_counts *counts;
 } train_tiled;
 
-/* What rows were normalised by, going back: gradients of its parameters. */
+/* Gradients of the parameters of a row normalisation. */
 typedef struct train_normed {
     const mpsim_rownorm *r;
     train_tensor *dweight, *dbias; /* dbias NULL: none */
@@ -184,7 +184,7 @@ typedef struct train_turn {
     train_counts *counts;
 } train_turn;
 
-/* What the ranks' x are reduced to. */
+/* Result of reducing the ranks' x. */
 typedef struct train_sum {
     train_tensor *y;
     const train_tensor *const *x;

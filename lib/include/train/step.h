@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- where tensors are kept ---- */
 
-/* What a tensor is to its layer. */
+/* Role of a tensor in its layer. */
 typedef enum train_role {
     TRAIN_ACT = MPSIM_ROLE_ACT,
     TRAIN_OUT = MPSIM_ROLE_OUT,
@@ -34,7 +34,7 @@ typedef enum train_master {
 
 typedef mpsim_placement train_placement; /* of one layer */
 
-/* What is to blame for an overflow that the norm of all scaled gradients tells (mpsim_norm_overflows). */
+/* Source of an overflow in the norm of all scaled gradients (mpsim_norm_overflows). */
 extern const char train_norm_name[];
 
 /* ---- memory ---- */

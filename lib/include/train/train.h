@@ -179,7 +179,7 @@ uint64_t train_stream(const char *purpose);
 
 /* ---- data: text as tokens ---- */
 
-/* What a transformer trains on: `trained` tokens, then `held` that are held back. */
+/* Text of a transformer: `trained` training tokens, then `held` validation tokens. */
 typedef struct train_text {
     const char *name;   /* without spaces, below 64 characters */
     const void *tokens; /* of `bytes` bytes each: 1, 2 or 4    */
@@ -228,7 +228,7 @@ typedef struct train_layer {
                   same with context; TRAIN_HEADS to those of a head (size), TRAIN_SCORES to context, TRAIN_CONTEXT to
                   heads * size columns */
 
-/* What a transformer has at most; warm-up and cool-down of so many steps. */
+/* Largest sizes of a transformer; largest warm-up and cool-down in steps. */
 enum {
     TRAIN_MOST_WIDTH = 8192,
     TRAIN_MOST_HIDDEN = 1 << 16,
@@ -270,7 +270,7 @@ typedef struct train_decoder {
     uint64_t text_digest;                          /* train_text.digest                                               */
 } train_decoder;
 
-/* What is trained and how long. Written as text and read back (train_run_write). */
+/* A training: network, data and steps. Written as text and read back (train_run_write). */
 typedef struct train_settings {
     char net[16];          /* "mlp", "cnn", "gpt", "llama"                                          */
     uint32_t depth;        /* hidden layers (mlp: 2, up to 20), convolutions (cnn: 2, 1 to 3)       */
