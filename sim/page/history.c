@@ -56,28 +56,6 @@ void page_clear_history(page *p)
 
 /* ---- the section ---- */
 
-static void put_row(const page *p, html_table *t, const track *k, const span *s)
-{
-    char text[256], a[32];
-    const recorded_step *step = k->by_step ? scaler_run_step(&p->scaler, s->from) : NULL;
-    if (s->from == s->to)
-        page_html_cell(t, "%" PRId64, s->from);
-    else
-        page_html_cell(t, "%" PRId64 "-%" PRId64, s->from, s->to);
-    page_html_cell(t, "%s", text_scale(a, s->scale));
-    page_html_cell(t, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
-    page_html_cell(t, "%s", traininglog_events_text(text, sizeof text, k, s));
-    page_html_cell(t, "%s", s->loss.elements ? page_percent(a, (double)s->loss.lost / (double)s->loss.elements) : "");
-    page_html_cell(t, "%s", text_count(a, s->loss.overflowed));
-    page_html_cell(t, "%s", text_count(a, s->loss.not_finite));
-    page_html_cell(t, "%s",
-                   isnan(s->fits)   ? ""
-                   : isinf(s->fits) ? "any"
-                   : s->fits == 0   ? "none"
-                                    : text_scale(a, s->fits));
-    page_html_cell(t, "%s", step ? step->worst : "");
-}
-
 void page_history(const page *p, FILE *to)
 {
     char text[1024], a[32], b[32];
@@ -108,11 +86,12 @@ void page_history(const page *p, FILE *to)
         to);
     fputs("</p>\n", to);
     const size_t rows = k->count < ROWS_MOST ? k->count : ROWS_MOST;
-    page_html_table_begin(
-        &t, to, "scales", "Loss scale over the steps",
-        ">step|>scale|>recorded scale|<what happens|>lost, %|>overflowed|>Inf, NaN|>fits|<largest in");
-    for (size_t i = 0; i < rows; i++)
-        put_row(p, &t, k, &k->spans[i]);
+    page_html_table_begin(&t, to, "scales", "Loss scale over the steps", &scaler_span_record, 0);
+    for (size_t i = 0; i < rows; i++) {
+        scaler_span row;
+        scaler_span_fill(&row, &p->scaler_report, k, &k->spans[i]);
+        page_html_row(&t, &row);
+    }
     page_html_table_end(&t);
     if (rows < k->count)
         page_html_print(to, "%zu more rows: mpsim scaler --all.", k->count - rows);

@@ -75,78 +75,71 @@ void page_html_end(FILE *to, char *const *text)
 
 /* ---- tables ---- */
 
-/* A title: the text from `text` on, `n` bytes, without its sign; its group, `*group` bytes before it. */
-static const char *next_title(const char *text, size_t *n, size_t *group)
+/* A row of the titles of records, if there are any: neighbours of one name are one cell. */
+typedef struct groups {
+    FILE *to;
+    const char *name;
+    size_t span;
+} groups;
+
+static void end_group(const groups *g)
 {
-    *n = strcspn(text, "|");
-    const char *slash = memchr(text, '/', *n);
-    *group = slash ? (size_t)(slash - text) : 0;
-    return text[*n] ? text + *n + 1 : NULL;
+    fprintf(g->to, *g->name ? "<th scope=\"colgroup\" colspan=\"%zu\">" : "<td colspan=\"%zu\">", g->span);
+    page_html_text(g->to, g->name);
+    fputs(*g->name ? "</th>" : "</td>", g->to);
 }
 
-static void put_part(FILE *to, const char *text, size_t n)
+static void put_group(void *to, const record_title *t)
 {
-    char *part = need_part(text, n);
-    page_html_text(to, part);
-    free(part);
+    groups *g = to;
+    if (g->span && strcmp(g->name, t->above) != 0) {
+        end_group(g);
+        g->span = 0;
+    }
+    g->name = t->above;
+    g->span++;
 }
 
-/* One row of groups, if there are any: neighbours of one name are one cell. */
+static void see_group(void *to, const record_title *t)
+{
+    *(int *)to |= *t->above != '\0';
+}
+
 static void put_groups(const html_table *t)
 {
-    const char *at = t->columns, *last = "";
-    size_t n, group, last_group = 0, span = 0;
-    if (!strchr(t->columns, '/'))
+    groups g = {t->to, "", 0};
+    int any = 0;
+    record_titles(t->kind, t->shows, see_group, &any);
+    if (!any)
         return;
     fputs("<tr>", t->to);
-    while (at) {
-        const char *text = at + 1;
-        at = next_title(at, &n, &group);
-        group -= group > 0; /* the sign */
-        if (span && group == last_group && strncmp(text, last, group) == 0) {
-            span++;
-            continue;
-        }
-        if (span) {
-            fprintf(t->to, last_group ? "<th scope=\"colgroup\" colspan=\"%zu\">" : "<td colspan=\"%zu\">", span);
-            put_part(t->to, last, last_group);
-            fputs(last_group ? "</th>" : "</td>", t->to);
-        }
-        last = text;
-        last_group = group;
-        span = 1;
-    }
-    fprintf(t->to, last_group ? "<th scope=\"colgroup\" colspan=\"%zu\">" : "<td colspan=\"%zu\">", span);
-    put_part(t->to, last, last_group);
-    fputs(last_group ? "</th></tr>\n" : "</td></tr>\n", t->to);
-}
-
-static void put_titles(html_table *t)
-{
-    const char *at = t->columns;
-    size_t n, group;
-    fputs("<tr>", t->to);
-    while (at) {
-        const char *text = at + 1;
-        const int is_text = *at == '<';
-        at = next_title(at, &n, &group);
-        fprintf(t->to, "<th scope=\"col\" aria-sort=\"none\"%s><button type=\"button\">",
-                is_text ? " class=\"t\"" : "");
-        if (group) { /* who hears the title alone hears its group, too */
-            fputs("<span class=\"vh\">", t->to);
-            put_part(t->to, text, group - 1);
-            fputs(": </span>", t->to);
-        }
-        put_part(t->to, text + group, n - 1 - group);
-        fputs("</button></th>", t->to);
-        t->texts |= (unsigned long long)is_text << t->n++;
-    }
+    record_titles(t->kind, t->shows, put_group, &g);
+    end_group(&g);
     fputs("</tr>\n", t->to);
 }
 
-void page_html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const char *columns)
+static void put_title(void *to, const record_title *t)
 {
-    *t = (html_table){.to = to, .columns = columns};
+    fprintf(to, "<th scope=\"col\" aria-sort=\"none\"%s", t->is_text ? " class=\"t\"" : "");
+    if (t->what) {
+        fputs(" title=\"", to);
+        page_html_text(to, t->what);
+        fputc('"', to);
+    }
+    fputs("><button type=\"button\">", to);
+    if (*t->above) { /* who hears the title alone hears its group, too */
+        fputs("<span class=\"vh\">", to);
+        page_html_text(to, t->above);
+        fputs(": </span>", to);
+    }
+    page_html_text(to, t->title);
+    fputs("</button></th>", to);
+}
+
+void page_html_table_begin(html_table *t, FILE *to, const char *id, const char *caption, const record_kind *kind,
+                           unsigned shows)
+{
+    *t = (html_table){.to = to, .kind = kind, .shows = shows};
     fprintf(to,
             "<div class=\"scroll\" role=\"group\" aria-labelledby=\"%s-caption\" tabindex=\"0\">\n"
             "<table id=\"%s\">\n<caption id=\"%s-caption\">",
@@ -154,43 +147,31 @@ void page_html_table_begin(html_table *t, FILE *to, const char *id, const char *
     page_html_text(to, caption);
     fputs("</caption>\n<thead>\n", to);
     put_groups(t);
-    put_titles(t);
-    fputs("</thead>\n<tbody>", to);
+    fputs("<tr>", to);
+    record_titles(kind, shows, put_title, to);
+    fputs("</tr>\n</thead>\n<tbody>", to);
 }
 
-static void begin_cell(html_table *t)
+static void put_cell(void *to, const record_field *f, const char *text)
 {
-    t->at = t->at == t->n ? 0 : t->at;
-    t->rows += t->at == 0;
-    if (t->at == 0 && t->rows == HTML_PAGE_ROWS + 1)
-        fputs("\n</tbody>\n<tbody class=\"rest\">", t->to);
-    fputs(t->at == 0 ? "\n<tr><th scope=\"row\">" : t->texts >> t->at & 1 ? "<td class=\"t\">" : "<td>", t->to);
+    html_table *t = to;
+    const char *mark = f->type == FIELD_WORD ? t->mark : NULL, *element = t->at++ ? "td" : "th";
+    fprintf(t->to, "<%s%s>", element,
+            t->at == 1                          ? " scope=\"row\""
+            : *f->title == '<' && !t->is_styled ? " class=\"t\""
+                                                : "");
+    if (mark)
+        fprintf(t->to, "<b class=\"%s\">", mark);
+    page_html_text(t->to, strcmp(text, "-") == 0 ? "–" : text);
+    fprintf(t->to, "%s</%s>", mark ? "</b>" : "", element);
 }
 
-static void end_cell(html_table *t)
+void page_html_row(html_table *t, const void *row)
 {
-    fputs(t->at == 0 ? "</th>" : "</td>", t->to);
-    if (++t->at == t->n)
-        fputs("</tr>", t->to);
-}
-
-void page_html_cell(html_table *t, const char *format, ...)
-{
-    va_list args;
-    begin_cell(t);
-    va_start(args, format);
-    print(t->to, format, args);
-    va_end(args);
-    end_cell(t);
-}
-
-void page_html_mark_cell(html_table *t, const char *mark, const char *text)
-{
-    begin_cell(t);
-    fprintf(t->to, "<b class=\"%s\">", mark);
-    page_html_text(t->to, text);
-    fputs("</b>", t->to);
-    end_cell(t);
+    t->at = 0;
+    fputs(t->rows++ == HTML_PAGE_ROWS ? "\n</tbody>\n<tbody class=\"rest\">\n<tr>" : "\n<tr>", t->to);
+    record_texts(t->kind, row, t->shows, put_cell, t);
+    fputs("</tr>", t->to);
 }
 
 void page_html_table_end(html_table *t)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 static const char usual_formats[] = "fp16,bf16,e4m3,e5m2,mxfp8,nvfp4";
-enum { COLUMNS_MOST = 12 };
 
 /* ---- what tensors are cast to ---- */
 
@@ -36,15 +35,13 @@ static int make_settings(page *p)
 
 static void add_column(page *p, size_t cast, size_t block, const char *label)
 {
-    if (p->n_columns == COLUMNS_MOST) {
+    if (p->n_columns == PAGE_COLUMNS_MOST) {
         p->cut_columns = 1;
         return;
     }
     page_column *c = &p->columns[p->n_columns++];
     *c = (page_column){.cast = cast, .block = block};
     snprintf(c->label, sizeof c->label, "%s", label);
-    for (char *s = c->label; *s; s++) /* what titles of tables mean otherwise */
-        *s = (char)(*s == '|' ? '!' : *s);
 }
 
 /* At the page's own second scale fp16 alone: the others do not need one. */
@@ -58,7 +55,7 @@ static void make_columns(page *p)
 {
     char label[96], scale[32];
     const target_list *l = &p->targets;
-    const int all = l->count + l->blocks.count <= COLUMNS_MOST;
+    const int all = l->count + l->blocks.count <= PAGE_COLUMNS_MOST;
     p->columns = need_memory(l->count + l->blocks.count + 1, sizeof *p->columns);
     for (size_t i = 0; i < l->count; i++) {
         const target *t = &l->items[i];

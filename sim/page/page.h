@@ -26,6 +26,8 @@ typedef struct page_column {
     uint64_t within;
 } page_column;
 
+enum { PAGE_COLUMNS_MOST = 12 };
+
 /* What a cast does to a tensor, in its worst steps. */
 typedef struct page_loss {
     advise_worst underflow, overflow, sqnr; /* shares of its elements, decibels */
@@ -135,7 +137,3 @@ void page_advice(const page *p, FILE *to);
 void page_history(const page *p, FILE *to);
 void page_figures(const page *p, FILE *to);
 void page_provenance(const page *p, FILE *to);
-
-/* page_percent, page_db -- cells: a share in per cent, decibels; "–" of NaN. */
-const char *page_percent(char out[32], double share);
-const char *page_db(char out[32], double sqnr);

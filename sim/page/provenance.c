@@ -98,9 +98,21 @@ static void put_commands(const page *p, FILE *to)
 
 /* ---- which number is which ---- */
 
+typedef struct source {
+    const char *section, *report, *members;
+} source;
+
+#define AT(member) offsetof(source, member)
+static const record_field source_fields[] = {COLUMN(TEXT, "<section", 0, AT(section), NULL),
+                                             COLUMN(TEXT, "<report", 0, AT(report), NULL),
+                                             COLUMN(TEXT, "<members", 0, AT(members), NULL),
+                                             {0}};
+#undef AT
+static const record_kind source_record = {"source", NULL, sizeof(source), source_fields};
+
 static void put_sources(FILE *to)
 {
-    static const char *const rows[][3] = {
+    static const source rows[] = {
         {"In short: sentences", "advise.json", "bf16_weights, compute, recipe, loss_scale, tensors"},
         {"In short: formats", "stat.json",
          "kinds, tensors: formats, blocks; the bounds are those of advise.json: config"},
@@ -111,25 +123,36 @@ static void put_sources(FILE *to)
         {"Loss scaler", "scaler.json", "scalers: trajectory, verdict, why"},
     };
     html_table t;
-    page_html_table_begin(&t, to, "sources", "Which numbers come from where", "<section|<report|<members");
+    page_html_table_begin(&t, to, "sources", "Which numbers come from where", &source_record, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (size_t k = 0; k < 3; k++)
-            page_html_cell(&t, "%s", rows[i][k]);
+        page_html_row(&t, &rows[i]);
     page_html_table_end(&t);
 }
 
 /* ---- files ---- */
 
+typedef struct file_row {
+    const char *path;
+    uint64_t bytes;
+    const char *digest; /* NULL: not taken */
+} file_row;
+
+static const record_field file_fields[] = {
+    COLUMN(TEXT, "<file", 0, offsetof(file_row, path), NULL),
+    COLUMN(COUNT, ">bytes", 0, offsetof(file_row, bytes), NULL),
+    COLUMN(TEXT, "<SHA-256", 0, offsetof(file_row, digest), NULL, .lacking = "not taken"),
+    {0}};
+static const record_kind file_record = {"file", NULL, sizeof(file_row), file_fields};
+
 static void put_files(const page *p, FILE *to)
 {
     html_table t;
-    char bytes[32], n[32];
+    char n[32];
     const size_t all = p->in.tree.count, rows = all < FILES_MOST ? all : FILES_MOST;
-    page_html_table_begin(&t, to, "files", "Files", "<file|>bytes|<SHA-256");
+    page_html_table_begin(&t, to, "files", "Files", &file_record, 0);
     for (size_t i = 0; i < rows; i++) {
-        page_html_cell(&t, "%s", p->in.tree.paths[i]);
-        page_html_cell(&t, "%s", text_count(bytes, p->files[i].bytes));
-        page_html_cell(&t, "%s", *p->files[i].digest ? p->files[i].digest : "not taken");
+        const page_file *f = &p->files[i];
+        page_html_row(&t, &(file_row){p->in.tree.paths[i], f->bytes, *f->digest ? f->digest : NULL});
     }
     page_html_table_end(&t);
     if (rows < all) {

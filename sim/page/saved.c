@@ -114,26 +114,33 @@ static int worse(const void *a, const void *b)
     return strcmp(s->name, t->name);
 }
 
+#define AT(member) offsetof(saved_tensor, member)
+static const record_field tensor_fields[] = {
+    COLUMN(TEXT, "<tensor", 0, AT(name), NULL),
+    COLUMN(CHARS, "<cast", 0, AT(cast), "The cast or recipe of the lowest SQNR."),
+    COLUMN(COUNT, ">steps", FIELD_PLAIN, AT(steps), "Steps with statistics."),
+    COLUMN(REAL, ">largest", 0, AT(amax), "The largest finite magnitude.", .format = "%.3g"),
+    COLUMN(REAL, ">underflow", FIELD_PERCENT, AT(zero), "Elements other than 0 that become 0: the largest share."),
+    COLUMN(REAL, ">overflow", FIELD_PERCENT, AT(over), "Finite elements beyond the largest number: the largest share."),
+    COLUMN(REAL, ">SQNR dB", FIELD_DECIBEL, AT(sqnr), "Signal to quantisation noise: the lowest.", .lacking = "–"),
+    COLUMN(COUNT, ">not finite", FIELD_PLAIN, AT(nonfinite), "Elements that are NaN or Inf, of all steps."),
+    {0}};
+#undef AT
+static const record_kind tensor_record = {"tensor", NULL, sizeof(saved_tensor), tensor_fields};
+
 static void put_tensors(saved *s)
 {
-    char percent[2][32], db[32];
     html_table t;
     qsort(s->tensors, s->n, sizeof *s->tensors, worse);
     fputs("<section aria-labelledby=\"each\">\n<h2 id=\"each\">Tensor by tensor</h2>\n", s->to);
     page_html_table_begin(
         &t, s->to, "tensors",
         "Each tensor over the steps with statistics: its worst cast, and the largest shares of its elements",
-        "<tensor|<cast|>steps|>largest|>zero|>too large|>dB|>not finite");
+        &tensor_record, 0);
     for (size_t i = 0; i < s->n; i++) {
-        const saved_tensor *e = &s->tensors[i];
-        page_html_cell(&t, "%s", e->name);
-        page_html_cell(&t, "%s", e->cast);
-        page_html_cell(&t, "%" PRIu64, e->steps);
-        page_html_cell(&t, "%.3g", e->amax);
-        page_html_cell(&t, "%s", page_percent(percent[0], e->zero));
-        page_html_cell(&t, "%s", page_percent(percent[1], e->over));
-        page_html_cell(&t, "%s", page_db(db, isinf(e->sqnr) ? (double)NAN : e->sqnr));
-        page_html_cell(&t, "%" PRIu64, e->nonfinite);
+        saved_tensor row = s->tensors[i];
+        row.sqnr = isinf(row.sqnr) ? (double)NAN : row.sqnr; /* HUGE_VAL: nothing was compared */
+        page_html_row(&t, &row);
     }
     page_html_table_end(&t);
     fputs("</section>\n", s->to);
@@ -156,7 +163,17 @@ static const record_kind total_record = {"total", NULL, sizeof(saved_run), total
 static const record_field run_fields[] = {FIELD(RECORD, "policy", IN_JSON, 0, NULL, .record = &policy_record),
                                           FIELD(RECORD, "total", IN_JSON, 0, NULL, .record = &total_record),
                                           {0}};
+static const record_field row_fields[] = {
+    COLUMN(TEXT, "<policy", 0, AT(name), NULL),
+    COLUMN(COUNT, ">steps", FIELD_PLAIN, AT(steps), NULL),
+    COLUMN(REAL, ">first loss", 0, AT(numbers[0]), NULL, .format = "%.6g"),
+    COLUMN(REAL, ">last loss", 0, AT(numbers[1]), NULL, .format = "%.6g"),
+    COLUMN(REAL, ">last scale", 0, AT(numbers[2]), NULL, .format = "%.6g"),
+    COLUMN(COUNT, ">skipped", FIELD_PLAIN, AT(skipped), "Steps that the loss scaler skips."),
+    COLUMN(SHARE, ">updates lost", 0, AT(lost), "Updates that change no weight.", .of = AT(updates), .lacking = "–"),
+    {0}};
 #undef AT
+static const record_kind row_record = {"row", NULL, sizeof(saved_run), row_fields};
 static const record_kind run_record = {"run", NULL, sizeof(saved_run), run_fields};
 
 static int take_run(void *context, record_source item)
@@ -169,20 +186,11 @@ static int take_run(void *context, record_source item)
 
 static void put_training(saved *s)
 {
-    char percent[32];
     html_table t;
     fputs("<section aria-labelledby=\"training\">\n<h2 id=\"training\">The training</h2>\n", s->to);
-    page_html_table_begin(&t, s->to, "runs", "Each policy, and of several optimizers each",
-                          "<policy|>steps|>first loss|>last loss|>last scale|>skipped|>updates lost");
-    for (const saved_run *r = s->runs; r < s->runs + s->n_runs; r++) {
-        page_html_cell(&t, "%s", r->name);
-        page_html_cell(&t, "%" PRIu64, r->steps);
-        for (int i = 0; i < 3; i++)
-            page_html_cell(&t, "%.6g", r->numbers[i]);
-        page_html_cell(&t, "%" PRIu64, r->skipped);
-        page_html_cell(&t, "%s",
-                       page_percent(percent, r->updates ? (double)r->lost / (double)r->updates : (double)NAN));
-    }
+    page_html_table_begin(&t, s->to, "runs", "Each policy, and of several optimizers each", &row_record, 0);
+    for (const saved_run *r = s->runs; r < s->runs + s->n_runs; r++)
+        page_html_row(&t, r);
     page_html_table_end(&t);
     fputs("</section>\n", s->to);
 }

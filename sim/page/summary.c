@@ -134,9 +134,35 @@ static mark mark_of(const page *p, const page_column *c)
     return c->within == p->n_tensors ? MARK_GOOD : 2 * c->within >= p->n_tensors ? MARK_MIND : MARK_BAD;
 }
 
-static const char *fits_word(const page *p, const page_column *c)
+/* What a format loses of all tensors. */
+enum { FITS_ALL, FITS_MOST, FITS_FEW, FITS_NONE };
+static const char *const fits_words[] = {"all", "most", "few", "none", NULL};
+
+typedef struct format_row {
+    const char *label, *kind; /* kind: that it loses most of */
+    unsigned fits;
+    char within[64], worst[400];
+    double share; /* of the kind, lost */
+} format_row;
+
+#define AT(member) offsetof(format_row, member)
+static const record_field format_fields[] = {
+    COLUMN(TEXT, "<format", 0, AT(label), NULL),
+    COLUMN(WORD, "<fits", 0, AT(fits), "How many tensors are within the bounds in every step.", .words = fits_words),
+    COLUMN(CHARS, ">within bounds", 0, AT(within), NULL),
+    COLUMN(TEXT, "<loses most of", 0, AT(kind), "The kind of tensor that loses the largest share of its elements."),
+    COLUMN(REAL, ">of it lost", FIELD_PERCENT, AT(share), "Elements of that kind that become zero or are too large."),
+    COLUMN(CHARS, "<worst tensor", 0, AT(worst), "Of the tensors that break the bounds the one of the lowest SQNR."),
+    {0}};
+#undef AT
+static const record_kind format_record = {"format", NULL, sizeof(format_row), format_fields};
+
+static unsigned fits_of(const page *p, const page_column *c)
 {
-    return c->within == p->n_tensors ? "all" : 2 * c->within >= p->n_tensors ? "most" : c->within ? "few" : "none";
+    return c->within == p->n_tensors       ? FITS_ALL
+           : 2 * c->within >= p->n_tensors ? FITS_MOST
+           : c->within                     ? FITS_FEW
+                                           : FITS_NONE;
 }
 
 /* All formats in a sentence. */
@@ -160,38 +186,33 @@ static void put_all_formats(const page *p, FILE *to)
     end_item(to);
 }
 
-static void put_worst(const page *p, html_table *t, size_t column)
+static void tell_worst(char *out, size_t size, const page *p, size_t column)
 {
-    char a[32], at[32];
+    char a[32], db[32], at[32];
     const page_tensor *w = worst_of(p, column);
-    const page_loss *l = w ? &w->losses[column] : NULL;
-    if (!w) {
-        page_html_cell(t, "%s", "");
+    if (!w)
         return;
-    }
-    const char *zero = l->underflow.value > 0 ? page_percent(a, l->underflow.value) : NULL;
-    char db[32];
-    page_html_cell(t, "%.300s: SQNR %s dB%s%s%s%s", w->name, page_db(db, l->sqnr.value),
-                   advise_step(at, " at ", l->sqnr.step), zero ? ", up to " : "", zero ? zero : "",
-                   zero ? " % become zero" : "");
+    const page_loss *l = &w->losses[column];
+    snprintf(out, size, "%.300s: SQNR %s dB%s", w->name, text_decibels(db, l->sqnr.value),
+             advise_step(at, " at ", l->sqnr.step));
+    if (l->underflow.value > 0)
+        text_add(out, size, ", up to %s %% become zero", text_percent(a, l->underflow.value));
 }
 
 static void put_formats(const page *p, FILE *to)
 {
     html_table t;
-    char n[32], a[32];
-    page_html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses",
-                          "<format|<fits|>within bounds|<loses most of|>of it lost, %|<worst tensor");
+    char n[32];
+    page_html_table_begin(&t, to, "formats", "Formats: what each one keeps and loses", &format_record, 0);
     for (size_t i = 0; i < p->n_columns; i++) {
         const page_column *c = &p->columns[i];
         kind_loss k = {.p = p, .c = c, .kind = ""};
         stat_tally_sums(&p->sums, see_kind, &k);
-        page_html_cell(&t, "%s", c->label);
-        page_html_mark_cell(&t, marks[mark_of(p, c)].class, fits_word(p, c));
-        page_html_cell(&t, "%s of %zu", text_count(n, c->within), p->n_tensors);
-        page_html_cell(&t, "%s", k.kind);
-        page_html_cell(&t, "%s", page_percent(a, k.share));
-        put_worst(p, &t, i);
+        format_row row = {.label = c->label, .kind = k.kind, .fits = fits_of(p, c), .share = k.share};
+        snprintf(row.within, sizeof row.within, "%s of %zu", text_count(n, c->within), p->n_tensors);
+        tell_worst(row.worst, sizeof row.worst, p, i);
+        t.mark = marks[mark_of(p, c)].class;
+        page_html_row(&t, &row);
     }
     page_html_table_end(&t);
     const advise_bounds *b = &p->advice.bounds;

@@ -1,57 +1,14 @@
 /* tables.c -- the numbers of a page: of kinds, steps and tensors, and what the advice rests on; see page.h. */
 #include "page.h"
 
-#include "../array/need.h"
 #include "../text/words.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Rows of a table but that of tensors, so that the page stays below 5 MB. */
 enum { ROWS_MOST = 1000 };
-
-/* ---- cells ---- */
-
-const char *page_percent(char out[32], double share)
-{
-    const double x = 100 * share;
-    if (isnan(x))
-        strcpy(out, "–");
-    else if (x == 0)
-        strcpy(out, "0");
-    else if (x < 0.001)
-        strcpy(out, "<0.001");
-    else if (x < 100 && x >= 99.95)
-        snprintf(out, 32, "%s", x > 99.999 ? ">99.999" : "99.99");
-    else
-        snprintf(out, 32, "%.3g", x);
-    return out;
-}
-
-const char *page_db(char out[32], double sqnr)
-{
-    if (isnan(sqnr))
-        strcpy(out, "–");
-    else if (isinf(sqnr))
-        strcpy(out, sqnr > 0 ? "exact" : "-inf");
-    else
-        snprintf(out, 32, "%.1f", sqnr);
-    return out;
-}
-
-static void cell_share(html_table *t, uint64_t part, uint64_t whole)
-{
-    char a[32];
-    page_html_cell(t, "%s", page_percent(a, whole ? (double)part / (double)whole : 0));
-}
-
-static void cell_number(html_table *t, double x)
-{
-    char a[32];
-    page_html_cell(t, "%s", x == 0 ? "–" : text_number(a, x));
-}
 
 /* ---- kinds and steps: what they hold, what casts lose ---- */
 
@@ -69,71 +26,54 @@ static int is_shown(showing *s, const stat_row *row)
     return is && s->t.rows < ROWS_MOST;
 }
 
-static const char *name_of(char out[32], const stat_row *row)
+static void name_row(char out[32], const stat_row *row)
 {
     if (row->level == STAT_STEP && row->step >= 0)
         snprintf(out, 32, "%" PRId64, row->step);
     else
         snprintf(out, 32, "%s", row->level == STAT_TOTAL ? "all" : row->kind ? row->kind : "(none)");
-    return out;
 }
 
 static void put_held(void *context, const stat_row *row)
 {
     showing *s = context;
-    char a[32];
-    const mpsim_stats *x = row->stats;
-    if (!is_shown(s, row))
-        return;
-    page_html_cell(&s->t, "%s", name_of(a, row));
-    page_html_cell(&s->t, "%s", text_count(a, row->tensors));
-    page_html_cell(&s->t, "%s", text_count(a, x->count));
-    cell_share(&s->t, x->zero, x->count);
-    page_html_cell(&s->t, "%s", text_count(a, x->nan + x->inf));
-    cell_number(&s->t, x->amin);
-    cell_number(&s->t, x->amax);
-    page_html_cell(&s->t, "%s", text_number(a, row->mean));
-    page_html_cell(&s->t, "%s", text_number(a, row->l2));
+    stat_shown label;
+    name_row(label.name, row);
+    if (is_shown(s, row))
+        page_html_row(&s->t, &(stat_line){.label = &label, .row = row});
 }
 
-static void put_loss(showing *s, const char *name, const char *format, const char *scale, const stat_loss *k)
-{
-    char a[32];
-    page_html_cell(&s->t, "%s", name);
-    page_html_cell(&s->t, "%s", format);
-    page_html_cell(&s->t, "%s", scale);
-    cell_share(&s->t, k->underflow, k->of);
-    cell_share(&s->t, k->subnormal, k->of);
-    cell_share(&s->t, k->overflow, k->of);
-    cell_share(&s->t, k->inexact, k->of);
-    page_html_cell(&s->t, "%s", page_db(a, k->sqnr_db));
-    page_html_cell(&s->t, "%s", k->compared ? text_number(a, k->max_rel_err) : "–");
-}
-
+/* Casts and recipes in one table. */
 static void put_losses(void *context, const stat_row *row)
 {
     showing *s = context;
-    char name[32], scale[32], label[96];
+    stat_shown label;
+    char format[96];
     if (!is_shown(s, row))
         return;
-    name_of(name, row);
-    for (size_t i = 0; i < row->n_casts; i++)
-        if (row->n_casts != s->p->targets.count || page_shows(s->p, i))
-            put_loss(s, name, row->casts[i].name, text_scale(scale, row->casts[i].scale), &row->casts[i]);
-    for (size_t i = 0; i < row->n_recipes; i++) {
-        const stat_loss *k = &row->recipes[i];
-        snprintf(label, sizeof label, k->axis == BLOCK_ROWS ? "%s" : "%s %s", k->name, block_axes[k->axis]);
-        put_loss(s, name, label, "", k);
+    name_row(label.name, row);
+    for (size_t i = 0; i < row->n_casts + row->n_recipes; i++) {
+        const int is_cast = i < row->n_casts;
+        stat_loss loss = is_cast ? row->casts[i] : row->recipes[i - row->n_casts];
+        if (is_cast && row->n_casts == s->p->targets.count && !page_shows(s->p, i))
+            continue;
+        snprintf(format, sizeof format, is_cast || loss.axis == BLOCK_ROWS ? "%s" : "%s %s", loss.name,
+                 block_axes[is_cast ? BLOCK_ROWS : loss.axis]);
+        loss.name = format;
+        text_decibels(loss.sqnr, loss.sqnr_db); /* without marks */
+        page_html_row(&s->t, &(stat_line){.label = &label, .loss = &loss});
     }
 }
 
 /* A table of what is seen, and how many rows of it have no room. */
-static void put_table(showing *s, FILE *to, const char *id, const char *caption, const char *columns,
+static void put_table(showing *s, FILE *to, const char *of, const char *caption, const record_kind *kind,
                       void (*put)(void *context, const stat_row *row))
 {
-    char n[32];
+    char n[32], id[32];
+    snprintf(id, sizeof id, "%ss-%s", stat_levels[s->level], of);
     s->left = 0;
-    page_html_table_begin(&s->t, to, id, caption, columns);
+    page_html_table_begin(&s->t, to, id, caption, kind,
+                          (s->level == STAT_STEP ? SHOW_STEPS : SHOW_KINDS) | SHOW_SUMS | SHOW_CASTS | SHOW_SCALES);
     stat_tally_sums(&s->p->sums, put, s);
     page_html_table_end(&s->t);
     if (s->left) {
@@ -146,29 +86,20 @@ static void put_table(showing *s, FILE *to, const char *id, const char *caption,
 static void put_level(const page *p, FILE *to, stat_level of)
 {
     showing s = {.p = p, .level = of};
-    char columns[256], id[32], caption[64];
-    const char sign = of == STAT_STEP ? '>' : '<', *const level = stat_levels[of];
-    snprintf(columns, sizeof columns, "%c%s|>tensors|>elements|>zero, %%|>NaN, Inf|>amin|>amax|>mean|>l2 norm", sign,
-             level);
-    snprintf(id, sizeof id, "%ss-held", level);
-    snprintf(caption, sizeof caption, "What the %ss hold", level);
-    put_table(&s, to, id, caption, columns, put_held);
-    snprintf(
-        columns, sizeof columns,
-        "%c%s|<format|>scale|>become zero, %%|>subnormal, %%|>too large, %%|>inexact, %%|>SQNR, dB|>max rel. error",
-        sign, level);
-    snprintf(id, sizeof id, "%ss-lost", level);
-    snprintf(caption, sizeof caption, "What casts lose, by %s", level);
-    put_table(&s, to, id, caption, columns, put_losses);
+    char caption[64];
+    snprintf(caption, sizeof caption, "What the %ss hold", stat_levels[of]);
+    put_table(&s, to, "held", caption, &stat_holds_record, put_held);
+    snprintf(caption, sizeof caption, "What casts lose, by %s", stat_levels[of]);
+    put_table(&s, to, "lost", caption, &stat_loses_record, put_losses);
 }
 
 void page_kinds(const page *p, FILE *to)
 {
     fputs(
         "<section aria-labelledby=\"kinds\">\n<h2 id=\"kinds\">By kind</h2>\n"
-        "<p class=\"note\">amin, amax: the smallest magnitude that is not zero and the largest. Too large: beyond the largest number, "
-        "whether it becomes infinite, NaN or that number. Shares are of all elements. A loss scale multiplies gradients alone; the "
-        "others are cast with the scale 1, and a row of all kinds has both.</p>\n",
+        "<p class=\"note\">amin, amax: the smallest magnitude that is not zero and the largest. Underflow: elements that become zero. Overflow: "
+        "elements beyond the largest number, whether they become infinite, NaN or that number. Shares are of all elements. A loss scale "
+        "multiplies gradients alone; the others are cast with the scale 1, and a row of all kinds has both.</p>\n",
         to);
     put_level(p, to, STAT_KIND);
     fputs("</section>\n", to);
@@ -200,74 +131,90 @@ static const advise_tensor *advised(const page *p, const page_tensor *t)
     return i < 0 ? NULL : &p->advice.tensors[i];
 }
 
-static char *tensor_columns(const page *p)
+typedef struct tensor_row {
+    page_tensor t;
+    uint64_t broken;
+    char narrowest[32], scales[32], why[200];
+} tensor_row;
+
+#define AT(member) offsetof(tensor_row, member)
+static const record_field tensor_fields[] = {
+    COLUMN(TEXT, "<tensor", 0, AT(t.name), NULL),
+    COLUMN(TEXT, "<kind", 0, AT(t.kind), NULL),
+    COLUMN(CHARS, "<narrowest that fits", 0, AT(narrowest),
+           "Of the formats that the advice tries, the one of the fewest bits that fits in every step."),
+    COLUMN(CHARS, "<fp16 scales", 0, AT(scales), "The loss scales at which a gradient fits fp16."),
+    COLUMN(COUNT, ">elements", 0, AT(t.count), NULL),
+    COLUMN(COUNT, ">steps", 0, AT(t.steps), NULL),
+    COLUMN(REAL, ">zero", FIELD_PERCENT, AT(t.zero), "Elements that are 0, the most of any step.", .lacking = "–"),
+    COLUMN(COUNT, ">NaN, Inf", 0, AT(broken), "Elements that are NaN or Inf, of all steps."),
+    COLUMN(REAL, ">amin", FIELD_BLANK, AT(t.amin), "The smallest magnitude that is not zero.", .lacking = "–"),
+    COLUMN(REAL, ">amax", FIELD_BLANK, AT(t.amax), "The largest finite magnitude.", .lacking = "–"),
+    {0}};
+static const record_field why_fields[] = {
+    COLUMN(CHARS, "<not narrower, since", 0, AT(why), "The next narrower format, and why it does not fit."), {0}};
+static const record_kind tensor_record = {"tensor", NULL, sizeof(tensor_row), tensor_fields},
+                         why_record = {"why", NULL, sizeof(tensor_row), why_fields};
+
+/* Of the first cast; of the others behind it. */
+enum { LOSS_FIELDS = 3 };
+static const record_field cast_fields[LOSS_FIELDS] = {
+    COLUMN(REAL, ">underflow", FIELD_PERCENT, offsetof(page_loss, underflow.value),
+           "Elements other than 0 that become 0: the largest share of a step.", .lacking = "–"),
+    COLUMN(REAL, ">overflow", FIELD_PERCENT, offsetof(page_loss, overflow.value),
+           "Finite elements beyond the largest number: the largest share of a step.", .lacking = "–"),
+    COLUMN(REAL, ">SQNR dB", FIELD_DECIBEL, offsetof(page_loss, sqnr.value),
+           "Signal to quantisation noise: the lowest of a step.", .lacking = "–")};
+
+/* The table of tensors: its columns depend on the casts. */
+typedef struct tensor_columns {
+    record_field fields[PAGE_COLUMNS_MOST + 3], casts[PAGE_COLUMNS_MOST][LOSS_FIELDS + 1];
+    record_kind kinds[PAGE_COLUMNS_MOST], kind;
+} tensor_columns;
+
+static void make_columns(tensor_columns *c, const page *p)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *to = page_html_begin(&text, &size);
-    fputs("<tensor|<kind|<narrowest that fits|<fp16 scales|>elements|>steps|>zero, %|>NaN, Inf|>amin|>amax", to);
+    *c = (tensor_columns){.kind = {"tensors", NULL, sizeof(tensor_row), c->fields}};
+    record_field *f = c->fields;
+    *f++ = (record_field)COLUMN(RECORD, "", 0, 0, NULL, .record = &tensor_record);
     for (size_t i = 0; i < p->n_columns; i++) {
-        char *label = need_text(p->columns[i].label);
-        for (char *s = label; *s; s++) /* a slash is the table's own */
-            if (*s == '/')
-                *s = ' ';
-        fprintf(to, "|>%s/zero, %%", label);
-        if (p->columns[i].overflows)
-            fprintf(to, "|>%s/too large, %%", label);
-        fprintf(to, "|>%s/SQNR, dB", label);
-        free(label);
+        record_field *cell = c->casts[i];
+        for (int k = 0; k < LOSS_FIELDS; k++)
+            if (k != 1 || p->columns[i].overflows) {
+                *cell = cast_fields[k];
+                cell++->at += i * sizeof(page_loss);
+            }
+        c->kinds[i] = (record_kind){"cast", NULL, sizeof(page_loss), c->casts[i]};
+        *f++ = (record_field)FIELD(RECORD, NULL, FIELD_POINTER, AT(t.losses), NULL, .title = p->columns[i].label,
+                                   .record = &c->kinds[i]);
     }
-    fputs("|<not narrower, since", to);
-    page_html_end(to, &text);
-    return text;
+    *f = (record_field)COLUMN(RECORD, "", 0, 0, NULL, .record = &why_record);
 }
+#undef AT
 
-static void put_advised(const page *p, html_table *out, const advise_tensor *x)
+static void tell_advice(tensor_row *row, const advise *a, const advise_tensor *x)
 {
-    const advise *a = &p->advice;
-    char name[32];
-    page_html_cell(out, "%s", x && x->steps ? candidate_name(name, &a->candidates.items[x->choice]) : "not known");
-    if (x && x->gradient && x->scales && x->steps && !a->bad_scale)
-        page_html_cell(out, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
-    else
-        page_html_cell(out, "%s", x && x->gradient && !a->bad_scale ? "none" : "");
-}
-
-static void put_reason(const page *p, html_table *out, const advise_tensor *x)
-{
-    const advise *a = &p->advice;
     char reason[160], name[32];
-    if (x && x->steps && x->choice)
-        page_html_cell(out, "%s: %s", candidate_name(name, &a->candidates.items[x->choice - 1]),
-                       advise_reason(reason, sizeof reason, a, x, x->choice - 1));
-    else
-        page_html_cell(out, "%s",
-                       !x || x->steps ? ""
-                       : x->rounding  ? "round-off in every step"
-                                      : "Inf or NaN in every step");
+    if (x->steps)
+        candidate_name(row->narrowest, &a->candidates.items[x->choice]);
+    if (x->gradient && !a->bad_scale && x->scales && x->steps)
+        snprintf(row->scales, sizeof row->scales, "2^%d to 2^%d", x->low.exponent, x->high.exponent);
+    else if (x->gradient && !a->bad_scale)
+        snprintf(row->scales, sizeof row->scales, "none");
+    if (x->steps && x->choice)
+        snprintf(row->why, sizeof row->why, "%s: %s", candidate_name(name, &a->candidates.items[x->choice - 1]),
+                 advise_reason(reason, sizeof reason, a, x, x->choice - 1));
+    else if (!x->steps)
+        snprintf(row->why, sizeof row->why, "%s in every step", x->rounding ? "round-off" : "Inf or NaN");
 }
 
 static void put_tensor(const page *p, html_table *out, const page_tensor *t)
 {
     const advise_tensor *x = advised(p, t);
-    char a[32];
-    page_html_cell(out, "%s", t->name);
-    page_html_cell(out, "%s", t->kind);
-    put_advised(p, out, x);
-    page_html_cell(out, "%s", text_count(a, t->count));
-    page_html_cell(out, "%s", text_count(a, t->steps));
-    page_html_cell(out, "%s", page_percent(a, t->zero));
-    page_html_cell(out, "%s", text_count(a, t->nan + t->inf));
-    cell_number(out, t->amin);
-    cell_number(out, t->amax);
-    for (size_t i = 0; i < p->n_columns; i++) {
-        const page_loss *l = &t->losses[i];
-        page_html_cell(out, "%s", page_percent(a, l->underflow.value));
-        if (p->columns[i].overflows)
-            page_html_cell(out, "%s", page_percent(a, l->overflow.value));
-        page_html_cell(out, "%s", page_db(a, l->sqnr.value));
-    }
-    put_reason(p, out, x);
+    tensor_row row = {.t = *t, .broken = t->nan + t->inf, .narrowest = "not known"};
+    if (x)
+        tell_advice(&row, &p->advice, x);
+    page_html_row(out, &row);
 }
 
 /* Rows in two turns where not all have room: first of what some format does harm to, fp16 or bf16 most of all. */
@@ -292,7 +239,7 @@ static size_t put_rows(const page *p, html_table *out, FILE *rows, const size_t 
 }
 
 /* The table in so many bytes, or a little more: *text, with how many rows. */
-static size_t make_tensors(const page *p, const char *columns, size_t room, char **text)
+static size_t make_tensors(const page *p, const record_kind *kind, size_t room, char **text)
 {
     static const char caption[] = "Each tensor over all its steps: extremes, advice, and each format's worst step";
     size_t n = 0, size = 0;
@@ -300,8 +247,8 @@ static size_t make_tensors(const page *p, const char *columns, size_t room, char
         html_table t;
         free(*text);
         FILE *to = page_html_begin(text, &size);
-        page_html_table_begin(&t, to, "tensors", caption, columns);
-        t.texts = 0; /* the style knows which of its columns are texts: 40 bytes a row */
+        page_html_table_begin(&t, to, "tensors", caption, kind, 0);
+        t.is_styled = 1; /* saves 40 bytes a row */
         n = put_rows(p, &t, to, &size, room, turn);
         n += turn ? 0 : put_rows(p, &t, to, &size, room, 1);
         page_html_table_end(&t);
@@ -312,8 +259,10 @@ static size_t make_tensors(const page *p, const char *columns, size_t room, char
 
 void page_put_tensors(const page *p, FILE *to, size_t room)
 {
-    char *columns = tensor_columns(p), *text = NULL, count[32], left[32];
-    const size_t n = make_tensors(p, columns, room, &text);
+    tensor_columns columns;
+    char *text = NULL, count[32], left[32];
+    make_columns(&columns, p);
+    const size_t n = make_tensors(p, &columns.kind, room, &text);
     fputs("<section aria-labelledby=\"each\">\n<h2 id=\"each\">Tensor by tensor</h2>\n", to);
     if (n < p->n_tensors) {
         fputs("<p class=\"note\">", to);
@@ -328,60 +277,73 @@ void page_put_tensors(const page *p, FILE *to, size_t room)
         fputs("<p class=\"note\">Some casts have no columns here; mpsim stat --json has all.</p>\n", to);
     fputs(text, to);
     free(text);
-    free(columns);
     fputs("</section>\n", to);
 }
 
 /* ---- what the advice rests on ---- */
 
+typedef struct wider {
+    const char *name, *in;
+    char why[400];
+} wider;
+
+#define AT(member) offsetof(wider, member)
+static const record_field wider_fields[] = {COLUMN(TEXT, "<tensor", 0, AT(name), NULL),
+                                            COLUMN(TEXT, "<keep in", 0, AT(in), NULL),
+                                            COLUMN(CHARS, "<why", 0, AT(why), NULL),
+                                            {0}};
+#undef AT
+static const record_kind wider_record = {"wider", NULL, sizeof(wider), wider_fields};
+
 static void put_wider(const page *p, FILE *to)
 {
     const advise *a = &p->advice;
     html_table t;
-    char why[400];
+    wider w;
     size_t n = 0;
     for (size_t i = 0; i < a->n_tensors; i++)
-        n += advise_kept_in(why, sizeof why, a, &a->tensors[i]) != NULL;
+        n += advise_kept_in(w.why, sizeof w.why, a, &a->tensors[i]) != NULL;
     if (!n) {
         fputs("<p id=\"wider\">No tensor has to be kept wider than the rest.</p>\n", to);
         return;
     }
-    page_html_table_begin(&t, to, "wider", "To be kept wider", "<tensor|<keep in|<why");
+    page_html_table_begin(&t, to, "wider", "To be kept wider", &wider_record, 0);
     for (size_t i = 0; i < a->n_tensors; i++) {
-        const char *in = advise_kept_in(why, sizeof why, a, &a->tensors[i]);
-        if (!in || t.rows == ROWS_MOST)
-            continue;
-        page_html_cell(&t, "%s", a->tensors[i].name);
-        page_html_cell(&t, "%s", in);
-        page_html_cell(&t, "%s", why);
+        w.name = a->tensors[i].name;
+        w.in = advise_kept_in(w.why, sizeof w.why, a, &a->tensors[i]);
+        if (w.in && t.rows < ROWS_MOST)
+            page_html_row(&t, &w);
     }
     page_html_table_end(&t);
     if (n > ROWS_MOST)
         fprintf(to, "<p class=\"note\">and %zu more: mpsim advise --tensors lists all.</p>\n", n - ROWS_MOST);
 }
 
-static void put_kind(const advise *a, html_table *out, const advise_kind *k)
-{
-    char n[32];
-    page_html_cell(out, "%s", *k->kind ? k->kind : "(none)");
-    page_html_cell(out, "%s", text_count(n, k->tensors));
-    page_html_cell(out, "%s", text_count(n, k->elements));
-    for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        page_html_cell(out, "%s", text_count(n, k->fits[c]));
-}
+#define AT(member) offsetof(advise_kind, member)
+static const record_field kind_fields[] = {COLUMN(TEXT, "<kind", 0, AT(kind), NULL),
+                                           COLUMN(COUNT, ">tensors", 0, AT(tensors), NULL),
+                                           COLUMN(COUNT, ">elements", 0, AT(elements), NULL),
+                                           {0}};
+static const record_kind kind_record = {"kind", NULL, sizeof(advise_kind), kind_fields};
 
 static void put_fits(const page *p, FILE *to)
 {
     const advise *a = &p->advice;
     html_table t;
-    char columns[256] = "<kind|>tensors|>elements", name[32];
-    for (size_t c = 0; c + 1 < a->candidates.count; c++)
-        text_add(columns, sizeof columns, "|>%s", candidate_name(name, &a->candidates.items[c]));
-    page_html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", columns);
+    char titles[CANDIDATES_MOST][40], name[32];
+    record_field columns[CANDIDATES_MOST + 1] = {COLUMN(RECORD, "", 0, 0, NULL, .record = &kind_record)};
+    const record_kind fits = {"fits", NULL, sizeof(advise_kind), columns};
+    for (size_t c = 0; c + 1 < a->candidates.count; c++) {
+        snprintf(titles[c], sizeof titles[c], ">%s", candidate_name(name, &a->candidates.items[c]));
+        columns[c + 1] = (record_field)COLUMN(COUNT, titles[c], 0, AT(fits) + c * sizeof(uint64_t), NULL);
+    }
+    page_html_table_begin(&t, to, "fits", "Tensors that fit each format in every step, by kind", &fits, 0);
     for (size_t i = 0; i < a->n_tensors; i++) {
         advise_kind k;
-        if (advise_kind_of(&k, a, i))
-            put_kind(a, &t, &k);
+        if (!advise_kind_of(&k, a, i))
+            continue;
+        k.kind = *k.kind ? k.kind : "(none)";
+        page_html_row(&t, &k);
     }
     page_html_table_end(&t);
     fputs(
@@ -390,6 +352,8 @@ static void put_fits(const page *p, FILE *to)
         "that holds their values may still lose the updates.</p>\n",
         to);
 }
+
+#undef AT
 
 void page_advice(const page *p, FILE *to)
 {

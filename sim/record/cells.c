@@ -7,20 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-size_t field_columns(const record_field *to[FIELD_COLUMNS_MOST], const record_kind *r, unsigned shows)
-{
-    size_t n = 0;
-    for (const record_field *f = r->fields; !field_end(f); f++) {
-        if (!f->title || !field_shown(f, shows) || n == FIELD_COLUMNS_MOST)
-            continue;
-        size_t i = n++;
-        for (; i > 0 && to[i - 1]->column > f->column; i--)
-            to[i] = to[i - 1];
-        to[i] = f;
-    }
-    return n;
-}
-
 /* Titles, with that of a record above the first of its own. */
 static void add_titles(char *out, size_t size, const record_kind *r, const char *above, unsigned spare, unsigned shows)
 {
@@ -47,72 +33,80 @@ table *record_table(const record_kind *r, unsigned shows)
     return table_new(titles);
 }
 
-static void put_real(table *t, const record_field *f, double x)
+/* ---- cells ---- */
+
+enum { CELL = FIELD_COUNTS_TEXT };
+
+static const char *real_text(char *out, const record_field *f, double x, int sorts)
 {
-    char text[32];
     if (x == 0 && f->in & FIELD_BLANK)
-        table_cell(t, "%s", "");
-    else if (isnan(x))
-        table_cell(t, "%s", f->lacking ? f->lacking : "nan");
-    else if (f->format)
-        table_cell(t, f->format, x);
-    else
-        table_cell(t, "%s", f->in & FIELD_SCALE ? text_scale(text, x) : text_number(text, x));
+        return sorts && f->lacking ? f->lacking : "";
+    if (isnan(x))
+        return f->lacking ? f->lacking : "nan";
+    if (f->in & FIELD_PERCENT)
+        snprintf(out + 32, 32, "%s%s", text_percent(out, x), sorts ? "" : " %");
+    if (f->format)
+        snprintf(out, CELL, f->format, x);
+    return f->in & FIELD_PERCENT   ? out + 32
+           : f->format             ? out
+           : f->in & FIELD_DECIBEL ? text_decibels(out, x)
+           : f->in & FIELD_SCALE   ? text_scale(out, x)
+                                   : text_number(out, x);
 }
 
-static void put_units(table *t, double x)
+static const char *units_text(char *out, double x)
 {
-    table_cell(t, x < 0.0005 ? "%.1e" : x < 10 ? "%.3f" : "%.2f", x);
+    snprintf(out, CELL, x < 0.0005 ? "%.1e" : x < 10 ? "%.3f" : "%.2f", x);
+    return out;
 }
 
-static void put_count(table *t, const record_field *f, uint64_t n)
+static const char *count_text(char *out, const record_field *f, uint64_t n, int sorts)
 {
-    char text[32];
-    if (n == 0 && f->in & FIELD_BLANK)
-        table_cell(t, "%s", "");
-    else if (f->unit != 0)
-        put_units(t, (double)n / f->unit);
-    else if (f->in & FIELD_BYTES)
-        table_bytes(t, n);
-    else if (f->in & FIELD_PLAIN)
-        table_cell(t, "%" PRIu64, n);
-    else
-        table_cell(t, "%s", text_count(text, n));
+    if (n == 0 && (f->in & FIELD_BLANK || (f->in & FIELD_BYTES && f->unit == 0)))
+        return sorts ? "0" : "";
+    if (f->in & FIELD_PLAIN)
+        snprintf(out, CELL, "%" PRIu64, n);
+    return f->unit != 0          ? units_text(out, (double)n / f->unit)
+           : f->in & FIELD_BYTES ? text_bytes(out, n)
+           : f->in & FIELD_PLAIN ? out
+                                 : text_count(out, n);
 }
 
-static void put_share(table *t, const record_field *f, uint64_t part, uint64_t whole)
+static const char *share_text(char *out, const record_field *f, uint64_t part, uint64_t whole, int sorts)
 {
-    if (whole == 0 && f->in & FIELD_ZERO)
-        table_cell(t, "%s", "0");
-    else
-        table_share(t, part, part == 0 && f->in & FIELD_BLANK ? 0 : whole);
+    if (whole == 0)
+        return f->in & FIELD_ZERO ? "0" : sorts && f->lacking ? f->lacking : "";
+    if (sorts)
+        return text_percent(out, (double)part / (double)whole);
+    return part == 0 && f->in & FIELD_BLANK ? "" : text_share(out, part, whole);
 }
 
-static void put_cell(table *t, const record_field *f, const void *value, const void *at)
+static const char *integer_text(char *out, int64_t n)
 {
-    char text[FIELD_COUNTS_TEXT];
+    snprintf(out, CELL, "%" PRId64, n);
+    return out;
+}
+
+static const char *cell_text(char out[CELL], const record_field *f, const void *at, int sorts)
+{
+    const void *value = field_at(f, at);
+    if (!value)
+        return f->lacking ? f->lacking : "";
     const field_value v = field_value_of(f, value);
     switch (v.is) {
     case VALUE_TEXT:
-        table_cell(t, "%s", v.text);
-        break;
+        return v.text;
     case VALUE_TRUTH:
-        table_cell(t, "%s", v.truth ? "yes" : "no");
-        break;
+        return v.truth ? "yes" : "no";
     case VALUE_COUNT:
-        if (f->type == FIELD_SHARE)
-            put_share(t, f, v.count, field_whole(f, at));
-        else
-            put_count(t, f, v.count);
-        break;
+        return f->type == FIELD_SHARE ? share_text(out, f, v.count, field_whole(f, at), sorts)
+                                      : count_text(out, f, v.count, sorts);
     case VALUE_INTEGER:
-        table_cell(t, "%" PRId64, v.integer);
-        break;
+        return integer_text(out, v.integer);
     case VALUE_REAL:
-        put_real(t, f, v.real);
-        break;
-    case VALUE_NONE:
-        table_cell(t, "%s", field_counts(text, f, at));
+        return real_text(out, f, v.real, sorts);
+    default:
+        return field_counts(out, f, at);
     }
 }
 
@@ -120,13 +114,54 @@ void record_cells(table *t, const record_kind *r, const void *at, unsigned shows
 {
     const record_field *columns[FIELD_COLUMNS_MOST];
     const size_t n = field_columns(columns, r, shows);
-    for (size_t i = 0; i < n; i++) {
-        const void *value = field_at(columns[i], at);
+    char text[CELL];
+    for (size_t i = 0; i < n; i++)
         if (columns[i]->type == FIELD_RECORD)
-            record_cells(t, columns[i]->record, value, shows);
-        else if (value)
-            put_cell(t, columns[i], value, at);
+            record_cells(t, columns[i]->record, field_at(columns[i], at), shows);
         else
-            table_cell(t, "%s", columns[i]->lacking ? columns[i]->lacking : "");
+            table_cell(t, "%s", cell_text(text, columns[i], at, 0));
+}
+
+/* ---- cells that a reader sorts ---- */
+
+/* Whether the share of a count stands beside it, without a title: there it stands alone, under that of the count. */
+static int has_share(const record_field *const *columns, size_t n, size_t i)
+{
+    const record_field *f = columns[i], *next = i + 1 < n ? columns[i + 1] : f;
+    return f->type == FIELD_COUNT && next->type == FIELD_SHARE && next->at == f->at && !next->title[1];
+}
+
+static void put_titles(const record_kind *r, const char *above, unsigned shows, record_title_put *put, void *to)
+{
+    const record_field *columns[FIELD_COLUMNS_MOST];
+    const size_t n = field_columns(columns, r, shows);
+    char title[128], what[FIELD_SENTENCE];
+    for (size_t i = 0; i < n; i++) {
+        const record_field *f = columns[i];
+        if (f->type == FIELD_RECORD) {
+            put_titles(f->record, *f->title ? f->title : above, shows, put, to);
+            continue;
+        }
+        i += (size_t)has_share(columns, n, i);
+        const int percent = columns[i]->type == FIELD_SHARE || f->in & FIELD_PERCENT;
+        snprintf(title, sizeof title, "%s%s", f->title + 1, percent ? ", %" : "");
+        put(to, &(record_title){above, title, field_sentence(what, r, f), *f->title == '<'});
     }
+}
+
+void record_titles(const record_kind *r, unsigned shows, record_title_put *put, void *to)
+{
+    put_titles(r, "", shows, put, to);
+}
+
+void record_texts(const record_kind *r, const void *at, unsigned shows, record_text_put *put, void *to)
+{
+    const record_field *columns[FIELD_COLUMNS_MOST];
+    const size_t n = field_columns(columns, r, shows);
+    char text[CELL];
+    for (size_t i = 0; i < n; i++)
+        if (columns[i]->type == FIELD_RECORD)
+            record_texts(columns[i]->record, field_at(columns[i], at), shows, put, to);
+        else if (!has_share(columns, n, i))
+            put(to, columns[i], cell_text(text, columns[i], at, 1));
 }

@@ -38,6 +38,8 @@ void table_free(table *t);
 const char *text_count(char *out, uint64_t n);
 const char *text_share(char *out, uint64_t part, uint64_t whole);
 const char *text_number(char *out, double x);
+const char *text_percent(char *out, double share); /* three digits without a sign; "–" of NaN */
+const char *text_decibels(char *out, double x);
 const char *text_scale(char *out, double x);   /* 1, 1000, 2^16: all digits */
 const char *text_bytes(char *out, uint64_t n); /* "1.5 KiB" */
 

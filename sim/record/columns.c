@@ -29,15 +29,21 @@ static int is_told(const record_column *told, size_t n, const record_column *c, 
     return 0;
 }
 
-static size_t add_column(record_column *to, size_t n, const record_kind *r, const record_field *f)
+const char *field_sentence(char out[FIELD_SENTENCE], const record_kind *r, const record_field *f)
 {
     const char *title = f->title + (*f->title != '\0'), *what = sentence_of(r, f);
-    if (!*title || !what || strncasecmp(what, "null:", 5) == 0 || is_title(title, what) || n == RECORD_COLUMNS_MOST)
-        return n;
+    if (!*title || !what || strncasecmp(what, "null:", 5) == 0 || is_title(title, what))
+        return NULL;
     const char *null = strstr(what, "; null:");
-    to[n].title = title;
-    snprintf(to[n].what, sizeof to[n].what, "%.*s%s", null ? (int)(null - what) : (int)strlen(what), what,
-             null ? "." : "");
+    snprintf(out, FIELD_SENTENCE, "%.*s%s", null ? (int)(null - what) : (int)strlen(what), what, null ? "." : "");
+    return out;
+}
+
+static size_t add_column(record_column *to, size_t n, const record_kind *r, const record_field *f)
+{
+    if (n == RECORD_COLUMNS_MOST || !field_sentence(to[n].what, r, f))
+        return n;
+    to[n].title = f->title + 1;
     return n + !is_told(to, n, &to[n], !f->what);
 }
 

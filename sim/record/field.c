@@ -162,6 +162,20 @@ int field_shown(const record_field *f, unsigned shows)
     return !f->when || (f->when & shows);
 }
 
+size_t field_columns(const record_field *to[FIELD_COLUMNS_MOST], const record_kind *r, unsigned shows)
+{
+    size_t n = 0;
+    for (const record_field *f = r->fields; !field_end(f); f++) {
+        if (!f->title || !field_shown(f, shows) || n == FIELD_COLUMNS_MOST)
+            continue;
+        size_t i = n++;
+        for (; i > 0 && to[i - 1]->column > f->column; i--)
+            to[i] = to[i - 1];
+        to[i] = f;
+    }
+    return n;
+}
+
 const record_field *field_find(const record_kind *r, const void **at, const char *key, unsigned in)
 {
     for (const record_field *f = r->fields; *at && !field_end(f); f++) {

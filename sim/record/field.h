@@ -47,5 +47,8 @@ int field_shown(const record_field *f, unsigned shows);
 /* field_columns -- the fields that have columns, in the order of the columns; how many. */
 enum { FIELD_COLUMNS_MOST = 64 };
 size_t field_columns(const record_field *to[FIELD_COLUMNS_MOST], const record_kind *r, unsigned shows);
+/* field_sentence -- what is said of the column of f; NULL: nothing, or no more than its title says. */
+enum { FIELD_SENTENCE = 256 };
+const char *field_sentence(char out[FIELD_SENTENCE], const record_kind *r, const record_field *f);
 /* field_json -- f of the struct `at` as a member of o, with its key. */
 void field_json(jsonout *o, const record_field *f, const void *at, unsigned in);

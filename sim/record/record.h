@@ -69,6 +69,8 @@ enum {
     FIELD_SCALE = 1 << 20,  /* a cell of a real number is that of a factor: 1000, 2^16            */
     FIELD_ZERO = 1 << 21,   /* a cell of a share of nothing is 0; else it is empty                */
     FIELD_FINITE = 1 << 22, /* a real number, where it is read, is finite and not below 0         */
+    FIELD_PERCENT = 4096,   /* a real number is a share: a cell has it in per cent               */
+    FIELD_DECIBEL = 8192,   /* a cell of a real number in decibels: 12.3, exact, -inf            */
     FIELD_LOOSE = 1 << 18,  /* another writer of the schema leaves it out: it is not required     */
     FIELD_FOREIGN = 1 << 19 /* only another writer of the schema has it: in the schema alone      */
 };
@@ -111,6 +113,9 @@ typedef struct record_field {
     {                                                                                    \
         .key = KEY, .type = FIELD_##TYPE, .in = WHERE, .at = OFFSET, .what = __VA_ARGS__ \
     }
+
+/* The same of a column of tables for people and nothing else: COLUMN(COUNT, ">steps", 0, AT(steps), "A sentence, or NULL.") */
+#define COLUMN(TYPE, TITLE, HOW, OFFSET, ...) FIELD(TYPE, NULL, HOW, OFFSET, __VA_ARGS__, .title = TITLE)
 
 struct record_kind {
     const char *name; /* in $defs of the schema */
@@ -171,6 +176,19 @@ void record_csv(FILE *to, const record_kind *r, const void *at, unsigned shows);
  * table_new. */
 table *record_table(const record_kind *r, unsigned shows);
 void record_cells(table *t, const record_kind *r, const void *at, unsigned shows);
+
+/* record_titles, record_texts -- the same for a table whose rows a reader sorts, as in a page of HTML: each column; each cell of a row. A share
+ * is a number, its title says that it is in per cent, and a count beside it is left out; a count of 0 is not blank. */
+typedef struct record_title {
+    const char *above; /* the title of the record that the column is of; "": none */
+    const char *title;
+    const char *what; /* a sentence, or NULL */
+    int is_text;
+} record_title;
+typedef void record_title_put(void *to, const record_title *t);
+typedef void record_text_put(void *to, const record_field *f, const char *text);
+void record_titles(const record_kind *r, unsigned shows, record_title_put *put, void *to);
+void record_texts(const record_kind *r, const void *at, unsigned shows, record_text_put *put, void *to);
 
 /* record_columns -- what help says of these columns, behind n others in `to`: those with a sentence, each once; how many there are then.
  * A column without a sentence has that of another field of the same place; what is "null" is for JSON and left out. */

@@ -35,6 +35,33 @@ const char *text_share(char *out, uint64_t part, uint64_t whole)
     return out;
 }
 
+const char *text_percent(char *out, double share)
+{
+    const double x = 100 * share;
+    if (isnan(x))
+        strcpy(out, "–");
+    else if (x == 0)
+        strcpy(out, "0");
+    else if (x < 0.001)
+        strcpy(out, "<0.001");
+    else if (x < 100 && x >= 99.95)
+        snprintf(out, 32, "%s", x > 99.999 ? ">99.999" : "99.99");
+    else
+        snprintf(out, 32, "%.3g", x);
+    return out;
+}
+
+const char *text_decibels(char *out, double sqnr)
+{
+    if (isnan(sqnr))
+        strcpy(out, "–");
+    else if (isinf(sqnr))
+        strcpy(out, sqnr > 0 ? "exact" : "-inf");
+    else
+        snprintf(out, 32, "%.1f", sqnr);
+    return out;
+}
+
 const char *text_scale(char *out, double x)
 {
     int e;

@@ -226,17 +226,38 @@ static void print_log_head(FILE *to, const scaler_report *r)
 
 /* ---- the trajectory ---- */
 
-static void step_cell(table *all, const track *t, const span *s)
+#define AT(member) offsetof(track_loss, member)
+static const record_field loss_fields[] = {
+    COLUMN(SHARE, ">lost", 0, AT(lost), "Elements that are not zero and become zero.", .of = AT(elements)),
+    COLUMN(COUNT, ">overflowed", FIELD_BLANK, AT(overflowed), "Elements that become Inf or NaN."),
+    COLUMN(COUNT, ">Inf, NaN", FIELD_BLANK, AT(not_finite), "Elements that are Inf or NaN as recorded."),
+    {0}};
+#undef AT
+static const record_kind loss_record = {"loss", NULL, sizeof(track_loss), loss_fields};
+
+#define AT(member) offsetof(scaler_span, member)
+static const record_field row_fields[] = {
+    COLUMN(CHARS, "<step", 0, AT(step), NULL),
+    COLUMN(CHARS, ">scale", 0, AT(scale), "The loss scale in force."),
+    COLUMN(CHARS, ">recorded", 0, AT(recorded), "The loss scale that the files name."),
+    COLUMN(CHARS, "<what happens", 0, AT(what), NULL),
+    COLUMN(RECORD, "", FIELD_POINTER, AT(loss), NULL, .record = &loss_record),
+    COLUMN(CHARS, ">fits", 0, AT(fits), "The largest power of two without an overflow."),
+    COLUMN(TEXT, "<largest in", 0, AT(worst), "The tensor with Inf or NaN, or else with the largest magnitude.",
+           .spare = 2),
+    {0}};
+#undef AT
+const record_kind scaler_span_record = {"row", NULL, sizeof(scaler_span), row_fields};
+
+static void write_step(char *out, size_t size, const track *t, const span *s)
 {
     const int numbered = s->from >= 0;
     const int64_t from = numbered ? s->from : (int64_t)s->first + 1;
     const int64_t to = numbered ? s->to : (int64_t)(s->first + s->steps);
     if (t->recorded && !numbered)
-        table_cell(all, "%s", "?");
-    else if (from == to)
-        table_cell(all, "%" PRId64, from);
+        snprintf(out, size, "?");
     else
-        table_cell(all, "%" PRId64 "-%" PRId64, from, to);
+        snprintf(out, size, from == to ? "%" PRId64 : "%" PRId64 "-%" PRId64, from, to);
 }
 
 /* What only logs have. */
@@ -257,24 +278,32 @@ static const char *recorded_text(char *out, size_t size, const track *t, const s
     return out;
 }
 
-static void span_row(table *all, const scaler_report *r, const track *t, const span *s)
+void scaler_span_fill(scaler_span *row, const scaler_report *r, const track *t, const span *s)
 {
-    char text[256], a[32];
     const recorded_step *step = r->run && t->by_step ? scaler_run_step(r->run, s->from) : NULL;
-    step_cell(all, t, s);
-    table_cell(all, "%s", isnan(s->scale) ? "?" : text_scale(a, s->scale));
-    table_cell(all, "%s", step && !isnan(step->scale) ? text_scale(a, step->scale) : "");
-    table_cell(all, "%s",
-               t->recorded ? recorded_text(text, sizeof text, t, s) : traininglog_events_text(text, sizeof text, t, s));
-    table_cell(all, "%s", s->loss.elements ? text_share(a, s->loss.lost, s->loss.elements) : "");
-    table_cell(all, "%s", s->loss.overflowed ? text_count(a, s->loss.overflowed) : "");
-    table_cell(all, "%s", s->loss.not_finite ? text_count(a, s->loss.not_finite) : "");
-    table_cell(all, "%s",
-               isnan(s->fits) || t->recorded ? ""
-               : isinf(s->fits)              ? "any"
-               : s->fits == 0                ? "none"
-                                             : text_scale(a, s->fits));
-    table_cell(all, "%.40s", step ? step->worst : "");
+    *row = (scaler_span){.scale = "?", .loss = &s->loss, .worst = step ? step->worst : NULL};
+    write_step(row->step, sizeof row->step, t, s);
+    if (!isnan(s->scale))
+        text_scale(row->scale, s->scale);
+    if (step && !isnan(step->scale))
+        text_scale(row->recorded, step->scale);
+    (t->recorded ? recorded_text : traininglog_events_text)(row->what, sizeof row->what, t, s);
+    if (isnan(s->fits) || t->recorded)
+        return;
+    if (isinf(s->fits) || s->fits == 0)
+        snprintf(row->fits, sizeof row->fits, "%s", s->fits == 0 ? "none" : "any");
+    else
+        text_scale(row->fits, s->fits);
+}
+
+static void print_row(table *all, const scaler_report *r, const track *t, const span *s)
+{
+    char worst[41];
+    scaler_span row;
+    scaler_span_fill(&row, r, t, s);
+    snprintf(worst, sizeof worst, "%s", row.worst ? row.worst : "");
+    row.worst = worst;
+    record_cells(all, &scaler_span_record, &row, 0);
 }
 
 static void print_paragraph(FILE *to, const char *text)
@@ -288,19 +317,17 @@ static void print_trajectory(FILE *to, const scaler_report *r, const track *t)
     const size_t most = HEAD_ROWS + TAIL_ROWS;
     const int cut = !r->all && t->count > most + 4;
     char a[32];
-    table *all = table_new("<step|>scale|>recorded|<what happens|>lost|>overflowed|>Inf, NaN|>fits|2<largest in");
+    table *all = record_table(&scaler_span_record, 0);
     fprintf(to, "\n%s\n\n", t->recorded ? "Recorded scale" : "Trajectory");
     for (size_t i = 0; i < t->count; i++) {
         if (cut && i == HEAD_ROWS) {
-            table_cell(all, "%s", "...");
-            table_cell(all, "%s", "");
-            table_cell(all, "%s", "");
-            table_cell(all, "%s rows left out: --all shows them", text_count(a, t->count - most));
-            for (int k = 0; k < 5; k++)
-                table_cell(all, "%s", "");
+            scaler_span left_out = {.step = "..."};
+            snprintf(left_out.what, sizeof left_out.what, "%s rows left out: --all shows them",
+                     text_count(a, t->count - most));
+            record_cells(all, &scaler_span_record, &left_out, 0);
             i = t->count - TAIL_ROWS;
         }
-        span_row(all, r, t, &t->spans[i]);
+        print_row(all, r, t, &t->spans[i]);
     }
     table_print(all, to, "  ");
     table_free(all);

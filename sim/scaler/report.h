@@ -21,6 +21,15 @@ typedef struct scaler_report {
     int several; /* a table of scalers instead of one's trajectory */
 } scaler_report;
 
+/* Steps of a trajectory as a row of a table. */
+typedef struct scaler_span {
+    char step[48], scale[32], recorded[32], what[256], fits[32];
+    const track_loss *loss; /* NULL: not told */
+    const char *worst;
+} scaler_span;
+extern const record_kind scaler_span_record;
+void scaler_span_fill(scaler_span *row, const scaler_report *r, const track *t, const span *s);
+
 void scaler_report_text(FILE *to, const scaler_report *r);
 
 /* scaler_verdict -- traininglog_track_verdict with what the trace says of it; of a log, its judgement. */

@@ -67,6 +67,7 @@ run 0 report -q -o page.html "$digits" && balanced page.html && alone page.html 
 [ "$(grep -c '<h1>' page.html)" = 1 ] && grep -q '<main>' page.html && grep -q '<nav aria-label=' page.html && grep -q '<html lang="en">' page.html &&
     ! grep '<thead>' -A 3 page.html | grep '<th scope="col"' | sed 's/<th scope="col" aria-sort="none"[^>]*><button type="button">//g' | grep -q '<th scope="col"'
 ok $? "landmarks, one heading of the page; every title of a column is a button in a cell that tells its order"
+grep -q '<th scope="col" aria-sort="none" title="Elements other than 0 that become 0."><button type="button">underflow, %</button>' page.html; ok $? "columns have the titles of stat's record, and where a pointer rests the sentence"
 if [ "$has_gnuplot" ]; then
     [ "$(grep -c '<svg role="img" aria-label="[^"]' page.html)" = 5 ] && [ "$(grep -c '<figcaption>' page.html)" = 5 ]; ok $? "five figures, each with a caption and words for who does not see it"
 else

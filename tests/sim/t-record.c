@@ -219,6 +219,60 @@ TEST(documents)
     free(version);
 }
 
+/* ---- cells that a reader sorts ---- */
+
+typedef struct sorted {
+    uint64_t part, whole, none;
+    double share, ratio, least;
+} sorted;
+
+#define AT(member) offsetof(sorted, member)
+static const record_field sorted_fields[] = {COLUMN(COUNT, ">lost", 0, AT(part), "Elements that are lost."),
+                                             COLUMN(SHARE, ">", 0, AT(part), NULL, .of = AT(whole)),
+                                             COLUMN(COUNT, ">none", FIELD_BLANK, AT(none), NULL),
+                                             COLUMN(REAL, "<share", FIELD_PERCENT, AT(share), "Share."),
+                                             COLUMN(REAL, ">ratio", FIELD_DECIBEL, AT(ratio), NULL),
+                                             COLUMN(REAL, ">least", FIELD_BLANK, AT(least), NULL, .lacking = "-"),
+                                             {0}};
+#undef AT
+static const record_kind sorted_record = {"sorted", NULL, sizeof(sorted), sorted_fields};
+static const record_field above_fields[] = {COLUMN(RECORD, "above", 0, 0, NULL, .record = &sorted_record), {0}};
+static const record_kind above_record = {"above", NULL, sizeof(sorted), above_fields};
+
+static void put_title(void *to, const record_title *t)
+{
+    fprintf(to, "%s/%s%s=%s|", t->above, t->is_text ? "<" : "", t->title, t->what ? t->what : "");
+}
+
+static void put_text(void *to, const record_field *f, const char *text)
+{
+    fprintf(to, "%c%s|", *f->title, text);
+}
+
+TEST(sorted_cells)
+{
+    static const sorted rows[] = {{1, 8, 0, 0.999999, 12.34, 0}, {0, 0, 7, 0.125, (double)INFINITY, 0.5}};
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    ck_assert_ptr_nonnull(to);
+    record_titles(&above_record, 0, put_title, to);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        record_texts(&above_record, &rows[i], 0, put_text, to);
+    table *t = record_table(&sorted_record, 0);
+    record_cells(t, &sorted_record, &rows[1], 0);
+    fputc('\n', to);
+    table_print(t, to, "");
+    table_free(t);
+    ck_assert_int_eq(fclose(to), 0);
+    ck_assert_str_eq(text,
+                     "above/lost, %=Elements that are lost.|above/none=|above/<share, %=|above/ratio=|above/least=|"
+                     ">12.5|>0|<>99.999|>12.3|>-|>|>7|<12.5|>exact|>0.5|\n"
+                     "lost  none  share   ratio  least\n"
+                     "   0     7  12.5 %  exact    0.5\n");
+    free(text);
+}
+
 /* ---- words, sets, bytes; a list of lists that are written as they come ---- */
 
 typedef struct leaf {
