@@ -26,11 +26,11 @@ void environment_threads(void)
     parallel_eager(getenv("MPSIM_TEST_EAGER") != NULL);
 }
 
+/* 0: the terminal has no size. Such a terminal stands behind a program that carries the output elsewhere, as mpirun does. */
 static int columns_of_terminal(void)
 {
-    enum { USUAL = 80 };
     struct winsize size;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : USUAL;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void environment_screen(void)
@@ -38,7 +38,7 @@ void environment_screen(void)
     enum { LEAST = 20, MOST = 10000 };
     const char *set = getenv("COLUMNS");
     const long said = set ? strtol(set, NULL, 10) : 0, n = said > 0 ? said : columns_of_terminal();
-    if (isatty(STDOUT_FILENO))
+    if (isatty(STDOUT_FILENO) && n > 0)
         screen_begin(stdout, n < LEAST ? LEAST : n < MOST ? (int)n : MOST);
 }
 

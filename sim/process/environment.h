@@ -14,7 +14,7 @@ void environment_floats(void);
 void environment_threads(void);
 
 /* environment_screen -- how wide texts are (text/screen.h), where standard output is a terminal: as COLUMNS says, else as the terminal
- * says, else 80 columns. */
+ * says. A terminal without a size is as wide as a file. */
 void environment_screen(void);
 
 /* environment_isa -- use the instruction set that MPSIM_ISA names. 0, also where it is unset or empty,

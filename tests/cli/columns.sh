@@ -141,6 +141,7 @@ done
 COLUMNS=200 "$pty" 80 "$MPSIM" stat "$data/step_020000" | cmp -s - "$dir/pipe" &&
     COLUMNS=40 "$MPSIM" stat "$data/step_020000" | cmp -s - "$dir/pipe"
 ok $? 'COLUMNS is the width of a terminal, and of nothing else'
+"$pty" 0 "$MPSIM" stat "$data/step_020000" | cmp -s - "$dir/pipe"; ok $? 'a terminal without a size, as that of mpirun, is as wide as a pipe'
 "$pty" 80 "$MPSIM" stat -o "$dir/file" "$data/step_020000" && cmp -s "$dir/file" "$dir/pipe"; ok $? 'a file is as wide as a pipe'
 "$MPSIM" stat --json "$data/step_020000" >"$dir/pipe" && "$pty" 80 "$MPSIM" stat --json "$data/step_020000" | cmp -s - "$dir/pipe"
 ok $? 'JSON is not folded'

@@ -87,7 +87,7 @@ for o in '--heads 2' '--kv-heads 2' '--hidden 8' '--context 8' '--vocabulary 300
     '--own-head' '--attention tiled' '--tile 4' '--validation 2' '--accumulate 2' '--accumulate-format bf16' '--ranks 2' '--reduce tree' '--wire bf16' '--wire-sum bf16' \
     '--schedule linear' '--warmup 2' '--cooldown 2' '--min-lr 0.5' '--decay-all' '--text x' '--tokens x'; do
     # shellcheck disable=SC2086
-    run 2 train -P fp32 --net cnn $o && has "^mpsim: train: ${o%% *} needs --net gpt, --net llama.*: they are of transformers\$" err; ok $? "of transformers alone: $o"
+    run 2 train -P fp32 --net cnn $o && has "^mpsim: train: ${o%% *} needs --net gpt, --net llama.*: these options are for transformers\$" err; ok $? "of transformers alone: $o"
 done
 run 2 train --gpt2 --net llama -P fp32 && run 2 train --gpt2 --net mlp -P fp32 && run 2 train --gpt2 --width 8 -P fp32; ok $? "--gpt2 and what it says"
 

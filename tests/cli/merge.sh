@@ -262,7 +262,7 @@ usage() { # usage NAME PATTERN ARGUMENT...
 for shard in 0/3 4/3 1 1/ /3 a/b 1/0 -1/3 1/1000001 1/3/3; do usage "--shard $shard" "takes k/n" stat --shard $shard "$trace"; done
 for form in --json --ndjson --csv -t '--level kind' '--fail-if nan'; do
     # shellcheck disable=SC2086 # words
-    usage "--shard $form" "mpsim merge shows the report" stat --shard 1/3 $form "$trace"
+    usage "--shard $form" "mpsim merge writes the report" stat --shard 1/3 $form "$trace"
 done
 usage "a pipe has no size" "not a regular file" stat --shard 1/3 --dtype bf16 -
 usage "merge without parts" "no PART given" merge

@@ -14,7 +14,7 @@ escape=$(printf '\033')
 run 0 dot -f fp16 -K 2048 -M exact --csv && cp "$dir/out" "$dir/quiet" && run 0 dot -f fp16 -K 2048 -M exact --csv --progress=never &&
     cmp -s "$dir/out" "$dir/quiet"; ok $? "none without a terminal"
 run 2 stat --progress=perhaps "$small" && has 'auto, always or never' err; ok $? "--progress=perhaps"
-"$MPSIM" stat --help | grep -q -- '--progress WHEN'; ok $? "--help has it"
+"$MPSIM" stat --help=all | grep -q -- '--progress WHEN'; ok $? "--help=all has it"
 
 # ---- --progress=always: a line a second ----
 if timeout --foreground 1 true 2>/dev/null; then

@@ -13,9 +13,9 @@ mkdir "$TMPDIR" "$dir/work" && cd "$dir/work" || exit 99
 run 0 --version && has '^sandbox '; ok $? "--version tells"
 missing=
 for c in $(turn formats info cast stat) $(turn diff merge calc dot attention mismatch) $(turn replay advise report scaler explain log) $(turn train memory plot verify); do
-    run 0 "$c" --help && has '^      --sandbox  ' && has '^      --no-sandbox  ' || missing="$missing $c"
+    run 0 "$c" --help=all && has '^      --sandbox  ' && has '^      --no-sandbox  ' || missing="$missing $c"
 done
-[ ! "$missing" ]; ok $? "every --help tells:$missing"
+[ ! "$missing" ]; ok $? "every --help=all has the options:$missing"
 
 # ---- where there is no such kernel ----
 f=$data/digits-cnn/step_000001/rank_00000.safetensors
