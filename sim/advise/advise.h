@@ -127,7 +127,8 @@ typedef struct advise {
     uint64_t gradient_numbers; /* of such files, that are not 0 */
     uint64_t fp16_numbers;     /* of these, those of gradients that have numbers of fp16 alone */
     const char *low_stored;    /* a format narrower than binary32 in which gradients were recorded; or NULL */
-    int has_optimizer, has_weights, has_gradients, once, no_step;
+    char *kindless;            /* the first tensor, no counter, left out since only others have a kind; or NULL */
+    int has_optimizer, has_weights, has_gradients, has_kinds, once, no_step;
     /* the advice */
     const char *compute; /* "bf16", "fp16", "binary32" */
     const advise_recipe *recipe;

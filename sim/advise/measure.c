@@ -87,6 +87,7 @@ static void see_kinds(advise *a, const input *in, const trace *t)
         const trace_tensor *x = trace_at(t, i);
         if (!x->kind || !x->format || !input_selects(in, x))
             continue;
+        a->has_kinds = 1;
         a->has_weights |= strcmp(x->kind, "weight") == 0;
         a->has_gradients |= strcmp(x->kind, "wgrad") == 0;
     }
@@ -371,6 +372,17 @@ static void add(const advise *a, advise_tensor *t, const found *f, int64_t step)
 
 /* ---- what the walk tells ---- */
 
+/* Beside tensors whose names say a kind, one without is a buffer of a checkpoint rather than a gradient, or a counter of its
+ * optimizer, which nobody misses. */
+static int is_kindless(advise *a, const trace_tensor *x)
+{
+    if (x->kind || !a->has_kinds)
+        return 0;
+    if (!a->kindless && x->count > 1)
+        a->kindless = need_text(x->name);
+    return 1;
+}
+
 static int told_tensor(void *context, const stat_place *place, const walk_piece *piece, const group *g)
 {
     measuring *m = context;
@@ -382,6 +394,8 @@ static int told_tensor(void *context, const stat_place *place, const walk_piece 
         a->left_out++;
         return 0;
     }
+    if (is_kindless(a, x))
+        return 0;
     const size_t before = a->n_tensors;
     advise_tensor *t = nameindex_item(&a->names, &a->tensors, &a->n_tensors, sizeof *t, x->name);
     if (a->n_tensors > before)

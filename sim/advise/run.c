@@ -17,6 +17,7 @@ void advise_clear(advise *a)
     free(a->tensors);
     free(a->layers);
     free(a->held);
+    free(a->kindless);
 }
 
 /* ---- the bounds ---- */

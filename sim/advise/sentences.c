@@ -310,6 +310,11 @@ void advise_notes(const advise *a, void (*tell)(void *context, const char *text)
              a->left_out == 1 ? "" : "s");
     if (a->left_out)
         tell(context, text);
+    snprintf(text, sizeof text,
+             "tensors whose names say no kind are left out, such as %.100s; --map RULE gives them one",
+             a->kindless ? a->kindless : "");
+    if (a->kindless)
+        tell(context, text);
     snprintf(text, sizeof text, "gradients with Inf or NaN are left out: of %" PRIu64 " tensors, in some steps",
              broken);
     if (broken)

@@ -70,6 +70,10 @@ run 0 advise "$dir/unscaled" && says 'The files do not say whether these gradien
 run 0 scaler --loss-scale 65536 "$dir/backward" && says 'were divided by their mpsim.loss_scale' && run 0 stat "$dir/backward" && says 'All weight gradients are numbers of fp16'; ok $? "scaler divides, stat warns"
 file kindless '"mpsim.step":"7"' "fc.weight=$(halves 32),2b800000,ac400000"
 run 0 advise "$dir/kindless" && says 'names of 1 tensor do not say what the tensors are' && run 0 advise --map wgrad "$dir/kindless" && ! says 'do not say what the tensors are'; ok $? "that tensors without a kind are gradients is said to be taken for granted"
+file checkpoint '"mpsim.step":"7"' "weight:fc.weight=$(halves 32)" step=40e00000
+run 0 advise "$dir/checkpoint" && has '^step 7, 1 tensor$' && says 'Loss scale: not known: the trace has no gradients' && ! says 'taken as gradients'; ok $? "but not beside tensors with a kind: an optimizer's counter is no gradient"
+file buffers '"mpsim.step":"7"' "weight:fc.weight=$(halves 32)" running_mean=40e00000,3f800000
+"$MPSIM" advise "$dir/buffers" >"$dir/out" 2>"$dir/err" && has '^step 7, 1 tensor$' && one_line && has 'left out, such as running_mean;' err; ok $? "nor a buffer, which is named"
 run 0 advise --ndjson "$dir/grads" && [ "$(wc -l <"$dir/out")" = 1 ] && has '^{"name": "wgrad:fc.weight", .*"fp16_scales": {"low_exponent": 6, "high_exponent": 15}, .*"formats": \[{"format"'; ok $? "a line of JSON for each tensor"
 run 2 advise --loss-scale 0 "$dir/backward"; ok $? "0 is no scale"
 run 2 advise --loss-scale 8 "$dir/scaled" && has 'mpsim.grads_scaled is' err; ok $? "nor what a file says itself"
@@ -147,22 +151,22 @@ done <<'TABLE'
 2 no.TRACE.given
 2 not.one.of -f fp61 grads
 2 all.steps --hold-back 1 grads
-3 has.1.step --hold-back 2 grads
+3 holds.back.none --hold-back 2 grads
 2 is.not.a.number --max-underflow foo grads
 2 is.not.a.share --max-underflow 101% grads
 2 is.not.a.number --min-sqnr 25db grads
-2 leaves.it.out --compute fp16 -f bf16 grads
+2 does.not.list --compute fp16 -f bf16 grads
 2 not.one.of.bf16,.fp16 --compute fp8 grads
 2 is.not.a.condition --fail-if sqnr grads
 2 is.not.a.number --fail-if lost>x grads
 2 exclude.each.other --json --csv grads
 2 tensors.does.not.go.with.--json --json --tensors grads
-2 one.place --policy-out x -o x grads
-2 one.place --policy-out - grads
+2 same.place --policy-out x -o x grads
+2 same.place --policy-out - grads
 2 input --policy-out grads grads
-2 once.only -
+2 only.once -
 4 cannot.open none
 TABLE
-run 0 advise "$top/tests/trace/recorded/fsdp" && has '^8 tensors'
+run 0 advise "$top/tests/trace/recorded/fsdp" && has '^6 tensors'
 ok $? "a folder that is one trace can be read as often as needed"
 finish
