@@ -229,7 +229,7 @@ static void test_errors(source *s)
         good = good && g->ops->quantize(g, i ? &e.g : &e.c, i ? &x.g : &x.c, &q, NULL, NULL) == -1 &&
                strstr(g->error, "quantize: blocks: a tensor must be 4 x 1, not 4 x 2");
         good = good && g->ops->hadamard(g, i ? &x.g : &x.c, i ? &x.g : &x.c, 0) == -1 &&
-               strstr(g->error, "the result is the operand");
+               strstr(g->error, "result and operand must be different");
     }
     OK(good, "factors of the wrong shape, a transform in place");
 }

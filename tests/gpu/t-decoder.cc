@@ -496,7 +496,7 @@ static void test_errors()
     g.start = TRAIN_FROM_SUM;
     good = good && cuda.ops->gemm(&cuda, &half.g, &g, NULL) == -1 && strstr(cuda.error, "binary32");
     a.g.inverse = 0.5f;
-    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "scales cannot go on");
+    good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "scales cannot continue");
     g.start = TRAIN_FROM_ZERO;
     g.shared = 3;
     good = good && cuda.ops->gemm(&cuda, &d.g, &g, NULL) == -1 && strstr(cuda.error, "share");
