@@ -277,7 +277,7 @@ function page_of_records(    f, more, more_steps, pair, few, many) {
     printf "Conversions and operations are %s results, %s without the %d repeated conversions. Tensor cores gave\n%s results that a model repeats.\n", \
         large(results["convert"] + results["arithmetic"] + results["below"]), large(results["convert"] + results["arithmetic"]), checks["below"], \
         large(results["mma"] + results["wgmma"])
-    if (missing != "") print "\nThese ran on a device but left no record: " missing "."
+    if (missing != "") print "\nNo record is kept of " missing "."
     print ""
     speed_tables(0)
 }
