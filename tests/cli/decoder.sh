@@ -151,7 +151,7 @@ ok $? "--run: the same digests"
 train 0 $again --schedule constant --digests "$dir/digests" && train 0 $again --schedule constant --steps 3 --checkpoint "$dir/point" &&
     run 0 train --resume "$dir/point" --steps 6 --check-digests "$dir/digests" && has 'in 3 steps'
 ok $? "--resume: the same digests"
-train 0 -P fp32 --steps 3 --checkpoint "$dir/point" && timeout 300 "$MPSIM" train --resume "$dir/point" --steps 6 >"$dir/out" 2>"$dir/err" && has 'learning rate is now that of a run of 6 steps, not of 3' err &&
+train 0 -P fp32 --steps 3 --checkpoint "$dir/point" && timeout 300 "$MPSIM" train --resume "$dir/point" --steps 6 >"$dir/out" 2>"$dir/err" && has 'learning rate now follows a run of 6 steps, not of 3' err &&
     train 0 -P fp32 --steps 3 --schedule constant --checkpoint "$dir/point" && run 0 train --resume "$dir/point" --steps 6 && ! has 'learning rate' err
 ok $? "--resume: a longer run has another schedule"
 train 0 -P fp32 --text "$dir/a text" --checkpoint "$dir/point" --steps 3 && run 2 train --resume "$dir/point" --steps 6 && has "the text 'a_text'" err &&

@@ -58,7 +58,7 @@ scales '3, 2**-2..1 ,1000,0x10..3.2e1,2^7..128' && has '^3,0.25,0.5,1,1000,16,32
 scales '2^-100..2^155' && [ "$(tr ',' '\n' <"$dir/out" | wc -l)" -eq 256 ]; ok $? "--scale: 256 scales"
 scale_fails() { run 2 stat -s "$1" "$trace" && has "stat: $2" err; ok $? "--scale '$1'"; }
 for range in '2^0..' '..2^8' .. ... '2^0...2^3' '2^0..2^2..2^4'; do
-    scale_fails "$range" "scales '$range': a range has two ends"
+    scale_fails "$range" "scales '$range': a range needs two ends"
 done
 
 # ---- formats --check: arguments are X FORMAT, then code, rel_err, verdict and lost ----

@@ -259,7 +259,7 @@ usage() { # usage NAME PATTERN ARGUMENT...
     run 2 "$@" && has "$pattern" err
     ok $? "$name"
 }
-for shard in 0/3 4/3 1 1/ /3 a/b 1/0 -1/3 1/1000001 1/3/3; do usage "--shard $shard" "takes k/n" stat --shard $shard "$trace"; done
+for shard in 0/3 4/3 1 1/ /3 a/b 1/0 -1/3 1/1000001 1/3/3; do usage "--shard $shard" "must be K/N" stat --shard $shard "$trace"; done
 for form in --json --ndjson --csv -t '--level kind' '--fail-if nan'; do
     # shellcheck disable=SC2086 # words
     usage "--shard $form" "mpsim merge writes the report" stat --shard 1/3 $form "$trace"

@@ -219,7 +219,7 @@ start 2 "$MPSIM_MPI" stat nowhere >"$dir/out" 2>"$dir/err.all" </dev/null
     has '^mpsim: nowhere: cannot open: .* (rank 1 on ' err # the one whose it is
 ok $? "stat: no such file, and where it is missing"
 start 2 "$MPSIM_MPI" stat --shard 1/2 odd >"$dir/out" 2>"$dir/err.all" </dev/null
-[ $? -eq 2 ] && ours && has '^mpsim: stat: --shard is for a process of its own' err; ok $? "stat: ranks are no shards"
+[ $? -eq 2 ] && ours && has '^mpsim: stat: --shard needs one process' err; ok $? "stat: ranks are no shards"
 
 start 2 "$MPSIM_MPI" replay -P fp32 - >"$dir/out" 2>"$dir/err.all" </dev/null
 [ $? -eq 2 ] && ours && [ "$(wc -l <"$dir/err")" -eq 1 ] && has "'-' can be read by one process only" err

@@ -265,7 +265,7 @@ plot sqnr --type svg -o sq far.json >out 2>err && drawn sq && silent
 ok $? 'sqnr: as far as numbers go'
 sed 's/"blocks": \[/"x": [/' "$blocks" >scales-less.json
 "$MPSIM" stat --quiet --json -f mxfp8 -o wide.json "$top/data/charlm/" || :
-fails 3 'made without block recipes: run mpsim stat --json -f mxfp8' scales -o bad "$report" && nothing bad &&
+fails 3 'no block recipes: run mpsim stat --json -f mxfp8' scales -o bad "$report" && nothing bad &&
     fails 3 '"blocks" are missing' scales scales-less.json
 ok $? 'scales: a report without block recipes'
 fails 2 'not one of kind, tensor, layer, step, total' scales --by x "$blocks" && fails 2 'not one of kind, tensor, layer, step, total' sqnr --by x "$blocks" &&
@@ -561,7 +561,7 @@ ok $? 'prefixes are inert'
 
 # ---- what fails ----
 sed 's/"histogram": {[^}]*}/"x": 0/g' "$report" >without.json
-fails 3 'made without --histogram' histogram -o bad without.json && nothing bad
+fails 3 'no histograms: run mpsim stat --json --histogram' histogram -o bad without.json && nothing bad
 ok $? 'a report without histogram'
 plot ruler --type svg -o ok without.json >out 2>err && [ -s ok.svg ]
 ok $? 'a report without histogram is enough for the ruler'

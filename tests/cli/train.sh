@@ -210,7 +210,7 @@ train 3 $again --check-digests "$dir/other" && has 'line [0-9]*: not ' err; ok $
 grep '^#' "$dir/digests" | with_end >"$dir/other"
 # shellcheck disable=SC2086
 due && "$MPSIM" train $small $again --check-digests "$dir/other" >"$dir/out" 2>"$dir/err"
-[ $? -eq 3 ] && has 'none of the steps' err; ok $? "--check-digests: no steps"
+[ $? -eq 3 ] && has 'it holds no step of this run' err; ok $? "--check-digests: no steps"
 train 3 -P fp32 --check-digests /dev/zero && has 'is a character device' err; ok $? "--check-digests: a device"
 
 # ---- checkpoints ----
