@@ -25,7 +25,7 @@ ok $? "info: layout, elements, blocks, scales and bytes of each"
 run 0 info --scales "$files/torchao.safetensors" && has 'm.e4m3_odd .* 528 B      16  5.877e-39  1.329e+36  2 least, 1 not finite$'
 ok $? "info: --scales"
 run 0 info --json --scales -m m.nvfp4_tensor "$files/torchao.safetensors" &&
-    has '"quantised": {"layout": "torchao", "type": "NVFP4Tensor", "element": "e2m1", "scale": "e4m3", "block": \[1, 16\], "order": "plain", "tensor_scale": "m._nvfp4_tensor_per_tensor_scale", "transform": 0, "bytes": 292, "evidence": "metadata", "scales": {"count": 32, '
+    has '"quantised": {"layout": "torchao", "type": "NVFP4Tensor", "element": "e2m1", "scale": "e4m3", "order": "plain", "tensor_scale": "m._nvfp4_tensor_per_tensor_scale", "transform": 0, "bytes": 292, "evidence": "metadata", "block": \[1, 16\], "scales": {"count": 32, '
 ok $? "info: JSON"
 run 0 info --stored parts "$files/torchao.safetensors" && ! has quantised: && has '^  m._nvfp4_qdata  *U8  *-  *\[8, 32\]' && has '27 tensors'
 ok $? "info: parts instead"
