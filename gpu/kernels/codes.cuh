@@ -167,25 +167,17 @@ static __device__ __forceinline__ int gpu_in_fours(const gpu_format &f, const vo
 
 /* ---- from codes ---- */
 
-static __device__ __forceinline__ float gpu_decode_reference(const gpu_format &f, uint32_t code)
+static __device__ GPU_NOINLINE float gpu_decode_reference(const gpu_format &f, uint32_t code)
 {
     return mpsim_number_to_f32(mpsim_scalar_unpack(&f.math.format, code));
 }
 
-static __device__ GPU_NOINLINE float gpu_decode_called(const gpu_format &f, uint32_t code)
-{
-    return gpu_decode_reference(f, code);
-}
-
-/* CALLED: formats of REFERENCE by a call. Around it registers go to memory, so that most kernels have it inlined; those
- * with many decodings need more registers then than they have. */
-template <int CALLED = 0>
 static __device__ __forceinline__ float gpu_decode(const gpu_format &f, uint32_t code)
 {
     if (f.kind == GPU_BINARY32)
         return __uint_as_float(code);
     if (f.kind == GPU_REFERENCE)
-        return CALLED ? gpu_decode_called(f, code) : gpu_decode_reference(f, code);
+        return gpu_decode_reference(f, code);
     const uint32_t m = code & f.mask, sign = code & f.sign ? 0x80000000u : 0;
     if (m > f.max)
         return __uint_as_float(m == f.inf && f.inf != f.nan ? sign | 0x7f800000u : sign | 0x7fc00000u);
@@ -194,10 +186,9 @@ static __device__ __forceinline__ float gpu_decode(const gpu_format &f, uint32_t
     return __uint_as_float(sign | __float_as_uint(__fmul_rn((float)m, f.unit))); /* exact */
 }
 
-template <int CALLED = 0>
 static __device__ __forceinline__ float gpu_value(const gpu_format &f, const void *p, size_t i)
 {
-    return gpu_decode<CALLED>(f, gpu_load(f, p, i));
+    return gpu_decode(f, gpu_load(f, p, i));
 }
 
 static __device__ __forceinline__ int gpu_is_nan(const gpu_format &f, uint32_t code)
@@ -313,10 +304,9 @@ static __device__ __forceinline__ gpu_code gpu_encode(const gpu_format &f, int m
 }
 
 /* x rounded to nearest even, as a value. */
-template <int CALLED = 0>
 static __device__ __forceinline__ float gpu_hold(const gpu_format &f, float x)
 {
-    return f.kind == GPU_BINARY32 ? x : gpu_decode<CALLED>(f, gpu_encode(f, GPU_NEAREST, x).code);
+    return f.kind == GPU_BINARY32 ? x : gpu_decode(f, gpu_encode(f, GPU_NEAREST, x).code);
 }
 
 /* Mode stochastic-a with 32 random bits: the dropped bits of a significand are at most 22, so that

@@ -239,7 +239,7 @@ static __device__ __forceinline__ void gpu_finish_rows(const gpu_formats &f, con
 #pragma unroll
     for (int k = 0; k < 2; k++)
         if (o.bias && k < n)
-            bias[k] = gpu_value<1>(f.bias, o.bias, column + k);
+            bias[k] = gpu_value(f.bias, o.bias, column + k);
 #pragma unroll 1
     for (int line = static_cast<int>(threadIdx.x) / PAIRS; line < ROWS && first_row + line < o.rows;
          line += THREADS / PAIRS) {

@@ -19,7 +19,7 @@ static __device__ __forceinline__ void fma_load(float (*to)[FMA_PITCH], const gp
         float v = 0;
         if (first + line < x.lines && k0 + k < depth) {
             const size_t at = x.along ? (first + line) * x.stride + k0 + k : (k0 + k) * x.stride + first + line;
-            v = gpu_value<1>(f, from, at);
+            v = gpu_value(f, from, at);
         }
         to[k][line] = v;
     }

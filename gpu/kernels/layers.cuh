@@ -199,11 +199,11 @@ GPU_KERNEL void __launch_bounds__(256)
     GPU_FOR(i, b.rows * b.channels)
     {
         const size_t c = i % b.channels;
-        const float inverse = gpu_value<1>(b.inverse, inverse_codes, c);
-        const float mean = gpu_value<1>(b.mean, mean_codes, c);
-        const float factor = __fmul_rn(gpu_value<1>(b.weight, weight, c), inverse);
-        const float h = __fmul_rn(__fsub_rn(gpu_value<1>(b.x, x, i), mean), inverse);
-        const float centred = __fsub_rn(gpu_value<1>(b.y, dy, i), of.mean[c]);
+        const float inverse = gpu_value(b.inverse, inverse_codes, c);
+        const float mean = gpu_value(b.mean, mean_codes, c);
+        const float factor = __fmul_rn(gpu_value(b.weight, weight, c), inverse);
+        const float h = __fmul_rn(__fsub_rn(gpu_value(b.x, x, i), mean), inverse);
+        const float centred = __fsub_rn(gpu_value(b.y, dy, i), of.mean[c]);
         gpu_put(b.dx, dx, i, __fmul_rn(factor, __fsub_rn(centred, __fmul_rn(h, of.inverse[c]))), &counter);
     }
     counter.give(counts);

@@ -77,12 +77,12 @@ static __device__ __forceinline__ void ieee_step(const gpu_optim &o, gpu_paramet
 
 static __device__ __forceinline__ float torch_param(const gpu_optim &o, float x)
 {
-    return gpu_hold<1>(o.param, x);
+    return gpu_hold(o.param, x);
 }
 
 static __device__ __forceinline__ float torch_state(const gpu_optim &o, float x)
 {
-    return gpu_hold<1>(o.state, x);
+    return gpu_hold(o.state, x);
 }
 
 /* y + s (x - y), from the nearer end */
@@ -181,11 +181,11 @@ static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_re
 {
     const gpu_optim_tensors &t = u.at;
     gpu_parameter x;
-    x.p = gpu_value<1>(o.param, t.param, i);
-    x.g = gpu_value<1>(o.grad, t.grad, i);
-    x.m = t.m ? gpu_value<1>(o.state, t.m, i) : 0;
-    x.v = t.v ? gpu_value<1>(o.state, t.v, i) : 0;
-    x.vmax = t.vmax ? gpu_value<1>(o.state, t.vmax, i) : 0;
+    x.p = gpu_value(o.param, t.param, i);
+    x.g = gpu_value(o.grad, t.grad, i);
+    x.m = t.m ? gpu_value(o.state, t.m, i) : 0;
+    x.v = t.v ? gpu_value(o.state, t.v, i) : 0;
+    x.vmax = t.vmax ? gpu_value(o.state, t.vmax, i) : 0;
     const float before = x.p;
     const int would = counting && reference_step(o, r, x) != (double)before;
     if (o.torch)
@@ -208,7 +208,7 @@ static __device__ __forceinline__ int optim_one(const gpu_optim &o, const gpu_re
         optim_store(o.state, t.v, i, x.v);
     if (t.vmax && o.amsgrad)
         optim_store(o.state, t.vmax, i, x.vmax);
-    *stays = would && gpu_decode<1>(o.param, code) == before;
+    *stays = would && gpu_decode(o.param, code) == before;
     return would;
 }
 
