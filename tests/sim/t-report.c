@@ -365,7 +365,7 @@ START_TEST(each_error_has_its_status_and_the_next_call_is_as_before)
                 {{"threads", "5000"}, MPSIM_EINVAL, "stat: --threads: at most 1024"},
                 {{"fail-if", "nice"}, MPSIM_EINVAL, "stat: --fail-if: 'nice' is not a condition"},
                 {{"dtype", "fp16"}, MPSIM_EINVAL, "are for files, not arrays"},
-                {{"axis", "both"}, MPSIM_EINVAL, "stat: --axis is for block recipes"},
+                {{"axis", "both"}, MPSIM_EINVAL, "stat: --axis needs a block recipe, as in -f mxfp8"},
                 {{"match", "zzz"}, MPSIM_EDATA, "stat: -: no tensor of floating-point numbers is selected"},
                 {{"map", "@/nowhere"}, MPSIM_EIO, "/nowhere: No such file"}};
     mpsim_array a[ARRAYS];

@@ -122,7 +122,7 @@ TEST(shrinking_file_at_a_place)
         first += 1000;
     ck_assert_uint_lt(first, 25000);
     ck_assert_int_eq(e.exit, 3);
-    ck_assert_ptr_nonnull(strstr(e.text, "offset 100000: the file ends here, it has become shorter"));
+    ck_assert_ptr_nonnull(strstr(e.text, "offset 100000: the file ends here: it has become shorter"));
     ck_assert(trace_codes(t, 0, 999000, x, 1000, &e) != 0 && e.exit == 3);
     ck_assert(trace_codes(t, 1, 0, x, 1, &e) != 0 && strstr(e.text, "there is no tensor 1"));
     trace_close(t);

@@ -34,7 +34,7 @@ TEST(bad_msgpack)
     BAD(ARRAY("\x14", "\x93\x91\x03\xa7"
                       "float32\xc4\x08"
                       "12345678"),
-        "which its shape does not ask for");
+        "has 8 bytes, unlike its shape");
     BAD(ARRAY("\x16", "\x93\x91\x02\xa7"
                       "float32\xc4\x08"
                       "12345678\xc0"),
@@ -198,7 +198,7 @@ TEST(bad_onnx)
     BAD(MODEL("\x0c", "\x0a",
               "\x08\x01\x10\x01\x4a\x04"
               "1234"),
-        "no opset, which stands at its end");
+        "the model has no opset at its end: the file is cut off");
     BAD(MODEL("\x18", "\x0a",
               "\x08\x01\x10\x01\x4a\x04"
               "1234") "\x2a\x0a\x08\x01\x10\x01\x4a\x04"

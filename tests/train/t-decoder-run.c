@@ -176,7 +176,7 @@ TEST(another_text)
     x.digest++;
     r.text = &x;
     ck_assert_ptr_null(train_open(&r, &e, 0, error));
-    ck_assert_msg(strstr(error, "is not that of the run"), "%s", error);
+    ck_assert_msg(strstr(error, "is not the text of the run"), "%s", error);
     train_engine_close(&e);
     train_run_clear(&r);
 }

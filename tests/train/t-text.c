@@ -173,10 +173,10 @@ TEST(checks)
     train_settings *s = &r.settings;
     ck_assert_int_eq(train_text_check(&x, s, error), 0);
     x.name = "other";
-    refused(&x, s, "is not that of the run");
+    refused(&x, s, "is not the text of the run");
     x = *train_text_bundled();
     x.digest ^= 1;
-    refused(&x, s, "is not that of the run");
+    refused(&x, s, "is not the text of the run");
     x.digest ^= 1;
     x.trained = s->decoder.context;
     refused(&x, s, "too few");
