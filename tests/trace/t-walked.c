@@ -50,13 +50,13 @@ TEST(bad_msgpack)
     BAD(ARRAY("\x1c", "\x93\x92\xcf\xff\xff\xff\xff\xff\xff\xff\xff\x02\xa7"
                       "float32\xc4\x08"
                       "12345678"),
-        "does not ask for");
+        "unlike its shape");
     BAD("\x81\xa1"
         "a\x82\xa1",
         "are needed");
     BAD("\x81\xa1"
         "a\xc1.....",
-        "byte 0xc1 begins nothing");
+        "byte 0xc1 begins no value of MessagePack");
     BAD("\x81\xa1"
         "a\xdf\xff\xff\xff\xff\xc0\xc0",
         "neither text nor a number");

@@ -183,7 +183,7 @@ TEST(checks)
     x.trained++;
     ck_assert_int_eq(train_text_check(&x, s, error), 0);
     x.held = s->decoder.context;
-    refused(&x, s, "held back");
+    refused(&x, s, "validation tokens are too few");
     s->decoder.validation = 0;
     ck_assert_int_eq(train_text_check(&x, s, error), 0);
     s->decoder.vocabulary = 255;
