@@ -20,6 +20,7 @@ class Recorder:
     model: torch.nn.Module
     opts: list[Any]
     every: int
+    graphed: dict[str, int]
     kinds: set[str]
     modules: Pattern[str]
     scaler: Any
