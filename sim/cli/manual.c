@@ -4,6 +4,8 @@
 #include "columns.h"
 #include "rules.h"
 
+#include "../text/screen.h"
+
 #include <ctype.h>
 #include <mpsim/mpsim.h>
 #include <stdio.h>
@@ -129,17 +131,6 @@ static void column(const char *title, const char *what)
 
 /* ---- the text behind the options ---- */
 
-/* A line that stays as it is: indented, or with columns. */
-static int is_verbatim(const char *line, size_t n)
-{
-    if (n && line[0] == ' ')
-        return 1;
-    for (size_t i = 1; i + 1 < n; i++)
-        if (line[i] == ' ' && line[i + 1] == ' ')
-            return 1;
-    return 0;
-}
-
 /* The heading that a line is instead of text. */
 static const char *heading(const char *line, size_t n)
 {
@@ -160,7 +151,7 @@ static void details(const char *more)
         end = strchr(more, '\n');
         end = end ? end : more + strlen(more);
         const size_t n = (size_t)(end - more);
-        const int verbatim = is_verbatim(more, n);
+        const int verbatim = screen_is_verbatim(more, n);
         if (state == VERBATIM && !verbatim) {
             fputs(".fi\n", stdout);
             state = NOTHING;
