@@ -16,14 +16,14 @@ endif
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc)
 CFLAGS ?= -O2
 B = gpu/build
-cflags = -std=c17 -fPIC -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include \
+cflags = -std=c17 -fPIC -ffp-contract=off -fno-fast-math -Wall -Wextra -I$(B) -Ilib/include -Igpu/include \
   -Idata/digits -Idata/text -D_GNU_SOURCE -DGPU_RUNS_DIR='"gpu/runs"' $(CFLAGS)
 include gpu/cuda.mk
 # The device at hand; others: ARCHS='-gencode arch=compute_80,code=sm_80 -gencode arch=compute_89,code=sm_89'.
 ARCHS ?= -gencode arch=compute_90,code=sm_90
 NVCCFLAGS ?= -O2
 # Code for devices is packed: the program travels.
-nvccflags = -std=c++17 -Xcompiler -fPIC -Ilib/include -Xfatbin -compress-all $(NVCCFLAGS) $(cuda_fp_flags)
+nvccflags = -std=c++17 -Xcompiler -fPIC -Ilib/include -Igpu/include -Xfatbin -compress-all $(NVCCFLAGS) $(cuda_fp_flags)
 # What ptxas says of X.o is in X.o.ptxas.
 nvcc = sh gpu/nvcc-wrap.sh $@.ptxas $(NVCC)
 # The library, with its vector kernels on x86; the trainer, which is the CPU's side of trainings; threads for it.
@@ -42,7 +42,7 @@ cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
 cuda_next_objects = $(cuda_next_sources:%=$(B)/%.o)
 objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
-stats_objects = $(B)/gpu/stats/plan.o $(cuda_stats_sources:%=$(B)/%.o)
+library_objects = $(B)/gpu/stats/plan.o $(cuda_library_sources:%=$(B)/%.o)
 functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/validation/program/worker.o
 library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/format/% lib/round/% lib/stats/%,$(host)))
 headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/*/*/*.h gpu/*/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
@@ -66,9 +66,9 @@ $(B)/mpsim-gpu: $(objects)
 $(B)/libmpsim.a: $(library)
 	rm -f $@
 	$(AR) cr $@ $(library)
-$(B)/libmpsim-cuda.so: $(stats_objects) $(B)/libmpsim.a
-	$(NVCC) -shared -o $@ $(stats_objects) $(B)/libmpsim.a -lm -Xlinker --exclude-libs,ALL -Xlinker -soname,libmpsim-cuda.so.0
-$(B)/mpsim-gpu-statistics: $(stats_objects) $(B)/gpu/stats/check.cu.o $(B)/gpu/stats/main.o $(B)/libmpsim.a
+$(B)/libmpsim-cuda.so: $(library_objects) $(B)/libmpsim.a
+	$(NVCC) -shared -o $@ $(library_objects) $(B)/libmpsim.a -lm -Xlinker --exclude-libs,ALL -Xlinker -soname,libmpsim-cuda.so.0
+$(B)/mpsim-gpu-statistics: $(library_objects) $(B)/gpu/stats/check.cu.o $(B)/gpu/stats/main.o $(B)/libmpsim.a
 	$(NVCC) -o $@ $^ -lm
 $(B)/mpsim-gpu-functions: $(functions_objects) $(B)/libmpsim.a
 	$(NVCC) -o $@ $^ -lm

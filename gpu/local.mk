@@ -18,8 +18,8 @@ gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/fun
 EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/validation/checks/open.cuh
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
-EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_stats_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
-  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
+EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_library_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
+  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudastats.h gpu/library/call.cuh gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh \
   gpu/train.h \
   gpu/validation/checks/chosen.cuh gpu/validation/checks/cvt.cuh gpu/validation/checks/mma.cuh gpu/validation/checks/reduce.cuh gpu/validation/checks/scalar.cuh gpu/validation/checks/tally.cuh gpu/validation/checks/wgmma_forms.cuh \
   gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
@@ -72,16 +72,17 @@ mpsim_gpu_LINK = $(program_link)
 cuda_nvcc = $(NVCC)
 # libmpsim-cuda, which has what it needs of libmpsim; and what judges it.
 noinst_LIBRARIES += gpu/libstats.a
-cuda_stats_objects = $(cuda_stats_sources:.cu=.o) gpu/stats/check.o
+cuda_library_objects = $(cuda_library_sources:.cu=.o)
+cuda_check_objects = gpu/stats/check.o
 gpu_libstats_a_SOURCES = gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h
 gpu_libstats_a_CPPFLAGS = $(public_cppflags)
 gpu_libstats_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
 cuda_library = gpu/libmpsim-cuda.so.0
-cuda_library_parts = gpu/stats/stats.o gpu/libstats.a lib/libmpsim.a
+cuda_library_parts = $(cuda_library_objects) gpu/libstats.a lib/libmpsim.a
 $(cuda_library): $(cuda_library_parts)
 	$(AM_V_CCLD)$(CC) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-cuda.so.0 -Wl,--exclude-libs,ALL -o $@ \
 	  $(cuda_library_parts) $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
-mpsiminclude_HEADERS = gpu/include/mpsim/cuda.h
+mpsiminclude_HEADERS = gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudastats.h
 noinst_PROGRAMS = mpsim-gpu-statistics
 mpsim_gpu_statistics_SOURCES = gpu/stats/main.c gpu/stats/check.h
 mpsim_gpu_statistics_CPPFLAGS = $(public_cppflags)
@@ -104,7 +105,8 @@ uninstall-hook:
 	rm -f $(DESTDIR)$(libdir)/libmpsim-cuda.so
 else
 cuda_functions_objects =
-cuda_stats_objects =
+cuda_library_objects =
+cuda_check_objects =
 cuda_library =
 cuda_objects =
 cuda_wgmma_objects =
@@ -119,14 +121,14 @@ am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
 cuda_codes = $(CUDA_ARCHS)
-nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh --keep-ptx $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) $(NVCCFLAGS) \
+nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh --keep-ptx $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) -I$(top_srcdir)/gpu/include $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
-$(cuda_stats_objects): NVCCFLAGS += --compiler-options=-fPIC
+$(cuda_library_objects): NVCCFLAGS += --compiler-options=-fPIC
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 $(cuda_next_objects): cuda_codes = $(cuda_next_codes)
 .cu.o:
 	$(AM_V_NVCC)$(MKDIR_P) $(@D) && $(nvcc_compile) $(cuda_codes) $<
-cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects) $(cuda_stats_objects) $(cuda_functions_objects)
+cuda_all = $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects) $(cuda_library_objects) $(cuda_check_objects) $(cuda_functions_objects)
 cuda_dependencies = $(cuda_all:.o=.o.d)
 -include $(cuda_dependencies)
 MOSTLYCLEANFILES = $(cuda_all) $(cuda_dependencies) $(cuda_all:.o=.ptxas) $(cuda_all:.o=.*.ptx) $(cuda_library)

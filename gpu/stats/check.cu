@@ -2,7 +2,7 @@
  * the functions of mpsim/stats.h, element by element, large ones by a summary on the CPU. */
 #include "check.h"
 
-#include "../include/mpsim/cuda.h"
+#include "../include/mpsim/cudastats.h"
 #include "../kernels/cuda.cuh"
 #include "../../lib/digest/scalar.h"
 

@@ -1,5 +1,5 @@
-/* stats.cu -- libmpsim-cuda: its kernels and its C interface; see mpsim/cuda.h. */
-#include "../include/mpsim/cuda.h"
+/* stats.cu -- libmpsim-cuda: its kernels and its C interface; see mpsim/cudastats.h. */
+#include "../include/mpsim/cudastats.h"
 
 #include "binary32.cuh"
 #include "codes.cuh"

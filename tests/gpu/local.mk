@@ -35,7 +35,7 @@ tests_gpu_x_fit_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_all += $(functions_tests)
 endif
 if HAVE_CXX
-kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
+kernel_cppflags = $(public_cppflags) -I$(top_srcdir)/gpu/include -I$(top_srcdir)/tests/gpu -I$(top_srcdir)/tests -D_GNU_SOURCE
 kernel_cxxflags = $(KERNEL_CXXFLAGS) -Wall -Wextra -Wno-unknown-pragmas $(SAN_CFLAGS)
 AM_CXXFLAGS = $(TEST_CXXFLAGS) $(kernel_cxxflags) $(CHECK_CFLAGS)
 kernel_libs = tests/gpu/libkernels.a $(train_libs)

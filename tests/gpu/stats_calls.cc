@@ -2,7 +2,7 @@
  * (tests/gpu/host_runtime.h). */
 #include "tap.h"
 
-#include "../../gpu/include/mpsim/cuda.h"
+#include "../../gpu/include/mpsim/cudastats.h"
 #include "../../gpu/kernels/cuda.cuh"
 
 #include <mpsim/format.h>

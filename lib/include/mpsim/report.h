@@ -56,7 +56,7 @@ MPSIM_API mpsim_status mpsim_stat_arrays(mpsim_report **r, const mpsim_array *ar
                                          const mpsim_option *options, size_t n_options, mpsim_progress *progress,
                                          void *context, char *error, size_t size);
 
-/* mpsim_stat_counted -- the same of arrays whose elements this process cannot read, as those in a device's memory (mpsim/cuda.h):
+/* mpsim_stat_counted -- the same of arrays whose elements this process cannot read, as those in a device's memory (mpsim/cudastats.h):
  * `data` is not looked at, but where there are elements it is not NULL, and `count` is called once for each array, by the thread that has called:
  * to add what number `array` holds, and what the casts do to it, to accumulators, as mpsim_summary_read after
  * mpsim_summary_begin (histogram: NULL unless wanted). Its status other than MPSIM_OK ends the call with it.
