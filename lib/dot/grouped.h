@@ -17,7 +17,7 @@ typedef struct mpsim_scale_pair {
 } mpsim_scale_pair;
 
 /* An operand in units of the last bit of its smallest number. */
-static inline int64_t mpsim_grouped_integer(mpsim_term t, int emin)
+static inline MPSIM_HD int64_t mpsim_grouped_integer(mpsim_term t, int emin)
 {
     const int64_t x = (int64_t)(t.s << (t.s ? t.e - emin : 0));
     return t.sign ? -x : x;
@@ -29,8 +29,8 @@ typedef struct mpsim_group_term {
     int64_t sum;
 } mpsim_group_term;
 
-static inline mpsim_group_term mpsim_grouped_term(const mpsim_grouped *p, const mpsim_term *a, const mpsim_term *b,
-                                                  int n, mpsim_scale_pair x)
+static inline MPSIM_HD mpsim_group_term mpsim_grouped_term(const mpsim_grouped *p, const mpsim_term *a,
+                                                           const mpsim_term *b, int n, mpsim_scale_pair x)
 {
     mpsim_group_term t = {0, p->emin_a + p->emin_b - p->fused.bits + x.e - x.bits, x.e, 0};
     for (int k = 0; k < n; k++) {
@@ -42,8 +42,9 @@ static inline mpsim_group_term mpsim_grouped_term(const mpsim_grouped *p, const 
 }
 
 /* One addition: n products, scales[i] of group i, and s; still to be rounded. *flags receives INVALID. */
-static inline mpsim_number mpsim_grouped_sum(const mpsim_grouped *p, const mpsim_term *a, const mpsim_term *b, int n,
-                                             const mpsim_scale_pair *scales, mpsim_number s, int emin, unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_grouped_sum(const mpsim_grouped *p, const mpsim_term *a, const mpsim_term *b,
+                                                      int n, const mpsim_scale_pair *scales, mpsim_number s, int emin,
+                                                      unsigned *flags)
 {
     mpsim_group_term terms[MPSIM_FUSED_LENGTH];
     mpsim_fused_terms look = mpsim_fused_look(&p->fused, a, b, n, s, emin);

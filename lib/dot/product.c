@@ -10,6 +10,7 @@
 #include "epilogue.h"
 #include "job.h"
 #include "pieces.h"
+#include "shape.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -328,56 +329,6 @@ static mpsim_status multiply(product *p, size_t i)
     return p->a.o.factors && !p->p->model->block ? multiply_blocks(&x) : multiply_whole(&x, i);
 }
 
-/* ---- what is asked of it ---- */
-
-static int is_operand(const mpsim_operand *o)
-{
-    return o && mpsim_is_stack(&o->stack, 0) && mpsim_format_check(o->format) == MPSIM_OK &&
-           o->mode < MPSIM_ROUND_STOCHASTIC_A && (!o->factors || (o->block_rows && o->block_cols));
-}
-
-/* Blocks of both, of one depth; with scales if the model has them. */
-static mpsim_status check_factors(const mpsim_product *w, size_t depth)
-{
-    const mpsim_operand *a = w->a, *b = w->b;
-    if (!a->factors != !b->factors)
-        return MPSIM_EINVAL;
-    if (!a->factors)
-        return MPSIM_OK;
-    const size_t blocks = depth ? (depth - 1) / a->block_cols + 1 : 0;
-    if (a->block_cols != b->block_cols || !a->scales != !b->scales || a->grid_cols < blocks || b->grid_cols < blocks ||
-        !a->scales != !w->model->block || w->rng)
-        return MPSIM_EINVAL;
-    if (!a->scales)
-        return w->start || !mpsim_is_f32(&w->model->result.format) ? MPSIM_EINVAL : MPSIM_OK;
-    const mpsim_scales sa = {a->scales, a->factors, a->grid_cols}, sb = {b->scales, b->factors, b->grid_cols};
-    const mpsim_status s = a->block_cols == w->model->block ? mpsim_scales_check(w->model, &sa) : MPSIM_EINVAL;
-    return s ? s : mpsim_scales_check(w->model, &sb);
-}
-
-static mpsim_status check_results(const product *p)
-{
-    const mpsim_product *w = p->p;
-    const mpsim_stack *addends[2] = {w->bias, w->add};
-    if ((w->numbers && mpsim_format_check(w->numbers) != MPSIM_OK) ||
-        (w->start && (!mpsim_is_stack(w->start, 0) || !mpsim_format_same(w->start->format, &w->model->result.format))))
-        return MPSIM_EINVAL;
-    for (size_t i = 0; i < 2; i++)
-        if (addends[i] && !mpsim_is_stack(addends[i], 0))
-            return MPSIM_EINVAL;
-    for (size_t i = 0; i < 2; i++)
-        if (addends[i] && !p->e.wide && !mpsim_in_binary32(addends[i]->format))
-            return MPSIM_ERANGE;
-    return MPSIM_OK;
-}
-
-/* Numbers of f that are all numbers of g. */
-static int is_within(const mpsim_format *f, const mpsim_format *g)
-{
-    return mpsim_format_same(f, g) || (f->mbits <= g->mbits && mpsim_format_last_bit(f) >= mpsim_format_last_bit(g) &&
-                                       mpsim_format_max(f) <= mpsim_format_max(g) && f->inf <= g->inf);
-}
-
 static void begin_epilogue(product *p)
 {
     const mpsim_product *w = p->p;
@@ -388,42 +339,24 @@ static void begin_epilogue(product *p)
     p->e.counting = w->counts != NULL;
 }
 
-static mpsim_status begin_steps(product *p)
-{
-    const mpsim_product *w = p->p;
-    (void)mpsim_steps_in(&p->d, w->d, &p->outer);
-    if ((w->bias && !mpsim_steps_across(&p->bias, w->bias, &p->outer, p->rows, p->columns)) ||
-        (w->add && !mpsim_steps_across(&p->add, w->add, &p->outer, p->rows, p->columns)) ||
-        (w->start && !mpsim_steps_across(&p->start, w->start, &p->outer, p->rows, p->columns)))
-        return MPSIM_EINVAL;
-    return MPSIM_OK;
-}
-
 static mpsim_status begin(product *p, const mpsim_product *w, const mpsim_pool *pool)
 {
-    if (!w || !is_operand(w->a) || !is_operand(w->b) || !mpsim_is_stack(w->d, 1) || !mpsim_is_pool(pool))
-        return MPSIM_EINVAL;
-    mpsim_status s = mpsim_dot_check(w->model, w->a->format, w->b->format, w->rng);
+    mpsim_product_shape shape;
+    const mpsim_status s = mpsim_is_pool(pool) ? mpsim_product_shape_of(&shape, w) : MPSIM_EINVAL;
     if (s)
         return s;
     p->p = w;
-    p->outer = mpsim_outer_of(w->d);
-    p->matrices = mpsim_outer_count(&p->outer);
-    p->rows = mpsim_stack_rows(w->d);
-    p->columns = mpsim_stack_cols(w->d);
-    p->depth = mpsim_stack_cols(&w->a->stack);
-    if (mpsim_stack_rows(&w->a->stack) != p->rows || mpsim_stack_rows(&w->b->stack) != p->columns ||
-        mpsim_stack_cols(&w->b->stack) != p->depth)
-        return MPSIM_EINVAL;
-    if (w->depth_limit && w->depth_limit < p->depth)
-        p->depth = w->depth_limit;
+    p->outer = shape.outer;
+    p->matrices = shape.matrices;
+    p->rows = shape.rows;
+    p->columns = shape.columns;
+    p->depth = shape.depth;
+    p->d = shape.d;
+    p->bias = shape.bias;
+    p->add = shape.add;
+    p->start = shape.start;
     begin_epilogue(p);
-    s = check_factors(w, p->depth);
-    if (!s)
-        s = check_results(p);
-    if (!s && !is_within(p->e.numbers, p->e.lies))
-        s = MPSIM_ERANGE;
-    return s ? s : begin_steps(p);
+    return MPSIM_OK;
 }
 
 /* ---- all of them ---- */

@@ -16,7 +16,7 @@ typedef struct mpsim_staged {
 } mpsim_staged;
 
 /* t 2^from in units of 2^to, toward -infinity. */
-static inline int64_t mpsim_staged_floor(int64_t t, int from, int to)
+static inline MPSIM_HD int64_t mpsim_staged_floor(int64_t t, int from, int to)
 {
     const uint64_t m = t < 0 ? (uint64_t)-t : (uint64_t)t;
     return mpsim_fused_align(MPSIM_ALIGN_FLOOR, t < 0, m, from - to);
@@ -24,8 +24,8 @@ static inline int64_t mpsim_staged_floor(int64_t t, int from, int to)
 
 /* The sum of products k = way, way + ways, ..., in units of 2^(*e - fraction); *e is their largest exponent,
  * or stays as it is where all are zero. */
-static inline int64_t mpsim_staged_way(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n, int way,
-                                       int *e)
+static inline MPSIM_HD int64_t mpsim_staged_way(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n,
+                                                int way, int *e)
 {
     int64_t total = 0;
     for (int k = way; k < n; k += p->ways)
@@ -39,15 +39,15 @@ static inline int64_t mpsim_staged_way(const mpsim_staged *p, const mpsim_term *
 }
 
 /* Whether a product of finite numbers is beyond the accumulator's range. */
-static inline int mpsim_staged_beyond(const mpsim_staged *p, mpsim_term a, mpsim_term b)
+static inline MPSIM_HD int mpsim_staged_beyond(const mpsim_staged *p, mpsim_term a, mpsim_term b)
 {
     return a.s != 0 && b.s != 0 && a.e + b.e + (int)(a.s * b.s >> (p->bits + 1)) > p->emax;
 }
 
 /* One addition of finite terms: the sum of n products and s, whose format has the smallest normal exponent `emin`,
  * still to be rounded. */
-static inline mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n,
-                                               mpsim_number s, int emin)
+static inline MPSIM_HD mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b,
+                                                        int n, mpsim_number s, int emin)
 {
     enum { NONE = -100000, WAYS = 2 };
     int64_t sums[WAYS] = {0, 0}, products = 0;
@@ -80,8 +80,8 @@ static inline mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsi
 }
 
 /* The same of any terms. *flags receives INVALID. */
-static inline mpsim_number mpsim_staged_sum(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n,
-                                            mpsim_number s, int emin, unsigned *flags)
+static inline MPSIM_HD mpsim_number mpsim_staged_sum(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b,
+                                                     int n, mpsim_number s, int emin, unsigned *flags)
 {
     const mpsim_fused look = {MPSIM_ALIGN_TRUNCATE, 0, p->fraction, p->emin, p->bits};
     mpsim_fused_terms t = mpsim_fused_look(&look, a, b, n, s, emin);
