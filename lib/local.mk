@@ -34,7 +34,7 @@ lib_libmpsim_a_SOURCES = \
   lib/block/batch.h lib/block/block.c lib/block/errors.c lib/block/errors.h lib/block/hadamard.c \
   lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
   lib/block/kernel/kernel.c lib/block/kernel/kernel.h lib/block/kernel/scales.h \
-  lib/block/kernel/vector.h lib/block/recipe.c lib/block/scale.c lib/block/scale.h lib/block/stats.c \
+  lib/block/kernel/vector.h lib/block/recipe.c lib/block/scalar.h lib/block/scale.c lib/block/scale.h lib/block/stats.c \
   lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/digest.c lib/digest/scalar.h \
   lib/dot/binary32.h lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/cpurows.h lib/dot/cut.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c \
   lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/groups.c lib/dot/groups.h lib/dot/grouped.h lib/dot/scaledgroups.c lib/dot/scaledgroups.h \

@@ -17,21 +17,7 @@ typedef mpsim_block_work work;
  * negative. */
 static float settle_nan(float y, float x, float factor)
 {
-    if (!isnan(y))
-        return y;
-    const uint32_t from = isnan(factor) ? mpsim_bits_f32(factor) : isnan(x) ? mpsim_bits_f32(x) : 0xffc00000u;
-    return mpsim_f32_bits(from | 0x400000u);
-}
-
-/* torchao's conversion to FP4 and FP6 knows no NaN and rounds its bits like a number's. */
-static uint8_t torch_nan_code(const mpsim_format *f, float y)
-{
-    const uint32_t u = mpsim_bits_f32(y), a = u & 0x7fffffffu;
-    const int drop = 23 - f->mbits;
-    const uint32_t odd = a >> drop & 1;
-    const uint32_t rebias = (uint32_t)(127 - f->bias) << 23;
-    const uint32_t m = (a - rebias + (((uint32_t)1 << (drop - 1)) - 1) + odd) >> drop;
-    return (uint8_t)((m & 0xff) | mpsim_sign_bit(f, (int)(u >> 31)));
+    return mpsim_rule_settle(y, factor, x);
 }
 
 static void correct_torch(const work *w, const float *y, size_t n, uint8_t *codes)
@@ -39,7 +25,7 @@ static void correct_torch(const work *w, const float *y, size_t n, uint8_t *code
     if (w->irregular && w->f->nan == MPSIM_NAN_NONE)
         for (size_t i = 0; i < n; i++)
             if (isnan(y[i]))
-                codes[i] = torch_nan_code(w->f, y[i]);
+                codes[i] = mpsim_rule_torch_nan(w->f, y[i]);
 }
 
 /* microxcaling rounds as sign(a) * floor(|a| + 1/2) in binary32: a zero loses its sign, and the
@@ -58,34 +44,15 @@ static void correct_microx(const work *w, const float *y, size_t n, uint8_t *cod
     }
 }
 
-/* E2M1 by random bits, as TransformerEngine's software form of cvt.rs: the random part of a step is
- * added, and the sum truncated on the grid where it lies. */
-static float fp4_step(float a)
-{
-    return a < 2 ? 0.5f : a < 4 ? 1 : 2;
-}
-
-static float fp4_stochastic(float a, uint32_t word, unsigned *flags)
-{
-    const float t = fmaf((float)(word >> 24) / 256, fp4_step(a), a);
-    const float q = floorf(t / fp4_step(t)) * fp4_step(t);
-    *flags = q > 6 ? MPSIM_FLAG_OVERFLOW : q == 0.5f ? MPSIM_FLAG_SUBNORMAL : 0;
-    return q > 6 ? 6 : q;
-}
-
 static void encode_fp4_grid(const work *w, size_t from, size_t n, uint8_t *codes, mpsim_counts *counts)
 {
-    static const uint8_t code_of[13] = {0, 1, 2, 3, 4, 0, 5, 0, 6, 0, 0, 0, 7}; /* by 2 q */
     for (size_t i = 0; i < n; i++) {
         const float y = w->y[from + i];
         unsigned flags = 0;
         codes[i] = 7; /* NaN: +6 */
         if (!isnan(y)) {
             const uint32_t word = mpsim_rng_word(w->rng->seed, w->rng->stream, w->rng->index + w->start + from + i);
-            const float q = fp4_stochastic(fabsf(y), word, &flags);
-            codes[i] = (uint8_t)(code_of[(int)(2 * q)] | (signbit(y) ? 8 : 0));
-            if (isinf(y))
-                flags = 0;
+            codes[i] = mpsim_rule_fp4_random(y, word, &flags);
         }
         mpsim_count_flags(counts, flags);
     }

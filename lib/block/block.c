@@ -74,7 +74,7 @@ uint64_t mpsim_block_bytes(const mpsim_block_recipe *b, uint64_t rows, uint64_t 
     const uint64_t c = extent(b->block_cols, cols);
     const uint64_t row = plus(times(cols / c, row_bytes(c, f->bits)), row_bytes(cols % c, f->bits));
     const uint64_t scales = times(times(grid_rows, grid_cols), rule->scale_bytes);
-    return plus(plus(times(rows, row), scales), rule->tensor ? sizeof(float) : 0);
+    return plus(plus(times(rows, row), scales), rule->has_tensor ? sizeof(float) : 0);
 }
 
 /* ---- amax ---- */
@@ -128,7 +128,7 @@ static void raise_amax(const mpsim_block_work *r, group *g, const span *s)
 static void scale_block(const mpsim_block_work *r, group *g, size_t k)
 {
     const float amax = mpsim_f32_bits(g->amax[k]);
-    const mpsim_block_scale one = r->rule->block(&r->env, amax);
+    const mpsim_block_scale one = mpsim_rule_block(&r->env, amax);
     g->factor[k] = one.factor;
     g->inverse[k] = one.inverse;
     g->code[k] = one.code;
@@ -292,24 +292,14 @@ static void prepare(work *all, float amax, float given)
     mpsim_block_work *w = &all->reference;
     const mpsim_block_recipe *b = w->recipe;
     const mpsim_format *f = w->f;
-    mpsim_rounding *r = &w->rounding;
-    mpsim_rounding_init(r, (mpsim_round_mode)b->element_mode);
-    r->sr_bits = b->sr_bits;
-    r->overflow = MPSIM_OVERFLOW_MAX;
-    r->infinity = MPSIM_INFINITY_MAX;
-    r->nan = w->rule->cast == MPSIM_CAST_TORCH ? MPSIM_NANS_ONES_SIGNED : MPSIM_NANS_ONES;
+    mpsim_element_rounding(&w->rounding, b);
     for (uint64_t code = 0; code < 256; code++)
         w->decoded[code] = (float)mpsim_decode(f, code);
-    w->below_half = mpsim_bits_f32((float)mpsim_format_min_positive(f) / 2) - 1;
+    w->below_half = mpsim_below_half(f);
     w->fp4_grid = w->rule->fp4_only && w->rule->cast == MPSIM_CAST_CUDA && w->rng;
-    w->env.recipe = b;
-    w->env.max = (float)mpsim_format_max(f);
-    w->env.emax = (int)(f->max_finite >> f->mbits) - f->bias;
-    w->env.mbits = f->mbits;
-    w->env.given = given;
-    w->env.encode = w->env.decode = 1;
-    if (w->rule->tensor)
-        w->rule->tensor(&w->env, !(amax < 0) ? amax : amax_of_all(all));
+    mpsim_scale_env_set(&w->env, b, f, given);
+    if (w->rule->has_tensor)
+        mpsim_rule_tensor(&w->env, !(amax < 0) ? amax : amax_of_all(all));
     all->cast = mpsim_block_kernel_init(&all->kernel, w, &all->account);
     all->lowest = mpsim_emin(f) - f->mbits;
     all->highest = w->env.emax + 1;

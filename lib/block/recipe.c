@@ -2,8 +2,8 @@
 #include <mpsim/recipe.h>
 
 #include "../base/extent.h"
-#include "../round/scalar.h"
 #include "kernel/kernel.h"
+#include "scalar.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,14 +12,7 @@
 
 float mpsim_fp8_scale(float amax, float fp8_max, float epsilon, float for_inf, int power_of_two)
 {
-    if (amax < epsilon)
-        amax = epsilon;
-    if (!isfinite(amax) || amax == 0)
-        return 1;
-    float scale = fp8_max / amax;
-    if (isinf(scale))
-        scale = for_inf;
-    return power_of_two ? mpsim_f32_bits(mpsim_bits_f32(scale) & 0xff800000u) : scale;
+    return mpsim_rule_fp8(amax, fp8_max, epsilon, for_inf, power_of_two);
 }
 
 float mpsim_amax(const float *x, size_t n)

@@ -1,30 +1,7 @@
 /* scale.h -- scale rules: from the largest magnitude of a block to its scale. */
 #pragma once
 
-#include <mpsim/block.h>
-
-#include <float.h>
-
-_Static_assert(FLT_EVAL_METHOD == 0, "scales need operations in their own type");
-
-/* A block's scale. */
-typedef struct mpsim_block_scale {
-    float factor;  /* elements are multiplied by it                                   */
-    float inverse; /* dequantises                                                     */
-    uint8_t code;  /* E8M0 or E4M3; 0 where the scale is binary32                     */
-} mpsim_block_scale;
-
-/* What a rule knows besides amax. */
-typedef struct mpsim_scale_env {
-    const mpsim_block_recipe *recipe;
-    float max;    /* largest number of the element format     */
-    int emax;     /* its exponent                             */
-    int mbits;    /* significand field of the element format  */
-    float given;  /* the caller's scale                       */
-    float encode; /* the tensor's scale (NVFP4), 1 for others */
-    float decode; /* the inverse that is stored with codes    */
-    float amax;   /* of the tensor (NVFP4_TE)                 */
-} mpsim_scale_env;
+#include "scalar.h"
 
 /* How elements are cast once they are scaled. */
 typedef enum mpsim_element_cast {
@@ -40,8 +17,7 @@ typedef enum mpsim_dequantize {
 } mpsim_dequantize;
 
 typedef struct mpsim_scale_rule_row {
-    void (*tensor)(mpsim_scale_env *env, float amax); /* NULL: no tensor scale */
-    mpsim_block_scale (*block)(const mpsim_scale_env *env, float amax);
+    uint8_t has_tensor;               /* the tensor has a scale                        */
     uint8_t cast;                     /* mpsim_element_cast                            */
     uint8_t dequantize;               /* mpsim_dequantize                              */
     uint8_t drops_nan;                /* amax is that of the other elements            */
@@ -54,3 +30,12 @@ typedef struct mpsim_scale_rule_row {
 
 /* The row of a rule, NULL for any other number. */
 const mpsim_scale_rule_row *mpsim_scale_rule_at(unsigned rule);
+
+/* mpsim_scale_env_set -- what a rule knows of a recipe whose elements are of format f; no tensor scale yet. */
+void mpsim_scale_env_set(mpsim_scale_env *env, const mpsim_block_recipe *b, const mpsim_format *f, float given);
+
+/* mpsim_element_rounding -- how the elements of a recipe are rounded. */
+void mpsim_element_rounding(mpsim_rounding *r, const mpsim_block_recipe *b);
+
+/* mpsim_below_half -- the bits of the number below half of the format's smallest one, which microxcaling rounds up. */
+uint32_t mpsim_below_half(const mpsim_format *f);

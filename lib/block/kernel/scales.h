@@ -158,7 +158,7 @@ V_INLINE void scales(const mpsim_scale_env *of, int rule, const uint32_t *amax, 
 
 static int scales_run(const mpsim_scale_env *env, const uint32_t *amax, size_t n, const mpsim_block_scales *to)
 {
-    switch (env->recipe->rule) {
+    switch (env->rule) {
     case MPSIM_SCALE_NVFP4_TORCHAO:
         if (!(env->decode > 0))
             return 0;
@@ -167,7 +167,7 @@ static int scales_run(const mpsim_scale_env *env, const uint32_t *amax, size_t n
         if (env->emax < 0 || near_power_of_two(amax, n))
             return 0;
     }
-    switch (env->recipe->rule) {
+    switch (env->rule) {
 #define RULE(rule)                      \
     case rule:                          \
         scales(env, rule, amax, n, to); \
