@@ -36,6 +36,13 @@ typedef struct mpsim_scale_env {
     float amax;   /* of the tensor (NVFP4_TE)                 */
 } mpsim_scale_env;
 
+/* How elements are cast once they are scaled. */
+typedef enum mpsim_element_cast {
+    MPSIM_CAST_CUDA,  /* cvt.satfinite: the preset cuda                                  */
+    MPSIM_CAST_TORCH, /* clamp, then torch's or torchao's conversion: NaN keeps its sign */
+    MPSIM_CAST_MICROX /* microxcaling's arithmetic                                       */
+} mpsim_element_cast;
+
 #define MPSIM_RULE static inline MPSIM_HD
 
 MPSIM_RULE int mpsim_rule_is_nan(float x)

@@ -3,13 +3,6 @@
 
 #include "scalar.h"
 
-/* How elements are cast once they are scaled. */
-typedef enum mpsim_element_cast {
-    MPSIM_CAST_CUDA,  /* cvt.satfinite: the preset cuda                                  */
-    MPSIM_CAST_TORCH, /* clamp, then torch's or torchao's conversion: NaN keeps its sign */
-    MPSIM_CAST_MICROX /* microxcaling's arithmetic                                       */
-} mpsim_element_cast;
-
 /* How the value q of a code is scaled back, in binary32. */
 typedef enum mpsim_dequantize {
     MPSIM_TIMES_INVERSE, /* q * inverse */

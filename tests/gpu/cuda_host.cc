@@ -2,6 +2,9 @@
  * comes from mpsim_test_memory. */
 #include "../../gpu/stats/stats.cu"
 
+#include "../../gpu/library/enter.cu"
+#include "../../gpu/library/quantize.cu"
+
 extern "C" MPSIM_API void *mpsim_test_memory(size_t bytes)
 {
     void *p = nullptr;

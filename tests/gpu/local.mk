@@ -48,7 +48,7 @@ tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-engine-products \
-  tests/gpu/t-launches \
+  tests/gpu/t-launches tests/gpu/t-library-quantize \
   tests/gpu/t-stats tests/gpu/t-training tests/gpu/t-transformer tests/gpu/t-variants
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
 tests_gpu_t_blocks_CPPFLAGS = $(kernel_cppflags)
@@ -68,6 +68,9 @@ tests_gpu_t_engine_products_LDADD = $(kernel_libs)
 tests_gpu_t_launches_SOURCES = tests/gpu/t-launches.cc
 tests_gpu_t_launches_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_launches_LDADD = $(kernel_libs)
+tests_gpu_t_library_quantize_SOURCES = tests/gpu/t-library-quantize.cc
+tests_gpu_t_library_quantize_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_library_quantize_LDADD = $(kernel_libs)
 tests_gpu_t_stats_SOURCES = tests/gpu/t-stats.cc tests/gpu/stats_calls.cc tests/gpu/stats_host.cc gpu/stats/plan.c
 tests_gpu_t_stats_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_stats_CFLAGS = $(OPT_CFLAGS) $(test_cflags)

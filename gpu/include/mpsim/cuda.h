@@ -3,7 +3,9 @@
 #define MPSIM_CUDA_H
 
 #include <mpsim/cudacall.h>
+#include <mpsim/cudaenter.h>
 #include <mpsim/cudagemm.h>
+#include <mpsim/cudaquantize.h>
 #include <mpsim/cudastats.h>
 
 #endif
