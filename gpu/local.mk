@@ -22,15 +22,15 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudagemm.h gpu/include/mpsim/cudastats.h gpu/library/call.cuh gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh gpu/include/mpsim/cudaenter.h gpu/include/mpsim/cudaquantize.h gpu/library/recipes.cuh \
   gpu/train.h \
   gpu/validation/checks/chosen.cuh gpu/validation/checks/cvt.cuh gpu/validation/checks/mma.cuh gpu/validation/checks/reduce.cuh gpu/validation/checks/scalar.cuh gpu/validation/checks/tally.cuh gpu/validation/checks/wgmma_forms.cuh \
-  gpu/kernels/attention.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
-  gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh \
+  gpu/kernels/attention.cuh gpu/kernels/casts.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/elements.cuh \
+  gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh gpu/kernels/engine_casts.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
   gpu/kernels/engine_tokens.cuh \
   gpu/kernels/engine_lists.cuh gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_path.cuh gpu/kernels/gemm_wgmma.cuh \
   gpu/kernels/layers.cuh gpu/kernels/list.cuh gpu/kernels/lists.cuh gpu/kernels/optimizer.cuh \
-  gpu/kernels/quantize.cuh gpu/kernels/recipe.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/stack.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh \
+  gpu/kernels/quantize.cuh gpu/kernels/recipe.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/stack.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh gpu/kernels/usual.cuh \
   gpu/validation/speed/attention.cuh gpu/validation/speed/layers.cuh gpu/validation/speed/measure.cuh gpu/validation/speed/products.cuh gpu/validation/speed/speed.h gpu/validation/speed/tensors.cuh \
   gpu/validation/speed/beside/heads.py gpu/validation/speed/beside/layers.py gpu/validation/speed/beside/multiply.py gpu/validation/speed/beside/timing.py \
   gpu/validation/speed/beside/updates.py gpu/validation/speed/shares.py

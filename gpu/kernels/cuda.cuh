@@ -26,6 +26,7 @@
     (kernel)<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 /* A parameter of a kernel that all its threads read in place; on a CPU a reference. */
 #define GPU_CONSTANT(...) const __grid_constant__ __VA_ARGS__
+#define GPU_CONSTANT_TYPE(...) __VA_ARGS__ /* in the type of a pointer to a kernel */
 #define GPU_SHARED(type, name, dims) __shared__ type name dims
 #define GPU_DYNAMIC_SHARED(type, name)                                    \
     extern __shared__ __align__(1024) unsigned char gpu_dynamic_shared[]; \
@@ -34,11 +35,14 @@
 #define GPU_PREFETCH(p) asm volatile("prefetch.global.L2 [%0];" ::"l"(p))
 #define GPU_KERNEL [[maybe_unused]] static __global__
 #define GPU_UNROLL _Pragma("unroll")
+#define GPU_ROLLED _Pragma("unroll 1")
 
 #else
 
 #define GPU_ON_HOST 1
+#define GPU_CONSTANT_TYPE(...) const __VA_ARGS__ &
 #define GPU_UNROLL
+#define GPU_ROLLED
 #define GPU_KERNEL [[maybe_unused]] __global__
 #include "../../tests/gpu/host.h"
 

@@ -7,6 +7,7 @@
 #include "elements.cuh"
 #include "engine_attention.cuh"
 #include "engine_blocks.cuh"
+#include "engine_casts.cuh"
 #include "engine_layers.cuh"
 #include "engine_lists.cuh"
 #include "engine_quantize.cuh"
@@ -278,8 +279,8 @@ static const train_ops cuda_ops = {
     .close = cuda_close,
 };
 
-/* The thread's device, if the code runs there: its compute capability as 90 and its name, else -1. */
-static int open_device(char name[256], char *why, size_t size)
+/* The thread's device, if the code runs there: its compute capability as 90, its name and multiprocessors, else -1. */
+static int open_device(char name[256], int *multiprocessors, char *why, size_t size)
 {
     int count = 0, device = 0;
     cudaDeviceProp p;
@@ -304,13 +305,15 @@ static int open_device(char name[256], char *why, size_t size)
         return -1;
     }
     snprintf(name, 256, "%s", p.name);
+    *multiprocessors = p.multiProcessorCount;
     return 10 * p.major + p.minor;
 }
 
 int train_engine_cuda(train_engine *e, char *why, size_t size)
 {
     memset(e, 0, sizeof *e);
-    const int sm = open_device(e->device, why, size);
+    int multiprocessors;
+    const int sm = open_device(e->device, &multiprocessors, why, size);
     if (sm < 0)
         return -1;
     cuda_self *self = static_cast<cuda_self *>(calloc(1, sizeof *self));
@@ -319,6 +322,7 @@ int train_engine_cuda(train_engine *e, char *why, size_t size)
         return -1;
     }
     self->sm = sm;
+    self->multiprocessors = multiprocessors;
     e->self = self;
     train_engine_begin(e, &cuda_ops);
     const size_t bytes = CUDA_SLOTS * CUDA_WORDS * sizeof(gpu_word);

@@ -44,7 +44,7 @@ struct cuda_owner {
 enum { CUDA_SLOTS = 1024, CUDA_WORDS = 4, CUDA_BUFFERS = 3, CUDA_PINNED = 4 << 20 };
 
 struct cuda_self {
-    int sm;
+    int sm, multiprocessors;
     cuda_results *results; /* on the device */
     cuda_results host;
     gpu_word *slots; /* on the device */

@@ -1,4 +1,4 @@
-/* engine_lists.cuh -- operations on many tensors at once: casts, gradients. */
+/* engine_lists.cuh -- operations on many tensors at once: gradients. */
 #pragma once
 
 #include "engine.cuh"
@@ -18,10 +18,11 @@ static int alike_pairs(const train_pair *a, const train_pair *b)
     return mpsim_format_same(a->x->format, b->x->format) && mpsim_format_same(a->y->format, b->y->format);
 }
 
-/* Pairs in launches of those whose formats are alike; result(i): of pair i. run(blocks, formats of y and of x,
- * list). */
-template <class Result, class Run>
-static int run_pairs(train_engine *e, const char *operation, const train_pair *list, size_t n, Result result, Run run)
+/* Pairs in launches of those whose formats are alike; result(i): of pair i. blocks_of(i, n): of its n elements. run(blocks,
+ * first pair, list). */
+template <class Result, class Blocks, class Run>
+static int run_pairs(train_engine *e, const char *operation, const train_pair *list, size_t n, Result result,
+                     Blocks blocks_of, Run run)
 {
     gpu_pairs now;
     size_t first = 0;
@@ -32,40 +33,16 @@ static int run_pairs(train_engine *e, const char *operation, const train_pair *l
     const auto alike = [&](size_t a, size_t b) { return alike_pairs(&list[a], &list[b]); };
     const auto fill = [&](gpu_pair *p, size_t i) {
         *p = gpu_pair{at_of(list[i].y), at_of(list[i].x), size_of(list[i].x), result(i)};
-        return gpu_list_blocks(p->n);
+        return blocks_of(i, p->n);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
-        run(blocks, format_of(list[first].y), format_of(list[first].x), now);
+        run(blocks, list[first], now);
     return cuda_launched(e, operation);
 }
 
-/* ---- casts ---- */
-
-static int cuda_cast_list(train_engine *e, const train_pair *list, size_t n, mpsim_round_mode mode)
+static unsigned blocks_of_pair(size_t, size_t n)
 {
-    int failed = 0;
-    if (n > CUDA_SLOTS)
-        return cuda_cast_list(e, list, CUDA_SLOTS, mode) || cuda_cast_list(e, list + CUDA_SLOTS, n - CUDA_SLOTS, mode)
-                   ? -1
-                   : 0;
-    if (reserve_slots(e, n))
-        return -1;
-    const int how = mode == MPSIM_ROUND_NEAREST_AWAY ? int(GPU_AWAY) : int(GPU_NEAREST);
-    for (size_t i = 0; i < n; i++)
-        list[i].y->inverse = 1;
-    const int code = run_pairs(
-        e, "cast", list, n, [&](size_t i) { return slot_of(e, list[i].counts, &failed); },
-        [&](unsigned blocks, const gpu_format &to, const gpu_format &from, const gpu_pairs &now) {
-            GPU_LAUNCH(cast_kernel, blocks, GPU_LIST_THREADS, 0, to, from, now, how);
-        });
-    return failed ? -1 : code;
-}
-
-static int cuda_cast(train_engine *e, train_tensor *y, const train_tensor *x, mpsim_round_mode mode,
-                     train_counts *counts)
-{
-    const train_pair one = {y, x, counts};
-    return cuda_cast_list(e, &one, 1, mode);
+    return gpu_list_blocks(n);
 }
 
 /* ---- gradients ---- */
@@ -90,9 +67,10 @@ static int multiply(train_engine *e, const char *operation, const train_pair *li
                     unsigned *found)
 {
     return run_pairs(
-        e, operation, list, n, [&](size_t i) { return found ? found + i : NULL; },
-        [&](unsigned blocks, const gpu_format &to, const gpu_format &from, const gpu_pairs &now) {
-            GPU_LAUNCH(unscale_kernel, blocks, GPU_LIST_THREADS, 0, to, from, now, factor, divide);
+        e, operation, list, n, [&](size_t i) { return found ? found + i : NULL; }, blocks_of_pair,
+        [&](unsigned blocks, const train_pair &first, const gpu_pairs &now) {
+            GPU_LAUNCH(unscale_kernel, blocks, GPU_LIST_THREADS, 0, format_of(first.y), format_of(first.x), now, factor,
+                       divide);
         });
 }
 
@@ -145,9 +123,9 @@ static int norm_run(train_engine *e, const train_pair *list, size_t n, const mps
 {
     gpu_squares *sums = zeros_of<gpu_squares>(e, "norm", n);
     if (!sums || run_pairs(
-                     e, "norm", list, n, [&](size_t i) { return sums + i; },
-                     [&](unsigned blocks, const gpu_format &, const gpu_format &from, const gpu_pairs &now) {
-                         GPU_LAUNCH(squares_kernel, blocks, GPU_LIST_THREADS, 0, from, now);
+                     e, "norm", list, n, [&](size_t i) { return sums + i; }, blocks_of_pair,
+                     [&](unsigned blocks, const train_pair &first, const gpu_pairs &now) {
+                         GPU_LAUNCH(squares_kernel, blocks, GPU_LIST_THREADS, 0, format_of(first.x), now);
                      }))
         return -1;
     const gpu_squares *host = results_of(e, "norm", sums, n);
