@@ -2,7 +2,7 @@
 cuda_sources = gpu/validation/checks/arith.cu gpu/validation/checks/convert.cu gpu/validation/checks/cvt.cu gpu/validation/checks/device.cu gpu/validation/checks/dmma.cu gpu/validation/checks/mma.cu gpu/validation/checks/mma_variants.cu gpu/validation/checks/order.cu gpu/validation/checks/reduce.cu \
   gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/validation/speed/speed.cu
 # libmpsim-cuda: one source to an operation.
-cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quantize.cu
+cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quantize.cu gpu/library/gemm.cu
 # mpsim-gpu-functions.
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.

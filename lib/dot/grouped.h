@@ -29,14 +29,26 @@ typedef struct mpsim_group_term {
     int64_t sum;
 } mpsim_group_term;
 
+static inline MPSIM_HD mpsim_group_term mpsim_grouped_none(const mpsim_grouped *p, mpsim_scale_pair x)
+{
+    const mpsim_group_term t = {0, p->emin_a + p->emin_b - p->fused.bits + x.e - x.bits, x.e, 0};
+    return t;
+}
+
+/* A product, before the sum is multiplied by x.s. */
+static inline MPSIM_HD void mpsim_grouped_take(const mpsim_grouped *p, mpsim_group_term *t, mpsim_term a, mpsim_term b,
+                                               mpsim_scale_pair x)
+{
+    t->any |= a.s != 0 && b.s != 0 && x.s != 0;
+    t->sum += mpsim_grouped_integer(a, p->emin_a) * mpsim_grouped_integer(b, p->emin_b);
+}
+
 static inline MPSIM_HD mpsim_group_term mpsim_grouped_term(const mpsim_grouped *p, const mpsim_term *a,
                                                            const mpsim_term *b, int n, mpsim_scale_pair x)
 {
-    mpsim_group_term t = {0, p->emin_a + p->emin_b - p->fused.bits + x.e - x.bits, x.e, 0};
-    for (int k = 0; k < n; k++) {
-        t.any |= a[k].s != 0 && b[k].s != 0 && x.s != 0;
-        t.sum += mpsim_grouped_integer(a[k], p->emin_a) * mpsim_grouped_integer(b[k], p->emin_b);
-    }
+    mpsim_group_term t = mpsim_grouped_none(p, x);
+    for (int k = 0; k < n; k++)
+        mpsim_grouped_take(p, &t, a[k], b[k], x);
     t.sum *= (int64_t)x.s;
     return t;
 }

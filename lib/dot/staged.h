@@ -22,20 +22,33 @@ static inline MPSIM_HD int64_t mpsim_staged_floor(int64_t t, int from, int to)
     return mpsim_fused_align(MPSIM_ALIGN_FLOOR, t < 0, m, from - to);
 }
 
-/* The sum of products k = way, way + ways, ..., in units of 2^(*e - fraction); *e is their largest exponent,
- * or stays as it is where all are zero. */
-static inline MPSIM_HD int64_t mpsim_staged_way(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b, int n,
-                                                int way, int *e)
+enum { MPSIM_STAGED_WAYS = 2, MPSIM_STAGED_NO_TERM = -100000 };
+
+/* The sums of products, in units of 2^(e - fraction); e is their largest exponent, NO_TERM where all are zero. */
+typedef struct mpsim_staged_sums {
+    int64_t sum[MPSIM_STAGED_WAYS];
+    int e[MPSIM_STAGED_WAYS];
+} mpsim_staged_sums;
+
+static inline MPSIM_HD mpsim_staged_sums mpsim_staged_none(void)
 {
-    int64_t total = 0;
-    for (int k = way; k < n; k += p->ways)
-        if (a[k].s != 0 && b[k].s != 0 && a[k].e + b[k].e > *e)
-            *e = a[k].e + b[k].e;
-    for (int k = way; k < n; k += p->ways)
-        if (a[k].s != 0 && b[k].s != 0)
-            total += mpsim_fused_align(MPSIM_ALIGN_TRUNCATE, a[k].sign ^ b[k].sign, a[k].s * b[k].s,
-                                       a[k].e + b[k].e - p->bits - (*e - p->fraction));
-    return total;
+    const mpsim_staged_sums s = {{0, 0}, {MPSIM_STAGED_NO_TERM, MPSIM_STAGED_NO_TERM}};
+    return s;
+}
+
+/* First every product says its exponent, then each is added. */
+static inline MPSIM_HD void mpsim_staged_look(mpsim_staged_sums *s, int way, mpsim_term a, mpsim_term b)
+{
+    if (a.s != 0 && b.s != 0 && a.e + b.e > s->e[way])
+        s->e[way] = a.e + b.e;
+}
+
+static inline MPSIM_HD void mpsim_staged_take(const mpsim_staged *p, mpsim_staged_sums *s, int way, mpsim_term a,
+                                              mpsim_term b)
+{
+    if (a.s != 0 && b.s != 0)
+        s->sum[way] += mpsim_fused_align(MPSIM_ALIGN_TRUNCATE, a.sign ^ b.sign, a.s * b.s,
+                                         a.e + b.e - p->bits - (s->e[way] - p->fraction));
 }
 
 /* Whether a product of finite numbers is beyond the accumulator's range. */
@@ -44,26 +57,22 @@ static inline MPSIM_HD int mpsim_staged_beyond(const mpsim_staged *p, mpsim_term
     return a.s != 0 && b.s != 0 && a.e + b.e + (int)(a.s * b.s >> (p->bits + 1)) > p->emax;
 }
 
-/* One addition of finite terms: the sum of n products and s, whose format has the smallest normal exponent `emin`,
- * still to be rounded. */
-static inline MPSIM_HD mpsim_number mpsim_staged_finite(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b,
-                                                        int n, mpsim_number s, int emin)
+/* Both sums and s, whose format has the smallest normal exponent `emin`, still to be rounded. */
+static inline MPSIM_HD mpsim_number mpsim_staged_finish(const mpsim_staged *p, const mpsim_staged_sums *sums,
+                                                        mpsim_number s, int emin)
 {
-    enum { NONE = -100000, WAYS = 2 };
-    int64_t sums[WAYS] = {0, 0}, products = 0;
-    int e[WAYS] = {NONE, NONE}, e_products = NONE;
-    for (int way = 0; way < p->ways; way++) {
-        sums[way] = mpsim_staged_way(p, a, b, n, way, &e[way]);
-        e_products = e[way] > e_products ? e[way] : e_products;
-    }
+    const int *e = sums->e;
+    const int e_products = e[0] > e[1] ? e[0] : e[1];
+    int64_t products = 0;
     for (int way = 0; way < p->ways; way++)
-        if (e[way] != NONE)
-            products += mpsim_staged_floor(sums[way], e[way], e_products);
+        if (e[way] != MPSIM_STAGED_NO_TERM)
+            products += mpsim_staged_floor(sums->sum[way], e[way], e_products);
 
     /* with the accumulator, in units of 2^unit */
     const int e_own = s.exp > emin ? s.exp : emin, e_s = s.hi && e_own > p->emin ? e_own : p->emin;
     const int largest = e_products > e_s ? e_products : e_s, unit = largest - p->kept - 1;
-    int64_t total = e_products == NONE ? 0 : mpsim_staged_floor(products, e_products - p->fraction, unit);
+    int64_t total = e_products == MPSIM_STAGED_NO_TERM ? 0
+                                                       : mpsim_staged_floor(products, e_products - p->fraction, unit);
     if (s.hi && !(p->drop && e_s < largest - p->fraction - 1)) {
         const int64_t c = mpsim_fused_align(MPSIM_ALIGN_FLOOR, s.sign, s.hi, s.exp - 63 - (largest - p->fraction));
         total += mpsim_staged_floor(c, largest - p->fraction, unit);
@@ -79,12 +88,13 @@ static inline MPSIM_HD mpsim_number mpsim_staged_finite(const mpsim_staged *p, c
     return mpsim_number_make(total < 0, magnitude, unit);
 }
 
-/* The same of any terms. *flags receives INVALID. */
+/* One addition of n products and s. *flags receives INVALID. */
 static inline MPSIM_HD mpsim_number mpsim_staged_sum(const mpsim_staged *p, const mpsim_term *a, const mpsim_term *b,
                                                      int n, mpsim_number s, int emin, unsigned *flags)
 {
     const mpsim_fused look = {MPSIM_ALIGN_TRUNCATE, 0, p->fraction, p->emin, p->bits};
     mpsim_fused_terms t = mpsim_fused_look(&look, a, b, n, s, emin);
+    mpsim_staged_sums sums = mpsim_staged_none();
     for (int k = 0; k < n; k++)
         if (a[k].kind == MPSIM_NUMBER_FINITE && b[k].kind == MPSIM_NUMBER_FINITE && mpsim_staged_beyond(p, a[k], b[k]))
             t.infinities[a[k].sign ^ b[k].sign] = 1;
@@ -92,5 +102,9 @@ static inline MPSIM_HD mpsim_number mpsim_staged_sum(const mpsim_staged *p, cons
         return mpsim_number_invalid(flags);
     if (t.infinities[0] || t.infinities[1])
         return mpsim_number_infinity(t.infinities[1]);
-    return mpsim_staged_finite(p, a, b, n, s, emin);
+    for (int k = 0; k < n; k++)
+        mpsim_staged_look(&sums, k % p->ways, a[k], b[k]);
+    for (int k = 0; k < n; k++)
+        mpsim_staged_take(p, &sums, k % p->ways, a[k], b[k]);
+    return mpsim_staged_finish(p, &sums, s, emin);
 }

@@ -47,7 +47,7 @@ tests_gpu_libkernels_a_SOURCES = \
 tests_gpu_libkernels_a_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_libkernels_a_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_libkernels_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
-kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-engine-products \
+kernel_tests = tests/gpu/t-blocks tests/gpu/t-decoder tests/gpu/t-host tests/gpu/t-engine tests/gpu/t-engine-products tests/gpu/t-library-gemm \
   tests/gpu/t-launches tests/gpu/t-library-quantize \
   tests/gpu/t-stats tests/gpu/t-training tests/gpu/t-transformer tests/gpu/t-variants
 tests_gpu_t_blocks_SOURCES = tests/gpu/t-blocks.cc
@@ -76,6 +76,10 @@ tests_gpu_t_stats_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_stats_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_t_stats_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 tests_gpu_t_stats_LDADD = $(kernel_libs)
+tests_gpu_t_library_gemm_SOURCES = tests/gpu/t-library-gemm.cc tests/gpu/library_gemm.h tests/gpu/library_gemm_host.cc tests/gpu/tap.h
+tests_gpu_t_library_gemm_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_t_library_gemm_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
+tests_gpu_t_library_gemm_LDADD = lib/libmpsim.a -lm
 tests_gpu_t_training_SOURCES = tests/gpu/t-training.cc tests/gpu/steps.h
 tests_gpu_t_training_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_training_LDADD = $(kernel_libs)

@@ -1,0 +1,175 @@
+/* t-library-gemm.cc -- mpsim_cuda_gemm on the executor beside mpsim_product_run: every model row with every pair of formats that it
+ * takes, models of one's own, operands that are rounded as they are read, strides, batches, factors, what follows the sum. Equal
+ * in every bit, of NaNs and of what lies between results, too. */
+#include "library_gemm.h"
+
+static int failed_here;
+
+static void run(const test_product &t)
+{
+    const std::string wrong = compare_product(t);
+    if (wrong != "") {
+        failed_here++;
+        printf("# %s: %s\n", describe(t).c_str(), wrong.c_str());
+    }
+}
+
+static std::vector<std::string> words_of(const char *text)
+{
+    std::vector<std::string> all;
+    std::string word;
+    for (const char *c = text;; c++) {
+        if (*c != ' ' && *c) {
+            word += *c;
+            continue;
+        }
+        all.push_back(word);
+        word = "";
+        if (!*c)
+            return all;
+    }
+}
+
+static void every_row()
+{
+    for (size_t i = 0; i < mpsim_model_count(); i++) {
+        mpsim_model m;
+        (void)mpsim_model_at(&m, i);
+        const int is_wide = m.result.format.bits == 64;
+        const std::vector<std::string> formats = words_of(m.operands ? m.operands : "fp16 e5m2 binary32");
+        failed_here = 0;
+        for (const std::string &a : formats)
+            for (const std::string &b : formats) {
+                const char *d = is_wide ? "binary64" : m.result.format.name;
+                for (int how = 0; how < 3; how++) {
+                    test_product t = product_of(m.name, a.c_str(), b.c_str(), d, 5, 7, how == 0 ? 200 : 67);
+                    t.how = static_cast<test_numbers>(how);
+                    t.start = how == 1;
+                    t.strange = how == 2;
+                    run(t);
+                    if (m.block && formats.size() < 3) {
+                        t.factors = m.block;
+                        run(t);
+                    }
+                }
+            }
+        OK(failed_here == 0, "%s", m.name);
+    }
+}
+
+static void own_models()
+{
+    static const char *const models[] = {
+        "fma:bf16",
+        "fma:fp16",
+        "sequential:bf16:round=sr:16",
+        "pairwise:fp16:product-round=sr:round=sr",
+        "pairwise:L=6:round=sr",
+        "chunked:result=binary32",
+        "chunked:order=lanes:L=5:round=sr:8:product-round=sr",
+        "chunked:order=odd-first:round=toward-zero:flush=all",
+        "exact:L=3:acc=bf16:round=up",
+        "exact:chunk=32:acc=fp16",
+        "fma:e5m7:fn:round=sr:16:result-round=sr",
+        "hopper-fp16-fp32:L=7:F=30:align=floor",
+        "hopper-fp16-fp32:align=nearest:normalised=1",
+        "hopper-fp16-fp32:round=sr:acc=bf16",
+        "hopper-mma-fp8-fp32:chunk=16:outer=bf16",
+        "cdna3-fp8-fp32:kept=20:ways=1:F=12:chunk=48",
+        "volta-fp16-fp32:L=1:floor=none:operand-emin=-30",
+        "fma:binary64",
+    };
+    for (const char *model : models) {
+        failed_here = 0;
+        for (int how = 0; how < 3; how++) {
+            test_product t = product_of(model, "fp16", "bf16", strstr(model, "binary64") ? "binary64" : "binary32", 3,
+                                        5, 90);
+            t.how = static_cast<test_numbers>(how);
+            t.strange = how == 1;
+            t.start = how == 2;
+            run(t);
+        }
+        OK(failed_here == 0, "%s", model);
+    }
+}
+
+/* What lies around the sums, at random. */
+static void any_call(int n)
+{
+    static const char *const models[] = {"fma",   "hopper-fp16-fp32", "hopper-fp16-fp16", "sequential:bf16",
+                                         "exact", "ampere-fp64"};
+    static const char *const formats[] = {"binary32", "fp16", "bf16", "e4m3", "e5m2fnuz", "tf32", "binary64"};
+    failed_here = 0;
+    for (int i = 0; i < n; i++) {
+        const char *const model = models[random_below(6)];
+        const int is_wide = strstr(model, "fp64") != nullptr;
+        test_product t = product_of(model, formats[random_below(7)], formats[random_below(7)],
+                                    formats[is_wide ? 6 : random_below(7)], 1 + random_below(6), 1 + random_below(6),
+                                    random_below(20));
+        if (strcmp(t.a, "binary64") == 0 || chance(2))
+            t.a_as = formats[1 + random_below(4)];
+        if (strcmp(t.b, "binary64") == 0 || chance(2))
+            t.b_as = formats[1 + random_below(4)];
+        if (strstr(model, "hopper") && !t.a_as)
+            t.a_as = "bf16";
+        if (strstr(model, "hopper") && !t.b_as)
+            t.b_as = "fp16";
+        t.mode = chance(2) ? MPSIM_ROUND_NEAREST_EVEN : MPSIM_ROUND_TOWARD_ZERO;
+        if (!is_wide && strcmp(t.d, "binary32") == 0 && chance(2))
+            t.numbers = formats[1 + random_below(5)];
+        if (chance(2))
+            t.bias = formats[random_below(is_wide ? 7 : 6)];
+        if (chance(2))
+            t.add = formats[random_below(is_wide ? 7 : 6)];
+        t.start = chance(3);
+        t.counts = chance(2);
+        t.strange = chance(2);
+        t.batch = static_cast<int>(random_below(4));
+        t.limit = chance(3) ? 1 + random_below(20) : 0;
+        t.factor = chance(2) ? 1 : 0.375f;
+        t.add_factor = chance(2) ? 1 : -1.5f;
+        t.inverse = chance(2) ? 1 : 0.11f;
+        t.how = static_cast<test_numbers>(random_below(3));
+        run(t);
+    }
+    OK(failed_here == 0, "%d calls of any kind", n);
+}
+
+static void promoted()
+{
+    failed_here = 0;
+    for (int i = 0; i < 12; i++) {
+        test_product t = product_of(i % 2 ? "hopper-wgmma-fp8-fp32" : "fma", "e4m3", i % 3 ? "e5m2" : "e4m3",
+                                    i % 4 ? "bf16" : "binary32", 6, 5, 20 + random_below(60));
+        t.factors = 16;
+        t.batch = i % 4;
+        t.how = TEST_BELL;
+        t.bias = i % 3 == 1 ? "bf16" : NULL;
+        t.strange = i % 2;
+        run(t);
+    }
+    OK(failed_here == 0, "blocks with factors");
+}
+
+static void refused()
+{
+    mpsim_status s = MPSIM_OK;
+    test_product t = product_of("hopper-fp16-fp32", "fp16", "fp16", "e4m3", 2, 2, 2);
+    t.numbers = "binary32";
+    const std::string wrong = compare_product(t, &s);
+    OK(wrong == "" && s == MPSIM_ERANGE, "numbers that d cannot hold are refused as on a CPU: %s", wrong.c_str());
+    t = product_of("hopper-fp16-fp32", "binary64", "fp16", "binary32", 2, 2, 2);
+    OK(compare_product(t, &s) == "" && s == MPSIM_ERANGE, "so are operands that the model cannot take");
+    t = product_of("fma", "fp16", "fp16", "binary32", 0, 2, 2);
+    OK(compare_product(t, &s) == "" && s == MPSIM_OK, "nothing is done for no rows");
+}
+
+int main()
+{
+    every_row();
+    own_models();
+    any_call(300);
+    promoted();
+    refused();
+    return tap_end();
+}
