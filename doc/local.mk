@@ -23,7 +23,7 @@ EXTRA_DIST += doc/schema/README.md
 dist_schema_DATA = doc/schema/mpsim.adaptive.1.json doc/schema/mpsim.advise.1.json doc/schema/mpsim.attention.1.json doc/schema/mpsim.calc.1.json \
   doc/schema/mpsim.cast-explain.1.json doc/schema/mpsim.check.1.json doc/schema/mpsim.diff.1.json \
   doc/schema/mpsim.dot-pair.1.json doc/schema/mpsim.dot.1.json doc/schema/mpsim.explain.1.json doc/schema/mpsim.formats.1.json \
-  doc/schema/mpsim.emulate-audit.1.json doc/schema/mpsim.emulate-bisect.1.json doc/schema/mpsim.emulate-compare.1.json doc/schema/mpsim.emulate-doctor.1.json doc/schema/mpsim.info.1.json doc/schema/mpsim.log.1.json doc/schema/mpsim.logprob.1.json doc/schema/mpsim.memory.1.json \
+  doc/schema/mpsim.emulate-audit.1.json doc/schema/mpsim.emulate-bisect.1.json doc/schema/mpsim.emulate-compare.1.json doc/schema/mpsim.emulate-doctor.1.json doc/schema/mpsim.info.1.json doc/schema/mpsim.judge.1.json doc/schema/mpsim.log.1.json doc/schema/mpsim.logprob.1.json doc/schema/mpsim.memory.1.json \
   doc/schema/mpsim.mismatch.1.json doc/schema/mpsim.models.1.json doc/schema/mpsim.positions.1.json \
   doc/schema/mpsim.recipes.1.json doc/schema/mpsim.reduce.1.json doc/schema/mpsim.replay.1.json doc/schema/mpsim.scaler.1.json \
   doc/schema/mpsim.scalers.1.json doc/schema/mpsim.stat.1.json doc/schema/mpsim.train.1.json doc/schema/mpsim.verify.1.json
@@ -41,7 +41,7 @@ nodist_zshcompletion_DATA = doc/completion/_mpsim
 fishcompletiondir = $(datadir)/fish/vendor_completions.d
 nodist_fishcompletion_DATA = doc/completion/mpsim.fish
 endif
-manual_commands = advise attention calc cast diff dot emulate explain formats info log memory merge mismatch plot replay report scaler stat train verify
+manual_commands = advise attention calc cast diff dot emulate explain formats info judge log memory merge mismatch plot replay report scaler stat train verify
 CLEANFILES += $(man1_MANS) $(man3_MANS) $(man5_MANS) $(man7_MANS) $(nodist_bashcompletion_DATA) \
   $(nodist_zshcompletion_DATA) $(nodist_fishcompletion_DATA)
 

@@ -48,7 +48,7 @@ python/program: mpsim$(EXEEXT) lib/libmpsim.la
 	  static=$$(echo '$(python_needs)' | sed 's/-larchive/-Wl,--as-needed,-Bstatic -larchive -Wl,-Bdynamic/'); \
 	  $(python_link) $$static $$closure $(LIBS) 2>/dev/null || $(python_link) $(python_needs) $(LIBS)
 # libmpsim-trace of the wheel, which finds the libraries beside it in the same way.
-trace_objects = -Wl,--whole-archive sim/libtracelib.a -Wl,--no-whole-archive sim/libpolicy.a sim/libstat.a sim/libtrace.a \
+trace_objects = -Wl,--whole-archive sim/libtracelib.a -Wl,--no-whole-archive sim/libjudge.a sim/libpolicy.a sim/libstat.a sim/libtrace.a \
   lib/threads/libparallel.a
 # What is linked statically stays hidden.
 trace_link = $(CC) $(base_cflags) $(PIC_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-trace.so.0 \

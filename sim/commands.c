@@ -29,6 +29,7 @@ const command commands[] = {
      NULL},
     {"dot", "[FILE [FILE]]", "Add dot products as hardware and software do, with errors", cmd_dot, 0, NULL},
     {"attention", "[Q K V]", "Compute attention in tiles: errors, bias, P", cmd_attention, 0, NULL},
+    {"judge", "KIND FILE...", "Say which row gives a kernel's results, or what is wrong with them", cmd_judge, 0, NULL},
     {"mismatch", "-a SIDE -b SIDE", "Compare log-probabilities of tokens under two precisions", cmd_mismatch, 0, NULL},
     {"verify", "[GROUP...]", "Compare with MPFR, NVIDIA's headers, recorded hardware, a GPU", cmd_verify,
      COMMAND_DATA | COMMAND_WORDS, "Check the evidence"},

@@ -17,6 +17,7 @@ int cmd_merge(const command *self, int argc, char **argv);
 int cmd_dot(const command *self, int argc, char **argv);
 int cmd_attention(const command *self, int argc, char **argv);
 int cmd_emulate(const command *self, int argc, char **argv);
+int cmd_judge(const command *self, int argc, char **argv);
 int cmd_mismatch(const command *self, int argc, char **argv);
 int cmd_replay(const command *self, int argc, char **argv);
 int cmd_advise(const command *self, int argc, char **argv);

@@ -11,7 +11,7 @@ sim_libsim_a_CFLAGS = $(light_cflags) $(JANSSON_CFLAGS) $(LIBZIP_CFLAGS) $(YAML_
   $(ZLIB_CFLAGS) $(LIBARCHIVE_CFLAGS) $(HDF5_CFLAGS)
 # libsim and all that it needs
 # (each of libsim and libstat needs the other: the program tells what libstat does)
-sim_libs = sim/libsim.a sim/libpolicy.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
+sim_libs = sim/libsim.a sim/libjudge.a sim/libpolicy.a sim/libstat.a sim/libsim.a sim/libstat.a sim/libtrace.a $(oracle_libs) $(verify_libs) $(train_libs) $(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) \
   $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS) $(oracle_libraries) $(cuda_libraries)
 sim_libsim_a_SOURCES = \
   sim/advise/advise.h sim/advise/candidates.c sim/advise/candidates.h sim/advise/cmd.c sim/advise/gate.c \
@@ -70,6 +70,7 @@ sim_libsim_a_SOURCES = \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/record/jsonvalues.c \
   sim/exact/exact.c sim/exact/exact.h sim/exact/natural.c sim/exact/natural.h \
+  sim/judge/arrays.c sim/judge/arrays.h sim/judge/cmd.c sim/judge/record.c sim/judge/record.h \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/record/cells.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
@@ -167,6 +168,13 @@ sim_libstat_a_SOURCES = \
   sim/stat/share.c sim/stat/share.h sim/stat/tally.c sim/stat/tally.h sim/stat/tensor.c sim/stat/tensor.h \
   sim/stat/walk.c sim/stat/walk.h
 
+# The judges of other programs' results: likewise.
+noinst_LIBRARIES += sim/libjudge.a
+sim_libjudge_a_CPPFLAGS = $(sim_cppflags)
+sim_libjudge_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+sim_libjudge_a_SOURCES = sim/judge/cast.c sim/judge/castrow.c sim/judge/castrow.h sim/judge/impl.h sim/judge/judge.c sim/judge/judge.h sim/judge/places.c \
+  sim/judge/say.c
+
 # Policies: of the program, and of the same library.
 noinst_LIBRARIES += sim/libpolicy.a
 sim_libpolicy_a_CPPFLAGS = $(sim_cppflags) -DMPSIM_PLOTS_DIR='"$(plotsdir)"' -DMPSIM_POLICIES_DIR='"$(policiesdir)"'
@@ -188,21 +196,21 @@ sim_libtrace_a_SOURCES += sim/trace/hdf5.c sim/trace/hdf5.h sim/trace/hdf5datase
   sim/trace/hdf5metadata.c
 endif
 
-# libmpsim-trace: all of libtracelib, what that needs of libpolicy, libstat, libtrace and the threads, and libmpsim beside it.
+# libmpsim-trace: all of libtracelib, what that needs of libjudge, libpolicy, libstat, libtrace and the threads, and libmpsim beside it.
 sim_libtracelib_a_CPPFLAGS = $(sim_cppflags)
 sim_libtracelib_a_CFLAGS = $(light_cflags) $(PIC_CFLAGS) $(JANSSON_CFLAGS)
-sim_libtracelib_a_SOURCES = sim/tracelib/call.h sim/tracelib/files.c sim/tracelib/files.h sim/tracelib/host.c \
+sim_libtracelib_a_SOURCES = sim/tracelib/call.h sim/tracelib/files.c sim/tracelib/files.h sim/tracelib/host.c sim/tracelib/judge.c \
   sim/tracelib/policy.c sim/tracelib/reader.c sim/tracelib/record.c sim/tracelib/report.c sim/tracelib/surroundings.c sim/tracelib/surroundings.h sim/tracelib/threads.c
 if SHARED
 lib_LTLIBRARIES += lib/libmpsim-trace.la
 lib_libmpsim_trace_la_SOURCES =
 lib_libmpsim_trace_la_LIBTOOLFLAGS = --tag=disable-static
 lib_libmpsim_trace_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(MPSIM_LT_VERSION) -no-undefined $(WHOLE_LIBREADER)
-lib_libmpsim_trace_la_DEPENDENCIES = sim/libtracelib.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/threads/libparallel.a lib/libmpsim.la
-dist_mpsiminclude_HEADERS += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
+lib_libmpsim_trace_la_DEPENDENCIES = sim/libtracelib.a sim/libjudge.a sim/libpolicy.a sim/libstat.a sim/libtrace.a lib/threads/libparallel.a lib/libmpsim.la
+dist_mpsiminclude_HEADERS += lib/include/mpsim/judge.h lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
 pkgconfig_DATA += lib/mpsim-trace.pc
 else
-EXTRA_DIST += lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
+EXTRA_DIST += lib/include/mpsim/judge.h lib/include/mpsim/policy.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/trace.h
 endif
 
 # mpsim verify: what each group needs decides what is compiled. The oracle is a library of its own,

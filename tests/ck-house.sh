@@ -52,7 +52,7 @@ shared() { ls "$build/lib/.libs/$1.so" 2>/dev/null || ls "$build/lib/.libs/$1.dy
 exported() { # sanitizers and coverage add symbols of their own
     nm -D --defined-only "$1" | sed -n 's/.* [TDBRV] //p' | grep -v -e '^_' -e '^__' | sort -u
 }
-declared lib/include/mpsim/trace.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/policy.h >"$dir/of-trace"
+declared lib/include/mpsim/judge.h lib/include/mpsim/trace.h lib/include/mpsim/report.h lib/include/mpsim/threads.h lib/include/mpsim/policy.h >"$dir/of-trace"
 declared lib/include/mpsim/*.h >"$dir/declared"
 grep -v -x -F -f "$dir/of-trace" "$dir/declared" >"$dir/of-mpsim"
 lib=$(shared libmpsim) trace=$(shared libmpsim-trace)
@@ -97,7 +97,7 @@ cat >"$dir/borders" <<'TABLE'
 ^sim/pickle/              ^sim/pickle/|^<
 ^sim/quant/               ^sim/(quant|text)/|^lib/include/mpsim/|^<
 ^sim/trace/               ^sim/(array|pickle|quant|text|trace)/|^lib/include/mpsim/|^config[.]h|^<
-^sim/tracelib/              ^sim/(array|cli|operand|policy|process|tracelib|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
+^sim/tracelib/              ^sim/(array|cli|judge|operand|policy|process|tracelib|record|stat|text|trace)/|^lib/include/(mpsim/|threads/parallel[.]h)|^<
 ^sim/sandbox/             ^sim/sandbox/|^config[.]h|^<
 ^sim/record/              ^sim/(array|record|text)/|^lib/include/|^<
 ^sim/process/             ^sim/(array|process|record|text|trace)/|^lib/include/|^config[.]h|^<
@@ -167,8 +167,8 @@ MPSIM_API/g' | sed 's/;.*//' | grep -E 'size_t (n|rows|cols|columns|depth|classe
     grep -E '^MPSIM_API (mpsim_status|void|float|double|unsigned|int|uint64_t|mpsim_number_counts) ' |
     sed -n 's/^[^(]*[ *]\(mpsim_[a-z0-9_]*\)(.*/\1/p' | sort -u | while read -r name; do
         case $name in
-        # they read no array of that size (mpsim_scaler_set: a text), or do it through another function; those of libmpsim-trace: tests/sim/t-report.c
-        *_init | mpsim_scaler_set | mpsim_block_grid | mpsim_muon_work | mpsim_muon_factor | mpsim_convolution_size | mpsim_stat_* | mpsim_reader_* | mpsim_policy_*) continue ;;
+        # they read no array of that size (mpsim_scaler_set: a text), or do it through another function; those of libmpsim-trace: tests/sim/t-report.c, t-judge.c
+        *_init | mpsim_scaler_set | mpsim_block_grid | mpsim_muon_work | mpsim_muon_factor | mpsim_convolution_size | mpsim_stat_* | mpsim_reader_* | mpsim_policy_* | mpsim_judge) continue ;;
         esac
         grep -qE "(N|ROWS)\($name\)" tests/base/t-extent.c || echo "$name"
     done)"

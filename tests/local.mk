@@ -135,7 +135,7 @@ mpfr_tests = \
   tests/layer/t-functions tests/layer/t-math \
   tests/optim/t-adafactor tests/optim/t-contract tests/optim/t-gradient tests/optim/t-gradient-clip \
   tests/optim/t-gradient-reduce tests/optim/t-kernels tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
-  tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny tests/sim/t-distance tests/sim/t-exact tests/sim/t-stat-rationals \
+  tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny tests/sim/t-distance tests/sim/t-exact tests/sim/t-judge tests/sim/t-stat-rationals \
   tests/scaler/t-adaptive \
   tests/stats/t-stats tests/stats/t-sum tests/stats/t-summary-proof tests/train/t-decoder
 else
@@ -272,7 +272,7 @@ fuzz_make = test -n "$(FUZZ_CC)" || { echo "make $@ needs clang with libFuzzer: 
 	  LIBRARY_LIBS='$(JANSSON_LIBS) $(LIBZIP_LIBS) $(YAML_LIBS) $(ZLIB_LIBS) $(LIBARCHIVE_LIBS) $(HDF5_LIBS)' \
 	  SOURCES='$(lib_libmpsim_a_SOURCES) $(lib_libavx2_a_SOURCES) \
 	    $(lib_libavx512_a_SOURCES) $(lib_train_libtrain_a_SOURCES) $(lib_threads_libparallel_a_SOURCES) $(sim_libsim_a_SOURCES) \
-	    $(sim_libpolicy_a_SOURCES) $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
+	    $(sim_libjudge_a_SOURCES) $(sim_libpolicy_a_SOURCES) $(sim_libstat_a_SOURCES) $(sim_libtrace_a_SOURCES)'
 fuzz:
 	@$(fuzz_make)
 	@sh $(srcdir)/tests/fuzz/run.sh fuzz-build $(srcdir) $(FUZZ_RUNS) $(FUZZ_TARGETS)

@@ -10,6 +10,7 @@
 #include "sim/dot/record.h"
 #include "sim/dot/reduce.h"
 #include "sim/explain/explain.h"
+#include "sim/judge/record.h"
 #include "sim/formats/formats.h"
 #include "sim/formats/positions.h"
 #include "sim/formats/recipes.h"
@@ -612,6 +613,7 @@ static const report_kind *const reports[] = {&scaler_adaptive_kind,
                                              &diff_kind,
                                              &dot_kind,
                                              &explain_kind,
+                                             &judge_kind,
                                              &formats_kind,
                                              &info_kind,
                                              &log_kind,

@@ -1,0 +1,87 @@
+/* judge.h -- somebody else's results, judged: which row gives them, and what is wrong where none does. In libmpsim-trace.
+ *
+ * A row is a complete definition of an operation of one kind: of a cast the format, the mode and what becomes of overflow, infinity,
+ * NaN and subnormal numbers. A judge computes the results of rows from the inputs and compares bits. Without a row to expect
+ * (`like`), it searches the row with the fewest other results. Then it looks at the results that differ: what they are
+ * (halfway between two numbers, subnormal, beyond the largest number), where they are (rows, columns, tiles), and which results they
+ * would be elsewhere (neighbours that changed places, a transposed matrix, a factor). */
+#ifndef MPSIM_JUDGE_H
+#define MPSIM_JUDGE_H
+
+#include <mpsim/dot.h>
+
+MPSIM_BEGIN
+
+/* Kinds of operations, and the roles of their arrays.
+ *
+ *   CAST   x: the numbers; y: the results, codes of the format of the cast, or numbers of a wider format that stand for them.
+ *          A row is FORMAT[@PRESET][:WORD]...: the name of a format, the preset of a library (default ieee), and what differs
+ *          from it: a mode of mpsim/round.h but the stochastic ones; overflow=inf, overflow=max; infinity=keep, infinity=max;
+ *          no-inf=nan, no-inf=max; nan=signed, positive, payload, ones, ones-signed, minus-ones, ones-or-cut; no-nan=max, zero,
+ *          antizero; negative=nan, min, abs; no-zero=min, nan, nan-min; flush-inputs; flush-subnormals; scale=X. */
+typedef enum mpsim_judge_kind { MPSIM_JUDGE_CAST, MPSIM_JUDGE_KINDS } mpsim_judge_kind;
+
+/* mpsim_judge_kind_name -- "cast"; NULL past the last one. mpsim_judge_roles -- the roles of a kind, up to NULL: first those that must
+ * be there, then, behind a NULL, the others, up to a second NULL. */
+MPSIM_API const char *mpsim_judge_kind_name(unsigned kind);
+MPSIM_API const char *const *mpsim_judge_roles(mpsim_judge_kind kind);
+
+/* An array of rows x columns codes, one row after the other, of mpsim_format_code_bytes each. */
+typedef struct mpsim_judge_array {
+    const char *role;
+    const mpsim_format *format;
+    const void *codes;
+    size_t rows, columns;
+} mpsim_judge_array;
+
+enum {
+    MPSIM_JUDGE_ROW = 128,
+    MPSIM_JUDGE_ROWS = 32,
+    MPSIM_JUDGE_PLACES = 8,
+    MPSIM_JUDGE_FINDINGS = 12,
+    MPSIM_JUDGE_TEXT = 256
+};
+
+/* A result that differs: codes of the array's format. exact: what was to be rounded; NaN where it is not one binary64 number. */
+typedef struct mpsim_judge_place {
+    size_t row, column;
+    uint64_t found, expected;
+    double exact;
+} mpsim_judge_place;
+
+/* Something that results which differ have in common: a word of mpsim_judge_causes, a sentence, and how many of them. */
+typedef struct mpsim_judge_finding {
+    const char *cause;
+    char text[MPSIM_JUDGE_TEXT];
+    uint64_t explains;
+} mpsim_judge_finding;
+
+typedef struct mpsim_judgement {
+    const char *role;           /* of the array that was compared                            */
+    const mpsim_format *format; /* of its codes                                              */
+    size_t rows, columns;
+    uint64_t results, differ;      /* elements; those that are not the row's                    */
+    char row[MPSIM_JUDGE_ROW];     /* `like`, or else the row with the fewest other results     */
+    char nearest[MPSIM_JUDGE_ROW]; /* with `like`, where results differ: the row with the fewest other results */
+    uint64_t nearest_differ;
+    size_t same; /* rows that give the results of `row` for these inputs: the class */
+    char class_rows[MPSIM_JUDGE_ROWS][MPSIM_JUDGE_ROW]; /* the first of them                 */
+    size_t places, findings;
+    mpsim_judge_place place[MPSIM_JUDGE_PLACES];       /* the first ones                           */
+    mpsim_judge_finding finding[MPSIM_JUDGE_FINDINGS]; /* that which explains most comes first */
+} mpsim_judgement;
+
+/* mpsim_judge_causes -- the words of findings, up to NULL. */
+MPSIM_API const char *const *mpsim_judge_causes(void);
+
+/* mpsim_judge -- n arrays of the roles of a kind, in any order. like: a row, or NULL. pool: threads, or NULL; bits do not depend on
+ * them.
+ *
+ * MPSIM_EINVAL if a role is missing, unknown or given twice, or shapes do not fit; MPSIM_ENOTFOUND if `like` is no row;
+ * MPSIM_ERANGE if no row takes these formats; MPSIM_ENOMEM. One line in `error` (`size` bytes, may be NULL) says more. */
+MPSIM_API mpsim_status mpsim_judge(mpsim_judgement *j, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n,
+                                   const char *like, const mpsim_pool *pool, char *error, size_t size);
+
+MPSIM_END
+
+#endif

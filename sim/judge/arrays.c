@@ -1,0 +1,104 @@
+/* arrays.c -- see arrays.h. */
+#include "arrays.h"
+
+#include "../array/need.h"
+#include "../pass/elements.h"
+#include "../process/host.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static int is_word(const char *word, const char *text, size_t n)
+{
+    return strlen(word) == n && strncasecmp(word, text, n) == 0;
+}
+
+/* The role that a text is, n bytes of it; NULL. */
+static const char *role_of(mpsim_judge_kind kind, const char *text, size_t n)
+{
+    const char *const *roles = judge_roles(kind);
+    for (int part = 0; part < 2; part++, roles++)
+        for (; *roles; roles++)
+            if (is_word(*roles, text, n))
+                return *roles;
+    return NULL;
+}
+
+/* The role that --as gives a name. */
+static const char *role_given(const judge_arrays *a, const char *name)
+{
+    for (size_t i = 0; a->as && i < a->as->count; i++) {
+        const char *word = a->as->items[i], *equals = strchr(word, '=');
+        if (equals && fnmatch(equals + 1, name, 0) == 0)
+            return role_of(a->kind, word, (size_t)(equals - word));
+    }
+    return NULL;
+}
+
+/* The last part of a name, or of a path without the end of the file's name. */
+static const char *last_part(const char *text, const char *ends, size_t *n)
+{
+    const char *from = text;
+    for (const char *p = text; *p; p++)
+        if (strchr(ends, *p))
+            from = p + 1;
+    *n = strcspn(from, "./:");
+    return from;
+}
+
+static const char *role_of_tensor(const judge_arrays *a, const trace *t, const trace_tensor *x)
+{
+    size_t n;
+    const char *given = role_given(a, *x->name ? x->name : trace_path(t));
+    const char *part = *x->name ? last_part(x->name, "./:", &n) : last_part(trace_path(t), "/", &n);
+    return given ? given : role_of(a->kind, part, n);
+}
+
+/* ---- reading ---- */
+
+static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *role)
+{
+    const trace_tensor *x = trace_at(t, i);
+    elements e = {0};
+    trace_error error = {0};
+    if (a->n == ARRAYS_MOST)
+        return fail(EXIT_USAGE, "judge: expected at most %d arrays", ARRAYS_MOST);
+    mpsim_judge_array *to = &a->of[a->n];
+    a->formats[a->n] = *x->format;
+    to->role = a->names[a->n] = need_text(role);
+    to->format = &a->formats[a->n];
+    to->columns = x->rank ? (size_t)x->shape[x->rank - 1] : 1;
+    to->rows = to->columns ? (size_t)x->count / to->columns : 0;
+    to->codes = a->codes[a->n++] = need_memory(x->count + 1, mpsim_format_code_bytes(x->format));
+    const int bad = pass_elements_open(&e, t, i, ELEMENTS_ROWS, NULL, &error) ||
+                    pass_elements_codes(&e, 0, a->codes[a->n - 1], (size_t)x->count, &error);
+    pass_elements_close(&e);
+    return bad ? input_failed(in, &error) : 0;
+}
+
+static int visit(input *in, trace *t, void *context)
+{
+    judge_arrays *a = context;
+    int code = 0;
+    for (size_t i = 0; i < trace_count(t) && !code; i++) {
+        const trace_tensor *x = trace_at(t, i);
+        const char *role = x->format && input_selects(in, x) ? role_of_tensor(a, t, x) : NULL;
+        code = role ? read_one(a, in, t, i, role) : 0;
+    }
+    return code;
+}
+
+int judge_arrays_read(judge_arrays *a, input *in)
+{
+    return input_each(in, visit, a);
+}
+
+void judge_arrays_clear(judge_arrays *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        free(a->names[i]);
+        free(a->codes[i]);
+    }
+}

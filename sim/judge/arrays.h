@@ -1,0 +1,21 @@
+/* arrays.h -- the arrays of an operation, from files of tensors: a tensor's name, or that of its file, is its role. */
+#pragma once
+
+#include "../input/input.h"
+#include "judge.h"
+
+enum { ARRAYS_MOST = 16 };
+
+typedef struct judge_arrays {
+    mpsim_judge_array of[ARRAYS_MOST];
+    char *names[ARRAYS_MOST]; /* the roles, in memory of their own  */
+    void *codes[ARRAYS_MOST];
+    mpsim_format formats[ARRAYS_MOST];
+    size_t n;
+    mpsim_judge_kind kind;
+    const option_list *as; /* ROLE=NAME */
+} judge_arrays;
+
+/* judge_arrays_read -- from all files. 0, or an exit code after a message; judge_arrays_clear in any case. */
+int judge_arrays_read(judge_arrays *a, input *in);
+void judge_arrays_clear(judge_arrays *a);

@@ -1,0 +1,173 @@
+/* castrow.c -- see castrow.h. */
+#include "castrow.h"
+
+#include "../text/option.h"
+#include "../text/words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const modes[] = {"nearest-even", "nearest-away", "toward-zero", "up", "down", "to-odd", NULL};
+static const char *const overflows[] = {"inf", "max", NULL};
+static const char *const infinities[] = {"keep", "max", NULL};
+static const char *const no_infs[] = {"nan", "max", NULL};
+static const char *const nans[] = {"signed",      "positive",   "payload",     "ones",
+                                   "ones-signed", "minus-ones", "ones-or-cut", NULL};
+static const char *const no_nans[] = {"max", "zero", "antizero", NULL};
+static const char *const negatives[] = {"nan", "min", "abs", NULL};
+static const char *const no_zeros[] = {"min", "nan", "nan-min", NULL};
+
+#define AT(member) offsetof(mpsim_rounding, member)
+const cast_choice judge_cast_choices[CAST_CHOICES] = {
+    {"", modes, AT(mode), "mode"},
+    {"flush-inputs", NULL, AT(flush_input), "subnormal-inputs"},
+    {"flush-subnormals", NULL, AT(flush_output), "subnormal-results"},
+    {"negative", negatives, AT(negative), "negative"},
+    {"no-zero", no_zeros, AT(no_zero), "zero"},
+    {"overflow", overflows, AT(overflow), "overflow"},
+    {"infinity", infinities, AT(infinity), "infinity"},
+    {"no-inf", no_infs, AT(no_inf), "infinity"},
+    {"nan", nans, AT(nan), "nan"},
+    {"no-nan", no_nans, AT(no_nan), "nan"},
+};
+#undef AT
+
+unsigned judge_cast_values(const cast_choice *c)
+{
+    unsigned n = 0;
+    if (!c->values)
+        return 2;
+    while (c->values[n])
+        n++;
+    return n;
+}
+
+void judge_cast_row_of(cast_row *row, const mpsim_format *format, const mpsim_preset *preset,
+                       const mpsim_format *source)
+{
+    memset(row, 0, sizeof *row);
+    row->format = *format;
+    row->preset = preset;
+    row->source = *source;
+    mpsim_rounding_preset_from(&row->rounding, preset, format, source);
+    row->rounding.flush_below = mpsim_format_min_normal(source);
+}
+
+/* ---- reading ---- */
+
+static int set_value(mpsim_rounding *r, const cast_choice *c, const char *value)
+{
+    const unsigned n = judge_cast_values(c);
+    for (unsigned i = 0; i < n; i++)
+        if (strcasecmp(c->values[i], value) == 0) {
+            *judge_cast_choice_at(r, c) = (uint8_t)i;
+            return 0;
+        }
+    return -1;
+}
+
+static int set_scale(mpsim_rounding *r, const char *value)
+{
+    double x;
+    if (parse_number(&x, value) || !(x > 0) || x * 0 != 0)
+        return -1;
+    r->scale = x;
+    return 0;
+}
+
+/* One word behind the format: a mode, a switch, or CHOICE=VALUE. */
+static int set_word(mpsim_rounding *r, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    const size_t n = equals ? (size_t)(equals - word) : 0;
+    uint8_t bits;
+    mpsim_round_mode mode;
+    if (!equals && mpsim_round_mode_parse(&mode, &bits, word) == MPSIM_OK && mode < MPSIM_ROUND_STOCHASTIC_A) {
+        r->mode = (uint8_t)mode;
+        return 0;
+    }
+    if (equals && n == 5 && strncasecmp(word, "scale", n) == 0)
+        return set_scale(r, equals + 1);
+    for (const cast_choice *c = judge_cast_choices + 1; c < judge_cast_choices + CAST_CHOICES; c++) {
+        if (!c->values && !equals && strcasecmp(word, c->word) == 0) {
+            *judge_cast_choice_at(r, c) = 1;
+            return 0;
+        }
+        if (c->values && equals && strlen(c->word) == n && strncasecmp(word, c->word, n) == 0)
+            return set_value(r, c, equals + 1);
+    }
+    return -1;
+}
+
+/* The longest beginning of `text` that ends at a ':' or at the end, and is a format: some names of formats have words of their own. */
+static char *take_format(mpsim_format *f, char *text)
+{
+    for (char *end = text + strlen(text);;) {
+        const char kept = *end;
+        *end = '\0';
+        const int found = mpsim_format_parse(f, text) == MPSIM_OK;
+        *end = kept;
+        if (found)
+            return end;
+        do
+            end--;
+        while (end > text && *end != ':');
+        if (end <= text)
+            return NULL;
+    }
+}
+
+static const mpsim_preset *take_preset(char *text)
+{
+    char *at = strchr(text, '@');
+    if (!at)
+        return mpsim_preset_at(0);
+    char name[64];
+    const size_t n = strcspn(at + 1, ":");
+    snprintf(name, sizeof name, "%.*s", (int)n, at + 1);
+    memmove(at, at + 1 + n, strlen(at + 1 + n) + 1);
+    return mpsim_preset_find(name);
+}
+
+int judge_cast_row_parse(cast_row *row, const char *text, const mpsim_format *source, char *why, size_t size)
+{
+    char copy[MPSIM_JUDGE_ROW];
+    mpsim_format f;
+    if (strlen(text) >= sizeof copy)
+        return snprintf(why, size, "expected a row of fewer than %zu characters", sizeof copy), -1;
+    snprintf(copy, sizeof copy, "%s", text);
+    const mpsim_preset *preset = take_preset(copy);
+    if (!preset)
+        return snprintf(why, size, "'%s': there is no such preset", text), -1;
+    char *rest = take_format(&f, copy), *next;
+    if (!rest)
+        return snprintf(why, size, "'%s': expected a format first", text), -1;
+    judge_cast_row_of(row, &f, preset, source);
+    for (char *word = strtok_r(rest, ":", &next); word; word = strtok_r(NULL, ":", &next))
+        if (set_word(&row->rounding, word))
+            return snprintf(why, size, "'%s': expected a mode or a choice of the cast, found '%s'", text, word), -1;
+    return 0;
+}
+
+/* ---- writing ---- */
+
+void judge_cast_row_name(char out[MPSIM_JUDGE_ROW], const cast_row *row)
+{
+    cast_row plain;
+    mpsim_rounding r = row->rounding;
+    judge_cast_row_of(&plain, &row->format, row->preset, &row->source);
+    out[0] = '\0';
+    (void)text_add(out, MPSIM_JUDGE_ROW, "%s", row->format.name);
+    if (row->preset != mpsim_preset_at(0))
+        (void)text_add(out, MPSIM_JUDGE_ROW, "@%s", row->preset->name);
+    for (const cast_choice *c = judge_cast_choices; c < judge_cast_choices + CAST_CHOICES; c++) {
+        const uint8_t value = *judge_cast_choice_at(&r, c);
+        if (value != *judge_cast_choice_at(&plain.rounding, c))
+            (void)text_add(out, MPSIM_JUDGE_ROW, ":%s%s%s", c->word, c->values && *c->word ? "=" : "",
+                           c->values ? c->values[value] : "");
+    }
+    if (r.scale != 1)
+        (void)text_add(out, MPSIM_JUDGE_ROW, ":scale=%.17g", r.scale);
+}

@@ -1,0 +1,116 @@
+/* cmd.c -- mpsim judge: which row gives somebody else's results, and what is wrong where none does. */
+#include "../commands.h"
+#include "../cli/reportoptions.h"
+#include "../process/host.h"
+#include "../process/output.h"
+#include "arrays.h"
+#include "record.h"
+
+#include <string.h>
+#include <strings.h>
+#include <threads/parallel.h>
+
+static const char more[] =
+    "KIND is an operation: cast. The files have its arrays. The name of a tensor, or of the file of an npy\n"
+    "array, is its role; --as gives other names a role:\n"
+    "\n"
+    "  cast   x: the numbers; y: the results, codes or the numbers that they stand for\n"
+    "\n"
+    "mpsim computes the results of rows from the inputs and compares all bits. Without --like the row with\n"
+    "the fewest other results is searched. A row of a cast is FORMAT[@PRESET][:WORD]..., as\n"
+    "e4m3@pytorch:toward-zero (mpsim/judge.h lists the words).\n"
+    "\n"
+    "Exit code 1: some results are not those of the row.\n"
+    "\n"
+    "Examples:\n"
+    "  mpsim judge cast x.npy y.npy                        which cast is this?\n"
+    "  mpsim judge cast x.npy y.npy --like e4m3@cuda       are these the bits of CUDA?\n"
+    "  mpsim judge cast run.safetensors --as x=input --as y=output\n";
+
+typedef struct options {
+    input_options in;
+    option_list as;
+    const char *like;
+    report_options form;
+} options;
+
+static int kind_of(mpsim_judge_kind *kind, const char *word)
+{
+    for (unsigned i = 0; judge_kind_name(i); i++)
+        if (strcasecmp(judge_kind_name(i), word) == 0) {
+            *kind = (mpsim_judge_kind)i;
+            return 0;
+        }
+    return fail(EXIT_USAGE, "judge: expected an operation (cast), found '%s'", word);
+}
+
+static int exit_of(mpsim_status s)
+{
+    return s == MPSIM_ENOTFOUND ? EXIT_USAGE : s == MPSIM_ENOMEM ? EXIT_IO : EXIT_DATA;
+}
+
+static int write_report(const options *o, const judge_report *r)
+{
+    output out;
+    record_writer w = {.kind = &judge_kind, .style = report_options_style(&o->form), .document = r};
+    const int code = report_options_open(&out, &o->form);
+    if (code)
+        return code;
+    w.to = out.file;
+    if (w.style == REPORT_TEXT) {
+        judge_report_print(out.file, r);
+        return output_close(&out);
+    }
+    record_begin(&w);
+    for (size_t i = 0; i < r->places; i++)
+        record_row(&w, &r->place[i]);
+    record_end(&w);
+    return output_close(&out);
+}
+
+static int judge(const options *o, const judge_arrays *a)
+{
+    mpsim_judgement j;
+    judge_report r;
+    char why[512] = "out of memory";
+    const mpsim_status s = judge_run(&j, a->kind, a->of, a->n, o->like, &parallel_pool, why, sizeof why);
+    if (s != MPSIM_OK)
+        return fail(exit_of(s), "judge: %s", why);
+    judge_report_fill(&r, judge_kind_name(a->kind), &j);
+    const int code = write_report(o, &r);
+    return code ? code : r.equal ? 0 : EXIT_CHECK;
+}
+
+int cmd_judge(const command *self, int argc, char **argv)
+{
+    options o = {0};
+    input in;
+    judge_arrays a = {.as = &o.as};
+    int first;
+    const option_row rows[] = {
+        {'l', "like", OPTION_STRING, &o.like, "ROW", "the row that should give the results (default: search it)"},
+        {0, "as", OPTION_LIST, &o.as, "ROLE=NAME", "the tensor NAME has this role; may be repeated"},
+        INPUT_OPTION_ROWS(o.in),
+        {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
+        JSON_OPTION_ROW(o.form, "mpsim.judge/1"),
+        NDJSON_OPTION_ROW(o.form, "result that differs"),
+        CSV_OPTION_ROW(o.form, ": the first results that differ"),
+        COLUMNS("Columns", record_rows(&judge_kind), 0),
+        OUTPUT_OPTION_ROW(o.form),
+        THREADS_OPTION_ROW(o.form, ""),
+        {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
+    int code = options_parse(self, rows, argc, argv, &first, more);
+    if (code >= 0)
+        return code;
+    if (argc - first < 2)
+        return fail(EXIT_USAGE, "judge: expected an operation and files of its arrays");
+    report_options_threads(&o.form);
+    code = kind_of(&a.kind, argv[first]);
+    if (code || (code = input_open(&in, "judge", &o.in, argv + first + 1, argc - first - 1)))
+        return code;
+    code = judge_arrays_read(&a, &in);
+    code = code ? code : judge(&o, &a);
+    input_close(&in);
+    judge_arrays_clear(&a);
+    return code;
+}

@@ -1,0 +1,57 @@
+/* impl.h -- what the files of sim/judge have of one another. */
+#pragma once
+
+#include "judge.h"
+
+enum { JUDGE_ROLES = 16, JUDGE_CHUNK = 2048, JUDGE_PIECE = 1 << 15 };
+
+/* A question: the arrays of the roles of its kind, in the order of mpsim_judge_roles; NULL: not given. */
+typedef struct judge_case {
+    const mpsim_judge_array *of[JUDGE_ROLES];
+    const char *like;
+    const mpsim_pool *pool;
+    mpsim_judgement *j;
+    char *why;
+    size_t size;
+} judge_case;
+
+/* ---- say.c ---- */
+
+/* judge_fail -- a status, after its line. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 4)))
+#endif
+mpsim_status
+judge_fail(const judge_case *c, mpsim_status status, const char *text, ...);
+
+/* judge_find -- one more finding; where there is no room the one that explains least is left out. `cause` is of mpsim_judge_causes. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+void judge_find(mpsim_judgement *j, const char *cause, uint64_t explains, const char *text, ...);
+
+/* judge_in_pieces -- task(i, job) for pieces 0 to n - 1, on the threads of the caller. */
+void judge_in_pieces(const mpsim_pool *pool, size_t n, void (*task)(size_t i, void *job), void *job);
+
+/* judge_percent -- a share as people read it: "0.02 %", "all". */
+const char *judge_percent(char out[24], uint64_t part, uint64_t whole);
+
+/* ---- a file for each kind ---- */
+mpsim_status judge_cast(judge_case *c);
+extern const char *const judge_cast_roles[];
+
+/* ---- places.c: what results that differ have in common, whatever operation gave them ---- */
+
+/* Results and what they should be: codes of one format. */
+typedef struct judge_pair {
+    const mpsim_format *format;
+    const void *found, *expected;
+    size_t rows, columns;
+    int any_nan; /* 1: a NaN is equal to every NaN */
+} judge_pair;
+
+/* judge_pair_same -- whether element i of both is equal. */
+int judge_pair_same(const judge_pair *p, size_t i);
+
+/* judge_places -- how many differ, the first of them, and findings. */
+void judge_places(mpsim_judgement *j, const judge_pair *p);

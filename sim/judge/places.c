@@ -1,0 +1,377 @@
+/* places.c -- what results that differ have in common, whatever operation gave them: constants, codes, factors, places.
+ *
+ * A finding of codes or factors is made where it explains all results that differ, but for one in a hundred: a kernel has one fault
+ * more often than two. Findings of places only say where. */
+#include "impl.h"
+
+#include "../array/want.h"
+#include "../operand/element.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const causes[] = {"constant",
+                                     "zeros",
+                                     "sign",
+                                     "bits",
+                                     "factor",
+                                     "pairs-swapped",
+                                     "transposed",
+                                     "rows-permuted",
+                                     "columns-permuted",
+                                     "shifted",
+                                     "one-code",
+                                     "rows",
+                                     "columns",
+                                     "every",
+                                     "mode",
+                                     "stochastic",
+                                     "format",
+                                     "overflow",
+                                     "infinity",
+                                     "nan",
+                                     "subnormal-inputs",
+                                     "subnormal-results",
+                                     "negative",
+                                     "zero",
+                                     NULL};
+
+const char *const *judge_causes(void)
+{
+    return causes;
+}
+
+static uint64_t code_at(const judge_pair *p, const void *codes, size_t i)
+{
+    return element_code(codes, mpsim_format_code_bytes(p->format), i);
+}
+
+static int same_codes(const judge_pair *p, uint64_t a, uint64_t b)
+{
+    return a == b || (p->any_nan && mpsim_classify(p->format, a) == MPSIM_CLASS_NAN &&
+                      mpsim_classify(p->format, b) == MPSIM_CLASS_NAN);
+}
+
+/* Whether result i is what result k should be. */
+static int is_of(const judge_pair *p, size_t i, size_t k)
+{
+    return same_codes(p, code_at(p, p->found, i), code_at(p, p->expected, k));
+}
+
+int judge_pair_same(const judge_pair *p, size_t i)
+{
+    return is_of(p, i, i);
+}
+
+/* ---- what differs ---- */
+
+/* The results that differ: all of them, in order. */
+typedef struct differing {
+    const judge_pair *p;
+    mpsim_judgement *j;
+    size_t *at, n;
+} differing;
+
+static int collect(differing *d)
+{
+    const size_t all = d->p->rows * d->p->columns;
+    size_t n = 0;
+    for (size_t i = 0; i < all; i++)
+        n += !judge_pair_same(d->p, i);
+    d->at = want_memory(n + 1, sizeof *d->at);
+    for (size_t i = 0; i < all && d->at; i++)
+        if (!judge_pair_same(d->p, i))
+            d->at[d->n++] = i;
+    return d->at ? 0 : -1;
+}
+
+static void first_places(const differing *d)
+{
+    mpsim_judgement *j = d->j;
+    for (size_t i = 0; i < d->n && j->places < MPSIM_JUDGE_PLACES; i++) {
+        mpsim_judge_place *at = &j->place[j->places++];
+        at->row = d->at[i] / d->p->columns;
+        at->column = d->at[i] % d->p->columns;
+        at->found = code_at(d->p, d->p->found, d->at[i]);
+        at->expected = code_at(d->p, d->p->expected, d->at[i]);
+        at->exact = NAN;
+    }
+}
+
+/* Whether so many are all that differ, but for one in a hundred. */
+static int is_nearly_all(const differing *d, uint64_t n)
+{
+    return n > 0 && n >= d->n - d->n / 100;
+}
+
+/* ---- codes ---- */
+
+/* All results of the array are one, which most should not be. */
+static int is_constant(const differing *d)
+{
+    const judge_pair *p = d->p;
+    const size_t all = p->rows * p->columns;
+    const uint64_t first = code_at(p, p->found, 0);
+    char share[24];
+    for (size_t i = 1; i < all; i++)
+        if (code_at(p, p->found, i) != first)
+            return 0;
+    if (all < 2)
+        return 0;
+    judge_find(d->j, first ? "constant" : "zeros", d->n,
+               first ? "every result is 0x%" PRIx64 ": the results do not depend on the inputs (%s differ)"
+                     : "every result is %" PRIx64 ", as if nothing had been written (%s differ)",
+               first, judge_percent(share, d->n, all));
+    return 1;
+}
+
+static void find_zeros(const differing *d)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += code_at(d->p, d->p->found, d->at[i]) == 0;
+    if (is_nearly_all(d, n))
+        judge_find(d->j, "zeros", n, "%" PRIu64 " of the results that differ are zero", n);
+}
+
+static void find_bits(const differing *d)
+{
+    const uint64_t mask = code_at(d->p, d->p->found, d->at[0]) ^ code_at(d->p, d->p->expected, d->at[0]);
+    const uint64_t sign = mpsim_format_is_signed(d->p->format) ? (uint64_t)1 << (d->p->format->bits - 1) : 0;
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        n += (code_at(d->p, d->p->found, d->at[i]) ^ code_at(d->p, d->p->expected, d->at[i])) == mask;
+    if (!is_nearly_all(d, n) || d->n < 3)
+        return;
+    if (mask == sign)
+        judge_find(d->j, "sign", n, "%" PRIu64 " of the results that differ have the opposite sign", n);
+    else
+        judge_find(d->j, "bits", n, "%" PRIu64 " of the results that differ have the same bits flipped: 0x%" PRIx64, n,
+                   mask);
+}
+
+static double value_at(const differing *d, const void *codes, size_t i)
+{
+    return mpsim_decode(d->p->format, code_at(d->p, codes, i));
+}
+
+/* One factor between what is found and what should be. */
+static void find_factor(const differing *d)
+{
+    double factor = 0;
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const double f = value_at(d, d->p->found, d->at[i]), e = value_at(d, d->p->expected, d->at[i]);
+        if (factor == 0 && isfinite(f) && isfinite(e) && f != 0 && e != 0)
+            factor = f / e;
+        n += f == e * factor;
+    }
+    if (is_nearly_all(d, n) && d->n > 2 && factor > 0)
+        judge_find(d->j, "factor", n, "%" PRIu64 " of the results that differ are %.9g times what they should be", n,
+                   factor);
+}
+
+/* ---- results of other places ---- */
+
+typedef size_t other_place(const differing *d, size_t i, size_t by);
+
+static uint64_t moved(const differing *d, other_place *to, size_t by)
+{
+    const size_t all = d->p->rows * d->p->columns;
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n && n + d->n / 100 + 1 > i; i++) {
+        const size_t k = to(d, d->at[i], by);
+        n += k < all && is_of(d->p, d->at[i], k);
+    }
+    return n;
+}
+
+static size_t neighbour(const differing *d, size_t i, size_t by)
+{
+    (void)d;
+    return i ^ by;
+}
+
+static size_t turned(const differing *d, size_t i, size_t by)
+{
+    (void)by;
+    return i % d->p->rows * d->p->columns + i / d->p->rows;
+}
+
+static size_t behind(const differing *d, size_t i, size_t by)
+{
+    (void)d;
+    return i + by;
+}
+
+static int find_moved(const differing *d)
+{
+    static const size_t steps[] = {1, 2, 4, 8, 16};
+    for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
+        const uint64_t n = moved(d, neighbour, steps[s]);
+        if (is_nearly_all(d, n) && d->n > 1) {
+            judge_find(d->j, "pairs-swapped", n,
+                       steps[s] == 1 ? "neighbours have changed places (%" PRIu64 " results)"
+                                     : "elements have changed places with those %zu away (%" PRIu64 " results)",
+                       steps[s] == 1 ? n : steps[s], n);
+            return 1;
+        }
+    }
+    const uint64_t n = moved(d, turned, 0);
+    if (d->p->rows > 1 && d->p->columns > 1 && is_nearly_all(d, n)) {
+        judge_find(d->j, "transposed", n, "the results are those of the transposed matrix");
+        return 1;
+    }
+    return 0;
+}
+
+static int find_shift(const differing *d)
+{
+    const size_t c = d->p->columns;
+    const size_t by[] = {1, c, SIZE_MAX, (size_t)0 - c};
+    for (size_t i = 0; i < 4 && d->n > 4; i++) {
+        const uint64_t n = moved(d, behind, by[i]);
+        if (is_nearly_all(d, n)) {
+            judge_find(d->j, "shifted", n, "the results are those of the %s %s", i % 2 ? "row" : "element",
+                       i < 2 ? "that follows" : "before");
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* ---- rows and columns that changed places ---- */
+
+/* Lines of a matrix: rows, or columns. */
+typedef struct lines {
+    size_t n, length, step, apart; /* element i of line l is at l apart + i step */
+} lines;
+
+static lines lines_of(const judge_pair *p, int columns)
+{
+    return columns ? (lines){p->columns, p->rows, p->columns, 1} : (lines){p->rows, p->columns, 1, p->columns};
+}
+
+static int is_line_of(const judge_pair *p, const lines *l, size_t a, size_t b)
+{
+    for (size_t i = 0; i < l->length; i++)
+        if (!is_of(p, a * l->apart + i * l->step, b * l->apart + i * l->step))
+            return 0;
+    return 1;
+}
+
+static size_t source_of(const judge_pair *p, const lines *l, size_t line)
+{
+    for (size_t k = 0; k < l->n; k++)
+        if (k != line && is_line_of(p, l, line, k))
+            return k;
+    return l->n;
+}
+
+static int find_permuted(const differing *d, int columns)
+{
+    const lines l = lines_of(d->p, columns);
+    const char *what = columns ? "column" : "row";
+    size_t moved_lines = 0, first = l.n, from = l.n;
+    for (size_t i = 0; i < l.n && l.n > 1 && l.length > 1; i++) {
+        if (is_line_of(d->p, &l, i, i))
+            continue;
+        const size_t k = source_of(d->p, &l, i);
+        if (k == l.n)
+            return 0;
+        from = first == l.n ? k : from;
+        first = first == l.n ? i : first;
+        moved_lines++;
+    }
+    if (!moved_lines)
+        return 0;
+    judge_find(d->j, columns ? "columns-permuted" : "rows-permuted", d->n,
+               "%zu %ss are in other places: %s %zu has the results of %s %zu", moved_lines, what, what, first, what,
+               from);
+    return 1;
+}
+
+/* ---- neighbouring codes ---- */
+
+static int64_t ordinal(const mpsim_format *f, uint64_t code)
+{
+    const unsigned bits = mpsim_format_is_signed(f) ? f->bits - 1u : f->bits;
+    const int64_t m = (int64_t)(code & (((uint64_t)1 << bits) - 1));
+    return code >> bits & 1 ? -m : m;
+}
+
+static void find_one_code(const differing *d)
+{
+    uint64_t n = 0, smaller = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const int64_t f = ordinal(d->p->format, code_at(d->p, d->p->found, d->at[i]));
+        const int64_t e = ordinal(d->p->format, code_at(d->p, d->p->expected, d->at[i]));
+        n += f - e == 1 || e - f == 1;
+        smaller += (f - e == 1 || e - f == 1) && (f < 0 ? -f : f) < (e < 0 ? -e : e);
+    }
+    if (!is_nearly_all(d, n))
+        return;
+    judge_find(d->j, "one-code", n, "%" PRIu64 " of the results that differ are the next number: %s", n,
+               smaller == n   ? "always the one nearer to zero"
+               : smaller == 0 ? "always the one farther from zero"
+                              : "sometimes nearer to zero, sometimes farther");
+}
+
+/* ---- where ---- */
+
+/* Whether lines `first` to `last` hold all that differs, and are not all lines. */
+static void find_range(const differing *d, int columns)
+{
+    const size_t n = columns ? d->p->columns : d->p->rows;
+    size_t first = n, last = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const size_t line = columns ? d->at[i] % d->p->columns : d->at[i] / d->p->columns;
+        first = line < first ? line : first;
+        last = line > last ? line : last;
+    }
+    if (n > 1 && (last - first + 1) * 2 <= n + 1)
+        judge_find(d->j, columns ? "columns" : "rows", d->n,
+                   first == last ? "all that differ are in %s %zu of %zu"
+                                 : "all that differ are in %ss %zu to %zu of %zu",
+                   columns ? "column" : "row", first, first == last ? n : last, n);
+}
+
+/* Whether all that differ have the same place in groups of 2, 4, ... columns. */
+static void find_every(const differing *d)
+{
+    for (size_t group = 64; group > 1; group /= 2) {
+        const size_t at = d->at[0] % d->p->columns % group;
+        size_t n = 0;
+        while (n < d->n && d->at[n] % d->p->columns % group == at)
+            n++;
+        if (n == d->n && d->n > 4 && d->p->columns >= 2 * group) {
+            judge_find(d->j, "every", d->n, "all that differ are number %zu of %zu columns each", at, group);
+            return;
+        }
+    }
+}
+
+void judge_places(mpsim_judgement *j, const judge_pair *p)
+{
+    differing d = {p, j, NULL, 0};
+    if (collect(&d)) {
+        j->differ = UINT64_MAX;
+        return;
+    }
+    j->differ = d.n;
+    first_places(&d);
+    if (d.n && !is_constant(&d)) {
+        find_zeros(&d);
+        find_bits(&d);
+        find_factor(&d);
+        if (!find_moved(&d) && !find_shift(&d) && !find_permuted(&d, 0))
+            find_permuted(&d, 1);
+        find_one_code(&d);
+        find_range(&d, 0);
+        find_range(&d, 1);
+        find_every(&d);
+    }
+    free(d.at);
+}

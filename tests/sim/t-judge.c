@@ -1,0 +1,227 @@
+/* t-judge.c -- mpsim/judge.h: casts whose faults are made here, by other means than the judge's: bits of binary32, tables of codes. */
+#include "support/support.h"
+
+#include <mpsim/judge.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROWS = 64, COLUMNS = 96, N = ROWS * COLUMNS };
+
+static float x[N];
+static uint8_t y[N];
+static mpsim_judgement j;
+
+/* Numbers of many binades, with specials and ties, and e4m3 of them as OCP has it. */
+static void make(int saturate)
+{
+    uint64_t state = 1;
+    for (size_t i = 0; i < N; i++) {
+        const uint64_t r = test_random(&state);
+        x[i] = ldexpf((float)(int64_t)(r >> 40) - 0x800000, (int)(r % 24) - 34);
+        if (r % 7 == 0)
+            x[i] = ldexpf((float)(r >> 8 & 31) + 0.5f, (int)(r >> 16 & 7) - 8); /* halfway, mostly */
+    }
+    x[0] = INFINITY;
+    x[1] = -INFINITY;
+    x[2] = NAN;
+    x[3] = 0;
+    x[4] = 500;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (saturate)
+        r.overflow = MPSIM_OVERFLOW_MAX, r.infinity = MPSIM_INFINITY_MAX;
+    ck_assert(mpsim_encode_array_f32(mpsim_format_find("e4m3"), &r, NULL, y, x, N, NULL) == MPSIM_OK);
+}
+
+static mpsim_status judge_of(const char *like, size_t rows, size_t columns)
+{
+    const mpsim_judge_array arrays[] = {{"y", mpsim_format_find("e4m3"), y, rows, columns},
+                                        {"x", mpsim_format_find("binary32"), x, rows, columns}};
+    char why[256] = "";
+    const mpsim_status s = mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, like, NULL, why, sizeof why);
+    ck_assert_msg((s == MPSIM_OK) == (why[0] == '\0'), "%d: %s", s, why);
+    return s;
+}
+
+static int found(const char *cause)
+{
+    for (size_t i = 0; i < j.findings; i++)
+        if (strcmp(j.finding[i].cause, cause) == 0)
+            return 1;
+    return 0;
+}
+
+static void ask(const char *like)
+{
+    ck_assert_int_eq(judge_of(like, ROWS, COLUMNS), MPSIM_OK);
+}
+
+CASE("casts", 20);
+
+TEST(the_row_is_found)
+{
+    make(0);
+    ask(NULL);
+    ck_assert_str_eq(j.row, "e4m3");
+    ck_assert_uint_eq(j.results, N);
+    ck_assert_uint_eq(j.differ, 0);
+    ck_assert(j.same >= 1 && j.findings == 0 && j.places == 0);
+    make(1);
+    ask(NULL);
+    ck_assert_uint_eq(j.differ, 0);
+    ck_assert_str_eq(j.row, "e4m3@saturate");
+}
+
+TEST(all_modes_and_choices_are_found)
+{
+    static const char *const rows[] = {"e4m3:nearest-away",
+                                       "e4m3:toward-zero",
+                                       "e4m3:up",
+                                       "e4m3:down",
+                                       "e4m3:to-odd",
+                                       "e4m3:flush-subnormals",
+                                       "e4m3@saturate:toward-zero:flush-subnormals",
+                                       "e4m3:overflow=max"};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        make(0);
+        if (i < 5)
+            r.mode = (uint8_t)(MPSIM_ROUND_NEAREST_AWAY + i);
+        r.flush_output = i == 5 || i == 6;
+        r.overflow = i >= 6;
+        r.infinity = i == 6;
+        r.mode = i == 6 ? MPSIM_ROUND_TOWARD_ZERO : r.mode;
+        ck_assert(mpsim_encode_array_f32(mpsim_format_find("e4m3"), &r, NULL, y, x, N, NULL) == MPSIM_OK);
+        ask(NULL);
+        ck_assert_msg(j.differ == 0, "%s: %s", rows[i], j.row);
+        ask(rows[i]); /* the name is read, and means the same */
+        ck_assert_msg(j.differ == 0 && strcmp(j.row, rows[i]) == 0, "%s: %s", rows[i], j.row);
+    }
+}
+
+TEST(numbers_that_stand_for_codes)
+{
+    static float values[N];
+    const mpsim_format *binary32 = mpsim_format_find("binary32");
+    make(0);
+    for (size_t i = 0; i < N; i++)
+        values[i] = f32_of_bits(bits_of_f32(x[i]) & 0xffff0000u); /* bf16, cut */
+    const mpsim_judge_array arrays[] = {{"x", binary32, x, 1, N}, {"y", binary32, values, 1, N}};
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, NULL, NULL, NULL, 0) == MPSIM_OK);
+    ck_assert_str_eq(j.row, "bf16:toward-zero");
+    ck_assert_uint_eq(j.differ, 0);
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, "bf16", NULL, NULL, 0) == MPSIM_OK);
+    ck_assert(found("mode") && j.nearest_differ == 0 && j.differ > N / 4);
+}
+
+CASE("faults", 20);
+
+TEST(ties_and_subnormal_results)
+{
+    mpsim_rounding r;
+    make(0);
+    for (size_t i = 0; i < N; i++)
+        y[i] = (uint8_t)((y[i] & 0x78) == 0 ? y[i] & 0x80 : y[i]);
+    ask("e4m3");
+    ck_assert(j.differ > 0 && found("subnormal-results") && j.nearest_differ == 0);
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_AWAY);
+    ck_assert(mpsim_encode_array_f32(mpsim_format_find("e4m3"), &r, NULL, y, x, N, NULL) == MPSIM_OK);
+    ask("e4m3");
+    ck_assert(j.differ > 0 && found("mode") && found("one-code"));
+}
+
+TEST(other_places)
+{
+    static uint8_t right[N];
+    make(0);
+    memcpy(right, y, N);
+    for (size_t i = 0; i < N; i++)
+        y[i] = right[i ^ 1];
+    ask("e4m3");
+    ck_assert(found("pairs-swapped"));
+    for (size_t i = 0; i < N; i++)
+        y[i] = right[(i / COLUMNS ^ 4) * COLUMNS + i % COLUMNS];
+    ask("e4m3");
+    ck_assert(found("rows-permuted"));
+    for (size_t i = 0; i < N; i++)
+        y[i] = right[(i + 1) % N];
+    ask("e4m3");
+    ck_assert(found("shifted"));
+}
+
+TEST(a_transposed_square)
+{
+    static uint8_t right[N];
+    make(0);
+    memcpy(right, y, N);
+    for (size_t i = 0; i < 64 * 64; i++)
+        y[i] = right[i % 64 * 64 + i / 64];
+    ck_assert_int_eq(judge_of("e4m3", 64, 64), MPSIM_OK);
+    ck_assert(found("transposed"));
+}
+
+TEST(codes_and_ranges)
+{
+    make(0);
+    for (size_t i = 0; i < N; i++)
+        y[i] ^= 0x80;
+    ask("e4m3");
+    ck_assert(found("sign"));
+    make(0);
+    memset(y, 0, N);
+    ask("e4m3");
+    ck_assert(found("zeros") && j.places == MPSIM_JUDGE_PLACES);
+    make(0);
+    memset(y + 4 * COLUMNS, 0x40, 4 * COLUMNS);
+    ask("e4m3");
+    ck_assert(found("rows") && j.place[0].row == 4 && j.place[0].found == 0x40);
+    make(0);
+    for (size_t i = 5; i < N; i += 8)
+        y[i] = (uint8_t)(y[i] == 0x11 ? 0x12 : 0x11);
+    ask("e4m3");
+    ck_assert(found("every"));
+}
+
+TEST(random_bits)
+{
+    const mpsim_rng rng = {1, 2, 3};
+    mpsim_rounding r;
+    make(0);
+    mpsim_rounding_init(&r, MPSIM_ROUND_STOCHASTIC_C);
+    ck_assert(mpsim_encode_array_f32(mpsim_format_find("e4m3"), &r, &rng, y, x, N, NULL) == MPSIM_OK);
+    ask(NULL);
+    ck_assert(j.differ > 0 && found("stochastic"));
+    make(0);
+    ask("e4m3:toward-zero"); /* always one way is not random */
+    ck_assert(j.differ > 0 && !found("stochastic"));
+}
+
+CASE("arguments", 20);
+
+TEST(bad_arguments)
+{
+    char why[128];
+    make(0);
+    ck_assert_int_eq(judge_of("e4m3:sideways", ROWS, COLUMNS), MPSIM_ENOTFOUND);
+    ck_assert_int_eq(judge_of("e4m3@nobody", ROWS, COLUMNS), MPSIM_ENOTFOUND);
+    ck_assert_int_eq(judge_of("bf16", ROWS, COLUMNS), MPSIM_ERANGE); /* e4m3 has not all of its numbers */
+    const mpsim_judge_array one = {"x", mpsim_format_find("binary32"), x, 2, 3};
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, &one, 1, NULL, NULL, why, sizeof why) == MPSIM_EINVAL);
+    ck_assert(strstr(why, "'y'") != NULL);
+    const mpsim_judge_array two[] = {one, {"y", mpsim_format_find("e4m3"), y, 3, 2}};
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, two, 2, NULL, NULL, why, sizeof why) == MPSIM_EINVAL);
+    ck_assert_int_eq(judge_of(NULL, SIZE_MAX / 4, 96), MPSIM_EINVAL);
+    ck_assert_str_eq(mpsim_judge_kind_name(MPSIM_JUDGE_CAST), "cast");
+    ck_assert(mpsim_judge_kind_name(MPSIM_JUDGE_KINDS) == NULL);
+    ck_assert_str_eq(mpsim_judge_roles(MPSIM_JUDGE_CAST)[0], "x");
+    for (size_t i = 0; i < j.findings; i++) {
+        int known = 0;
+        for (const char *const *c = mpsim_judge_causes(); *c; c++)
+            known |= strcmp(*c, j.finding[i].cause) == 0;
+        ck_assert(known);
+    }
+}
+
+TEST_MAIN("judge");
