@@ -35,7 +35,8 @@ lib_libmpsim_a_SOURCES = \
   lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
   lib/block/kernel/kernel.c lib/block/kernel/kernel.h lib/block/kernel/scales.h \
   lib/block/kernel/vector.h lib/block/recipe.c lib/block/scalar.h lib/block/scale.c lib/block/scale.h lib/block/stats.c \
-  lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/digest.c lib/digest/scalar.h \
+  lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/blocks.c lib/digest/digest.c lib/digest/loops/digest_loop.h lib/digest/loops/generic.c \
+  lib/digest/loops/loops.h lib/digest/scalar.h \
   lib/dot/binary32.h lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/cpurows.h lib/dot/cut.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c \
   lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/groups.c lib/dot/groups.h lib/dot/grouped.h lib/dot/scaledgroups.c lib/dot/scaledgroups.h \
   lib/dot/job.c lib/dot/job.h lib/dot/lanes.c lib/dot/lanes.h lib/dot/loops/scaledgroups_loops.h \
@@ -82,7 +83,7 @@ if HAVE_AVX2
 EXTRA_LIBRARIES += lib/libavx2.a
 lib_libavx2_a_SOURCES = \
   lib/arith/kernel/avx2.c lib/arith/kernel/vector.h lib/block/kernel/avx2.c \
-  lib/block/kernel/vector.h lib/dot/loops/avx2.c lib/layer/kernel/avx2.c lib/optim/kernel/avx2.c \
+  lib/block/kernel/vector.h lib/digest/loops/avx2.c lib/dot/loops/avx2.c lib/layer/kernel/avx2.c lib/optim/kernel/avx2.c \
   lib/round/kernel/avx2.c lib/stats/loops/avx2.c
 lib_libavx2_a_CPPFLAGS = $(public_cppflags)
 lib_libavx2_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(AVX2_CFLAGS)
@@ -92,7 +93,7 @@ if HAVE_AVX512
 EXTRA_LIBRARIES += lib/libavx512.a
 lib_libavx512_a_SOURCES = \
   lib/arith/kernel/avx512.c lib/arith/kernel/vector.h lib/block/kernel/avx512.c \
-  lib/block/kernel/vector.h lib/dot/loops/avx512.c lib/layer/kernel/avx512.c \
+  lib/block/kernel/vector.h lib/digest/loops/avx512.c lib/dot/loops/avx512.c lib/layer/kernel/avx512.c \
   lib/optim/kernel/avx512.c lib/round/kernel/avx512.c lib/stats/loops/avx512.c
 lib_libavx512_a_CPPFLAGS = $(public_cppflags)
 lib_libavx512_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS) $(AVX512_CFLAGS)

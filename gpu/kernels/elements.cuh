@@ -1,9 +1,7 @@
-/* elements.cuh -- kernels that make an element of one or a few: gather, ReLU, pooling, digests. See lib/include/train/engine.h for what each is to the bit. */
+/* elements.cuh -- kernels that make an element of one or a few: gather, ReLU, pooling. See lib/include/train/engine.h for what each is to the bit. */
 #pragma once
 
 #include "codes.cuh"
-
-#include "../../lib/digest/scalar.h"
 
 enum { GPU_THREADS_ELEMENT = 256 };
 
@@ -94,24 +92,4 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
             code = gpu_load(of, dy, ((image * height + row) * width + column) * p.channels + channel);
         gpu_store(of, dx, i, code);
     }
-}
-
-/* ---- digests ---- */
-
-/* ones: all bits of a code set, which stand for every NaN; a format whose only NaN is the code of
- * -0 has a number there. */
-GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
-    digest_kernel(GPU_CONSTANT(gpu_format) f, const void *x, size_t n, uint32_t ones, gpu_word *sum)
-{
-    gpu_word own = 0;
-    const int has_nans = f.kind != GPU_REFERENCE || f.math.format.nan == MPSIM_NAN_TOP;
-    GPU_FOR(i, n)
-    {
-        const uint32_t code = gpu_load(f, x, i);
-        own += mpsim_mix(i, has_nans && gpu_is_nan(f, code) ? ones : code);
-    }
-    for (int h = 16; h > 0; h /= 2)
-        own += __shfl_xor_sync(0xffffffffu, own, h);
-    if (threadIdx.x % 32 == 0)
-        atomicAdd(sum, own);
 }

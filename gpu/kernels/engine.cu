@@ -4,6 +4,7 @@
  * unscale with found, norm, and quantize where a scale follows from the whole tensor. */
 #include "engine.cuh"
 
+#include "digests.cuh"
 #include "elements.cuh"
 #include "engine_attention.cuh"
 #include "engine_blocks.cuh"
@@ -86,15 +87,36 @@ static int cuda_get(train_engine *e, const train_tensor *x, float *values)
     return 0;
 }
 
+static void digest_codes(train_engine *e, const train_tensor *x)
+{
+    const size_t n = size_of(x);
+    GPU_LAUNCH(digest_kernel, blocks_of(n, GPU_THREADS_DIGEST), GPU_THREADS_DIGEST, 0, format_of(x), at_of(x), n,
+               (uint32_t)mpsim_digest_ones(x->format), &self_of(e)->results->digest);
+}
+
+static int digest_blocks(train_engine *e, const train_tensor *x)
+{
+    const size_t width = (size_t)format_of(x).bytes, words = (size_of(x) * width + 3) / 4;
+    gpu_digest_job j = {};
+    j.codes = static_cast<const unsigned char *>(at_of(x));
+    j.bytes = size_of(x) * width;
+    j.width = int(width);
+    j.aligned = reinterpret_cast<size_t>(j.codes) % 16 == 0;
+    if (!mpsim_digest_format_set(&j.format, x->format))
+        return cuda_fail(e, "digest: the device has no digest by blocks of %s", x->format->name);
+    GPU_LAUNCH(digest_blocks_kernel, blocks_of((words + 15) / 16, GPU_THREADS_DIGEST), GPU_THREADS_DIGEST, 0, j,
+               &self_of(e)->results->digest);
+    return 0;
+}
+
 static int cuda_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
 {
-    cuda_self *self = self_of(e);
-    const size_t n = size_of(x);
-    const uint32_t ones = (uint32_t)(((uint64_t)1 << x->format->bits) - 1);
     if (results_begin(e, "digest"))
         return -1;
-    GPU_LAUNCH(digest_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(x), at_of(x), n,
-               ones, &self->results->digest);
+    if (e->digests == TRAIN_DIGEST_CODES)
+        digest_codes(e, x);
+    else if (digest_blocks(e, x))
+        return -1;
     const cuda_results *r = results_end(e, "digest");
     *digest = r ? r->digest : 0;
     return r ? 0 : -1;

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char schema[] = "# mpsim-train-digests/2";
+static const char *const schemas[] = {
+    [TRAIN_DIGEST_CODES] = "# mpsim-train-digests/2", [TRAIN_DIGEST_BLOCKS] = "# mpsim-train-digests/3"};
 static const char run_prefix[] = "# run ", end_prefix[] = "# end ";
 
 /* ---- a step ---- */
@@ -98,14 +99,14 @@ static char *run_text(const train_run *r)
     return NULL;
 }
 
-int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r)
+int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r, train_digest_kind kind)
 {
     char *text = run_text(r);
     int begins = 1;
     *w = (train_digest_writer){.to = to};
     if (!text)
         return -1;
-    put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schema);
+    put(w, "%s\n# step, bits of the loss, digest of the step; then of tensors\n", schemas[kind]);
     for (const char *p = text; *p;) { /* in parts that `put` takes */
         const size_t line = strcspn(p, "\n"), n = p[line] ? line + 1 : line, part = n < 511 ? n : 511;
         put(w, "%s%.*s", begins ? run_prefix : "", (int)part, p);
@@ -282,15 +283,25 @@ static int check_line(train_digest_file *d, uint64_t *step, char *error)
     return 0;
 }
 
+static int find_kind(train_digest_file *d)
+{
+    for (int k = TRAIN_DIGEST_CODES; d->have_line && k <= TRAIN_DIGEST_BLOCKS; k++)
+        if (strcmp(d->line, schemas[k]) == 0) {
+            d->kind = (train_digest_kind)k;
+            return 0;
+        }
+    return -1;
+}
+
 static int check_whole(train_digest_file *d, char *error)
 {
     uint64_t step = 0;
     int ended = 0;
     if (peek(d, error))
         return -1;
-    if (!d->have_line || strcmp(d->line, schema) != 0) {
+    if (find_kind(d)) {
         d->line_number = 1;
-        return bad_line(d, "not a file of digests of mpsim train (# mpsim-train-digests/2)", error);
+        return bad_line(d, "not a file of digests of mpsim train (# mpsim-train-digests/2 or /3)", error);
     }
     while (d->have_line) {
         if (ended)

@@ -83,7 +83,7 @@ typedef struct request {
     const char *run, *write_run, *resume, *checkpoint, *trace, *trace_steps, *digests, *check;
     uint64_t trace_every, checkpoint_every, every;
     train_opener device; /* NULL: the CPU */
-    int compare, as_published, digest_tensors;
+    int compare, as_published, digest_tensors, digest_blocks;
     report_options form;
 } request;
 
@@ -265,7 +265,7 @@ static int run_job(request *q, size_t i, FILE *digests, train_report *report)
         .checkpoint = q->checkpoint,
         .checkpoint_every = q->checkpoint_every,
         .recorder = {.folder = folder, .policy = j->name, .run = &j->run},
-        .digests = {.to = digests, .tensors = q->digest_tensors, .path = q->check},
+        .digests = {.to = digests, .tensors = q->digest_tensors, .blocks = q->digest_blocks, .path = q->check},
     };
     int code = q->trace && !folder ? EXIT_IO : 0;
     if (!code && q->trace_steps && train_step_selection_parse(&w.recorder.steps, q->trace_steps))
@@ -461,6 +461,8 @@ int cmd_train(const command *self, int argc, char **argv)
          "unless the schedule depends on --steps and --steps grew"},
         {0, "digests", OPTION_OUTPUT, &q.digests, "FILE", "write a digest of every step to FILE"},
         {0, "digests-tensors", OPTION_FLAG, &q.digest_tensors, NULL, "also write a digest of every tensor"},
+        {0, "digests-blocks", OPTION_FLAG, &q.digest_blocks, NULL,
+         "write digests of blocks of 2 KiB, which take less time. A file says which digests it has"},
         {0, "check-digests", OPTION_INPUT, &q.check, "FILE",
          "compare with the digests in FILE; stop at the first difference with exit code 1"},
         {0, "write-run", OPTION_OUTPUT, &q.write_run, "FILE", "write the whole run as text without training"},
@@ -482,7 +484,7 @@ int cmd_train(const command *self, int argc, char **argv)
         EXCLUSIVE("trace-every trace-steps", NULL),
         NEEDS("trace-every trace-steps", "trace", NULL),
         NEEDS("checkpoint-every", "checkpoint", NULL),
-        NEEDS("digests-tensors", "digests", NULL),
+        NEEDS("digests-tensors digests-blocks", "digests", NULL),
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL},
     };
     train_report report = {0};

@@ -41,14 +41,27 @@ static int open_other(train_digests *d, const train_run *r)
     return code;
 }
 
-int train_digests_begin(train_digests *d, const train_run *r, const char *device)
+/* A step has one kind of digest: the file that is compared with says which, and what is written has the same. */
+static int choose_kind(const train_digests *d, train_engine *e)
+{
+    static const char *const names[] = {"of codes", "by blocks"};
+    const train_digest_kind asked = d->blocks ? TRAIN_DIGEST_BLOCKS : TRAIN_DIGEST_CODES;
+    e->digests = d->path ? d->file.kind : asked;
+    if (!d->to || e->digests == asked)
+        return 0;
+    return fail(EXIT_USAGE, "train: --digests writes digests %s, but %s has digests %s: %s --digests-blocks",
+                names[asked], d->path, names[e->digests], asked ? "omit" : "add");
+}
+
+int train_digests_begin(train_digests *d, const train_run *r, train_engine *e)
 {
     char line[300];
-    const int code = d->path ? open_other(d, r) : 0;
-    if (!code && d->to && train_digests_head(&d->writer, d->to, r))
+    int code = d->path ? open_other(d, r) : 0;
+    code = code ? code : choose_kind(d, e);
+    if (!code && d->to && train_digests_head(&d->writer, d->to, r, e->digests))
         return ferror(d->to) ? output_failed() : fail(EXIT_IO, "train: a temporary file: %s", text_error(errno));
-    if (!code && d->to && *device) {
-        snprintf(line, sizeof line, "device %s", device);
+    if (!code && d->to && e->device[0]) {
+        snprintf(line, sizeof line, "device %s", e->device);
         train_digests_comment(&d->writer, line);
     }
     return code;

@@ -358,7 +358,7 @@ int train_job_run(const train_job *j, train_watch *w, void (*each)(const train_r
     if (!code)
         code = train_record_begin(&w->recorder, w->resume != NULL);
     if (!code)
-        code = train_digests_begin(&w->digests, &j->run, g.meter.engine.device);
+        code = train_digests_begin(&w->digests, &j->run, &g.meter.engine);
     if (!code)
         code = run_steps(&g, each, row, context);
     if (!code)

@@ -75,6 +75,7 @@ OF_N(mpsim_clip_total, isnan(mpsim_clip_total(MPSIM_CLIP_TORCH, NULL, X, n)))
 OF_N(mpsim_norm_overflows, mpsim_norm_overflows(X, n))
 OF_N(mpsim_unscale_array, mpsim_unscale_array(MPSIM_UNSCALE_RECIPROCAL, 2, NULL, F, X, n) != 0)
 OF_N(mpsim_digest, mpsim_digest(format("fp16"), at, n, 0) == 0)
+OF_N(mpsim_digest_blocks, mpsim_digest_blocks(format("fp16"), at, n, 0) == 0)
 OF_N(mpsim_digest_bytes, mpsim_digest_bytes(at, n, 0) == 0)
 OF_N(mpsim_amax, mpsim_amax(X, n) == 0)
 OF_N(mpsim_count_numbers, mpsim_count_numbers(X, n).finite == 0)
@@ -518,6 +519,7 @@ static const struct {
     N(mpsim_hadamard_groups_back),
     N(mpsim_amax),
     N(mpsim_digest),
+    N(mpsim_digest_blocks),
     N(mpsim_digest_bytes),
     N(mpsim_add_array),
     N(mpsim_multiply_array),

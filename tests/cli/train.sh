@@ -171,6 +171,14 @@ again='-P pytorch-amp-fp16 --loss-scaling torch:init=2^22'
 train 0 $again --check-digests "$dir/digests" && has "^digests  *equal to .* in 10 steps"; ok $? "--check-digests: equal"
 # shellcheck disable=SC2086
 train 0 $again --steps 20 --check-digests "$dir/digests" && has "in 10 steps"; ok $? "--check-digests: of the steps that are there"
+# shellcheck disable=SC2086
+train 0 $again --digests "$dir/blocks" --digests-blocks --digests-tensors && grep -q '^# mpsim-train-digests/3$' "$dir/blocks" &&
+    ! grep -q "$(sed -n '/^2 /s/.* //p' "$dir/digests")" "$dir/blocks" && train 0 $again --check-digests "$dir/blocks" && has 'in 10 steps'
+ok $? "--digests-blocks: other digests, which --check-digests knows by the file"
+# shellcheck disable=SC2086
+train 2 $again --check-digests "$dir/blocks" --digests "$dir/none" && has 'has digests by blocks: add --digests-blocks$' err &&
+    train 2 $again --check-digests "$dir/digests" --digests "$dir/none" --digests-blocks && has 'has digests of codes: omit --digests-blocks$' err
+ok $? "--digests-blocks: one kind of digests in a run"
 # with_end: standard input with the last line that is due, as the message about a wrong one says it
 with_end() {
     sed '/^# end /d' >"$dir/body"

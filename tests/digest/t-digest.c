@@ -1,7 +1,8 @@
-/* t-digest.c -- digests of tensors: the mix, order and splits, NaNs, arguments. */
+/* t-digest.c -- digests of tensors: the mix, order and splits, NaNs, arguments; the same of the digest by blocks. */
 #include "support/support.h"
 
 #include <mpsim/digest.h>
+#include <mpsim/isa.h>
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -277,6 +278,155 @@ TEST(only_nans_share_a_digest)
     }
 }
 
+/* ---- the digest by blocks ---- */
+
+enum { WORDS = MPSIM_DIGEST_BLOCK_BYTES / 4, LONG = 3 * 2048 + 77 };
+
+static uint64_t key(uint64_t j)
+{
+    return finalise((j + 1) * 0x9e3779b97f4a7c15u) | 1;
+}
+
+/* Of bytes in memory, each code in its place, little-endian. */
+static uint64_t expected_blocks(const nans *f, const uint64_t *codes, size_t n, uint64_t first)
+{
+    const size_t block = MPSIM_DIGEST_BLOCK_BYTES / bytes_of(f);
+    uint64_t sum = 0;
+    for (size_t b = 0; b * block < n; b++) {
+        const size_t m = n - b * block < block ? n - b * block : block;
+        uint32_t words[WORDS] = {0};
+        uint64_t inner = m * key(WORDS);
+        for (size_t i = 0; i < m; i++)
+            for (size_t k = 0; k < bytes_of(f); k++) {
+                const size_t at = i * bytes_of(f) + k;
+                words[at / 4] |= (uint32_t)(counted(f, codes[b * block + i]) >> 8 * k & 0xff) << 8 * (at % 4);
+            }
+        for (size_t j = 0; j < WORDS; j++)
+            inner += words[j] * key(j);
+        sum += mixed(first / block + b, inner);
+    }
+    return sum;
+}
+
+static uint64_t blocks_of(const nans *f, const uint64_t *codes, size_t n, uint64_t first, size_t shift)
+{
+    static unsigned char packed[8 * LONG + 8];
+    const mpsim_format format = format_of(f->name);
+    for (size_t i = 0; i < n; i++)
+        code_store(packed + shift + i * bytes_of(f), bytes_of(f), codes[i]);
+    return mpsim_digest_blocks(&format, packed + shift, n, first);
+}
+
+/* Computed apart, as those above. */
+TEST(blocks_are_pinned)
+{
+    const uint64_t halves[] = {0x3c00, 0xbc00, 0x7bff, 0x8000}, words[] = {0x3f800000, 0x7f800001};
+    ck_assert_uint_eq(blocks_of(find("fp16"), halves, 4, 0, 0), 0x683419fc6043f360u);
+    ck_assert_uint_eq(blocks_of(find("binary32"), words, 2, 3 * WORDS, 0), 0x64748c006bedf47au);
+}
+
+/* Every format, instruction set and alignment; parts add up. */
+TEST(blocks_are_the_known_ones)
+{
+    static uint64_t codes[LONG];
+    static const size_t sizes[] = {1, 3, 511, 2048, LONG};
+    uint64_t state = test_seed();
+    for (size_t k = 0; k < FORMATS; k++) {
+        const nans *f = &table[k];
+        const uint64_t first = k % 2 ? 0 : test_random(&state) << 11;
+        fill(f, codes, LONG, &state);
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            const uint64_t want = expected_blocks(f, codes, sizes[s], first);
+            for (size_t isa = 0; mpsim_isa_at(isa); isa++) {
+                if (mpsim_isa_use(mpsim_isa_at(isa)) != MPSIM_OK)
+                    continue;
+                const uint64_t got = blocks_of(f, codes, sizes[s], first, (s + isa) % 8);
+                ck_assert_msg(got == want, "%s, %zu codes, %s: %#" PRIx64 ", expected %#" PRIx64, f->name, sizes[s],
+                              mpsim_isa_at(isa), got, want);
+            }
+        }
+        mpsim_isa_use(mpsim_isa_at(0));
+        ck_assert_uint_eq(blocks_of(f, codes, 2048, first, 0) +
+                              blocks_of(f, codes + 2048, LONG - 2048, first + 2048, 0),
+                          blocks_of(f, codes, LONG, first, 0));
+    }
+}
+
+/* Every code of 16 bits and fewer, whatever lies above it. */
+TEST(blocks_know_every_nan)
+{
+    static uint64_t codes[65536];
+    for (size_t k = 0; k < FORMATS; k++) {
+        const nans *f = &table[k];
+        for (uint64_t i = 0; f->bits <= 16 && i < 65536; i++) {
+            const uint64_t code = i & all_ones(f);
+            codes[0] = code;
+            codes[1] = i;
+            const uint64_t ones[2] = {counted(f, code), counted(f, code)};
+            if ((i & 0xfff) < 256 || f->bits == 16)
+                ck_assert_msg(blocks_of(f, codes, 2, 0, 0) == expected_blocks(f, ones, 2, 0), "%s: %#" PRIx64, f->name,
+                              i);
+        }
+    }
+}
+
+/* What the head of scalar.h says of the keys: no two are equal, or each other's negative, modulo 2^32. */
+TEST(keys_are_odd_and_apart)
+{
+    for (uint64_t i = 0; i <= WORDS; i++) {
+        ck_assert(key(i) & 1);
+        for (uint64_t j = 0; j < i; j++)
+            ck_assert_msg((uint32_t)key(i) != (uint32_t)key(j) && (uint32_t)(key(i) + key(j)) != 0,
+                          "keys %" PRIu64 " and %" PRIu64, i, j);
+    }
+}
+
+static void exchange(uint64_t *a, uint64_t *b)
+{
+    const uint64_t c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* A flipped bit, exchanged elements, rows and blocks, signs, zeros more. */
+TEST(blocks_see_what_differs)
+{
+    static uint64_t codes[LONG];
+    uint64_t state = test_seed();
+    for (size_t k = 0; k < FORMATS; k++) {
+        const nans *f = &table[k];
+        const size_t n = 3 * (MPSIM_DIGEST_BLOCK_BYTES / bytes_of(f)) - 5;
+        for (size_t i = 0; i < LONG; i++)
+            codes[i] = test_random(&state) & all_ones(f) >> 2; /* no NaN has another */
+        const uint64_t whole = blocks_of(f, codes, n, 0, 0);
+        for (int turn = 0; turn < 40; turn++) {
+            const size_t i = (size_t)(test_random(&state) % n), j = (i + 1 + (size_t)turn * 37) % n;
+            const uint64_t bit = (uint64_t)1 << (unsigned)turn % (unsigned)(f->bits - 2);
+            codes[i] ^= bit;
+            ck_assert_uint_ne(blocks_of(f, codes, n, 0, 0), whole);
+            codes[j] ^= bit;
+            ck_assert(i == j || blocks_of(f, codes, n, 0, 0) != whole);
+            codes[i] ^= bit;
+            codes[j] ^= bit;
+            exchange(&codes[i], &codes[j]);
+            ck_assert(codes[i] == codes[j] || blocks_of(f, codes, n, 0, 0) != whole);
+            exchange(&codes[i], &codes[j]);
+        }
+        for (size_t row = 64; row < n / 2; row *= 2) { /* two rows, or blocks */
+            for (size_t i = 0; i < row; i++)
+                exchange(&codes[i], &codes[row + i]);
+            ck_assert_uint_ne(blocks_of(f, codes, n, 0, 0), whole);
+            for (size_t i = 0; i < row; i++)
+                exchange(&codes[i], &codes[row + i]);
+        }
+        memset(codes + n, 0, 5 * sizeof *codes);
+        for (size_t more = 1; more < 5; more++)
+            ck_assert_uint_ne(blocks_of(f, codes, n + more, 0, 0), whole);
+        memset(codes, 0, sizeof codes);
+        ck_assert_uint_ne(blocks_of(f, codes, n, 0, 0), blocks_of(f, codes, n + 5, 0, 0));
+    }
+}
+
 /* ---- arguments ---- */
 
 TEST(bad_arguments_give_zero)
@@ -292,6 +442,13 @@ TEST(bad_arguments_give_zero)
     ck_assert_uint_eq(mpsim_digest(&good, codes, SIZE_MAX, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&good, NULL, 0, 0), 0);
     ck_assert_uint_eq(mpsim_digest(&good, codes, 0, 9), 0);
+    ck_assert(mpsim_digest_blocks(&good, codes, 2, 1024) != 0);
+    ck_assert_uint_eq(mpsim_digest_blocks(&good, codes, 2, 1023), 0);
+    ck_assert_uint_eq(mpsim_digest_blocks(NULL, codes, 2, 0), 0);
+    ck_assert_uint_eq(mpsim_digest_blocks(&bad, codes, 2, 0), 0);
+    ck_assert_uint_eq(mpsim_digest_blocks(&good, NULL, 2, 0), 0);
+    ck_assert_uint_eq(mpsim_digest_blocks(&good, codes, SIZE_MAX, 0), 0);
+    ck_assert_uint_eq(mpsim_digest_blocks(&good, codes, 0, 0), 0);
 }
 
 TEST_MAIN("digest");

@@ -395,6 +395,38 @@ static void test_views()
     OK(cuda.ops->alloc(&cuda, &wide) == -1 && strstr(cuda.error, "binary64"), "no tensors of binary64");
 }
 
+/* ---- digests by blocks ---- */
+
+/* Both engines' digests of the first rows. */
+static int same_blocks(pair *x, size_t rows)
+{
+    uint64_t a = 1, b = 2;
+    x->c.rows = x->g.rows = rows;
+    return !failed(cpu.ops->digest(&cpu, &x->c, &a) | cuda.ops->digest(&cuda, &x->g, &b)) && a == b;
+}
+
+/* Whole blocks, several of a warp, and ends between words; NaNs, bits above a code, formats with one NaN. */
+static void test_digests()
+{
+    source s = {113};
+    int good = 1;
+    cpu.digests = cuda.digests = TRAIN_DIGEST_BLOCKS;
+    for (const char *f :
+         {"binary32", "tf32", "fp16", "bf16", "e4m3", "e5m2", "e4m3fnuz", "e2m1", "e3m2", "binary8p3se"})
+        for (input kind : {CODES, WIDE}) {
+            pair x(&s, format(f), 3000, 7, kind);
+            for (size_t rows : {0, 1, 73, 293, 1024, 3000})
+                good = good && same_blocks(&x, rows);
+        }
+    OK(good, "digests by blocks: those of the CPU");
+    pair x(&s, format("fp16"), 1024, 4, CODES);
+    uint64_t blocks = 0, codes = 0;
+    good = !failed(cuda.ops->digest(&cuda, &x.g, &blocks));
+    cpu.digests = cuda.digests = TRAIN_DIGEST_CODES;
+    OK(good && !failed(cuda.ops->digest(&cuda, &x.g, &codes)) && codes != blocks,
+       "a kind of digest can be chosen at any time");
+}
+
 /* ---- arguments that are wrong ---- */
 
 /* What both engines say of `call`, of an engine and its tensor of a pair, but for their names. */
@@ -463,6 +495,7 @@ int main()
     test_unscale();
     test_lists();
     test_views();
+    test_digests();
     const int clean = cuda.ops->finish(&cuda) == 0;
     OK(clean, "no kernel wrote beside its memory or waited in vain");
     train_engine_close(&cpu);

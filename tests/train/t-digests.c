@@ -52,6 +52,7 @@ static int repeat_run(train_digest_file *d, const train_run *r, uint64_t most, u
     int code = 0;
     if (train_engine_cpu(&e, NULL))
         return complain(why, "no engine");
+    e.digests = d->kind;
     train *t = train_open(r, &e, 0, line);
     for (uint64_t i = 0; t && !code && i < r->settings.steps && i < most; i++) {
         memset(&s, 0, sizeof s);
@@ -187,7 +188,7 @@ static int write_steps(FILE *f, const train_run *r, int many, char *why)
     train_step s;
     int code = train_engine_cpu(&e, NULL);
     train *t = code ? NULL : train_open(r, &e, 0, line);
-    code = !t || train_digests_head(&w, f, r);
+    code = !t || train_digests_head(&w, f, r, e.digests);
     for (uint64_t i = 0; !code && i < r->settings.steps; i++) {
         memset(&s, 0, sizeof s);
         code = train_next(t, &s, line) || train_digests_take(&now, t, &s, line);

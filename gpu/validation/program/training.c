@@ -112,7 +112,7 @@ static int open_digests(digest_output *d, gpu_training *t, const gpu_training_ho
     snprintf(t->digests, sizeof t->digests, "%.150s-%s.digests", slash ? slash + 1 : how->prefix, t->run);
     d->to = fopen(d->part, "w");
     char what[1100];
-    if (d->to && train_digests_head(&d->writer, d->to, r) == 0) {
+    if (d->to && train_digests_head(&d->writer, d->to, r, TRAIN_DIGEST_CODES) == 0) {
         snprintf(what, sizeof what, "device %.900s", how->device ? how->device : "?");
         train_digests_comment(&d->writer, what);
         return 0;

@@ -71,6 +71,7 @@ struct tensor_case {
     const char *name, *group, *from, *to; /* formats; to: NULL: a number comes out */
     const char *recipe;                   /* of blocks, or NULL: a cast */
     double bytes;                         /* of an element, read and written */
+    train_digest_kind digests;
 };
 
 /* One scale for a tensor needs its largest number first: it is read twice. That operation and the digest wait for
@@ -82,6 +83,8 @@ const tensor_case tensor_cases[] = {
     {"cast of bf16 to binary32", "cast", "bf16", "binary32", NULL, 2 + 4},
     {"digest of binary32", "digest", "binary32", NULL, NULL, 4},
     {"digest of bf16", "digest", "bf16", NULL, NULL, 2},
+    {"block digest of binary32", "block digest", "binary32", NULL, NULL, 4, TRAIN_DIGEST_BLOCKS},
+    {"block digest of bf16", "block digest", "bf16", NULL, NULL, 2, TRAIN_DIGEST_BLOCKS},
     {"quantize bf16, one scale, e4m3", "quantize, one scale", "bf16", "e4m3", "te-current", 2 + 2 + 1},
     {"quantize bf16, MXFP8, as bf16", "quantize, blocks", "bf16", "bf16", "mxfp8", 2 + 2},
     {"quantize bf16, NVFP4, as bf16", "quantize, NVFP4", "bf16", "bf16", "nvfp4", 2 + 2 + 2}};
@@ -151,6 +154,7 @@ int fill_tensor(operands *o, const tensor_case *c, size_t n, size_t sample)
 
 int operate(operands *o, const tensor_case *c)
 {
+    o->e.digests = c->digests;
     if (c->recipe) {
         train_quantize q = {};
         q.recipe = mpsim_block_find(c->recipe);

@@ -1,6 +1,7 @@
 /* digests.h -- the digests of a training's steps as a file: what two machines compare.
  *
- *   # mpsim-train-digests/2      comments; a line of the run as text (train.h) each after "# run "
+ *   # mpsim-train-digests/2      /3: digests of tensors are mpsim_digest_blocks, not mpsim_digest
+ *                                comments; a line of the run as text (train.h) each after "# run "
  *   # run net mlp
  *   1 40135c29 00f1e2d3c4b5a697  step (from 1), bits of the loss in binary32, digest of the step
  *     act:fc1 0011223344556677   two spaces: a tensor of the step above, its digest
@@ -43,18 +44,19 @@ typedef struct train_digest_writer {
     uint64_t bytes, digest; /* of what it holds */
 } train_digest_writer;
 
-/* train_digests_head -- the first lines of a file, with the whole run. train_digests_comment -- a line
+/* train_digests_head -- the first lines of a file, with the whole run and what the digests of tensors are. train_digests_comment -- a line
  * of one's own, "# TEXT". train_digests_write -- a step; tensors: 1: with its tensors.
  * train_digests_end -- the last line. What fails shows in ferror(to), but for the head's memory. */
-int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r);
+int train_digests_head(train_digest_writer *w, FILE *to, const train_run *r, train_digest_kind kind);
 void train_digests_comment(train_digest_writer *w, const char *text);
 void train_digests_write(train_digest_writer *w, const train_step_digests *d, int tensors);
 void train_digests_end(train_digest_writer *w);
 
 /* A file that is read. It is untrusted. */
 typedef struct train_digest_file {
-    FILE *from;        /* the caller's                                                   */
-    char *run;         /* its run as text, by train_run_write                            */
+    FILE *from; /* the caller's                                                   */
+    char *run;  /* its run as text, by train_run_write                            */
+    train_digest_kind kind;
     uint64_t compared; /* steps                                                          */
     int io;            /* of an error: 1: of reading or memory, 0: of what the file says */
     uint64_t line_number;

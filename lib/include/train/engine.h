@@ -202,7 +202,7 @@ typedef struct train_ops {
     /* rows * cols binary32 values, which must be numbers of the format (NaN: any) */
     int (*put)(train_engine *e, train_tensor *x, const float *values);
     int (*get)(train_engine *e, const train_tensor *x, float *values);
-    /* mpsim_digest of the tensor's codes */
+    /* The digest of the tensor's codes that e->digests names */
     int (*digest)(train_engine *e, const train_tensor *x, uint64_t *digest);
     /* Until this returns, numbers that the operations before were given a place for may be missing there:
      * counts, the largest magnitude of quantize, loss and hits of softmax_xent, updates of optim */
@@ -350,6 +350,9 @@ typedef struct train_ops {
 } train_ops;
 
 /* An operation of `ops` checks what it is given, so that it is what this header says, and calls that of `own`. */
+/* mpsim_digest; mpsim_digest_blocks, which takes less time. */
+typedef enum train_digest_kind { TRAIN_DIGEST_CODES, TRAIN_DIGEST_BLOCKS } train_digest_kind;
+
 struct train_engine {
     const train_ops *ops;
     const train_ops *own; /* the engine's: they say only what they lack, as a kernel for a format */
@@ -358,6 +361,7 @@ struct train_engine {
     const mpsim_pool *pool; /* threads for the CPU, or NULL */
     char device[256];       /* its name; "": the CPU */
     char error[256];
+    train_digest_kind digests; /* may be set at any time */
 };
 
 /* train_engine_cpu -- 0, or -1 (out of memory). */

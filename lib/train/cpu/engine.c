@@ -121,7 +121,8 @@ static int cpu_digest(train_engine *e, const train_tensor *x, uint64_t *digest)
     const void *codes = cpu_codes(e, 0, x);
     if (!codes)
         return -1;
-    *digest = mpsim_digest(x->format, codes, cpu_size(x), 0);
+    *digest = e->digests == TRAIN_DIGEST_CODES ? mpsim_digest(x->format, codes, cpu_size(x), 0)
+                                               : mpsim_digest_blocks(x->format, codes, cpu_size(x), 0);
     return 0;
 }
 
