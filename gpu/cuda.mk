@@ -7,6 +7,7 @@ cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quant
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.
 cuda_wgmma_sources = gpu/validation/checks/variants.cu gpu/validation/checks/wgmma.cu gpu/validation/checks/wgmma_sparse.cu gpu/kernels/gemm_wgmma.cu
+cuda_library_sources += gpu/library/optimizer.cu
 # Instructions of Blackwell alone.
 cuda_next_sources = gpu/validation/checks/cvt_next.cu
 cuda_next_codes = -gencode arch=compute_100a,code=sm_100a -gencode arch=compute_120a,code=sm_120a

@@ -14,8 +14,7 @@ extern "C" {
  * What it lacks, operations say with -1: formats that are no subset of binary32; models of products
  * without a kernel (gpu_gemm_has); block recipes whose rule of scales is not in the table of
  * scale_rule_of (kernels/engine_quantize.cuh), or whose elements are neither FP8 to nearest nor
- * NVFP4's; optimizers without `cuda` in lib/optim/traits.c; optimizer variants but ieee, torch and
- * torch-foreach; Kahan sums of updates. */
+ * NVFP4's; optimizers without `cuda` in lib/optim/traits.c; Kahan sums of updates. */
 int train_engine_cuda(train_engine *e, char *why, size_t size);
 
 #ifdef __cplusplus

@@ -62,7 +62,7 @@ lib_libmpsim_a_SOURCES = \
   lib/optim/kernel/gradient.h lib/optim/kernel/kernel.c lib/optim/kernel/kernel.h \
   lib/optim/kernel/held.h lib/optim/kernel/kernels.h lib/optim/kernel/moves.h lib/optim/kernel/ops.h lib/optim/lion.c lib/optim/lowbits.c \
   lib/optim/lowp.c lib/optim/muon.c lib/optim/ops.c lib/optim/optim.c lib/optim/power.c lib/optim/ready.c \
-  lib/optim/reduce.c lib/optim/reference.c lib/optim/state.c lib/optim/states.c lib/optim/steps.h \
+  lib/optim/numbers.h lib/optim/reduce.c lib/optim/reference.c lib/optim/state.c lib/optim/states.c lib/optim/steps.h \
   lib/optim/store.c lib/optim/table.c lib/optim/traits.c lib/optim/update.c lib/round/kernel/cast32.h \
   lib/round/kernel/cast64.h lib/round/kernel/decode.h lib/round/kernel/generic.c \
   lib/round/kernel/kernel.c lib/round/kernel/kernel.h lib/round/kernel/loops.h \

@@ -11,12 +11,12 @@ static int optim_set(train_engine *e, const train_update *u, gpu_optim *g, gpu_r
     const mpsim_optim *o = u->optim;
     if (!mpsim_optim_traits_of(o->algorithm)->cuda)
         return cuda_fail(e, "optim: the device has no %s", mpsim_optim_traits_of(o->algorithm)->title);
-    if (gpu_optim_set(g, r, o, u->step) || u->kahan)
-        return cuda_fail(e, "optim: the device has no kernel for variant %s", o->variant->name);
-    g->param = format_of(u->param);
-    g->grad = format_of(u->grad);
-    if (gpu_format_set(&g->state, &o->state))
+    gpu_format state;
+    if (gpu_format_set(&state, &o->state))
         return cuda_fail(e, "optim: the device has no tensors of %s", o->state.name);
+    if (gpu_optim_set(g, o, u->step, u->grad->format) || u->kahan)
+        return cuda_fail(e, "optim: the device has no kernel for variant %s", o->variant->name);
+    *r = gpu_reference_of(o, u->step);
     return 0;
 }
 
@@ -33,7 +33,7 @@ static int alike_updates(const train_update *a, const train_update *b)
 
 static unsigned optim_fill(gpu_update *to, const train_update *u)
 {
-    *to = gpu_update{{at_of(u->param), at_of(u->m), at_of(u->v), at_of(u->vmax), at_of(u->grad)},
+    *to = gpu_update{{at_of(u->param), at_of(u->m), at_of(u->v), at_of(u->vmax), NULL, NULL, NULL, at_of(u->grad)},
                      size_of(u->param),
                      u->rng ? *u->rng : mpsim_rng{0, 0, 0}};
     return gpu_list_blocks(to->n);
@@ -58,7 +58,7 @@ static int cuda_optim(train_engine *e, const train_update *list, size_t n, uint6
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0) {
         if (optim_set(e, &list[first], &g, &r))
             return -1;
-        GPU_LAUNCH(optim_kernel, blocks, GPU_LIST_THREADS, 0, g, r, now, moved);
+        optim_function<1>(g)(NULL, blocks, g, r, now, moved);
     }
     return cuda_launched(e, "optim");
 }

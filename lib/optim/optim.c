@@ -234,11 +234,9 @@ static void find_numbers(mpsim_optim_job *j)
         mpsim_op_scalars(j, &j->x);
 }
 
-mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, const mpsim_rng *rng)
+/* A checked step of a tensor of n elements. */
+static mpsim_optim_job job_of(const mpsim_optim *o, uint64_t step, size_t n, const mpsim_rng *rng)
 {
-    if (mpsim_optim_check(o) != MPSIM_OK || step == 0 || !t || !has_arrays(o, t) ||
-        (o->store == MPSIM_STORE_STOCHASTIC && !rng) || !mpsim_optim_fits(o, t->n))
-        return MPSIM_EINVAL;
     const mpsim_optim_row *const row = mpsim_optim_row_of(o->variant);
     const mpsim_optim_traits *const traits = mpsim_optim_traits_of(o->algorithm);
     mpsim_optim_job j = {.o = o,
@@ -247,22 +245,53 @@ mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_o
                          .run = row->step[traits->family],
                          .arrays = mpsim_optim_arrays(o),
                          .step = step,
-                         .n = t->n,
+                         .n = n,
                          .rng = rng,
                          .param = mpsim_hold(&o->param),
                          .state = mpsim_hold(&o->state),
                          .beta1 = power_of(o, o->beta1, step),
                          .beta2 = power_of(o, o->beta2, step)};
     find_numbers(&j);
-    if (traits->factors) {
+    return j;
+}
+
+static size_t multiple_of(const mpsim_optim_job *j)
+{
+    return j->row->body[j->param.exact ? 0 : 1];
+}
+
+mpsim_status mpsim_optim_step(const mpsim_optim *o, uint64_t step, const mpsim_optim_tensor *t, const mpsim_rng *rng)
+{
+    if (mpsim_optim_check(o) != MPSIM_OK || step == 0 || !t || !has_arrays(o, t) ||
+        (o->store == MPSIM_STORE_STOCHASTIC && !rng) || !mpsim_optim_fits(o, t->n))
+        return MPSIM_EINVAL;
+    const mpsim_optim_job j = job_of(o, step, t->n, rng);
+    if (j.traits->factors) {
         if (t->n > 0)
-            row->tensor(&j, t);
+            j.row->tensor(&j, t);
         return MPSIM_OK;
     }
     mpsim_step_function *const kernel = kernel_of(&j);
-    const size_t multiple = row->body[j.param.exact ? 0 : 1];
+    const size_t multiple = multiple_of(&j);
     const size_t body = multiple ? t->n - t->n % multiple : 0;
     run(&j, t, 0, body, 0, kernel);
     run(&j, t, body, t->n, 1, multiple ? NULL : kernel); /* a scalar tail is not what vectors do */
+    return MPSIM_OK;
+}
+
+mpsim_status mpsim_optim_plan_of(mpsim_optim_plan *p, const mpsim_optim *o, uint64_t step)
+{
+    const mpsim_status s = mpsim_optim_check(o);
+    if (s || step == 0)
+        return s ? s : MPSIM_EINVAL;
+    const mpsim_optim_job j = job_of(o, step, 0, NULL);
+    *p = (mpsim_optim_plan){.x = j.x,
+                            .kernel = (mpsim_step_kernel)j.row->kernel[j.traits->family],
+                            .arrays = j.arrays,
+                            .family = j.traits->family,
+                            .decoupled = j.traits->decoupled,
+                            .first = step == 1,
+                            .stores_m = (uint8_t)(mpsim_optim_stores_m(&j) != 0),
+                            .multiple = (uint8_t)multiple_of(&j)};
     return MPSIM_OK;
 }

@@ -1,7 +1,7 @@
 /* steps.h -- between the files of the optimizers: rows, jobs, tensor operations. */
 #pragma once
 
-#include <mpsim/optim.h>
+#include "numbers.h"
 
 #include <float.h>
 
@@ -59,60 +59,11 @@ typedef struct mpsim_optim_results {
     int rounds; /* they are to be rounded by the kernel */
 } mpsim_optim_results;
 
-/* The numbers of a step that are the same for all elements, as the variant rounds them. */
-typedef struct mpsim_optim_numbers {
-    float lr, wd, eps, momentum, rest;                     /* rest: of dampening                                    */
-    float b1, b2, rest1, rest2, bc1, bc2, root, step_size; /* b1 of SGD: the momentum that m is multiplied by */
-    float kept, decay;                                     /* a parameter is multiplied by, or gives away of itself  */
-    float grad_scale;
-    uint8_t decays, has_momentum;         /* as the variant sees it, which rounds before it compares */
-    uint8_t divides, multiplies, negates; /* a gradient, by grad_scale                           */
-    uint8_t uneven;                       /* 1: not all elements are contracted alike: no kernel */
-} mpsim_optim_numbers;
-
 /* A step: its numbers; one block, the reference; what kernel.h has for it. */
 typedef struct mpsim_step {
     void (*numbers)(const mpsim_optim_job *j, mpsim_optim_numbers *x);
     mpsim_optim_function *run;
 } mpsim_step;
-
-/* Steps that there are kernels for (kernel/kernel.h); 0: none. */
-typedef enum mpsim_step_kernel {
-    MPSIM_STEP_NONE,
-    MPSIM_STEP_SGD_IEEE,
-    MPSIM_STEP_SGD_FUSED_DOUBLE,
-    MPSIM_STEP_SGD_FUSED_FLOAT,
-    MPSIM_STEP_SGD_FUSED_CPU,
-    MPSIM_STEP_SGD_FUSED_CPU_PLAIN,
-    MPSIM_STEP_SGD_OPS_CUDA,
-    MPSIM_STEP_SGD_OPS_CPU,
-    MPSIM_STEP_SGD_OPS_PLAIN,
-    MPSIM_STEP_SGD_OPTIMI_CUDA,
-    MPSIM_STEP_SGD_OPTIMI_CPU,
-    MPSIM_STEP_SGD_OPTIMI_PLAIN,
-    MPSIM_STEP_SGD_TRITON,
-    MPSIM_STEP_ADAM_IEEE,
-    MPSIM_STEP_ADAM_FUSED_DOUBLE,
-    MPSIM_STEP_ADAM_FUSED_FLOAT,
-    MPSIM_STEP_ADAM_FUSED_CPU,
-    MPSIM_STEP_ADAM_FUSED_CPU_PLAIN,
-    MPSIM_STEP_ADAM_APEX,
-    MPSIM_STEP_ADAM_TORCHAO,
-    MPSIM_STEP_ADAM_TORCHAO_PLAIN,
-    MPSIM_STEP_ADAM_OPS_RECIPROCAL,
-    MPSIM_STEP_ADAM_OPS_CUDA,
-    MPSIM_STEP_ADAM_OPS_CPU,
-    MPSIM_STEP_ADAM_OPS_PLAIN,
-    MPSIM_STEP_ADAM_OPTIMI_CUDA,
-    MPSIM_STEP_ADAM_OPTIMI_CPU,
-    MPSIM_STEP_ADAM_OPTIMI_PLAIN,
-    MPSIM_STEP_ADAM_TRITON,
-    MPSIM_STEP_LION_IEEE,
-    MPSIM_STEP_LION_OPS_CUDA,
-    MPSIM_STEP_LION_OPS_CPU,
-    MPSIM_STEP_LION_OPS_PLAIN,
-    MPSIM_STEP_KERNELS
-} mpsim_step_kernel;
 
 /* Options that not every variant has: a set. */
 enum {

@@ -59,7 +59,7 @@ static const mpsim_optim_row rows[] = {
     {.variant = {"torch-foreach-capturable", ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
                  "torch.optim foreach on CUDA, capturable",
                  ON_DEVICE, "powf of the device beyond the fifth step; amsgrad and maximize"},
-     .kernel = {MPSIM_STEP_NONE, MPSIM_STEP_NONE},
+     .kernel = {MPSIM_STEP_NONE, MPSIM_STEP_ADAM_CAPTURABLE_LIST},
      .step[ADAM_STEP] = &mpsim_adam_capturable_list, .rules = &mpsim_rules_cuda_loop, .options = TORCH},
     {.variant = {"torch-cpu", SGD | ADAM, NEAREST, MPSIM_OPTIM_RECORDED,
                  "torch.optim for-loop on CPU with FMA",
@@ -190,12 +190,12 @@ static const mpsim_optim_row rows[] = {
                  "COAT's AdamW, its moments as states say",
                  "NVlabs/VILA @36f6adcd fp8_adamw_expand_cuda_kernel.cu; arXiv 2410.19313",
                  "contraction by the device compiler; powf of the device"},
-     .step[ADAM_STEP] = &mpsim_adam_coat},
+     .kernel = {MPSIM_STEP_NONE, MPSIM_STEP_ADAM_COAT}, .step[ADAM_STEP] = &mpsim_adam_coat},
     {.variant = {"ms-amp", ADAM, NEAREST, MPSIM_OPTIM_OPEN,
                  "MS-AMP's LBAdam and LBAdamW, its moments as states say",
                  "Azure/MS-AMP msamp/optim/adamw.py @03d05edc, adamw.cu @4480ffa4; arXiv 2310.18313",
                  "contraction by the device compiler"},
-     .step[ADAM_STEP] = &mpsim_adam_msamp, .options = MPSIM_HAS_MAXIMIZE},
+     .kernel = {MPSIM_STEP_NONE, MPSIM_STEP_ADAM_MSAMP}, .step[ADAM_STEP] = &mpsim_adam_msamp, .options = MPSIM_HAS_MAXIMIZE},
 };
 /* clang-format on */
 

@@ -6,6 +6,8 @@
 #include "../../gpu/library/enter.cu"
 #include "../../gpu/library/quantize.cu"
 
+#include "../../gpu/library/optimizer.cu"
+
 extern "C" MPSIM_API void *mpsim_test_memory(size_t bytes)
 {
     void *p = nullptr;

@@ -125,10 +125,8 @@ struct settings {
     double momentum, dampening, decay, grad_scale;
 };
 
-static int optim_run(source *s, const settings &t, input kind, int counting)
+static mpsim_optim optim_of(const settings &t)
 {
-    const mpsim_format *p = format(t.param), *m = format(t.state);
-    enum { ROWS = 19, COLS = 31 };
     mpsim_optim o;
     mpsim_optim_init(&o, t.algorithm, mpsim_optim_variant_find(t.variant));
     o.store = (uint8_t)t.store;
@@ -146,8 +144,16 @@ static int optim_run(source *s, const settings &t, input kind, int counting)
     } else if (t.decay == 0.01) {
         o.beta1 = 0.4;
     }
-    o.param = *p;
-    o.state = *m;
+    o.param = *format(t.param);
+    o.state = *format(t.state);
+    return o;
+}
+
+static int optim_run(source *s, const settings &t, input kind, int counting)
+{
+    const mpsim_format *p = format(t.param), *m = format(t.state);
+    enum { ROWS = 19, COLS = 31 };
+    const mpsim_optim o = optim_of(t);
     pair w(s, p, ROWS, COLS, kind), m1(m, ROWS, COLS), m2(m, ROWS, COLS), m3(m, ROWS, COLS);
     uint64_t a = 0, b = 0, c = 0, d = 0;
     for (uint64_t step = 1; step <= 4; step++) {
@@ -190,29 +196,30 @@ static void test_optim()
                 {sgd, 0, 0, 1, 0.7, 0.2, 0.1}, {adam, 0, 0, 0, 0, 0, 0},    {adam, 1, 0, 0, 0, 0, 0.01},
                 {adamw, 0, 0, 1, 0, 0, 0.01},  {adamw, 1, 0, 0, 0, 0, 0.3}, {adamw, 0, 0, 0, 0, 0, 0}};
     source s = {11};
-    for (const char *variant : {"ieee", "torch", "torch-foreach"})
+    for (const char *variant : {"ieee", "torch", "torch-foreach", "torch-fused-c", "torch-cpu", "apex", "torchao"})
         for (const char *param : {"binary32", "bf16", "fp16"}) {
-            const int ieee = strcmp(variant, "ieee") == 0;
             int good = 1;
             for (const auto &r : rows)
                 for (const char *state : {"binary32", "bf16"})
                     for (mpsim_store store : {nearest, chance})
                         for (input kind : {ORDINARY, WIDE, CODES})
                             for (double grad_scale : {1.0, 3.0}) {
-                                if ((!ieee && (store == chance || grad_scale != 1)) || !chosen(&s, 24))
-                                    continue;
                                 const settings t = {variant,    param,       state,      r.algorithm,
                                                     store,      r.amsgrad,   r.nesterov, r.maximize,
                                                     r.momentum, r.dampening, r.decay,    grad_scale};
+                                const mpsim_optim o = optim_of(t);
+                                if (mpsim_optim_check(&o) != MPSIM_OK || !chosen(&s, 24))
+                                    continue;
                                 good = good && optim_run(&s, t, kind, kind != WIDE);
                             }
             OK(good, "steps of %s with parameters in %s, counted", variant, param);
         }
     mpsim_optim o;
-    mpsim_optim_init(&o, adamw, mpsim_optim_variant_find("apex"));
+    mpsim_optim_init(&o, adamw, mpsim_optim_variant_find("optimi"));
+    o.store = MPSIM_STORE_KAHAN;
     pair w(&s, format("binary32"), 2, 2, ORDINARY), g(&s, format("binary32"), 2, 2, ORDINARY);
-    train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, NULL, &o, 1, NULL, NULL};
-    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "variant apex"),
+    train_update u = {&w.g, &g.g, &w.g, &w.g, NULL, &w.g, &o, 1, NULL, NULL};
+    OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "variant optimi"),
        "a variant without a kernel is an error");
     mpsim_optim_init(&o, MPSIM_OPTIM_LION, mpsim_optim_variant_find("ieee"));
     OK(cuda.ops->optim(&cuda, &u, 1, NULL, NULL) == -1 && strstr(cuda.error, "the device has no Lion"),

@@ -5,6 +5,7 @@
 #include <mpsim/cudacall.h>
 #include <mpsim/cudaenter.h>
 #include <mpsim/cudagemm.h>
+#include <mpsim/cudaoptim.h>
 #include <mpsim/cudaquantize.h>
 #include <mpsim/cudastats.h>
 
