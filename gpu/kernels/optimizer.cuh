@@ -24,7 +24,7 @@ struct gpu_optim_tensors {
 /* ---- formats ---- */
 
 /* binary32 and bf16, in a few instructions. */
-struct gpu_flat {
+struct optim_flat {
     static __device__ __forceinline__ void load_four(const gpu_format &f, const void *p, size_t i, uint32_t to[4])
     {
         f.bytes == 2 ? gpu_load_as<uint16_t>(p, i, to) : gpu_load_as<uint32_t>(p, i, to);
@@ -63,7 +63,7 @@ struct gpu_flat {
 };
 
 /* Any format of a device, by calls: there is a kernel for each variant. */
-struct gpu_any {
+struct optim_any {
     static __device__ __forceinline__ void load_four(const gpu_format &f, const void *p, size_t i, uint32_t to[4])
     {
         gpu_load_four(f, p, i, to);
@@ -350,10 +350,10 @@ static gpu_optim_function *optim_function(const gpu_optim &o)
 {
     const int flat = optim_is_flat(o.param) && optim_is_flat(o.grad) && optim_is_flat(o.state) &&
                      optim_is_flat(o.model);
-#define GPU_OPTIM_ROW(NAME, OF)                                        \
-    if (o.kernel == MPSIM_STEP_##NAME)                                 \
-        return flat ? optim_launch<MPSIM_STEP_##NAME, gpu_flat, COUNT> \
-                    : optim_launch<MPSIM_STEP_##NAME, gpu_any, COUNT>;
+#define GPU_OPTIM_ROW(NAME, OF)                                          \
+    if (o.kernel == MPSIM_STEP_##NAME)                                   \
+        return flat ? optim_launch<MPSIM_STEP_##NAME, optim_flat, COUNT> \
+                    : optim_launch<MPSIM_STEP_##NAME, optim_any, COUNT>;
     GPU_OPTIM_STEPS(GPU_OPTIM_ROW)
 #undef GPU_OPTIM_ROW
     return nullptr;
