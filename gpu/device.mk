@@ -42,7 +42,7 @@ cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
 cuda_next_objects = $(cuda_next_sources:%=$(B)/%.o)
 objects = $(host:%.c=$(B)/%.o) $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
-library_objects = $(B)/gpu/stats/plan.o $(cuda_library_sources:%=$(B)/%.o)
+library_objects = $(B)/gpu/stats/plan.o $(cuda_library_sources:%=$(B)/%.o) $(cuda_library_kernels:%=$(B)/%.o)
 functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/validation/program/worker.o
 library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/block/% lib/dot/% lib/format/% lib/optim/% lib/round/% lib/stats/%,$(host)))
 headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/*/*/*.h gpu/*/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)

@@ -19,7 +19,7 @@ EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_library_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
-  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudagemm.h gpu/include/mpsim/cudastats.h gpu/library/call.cuh gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh gpu/include/mpsim/cudaenter.h gpu/include/mpsim/cudaquantize.h gpu/library/recipes.cuh gpu/library/product.cuh gpu/library/walk.cuh \
+  gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudagemm.h gpu/include/mpsim/cudastats.h gpu/library/call.cuh gpu/library/core.cuh gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh gpu/include/mpsim/cudaenter.h gpu/include/mpsim/cudaquantize.h gpu/library/recipes.cuh gpu/library/product.cuh gpu/library/walk.cuh \
   gpu/train.h \
   gpu/validation/checks/chosen.cuh gpu/validation/checks/cvt.cuh gpu/validation/checks/mma.cuh gpu/validation/checks/reduce.cuh gpu/validation/checks/scalar.cuh gpu/validation/checks/tally.cuh gpu/validation/checks/wgmma_forms.cuh \
   gpu/kernels/attention.cuh gpu/kernels/casts.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/digests.cuh gpu/kernels/elements.cuh \
@@ -79,7 +79,7 @@ gpu_libstats_a_SOURCES = gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h
 gpu_libstats_a_CPPFLAGS = $(public_cppflags)
 gpu_libstats_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
 cuda_library = gpu/libmpsim-cuda.so.0
-cuda_library_parts = $(cuda_library_objects) gpu/libstats.a lib/libmpsim.a
+cuda_library_parts = $(cuda_library_objects) $(cuda_library_kernels:.cu=.o) gpu/libstats.a lib/libmpsim.a
 $(cuda_library): $(cuda_library_parts)
 	$(AM_V_CCLD)$(CC) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-cuda.so.0 -Wl,--exclude-libs,ALL -o $@ \
 	  $(cuda_library_parts) $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
@@ -125,7 +125,7 @@ am__v_NVCC_1 =
 cuda_codes = $(CUDA_ARCHS)
 nvcc_compile = $(SHELL) $(top_srcdir)/gpu/nvcc-wrap.sh --keep-ptx $(@:.o=.ptxas) $(NVCC) -std=c++17 $(public_cppflags) -I$(top_srcdir)/gpu/include $(NVCCFLAGS) \
   $(cuda_fp_flags) -MMD -MP -MF $@.d -MT $@ -c -o $@
-$(cuda_library_objects): NVCCFLAGS += --compiler-options=-fPIC
+$(cuda_library_objects) $(cuda_library_kernels:.cu=.o): NVCCFLAGS += --compiler-options=-fPIC
 $(cuda_wgmma_objects): cuda_codes = $(cuda_wgmma_codes)
 $(cuda_next_objects): cuda_codes = $(cuda_next_codes)
 .cu.o:

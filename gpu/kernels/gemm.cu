@@ -10,9 +10,40 @@
 
 /* ---- what there is ---- */
 
+static const struct {
+    const char *a, *b;
+} type_names[GPU_TYPES_COUNT] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
+                                 {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
+
+/* The instruction for these formats, or -1. */
+static int types_of(const mpsim_format *a, const mpsim_format *b)
+{
+    for (int i = 0; i < GPU_TYPES_COUNT; i++)
+        if (strcmp(a->name, type_names[i].a) == 0 && strcmp(b->name, type_names[i].b) == 0)
+            return i;
+    return -1;
+}
+
+int gpu_gemm_takes(const mpsim_model *m, int sm)
+{
+    return row_of(*m, sm) != nullptr;
+}
+
+int gpu_gemm_core(const mpsim_model *m, const mpsim_format *a, const mpsim_format *b, int sm)
+{
+    const model_row *r = row_of(*m, sm, a, b);
+    return r && !(r->paths & FMA) && types_of(a, b) >= 0;
+}
+
 int gpu_gemm_has(const char *model, int sm)
 {
     return row_of(model, sm) != nullptr;
+}
+
+int gpu_gemm_core_factors(const mpsim_model *m, int sm)
+{
+    const model_row *r = row_of(*m, sm);
+    return r && r->factors;
 }
 
 int gpu_gemm_has_factors(const char *model, int sm)
@@ -29,20 +60,6 @@ static int gemm_fail(char *why, size_t size, const char *text, ...)
     va_start(more, text);
     vsnprintf(why, size, text, more);
     va_end(more);
-    return -1;
-}
-
-static const struct {
-    const char *a, *b;
-} type_names[GPU_TYPES_COUNT] = {{"fp16", "fp16"}, {"bf16", "bf16"}, {"tf32", "tf32"}, {"e4m3", "e4m3"},
-                                 {"e4m3", "e5m2"}, {"e5m2", "e4m3"}, {"e5m2", "e5m2"}};
-
-/* The instruction for these formats, or -1. */
-static int types_of(const mpsim_format *a, const mpsim_format *b)
-{
-    for (int i = 0; i < GPU_TYPES_COUNT; i++)
-        if (strcmp(a->name, type_names[i].a) == 0 && strcmp(b->name, type_names[i].b) == 0)
-            return i;
     return -1;
 }
 
@@ -110,6 +127,11 @@ struct ready {
     gpu_sums sums;
 };
 
+static cudaStream_t stream_of(const ready *r)
+{
+    return static_cast<cudaStream_t>(r->product->stream);
+}
+
 typedef void kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_job) j);
 typedef void list_kernel(GPU_CONSTANT(gpu_formats) f, GPU_CONSTANT(gpu_jobs) list);
 
@@ -120,7 +142,7 @@ static cudaError_t launch(kernel *k, ready *r, int tile, int threads, int shared
         e = cudaFuncSetAttribute(k, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess)
         return e;
-    GPU_LAUNCH(k, r->job.blocks, threads, shared, r->formats, r->job);
+    GPU_LAUNCH_ON(stream_of(r), k, r->job.blocks, threads, shared, r->formats, r->job);
     return cudaGetLastError();
 }
 
@@ -152,8 +174,9 @@ static cudaError_t launch_path(ready *r)
         return launch(fast_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, FAST_THREADS, FAST_SHARED);
     default:
         e = tiles_set(j, r->stacks, 128, r->path == GPU_GEMM_WIDE ? 256 : 128);
-        return e != cudaSuccess ? e
-                                : gpu_gemm_wgmma_launch(&r->formats, j, r->types, r->path == GPU_GEMM_WIDE, r->sums);
+        return e != cudaSuccess
+                   ? e
+                   : gpu_gemm_wgmma_launch(&r->formats, j, r->types, r->path == GPU_GEMM_WIDE, r->sums, stream_of(r));
     }
 }
 
@@ -164,7 +187,7 @@ static cudaError_t launch_jobs(const ready *r, const gpu_formats &f, const gpu_j
     list_kernel *const k = !fma       ? mma_list_kernels[r->types]
                            : r->fused ? gemm_list_kernel<gemm_fma<1>>
                                       : gemm_list_kernel<gemm_fma<0>>;
-    GPU_LAUNCH(k, list.end[list.n - 1], fma ? int(FMA_THREADS) : int(MMA_THREADS), 0, f, list);
+    GPU_LAUNCH_ON(stream_of(r), k, list.end[list.n - 1], fma ? int(FMA_THREADS) : int(MMA_THREADS), 0, f, list);
     return cudaGetLastError();
 }
 
@@ -188,8 +211,9 @@ static int job_set(ready *x, const gpu_product *p, char *why, size_t size)
 
 static int make_ready(ready *x, const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size)
 {
-    const model_row *r = row_of(p->model->name, sm);
+    const model_row *r = row_of(*p->model, sm, p->a.format, p->b.format);
     memset(static_cast<void *>(x), 0, sizeof *x);
+    r = r ? r : row_of(*p->model, sm);
     if (!r)
         return gemm_fail(why, size, "no kernel computes model \"%s\" on a device of sm_%d", p->model->name, sm);
     x->types = types_of(p->a.format, p->b.format);
@@ -245,7 +269,7 @@ static int alike(const ready *x, const ready *y)
 {
     const gpu_product *p = x->product, *q = y->product;
     return x->path == y->path && (x->path == GPU_GEMM_FMA || x->path == GPU_GEMM_MMA) && x->types == y->types &&
-           x->fused == y->fused && mpsim_format_same(p->a.format, q->a.format) &&
+           x->fused == y->fused && p->stream == q->stream && mpsim_format_same(p->a.format, q->a.format) &&
            mpsim_format_same(p->b.format, q->b.format) && !p->bias == !q->bias &&
            (!p->bias || mpsim_format_same(p->bias_format, q->bias_format));
 }

@@ -33,7 +33,7 @@ typedef struct gpu_factors {
 /* Pointers are the device's. a: rows x depth, b: depth x columns, after transposition (see
  * mpsim_matrix: codes of mpsim_format_code_bytes each). d is row-major, d_stride codes a row. */
 typedef struct gpu_product {
-    const mpsim_model *model; /* a row of gpu_gemm_has */
+    const mpsim_model *model; /* gpu_gemm_takes it */
     size_t rows, columns, depth;
     size_t depth_limit; /* 0, or only the first products */
     mpsim_matrix a, b;
@@ -48,7 +48,8 @@ typedef struct gpu_product {
      * after the one before, as d's; that of b is number s / shared (0: 1). */
     size_t stacks, shared, a_apart, b_apart, d_apart;
     gpu_factors a_factors, b_factors; /* at: NULL in both, or in none; then no stack, no sums that go on */
-    int start; /* train_start: what is in d begins the chain, or is added to; d is binary32 then */
+    int start;    /* train_start: what is in d begins the chain, or is added to; d is binary32 then */
+    void *stream; /* a cudaStream_t; NULL: the default stream */
 } gpu_product;
 
 /* Kernels. They differ in speed only. */
@@ -61,7 +62,7 @@ typedef enum gpu_gemm_path {
     GPU_GEMM_WIDE   /* the same with tiles of 128 x 256, from +0 */
 } gpu_gemm_path;
 
-/* gpu_gemm -- launch the product on a device of compute capability sm (90), on the default stream.
+/* gpu_gemm -- launch the product on a device of compute capability sm (90), on its stream.
  * AUTO takes what is fastest for shape and operands by a table in gemm.cu. 0, or -1 with one line in `why`: no kernel for this model on this device, operands
  * that the model or the path does not take, or a launch that failed. */
 int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t size);
@@ -70,12 +71,16 @@ int gpu_gemm(const gpu_product *p, int sm, gpu_gemm_path path, char *why, size_t
  * gpu_gemm with AUTO. Small ones that are alike are one launch. */
 int gpu_gemm_list(const gpu_product *p, size_t n, int sm, char *why, size_t size);
 
-/* gpu_gemm_has -- whether there is a kernel that gives the bits of the model of that name on a
- * device of compute capability sm. */
+/* gpu_gemm_takes -- whether there is a kernel that gives the bits of the model on a device of compute capability sm: its
+ * parameters are those of an instruction of that device, whatever device its row is of. gpu_gemm_core -- whether that is an
+ * instruction of tensor cores, which takes these operands. gpu_gemm_has -- takes, by name. */
+int gpu_gemm_takes(const mpsim_model *m, int sm);
+int gpu_gemm_core(const mpsim_model *m, const mpsim_format *a, const mpsim_format *b, int sm);
 int gpu_gemm_has(const char *model, int sm);
 
-/* gpu_gemm_has_factors -- the same for products with factors. */
+/* gpu_gemm_has_factors, gpu_gemm_core_factors -- the same for products with factors. */
 int gpu_gemm_has_factors(const char *model, int sm);
+int gpu_gemm_core_factors(const mpsim_model *m, int sm);
 
 #ifdef __cplusplus
 }

@@ -59,7 +59,8 @@ enum gpu_sums { GPU_SUMS_KEPT, GPU_SUMS_PROMOTED, GPU_SUMS_FACTORED };
 
 /* In gemm_wgmma.cu, compiled for sm_90a. types: GPU_TYPES_*; wide: tiles of 256 columns, for sums that are
  * kept and begin with +0; the others are of FP8. */
-cudaError_t gpu_gemm_wgmma_launch(const gpu_formats *f, const gpu_job *j, int types, int wide, gpu_sums sums);
+cudaError_t gpu_gemm_wgmma_launch(const gpu_formats *f, const gpu_job *j, int types, int wide, gpu_sums sums,
+                                  cudaStream_t stream);
 
 /* ---- matrices of a stack: a grid has the tiles of the first, then those of the second, ... ---- */
 

@@ -52,12 +52,56 @@ static const model_row model_rows[] = {
     {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0, 0},
 };
 
+/* ---- models by their parameters ---- */
+
+/* The models of the rows. */
+struct models_of_rows {
+    mpsim_model at[sizeof model_rows / sizeof model_rows[0]];
+
+    models_of_rows()
+    {
+        for (size_t i = 0; i < sizeof model_rows / sizeof model_rows[0]; i++)
+            if (mpsim_model_parse(&at[i], model_rows[i].model) != MPSIM_OK)
+                memset(static_cast<void *>(&at[i]), 0, sizeof at[i]); /* equal to none */
+    }
+};
+
+static bool same_place(const mpsim_rounded &x, const mpsim_rounded &y)
+{
+    return mpsim_format_same(&x.format, &y.format) &&
+           memcmp(&x.rounding, &y.rounding, offsetof(mpsim_rounding, flush_output) + 1) == 0 &&
+           x.rounding.scale == y.rounding.scale;
+}
+
+/* Whether both have the same bits for all operands: names, sources and lists of operands do not count. */
+static bool same_parameters(const mpsim_model &x, const mpsim_model &y)
+{
+    return x.addition == y.addition && x.order == y.order && x.alignment == y.alignment &&
+           x.normalised == y.normalised && x.length == y.length && x.fraction == y.fraction && x.floor == y.floor &&
+           x.operand_emin == y.operand_emin && x.traits == y.traits && x.chunk == y.chunk && x.block == y.block &&
+           same_place(x.accumulator, y.accumulator) && same_place(x.result, y.result) &&
+           (!x.chunk || same_place(x.outer, y.outer)) &&
+           (x.addition != MPSIM_ADDITION_MULADD || same_place(x.product, y.product));
+}
+
+/* The row whose kernel has the bits of the model on this device; takes: its operands are those of this pair, NULL: any. */
+static const model_row *row_of(const mpsim_model &m, int sm, const mpsim_format *a = nullptr,
+                               const mpsim_format *b = nullptr)
+{
+    static const models_of_rows models;
+    for (size_t i = 0; i < sizeof model_rows / sizeof model_rows[0]; i++) {
+        const model_row &r = model_rows[i];
+        if (sm >= r.first && sm <= r.last && same_parameters(models.at[i], m) &&
+            (!a || mpsim_model_accepts(&models.at[i], a, b)))
+            return &r;
+    }
+    return nullptr;
+}
+
 static const model_row *row_of(const char *model, int sm)
 {
-    for (const model_row &r : model_rows)
-        if (strcmp(r.model, model) == 0 && sm >= r.first && sm <= r.last)
-            return &r;
-    return nullptr;
+    mpsim_model m;
+    return mpsim_model_parse(&m, model) == MPSIM_OK ? row_of(m, sm) : nullptr;
 }
 
 /* ---- the choice ---- */

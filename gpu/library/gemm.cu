@@ -2,7 +2,7 @@
 #include "../include/mpsim/cudagemm.h"
 
 #include "call.cuh"
-#include "product.cuh"
+#include "core.cuh"
 
 extern "C" { /* a header of C */
 #include "../../lib/dot/shape.h"
@@ -15,7 +15,8 @@ namespace library
 
 struct planned {
     product_arguments p;
-    int enters_a, enters_b; /* codes are written to the workspace first */
+    core_product core;
+    int by_core, sm;
 };
 
 static int is_f32(const mpsim_format *f)
@@ -110,6 +111,27 @@ static void ending_of(product_ending *e, const mpsim_product &p, const mpsim_pro
     e->counts = reinterpret_cast<unsigned long long *>(p.counts);
 }
 
+static int is_joined(const product_arguments &p, int k)
+{
+    const int64_t rows = p.shape.rows;
+    const product_ending &e = p.end;
+    return p.b.at.outer[k] == 0 && p.a.at.outer[k] == rows * p.a.at.row && e.at.outer[k] == rows * e.at.row &&
+           (!e.bias.codes || e.bias.at.outer[k] == rows * e.bias.at.row) &&
+           (!e.add.codes || e.add.at.outer[k] == rows * e.add.at.row) &&
+           (!p.start.codes || p.start.at.outer[k] == rows * p.start.at.row);
+}
+
+/* Where b serves all matrices of the last dimension, and those of a and d lie below one another, they are one matrix. */
+static void join(product_arguments *p)
+{
+    product_shape *s = &p->shape;
+    while (s->matrices && s->rank && !p->a.factors && is_joined(*p, s->rank - 1)) {
+        const int64_t n = s->outer[--s->rank];
+        s->rows *= n;
+        s->matrices /= n;
+    }
+}
+
 static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_operand *a, const mpsim_cuda_operand *b)
 {
     mpsim_product_shape s;
@@ -135,8 +157,9 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
         x->p.stream = p->rng->stream;
         x->p.index = p->rng->index;
     }
-    x->enters_a = x->p.a.enters;
-    x->enters_b = x->p.b.enters;
+    join(&x->p);
+    x->sm = capability();
+    x->by_core = core_of(&x->core, x->p, x->sm);
     return MPSIM_OK;
 }
 
@@ -144,6 +167,7 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
 
 struct places {
     unsigned char *a, *b; /* codes that have entered, or NULL */
+    float *sums;          /* or NULL */
     size_t bytes;
 };
 
@@ -151,13 +175,15 @@ static places places_in(void *room_of_call, const planned &x)
 {
     const product_shape &s = x.p.shape;
     room r(room_of_call);
-    places at = {nullptr, nullptr, 0};
-    if (x.enters_a)
+    places at = {nullptr, nullptr, nullptr, 0};
+    if (x.p.a.enters)
         at.a = r.take<unsigned char>(static_cast<size_t>(s.matrices * s.rows * s.depth) *
                                      mpsim_format_code_bytes(&x.p.a.multiplied));
-    if (x.enters_b)
+    if (x.p.b.enters)
         at.b = r.take<unsigned char>(static_cast<size_t>(s.matrices * s.columns * s.depth) *
                                      mpsim_format_code_bytes(&x.p.b.multiplied));
+    if (x.by_core && x.core.to_sums)
+        at.sums = r.take<float>(static_cast<size_t>(s.matrices * s.rows * s.columns));
     at.bytes = r.used;
     return at;
 }
@@ -184,10 +210,24 @@ static void launch_walk(const planned &x, const places &at, cudaStream_t on)
     static walk_function *const kernels[WALK_KINDS] = {walk_kernel<WALK_CHAINS>, walk_kernel<WALK_TREES>,
                                                        walk_kernel<WALK_EXACT>, walk_kernel<WALK_ADDITIONS>};
     const product_shape &s = x.p.shape;
-    enter(x.p.a, s, s.rows, at.a, on);
-    enter(x.p.b, s, s.columns, at.b, on);
     GPU_LAUNCH_ON(on, kernels[walk_kind_of(&x.p.model)], blocks_for(s.matrices * s.rows * s.columns, WALK_THREADS),
                   WALK_THREADS, 0, x.p, at.a, at.b);
+}
+
+static mpsim_status launch_all(const planned &x, const places &at, const mpsim_cuda_call *call)
+{
+    const product_shape &s = x.p.shape;
+    const cudaStream_t on = stream_of(call);
+    char why[128] = "";
+    enter(x.p.a, s, s.rows, at.a, on);
+    enter(x.p.b, s, s.columns, at.b, on);
+    if (!x.by_core)
+        launch_walk(x, at, on);
+    else if (launch_core(x.core, x.p, mpsim_format_find("binary32"), at.a, at.b, at.sums, x.sm, on, why, sizeof why))
+        return refuse(call, MPSIM_EIO, "mpsim_cuda_gemm: %s", why);
+    if (at.sums)
+        GPU_LAUNCH_ON(on, finish_kernel, blocks_for(s.matrices * s.rows * s.columns, 256), 256, 0, x.p, at.sums);
+    return launched(call, "mpsim_cuda_gemm");
 }
 
 static int is_empty(const product_shape &s)
@@ -201,6 +241,13 @@ extern "C" size_t mpsim_cuda_gemm_room(const mpsim_product *p, const mpsim_cuda_
 {
     library::planned x;
     return library::plan(&x, p, a, b) || library::is_empty(x.p.shape) ? 0 : library::places_in(nullptr, x).bytes;
+}
+
+extern "C" const char *mpsim_cuda_gemm_kernel(const mpsim_product *p, const mpsim_cuda_operand *a,
+                                              const mpsim_cuda_operand *b)
+{
+    library::planned x;
+    return library::plan(&x, p, a, b) ? NULL : x.by_core ? "tensor cores" : "one thread a result";
 }
 
 extern "C" mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda_operand *a,
@@ -221,6 +268,5 @@ extern "C" mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda
     s = has_room(call, "mpsim_cuda_gemm", at.bytes);
     if (s)
         return s;
-    launch_walk(x, at, stream_of(call));
-    return launched(call, "mpsim_cuda_gemm");
+    return launch_all(x, at, call);
 }

@@ -230,7 +230,7 @@ inline std::vector<size_t> dims_of(int batch, int which, size_t rows, size_t col
 }
 
 /* How the statuses, d, what lies around it, and the counts of both compare: "" if they are equal. */
-inline std::string compare_product(const test_product &t, mpsim_status *status = nullptr)
+inline std::string compare_product(const test_product &t, mpsim_status *status = nullptr, std::string *kernel = nullptr)
 {
     mpsim_model m;
     test_array a, b, d, want, bias, add, start;
@@ -299,6 +299,9 @@ inline std::string compare_product(const test_product &t, mpsim_status *status =
     call.bytes = mpsim_cuda_gemm_room(&p, &oa, &ob);
     if (call.bytes)
         (void)cudaMalloc(reinterpret_cast<unsigned char **>(&call.room), call.bytes);
+    const char *const by = mpsim_cuda_gemm_kernel(&p, &oa, &ob);
+    if (kernel)
+        *kernel = by ? by : "";
     const mpsim_status got = mpsim_cuda_gemm(&p, &oa, &ob, &call);
     memcpy(static_cast<void *>(counts + 1), on_device, sizeof *counts);
     mpsim_operand whole_a = oa.of, whole_b = ob.of;

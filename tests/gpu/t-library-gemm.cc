@@ -151,6 +151,52 @@ static void promoted()
     OK(failed_here == 0, "blocks with factors");
 }
 
+/* Models of other devices that have the parameters of an instruction of this one (sm_90), and those that have not. */
+static void by_cores()
+{
+    static const struct {
+        const char *model, *format;
+        int is_core;
+    } rows[] = {{"hopper-fp16-fp32", "fp16", 1},
+                {"blackwell-bf16-fp32", "bf16", 1},
+                {"rtx-blackwell-tf32-fp32", "tf32", 1},
+                {"blackwell-mma-fp8-fp32", "e5m2", 1},
+                {"hopper-wgmma-fp8-promoted", "e4m3", 1},
+                {"hopper-fp16-fp32:F=25:L=16", "fp16", 1},
+                {"ampere-bf16-fp32", "bf16", 0},
+                {"hopper-fp16-fp32:F=24", "fp16", 0},
+                {"fma", "bf16", 0}};
+    for (const auto &r : rows) {
+        std::string kernel;
+        failed_here = 0;
+        for (int i = 0; i < 6; i++) {
+            test_product t = product_of(r.model, r.format, r.format, i % 2 ? "binary32" : "bf16", 9, 17, 40);
+            t.how = TEST_ANY_BITS;
+            t.batch = i % 4;
+            t.strange = i == 5;
+            t.bias = i == 3 ? "binary32" : NULL;
+            t.add = i == 4 ? "bf16" : NULL;
+            t.counts = i == 4;
+            t.inverse = i == 1 ? 0.3f : 1;
+            t.factor = i == 2 ? 0.7f : 1;
+            if (i == 0 && strcmp(r.format, "tf32") != 0)
+                t.a = "binary32", t.a_as = r.format;
+            const std::string wrong = compare_product(t, nullptr, &kernel);
+            if (wrong != "" || (i != 5 && (kernel == "tensor cores") != r.is_core)) {
+                failed_here++;
+                printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+            }
+        }
+        OK(failed_here == 0, "%s: %stensor cores", r.model, r.is_core ? "" : "no ");
+    }
+    test_product t = product_of("hopper-wgmma-fp8-fp32", "e4m3", "e4m3", "binary32", 20, 30, 300);
+    std::string kernel;
+    t.factors = 128;
+    t.how = TEST_SPREAD;
+    const std::string wrong = compare_product(t, nullptr, &kernel);
+    OK(wrong == "" && kernel == "tensor cores", "factors of blocks of 128: %s", wrong.c_str());
+}
+
 static void refused()
 {
     mpsim_status s = MPSIM_OK;
@@ -170,6 +216,7 @@ int main()
     own_models();
     any_call(300);
     promoted();
+    by_cores();
     refused();
     return tap_end();
 }
