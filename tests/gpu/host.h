@@ -1,7 +1,7 @@
 /* host.h -- CUDA kernels on a CPU, for tests: the part of CUDA that the kernels of training use, in
  * plain C++17.
  *
- * A grid runs block by block, the threads of a block as fibers that take turns: each runs until it
+ * A grid runs block by block, or cluster by cluster; the threads of a block as fibers that take turns: each runs until it
  * ends, or waits at a barrier, a warp collective or in gpu_host_yield. Nothing runs in parallel, so
  * atomics are plain operations, and a launch has ended when it returns.
  *
@@ -11,7 +11,8 @@
  *   - __syncthreads reached at two places of the source at once;
  *   - writes beside an allocation of cudaMalloc, beside a shared array (guards of 64 bytes), below
  * a fiber's stack;
- *   - launches that a device refuses: no threads, more than 1024, too much shared memory.
+ *   - launches that a device refuses: no threads, more than 1024, too much shared memory;
+ *   - mistakes with mbarriers, tiles by TMA and clusters: host_tma.h.
  * Memory of cudaMalloc and shared memory of every block begin as bytes 0xff, which is NaN.
  *
  * Tensor-core instructions are computed by the rows of the models. So this finds wrong indices, barriers and
@@ -32,13 +33,14 @@
 #define __constant__ static
 #define __shared__ static /* not poisoned: GPU_SHARED is */
 #define __launch_bounds__(...)
+#define GPU_CLUSTERS(n)
 #define GPU_CONSTANT(...) const __VA_ARGS__ &
 #define __forceinline__ inline /* not always: each of 60 kernels would have its copy of everything */
 #define __align__(n) __attribute__((aligned(n)))
 #define GPU_NOINLINE __attribute__((noinline))
 #define GPU_PREFETCH(p) ((void)(p))
 
-#include "host_fibers.h"
+#include "host_launch.h"
 #include "host_runtime.h"
 
 /* ---- what a thread is ---- */

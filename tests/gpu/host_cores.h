@@ -1,4 +1,4 @@
-/* host_cores.h -- the instructions of fragments.cuh and gemm_wgmma.cuh on the host executor: tensor
+/* host_cores.h -- the instructions of fragments.cuh and wgmma.cuh on the host executor: tensor
  * cores by the models of mpsim, asynchronous copies as late as they may be.
  *
  * A copy of cp.async arrives when its group is waited for; until then its place holds bytes 0xff,
@@ -20,6 +20,8 @@ struct gpu_host_async { /* a multiplication of wgmma that has been issued */
     float *d;
     uint64_t a, b;
     unsigned group;
+    int mn_a, mn_b; /* lines are contiguous, not the depth */
+    int adds;       /* to what is in d, else to zeros */
 };
 
 struct gpu_host_queue { /* of a thread */
@@ -34,9 +36,8 @@ struct gpu_host_cores_state {
     const mpsim_format *a[GPU_TYPES_COUNT], *b[GPU_TYPES_COUNT];
     std::vector<gpu_host_queue> queues;
     int sm;
-    uint64_t dots; /* computed so far */
-    uint64_t launch;
-    gpu_index block;
+    uint64_t dots;   /* computed so far */
+    uint64_t serial; /* of the cluster whose queues these are */
 };
 
 inline gpu_host_cores_state gpu_host_cores;
@@ -177,17 +178,15 @@ static inline void gpu_ldmatrix(uint32_t r[4], const unsigned char *line)
 inline gpu_host_queue *gpu_host_queue_now()
 {
     gpu_host_cores_state *s = &gpu_host_cores;
-    if (s->launch != gpu_host.launches || memcmp(&s->block, &gpu_host.block, sizeof s->block) != 0) {
+    if (s->serial != gpu_host.serial) {
         for (const gpu_host_queue &q : s->queues)
-            if (!q.products.empty())
+            if (!q.products.empty() && s->serial != gpu_host.broken)
                 gpu_host_fail(cudaErrorLaunchFailure, "a block ended before its wgmma");
         s->queues.clear();
-        s->launch = gpu_host.launches;
-        s->block = gpu_host.block;
+        s->serial = gpu_host.serial;
+        s->queues.resize(size_t(gpu_host.threads) * gpu_host.cluster);
     }
-    if (s->queues.size() < gpu_host.threads)
-        s->queues.resize(gpu_host.threads);
-    return &s->queues[gpu_host.now->number];
+    return &s->queues[gpu_host.rank * gpu_host.threads + gpu_host.now->number];
 }
 
 inline void gpu_host_copy_later(unsigned char *to, const unsigned char *from, int bytes, int size)
@@ -218,52 +217,93 @@ static inline void gpu_copy_commit()
 {
     gpu_host_queue_now()->copy_group++;
 }
+inline void gpu_host_copied(const gpu_host_copy &c)
+{
+    memset(c.to, 0, static_cast<size_t>(c.size));
+    memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
+}
 template <int N>
 static inline void gpu_copy_wait()
 {
     gpu_host_queue *q = gpu_host_queue_now();
     std::vector<gpu_host_copy> left;
     for (const gpu_host_copy &c : q->copies)
-        if (c.group + N < q->copy_group) {
-            memset(c.to, 0, static_cast<size_t>(c.size));
-            memcpy(c.to, c.from, static_cast<size_t>(c.bytes));
-        } else {
+        if (c.group + N < q->copy_group)
+            gpu_host_copied(c);
+        else
             left.push_back(c);
-        }
     q->copies.swap(left);
 }
 
 /* ---- wgmma ---- */
 
-/* "Matrix Descriptor Format": bits 0-13 address, 32-45 stride between groups of 8 lines, both in
+#include "host_tma.h"
+
+/* "Matrix Descriptor Format": bits 0-13 address, 16-29 leading dimension, 32-45 stride dimension, all in
  * units of 16 bytes, 62-63 swizzle: 1 is 128 bytes. K-major: a line has 128 bytes, groups of 8
- * lines follow in that stride, and bits 4 to 6 of an address are exchanged by exclusive or with
- * bits 7 to 9. Addresses are those from the begin of the block's shared memory. */
-inline void gpu_host_operand(uint64_t descriptor, unsigned line, uint32_t words[8])
+ * lines follow in the stride. MN-major: 64 lines of an element of 16 bits are 128 bytes of a depth, 8 depths follow
+ * each other, then the next 8 in the stride, and the next 64 lines in the leading dimension. Bits 4 to 6 of an address
+ * are exchanged by exclusive or with bits 7 to 9. Addresses are those from the begin of the block's shared memory. */
+inline void gpu_host_operand(uint64_t descriptor, int mn, unsigned line, uint32_t words[8])
 {
     const size_t start = (descriptor & 0x3fff) << 4, stride = (descriptor >> 32 & 0x3fff) << 4;
+    const size_t leading = (descriptor >> 16 & 0x3fff) << 4;
     if (descriptor >> 62 != 1 || (descriptor >> 49 & 7) != 0 || start % 16)
         gpu_host_fail(cudaErrorLaunchFailure, "a descriptor of another layout");
-    for (unsigned w = 0; w < 8; w++) {
-        const size_t at = start + line / 8 * stride + line % 8 * 128 + 4 * w;
-        memcpy(&words[w], gpu_host.shared + (at ^ (at >> 7 & 7) << 4), 4);
+    unsigned char *const to = reinterpret_cast<unsigned char *>(words);
+    for (unsigned i = 0; i < (mn ? 16u : 8u); i++) {
+        const unsigned bytes = mn ? 2 : 4;
+        const size_t at = mn ? start + line / 64 * leading + i / 8 * stride + i % 8 * 128 + line % 64 * 2
+                             : start + line / 8 * stride + line % 8 * 128 + 4 * i;
+        memcpy(to + i * bytes, gpu_host.shared + (at ^ (at >> 7 & 7) << 4), bytes);
+        if (i % 8 == 0 && gpu_host_is_awaited(at & ~size_t(127), 128))
+            gpu_host_fail(cudaErrorLaunchFailure, "wgmma reads where a copy is under way");
     }
+}
+
+/* What a line of 8 words has: anything but zeros, and numbers that are not finite. */
+enum { GPU_HOST_ANY = 1, GPU_HOST_ODD = 2 };
+
+inline int gpu_host_line_has(const mpsim_format *f, const uint32_t words[8])
+{
+    const uint64_t top = (uint64_t(1) << (f->bits - 1)) - 1;
+    uint32_t any = 0;
+    int odd = 0;
+    for (unsigned w = 0; w < 8; w++) {
+        any |= words[w];
+        for (unsigned at = 0; words[w] && at < 32; at += unsigned(f->bits))
+            odd |= (words[w] >> at & top) > f->max_finite;
+    }
+    return (any ? GPU_HOST_ANY : 0) | (odd ? GPU_HOST_ODD : 0);
+}
+
+/* Whether the products of two lines of that kind are zeros. */
+inline int gpu_host_are_zeros(int x, int y)
+{
+    return (!(x & GPU_HOST_ANY) && !(y & GPU_HOST_ODD)) || (!(y & GPU_HOST_ANY) && !(x & GPU_HOST_ODD));
 }
 
 inline void gpu_host_wgmma(const gpu_host_async *p)
 {
     const unsigned lane = gpu_host_lane(), warp = gpu_host.now->number / 32 % 4;
+    const mpsim_model *const m = &gpu_host_cores.wgmma[p->types];
     uint32_t x[2][8], y[8];
+    int of_x[2];
     if (!gpu_host_cores.has_wgmma[p->types])
         gpu_host_fail(cudaErrorLaunchFailure, "wgmma that this architecture has not");
-    for (unsigned i = 0; i < 2; i++)
-        gpu_host_operand(p->a, 16 * warp + lane / 4 + 8 * i, x[i]);
+    for (unsigned i = 0; i < 2; i++) {
+        gpu_host_operand(p->a, p->mn_a, 16 * warp + lane / 4 + 8 * i, x[i]);
+        of_x[i] = gpu_host_line_has(gpu_host_cores.a[p->types], x[i]);
+    }
     for (unsigned j = 0; j < static_cast<unsigned>(p->columns) / 8; j++)
         for (unsigned c = 0; c < 2; c++) {
-            gpu_host_operand(p->b, 8 * j + 2 * (lane % 4) + c, y);
+            gpu_host_operand(p->b, p->mn_b, 8 * j + 2 * (lane % 4) + c, y);
+            const int of_y = gpu_host_line_has(gpu_host_cores.b[p->types], y);
             for (unsigned i = 0; i < 2; i++) {
                 float *d = &p->d[4 * j + 2 * i + c];
-                *d = gpu_host_addition(&gpu_host_cores.wgmma[p->types], p->types, x[i], y, *d);
+                *d = p->adds ? *d : 0.0f;
+                if (!gpu_host_are_zeros(of_x[i], of_y) || !gpu_host_stays(m, *d))
+                    *d = gpu_host_addition(m, p->types, x[i], y, *d);
             }
         }
 }

@@ -1,4 +1,4 @@
-/* host_fibers.h -- how tests/gpu/host.h runs a grid: fibers, meetings, shared memory, guards. */
+/* host_fibers.h -- what tests/gpu/host.h runs threads as: fibers, and where they meet. */
 #pragma once
 
 #include "host_faults.h"
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utility>
 #include <vector>
 
 #if !defined(__x86_64__)
@@ -82,7 +83,7 @@ enum cudaError_t {
 
 /* ---- fibers ---- */
 
-enum gpu_host_wait { GPU_RUNS, GPU_ENDED, GPU_AT_BARRIER, GPU_IN_MEETING };
+enum gpu_host_wait { GPU_RUNS, GPU_ENDED, GPU_AT_BARRIER, GPU_IN_MEETING, GPU_AT_NAMED, GPU_AT_CLUSTER, GPU_POLLS };
 
 enum { GPU_HOST_STACK = 131072, GPU_HOST_GUARD = 64, GPU_HOST_SHARED = 232448 + 65536 };
 
@@ -101,6 +102,10 @@ GPU_HOST_OPAQUE inline void gpu_host_switch(void **, void *)
 }
 #endif
 
+struct gpu_host_fiber;
+/* Whether a fiber that waits as GPU_POLLS may go on. */
+typedef int gpu_host_poll(const gpu_host_fiber *f);
+
 struct gpu_host_fiber {
     gpu_index thread;
     unsigned number; /* in the block */
@@ -113,6 +118,7 @@ struct gpu_host_fiber {
     size_t bytes;
     const void *in;
     unsigned char *out;
+    gpu_host_poll *may_go_on;
 #if defined(__x86_64__)
     void *stack_pointer;
 #else
@@ -132,13 +138,37 @@ struct gpu_host_memory { /* of cudaMalloc */
     int device;
 };
 
+/* A block while another one of its cluster runs: the fields of gpu_host_state of these names. */
+struct gpu_host_member {
+    gpu_index block;
+    std::vector<gpu_host_fiber> fibers;
+    unsigned barrier, ended;
+    std::vector<unsigned char> shared_room;
+    unsigned char *shared;
+    size_t shared_used;
+    std::vector<gpu_host_array> arrays;
+
+    ~gpu_host_member()
+    {
+        for (gpu_host_fiber &f : fibers)
+            free(f.stack);
+    }
+};
+
 struct gpu_host_state {
     gpu_host_fiber *now;
     gpu_index block;
     dim3 block_dim, grid_dim;
     std::vector<gpu_host_fiber> fibers;
     unsigned threads, barrier, ended;
+    unsigned next_cluster;                /* of the next launch; 0: 1 */
+    unsigned cluster, rank;               /* blocks of a cluster; which of them is at hand */
+    std::vector<gpu_host_member> members; /* by rank; that of the block at hand is empty */
+    uint64_t serial;                      /* of the cluster at hand */
     uint64_t yields;
+    int (*deliver)();                         /* what is asynchronous goes on by one step: 0, there is nothing */
+    void (*explain)(char *text, size_t size); /* what is asynchronous and not done */
+    void (*end)();                            /* of a cluster: what must not be left is an error */
 #if defined(__x86_64__)
     void *scheduler;
 #else
@@ -152,7 +182,8 @@ struct gpu_host_state {
     std::vector<gpu_host_array> arrays;
     std::vector<gpu_host_memory> memory;
     cudaError_t error;
-    char text[256];
+    char text[512];
+    uint64_t broken;          /* the cluster of the last error */
     uint64_t launches, waits; /* waits: of the host for the device */
     uint64_t atomics;         /* on memory that is not a block's      */
 
@@ -170,6 +201,7 @@ inline void gpu_host_fail(cudaError_t error, const char *text)
     if (gpu_host.error != cudaSuccess)
         return;
     gpu_host.error = error;
+    gpu_host.broken = gpu_host.serial;
     snprintf(gpu_host.text, sizeof gpu_host.text, "block (%u, %u, %u): %s", gpu_host.block.x, gpu_host.block.y,
              gpu_host.block.z, text);
 }
@@ -320,6 +352,52 @@ inline void gpu_host_meet(unsigned first, unsigned count, uint32_t mask, const v
             group[i].wait = GPU_RUNS;
 }
 
+/* bar.sync: `count` threads meet at a barrier of that number. */
+inline void gpu_host_named(unsigned number, unsigned count, const char *file, int line)
+{
+    gpu_host_fiber *self = gpu_host.now;
+    unsigned here = 1;
+    self->wait = GPU_AT_NAMED;
+    self->file = file;
+    self->line = line;
+    self->first = number;
+    self->count = count;
+    for (unsigned i = 0; i < gpu_host.threads; i++) {
+        const gpu_host_fiber *f = &gpu_host.fibers[i];
+        if (f == self || f->wait != GPU_AT_NAMED || f->first != number)
+            continue;
+        here++;
+        if (f->count != count)
+            gpu_host_fail(cudaErrorLaunchFailure, "a named barrier of two counts of threads at once");
+    }
+    if (number == 0 || number > 15 || count % 32 != 0)
+        gpu_host_fail(cudaErrorLaunchFailure, "a named barrier that there is not");
+    for (unsigned i = 0; here == count && i < gpu_host.threads; i++)
+        if (gpu_host.fibers[i].wait == GPU_AT_NAMED && gpu_host.fibers[i].first == number)
+            gpu_host.fibers[i].wait = GPU_RUNS;
+    if (here < count || gpu_host.error != cudaSuccess)
+        gpu_host_to_scheduler();
+}
+
+/* Threads of all blocks of the cluster meet. */
+inline void gpu_host_cluster_barrier(const char *file, int line)
+{
+    unsigned here = 0;
+    gpu_host.now->wait = GPU_AT_CLUSTER;
+    gpu_host.now->file = file;
+    gpu_host.now->line = line;
+    for (int go = 0; go < 2; go++)
+        for (unsigned r = 0; r < gpu_host.cluster; r++)
+            for (unsigned i = 0; i < gpu_host.threads; i++) {
+                gpu_host_fiber *f = r == gpu_host.rank ? &gpu_host.fibers[i] : &gpu_host.members[r].fibers[i];
+                here += !go && f->wait == GPU_AT_CLUSTER;
+                if (go && here == gpu_host.threads * gpu_host.cluster)
+                    f->wait = GPU_RUNS;
+            }
+    if (here < gpu_host.threads * gpu_host.cluster)
+        gpu_host_to_scheduler();
+}
+
 /* What a thread calls in a loop that waits for another thread's word in memory. */
 inline void gpu_host_yield()
 {
@@ -328,166 +406,3 @@ inline void gpu_host_yield()
     }
     gpu_host_to_scheduler();
 }
-
-/* ---- shared memory ---- */
-
-inline void *gpu_host_shared(const void *tag, size_t bytes)
-{
-    for (const gpu_host_array &a : gpu_host.arrays)
-        if (a.tag == tag)
-            return gpu_host.shared + a.at;
-    const size_t at = gpu_host.shared_used;
-    gpu_host.shared_used += (bytes + GPU_HOST_GUARD + 63) / 64 * 64;
-    if (gpu_host.shared_used > GPU_HOST_SHARED) {
-        gpu_host_fail(cudaErrorLaunchFailure, "too much static shared memory");
-        gpu_host_to_scheduler();
-    }
-    gpu_host.arrays.push_back(gpu_host_array{tag, at, bytes});
-    return gpu_host.shared + at;
-}
-
-#define GPU_SHARED(type, name, dims)  \
-    static const char name##_tag = 0; \
-    typedef type name##_type dims;    \
-    name##_type &name = *static_cast<name##_type *>(gpu_host_shared(&name##_tag, sizeof(name##_type)))
-#define GPU_DYNAMIC_SHARED(type, name) type *const name = reinterpret_cast<type *>(gpu_host.shared)
-
-inline void gpu_host_shared_begin(size_t dynamic)
-{
-    if (gpu_host.shared_room.empty())
-        gpu_host.shared_room.resize(GPU_HOST_SHARED + 1024);
-    const uintptr_t p = reinterpret_cast<uintptr_t>(gpu_host.shared_room.data());
-    gpu_host.shared = gpu_host.shared_room.data() + (1024 - p % 1024) % 1024;
-    const size_t used = gpu_host.shared_used ? gpu_host.shared_used : size_t(GPU_HOST_SHARED);
-    memset(gpu_host.shared, 0xff, used);
-    gpu_host.arrays.clear();
-    gpu_host.arrays.push_back(gpu_host_array{nullptr, 0, dynamic});
-    gpu_host.shared_used = (dynamic + GPU_HOST_GUARD + 63) / 64 * 64;
-    memset(gpu_host.shared, 0xff, gpu_host.shared_used);
-}
-
-inline int gpu_host_guard_is_whole(const unsigned char *p)
-{
-    for (int i = 0; i < GPU_HOST_GUARD; i++)
-        if (p[i] != 0xff)
-            return 0;
-    return 1;
-}
-
-inline void gpu_host_shared_check()
-{
-    for (const gpu_host_array &a : gpu_host.arrays)
-        if (!gpu_host_guard_is_whole(gpu_host.shared + a.at + a.bytes))
-            gpu_host_fail(cudaErrorLaunchFailure, "a write behind a shared array");
-}
-
-/* ---- launches ---- */
-
-inline void gpu_host_stuck()
-{
-    char text[240] = "waiting for each other:";
-    int said = 0;
-    for (unsigned i = 0; i < gpu_host.threads && said < 3; i++) {
-        const gpu_host_fiber *f = &gpu_host.fibers[i];
-        if (i > 0 && f->wait == f[-1].wait && f->line == f[-1].line)
-            continue;
-        const size_t n = strlen(text);
-        if (f->wait == GPU_ENDED)
-            snprintf(text + n, sizeof text - n, " thread %u has ended;", i);
-        else
-            snprintf(text + n, sizeof text - n, " thread %u %s %s:%d;", i,
-                     f->wait == GPU_AT_BARRIER ? "at __syncthreads" : "in a collective", f->file, f->line);
-        said++;
-    }
-    gpu_host_fail(cudaErrorLaunchFailure, text);
-}
-
-inline void gpu_host_run_block()
-{
-    gpu_host.barrier = gpu_host.ended = 0;
-    gpu_host.yields = 0;
-    for (unsigned i = 0; i < gpu_host.threads; i++) {
-        gpu_host_fiber *f = &gpu_host.fibers[i];
-        f->number = i;
-        f->thread.x = i % gpu_host.block_dim.x;
-        f->thread.y = i / gpu_host.block_dim.x % gpu_host.block_dim.y;
-        f->thread.z = i / gpu_host.block_dim.x / gpu_host.block_dim.y;
-        f->wait = GPU_RUNS;
-        f->file = "";
-        f->line = 0;
-        gpu_host_prepare(f);
-    }
-    while (gpu_host.ended < gpu_host.threads && gpu_host.error == cudaSuccess) {
-        int ran = 0;
-        for (unsigned i = 0; i < gpu_host.threads && gpu_host.error == cudaSuccess; i++)
-            if (gpu_host.fibers[i].wait == GPU_RUNS) {
-                gpu_host_to_fiber(&gpu_host.fibers[i]);
-                ran = 1;
-            }
-        if (!ran)
-            gpu_host_stuck();
-    }
-    for (unsigned i = 0; i < gpu_host.threads; i++) {
-        uint64_t canary;
-        memcpy(&canary, gpu_host.fibers[i].stack, sizeof canary);
-        if (canary != GPU_HOST_CANARY)
-            gpu_host_fail(cudaErrorLaunchFailure, "a fiber's stack is too small (GPU_HOST_STACK)");
-    }
-}
-
-/* Every allocation's guards. */
-inline cudaError_t gpu_host_check()
-{
-    for (const gpu_host_memory &m : gpu_host.memory)
-        if (!gpu_host_guard_is_whole(m.base) || !gpu_host_guard_is_whole(m.base + GPU_HOST_GUARD + m.bytes)) {
-            char text[120];
-            snprintf(text, sizeof text, "a write beside an allocation of %zu bytes", m.bytes);
-            gpu_host_fail(cudaErrorLaunchFailure, text);
-        }
-    return gpu_host.error;
-}
-
-inline void gpu_host_grid(dim3 grid, dim3 block, size_t shared, void (*body)(void *), void *argument)
-{
-    if (gpu_host.error != cudaSuccess)
-        return;
-    const uint64_t threads = uint64_t(block.x) * block.y * block.z;
-    gpu_host.block = gpu_index{0, 0, 0};
-    if (threads == 0 || threads > 1024 || grid.x == 0 || grid.x > 0x7fffffffu || grid.y == 0 || grid.y > 65535 ||
-        grid.z == 0 || grid.z > 65535 || shared > 232448) {
-        gpu_host_fail(cudaErrorInvalidConfiguration, "invalid configuration of a launch");
-        return;
-    }
-    if (gpu_host.fibers.size() < threads)
-        gpu_host.fibers.resize(threads);
-    gpu_host.threads = unsigned(threads);
-    gpu_host.block_dim = block;
-    gpu_host.grid_dim = grid;
-    gpu_host.body = body;
-    gpu_host.argument = argument;
-    gpu_host.dynamic_bytes = shared;
-    gpu_host.launches++;
-    for (unsigned z = 0; z < grid.z; z++)
-        for (unsigned y = 0; y < grid.y; y++)
-            for (unsigned x = 0; x < grid.x && gpu_host.error == cudaSuccess; x++) {
-                gpu_host.block = gpu_index{x, y, z};
-                gpu_host_shared_begin(shared);
-                gpu_host_run_block();
-                gpu_host_shared_check();
-            }
-    gpu_host_check();
-}
-
-template <class... P, class... A>
-static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
-                                   A... arguments)
-{
-    if (gpu_host_faults(name, reinterpret_cast<const void *>(kernel)))
-        gpu_host_fail(cudaErrorLaunchFailure, "a fault that the tests asked for");
-    auto call = [&] { kernel(static_cast<P>(arguments)...); };
-    gpu_host_grid(
-        grid, block, shared, [](void *p) { (*static_cast<decltype(call) *>(p))(); }, &call);
-}
-
-#define GPU_LAUNCH_ON(stream, ...) ((void)(stream), GPU_LAUNCH(__VA_ARGS__))
-#define GPU_LAUNCH(kernel, grid, block, shared, ...) gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)

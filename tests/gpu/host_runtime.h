@@ -112,6 +112,13 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     return cudaSuccess;
 }
 
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
+{
+    *value = 1;
+    return cudaSuccess;
+}
+
 static inline cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = 0;

@@ -1,5 +1,6 @@
 /* t-host.cc -- the host executor itself: what CUDA promises, and the mistakes that it must find. */
-#include "../../gpu/kernels/cuda.cuh"
+#include "../../gpu/kernels/tma.cuh"
+#include "../../gpu/kernels/wgmma.cuh"
 
 #include "tap.h"
 
@@ -141,6 +142,105 @@ __global__ void alone_kernel(volatile int *y)
         gpu_host_yield();
 }
 
+/* ---- clusters, mbarriers and tiles: what works, and what does not ---- */
+
+enum tile_mistake {
+    TILES_RIGHT,
+    TOO_FEW_BYTES,
+    TOO_MANY_BYTES,
+    PHASE_TWICE,
+    PHASE_SKIPPED,
+    NOT_RELEASED,
+    COPIED_TWICE,
+    READ_EARLY,
+    NO_ARRIVAL,
+    ONE_ARRIVAL_MORE,
+    OVERWRITTEN,
+    PEER_LEAVES,
+    NEVER_WAITED,
+    NOT_ALIGNED,
+    OTHER_COUNT
+};
+
+enum { TILE = 64 * 128, TILES = 5, TILE_BARS = 2 * TILE };
+
+/* Thread 0 of two blocks copies TILES tiles to both, half of each tile a block, by one place; thread 32 adds up bytes of each,
+ * and releases the place in both. */
+template <int MISTAKE>
+__global__ void tiles_kernel(GPU_CONSTANT(gpu_tensor) x, unsigned *y)
+{
+    GPU_DYNAMIC_SHARED(unsigned char, shared);
+    uint64_t *const full = reinterpret_cast<uint64_t *>(shared + TILE_BARS), *const empty = full + 1;
+    const unsigned rank = gpu_cluster_rank();
+    if (threadIdx.x == 0) {
+        gpu_bar_init(full, 1);
+        gpu_bar_init(empty, 2);
+    }
+    gpu_cluster_sync();
+    if (threadIdx.x == 0) {
+        for (unsigned i = 0; i < TILES; i++) {
+            if (MISTAKE != NOT_RELEASED || i == 0)
+                gpu_bar_wait(empty, (i & 1) ^ 1);
+            gpu_bar_expect(full, MISTAKE == TOO_FEW_BYTES ? TILE / 2 : MISTAKE == TOO_MANY_BYTES ? TILE + 1 : TILE);
+            gpu_tile(x, shared + rank * (TILE / 2) + (MISTAKE == NOT_ALIGNED ? 16 : 0), full, 0, i * 64 + rank * 32, 0,
+                     3);
+            if (MISTAKE == COPIED_TWICE)
+                gpu_tile(x, shared + rank * (TILE / 2), full, 0, 0, 0, 0);
+            if (MISTAKE == ONE_ARRIVAL_MORE)
+                gpu_bar_arrive(full), gpu_bar_arrive(full);
+        }
+        if (MISTAKE == OVERWRITTEN)
+            *full = 0;
+    } else if (threadIdx.x == 32 && MISTAKE != NEVER_WAITED) {
+        unsigned sum = 0;
+        for (unsigned i = 0; i < TILES; i++) {
+            if (MISTAKE != PHASE_TWICE || i != 1)
+                gpu_bar_wait(full, (i + (MISTAKE == PHASE_SKIPPED && i == 1)) & 1);
+            else
+                gpu_bar_wait(full, 0);
+            for (unsigned n = 0; n < TILE; n++)
+                sum += shared[n] * (n + 1);
+            for (unsigned r = 0; r < 2; r++)
+                if (MISTAKE != NO_ARRIVAL || r == 0)
+                    gpu_bar_arrive_at(empty, r);
+        }
+        y[rank] = sum;
+    }
+    if (MISTAKE == OTHER_COUNT)
+        gpu_group_sync(1, threadIdx.x < 32 ? 64 : 32);
+    if (MISTAKE == PEER_LEAVES && rank == 1)
+        return;
+    gpu_cluster_sync();
+}
+
+/* A wgmma reads a tile that is on its way, or that is copied to again. */
+template <int MISTAKE>
+__global__ void multiplied_kernel(GPU_CONSTANT(gpu_tensor) x, unsigned *y)
+{
+    GPU_DYNAMIC_SHARED(unsigned char, shared);
+    uint64_t *const full = reinterpret_cast<uint64_t *>(shared + TILE_BARS);
+    float d[64] = {};
+    if (threadIdx.x == 0) {
+        gpu_bar_init(full, 1);
+        gpu_bar_expect(full, 2 * TILE);
+        gpu_tile(x, shared, full, 0, 0, 0, 0);
+        gpu_tile(x, shared + TILE, full, 0, 64, 0, 0);
+    }
+    __syncthreads();
+    if (MISTAKE != READ_EARLY)
+        gpu_bar_wait(full, 0);
+    wg_multiply<GPU_TYPES_F16, 128>(d, wg_descriptor(shared), wg_descriptor(shared));
+    wg_commit();
+    __syncthreads();
+    if (MISTAKE == NOT_RELEASED && threadIdx.x == 0) {
+        gpu_bar_expect(full, TILE);
+        gpu_tile(x, shared + TILE, full, 0, 0, 0, 0);
+    }
+    wg_wait<0>();
+    wg_hold<128>(d);
+    y[threadIdx.x] = __float_as_uint(d[0]);
+}
+
 static int *memory;
 
 template <class... P, class... A>
@@ -152,6 +252,58 @@ static void finds(const char *what, const char *expected, void (*kernel)(P...), 
     if (!found)
         printf("# %s\n", cudaGetErrorString(cudaGetLastError()));
     gpu_host_clear();
+}
+
+/* The mistake is found in a cluster. */
+template <class K>
+static void finds_in_tiles(const char *what, const char *expected, K *kernel, unsigned blocks, unsigned threads)
+{
+    gpu_tensor x;
+    unsigned char *bytes = nullptr;
+    const size_t elements[3] = {64, 64 * TILES, 1}, apart[3] = {2, 128, 128};
+    const unsigned box[2] = {64, blocks == 2 ? 32u : 64u};
+    cudaMalloc(&bytes, size_t(TILE) * TILES);
+    for (size_t i = 0; i < size_t(TILE) * TILES; i++)
+        bytes[i] = static_cast<unsigned char>(i * 7 / 3 % 61);
+    OK(gpu_tensor_set(&x, bytes, 2, elements, apart, box) == 0, "a tensor for: %s", what);
+    gpu_host_cores_set(90);
+    unsigned *const y = reinterpret_cast<unsigned *>(memory);
+    GPU_LAUNCH_CLUSTERS(blocks, kernel, blocks, threads, TILE_BARS + 16, x, y);
+    const cudaError_t e = cudaGetLastError();
+    const int found = *expected ? e != cudaSuccess && strstr(cudaGetErrorString(e), expected) : e == cudaSuccess;
+    OK(found, "%s", what);
+    if (!found)
+        printf("# %s\n", cudaGetErrorString(e));
+    unsigned sum = 0;
+    for (size_t i = 0; i < size_t(TILE) * TILES; i++) {
+        const size_t at = i % TILE;
+        sum += bytes[i] * ((unsigned)(at ^ (at >> 7 & 7) << 4) + 1);
+    }
+    if (blocks == 2 && !*expected)
+        OK(y[0] == sum && y[1] == sum, "tiles are where they should be");
+    gpu_host_clear();
+    cudaFree(bytes);
+}
+
+static void test_tiles()
+{
+    finds_in_tiles("two blocks copy to each other", "", tiles_kernel<TILES_RIGHT>, 2, 64);
+    finds_in_tiles("expect_tx of too few bytes", "too few bytes", tiles_kernel<TOO_FEW_BYTES>, 2, 64);
+    finds_in_tiles("expect_tx of too many bytes", "1 bytes", tiles_kernel<TOO_MANY_BYTES>, 2, 64);
+    finds_in_tiles("a deadlock, with its place", "waits for an mbarrier", tiles_kernel<NO_ARRIVAL>, 2, 64);
+    finds_in_tiles("a wait for the phase before", "t-host.cc", tiles_kernel<PHASE_TWICE>, 2, 64);
+    finds_in_tiles("a wait for the phase after", "another phase", tiles_kernel<PHASE_SKIPPED>, 2, 64);
+    finds_in_tiles("a stage that was not released", "more arrivals", tiles_kernel<NOT_RELEASED>, 2, 64);
+    finds_in_tiles("a copy over a copy", "another one is under way", tiles_kernel<COPIED_TWICE>, 2, 64);
+    finds_in_tiles("an arrival too many", "more arrivals", tiles_kernel<ONE_ARRIVAL_MORE>, 2, 64);
+    finds_in_tiles("a barrier that is overwritten", "no mbarrier", tiles_kernel<OVERWRITTEN>, 2, 64);
+    finds_in_tiles("a block that ends before its cluster", "ended", tiles_kernel<PEER_LEAVES>, 2, 64);
+    finds_in_tiles("a place that is not aligned", "not aligned", tiles_kernel<NOT_ALIGNED>, 2, 64);
+    finds_in_tiles("a named barrier of two counts", "two counts", tiles_kernel<OTHER_COUNT>, 2, 64);
+    finds_in_tiles("copies that nobody waits for", "waits for an mbarrier", tiles_kernel<NEVER_WAITED>, 2, 64);
+    finds_in_tiles("a wgmma of tiles that are there", "", multiplied_kernel<TILES_RIGHT>, 1, 128);
+    finds_in_tiles("a wgmma of tiles on their way", "reads where a copy", multiplied_kernel<READ_EARLY>, 1, 128);
+    finds_in_tiles("a copy to what a wgmma reads", "wgmma under way reads", multiplied_kernel<NOT_RELEASED>, 1, 128);
 }
 
 static void test_mistakes()
@@ -272,12 +424,14 @@ static void test_devices()
 int main()
 {
     test_devices();
-    cudaMalloc(&memory, 65 * sizeof *memory);
+    cudaMalloc(&memory, 128 * sizeof *memory);
     cudaMemset(memory, 0, 65 * sizeof *memory);
     test_threads();
     test_sum();
     test_warps();
     test_atomics();
+    cudaMemset(memory, 0, 65 * sizeof *memory);
+    test_tiles();
     cudaMemset(memory, 0, 65 * sizeof *memory);
     test_mistakes();
     cudaFree(memory);
