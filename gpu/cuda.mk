@@ -8,7 +8,7 @@ cuda_library_kernels = gpu/kernels/gemm.cu gpu/kernels/gemm_wgmma.cu
 # mpsim-gpu-functions.
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.
-cuda_wgmma_sources = gpu/validation/checks/variants.cu gpu/validation/checks/wgmma.cu gpu/validation/checks/wgmma_sparse.cu gpu/kernels/gemm_wgmma.cu
+cuda_wgmma_sources = gpu/validation/checks/variants.cu gpu/validation/checks/wgmma.cu gpu/validation/checks/wgmma_sparse.cu gpu/kernels/gemm_tma.cu gpu/kernels/gemm_wgmma.cu
 cuda_library_sources += gpu/library/optimizer.cu
 # Instructions of Blackwell alone.
 cuda_next_sources = gpu/validation/checks/cvt_next.cu

@@ -154,12 +154,17 @@ static kernel *const mma_kernels[GPU_TYPES_COUNT] = {EACH_TYPE(gemm_kernel)};
 static list_kernel *const mma_list_kernels[GPU_TYPES_COUNT] = {EACH_TYPE(gemm_list_kernel)};
 #undef EACH_TYPE
 
-/* By types, then whether the depth is contiguous in a and b. */
-static kernel *const fast_kernels[2][2][2] = {
-    {{gemm_fast_kernel<GPU_TYPES_F16, 0, 0>, gemm_fast_kernel<GPU_TYPES_F16, 0, 1>},
-     {gemm_fast_kernel<GPU_TYPES_F16, 1, 0>, gemm_fast_kernel<GPU_TYPES_F16, 1, 1>}},
-    {{gemm_fast_kernel<GPU_TYPES_BF16, 0, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 0, 1>},
-     {gemm_fast_kernel<GPU_TYPES_BF16, 1, 0>, gemm_fast_kernel<GPU_TYPES_BF16, 1, 1>}}};
+/* By types, then whether the depth is contiguous in a and b; warps of 64 x 32, of 64 x 64. */
+#define EACH_LAYOUT(types, width)                                                      \
+    {                                                                                  \
+        {gemm_fast_kernel<types, 0, 0, width>, gemm_fast_kernel<types, 0, 1, width>},  \
+        {                                                                              \
+            gemm_fast_kernel<types, 1, 0, width>, gemm_fast_kernel<types, 1, 1, width> \
+        }                                                                              \
+    }
+static kernel *const fast_kernels[2][2][2] = {EACH_LAYOUT(GPU_TYPES_F16, 32), EACH_LAYOUT(GPU_TYPES_BF16, 32)};
+static kernel *const square_kernels[2][2][2] = {EACH_LAYOUT(GPU_TYPES_F16, 64), EACH_LAYOUT(GPU_TYPES_BF16, 64)};
+#undef EACH_LAYOUT
 
 static cudaError_t launch_path(ready *r)
 {
@@ -171,7 +176,12 @@ static cudaError_t launch_path(ready *r)
     case GPU_GEMM_MMA:
         return launch(mma_kernels[r->types], r, MMA_LINES, MMA_THREADS, 0);
     case GPU_GEMM_FAST:
-        return launch(fast_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, FAST_THREADS, FAST_SHARED);
+        return launch(fast_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, fast_threads(32), FAST_SHARED);
+    case GPU_GEMM_SQUARE:
+        return launch(square_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, fast_threads(64), FAST_SHARED);
+    case GPU_GEMM_TMA:
+        e = tiles_set(j, r->stacks, 256, r->sums == GPU_SUMS_KEPT ? 256 : 128);
+        return e != cudaSuccess ? e : gpu_gemm_tma_launch(&r->formats, j, r->types, r->stacks, r->sums);
     default:
         e = tiles_set(j, r->stacks, 128, r->path == GPU_GEMM_WIDE ? 256 : 128);
         return e != cudaSuccess

@@ -59,7 +59,9 @@ typedef enum gpu_gemm_path {
     GPU_GEMM_MMA,   /* mma.sync, any shape */
     GPU_GEMM_FAST,  /* mma.sync of fp16 and bf16, by cp.async and ldmatrix: strides in eights, from +0 */
     GPU_GEMM_WGMMA, /* wgmma of sm_90a, any shape, tiles of 128 x 128 */
-    GPU_GEMM_WIDE   /* the same with tiles of 128 x 256, from +0 */
+    GPU_GEMM_WIDE,  /* the same with tiles of 128 x 256, from +0 */
+    GPU_GEMM_TMA,   /* wgmma whose operands come by TMA: strides in 16 bytes, FP8 along the depth, from +0 */
+    GPU_GEMM_SQUARE /* as FAST, by warps of 64 x 64 */
 } gpu_gemm_path;
 
 /* gpu_gemm -- launch the product on a device of compute capability sm (90), on its stream.

@@ -115,16 +115,20 @@ struct gemm_mma {
 /* ---- fast ----
  *
  * 128 x 128 elements a block, 32 of depth a stage, 4 stages by cp.async, of which 3 are on their
- * way; 8 warps of 64 x 32, fragments by ldmatrix. Two blocks fit on a multiprocessor (128
- * registers). Where the depth is contiguous a stage holds lines of 64 bytes, else 32 lines of 128
+ * way; 8 warps of 64 x 32, or 4 of 64 x 64 (WIDTH), fragments by ldmatrix. Two blocks fit on a multiprocessor (128
+ * registers; 255). Of shared memory 8 warps read 12 KiB for 16 of depth, 4 read 8. Where the depth is contiguous a stage holds lines of 64 bytes, else 32 lines of 128
  * elements (256 bytes), which ldmatrix transposes. Pieces of 16 bytes are exchanged so that any 8
  * that are read or written at once are in different banks: piece p of line l is at p ^ (l / 2 mod
  * 4), or at p ^ (k mod 8). */
-enum { FAST_LINES = 128, FAST_DEEP = 32, FAST_STAGES = 4, FAST_THREADS = 256 };
+enum { FAST_LINES = 128, FAST_DEEP = 32, FAST_STAGES = 4 };
 enum { FAST_OPERAND = FAST_LINES * FAST_DEEP * 2, FAST_STAGE = 2 * FAST_OPERAND };
 enum { FAST_SHARED = gpu_sums_bytes(FAST_LINES, FAST_LINES) }; /* more than the stages take */
-enum { FAST_COPIES = FAST_OPERAND / 16 / FAST_THREADS };
 static_assert(FAST_STAGES * FAST_STAGE <= FAST_SHARED, "the sums need more room than the stages");
+
+static __host__ __device__ constexpr int fast_threads(int width)
+{
+    return 32 * (FAST_LINES / 64) * (FAST_LINES / width);
+}
 
 /* Where elements (line, k), k .. k + 7 of a line or 8 lines of a k, are in a stage. */
 template <int ALONG>
@@ -133,18 +137,19 @@ static __device__ __forceinline__ int fast_at(int line, int k)
     return ALONG ? line * 64 + ((k / 8) ^ (line / 2 % 4)) * 16 : k * 256 + ((line / 8) ^ (k % 8)) * 16;
 }
 
-/* What this thread copies of an operand: FAST_COPIES pieces of a stage, whole groups of lines (or
+/* What this thread of so many copies of an operand: COPIES pieces of a stage, whole groups of lines (or
  * of the depth) apart. Depth and lines that are left count in 32 bits, for the sake of registers.
  */
-template <int ALONG>
+template <int ALONG, int THREADS>
 struct fast_source {
     const unsigned char *from; /* the first piece of the next stage */
     size_t apart, advance;     /* bytes to the next piece, to the next stage */
     int line, k;               /* of the first piece */
     int lines_left;
 
-    static constexpr int NEXT_LINE = ALONG ? FAST_THREADS / 4 : 0;
-    static constexpr int NEXT_K = ALONG ? 0 : FAST_THREADS / 16;
+    static constexpr int COPIES = FAST_OPERAND / 16 / THREADS;
+    static constexpr int NEXT_LINE = ALONG ? THREADS / 4 : 0;
+    static constexpr int NEXT_K = ALONG ? 0 : THREADS / 16;
 
     __device__ __forceinline__ fast_source(const gpu_lines &x, const unsigned char *at, size_t first)
         : line(static_cast<int>(ALONG ? threadIdx.x / 4 : threadIdx.x % 16 * 8)),
@@ -160,7 +165,7 @@ struct fast_source {
     __device__ __forceinline__ void copy(unsigned char *to, int left)
     {
 #pragma unroll
-        for (int n = 0; n < FAST_COPIES; n++) {
+        for (int n = 0; n < COPIES; n++) {
             const int l = line + n * NEXT_LINE, deep = k + n * NEXT_K;
             int bytes = 2 * (ALONG ? left - deep : lines_left - l);
             if (ALONG ? l >= lines_left : deep >= left)
@@ -182,48 +187,50 @@ static __device__ __forceinline__ void fast_fragment(uint32_t r[4], const unsign
         r, stage + fast_at<ALONG>(line + 8 * next_line + (ALONG ? lane : 0), k + 8 * next_k + (ALONG ? 0 : lane)));
 }
 
+template <int WIDTH>
 struct fast_fragments {
-    uint32_t a[4][4], b[2][4];
+    uint32_t a[4][4], b[WIDTH / 16][4];
 };
 
 /* The fragments of a warp for depth k to k + 15 of a stage. */
-template <int ALONG_A, int ALONG_B>
-static __device__ __forceinline__ void fast_load(fast_fragments *f, const unsigned char *stage, int row, int column,
-                                                 int k)
+template <int ALONG_A, int ALONG_B, int WIDTH>
+static __device__ __forceinline__ void fast_load(fast_fragments<WIDTH> *f, const unsigned char *stage, int row,
+                                                 int column, int k)
 {
     const int low = threadIdx.x / 8 % 2, high = threadIdx.x / 16 % 2;
 #pragma unroll
     for (int i = 0; i < 4; i++)
         fast_fragment<ALONG_A>(f->a[i], stage, row + 16 * i, k, low, high);
 #pragma unroll
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < WIDTH / 16; i++)
         fast_fragment<ALONG_B>(f->b[i], stage + FAST_OPERAND, column + 16 * i, k, high, low);
 }
 
-template <int TYPES>
-static __device__ __forceinline__ void fast_multiply(float d[4][4][4], const fast_fragments &f)
+template <int TYPES, int WIDTH>
+static __device__ __forceinline__ void fast_multiply(float d[4][WIDTH / 8][4], const fast_fragments<WIDTH> &f)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
-        for (int n = 0; n < 4; n++)
+        for (int n = 0; n < WIDTH / 8; n++)
             gpu_mma<TYPES>(d[i][n], f.a[i], f.b[n / 2] + 2 * (n % 2));
 }
 
-template <int TYPES, int ALONG_A, int ALONG_B>
-__global__ void __launch_bounds__(FAST_THREADS, 2)
+template <int TYPES, int ALONG_A, int ALONG_B, int WIDTH>
+__global__ void __launch_bounds__(fast_threads(WIDTH), 2)
     gemm_fast_kernel(GPU_CONSTANT(gpu_formats) formats, GPU_CONSTANT(gpu_job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned char, shared);
     const int lane = threadIdx.x % 32, warp = static_cast<int>(threadIdx.x) / 32;
-    const int row = warp / 4 * 64, column = warp % 4 * 32;
+    constexpr int THREADS = fast_threads(WIDTH), ACROSS = FAST_LINES / WIDTH;
+    const int row = warp / ACROSS * 64, column = warp % ACROSS * WIDTH;
     unsigned m, n;
     gpu_tile(j, &m, &n);
     const size_t first_row = static_cast<size_t>(m) * FAST_LINES;
     const size_t first_column = static_cast<size_t>(n) * FAST_LINES;
-    fast_source<ALONG_A> a(j.a, gpu_a(j), first_row);
-    fast_source<ALONG_B> b(j.b, gpu_b(j), first_column);
-    float d[4][4][4] = {};
+    fast_source<ALONG_A, THREADS> a(j.a, gpu_a(j), first_row);
+    fast_source<ALONG_B, THREADS> b(j.b, gpu_b(j), first_column);
+    float d[4][WIDTH / 8][4] = {};
 
     const int depth = static_cast<int>(j.depth);
     int asked = 0; /* depth that has been copied or is on its way */
@@ -246,9 +253,9 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
         gpu_copy_commit();
 #pragma unroll
         for (int k = 0; k < FAST_DEEP; k += 16) {
-            fast_fragments f;
-            fast_load<ALONG_A, ALONG_B>(&f, shared + read, row, column, k);
-            fast_multiply<TYPES>(d, f);
+            fast_fragments<WIDTH> f;
+            fast_load<ALONG_A, ALONG_B, WIDTH>(&f, shared + read, row, column, k);
+            fast_multiply<TYPES, WIDTH>(d, f);
         }
         write = read;
         read = read + FAST_STAGE < FAST_STAGES * FAST_STAGE ? read + FAST_STAGE : 0;
@@ -257,8 +264,10 @@ __global__ void __launch_bounds__(FAST_THREADS, 2)
     __syncthreads();
     float *const sums = reinterpret_cast<float *>(shared);
 #pragma unroll
-    for (int i = 0; i < 32; i++)
-        gpu_sums_put(sums, FAST_LINES, row + 16 * (i / 8) + lane / 4 + 8 * (i % 2),
-                     column + 8 * (i / 2 % 4) + 2 * (lane % 4), d[i / 8][i / 2 % 4] + 2 * (i % 2));
-    gpu_finish_tile<FAST_LINES, FAST_LINES, FAST_THREADS>(formats, formats.out[0], j, sums, first_row, first_column);
+    for (int i = 0; i < WIDTH; i++) {
+        const int down = i / (WIDTH / 4), across = i / 2 % (WIDTH / 8);
+        gpu_sums_put(sums, FAST_LINES, row + 16 * down + lane / 4 + 8 * (i % 2), column + 8 * across + 2 * (lane % 4),
+                     d[down][across] + 2 * (i % 2));
+    }
+    gpu_finish_tile<FAST_LINES, FAST_LINES, THREADS>(formats, formats.out[0], j, sums, first_row, first_column);
 }

@@ -14,6 +14,8 @@ enum {
     FAST = 1 << GPU_GEMM_FAST,
     WGMMA = 1 << GPU_GEMM_WGMMA,
     WIDE = 1 << GPU_GEMM_WIDE,
+    TMA = 1 << GPU_GEMM_TMA,
+    SQUARE = 1 << GPU_GEMM_SQUARE,
     ANY_DEVICE = 9999
 };
 
@@ -29,25 +31,25 @@ struct model_row {
 static const model_row model_rows[] = {
     {"fma", 0, ANY_DEVICE, FMA, 0, 0},
     {"sequential", 0, ANY_DEVICE, FMA, 0, 0},
-    {"ampere-fp16-fp32", 80, 87, MMA | FAST, 0, 0},
-    {"ampere-bf16-fp32", 80, 87, MMA | FAST, 0, 0},
+    {"ampere-fp16-fp32", 80, 87, MMA | FAST | SQUARE, 0, 0},
+    {"ampere-bf16-fp32", 80, 87, MMA | FAST | SQUARE, 0, 0},
     {"ampere-tf32-fp32", 80, 87, MMA, 0, 0},
-    {"ada-fp16-fp32", 89, 89, MMA | FAST, 0, 0},
-    {"ada-bf16-fp32", 89, 89, MMA | FAST, 0, 0},
+    {"ada-fp16-fp32", 89, 89, MMA | FAST | SQUARE, 0, 0},
+    {"ada-bf16-fp32", 89, 89, MMA | FAST | SQUARE, 0, 0},
     {"ada-tf32-fp32", 89, 89, MMA, 0, 0},
     {"ada-fp8-fp32", 89, 89, MMA, 0, 0},
-    {"hopper-fp16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0, 0},
-    {"hopper-bf16-fp32", 90, 90, MMA | FAST | WGMMA | WIDE, 0, 0},
+    {"hopper-fp16-fp32", 90, 90, MMA | FAST | SQUARE | WGMMA | WIDE | TMA, 0, 0},
+    {"hopper-bf16-fp32", 90, 90, MMA | FAST | SQUARE | WGMMA | WIDE | TMA, 0, 0},
     {"hopper-tf32-fp32", 90, 90, MMA, 0, 0},
-    {"hopper-wgmma-fp8-fp32", 90, 90, WGMMA | WIDE, 0, 1},
-    {"hopper-wgmma-fp8-promoted", 90, 90, WGMMA, 1, 0},
+    {"hopper-wgmma-fp8-fp32", 90, 90, WGMMA | WIDE | TMA, 0, 1},
+    {"hopper-wgmma-fp8-promoted", 90, 90, WGMMA | TMA, 1, 0},
     {"hopper-mma-fp8-fp32", 90, 90, MMA, 0, 0},
-    {"blackwell-fp16-fp32", 100, 103, MMA | FAST, 0, 0},
-    {"blackwell-bf16-fp32", 100, 103, MMA | FAST, 0, 0},
+    {"blackwell-fp16-fp32", 100, 103, MMA | FAST | SQUARE, 0, 0},
+    {"blackwell-bf16-fp32", 100, 103, MMA | FAST | SQUARE, 0, 0},
     {"blackwell-tf32-fp32", 100, 103, MMA, 0, 0},
     {"blackwell-mma-fp8-fp32", 100, 103, MMA, 0, 0},
-    {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST, 0, 0},
-    {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST, 0, 0},
+    {"rtx-blackwell-fp16-fp32", 120, 121, MMA | FAST | SQUARE, 0, 0},
+    {"rtx-blackwell-bf16-fp32", 120, 121, MMA | FAST | SQUARE, 0, 0},
     {"rtx-blackwell-tf32-fp32", 120, 121, MMA, 0, 0},
     {"rtx-blackwell-fp8-fp32", 120, 121, MMA, 0, 0},
 };
@@ -106,15 +108,19 @@ static const model_row *row_of(const char *model, int sm)
 
 /* ---- the choice ---- */
 
-/* What a path can do beside its row: the fast kernel whole pieces of 16 bytes, and that and the wide tiles
- * sums from +0 alone, since their registers are full; factors are those of the narrow tiles. */
+/* What a path can do beside its row: the fast kernels and TMA whole pieces of 16 bytes, these and the wide tiles
+ * sums from +0 alone, since their registers are full; factors are those of the narrow tiles and of TMA, which takes FP8
+ * along the depth. */
 static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
 {
-    if (!(r->paths >> path & 1) || (j->a_factors.at && path != GPU_GEMM_WGMMA))
+    const int tma = path == GPU_GEMM_TMA, pieces = path == GPU_GEMM_FAST || path == GPU_GEMM_SQUARE || tma;
+    if (!(r->paths >> path & 1) || (j->a_factors.at && path != GPU_GEMM_WGMMA && !tma))
         return 0;
-    if (path == GPU_GEMM_FAST && !(j->a.aligned && j->b.aligned))
+    if (pieces && !(j->a.aligned && j->b.aligned))
         return 0;
-    return (path != GPU_GEMM_FAST && path != GPU_GEMM_WIDE) || j->out.start != TRAIN_FROM_SUM;
+    if (tma && (j->depth == 0 || (j->a.shift == 0 && !(j->a.along && j->b.along))))
+        return 0;
+    return (!pieces && path != GPU_GEMM_WIDE) || j->out.start != TRAIN_FROM_SUM;
 }
 
 /* What AUTO takes: the first of these that the model has and that can do it, with so many tiles of 128 x 128
@@ -123,20 +129,26 @@ static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
  * are one for each multiprocessor of an H100, 528 are four.
  *
  * fp16 and bf16 of Hopper have one model row for mma.sync and wgmma, by which these may be exchanged: the checks
- * "wgmma... as mma.sync" (data/gpu). */
+ * "wgmma... as mma.sync" (data/gpu).
+ *
+ * `confirmed`: a record of a device has the row of speed of this path with the bits of the others. AUTO takes no other.
+ * Once they are, TMA replaces WIDE, and SQUARE replaces FAST (gpu/README.md). */
 static const struct {
     gpu_gemm_path path;
     size_t tiles;
-    int whole;
-} choices[] = {{GPU_GEMM_FMA, 0, 0}, {GPU_GEMM_WIDE, 528, 1}, {GPU_GEMM_WGMMA, 132, 1}, {GPU_GEMM_FAST, 32, 0},
-               {GPU_GEMM_MMA, 0, 0}, {GPU_GEMM_WIDE, 528, 0}, {GPU_GEMM_WGMMA, 0, 0}};
+    int whole, confirmed;
+} choices[] = {
+    {GPU_GEMM_FMA, 0, 0, 1},     {GPU_GEMM_TMA, 264, 0, 0},    {GPU_GEMM_WIDE, 528, 1, 1},
+    {GPU_GEMM_WGMMA, 132, 1, 1}, {GPU_GEMM_SQUARE, 132, 0, 0}, {GPU_GEMM_FAST, 32, 0, 1},
+    {GPU_GEMM_MMA, 0, 0, 1},     {GPU_GEMM_WIDE, 528, 0, 1},   {GPU_GEMM_WGMMA, 0, 0, 1},
+};
 
 static gpu_gemm_path path_for(const model_row *r, const gpu_job *j, size_t stacks)
 {
     const size_t tiles = (j->out.rows + 127) / 128 * ((j->out.columns + 127) / 128) * stacks;
     const int whole = j->a.along && j->a.aligned && j->b.along && j->b.aligned;
     for (const auto &c : choices)
-        if (can(r, j, c.path) && tiles >= c.tiles && whole >= c.whole)
+        if (c.confirmed && can(r, j, c.path) && tiles >= c.tiles && whole >= c.whole)
             return c.path;
     return GPU_GEMM_AUTO; /* none: every row of the table has FMA, MMA or WGMMA */
 }

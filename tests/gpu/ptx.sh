@@ -201,6 +201,36 @@ w=wgmma.mma_async.sync.aligned.m64n128
 lists "gemm_wgmma.cu has every wgmma that trainings take" "$dir/gemm_wgmma.ptx" \
     ${w}k16.f32.f16.f16 ${w}k16.f32.bf16.bf16 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 \
     ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
+ptx gemm_tma sm_90a
+rounded "gemm_tma.cu: the same" "$dir/gemm_tma.ptx"
+awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_tma_kernelILi[3-6]ELi1ELi1ELi2E/ { print name }' \
+    "$dir/gemm_tma.ptx" | sort -u >"$dir/out" # 2: GPU_SUMS_FACTORED
+grep -q '[ 	]fma\.rn\.f32' "$dir/gemm_tma.ptx" && [ ! -s "$dir/out" ]
+ok $? "gemm_tma.cu: fma where sums are multiplied by factors, in kernels of FP8, and nowhere else"
+v=wgmma.mma_async.sync.aligned.m64n256
+lists "gemm_tma.cu has every wgmma that trainings take" "$dir/gemm_tma.ptx" \
+    ${v}k16.f32.f16.f16 ${v}k16.f32.bf16.bf16 ${v}k32.f32.e4m3.e4m3 ${v}k32.f32.e4m3.e5m2 ${v}k32.f32.e5m2.e4m3 \
+    ${v}k32.f32.e5m2.e5m2 ${w}k32.f32.e4m3.e4m3 ${w}k32.f32.e4m3.e5m2 ${w}k32.f32.e5m2.e4m3 ${w}k32.f32.e5m2.e5m2
+# Of each kernel: wgmma of a stage (kept sums 4, of 256 columns; others 8), waits for them, tiles by TMA (MN-major 2 of an operand).
+awk '/\.entry/ { name = $0; sub(/.*gemm_tma_kernelI/, "", name); sub(/EEv.*/, "", name); gsub(/E?Li/, " ", name); n++ }
+    /wgmma\.mma_async/ { products[name]++ } /wgmma\.wait_group/ { waits[name]++ }
+    /cp\.async\.bulk\.tensor/ { tiles[name]++; both[name] += /multicast::cluster/ }
+    /setmaxnreg/ { registers[name]++ }
+    END {
+        for (k in products) {
+            split(k, w, " ")
+            kept = w[4] == 0
+            if (products[k] != (kept ? 4 : 8) || waits[k] != 2 || registers[k] != 2 || both[k] != (w[3] ? 1 : 2) ||
+                tiles[k] != (w[2] ? 1 : 2) + both[k])
+                print k ": " products[k], waits[k], tiles[k], both[k], registers[k]
+        }
+        if (n != 20)
+            print n " kernels"
+    }' "$dir/gemm_tma.ptx" >"$dir/out"
+[ ! -s "$dir/out" ]
+ok $? "gemm_tma.cu: 20 kernels, each with the products, waits and tiles of one stage"
+none "gemm_tma.cu: nothing waits for the device's memory in the loop" \
+    "$(grep -n -E 'acquire\.cluster\.shared|arrive\.release\.cluster\.|fence\.proxy|membar' "$dir/gemm_tma.ptx" | grep -v 'barrier\.cluster')"
 none "gemm_wgmma.cu: fences of shared memory alone" \
     "$(grep 'fence\.proxy' "$dir/gemm_wgmma.ptx" | grep -v '^[ 	]*fence\.proxy\.async\.shared::cta;')"
 
@@ -212,10 +242,10 @@ ptxas() { # ptxas WANTED WHAT FILE...: the exit code of gpu/ptxas.sh
     [ $? -eq "$want" ]
 }
 built=$(dirname "${MPSIM_GPU:-./mpsim-gpu}")/gpu
-ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
+ptxas 0 serialised "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm_tma.ptxas" "$built/kernels/gemm.ptxas" \
     "$built/validation/checks/variants.ptxas" "$built/validation/checks/wgmma.ptxas" "$built/validation/checks/wgmma_sparse.ptxas" "$built/validation/checks/mma.ptxas"
 ok $? "ptxas serialises no wgmma"
-ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm.ptxas" \
+ptxas 0 spills "$built/kernels/gemm_wgmma.ptxas" "$built/kernels/gemm_tma.ptxas" "$built/kernels/gemm.ptxas" \
     "$built/validation/checks/variants.ptxas" "$built/validation/checks/wgmma.ptxas" "$built/validation/checks/wgmma_sparse.ptxas" "$built/validation/checks/mma.ptxas" \
     "$built/validation/checks/mma_variants.ptxas" "$built/validation/checks/dmma.ptxas"
 ok $? "and spills nothing in matrix products and checks of their instructions"

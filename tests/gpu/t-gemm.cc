@@ -282,15 +282,15 @@ START_TEST(fast)
 {
     static const size_t shapes[][4] = {
         {128, 128, 32, 0}, {8, 16, 232, 0}, {136, 24, 40, 0}, {24, 136, 48, 37}, {3, 130, 9, 0}};
-    unsigned index = 0;
     for (const auto &s : shapes)
-        for (int bf16 = 0; bf16 < 2; bf16++) {
-            if (!test_in_part(index++, 2))
+        for (unsigned which = 0; which < 4; which++) {
+            const int bf16 = which / 2;
+            if (!test_in_part(which, 2))
                 continue;
             const char *f = bf16 ? "bf16" : "fp16";
             problem p = {bf16 ? "hopper-bf16-fp32" : "ampere-fp16-fp32",
                          bf16 ? 90 : 80,
-                         GPU_GEMM_FAST,
+                         which % 2 ? GPU_GEMM_SQUARE : GPU_GEMM_FAST,
                          f,
                          f,
                          f,
@@ -363,6 +363,191 @@ START_TEST(wgmma_stages)
         run(p);
     }
     report("wgmma");
+}
+
+/* ---- wgmma, operands by TMA ---- */
+
+/* Pairs of tiles of rows, more tiles than clusters; stages more than there are places; tails of everything; results of every
+ * way to store them. ways: the layouts of a and b, a bit each. */
+START_TEST(tma)
+{
+    static const struct {
+        const char *model, *fa, *fb, *to, *bias;
+        size_t rows, columns, depth, limit, more;
+        float factor;
+        int ways;
+    } rows[] = {
+        {"hopper-fp16-fp32", "fp16", "fp16", "fp16", NULL, 8, 264, 584, 0, 0, 1, 15},
+        {"hopper-bf16-fp32", "bf16", "bf16", "binary32", "bf16", 264, 24, 72, 0, 8, 1, 15},
+        {"hopper-fp16-fp32", "fp16", "fp16", "e5m2", "binary32", 8, 520, 64, 51, 0, 0.37f, 15},
+        {"hopper-bf16-fp32", "bf16", "bf16", "bf16", NULL, 72, 264, 16, 0, 16, 1, 15},
+        {"hopper-fp16-fp32", "fp16", "fp16", "binary32", NULL, 136, 272, 72, 0, 0, 1, 1},
+        {"hopper-wgmma-fp8-fp32", "e4m3", "e4m3", "fp16", NULL, 136, 272, 144, 0, 16, 1, 2},
+        {"hopper-wgmma-fp8-fp32", "e4m3", "e5m2", "bf16", "fp16", 16, 32, 128, 77, 0, 1, 2},
+        {"hopper-wgmma-fp8-fp32", "e5m2", "e4m3", "binary32", NULL, 272, 16, 48, 0, 0, 3, 2},
+        {"hopper-wgmma-fp8-fp32", "e5m2", "e5m2", "bf16", NULL, 8, 264, 1168, 0, 0, 1, 2},
+        {"hopper-wgmma-fp8-promoted", "e5m2", "e4m3", "fp16", NULL, 144, 136, 144, 0, 0, 1, 2},
+        {"hopper-wgmma-fp8-promoted", "e4m3", "e4m3", "binary32", "bf16", 16, 400, 272, 260, 16, 1, 2},
+        {"hopper-wgmma-fp8-promoted", "e4m3", "e5m2", "bf16", NULL, 8, 136, 656, 0, 0, 1, 2},
+    };
+    unsigned index = 0;
+    for (const auto &r : rows)
+        for (int way = 0; way < 4; way++) {
+            problem p = {r.model, 90,      GPU_GEMM_TMA, r.fa,     r.fb,   r.to,   r.rows, r.columns,    r.depth,
+                         r.limit, way / 2, way % 2,      r.factor, r.bias, r.more, 16,     r.depth == 72};
+            if (r.ways >> way & 1 && test_in_part(index++, 2))
+                run(p);
+        }
+    report("tma");
+}
+
+/* An element: a chain of each stack, or blocks of 128 with factors, from +0. */
+struct numbers {
+    std::vector<float> host;
+    float *device;
+
+    explicit numbers(size_t n) : host(n)
+    {
+        for (float &x : host)
+            x = ldexpf(1.0f + static_cast<float>(test_random(&seed) >> 41) * 0x1p-23f,
+                       (int)(test_random(&seed) % 9) - 4);
+        ck_assert_int_eq(cudaMalloc(&device, 4 * n), cudaSuccess);
+        cudaMemcpy(device, host.data(), 4 * n, cudaMemcpyHostToDevice);
+    }
+    ~numbers()
+    {
+        cudaFree(device);
+    }
+    numbers(const numbers &) = delete;
+    numbers &operator=(const numbers &) = delete;
+};
+
+static float chain_of(const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb, const unsigned char *a,
+                      const unsigned char *b, size_t depth)
+{
+    uint64_t d;
+    ck_assert_int_eq(mpsim_dot(m, fa, a, fb, b, depth, 0, NULL, &d), MPSIM_OK);
+    return f32_of_bits(static_cast<uint32_t>(d));
+}
+
+/* Factors of each row and of `lines` columns together. */
+static void run_factors(gpu_gemm_path path, const char *na, const char *nb, size_t rows, size_t columns, size_t depth,
+                        size_t lines)
+{
+    const mpsim_format *fa = format_of(na), *fb = format_of(nb), *fd = format_of("binary32");
+    const size_t blocks = (depth + 127) / 128, stride = blocks + 1, every = (columns + lines - 1) / lines;
+    mpsim_model m;
+    char why[256] = "";
+    gpu_product g = {};
+    ck_assert_int_eq(mpsim_model_parse(&m, "hopper-wgmma-fp8-fp32"), MPSIM_OK);
+    array a(fa, rows * depth, 1, 0), b(fb, columns * depth, 1, 0), d(fd, rows * columns, 0, 0);
+    numbers fa_s(rows * stride), fb_s(every * stride);
+    g.model = &m;
+    g.rows = rows;
+    g.columns = columns;
+    g.depth = depth;
+    g.a = matrix(fa, a.device, 0, depth, 0);
+    g.b = matrix(fb, b.device, 0, depth, 1);
+    g.factor = 1;
+    g.format = fd;
+    g.d = d.device;
+    g.d_stride = columns;
+    g.a_factors = gpu_factors{fa_s.device, 1, stride};
+    g.b_factors = gpu_factors{fb_s.device, lines, stride};
+    ck_assert_msg(gpu_gemm(&g, 90, path, why, sizeof why) == 0, "%s", why);
+    cudaMemcpy(d.host.data(), d.device, d.host.size(), cudaMemcpyDeviceToHost);
+    for (size_t i = 0; i < rows * columns; i++) {
+        const size_t row = i / columns, column = i % columns;
+        float s = 0;
+        for (size_t k = 0; k < blocks; k++) {
+            const size_t n = depth - 128 * k < 128 ? depth - 128 * k : 128;
+            const float p = chain_of(&m, fa, fb, &a.host[row * depth + 128 * k], &b.host[column * depth + 128 * k], n);
+            s = fmaf(fa_s.host[row * stride + k] * fb_s.host[column / lines * stride + k], p, s);
+        }
+        values++;
+        ck_assert_msg(code_load(&d.host[4 * i], 4) == bits_of_f32(s), "factors, path %d, (%zu, %zu)", path, row,
+                      column);
+    }
+}
+
+START_TEST(tma_factors_of_blocks)
+{
+    run_factors(GPU_GEMM_TMA, "e4m3", "e4m3", 140, 21, 592, 1);
+    run_factors(GPU_GEMM_TMA, "e5m2", "e4m3", 9, 136, 128, 128);
+    run_factors(GPU_GEMM_TMA, "e4m3", "e5m2", 9, 400, 272, 64);
+    run_factors(GPU_GEMM_WGMMA, "e4m3", "e4m3", 9, 21, 272, 1);
+    report("factors");
+}
+
+/* Matrices of b that two of a share; those of a stand side by side in lines, as heads do. */
+START_TEST(tma_stacks)
+{
+    enum { STACKS = 5, SHARED = 2, ROWS = 24, COLUMNS = 40, DEPTH = 72 };
+    const mpsim_format *f = format_of("fp16");
+    mpsim_model m;
+    char why[256] = "";
+    ck_assert_int_eq(mpsim_model_parse(&m, "hopper-fp16-fp32"), MPSIM_OK);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        array a(f, ROWS * STACKS * DEPTH, 1, 0), b(f, (STACKS + 1) / SHARED * COLUMNS * DEPTH, 1, 0);
+        array d(f, STACKS * ROWS * COLUMNS, 0, 0);
+        std::vector<uint16_t> want(ROWS * COLUMNS);
+        gpu_product g = {};
+        g.model = &m;
+        g.rows = ROWS;
+        g.columns = COLUMNS;
+        g.depth = DEPTH;
+        g.a = matrix(f, a.device, 0, DEPTH * STACKS, 0);
+        g.b = matrix(f, b.device, 0, transposed ? DEPTH : COLUMNS, transposed);
+        g.factor = 1;
+        g.format = f;
+        g.d = d.device;
+        g.d_stride = COLUMNS;
+        g.stacks = STACKS;
+        g.shared = SHARED;
+        g.a_apart = DEPTH;
+        g.b_apart = COLUMNS * DEPTH;
+        g.d_apart = ROWS * COLUMNS;
+        ck_assert_msg(gpu_gemm(&g, 90, GPU_GEMM_TMA, why, sizeof why) == 0, "%s", why);
+        cudaMemcpy(d.host.data(), d.device, d.host.size(), cudaMemcpyDeviceToHost);
+        for (size_t s = 0; s < STACKS; s++) {
+            const mpsim_matrix x = matrix(f, a.host.data(), s * DEPTH, DEPTH * STACKS, 0);
+            const mpsim_matrix y = matrix(f, b.host.data(), s / SHARED * COLUMNS * DEPTH, g.b.stride, transposed);
+            std::vector<float> sums(ROWS * COLUMNS);
+            ck_assert_int_eq(mpsim_gemm(&m, ROWS, COLUMNS, DEPTH, &x, &y, NULL, sums.data(), COLUMNS, NULL, NULL),
+                             MPSIM_OK);
+            mpsim_rounding to;
+            mpsim_rounding_init(&to, MPSIM_ROUND_NEAREST_EVEN);
+            for (size_t i = 0; i < ROWS * COLUMNS; i++)
+                ck_assert_uint_eq(code_load(&d.host[2 * (s * ROWS * COLUMNS + i)], 2),
+                                  mpsim_encode_f32(f, &to, sums[i], 0, NULL));
+        }
+    }
+}
+
+/* What TMA cannot address is refused, and an unconfirmed path is not chosen. */
+START_TEST(tma_refuses)
+{
+    gpu_job j;
+    memset(static_cast<void *>(&j), 0, sizeof j);
+    j.depth = 128;
+    j.a.along = j.a.aligned = j.b.along = j.b.aligned = 1;
+    const model_row *fp16 = row_of("hopper-fp16-fp32", 90), *fp8 = row_of("hopper-wgmma-fp8-promoted", 90);
+    ck_assert_int_eq(can(fp8, &j, GPU_GEMM_TMA), 1);
+    j.b.along = 0;
+    ck_assert_int_eq(can(fp8, &j, GPU_GEMM_TMA), 0);
+    j.a.shift = j.b.shift = 1;
+    ck_assert_int_eq(can(fp16, &j, GPU_GEMM_TMA), 1);
+    j.out.start = TRAIN_FROM_SUM;
+    ck_assert_int_eq(can(fp16, &j, GPU_GEMM_TMA), 0);
+    j.out.start = TRAIN_ADD_TO;
+    ck_assert_int_eq(can(fp16, &j, GPU_GEMM_TMA), 1);
+    j.a.aligned = 0;
+    ck_assert_int_eq(can(fp16, &j, GPU_GEMM_TMA), 0);
+    j.a.aligned = 1;
+    j.depth = 0;
+    ck_assert_int_eq(can(fp16, &j, GPU_GEMM_TMA), 0);
+    for (const auto &c : choices)
+        ck_assert_int_eq(c.confirmed, c.path != GPU_GEMM_TMA && c.path != GPU_GEMM_SQUARE);
 }
 
 /* ---- what AUTO takes ---- */
@@ -501,7 +686,23 @@ START_TEST(negative_zero)
     cudaFree(x);
 }
 
-/* What the host executor leaves out, since it changes nothing: products 0 * 0. */
+/* What the host executor leaves out, since it changes nothing: products 0 * 0; by wgmma those of 0 and any finite number. */
+static void idle_by_wgmma(const gpu_host_cores_state *s, int types, uint32_t c)
+{
+    const mpsim_format *fa = s->a[types], *fb = s->b[types];
+    const size_t size = mpsim_format_code_bytes(fa), n = 32 / size;
+    for (int other = 0; other < 2; other++) {
+        unsigned char zeros[32] = {0}, codes[32];
+        uint64_t d;
+        for (size_t i = 0; i < n; i++)
+            code_store(codes + i * size, size, random_code(other ? fa : fb, 0));
+        ck_assert_int_eq(
+            mpsim_dot(&s->wgmma[types], fa, other ? codes : zeros, fb, other ? zeros : codes, n, c, NULL, &d),
+            MPSIM_OK);
+        ck_assert_msg(d == c, "wgmma, types %d: %x becomes %llx", types, c, (unsigned long long)d);
+    }
+}
+
 START_TEST(idle_steps)
 {
     static const uint32_t sums[] = {0, 1, 0x80000001, 0x007fffff, 0x3f801c00, 0xff7fe000, 0x7f800000};
@@ -522,6 +723,8 @@ START_TEST(idle_steps)
                                            32 / mpsim_format_code_bytes(s->a[types]), c, NULL, &d),
                                  MPSIM_OK);
                 ck_assert_msg(d == c, "%s: %x becomes %llx", m->name, c, (unsigned long long)d);
+                if (wgmma_row)
+                    idle_by_wgmma(s, types, c);
             }
         }
     }
@@ -570,6 +773,10 @@ int main(void)
     tcase_add_test(c, fast);
     tcase_add_test(c, wgmma);
     tcase_add_test(c, wgmma_stages);
+    tcase_add_test(c, tma);
+    tcase_add_test(c, tma_factors_of_blocks);
+    tcase_add_test(c, tma_stacks);
+    tcase_add_test(c, tma_refuses);
     tcase_add_test(c, choices_by_size);
     tcase_add_test(c, choices_equal);
     tcase_add_test(c, fixed_formats);

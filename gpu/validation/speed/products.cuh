@@ -11,7 +11,7 @@
 namespace
 {
 
-enum { DOTS = 64 };
+enum { DOTS = 64, B_TRANSPOSED = 1, A_TRANSPOSED = 2 };
 
 struct product_case {
     const char *format, *model, *more; /* more: what the model adds to a name */
@@ -53,6 +53,7 @@ struct product {
     int shift;              /* of codes in a word: tf32 for a library, 13 */
     int blocks;             /* product_case.blocks */
     memory a, b, across, d; /* d = a b; across: b transposed */
+    memory a_across;        /* a transposed, where the row has it so */
     memory a_factors, b_factors;
 };
 
@@ -98,6 +99,10 @@ int product_set(product *x, session *s, const item *it)
     fill_codes(x, x->a, g, (uint64_t)1 << 40, 0);
     fill_codes(x, x->b, g, (uint64_t)1 << 41, 0);
     fill_codes(x, x->across, g, (uint64_t)1 << 41, 1);
+    if (it->transposed & A_TRANSPOSED) {
+        x->a_across.get(s, n * n * x->bytes);
+        fill_codes(x, x->a_across, g, (uint64_t)1 << 40, 1);
+    }
     if (x->blocks)
         fill_factors(x);
     keep_error(s, cudaMemset(x->d.p, 0xff, 4 * n * n));
@@ -240,8 +245,9 @@ int launch_path(product *x, const item *it, void *d)
     gpu_product p = {};
     p.model = &x->model;
     p.rows = p.columns = p.depth = x->n;
-    p.a = mpsim_matrix{x->format, x->a.p, x->n, 0};
-    p.b = mpsim_matrix{x->format, it->transposed ? x->across.p : x->b.p, x->n, it->transposed};
+    const int a_across = (it->transposed & A_TRANSPOSED) != 0, b_across = (it->transposed & B_TRANSPOSED) != 0;
+    p.a = mpsim_matrix{x->format, a_across ? x->a_across.p : x->a.p, x->n, a_across};
+    p.b = mpsim_matrix{x->format, b_across ? x->across.p : x->b.p, x->n, b_across};
     p.factor = 1;
     p.format = mpsim_format_find("binary32");
     p.d = d;
@@ -350,13 +356,18 @@ const product_way product_ways[] = {
     {"mma.sync, b transposed", "mma.sync", TF32, measure_path, GPU_GEMM_MMA, 1, 0},
     {"mma.sync", "mma.sync", FP16 | BF16, measure_path, GPU_GEMM_FAST, 0, 0},
     {"mma.sync, b transposed", "mma.sync", FP16 | BF16, measure_path, GPU_GEMM_FAST, 1, 0},
+    {"mma.sync 64 x 64", "mma.sync 64 x 64", FP16 | BF16, measure_path, GPU_GEMM_SQUARE, 0, 0},
+    {"mma.sync 64 x 64, b transposed", "mma.sync 64 x 64", FP16 | BF16, measure_path, GPU_GEMM_SQUARE, 1, 0},
     {"wgmma, b transposed", "wgmma", FP16 | BF16 | E4M3, measure_path, GPU_GEMM_WGMMA, 1, 0},
-    {"wgmma 128 x 256, b transposed", "wgmma 128 x 256", FP16 | BF16 | E4M3, measure_path, GPU_GEMM_WIDE, 1, 0}};
+    {"wgmma 128 x 256, b transposed", "wgmma 128 x 256", FP16 | BF16 | E4M3, measure_path, GPU_GEMM_WIDE, 1, 0},
+    {"wgmma by TMA", "wgmma by TMA", FP16 | BF16, measure_path, GPU_GEMM_TMA, 0, 0},
+    {"wgmma by TMA, a transposed", "wgmma by TMA", FP16 | BF16, measure_path, GPU_GEMM_TMA, A_TRANSPOSED, 0},
+    {"wgmma by TMA, b transposed", "wgmma by TMA", FP16 | BF16 | E4M3, measure_path, GPU_GEMM_TMA, 1, 0}};
 
 /* Whether there is such a row: libraries once for a format, which the first model has. */
 int has_way(const gpu_speed_plan *plan, const product_case *c, const product_way *w)
 {
-    const int is_wgmma = w->path == GPU_GEMM_WGMMA || w->path == GPU_GEMM_WIDE;
+    const int is_wgmma = w->path == GPU_GEMM_WGMMA || w->path == GPU_GEMM_WIDE || w->path == GPU_GEMM_TMA;
     const int is_first = !c->more[0];
     return (w->formats & bit_of(c->format)) != 0 && (!is_wgmma || plan->sm == 90) &&
            (is_first || (w->measure == measure_path && w->path != GPU_GEMM_WIDE)); /* no such kernel */
