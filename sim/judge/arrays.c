@@ -58,6 +58,16 @@ static const char *role_of_tensor(const judge_arrays *a, const trace *t, const t
 
 /* ---- reading ---- */
 
+/* The elements of a tensor of integers of a byte. */
+static int read_bytes(void *to, trace *t, size_t i, trace_error *error)
+{
+    trace_copy copies[TRACE_COPIES];
+    if (trace_copies(t, i, copies) != 1 || copies[0].width != 1 || copies[0].units != trace_at(t, i)->count)
+        return trace_error_set(error, EXIT_DATA, trace_path(t), UINT64_MAX, "'%s': its bytes are not read",
+                               trace_at(t, i)->name);
+    return trace_copy_units(t, &copies[0], 0, to, (size_t)copies[0].units, error);
+}
+
 static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *role)
 {
     const trace_tensor *x = trace_at(t, i);
@@ -66,16 +76,27 @@ static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *
     if (a->n == ARRAYS_MOST)
         return fail(EXIT_USAGE, "judge: expected at most %d arrays", ARRAYS_MOST);
     mpsim_judge_array *to = &a->of[a->n];
-    a->formats[a->n] = *x->format;
+    if (x->format)
+        a->formats[a->n] = *x->format;
     to->role = a->names[a->n] = need_text(role);
-    to->format = &a->formats[a->n];
+    to->format = x->format ? &a->formats[a->n] : NULL;
     to->columns = x->rank ? (size_t)x->shape[x->rank - 1] : 1;
     to->rows = to->columns ? (size_t)x->count / to->columns : 0;
-    to->codes = a->codes[a->n++] = need_memory(x->count + 1, mpsim_format_code_bytes(x->format));
+    to->codes = a->codes[a->n++] = need_memory(x->count + 1, x->format ? mpsim_format_code_bytes(x->format) : 1);
+    if (!x->format)
+        return read_bytes(a->codes[a->n - 1], t, i, &error) ? input_failed(in, &error) : 0;
     const int bad = pass_elements_open(&e, t, i, ELEMENTS_ROWS, NULL, &error) ||
                     pass_elements_codes(&e, 0, a->codes[a->n - 1], (size_t)x->count, &error);
     pass_elements_close(&e);
     return bad ? input_failed(in, &error) : 0;
+}
+
+/* Whether the elements are integers of a byte. */
+static int is_bytes(const trace *t, size_t i)
+{
+    trace_copy copies[TRACE_COPIES];
+    int is_signed;
+    return trace_integers(trace_at(t, i), &is_signed) && trace_copies(t, i, copies) == 1 && copies[0].width == 1;
 }
 
 static int visit(input *in, trace *t, void *context)
@@ -84,7 +105,7 @@ static int visit(input *in, trace *t, void *context)
     int code = 0;
     for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const trace_tensor *x = trace_at(t, i);
-        const char *role = x->format && input_selects(in, x) ? role_of_tensor(a, t, x) : NULL;
+        const char *role = (x->format || is_bytes(t, i)) && input_selects(in, x) ? role_of_tensor(a, t, x) : NULL;
         code = role ? read_one(a, in, t, i, role) : 0;
     }
     return code;

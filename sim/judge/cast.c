@@ -477,7 +477,7 @@ static mpsim_status report(search *s, const cast_row *row, int is_like)
     }
     const judge_pair pair = {s->a->to, s->a->y, expected, j->rows, j->columns, any_nan(s->a, row)};
     judge_cast_row_name(j->row, row);
-    judge_places(j, &pair);
+    judge_places(j, &pair, 0);
     if (is_like && j->differ && s->differ <= j->differ / 2) { /* else another row says nothing */
         judge_cast_row_name(j->nearest, &s->best);
         j->nearest_differ = s->differ;
@@ -495,6 +495,8 @@ mpsim_status judge_cast(judge_case *c)
 {
     const mpsim_judge_array *x = c->of[X], *y = c->of[Y];
     cast_row like;
+    if (!x->format || !y->format)
+        return judge_fail(c, MPSIM_EINVAL, "expected numbers, found bytes");
     if (x->rows != y->rows || x->columns != y->columns)
         return judge_fail(c, MPSIM_EINVAL, "expected as many results as numbers: x is %zu x %zu, y is %zu x %zu",
                           x->rows, x->columns, y->rows, y->columns);

@@ -34,6 +34,14 @@ const cast_choice judge_cast_choices[CAST_CHOICES] = {
 };
 #undef AT
 
+int judge_cast_is_choice(const char *cause)
+{
+    for (const cast_choice *c = judge_cast_choices; c < judge_cast_choices + CAST_CHOICES; c++)
+        if (strcmp(c->cause, cause) == 0)
+            return 1;
+    return strcmp(cause, "stochastic") == 0;
+}
+
 unsigned judge_cast_values(const cast_choice *c)
 {
     unsigned n = 0;

@@ -27,6 +27,8 @@ static inline uint8_t *judge_cast_choice_at(mpsim_rounding *r, const cast_choice
 {
     return (uint8_t *)r + c->at;
 }
+/* judge_cast_is_choice -- whether a finding of that cause is about a choice of a cast, or random bits. */
+int judge_cast_is_choice(const char *cause);
 /* judge_cast_values -- how many values a choice has. */
 unsigned judge_cast_values(const cast_choice *c);
 

@@ -38,7 +38,8 @@ const char *judge_percent(char out[24], uint64_t part, uint64_t whole);
 
 /* ---- a file for each kind ---- */
 mpsim_status judge_cast(judge_case *c);
-extern const char *const judge_cast_roles[];
+mpsim_status judge_quantise(judge_case *c);
+extern const char *const judge_cast_roles[], *const judge_quantise_roles[];
 
 /* ---- places.c: what results that differ have in common, whatever operation gave them ---- */
 
@@ -53,5 +54,5 @@ typedef struct judge_pair {
 /* judge_pair_same -- whether element i of both is equal. */
 int judge_pair_same(const judge_pair *p, size_t i);
 
-/* judge_places -- how many differ, the first of them, and findings. */
-void judge_places(mpsim_judgement *j, const judge_pair *p);
+/* judge_places -- how many differ, the first of them, and findings; only_where: the reason is known, not the places. */
+void judge_places(mpsim_judgement *j, const judge_pair *p, int only_where);

@@ -7,7 +7,8 @@ static const struct {
     const char *name;
     const char *const *roles;
     mpsim_status (*run)(judge_case *c);
-} kinds[MPSIM_JUDGE_KINDS] = {{"cast", judge_cast_roles, judge_cast}};
+} kinds[MPSIM_JUDGE_KINDS] = {{"cast", judge_cast_roles, judge_cast},
+                              {"quantise", judge_quantise_roles, judge_quantise}};
 
 const char *judge_kind_name(unsigned kind)
 {
@@ -45,7 +46,7 @@ static mpsim_status place(judge_case *c, const char *const *roles, const mpsim_j
             return judge_fail(c, MPSIM_EINVAL, "'%s' is not a role of this operation", a->role);
         if (c->of[at])
             return judge_fail(c, MPSIM_EINVAL, "two arrays have the role '%s'", a->role);
-        if (mpsim_format_check(a->format) != MPSIM_OK || (!a->codes && a->rows && a->columns))
+        if ((a->format && mpsim_format_check(a->format) != MPSIM_OK) || (!a->codes && a->rows && a->columns))
             return judge_fail(c, MPSIM_EINVAL, "'%s': expected codes of a format", a->role);
         if (a->columns && a->rows > (size_t)PTRDIFF_MAX / sizeof(double) / a->columns)
             return judge_fail(c, MPSIM_EINVAL, "'%s': expected an array that memory can hold", a->role);

@@ -353,7 +353,17 @@ static void find_every(const differing *d)
     }
 }
 
-void judge_places(mpsim_judgement *j, const judge_pair *p)
+static void find_reasons(const differing *d)
+{
+    find_zeros(d);
+    find_bits(d);
+    find_factor(d);
+    if (!find_moved(d) && !find_shift(d) && !find_permuted(d, 0))
+        find_permuted(d, 1);
+    find_one_code(d);
+}
+
+void judge_places(mpsim_judgement *j, const judge_pair *p, int only_where)
 {
     differing d = {p, j, NULL, 0};
     if (collect(&d)) {
@@ -363,12 +373,8 @@ void judge_places(mpsim_judgement *j, const judge_pair *p)
     j->differ = d.n;
     first_places(&d);
     if (d.n && !is_constant(&d)) {
-        find_zeros(&d);
-        find_bits(&d);
-        find_factor(&d);
-        if (!find_moved(&d) && !find_shift(&d) && !find_permuted(&d, 0))
-            find_permuted(&d, 1);
-        find_one_code(&d);
+        if (!only_where)
+            find_reasons(&d);
         find_range(&d, 0);
         find_range(&d, 1);
         find_every(&d);

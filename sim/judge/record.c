@@ -139,6 +139,8 @@ void judge_report_print(FILE *to, const judge_report *r)
     if (r->equal) {
         fprintf(to, "%s %s: %s, equal in all %s results\n", r->kind, r->array, r->row, n[0]);
         print_class(to, r);
+        for (size_t i = 0; i < r->findings; i++)
+            fprintf(to, "  %s\n", r->finding[i].text);
         return;
     }
     fprintf(to, "%s %s: %s of %s results are not those of %s\n", r->kind, r->array, n[1], n[0], r->row);

@@ -198,6 +198,120 @@ TEST(random_bits)
     ck_assert(j.differ > 0 && !found("stochastic"));
 }
 
+/* ---- block quantisation ---- */
+
+CASE("quantisers", 20);
+
+enum { BLOCKS = N / 32, GRID = COLUMNS / 32 };
+
+static uint8_t codes[N], scale_codes[BLOCKS], packed[N / 2];
+
+static void quantise_as(const char *recipe)
+{
+    mpsim_block_recipe b;
+    unsigned transform;
+    uint64_t state = 5;
+    float tensor;
+    const mpsim_blocks out = {.codes = codes, .scale_codes = scale_codes};
+    for (size_t i = 0; i < N; i++)
+        x[i] = ldexpf((float)(int64_t)(test_random(&state) >> 40) - 0x800000, (int)(i / 32 % 7) - 24);
+    ck_assert(mpsim_block_parse(&b, &transform, recipe, NULL, 0) == MPSIM_OK);
+    ck_assert(mpsim_block_quantize(&b, x, ROWS, COLUMNS, -1, 1, NULL, &out, &tensor) == MPSIM_OK);
+}
+
+/* The codes in as many bytes as `packed` says, scales of so many rows. */
+static void ask_quantiser(const char *like, int is_packed, size_t scale_rows)
+{
+    const mpsim_judge_array arrays[] = {
+        {"x", mpsim_format_find("binary32"), x, ROWS, COLUMNS},
+        {"codes", NULL, is_packed ? packed : codes, ROWS, is_packed ? COLUMNS / 2 : COLUMNS},
+        {"scales", NULL, scale_codes, scale_rows, BLOCKS / scale_rows}};
+    char why[256] = "";
+    ck_assert_msg(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, arrays, 3, like, NULL, why, sizeof why) == MPSIM_OK, "%s", why);
+}
+
+static int has_class(const char *name)
+{
+    for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
+        if (strcmp(j.class_rows[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+TEST(recipes_are_found)
+{
+    static const char *const names[] = {"mxfp8-floor", "mxfp8-rceil", "mxfp8-even",
+                                        "mxfp8-e5m2",  "mxfp4",       "mxfp6-e3m2"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        quantise_as(names[i]);
+        ask_quantiser(NULL, 0, ROWS);
+        ck_assert_msg(j.differ == 0 && has_class(names[i]), "%s: %s, %d", names[i], j.row, (int)j.differ);
+        ask_quantiser(names[i], 0, ROWS);
+        ck_assert(j.differ == 0 && j.results == N + BLOCKS);
+    }
+}
+
+TEST(scales_that_are_wrong)
+{
+    quantise_as("mxfp8-floor"); /* where the largest magnitude is above 1.75 x 2^k, the scale is half */
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert(j.differ > 0 && found("scale-factor") && found("elements-follow"));
+    ck_assert_str_eq(j.role, "scales");
+    ck_assert_uint_eq(j.nearest_differ, 0);
+    quantise_as("mxfp8-rceil");
+    for (size_t i = 0; i < BLOCKS; i++)
+        scale_codes[i]++;
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert(found("scale-factor") && !found("elements-follow"));
+    quantise_as("mxfp8-rceil");
+    for (size_t i = 0; i < BLOCKS; i++)
+        scale_codes[i] = (uint8_t)(254 - scale_codes[i]);
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert(found("scale-inverted") && !found("scale-factor"));
+    quantise_as("mxfp8-rceil");
+    for (size_t i = 0; i < BLOCKS; i++)
+        scale_codes[i] = (uint8_t)(2 * scale_codes[i] - 127);
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert(found("scale-squared"));
+}
+
+TEST(scales_in_another_order)
+{
+    static uint8_t right[BLOCKS];
+    quantise_as("mxfp8-rceil");
+    memcpy(right, scale_codes, BLOCKS);
+    for (size_t i = 0; i < BLOCKS; i++)
+        scale_codes[i] = right[i % ROWS * GRID + i / ROWS];
+    ask_quantiser("mxfp8-rceil", 0, GRID); /* its shape says so */
+    ck_assert_uint_eq(j.differ, 0);
+    ck_assert(found("scale-order"));
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert_uint_eq(j.differ, BLOCKS);
+    ck_assert(found("scale-order"));
+}
+
+TEST(elements_that_are_wrong)
+{
+    quantise_as("mxfp4");
+    for (size_t i = 0; i < N / 2; i++)
+        packed[i] = (uint8_t)(codes[2 * i] | codes[2 * i + 1] << 4);
+    ask_quantiser("mxfp4", 1, ROWS);
+    ck_assert_uint_eq(j.differ, 0);
+    for (size_t i = 0; i < N / 2; i++)
+        packed[i] = (uint8_t)(codes[2 * i + 1] | codes[2 * i] << 4);
+    ask_quantiser("mxfp4", 1, ROWS);
+    ck_assert(found("nibbles"));
+    quantise_as("mxfp8-rceil");
+    const mpsim_format *e4m3 = mpsim_format_find("e4m3");
+    for (size_t i = 0; i < N; i++) { /* cut instead of rounded */
+        const double scale = ldexp(1, scale_codes[i / COLUMNS * GRID + i % COLUMNS / 32] - 127);
+        codes[i] = (uint8_t)(fabs(mpsim_decode(e4m3, codes[i])) * scale > fabs((double)x[i]) ? codes[i] - 1 : codes[i]);
+    }
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert(j.differ > 0 && found("mode"));
+    ck_assert_str_eq(j.role, "codes");
+}
+
 CASE("arguments", 20);
 
 TEST(bad_arguments)

@@ -18,15 +18,18 @@ MPSIM_BEGIN
  *          A row is FORMAT[@PRESET][:WORD]...: the name of a format, the preset of a library (default ieee), and what differs
  *          from it: a mode of mpsim/round.h but the stochastic ones; overflow=inf, overflow=max; infinity=keep, infinity=max;
  *          no-inf=nan, no-inf=max; nan=signed, positive, payload, ones, ones-signed, minus-ones, ones-or-cut; no-nan=max, zero,
- *          antizero; negative=nan, min, abs; no-zero=min, nan, nan-min; flush-inputs; flush-subnormals; scale=X. */
-typedef enum mpsim_judge_kind { MPSIM_JUDGE_CAST, MPSIM_JUDGE_KINDS } mpsim_judge_kind;
+ *          antizero; negative=nan, min, abs; no-zero=min, nan, nan-min; flush-inputs; flush-subnormals; scale=X.
+ *   QUANTISE  x: the numbers, a matrix; codes: of the elements, a byte each, or two in a byte, the first in bits 0 to 3; scales: of the
+ *          blocks, in the order of the grid, of its transpose, or that of cuBLAS (swizzled), codes or numbers; y: the numbers that codes
+ *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse. */
+typedef enum mpsim_judge_kind { MPSIM_JUDGE_CAST, MPSIM_JUDGE_QUANTISE, MPSIM_JUDGE_KINDS } mpsim_judge_kind;
 
 /* mpsim_judge_kind_name -- "cast"; NULL past the last one. mpsim_judge_roles -- the roles of a kind, up to NULL: first those that must
  * be there, then, behind a NULL, the others, up to a second NULL. */
 MPSIM_API const char *mpsim_judge_kind_name(unsigned kind);
 MPSIM_API const char *const *mpsim_judge_roles(mpsim_judge_kind kind);
 
-/* An array of rows x columns codes, one row after the other, of mpsim_format_code_bytes each. */
+/* An array of rows x columns codes, one row after the other, of mpsim_format_code_bytes each; format: NULL: bytes. */
 typedef struct mpsim_judge_array {
     const char *role;
     const mpsim_format *format;

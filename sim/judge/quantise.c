@@ -1,0 +1,447 @@
+/* quantise.c -- the judge of block quantisation (mpsim/judge.h): codes, block scales, or the numbers that they stand for.
+ *
+ * The row with the fewest other scales and codes is searched among all recipes that fit the sizes, on the first rows of a large
+ * matrix. Scales and elements are judged apart: what is wrong with the scales by the row's own; then the elements under the scales
+ * that were found, so that a wrong scale is not taken for wrong elements. */
+#include "castrow.h"
+#include "impl.h"
+#include "scales.h"
+
+#include "../array/want.h"
+#include "../operand/element.h"
+#include "../quant/quant.h"
+
+#include <mpsim/block.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const judge_quantise_roles[] = {"x", NULL, "codes", "scales", "y", NULL};
+enum { X, CODES, SCALES, VALUES };
+
+enum { SAMPLE = 1 << 18, CANDIDATES = 96 };
+
+/* The arrays of a question, as a matrix. */
+typedef struct question {
+    judge_case *w;
+    float *x;
+    uint8_t *codes; /* a byte each; NULL: not given */
+    size_t rows, columns;
+    float amax; /* of all of x, NaN dropped */
+    int packed; /* two codes in a byte  */
+    mpsim_block_recipe candidates[CANDIDATES];
+    size_t n;
+} question;
+
+/* What a recipe makes of the first rows. */
+typedef struct made {
+    const mpsim_block_recipe *b;
+    size_t rows, grid_rows, grid_columns;
+    uint8_t *codes;
+    float *values;
+    uint8_t *scale_codes;
+    float *scales, *inverses;
+} made;
+
+static void made_clear(made *m)
+{
+    free(m->codes);
+    free(m->values);
+    free(m->scale_codes);
+    free(m->scales);
+    free(m->inverses);
+}
+
+/* 0; or -1 without memory, or if the recipe needs what is not given. */
+static int make(made *m, const question *q, const mpsim_block_recipe *b, size_t rows)
+{
+    float tensor;
+    *m = (made){.b = b, .rows = rows};
+    mpsim_block_grid(b, rows, q->columns, &m->grid_rows, &m->grid_columns);
+    const size_t n = rows * q->columns, blocks = m->grid_rows * m->grid_columns;
+    m->codes = want_memory(n + 1, 1);
+    m->values = want_memory(n + 1, sizeof(float));
+    m->scale_codes = want_memory(blocks + 1, 1);
+    m->scales = want_memory(blocks + 1, sizeof(float));
+    m->inverses = want_memory(blocks + 1, sizeof(float));
+    if (!m->codes || !m->values || !m->scale_codes || !m->scales || !m->inverses)
+        return -1;
+    const mpsim_blocks out = {.codes = m->codes,
+                              .values = m->values,
+                              .scale_codes = m->scale_codes,
+                              .scales = m->scales,
+                              .inverses = m->inverses};
+    return mpsim_block_quantize(b, q->x, rows, q->columns, q->amax, 1, NULL, &out, &tensor) == MPSIM_OK ? 0 : -1;
+}
+
+/* ---- the arrays ---- */
+
+static float *floats_of(const mpsim_judge_array *a)
+{
+    float *x = want_memory(a->rows * a->columns + 1, sizeof *x);
+    if (x && mpsim_decode_array_f32(a->format, x, a->codes, a->rows * a->columns) != MPSIM_OK) {
+        free(x);
+        return NULL;
+    }
+    return x;
+}
+
+static mpsim_status take_codes(question *q, const mpsim_judge_array *codes)
+{
+    const size_t n = q->rows * q->columns, given = codes ? codes->rows * codes->columns : 0;
+    if (!codes)
+        return MPSIM_OK;
+    q->packed = given != n && given == (n + 1) / 2;
+    if ((given != n && !q->packed) || (codes->format && mpsim_format_code_bytes(codes->format) != 1))
+        return judge_fail(q->w, MPSIM_EINVAL, "expected codes of a byte each, or two in a byte, of %zu x %zu elements",
+                          q->rows, q->columns);
+    q->codes = want_memory(n + 2, 1);
+    if (q->codes && q->packed)
+        quant_unpack(QUANT_NIBBLES, q->codes, codes->codes, n);
+    else if (q->codes)
+        memcpy(q->codes, codes->codes, n);
+    return q->codes ? MPSIM_OK : MPSIM_ENOMEM;
+}
+
+static mpsim_status take_arrays(question *q)
+{
+    const mpsim_judge_array *x = q->w->of[X], *y = q->w->of[VALUES];
+    if (!x->format)
+        return judge_fail(q->w, MPSIM_EINVAL, "x: expected numbers");
+    q->rows = x->rows;
+    q->columns = x->columns;
+    if (!q->w->of[CODES] && !y)
+        return judge_fail(q->w, MPSIM_EINVAL, "expected an array 'codes' or 'y', found neither");
+    if (y && (!y->format || y->rows != x->rows || y->columns != x->columns))
+        return judge_fail(q->w, MPSIM_EINVAL, "y: expected %zu x %zu numbers", x->rows, x->columns);
+    if (!(q->x = floats_of(x)))
+        return judge_fail(q->w, MPSIM_ERANGE, "x: expected numbers of binary32, found %s", x->format->name);
+    for (size_t i = 0; i < q->rows * q->columns; i++)
+        q->amax = fabsf(q->x[i]) > q->amax ? fabsf(q->x[i]) : q->amax;
+    return take_codes(q, q->w->of[CODES]);
+}
+
+/* ---- rows ---- */
+
+static int is_random(const mpsim_block_recipe *b)
+{
+    return b->element_mode >= MPSIM_ROUND_STOCHASTIC_A || b->rule == MPSIM_SCALE_GIVEN;
+}
+
+/* Whether the sizes and formats of the arrays can be those of the recipe. */
+static int fits(const question *q, const mpsim_block_recipe *b)
+{
+    const mpsim_judge_array *codes = q->w->of[CODES], *scales = q->w->of[SCALES];
+    const mpsim_format *of = mpsim_format_find(b->element), *stored = mpsim_block_scale_format(b);
+    if (is_random(b) || (codes && codes->format && !mpsim_format_same(codes->format, of)) ||
+        (q->packed && of->bits > 4))
+        return 0;
+    if (!scales)
+        return 1;
+    if (stored ? scales->format && scales->format->bits <= 8 && !mpsim_format_same(scales->format, stored)
+               : !scales->format || scales->format->bits <= 8)
+        return 0;
+    size_t down, across;
+    mpsim_block_grid(b, q->rows, q->columns, &down, &across);
+    return judge_scales_layout(scales->rows * scales->columns, down, across, 0) < JUDGE_LAYOUTS;
+}
+
+static void add_candidate(question *q, const mpsim_block_recipe *b)
+{
+    for (size_t i = 0; i < q->n; i++)
+        if (strcmp(q->candidates[i].name, b->name) == 0)
+            return;
+    if (q->n < CANDIDATES && fits(q, b))
+        q->candidates[q->n++] = *b;
+}
+
+static void add_candidates(question *q)
+{
+    static const char *const names[] = {"mxfp8", "mxfp8-e5m2", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp4"};
+    static const char *const rules[] = {"floor", "even", "ceil", "rceil", "te", "microx"};
+    for (size_t i = 0; i < mpsim_block_count(); i++)
+        add_candidate(q, mpsim_block_at(i));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
+            char text[64];
+            unsigned transform;
+            mpsim_block_recipe b;
+            snprintf(text, sizeof text, "%s:%s", names[i], rules[k]);
+            if (mpsim_block_parse(&b, &transform, text, NULL, 0) == MPSIM_OK)
+                add_candidate(q, &b);
+        }
+}
+
+/* ---- how many differ ---- */
+
+/* The scales that were found, as those of a recipe are stored, and the recipe's own. */
+static int scales_of(judge_scales *s, const question *q, const made *m)
+{
+    const judge_scales_source from = {
+        q->w->of[SCALES], mpsim_block_scale_format(m->b),       m->scale_codes, m->scales, m->inverses, m->grid_rows,
+        m->grid_columns,  m->rows == q->rows ? m->grid_rows : 0};
+    size_t down, across;
+    mpsim_block_grid(m->b, q->rows, q->columns, &down, &across);
+    return judge_scales_take(s, &from, down, across);
+}
+
+static uint64_t count_codes(const question *q, const made *m)
+{
+    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const judge_pair p = {f, q->codes, m->codes, m->rows, q->columns, 0};
+    uint64_t n = 0;
+    if (memcmp(q->codes, m->codes, m->rows * q->columns) == 0)
+        return 0;
+    for (size_t i = 0; i < m->rows * q->columns; i++)
+        n += !judge_pair_same(&p, i);
+    return n;
+}
+
+/* The values of a recipe as numbers of the format of y. */
+static void *values_of(const question *q, const made *m)
+{
+    const mpsim_format *f = q->w->of[VALUES]->format;
+    const size_t n = m->rows * q->columns;
+    mpsim_rounding r;
+    void *to = want_memory(n + 1, mpsim_format_code_bytes(f));
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (to)
+        (void)mpsim_encode_array_f32(f, &r, NULL, to, m->values, n, NULL);
+    return to;
+}
+
+static uint64_t count_values(const question *q, const made *m)
+{
+    const mpsim_format *f = q->w->of[VALUES]->format;
+    void *values = values_of(q, m);
+    uint64_t n = values ? 0 : UINT64_MAX;
+    const judge_pair p = {f, q->w->of[VALUES]->codes, values, m->rows, q->columns, 1};
+    for (size_t i = 0; i < m->rows * q->columns && values; i++)
+        n += !judge_pair_same(&p, i);
+    free(values);
+    return n;
+}
+
+/* All that differs of a recipe for the first rows; UINT64_MAX without memory. A block with another scale counts as much as one with other
+ * elements, so that the rule of the scale decides. */
+static uint64_t count(const question *q, const mpsim_block_recipe *b, size_t rows)
+{
+    made m;
+    judge_scales s = {0};
+    uint64_t n = UINT64_MAX;
+    if (make(&m, q, b, rows) == 0) {
+        n = q->codes ? count_codes(q, &m) : count_values(q, &m);
+        if (q->w->of[SCALES] && scales_of(&s, q, &m) == 0)
+            n += judge_scales_differ(&s) * (rows * q->columns / (m.grid_rows * m.grid_columns));
+    }
+    judge_scales_clear(&s);
+    made_clear(&m);
+    return n;
+}
+
+static size_t sample_rows(const question *q)
+{
+    const size_t rows = (SAMPLE / q->columns + 127) / 128 * 128;
+    return rows < q->rows && rows ? rows : q->rows;
+}
+
+/* The recipe with the fewest differences, and how many those are in all. */
+static const mpsim_block_recipe *find_row(const question *q, uint64_t *differ)
+{
+    const mpsim_block_recipe *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < q->n && least; i++) {
+        /* a block that is the whole matrix, or a column of it, has a scale of all rows */
+        const uint64_t n = count(q, &q->candidates[i], q->candidates[i].block_rows ? sample_rows(q) : q->rows);
+        if (n < least) {
+            least = n;
+            best = &q->candidates[i];
+        }
+    }
+    *differ = best ? count(q, best, q->rows) : UINT64_MAX;
+    return best;
+}
+
+static void find_class(const question *q, const mpsim_block_recipe *row)
+{
+    mpsim_judgement *j = q->w->j;
+    for (size_t i = 0; i < q->n; i++) {
+        const mpsim_block_recipe *b = &q->candidates[i];
+        if (strcmp(b->name, row->name) != 0 && count(q, b, q->rows))
+            continue;
+        if (j->same < MPSIM_JUDGE_ROWS)
+            snprintf(j->class_rows[j->same], MPSIM_JUDGE_ROW, "%s", b->name);
+        j->same++;
+    }
+}
+
+/* ---- what is said ---- */
+
+static uint64_t swapped(const question *q, const made *m)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < m->rows * q->columns; i++)
+        n += q->codes[i ^ 1] != m->codes[i];
+    return n;
+}
+
+/* Numbers as they were scaled before they became codes: by the factors of the row, corrected to the scales that were found. */
+static float *scaled(const question *q, const made *m, const judge_scales *s)
+{
+    const size_t down = quant_up(m->rows, m->grid_rows), across = quant_up(q->columns, m->grid_columns);
+    float *x = want_memory(m->rows * q->columns + 1, sizeof *x);
+    for (size_t i = 0; i < m->rows && x; i++)
+        for (size_t k = 0; k < q->columns; k++) {
+            const size_t block = i / down * m->grid_columns + k / across;
+            const double ratio = s->found ? judge_scales_ratio(s, block) : 1;
+            x[i * q->columns + k] = q->x[i * q->columns + k] * (float)((double)m->scales[block] * ratio);
+        }
+    return x;
+}
+
+/* The elements under the scales that were found: what a cast would have to be. */
+static mpsim_status judge_elements(const question *q, const made *m, const judge_scales *s, uint64_t wrong)
+{
+    const mpsim_format *f = mpsim_format_find(m->b->element), *binary32 = mpsim_format_find("binary32");
+    mpsim_judgement of;
+    char like[96];
+    float *x = scaled(q, m, s);
+    if (!x)
+        return MPSIM_ENOMEM;
+    const mpsim_judge_array arrays[] = {{"x", binary32, x, m->rows, q->columns},
+                                        {"y", f, q->codes, m->rows, q->columns}};
+    snprintf(like, sizeof like, "%s@saturate", f->name);
+    memset(&of, 0, sizeof of);
+    judge_case cast = {{&arrays[0], &arrays[1]}, like, q->w->pool, &of, q->w->why, q->w->size};
+    const mpsim_status status = judge_cast(&cast);
+    free(x);
+    if (status != MPSIM_OK)
+        return status;
+    if (of.differ == 0 && wrong)
+        judge_find(q->w->j, "elements-follow", wrong, "the elements are right for the scales that were found");
+    /* places and codes are those of the array itself */
+    for (size_t i = 0; i < of.findings; i++)
+        if (judge_cast_is_choice(of.finding[i].cause) && of.finding[i].explains >= of.differ / 2)
+            judge_find(q->w->j, of.finding[i].cause, of.finding[i].explains, "elements: %.200s", of.finding[i].text);
+    return MPSIM_OK;
+}
+
+static void set_results(mpsim_judgement *j, const char *role, const judge_pair *p, int only_where)
+{
+    j->role = role;
+    j->format = p->format;
+    j->rows = p->rows;
+    j->columns = p->columns;
+    j->results += p->rows * p->columns;
+    const uint64_t before = j->differ;
+    judge_places(j, p, only_where);
+    j->differ += before;
+}
+
+static mpsim_status say_codes(const question *q, const made *m, const judge_scales *s)
+{
+    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const uint64_t wrong = count_codes(q, m), scales_wrong = s->found ? judge_scales_differ(s) : 0;
+    mpsim_judgement *j = q->w->j;
+    const size_t before = j->findings;
+    if (wrong && q->packed && swapped(q, m) * 16 < wrong)
+        judge_find(j, "nibbles", wrong,
+                   "the codes of each byte have changed places: the first element is in bits 4 to 7");
+    else if (wrong) {
+        const mpsim_status status = judge_elements(q, m, s, wrong);
+        if (status != MPSIM_OK)
+            return status;
+    }
+    const int known = j->findings > before;
+    if (scales_wrong) { /* places and codes of the elements follow from those of the scales */
+        j->results += m->rows * q->columns;
+        j->differ += wrong;
+        return MPSIM_OK;
+    }
+    const judge_pair p = {f, q->codes, m->codes, m->rows, q->columns, 0};
+    set_results(j, "codes", &p, known);
+    return MPSIM_OK;
+}
+
+static mpsim_status say_values(const question *q, const made *m)
+{
+    void *values = values_of(q, m);
+    if (!values)
+        return MPSIM_ENOMEM;
+    const judge_pair p = {q->w->of[VALUES]->format, q->w->of[VALUES]->codes, values, m->rows, q->columns, 1};
+    set_results(q->w->j, "y", &p, 0);
+    free(values);
+    return MPSIM_OK;
+}
+
+static mpsim_status say(const question *q, const mpsim_block_recipe *row)
+{
+    made m;
+    judge_scales s = {0};
+    mpsim_status status = MPSIM_ENOMEM;
+    if (make(&m, q, row, q->rows) == 0 && (!q->w->of[SCALES] || scales_of(&s, q, &m) == 0)) {
+        status = MPSIM_OK;
+        if (s.found) {
+            const judge_pair p = judge_scales_pair(&s);
+            set_results(q->w->j, "scales", &p, judge_scales_explain(q->w->j, &s, q->x, q->rows, q->columns));
+        }
+        if (s.fault) /* right in another order: each is at a wrong place */
+            q->w->j->differ = m.grid_rows * m.grid_columns;
+        if (q->codes)
+            status = say_codes(q, &m, &s);
+        else
+            status = say_values(q, &m);
+    }
+    judge_scales_clear(&s);
+    made_clear(&m);
+    return status;
+}
+
+static mpsim_status answer(question *q, const mpsim_block_recipe *like)
+{
+    mpsim_judgement *j = q->w->j;
+    uint64_t differ = 0;
+    const mpsim_block_recipe *best = find_row(q, &differ);
+    const mpsim_block_recipe *row = like ? like : best;
+    if (!row)
+        return judge_fail(q->w, MPSIM_ERANGE, "no recipe has these sizes and formats");
+    snprintf(j->row, sizeof j->row, "%s", row->name);
+    const mpsim_status status = say(q, row);
+    if (status != MPSIM_OK)
+        return status;
+    if (like && best && j->differ && strcmp(best->name, like->name) != 0 && differ <= j->differ / 2) {
+        snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
+        j->nearest_differ = differ;
+    }
+    if (j->differ == 0)
+        find_class(q, row);
+    return MPSIM_OK;
+}
+
+mpsim_status judge_quantise(judge_case *c)
+{
+    question *q = want_memory(1, sizeof *q);
+    mpsim_block_recipe like;
+    unsigned transform = 0;
+    if (!q)
+        return MPSIM_ENOMEM;
+    q->w = c;
+    mpsim_status status = MPSIM_OK;
+    if (c->like && (status = mpsim_block_parse(&like, &transform, c->like, c->why, c->size)) == MPSIM_ENOTFOUND)
+        status = judge_fail(c, MPSIM_ENOTFOUND, "'%s' is not a block recipe", c->like);
+    if (status == MPSIM_OK)
+        status = take_arrays(q);
+    if (status == MPSIM_OK && c->like && !fits(q, &like))
+        status = judge_fail(c, MPSIM_ERANGE, "%s has other formats, or another number of scales, than these arrays",
+                            like.name);
+    if (status == MPSIM_OK) {
+        add_candidates(q);
+        status = answer(q, c->like ? &like : NULL);
+    }
+    free(q->x);
+    free(q->codes);
+    free(q);
+    return status;
+}

@@ -1,0 +1,240 @@
+/* scales.c -- see scales.h. */
+#include "scales.h"
+
+#include "../array/want.h"
+#include "../operand/element.h"
+#include "../quant/quant.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- order ---- */
+
+static size_t layout_count(judge_layout l, size_t down, size_t across)
+{
+    return l == JUDGE_SWIZZLED ? quant_up(down, 128) * 128 * quant_up(across, 4) * 4 : down * across;
+}
+
+judge_layout judge_scales_layout(size_t n, size_t down, size_t across, unsigned from)
+{
+    unsigned l = from;
+    while (l < JUDGE_LAYOUTS && layout_count((judge_layout)l, down, across) != n)
+        l++;
+    return (judge_layout)l;
+}
+
+static size_t place_of(judge_layout l, size_t i, size_t k, size_t down, size_t across)
+{
+    switch (l) {
+    case JUDGE_TURNED:
+        return k * down + i;
+    case JUDGE_SWIZZLED:
+        return (size_t)quant_swizzled_index(i, k, across);
+    default:
+        return i * across + k;
+    }
+}
+
+/* ---- both as codes of one format ---- */
+
+static double expected_value(const judge_scales_source *from, int factors, size_t i)
+{
+    return from->stored ? mpsim_decode(from->stored, from->codes[i])
+           : factors    ? (double)from->scales[i]
+                        : (double)from->inverses[i];
+}
+
+static uint64_t expected_code(const judge_scales *s, const judge_scales_source *from, size_t i)
+{
+    mpsim_rounding r;
+    if (from->stored && mpsim_format_same(from->stored, s->format))
+        return from->codes[i];
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_encode_f64(s->format, &r, expected_value(from, s->factors, i), 0, NULL);
+}
+
+static int take(judge_scales *s, const judge_scales_source *from, size_t down, size_t across, judge_layout layout,
+                int factors)
+{
+    const mpsim_judge_array *f = from->found;
+    *s = (judge_scales){.format = f->format ? f->format : from->stored,
+                        .rows = from->rows,
+                        .columns = from->columns,
+                        .layout = layout,
+                        .factors = factors};
+    const size_t bytes = mpsim_format_code_bytes(s->format);
+    s->found = want_memory(s->rows * s->columns + 1, bytes);
+    s->expected = want_memory(s->rows * s->columns + 1, bytes);
+    for (size_t i = 0; i < s->rows && s->found && s->expected; i++)
+        for (size_t k = 0; k < s->columns; k++) {
+            const size_t at = i * s->columns + k;
+            const size_t place = place_of(layout, i, k, down, across);
+            element_put_code(s->found, bytes, at, element_code(f->codes, bytes, place));
+            element_put_code(s->expected, bytes, at, expected_code(s, from, at));
+        }
+    return s->found && s->expected ? 0 : -1;
+}
+
+/* The order that an array of this shape has by itself. */
+static judge_layout own_layout(const mpsim_judge_array *f, size_t down, size_t across)
+{
+    if (f->rows == across && f->columns == down && down != across)
+        return JUDGE_TURNED;
+    return f->rows * f->columns == down * across ? JUDGE_PLAIN : JUDGE_SWIZZLED;
+}
+
+/* One order and meaning; it becomes *s if it differs in less than *least results. */
+static int try_one(judge_scales *s, const judge_scales_source *from, size_t down, size_t across, judge_layout layout,
+                   int factors, uint64_t *least)
+{
+    judge_scales one;
+    if (take(&one, from, down, across, layout, factors)) {
+        judge_scales_clear(&one);
+        return -1;
+    }
+    const uint64_t differ = judge_scales_differ(&one);
+    if (differ >= *least) {
+        judge_scales_clear(&one);
+        return 0;
+    }
+    judge_scales_clear(s);
+    *s = one;
+    *least = differ;
+    return 0;
+}
+
+int judge_scales_take(judge_scales *s, const judge_scales_source *from, size_t down, size_t across)
+{
+    const size_t n = from->found->rows * from->found->columns;
+    const judge_layout own = own_layout(from->found, down, across);
+    const int meanings = from->stored ? 1 : 2;
+    uint64_t least = UINT64_MAX;
+    for (int factors = 0; factors < meanings && least; factors++)
+        if (try_one(s, from, down, across, own, factors, &least))
+            return -1;
+    least /= 2;
+    for (unsigned l = 0; l < JUDGE_LAYOUTS && least && down > 1 && across > 1; l++)
+        for (int factors = 0; factors < meanings && least && judge_scales_layout(n, down, across, l) == l; factors++)
+            if (try_one(s, from, down, across, (judge_layout)l, factors, &least))
+                return -1;
+    s->fault = s->layout != own && !(s->layout == JUDGE_SWIZZLED && own == JUDGE_PLAIN);
+    return 0;
+}
+
+void judge_scales_clear(judge_scales *s)
+{
+    free(s->found);
+    free(s->expected);
+    s->found = s->expected = NULL;
+}
+
+judge_pair judge_scales_pair(const judge_scales *s)
+{
+    return (judge_pair){s->format, s->found, s->expected, s->rows, s->columns, 0};
+}
+
+uint64_t judge_scales_differ(const judge_scales *s)
+{
+    const judge_pair p = judge_scales_pair(s);
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->rows * s->columns; i++)
+        n += !judge_pair_same(&p, i);
+    return n;
+}
+
+static double value(const judge_scales *s, const void *codes, size_t i)
+{
+    return mpsim_decode(s->format, element_code(codes, mpsim_format_code_bytes(s->format), i));
+}
+
+double judge_scales_ratio(const judge_scales *s, size_t block)
+{
+    const double found = value(s, s->found, block), expected = value(s, s->expected, block);
+    return found == expected ? 1 : s->factors ? found / expected : expected / found;
+}
+
+/* ---- what is wrong ---- */
+
+/* Of the blocks that differ, how many fit an explanation. */
+typedef struct explanation {
+    uint64_t differ, twice, half, inverted, squared;
+    double least, most; /* significands of the largest magnitudes: the least that differs, the largest that does not */
+} explanation;
+
+static double amax_of(const judge_scales *s, const float *x, size_t rows, size_t columns, size_t block)
+{
+    const size_t down = quant_up(rows, s->rows), across = quant_up(columns, s->columns);
+    const size_t top = block / s->columns * down, left = block % s->columns * across;
+    double most = 0;
+    for (size_t i = top; i < top + down && i < rows; i++)
+        for (size_t k = left; k < left + across && k < columns; k++)
+            most = fmax(most, fabs((double)x[i * columns + k]));
+    return most;
+}
+
+static void look(explanation *e, const judge_scales *s, size_t i, double amax)
+{
+    int exponent;
+    const double f = value(s, s->found, i), w = value(s, s->expected, i), significand = 2 * frexp(amax, &exponent);
+    if (f == w) {
+        e->most = amax > 0 && isfinite(amax) ? fmax(e->most, significand) : e->most;
+        return;
+    }
+    e->differ++;
+    e->twice += f == 2 * w;
+    e->half += 2 * f == w;
+    e->inverted += fabs(f * w - 1) < 1e-6;
+    e->squared += fabs(f / (w * w) - 1) < 1e-6;
+    e->least = fmin(e->least, significand);
+}
+
+static int is_nearly_all(uint64_t n, uint64_t all)
+{
+    return n > 0 && n >= all - all / 100;
+}
+
+static void say_factor(mpsim_judgement *j, const explanation *e, const judge_scales *s, const char *what, uint64_t n)
+{
+    if (e->differ == s->rows * s->columns)
+        judge_find(j, "scale-factor", n, "every scale is %s what it should be", what);
+    else if (e->least > e->most)
+        judge_find(j, "scale-factor", n,
+                   "%" PRIu64
+                   " scales are %s what they should be, those of blocks whose largest magnitude is above %.6g x 2^k",
+                   n, what, e->most);
+    else
+        judge_find(j, "scale-factor", n, "%" PRIu64 " scales are %s what they should be", n, what);
+}
+
+static void say_order(mpsim_judgement *j, const judge_scales *s)
+{
+    static const char *const orders[] = {"that of the grid", "that of the transposed grid",
+                                         "the swizzled one of cuBLAS"};
+    if (s->fault)
+        judge_find(j, "scale-order", s->rows * s->columns, "the order of the scales is %s, which their shape is not",
+                   orders[s->layout]);
+    else if (s->layout != JUDGE_PLAIN)
+        judge_find(j, "scale-order", 0, "the order of the scales is %s", orders[s->layout]);
+}
+
+int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float *x, size_t rows, size_t columns)
+{
+    explanation e = {.least = INFINITY};
+    for (size_t i = 0; i < s->rows * s->columns; i++)
+        look(&e, s, i, amax_of(s, x, rows, columns, i));
+    say_order(j, s);
+    if (e.differ == 0)
+        return s->fault;
+    const size_t before = j->findings;
+    if (is_nearly_all(e.twice, e.differ))
+        say_factor(j, &e, s, "twice", e.twice);
+    if (is_nearly_all(e.half, e.differ))
+        say_factor(j, &e, s, "half", e.half);
+    if (is_nearly_all(e.inverted, e.differ))
+        judge_find(j, "scale-inverted", e.inverted, "the scales are one over what they should be");
+    if (is_nearly_all(e.squared, e.differ))
+        judge_find(j, "scale-squared", e.squared, "the scales are squared");
+    return j->findings > before;
+}
