@@ -1,6 +1,7 @@
 /* t-judge.c -- mpsim/judge.h: casts whose faults are made here, by other means than the judge's: bits of binary32, tables of codes. */
 #include "support/support.h"
 
+#include <mpsim/block.h>
 #include <mpsim/judge.h>
 
 #include <math.h>
