@@ -50,7 +50,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/axes.h lib/dot/sumtile.c lib/dot/sumtile.h lib/dot/window.c lib/dot/window.h \
   lib/dot/onednn.c lib/dot/onednn.h lib/dot/onednn_chunks.c lib/dot/rows_amd.h lib/dot/scalar.h lib/dot/scaledmm.c lib/dot/staged.h lib/dot/torchmm.c \
   lib/dot/enter.c lib/dot/entry.h lib/dot/entrylines.c lib/dot/entryrecipe.c lib/dot/epilogue.c lib/dot/epilogue.h lib/dot/pieces.c lib/dot/pieces.h lib/dot/product.c lib/dot/shape.c lib/dot/shape.h lib/dot/stack.c lib/dot/stack.h \
-  lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
+  lib/dot/special.c lib/dot/special.h lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
   lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/attentionback.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/elements.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/activation.c lib/layer/kernel/activation.h \
   lib/layer/kernel/channels.c lib/layer/kernel/channels.h lib/layer/kernel/columns.c lib/layer/kernel/columns.h lib/layer/kernel/elements.c lib/layer/kernel/elements.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \

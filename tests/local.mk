@@ -74,7 +74,7 @@ unit_tests = \
   tests/block/t-kernel tests/block/t-parts tests/block/t-recorded tests/block/t-references tests/arith/t-arith-proof \
   tests/block/t-published tests/block/t-words \
   tests/digest/t-digest \
-  tests/dot/t-chain tests/dot/t-chain-corners tests/dot/t-convolution tests/dot/t-convolution-orders tests/dot/t-convolution-torch tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-gemm-calls tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-product tests/dot/t-product-calls tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-steps tests/dot/t-tensorcore \
+  tests/dot/t-chain tests/dot/t-chain-corners tests/dot/t-convolution tests/dot/t-convolution-orders tests/dot/t-convolution-torch tests/dot/t-cpu tests/dot/t-fused tests/dot/t-gemm tests/dot/t-gemm-calls tests/dot/t-mmasim tests/dot/t-model tests/dot/t-onednn tests/dot/t-product tests/dot/t-product-calls tests/dot/t-scaled tests/dot/t-scaledmm tests/dot/t-special tests/dot/t-steps tests/dot/t-tensorcore \
   tests/format/t-published \
   tests/gpu/t-conversions tests/gpu/t-in-step tests/gpu/t-orders tests/gpu/t-record \
   tests/layer/t-activation tests/layer/t-attention tests/layer/t-attention-back tests/layer/t-batchnorm tests/layer/t-causal tests/layer/t-elements tests/layer/t-kernels tests/layer/t-rownorm \

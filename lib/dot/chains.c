@@ -42,7 +42,7 @@ void mpsim_chain_rows(const job *g, size_t first, size_t n, size_t panel, result
                                 .sums = ROWS * N};
     float own[ABREAST * ROWS * N], *s = mpsim_sums_f32(g, to, own);
     for (size_t p = 0; p < panels; p++) {
-        mpsim_start_rows_f32(g, first, n, panel + p, s + p * ROWS * N, redo + p * ROWS);
+        mpsim_start_rows_f32(g, first, n, panel + p, s + p * ROWS * N, to, p * ROWS);
         if (flushes)
             flush_addends(s + p * ROWS * N, n, (float)mpsim_format_min_normal(&g->m->result.format));
     }
@@ -84,7 +84,7 @@ void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, resu
     values s;
     for (size_t r = 0; r < n; r++) {
         double c[N];
-        redo[r] = mpsim_start_row(g, first + r, panel, c);
+        mpsim_start_row(g, first + r, panel, c, to, r);
         for (size_t j = 0; j < N; j++)
             if (wide)
                 s.f64[r * N + j] = c[j];

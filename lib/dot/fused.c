@@ -118,7 +118,7 @@ static void sums_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
 static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     float own[ROWS * N], *s = mpsim_sums_f32(g, to, own);
-    mpsim_start_rows_f32(g, first, n, panel, s, redo);
+    mpsim_start_rows_f32(g, first, n, panel, s, to, 0);
     sums_in_vectors(g, first, n, panel, s, redo);
     mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
 }
@@ -147,9 +147,7 @@ static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, re
 {
     for (size_t r = 0; r < n; r++) {
         double d[N];
-        redo[r] = mpsim_start_row(g, first + r, panel, d);
-        if (g->panels_a.special[first + r])
-            continue;
+        mpsim_start_row(g, first + r, panel, d, to, r);
         redo[r] |= fused_row(g, first + r, panel, d);
         mpsim_pack_values(&g->result, to->codes[r], d);
     }

@@ -20,6 +20,7 @@
 #include "dot.h"
 #include "job.h"
 #include "scalar.h"
+#include "special.h"
 
 #include <stdlib.h>
 
@@ -241,7 +242,7 @@ static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_
                      .next = x->next};
     if (can_widen(g, x))
         l.widen = g->loops->widen;
-    if (are_values(g, x))
+    if (are_values(g, g->a) && are_values(g, g->b)) /* both, since panels have zeros where codes are decoded */
         l.look = wide ? g->loops->look_f64 : g->loops->look_f32;
     mpsim_unpacker_init(&l.u, x->entry ? mpsim_format_find("binary32") : x->format, wide && !l.widen);
     return l;
@@ -273,6 +274,7 @@ static void describe_panels(job *g)
         g->lines_a.line = g->depth + gap / g->lines_a.bytes;
         g->lines_a.next = 1;
     }
+    g->raw = g->lines_a.look != NULL;
     g->lines_a.flush = g->lines_b.flush = g->run == mpsim_lanes_rows && g->m->traits != 0;
     mpsim_unpacker_init(&g->addends, &g->m->result.format, 1);
     mpsim_packer_init(&g->result, &g->m->result);
@@ -453,8 +455,14 @@ static mpsim_status rows_of_tile(const job *g, const place *to, size_t first, si
     unsigned redo[ABREAST * ROWS];
     mpsim_status s = MPSIM_OK;
     memset(redo, 0xff, sizeof redo);
-    if (g->run)
-        g->run(g, first, n, panel, &from, redo);
+    if (g->run) {
+        memset(redo, 0, sizeof redo);
+        if (!mpsim_specials_decided(g, first, n, &from, panels))
+            g->run(g, first, n, panel, &from, redo);
+        for (size_t at = 0; at < panels * ROWS; at += at % ROWS + 1 < n ? 1 : ROWS - at % ROWS)
+            if (from.special[at] | redo[at])
+                mpsim_specials_settle(g, first + at % ROWS, panel + at / ROWS, &from, at, &redo[at]);
+    }
     for (size_t p = 0; p < panels && s == MPSIM_OK; p++)
         s = rows_of_panel(g, &to[p], first, n, panel + p, &from, p * ROWS, redo + p * ROWS);
     return s;
@@ -593,6 +601,8 @@ static mpsim_status strip(const job *whole, const mpsim_pool *pool, size_t first
         pool->run(pool->self, of_a + g.panels, pack, &g);
     else if (g.run)
         pool->run(pool->self, g.panels, pack_columns, &g);
+    if (g.run && !mpsim_specials_find(&g, pool, first == 0))
+        return MPSIM_ENOMEM;
     const size_t tasks = ((g.panels - 1) / g.abreast + 1) * g.blocks;
     memset(g.failed, 0, tasks);
     pool->run(pool->self, tasks, compute, &g);
@@ -615,10 +625,15 @@ static mpsim_status in_strips(job *g, const mpsim_pool *pool)
     g->abreast = g->run == mpsim_chain_rows ? 2 : g->run == mpsim_exact_rows || has_doubles(g) ? ABREAST : 1;
     if (!product_fits(&g->tasks, g->panels, g->blocks))
         return MPSIM_ENOMEM;
+    mpsim_specials specials = {0};
+    g->specials = &specials;
+    if (g->run)
+        mpsim_specials_init(&specials, g);
     mpsim_status s = begin(g, here, sizeof here);
     for (size_t j = 0; j < g->columns && s == MPSIM_OK; j += width)
         s = strip(g, pool, j, g->columns - j < width ? g->columns - j : width);
     end(g);
+    mpsim_specials_free(&specials);
     return s;
 }
 

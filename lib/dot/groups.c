@@ -47,12 +47,14 @@ int mpsim_group_init(mpsim_group *p, const mpsim_model *m, const mpsim_format *f
 static void odd_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
 {
     float own[ROWS * N], *s = mpsim_sums_f32(g, to, own);
-    mpsim_start_rows_f32(g, first, n, panel, s, redo);
+    mpsim_start_rows_f32(g, first, n, panel, s, to, 0);
     for (size_t j = 0; g->depth && j < n * N; j++)
         s[j] = fabsf(s[j]) < 0x1p-126F ? copysignf(0, s[j]) : s[j];
     g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded,
                          (const float *)mpsim_panel_values(g, panel), s, n, g->depth, redo);
     mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
+    for (size_t r = 0; r < n; r++) /* nothing is said after an overflow, which is the largest number */
+        to->known[r] = to->nans[r] = 0;
 }
 
 void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
@@ -65,7 +67,7 @@ void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, result
     const int flushes = g->depth && g->m->traits & MPSIM_TRAIT_FLUSH_SUMS;
     for (size_t r = 0; r < n; r++) {
         double c[N];
-        redo[r] = mpsim_start_row(g, first + r, panel, c);
+        mpsim_start_row(g, first + r, panel, c, to, r);
         for (size_t j = 0; j < N; j++)
             s[r * N + j] = flushes && fabs(c[j]) < 0x1p-126 ? copysign(0, c[j]) : c[j];
     }

@@ -28,15 +28,19 @@ typedef struct mpsim_taker {
     void *self;
 } mpsim_taker;
 
-/* Codes of results, or words, which are codes of binary32 (see below). */
-typedef union results {
-    uint64_t codes[ABREAST * ROWS][N];
-    float words[ABREAST * ROWS][N];
+/* Codes of results, or words, which are codes of binary32 (see below). By row, as bits of columns: where an operand or c is no
+ * number, and counted as 0; where the sum is an infinity or a NaN that comes of numbers alone; where it is a NaN. */
+typedef struct results {
+    union {
+        uint64_t codes[ABREAST * ROWS][N];
+        float words[ABREAST * ROWS][N];
+    };
+    unsigned special[ABREAST * ROWS], known[ABREAST * ROWS], nans[ABREAST * ROWS];
 } results;
 
 /* A fast path: rows first to first + n - 1 of a panel and those beside it (mpsim_panels_abreast), row r of
- * panel number p of them at p ROWS + r; redo, by the same number: the columns, as bits, that the reference must do.
- * n <= ROWS. It runs in the default floating-point environment. */
+ * panel number p of them at p ROWS + r; redo, by the same number: the columns, as bits, whose codes are none of the
+ * model. n <= ROWS. It runs in the default floating-point environment. */
 typedef void path(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo);
 
 struct job {
@@ -81,6 +85,8 @@ struct job {
     mpsim_packer result, outer;
     int native_result, native_outer; /* they round as the machine's binary32 does */
     int words;                       /* results are words */
+    int raw;                         /* values of operands are what they are, infinities and NaNs, too */
+    struct mpsim_specials *specials; /* see special.h */
 };
 
 /* mpsim_job_run -- the job of which the fields up to rng are filled, all of them checked. rng: row i and column j take the words
@@ -125,13 +131,13 @@ static inline size_t mpsim_panel_columns(const job *g, size_t panel)
     return g->columns - panel * N < N ? g->columns - panel * N : N;
 }
 
-/* mpsim_special_columns -- the columns of a panel, as bits, where an operand is no number. */
+/* mpsim_special_columns -- the columns of a panel, as bits, where an operand is no number and counted as 0. */
 unsigned mpsim_special_columns(const job *g, size_t panel);
-/* mpsim_start_row -- the addends of a row of a panel as binary64 values, and the columns, as bits,
- * where one of them or an operand is no number; 0 there. */
-unsigned mpsim_start_row(const job *g, size_t i, size_t panel, double *c);
+/* mpsim_start_row -- the addends of a row of a panel as binary64 values, row number `at` of the results: what is special there. A
+ * special addend is 0. */
+void mpsim_start_row(const job *g, size_t i, size_t panel, double *c, results *to, size_t at);
 /* mpsim_start_rows_f32 -- the same of n rows in binary32, which has the addends; N values of s a row. */
-void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, float *s, unsigned *redo);
+void mpsim_start_rows_f32(const job *g, size_t first, size_t n, size_t panel, float *s, results *to, size_t at);
 
 enum { MPSIM_LARGEST_F32 = 0x7f7fffff, MPSIM_INFINITE_F32 = 0x7f800000 };
 
@@ -142,5 +148,5 @@ static inline float *mpsim_sums_f32(const job *g, results *to, float *own)
 }
 
 /* mpsim_finish_rows_f32 -- the results of n rows from number `at` on, of N sums each: those of mpsim_sums_f32. redo |= the columns,
- * as bits, whose magnitude is above `most` (one of the above); their codes mean nothing. */
+ * as bits, whose magnitude is above `most` (one of the above). */
 void mpsim_finish_rows_f32(const job *g, float *s, size_t n, uint32_t most, results *to, size_t at, unsigned *redo);

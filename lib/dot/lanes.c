@@ -31,14 +31,6 @@ static int is_exact(const mpsim_format *fa, const mpsim_format *fb, int least)
            mpsim_format_last_bit(fa) + mpsim_format_last_bit(fb) >= least;
 }
 
-/* Whether its codes become values in vectors, where they can be flushed. */
-static int is_direct(const mpsim_format *f)
-{
-    mpsim_unpacker u;
-    mpsim_unpacker_init(&u, f, 0);
-    return u.direct && u.bytes <= 4;
-}
-
 int mpsim_lanes_init(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
     memset(p, 0, sizeof *p);
@@ -57,23 +49,22 @@ int mpsim_lanes_init(mpsim_lanes *p, const mpsim_model *m, const mpsim_format *f
         m->traits == FLUSHED && mpsim_is_native(&m->product) && mpsim_is_native(&m->accumulator)) {
         p->kind = MPSIM_LANES_FLUSHED;
         p->flush_products = mpsim_emin(fa) + mpsim_emin(fb) < -126;
-        return is_exact(fa, fb, -400) && is_direct(fa) && is_direct(fb);
+        return is_exact(fa, fb, -400) && mpsim_is_direct(fa) && mpsim_is_direct(fb);
     }
     return 0;
 }
 
 /* ---- one lane ---- */
 
-/* x as binary32, to nearest even; an overflow is bad. */
+/* x as binary32, to nearest even; an overflow is bad, and an infinity. */
 static unsigned round_lane(mpsim_number x, float *c)
 {
     mpsim_rounding r;
     unsigned flags;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     const uint64_t code = mpsim_scalar_encode(&mpsim_binary32, &r, r.mode, x, 0, &flags);
-    const unsigned bad = (code & 0x7fffffff) >= 0x7f800000;
-    *c = bad ? 0 : mpsim_f32_bits((uint32_t)code);
-    return bad;
+    *c = mpsim_f32_bits((uint32_t)code);
+    return (code & 0x7fffffff) >= 0x7f800000;
 }
 
 unsigned mpsim_lanes_exact(const float *a, const float *b, float *c, size_t n)
@@ -111,15 +102,18 @@ static void rows_of_doubles(const job *g, size_t first, size_t n, size_t panel, 
     double s[ABREAST][ROWS * N];
     for (size_t p = 0; p < panels; p++)
         for (size_t r = 0; r < n; r++)
-            redo[p * ROWS + r] = mpsim_start_row(g, first + r, panel + p, s[p] + r * N);
+            mpsim_start_row(g, first + r, panel + p, s[p] + r * N, to, p * ROWS + r);
     sums_of_doubles(g, first, n, panel, s);
     for (size_t p = 0; p < panels; p++)
-        for (size_t r = 0; r < n; r++)
+        for (size_t r = 0; r < n; r++) {
             for (size_t j = 0; j < N; j++) {
-                const uint64_t code = mpsim_bits_f64(s[p][r * N + j]);
+                const uint64_t code = mpsim_bits_f64(s[p][r * N + j]), size = code & 0x7fffffffffffffff;
                 to->codes[p * ROWS + r][j] = code;
-                redo[p * ROWS + r] |= (unsigned)((code & 0x7fffffffffffffff) > 0x7ff0000000000000) << j;
+                to->known[p * ROWS + r] |= (unsigned)(size >= 0x7ff0000000000000) << j;
+                to->nans[p * ROWS + r] |= (unsigned)(size > 0x7ff0000000000000) << j;
             }
+            redo[p * ROWS + r] |= to->nans[p * ROWS + r];
+        }
 }
 
 void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
@@ -133,7 +127,7 @@ void mpsim_lanes_rows(const job *g, size_t first, size_t n, size_t panel, result
     float own[ROWS * N], *s = mpsim_sums_f32(g, to, own);
     double c[N];
     for (size_t r = 0; r < n; r++) {
-        redo[r] = mpsim_start_row(g, first + r, panel, c);
+        mpsim_start_row(g, first + r, panel, c, to, r);
         for (size_t j = 0; j < N; j++)
             s[r * N + j] = flushes && fabs(c[j]) < least ? 0 : (float)c[j];
     }

@@ -57,6 +57,9 @@ typedef struct mpsim_unpacker {
 /* Values must hold every number of f. */
 void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide);
 
+/* mpsim_is_direct -- whether codes of f become binary32 values in vectors, where they can be flushed, scaled and marked. */
+int mpsim_is_direct(const mpsim_format *f);
+
 /* mpsim_unpack_line -- n <= MPSIM_PANEL values from the codes number first, first + stride, ...
  * Returns, as bits, which are infinities or NaNs; values mean nothing there. values: binary64 if
  * u->wide. */
@@ -147,6 +150,9 @@ typedef struct mpsim_panels {
 
 /* mpsim_panel_pack -- lines 16 panel to 16 panel + 15. */
 void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel);
+
+/* mpsim_load_line -- n <= MPSIM_PANEL codes of line l from product k on, of the format that values are made of: see mpsim_lines.u. */
+void mpsim_load_line(const mpsim_lines *x, uint64_t *codes, size_t l, size_t k, size_t n);
 
 /* ---- values to codes ---- */
 

@@ -52,6 +52,13 @@ void mpsim_unpacker_init(mpsim_unpacker *u, const mpsim_format *f, int wide)
     u->unit = u->direct && !u->same_bias ? mpsim_f64_bits((uint64_t)(unit + 1023) << 52) : 0;
 }
 
+int mpsim_is_direct(const mpsim_format *f)
+{
+    mpsim_unpacker u;
+    mpsim_unpacker_init(&u, f, 0);
+    return u.direct && u.bytes <= 4;
+}
+
 /* A row of values, and which of them are special. */
 typedef union row {
     double f64[N];
@@ -157,6 +164,12 @@ static void enter_loaded(const mpsim_lines *x, uint64_t *raw)
     const uint32_t *entered = mpsim_enter_codes(x->entry, bits, &codes, N);
     for (size_t j = 0; j < N; j++)
         raw[j] = entered[j];
+}
+
+void mpsim_load_line(const mpsim_lines *x, uint64_t *codes, size_t l, size_t k, size_t n)
+{
+    load(codes, x->codes, x->bytes, l * x->line + k * x->next, x->next, n);
+    enter_loaded(x, codes);
 }
 
 /* Up to 16 codes of a line from product k on. */

@@ -79,7 +79,7 @@ static int can(const mpsim_model *m, const mpsim_format *fa, const mpsim_format 
     if (bits > l->mantissa + 1)
         return 0;
     if (kind == MPSIM_LANES_F32)
-        return !is_fma && can_narrow(m, bits, last, l);
+        return !is_fma && mpsim_in_binary32(fa) && mpsim_in_binary32(fb) && can_narrow(m, bits, last, l);
     if (high > l->highest || last < l->lowest)
         return 0;
     if (!fits(acc, l, is_fma ? high : 0) || (!is_fma && !fits(product, l, high)) || !fits(result, l, 0) ||

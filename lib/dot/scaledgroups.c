@@ -136,7 +136,7 @@ void mpsim_scaledgroups_rows(const job *g, size_t first, size_t n, size_t panel,
     const mpsim_group_info of_a = at(&g->groups_a, first * groups_of(g));
     const mpsim_group_info of_b = at(&g->groups_b, panel * groups_of(g) * N);
     float s[ROWS * N];
-    mpsim_start_rows_f32(g, first, n, panel, s, redo);
+    mpsim_start_rows_f32(g, first, n, panel, s, to, 0);
     g->loops->scaledgroups(&g->scaledgroups, (const float *)mpsim_row_values(g, first), &of_a, g->padded,
                            (const float *)mpsim_panel_values(g, panel), &of_b, s, n, g->padded, redo);
     for (size_t r = 0; r < n; r++)

@@ -41,29 +41,24 @@ static mpsim_exact_lines lines_at(const job *g, size_t first, size_t rows, size_
                                g->panels_b.high + panel * N};
 }
 
-/* Addends of panel p, and the columns that the reference must do. */
-static void start_rows(sums *w, size_t p, unsigned *redo)
+/* Addends of panel p. Where a term is special numbers decide nothing: no sum of them overflows. */
+static void start_rows(sums *w, size_t p, results *to, unsigned *redo)
 {
     const job *g = w->g;
     const unsigned beyond = ~there(g, w->panel + p);
-    if (g->c) {
-        for (size_t r = 0; r < w->rows; r++)
-            redo[r] = mpsim_start_row(g, w->first + r, w->panel + p, w->c[p][r]) | beyond;
-        return;
+    for (size_t r = 0; r < w->rows; r++) {
+        mpsim_start_row(g, w->first + r, w->panel + p, w->c[p][r], to, p * ROWS + r);
+        redo[r] = to->special[p * ROWS + r] | beyond;
     }
-    const unsigned special = mpsim_special_columns(g, w->panel + p);
-    memset(w->c[p], 0, w->rows * sizeof w->c[p][0]);
-    for (size_t r = 0; r < w->rows; r++)
-        redo[r] = g->panels_a.special[w->first + r] ? ~0u : special | beyond;
 }
 
 /* How the sums of panel p are taken. */
-static void start(sums *w, size_t p, unsigned *redo)
+static void start(sums *w, size_t p, results *to, unsigned *redo)
 {
     const job *g = w->g;
     w->x[p] = lines_at(g, w->first, w->rows, w->panel + p);
     const int width = mpsim_exact_width(&g->exact, &w->x[p]);
-    start_rows(w, p, redo);
+    start_rows(w, p, to, redo);
     w->in_halves[p] = 0;
     for (size_t r = 0; r < w->rows; r++) {
         const int way = redo[r] != ~0u ? mpsim_exact_way(&g->exact, &w->x[p], r, width) : MPSIM_EXACT_WHOLE;
@@ -168,7 +163,7 @@ void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, result
     w.panel = panel;
     w.panels = mpsim_panels_abreast(g, panel);
     for (size_t p = 0; p < w.panels; p++)
-        start(&w, p, redo + p * ROWS);
+        start(&w, p, to, redo + p * ROWS);
     add_all(&w);
     for (size_t p = 0; p < w.panels; p++) {
         for (size_t r = 0; r < n; r++) {

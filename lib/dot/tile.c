@@ -77,7 +77,7 @@ static int staged_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *
                       .mbits = 23,
                       .least = mpsim_bits_f64(0x1p-126),
                       .most = mpsim_bits_f64(0x1.fffffep127)};
-    return !m->chunk && mpsim_is_native(&m->accumulator) && mpsim_in_binary32(&m->result.format) && is_plain(m, fa) &&
+    return !m->chunk && mpsim_is_direct(fa) && mpsim_is_direct(fb) && mpsim_is_native(&m->accumulator) && mpsim_in_binary32(&m->result.format) && is_plain(m, fa) &&
            is_plain(m, fb) && fa->mbits + fb->mbits + 2 <= 24 && MPSIM_WIDE_LENGTH % m->length == 0 &&
            m->length % 2 == 0 && m->fraction >= 24 && m->fraction <= 25 && lower >= 1 && lower <= 8;
 }
@@ -160,7 +160,7 @@ static int group_of(const mpsim_model *m, const mpsim_format *fa, const mpsim_fo
 
 static int cut_of(const mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
-    if (!t->vectors)
+    if (!t->vectors || !mpsim_is_direct(fa) || !mpsim_is_direct(fb))
         return MPSIM_CUT_NONE;
     return mpsim_cut_init(t, m, fa, fb) ? MPSIM_CUT_NARROW : mpsim_wide_init(t, m) ? MPSIM_CUT_WIDE : MPSIM_CUT_NONE;
 }

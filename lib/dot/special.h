@@ -1,0 +1,60 @@
+/* special.h -- results where an operand, an addend or a sum is an infinity or a NaN, without the reference.
+ *
+ * Such a term decides alone, where every place of the model keeps infinities and NaNs (mpsim_specials.can):
+ *
+ *  - A NaN among the terms, an infinity times zero, infinities of both signs: a NaN. A sum that has one keeps it, and two
+ *    infinities meet at the latest in the last sum.
+ *  - Else infinities of one sign: that infinity, if no sum of numbers overflows. Any sum of the model has one of those terms, and is
+ *    this infinity, or has none, and is the same sum as where these terms are zeros: the fast path has added that, with zeros, and
+ *    tells whether one was beyond a place's numbers.
+ *
+ * Which infinities meet which zeros, and their signs, say words of bits, one bit a product (mpsim_specials_find).
+ *
+ * The bits of a NaN: most models have a single NaN. In the others, chains and trees, the NaN of an operand decides that comes first
+ * (last, where a fused multiply-add takes the product's before the sum's), unless the NaN of an operation without a
+ * value came before: that is known not to be where there are no infinities and no overflow. The rest is left to the reference. */
+#pragma once
+
+#include "job.h"
+
+/* Bits of mpsim_panels.special, beside the 1 of packing. */
+enum { MPSIM_LINE_NAN = 2, MPSIM_LINE_INFINITE = 4 };
+
+/* 64 products of a line, as bits. */
+typedef struct mpsim_special_word {
+    uint64_t infinite, zero, minus;
+} mpsim_special_word;
+
+/* Lines of an operand, those of their panels. */
+typedef struct mpsim_special_lines {
+    int any;
+    mpsim_special_word *words; /* NULL: no line of either operand has an infinity           */
+    size_t *nan;               /* by line: the product whose NaN decides, or SIZE_MAX; NULL: any NaN serves */
+} mpsim_special_lines;
+
+typedef struct mpsim_specials {
+    int can;              /* whether anything can be said                                  */
+    int alike;            /* every NaN of an operand has one code                          */
+    int last;             /* of an operation the NaN of the product comes before the sum's */
+    int signs;            /* a NaN keeps its sign only                                     */
+    uint64_t infinite[2]; /* codes of results, by sign                                     */
+    uint64_t invalid;     /* that of an operation without a value                          */
+    size_t words;         /* of a line                                                     */
+    mpsim_special_lines a, b;
+} mpsim_specials;
+
+/* mpsim_specials_init -- what the model of a job does with infinities and NaNs. */
+void mpsim_specials_init(mpsim_specials *s, const job *g);
+void mpsim_specials_free(mpsim_specials *s);
+
+/* mpsim_specials_find -- looks at the lines of a job that packing found special: those of b, and, with `first`, those of a. 0: no
+ * memory. */
+int mpsim_specials_find(job *g, const mpsim_pool *pool, int first);
+
+/* mpsim_specials_decided -- whether NaNs decide all results of n rows, so that no product need be added; then what a path says of
+ * `panels` panels. */
+int mpsim_specials_decided(const job *g, size_t first, size_t n, results *to, size_t panels);
+
+/* mpsim_specials_settle -- the codes of row i of a panel, number `at` of the results: *redo becomes the columns that the reference must
+ * do. */
+void mpsim_specials_settle(const job *g, size_t i, size_t panel, results *to, size_t at, unsigned *redo);
