@@ -6,7 +6,7 @@
  * Operands and c are finite; then only these things can happen that are no plain rounding: an
  * overflow gives an infinity, in the reference (the default choices) as in IEEE 754, and keeps it
  * as long as no other infinity comes; a product that overflows beside an infinity of the other sign
- * gives NaN, and the reference decides which. A result that is NaN is done again there.
+ * gives NaN, and special.h says which.
  *
  * machine_flushes (chain.c) and machine_cuts (gemm.c) test first that the processor obeys the modes of rounding and
  * flushing; valgrind does not.

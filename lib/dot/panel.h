@@ -151,9 +151,6 @@ typedef struct mpsim_panels {
 /* mpsim_panel_pack -- lines 16 panel to 16 panel + 15. */
 void mpsim_panel_pack(const mpsim_lines *x, const mpsim_panels *to, size_t panel);
 
-/* mpsim_load_line -- n <= MPSIM_PANEL codes of line l from product k on, of the format that values are made of: see mpsim_lines.u. */
-void mpsim_load_line(const mpsim_lines *x, uint64_t *codes, size_t l, size_t k, size_t n);
-
 /* ---- values to codes ---- */
 
 typedef struct mpsim_packer {

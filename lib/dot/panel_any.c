@@ -166,12 +166,6 @@ static void enter_loaded(const mpsim_lines *x, uint64_t *raw)
         raw[j] = entered[j];
 }
 
-void mpsim_load_line(const mpsim_lines *x, uint64_t *codes, size_t l, size_t k, size_t n)
-{
-    load(codes, x->codes, x->bytes, l * x->line + k * x->next, x->next, n);
-    enter_loaded(x, codes);
-}
-
 /* Up to 16 codes of a line from product k on. */
 static void load_along(const mpsim_lines *x, const mpsim_panels *to, uint64_t *raw, size_t l, size_t k)
 {

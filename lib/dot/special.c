@@ -3,7 +3,6 @@
 
 #include "../base/codes.h"
 #include "../base/environment.h"
-#include "binary32.h"
 
 #include <stdlib.h>
 
@@ -99,14 +98,14 @@ void mpsim_specials_init(mpsim_specials *s, const job *g)
     const mpsim_rounded *places[3];
     const size_t n = places_of(m, places);
     const int one = has_one_nan(&m->result);
-    *s = (mpsim_specials){.can = g->depth != 0 && (one || has_one_rule(m, places, n)),
-                          .alike = one || !has_operations(m),
-                          .last = m->addition == MPSIM_ADDITION_FMA,
-                          .signs = m->result.rounding.nan == MPSIM_NANS_SIGNED && !m->traits,
-                          .infinite = {result_code(m, mpsim_number_infinity(0)),
-                                       result_code(m, mpsim_number_infinity(1))},
-                          .invalid = nan_code(m, invalid_number(m), OF_SUM),
-                          .words = (g->depth + 63) / 64};
+    *s = (mpsim_specials){
+        .can = g->depth != 0 && (one || has_one_rule(m, places, n)),
+        .alike = one || !has_operations(m),
+        .last = m->addition == MPSIM_ADDITION_FMA,
+        .signs = m->result.rounding.nan == MPSIM_NANS_SIGNED && !m->traits,
+        .infinite = {result_code(m, mpsim_number_infinity(0)), result_code(m, mpsim_number_infinity(1))},
+        .invalid = nan_code(m, invalid_number(m), OF_SUM),
+        .words = (g->depth + 63) / 64};
     for (size_t i = 0; i < n; i++)
         s->can &= keeps(places[i]);
 }
@@ -115,8 +114,8 @@ void mpsim_specials_free(mpsim_specials *s)
 {
     free(s->a.words);
     free(s->b.words);
-    free(s->a.nan);
-    free(s->b.nan);
+    free(s->a.nans);
+    free(s->b.nans);
 }
 
 /* ---- which NaN decides ---- */
@@ -153,64 +152,40 @@ static int is_first(const job *g, size_t k)
     return g->specials->last || k == (m->order == MPSIM_ORDER_ODD_FIRST);
 }
 
-static void take_nan(const job *g, size_t *nan, size_t k)
-{
-    if (*nan == SIZE_MAX || precedes(g, k, *nan))
-        *nan = k;
-}
-
 /* ---- looking at lines ---- */
 
-/* What codes of an operand are, as they are read. */
-typedef struct reader {
-    const mpsim_format *f;
-    uint64_t magnitude, zeros; /* magnitudes below are zeros */
-    int sign, negzero;
-} reader;
-
-static reader reader_of(const job *g, const mpsim_lines *x)
+static mpsim_number operand_at(const mpsim_source *x, size_t l, size_t k)
 {
-    const mpsim_format *f = x->entry ? &mpsim_binary32 : x->numbers;
-    uint64_t zeros = f->zero != MPSIM_ZERO_NONE;
-    if (zeros && g->m->traits & MPSIM_TRAIT_FLUSH_OPERANDS)
-        zeros = x->entry ? mpsim_bits_f32((float)mpsim_format_min_normal(x->numbers)) : (uint64_t)1 << f->mbits;
-    return (reader){f, mpsim_magnitude_mask(f), zeros, mpsim_has_sign(f) ? mpsim_magnitude_bits(f) : -1,
-                    f->nan == MPSIM_NAN_NEGZERO};
+    const mpsim_format *from = x->entry ? x->entry->from : x->format;
+    const size_t bytes = mpsim_format_code_bytes(from);
+    const uint64_t code = mpsim_code_load(x->codes, bytes, l * x->line + k * x->next);
+    unsigned char in[8], out[8];
+    float value;
+    if (!x->entry)
+        return mpsim_scalar_unpack(from, code);
+    mpsim_code_store(in, bytes, 0, code);
+    mpsim_decode_array_f32(from, &value, in, 1);
+    mpsim_encode_array_f32(x->format, &x->entry->rounding, NULL, out, &value, 1, NULL);
+    return mpsim_scalar_unpack(x->format, mpsim_code_load(out, mpsim_format_code_bytes(x->format), 0));
 }
 
-/* One code as bits number `at` of a word; *kinds |= MPSIM_LINE_.... Whether it is a NaN. */
-static inline int read_code(const reader *r, uint64_t code, size_t at, mpsim_special_word *to, int *kinds)
+/* Products first + i for the bits i that are set: *k becomes the one that decides, if it was not. */
+static void take_nans(const job *g, size_t *k, size_t first, uint64_t nans)
 {
-    const uint64_t m = code & r->magnitude, minus = r->sign < 0 ? 0 : code >> r->sign & 1;
-    const int infinite = r->f->inf && m == r->f->max_finite + 1;
-    const int nan = (m > r->f->max_finite && !infinite) || (r->negzero && minus && m == 0);
-    to->infinite |= (uint64_t)infinite << at;
-    to->zero |= (uint64_t)(m < r->zeros && !nan) << at;
-    to->minus |= minus << at;
-    *kinds |= (infinite ? MPSIM_LINE_INFINITE : 0) | (nan ? MPSIM_LINE_NAN : 0);
-    return nan;
-}
-
-/* Line l: its kinds; words and *nan, unless they are NULL. */
-static int read_line(const job *g, const mpsim_lines *x, size_t l, mpsim_special_word *words, size_t *nan)
-{
-    const reader r = reader_of(g, x);
-    int kinds = 0;
-    for (size_t k = 0; k < g->depth; k += N) {
-        const size_t n = g->depth - k < N ? g->depth - k : N;
-        mpsim_special_word word = {0, 0, 0};
-        uint64_t codes[N];
-        mpsim_load_line(x, codes, l, k, n);
-        for (size_t i = 0; i < n; i++)
-            if (read_code(&r, codes[i], (k + i) % 64, &word, &kinds) && nan)
-                take_nan(g, nan, k + i);
-        if (words) {
-            words[k / 64].infinite |= word.infinite;
-            words[k / 64].zero |= word.zero;
-            words[k / 64].minus |= word.minus;
-        }
+    const size_t chunk = g->m->chunk;
+    const int is_plain = !chunk && g->m->order == MPSIM_ORDER_SEQUENTIAL;
+    if (!nans || (*k != SIZE_MAX && chunk && first / chunk > *k / chunk))
+        return;
+    if (is_plain) { /* the last of all, or the first */
+        if (g->specials->last)
+            *k = first + 63 - (size_t)mpsim_clz64(nans);
+        else if (*k == SIZE_MAX)
+            *k = first + 63 - (size_t)mpsim_clz64(nans & (0 - nans));
+        return;
     }
-    return kinds;
+    for (size_t i = 0; i < 64; i++)
+        if (nans >> i & 1 && (*k == SIZE_MAX || precedes(g, first + i, *k)))
+            *k = first + i;
 }
 
 /* A scale that is a NaN makes all products of its block one. */
@@ -231,24 +206,62 @@ static int scale_kinds(const job *g, const mpsim_scales *x, size_t l)
 typedef struct look {
     const job *g;
     const mpsim_lines *lines;
+    const mpsim_source *source;
     const mpsim_scales *scales;
     unsigned char *special;
     mpsim_special_lines *to;
     int all; /* the words of all lines; else the kinds and NaNs of special ones */
 } look;
 
+/* What words from number `word` on say of line l, which is special. */
+static void take_words(const look *w, size_t l, size_t word, const mpsim_kinds *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        w->special[l] |= (unsigned char)((x[i].nan ? MPSIM_LINE_NAN : 0) | (x[i].infinite ? MPSIM_LINE_INFINITE : 0));
+        if (w->to->nans)
+            take_nans(w->g, &w->to->nans[l].k, 64 * (word + i), x[i].nan);
+    }
+}
+
+static void end_line(const look *w, size_t l)
+{
+    mpsim_special_nan *nan = w->to->nans ? &w->to->nans[l] : NULL;
+    w->special[l] |= (unsigned char)scale_kinds(w->g, w->scales, l);
+    if (!nan || nan->k == SIZE_MAX)
+        return;
+    const mpsim_number x = operand_at(w->source, l, nan->k);
+    nan->sign = x.sign;
+    nan->code = nan_code(w->g->m, x, OF_OPERAND);
+}
+
+/* n lines from `first` on. */
+static void look_at_some(const look *w, size_t first, size_t n)
+{
+    const mpsim_kinds_reader r = mpsim_kinds_reader_of(w->lines, w->g->m->traits & MPSIM_TRAIT_FLUSH_OPERANDS);
+    const size_t words = w->g->specials->words;
+    mpsim_kinds some[N][MPSIM_KINDS_WORDS];
+    for (size_t k = 0; k < words; k += MPSIM_KINDS_WORDS) {
+        const size_t count = words - k < MPSIM_KINDS_WORDS ? words - k : MPSIM_KINDS_WORDS;
+        mpsim_read_kinds(w->lines, &r, w->g->loops->kinds, first, n, k, some);
+        for (size_t l = 0; l < n; l++)
+            if (w->all)
+                memcpy(w->to->words + (first + l) * words + k, some[l], count * sizeof some[l][0]);
+            else if (w->special[first + l])
+                take_words(w, first + l, k, some[l], count);
+    }
+    for (size_t l = first; !w->all && l < first + n; l++)
+        if (w->special[l])
+            end_line(w, l);
+}
+
 static void look_at(size_t panel, void *context)
 {
     const look *w = (const look *)context;
-    const size_t end = w->lines->count - panel * N < N ? w->lines->count : panel * N + N;
+    const size_t first = panel * N, n = w->lines->count - first < N ? w->lines->count - first : N;
+    if (!w->all && !memchr(w->special + first, 1, n))
+        return;
     const mpsim_environment before = mpsim_environment_default();
-    for (size_t l = panel * N; l < end; l++) {
-        if (w->all)
-            (void)read_line(w->g, w->lines, l, w->to->words + l * w->g->specials->words, NULL);
-        else if (w->special[l])
-            w->special[l] |= (unsigned char)(read_line(w->g, w->lines, l, NULL, w->to->nan ? w->to->nan + l : NULL) |
-                                             scale_kinds(w->g, w->scales, l));
-    }
+    look_at_some(w, first, n);
     mpsim_environment_restore(before);
 }
 
@@ -264,13 +277,12 @@ static int find_kinds(look *w, const mpsim_pool *pool)
     w->to->any = memchr(w->special, 1, n) != NULL;
     if (!w->to->any)
         return 1;
-    if (!w->g->specials->alike) {
-        if (!w->to->nan)
-            w->to->nan = (size_t *)malloc(n * sizeof *w->to->nan);
-        if (!w->to->nan)
-            return 0;
-        memset(w->to->nan, 0xff, n * sizeof *w->to->nan);
-    }
+    if (!w->g->specials->alike && !w->to->nans)
+        w->to->nans = (mpsim_special_nan *)malloc(n * sizeof *w->to->nans);
+    if (!w->g->specials->alike && !w->to->nans)
+        return 0;
+    for (size_t l = 0; w->to->nans && l < n; l++)
+        w->to->nans[l] = (mpsim_special_nan){.k = SIZE_MAX};
     w->all = 0;
     look_at_all(w, pool);
     return 1;
@@ -282,7 +294,7 @@ static int find_words(look *w, const mpsim_pool *pool)
     free(w->to->words);
     w->to->words = n > SIZE_MAX / sizeof *w->to->words / words
                        ? NULL
-                       : (mpsim_special_word *)calloc(n * words, sizeof *w->to->words);
+                       : (mpsim_kinds *)malloc(n * words * sizeof *w->to->words);
     if (!w->to->words)
         return 0;
     w->all = 1;
@@ -301,8 +313,8 @@ static int has_infinities(const look *w)
 int mpsim_specials_find(job *g, const mpsim_pool *pool, int first)
 {
     mpsim_specials *s = g->specials;
-    look a = {g, &g->lines_a, g->scales_a, g->panels_a.special, &s->a, 0};
-    look b = {g, &g->lines_b, g->scales_b, g->panels_b.special, &s->b, 0};
+    look a = {g, &g->lines_a, g->a, g->scales_a, g->panels_a.special, &s->a, 0};
+    look b = {g, &g->lines_b, g->b, g->scales_b, g->panels_b.special, &s->b, 0};
     if (!s->can)
         return 1;
     if ((first && !find_kinds(&a, pool)) || !find_kinds(&b, pool))
@@ -312,10 +324,19 @@ int mpsim_specials_find(job *g, const mpsim_pool *pool, int first)
     return (s->a.words || find_words(&a, pool)) && find_words(&b, pool);
 }
 
-/* Whether a NaN of row i decides all its results. */
+/* The NaN of a line that decides. */
+static const mpsim_special_nan *nan_of(const mpsim_special_lines *x, size_t l)
+{
+    static const mpsim_special_nan none = {.k = SIZE_MAX};
+    return x->any && x->nans ? &x->nans[l] : &none;
+}
+
+/* Whether NaNs of row i, and of columns that it meets, decide all its results. */
 static int decides(const job *g, size_t i)
 {
-    return g->specials->alike && !g->c && g->panels_a.special[i] & MPSIM_LINE_NAN;
+    const mpsim_specials *s = g->specials;
+    return !g->c && s->a.any && g->panels_a.special[i] & MPSIM_LINE_NAN &&
+           (s->alike || is_first(g, nan_of(&s->a, i)->k));
 }
 
 int mpsim_specials_decided(const job *g, size_t first, size_t n, results *to, size_t panels)
@@ -333,21 +354,6 @@ int mpsim_specials_decided(const job *g, size_t first, size_t n, results *to, si
 
 /* ---- results ---- */
 
-static mpsim_number operand_at(const mpsim_source *x, size_t l, size_t k)
-{
-    const mpsim_format *from = x->entry ? x->entry->from : x->format;
-    const size_t bytes = mpsim_format_code_bytes(from);
-    const uint64_t code = mpsim_code_load(x->codes, bytes, l * x->line + k * x->next);
-    unsigned char in[8], out[8];
-    float value;
-    if (!x->entry)
-        return mpsim_scalar_unpack(from, code);
-    mpsim_code_store(in, bytes, 0, code);
-    mpsim_decode_array_f32(from, &value, in, 1);
-    mpsim_encode_array_f32(x->format, &x->entry->rounding, NULL, out, &value, 1, NULL);
-    return mpsim_scalar_unpack(x->format, mpsim_code_load(out, mpsim_format_code_bytes(x->format), 0));
-}
-
 /* A result that is not that of numbers alone. */
 typedef struct lane {
     size_t i, j;       /* row, column                                         */
@@ -356,60 +362,64 @@ typedef struct lane {
     int special, over; /* a term is; a sum of numbers overflowed, or may have */
 } lane;
 
+/* The NaN of two that decides. */
+static const mpsim_special_nan *first_of(const job *g, const mpsim_special_nan *a, const mpsim_special_nan *b)
+{
+    return b->k == SIZE_MAX || (a->k != SIZE_MAX && (a->k == b->k || precedes(g, a->k, b->k))) ? a : b;
+}
+
+/* A NaN of the addend, which comes before those of operands where a sum does. */
+static int of_addend(const job *g, const lane *x)
+{
+    const int is_kept = g->m->chunk || has_operations(g->m), is_first = g->m->chunk || !g->specials->last;
+    return x->c.kind == MPSIM_NUMBER_NAN && is_kept && (is_first || !(x->kinds & MPSIM_LINE_NAN));
+}
+
 /* A NaN of an operand, or of the addend, is among the terms. */
 static int of_nans(const job *g, const lane *x, uint64_t *code)
 {
     const mpsim_specials *s = g->specials;
-    const size_t of_a = s->a.nan && s->a.any ? s->a.nan[x->i] : SIZE_MAX;
-    const size_t of_b = s->b.nan && s->b.any ? s->b.nan[x->j] : SIZE_MAX;
-    const int c_first = g->m->chunk || (!s->last && has_operations(g->m));
-    *code = s->invalid;
-    if (x->c.kind == MPSIM_NUMBER_NAN && (c_first || !(x->kinds & MPSIM_LINE_NAN)) && (g->m->chunk || has_operations(g->m))) {
+    if (of_addend(g, x)) {
         *code = nan_code(g->m, x->c, OF_ADDEND);
         return 1;
     }
+    *code = s->invalid;
     if (s->alike)
         return 1;
-    const int is_a = of_b == SIZE_MAX || (of_a != SIZE_MAX && (of_a == of_b || precedes(g, of_a, of_b)));
-    const size_t k = is_a ? of_a : of_b;
-    const mpsim_number nan = is_a ? operand_at(g->a, x->i, k) : operand_at(g->b, x->j, k);
-    *code = nan_code(g->m, nan, OF_OPERAND);
-    return is_first(g, k) || (s->signs && !nan.sign) ||
-           (!x->over && !(x->kinds & MPSIM_LINE_INFINITE));
+    const mpsim_special_nan *nan = first_of(g, nan_of(&s->a, x->i), nan_of(&s->b, x->j));
+    *code = nan->code;
+    return is_first(g, nan->k) || (s->signs && !nan->sign) || (!x->over && !(x->kinds & MPSIM_LINE_INFINITE));
 }
 
-/* Infinities among the products: which signs there are, as bits; NEITHER: a product has no value. */
-enum { NEITHER = 4 };
-
-static unsigned signs_of(const job *g, const lane *x)
+/* Which signs infinite products have, as bits; both where a product has no value. Without branches that nothing could foresee. */
+static unsigned signs_of(const mpsim_kinds *a, const mpsim_kinds *b, size_t words)
 {
-    const mpsim_specials *s = g->specials;
-    const mpsim_special_word *a = s->a.words + x->i * s->words, *b = s->b.words + x->j * s->words;
-    unsigned signs = 0;
-    for (size_t w = 0; w < s->words && signs < 3; w++) {
-        const uint64_t any = a[w].infinite | b[w].infinite, minus = a[w].minus ^ b[w].minus;
-        if ((a[w].infinite & b[w].zero) | (b[w].infinite & a[w].zero))
-            return NEITHER;
-        signs |= ((any & ~minus) != 0) | (unsigned)((any & minus) != 0) << 1;
+    enum { SOME = 16 };
+    uint64_t plus = 0, minus = 0;
+    for (size_t w = 0; w < words && !(w % SOME == 0 && plus && minus); w++) {
+        const uint64_t any = a[w].infinite | b[w].infinite, of_minus = a[w].minus ^ b[w].minus;
+        const uint64_t neither = (a[w].infinite & b[w].zero) | (b[w].infinite & a[w].zero);
+        plus |= neither | (any & ~of_minus);
+        minus |= neither | (any & of_minus);
     }
-    return signs;
+    return (plus != 0) | (unsigned)(minus != 0) << 1;
 }
 
 static int of_infinities(const job *g, const lane *x, uint64_t *code)
 {
+    const mpsim_specials *s = g->specials;
+    const uint64_t codes[] = {0, s->infinite[0], s->infinite[1], s->invalid};
     unsigned signs = x->c.kind == MPSIM_NUMBER_INF ? 1u << x->c.sign : 0;
-    if (x->kinds & MPSIM_LINE_INFINITE && (g->raw || !g->specials->a.words))
-        return 0;
-    if (x->kinds & MPSIM_LINE_INFINITE)
-        signs |= signs_of(g, x);
-    if (signs >= 3) {
-        *code = g->specials->invalid;
-        return 1;
+    if (x->kinds & MPSIM_LINE_INFINITE) {
+        if (g->raw || !s->a.words)
+            return 0;
+        signs |= signs_of(s->a.words + x->i * s->words, s->b.words + x->j * s->words, s->words);
     }
-    *code = g->specials->infinite[signs >> 1];
-    return signs && !x->over;
+    *code = codes[signs];
+    return signs == 3 || (signs && !x->over);
 }
 
+/* Whether the code can be said. */
 static int settle(const job *g, const lane *x, int is_nan, uint64_t *code)
 {
     if (x->kinds & MPSIM_LINE_NAN || x->c.kind == MPSIM_NUMBER_NAN)
@@ -456,6 +466,31 @@ static int settle_column(const job *g, size_t i, size_t j, results *to, size_t a
     return 1;
 }
 
+/* Whether row i has infinities, and no NaN is among the terms. */
+static int is_infinite_row(const job *g, size_t i, size_t panel)
+{
+    uint64_t columns[2];
+    memcpy(columns, g->panels_b.special + panel * N, sizeof columns);
+    return !g->c && !g->raw && g->specials->a.words && g->panels_a.special[i] & MPSIM_LINE_INFINITE &&
+           !((g->panels_a.special[i] | columns[0] | columns[1]) & (0x0101010101010101 * MPSIM_LINE_NAN));
+}
+
+/* Such a row; returns the columns, as bits, that are not settled. */
+static unsigned infinite_row(const job *g, size_t i, size_t panel, results *to, size_t at, unsigned over)
+{
+    const mpsim_specials *s = g->specials;
+    const size_t words = s->words, n = mpsim_panel_columns(g, panel);
+    const mpsim_kinds *a = s->a.words + i * words, *b = s->b.words + panel * N * words;
+    const uint64_t codes[] = {0, s->infinite[0], s->infinite[1], s->invalid};
+    unsigned left = 0;
+    for (size_t j = 0; j < n; j++) {
+        const unsigned signs = signs_of(a, b + j * words, words);
+        put(g, to, at, j, codes[signs]);
+        left |= (signs == 0 || (signs != 3 && over >> j & 1) ? 1u : 0u) << j;
+    }
+    return left;
+}
+
 void mpsim_specials_settle(const job *g, size_t i, size_t panel, results *to, size_t at, unsigned *redo)
 {
     const mpsim_specials *s = g->specials;
@@ -466,8 +501,13 @@ void mpsim_specials_settle(const job *g, size_t i, size_t panel, results *to, si
         return;
     *redo = 0;
     if (decides(g, i)) {
-        for (size_t j = 0; j < N; j++)
-            put(g, to, at, j, s->invalid);
+        for (size_t j = 0, n = mpsim_panel_columns(g, panel); j < n; j++)
+            put(g, to, at, j,
+                s->alike ? s->invalid : first_of(g, nan_of(&s->a, i), nan_of(&s->b, panel * N + j))->code);
+        return;
+    }
+    if (is_infinite_row(g, i, panel)) {
+        *redo = infinite_row(g, i, panel, to, at, g->run == mpsim_exact_rows ? 0 : before | to->known[at]);
         return;
     }
     for (size_t j = 0; left >> j; j++)

@@ -20,16 +20,18 @@
 /* Bits of mpsim_panels.special, beside the 1 of packing. */
 enum { MPSIM_LINE_NAN = 2, MPSIM_LINE_INFINITE = 4 };
 
-/* 64 products of a line, as bits. */
-typedef struct mpsim_special_word {
-    uint64_t infinite, zero, minus;
-} mpsim_special_word;
+/* Of a line, the NaN that decides: its product, or SIZE_MAX; the code of the result; its sign. */
+typedef struct mpsim_special_nan {
+    size_t k;
+    uint64_t code;
+    int sign;
+} mpsim_special_nan;
 
 /* Lines of an operand, those of their panels. */
 typedef struct mpsim_special_lines {
     int any;
-    mpsim_special_word *words; /* NULL: no line of either operand has an infinity           */
-    size_t *nan;               /* by line: the product whose NaN decides, or SIZE_MAX; NULL: any NaN serves */
+    mpsim_kinds *words;      /* of every line, NULL: no line of either operand has an infinity */
+    mpsim_special_nan *nans; /* of every line, NULL: any NaN serves, or there are none         */
 } mpsim_special_lines;
 
 typedef struct mpsim_specials {
@@ -51,8 +53,8 @@ void mpsim_specials_free(mpsim_specials *s);
  * memory. */
 int mpsim_specials_find(job *g, const mpsim_pool *pool, int first);
 
-/* mpsim_specials_decided -- whether NaNs decide all results of n rows, so that no product need be added; then what a path says of
- * `panels` panels. */
+/* mpsim_specials_decided -- whether NaNs of n rows decide all their results, so that no product need be added; then what a path
+ * says of `panels` panels. */
 int mpsim_specials_decided(const job *g, size_t first, size_t n, results *to, size_t panels);
 
 /* mpsim_specials_settle -- the codes of row i of a panel, number `at` of the results: *redo becomes the columns that the reference must

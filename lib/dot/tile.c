@@ -77,9 +77,10 @@ static int staged_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *
                       .mbits = 23,
                       .least = mpsim_bits_f64(0x1p-126),
                       .most = mpsim_bits_f64(0x1.fffffep127)};
-    return !m->chunk && mpsim_is_direct(fa) && mpsim_is_direct(fb) && mpsim_is_native(&m->accumulator) && mpsim_in_binary32(&m->result.format) && is_plain(m, fa) &&
-           is_plain(m, fb) && fa->mbits + fb->mbits + 2 <= 24 && MPSIM_WIDE_LENGTH % m->length == 0 &&
-           m->length % 2 == 0 && m->fraction >= 24 && m->fraction <= 25 && lower >= 1 && lower <= 8;
+    return !m->chunk && mpsim_is_direct(fa) && mpsim_is_direct(fb) && mpsim_is_native(&m->accumulator) &&
+           mpsim_in_binary32(&m->result.format) && is_plain(m, fa) && is_plain(m, fb) &&
+           fa->mbits + fb->mbits + 2 <= 24 && MPSIM_WIDE_LENGTH % m->length == 0 && m->length % 2 == 0 &&
+           m->fraction >= 24 && m->fraction <= 25 && lower >= 1 && lower <= 8;
 }
 
 /* What must fit where.

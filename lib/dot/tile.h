@@ -13,8 +13,8 @@
  *  - Plain loops over the columns (loops/tile_loops.h) for everything else. Accumulators are
  *    binary64 numbers.
  *
- * What these cannot do (infinities, NaN, overflow, results far below the normal range) they
- * report, and the reference does it. */
+ * What these cannot do (overflow, results far below the normal range) they report, and the reference does it. Infinities and
+ * NaNs count as zeros here: see special.h. */
 #pragma once
 
 #include "panel.h"

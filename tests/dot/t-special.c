@@ -25,7 +25,8 @@ static uint64_t with_sign(const mpsim_format *f, uint64_t magnitude, int sign)
 static uint64_t special_code(const mpsim_format *f, unsigned kinds, uint64_t u)
 {
     const uint64_t mask = ((uint64_t)1 << (f->ebits + f->mbits)) - 1, infinity = f->max_finite + 1;
-    const int sign = (u & 1) && !(kinds & ONE_SIGN), is_infinite = kinds & INFINITIES && (!(kinds & NANS) || u >> 1 & 1);
+    const int sign = (u & 1) && !(kinds & ONE_SIGN),
+              is_infinite = kinds & INFINITIES && (!(kinds & NANS) || u >> 1 & 1);
     if (is_infinite)
         return with_sign(f, f->inf ? infinity : f->max_finite, sign);
     if (f->nan == MPSIM_NAN_NEGZERO)
@@ -92,20 +93,55 @@ TEST(every_row)
 /* Formats of sums and results with few numbers, no infinity, one NaN or none; rules for NaNs; places that saturate. */
 TEST(every_place)
 {
-    static const char *const typed[] = {
-        "fma:bf16", "fma:fp16", "fma:e4m3", "fma:e5m2", "fma:e2m1", "sequential:bf16", "sequential:fp16",
-        "sequential:e4m3", "sequential:e4m3fnuz", "sequential:acc=fp16", "sequential:product=fp16",
-        "sequential:product=bf16:acc=fp16", "pairwise:bf16", "pairwise:fp16", "pairwise:L=5:fp16", "pairwise:chunk=12",
-        "chunked:bf16", "chunked:chunk=7", "chunked:outer=binary32", "exact:result=fp16", "exact:result=e4m3",
-        "exact:result=e2m1", "exact:result=e8m0", "exact:chunk=9", "exact:L=4", "fma:result=e2m1", "fma:result=e4m3",
-        "fma:chunk=16", "sequential:chunk=16", "fma:order=odd-first", "sequential:order=odd-first",
-        "fma:order=lanes:chunk=12:L=3", "sequential:order=lanes:chunk=12:L=3", "fma:flush=all", "sequential:flush=all",
-        "hopper-fp16-fp32:result=e4m3", "hopper-bf16-fp32:result=fp16", "hopper-bf16-fp32:chunk=32",
-        "hopper-fp16-fp16:chunk=32", "hopper-fp16-fp32:acc=e8m13", "hopper-bf16-fp32:acc=fp16:result=fp16",
-        "amx-bf16-fp32:chunk=6", "amx-bf16-fp32:result=bf16", "avx512-bf16-fp32:result=fp16",
-        "cdna1-bf16-fp32:result=fp16", "cdna3-bf16-fp32:result=bf16", "arm-bf16-fp32:result=bf16"};
-    static const uint8_t rules[] = {MPSIM_NANS_SIGNED,      MPSIM_NANS_POSITIVE,    MPSIM_NANS_PAYLOAD, MPSIM_NANS_ONES,
-                                    MPSIM_NANS_ONES_SIGNED, MPSIM_NANS_MINUS_ONES};
+    static const char *const typed[] = {"fma:bf16",
+                                        "fma:fp16",
+                                        "fma:e4m3",
+                                        "fma:e5m2",
+                                        "fma:e2m1",
+                                        "sequential:bf16",
+                                        "sequential:fp16",
+                                        "sequential:e4m3",
+                                        "sequential:e4m3fnuz",
+                                        "sequential:acc=fp16",
+                                        "sequential:product=fp16",
+                                        "sequential:product=bf16:acc=fp16",
+                                        "pairwise:bf16",
+                                        "pairwise:fp16",
+                                        "pairwise:L=5:fp16",
+                                        "pairwise:chunk=12",
+                                        "chunked:bf16",
+                                        "chunked:chunk=7",
+                                        "chunked:outer=binary32",
+                                        "exact:result=fp16",
+                                        "exact:result=e4m3",
+                                        "exact:result=e2m1",
+                                        "exact:result=e8m0",
+                                        "exact:chunk=9",
+                                        "exact:L=4",
+                                        "fma:result=e2m1",
+                                        "fma:result=e4m3",
+                                        "fma:chunk=16",
+                                        "sequential:chunk=16",
+                                        "fma:order=odd-first",
+                                        "sequential:order=odd-first",
+                                        "fma:order=lanes:chunk=12:L=3",
+                                        "sequential:order=lanes:chunk=12:L=3",
+                                        "fma:flush=all",
+                                        "sequential:flush=all",
+                                        "hopper-fp16-fp32:result=e4m3",
+                                        "hopper-bf16-fp32:result=fp16",
+                                        "hopper-bf16-fp32:chunk=32",
+                                        "hopper-fp16-fp16:chunk=32",
+                                        "hopper-fp16-fp32:acc=e8m13",
+                                        "hopper-bf16-fp32:acc=fp16:result=fp16",
+                                        "amx-bf16-fp32:chunk=6",
+                                        "amx-bf16-fp32:result=bf16",
+                                        "avx512-bf16-fp32:result=fp16",
+                                        "cdna1-bf16-fp32:result=fp16",
+                                        "cdna3-bf16-fp32:result=bf16",
+                                        "arm-bf16-fp32:result=bf16"};
+    static const uint8_t rules[] = {MPSIM_NANS_SIGNED, MPSIM_NANS_POSITIVE,    MPSIM_NANS_PAYLOAD,
+                                    MPSIM_NANS_ONES,   MPSIM_NANS_ONES_SIGNED, MPSIM_NANS_MINUS_ONES};
     uint64_t seed = test_part_seed() + 1;
     for (size_t i = 0; i < test_scaled(3) * COUNT(typed); i++) {
         mpsim_model m;

@@ -1,6 +1,7 @@
 /* all_loops.h -- the inner loops that every unit of an instruction set has, and their table LOOPS; included once by a unit, behind its
  * TILE and CHAIN. */
 #include "decode_loops.h"
+#include "kinds_loops.h"
 #include "exact_loops.h"
 #include "fused_loops.h"
 #include "cut_loops.h"
@@ -17,6 +18,7 @@ const mpsim_loops LOOPS = {.decode = decode,
                            .look_f32 = look_f32,
                            .look_f64 = look_f64,
                            .widen = widen,
+                           .kinds = kinds,
                            .tile = TILE,
                            .fused = fused,
                            .chain = CHAIN,

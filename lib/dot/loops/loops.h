@@ -7,6 +7,7 @@
 #include "../cut.h"
 #include "../exact.h"
 #include "../groups.h"
+#include "../kinds.h"
 #include "../scaledgroups.h"
 #include "../lanes.h"
 #include "../rounded.h"
@@ -19,6 +20,7 @@ typedef struct mpsim_loops {
     mpsim_panel_decode_function *decode;
     mpsim_look_function *look_f32, *look_f64;
     mpsim_widen_function *widen;
+    mpsim_kinds_function *kinds;
     mpsim_tile_function *tile;
     mpsim_fused_function *fused;
     mpsim_chain_function *chain;
