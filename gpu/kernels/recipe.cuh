@@ -122,9 +122,10 @@ static __device__ __forceinline__ uint32_t gpu_random_word(const mpsim_rng &rng,
 }
 
 /* The code of a scaled element. */
-static __device__ __forceinline__ uint8_t gpu_recipe_code(const gpu_recipe &q, float y, size_t i, unsigned *flags)
+static __device__ __forceinline__ uint8_t gpu_recipe_code(const gpu_recipe &q, const mpsim_rng &rng, float y, size_t i,
+                                                          unsigned *flags)
 {
-    const uint32_t word = q.stochastic ? gpu_random_word(q.rng, i) : 0;
+    const uint32_t word = q.stochastic ? gpu_random_word(rng, i) : 0;
     *flags = 0;
     if (q.fp4_grid)
         return y != y ? 7 : mpsim_rule_fp4_random(y, word, flags);
@@ -140,6 +141,36 @@ static __device__ __forceinline__ uint8_t gpu_recipe_code(const gpu_recipe &q, f
     return code;
 }
 
+/* Element i, which is v, under a block's scale: code, value, counts. */
+static __device__ __forceinline__ void gpu_recipe_element(const gpu_recipe &q, const gpu_results &to,
+                                                          const mpsim_rng &rng, size_t i, float v, float factor,
+                                                          float inverse, gpu_counter *c)
+{
+    const float y = mpsim_rule_settle(q.divides ? __fdiv_rn(v, inverse) : __fmul_rn(v, factor), factor, v);
+    unsigned flags;
+    const uint8_t code = gpu_recipe_code(q, rng, y, i, &flags);
+    const float number = mpsim_number_to_f32(mpsim_scalar_unpack(&q.element, code));
+    const float value = q.over_factor ? __fdiv_rn(number, factor) : __fmul_rn(number, inverse);
+    float after = to.values ? value : number;
+    if (to.codes)
+        to.codes[i] = code;
+    if (to.values)
+        to.values[i] = value;
+    if (to.halves) {
+        const uint32_t u = __float_as_uint(value);
+        const uint32_t half = value != value ? u >> 31 << 15 | 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+        to.halves[i] = (uint16_t)half;
+        after = __uint_as_float(half << 16);
+    }
+    if (gpu_is_finite(v)) {
+        c->nonzero += v != 0;
+        c->lost += v != 0 && number == 0;
+        c->overflow += (flags & MPSIM_FLAG_OVERFLOW) || !gpu_is_finite(y) ||
+                       (gpu_is_finite(number) && !gpu_is_finite(value));
+    }
+    c->nonfinite += !gpu_is_finite(after);
+}
+
 GPU_KERNEL void __launch_bounds__(256)
     recipe_code_kernel(GPU_CONSTANT(gpu_stack) x, GPU_CONSTANT(gpu_recipe) q, GPU_CONSTANT(gpu_results) to, size_t n)
 {
@@ -147,30 +178,7 @@ GPU_KERNEL void __launch_bounds__(256)
     GPU_FOR(i, n)
     {
         const size_t line = i / x.cols, col = i % x.cols, block = gpu_block_of(q, line, col);
-        const float v = gpu_stack_value(x, line, col), factor = to.factor[block], inverse = to.inverse[block];
-        const float y = mpsim_rule_settle(q.divides ? __fdiv_rn(v, inverse) : __fmul_rn(v, factor), factor, v);
-        unsigned flags;
-        const uint8_t code = gpu_recipe_code(q, y, i, &flags);
-        const float number = mpsim_number_to_f32(mpsim_scalar_unpack(&q.element, code));
-        const float value = q.over_factor ? __fdiv_rn(number, factor) : __fmul_rn(number, inverse);
-        float after = to.values ? value : number;
-        if (to.codes)
-            to.codes[i] = code;
-        if (to.values)
-            to.values[i] = value;
-        if (to.halves) {
-            const uint32_t u = __float_as_uint(value);
-            const uint32_t half = value != value ? u >> 31 << 15 | 0x7fc0u : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
-            to.halves[i] = (uint16_t)half;
-            after = __uint_as_float(half << 16);
-        }
-        if (gpu_is_finite(v)) {
-            c.nonzero += v != 0;
-            c.lost += v != 0 && number == 0;
-            c.overflow += (flags & MPSIM_FLAG_OVERFLOW) || !gpu_is_finite(y) ||
-                          (gpu_is_finite(number) && !gpu_is_finite(value));
-        }
-        c.nonfinite += !gpu_is_finite(after);
+        gpu_recipe_element(q, to, q.rng, i, gpu_stack_value(x, line, col), to.factor[block], to.inverse[block], &c);
     }
     c.give(to.counts);
 }

@@ -218,7 +218,7 @@ static void launch_with_recipe(entering *e, cudaStream_t stream)
         e->to.inverses = e->inverse;
     else
         e->to.tensor_scale = e->inverse;
-    launch_recipe(from, e->recipe, e->to, stream);
+    launch_recipe(from, e->recipe, e->to, in_one_block(e->how->recipe), stream);
 }
 
 } // namespace library

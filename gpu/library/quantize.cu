@@ -72,6 +72,6 @@ extern "C" mpsim_status mpsim_cuda_quantize(const mpsim_block_recipe *b, const m
     to.tensor_amax = out->tensor_amax;
     to.tensor_scale = out->tensor_scale;
     to.counts = reinterpret_cast<gpu_word *>(out->counts);
-    launch_recipe(of, q, to, stream_of(call));
+    launch_recipe(of, q, to, in_one_block(b), stream_of(call));
     return launched(call, "quantize");
 }

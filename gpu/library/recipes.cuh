@@ -3,7 +3,7 @@
 
 #include "call.cuh"
 
-#include "../kernels/recipe.cuh"
+#include "../kernels/blocks_launch.cuh"
 
 #include <mpsim/format.h>
 
@@ -110,10 +110,42 @@ static inline void scratch_of(room *r, const gpu_recipe &q, gpu_results *to)
     to->found_amax = r->take<unsigned>(1);
 }
 
-/* Launches: the amax of blocks and of the tensor, scales, codes. Scratch is there; tensor_amax NULL: of x. */
-static inline void launch_recipe(const gpu_stack &x, const gpu_recipe &q, gpu_results to, cudaStream_t stream)
+/* The same by kernels of blocks.cuh; 0: there is none. */
+static inline int launch_blocks(const gpu_stack &x, const gpu_recipe &q, const gpu_results &to, int whole,
+                                cudaStream_t stream)
+{
+    gpu_blocked_list list;
+    gpu_blocked &b = list.item[0];
+    b.x = x.codes;
+    b.rows = x.lines;
+    b.cols = x.cols;
+    b.rng = q.rng;
+    b.to = to;
+    const gpu_blocks_form form = gpu_blocks_form_of(q, &x.format, b, whole);
+    if (!x.is_dense || form.way == GPU_WAY_NONE)
+        return 0;
+    list.n = 1;
+    list.end[0] = gpu_blocks_grid(form, q, b);
+    if (form.way == GPU_WAY_ONE || (q.has_tensor && !to.tensor_amax)) {
+        const int needed = to.amax || to.most || gpu_blocks_needs_amax(form, q);
+        if (needed)
+            cudaMemsetAsync(to.found_amax, 0, sizeof *to.found_amax, stream);
+        if (needed)
+            gpu_blocks_launch_amax(form, q, list, stream);
+        b.to.tensor_amax = needed ? reinterpret_cast<const float *>(to.found_amax) : NULL;
+    }
+    gpu_blocks_launch(form, q, list, stream);
+    return 1;
+}
+
+/* Launches: the amax of blocks and of the tensor, scales, codes. Scratch is there; tensor_amax NULL: of x; whole: x is one
+ * block. */
+static inline void launch_recipe(const gpu_stack &x, const gpu_recipe &q, gpu_results to, int whole,
+                                 cudaStream_t stream)
 {
     const size_t n = x.lines * x.cols;
+    if (launch_blocks(x, q, to, whole, stream))
+        return;
     mpsim_format scale = *mpsim_format_find("e8m0");
     const int one_number = q.env.rule == MPSIM_SCALE_GIVEN;
     if (q.has_tensor && !to.tensor_amax)

@@ -2,6 +2,8 @@
  * mpsim_operand_enter. */
 #include "tap.h"
 
+#include "support/extent.h"
+
 #include "../../gpu/library/enter.cu"
 #include "../../gpu/library/quantize.cu"
 
@@ -352,13 +354,28 @@ void ask_recipes()
 {
     static const size_t shapes[][2] = {{5, 160}, {33, 70}, {1, 1}, {17, 131}};
     const mpsim_format *binary32 = mpsim_format_find("binary32");
+    unsigned index = 0;
     for (const mpsim_block_recipe &b : recipes()) {
         int good = 1;
         for (int kind = 0; kind < KINDS; kind++) {
+            if (!test_in_part(index++, 2))
+                continue;
             const size_t *shape = shapes[size_t(kind) % 4];
             const question q = ask(b, shape[0], shape[1], kind);
             if (!agrees(q, binary32, kind % 2)) {
                 printf("# %s, %zu x %zu, %s\n", b.name, q.rows, q.cols, kind_names[kind]);
+                good = 0;
+            }
+        }
+        for (int kind = 0; kind < KINDS; kind++) { /* whole blocks: kernels for the usual recipes */
+            if (!test_in_part(index++, 2))
+                continue;
+            const char *const formats[] = {"binary32", "bf16", "fp16"};
+            const mpsim_format *f = mpsim_format_find(formats[kind % 3]);
+            question whole = ask(b, kind == NORMAL ? 130 : 19, 256 + (kind == ZEROS ? 8 : 0), kind);
+            whole = kind % 3 ? rounded_to(whole, f) : whole;
+            if (!agrees(whole, f, 0)) {
+                printf("# %s, %zu x %zu, %s\n", b.name, whole.rows, whole.cols, kind_names[kind]);
                 good = 0;
             }
         }

@@ -1,0 +1,190 @@
+/* blocks_launch.cuh -- which kernel of blocks.cuh a recipe and a tensor have, and its launch. */
+#pragma once
+
+#include "blocks.cuh"
+
+#include <mpsim/format.h>
+
+enum gpu_blocks_way { GPU_WAY_NONE, GPU_WAY_LINE, GPU_WAY_ONE, GPU_WAY_ROWS, GPU_WAY_TILES };
+
+/* What kernels know at compile time. */
+struct gpu_blocks_form {
+    int way;     /* gpu_blocks_way */
+    int input;   /* gpu_input      */
+    int element; /* gpu_elements   */
+    int values;  /* 1: values, too */
+};
+
+enum { GPU_BLOCKS_MOST = 1056 }; /* blocks of threads of a launch */
+
+static inline int gpu_blocks_input(const mpsim_format *f)
+{
+    static const char *const names[GPU_INPUTS] = {"binary32", "bf16", "fp16"};
+    for (int i = 0; i < GPU_INPUTS; i++)
+        if (mpsim_format_same(f, mpsim_format_find(names[i])))
+            return i;
+    return -1;
+}
+
+static inline int gpu_blocks_element(const gpu_recipe &q)
+{
+    static const char *const names[] = {"e4m3", "e5m2", "e2m1", "e3m2", "e2m3"};
+    const int nearest = q.rounding.mode == MPSIM_ROUND_NEAREST_EVEN && q.cast != MPSIM_CAST_MICROX;
+    for (int i = 0; i <= GPU_E2M3; i++)
+        if (mpsim_format_same(&q.element, mpsim_format_find(names[i])))
+            return nearest ? i : i == GPU_E2M1 && q.fp4_grid ? GPU_E2M1_RANDOM : -1;
+    return -1;
+}
+
+/* Blocks in a row that have kernels. */
+static inline int gpu_blocks_has(int element, size_t cols)
+{
+    const int fp8 = element == GPU_E4M3 || element == GPU_E5M2;
+    return (cols == 16 && (element == GPU_E2M1 || element == GPU_E2M1_RANDOM)) ||
+           (cols == 32 && element != GPU_E2M1_RANDOM) || (cols == 128 && fp8);
+}
+
+static inline int gpu_is_aligned(const void *p, size_t bytes)
+{
+    return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
+
+/* whole: the tensor is one block. */
+static inline int gpu_blocks_way_of(const gpu_recipe &q, int element, size_t numbers, size_t rows, size_t cols,
+                                    int whole)
+{
+    const size_t lanes = q.block_cols / numbers;
+    if (rows == 0 || cols == 0 || cols % numbers)
+        return GPU_WAY_NONE;
+    if (whole)
+        return q.has_tensor || element > GPU_E5M2 ? GPU_WAY_NONE : GPU_WAY_ONE;
+    if (q.block_rows == 1 && cols % q.block_cols == 0 && gpu_blocks_has(element, q.block_cols))
+        return GPU_WAY_LINE;
+    if (q.block_rows == 1)
+        return q.block_cols == cols && element <= GPU_E5M2 ? GPU_WAY_ROWS : GPU_WAY_NONE;
+    if (q.high % q.block_rows && q.high != rows)
+        return GPU_WAY_NONE;
+    if (q.block_rows == 16 && q.block_cols == 16 && (element == GPU_E2M1 || element == GPU_E2M1_RANDOM))
+        return GPU_WAY_TILES;
+    return q.block_rows == 128 && element <= GPU_E5M2 && q.block_cols % numbers == 0 && lanes <= 32 &&
+                   (lanes & (lanes - 1)) == 0
+               ? GPU_WAY_TILES
+               : GPU_WAY_NONE;
+}
+
+/* The form for a tensor whose rows lie without gaps; way GPU_WAY_NONE: none. */
+static inline gpu_blocks_form gpu_blocks_form_of(const gpu_recipe &q, const mpsim_format *f, const gpu_blocked &b,
+                                                 int whole)
+{
+    gpu_blocks_form form = {GPU_WAY_NONE, gpu_blocks_input(f), gpu_blocks_element(q), b.to.values || b.to.halves};
+    if (form.input < 0 || form.element < 0 || (form.element == GPU_E2M1_RANDOM && b.rng.index % 4))
+        return form;
+    if (gpu_is_aligned(b.x, 16) && gpu_is_aligned(b.to.codes, 8) && gpu_is_aligned(b.to.values, 16) &&
+        gpu_is_aligned(b.to.halves, 8))
+        form.way = gpu_blocks_way_of(q, form.element, form.input == GPU_INPUT_F32 ? 4 : 8, b.rows, b.cols, whole);
+    return form;
+}
+
+/* Blocks of threads for a tensor. */
+static inline unsigned gpu_blocks_grid(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_blocked &b)
+{
+    const size_t each = 16 * size_t(GPU_BLOCKS_THREADS), wide = form.input == GPU_INPUT_F32 ? 128 : 256;
+    const size_t n = b.rows * b.cols, high = q.block_rows ? q.block_rows : 1;
+    size_t blocks = (n + each - 1) / each;
+    if (form.way == GPU_WAY_ROWS)
+        blocks = b.rows;
+    if (form.way == GPU_WAY_TILES)
+        blocks = (b.rows + high - 1) / high * ((b.cols + wide - 1) / wide) / (high == 16 ? 8 : 1) + 1;
+    return unsigned(blocks < GPU_BLOCKS_MOST ? blocks : size_t(GPU_BLOCKS_MOST));
+}
+
+/* Whether the amax of all has to be known before. */
+static inline int gpu_blocks_needs_amax(const gpu_blocks_form &form, const gpu_recipe &q)
+{
+    return form.way == GPU_WAY_ONE ? q.env.rule != MPSIM_SCALE_GIVEN : q.has_tensor;
+}
+
+#define GPU_BLOCKS_LAUNCH(...) GPU_LAUNCH_ON(stream, (__VA_ARGS__), blocks, GPU_BLOCKS_THREADS, 0, q, list)
+
+template <int IN, int ELEMENT, int VALUES>
+static void gpu_blocks_launch_fp8(int way, const gpu_recipe &q, const gpu_blocked_list &list, unsigned blocks,
+                                  cudaStream_t stream)
+{
+    if (way == GPU_WAY_ONE)
+        GPU_BLOCKS_LAUNCH(one_block_kernel<IN, ELEMENT, VALUES>);
+    else if (way == GPU_WAY_ROWS)
+        GPU_BLOCKS_LAUNCH(row_blocks_kernel<IN, ELEMENT, VALUES>);
+    else if (way == GPU_WAY_TILES)
+        GPU_BLOCKS_LAUNCH(tile_blocks_kernel<IN, ELEMENT, VALUES, 8>);
+    else if (q.block_cols == 128)
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, ELEMENT, VALUES, 128>);
+    else
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, ELEMENT, VALUES, 32>);
+}
+
+template <int IN, int VALUES>
+static void gpu_blocks_launch_of(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_blocked_list &list,
+                                 unsigned blocks, cudaStream_t stream)
+{
+    switch (form.element) {
+    case GPU_E4M3:
+        gpu_blocks_launch_fp8<IN, GPU_E4M3, VALUES>(form.way, q, list, blocks, stream);
+        break;
+    case GPU_E5M2:
+        gpu_blocks_launch_fp8<IN, GPU_E5M2, VALUES>(form.way, q, list, blocks, stream);
+        break;
+    case GPU_E3M2:
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E3M2, VALUES, 32>);
+        break;
+    case GPU_E2M3:
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M3, VALUES, 32>);
+        break;
+    case GPU_E2M1:
+        if (form.way == GPU_WAY_TILES)
+            GPU_BLOCKS_LAUNCH(tile_blocks_kernel<IN, GPU_E2M1, VALUES, 1>);
+        else if (q.block_cols == 16)
+            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1, VALUES, 16>);
+        else
+            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1, VALUES, 32>);
+        break;
+    default:
+        if (form.way == GPU_WAY_TILES)
+            GPU_BLOCKS_LAUNCH(tile_blocks_kernel<IN, GPU_E2M1_RANDOM, VALUES, 1>);
+        else
+            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1_RANDOM, VALUES, 16>);
+    }
+}
+
+/* Tensors of one form, list.n of them; blocks as list.end says. */
+static void gpu_blocks_launch(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_blocked_list &list,
+                              cudaStream_t stream)
+{
+    const unsigned blocks = list.n ? list.end[list.n - 1] : 0;
+    if (blocks == 0)
+        return;
+    if (form.input == GPU_INPUT_F32 && form.values)
+        gpu_blocks_launch_of<GPU_INPUT_F32, 1>(form, q, list, blocks, stream);
+    else if (form.input == GPU_INPUT_F32)
+        gpu_blocks_launch_of<GPU_INPUT_F32, 0>(form, q, list, blocks, stream);
+    else if (form.input == GPU_INPUT_BF16 && form.values)
+        gpu_blocks_launch_of<GPU_INPUT_BF16, 1>(form, q, list, blocks, stream);
+    else if (form.input == GPU_INPUT_BF16)
+        gpu_blocks_launch_of<GPU_INPUT_BF16, 0>(form, q, list, blocks, stream);
+    else
+        gpu_blocks_launch_of<GPU_INPUT_F16, 1>(form, q, list, blocks, stream);
+}
+
+/* The amax of each. */
+static void gpu_blocks_launch_amax(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_blocked_list &list,
+                                   cudaStream_t stream)
+{
+    const unsigned blocks = list.n ? list.end[list.n - 1] : 0;
+    if (blocks == 0)
+        return;
+    if (form.input == GPU_INPUT_F32)
+        GPU_BLOCKS_LAUNCH(blocks_amax_kernel<GPU_INPUT_F32>);
+    else if (form.input == GPU_INPUT_BF16)
+        GPU_BLOCKS_LAUNCH(blocks_amax_kernel<GPU_INPUT_BF16>);
+    else
+        GPU_BLOCKS_LAUNCH(blocks_amax_kernel<GPU_INPUT_F16>);
+}
