@@ -18,6 +18,7 @@ from mpsim._policy import Policy
 torch = pytest.importorskip("torch")
 nn = torch.nn
 optimizer_of = pytest.importorskip("mpsim.emulate._optimizer")
+there = pytest.importorskip("mpsim.emulate._there")
 Optimizers = optimizer_of.Optimizers
 
 
@@ -97,7 +98,7 @@ def test_structures(tmp_path):
     cc = shutil.which("cc") or shutil.which("gcc")
     if not SOURCES or not cc:
         pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
-    structures = optimizer_of.STRUCTURES
+    structures = {**optimizer_of.STRUCTURES, **there.STRUCTURES}
     lines = []
     for name, structure in structures.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')

@@ -14,7 +14,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import _library, _statistics
+from mpsim import _device, _statistics
 
 
 def test_structures(tmp_path):
@@ -23,15 +23,16 @@ def test_structures(tmp_path):
     if not SOURCES or not cc:
         pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
     lines = []
-    for name, structure in _statistics.STRUCTURES.items():
+    structures = {**_statistics.STRUCTURES, **_device.STRUCTURES}
+    for name, structure in structures.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         for field in (f[0] for f in structure._fields_):
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
-    (tmp_path / "x.c").write_text("#include <mpsim/report.h>\n#include <mpsim/mpsim.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
-    subprocess.run([cc, "-I", headers, "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
+    (tmp_path / "x.c").write_text("#include <mpsim/report.h>\n#include <mpsim/mpsim.h>\n#include <mpsim/cuda.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
+    subprocess.run([cc, "-I", headers, "-I", os.path.join(SOURCES, "gpu", "include"), "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     theirs = subprocess.run([tmp_path / "x"], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     ours = []
-    for name, structure in _statistics.STRUCTURES.items():
+    for name, structure in structures.items():
         ours.append(f"{name} {ctypes.sizeof(structure)}")
         ours += [f"{name}.{f[0]} {getattr(structure, f[0]).offset}" for f in structure._fields_]
     assert theirs[:-1] == ours

@@ -85,10 +85,15 @@ def _result(codes: Any, format: Format) -> Any:
 
 def _judge(what: str, name: str, model: CModel, p: Operand, q: Operand) -> None:
     """Operands that the hardware of a row takes: others are rounded only if that is asked for."""
-    if lib.mpsim_model_accepts(model, p.format.c, q.format.c):
+    accepted(what, name, model, p.format, q.format)
+
+
+def accepted(what: str, name: str, model: CModel, a: Format, b: Format) -> None:
+    """Refuses formats that the hardware of a row does not take."""
+    if lib.mpsim_model_accepts(model, a.c, b.c):
         return
     taken = text(model.operands).split()
-    raise InputError(f"{what}: model '{name}' multiplies {', '.join(taken)}, found {p.format} and {q.format}; format='{taken[0]}' rounds both "
+    raise InputError(f"{what}: model '{name}' multiplies {', '.join(taken)}, found {a} and {b}; format='{taken[0]}' rounds both "
                      f"to nearest even; for another rounding call mpsim.round(x, '{taken[0]}', MODE) first")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from ctypes import addressof, c_float
+from ctypes import addressof, c_float, memset, sizeof
 from typing import Any, Optional, Sequence, Union
 
 from ._dot import model_of
@@ -24,7 +24,7 @@ MODES = {"nearest-even": 0, "nearest-away": 1, "toward-zero": 2}
 USES = {"values": 0, "codes": 1, "scaled": 2, "numbers": 3}
 _PACK = struct.Struct("=QQI4x8Q8q")  # mpsim_stack
 _OPERAND = struct.Struct(_PACK.format + "QBB2xf6Q")  # mpsim_operand, but for `memory`
-_PRODUCT = struct.Struct("=5Qf4x3Qf4x3Q")  # mpsim_product
+PRODUCT = struct.Struct("=5Qf4x3Qf4x3Q")  # mpsim_product
 _MISSING = tuple((0,) * (RANK - n) for n in range(RANK + 1))  # the sizes or strides of the dimensions that a stack does not have
 _formats: dict[Any, tuple[Format, int]] = {}
 
@@ -39,6 +39,11 @@ def _format_of(dtype: Any) -> tuple[Format, int]:
             raise InputError(f"product: expected numbers of a floating-point dtype, found {name}")
         found = _formats[dtype] = (format, format.code_dtype.itemsize)
     return found
+
+
+def format_of(dtype: Any) -> Format:
+    """The format of a dtype of torch or NumPy."""
+    return _format_of(dtype)[0]
 
 
 class View:
@@ -141,6 +146,21 @@ class Counts(CEntered):
     """What a rounding did: finite numbers but zero (nonzero), those of them that became zero (lost), or are beyond the largest number
     (overflow), and results that are infinite or NaN (nonfinite). Calls add to it."""
 
+    def add(self, *numbers: int) -> None:
+        """Numbers in the order of the fields."""
+        for field, n in zip(CEntered._fields_, numbers):
+            setattr(self, field[0], getattr(self, field[0]) + n)
+
+    @staticmethod
+    def read(several: Sequence[Any]) -> list[list[int]]:
+        """The fields of each."""
+        return [[c.nonzero, c.lost, c.overflow, c.nonfinite] for c in several]
+
+    @staticmethod
+    def clear(several: Sequence[Any]) -> None:
+        for c in several:
+            memset(addressof(c), 0, sizeof(c))
+
 
 class Operand:
     """Numbers as products read them, usable in several. amax: the largest magnitude of what the recipe was given."""
@@ -216,13 +236,17 @@ def _side(side: Any, own: COperand, at: int) -> int:
     """Where the operand is: `own`, which is at `at`, is filled for one that is rounded as it is read."""
     if side.__class__ is Operand:
         return int(side.at)
-    view, format = side
+    read_in_place(side[0], side[1], own)
+    return at
+
+
+def read_in_place(view: View, format: Optional[Format], own: COperand) -> None:
+    """The operand of numbers where they lie, rounded to nearest even as they are read."""
     shape, lies = view.shape, address_of(view.format)
     n = len(shape)
     rest = _MISSING[n]
     _OPERAND.pack_into(own, 0, lies, view.address, n, *shape, *rest, *view.strides, *rest, lies if format is None else address_of(format),
                        0, 0, 1.0, 0, 0, 0, 0, 0, 0)
-    return at
 
 
 def multiply(d: View, a: Side, b: Side, model: str, bias: Optional[View] = None, factor: float = 1.0, add: Optional[View] = None,
@@ -239,7 +263,7 @@ def multiply(d: View, a: Side, b: Side, model: str, bias: Optional[View] = None,
     if m[2] and rng is None:
         raise InputError(f"model '{model}' rounds stochastically: expected rng=")
     own = _own
-    _PRODUCT.pack_into(own.product, 0, addressof(m[0]), _side(a, own.a, own.a_at), _side(b, own.b, own.b_at), d.put(own.d, own.d_at),
+    PRODUCT.pack_into(own.product, 0, addressof(m[0]), _side(a, own.a, own.a_at), _side(b, own.b, own.b_at), d.put(own.d, own.d_at),
                        address_of(format), factor, 0 if start is None else start.at(),
                        0 if bias is None else bias.at(), 0 if add is None else add.at(), add_factor, depth,
                        0 if rng is None else addressof(rng), 0 if counts is None else addressof(counts))

@@ -56,7 +56,7 @@ class Kept:
 
 
 def same_bits(a: Any, b: Any) -> bool:
-    if a.is_floating_point() and a.device.type == "cpu":
+    if a.is_floating_point() and a.device.type in ("cpu", "cuda"):
         kind = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}.get(a.element_size())
         return kind is not None and bool(torch.equal(a.contiguous().view(kind), b.contiguous().view(kind)))
     return False

@@ -25,7 +25,8 @@ class Attention:
         self.core, self.products, self.matrices = core, matrices.products, matrices
         self.table: dict[str, Any] = {"aten::_scaled_dot_product_flash_attention_for_cpu": self.forward,
                                       "aten::_scaled_dot_product_flash_attention_for_cpu_backward": self.backward}
-
+        self.table.update({"aten::_scaled_dot_product_efficient_attention": self.efficient,
+                           "aten::_scaled_dot_product_efficient_attention_backward": self.efficient_backward})
         self.tile = core.tile
 
     # ---- shapes ----
@@ -51,7 +52,7 @@ class Attention:
             outer = a.shape[:-2]
             if outer != b.shape[:-2]:
                 outer = torch.broadcast_shapes(outer, b.shape[:-2])  # type: ignore[no-untyped-call]
-            out = torch.empty((*outer, a.shape[-2], b.shape[-2]), dtype=dtype_of(format))
+            out = torch.empty((*outer, a.shape[-2], b.shape[-2]), dtype=dtype_of(format), device=a.device)
         self.products.run(record, kind, View.of(a), View.of(b), View.of(out), transposed, slots=slots, to=format)
         return out
 
@@ -86,7 +87,7 @@ class Attention:
         p, lse = self.probabilities(scores, q5, k5, scale, is_causal, mask)
         batch, h, rows, size = q.shape[0], q.shape[1], q.shape[2], v.shape[-1]
         format = self.products.placement(context, "fprop").format["out"]
-        out = torch.empty((batch, rows, h, size), dtype=dtype_of(format)).transpose(1, 2)
+        out = torch.empty((batch, rows, h, size), dtype=dtype_of(format), device=q.device).transpose(1, 2)
         self.product(context, PAIR["fprop"], p, v5.mT, self.grouped(out, heads))
         role = max(core.roles.of(x) for x in (q, k, v))
         core.paths.mark(scores)
@@ -95,6 +96,22 @@ class Attention:
         lse = lse.flatten(1, 2)
         core.roles.put(lse, role)
         return out, lse
+
+    def efficient(self, q: Any, k: Any, v: Any, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float = 0.0, is_causal: bool = False, *,
+                  scale: Optional[float] = None) -> Any:
+        """The operator that a CUDA device has: its results are those of `forward`."""
+        if dropout_p:
+            raise self.core.refused("attention", "dropout inside of scaled_dot_product_attention on a device: attn_implementation='eager' has it outside")
+        out, lse = self.forward(q, k, v, 0.0, is_causal, attn_mask=attn_bias, scale=scale)
+        nothing = torch.empty((), dtype=torch.int64)
+        return out, lse, nothing, nothing.clone()
+
+    def efficient_backward(self, dy: Any, q: Any, k: Any, v: Any, attn_bias: Any, out: Any, lse: Any, seed: Any, offset: Any, dropout_p: float,
+                           wanted: Any, is_causal: bool = False, *, scale: Optional[float] = None) -> Any:
+        dq, dk, dv = self.backward(dy, q, k, v, out, lse, dropout_p, is_causal, attn_mask=attn_bias, scale=scale)
+        if len(wanted) > 3 and wanted[3]:
+            raise self.core.refused("attention", "a gradient of the mask")
+        return dq, dk, dv, None
 
     @staticmethod
     def masked(mask: Any, q: Any, heads: int) -> Any:

@@ -177,7 +177,7 @@ class Between:
         """P of scores in float32, and the logarithms of the sums."""
         x = s * scale
         if causal:
-            x.masked_fill_(later(*s.shape[-2:]), -torch.inf)
+            x.masked_fill_(later(*s.shape[-2:], s.device), -torch.inf)
         if mask is not None:
             x = x.masked_fill_(~mask, -torch.inf) if mask.dtype == torch.bool else x + mask.float()
         p, most = torch.softmax(x, -1), x.amax(-1)
@@ -194,6 +194,6 @@ class Between:
 
 
 @functools.lru_cache(maxsize=4)
-def later(rows: int, columns: int) -> Any:
+def later(rows: int, columns: int, device: Any) -> Any:
     """Keys that are later than the query."""
-    return torch.ones((rows, columns), dtype=torch.bool).triu(1)
+    return torch.ones((rows, columns), dtype=torch.bool, device=device).triu(1)

@@ -103,7 +103,7 @@ class Matrices:
         *rows, _ = a.shape  # a slice of a torch.Size costs half a microsecond
         record.shape = (*rows, b.shape[-1])
         format = self.products.placement(record, "fprop").format["out"]
-        out = torch.empty(record.shape, dtype=dtype_of(format))
+        out = torch.empty(record.shape, dtype=dtype_of(format), device=a.device)
         self._run(record, "fprop", a, b, out, not record.swapped, (False, False), SLOTS["fprop"], format, bias=bias, **terms)
         self.roles.put(out, max(ra, rb))
         return out
@@ -143,7 +143,7 @@ class Matrices:
         if not format.within(FORMATS[dtype]):  # as an override has it: autograd rounds it to the dtype of what it is the gradient of
             dtype = dtype_of(format)
         *rows, _ = a.shape
-        out = torch.empty((*rows, b.shape[-1]), dtype=dtype)
+        out = torch.empty((*rows, b.shape[-1]), dtype=dtype, device=a.device)
         self._run(record, kind, a, b, out, first, (False, True) if side == "left" else (True, True), slots, format, **terms)
         self.roles.put(out, GRAD)
         return out

@@ -11,13 +11,13 @@ from typing import Any, Callable, Optional
 
 import torch
 
-from .._cast import round as round_array
 from .._error import Error, InputError
 from .._formats import Format
 from .._policy import TABLE
 from ._audit import ASKED, INTEGERS, Ledger, line_of_user
 from ._between import Between, Marked
 from ._claims import Claims
+from ._homes import IN_MEMORY, LACKS, MEMORY
 from ._mode import Mode
 from ._paths import Paths
 from ._plans import BINARY32, Architecture, Plans
@@ -74,6 +74,7 @@ class Core:
         self.tile = tile  # keys of a tile of attention; None: it is materialised
         self.over = 0  # 1: optimizers have ended this step, and the next one has not begun
         self.optimizers: Any = None
+        self.home: Any = MEMORY  # where its tensors lie
         self.thread = 0  # the one that is emulated
         self.within: list[str] = []  # transformations that are entered, as vmap
         self.own_scaler = False  # the caller's GradScaler has scaled a loss
@@ -120,8 +121,8 @@ class Core:
         return new
 
     def _adopted(self, name: str, p: Any) -> Param:
-        if p.device.type != "cpu":
-            raise InputError(f"emulate: parameter '{name}' is on the device '{p.device.type}'; only tensors in memory are emulated")
+        if p.device.type not in self.home.kinds:
+            raise InputError(f"emulate: parameter '{name}' is on the device '{p.device.type}', the model is not")
         if p.dtype not in FORMATS:
             raise InputError(f"emulate: parameter '{name}' has the dtype {p.dtype}, expected float32, bfloat16, float16 or float64")
         param = Param(name, p)
@@ -151,6 +152,8 @@ class Core:
         """The placements of parameters, of the plan in force. only: of these."""
         plan = self.plans.plan
         self.as_torch = self.arch.is_cpu and plan.autocast == "torch" and plan.recipe is None
+        if self.as_torch and self.home.device is not None:
+            raise InputError(f"emulate: arch '{self.arch.name}' is torch's own step on a CPU, and the model is on a device")
         self.casts_all = plan.casts_all and plan.compute is not BINARY32
         self.listed = plan.autocast == "torch" and plan.compute is not BINARY32 and not self.as_torch
         if only is None:
@@ -209,7 +212,7 @@ class Core:
             return x
         if mode == "nearest-even" and dtype is not None:
             return x.to(dtype)
-        values = round_array(x.detach().float(), format, mode)
+        values = self.home.round(x.detach().float(), format, mode)
         return values.to(dtype) if dtype is not None else values
 
     def rounded(self, x: Any, format: Format, keep: bool = False) -> Any:
@@ -376,7 +379,7 @@ class Core:
         if any(name == a or a.endswith("*") and name.startswith(a[:-1]) for a in self.allowed):
             self.ledger.refused(name, self.where(), line_of_user(), ASKED)
             return
-        why = "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
+        why = LACKS if operator.name in IN_MEMORY else "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
         self.ledger.refused(name, self.where(), line_of_user(), why)
         if self.strict:
             raise self.refused(name, f"{why}; native=['{name}'] allows it")

@@ -6,7 +6,7 @@ once more; they change no bit.
 from __future__ import annotations
 
 import math
-from ctypes import addressof, byref, cast, memset, sizeof
+from ctypes import addressof, byref, cast
 from typing import Any, Callable, Iterator, Optional
 
 import numpy
@@ -19,7 +19,7 @@ from .._dot import model_of
 from .._error import Error, InputError, whole_of
 from .._formats import Format, find
 from .._library import CBlocks, check, lib, text
-from .._product import Counts, Operand, View
+from .._product import Operand, View
 from .._statistics import CBlockStats, CCast, CCastStats, CStats, Tally, block_loss, cast_loss, number, record_of
 from ._plans import BINARY32, TORCH, one_scale
 from ._products import FORMATS
@@ -51,6 +51,11 @@ def tensor_of(view: View) -> Any:
     t = view.keep
     offset = (view.address - t.data_ptr()) // t.element_size() + t.storage_offset()
     return t.detach().as_strided(tuple(view.shape), tuple(view.strides), offset)
+
+
+def here(t: Any) -> Any:
+    """A tensor in memory: one that a device has is copied."""
+    return t if t.is_cpu else t.cpu()
 
 
 def label_of(record: Any, slot: str, kind: str, slots: Any) -> tuple[str, str]:
@@ -156,7 +161,7 @@ class Counting:
         self.core, self.wanted = core, when(every)
         self.at: Optional[int] = None
         self.full = False
-        self.live: dict[tuple[str, str], tuple[str, str, Counts]] = {}  # by word and name of the record: kind, name, counts of this step
+        self.live: dict[tuple[str, str], tuple[str, str, Any]] = {}  # by word and name of the record: kind, name, counts of this step
         self.totals: dict[tuple[str, str], list[int]] = {}
         self.steps: list[dict[str, Any]] = []
         self.now: dict[str, Any] = {}
@@ -234,8 +239,7 @@ class Counting:
     def end(self) -> None:
         """The step is over."""
         self._close(self.steps, self.lines, self.totals, self.by_kind)
-        for _, _, counts in self.live.values():
-            memset(addressof(counts), 0, sizeof(counts))
+        self.core.home.clear([counts for _, _, counts in self.live.values()])
         self.now, self.at, self.seen, self.optimizers = {}, None, {}, None
 
     def so_far(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[tuple[str, str], list[int]], dict[str, Sums]]:
@@ -255,10 +259,11 @@ class Counting:
     def _close(self, steps: list[dict[str, Any]], lines: list[dict[str, Any]], totals: dict[tuple[str, str], list[int]], kinds: dict[str, Sums]) -> None:
         """The step at hand, added to those before."""
         columns = {column: [0] * 4 for column in ("act", "agrad", "wgrad")}
-        for kind, name, counts in self.live.values():
-            if counts.nonzero or counts.nonfinite:
+        read = self.core.home.read([counts for _, _, counts in self.live.values()])
+        for (kind, name, _), numbers in zip(self.live.values(), read):
+            if numbers[0] or numbers[-1]:
                 total = totals.setdefault((kind, name), [0, 0, 0, 0])
-                for i, n in enumerate(getattr(counts, field) for field in COUNTED):
+                for i, n in enumerate(numbers):
                     columns[COLUMN[kind]][i] += n
                     total[i] += n
         self._ask()
@@ -297,20 +302,20 @@ class Counting:
 
     # ---- counts, of every step ----
 
-    def _counts(self, word: str, name: str, kind: str, label: str) -> Counts:
+    def _counts(self, word: str, name: str, kind: str, label: str) -> Any:
         found = self.live.get((word, name))
         if found is None:
-            found = self.live[word, name] = kind, label, Counts()
+            found = self.live[word, name] = kind, label, self.core.home.counts()
         return found[2]
 
-    def casts(self, record: Any, word: str, recipe: Any) -> Optional[Counts]:
+    def casts(self, record: Any, word: str, recipe: Any) -> Any:
         """Where an operand's quantisation is counted."""
         if record.recomputed:
             return None
         kind, name = label_of(record, word.partition(".")[0], "", ("", ""))
         return self._counts(word, name, kind, name)
 
-    def products(self, record: Any, kind: str, slots: Any) -> Optional[Counts]:
+    def products(self, record: Any, kind: str, slots: Any) -> Any:
         """Where the rounding of a product's result is counted."""
         if record.recomputed:
             return None
@@ -342,7 +347,7 @@ class Counting:
         known = (micro, "stats") in seen.done
         if what in seen.done or format is None and known:
             return
-        t = t if dense(t.shape, t.stride()) else t.contiguous()
+        t = here(t if dense(t.shape, t.stride()) else t.contiguous())
         tally = Tally(self._set(format), True)  # type: ignore[arg-type]
         tally.add(t.data_ptr(), t.numel(), FORMATS[t.dtype], 1)
         seen.done.update((what, (micro, "stats")))
@@ -367,7 +372,7 @@ class Counting:
             return
         slot, _, turned = word.partition(".")
         kind, name = label_of(record, slot, "", ("", ""))
-        t = tensor_of(view)
+        t = here(tensor_of(view))
         seen = self._tensor(kind, name, t)
         recipe = entering.recipe
         axis = "columns" if turned else "rows"
@@ -430,10 +435,11 @@ class Counting:
         """In a step with statistics, a tensor for a product's sums before they are rounded; None: they are rounded at once."""
         if not self.full or to.name not in ("bf16", "fp16") or out.format is not to or model != TORCH and model_of(model)[1].name != "binary32":
             return None
-        return torch.empty(tuple(out.shape), dtype=torch.float32)
+        return torch.empty(tuple(out.shape), dtype=torch.float32, device=out.keep.device)
 
     def narrow(self, record: Any, kind: str, slots: Any, sums: Any, out: View, to: Format) -> None:
         """Sums, rounded into their place as the product would have; what that does is counted."""
+        sums = here(sums)
         codes = torch.from_numpy(encode(sums.numpy(), to).view(numpy.int16))
         tensor_of(out).view(torch.int16).copy_(codes.reshape(tuple(out.shape)))
         if record.recomputed:
@@ -446,11 +452,9 @@ class Counting:
             seen = self.seen[label, name] = Seen(label, name, "F32", list(out.shape))
         seen.add(tally.stats)
         seen.cast(to.name, tally.casts[0], tally.stats)
-        counts, stats, did = self._counts(slots[2], name, label, name), tally.stats, tally.casts[0].counts
-        counts.nonzero += stats.count - stats.zero - stats.nan - stats.inf
-        counts.lost += did.underflow
-        counts.overflow += did.overflow
-        counts.nonfinite += stats.nan + stats.inf + did.overflow
+        stats, did = tally.stats, tally.casts[0].counts
+        self._counts(slots[2], name, label, name).add(stats.count - stats.zero - stats.nan - stats.inf, did.underflow, did.overflow,
+                                                      stats.nan + stats.inf + did.overflow)
 
     def result(self, record: Any, kind: str, slots: Any, out: View, to: Format) -> None:
         """A result that is rounded already: what it holds."""
@@ -460,7 +464,7 @@ class Counting:
             t = tensor_of(out)
             if seen is None:
                 seen = self.seen[label, name] = Seen(label, name, STORED[t.dtype], list(t.shape))
-            t = t if dense(t.shape, t.stride()) else t.contiguous()
+            t = here(t if dense(t.shape, t.stride()) else t.contiguous())
             tally = Tally(self._set(None), True)  # type: ignore[arg-type]
             tally.add(t.data_ptr(), t.numel(), FORMATS[t.dtype], 1)
             seen.add(tally.stats)

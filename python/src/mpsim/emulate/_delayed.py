@@ -5,6 +5,8 @@ import ctypes
 from ctypes import POINTER, byref, c_float
 from typing import Any, Optional
 
+import torch
+
 from .._error import InputError
 from .._formats import find
 from .._library import lib, text
@@ -44,6 +46,7 @@ class Histories:
     def __init__(self, core: Any) -> None:
         self.core = core
         self.all: dict[tuple[str, str], History] = {}
+        self.waiting: list[tuple[History, Any]] = []  # magnitudes that a device has, each a tensor of one number
 
     def scale(self, record: Any, slot: str, recipe: Any) -> Optional[float]:
         """The scale that steps before have left; None: the recipe is not delayed."""
@@ -56,14 +59,25 @@ class Histories:
             history = self.all[key] = History(plan.delayed, text(recipe.element))
         return float(history.c.scale)
 
-    def record(self, record: Any, slot: str, amax: float) -> None:
-        """A cast of this step saw this largest magnitude."""
+    def record(self, record: Any, slot: str, amax: Any) -> None:
+        """A cast of this step saw this largest magnitude. One that a device has is read when the step is over."""
         history = self.all[(record.name, slot)]
         history.seen = True
-        lib.mpsim_delayed_record(byref(history.c), amax)
+        if isinstance(amax, float):
+            lib.mpsim_delayed_record(byref(history.c), amax)
+        else:
+            self.waiting.append((history, amax))
+
+    def settle(self) -> None:
+        """Magnitudes that a device has are recorded."""
+        if self.waiting:
+            waiting, self.waiting = self.waiting, []
+            for (history, _), amax in zip(waiting, torch.cat([each[1] for each in waiting]).tolist()):
+                lib.mpsim_delayed_record(byref(history.c), amax)
 
     def update(self) -> None:
         """A step is over."""
+        self.settle()
         for history in self.all.values():
             if history.seen:
                 lib.mpsim_delayed_update(byref(history.c), 0.0)
@@ -71,6 +85,7 @@ class Histories:
 
     def state_dict(self, over: int) -> dict[str, Any]:
         """over: 1 where the step is over, and its magnitudes are in no scale yet."""
+        self.settle()
         if over:
             self.update()
         return {f"{slot}:{name}": {"settings": [getattr(h.c.config, name) for name in SETTINGS], "scale": h.c.scale,
@@ -79,6 +94,7 @@ class Histories:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.all.clear()
+        self.waiting = []
         for key, kept in state.items():
             slot, _, name = key.partition(":")
             history = self.all[(name, slot)] = History(CDelayedConfig(*kept["settings"]), kept["element"])

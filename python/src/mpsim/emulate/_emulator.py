@@ -17,6 +17,7 @@ from ._compare import Comparison, compare
 from ._core import Core
 from ._counting import Counting
 from ._doctor import Doctor, examine
+from ._homes import home_of
 from ._optimizer import Optimizers
 from ._plans import Architecture, Plans
 from ._products import DTYPES
@@ -63,6 +64,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if RUNNING:
             raise InputError("emulate: another emulation runs; one at a time")
         self._judged()
+        self._at_home()
         try:
             self.core.params.clear()
             self.core.paths.named(self.model)
@@ -75,6 +77,20 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             raise
         self._open = True
         return self
+
+    def _at_home(self) -> None:
+        """Where the model lies. On a device some ways to compute have no kernels: no other one is taken in their place."""
+        core = self.core
+        core.home = home_of(self.model)
+        core.mode.operators.clear()
+        core.mode.known.clear()
+        if core.home.device is None:
+            return
+        for asked, instead in ((self.between == "mpsim" and "between='mpsim'", "between='native'"),
+                               (core.tile is not None and "attention='tiled'", "attention='whole'"),
+                               (core.arch.is_torch and "arch='torch'", "an architecture or a model of mpsim")):
+            if asked:
+                raise InputError(f"emulate: {asked} on a device: libmpsim-cuda has no kernels for it; {instead}, or the model in memory")
 
     def _judged(self) -> None:
         for name, path, why in _refusals.in_model(self.model):
@@ -137,6 +153,8 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
 
     def _flags(self) -> None:
         """Fast paths of torch that hide products: LSTM of oneDNN, nn.Transformer's evaluation."""
+        for undo in self.core.home.flags():
+            self._later(undo)
         mha = torch.backends.mha
         fast = mha.get_fastpath_enabled()
         mha.set_fastpath_enabled(False)
@@ -204,7 +222,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
                 if isinstance(x, torch.Tensor):
                     core.roles.put(x, GRAD)
             try:
-                with torch.autocast("cpu", enabled=False):
+                with torch.autocast("cpu", enabled=False), core.home.without_autocast():
                     return run(t_outputs, *args, **kwargs)
             finally:
                 if torch._C._current_graph_task_id() == -1:
@@ -379,6 +397,9 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         """Calls a function with what each recipe makes of an operand, by keywords: path, kind (of the product that it was made for), role ("act",
         "weight", "agrad"), transposed, input, given, codes, scales, values (arrays of rows x depth), tensor_scale, recipe."""
         from ._operands import quantised
+
+        if home_of(self.model).device is not None:
+            raise InputError("on_operand: operands are read in memory, and the model is on a device")
 
         def watch(record: Any, kind: str, word: str, view: Any, entering: Any, operand: Any) -> None:
             with _disable_current_modes():

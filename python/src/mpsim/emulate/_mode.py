@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._error import Error
 from ._claims import HIDDEN
+from ._homes import IN_MEMORY
 from ._refusals import PARALLEL
 from ._roles import ACT, CONST, LOOK_UPS, RANDOM
 
@@ -56,7 +57,7 @@ class Operator:
     __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "alike", "between", "composite", "float32", "calls", "claimed",
                  "factory", "outer", "view")
 
-    def __init__(self, func: Any, claims: Any, between: Any) -> None:
+    def __init__(self, func: Any, claims: Any, between: Any, on_device: bool) -> None:
         schema = func._schema
         self.name: str = schema.name
         self.space: str = self.name.partition("::")[0]
@@ -67,6 +68,8 @@ class Operator:
         self.writes = tuple(i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
         self.out = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write and a.kwarg_only)
         self.hidden, self.alike = self.name in HIDDEN, base in ALIKE
+        if on_device and self.name in IN_MEMORY:
+            self.claim, self.hidden = None, True
         self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
         # torch has formulas of some operators beside a kernel of their own (silu_backward), which is what runs
         self.composite = decomposes(func) and not func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU)
@@ -108,12 +111,12 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operator is None:
             if not hasattr(func, "_schema"):
                 raise core.refused(str(func), "a higher-order operator: its products would not be seen")
-            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between)
+            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between, core.home.device is not None)
         operator.calls += 1
         self.last = operator.name
         if operator.view and not core.optimizers.natively:
             x = args[0]
-            if type(x) in PLAIN and x.is_cpu and x.layout is STRIDED:
+            if type(x) in PLAIN and (x.is_cpu or x.device.type in core.home.kinds) and x.layout is STRIDED:
                 return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
         if core.optimizers.natively and core.stepping(operator):
@@ -123,8 +126,9 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         given = tensors(args, [])
         if kwargs:
             tensors(kwargs.values(), given)
+        kinds = core.home.kinds
         for t in given:
-            if type(t) not in PLAIN or t.device.type != "cpu" or t.layout is not STRIDED:
+            if type(t) not in PLAIN or t.device.type not in kinds or t.layout is not STRIDED:
                 if not self._plain(t):
                     return self._foreign(func, operator, t, args, kwargs)
         if operator.claim is not None and given:
@@ -153,7 +157,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         x = args[0] if args and isinstance(args[0], Tensor) else None
         if x is None:
             return func(*args, **kwargs)
-        if (type(x) not in PLAIN or x.device.type != "cpu" or x.layout is not STRIDED) and not self._plain(x):
+        if (type(x) not in PLAIN or x.device.type not in core.home.kinds or x.layout is not STRIDED) and not self._plain(x):
             return self._foreign(func, operator, x, args, kwargs)
         tag = core.roles.tag(x)
         if tag is not None and tag.param is not None and tag.param.low and operator.name in COPIES and not core.paths.outside():
@@ -190,10 +194,9 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 func(*args, **kwargs)  # shapes that do not fit: torch's own error
             raise core.located(error, operator.name) from None
 
-    @staticmethod
-    def _plain(t: Any) -> bool:
-        """Whether a tensor is an ordinary one: in memory, and of a class that handles no operators itself."""
-        return type(t).__torch_dispatch__ is Tensor.__torch_dispatch__ and t.device.type == "cpu" and t.layout is STRIDED
+    def _plain(self, t: Any) -> bool:
+        """Whether a tensor is an ordinary one: where the model is, or in memory, and of a class that handles no operators itself."""
+        return type(t).__torch_dispatch__ is Tensor.__torch_dispatch__ and t.device.type in self.core.home.kinds and t.layout is STRIDED
 
     def _foreign(self, func: Any, operator: Operator, t: Any, args: Any, kwargs: Any) -> Any:
         """An operator on a tensor that is not an ordinary one."""
@@ -206,8 +209,8 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise self.core.refused(operator.name, f"a DTensor; {PARALLEL}")
         if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
             raise self.core.refused(operator.name, f"a tensor of the class {kind}, whose own operators are not emulated")
-        if t.device.type != "cpu":
-            raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}'; only tensors in memory are emulated")
+        if t.device.type not in self.core.home.kinds:
+            raise self.core.refused(operator.name, f"a tensor on the device '{t.device.type}', and the model is not there")
         if operator.claim is None and not operator.hidden:
             return func(*args, **kwargs)
         raise self.core.refused(operator.name, f"a tensor of the layout {str(t.layout)[6:]}; only dense ones are emulated")

@@ -25,6 +25,7 @@ from .._library import ENOMEM, CFormat, CRng, lib, text
 from .._optim import ALGORITHMS, STORES, CMuon, COptim, CStates, CVariant
 from .._policy import CPlacement, Plan
 from .._threads import pool
+from ._homes import MEMORY
 from ._rules import KAHAN, STATES, Rule, algorithm_of, implied_variant, name_of, numbers_of, rule_of, set_numbers, unsupported
 from ._scaling import BEFORE_UNSCALE, Scaling
 from ._streams import stream_of
@@ -185,6 +186,8 @@ class Optimizers:
             for param in params:
                 states = param.placement.c.states
                 if states and param.tensor.requires_grad:
+                    if self.device is not None:
+                        raise InputError("emulate: a policy that keeps optimizer states in few bits has no kernels on a device: the model in memory")
                     self._keep(param.tensor, states)
 
     def _keep(self, p: Any, states: Any) -> None:
@@ -288,13 +291,11 @@ class Optimizers:
 
     def _round(self, optimizer: Any) -> None:
         """Parameters that an optimizer moved natively are numbers of their format again."""
-        from .._cast import round as round_array
-
         for group in optimizer.param_groups:
             for p in group["params"]:
                 param = self.context.params.get(id(p))
                 if param is not None and param.placement.kept.name != "binary32":
-                    _put(p, round_array(_flat(p), param.placement.kept))
+                    _put(p, self.home.round(_flat(p), param.placement.kept))
 
     # ---- from gradients to the optimizer ----
 
@@ -371,13 +372,12 @@ class Optimizers:
         before: float = lib.mpsim_unscaling_of(byref(rules), scale).before
         if own and scaling.config.order == BEFORE_UNSCALE and before != 1:
             kept = [h.flat.clone() for h in held]  # the scale moves first: they are divided by the next one
-        gradients, cause = self._gradients(held), c_int64()
-        _check(lib.mpsim_gradients_check(gradients, len(held), rules.unscale, plan.scaler.check, before, pool(), byref(cause)), "gradients")
+        cause = self._checks(held, rules, plan.scaler.check, before)
         self._another_step()
         self.skipped = False
         unscale = scale
         if own or not scaling.there and outer is None:
-            said = scaling.update(self.context.step, self._blame(held, cause.value))
+            said = scaling.update(self.context.step, self._blame(held, cause))
             unscale = said.unscale
             self.skipped = "skipped" in said.events or "raised" in said.events
         if kept is not None and unscale != before and not self.skipped:
@@ -387,12 +387,38 @@ class Optimizers:
         self._give_back(held)
         self._checked = Checked(fresh, unscale, before)
 
+    def _checks(self, held: list[Held], rules: CRules, check: int, before: float) -> int:
+        """Gradients are unscaled; the number of the one that is to blame, or what mpsim_gradients_check says."""
+        if self.device is not None:
+            return int(self._there(held).check(rules.unscale, check, before))
+        gradients, cause = self._gradients(held), c_int64()
+        _check(lib.mpsim_gradients_check(gradients, len(held), rules.unscale, check, before, pool(), byref(cause)), "gradients")
+        return int(cause.value)
+
+    def _there(self, held: list[Held]) -> Any:
+        from ._there import Gradients
+
+        return Gradients(self.context, [h.flat for h in held], [self.context.params[id(h.parameter)].placement.c.kept for h in held])
+
+    @property
+    def home(self) -> Any:
+        """Where the parameters lie."""
+        return getattr(self.context, "home", MEMORY)
+
+    @property
+    def device(self) -> Any:
+        """The device that the parameters are on; None: memory."""
+        return self.home.device
+
     def _blame(self, held: list[Held], cause: int) -> Optional[str]:
         return None if cause == -1 else NORM if cause == -2 else str(self.context.params[id(held[cause].parameter)].name)
 
     def _ready(self, held: list[Held], scale: float, unscaled: float) -> None:
         rules, ready = self._rules(), CReadied()
-        _check(lib.mpsim_gradients_move(byref(rules), self._gradients(held), len(held), scale, unscaled, pool(), byref(ready)), "gradients")
+        if self.device is not None:
+            _check(self._there(held).move(rules, scale, unscaled, ready), "gradients")
+        else:
+            _check(lib.mpsim_gradients_move(byref(rules), self._gradients(held), len(held), scale, unscaled, pool(), byref(ready)), "gradients")
         self._give_back(held)
         self.norm, self.clipped, self._in_optimizer = ready.norm, bool(ready.clipped), ready.in_optimizer
 
@@ -423,6 +449,15 @@ class Optimizers:
                 if param is not None and p.grad is not None:
                     jobs.append(Job(self, optimizer.state[p], self.settings(optimizer, rule, group, numbers, param), param))
         if not jobs:
+            return
+        if self.device is not None:
+            from ._there import NOT_COUNTED, step
+
+            step(self.device, jobs, CTensors, f"emulate: optimizer {name_of(optimizer)}")
+            for job in jobs:
+                job.done()
+            if self.counting:
+                self.context.note(NOT_COUNTED)
             return
         updates = (CUpdate * len(jobs))(*(job.c for job in jobs))
         which = c_size_t()
@@ -616,7 +651,7 @@ class Job:
             shape[-2] = 1
         elif not name:
             shape = [1]  # Adafactor has no moments of the rows of a vector
-        return torch.zeros(shape, dtype=torch.float32)
+        return torch.zeros(shape, dtype=torch.float32, device=self.parameter.device)
 
     def says(self) -> str:
         s = self.settings

@@ -8,7 +8,7 @@ import torch
 
 from .._formats import Format, find
 from .._library import CRecipe, CRng, lib, text
-from .._product import Entering, Operand, View, enter, multiply
+from .._product import Entering, Operand, View
 from ._delayed import Histories
 from ._plans import BINARY32, Plans, one_scale
 
@@ -95,10 +95,10 @@ class Products:
                 rounding = "nearest-away"
         if recipe is None:
             if self.arch.tf32 and format is BINARY32:
-                return enter(view, Entering(TF32, rounding="nearest-away")), TF32, ""
+                return self.core.home.enter(view, Entering(TF32, rounding="nearest-away")), TF32, ""
             if rounding == "nearest-even":
                 return (view, format), format, ""
-            return enter(view, Entering(format, rounding=rounding)), format, ""
+            return self.core.home.enter(view, Entering(format, rounding=rounding)), format, ""
         element = self.element(recipe)
         if one_scale(recipe):
             return self._one_scale(record, kind, slot, view, transposed, format, recipe), element, ""
@@ -111,7 +111,7 @@ class Products:
                            "of codes with scales, blackwell-scaled and rtx-blackwell-scaled have")
         entering = self.entering(format, recipe, self._rng(recipe, record, word), hadamard=hadamard, blocks=how, rounding=rounding,
                                  promote=placement.promote)
-        made = enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None, False)
+        made = self.core.home.enter(view, entering, self.core.report.casts(record, word, recipe) if self.core.report else None, False)
         self.core.entered(record, kind, word, view, entering, made)
         return made, BF16 if how == "values" else element, text(recipe.name) if how == "scaled" else ""
 
@@ -142,7 +142,7 @@ class Products:
                 recipe = given_recipe(recipe)
             entering = self.entering(format, recipe, self._rng(recipe, record, slot), given,
                                      blocks="values" if self.casts is None else "numbers")
-            made = enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None, given is not None)
+            made = self.core.home.enter(upright, entering, self.core.report.casts(record, slot, recipe) if self.core.report else None, given is not None)
             if given is not None and not record.recomputed:
                 self.histories.record(record, slot, made.amax)
             record.operands = {k: v for k, v in record.operands.items() if k[0] != slot}
@@ -154,7 +154,7 @@ class Products:
 
     def run(self, record: Record, kind: str, a: View, b: View, out: View, transposed: tuple[bool, bool] = (False, False), *,
             slots: tuple[str, str, str], to: Format, bias: Any = None, factor: float = 1.0, add: Optional[View] = None, add_factor: float = 1.0,
-            using: Any = multiply) -> None:
+            using: Any = None) -> None:
         """out = a b^T as the plan has it, rounded to a format: a of rows x depth, b of columns x depth, in the slots. bias: a tensor of one
         number a column, in the slot weight. factor, add, add_factor: those of multiply. using: another function of the
         library that adds up products of two operands, as a convolution."""
@@ -172,11 +172,10 @@ class Products:
             core.saw(record, kind, slots, (a, b), (left, right), (fa, fb), model, out, to)
         sums = None if report is None else report.wide(out, to, model)
         counts = None if report is None or sums is not None else report.products(record, kind, slots)
-        if using is multiply and self.casts is not None:
-            using = self.casts.multiply
+        terms = {}
+        if using is None:
+            using = core.home.multiply if self.casts is None else self.casts.multiply
             terms = {"factor": factor, "add": add, "add_factor": add_factor}
-        else:
-            terms = {} if using is not multiply else {"factor": factor, "add": add, "add_factor": add_factor}
         using(out if sums is None else View.of(sums), left, right, model, bias=row, format=to if sums is None else BINARY32, counts=counts, **terms)
         if sums is not None:
             report.narrow(record, kind, slots, sums, out, to)

@@ -1,0 +1,94 @@
+"""Where the tensors of an emulation lie, and which library computes there: memory (libmpsim), or a CUDA device (libmpsim-cuda).
+
+A home has: kinds, the types of torch's devices whose tensors are taken; enter, multiply and round, of which the device's give the bits of those of
+memory; counts, what roundings are counted in, with read and clear.
+"""
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any, Callable, Optional
+
+import torch
+
+from .._cast import plan_of, round as round_array
+from .._device import Counts as CountsThere, Device, flat
+from .._error import InputError
+from .._formats import Format
+from .._product import Counts, enter, multiply
+
+PLAYED: Optional[Device] = None  # tests: this device is played by the CPU
+# operators whose products libmpsim-cuda does not compute: refused on a device, unless native= names them
+IN_MEMORY = frozenset("aten::" + name for name in (
+    "convolution", "convolution_overrideable", "convolution_backward", "convolution_backward_overrideable"))
+LACKS = "libmpsim-cuda has no kernel for it"
+
+
+class Memory:
+    """Tensors of the CPU."""
+
+    kinds = ("cpu",)
+    device: Optional[Device] = None
+    enter, multiply, round = staticmethod(enter), staticmethod(multiply), staticmethod(round_array)
+    counts, read, clear = Counts, staticmethod(Counts.read), staticmethod(Counts.clear)
+    without_autocast = contextlib.nullcontext
+
+    @staticmethod
+    def flags() -> list[Callable[[], None]]:
+        return []
+
+
+class OnDevice:
+    """Tensors of a CUDA device; those of the CPU beside them are computed in memory."""
+
+    def __init__(self, device: Device, kinds: tuple[str, ...] = ("cpu", "cuda")) -> None:
+        self.device, self.kinds = device, kinds
+        self.enter, self.multiply, self.counts = device.enter, device.multiply, device.counts
+        self.read, self.clear = CountsThere.read, CountsThere.clear
+
+    def without_autocast(self) -> Any:
+        """Backward passes run without autocast, as torch has it."""
+        return torch.autocast("cuda", enabled=False) if "cuda" in self.kinds else contextlib.nullcontext()
+
+    def flags(self) -> list[Callable[[], None]]:
+        """scaled_dot_product_attention arrives as one operator, the same for all sizes; what is returned undoes that."""
+        if "cuda" not in self.kinds:
+            return []
+        undo: list[Callable[[], None]] = []
+        for name in ("flash", "cudnn"):
+            enabled, enable = (getattr(torch.backends.cuda, form.format(name), None) for form in ("{}_sdp_enabled", "enable_{}_sdp"))
+            if enabled is not None and enable is not None:
+                undo.append(functools.partial(enable, enabled()))
+                enable(False)
+        return undo
+
+    def round(self, x: Any, format: Format, mode: str = "nearest-even") -> Any:
+        """As `mpsim.round` of float32 numbers."""
+        if not self.device.there(x):
+            return round_array(x, format, mode)
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        self.device.cast(flat(y), flat(x), plan_of(format, mode, 1.0, None, None, False, False, "binary32"))
+        return y
+
+
+MEMORY = Memory()
+
+
+def home_of(model: Any) -> Any:
+    """Where the parameters of a model lie: in memory, or all on one CUDA device."""
+    if PLAYED is not None:
+        return OnDevice(PLAYED, ("cpu",))
+    found: dict[Any, str] = {}
+    for name, p in model.named_parameters():
+        found.setdefault(p.device, name)
+    there = [device for device in found if device.type != "cpu"]
+    if not there:
+        return MEMORY
+    device = there[0]
+    if device.type != "cuda" or torch.version.hip:
+        raise InputError(f"emulate: parameter '{found[device]}' is on the device '{device}', expected memory or a CUDA device")
+    if len(found) > 1:
+        other = next(each for each in found if each != device)
+        raise InputError(f"emulate: parameter '{found[other]}' is on '{other}' and '{found[device]}' on '{device}', expected all on one device")
+    return OnDevice(Device.of(device.index or 0))

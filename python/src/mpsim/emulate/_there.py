@@ -1,0 +1,146 @@
+"""Gradients and optimizer steps of parameters on a CUDA device, with the bits of mpsim/update.h: elementwise operations by torch in binary32, whose
+results IEEE 754 defines, steps by libmpsim-cuda.
+"""
+from __future__ import annotations
+
+import ctypes
+import math
+from ctypes import POINTER, byref, c_double, c_float, c_int, c_size_t, c_void_p
+from typing import Any, Optional, Sequence
+
+import numpy
+import torch
+
+from .._cast import round as round_array
+from .._error import InputError
+from .._formats import Format, find
+from .._library import CFormat, lib, text
+
+NONE, NORM = -1, -2  # MPSIM_CAUSE_*
+CHECK_NORM = 1  # MPSIM_CHECK_NORM
+RECIPROCAL, DIVIDE, ROUNDED = range(3)  # mpsim_unscale_rule
+NOT_COUNTED = "updates that are lost are not counted on a device"
+BINARY32 = find("binary32")
+_FORMAT = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t)
+_UNSCALE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_double)
+_NORMS = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_float))
+_SCALE = ctypes.CFUNCTYPE(c_int, c_void_p, c_float)
+
+
+class CGradients(ctypes.Structure):
+    _fields_ = [("context", c_void_p), ("n", c_size_t), ("norms", POINTER(c_float)), ("format", _FORMAT), ("unscale", _UNSCALE), ("norm", _NORMS),
+                ("scale", _SCALE)]
+
+
+STRUCTURES = {"mpsim_gradients": CGradients}
+for _name, _restype, _argtypes in (("norm", c_float, [POINTER(CFormat), c_void_p, c_size_t]), ("norm_overflows", c_int, [POINTER(c_float), c_size_t]),
+                                   ("gradients_ready", c_int, [c_void_p, POINTER(CGradients), c_double, c_double, c_double, c_void_p])):
+    _function = getattr(lib, "mpsim_" + _name)
+    _function.restype, _function.argtypes = _restype, _argtypes
+
+
+def _rounded(x: float, format: Format) -> float:
+    """A binary64 number, rounded once."""
+    with numpy.errstate(over="ignore"):
+        return float(numpy.float32(x)) if format is BINARY32 else float(round_array(x, format))
+
+
+class Gradients:
+    """Those of a step. flat: each as one array of float32 on the device, which is written; formats: that the optimizer gets them in."""
+
+    def __init__(self, context: Any, flat: Sequence[Any], formats: Sequence[Any]) -> None:
+        self.context, self.home, self.flat, self.c_formats = context, context.home, flat, formats
+        self.formats = [find(text(f.name)) for f in formats]
+
+    def _rounded(self, x: Any, format: Format) -> None:
+        if format is not BINARY32:
+            x.copy_(self.home.round(x, format))
+
+    def _scaled(self, factor: float, divides: bool = False) -> None:
+        for x, format in zip(self.flat, self.formats):
+            if divides:
+                x.div_(torch.full((), factor, device=x.device))  # by a number torch multiplies by its reciprocal
+            else:
+                x.mul_(factor)
+            self._rounded(x, format)
+
+    def unscale(self, rule: int, scale: float) -> None:
+        """As mpsim_unscale_array."""
+        if rule == DIVIDE:
+            return self._scaled(float(numpy.float32(scale)), True)
+        with numpy.errstate(divide="ignore", over="ignore"):
+            inverse = numpy.float32(numpy.float64(1) / numpy.float64(scale))
+        for x, format in zip(self.flat, self.formats):
+            own = float(inverse if rule != ROUNDED or format is BINARY32 else numpy.float32(round_array(float(inverse), format)))
+            if own != 1:
+                x.mul_(own)
+            self._rounded(x, format)
+
+    def norms(self, own: bool) -> Any:
+        """Of each, in its format or in binary32, as mpsim_norm. A sum of squares in binary64 is within n 2^-53 of the exact one; where numbers
+        this near are rounded to two norms, the gradient is copied to memory, which has exact sums."""
+        made = (c_float * max(len(self.flat), 1))()
+        found = torch.stack([torch.linalg.vector_norm(x, dtype=torch.float64) for x in self.flat]).tolist() if self.flat else []
+        for i, (x, norm) in enumerate(zip(self.flat, found)):
+            near = (x.numel() + 8) * 2.0**-52
+            low, high = (_rounded(norm * factor, self.formats[i] if own else BINARY32) for factor in (1 - near, 1 + near))
+            made[i] = high if low == high or math.isnan(norm) else self._in_memory(i, own)
+        return made
+
+    def _in_memory(self, i: int, own: bool) -> float:
+        x = self.flat[i].cpu()
+        return float(lib.mpsim_norm(byref(self.c_formats[i]) if own else None, x.data_ptr(), x.numel()))
+
+    def check(self, rule: int, check: int, scale: float) -> int:
+        """As mpsim_gradients_check; the cause."""
+        overflows = check == CHECK_NORM and bool(lib.mpsim_norm_overflows(self.norms(False), len(self.flat)))
+        finite = torch.stack([torch.isfinite(x).all() for x in self.flat]) if self.flat else torch.ones(0)
+        self.unscale(rule, scale)
+        first = next((i for i, all_are in enumerate(finite.tolist()) if not all_are), NONE)
+        if check == CHECK_NORM:
+            return (first if first != NONE else NORM) if overflows else NONE
+        return first
+
+    def move(self, rules: Any, scale: float, unscaled: float, out: Any) -> int:
+        """As mpsim_gradients_move; the status."""
+        n = len(self.flat)
+        room = (c_float * max(n, 1))()
+
+        def norm(context: Any, own: int, norms: Any) -> int:
+            made = self.norms(bool(own))
+            for i in range(n):
+                norms[i] = made[i]
+            return 0
+
+        def unscale(context: Any, rule: int, by: float) -> int:
+            self.unscale(rule, by)
+            return 0
+
+        def factor(context: Any, by: float) -> int:
+            self._scaled(by)
+            return 0
+
+        calls = CGradients(None, n, room, _FORMAT(lambda context, i: ctypes.addressof(self.c_formats[i])), _UNSCALE(unscale), _NORMS(norm), _SCALE(factor))
+        return int(lib.mpsim_gradients_ready(byref(rules), byref(calls), scale, unscaled, math.nan, byref(out)))
+
+
+def step(device: Any, jobs: Sequence[Any], tensors: Any, what: str) -> None:
+    """The updates of jobs (Job of _optimizer.py), of one rule each; tensors: the type of their arrays."""
+    run: list[Any] = []
+    for job in jobs:
+        s = job.settings
+        if s.muon is not None or s.states:
+            raise InputError(f"{what}: {job.says()} has no kernel on a device: the model in memory, or another optimizer")
+        if run and (job.rng is not None or run[0].rng is not None or job.settings is not run[0].settings or job.c.step != run[0].c.step):
+            _launch(device, run, tensors, what)
+            run = []
+        run.append(job)
+    if run:
+        _launch(device, run, tensors, what)
+
+
+def _launch(device: Any, jobs: Sequence[Any], tensors: Any, what: str) -> None:
+    arrays = (tensors * len(jobs))(*(job.c.t for job in jobs))
+    first = jobs[0]
+    rng: Optional[Any] = first.rng
+    device.optimizer(first.settings.optim, first.c.step, arrays, len(jobs), rng, f"{what}: {first.says()}")
