@@ -8,6 +8,12 @@
 
 #include "../../gpu/library/optimizer.cu"
 
+/* 1: from now on all memory of the process is the device's, as that of torch's tensors on a CPU. */
+extern "C" MPSIM_API void mpsim_test_anywhere(int on)
+{
+    gpu_host_driver_now.anywhere = on;
+}
+
 extern "C" MPSIM_API void *mpsim_test_memory(size_t bytes)
 {
     void *p = nullptr;

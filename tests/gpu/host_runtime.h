@@ -41,9 +41,10 @@ struct gpu_host_driver {
     gpu_host_stream *capturing;   /* the stream that captures a graph; NULL: none                        */
     int broken;                   /* calls that have ended its capture, or would be part of the graph    */
     uint64_t waits_on_the_stream; /* cudaStreamWaitEvent                                                */
+    int anywhere;                 /* all memory of the process is the device's                           */
 };
 inline gpu_host_driver gpu_host_driver_now = {1,       0, 232448, cudaSuccess, cudaSuccess, cudaStreamCaptureModeGlobal,
-                                              nullptr, 0, 0};
+                                              nullptr, 0, 0, 0};
 
 /* A call that ends the capture of a graph by any stream, but in the relaxed mode. */
 static inline cudaError_t gpu_host_unsafe()
@@ -175,7 +176,7 @@ static inline const gpu_host_memory *gpu_host_allocation(const void *p, size_t b
 /* Bytes that lie in no allocation, on the side that is the device's, are an error. */
 static inline int gpu_host_is_device(const void *p, size_t bytes)
 {
-    return gpu_host_allocation(p, bytes) || bytes == 0;
+    return gpu_host_allocation(p, bytes) || bytes == 0 || gpu_host_driver_now.anywhere;
 }
 
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };

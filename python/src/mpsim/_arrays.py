@@ -192,6 +192,29 @@ def of_any(x: Any, what: str) -> Given:
     raise InputError(f"{what}: expected an array of NumPy, torch or JAX, or numbers, found {type(x).__name__}")
 
 
+_MEMORY = (np.ndarray, np.generic, float, int, list, tuple, range, bytes, bytearray, memoryview)
+
+
+def on_device(x: Any, what: str) -> Any:
+    """The array of a CUDA device that x is (of _doors); None for all else."""
+    try:
+        if not x.is_cuda:
+            return None
+    except AttributeError:
+        if isinstance(x, _MEMORY) or not (hasattr(x, "__cuda_array_interface__") or _lies_there(x)):
+            return None
+    from ._doors import of
+
+    return of(x, what)
+
+
+def _lies_there(x: Any) -> bool:
+    try:
+        return x.__dlpack_device__()[0] in (2, 13)  # kDLCUDA, kDLCUDAManaged
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
+        return False
+
+
 def room_of(out: Any, given: Given, shape: tuple[int, ...], dtype: Any) -> Optional[Any]:
     """Where the elements of the user's `out` lie, if results of this shape and dtype go there as they are."""
     a = out

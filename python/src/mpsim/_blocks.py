@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, overload
 
 import numpy as np
 
-from ._arrays import F32, Given, address, of_any, pointer
+from ._arrays import F32, Given, address, of_any, on_device, pointer
 from ._error import InputError, integer_of, name_of, real_of, shown, unknown
 from ._formats import Format, find
 from ._library import EINVAL, STOCHASTIC, CBlocks, CRecipe, check, lib, text
@@ -83,6 +83,8 @@ class Quantized(Generic[A]):
         >>> bool(abs(q.dequantize() - x).max() < 0.5), bool(abs(q.values - x).max() < 0.5)
         (True, False)
         """
+        if on_device(self.values, "dequantize") is not None:
+            return self.values
         given = of_any(self.values, "dequantize")
         a = given.floats("dequantize").copy()
         if self._transform and a.size:
@@ -181,9 +183,16 @@ def quantize(x: Any, recipe: str, *, axis: Axis = "rows", amax: Optional[float] 
     factor = real_of(given, "given")
     if not 0 < factor < float("inf"):
         raise InputError(f"given: expected a finite number larger than 0, found {given}")
+    c, transform = recipe_of(recipe)
+    there = on_device(x, "quantize")
+    if there is not None:
+        from . import _doors
+
+        made: Quantized[Any] = _doors.quantize(there, recipe, c, transform, _by_columns(axis, len(there.shape)), None if amax is None else largest, factor,
+                                              (rng, seed, stream, index))
+        return made
     source = of_any(x, "quantize")
     columns = _by_columns(axis, source.array.ndim)
-    c, transform = recipe_of(recipe)
     a = _matrix(source, columns, transform)
     width = a.shape[-1]
     height = a.size // width if width else 0
@@ -214,6 +223,7 @@ def quantize(x: Any, recipe: str, *, axis: Axis = "rows", amax: Optional[float] 
     return q
 
 
+GIVEN_RULES = (8, 11)  # MSAMP, GIVEN
 BINARY32_RULES = (6, 7, 8, 11, 17)  # AMAX_TE, AMAX_TORCHAO, MSAMP, GIVEN, AMAX_DEEPSEEK
 
 

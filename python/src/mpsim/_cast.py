@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from ._arrays import F32, F64, Given, of_any, pointer, put, room_of
+from ._arrays import F32, F64, Given, of_any, on_device, pointer, put, room_of
 from ._error import InputError, flag_of, name_of, real_of, shown, unknown
 from ._formats import Format, find
 from ._library import STOCHASTIC, CRounding, at, check, lib, text
@@ -178,6 +178,14 @@ def _cast(x: Any, to_codes: bool, format: Union[str, Format], mode: Optional[str
                     return loops.call(x) if x.size <= SMALL else loops.call(x, like(x, loops.result_of(dtype)))
                 if type(out) is NDARRAY and out.dtype is loops.result_of(dtype) and out.shape == x.shape and out.flags.writeable:
                     return loops.call(x, out)
+        there = on_device(x, "encode" if to_codes else "round")
+        if there is not None:
+            source = there.format.name if there.format else "binary64"
+            plan = plan_of(format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
+            from . import _doors
+
+            result = _doors.cast(there, to_codes, plan, words)
+            return result if out is None else put(out, result)
         given = of_any(x, "encode" if to_codes else "round")
         source = given.format.name if given.format else "binary64"
         loops = loops_of(to_codes, format, mode, scale, preset, overflow, flush_subnormals, flush_inputs, source)
@@ -273,6 +281,14 @@ def decode(codes: Any, format: Union[str, Format, None] = None, *, out: Any = No
                 return f.decoder()(codes) if codes.size <= SMALL else f.decoder()(codes, like(codes, f.value_dtype))
             if type(out) is NDARRAY and out.dtype is f.value_dtype and out.shape == codes.shape and out.flags.writeable:
                 return f.decoder()(codes, out)
+    there = on_device(codes, "decode")
+    if there is not None:
+        if format is None and there.format is None:
+            raise InputError("decode: expected the name of a format beside integers")
+        from . import _doors
+
+        result = _doors.decode(there, find(there.format if format is None else format))
+        return result if out is None else put(out, result)
     given = of_any(_integers(codes) if isinstance(codes, (float, int, list, tuple, range, bytes, bytearray)) else codes, "decode")
     if isinstance(codes, int):
         given.kind = "number"

@@ -54,9 +54,11 @@ def library() -> Any:
 class Lying:
     """Elements on a device: one behind the other, in whatever order."""
 
-    __slots__ = ("address", "n", "format", "device", "stream", "shape", "kept")
+    __slots__ = ("address", "n", "format", "device", "stream", "shape", "kept", "strides")
 
-    def __init__(self, address: int, n: int, format: Format, device: int, stream: int, shape: tuple[int, ...], kept: Any) -> None:
+    def __init__(self, address: int, n: int, format: Format, device: int, stream: int, shape: tuple[int, ...], kept: Any,
+                 strides: Optional[tuple[int, ...]] = None) -> None:
+        self.strides = strides  # in elements; None: the last dimension runs first
         self.address, self.n, self.format, self.device, self.stream, self.shape = address, n, format, device, stream, shape
         self.kept = kept  # what owns them
 
@@ -116,7 +118,8 @@ def of_capsule(x: Any) -> Optional[Lying]:
     n = math.prod(shape)
     if format is None or n > MOST or (t.strides and n and not dense(shape, t.strides[:t.dimensions])):
         return None
-    return Lying((t.data or 0) + t.offset, n, format, t.device, 0, shape, (x, capsule))
+    strides = tuple(t.strides[:t.dimensions]) if t.strides else None
+    return Lying((t.data or 0) + t.offset, n, format, t.device, 0, shape, (x, capsule), strides)
 
 
 def of_any(x: Any) -> Optional[Lying]:
@@ -137,7 +140,8 @@ def of_any(x: Any) -> Optional[Lying]:
     if format is None or n > MOST or (strides is not None and n and not dense(shape, [s // kind.itemsize for s in strides])):
         return None
     stream = has.get("stream")  # 1: the legacy default one
-    return Lying(has["data"][0] or 0, n, format, -1, 0 if stream in (None, 1) else stream, shape, x)
+    own = None if strides is None else tuple(s // kind.itemsize for s in strides)
+    return Lying(has["data"][0] or 0, n, format, -1, 0 if stream in (None, 1) else stream, shape, x, own)
 
 
 class Counter:

@@ -40,8 +40,16 @@ class CBlocksThere(ctypes.Structure):
     _fields_ = [(name, c_void_p) for name in ("codes", "values", "scale_codes", "scales", "inverses", "amax", "tensor_amax", "tensor_scale", "counts")]
 
 
+class CParameter(ctypes.Structure):
+    _fields_ = [(name, c_void_p) for name in ("param", "grad", "m", "v", "vmax", "kahan", "model", "remainder")] + [("n", c_uint64), ("rng", CRng)]
+
+
+class COptimThere(ctypes.Structure):
+    _fields_ = [(name, c_void_p) for name in ("optim", "grad", "model", "grad_scale")]
+
+
 # by their names in C, for the test that compares them with the headers
-STRUCTURES = {"mpsim_cuda_call": CCall, "mpsim_cuda_operand": COperandThere}
+STRUCTURES = {"mpsim_cuda_parameter": CParameter, "mpsim_cuda_optim": COptimThere, "mpsim_cuda_call": CCall, "mpsim_cuda_operand": COperandThere, "mpsim_cuda_blocks": CBlocksThere}
 _STACK, _CALL, _RECIPE, _HOW = POINTER(CStack), POINTER(CCall), POINTER(CRecipe), c_void_p
 _OPERAND = POINTER(COperandThere)
 PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
@@ -52,7 +60,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "enter": (c_int, [_OPERAND, _STACK, _HOW, c_void_p, c_void_p, _CALL]),
     "gemm_room": (c_size_t, [POINTER(CProduct), _OPERAND, _OPERAND]),
     "gemm": (c_int, [POINTER(CProduct), _OPERAND, _OPERAND, _CALL]),
-    "optimizer": (c_int, [c_void_p, c_uint64, c_void_p, c_size_t, c_void_p, c_void_p, _CALL]),
+    "optimizer": (c_int, [POINTER(COptimThere), c_uint64, POINTER(CParameter), c_size_t, _CALL]),
 }
 
 
@@ -213,12 +221,21 @@ class Device:
         self.done(function("cast")(own.d, own.x, addressof(to), None if rng is None else addressof(rng), None if counts is None else counts.at, call),
                   f"cast to {plan.format}")
 
+    # ---- recipes ----
+
+    def quantize(self, recipe: CRecipe, x: View, rows: int, cols: int, given: Optional[int], rng: Optional[CRng], out: CBlocksThere, what: str) -> None:
+        """As mpsim_block_quantize; given: where the number is."""
+        own = _own
+        x.put(own.x, own.x_at)
+        call, _ = self.call(function("quantize_room")(recipe, rows, cols))
+        self.done(function("quantize")(recipe, own.x, given, None if rng is None else addressof(rng), out, call), what)
+
     # ---- optimizers ----
 
-    def optimizer(self, optim: Any, step: int, tensors: Any, n: int, rng: Optional[CRng], what: str) -> None:
-        """A step of n parameters, as mpsim_optim_step."""
+    def optimizer(self, optim: COptimThere, step: int, parameters: Sequence[CParameter], what: str) -> None:
+        """A step of parameters, as mpsim_optim_step."""
         call, _ = self.call()
-        self.done(function("optimizer")(addressof(optim), step, addressof(tensors), n, None if rng is None else addressof(rng), None, call), what)
+        self.done(function("optimizer")(optim, step, (CParameter * len(parameters))(*parameters), len(parameters), call), what)
 
     # ---- products ----
 

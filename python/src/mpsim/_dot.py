@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from ._arrays import F32, F64, Given, address, of_any, pointer, put
+from ._arrays import F32, F64, Given, address, of_any, on_device, pointer, put
 from ._error import InputError, flag_of, name_of, real_of, unknown
 from ._formats import Format, find
 from ._library import ENOTFOUND, ERANGE, STOCHASTIC, CFormat, CMatrix, CModel, CScaledMM, check, lib, text
@@ -83,6 +83,14 @@ def _result(codes: Any, format: Format) -> Any:
     return format.values_of(codes)
 
 
+def _there(a: Any, b: Any, what: str) -> Any:
+    """Both operands, if they are on a device; None: none is."""
+    p, q = on_device(a, what), on_device(b, what)
+    if (p is None) != (q is None):
+        raise InputError(f"{what}: expected both operands on a device or both in memory")
+    return None if p is None else (p, q)
+
+
 def _judge(what: str, name: str, model: CModel, p: Operand, q: Operand) -> None:
     """Operands that the hardware of a row takes: others are rounded only if that is asked for."""
     accepted(what, name, model, p.format, q.format)
@@ -120,6 +128,11 @@ def dot(a: Any, b: Any, model: str = "fma", *, c: float = 0.0, format: Union[str
     [6.103515625e-05, 0.0]
     """
     m, result, stochastic = model_of(model)
+    both = _there(a, b, "dot")
+    if both is not None:
+        from . import _doors
+
+        return _doors.dot(both[0], both[1], model, format, real_of(c, "c"), (rng, seed, stream, index))
     p, q = Operand(a, format, "dot"), Operand(b, format, "dot")
     if p.codes.ndim != 1 or p.codes.shape != q.codes.shape:
         raise InputError(f"dot: expected two arrays of one dimension and one length, found shapes "
@@ -157,6 +170,15 @@ def gemm(a: Any, b: Any, c: Any = None, model: str = "fma", *, format: Union[str
     """
     m, result, stochastic = model_of(model)
     transpose_a, transpose_b = flag_of(transpose_a, "transpose_a"), flag_of(transpose_b, "transpose_b")
+    both = _there(a, b, "gemm")
+    if both is not None:
+        from . import _doors
+
+        first = on_device(c, "gemm")
+        if c is not None and first is None:
+            raise InputError("gemm: expected c on the device, as a and b are")
+        product = _doors.gemm(both[0], both[1], model, format, transpose_a, transpose_b, first, (rng, seed, stream, index))
+        return product if out is None else put(out, product)
     p, q = Operand(a, format, "gemm"), Operand(b, format, "gemm")
     rows, columns, depth = _sizes(p, q, "gemm", transpose_a, transpose_b)
     _judge("gemm", model, m, p, q)

@@ -453,7 +453,7 @@ class Optimizers:
         if self.device is not None:
             from ._there import NOT_COUNTED, step
 
-            step(self.device, jobs, CTensors, f"emulate: optimizer {name_of(optimizer)}")
+            step(self.home, jobs, f"emulate: optimizer {name_of(optimizer)}")
             for job in jobs:
                 job.done()
             if self.counting:

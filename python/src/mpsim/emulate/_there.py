@@ -6,21 +6,25 @@ from __future__ import annotations
 import ctypes
 import math
 from ctypes import POINTER, byref, c_double, c_float, c_int, c_size_t, c_void_p
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 import numpy
 import torch
 
-from .._cast import round as round_array
+from .._cast import plan_of, round as round_array
+from .._device import COptimThere, CParameter, flat
 from .._error import InputError
-from .._formats import Format, find
-from .._library import CFormat, lib, text
+from .._formats import Format, address_of, find
+from .._library import CFormat, CRng, lib, text
+from .._product import View
+from ._products import DTYPES
 
 NONE, NORM = -1, -2  # MPSIM_CAUSE_*
 CHECK_NORM = 1  # MPSIM_CHECK_NORM
 RECIPROCAL, DIVIDE, ROUNDED = range(3)  # mpsim_unscale_rule
 NOT_COUNTED = "updates that are lost are not counted on a device"
 BINARY32 = find("binary32")
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 _FORMAT = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t)
 _UNSCALE = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_double)
 _NORMS = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, POINTER(c_float))
@@ -124,23 +128,63 @@ class Gradients:
         return int(lib.mpsim_gradients_ready(byref(rules), byref(calls), scale, unscaled, math.nan, byref(out)))
 
 
-def step(device: Any, jobs: Sequence[Any], tensors: Any, what: str) -> None:
-    """The updates of jobs (Job of _optimizer.py), of one rule each; tensors: the type of their arrays."""
-    run: list[Any] = []
+class Coded:
+    """An array of numbers as codes of a format while a step runs: of binary32 where it lies."""
+
+    def __init__(self, home: Any, x: Any, format: Format) -> None:
+        self.home, self.x, self.format = home, x, format
+        dtype = DTYPES.get(format.name)
+        if format is BINARY32:
+            self.codes = x
+        elif dtype is not None:
+            self.codes = x.to(dtype)
+        else:
+            self.codes = torch.empty(x.shape, dtype=BITS[format.code_dtype.itemsize], device=x.device)
+            self._cast(self.codes, x, format)
+
+    def _cast(self, y: Any, x: Any, format: Format) -> None:
+        self.home.device.cast(codes(y, format), flat(x), plan_of(format, None, 1.0, None, None, False, False, "binary32"))
+
+    def back(self) -> None:
+        """The numbers are in their place again."""
+        if self.codes.is_floating_point():
+            if self.codes is not self.x:
+                self.x.copy_(self.codes)
+        else:
+            to = plan_of(BINARY32, None, 1.0, None, None, False, False, self.format.name)
+            self.home.device.cast(flat(self.x), codes(self.codes, self.format), to)
+
+
+def codes(x: Any, format: Format) -> View:
+    n = x.numel()
+    return View(x.data_ptr(), format, (1, n), (n, 1), x)
+
+
+def step(home: Any, jobs: Sequence[Any], what: str) -> None:
+    """The updates of jobs (Job of _optimizer.py); those of one rule and step together."""
+    together: dict[tuple[int, int], list[Any]] = {}
     for job in jobs:
         s = job.settings
         if s.muon is not None or s.states:
             raise InputError(f"{what}: {job.says()} has no kernel on a device: the model in memory, or another optimizer")
-        if run and (job.rng is not None or run[0].rng is not None or job.settings is not run[0].settings or job.c.step != run[0].c.step):
-            _launch(device, run, tensors, what)
-            run = []
-        run.append(job)
-    if run:
-        _launch(device, run, tensors, what)
+        together.setdefault((id(s), job.c.step), []).append(job)
+    for (_, number), some in together.items():
+        _launch(home, some, number, f"{what}: {some[0].says()}")
 
 
-def _launch(device: Any, jobs: Sequence[Any], tensors: Any, what: str) -> None:
-    arrays = (tensors * len(jobs))(*(job.c.t for job in jobs))
-    first = jobs[0]
-    rng: Optional[Any] = first.rng
-    device.optimizer(first.settings.optim, first.c.step, arrays, len(jobs), rng, f"{what}: {first.says()}")
+def _launch(home: Any, jobs: Sequence[Any], number: int, what: str) -> None:
+    optim = jobs[0].settings.optim
+    param, state = (find(text(f.name)) for f in (optim.param, optim.state))
+    parameters: list[CParameter] = []
+    held: list[Coded] = []
+    for job in jobs:
+        arrays = {x.data_ptr(): x for x in job.kept}
+        t = job.c.t
+        own = {name: Coded(home, job.values if name == "param" else arrays[getattr(t, name)], format) for name, format in (
+            ("param", param), ("m", state), ("v", state), ("vmax", state), ("kahan", param)) if getattr(t, name)}
+        held += own.values()
+        places = {name: each.codes.data_ptr() for name, each in own.items()}
+        parameters.append(CParameter(grad=t.grad, n=t.n, rng=job.rng or CRng(), **places))
+    home.device.optimizer(COptimThere(ctypes.addressof(optim), address_of(BINARY32), None, None), number, parameters, what)
+    for each in held:
+        each.back()
