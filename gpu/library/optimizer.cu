@@ -28,6 +28,8 @@ static mpsim_status set_step(gpu_optim *g, const mpsim_cuda_optim *o, uint64_t s
     if (!o || !o->optim)
         return refuse(call, MPSIM_EINVAL, "%s: no optimizer is given", OPTIMIZER);
     mpsim_optim optim = *o->optim;
+    if (optim.variant) /* the caller's libmpsim has a table of its own */
+        optim.variant = mpsim_optim_variant_find(optim.variant->name);
     if (o->grad_scale)
         optim.grad_scale = 2; /* any number but 1 */
     const mpsim_status s = gpu_optim_set(g, &optim, step, o->grad ? o->grad : &o->optim->param);

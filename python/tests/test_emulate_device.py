@@ -41,12 +41,6 @@ def library(monkeypatch):
         cached.cache_clear()
 
 
-def has(*names):
-    missing = [name for name in names if name not in _device.functions()]
-    if missing:
-        pytest.skip(f"this libmpsim-cuda lacks {', '.join(missing)}")
-
-
 @pytest.fixture
 def on_device(monkeypatch):
     """Emulations from here on are of the device."""
@@ -106,17 +100,113 @@ def compare(on_device, make, policy, steps=2, **how):
     on_device(played())
     there, f = train(make, policy, steps, **how)
     for i, (a, b) in enumerate(zip(here, there)):
-        assert torch.equal(a, b), (policy, i, int((a != b).sum()))
+        assert torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num()), (policy, i, int((a != b).sum()))
     return e, f
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("make", (mlp, GPT), ids=("mlp", "gpt"))
-def test_every_number_is_that_of_memory(on_device, make, policy):
-    has("enter", "gemm")
+def test_every_number_is_that_of_memory(on_device, monkeypatch, make, policy):
+    called = []
+    function = _device.function
+    monkeypatch.setattr(_device, "function", lambda name: called.append(name) or function(name))
     e, f = compare(on_device, make, policy)
+    assert {"gemm", "optimizer"} <= set(called) and ("enter" in called) == policy.startswith("te-")
     assert [p.as_dict() for p in e.audit()] == [p.as_dict() for p in f.audit()]
     assert e.report().to_ndjson() == f.report().to_ndjson()
     steps = [[{k: v for k, v in step.items() if k not in ("updates", "lost")} for step in each.report().steps] for each in (e, f)]
     assert steps[0] == steps[1] and len(steps[0]) == 2
     assert _there.NOT_COUNTED in f.notes and _there.NOT_COUNTED not in e.notes
+
+
+@pytest.mark.parametrize("arch", ("volta", "ampere", "cdna3", "exact", "blackwell-scaled"))
+def test_other_devices(on_device, arch):
+    """Models of other devices, and blocks with their scales."""
+    compare(on_device, mlp, "te-mxfp8" if "scaled" in arch else "pytorch-amp-fp16" if arch == "volta" else "pytorch-amp-bf16", 1, arch=arch)
+
+
+OPTIMIZERS = {"SGD": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9, nesterov=True), "amsgrad": lambda p, lr: torch.optim.Adam(p, lr, amsgrad=True),
+              "maximize": lambda p, lr: torch.optim.AdamW(p, lr, maximize=True)}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(on_device, name):
+    compare(on_device, mlp, "pytorch-amp-bf16", 3, optimizer=OPTIMIZERS[name])
+
+
+def test_overflows_are_skipped_and_norms_clip(on_device):
+    """Checks of gradients, unscaling and clipping are those of memory, where a step overflows, too."""
+    def wild():
+        model = mlp()
+        with torch.no_grad():
+            model[2].weight.mul_(300)
+        return model
+
+    for policy in ({"precision": "fp16", "clip": 0.5}, {"precision": "fp16"}, {"precision": "bf16", "clip": 1e-3}):
+        e, f = compare(on_device, wild, policy, 4)
+        assert e.optimizers.norm == f.optimizers.norm or e.optimizers.norm != e.optimizers.norm
+        assert e.report().steps[0]["skipped"] == f.report().steps[0]["skipped"]
+
+
+def test_a_run_goes_on(on_device):
+    """Histories of delayed scaling that a device holds are in the state."""
+    on_device(played())
+    _, e = train(mlp, "te-fp8-delayed", 2)
+    on_device(None)
+    _, f = train(mlp, "te-fp8-delayed", 2)
+    assert e.state_dict()["histories"] == f.state_dict()["histories"] != {}
+
+
+REFUSED = [({"between": "mpsim"}, "between='mpsim' on a device"), ({"attention": "tiled"}, "attention='tiled' on a device"),
+           ({"arch": "torch"}, "arch='torch' on a device"), ({"arch": "avx512"}, "torch's own step on a CPU")]
+
+
+@pytest.mark.parametrize("how,why", REFUSED, ids=[why for _, why in REFUSED])
+def test_what_has_no_kernel_is_refused(on_device, how, why):
+    on_device(played())
+    with pytest.raises(mpsim.InputError, match=why):
+        train(mlp, "pytorch-amp-bf16", 1, **how)
+
+
+def test_operators_without_a_kernel_are_refused_by_name(on_device):
+    on_device(played())
+    model = nn.Conv2d(2, 3, 3)
+    with pytest.raises(mpsim.InputError, match=r"aten::convolution in the model itself .*libmpsim-cuda has no kernel for it; native="), mpsim.emulate(model, "bf16"):
+        model(torch.randn(1, 2, 5, 5))
+    with mpsim.emulate(model, "bf16", native=["aten::convolution*"]) as e:
+        model(torch.randn(1, 2, 5, 5))
+    assert any(row["operator"] == "aten::convolution" for row in e.audit().native)
+    model = mlp()
+    with pytest.raises(mpsim.InputError, match="no kernel on a device"), mpsim.emulate(model, "bf16") as e:
+        e.backward(loss_of(model, 0))
+        torch.optim.Muon([p for p in model.parameters() if p.dim() == 2]).step()
+
+
+def test_attention_of_a_device(on_device):
+    """The operator that scaled_dot_product_attention is on a CUDA device has the results of that of a CPU."""
+    efficient = torch.ops.aten._scaled_dot_product_efficient_attention
+
+    def run(f):
+        q, k, v = (torch.randn(2, 3, 8, 16, generator=torch.Generator().manual_seed(i)).requires_grad_() for i in range(3))
+        with mpsim.emulate(nn.Identity(), "pytorch-amp-bf16"):
+            y = f(q, k, v)
+            y.float().square().sum().backward()
+        return y.detach(), q.grad, k.grad, v.grad
+
+    on_device(played())
+    there = run(lambda q, k, v: efficient(q, k, v, None, True, 0.0, True)[0])
+    here = run(lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, is_causal=True))
+    assert all(torch.equal(a, b) for a, b in zip(here, there))
+
+
+def test_norms_between_two_numbers(monkeypatch):
+    """A norm that binary64 cannot tell from the middle between two binary32 numbers is taken in memory."""
+    copied = []
+    inside = _there.Gradients._in_memory
+    monkeypatch.setattr(_there.Gradients, "_in_memory", lambda self, i, own: copied.append(i) or inside(self, i, own))
+    format = mpsim.formats["bf16"].c
+    x = torch.tensor([1.0, 2.0**-4 + 2.0**-17])  # about 1 + 2^-9
+    many = [torch.tensor([3.0, 4.0]), torch.tensor([256.0, 16.0, 16.0, 1.0]), x]  # the second is 257, between 256 and 258 of bf16
+    g = _there.Gradients(type("Context", (), {"home": _homes.MEMORY}), many, [format] * 3)
+    assert g.norms(True)[:] == [5.0, 256.0, 1.0] and copied == [1]
+    assert g.norms(False)[:2] == [5.0, 257.0]

@@ -43,8 +43,8 @@ struct gpu_host_driver {
     uint64_t waits_on_the_stream; /* cudaStreamWaitEvent                                                */
     int anywhere;                 /* all memory of the process is the device's                           */
 };
-inline gpu_host_driver gpu_host_driver_now = {1,       0, 232448, cudaSuccess, cudaSuccess, cudaStreamCaptureModeGlobal,
-                                              nullptr, 0, 0, 0};
+inline gpu_host_driver gpu_host_driver_now = {
+    1, 0, 232448, cudaSuccess, cudaSuccess, cudaStreamCaptureModeGlobal, nullptr, 0, 0, 0};
 
 /* A call that ends the capture of a graph by any stream, but in the relaxed mode. */
 static inline cudaError_t gpu_host_unsafe()

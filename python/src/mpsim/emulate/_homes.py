@@ -16,6 +16,7 @@ from .._device import Counts as CountsThere, Device, flat
 from .._error import InputError
 from .._formats import Format
 from .._product import Counts, enter, multiply
+from ._products import DTYPES
 
 PLAYED: Optional[Device] = None  # tests: this device is played by the CPU
 # operators whose products libmpsim-cuda does not compute: refused on a device, unless native= names them
@@ -66,6 +67,9 @@ class OnDevice:
         """As `mpsim.round` of float32 numbers."""
         if not self.device.there(x):
             return round_array(x, format, mode)
+        dtype = DTYPES.get(format.name)
+        if dtype is not None and mode == "nearest-even":
+            return x.to(dtype).float()
         x = x.contiguous()
         y = torch.empty_like(x)
         self.device.cast(flat(y), flat(x), plan_of(format, mode, 1.0, None, None, False, False, "binary32"))
