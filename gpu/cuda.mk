@@ -3,6 +3,7 @@ cuda_sources = gpu/validation/checks/arith.cu gpu/validation/checks/convert.cu g
   gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/validation/speed/speed.cu
 # libmpsim-cuda: one source to an operation.
 cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quantize.cu gpu/library/gemm.cu
+cuda_library_sources += gpu/library/cast.cu
 # Kernels of training that are in it, too.
 cuda_library_kernels = gpu/kernels/gemm.cu gpu/kernels/gemm_wgmma.cu
 # mpsim-gpu-functions.

@@ -89,6 +89,7 @@ $(python_cuda): tests/gpu/cuda_host.cc $(cuda_library_sources) gpu/library/call.
 	$(CXX) $(kernel_cppflags) $(kernel_cxxflags) $(OPT_CXXFLAGS) -fPIC -fvisibility=hidden -shared -o $@ \
 	  $(srcdir)/tests/gpu/cuda_host.cc $(srcdir)/tests/gpu/gemm_host.cc $(srcdir)/tests/gpu/wgmma_host.cc tests/gpu/cuda-plan.o lib/libmpsim.a -Wl,--exclude-libs,ALL -ldl -lm
 MOSTLYCLEANFILES += $(python_cuda)
+$(python_cuda): gpu/kernels/anycast.cuh gpu/kernels/casts.cuh gpu/kernels/usual.cuh
 else
 python_cuda =
 endif

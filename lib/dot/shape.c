@@ -44,8 +44,7 @@ static mpsim_status check_results(const mpsim_product *w, int wide)
     return MPSIM_OK;
 }
 
-/* Numbers of f that are all numbers of g. */
-static int is_within(const mpsim_format *f, const mpsim_format *g)
+int mpsim_is_within(const mpsim_format *f, const mpsim_format *g)
 {
     return mpsim_format_same(f, g) || (f->mbits <= g->mbits && mpsim_format_last_bit(f) >= mpsim_format_last_bit(g) &&
                                        mpsim_format_max(f) <= mpsim_format_max(g) && f->inf <= g->inf);
@@ -90,7 +89,7 @@ mpsim_status mpsim_product_shape_of(mpsim_product_shape *s, const mpsim_product 
         status = check_factors(w, s->depth);
     if (!status)
         status = check_results(w, s->wide);
-    if (!status && !is_within(s->numbers, w->d->format))
+    if (!status && !mpsim_is_within(s->numbers, w->d->format))
         status = MPSIM_ERANGE;
     return status ? status : set_steps(s, w);
 }

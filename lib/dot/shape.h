@@ -12,6 +12,9 @@ typedef struct mpsim_product_shape {
     int wide;                    /* what follows the sum is computed in binary64 */
 } mpsim_product_shape;
 
+/* mpsim_is_within -- whether g has all magnitudes of f, and an infinity if f has one. */
+int mpsim_is_within(const mpsim_format *f, const mpsim_format *g);
+
 /* mpsim_product_shape_of -- the statuses of mpsim_product_run, but that of the outer dimensions of operands, which
  * mpsim_steps_in checks. */
 mpsim_status mpsim_product_shape_of(mpsim_product_shape *s, const mpsim_product *p);

@@ -86,24 +86,10 @@ mpsim_status mpsim_round_mode_parse(mpsim_round_mode *mode, uint8_t *sr_bits, co
 
 /* ---- one element ---- */
 
-/* Of a subnormal number by its exponent field, see mpsim_rounding: whether it is read as 2^-126. */
-static int is_read_up(const mpsim_rounding *r, uint32_t x)
-{
-    const uint32_t m = x & 0x7fffffffu;
-    if (!r->by_field || m == 0 || m > 0x7fffffu)
-        return 0;
-    return r->mode == MPSIM_ROUND_UP || (r->mode <= MPSIM_ROUND_NEAREST_AWAY && m > 0x400000u);
-}
-
-/* x as bits: the FPU of i386 makes signalling NaNs quiet where a float is copied. */
 static uint64_t encode_f32_bits(const mpsim_format *f, const mpsim_rounding *r, uint32_t x, uint32_t random,
                                 unsigned *flags)
 {
-    const int up = is_read_up(r, x);
-    const mpsim_number read = mpsim_number_of_f32_bits(up ? (x & 0x80000000u) | 0x800000u : x);
-    const uint64_t code = mpsim_scalar_encode_number(f, r, mpsim_number_f64(r->scale), read, -126, random, flags);
-    *flags |= up ? MPSIM_FLAG_INEXACT : 0;
-    return code;
+    return mpsim_scalar_encode_bits(f, r, mpsim_number_f64(r->scale), x, random, flags);
 }
 
 uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float x, uint32_t random, unsigned *flags)
@@ -112,24 +98,12 @@ uint64_t mpsim_encode_f32(const mpsim_format *f, const mpsim_rounding *r, float 
     return encode_f32_bits(f, r, mpsim_bits_f32(x), random, flags ? flags : &ignored);
 }
 
-/* The binary32 number nearest to x, with the flags that differ from those of its own cast. */
-static float to_binary32(double x, unsigned *flags)
-{
-    const mpsim_format *f = mpsim_format_find("binary32");
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    r.nan = MPSIM_NANS_PAYLOAD;
-    const uint64_t u = mpsim_scalar_encode_f64(f, &r, mpsim_number_f64(1), x, 0, flags);
-    *flags &= MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW | MPSIM_FLAG_UNDERFLOW;
-    return mpsim_f32_bits((uint32_t)u);
-}
-
 static uint64_t encode_via_binary32(const mpsim_format *f, const mpsim_rounding *r, double x, uint32_t random,
                                     unsigned *flags)
 {
     unsigned first, second;
-    const float v = to_binary32(x, &first);
-    const uint64_t code = mpsim_encode_f32(f, r, v, random, &second);
+    const uint32_t v = mpsim_scalar_to_binary32(mpsim_format_find("binary32"), x, &first);
+    const uint64_t code = encode_f32_bits(f, r, v, random, &second);
     *flags = first | second;
     return code;
 }

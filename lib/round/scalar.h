@@ -574,3 +574,37 @@ static inline MPSIM_HD uint64_t mpsim_scalar_encode_f64(const mpsim_format *f, c
 {
     return mpsim_scalar_encode_number(f, r, scale, mpsim_number_f64(x), -1022, random, flags);
 }
+
+/* A subnormal number of binary32 by its exponent field, see mpsim_rounding: whether it is read as 2^-126. */
+static inline MPSIM_HD int mpsim_is_read_up(const mpsim_rounding *r, uint32_t x)
+{
+    const uint32_t m = x & 0x7fffffffu;
+    if (!r->by_field || m == 0 || m > 0x7fffffu)
+        return 0;
+    return r->mode == MPSIM_ROUND_UP || (r->mode <= MPSIM_ROUND_NEAREST_AWAY && m > 0x400000u);
+}
+
+/* The bits of a binary32 number: the FPU of i386 makes signalling NaNs quiet where a float is copied. */
+static inline MPSIM_HD uint64_t mpsim_scalar_encode_bits(const mpsim_format *f, const mpsim_rounding *r,
+                                                         mpsim_number scale, uint32_t x, uint32_t random,
+                                                         unsigned *flags)
+{
+    const int up = mpsim_is_read_up(r, x);
+    const mpsim_number read = mpsim_number_of_f32_bits(up ? (x & 0x80000000u) | 0x800000u : x);
+    const uint64_t code = mpsim_scalar_encode_number(f, r, scale, read, -126, random, flags);
+    *flags |= up ? MPSIM_FLAG_INEXACT : 0;
+    return code;
+}
+
+/* The binary32 number nearest to x, of which a NaN keeps its payload, with the flags that differ from those of its own cast.
+ * binary32 is that format. */
+static inline MPSIM_HD uint32_t mpsim_scalar_to_binary32(const mpsim_format *binary32, double x, unsigned *flags)
+{
+    mpsim_rounding r;
+    memset(&r, 0, sizeof r);
+    r.scale = 1;
+    r.nan = MPSIM_NANS_PAYLOAD;
+    const uint64_t u = mpsim_scalar_encode_f64(binary32, &r, mpsim_number_f64(1), x, 0, flags);
+    *flags &= MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW | MPSIM_FLAG_UNDERFLOW;
+    return (uint32_t)u;
+}

@@ -3,6 +3,7 @@
 #include "../../gpu/library/gemm.cu"
 #include "../../gpu/stats/stats.cu"
 
+#include "../../gpu/library/cast.cu"
 #include "../../gpu/library/enter.cu"
 #include "../../gpu/library/quantize.cu"
 

@@ -3,6 +3,7 @@
 #define MPSIM_CUDA_H
 
 #include <mpsim/cudacall.h>
+#include <mpsim/cudacast.h>
 #include <mpsim/cudaenter.h>
 #include <mpsim/cudagemm.h>
 #include <mpsim/cudaoptim.h>
