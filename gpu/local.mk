@@ -19,6 +19,7 @@ EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_library_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
+  gpu/stats/alone.cuh gpu/stats/bounds.cuh gpu/stats/limbs.cuh gpu/stats/window.cuh \
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudagemm.h gpu/include/mpsim/cudastats.h gpu/library/call.cuh gpu/library/core.cuh gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh gpu/include/mpsim/cudaenter.h gpu/include/mpsim/cudaquantize.h gpu/library/recipes.cuh gpu/library/product.cuh gpu/library/walk.cuh \
   gpu/train.h \
   gpu/validation/checks/chosen.cuh gpu/validation/checks/cvt.cuh gpu/validation/checks/mma.cuh gpu/validation/checks/reduce.cuh gpu/validation/checks/scalar.cuh gpu/validation/checks/tally.cuh gpu/validation/checks/wgmma_forms.cuh \

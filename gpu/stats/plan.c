@@ -9,18 +9,14 @@
 
 int stats_plan(stats_cast *to, const mpsim_cast *cast)
 {
-    enum { FINEST = 48 }; /* bits of a significand for which (x + M) - M is exact */
     mpsim_target t;
-    if (!mpsim_target_init(&t, cast, 0, NULL) || 23 - t.drop > FINEST)
+    if (!mpsim_target_init(&t, cast, 0, NULL))
         return 0;
-    const int floor = t.floor > 0 ? t.floor : 0;
     *to = (stats_cast){.least = t.least,
                        .normal = t.normal,
                        .over = t.over,
                        .drop = t.drop,
                        .floor = t.floor,
-                       .floor_word = floor << 20,
-                       .unit_word = ((52 - (23 - t.drop) + 1023 - 127) << 20) + (1 << 19),
                        .truncates = t.kind == MPSIM_CELL_TRUNCATED,
                        .flushes = t.cuts_zero,
                        .saturates = t.saturates,
@@ -74,14 +70,15 @@ static void read_histogram(const unsigned long long *state, mpsim_histogram *to)
 static void read_cast(const unsigned long long *state, const unsigned long long *of, uint64_t n, unsigned want,
                       mpsim_cast_stats *to)
 {
-    mpsim_cast_stats c = {.counts = {.inexact = of[STATE_INEXACT],
+    const uint64_t numbers = n - state[STATE_INF] - state[STATE_NAN];
+    mpsim_cast_stats c = {.counts = {.inexact = numbers - state[STATE_ZERO] - of[STATE_EXACT],
                                      .underflow = of[STATE_UNDERFLOW],
                                      .subnormal = of[STATE_SUBNORMAL],
                                      .overflow = of[STATE_OVERFLOW],
                                      .nan = state[STATE_NAN]}};
     if (want & MPSIM_SUMMARY_ERRORS) {
         const uint64_t ratio = of[STATE_RATIO];
-        c.compared = n - state[STATE_INF] - state[STATE_NAN] - of[STATE_LEFT];
+        c.compared = numbers - of[STATE_LEFT];
         memcpy(&c.max_rel_err, &ratio, sizeof ratio);
         add_limbs(&c.sum_squared_error, of + STATE_ERRORS);
         add_limbs(&c.sum_squares_left_out, of + STATE_LEFT_SQUARES);

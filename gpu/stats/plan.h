@@ -14,8 +14,6 @@ extern "C" {
 typedef struct stats_cast {
     unsigned least, normal, over;
     int drop, floor;
-    int floor_word, unit_word; /* of M (binary32.cuh): the larger of x's exponent and the first, plus the second, is its
-                                  upper word */
     int truncates, flushes, saturates;
     int largest_exp; /* of the lowest bit of `largest` */
     double largest;

@@ -26,7 +26,7 @@ enum {
 
 /* And from STATE_CASTS on, of each cast. */
 enum {
-    STATE_INEXACT,
+    STATE_EXACT, /* numbers that stay as they are, but zeros                           */
     STATE_UNDERFLOW,
     STATE_SUBNORMAL,
     STATE_OVERFLOW,

@@ -104,7 +104,7 @@ static int take_casts(mpsim_cuda *c, const mpsim_cast *casts, size_t n)
 template <int N>
 static cudaError_t occupancy(mpsim_cuda *c)
 {
-    const size_t bytes = (3 + 4 * N) * stats::THREADS * sizeof(long long);
+    const size_t bytes = stats::shared_words<N>() * sizeof(unsigned);
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&c->blocks_binary32[N], stats::binary32<N>, stats::THREADS,
                                                          bytes);
 }
@@ -261,7 +261,7 @@ static mpsim_cuda_counted *take(mpsim_cuda *c, int kind, cudaStream_t stream, mp
 template <int N>
 static void launch_binary32(const mpsim_cuda *c, const stats::job &j, unsigned blocks, cudaStream_t stream)
 {
-    const size_t bytes = (3 + 4 * N) * stats::THREADS * sizeof(long long);
+    const size_t bytes = stats::shared_words<N>() * sizeof(unsigned);
     const unsigned most = unsigned(c->processors) * unsigned(c->blocks_binary32[N] > 0 ? c->blocks_binary32[N] : 1);
     GPU_LAUNCH_ON(stream, stats::binary32<N>, blocks < most ? blocks : most, stats::THREADS, bytes, j);
 }

@@ -194,6 +194,10 @@ static inline int __popc(unsigned x)
 {
     return __builtin_popcount(x);
 }
+static inline int __clz(int x)
+{
+    return x ? __builtin_clz(unsigned(x)) : 32;
+}
 static inline unsigned __float_as_uint(float x)
 {
     return gpu_host_bits<unsigned>(x);
@@ -221,6 +225,14 @@ static inline int __double2hiint(double x)
 static inline long long __double2ll_rn(double x)
 {
     return llrint(x);
+}
+static inline long long __double2ll_rd(double x)
+{
+    return (long long)floor(x);
+}
+static inline long long __double2ll_ru(double x)
+{
+    return (long long)ceil(x);
 }
 static inline double __fma_rn(double a, double b, double c)
 {
