@@ -31,7 +31,8 @@ __device__ inline void cast_alone(const job &j, const shared &of, int i, unsigne
         atomicAdd(counters + COUNT_UNDER, 1u);
     else {
         const int drop = c.drop + (key < c.floor ? c.floor - key : 0);
-        const unsigned unit = drop > 0 ? 1u << drop : 1, rest = sig & (unit - 1); /* at most 25 bits: else below `least` */
+        const unsigned unit = drop > 0 ? 1u << drop : 1,
+                       rest = sig & (unit - 1); /* at most 25 bits: else below `least` */
         error = !c.truncates && rest > unit / 2 ? unit - rest : rest;
     }
     if (error == 0) {

@@ -31,17 +31,17 @@ struct seen {
     unsigned zero, inf, nan, largest, least; /* least: less 1 */
 };
 
-__device__ __forceinline__ void take(const job &j, u64 chunk, u64 warps, elements &e)
+__device__ __forceinline__ void take(const job &j, u64 chunk, u64 warps, unsigned *u)
 {
     const unsigned lane = threadIdx.x % 32;
     const uint4 *const p = reinterpret_cast<const uint4 *>(j.x + 4 * (j.head + chunk * CHUNK)) + lane;
     GPU_UNROLL for (int k = 0; k < LANE / 4; k++)
     {
         const uint4 v = __ldcs(p + 32 * k);
-        e.u[4 * k] = v.x;
-        e.u[4 * k + 1] = v.y;
-        e.u[4 * k + 2] = v.z;
-        e.u[4 * k + 3] = v.w;
+        u[4 * k] = v.x;
+        u[4 * k + 1] = v.y;
+        u[4 * k + 2] = v.z;
+        u[4 * k + 3] = v.w;
     }
     if (chunk + warps < j.full && lane < 16)
         GPU_PREFETCH(j.x + 4 * (j.head + (chunk + warps) * CHUNK + 32 * lane));
@@ -54,73 +54,73 @@ __device__ GPU_NOINLINE unsigned load_loose(const job &j, u64 i)
     return i < j.n ? load(j.x + i64(i) * j.stride) : 0;
 }
 
-__device__ __forceinline__ void take_loose(const job &j, u64 chunk, elements &e, seen &of)
+__device__ __forceinline__ void take_loose(const job &j, u64 chunk, unsigned *u, seen &of)
 {
     const u64 first = (chunk - j.full) * CHUNK + threadIdx.x % 32, count = j.n - j.full * CHUNK;
     GPU_UNROLL for (unsigned m = 0; m < LANE; m++)
     {
-        e.u[m] = load_loose(j, first + m * 32);
+        u[m] = load_loose(j, first + m * 32);
         of.zero -= first + m * 32 >= count;
     }
 }
 
 /* Infinities and NaNs become zeros that are not counted: the largest magnitude of others. */
-__device__ __forceinline__ unsigned take_out(elements &e, seen &of)
+__device__ __forceinline__ unsigned take_out(unsigned *u, seen &of)
 {
     unsigned most = 0;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned a = e.u[m] & 0x7fffffffu;
+        const unsigned a = u[m] & 0x7fffffffu;
         of.inf += a == 0x7f800000u;
         of.nan += a > 0x7f800000u;
         of.zero -= a >= 0x7f800000u;
-        e.u[m] = a >= 0x7f800000u ? 0 : e.u[m];
+        u[m] = a >= 0x7f800000u ? 0 : u[m];
         most = a < 0x7f800000u && a > most ? a : most;
     }
     return most;
 }
 
-/* A chunk's extremes, of a thread. */
-struct extremes {
-    unsigned most, least[LANE / 4], lowest; /* least: less 1, of four elements that are not zero; lowest: 0 if any is */
-};
-
-__device__ __forceinline__ extremes look(elements &e, seen &of)
+/* The largest magnitude of a thread's elements; least: the smallest one, less 1, of four each. Zeros are counted: they are -1. */
+__device__ __forceinline__ unsigned look(unsigned *u, seen &of, int *least)
 {
-    extremes x = {0, {~0u, ~0u, ~0u, ~0u}, ~0u};
-    GPU_UNROLL for (int m = 0; m < LANE; m++)
+    unsigned most = 0;
+    GPU_UNROLL for (int k = 0; k < LANE; k++)
     {
-        const unsigned a = e.u[m] & 0x7fffffffu, less = a - 1;
-        x.most = a > x.most ? a : x.most;
-        x.least[m / 4] = less < x.least[m / 4] ? less : x.least[m / 4];
-        x.lowest = a < x.lowest ? a : x.lowest;
+        const int a = int(u[k] & 0x7fffffffu);
+        most = unsigned(a) > most ? unsigned(a) : most;
+        least[k / 4] = k % 4 == 0 || a - 1 < least[k / 4] ? a - 1 : least[k / 4];
     }
-    if (x.most >= 0x7f800000u) {
-        x.most = take_out(e, of);
-        x.lowest = 0;
+    if (most >= 0x7f800000u) {
+        most = take_out(u, of);
+        GPU_UNROLL for (int k = 0; k < LANE / 4; k++) least[k] = -1;
     }
-    if (x.lowest == 0)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) of.zero += (e.u[m] & 0x7fffffffu) == 0;
-    of.largest = x.most > of.largest ? x.most : of.largest;
-    return x;
+    int low = least[0];
+    GPU_UNROLL for (int k = 1; k < LANE / 4; k++) low = least[k] < low ? least[k] : low;
+    unsigned smallest = unsigned(low);
+    if (low < 0) {
+        smallest = 0x7f7fffffu;
+        GPU_UNROLL for (int m = 0; m < LANE; m++)
+        {
+            const unsigned a = u[m] & 0x7fffffffu;
+            of.zero += a == 0;
+            smallest = a - 1 < smallest ? a - 1 : smallest;
+        }
+    }
+    of.least = smallest < of.least ? smallest : of.least;
+    of.largest = most > of.largest ? most : of.largest;
+    return most;
 }
 
 /* What is below the window, to the queue; nothing there is left of it, nor of zeros. */
-__device__ __forceinline__ void put_aside(elements &e, const extremes &x, seen &of, queue &q, unsigned from)
+__device__ __forceinline__ void put_aside(const unsigned *u, elements &e, queue &q, const int *least, int low)
 {
-    GPU_UNROLL for (int k = 0; k < LANE / 4; k++)
+    GPU_UNROLL for (int k = 0; k < LANE; k += 4) if (least[k / 4] < (low << 23) - 1)
+        GPU_UNROLL for (int m = k; m < k + 4; m++)
     {
-        of.least = x.least[k] < of.least ? x.least[k] : of.least;
-        if (x.least[k] < from - 1)
-            GPU_UNROLL for (int m = 4 * k; m < 4 * k + 4; m++)
-            {
-                const unsigned a = e.u[m] & 0x7fffffffu;
-                if (a - 1 < from - 1)
-                    put(q, e.u[m]);
-            }
+        e.sig[m] = is_there(e, m) ? e.sig[m] : 1;
+        if (!is_there(e, m) && u[m] << 1)
+            put(q, u[m]);
     }
-    if (x.lowest < from)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) e.u[m] = (e.u[m] & 0x7fffffffu) < from ? 1 : e.u[m];
 }
 
 /* The window for magnitudes up to `most`: it moves where they are above it or far below. */
@@ -133,47 +133,50 @@ __device__ __forceinline__ void place(const job &j, const shared &of, queue &q, 
     if (s.top)
         publish<N>(j, of, q, s);
     s.top = top;
+    s.usual_below = usual_below<N>(j, s.low());
 }
 
-template <int N>
-__device__ __forceinline__ void count_exponents(const job &j, const shared &of, const elements &e)
+/* Words as elements of the window, counted by their exponents. */
+__device__ __forceinline__ void split(const job &j, const shared &of, const unsigned *u, elements &e, int low)
 {
-    if (j.histogram)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) atomicAdd(&of.bins[e.u[m] >> 23 & 255], 1u); /* of zeros nothing is asked */
+    unsigned hidden = 0x800000u;
+#ifdef __CUDA_ARCH__
+    asm("" : "+r"(hidden));
+#endif
+    GPU_UNROLL for (int m = 0; m < LANE; m++)
+    {
+        const unsigned key = u[m] >> 23 & 255;
+        e.place[m] = key - unsigned(low);
+        e.sig[m] = significand(u[m], hidden);
+    }
+    if (j.histogram) /* of zeros nothing is asked */
+        GPU_UNROLL for (int m = 0; m < LANE; m++) atomicAdd(&of.bins[e.place[m] + unsigned(low)], 1u);
 }
 
 template <int N>
 __device__ __forceinline__ void add_chunk(const job &j, const shared &of, queue &q, sums<N> &s, seen &found, u64 chunk,
                                           u64 warps)
 {
+    unsigned u[LANE];
     elements e;
+    int least[LANE / 4];
     if (chunk < j.full)
-        take(j, chunk, warps, e);
+        take(j, chunk, warps, u);
     else
-        take_loose(j, chunk, e, found);
-    const extremes x = look(e, found);
-    const unsigned most = __reduce_max_sync(0xffffffffu, x.most);
+        take_loose(j, chunk, u, found);
+    const unsigned own = look(u, found, least), most = __reduce_max_sync(0xffffffffu, own);
     if (most == 0)
         return;
-    count_exponents<N>(j, of, e);
     place<N>(j, of, q, s, most);
-    int ways[N ? N : 1], alone = 0;
-    GPU_UNROLL for (int i = 0; i < N; i++)
-    {
-        ways[i] = way_of(j.casts[i], most, s.low());
-        alone |= ways[i] == ALONE;
-    }
-    put_aside(e, x, found, q, alone ? 0x7f800000u : unsigned(s.low()) << 23);
-    if (!alone) {
+    int low = s.low();
+    if (most >= s.usual_below && is_alone<N>(j, most, low))
+        low = 255; /* a window above all elements */
+    split(j, of, u, e, low);
+    put_aside(u, e, q, least, low);
+    if (low < 255) {
         if (j.base)
-            add_array<N>(e, s);
-        GPU_UNROLL for (int i = 0; i < N; i++)
-        {
-            if (ways[i] == USUALLY)
-                cast_usually<N>(j, of, i, e, s);
-            else
-                cast_rarely<N>(j, of, i, e, s);
-        }
+            add_array<N>(e, u, s);
+        cast_all<N>(j, of, e, s, most);
     }
     __syncwarp();
     if (*(volatile unsigned *)q.count >= 32)
@@ -235,8 +238,8 @@ GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(
     const u64 chunks = j.full + (j.n - j.full * CHUNK + CHUNK - 1) / CHUNK;
     unsigned *const queues = words + (2 + 2 * N) * LIMBS, *const counts = queues + THREADS / 32 * QUEUE;
     unsigned *const left_out = counts + THREADS / 32;
-    const shared of = {words,  counters,          bounds, ratios, fractions, fractions + CASTS,
-                       bins, j.states + u64(blockIdx.x % j.replicas) * j.words};
+    const shared of = {words,     counters,          bounds, ratios,
+                       fractions, fractions + CASTS, bins,   j.states + u64(blockIdx.x % j.replicas) * j.words};
     queue q = {queues + warp * QUEUE, counts + warp, 0};
     sums<N> s = {};
     seen found = {0, 0, 0, 0, ~0u};

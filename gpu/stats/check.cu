@@ -116,10 +116,28 @@ uint32_t special(uint64_t i)
     return (u == 0 ? u + uint32_t(r >> 32) % 3 : v) | uint32_t(r >> 63) << 31;
 }
 
-enum kind { BELL, WIDE, BITS, CONSTANT, ZEROS, RELU, OUTLIERS, TINY, NARROW, SPECIAL, LARGE, MOVING, TWO, KINDS };
-const char *const kinds[KINDS] = {"bell",       "all exponents", "all bits",   "one number", "zeros",
-                                  "half zeros", "outliers",      "tiny",       "of bf16",    "thresholds",
-                                  "too large",  "moving",        "two numbers"};
+enum kind {
+    BELL,
+    WIDE,
+    BITS,
+    CONSTANT,
+    ZEROS,
+    RELU,
+    OUTLIERS,
+    TINY,
+    NARROW,
+    SPECIAL,
+    LARGE,
+    MOVING,
+    TWO,
+    SPREAD,
+    TIES,
+    SMALLEST,
+    KINDS
+};
+const char *const kinds[KINDS] = {"bell",        "all exponents",  "all bits", "one number", "zeros",     "half zeros",
+                                  "outliers",    "tiny",           "of bf16",  "thresholds", "too large", "moving",
+                                  "two numbers", "twenty binades", "ties",     "smallest"};
 
 uint32_t word_of(int kind, uint64_t i)
 {
@@ -149,6 +167,14 @@ uint32_t word_of(int kind, uint64_t i)
         return bits_of(bell(i) * 1e5f);
     case TWO:
         return bits_of(r & 1 ? 1 : 1.5f);
+    case SPREAD: /* signs in turn */
+        return bits_of(ldexpf(1 + float(r & 0xffffff) * 0x1p-24f, int(r >> 32) % 20 - 12)) | uint32_t(i & 1) << 31;
+    case TIES: { /* halves of units of several casts, their neighbours, and what is exact */
+        const uint32_t few = (uint32_t(r >> 40) & 127) << 16 >> uint32_t(r >> 8) % 6;
+        return (uint32_t(r) & 0x80000000u) | (118 + uint32_t(r >> 32) % 12) << 23 | (few + uint32_t(r >> 16) % 3);
+    }
+    case SMALLEST: /* subnormal ones, and the next */
+        return uint32_t(r) & 0x80ffffffu & (0xffffffffu << uint32_t(r >> 32) % 24);
     default: /* rows of other sizes */
         return bits_of(bell(i) * ldexpf(1, int(mix(i / 700) % 60) - 40));
     }

@@ -5,7 +5,8 @@
  * counter that overflows makes the sum of all counters too small by 2^16, or by 2^16 - 1 where it adds to its neighbour, and nothing makes it larger. So if at the end
  * the sum is what was added, no counter has overflowed; else the block counts once more, with care: the thread whose addition
  * brings a counter to 2^15 takes as many away, into the table in memory, and between two barriers a block adds at most
- * 2^15. Zeros, and what whole vectors of a warp hold, are counted apart.
+ * 2^15. Zeros, and what whole vectors of a warp hold, are counted apart. So are two codes that a quarter of a warp's lanes have, when it
+ * looks, which is seldom: additions of a warp to one counter follow one another.
  *
  * A device whose blocks have 99 KiB of shared memory (sm_86, sm_89, sm_120) has room for the codes of one sign: there a block
  * counts those of one sign alone, of two blocks that read the same elements. */
@@ -24,7 +25,9 @@ enum {
     CODES_SHARED = 2 * CODES,
     CODES_BESIDE = 1024, /* bytes of shared memory beside the counters */
     VECTORS = 4,         /* of 16 bytes, of a thread between two barriers: 2^15 codes of a block */
-    HALF = 1 << 15
+    HALF = 1 << 15,
+    MANY = 8,  /* lanes with one code, from which on it is counted apart */
+    TURNS = 32 /* vectors until a warp looks for such codes again        */
 };
 
 struct codes_job {
@@ -42,9 +45,11 @@ enum { FAST, CAREFUL };
 
 /* What a thread counts apart. */
 struct apart {
-    unsigned zeros[4];    /* of each sign, or of the signs of two bytes */
-    unsigned code, times; /* times: of the code that a warp had last */
-    unsigned added;       /* to the counters */
+    unsigned zeros[4];                        /* of each sign, or of the signs of two bytes */
+    unsigned code, times;                     /* times: of the code that a warp had last */
+    unsigned often[2], often_times[2], turns; /* codes that many lanes have; turns: until they are looked for */
+    int has_often;
+    unsigned added; /* to the counters */
 };
 
 /* Whether the codes of a block are those of all signs, PARTS = 1, or this one is among its own. */
@@ -115,6 +120,58 @@ __device__ inline void count_vector(unsigned *counters, unsigned *table, const u
     }
 }
 
+/* Of a word, the highest bit of each half that is not zero. */
+__device__ inline unsigned are_nonzero(unsigned word)
+{
+    return (((word & 0x7fff7fffu) + 0x7fff7fffu) | word) & 0x80008000u;
+}
+
+/* Eight codes, of which many are one of two. */
+template <int HOW, int PARTS>
+__device__ inline void count_often(unsigned *counters, unsigned *table, const uint4 &v, unsigned signs, apart &of)
+{
+    const unsigned words[4] = {v.x, v.y, v.z, v.w};
+    const unsigned a = of.often[0] * 0x10001u, b = of.often[1] * 0x10001u;
+    GPU_UNROLL for (int k = 0; k < 4; k++)
+    {
+        const unsigned not_a = are_nonzero(words[k] ^ a), neither = not_a & are_nonzero(words[k] ^ b);
+        of.often_times[0] += 2 - unsigned(__popc(not_a));
+        of.often_times[1] += unsigned(__popc(not_a ^ neither));
+        if (neither & 0x8000u)
+            count_code<HOW, PARTS>(counters, table, words[k] & 0xffffu, signs, of);
+        if (neither >> 31)
+            count_code<HOW, PARTS>(counters, table, words[k] >> 16, signs, of);
+    }
+}
+
+/* What was counted of such codes, to memory; with care the first time has counted it. All threads of a warp. */
+template <int HOW, int PARTS>
+__device__ GPU_NOINLINE void put_often(unsigned *table, apart &of)
+{
+    GPU_UNROLL for (int k = 0; k < 2; k++)
+    {
+        const unsigned times = __reduce_add_sync(0xffffffffu, of.often_times[k]);
+        if (HOW == FAST && threadIdx.x % 32 == 0 && times && is_own<PARTS>(of.often[k]))
+            atomicAdd(table + of.often[k], times);
+        of.often_times[k] = 0;
+    }
+}
+
+/* The code of the first lane, and of the first that has another; `word`: of each lane. All threads of a warp. */
+template <int HOW, int PARTS>
+__device__ GPU_NOINLINE void look_for_often(unsigned *table, unsigned word, apart &of)
+{
+    const unsigned code = word & 0xffffu, all = 0xffffffffu, first = __shfl_sync(all, code, 0);
+    const unsigned same = __ballot_sync(all, code == first), other = ~same;
+    const unsigned second = __shfl_sync(all, code, other ? __ffs(int(other)) - 1 : 0);
+    const unsigned also = __ballot_sync(all, code == second);
+    put_often<HOW, PARTS>(table, of);
+    of.often[0] = first;
+    of.often[1] = second;
+    of.has_often = __popc(same) >= MANY || __popc(also) >= MANY;
+    of.turns = TURNS;
+}
+
 /* Eight codes of each thread of a warp are one and the same: each thread keeps how many it has read. */
 __device__ inline void count_same(unsigned *table, unsigned word, apart &of)
 {
@@ -170,14 +227,20 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
             if (__all_sync(0xffffffffu, equal)) {
                 if (HOW == FAST && is_own<PARTS>(word & 0xffffu)) /* CAREFUL: the first time has counted it */
                     count_same(j.table, word, of);
-            } else if (there) {
-                count_vector<HOW, PARTS>(counters, j.table, v[k], signs, of);
+                continue;
             }
+            if (of.turns-- == 0)
+                look_for_often<HOW, PARTS>(j.table, word, of);
+            if (there && of.has_often)
+                count_often<HOW, PARTS>(counters, j.table, v[k], signs, of);
+            else if (there)
+                count_vector<HOW, PARTS>(counters, j.table, v[k], signs, of);
         }
         GPU_UNROLL for (int k = 0; k < VECTORS; k++) v[k] = next[k];
         if (HOW == CAREFUL)
             __syncthreads();
     }
+    put_often<HOW, PARTS>(j.table, of);
     /* units before and behind them */
     const unsigned long long rest = j.units - 8 * j.full;
     for (unsigned long long first = (unsigned long long)block * CODES_THREADS; first < rest; first += step) {
@@ -231,6 +294,8 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
         __syncthreads();
         clear<PARTS>(counters);
         of.zeros[0] = of.zeros[1] = of.zeros[2] = of.zeros[3] = 0;
+        of.turns = 0; /* the same codes are counted apart again */
+        of.has_often = 0;
         count_all<CAREFUL, PARTS>(j, counters, of);
         __syncthreads();
     }

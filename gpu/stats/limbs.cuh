@@ -40,13 +40,13 @@ enum { COUNT_EXACT, COUNT_UNDER, COUNT_SMALL, COUNT_OVER, COUNTERS_OF_CAST };
 
 /* What the threads of a block share. */
 struct shared {
-    unsigned *limbs;      /* SUMS times LIMBS */
-    unsigned *counters;   /* of each cast */
-    u64 *bounds;          /* of each cast: the largest relative error, the bits of a binary64 */
-    u64 *ratios;          /* the same times 2^56, a little more or less: is_larger */
+    unsigned *limbs;         /* SUMS times LIMBS */
+    unsigned *counters;      /* of each cast */
+    u64 *bounds;             /* of each cast: the largest relative error, the bits of a binary64 */
+    u64 *ratios;             /* the same times 2^56, a little more or less: is_larger */
     unsigned *above, *below; /* fractions between which a relative error may be larger (bounds.cuh) */
-    unsigned *bins;       /* by exponent */
-    u64 *state;           /* in memory */
+    unsigned *bins;          /* by exponent */
+    u64 *state;              /* in memory */
 };
 
 __device__ inline double power(int e)
@@ -103,8 +103,8 @@ __device__ inline void add_square(unsigned *limbs, double d)
 __device__ inline void add_pieces(unsigned *limbs, unsigned low, unsigned mid, int high, int exp)
 {
     const unsigned lane = threadIdx.x % 32, at = unsigned(exp - STATE_LOWEST);
-    const unsigned pieces[6] = {low & 0xffffu,  low >> 16,           mid & 0xffffu,
-                                mid >> 16, unsigned(high) & 0xffffu, unsigned(high >> 16)};
+    const unsigned pieces[6] = {low & 0xffffu,       low >> 16, mid & 0xffffu, mid >> 16, unsigned(high) & 0xffffu,
+                                unsigned(high >> 16)};
     int mine = 0;
     GPU_UNROLL for (unsigned k = 0; k < 6; k++)
     {

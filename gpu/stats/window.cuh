@@ -2,8 +2,8 @@
  *
  * An element is X = significand * 2^k, k from 0 to 8, below 2^32. Its square is below 2^64, and sums of squares take 96 bits. To
  * nearest, a cast that drops d bits of every significand loses the lowest d + k bits of X, as a signed number:
- * a shift to the left that drops the others, one to the right. Four casts of the usual kind take 6 instructions an element each:
- * three for the error, a product, a comparison with 0 and a minimum for the relative error (bounds.cuh). Where thresholds of a
+ * a shift to the left that drops the others, one to the right. A cast of the usual kind takes 5 instructions an element (sm_90): three
+ * for the error, a product, and a minimum for the relative error (bounds.cuh). Where thresholds of a
  * cast are among the elements, or numbers become subnormal ones, or a cast truncates, it takes about 30.
  *
  * Counted are the elements that stay as they are, which are rare where speed is asked for; inexact are the others. */
@@ -15,10 +15,10 @@ namespace stats
 {
 
 enum {
-    LANE = 16,         /* elements of a thread in a chunk                              */
-    CHUNK = 32 * LANE, /* of a warp                                                    */
-    WINDOW = 8,        /* binades below that of the largest number                     */
-    SLACK = 1,         /* binades that the largest number may fall before it moves     */
+    LANE = 16,          /* elements of a thread in a chunk                              */
+    CHUNK = 32 * LANE,  /* of a warp                                                    */
+    WINDOW = 8,         /* binades below that of the largest number                     */
+    SLACK = 1,          /* binades that the largest number may fall before it moves     */
     LOWEST = WINDOW + 1 /* the lowest window: the exponent of its highest binade, biased */
 };
 
@@ -81,8 +81,9 @@ struct sums {
     i64 sum;
     wide squares, errors[N ? N : 1];
     unsigned exact[N ? N : 1];
-    unsigned *column; /* of `left` a wide, of each cast */
-    int top;          /* of the window: the exponent of its highest binade, biased; 0: none yet */
+    unsigned *column;     /* of `left` a wide, of each cast */
+    int top;              /* of the window: the exponent of its highest binade, biased; 0: none yet */
+    unsigned usual_below; /* magnitudes for which all casts are usual ones, in this window */
     __device__ int low() const
     {
         return top - WINDOW;
@@ -93,72 +94,80 @@ struct sums {
     }
 };
 
-/* A chunk, or zeros in place of what no window holds. */
+/* A chunk: significands, and exponents above that of the window's lowest binade. What is not in the window has significand 1
+ * and an exponent above 31. */
 struct elements {
-    unsigned u[LANE]; /* 1, subnormal: it is not in the window */
+    unsigned sig[LANE], place[LANE];
 };
 
-/* The exponent above the lowest one; more than 31 if it is lower. */
-__device__ inline unsigned place_of(unsigned u, int low)
+__device__ inline int is_there(const elements &e, int m)
 {
-    return (u >> 23 & 255) - unsigned(low);
+    return e.place[m] <= WINDOW;
 }
 
-__device__ inline unsigned integer_of(unsigned u, unsigned k)
+/* (u & 0x7fffff) | hidden, in one instruction: a compiler that knows `hidden` takes two. */
+__device__ inline unsigned significand(unsigned u, unsigned hidden)
 {
-    return left((u & 0x7fffffu) | 0x800000u, k);
+#ifdef __CUDA_ARCH__
+    unsigned y;
+    asm("lop3.b32 %0, %1, 0x7fffff, %2, 0xea;" : "=r"(y) : "r"(u), "r"(hidden));
+    return y;
+#else
+    return (u & 0x7fffffu) | hidden;
+#endif
 }
 
 /* ---- the array ---- */
 
+/* u: the elements as words, for their signs. */
 template <int N>
-__device__ __forceinline__ void add_array(const elements &e, sums<N> &s)
+__device__ __forceinline__ void add_array(const elements &e, const unsigned *u, sums<N> &s)
 {
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned x = integer_of(e.u[m], place_of(e.u[m], s.low()));
-        s.sum += e.u[m] >> 31 ? -i64(x) : i64(x);
-        add_product(s.squares, x);
+        const int factor = int(left(unsigned(int(u[m]) >> 31) | 1, e.place[m])); /* of the element's sign */
+        s.sum += i64(int(e.sig[m])) * factor;
+        add_product(s.squares, left(e.sig[m], e.place[m]));
     }
 }
 
 /* ---- casts ---- */
 
 /* A relative error may be larger than the block's. */
-__device__ GPU_NOINLINE void look_whether_larger(const job &j, const shared &of, int i, unsigned u)
+__device__ GPU_NOINLINE void look_whether_larger(const job &j, const shared &of, int i, unsigned sig)
 {
     const unsigned up = unsigned(32 - j.casts[i].drop);
-    const int t = right(int(left(u, up)), up);
-    const unsigned error = unsigned(t < 0 ? -t : t), sig = (u & 0x7fffffu) | 0x800000u;
-    if (u != 1 && is_larger(error, sig, *(volatile u64 *)(of.ratios + i)))
+    const int t = right(int(left(sig, up)), up);
+    const unsigned error = unsigned(t < 0 ? -t : t);
+    if (is_larger(error, sig, *(volatile u64 *)(of.ratios + i)))
         raise(j, of, i, double(error), double(sig));
 }
 
+/* may_be_exact: whether an element may stay as it is. */
 template <int N>
-__device__ __forceinline__ void cast_usually(const job &j, const shared &of, int i, const elements &e, sums<N> &s)
+__device__ __forceinline__ void cast_usually(const job &j, const shared &of, int i, const elements &e, sums<N> &s,
+                                             int may_be_exact)
 {
-    const cast &c = j.casts[i];
-    const unsigned up = unsigned(32 - c.drop), above = up + unsigned(s.low());
-    const unsigned from = *(volatile unsigned *)(of.above + i) + 1, to = *(volatile unsigned *)(of.below + i);
+    const unsigned up = unsigned(32 - j.casts[i].drop);
+    const unsigned above = *(volatile unsigned *)(of.above + i) + 1, below = *(volatile unsigned *)(of.below + i);
+    const unsigned from = above + 0x800000u;
     unsigned nearest = ~0u;
-    int has_exact = 0;
     u64 errors = 0;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned u = e.u[m], fraction = (u & 0x7fffffu) - from;
-        const int t = int(left(u, up)), error = right(t, above - (u >> 23 & 255));
+        const int error = right(int(left(e.sig[m], up)), up - e.place[m]);
+        const unsigned fraction = e.sig[m] - from;
         errors += u64(i64(error) * error);
-        has_exact |= t == 0;
         nearest = fraction < nearest ? fraction : nearest;
     }
     add(s.errors[i], errors);
-    if (has_exact)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) s.exact[i] += e.u[m] != 1 && left(e.u[m], up) == 0;
-    if (to > from && nearest < to - from && errors)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) look_whether_larger(j, of, i, e.u[m]);
+    if (may_be_exact)
+        GPU_UNROLL for (int m = 0; m < LANE; m++) s.exact[i] += is_there(e, m) && left(e.sig[m], up) == 0;
+    if (below > above && nearest < below - above && errors)
+        GPU_UNROLL for (int m = 0; m < LANE; m++) if (is_there(e, m)) look_whether_larger(j, of, i, e.sig[m]);
 }
 
-/* What an element of the window loses in any cast: an integer of the window's unit. drop, floor: bits of X. */
+/* What an element of the window loses in any cast: an integer of the window's unit; drop: bits of X. */
 __device__ inline unsigned lost(const cast &c, unsigned a, unsigned x, int drop, unsigned largest)
 {
     if (a >= c.over)
@@ -179,11 +188,11 @@ __device__ __forceinline__ void cast_rarely(const job &j, const shared &of, int 
     const unsigned largest = units < 0x1p32 ? unsigned(__double2ll_rd(units)) : 0; /* else nothing is so large */
     unsigned under = 0, small = 0, over = 0;
     wide *const left_out = reinterpret_cast<wide *>(s.column) + i * THREADS;
-    wide errors = s.errors[i];
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned a = e.u[m] & 0x7fffffffu, k = place_of(a, s.low()), x = integer_of(a, k);
-        if (k > WINDOW)
+        const unsigned k = e.place[m], x = left(e.sig[m], k);
+        const unsigned a = (e.sig[m] & 0x7fffffu) | (unsigned(s.low()) + k) << 23;
+        if (!is_there(e, m))
             continue;
         under += a < c.least;
         small += a < c.normal;
@@ -197,11 +206,10 @@ __device__ __forceinline__ void cast_rarely(const job &j, const shared &of, int 
         const int own = c.drop + int(k);
         const unsigned error = lost(c, a, x, own > floor ? own : floor, largest);
         s.exact[i] += error == 0;
-        add_product(errors, error);
+        add_product(s.errors[i], error);
         if (is_larger(error, x, *(volatile u64 *)(of.ratios + i)))
             raise(j, of, i, double(error), double(x));
     }
-    s.errors[i] = errors;
     unsigned *const counters = of.counters + i * COUNTERS_OF_CAST;
     under = __reduce_add_sync(0xffffffffu, under);
     small = __reduce_add_sync(0xffffffffu, small);
@@ -223,7 +231,52 @@ __device__ inline int way_of(const cast &c, unsigned most, int low)
     if (over && c.saturates && c.largest_exp < low - 150) /* the window has no such units */
         return ALONE;
     return over || c.truncates || c.floor > low || c.least > least || c.normal > least || c.drop > 22 ? RARELY
-                                                                                                       : USUALLY;
+                                                                                                      : USUALLY;
+}
+
+/* Magnitudes of a window for which all casts are usual ones; 0: for none are they. */
+template <int N>
+__device__ inline unsigned usual_below(const job &j, int low)
+{
+    unsigned below = 0x7f800000u;
+    GPU_UNROLL for (int i = 0; i < N; i++)
+    {
+        const unsigned over = way_of(j.casts[i], 0, low) == USUALLY ? j.casts[i].over : 0;
+        below = over < below ? over : below;
+    }
+    return below;
+}
+
+template <int N>
+__device__ inline int is_alone(const job &j, unsigned most, int low)
+{
+    int alone = 0;
+    GPU_UNROLL for (int i = 0; i < N; i++) alone |= way_of(j.casts[i], most, low) == ALONE;
+    return alone;
+}
+
+/* Whether an element may stay as it is: under the cast that drops the fewest bits, and so under any. */
+template <int N>
+__device__ __forceinline__ int has_exact(const job &j, const elements &e)
+{
+    unsigned dropped = ~0u;
+    int has = 0;
+    GPU_UNROLL for (int i = 0; i < N; i++) dropped &= j.casts[i].drop > 0 ? left(1, unsigned(j.casts[i].drop)) - 1 : 0;
+    GPU_UNROLL for (int m = 0; m < LANE; m++) has |= (e.sig[m] & dropped) == 0;
+    return has;
+}
+
+template <int N>
+__device__ __forceinline__ void cast_all(const job &j, const shared &of, const elements &e, sums<N> &s, unsigned most)
+{
+    const int usual = most < s.usual_below, exact = has_exact<N>(j, e);
+    GPU_UNROLL for (int i = 0; i < N; i++)
+    {
+        if (usual || way_of(j.casts[i], most, s.low()) == USUALLY)
+            cast_usually<N>(j, of, i, e, s, exact);
+        else
+            cast_rarely<N>(j, of, i, e, s);
+    }
 }
 
 /* ---- the sums of a warp, into the block's ---- */

@@ -163,7 +163,9 @@ static inline unsigned gpu_host_reduce_max(const char *file, int line, unsigned 
     {                                                                                           \
         static_assert(sizeof(T) >= 4 && T(1) / 2 == T(0), "integers only: sums have an order"); \
         const T old = *p, v = T(value);                                                         \
-        gpu_host.atomics += size_t((unsigned char *)p - gpu_host.shared) >= GPU_HOST_SHARED;    \
+        const int is_far = size_t((unsigned char *)p - gpu_host.shared) >= GPU_HOST_SHARED;     \
+        gpu_host.atomics += is_far ? 1 : 0;                                                     \
+        gpu_host.shared_atomics += is_far ? 0 : 1;                                              \
         *p = (expression);                                                                      \
         return old;                                                                             \
     }
@@ -193,6 +195,10 @@ static inline To gpu_host_bits(From x)
 static inline int __popc(unsigned x)
 {
     return __builtin_popcount(x);
+}
+static inline int __ffs(int x)
+{
+    return __builtin_ffs(x);
 }
 static inline int __clz(int x)
 {

@@ -186,6 +186,7 @@ struct gpu_host_state {
     uint64_t broken;          /* the cluster of the last error */
     uint64_t launches, waits; /* waits: of the host for the device */
     uint64_t atomics;         /* on memory that is not a block's      */
+    uint64_t shared_atomics;  /* on a block's                         */
 
     ~gpu_host_state()
     {

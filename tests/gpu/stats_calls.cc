@@ -129,7 +129,7 @@ struct codes_counted {
     mpsim_stats stats = {};
     mpsim_histogram histogram = {};
     mpsim_status status = MPSIM_EINVAL;
-    uint64_t atomics = 0;
+    uint64_t atomics = 0, shared_atomics = 0;
 
     codes_counted(size_t shared, const char *format, const std::vector<unsigned char> &bytes, uint64_t n)
     {
@@ -140,9 +140,10 @@ struct codes_counted {
         mpsim_cuda *const c = mpsim_cuda_new(NULL, 0, MPSIM_SUMMARY_HISTOGRAM, -1, why, sizeof why);
         (void)cudaMalloc(&data, bytes.size());
         (void)cudaMemcpy(data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
-        const uint64_t before = gpu_host.atomics;
+        const uint64_t before = gpu_host.atomics, shared_before = gpu_host.shared_atomics;
         status = mpsim_cuda_count(c, mpsim_format_find(format), data, n, 0, NULL, &k);
         atomics = gpu_host.atomics - before;
+        shared_atomics = gpu_host.shared_atomics - shared_before;
         if (status == MPSIM_OK)
             status = mpsim_cuda_read(k, &stats, &histogram, NULL);
         mpsim_cuda_free(c);
@@ -180,6 +181,33 @@ void ask_shared()
        "48 KiB are too little: codes are not counted there");
 }
 
+/* Additions of a warp to one counter follow one another: few are left where most codes are one of two. */
+void ask_often()
+{
+    static const char *const kinds[] = {"two codes", "two codes, one of them rare", "a code in two, and all others",
+                                        "all codes"};
+    enum { N_CODES = 100001 };
+    for (int kind = 0; kind < 4; kind++) {
+        std::vector<unsigned char> bytes(2 * N_CODES);
+        uint64_t counts[2] = {0, 0};
+        uint32_t state = 1;
+        for (size_t i = 0; i < N_CODES; i++) {
+            state = state * 1664525u + 1013904223u;
+            const uint32_t r = state >> 16, second = kind == 1 ? r % 50 == 0 : r & 1;
+            const uint32_t code = kind == 3 || (kind == 2 && second) ? r % 0x7000 + 1 : second ? 0x3fc0 : 0xbf80;
+            counts[0] += code < 0x8000 && code >> 7 == 0x7f; /* in the binade of 1 */
+            counts[1] += code >= 0x8000;
+            bytes[2 * i] = (unsigned char)code;
+            bytes[2 * i + 1] = (unsigned char)(code >> 8);
+        }
+        const codes_counted of(232448, "bf16", bytes, N_CODES), little(101376, "bf16", bytes, N_CODES);
+        OK(of.status == MPSIM_OK && of.histogram.bin[0 - MPSIM_HISTOGRAM_MIN] == counts[0] + counts[1] && little.is(of),
+           "counted: %s", kinds[kind]);
+        OK(kind >= 2 || of.shared_atomics < N_CODES / 20, "without an addition for each: %s: %llu", kinds[kind],
+           (unsigned long long)of.shared_atomics);
+    }
+}
+
 } // namespace
 
 void ask_calls();
@@ -190,4 +218,5 @@ void ask_calls()
     ask_drop();
     ask_devices();
     ask_shared();
+    ask_often();
 }
