@@ -8,10 +8,11 @@ namespace stats
 {
 
 /* What a cast does to a number of significand sig in [2^23, 2^24), times 2^(key - 150). */
-__device__ inline void cast_alone(const job &j, const shared &of, int i, unsigned a, unsigned sig, int key)
+__device__ inline void cast_alone(const job &j, int i, unsigned a, unsigned sig, int key)
 {
     const cast &c = j.casts[i];
-    unsigned *const counters = of.counters + i * COUNTERS_OF_CAST, *const errors = of.limbs + (2 + 2 * i) * LIMBS;
+    unsigned *const counters = block_counters() + i * COUNTERS_OF_CAST, *const errors = block_limbs() +
+                                                                                        (2 + 2 * i) * LIMBS;
     if (a >= c.over) {
         atomicAdd(counters + COUNT_OVER, 1u);
         if (!c.saturates) {
@@ -21,7 +22,7 @@ __device__ inline void cast_alone(const job &j, const shared &of, int i, unsigne
         const double number = double(sig) * power(key - 150), error = number - c.largest;
         add_square(errors, error);
         if (error > 0)
-            raise(j, of, i, error, number);
+            raise(j, i, error, number);
         return;
     }
     unsigned error = sig;
@@ -40,12 +41,12 @@ __device__ inline void cast_alone(const job &j, const shared &of, int i, unsigne
         return;
     }
     add_small(errors, u64(error) * error, 2 * (key - 150), 0);
-    if (is_larger(error, sig, *(volatile u64 *)(of.ratios + i)))
-        raise(j, of, i, double(error), double(sig));
+    if (is_larger(error, sig, *(volatile u64 *)(block_ratios() + i)))
+        raise(j, i, double(error), double(sig));
 }
 
 template <int N>
-__device__ GPU_NOINLINE void add_alone(const job &j, const shared &of, unsigned u)
+__device__ GPU_NOINLINE void add_alone(const job &j, unsigned u)
 {
     const unsigned a = u & 0x7fffffffu;
     int key = int(a >> 23);
@@ -57,56 +58,55 @@ __device__ GPU_NOINLINE void add_alone(const job &j, const shared &of, unsigned 
         key = 1 - zeros;
     }
     if (j.base) {
-        add_small(of.limbs, sig, key - 150, int(u >> 31));
-        add_small(of.limbs + LIMBS, u64(sig) * sig, 2 * (key - 150), 0);
+        add_small(block_limbs(), sig, key - 150, int(u >> 31));
+        add_small(block_limbs() + LIMBS, u64(sig) * sig, 2 * (key - 150), 0);
         if (j.histogram && is_subnormal)
-            atomicAdd(of.state + STATE_HISTOGRAM + (key - 127 + 149), u64(1));
+            atomicAdd(state_of(j) + STATE_HISTOGRAM + (key - 127 + 149), u64(1));
     }
-    GPU_UNROLL for (int i = 0; i < N; i++) cast_alone(j, of, i, a, sig, key);
+    GPU_UNROLL for (int i = 0; i < N; i++) cast_alone(j, i, a, sig, key);
 }
 
 /* ---- the queue ---- */
 
-enum { QUEUE = 32 + 512 }; /* of a warp */
-
 struct queue {
-    unsigned *words, *count; /* in shared memory */
-    unsigned added;          /* to limbs, since the warp moved them: of the warp */
+    unsigned added; /* to limbs, since the warp moved them */
 };
 
 /* The warp has added `times` to limbs. */
-__device__ inline void count_added(const job &j, const shared &of, queue &q, unsigned sums, unsigned times)
+__device__ inline void count_added(const job &j, queue &q, unsigned sums, unsigned times)
 {
     q.added += times;
     if (q.added > BETWEEN - 512) {
-        empty_limbs(j, of, sums);
+        empty_limbs(j, sums);
         q.added = 0;
     }
 }
 
-__device__ inline void put(queue &q, unsigned u)
+__device__ inline void put(unsigned u)
 {
-    q.words[atomicAdd(q.count, 1u)] = u;
+    unsigned *const queue = block_queue();
+    queue[1 + atomicAdd(queue, 1u)] = u;
 }
 
 /* As many as fill the warp, or all. */
 template <int N>
-__device__ GPU_NOINLINE void empty_queue(const job &j, const shared &of, queue &q, int all)
+__device__ GPU_NOINLINE void empty_queue(const job &j, queue &q, int all)
 {
     const unsigned lane = threadIdx.x % 32;
+    unsigned *const words = block_queue();
     __syncwarp();
-    unsigned n = *(volatile unsigned *)q.count;
+    unsigned n = *(volatile unsigned *)words;
     __syncwarp();
     while (n >= 32 || (all && n)) {
         const unsigned some = n < 32 ? n : 32;
         n -= some;
         if (lane < some)
-            add_alone<N>(j, of, q.words[n + lane]);
+            add_alone<N>(j, words[1 + n + lane]);
         __syncwarp();
-        count_added(j, of, q, 2 + 2 * N, 32);
+        count_added(j, q, 2 + 2 * N, 32);
     }
     if (lane == 0)
-        *q.count = n;
+        *words = n;
     __syncwarp();
 }
 

@@ -112,32 +112,32 @@ __device__ __forceinline__ unsigned look(unsigned *u, seen &of, int *least)
 }
 
 /* What is below the window, to the queue; nothing there is left of it, nor of zeros. */
-__device__ __forceinline__ void put_aside(const unsigned *u, elements &e, queue &q, const int *least, int low)
+__device__ __forceinline__ void put_aside(const unsigned *u, elements &e, const int *least, int low)
 {
     GPU_UNROLL for (int k = 0; k < LANE; k += 4) if (least[k / 4] < (low << 23) - 1)
         GPU_UNROLL for (int m = k; m < k + 4; m++)
     {
         e.sig[m] = is_there(e, m) ? e.sig[m] : 1;
         if (!is_there(e, m) && u[m] << 1)
-            put(q, u[m]);
+            put(u[m]);
     }
 }
 
 /* The window for magnitudes up to `most`: it moves where they are above it or far below. */
 template <int N>
-__device__ __forceinline__ void place(const job &j, const shared &of, queue &q, sums<N> &s, unsigned most)
+__device__ __forceinline__ void place(const job &j, queue &q, sums<N> &s, unsigned most)
 {
     const int key = int(most >> 23), top = key > LOWEST ? key : +LOWEST;
     if (top <= s.top && top + SLACK >= s.top)
         return;
     if (s.top)
-        publish<N>(j, of, q, s);
+        publish<N>(j, q, s);
     s.top = top;
     s.usual_below = usual_below<N>(j, s.low());
 }
 
 /* Words as elements of the window, counted by their exponents. */
-__device__ __forceinline__ void split(const job &j, const shared &of, const unsigned *u, elements &e, int low)
+__device__ __forceinline__ void split(const job &j, const unsigned *u, elements &e, int low)
 {
     unsigned hidden = 0x800000u;
 #ifdef __CUDA_ARCH__
@@ -145,17 +145,16 @@ __device__ __forceinline__ void split(const job &j, const shared &of, const unsi
 #endif
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned key = u[m] >> 23 & 255;
-        e.place[m] = key - unsigned(low);
+        e.place[m] = place_of(u[m] & 0x7fffffffu, low);
         e.sig[m] = significand(u[m], hidden);
     }
+    unsigned *const bins = block_bins() + low;
     if (j.histogram) /* of zeros nothing is asked */
-        GPU_UNROLL for (int m = 0; m < LANE; m++) atomicAdd(&of.bins[e.place[m] + unsigned(low)], 1u);
+        GPU_UNROLL for (int m = 0; m < LANE; m++) atomicAdd(bins + int(e.place[m]), 1u);
 }
 
 template <int N>
-__device__ __forceinline__ void add_chunk(const job &j, const shared &of, queue &q, sums<N> &s, seen &found, u64 chunk,
-                                          u64 warps)
+__device__ __forceinline__ void add_chunk(const job &j, queue &q, sums<N> &s, seen &found, u64 chunk, u64 warps)
 {
     unsigned u[LANE];
     elements e;
@@ -167,20 +166,20 @@ __device__ __forceinline__ void add_chunk(const job &j, const shared &of, queue 
     const unsigned own = look(u, found, least), most = __reduce_max_sync(0xffffffffu, own);
     if (most == 0)
         return;
-    place<N>(j, of, q, s, most);
+    place<N>(j, q, s, most);
     int low = s.low();
     if (most >= s.usual_below && is_alone<N>(j, most, low))
         low = 255; /* a window above all elements */
-    split(j, of, u, e, low);
-    put_aside(u, e, q, least, low);
+    split(j, u, e, low);
+    put_aside(u, e, least, low);
     if (low < 255) {
         if (j.base)
             add_array<N>(e, u, s);
-        cast_all<N>(j, of, e, s, most);
+        cast_all<N>(j, e, s, most);
     }
     __syncwarp();
-    if (*(volatile unsigned *)q.count >= 32)
-        empty_queue<N>(j, of, q, 0);
+    if (*(volatile unsigned *)block_queue() >= 32)
+        empty_queue<N>(j, q, 0);
 }
 
 /* ---- the end of a block ---- */
@@ -204,24 +203,23 @@ __device__ inline void put_seen(u64 *state, const seen &of)
 }
 
 /* A cast's counters, by a thread of the block. */
-__device__ inline void put_counters(const job &j, const shared &of, int i)
+__device__ inline void put_counters(const job &j, int i)
 {
-    u64 *const to = of.state + STATE_CASTS + (j.first + unsigned(i)) * STATE_CAST;
-    const unsigned *const n = of.counters + i * COUNTERS_OF_CAST;
+    u64 *const to = state_of(j) + STATE_CASTS + (j.first + unsigned(i)) * STATE_CAST;
+    const unsigned *const n = block_counters() + i * COUNTERS_OF_CAST;
     add_limb(to + STATE_EXACT, n[COUNT_EXACT]);
     add_limb(to + STATE_UNDERFLOW, n[COUNT_UNDER]);
     add_limb(to + STATE_SUBNORMAL, n[COUNT_SMALL] - n[COUNT_UNDER]);
     add_limb(to + STATE_OVERFLOW, n[COUNT_OVER]);
     add_limb(to + STATE_LEFT, j.casts[i].saturates ? 0 : n[COUNT_OVER]);
-    if (of.bounds[i])
-        atomicMax(to + STATE_RATIO, of.bounds[i]);
+    if (block_bounds()[i])
+        atomicMax(to + STATE_RATIO, block_bounds()[i]);
 }
 
-/* Words of shared memory of a block: limbs, queues, what casts leave out of each thread. */
 template <int N>
 __host__ __device__ constexpr int shared_words()
 {
-    return (2 + 2 * N) * LIMBS + THREADS / 32 * (QUEUE + 1) + 3 * N * THREADS;
+    return AT_LEFT + 3 * N * THREADS;
 }
 
 /* N casts, from j.first on. */
@@ -229,52 +227,28 @@ template <int N>
 GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned, words);
-    GPU_SHARED(unsigned, bins, [256]);
-    GPU_SHARED(unsigned, counters, [CASTS * COUNTERS_OF_CAST]);
-    GPU_SHARED(u64, bounds, [CASTS]);
-    GPU_SHARED(u64, ratios, [CASTS]);
-    GPU_SHARED(unsigned, fractions, [2 * CASTS]);
     const unsigned thread = threadIdx.x, warp = thread / 32, warps = gridDim.x * (THREADS / 32);
     const u64 chunks = j.full + (j.n - j.full * CHUNK + CHUNK - 1) / CHUNK;
-    unsigned *const queues = words + (2 + 2 * N) * LIMBS, *const counts = queues + THREADS / 32 * QUEUE;
-    unsigned *const left_out = counts + THREADS / 32;
-    const shared of = {words,     counters,          bounds, ratios,
-                       fractions, fractions + CASTS, bins,   j.states + u64(blockIdx.x % j.replicas) * j.words};
-    queue q = {queues + warp * QUEUE, counts + warp, 0};
+    queue q = {0};
     sums<N> s = {};
     seen found = {0, 0, 0, 0, ~0u};
-    s.column = left_out + 3 * thread;
     for (unsigned i = thread; i < unsigned(shared_words<N>()); i += THREADS)
-        words[i] = 0;
-    bins[thread] = 0;
-    if (thread < CASTS * COUNTERS_OF_CAST)
-        counters[thread] = 0;
-    if (thread < CASTS) {
-        bounds[thread] = ratios[thread] = 0;
-        fractions[thread] = 0;
-        fractions[CASTS + thread] = ~0u;
-    }
+        words[i] = i / CASTS == AT_BELOW / CASTS ? ~0u : 0;
     __syncthreads();
     for (u64 chunk = blockIdx.x * (THREADS / 32) + warp; chunk < chunks; chunk += warps)
-        add_chunk<N>(j, of, q, s, found, chunk, warps);
-    empty_queue<N>(j, of, q, 1);
+        add_chunk<N>(j, q, s, found, chunk, warps);
+    empty_queue<N>(j, q, 1);
     if (s.top)
-        publish<N>(j, of, q, s);
-    GPU_UNROLL for (int i = 0; i < N; i++)
-    {
-        const unsigned exact = __reduce_add_sync(0xffffffffu, s.exact[i]);
-        if (thread % 32 == 0)
-            atomicAdd(counters + i * COUNTERS_OF_CAST + COUNT_EXACT, exact);
-    }
+        publish<N>(j, q, s);
     if (j.base)
-        put_seen(of.state, found);
+        put_seen(state_of(j), found);
     __syncthreads();
     if (warp == 0)
-        empty_limbs(j, of, 2 + 2 * N);
+        empty_limbs(j, 2 + 2 * N);
     if (thread < N)
-        put_counters(j, of, int(thread));
+        put_counters(j, int(thread));
     if (j.histogram && thread && thread < 255)
-        add_limb(of.state + STATE_HISTOGRAM + thread - 127 + 149, bins[thread]);
+        add_limb(state_of(j) + STATE_HISTOGRAM + thread - 127 + 149, block_bins()[thread]);
 }
 
 /* All replicas, in the first. */

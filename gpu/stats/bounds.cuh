@@ -40,16 +40,16 @@ __device__ inline void narrow(const cast &c, unsigned *above, unsigned *below, d
 }
 
 /* error / number, if it is larger than what the block has. */
-__device__ GPU_NOINLINE void raise(const job &j, const shared &of, int i, double error, double number)
+__device__ GPU_NOINLINE void raise(const job &j, int i, double error, double number)
 {
     const cast &c = j.casts[i];
     const double r = error / number;
     const u64 bits = u64(__double_as_longlong(r)); /* positive numbers are ordered as their bits */
-    if (atomicMax(of.bounds + i, bits) >= bits)
+    if (atomicMax(block_bounds() + i, bits) >= bits)
         return;
     const u64 ratio = u64(__double2ll_rd(r * 0x1p56));
-    atomicMax(of.ratios + i, c.saturates ? (ratio > 16 ? ratio - 16 : 0) : ratio + 16);
-    narrow(c, of.above + i, of.below + i, r);
+    atomicMax(block_ratios() + i, c.saturates ? (ratio > 16 ? ratio - 16 : 0) : ratio + 16);
+    narrow(c, block_above() + i, block_below() + i, r);
 }
 
 } // namespace stats

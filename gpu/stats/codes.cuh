@@ -45,11 +45,11 @@ enum { FAST, CAREFUL };
 
 /* What a thread counts apart. */
 struct apart {
-    unsigned zeros[4];                        /* of each sign, or of the signs of two bytes */
-    unsigned code, times;                     /* times: of the code that a warp had last */
-    unsigned often[2], often_times[2], turns; /* codes that many lanes have; turns: until they are looked for */
-    int has_often;
-    unsigned added; /* to the counters */
+    unsigned zeros[4];                 /* of each sign, or of the signs of two bytes */
+    unsigned code, times;              /* times: of the code that a warp had last */
+    unsigned often[2], often_times[2]; /* codes that many lanes have; CODES: there are none */
+    unsigned turns;                    /* until they are looked for */
+    unsigned added;                    /* to the counters */
 };
 
 /* Whether the codes of a block are those of all signs, PARTS = 1, or this one is among its own. */
@@ -146,7 +146,7 @@ __device__ inline void count_often(unsigned *counters, unsigned *table, const ui
 
 /* What was counted of such codes, to memory; with care the first time has counted it. All threads of a warp. */
 template <int HOW, int PARTS>
-__device__ GPU_NOINLINE void put_often(unsigned *table, apart &of)
+__device__ inline void put_often(unsigned *table, apart &of)
 {
     GPU_UNROLL for (int k = 0; k < 2; k++)
     {
@@ -159,16 +159,15 @@ __device__ GPU_NOINLINE void put_often(unsigned *table, apart &of)
 
 /* The code of the first lane, and of the first that has another; `word`: of each lane. All threads of a warp. */
 template <int HOW, int PARTS>
-__device__ GPU_NOINLINE void look_for_often(unsigned *table, unsigned word, apart &of)
+__device__ inline void look_for_often(unsigned *table, unsigned word, apart &of)
 {
     const unsigned code = word & 0xffffu, all = 0xffffffffu, first = __shfl_sync(all, code, 0);
     const unsigned same = __ballot_sync(all, code == first), other = ~same;
     const unsigned second = __shfl_sync(all, code, other ? __ffs(int(other)) - 1 : 0);
     const unsigned also = __ballot_sync(all, code == second);
     put_often<HOW, PARTS>(table, of);
-    of.often[0] = first;
+    of.often[0] = __popc(same) >= MANY || __popc(also) >= MANY ? first : +CODES;
     of.often[1] = second;
-    of.has_often = __popc(same) >= MANY || __popc(also) >= MANY;
     of.turns = TURNS;
 }
 
@@ -231,7 +230,7 @@ __device__ inline void count_all(const codes_job &j, unsigned *counters, apart &
             }
             if (of.turns-- == 0)
                 look_for_often<HOW, PARTS>(j.table, word, of);
-            if (there && of.has_often)
+            if (there && of.often[0] < CODES)
                 count_often<HOW, PARTS>(counters, j.table, v[k], signs, of);
             else if (there)
                 count_vector<HOW, PARTS>(counters, j.table, v[k], signs, of);
@@ -287,6 +286,7 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
     GPU_SHARED(unsigned, sum, [1]);
     const unsigned thread = threadIdx.x;
     apart of = {};
+    of.often[0] = CODES;
     clear<PARTS>(counters);
     count_all<FAST, PARTS>(j, counters, of);
     __syncthreads();
@@ -295,7 +295,7 @@ GPU_KERNEL void __launch_bounds__(CODES_THREADS) codes(GPU_CONSTANT(codes_job) j
         clear<PARTS>(counters);
         of.zeros[0] = of.zeros[1] = of.zeros[2] = of.zeros[3] = 0;
         of.turns = 0; /* the same codes are counted apart again */
-        of.has_often = 0;
+        of.often[0] = CODES;
         count_all<CAREFUL, PARTS>(j, counters, of);
         __syncthreads();
     }

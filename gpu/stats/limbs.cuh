@@ -15,6 +15,7 @@ enum {
     THREADS = 256,
     CASTS = 4, /* of a launch */
     LIMBS = 2 * STATE_LIMBS,
+    QUEUE = 32 + 512,     /* elements of a warp that wait: alone.cuh */
     SUMS = 2 + 2 * CASTS, /* elements, their squares; of each cast squares of errors, and of what is left out */
     BETWEEN = 4000        /* times 8 warps, times 2^16: below 2^31 */
 };
@@ -38,16 +39,71 @@ struct job {
 /* What counts a cast's elements, in shared memory. */
 enum { COUNT_EXACT, COUNT_UNDER, COUNT_SMALL, COUNT_OVER, COUNTERS_OF_CAST };
 
-/* What the threads of a block share. */
-struct shared {
-    unsigned *limbs;         /* SUMS times LIMBS */
-    unsigned *counters;      /* of each cast */
-    u64 *bounds;             /* of each cast: the largest relative error, the bits of a binary64 */
-    u64 *ratios;             /* the same times 2^56, a little more or less: is_larger */
-    unsigned *above, *below; /* fractions between which a relative error may be larger (bounds.cuh) */
-    unsigned *bins;          /* by exponent */
-    u64 *state;              /* in memory */
+/* ---- what the threads of a block share ---- */
+
+/* Words of shared memory: where each part begins. */
+enum {
+    AT_BOUNDS = 0,                     /* u64 of each cast: the largest relative error, the bits of a binary64 */
+    AT_RATIOS = AT_BOUNDS + 2 * CASTS, /* the same times 2^56, a little more or less: is_larger */
+    AT_ABOVE = AT_RATIOS + 2 * CASTS,  /* fractions between which a relative error may be larger (bounds.cuh) */
+    AT_BELOW = AT_ABOVE + CASTS,
+    AT_COUNTERS = AT_BELOW + CASTS,
+    AT_BINS = AT_COUNTERS + CASTS * COUNTERS_OF_CAST, /* by exponent */
+    AT_LIMBS = AT_BINS + 256,
+    AT_QUEUES = AT_LIMBS + SUMS * LIMBS,             /* a count and words of each warp */
+    AT_LEFT = AT_QUEUES + THREADS / 32 * (1 + QUEUE) /* of each cast and thread what is left out, 96 bits */
 };
+
+/* As functions of the array itself: a pointer in a structure would be one to any memory, for a compiler. */
+template <class T, int AT>
+__device__ __forceinline__ T *block_part()
+{
+    GPU_DYNAMIC_SHARED(unsigned, words);
+    return reinterpret_cast<T *>(words + AT);
+}
+
+__device__ __forceinline__ u64 *block_bounds()
+{
+    return block_part<u64, AT_BOUNDS>();
+}
+__device__ __forceinline__ u64 *block_ratios()
+{
+    return block_part<u64, AT_RATIOS>();
+}
+__device__ __forceinline__ unsigned *block_above()
+{
+    return block_part<unsigned, AT_ABOVE>();
+}
+__device__ __forceinline__ unsigned *block_below()
+{
+    return block_part<unsigned, AT_BELOW>();
+}
+__device__ __forceinline__ unsigned *block_counters()
+{
+    return block_part<unsigned, AT_COUNTERS>();
+}
+__device__ __forceinline__ unsigned *block_bins()
+{
+    return block_part<unsigned, AT_BINS>();
+}
+__device__ __forceinline__ unsigned *block_limbs()
+{
+    return block_part<unsigned, AT_LIMBS>();
+}
+__device__ __forceinline__ unsigned *block_queue()
+{
+    return block_part<unsigned, AT_QUEUES>() + threadIdx.x / 32 * (1 + QUEUE);
+}
+__device__ __forceinline__ unsigned *block_left()
+{
+    return block_part<unsigned, AT_LEFT>() + 3 * threadIdx.x;
+}
+
+/* Where the block's numbers go, in memory. */
+__device__ inline u64 *state_of(const job &j)
+{
+    return j.states + u64(blockIdx.x % j.replicas) * j.words;
+}
 
 __device__ inline double power(int e)
 {
@@ -129,12 +185,12 @@ __device__ inline u64 *sum_of(const job &j, u64 *state, unsigned sum)
 }
 
 /* All limbs of the block to memory, by a warp. Others may add at the same time. */
-__device__ GPU_NOINLINE void empty_limbs(const job &j, const shared &of, unsigned sums)
+__device__ GPU_NOINLINE void empty_limbs(const job &j, unsigned sums)
 {
     for (unsigned i = threadIdx.x % 32; i < sums * LIMBS; i += 32) {
-        const int v = int(atomicExch(of.limbs + i, 0u));
+        const int v = int(atomicExch(block_limbs() + i, 0u));
         if (v)
-            atomicAdd(sum_of(j, of.state, i / LIMBS) + i % LIMBS / 2, u64(i64(v) * (i % 2 ? 1 << 16 : 1)));
+            atomicAdd(sum_of(j, state_of(j), i / LIMBS) + i % LIMBS / 2, u64(i64(v) * (i % 2 ? 1 << 16 : 1)));
     }
     __syncwarp();
 }

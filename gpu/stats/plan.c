@@ -17,6 +17,7 @@ int stats_plan(stats_cast *to, const mpsim_cast *cast)
                        .over = t.over,
                        .drop = t.drop,
                        .floor = t.floor,
+                       .scale = t.drop > 0 ? 1u << (32 - t.drop) : 0,
                        .truncates = t.kind == MPSIM_CELL_TRUNCATED,
                        .flushes = t.cuts_zero,
                        .saturates = t.saturates,

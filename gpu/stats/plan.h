@@ -14,6 +14,7 @@ extern "C" {
 typedef struct stats_cast {
     unsigned least, normal, over;
     int drop, floor;
+    unsigned scale; /* 2^(32 - drop): what brings the bits that are dropped to the top; 0: none are */
     int truncates, flushes, saturates;
     int largest_exp; /* of the lowest bit of `largest` */
     double largest;

@@ -75,12 +75,11 @@ __device__ inline void add_product(wide &s, unsigned x)
 #endif
 }
 
-/* Of a thread: what its elements of a window add up to. What is rare is in shared memory, a column each. */
+/* Of a thread: what its elements of a window add up to. */
 template <int N>
 struct sums {
     i64 sum;
     wide squares, errors[N ? N : 1];
-    unsigned exact[N ? N : 1];
     unsigned *column;     /* of `left` a wide, of each cast */
     int top;              /* of the window: the exponent of its highest binade, biased; 0: none yet */
     unsigned usual_below; /* magnitudes for which all casts are usual ones, in this window */
@@ -103,6 +102,18 @@ struct elements {
 __device__ inline int is_there(const elements &e, int m)
 {
     return e.place[m] <= WINDOW;
+}
+
+/* The exponent of magnitude a, less `low`, in one instruction of a unit that has less to do than others. */
+__device__ inline unsigned place_of(unsigned a, int low)
+{
+#ifdef __CUDA_ARCH__
+    unsigned y;
+    asm("mad.hi.u32 %0, %1, 512, %2;" : "=r"(y) : "r"(a), "r"(unsigned(-low)));
+    return y;
+#else
+    return (a >> 23) - unsigned(low);
+#endif
 }
 
 /* (u & 0x7fffff) | hidden, in one instruction: a compiler that knows `hidden` takes two. */
@@ -134,37 +145,41 @@ __device__ __forceinline__ void add_array(const elements &e, const unsigned *u, 
 /* ---- casts ---- */
 
 /* A relative error may be larger than the block's. */
-__device__ GPU_NOINLINE void look_whether_larger(const job &j, const shared &of, int i, unsigned sig)
+__device__ GPU_NOINLINE void look_whether_larger(const job &j, int i, unsigned sig)
 {
     const unsigned up = unsigned(32 - j.casts[i].drop);
     const int t = right(int(left(sig, up)), up);
     const unsigned error = unsigned(t < 0 ? -t : t);
-    if (is_larger(error, sig, *(volatile u64 *)(of.ratios + i)))
-        raise(j, of, i, double(error), double(sig));
+    if (is_larger(error, sig, *(volatile u64 *)(block_ratios() + i)))
+        raise(j, i, double(error), double(sig));
 }
 
 /* may_be_exact: whether an element may stay as it is. */
 template <int N>
-__device__ __forceinline__ void cast_usually(const job &j, const shared &of, int i, const elements &e, sums<N> &s,
-                                             int may_be_exact)
+__device__ __forceinline__ void cast_usually(const job &j, int i, const elements &e, sums<N> &s, int may_be_exact)
 {
     const unsigned up = unsigned(32 - j.casts[i].drop);
-    const unsigned above = *(volatile unsigned *)(of.above + i) + 1, below = *(volatile unsigned *)(of.below + i);
-    const unsigned from = above + 0x800000u;
+    const unsigned above = *(volatile unsigned *)(block_above() + i) + 1,
+                   below = *(volatile unsigned *)(block_below() + i);
+    const unsigned from = above + 0x800000u, scale = j.casts[i].scale;
     unsigned nearest = ~0u;
     u64 errors = 0;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const int error = right(int(left(e.sig[m], up)), up - e.place[m]);
+        const int error = right(int(e.sig[m] * scale), up - e.place[m]);
         const unsigned fraction = e.sig[m] - from;
         errors += u64(i64(error) * error);
         nearest = fraction < nearest ? fraction : nearest;
     }
     add(s.errors[i], errors);
-    if (may_be_exact)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) s.exact[i] += is_there(e, m) && left(e.sig[m], up) == 0;
+    if (may_be_exact) {
+        unsigned exact = 0;
+        GPU_UNROLL for (int m = 0; m < LANE; m++) exact += is_there(e, m) && e.sig[m] * scale == 0;
+        if (exact)
+            atomicAdd(block_counters() + i * COUNTERS_OF_CAST + COUNT_EXACT, exact);
+    }
     if (below > above && nearest < below - above && errors)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) if (is_there(e, m)) look_whether_larger(j, of, i, e.sig[m]);
+        GPU_UNROLL for (int m = 0; m < LANE; m++) if (is_there(e, m)) look_whether_larger(j, i, e.sig[m]);
 }
 
 /* What an element of the window loses in any cast: an integer of the window's unit; drop: bits of X. */
@@ -180,14 +195,14 @@ __device__ inline unsigned lost(const cast &c, unsigned a, unsigned x, int drop,
 }
 
 template <int N>
-__device__ __forceinline__ void cast_rarely(const job &j, const shared &of, int i, const elements &e, sums<N> &s)
+__device__ __forceinline__ void cast_rarely(const job &j, int i, const elements &e, sums<N> &s)
 {
     const cast &c = j.casts[i];
     const int floor = c.drop + c.floor - s.low();
     const double units = c.largest * power(-s.unit());
     const unsigned largest = units < 0x1p32 ? unsigned(__double2ll_rd(units)) : 0; /* else nothing is so large */
-    unsigned under = 0, small = 0, over = 0;
-    wide *const left_out = reinterpret_cast<wide *>(s.column) + i * THREADS;
+    unsigned exact = 0, under = 0, small = 0, over = 0;
+    wide *const left_out = reinterpret_cast<wide *>(block_left()) + i * THREADS;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
         const unsigned k = e.place[m], x = left(e.sig[m], k);
@@ -205,16 +220,18 @@ __device__ __forceinline__ void cast_rarely(const job &j, const shared &of, int 
         }
         const int own = c.drop + int(k);
         const unsigned error = lost(c, a, x, own > floor ? own : floor, largest);
-        s.exact[i] += error == 0;
+        exact += error == 0;
         add_product(s.errors[i], error);
-        if (is_larger(error, x, *(volatile u64 *)(of.ratios + i)))
-            raise(j, of, i, double(error), double(x));
+        if (is_larger(error, x, *(volatile u64 *)(block_ratios() + i)))
+            raise(j, i, double(error), double(x));
     }
-    unsigned *const counters = of.counters + i * COUNTERS_OF_CAST;
+    unsigned *const counters = block_counters() + i * COUNTERS_OF_CAST;
+    exact = __reduce_add_sync(0xffffffffu, exact);
     under = __reduce_add_sync(0xffffffffu, under);
     small = __reduce_add_sync(0xffffffffu, small);
     over = __reduce_add_sync(0xffffffffu, over);
     if (threadIdx.x % 32 == 0) {
+        atomicAdd(counters + COUNT_EXACT, exact);
         atomicAdd(counters + COUNT_UNDER, under);
         atomicAdd(counters + COUNT_SMALL, small);
         atomicAdd(counters + COUNT_OVER, over);
@@ -267,40 +284,40 @@ __device__ __forceinline__ int has_exact(const job &j, const elements &e)
 }
 
 template <int N>
-__device__ __forceinline__ void cast_all(const job &j, const shared &of, const elements &e, sums<N> &s, unsigned most)
+__device__ __forceinline__ void cast_all(const job &j, const elements &e, sums<N> &s, unsigned most)
 {
     const int usual = most < s.usual_below, exact = has_exact<N>(j, e);
     GPU_UNROLL for (int i = 0; i < N; i++)
     {
         if (usual || way_of(j.casts[i], most, s.low()) == USUALLY)
-            cast_usually<N>(j, of, i, e, s, exact);
+            cast_usually<N>(j, i, e, s, exact);
         else
-            cast_rarely<N>(j, of, i, e, s);
+            cast_rarely<N>(j, i, e, s);
     }
 }
 
 /* ---- the sums of a warp, into the block's ---- */
 
 template <int N>
-__device__ GPU_NOINLINE void publish(const job &j, const shared &of, queue &q, sums<N> &s)
+__device__ __forceinline__ void publish(const job &j, queue &q, sums<N> &s)
 {
     const int unit = s.unit();
     const unsigned high = unsigned(s.sum >> 63);
     if (j.base) {
-        add_pieces(of.limbs, unsigned(s.sum), unsigned(s.sum >> 32), int(high), unit);
-        add_pieces(of.limbs + LIMBS, s.squares.low, s.squares.mid, int(s.squares.high), 2 * unit);
+        add_pieces(block_limbs(), unsigned(s.sum), unsigned(s.sum >> 32), int(high), unit);
+        add_pieces(block_limbs() + LIMBS, s.squares.low, s.squares.mid, int(s.squares.high), 2 * unit);
     }
     GPU_UNROLL for (int i = 0; i < N; i++)
     {
-        unsigned *const to = of.limbs + (2 + 2 * i) * LIMBS;
-        wide *const left_out = reinterpret_cast<wide *>(s.column) + i * THREADS;
+        unsigned *const to = block_limbs() + (2 + 2 * i) * LIMBS;
+        wide *const left_out = reinterpret_cast<wide *>(block_left()) + i * THREADS;
         add_pieces(to, s.errors[i].low, s.errors[i].mid, int(s.errors[i].high), 2 * unit);
         add_pieces(to + LIMBS, left_out->low, left_out->mid, int(left_out->high), 2 * unit);
         s.errors[i] = *left_out = wide{0, 0, 0};
     }
     s.sum = 0;
     s.squares = wide{0, 0, 0};
-    count_added(j, of, q, 2 + 2 * N, 64);
+    count_added(j, q, 2 + 2 * N, 64);
 }
 
 } // namespace stats
