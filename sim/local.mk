@@ -173,7 +173,7 @@ noinst_LIBRARIES += sim/libjudge.a
 sim_libjudge_a_CPPFLAGS = $(sim_cppflags)
 sim_libjudge_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
 sim_libjudge_a_SOURCES = sim/judge/cast.c sim/judge/castrow.c sim/judge/castrow.h sim/judge/impl.h sim/judge/judge.c sim/judge/judge.h sim/judge/places.c \
-  sim/judge/quantise.c sim/judge/say.c sim/judge/scales.c sim/judge/scales.h
+  sim/judge/product.c sim/judge/productrow.c sim/judge/productrow.h sim/judge/quantise.c sim/judge/say.c sim/judge/scales.c sim/judge/scales.h
 
 # Policies: of the program, and of the same library.
 noinst_LIBRARIES += sim/libpolicy.a

@@ -11,15 +11,17 @@
 #include <threads/parallel.h>
 
 static const char more[] =
-    "KIND is an operation, cast or quantise. The files have its arrays. The name of a tensor, or of the file of an npy\n"
+    "KIND is an operation: cast, quantise or product. The files have its arrays. The name of a tensor, or of the file of an npy\n"
     "array, is its role; --as gives other names a role:\n"
     "\n"
     "  cast      x: the numbers; y: the results, codes or the numbers that they stand for\n"
     "  quantise  x: the numbers, a matrix; codes, scales; y: the numbers that these stand for\n"
+    "  product   a: rows x depth; b: depth x columns or columns x depth; d: the results; c, bias: added\n"
     "\n"
     "mpsim computes the results of rows from the inputs and compares all bits. Without --like the row with\n"
     "the fewest other results is searched. A row of a cast is FORMAT[@PRESET][:WORD]..., as\n"
-    "e4m3@pytorch:toward-zero (mpsim/judge.h lists the words), that of a quantiser a recipe (mpsim help recipes).\n"
+    "e4m3@pytorch:toward-zero (mpsim/judge.h lists the words), that of a quantiser a recipe (mpsim help recipes),\n"
+    "that of a product a model (mpsim help models), with +split=N for N parts of the depth.\n"
     "\n"
     "Exit code 1: some results are not those of the row.\n"
     "\n"
@@ -42,7 +44,7 @@ static int kind_of(mpsim_judge_kind *kind, const char *word)
             *kind = (mpsim_judge_kind)i;
             return 0;
         }
-    return fail(EXIT_USAGE, "judge: expected an operation (cast, quantise), found '%s'", word);
+    return fail(EXIT_USAGE, "judge: expected an operation (cast, quantise, product), found '%s'", word);
 }
 
 static int exit_of(mpsim_status s)

@@ -39,7 +39,8 @@ const char *judge_percent(char out[24], uint64_t part, uint64_t whole);
 /* ---- a file for each kind ---- */
 mpsim_status judge_cast(judge_case *c);
 mpsim_status judge_quantise(judge_case *c);
-extern const char *const judge_cast_roles[], *const judge_quantise_roles[];
+mpsim_status judge_product(judge_case *c);
+extern const char *const judge_cast_roles[], *const judge_quantise_roles[], *const judge_product_roles[];
 
 /* ---- places.c: what results that differ have in common, whatever operation gave them ---- */
 

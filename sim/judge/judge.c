@@ -8,7 +8,8 @@ static const struct {
     const char *const *roles;
     mpsim_status (*run)(judge_case *c);
 } kinds[MPSIM_JUDGE_KINDS] = {{"cast", judge_cast_roles, judge_cast},
-                              {"quantise", judge_quantise_roles, judge_quantise}};
+                              {"quantise", judge_quantise_roles, judge_quantise},
+                              {"product", judge_product_roles, judge_product}};
 
 const char *judge_kind_name(unsigned kind)
 {

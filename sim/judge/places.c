@@ -36,6 +36,14 @@ static const char *const causes[] = {"constant",
                                      "subnormal-results",
                                      "negative",
                                      "zero",
+                                     "scale-factor",
+                                     "scale-inverted",
+                                     "scale-squared",
+                                     "scale-order",
+                                     "elements-follow",
+                                     "nibbles",
+                                     "sum-order",
+                                     "formula",
                                      NULL};
 
 const char *const *judge_causes(void)
@@ -108,22 +116,28 @@ static int is_nearly_all(const differing *d, uint64_t n)
 
 /* ---- codes ---- */
 
-/* All results of the array are one, which most should not be. */
+/* All results of the array are one, or zeros of any sign, which most should not be. */
 static int is_constant(const differing *d)
 {
     const judge_pair *p = d->p;
     const size_t all = p->rows * p->columns;
     const uint64_t first = code_at(p, p->found, 0);
+    size_t same = 0, zeros = 0;
     char share[24];
-    for (size_t i = 1; i < all; i++)
-        if (code_at(p, p->found, i) != first)
-            return 0;
-    if (all < 2)
+    for (size_t i = 0; i < all && (same == i || zeros == i); i++) {
+        const uint64_t code = code_at(p, p->found, i);
+        same += code == first;
+        zeros += mpsim_classify(p->format, code) == MPSIM_CLASS_ZERO;
+    }
+    if (all < 2 || (same < all && zeros < all))
         return 0;
-    judge_find(d->j, first ? "constant" : "zeros", d->n,
-               first ? "every result is 0x%" PRIx64 ": the results do not depend on the inputs (%s differ)"
-                     : "every result is %" PRIx64 ", as if nothing had been written (%s differ)",
-               first, judge_percent(share, d->n, all));
+    if (zeros == all)
+        judge_find(d->j, "zeros", d->n, "every result is zero, as if nothing had been written (%s differ)",
+                   judge_percent(share, d->n, all));
+    else
+        judge_find(d->j, "constant", d->n,
+                   "every result is 0x%" PRIx64 ": the results do not depend on the inputs (%s differ)", first,
+                   judge_percent(share, d->n, all));
     return 1;
 }
 
@@ -131,7 +145,7 @@ static void find_zeros(const differing *d)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < d->n; i++)
-        n += code_at(d->p, d->p->found, d->at[i]) == 0;
+        n += mpsim_classify(d->p->format, code_at(d->p, d->p->found, d->at[i])) == MPSIM_CLASS_ZERO;
     if (is_nearly_all(d, n))
         judge_find(d->j, "zeros", n, "%" PRIu64 " of the results that differ are zero", n);
 }

@@ -21,8 +21,17 @@ MPSIM_BEGIN
  *          antizero; negative=nan, min, abs; no-zero=min, nan, nan-min; flush-inputs; flush-subnormals; scale=X.
  *   QUANTISE  x: the numbers, a matrix; codes: of the elements, a byte each, or two in a byte, the first in bits 0 to 3; scales: of the
  *          blocks, in the order of the grid, of its transpose, or that of cuBLAS (swizzled), codes or numbers; y: the numbers that codes
- *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse. */
-typedef enum mpsim_judge_kind { MPSIM_JUDGE_CAST, MPSIM_JUDGE_QUANTISE, MPSIM_JUDGE_KINDS } mpsim_judge_kind;
+ *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse.
+ *   PRODUCT  a: rows x depth; b: depth x columns, or columns x depth; d: the results; c, bias (a number for each column): added to the
+ *          sums in binary32, before the rounding to the format of d, to nearest even. A row is a model of mpsim_model_parse,
+ *          then +split=N: N parts of the depth, whose sums are added in order in binary32; +operands=FORMAT: operands are
+ *          rounded first, to nearest even. */
+typedef enum mpsim_judge_kind {
+    MPSIM_JUDGE_CAST,
+    MPSIM_JUDGE_QUANTISE,
+    MPSIM_JUDGE_PRODUCT,
+    MPSIM_JUDGE_KINDS
+} mpsim_judge_kind;
 
 /* mpsim_judge_kind_name -- "cast"; NULL past the last one. mpsim_judge_roles -- the roles of a kind, up to NULL: first those that must
  * be there, then, behind a NULL, the others, up to a second NULL. */

@@ -1,0 +1,295 @@
+/* product.c -- the judge of matrix products (mpsim/judge.h).
+ *
+ * Rows are tried on a few rows and columns of the result; what is left is computed whole. Where no row has all bits, the results are
+ * beside exact sums: another order of sums leaves less than a bound, another formula does not. */
+#include "impl.h"
+#include "productrow.h"
+
+#include "../array/want.h"
+#include "../operand/element.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const judge_product_roles[] = {"a", "b", "d", NULL, "c", "bias", NULL};
+enum { A, B, D, C, BIAS };
+
+enum { SIDE = 12, ROWS_MOST = 512 };
+
+typedef struct question {
+    judge_case *w;
+    size_t rows, columns, depth;
+    int turned; /* b is columns x depth */
+    product_row rows_of[ROWS_MOST];
+    size_t n;
+} question;
+
+/* ---- shapes ---- */
+
+static mpsim_status take_shapes(question *q)
+{
+    const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B], *d = q->w->of[D], *bias = q->w->of[BIAS],
+                            *c = q->w->of[C];
+    for (int i = 0; i < 5; i++)
+        if (q->w->of[i] && !q->w->of[i]->format)
+            return judge_fail(q->w, MPSIM_EINVAL, "expected numbers, found bytes");
+    q->rows = d->rows;
+    q->columns = d->columns;
+    q->depth = a->columns;
+    const int straight = b->rows == q->depth && b->columns == q->columns;
+    const int turned = b->rows == q->columns && b->columns == q->depth;
+    if (a->rows != q->rows || !(straight || turned))
+        return judge_fail(
+            q->w, MPSIM_EINVAL,
+            "expected b of %zu x %zu or %zu x %zu and a of %zu x %zu for d of %zu x %zu: a is %zu x %zu, b is %zu x %zu",
+            q->depth, q->columns, q->columns, q->depth, q->rows, q->depth, q->rows, q->columns, a->rows, a->columns,
+            b->rows, b->columns);
+    if (bias && bias->rows * bias->columns != q->columns)
+        return judge_fail(q->w, MPSIM_EINVAL, "bias: expected %zu numbers", q->columns);
+    if (c && (c->rows != q->rows || c->columns != q->columns))
+        return judge_fail(q->w, MPSIM_EINVAL, "c: expected %zu x %zu numbers", q->rows, q->columns);
+    q->turned = turned && !straight;
+    return MPSIM_OK;
+}
+
+/* ---- results of a row ---- */
+
+static product_operands operands_of(const question *q, const size_t *rows, const size_t *columns)
+{
+    return (product_operands){q->w->of[A], q->w->of[B], q->w->of[C], q->w->of[BIAS],
+                              q->turned,   rows,        columns,     q->w->pool};
+}
+
+/* The places of a sample: spread over the lines, the last ones among them. */
+static size_t spread(size_t at[SIDE], size_t n)
+{
+    const size_t some = n < SIDE ? n : SIDE;
+    for (size_t i = 0; i < some; i++)
+        at[i] = some < 2 ? 0 : i * (n - 1) / (some - 1);
+    return some;
+}
+
+/* How many results of the sample differ; UINT64_MAX if the row cannot be computed. */
+static uint64_t count_sample(const question *q, const product_row *row)
+{
+    size_t rows[SIDE], columns[SIDE];
+    const size_t m = spread(rows, q->rows), n = spread(columns, q->columns);
+    const mpsim_judge_array *d = q->w->of[D];
+    const size_t bytes = mpsim_format_code_bytes(d->format);
+    const product_operands o = operands_of(q, rows, columns);
+    uint64_t codes[SIDE * SIDE], differ = 0;
+    if (judge_product_compute(codes, &o, row, d->format, m, n, q->depth) != MPSIM_OK)
+        return UINT64_MAX;
+    for (size_t i = 0; i < m; i++)
+        for (size_t k = 0; k < n; k++) {
+            const uint64_t found = element_code(d->codes, bytes, rows[i] * d->columns + columns[k]);
+            const uint64_t expected = element_code(codes, bytes, i * n + k);
+            differ += found != expected && !(mpsim_classify(d->format, found) == MPSIM_CLASS_NAN &&
+                                             mpsim_classify(d->format, expected) == MPSIM_CLASS_NAN);
+        }
+    return differ;
+}
+
+/* All results; NULL without memory, or if the row cannot be computed. */
+static void *compute(const question *q, const product_row *row)
+{
+    const mpsim_format *f = q->w->of[D]->format;
+    void *codes = want_memory(q->rows * q->columns + 1, mpsim_format_code_bytes(f));
+    const product_operands o = operands_of(q, NULL, NULL);
+    if (codes && judge_product_compute(codes, &o, row, f, q->rows, q->columns, q->depth) == MPSIM_OK)
+        return codes;
+    free(codes);
+    return NULL;
+}
+
+static judge_pair pair_of(const question *q, const void *expected)
+{
+    return (judge_pair){q->w->of[D]->format, q->w->of[D]->codes, expected, q->rows, q->columns, 1};
+}
+
+static uint64_t count_all(const question *q, const product_row *row)
+{
+    void *codes = compute(q, row);
+    uint64_t n = codes ? 0 : UINT64_MAX;
+    const judge_pair p = pair_of(q, codes);
+    for (size_t i = 0; i < q->rows * q->columns && codes; i++)
+        n += !judge_pair_same(&p, i);
+    free(codes);
+    return n;
+}
+
+/* ---- the search ---- */
+
+static void add_rows(question *q)
+{
+    const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B];
+    const product_rows_source from = {a->format, b->format, q->w->of[D]->format, q->depth};
+    q->n = judge_product_rows(q->rows_of, ROWS_MOST, &from);
+}
+
+/* The row with the fewest other results, in the sample and then in all. */
+static const product_row *find_row(const question *q, uint64_t *differ)
+{
+    const product_row *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < q->n && least; i++) {
+        uint64_t n = count_sample(q, &q->rows_of[i]);
+        if (n == 0) /* others may fit the sample, too */
+            n = count_all(q, &q->rows_of[i]);
+        else if (n != UINT64_MAX)
+            n += (uint64_t)1 << 62; /* behind all that fit the sample */
+        if (n < least) {
+            least = n;
+            best = &q->rows_of[i];
+        }
+    }
+    *differ = !best ? UINT64_MAX : least >> 62 ? count_all(q, best) : least;
+    return best;
+}
+
+static void find_class(const question *q, const char *row)
+{
+    mpsim_judgement *j = q->w->j;
+    for (size_t i = 0; i < q->n; i++) {
+        if (strcmp(q->rows_of[i].name, row) != 0 && (count_sample(q, &q->rows_of[i]) || count_all(q, &q->rows_of[i])))
+            continue;
+        if (j->same < MPSIM_JUDGE_ROWS)
+            snprintf(j->class_rows[j->same], MPSIM_JUDGE_ROW, "%s", q->rows_of[i].name);
+        j->same++;
+    }
+}
+
+/* ---- beside exact sums ---- */
+
+/* One result: its exact sum in binary64, and the sum of magnitudes, which bounds what the order of sums can do. */
+typedef struct exact_sum {
+    double sum, magnitudes;
+} exact_sum;
+
+static double number(const mpsim_judge_array *a, size_t i)
+{
+    return mpsim_decode(a->format, element_code(a->codes, mpsim_format_code_bytes(a->format), i));
+}
+
+static exact_sum sum_of(const question *q, size_t row, size_t column)
+{
+    const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B], *c = q->w->of[C], *bias = q->w->of[BIAS];
+    exact_sum s = {0, 0};
+    for (size_t k = 0; k < q->depth; k++) {
+        const double p = number(a, row * q->depth + k) *
+                         number(b, q->turned ? column * q->depth + k : k * q->columns + column);
+        s.sum += p;
+        s.magnitudes += fabs(p);
+    }
+    const double more = (c ? number(c, row * q->columns + column) : 0) + (bias ? number(bias, column) : 0);
+    s.sum += more;
+    s.magnitudes += fabs(more);
+    return s;
+}
+
+/* Results that differ: whether they are as near the exact sums as rounding every addition to binary32 leaves them. */
+static void explain_size(const question *q)
+{
+    mpsim_judgement *j = q->w->j;
+    const mpsim_judge_array *d = q->w->of[D];
+    const double unit = ldexp(1, -1 - (d->format->mbits < 23 ? d->format->mbits : 23));
+    size_t rows[SIDE], columns[SIDE];
+    const size_t m = spread(rows, q->rows), n = spread(columns, q->columns);
+    uint64_t near = 0, all = 0;
+    double worst = 0;
+    for (size_t i = 0; i < m; i++)
+        for (size_t k = 0; k < n; k++) {
+            const exact_sum s = sum_of(q, rows[i], columns[k]);
+            const double found = number(d, rows[i] * d->columns + columns[k]);
+            if (!isfinite(s.sum) || !isfinite(found))
+                continue;
+            const double bound = 2 * ((double)q->depth * (double)FLT_EPSILON * s.magnitudes + unit * fabs(s.sum));
+            const double error = fabs(found - s.sum);
+            all++;
+            near += error <= bound;
+            worst = bound > 0 && error / bound > worst ? error / bound : worst;
+        }
+    if (!all)
+        return;
+    if (near == all)
+        judge_find(j, "sum-order", j->differ,
+                   "of %" PRIu64
+                   " results all are as near the exact sums as sums in binary32 are: another order of sums, or "
+                   "another unit",
+                   all);
+    else
+        judge_find(j, "formula", j->differ,
+                   "of %" PRIu64 " results %" PRIu64
+                   " are farther from the exact sums than any order of sums in binary32: up to %.3g times",
+                   all, all - near, worst);
+}
+
+/* ---- the answer ---- */
+
+static mpsim_status say(const question *q, const product_row *row)
+{
+    mpsim_judgement *j = q->w->j;
+    const mpsim_judge_array *d = q->w->of[D];
+    void *expected = compute(q, row);
+    if (!expected)
+        return judge_fail(q->w, MPSIM_ERANGE, "'%s' does not take %s and %s", row->name, q->w->of[A]->format->name,
+                          q->w->of[B]->format->name);
+    const judge_pair p = pair_of(q, expected);
+    j->role = d->role;
+    j->format = d->format;
+    j->rows = q->rows;
+    j->columns = q->columns;
+    j->results = (uint64_t)q->rows * q->columns;
+    snprintf(j->row, sizeof j->row, "%s", row->name);
+    judge_places(j, &p, 0);
+    for (size_t i = 0; i < j->places; i++)
+        j->place[i].exact = sum_of(q, j->place[i].row, j->place[i].column).sum;
+    free(expected);
+    return MPSIM_OK;
+}
+
+static mpsim_status answer(question *q, const product_row *like)
+{
+    mpsim_judgement *j = q->w->j;
+    uint64_t differ = 0;
+    const product_row *best = like;
+    if (!like && !(best = find_row(q, &differ)))
+        return judge_fail(q->w, MPSIM_ERANGE, "no row takes %s and %s", q->w->of[A]->format->name,
+                          q->w->of[B]->format->name);
+    const mpsim_status status = say(q, best);
+    if (status != MPSIM_OK)
+        return status;
+    if (j->differ == 0) {
+        find_class(q, best->name);
+        return MPSIM_OK;
+    }
+    if (like && (best = find_row(q, &differ)) && differ <= j->differ / 2) {
+        snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
+        j->nearest_differ = differ;
+    }
+    explain_size(q);
+    return MPSIM_OK;
+}
+
+mpsim_status judge_product(judge_case *c)
+{
+    question *q = want_memory(1, sizeof *q);
+    product_row like;
+    if (!q)
+        return MPSIM_ENOMEM;
+    q->w = c;
+    mpsim_status status = take_shapes(q);
+    if (status == MPSIM_OK && c->like && judge_product_row_parse(&like, c->like) != MPSIM_OK)
+        status = judge_fail(c, MPSIM_ENOTFOUND, "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT",
+                            c->like);
+    if (status == MPSIM_OK) {
+        add_rows(q);
+        status = answer(q, c->like ? &like : NULL);
+    }
+    free(q);
+    return status;
+}

@@ -1,0 +1,241 @@
+/* productrow.c -- see productrow.h. */
+#include "productrow.h"
+
+#include "../array/want.h"
+#include "../operand/element.h"
+#include "../text/option.h"
+#include "../text/words.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static int set_word(product_row *row, const char *word)
+{
+    uint64_t n;
+    if (strncmp(word, "split=", 6) == 0 && parse_count(&n, word + 6) == 0 && n >= 2 && n <= 1024) {
+        row->split = (size_t)n;
+        return 0;
+    }
+    return strncmp(word, "operands=", 9) == 0 && mpsim_format_parse(&row->operands, word + 9) == MPSIM_OK ? 0 : -1;
+}
+
+mpsim_status judge_product_row_parse(product_row *row, const char *text)
+{
+    char copy[MPSIM_JUDGE_ROW], *next;
+    if (strlen(text) >= sizeof copy)
+        return MPSIM_ENOTFOUND;
+    memset(row, 0, sizeof *row);
+    row->split = 1;
+    snprintf(copy, sizeof copy, "%s", text);
+    const char *model = strtok_r(copy, "+", &next);
+    if (!model || mpsim_model_parse(&row->model, model) != MPSIM_OK)
+        return MPSIM_ENOTFOUND;
+    for (const char *word = strtok_r(NULL, "+", &next); word; word = strtok_r(NULL, "+", &next))
+        if (set_word(row, word))
+            return MPSIM_ENOTFOUND;
+    snprintf(row->name, sizeof row->name, "%s", text);
+    return MPSIM_OK;
+}
+
+/* ---- which there are ---- */
+
+typedef struct row_list {
+    product_row *to;
+    size_t n, most;
+    const product_rows_source *from;
+} row_list;
+
+static void add(row_list *l, const char *name)
+{
+    product_row *row = &l->to[l->n];
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->to[i].name, name) == 0)
+            return;
+    if (l->n == l->most || judge_product_row_parse(row, name) != MPSIM_OK)
+        return;
+    const mpsim_format *a = *row->operands.name ? &row->operands : l->from->a;
+    const mpsim_format *b = *row->operands.name ? &row->operands : l->from->b;
+    l->n += mpsim_model_accepts(&row->model, a, b) && row->model.block == 0;
+}
+
+/* Every model of the table with so many parts and these words. */
+static void add_models(row_list *l, size_t split, const char *words)
+{
+    mpsim_model m;
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++) {
+        char name[MPSIM_JUDGE_ROW] = "";
+        (void)text_add(name, sizeof name, "%s%s", m.name, words);
+        if (split > 1)
+            (void)text_add(name, sizeof name, "+split=%zu", split);
+        add(l, name);
+    }
+}
+
+/* Chains in the format of the result, and in lanes and chunks: what kernels without tensor cores do. */
+static void add_chains(row_list *l)
+{
+    static const char *const names[] = {"fma:%s", "sequential:%s", "pairwise:%s", "exact:result=%s"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char name[MPSIM_JUDGE_ROW];
+        snprintf(name, sizeof name, names[i], l->from->d->name);
+        add(l, name);
+    }
+    for (unsigned lanes = 2; lanes <= 64; lanes *= 2)
+        for (int fma = 0; fma < 2; fma++) {
+            char name[MPSIM_JUDGE_ROW];
+            snprintf(name, sizeof name, "%s:chunk=%zu:order=lanes:L=%u", fma ? "fma" : "sequential", l->from->depth,
+                     lanes);
+            add(l, name);
+        }
+    for (unsigned chunk = 8; chunk <= 4096 && chunk < l->from->depth; chunk *= 2) {
+        char name[MPSIM_JUDGE_ROW];
+        snprintf(name, sizeof name, "fma:chunk=%u", chunk);
+        add(l, name);
+        snprintf(name, sizeof name, "sequential:chunk=%u", chunk);
+        add(l, name);
+    }
+}
+
+size_t judge_product_rows(product_row *to, size_t most, const product_rows_source *from)
+{
+    static const char *const rounded[] = {"+operands=tf32", "+operands=bf16", "+operands=fp16"};
+    row_list l = {to, 0, most, from};
+    add_models(&l, 1, "");
+    add_chains(&l);
+    for (size_t i = 0; i < sizeof rounded / sizeof rounded[0] && from->a->mbits >= 23; i++)
+        add_models(&l, 1, rounded[i]);
+    for (size_t split = 2; split <= 16 && split <= from->depth; split += split < 4 ? 1 : split)
+        add_models(&l, split, "");
+    return l.n;
+}
+
+/* ---- results ---- */
+
+/* Lines of a matrix, one after the other along the depth, rounded to a format. */
+static void *lines_of(const mpsim_judge_array *x, const size_t *which, size_t n, size_t depth, int along_rows,
+                      const mpsim_format *to)
+{
+    const size_t from_bytes = mpsim_format_code_bytes(x->format), bytes = mpsim_format_code_bytes(to);
+    const int same = mpsim_format_same(x->format, to);
+    unsigned char *lines = want_memory(n * depth + 1, bytes);
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; i < n && lines; i++) {
+        const size_t line = which ? which[i] : i;
+        for (size_t k = 0; k < depth; k++) {
+            const uint64_t code = element_code(x->codes, from_bytes,
+                                               along_rows ? line * depth + k : k * x->columns + line);
+            element_put_code(lines, bytes, i * depth + k,
+                             same ? code : mpsim_encode_f64(to, &r, mpsim_decode(x->format, code), 0, NULL));
+        }
+    }
+    return lines;
+}
+
+static float number(const mpsim_judge_array *x, size_t i)
+{
+    return (float)mpsim_decode(x->format, element_code(x->codes, mpsim_format_code_bytes(x->format), i));
+}
+
+typedef struct product_work {
+    const product_operands *o;
+    const product_row *row;
+    void *a, *b, *part; /* part: results of a part of the depth, in the model's format */
+    const mpsim_format *fa, *fb;
+    float *sums;
+    size_t m, n, depth;
+} product_work;
+
+/* One part of the depth: added to the sums, or the first. */
+static mpsim_status add_part(product_work *w, size_t first, size_t end)
+{
+    const size_t ba = mpsim_format_code_bytes(w->fa), bb = mpsim_format_code_bytes(w->fb);
+    const mpsim_format *f = &w->row->model.result.format;
+    const mpsim_matrix a = {w->fa, (char *)w->a + first * ba, w->depth, 0},
+                       b = {w->fb, (char *)w->b + first * bb, w->depth, 1};
+    const mpsim_status s = mpsim_gemm(&w->row->model, w->m, w->n, end - first, &a, &b, NULL, w->part, w->n, NULL,
+                                      w->o->pool);
+    for (size_t i = 0; i < w->m * w->n && s == MPSIM_OK; i++) {
+        const float x = (float)mpsim_decode(f, element_code(w->part, mpsim_format_code_bytes(f), i));
+        w->sums[i] = first ? w->sums[i] + x : x;
+    }
+    return s;
+}
+
+/* The parts: as equal as multiples of 32 allow, else as equal as can be. */
+static mpsim_status add_parts(product_work *w)
+{
+    const size_t unit = w->depth % 32 ? 1 : 32, steps = w->depth / unit, parts = w->row->split;
+    mpsim_status s = MPSIM_OK;
+    for (size_t i = 0; i < parts && s == MPSIM_OK; i++) {
+        const size_t each = (steps + parts - 1) / parts;
+        const size_t first = i * each < steps ? i * each : steps, end = (i + 1) * each < steps ? (i + 1) * each : steps;
+        s = first < end || i == 0 ? add_part(w, first * unit, end * unit) : MPSIM_OK;
+    }
+    return s;
+}
+
+static void finish(void *codes, const product_work *w, const mpsim_format *f)
+{
+    const product_operands *o = w->o;
+    const size_t bytes = mpsim_format_code_bytes(f);
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; i < w->m * w->n; i++) {
+        const size_t row = o->rows ? o->rows[i / w->n] : i / w->n,
+                     column = o->columns ? o->columns[i % w->n] : i % w->n;
+        float s = w->sums[i];
+        if (o->c)
+            s += number(o->c, row * o->c->columns + column);
+        if (o->bias)
+            s += number(o->bias, column);
+        element_put_code(codes, bytes, i, mpsim_encode_f32(f, &r, s, 0, NULL));
+    }
+}
+
+/* Results that are no numbers of binary32 go straight to their codes: then nothing is split or added. */
+static int is_wide(const mpsim_format *f)
+{
+    return f->mbits > 23;
+}
+
+static mpsim_status compute(void *codes, product_work *w, const mpsim_format *f)
+{
+    const mpsim_format *own = &w->row->model.result.format;
+    if (!is_wide(own)) {
+        const mpsim_status s = add_parts(w);
+        if (s == MPSIM_OK)
+            finish(codes, w, f);
+        return s;
+    }
+    if (w->row->split > 1 || w->o->c || w->o->bias || !mpsim_format_same(own, f))
+        return MPSIM_ERANGE;
+    const mpsim_matrix a = {w->fa, w->a, w->depth, 0}, b = {w->fb, w->b, w->depth, 1};
+    return mpsim_gemm(&w->row->model, w->m, w->n, w->depth, &a, &b, NULL, codes, w->n, NULL, w->o->pool);
+}
+
+mpsim_status judge_product_compute(void *codes, const product_operands *o, const product_row *row,
+                                   const mpsim_format *f, size_t m, size_t n, size_t depth)
+{
+    const int rounds = *row->operands.name != '\0';
+    product_work w = {.o = o,
+                      .row = row,
+                      .fa = rounds ? &row->operands : o->a->format,
+                      .fb = rounds ? &row->operands : o->b->format,
+                      .m = m,
+                      .n = n,
+                      .depth = depth};
+    w.a = lines_of(o->a, o->rows, m, depth, 1, w.fa);
+    w.b = lines_of(o->b, o->columns, n, depth, o->turned, w.fb);
+    w.part = want_memory(m * n + 1, mpsim_format_code_bytes(&row->model.result.format));
+    w.sums = want_memory(m * n + 1, sizeof *w.sums);
+    const mpsim_status s = w.a && w.b && w.part && w.sums ? compute(codes, &w, f) : MPSIM_ENOMEM;
+    free(w.a);
+    free(w.b);
+    free(w.part);
+    free(w.sums);
+    return s;
+}

@@ -1,0 +1,35 @@
+/* productrow.h -- rows of products: a model of mpsim/dot.h, how the depth is split, what operands are rounded to first. */
+#pragma once
+
+#include "judge.h"
+
+typedef struct product_row {
+    char name[MPSIM_JUDGE_ROW];
+    mpsim_model model;
+    size_t split;          /* parts of the depth, whose sums are added in order in binary32; 1: none */
+    mpsim_format operands; /* that operands are rounded to first, to nearest even; without a name: none */
+} product_row;
+
+/* judge_product_row_parse -- MODEL[+split=N][+operands=FORMAT]. MPSIM_ENOTFOUND. */
+mpsim_status judge_product_row_parse(product_row *row, const char *text);
+
+/* What decides which rows there are. */
+typedef struct product_rows_source {
+    const mpsim_format *a, *b, *d;
+    size_t depth;
+} product_rows_source;
+
+/* judge_product_rows -- the rows that can be, at most `most`; the likely ones first. */
+size_t judge_product_rows(product_row *to, size_t most, const product_rows_source *from);
+
+/* The operands of results: rows and columns: which lines of a and b; NULL: all. b is depth x columns, turned: columns x depth. */
+typedef struct product_operands {
+    const mpsim_judge_array *a, *b, *c, *bias; /* c and bias may be NULL */
+    int turned;
+    const size_t *rows, *columns;
+    const mpsim_pool *pool;
+} product_operands;
+
+/* judge_product_compute -- m x n results as codes of f: the chain by the model, c and bias added in binary32, rounded to nearest even. */
+mpsim_status judge_product_compute(void *codes, const product_operands *o, const product_row *row,
+                                   const mpsim_format *f, size_t m, size_t n, size_t depth);
