@@ -97,6 +97,8 @@ static int finish_set(gpu_finish *o, gpu_formats *f, const gpu_product *p)
                 : f->out[0].convert == GPU_CVT_BF16 ? GPU_RESULT_BF16
                                                     : GPU_RESULT_ANY;
     o->counts = p->counts;
+    o->pieces = p->d_stride * static_cast<size_t>(f->out[0].bytes) % 16 == 0 && o->apart % 16 == 0 &&
+                reinterpret_cast<uintptr_t>(o->d) % 16 == 0;
     o->pairs = p->d_stride % 2 == 0 && p->d_apart % 2 == 0 &&
                reinterpret_cast<uintptr_t>(o->d) % (2 * static_cast<size_t>(f->out[0].bytes)) == 0;
     return 0;

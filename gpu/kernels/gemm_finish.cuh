@@ -25,6 +25,7 @@ enum gpu_result { GPU_RESULT_ANY, GPU_RESULT_BINARY32, GPU_RESULT_F16, GPU_RESUL
 struct gpu_finish { /* the result */
     gpu_result result;
     int scaled, pairs; /* pairs: two neighbours in a row may be stored at once */
+    int pieces;        /* 16 bytes of a row, from a multiple of 16 on, may be, too */
     int start;         /* train_start */
     float factor;
     const void *bias; /* or NULL */

@@ -17,12 +17,13 @@
 
 #include "gemm_finish.cuh"
 #include "tma.cuh"
+#include "usual.cuh"
 #include "wgmma.cuh"
 
 enum { TMA_LINES = 128, TMA_THREADS = 384, TMA_CLUSTER = 2, TMA_WARPS = 4, TMA_LAG = 2 };
 enum { TMA_FEW_REGISTERS = 40, TMA_MANY_REGISTERS = 232 }; /* 40 + 2 * 232 are three times 168 */
-/* Sums on their way out: 64 lines of 32 binary32 numbers for each warpgroup. */
-enum { TMA_OUT_COLUMNS = 32, TMA_OUT = 64 * TMA_OUT_COLUMNS, TMA_CHUNKS = 8 };
+/* Sums on their way out: 64 lines of 32 binary32 numbers for each warpgroup, and a line of the bias. */
+enum { TMA_OUT_COLUMNS = 32, TMA_OUT = 65 * TMA_OUT_COLUMNS, TMA_CHUNKS = 8 };
 
 template <int SUMS>
 struct tma_shape {
@@ -253,29 +254,45 @@ static __device__ __forceinline__ void tma_sums_kept(float (&d)[128], tma_ring<G
     r.release(before);
 }
 
-/* d: the sums of a stage, of the 64 lines from `line` on. */
+/* The factors of a stage for two rows of this thread: taken before the wait for their sums. `one`: b has one for the tile. */
 template <int SUMS>
-static __device__ __forceinline__ void tma_promote(float *sum, const float (&d)[64], const unsigned char *factors,
-                                                   int line)
-{
-    if constexpr (SUMS == GPU_SUMS_PROMOTED) {
-#pragma unroll
-        for (int i = 0; i < 64; i++)
-            sum[i] = __fadd_rn(sum[i], d[i]);
-    } else {
-        const float *const of_a = reinterpret_cast<const float *>(factors) + line + tma_thread() / 32 * 16 +
-                                  tma_thread() % 32 / 4;
-        const float *const of_b = reinterpret_cast<const float *>(factors) + TMA_LINES + 2 * (tma_thread() % 4);
-        const float high = of_a[0], low = of_a[8];
-#pragma unroll
-        for (int i = 0; i < 64; i++)
-            sum[i] = __fmaf_rn(__fmul_rn(i / 2 % 2 ? low : high, of_b[8 * (i / 4) + i % 2]), d[i], sum[i]);
+struct tma_scales {
+    const float *of_b;
+    float high, low;
+    const bool one;
+
+    __device__ __forceinline__ tma_scales(const unsigned char *factors, int line, bool has_one) : one(has_one)
+    {
+        if constexpr (SUMS == GPU_SUMS_FACTORED) {
+            const float *const of_a = reinterpret_cast<const float *>(factors) + line + tma_thread() / 32 * 16 +
+                                      tma_thread() % 32 / 4;
+            of_b = reinterpret_cast<const float *>(factors) + TMA_LINES + 2 * (tma_thread() % 4);
+            high = one ? __fmul_rn(of_a[0], of_b[0]) : of_a[0];
+            low = one ? __fmul_rn(of_a[8], of_b[0]) : of_a[8];
+        }
     }
-}
+    /* d: the sums of a stage. */
+    __device__ __forceinline__ void promote(float *sum, const float (&d)[64]) const
+    {
+        if constexpr (SUMS == GPU_SUMS_PROMOTED) {
+#pragma unroll
+            for (int i = 0; i < 64; i++)
+                sum[i] = __fadd_rn(sum[i], d[i]);
+        } else if (one) {
+#pragma unroll
+            for (int i = 0; i < 64; i++)
+                sum[i] = __fmaf_rn(i / 2 % 2 ? low : high, d[i], sum[i]);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 64; i++)
+                sum[i] = __fmaf_rn(__fmul_rn(i / 2 % 2 ? low : high, of_b[8 * (i / 4) + i % 2]), d[i], sum[i]);
+        }
+    }
+};
 
 /* Sums of one tile that leave the tensor cores after each stage. */
 template <int TYPES, int SUMS>
-static __device__ __forceinline__ void tma_sums_promoted(float (&sum)[128], tma_ring<SUMS> &r, int stages,
+static __device__ __forceinline__ void tma_sums_promoted(float (&sum)[128], tma_ring<SUMS> &r, int stages, bool one,
                                                          uint64_t *lag)
 {
     typedef tma_shape<SUMS> shape;
@@ -291,11 +308,12 @@ static __device__ __forceinline__ void tma_sums_promoted(float (&sum)[128], tma_
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             tma_multiply<TYPES, 1, 1, 128>(d, a + at + half * (64 * WG_BYTES >> 4), b + at, 0);
+            const tma_scales<SUMS> scales(r.place() + shape::A + shape::B, 64 * half, one);
             wg_wait<0>();
             wg_hold<128>(d);
             if (half && SUMS == GPU_SUMS_PROMOTED)
                 r.release(r.at);
-            tma_promote<SUMS>(sum + 64 * half, d, r.place() + shape::A + shape::B, 64 * half);
+            scales.promote(sum + 64 * half, d);
         }
         if (SUMS == GPU_SUMS_FACTORED)
             r.release(r.at);
@@ -314,27 +332,98 @@ static __device__ __forceinline__ int tma_out_at(int line, int column)
     return line * TMA_OUT_COLUMNS + ((column / 8) ^ (line % 4)) * 8 + column % 8;
 }
 
-template <gpu_result RESULT>
-static __device__ __forceinline__ void tma_store_rows(const gpu_formats &f, const gpu_job &j, unsigned char *d,
-                                                      const float *out, size_t row, size_t column, gpu_counter *c)
+/* What a warpgroup stores at a time. */
+struct tma_part {
+    unsigned char *d;         /* the matrix */
+    const float *sums, *bias; /* of each place by tma_out_at; of each column */
+    size_t row, column;
+};
+
+/* Any result: pairs. */
+static __device__ __forceinline__ void tma_store_pairs(const gpu_formats &f, const gpu_finish &o, const tma_part &p,
+                                                       gpu_counter *c)
 {
-    const gpu_finish &o = j.out;
-    const int place = tma_thread() % 16 * 2, n = column + place + 1 < o.columns ? 2 : 1;
-    float bias[2] = {0, 0};
-    if (column + place >= o.columns)
+    const int place = tma_thread() % 16 * 2, n = p.column + place + 1 < o.columns ? 2 : 1;
+    if (p.column + place >= o.columns)
+        return;
+    const float bias[2] = {p.bias[place], p.bias[place + 1]};
+#pragma unroll 1
+    for (int line = tma_thread() / 16; line < 64 && p.row + line < o.rows; line += 8)
+        gpu_finish_pair<GPU_RESULT_ANY>(o, f.out[0], p.d, (p.row + line) * o.stride + p.column + place, n,
+                                        p.sums + tma_out_at(line, place), bias, c);
+}
+
+/* Four numbers as codes, one of which overflows or is none. */
+template <class T, gpu_result RESULT>
+static __device__ __forceinline__ void tma_round_each(const gpu_formats &f, const float x[4], uint32_t *words,
+                                                      gpu_counter *c)
+{
+    const gpu_format to = gpu_fixed<RESULT>(f.out[0]);
+    uint32_t code[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const gpu_code y = gpu_encode(to, GPU_NEAREST, x[k]);
+        c->add(to, x[k], y);
+        code[k] = y.code;
+    }
+    gpu_join<T>(code, words);
+}
+
+/* Numbers in 16 bytes as codes. */
+template <class T, gpu_result RESULT>
+static __device__ __forceinline__ void tma_round(const gpu_formats &f, const float (&x)[16 / T::BYTES],
+                                                 uint32_t words[4], bool counts, gpu_counter *c)
+{
+    constexpr int EACH = 16 / T::BYTES;
+    uint32_t most = 0;
+#pragma unroll
+    for (int i = 0; i < EACH && (T::SHIFT || counts); i++)
+        most = max(most, __float_as_uint(x[i]) & 0x7fffffffu);
+    if (most >= T::limit(GPU_NEAREST)) {
+#pragma unroll
+        for (int i = 0; i < EACH; i += 4)
+            tma_round_each<T, RESULT>(f, x + i, words + i / 4 * T::BYTES, c);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i += 4)
+        gpu_pack<T, GPU_NEAREST>(x + i, words + i / 4 * T::BYTES);
+#pragma unroll
+    for (int i = 0; counts && i < EACH; i++) {
+        const uint32_t a = __float_as_uint(x[i]) & 0x7fffffffu;
+        c->nonzero += a != 0;
+        c->lost += a != 0 && a <= T::lost(GPU_NEAREST);
+    }
+}
+
+/* Whole pieces of 16 bytes. */
+template <class T, gpu_result RESULT>
+static __device__ __forceinline__ void tma_store_pieces(const gpu_formats &f, const gpu_finish &o, const tma_part &p,
+                                                        gpu_counter *c)
+{
+    constexpr int EACH = 16 / T::BYTES, PIECES = TMA_OUT_COLUMNS / EACH, APART = 128 / PIECES;
+    const int place = tma_thread() % PIECES * EACH, line = tma_thread() / PIECES;
+    const int left = static_cast<int>(o.rows - p.row < 64 ? o.rows - p.row : 64) - line;
+    unsigned char *to = p.d + ((p.row + line) * o.stride + p.column + place) * T::BYTES;
+    if (p.row >= o.rows)
         return;
 #pragma unroll
-    for (int k = 0; k < 2; k++)
-        if (o.bias && k < n)
-            bias[k] = gpu_value(f.bias, o.bias, column + place + k);
-#pragma unroll 1
-    for (int line = tma_thread() / 16; line < 64 && row + line < o.rows; line += 8) {
-        const size_t at = (row + line) * o.stride + column + place;
-        const float *s = out + tma_out_at(line, place);
-        if constexpr (RESULT == GPU_RESULT_ANY)
-            gpu_finish_pair<RESULT>(o, f.out[0], d, at, n, s, bias, c);
-        else
-            gpu_finish_pair<RESULT>(o, gpu_fixed<RESULT>(f.out[0]), d, at, n, s, bias, c);
+    for (int n = 0; n < 64 / APART; n++, to += APART * o.stride * T::BYTES) {
+        float x[EACH];
+        uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            x[i] = p.sums[tma_out_at(line + n * APART, place) + i];
+#pragma unroll
+        for (int i = 0; o.scaled && i < EACH; i++)
+            x[i] = __fmul_rn(x[i], o.factor);
+#pragma unroll
+        for (int i = 0; o.bias && i < EACH; i++)
+            x[i] = __fadd_rn(x[i], p.bias[place + i]);
+        if (n * APART >= left)
+            return;
+        tma_round<T, RESULT>(f, x, words, o.counts != nullptr, c);
+        *reinterpret_cast<uint4 *>(to) = make_uint4(words[0], words[1], words[2], words[3]);
     }
 }
 
@@ -351,35 +440,44 @@ static __device__ __forceinline__ void tma_out_put(float *out, const float (&sum
                     make_float2(sums[16 * c + 2 * i], sums[16 * c + 2 * i + 1]);
 }
 
+static __device__ __forceinline__ void tma_store_part(const gpu_formats &f, const gpu_finish &o, const tma_part &p,
+                                                      gpu_counter *c)
+{
+    const bool whole = o.pieces && p.column + TMA_OUT_COLUMNS <= o.columns;
+    switch (whole ? o.result : GPU_RESULT_ANY) {
+    case GPU_RESULT_BINARY32:
+        return tma_store_pieces<gpu_binary32, GPU_RESULT_BINARY32>(f, o, p, c);
+    case GPU_RESULT_F16:
+        return tma_store_pieces<gpu_fp16, GPU_RESULT_F16>(f, o, p, c);
+    case GPU_RESULT_BF16:
+        return tma_store_pieces<gpu_bf16, GPU_RESULT_BF16>(f, o, p, c);
+    default:
+        return tma_store_pairs(f, o, p, c);
+    }
+}
+
 template <int SUMS>
 static __device__ __forceinline__ void tma_store(const gpu_formats &f, const gpu_job &j, float *out,
                                                  const float (&sums)[128], const tma_tile &tile, int group)
 {
     constexpr int ACROSS = tma_shape<SUMS>::COLUMNS / TMA_OUT_COLUMNS;
-    unsigned char *const d = j.out.d + tile.stack * j.out.apart;
-    const size_t first = tile.row + (tma_shape<SUMS>::PROMOTES ? 0 : 64 * group);
+    const gpu_finish &o = j.out;
+    float *const bias = out + 64 * TMA_OUT_COLUMNS;
+    tma_part p = {o.d + tile.stack * o.apart, out, bias, 0, 0};
     gpu_counter count;
 #pragma unroll 1
     for (int chunk = 0; chunk < TMA_CHUNKS; chunk++) {
-        const size_t row = first + chunk / ACROSS * 64, column = tile.column + chunk % ACROSS * TMA_OUT_COLUMNS;
+        p.row = tile.row + (tma_shape<SUMS>::PROMOTES ? chunk / ACROSS * 64 : 64 * group);
+        p.column = tile.column + chunk % ACROSS * TMA_OUT_COLUMNS;
+        const size_t column = p.column + tma_thread();
         tma_out_put(out, sums, chunk);
+        if (tma_thread() < TMA_OUT_COLUMNS)
+            bias[tma_thread()] = o.bias && column < o.columns ? gpu_value(f.bias, o.bias, column) : 0;
         gpu_group_sync(1 + group, 128);
-        switch (j.out.result) {
-        case GPU_RESULT_BINARY32:
-            tma_store_rows<GPU_RESULT_BINARY32>(f, j, d, out, row, column, &count);
-            break;
-        case GPU_RESULT_F16:
-            tma_store_rows<GPU_RESULT_F16>(f, j, d, out, row, column, &count);
-            break;
-        case GPU_RESULT_BF16:
-            tma_store_rows<GPU_RESULT_BF16>(f, j, d, out, row, column, &count);
-            break;
-        default:
-            tma_store_rows<GPU_RESULT_ANY>(f, j, d, out, row, column, &count);
-        }
+        tma_store_part(f, o, p, &count);
         gpu_group_sync(1 + group, 128);
     }
-    count.give(j.out.counts);
+    count.give(o.counts);
 }
 
 template <int TYPES, int ALONG_A, int ALONG_B, int SUMS>
@@ -398,7 +496,7 @@ static __device__ __forceinline__ void tma_compute(const gpu_formats &f, const g
     for (unsigned t = first; t < j.blocks; t += tma_step<SUMS>()) {
         uint64_t *const tells = group == 0 && t == first ? lag : nullptr;
         if constexpr (shape::PROMOTES)
-            tma_sums_promoted<TYPES, SUMS>(sums, r, stages, tells);
+            tma_sums_promoted<TYPES, SUMS>(sums, r, stages, j.b_factors.lines % shape::COLUMNS == 0, tells);
         else
             tma_sums_kept<TYPES, ALONG_A, ALONG_B>(sums, r, stages, group, tells);
         tma_store<SUMS>(f, j, out, sums, tma_tile_of(j, t, shape::COLUMNS), group);
