@@ -7,7 +7,7 @@
 
 /* ---- vectors ---- */
 
-/* s = outer(s + t), where all are finite; the columns, as bits, where the sum is not. */
+/* s = outer(s + t); the columns, as bits, where the sum is not finite. */
 static unsigned add_sums(const job *g, float *s, const float *t)
 {
     unsigned redo = 0;
@@ -18,10 +18,7 @@ static unsigned add_sums(const job *g, float *s, const float *t)
             beyond |= 0x7f7fffff - (mpsim_bits_f32(s[j]) & 0x7fffffff);
         }
         for (unsigned j = 0; beyond >> 31 && j < N; j++)
-            if ((mpsim_bits_f32(s[j]) & 0x7fffffff) > 0x7f7fffff) {
-                redo |= 1u << j;
-                s[j] = 0;
-            }
+            redo |= (unsigned)((mpsim_bits_f32(s[j]) & 0x7fffffff) > 0x7f7fffff) << j;
         return redo;
     }
     double d[N], u[N];
@@ -121,6 +118,8 @@ static void rows_in_vectors(const job *g, size_t first, size_t n, size_t panel, 
     mpsim_start_rows_f32(g, first, n, panel, s, to, 0);
     sums_in_vectors(g, first, n, panel, s, redo);
     mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
+    for (size_t r = 0; r < n; r++)
+        to->known[r] &= ~(redo[r] >> 16);
 }
 
 /* ---- plain loops ---- */
@@ -149,6 +148,11 @@ static void rows_in_loops(const job *g, size_t first, size_t n, size_t panel, re
         double d[N];
         mpsim_start_row(g, first + r, panel, d, to, r);
         redo[r] |= fused_row(g, first + r, panel, d);
+        for (unsigned j = 0; redo[r] && j < N; j++) {
+            to->known[r] |= (unsigned)(!isfinite(d[j]) && !(redo[r] >> 16 >> j & 1)) << j;
+            to->nans[r] |= (unsigned)(isnan(d[j]) != 0) << j;
+            d[j] = isnan(d[j]) ? 0 : d[j];
+        }
         mpsim_pack_values(&g->result, to->codes[r], d);
     }
 }

@@ -66,7 +66,7 @@ static int add_one(const mpsim_packer *p, double *d, double s)
                                               &flags);
     const uint64_t code = mpsim_scalar_encode(&p->to->format, r, r->mode, sum, 0, &flags);
     const mpsim_number x = mpsim_scalar_unpack(&p->to->format, code);
-    *d = x.kind == MPSIM_NUMBER_FINITE ? mpsim_number_to_f64(x) : 0;
+    *d = mpsim_number_to_f64(x);
     return x.kind == MPSIM_NUMBER_FINITE;
 }
 

@@ -168,6 +168,6 @@ void mpsim_packer_init(mpsim_packer *p, const mpsim_rounded *to);
 /* mpsim_pack_values -- codes of MPSIM_PANEL binary64 values, each rounded once; none is NaN. In the default environment. */
 void mpsim_pack_values(const mpsim_packer *p, uint64_t *codes, const double *values);
 
-/* mpsim_add_values -- d[j] = to(d[j] + s[j]) as a value, MPSIM_PANEL times: d and s are finite.
- * Returns, as bits, where the sum is no finite number; d[j] is 0 there. */
+/* mpsim_add_values -- d[j] = to(d[j] + s[j]) as a value, MPSIM_PANEL times.
+ * Returns, as bits, where the sum is no finite number. */
 unsigned mpsim_add_values(const mpsim_packer *p, double *d, const double *s);

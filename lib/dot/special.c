@@ -106,8 +106,11 @@ void mpsim_specials_init(mpsim_specials *s, const job *g)
         .infinite = {result_code(m, mpsim_number_infinity(0)), result_code(m, mpsim_number_infinity(1))},
         .invalid = nan_code(m, invalid_number(m), OF_SUM),
         .words = (g->depth + 63) / 64};
-    for (size_t i = 0; i < n; i++)
+    s->overflows = 1;
+    for (size_t i = 0; i < n; i++) {
         s->can &= keeps(places[i]);
+        s->overflows &= places[i]->rounding.overflow == MPSIM_OVERFLOW_INF;
+    }
 }
 
 void mpsim_specials_free(mpsim_specials *s)
@@ -449,6 +452,7 @@ static void put(const job *g, results *to, size_t at, size_t j, uint64_t code)
 /* Whether column j is settled. */
 static int settle_column(const job *g, size_t i, size_t j, results *to, size_t at, unsigned redo)
 {
+    const mpsim_specials *s = g->specials;
     const size_t l = j % N;
     const int special = to->special[at] >> l & 1, is_known = to->known[at] >> l & 1, is_nan = to->nans[at] >> l & 1;
     const lane x = {.i = i,
@@ -458,6 +462,8 @@ static int settle_column(const job *g, size_t i, size_t j, results *to, size_t a
                     .special = special,
                     .over = g->run != mpsim_exact_rows && (redo >> l & 1 || is_known)};
     uint64_t code;
+    if (!special && is_known && !s->overflows)
+        return 0;
     if (!special && is_known && !is_nan) /* the path's own code */
         return 1;
     if (!settle(g, &x, is_nan, &code))

@@ -39,6 +39,7 @@ typedef struct mpsim_specials {
     int alike;            /* every NaN of an operand has one code                          */
     int last;             /* of an operation the NaN of the product comes before the sum's */
     int signs;            /* a NaN keeps its sign only                                     */
+    int overflows;        /* what overflows before the result is an infinity               */
     uint64_t infinite[2]; /* codes of results, by sign                                     */
     uint64_t invalid;     /* that of an operation without a value                          */
     size_t words;         /* of a line                                                     */

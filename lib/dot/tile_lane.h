@@ -4,21 +4,26 @@
 
 #include "tile.h"
 
+/* How a column ends that the reference must do, as bits of redo: where it overflowed, the accumulator is that infinity, and
+ * stays it; else nobody knows. */
+enum { MPSIM_TILE_OVERFLOW = 1, MPSIM_TILE_UNKNOWN = 0x10001 };
+
 /* The accumulator for T 2^(E - F) given as a binary64 number that is not zero, +0 where it rounds to
- * zero; *bad where the reference must do it. */
+ * zero; *bad: one of these, or 0. */
 static inline uint64_t mpsim_tile_round(const mpsim_tile *t, uint64_t u, unsigned *bad)
 {
     uint64_t m = u & 0x7fffffffffffffffu;
     const int e = (int)(m >> 52) - 1023;
     const int drop = 52 - t->mbits + (e < t->emin ? t->emin - e : 0);
     if (drop > 51) { /* the last bit that is kept is not among the 52 explicit ones */
-        *bad = 1;
-        return u;
+        *bad = MPSIM_TILE_UNKNOWN;
+        return 0;
     }
     if (t->nearest)
         m += ((uint64_t)1 << (drop - 1)) - 1 + (m >> drop & 1);
     m = m >> drop << drop;
-    *bad = m > t->most;
+    *bad = m > t->most ? MPSIM_TILE_OVERFLOW : 0;
+    m = *bad ? 0x7ff0000000000000 : m;
     return m ? m | (u & 0x8000000000000000u) : 0;
 }
 
@@ -39,12 +44,14 @@ static inline int mpsim_tile_take(double x, int64_t *sum)
 }
 
 /* *c after an addition of n products a[k] b[k MPSIM_TILE], their exponents ea[k] and eb[2 MPSIM_TILE (k / 2)
- * + k % 2]. Returns whether the reference must do this column. */
+ * + k % 2]. Returns 0, or how it ended. */
 static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, const int16_t *ea, const float *b,
                                        const int16_t *eb, float *c, size_t n)
 {
     int e = mpsim_tile_exponent(t, (double)*c);
     unsigned bad = 0;
+    if ((mpsim_bits_f32(*c) & 0x7f800000) == 0x7f800000)
+        return MPSIM_TILE_OVERFLOW;
     e = e > t->floor ? e : t->floor;
     for (size_t k = 0; k < n; k++) {
         const int es = ea[k] + eb[2 * MPSIM_TILE * (k / 2) + k % 2];
@@ -57,11 +64,11 @@ static inline unsigned mpsim_tile_lane(const mpsim_tile *t, const float *a, cons
     for (size_t k = 0; k < n; k++)
         if (ea[k] + eb[2 * MPSIM_TILE * (k / 2) + k % 2] > MPSIM_EXPONENT_ZERO / 2) /* in cut.h zeros are numbers */
             fits &= mpsim_tile_take((double)a[k] * (double)b[k * MPSIM_TILE] * up, &sum);
-    if (!fits) { /* an infinity or a NaN */
+    if (!fits) {
         *c = 0;
-        return 1;
+        return MPSIM_TILE_UNKNOWN;
     }
     const uint64_t u = sum ? mpsim_tile_round(t, mpsim_bits_f64((double)sum * down), &bad) : 0;
-    *c = bad ? 0 : (float)mpsim_f64_bits(u);
+    *c = (float)mpsim_f64_bits(u);
     return bad;
 }

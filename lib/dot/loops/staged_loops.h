@@ -37,7 +37,7 @@ static ALWAYS_INLINE vf64 staged_base(const staged_constants *t, vu64 m, vu64 up
 }
 
 /* x toward -infinity to kept + 1 bits, then to the nearest number of binary32, even where there are two. */
-static ALWAYS_INLINE vf64 staged_round(const int tested, const staged_constants *t, vf64 x, unsigned *over)
+static ALWAYS_INLINE vf64 staged_round(const int tested, const staged_constants *t, vf64 x, wide_over *over)
 {
     vf64 power = (vf64)((vu64)x & t->field);
     if (tested)
@@ -52,7 +52,7 @@ static ALWAYS_INLINE vf64 staged_round(const int tested, const staged_constants 
     vf64 sum = wide_step(power, t->to_result, s);
     if (tested) {
         const m64 is_over = v_gt_f64((vf64)((vu64)sum & t->magnitude), t->most);
-        *over |= m64_bits(is_over);
+        over->lanes |= m64_bits(is_over);
         sum = (vf64)v_keep_u64(m64_not(is_over), (vu64)sum | ((vu64)x & ~t->magnitude));
     }
     return sum;
@@ -60,12 +60,12 @@ static ALWAYS_INLINE vf64 staged_round(const int tested, const staged_constants 
 
 /* The products' sum and the accumulator. e: the largest exponent of products. */
 static ALWAYS_INLINE vf64 staged_sum(const int tested, const int drop, const staged_constants *t, vf64 products, vu64 e,
-                                     vf64 c, unsigned *over)
+                                     vf64 c, wide_over *over)
 {
     vu64 m = larger_exponent(e, c);
     if (tested) {
         m = (vu64)v_max_i16((vi16)m, t->smallest);
-        *over |= m64_bits(v_gt_u64(e, t->beyond));
+        over->lanes |= m64_bits(v_gt_u64(e, t->beyond));
     }
     const vf64 zero = staged_base(t, m, t->up_all);
     if (drop) {
@@ -81,7 +81,7 @@ static ALWAYS_INLINE vf64 staged_sum(const int tested, const int drop, const sta
 static ALWAYS_INLINE void staged_products(const int counts, const int tested, const int ways, const int drop,
                                           const size_t rows, const staged_constants *t, const mpsim_wide_operand *a,
                                           const mpsim_wide_operand *b, vi16 *e, vf64 (*c)[2], size_t n, size_t n_next,
-                                          unsigned (*over)[2])
+                                          wide_over (*over)[2])
 {
     vf64 s[2][WIDE_ROWS][2], zero[2][WIDE_ROWS][2];
     vu64 all[WIDE_ROWS];

@@ -32,10 +32,7 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
     for (int j = 0; j < N; j++) {
         unsigned bad = 0;
         c[j] = mpsim_f64_bits(sum[j] ? mpsim_tile_round(t, sum[j], &bad) : 0);
-        if (bad) {
-            redo |= 1u << j;
-            c[j] = 0;
-        }
+        redo |= bad << j;
     }
     return redo;
 }
@@ -66,19 +63,32 @@ static unsigned finish(const mpsim_tile *t, const int16_t *e, const double *tota
 #undef MANTISSA
 #undef ADD_TILE
 
+/* Columns of `ended` keep where they ended first, and go on as zeros. */
+static unsigned keep_ends(double *ends, double *c, unsigned before, unsigned ended)
+{
+    for (int j = 0; ended && j < MPSIM_TILE; j++)
+        if (ended >> j & 1) {
+            ends[j] = before >> j & 1 ? ends[j] : c[j];
+            c[j] = 0;
+        }
+    return before | ended;
+}
+
 static unsigned TILE(const mpsim_tile *t, const void *a, const int16_t *ea, const void *b, const int16_t *eb, double *c,
                      size_t depth)
 {
     const size_t length = (size_t)t->length;
+    double ends[MPSIM_TILE];
     unsigned redo = 0;
     for (size_t k = 0; k < depth; k += length) {
         const int n = (int)(depth - k < length ? depth - k : length);
-        if (t->wide)
-            redo |= add_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE, eb + k * MPSIM_TILE,
-                            c, n);
-        else
-            redo |= add_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE, eb + k * MPSIM_TILE, c,
-                            n);
+        const unsigned ended = t->wide ? add_f64(t, (const double *)a + k, ea + k, (const double *)b + k * MPSIM_TILE,
+                                                 eb + k * MPSIM_TILE, c, n)
+                                       : add_f32(t, (const float *)a + k, ea + k, (const float *)b + k * MPSIM_TILE,
+                                                 eb + k * MPSIM_TILE, c, n);
+        redo = keep_ends(ends, c, redo, ended);
     }
+    for (int j = 0; j < MPSIM_TILE; j++)
+        c[j] = redo >> j & 1 ? ends[j] : c[j];
     return redo;
 }

@@ -181,8 +181,20 @@ static ALWAYS_INLINE vf64 wide_start(const int tested, const wide_constants *t, 
     return (vf64)(v_bits_u64(t->field, larger_exponent(e, c), t->half) + t->up);
 }
 
+/* Lanes that overflowed, and those of them that did below zero. */
+typedef struct wide_over {
+    unsigned lanes, minus;
+} wide_over;
+
+/* The lanes of x that are beyond `most` for the first time. */
+static ALWAYS_INLINE void add_over(wide_over *over, unsigned lanes, vf64 x)
+{
+    over->minus |= lanes & ~over->lanes & m64_bits(v_test_u64((vu64)x, v_u64(0x8000000000000000)));
+    over->lanes |= lanes;
+}
+
 /* A sum as an accumulator, marked; the lanes that are no ordinary number in *over. */
-static ALWAYS_INLINE vf64 wide_sum(const int tested, const wide_constants *t, vf64 x, unsigned *over)
+static ALWAYS_INLINE vf64 wide_sum(const int tested, const wide_constants *t, vf64 x, wide_over *over)
 {
     if (tested) {
         const vf64 size = (vf64)((vu64)x & t->magnitude);
@@ -190,7 +202,7 @@ static ALWAYS_INLINE vf64 wide_sum(const int tested, const wide_constants *t, vf
         x = (vf64)v_pick_u64(v_gt_f64(t->smallest, size), low, (vu64)x);
         const vf64 cut = (vf64)((vu64)size & t->keep);
         const m64 is_over = v_gt_f64(cut, t->most);
-        *over |= m64_bits(is_over);
+        add_over(over, m64_bits(is_over), x);
         x = (vf64)v_keep_u64(m64_not(is_over), (vu64)x);
         return (vf64)(v_bits_u64(t->keep, (vu64)x, v_u64(0)) |
                       v_pick_u64(v_eq_u64((vu64)x << 1, v_u64(0)), (vu64)v_f64(MPSIM_WIDE_NOTHING), t->odd));
@@ -201,7 +213,7 @@ static ALWAYS_INLINE vf64 wide_sum(const int tested, const wide_constants *t, vf
 /* See cut_products. */
 static ALWAYS_INLINE void wide_products(const int counts, const int tested, const size_t rows, const wide_constants *t,
                                         const mpsim_wide_operand *a, const mpsim_wide_operand *b, vi16 *e, vf64 (*c)[2],
-                                        size_t n, size_t n_next, unsigned (*over)[2])
+                                        size_t n, size_t n_next, wide_over (*over)[2])
 {
     vf64 s[WIDE_ROWS][2], zero[WIDE_ROWS][2];
     UNROLL

@@ -24,6 +24,15 @@ static ALWAYS_INLINE vf32 narrow_sums(vf64 first, vf64 last)
     return v_narrow_f32((vf64)((vu64)first & all), (vf64)((vu64)last & all)) + v_f32(0);
 }
 
+/* The lanes that overflowed are infinities; bits of redo. Of an addition in two stages nobody knows. */
+static __attribute__((noinline)) unsigned ends_of(int ways, unsigned lanes, unsigned minus, float *c)
+{
+    for (unsigned j = 0; j < V_LANES; j++)
+        if (lanes >> j & 1)
+            c[j] = ways ? 0 : mpsim_f32_bits(0x7f800000 | (minus >> j & 1) << 31);
+    return lanes * (ways ? MPSIM_TILE_UNKNOWN : MPSIM_TILE_OVERFLOW);
+}
+
 /* ways: 0, or those of an addition in two stages. */
 static ALWAYS_INLINE void wide_some(const int counts, const int tested, const int ways, const int drop,
                                     const size_t rows, const mpsim_tile *t, mpsim_wide_operand a, mpsim_wide_operand b,
@@ -34,7 +43,7 @@ static ALWAYS_INLINE void wide_some(const int counts, const int tested, const in
     const size_t length = (size_t)t->length;
     vf64 s[WIDE_ROWS][2];
     vi16 e[WIDE_ROWS];
-    unsigned over[WIDE_ROWS][2] = {{0}};
+    wide_over over[WIDE_ROWS][2] = {{{0, 0}}};
     if (ways)
         staged = staged_constants_of(t);
     UNROLL
@@ -58,7 +67,10 @@ static ALWAYS_INLINE void wide_some(const int counts, const int tested, const in
     UNROLL
     for (size_t r = 0; r < rows; r++) {
         v_store_f32(c + r * MPSIM_PANEL, ways ? v_narrow_f32(s[r][0], s[r][1]) : narrow_sums(s[r][0], s[r][1]));
-        redo[r] |= (over[r][0] | over[r][1] << V_LANES / 2) << column;
+        const unsigned lanes = over[r][0].lanes | over[r][1].lanes << V_LANES / 2;
+        if (tested && lanes)
+            redo[r] |= ends_of(ways, lanes, over[r][0].minus | over[r][1].minus << V_LANES / 2, c + r * MPSIM_PANEL)
+                       << column;
     }
 }
 
