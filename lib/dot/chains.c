@@ -1,6 +1,6 @@
 /* chains.c -- the fast paths of software models: rows of chains in binary32 (see chain.h) and in any
  * format (see rounded.h). */
-#include "job.h"
+#include "special.h"
 
 #include "../base/environment.h"
 
@@ -58,45 +58,81 @@ typedef union values {
     double f64[ROWS * N];
 } values;
 
-static void rounded_sums(const job *g, const unsigned char *a, const unsigned char *b, values *s, size_t rows,
-                         unsigned *redo)
+static void rounded_sums(const job *g, const mpsim_rounded_chain *how, const unsigned char *a, const unsigned char *b,
+                         values *s, size_t rows, unsigned *redo)
 {
     const int wide = g->real == sizeof(double);
     mpsim_rounded_function *run = wide ? g->loops->rounded_f64 : g->loops->rounded_f32;
     mpsim_outer_function *add = wide ? g->loops->outer_f64 : g->loops->outer_f32;
     const size_t chunk = g->m->chunk ? g->m->chunk : g->depth;
     if (!g->m->chunk) {
-        run(&g->rounded, a, g->padded, b, s, rows, g->depth, redo);
+        run(how, a, g->padded, b, s, rows, g->depth, redo);
         return;
     }
     for (size_t k = 0; k < g->depth; k += chunk) {
         values t;
         memset(&t, 0, rows * N * g->real);
-        run(&g->rounded, a + k * g->real, g->padded, b + k * N * g->real, &t, rows,
-            g->depth - k < chunk ? g->depth - k : chunk, redo);
-        add(&g->rounded, s, &t, rows, redo);
+        run(how, a + k * g->real, g->padded, b + k * N * g->real, &t, rows, g->depth - k < chunk ? g->depth - k : chunk,
+            redo);
+        add(how, s, &t, rows, redo);
     }
 }
 
-void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
+/* n rows from their addends on. */
+static void rounded_tile(const job *g, const mpsim_rounded_chain *how, size_t first, size_t n, size_t panel, values *s,
+                         results *to, unsigned *redo)
 {
     const int wide = g->real == sizeof(double);
-    values s;
     for (size_t r = 0; r < n; r++) {
         double c[N];
         mpsim_start_row(g, first + r, panel, c, to, r);
         for (size_t j = 0; j < N; j++)
             if (wide)
-                s.f64[r * N + j] = c[j];
+                s->f64[r * N + j] = c[j];
             else
-                s.f32[r * N + j] = (float)c[j];
+                s->f32[r * N + j] = (float)c[j];
     }
-    rounded_sums(g, (const unsigned char *)mpsim_row_values(g, first),
-                 (const unsigned char *)mpsim_panel_values(g, panel), &s, n, redo);
+    rounded_sums(g, how, (const unsigned char *)mpsim_row_values(g, first),
+                 (const unsigned char *)mpsim_panel_values(g, panel), s, n, redo);
+}
+
+static unsigned any_of(const unsigned *redo, size_t n)
+{
+    unsigned any = 0;
+    for (size_t r = 0; r < n; r++)
+        any |= redo[r];
+    return any;
+}
+
+/* Rows whose sums are those of the model, infinities among them: *redo becomes the columns of these and of NaNs. */
+static void know(const values *s, int wide, size_t r, results *to, unsigned *redo)
+{
+    for (size_t j = 0; j < N; j++) {
+        const double x = wide ? s->f64[r * N + j] : (double)s->f32[r * N + j];
+        to->known[r] |= (unsigned)!isfinite(x) << j;
+        to->nans[r] |= (unsigned)(isnan(x) != 0) << j;
+    }
+    *redo = to->known[r];
+}
+
+void mpsim_rounded_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)
+{
+    const int wide = g->real == sizeof(double);
+    mpsim_rounded_chain how = g->rounded;
+    values s;
+    rounded_tile(g, &how, first, n, panel, &s, to, redo);
+    const int again = any_of(redo, n) && mpsim_specials_overflow(g);
+    how.endless = 1;
+    if (again && !how.whole)
+        rounded_tile(g, &how, first, n, panel, &s, to, redo);
     for (size_t r = 0; r < n; r++) {
         double c[N];
-        for (size_t j = 0; j < N; j++)
-            c[j] = redo[r] >> j & 1 ? 0 : wide ? s.f64[r * N + j] : (double)s.f32[r * N + j];
+        if (again)
+            know(&s, wide, r, to, &redo[r]);
+        for (size_t j = 0; j < N; j++) {
+            const double x = wide ? s.f64[r * N + j] : (double)s.f32[r * N + j];
+            c[j] = (redo[r] & ~(to->known[r] & ~to->nans[r])) >> j & 1 ? 0 : x;
+        }
         mpsim_pack_values(&g->result, to->codes[r], c);
     }
 }

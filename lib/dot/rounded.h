@@ -22,8 +22,9 @@
  * Formats with the exponents of binary32 are rounded in its bits: half a unit less one and the last bit are added, and what
  * is below is cut off.
  *
- * Lanes where a rounding passed the largest number of a place are reported, and the reference does
- * them; so are infinities and NaNs among operands. Counts on the default environment. */
+ * Lanes where a rounding passed the largest number of a place are reported. They are done again, `endless`: with infinities, as IEEE 754
+ * has them, which then need no reference. Where all places are rounded as integers are, what is beyond the numbers is an
+ * infinity by itself. Counts on the default environment. */
 #pragma once
 
 #include "chain.h"
@@ -44,9 +45,10 @@ typedef struct mpsim_place {
 } mpsim_place;
 
 typedef struct mpsim_rounded_chain {
-    int kind;  /* MPSIM_CHAIN_... */
-    int lanes; /* MPSIM_LANES_... */
-    int whole; /* of binary32: all places have its exponents, and are rounded as integers are */
+    int kind;    /* MPSIM_CHAIN_... */
+    int lanes;   /* MPSIM_LANES_... */
+    int whole;   /* of binary32: all places have its exponents, and are rounded as integers are */
+    int endless; /* what is beyond the numbers of a place is an infinity; a lane is that of the model, or a NaN */
     mpsim_place product, accumulator, outer;
 } mpsim_rounded_chain;
 

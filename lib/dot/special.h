@@ -54,6 +54,12 @@ void mpsim_specials_free(mpsim_specials *s);
  * memory. */
 int mpsim_specials_find(job *g, const mpsim_pool *pool, int first);
 
+/* mpsim_specials_overflow -- whether what overflows before the result is an infinity, and stays one. */
+static inline int mpsim_specials_overflow(const job *g)
+{
+    return g->specials->can && g->specials->overflows;
+}
+
 /* mpsim_specials_decided -- whether NaNs of n rows decide all their results, so that no product need be added; then what a path
  * says of `panels` panels. */
 int mpsim_specials_decided(const job *g, size_t first, size_t n, results *to, size_t panels);

@@ -25,6 +25,8 @@ static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 #endif
 }
 
+enum { WHOLE_HOW = 1, ENDLESS_HOW = 2 };
+
 #define REAL float
 #define V vf32
 #define U vu32
@@ -40,6 +42,8 @@ static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 #define KEEP(drop) v_u32(UINT32_MAX << (drop))
 #define WHOLE(u, p) (((u) + (p)->half + (v_shr_u32(u, v_u32((uint32_t)(p)->drop)) & v_u32(1))) & (p)->keep)
 #define ADD_ODD(x, y) ((x) + (y)) /* never wanted */
+#define LARGEST 0x1.fffffep127F
+#define UNLESS_ABOVE(size, most, x, y) ((V)v_pick_u32(v_ge_u32((U)(most), (U)(size)), (U)(x), (U)(y)))
 #define NAME(name) name##_f32
 #include "rounded_loops.h"
 
@@ -58,5 +62,7 @@ static ALWAYS_INLINE vf64 add_odd(vf64 x, vf64 y)
 #define KEEP(drop) v_u64(0)
 #define WHOLE(u, p) (u)
 #define ADD_ODD add_odd
+#define LARGEST 0x1.fffffffffffffp1023
+#define UNLESS_ABOVE(size, most, x, y) ((V)v_pick_u64(m64_not(v_gt_u64((U)(size), (U)(most))), (U)(x), (U)(y)))
 #define NAME(name) name##_f64
 #include "rounded_loops.h"
