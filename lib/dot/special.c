@@ -454,7 +454,8 @@ static int settle_column(const job *g, size_t i, size_t j, results *to, size_t a
 {
     const mpsim_specials *s = g->specials;
     const size_t l = j % N;
-    const int special = to->special[at] >> l & 1, is_known = to->known[at] >> l & 1, is_nan = to->nans[at] >> l & 1;
+    const int special = to->special[at] >> l & 1, is_known = to->known[at] >> l & 1,
+              is_nan = is_known && to->nans[at] >> l & 1;
     const lane x = {.i = i,
                     .j = j,
                     .kinds = g->panels_a.special[i] | (unsigned)g->panels_b.special[j],
