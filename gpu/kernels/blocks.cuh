@@ -74,7 +74,7 @@ static __device__ __forceinline__ float gpu_group_value(const gpu_group<IN> &g, 
 }
 
 /* The larger magnitude; NaN if one is. */
-static __device__ __forceinline__ float gpu_larger(float a, float b)
+static __device__ __forceinline__ float gpu_larger_or_nan(float a, float b)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     float y;
@@ -106,7 +106,7 @@ static __device__ __forceinline__ float gpu_group_most(const gpu_group<IN> &g)
         float m = fabsf(__uint_as_float(g.u[0]));
         GPU_UNROLL
         for (int k = 1; k < 4; k++)
-            m = gpu_larger(m, __uint_as_float(g.u[k]));
+            m = gpu_larger_or_nan(m, __uint_as_float(g.u[k]));
         return m;
     }
     const uint32_t mask = 0x7fff7fffu;
@@ -360,6 +360,7 @@ struct gpu_blocked {
     const void *x;
     size_t rows, cols;
     mpsim_rng rng;
+    float given;    /* where the recipe has no place of the device for it */
     gpu_results to; /* without scratch */
 };
 
@@ -390,13 +391,12 @@ static __device__ __forceinline__ gpu_scaling gpu_scaling_of(const gpu_recipe &q
     return s;
 }
 
-static __device__ __forceinline__ mpsim_scale_env gpu_env_of(const gpu_recipe &q, const gpu_results &to)
+static __device__ __forceinline__ mpsim_scale_env gpu_env_of(const gpu_recipe &q, const gpu_blocked &b)
 {
     mpsim_scale_env env = q.env;
-    if (q.given)
-        env.given = *q.given;
+    env.given = q.given ? *q.given : b.given;
     if (q.has_tensor)
-        mpsim_rule_tensor(&env, *to.tensor_amax);
+        mpsim_rule_tensor(&env, *b.to.tensor_amax);
     return env;
 }
 
@@ -549,7 +549,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
     const unsigned item = gpu_list_item(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const gpu_blocked &b = list.item[item];
     const size_t n = b.rows * b.cols, step = (size_t)gpu_list_own(list, item) * GPU_BLOCKS_WARPS * STEP;
-    const mpsim_scale_env env = gpu_env_of(q, b.to);
+    const mpsim_scale_env env = gpu_env_of(q, b);
     gpu_counter c;
     unsigned most = 0;
     if (b.to.tensor_scale && gpu_list_block(list, item) == 0 && threadIdx.x == 0)
@@ -572,7 +572,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
             m[j] = gpu_group_most<IN>(g[j]);
             GPU_UNROLL
             for (int h = 1; h < L; h *= 2)
-                m[j] = gpu_larger(m[j], __shfl_xor_sync(0xffffffffu, m[j], h));
+                m[j] = gpu_larger_or_nan(m[j], __shfl_xor_sync(0xffffffffu, m[j], h));
             const unsigned bits = __float_as_uint(m[j]);
             most = bits < 0x7f800000u && bits > most ? bits : most;
         }
@@ -626,7 +626,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
 
 /* ---- one block ---- */
 
-/* The amax of a tensor, as the rule sees NaNs, to found_amax; without NaNs, to most. */
+/* The amax of a tensor, as the rule sees NaNs, to found_amax. */
 template <int IN>
 GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
     blocks_amax_kernel(GPU_CONSTANT(gpu_recipe) q, GPU_CONSTANT(gpu_blocked_list) list)
@@ -636,7 +636,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
     const gpu_blocked &b = list.item[item];
     const size_t n = b.rows * b.cols, step = (size_t)gpu_list_own(list, item) * J * STEP;
     const gpu_counter none;
-    unsigned most = 0, number = 0;
+    unsigned most = 0;
     for (size_t at = (size_t)gpu_list_block(list, item) * J * STEP + threadIdx.x * E; at < n; at += step) {
         gpu_group<IN> g[J];
         float m = 0;
@@ -648,21 +648,17 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
                 g[j].clear();
         GPU_UNROLL
         for (int j = 0; j < J; j++)
-            m = gpu_larger(m, gpu_group_most<IN>(g[j]));
+            m = gpu_larger_or_nan(m, gpu_group_most<IN>(g[j]));
         if (m <= FLT_MAX) {
             most = __float_as_uint(m) > most ? __float_as_uint(m) : most;
             continue;
         }
         for (int j = 0; j < J && at + (size_t)j * STEP < n; j++) {
             const unsigned a = gpu_group_bits<IN>(b.x, at + (size_t)j * STEP, q.keeps_nan);
-            const unsigned d = gpu_group_bits<IN>(b.x, at + (size_t)j * STEP, 0);
             most = a > most ? a : most;
-            number = d > number ? d : number;
         }
     }
-    const unsigned seen = most <= 0x7f800000u && most > number ? most : number;
     gpu_give_all(none, most, NULL, reinterpret_cast<int *>(b.to.found_amax));
-    gpu_give_all(none, seen, NULL, b.to.most);
 }
 
 /* One scale for the tensor, whose amax is found. */
@@ -674,11 +670,12 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
     const unsigned item = gpu_list_item(list);
     const gpu_blocked &b = list.item[item];
     const size_t n = b.rows * b.cols, step = (size_t)gpu_list_own(list, item) * J * STEP;
-    const mpsim_scale_env env = gpu_env_of(q, b.to);
+    const mpsim_scale_env env = gpu_env_of(q, b);
     const float amax = b.to.tensor_amax ? *b.to.tensor_amax : 0;
     const mpsim_block_scale scale = gpu_rule_apart(env, amax);
     const float plain = gpu_plain_factor(scale);
     gpu_counter c;
+    unsigned most = 0;
     if (gpu_list_block(list, item) == 0 && threadIdx.x == 0) {
         gpu_store_scale(q, b.to, 0, __float_as_uint(amax), scale);
         if (b.to.tensor_scale)
@@ -695,14 +692,19 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
             const size_t i = at + (size_t)j * STEP;
             if (i >= n)
                 continue;
-            const gpu_scaling s = gpu_scaling_of<ELEMENT>(q, gpu_group_most<IN>(g[j]), plain, scale.inverse);
-            if (s.odd)
+            const float m = gpu_group_most<IN>(g[j]);
+            const gpu_scaling s = gpu_scaling_of<ELEMENT>(q, m, plain, scale.inverse);
+            unsigned number = __float_as_uint(m);
+            if (s.odd) {
+                number = gpu_group_bits<IN>(b.x, i, 0);
                 gpu_count(&c, gpu_group_reference<IN>(q, b, i, scale.factor, scale.inverse));
-            else
+            } else {
                 gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g[j], s, &c);
+            }
+            most = number > most ? number : most;
         }
     }
-    gpu_give_all(c, 0, b.to.counts, NULL);
+    gpu_give_all(c, most, b.to.counts, b.to.most);
 }
 
 /* ---- rows, tiles ---- */
@@ -729,7 +731,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
     enum { E = gpu_group<IN>::E, STEP = GPU_BLOCKS_THREADS * E };
     const unsigned item = gpu_list_item(list);
     const gpu_blocked &b = list.item[item];
-    const mpsim_scale_env env = gpu_env_of(q, b.to);
+    const mpsim_scale_env env = gpu_env_of(q, b);
     gpu_counter c;
     unsigned most = 0;
     if (b.to.tensor_scale && gpu_list_block(list, item) == 0 && threadIdx.x == 0)
@@ -772,7 +774,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
     GPU_SHARED(unsigned, shared_amax, [GPU_BLOCKS_WARPS][32]);
     const unsigned item = gpu_list_item(list), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const gpu_blocked &b = list.item[item];
-    const mpsim_scale_env env = gpu_env_of(q, b.to);
+    const mpsim_scale_env env = gpu_env_of(q, b);
     const size_t across = (b.cols + WIDE - 1) / WIDE, tiles = (b.rows + R * TALL - 1) / (R * TALL) * across;
     const int lanes = (int)(q.block_cols / E);
     gpu_counter c;
@@ -794,7 +796,7 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
                 g[r].clear();
         GPU_UNROLL
         for (int r = 0; r < R; r++)
-            m = gpu_larger(m, gpu_group_most<IN>(g[r]));
+            m = gpu_larger_or_nan(m, gpu_group_most<IN>(g[r]));
         unsigned a = __float_as_uint(m), number = a;
         if (!(m <= FLT_MAX)) { /* NaNs as the rule sees them */
             a = number = 0;

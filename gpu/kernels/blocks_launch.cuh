@@ -5,6 +5,48 @@
 
 #include <mpsim/format.h>
 
+extern "C" {
+#include "../../lib/block/scale.h"
+}
+
+/* ---- recipes as kernels take them ---- */
+
+static inline int gpu_in_one_block(const mpsim_block_recipe *b)
+{
+    return b->block_rows == 0 && b->block_cols == 0;
+}
+
+/* A recipe for matrices of `high` rows; of one with a single block all lines are one matrix. */
+static inline gpu_recipe gpu_recipe_of(const mpsim_block_recipe *b, size_t lines, size_t high, size_t cols, float given,
+                                       const mpsim_rng *rng)
+{
+    gpu_recipe q;
+    const mpsim_scale_rule_row *rule = mpsim_scale_rule_at(b->rule);
+    const mpsim_format *f = mpsim_format_find(b->element);
+    memset(&q, 0, sizeof q);
+    mpsim_scale_env_set(&q.env, b, f, given);
+    mpsim_element_rounding(&q.rounding, b);
+    q.element = *f;
+    q.cast = rule->cast;
+    q.over_factor = rule->dequantize == MPSIM_OVER_FACTOR;
+    q.divides = rule->divides;
+    q.keeps_nan = !rule->drops_nan;
+    q.has_tensor = rule->has_tensor;
+    q.stochastic = mpsim_is_stochastic(b->element_mode);
+    q.fp4_grid = q.stochastic && rule->fp4_only && rule->cast == MPSIM_CAST_CUDA;
+    q.below_half = mpsim_below_half(f);
+    if (q.stochastic)
+        q.rng = *rng;
+    q.high = gpu_in_one_block(b) ? (lines ? lines : 1) : high ? high : 1;
+    q.block_rows = b->block_rows ? b->block_rows : q.high;
+    q.block_cols = b->block_cols ? b->block_cols : cols ? cols : 1;
+    mpsim_block_grid(b, q.high, cols, &q.grid_rows, &q.grid_cols);
+    q.blocks = cols ? lines / q.high * q.grid_rows * q.grid_cols : 0;
+    return q;
+}
+
+/* ---- forms ---- */
+
 enum gpu_blocks_way { GPU_WAY_NONE, GPU_WAY_LINE, GPU_WAY_ONE, GPU_WAY_ROWS, GPU_WAY_TILES };
 
 /* What kernels know at compile time. */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine_lists.cuh"
+#include "blocks_launch.cuh"
 #include "quantize.cuh"
 
 #include <mpsim/block.h>
@@ -186,6 +187,123 @@ static int quantize_alone(train_engine *e, const gpu_quantize &g, const train_qu
     return 0;
 }
 
+/* ---- the usual ones, by blocks.cuh ---- */
+
+/* Whether what kernels know of both is one. */
+static int alike_quantized(const train_quantized *s, const train_quantized *t)
+{
+    const mpsim_block_recipe *a = s->how->recipe, *b = t->how->recipe;
+    return mpsim_format_same(s->x->format, t->x->format) && mpsim_format_same(s->y->format, t->y->format) &&
+           !s->how->blocks == !t->how->blocks && strcmp(a->element, b->element) == 0 && a->rule == b->rule &&
+           a->element_mode == b->element_mode && a->power_of_two == b->power_of_two && a->block_rows == b->block_rows &&
+           a->block_cols == b->block_cols && a->amax_epsilon == b->amax_epsilon && a->scale_for_inf == b->scale_for_inf;
+}
+
+/* Tensors of fewer elements have a launch of quantize_kernel with those that are transposed, if no amax is waited for. */
+enum { USUAL_LEAST = 1 << 16 };
+
+/* What a tensor is for these kernels; form.way GPU_WAY_NONE: they have none. `amax`: where its largest magnitude goes. */
+struct usual_tensor {
+    gpu_recipe recipe;
+    gpu_blocks_form form;
+    gpu_blocked tensor;
+};
+
+static void usual_set(usual_tensor *u, const train_quantized *t, unsigned *amax)
+{
+    const mpsim_block_recipe *b = t->how->recipe;
+    const train_tensor *y = t->y;
+    const int codes = in_one_block(b) || t->how->blocks, whole = in_one_block(b);
+    memset(static_cast<void *>(u), 0, sizeof *u);
+    u->recipe = gpu_recipe_of(b, y->rows, y->rows, y->cols, t->how->given, &t->how->rng);
+    u->tensor.x = at_of(t->x);
+    u->tensor.rows = y->rows;
+    u->tensor.cols = y->cols;
+    u->tensor.rng = t->how->rng;
+    u->tensor.given = t->how->given;
+    u->tensor.to.codes = codes ? static_cast<uint8_t *>(at_of(y)) : NULL;
+    u->tensor.to.halves = codes ? NULL : static_cast<uint16_t *>(at_of(y));
+    u->tensor.to.factors = static_cast<float *>(at_of(t->how->blocks));
+    u->tensor.to.found_amax = amax;
+    u->form = gpu_blocks_form_of(u->recipe, t->x->format, u->tensor, whole);
+    if (t->how->transposed || (!codes && !mpsim_format_same(y->format, mpsim_format_find("bf16"))) ||
+        (whole && b->rule != MPSIM_SCALE_GIVEN && b->rule != MPSIM_SCALE_AMAX_TE))
+        u->form.way = GPU_WAY_NONE;
+    if (u->form.way == GPU_WAY_LINE && !u->recipe.has_tensor && size_of(y) < USUAL_LEAST)
+        u->form.way = GPU_WAY_NONE;
+    if (gpu_blocks_needs_amax(u->form, u->recipe))
+        u->tensor.to.tensor_amax = reinterpret_cast<const float *>(amax);
+}
+
+/* Whether a launch takes both: formats, recipe; the extents where kernels take them from the recipe. */
+static int usual_alike(const train_quantized *s, const train_quantized *t)
+{
+    const mpsim_block_recipe *b = s->how->recipe;
+    const int in_row = b->block_rows == 1 && b->block_cols;
+    return alike_quantized(s, t) &&
+           (in_row || in_one_block(b) || (s->y->rows == t->y->rows && s->y->cols == t->y->cols));
+}
+
+/* Of current scaling the host needs the inverses: one wait for all. */
+static int usual_inverses(train_engine *e, const train_quantized *list, size_t n, const unsigned char *needs,
+                          const unsigned *amax)
+{
+    unsigned found[CUDA_SLOTS];
+    if (read_back(e, "quantize", found, amax, n * sizeof *found))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const mpsim_block_recipe *b = list[i].how->recipe;
+        const float max = (float)mpsim_format_max(mpsim_format_find(b->element));
+        if (needs[i])
+            set_inverse(&list[i], mpsim_fp8_scale(mpsim_f32_bits(found[i]), max, (float)b->amax_epsilon,
+                                                  (float)b->scale_for_inf, b->power_of_two));
+    }
+    return 0;
+}
+
+/* Launches those that have kernels there, and takes them; the others stay untaken. */
+static int quantize_usual(train_engine *e, const train_quantized *list, size_t n, unsigned char *taken)
+{
+    enum { UNUSUAL = 2 };
+    unsigned char needs[CUDA_SLOTS];
+    usual_tensor u;
+    gpu_blocked_list now;
+    size_t first = 0, waits = 0, needed = 0;
+    int failed = 0;
+    unsigned *amax = static_cast<unsigned *>(buffer_of(e, 1, n * sizeof *amax));
+    if (!amax)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        usual_set(&u, &list[i], amax + i);
+        const int has_amax = u.form.way != GPU_WAY_NONE && gpu_blocks_needs_amax(u.form, u.recipe);
+        taken[i] = u.form.way == GPU_WAY_NONE ? UNUSUAL : 0;
+        needs[i] = has_amax && u.form.way == GPU_WAY_ONE;
+        needed += (size_t)has_amax;
+        waits += needs[i];
+    }
+    if (needed && cuda_done(e, "quantize", cudaMemsetAsync(amax, 0, n * sizeof *amax)))
+        return -1;
+    const auto alike = [&](size_t a, size_t b) { return usual_alike(&list[a], &list[b]); };
+    const auto fill = [&](gpu_blocked *to, size_t i) {
+        usual_set(&u, &list[i], amax + i);
+        *to = u.tensor;
+        set_inverse(&list[i], list[i].how->given);
+        to->to.counts = slot_of(e, list[i].counts, &failed);
+        to->to.most = reinterpret_cast<int *>(list[i].amax ? slot_for(e, CUDA_AMAX, list[i].amax, NULL) : NULL);
+        failed |= list[i].amax && !to->to.most;
+        return gpu_blocks_grid(u.form, u.recipe, u.tensor);
+    };
+    while (gpu_list_next(&now, taken, n, &first, alike, fill) > 0 && !failed) {
+        usual_set(&u, &list[first], amax + first);
+        if (gpu_blocks_needs_amax(u.form, u.recipe))
+            gpu_blocks_launch_amax(u.form, u.recipe, now, NULL);
+        gpu_blocks_launch(u.form, u.recipe, now, NULL);
+    }
+    for (size_t i = 0; i < n; i++)
+        taken[i] = taken[i] == 1;
+    return failed || cuda_launched(e, "quantize") || (waits && usual_inverses(e, list, n, needs, amax)) ? -1 : 0;
+}
+
 /* ---- many ---- */
 
 /* 0 if there is a kernel. */
@@ -200,21 +318,13 @@ static int check_recipe(train_engine *e, const train_quantize *q)
     return 0;
 }
 
-/* Whether what kernels know of both is one. */
-static int alike_quantized(const train_quantized *s, const train_quantized *t)
-{
-    const mpsim_block_recipe *a = s->how->recipe, *b = t->how->recipe;
-    return mpsim_format_same(s->x->format, t->x->format) && mpsim_format_same(s->y->format, t->y->format) &&
-           !s->how->blocks == !t->how->blocks && strcmp(a->element, b->element) == 0 && a->rule == b->rule &&
-           a->element_mode == b->element_mode && a->power_of_two == b->power_of_two && a->block_rows == b->block_rows &&
-           a->block_cols == b->block_cols && a->amax_epsilon == b->amax_epsilon && a->scale_for_inf == b->scale_for_inf;
-}
-
 /* Those that take more than a launch; the others stay untaken. */
 static int quantize_those_alone(train_engine *e, const train_quantized *list, size_t n, unsigned char *taken)
 {
     for (size_t i = 0; i < n; i++) {
         gpu_quantize g;
+        if (taken[i])
+            continue;
         quantize_set(&g, &list[i]);
         taken[i] = waits_for_amax(g, &list[i]) || (g.rule != GPU_SCALE_ONE && !g.in_warp);
         if (taken[i] && quantize_alone(e, g, &list[i]))
@@ -256,7 +366,8 @@ static int cuda_quantize_list(train_engine *e, const train_quantized *list, size
         if (check_recipe(e, list[i].how))
             return -1;
     unsigned char *taken = untaken(e, n);
-    if (!taken || reserve_slots(e, 2 * n) || quantize_those_alone(e, list, n, taken))
+    if (!taken || reserve_slots(e, 2 * n) || quantize_usual(e, list, n, taken) ||
+        quantize_those_alone(e, list, n, taken))
         return -1;
     return quantize_at_once(e, list, n, taken);
 }

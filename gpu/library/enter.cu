@@ -24,7 +24,7 @@ struct entering {
 
 static int enters_as_codes(const mpsim_entering *how)
 {
-    return how->use != MPSIM_BLOCKS_AS_NUMBERS && (in_one_block(how->recipe) || how->use != MPSIM_BLOCKS_AS_VALUES);
+    return how->use != MPSIM_BLOCKS_AS_NUMBERS && (gpu_in_one_block(how->recipe) || how->use != MPSIM_BLOCKS_AS_VALUES);
 }
 
 static mpsim_status check_recipe(const mpsim_entering *how)
@@ -32,7 +32,7 @@ static mpsim_status check_recipe(const mpsim_entering *how)
     const mpsim_block_recipe *b = how->recipe;
     if (mpsim_block_check(b) != MPSIM_OK || how->use > MPSIM_BLOCKS_AS_NUMBERS)
         return MPSIM_EINVAL;
-    if (how->use == MPSIM_BLOCKS_SCALED && !in_one_block(b) && !mpsim_block_scale_format(b))
+    if (how->use == MPSIM_BLOCKS_SCALED && !gpu_in_one_block(b) && !mpsim_block_scale_format(b))
         return MPSIM_EINVAL;
     if (mpsim_scale_rule_at(b->rule)->takes_given && !(how->given >= 0))
         return MPSIM_EINVAL;
@@ -89,7 +89,7 @@ static void begin(entering *e, const mpsim_stack *x, const mpsim_entering *how, 
     e->to.most = reinterpret_cast<int *>(amax);
     e->stays = !how->recipe && !how->hadamard && !e->rounds;
     if (how->recipe)
-        e->recipe = recipe_of(how->recipe, e->x.lines, e->x.rows, e->x.cols, how->given, &how->rng);
+        e->recipe = gpu_recipe_of(how->recipe, e->x.lines, e->x.rows, e->x.cols, how->given, &how->rng);
 }
 
 static size_t place(entering *e, void *memory)
@@ -99,7 +99,7 @@ static size_t place(entering *e, void *memory)
     if (e->stays)
         return 0;
     e->codes = r.take<unsigned char>(e->n * mpsim_format_code_bytes(e->multiplied));
-    if (b && !in_one_block(b) && enters_as_codes(e->how))
+    if (b && !gpu_in_one_block(b) && enters_as_codes(e->how))
         e->factors = r.take<float>(e->recipe.blocks);
     if (b)
         e->inverse = r.take<float>(1);
@@ -136,7 +136,7 @@ static void fill(mpsim_cuda_operand *o, const entering &e, const mpsim_stack *x)
         of->scales = e.how->use == MPSIM_BLOCKS_SCALED ? mpsim_block_scale_format(b) : NULL;
     }
     if (e.n && b && enters_as_codes(e.how) &&
-        (in_one_block(b) || (e.recipe.has_tensor && e.how->use == MPSIM_BLOCKS_SCALED)))
+        (gpu_in_one_block(b) || (e.recipe.has_tensor && e.how->use == MPSIM_BLOCKS_SCALED)))
         o->inverse = e.inverse;
 }
 
@@ -214,11 +214,11 @@ static void launch_with_recipe(entering *e, cudaStream_t stream)
     e->to.values = e->how->use == MPSIM_BLOCKS_AS_NUMBERS ? reinterpret_cast<float *>(e->codes) : NULL;
     e->to.factors = e->factors;
     e->to.factors_are_codes = scaled;
-    if (in_one_block(e->how->recipe))
+    if (gpu_in_one_block(e->how->recipe))
         e->to.inverses = e->inverse;
     else
         e->to.tensor_scale = e->inverse;
-    launch_recipe(from, e->recipe, e->to, in_one_block(e->how->recipe), stream);
+    launch_recipe(from, e->recipe, e->to, gpu_in_one_block(e->how->recipe), stream);
 }
 
 } // namespace library

@@ -9,7 +9,7 @@ namespace library
 static gpu_recipe matrix_recipe(const mpsim_block_recipe *b, size_t rows, size_t cols, const mpsim_rng *rng)
 {
     const mpsim_rng none = {0, 0, 0};
-    return recipe_of(b, rows, rows, cols, 1, rng ? rng : &none);
+    return gpu_recipe_of(b, rows, rows, cols, 1, rng ? rng : &none);
 }
 
 static mpsim_status check_quantize(const mpsim_block_recipe *b, const mpsim_stack *x, const float *given,
@@ -72,6 +72,6 @@ extern "C" mpsim_status mpsim_cuda_quantize(const mpsim_block_recipe *b, const m
     to.tensor_amax = out->tensor_amax;
     to.tensor_scale = out->tensor_scale;
     to.counts = reinterpret_cast<gpu_word *>(out->counts);
-    launch_recipe(of, q, to, in_one_block(b), stream_of(call));
+    launch_recipe(of, q, to, gpu_in_one_block(b), stream_of(call));
     return launched(call, "quantize");
 }

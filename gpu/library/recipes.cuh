@@ -8,7 +8,6 @@
 #include <mpsim/format.h>
 
 extern "C" {
-#include "../../lib/block/scale.h"
 #include "../../lib/dot/stack.h"
 }
 
@@ -67,40 +66,6 @@ static inline gpu_stack values_of(const gpu_stack &shape, const float *values)
     return s;
 }
 
-static inline int in_one_block(const mpsim_block_recipe *b)
-{
-    return b->block_rows == 0 && b->block_cols == 0;
-}
-
-/* A recipe for matrices of `high` rows; of one with a single block all lines are one matrix. */
-static inline gpu_recipe recipe_of(const mpsim_block_recipe *b, size_t lines, size_t high, size_t cols, float given,
-                                   const mpsim_rng *rng)
-{
-    gpu_recipe q;
-    const mpsim_scale_rule_row *rule = mpsim_scale_rule_at(b->rule);
-    const mpsim_format *f = mpsim_format_find(b->element);
-    memset(&q, 0, sizeof q);
-    mpsim_scale_env_set(&q.env, b, f, given);
-    mpsim_element_rounding(&q.rounding, b);
-    q.element = *f;
-    q.cast = rule->cast;
-    q.over_factor = rule->dequantize == MPSIM_OVER_FACTOR;
-    q.divides = rule->divides;
-    q.keeps_nan = !rule->drops_nan;
-    q.has_tensor = rule->has_tensor;
-    q.stochastic = mpsim_is_stochastic(b->element_mode);
-    q.fp4_grid = q.stochastic && rule->fp4_only && rule->cast == MPSIM_CAST_CUDA;
-    q.below_half = mpsim_below_half(f);
-    if (q.stochastic)
-        q.rng = *rng;
-    q.high = in_one_block(b) ? (lines ? lines : 1) : high ? high : 1;
-    q.block_rows = b->block_rows ? b->block_rows : q.high;
-    q.block_cols = b->block_cols ? b->block_cols : cols ? cols : 1;
-    mpsim_block_grid(b, q.high, cols, &q.grid_rows, &q.grid_cols);
-    q.blocks = cols ? lines / q.high * q.grid_rows * q.grid_cols : 0;
-    return q;
-}
-
 /* The scratch of a recipe. */
 static inline void scratch_of(room *r, const gpu_recipe &q, gpu_results *to)
 {
@@ -120,6 +85,7 @@ static inline int launch_blocks(const gpu_stack &x, const gpu_recipe &q, const g
     b.rows = x.lines;
     b.cols = x.cols;
     b.rng = q.rng;
+    b.given = q.env.given;
     b.to = to;
     const gpu_blocks_form form = gpu_blocks_form_of(q, &x.format, b, whole);
     if (!x.is_dense || form.way == GPU_WAY_NONE)
@@ -127,7 +93,7 @@ static inline int launch_blocks(const gpu_stack &x, const gpu_recipe &q, const g
     list.n = 1;
     list.end[0] = gpu_blocks_grid(form, q, b);
     if (form.way == GPU_WAY_ONE || (q.has_tensor && !to.tensor_amax)) {
-        const int needed = to.amax || to.most || gpu_blocks_needs_amax(form, q);
+        const int needed = to.amax || gpu_blocks_needs_amax(form, q);
         if (needed)
             cudaMemsetAsync(to.found_amax, 0, sizeof *to.found_amax, stream);
         if (needed)

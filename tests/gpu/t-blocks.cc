@@ -56,6 +56,20 @@ static void test_quantize(source *s)
     }
 }
 
+/* Tensors that are large enough for the kernels of gpu/kernels/blocks.cuh. */
+static void test_large(source *s)
+{
+    unsigned index = 0;
+    int good = 1;
+    for (const char *name :
+         {"te-block-1x128", "mxfp8", "mxfp8-e5m2", "mxfp8-floor", "deepseek-1x128", "deepgemm-1x128"})
+        for (const char *from : {"binary32", "bf16", "fp16"})
+            for (input kind : {ORDINARY, WIDE})
+                if (test_in_part(index++, 6))
+                    good = good && quantize_one(s, {mpsim_block_find(name), 259, 256, kind, from, 0, kind == WIDE});
+    OK(good, "quantising: large tensors, blocks in a row");
+}
+
 /* Every distance between numbers of FP4, and every word's first bits, in blocks whose scale is 1. */
 static void test_random_bits(source *s)
 {
@@ -239,6 +253,7 @@ int main()
     source s = {77};
     if (open_engines())
         return 1;
+    test_large(&s);
     test_quantize(&s);
     test_random_bits(&s);
     test_hadamard(&s);
