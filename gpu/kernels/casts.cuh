@@ -52,7 +52,7 @@ struct gpu_cast_counter {
 };
 
 /* The larger one; NaN if one is. */
-static __device__ __forceinline__ float gpu_larger(float a, float b)
+static __device__ __forceinline__ float gpu_most_of(float a, float b)
 {
 #if defined(__CUDA_ARCH__)
     float y;
@@ -194,7 +194,7 @@ struct gpu_cast {
         gpu_unpack<From>(from, v);
         if constexpr (MODE == GPU_STOCHASTIC)
             mpsim_rng_block(random, how.seed, how.stream, how.block + quad);
-        const float most = gpu_larger(gpu_larger(fabsf(v[0]), fabsf(v[1])), gpu_larger(fabsf(v[2]), fabsf(v[3])));
+        const float most = gpu_most_of(gpu_most_of(fabsf(v[0]), fabsf(v[1])), gpu_most_of(fabsf(v[2]), fabsf(v[3])));
         const int usual = most < __uint_as_float(END);
         if (!usual)
             return each(how, from, random, to, c);

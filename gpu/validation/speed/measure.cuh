@@ -18,7 +18,7 @@ namespace
 
 /* ---- inputs, the same on CPU and device ---- */
 
-enum input { BELL, UNIFORM_EXPONENTS };
+enum input { BELL, UNIFORM_EXPONENTS, MOSTLY_BELL };
 
 __host__ __device__ inline uint32_t mix(uint64_t i)
 {
@@ -29,11 +29,11 @@ __host__ __device__ inline uint32_t mix(uint64_t i)
 }
 
 /* Bits of element i: the sum of four uniform numbers about 0, of variance 1/3; any sign,
- * exponent and significand of a finite number. Sums of multiples of 2^-16 below 2: exact. */
+ * exponent and significand of a finite number; a bell with one such number in 4096. Sums of multiples of 2^-16 below 2: exact. */
 __host__ __device__ inline uint32_t input_bits(int kind, uint64_t i)
 {
     const uint32_t a = mix(2 * i), b = mix(2 * i + 1);
-    if (kind == UNIFORM_EXPONENTS)
+    if (kind == UNIFORM_EXPONENTS || (kind == MOSTLY_BELL && i % 4096 == 0))
         return (a & 0x807fffff) | b % 255 << 23;
     const int sum = static_cast<int>((a & 0xffff) + (a >> 16) + (b & 0xffff) + (b >> 16)) - 131070;
     return mpsim_bits_f32(static_cast<float>(sum) * 0x1p-16f);
@@ -57,6 +57,7 @@ __global__ void compare_kernel(const uint32_t *x, const uint32_t *y, size_t n, g
 
 struct session;
 struct tensor_case;
+struct cast_case;
 struct layer_case;
 struct product_case;
 
@@ -66,6 +67,7 @@ struct item {
     double bytes, flops;
     void (*measure)(session *s, const item *it);
     const tensor_case *tensor;   /* of operations on tensors */
+    const cast_case *cast;       /* of casts that a training does not have */
     const layer_case *layer;     /* of operations of layers, optimizers and attention */
     const product_case *product; /* of products: operands, model, and which path or library */
     char model[96];

@@ -1,5 +1,6 @@
 /* speed.cu -- see speed.h. */
 #include "attention.cuh"
+#include "casts.cuh"
 #include "products.cuh"
 
 /* ---- the table ---- */
@@ -16,6 +17,7 @@ static void list_items(item_list *list, const gpu_speed_plan *plan)
     list->n = 0;
     if (is_in_range(plan) && plan->elements) {
         list_tensors(list, plan);
+        list_casts(list, plan);
         list_layers(list, plan);
     }
     if (is_in_range(plan) && plan->order)

@@ -146,7 +146,11 @@ int fill_tensor(operands *o, const tensor_case *c, size_t n, size_t sample)
 {
     o->x = tensor_of(c->from, n / COLUMNS);
     o->y = tensor_of(c->to ? c->to : c->from, c->to ? n / COLUMNS : 1);
-    return make_repeated(&o->e, &o->x, sample / COLUMNS, c->recipe ? BELL : UNIFORM_EXPONENTS, 0) ||
+    return make_repeated(&o->e, &o->x, sample / COLUMNS,
+                         c->recipe ? BELL
+                         : c->to   ? MOSTLY_BELL
+                                   : UNIFORM_EXPONENTS,
+                         0) ||
                    o->e.ops->alloc(&o->e, &o->y)
                ? -1
                : 0;

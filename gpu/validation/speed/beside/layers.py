@@ -94,6 +94,8 @@ def ask(s):
                                    ("e4m3", torch.float32, torch.float8_e4m3fn, 5)):
         t.row(f"copy_ of binary32 to {name}", [f"cast of binary32 to {name}"], lambda: casting(t, from_, to), width * n)
     t.row("copy_ of bf16 to binary32", ["cast of bf16 to binary32"], lambda: casting(t, BF16, torch.float32), 6 * n)
+    t.row("copy_ of bf16 to e4m3", ["cast of bf16 to e4m3"], lambda: casting(t, BF16, torch.float8_e4m3fn), 3 * n)
+    t.row("copy_ of e4m3 to bf16", ["cast of e4m3 to bf16"], lambda: casting(t, torch.float8_e4m3fn, BF16), 3 * n)
     for name, function, parameters in (("layer_norm", functional.layer_norm, 2), ("rms_norm", functional.rms_norm, 1)):
         ours = {"layer_norm": "LayerNorm, bf16", "rms_norm": "RMSNorm, bf16"}[name]
         t.row(name, [ours], lambda: norm(t, function, parameters), 4 * n)
