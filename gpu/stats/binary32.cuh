@@ -5,7 +5,12 @@
  * are sums of integers, so none depends on the order. Binary64 is used where a relative error is larger than all before, for
  * what saturates, and nowhere else: devices other than data centres' have 64 times fewer units for it.
  *
- * Speed: SPEED-IS-FILLED-IN-LATER */
+ * Speed, of four usual casts and a histogram, counted in SASS (sm_90): 54 instructions an element, of which 29 are of the integer
+ * unit, 16 are multiplications, and none is of binary64. The moments take 8, a cast 6.2, the histogram 3.3. A multiprocessor has 64
+ * integer units and issues 128 instructions a clock, so the integer units are the bound: 2.2 elements a clock, which on an H200 at
+ * 1.7 GHz are 2.0 TB/s, 0.47 of a copy. The loop in binary64 that was here before took 127 instructions, of which 41 were of
+ * binary64. On sm_86, sm_89 and sm_120, which have 2 units of binary64 a multiprocessor, those were the bound. An element that
+ * is put aside costs about ten times as much as others. */
 #pragma once
 
 #include "window.cuh"
@@ -224,7 +229,7 @@ __host__ __device__ constexpr int shared_words()
 
 /* N casts, from j.first on. */
 template <int N>
-GPU_KERNEL void __launch_bounds__(THREADS, N < 2 ? 3 : 2) binary32(GPU_CONSTANT(job) j)
+GPU_KERNEL void __launch_bounds__(THREADS, N < 1 ? 3 : 2) binary32(GPU_CONSTANT(job) j)
 {
     GPU_DYNAMIC_SHARED(unsigned, words);
     const unsigned thread = threadIdx.x, warp = thread / 32, warps = gridDim.x * (THREADS / 32);

@@ -33,6 +33,7 @@ struct job {
     unsigned words, replicas;
     int base, histogram; /* base: the array, too */
     unsigned first;      /* cast */
+    unsigned dropped;    /* bits that every cast drops */
     stats::cast casts[CASTS];
 };
 

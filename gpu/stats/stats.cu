@@ -290,8 +290,11 @@ static void count_binary32(const mpsim_cuda *c, mpsim_cuda_counted *k, const voi
     for (size_t first = 0; (first == 0 || first < c->n) && blocks; first += stats::CASTS, j.base = j.histogram = 0) {
         const size_t left = c->n - first, some = left < stats::CASTS ? left : +stats::CASTS;
         j.first = unsigned(first);
-        for (size_t i = 0; i < some; i++)
+        j.dropped = some ? ~0u : 0;
+        for (size_t i = 0; i < some; i++) {
             j.casts[i] = c->planned[first + i];
+            j.dropped &= j.casts[i].scale ? ~0u >> (32 - j.casts[i].drop) : 0;
+        }
         switch (some) {
         case 0:
             launch_binary32<0>(c, j, blocks, stream);

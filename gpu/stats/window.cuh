@@ -136,9 +136,10 @@ __device__ __forceinline__ void add_array(const elements &e, const unsigned *u, 
 {
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const int factor = int(left(unsigned(int(u[m]) >> 31) | 1, e.place[m])); /* of the element's sign */
-        s.sum += i64(int(e.sig[m])) * factor;
-        add_product(s.squares, left(e.sig[m], e.place[m]));
+        const unsigned factor = left(1, e.place[m]);
+        const int sign = int(u[m]) >> 31 | 1;
+        s.sum += i64(int(e.sig[m])) * (sign * int(factor));
+        add_product(s.squares, e.sig[m] * factor);
     }
 }
 
@@ -273,20 +274,17 @@ __device__ inline int is_alone(const job &j, unsigned most, int low)
 }
 
 /* Whether an element may stay as it is: under the cast that drops the fewest bits, and so under any. */
-template <int N>
 __device__ __forceinline__ int has_exact(const job &j, const elements &e)
 {
-    unsigned dropped = ~0u;
     int has = 0;
-    GPU_UNROLL for (int i = 0; i < N; i++) dropped &= j.casts[i].drop > 0 ? left(1, unsigned(j.casts[i].drop)) - 1 : 0;
-    GPU_UNROLL for (int m = 0; m < LANE; m++) has |= (e.sig[m] & dropped) == 0;
+    GPU_UNROLL for (int m = 0; m < LANE; m++) has |= (e.sig[m] & j.dropped) == 0;
     return has;
 }
 
 template <int N>
 __device__ __forceinline__ void cast_all(const job &j, const elements &e, sums<N> &s, unsigned most)
 {
-    const int usual = most < s.usual_below, exact = has_exact<N>(j, e);
+    const int usual = most < s.usual_below, exact = has_exact(j, e);
     GPU_UNROLL for (int i = 0; i < N; i++)
     {
         if (usual || way_of(j.casts[i], most, s.low()) == USUALLY)

@@ -184,6 +184,7 @@ ptx stats sm_90
 for f in gemm speed stats; do
     rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
 done
+none "stats.cu: sums are sums of integers, without a binary64 fma" "$(grep 'fma[a-z.]*f64' "$dir/stats.ptx")"
 awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
 grep -q 'fma\.rn\.f32' "$dir/gemm.ptx" && [ ! -s "$dir/out" ]
 ok $? "gemm.cu: fma in the kernel of that model and nowhere else"
