@@ -9,5 +9,6 @@
 #include <mpsim/cudaoptim.h>
 #include <mpsim/cudaquantize.h>
 #include <mpsim/cudastats.h>
+#include <mpsim/cudasum.h>
 
 #endif
