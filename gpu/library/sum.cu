@@ -39,7 +39,7 @@ static mpsim_status set_lines(gpu_lines *l, const mpsim_cuda_summing *how, void 
     if (!how || !x || !x->format)
         return refuse(call, MPSIM_EINVAL, "%s: no order, no lines or no format is given", SUM);
     if (unsigned(how->order) > MPSIM_CUDA_SUM_EXACT)
-        return refuse(call, MPSIM_EINVAL, "%s: %u is no order", SUM, unsigned(how->order));
+        return refuse(call, MPSIM_EINVAL, "%s: order %u is unknown", SUM, unsigned(how->order));
     if (how->order == MPSIM_CUDA_SUM_LANES && !valid_lanes(how->lanes))
         return refuse(call, MPSIM_EINVAL, "%s: expected a power of two from 1 to 1024 as lanes, found %zu", SUM,
                       how->lanes);

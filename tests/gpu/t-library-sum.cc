@@ -241,7 +241,7 @@ void ask_refusals()
     bad.lanes = 3;
     refused(&bad, p, &lines, MPSIM_EINVAL, "power of two", "3 lanes");
     bad = how, bad.order = mpsim_cuda_sum_order(9);
-    refused(&bad, p, &lines, MPSIM_EINVAL, "9 is no order", "order 9");
+    refused(&bad, p, &lines, MPSIM_EINVAL, "order 9 is unknown", "order 9");
     bad = how, bad.order = MPSIM_CUDA_SUM_EXACT, bad.counted = 3;
     refused(&bad, p, &lines, MPSIM_EINVAL, "not divided", "an exact mean");
     bad = how, bad.math = format("binary64");
