@@ -197,11 +197,13 @@ _MEMORY = (np.ndarray, np.generic, float, int, list, tuple, range, bytes, bytear
 
 def on_device(x: Any, what: str) -> Any:
     """The array of a CUDA device that x is (of _doors); None for all else."""
+    if isinstance(x, _MEMORY):
+        return None
     try:
         if not x.is_cuda:
             return None
     except AttributeError:
-        if isinstance(x, _MEMORY) or not (hasattr(x, "__cuda_array_interface__") or _lies_there(x)):
+        if not (hasattr(x, "__cuda_array_interface__") or _lies_there(x)):
             return None
     from ._doors import of
 
