@@ -44,6 +44,9 @@ def here(made):
 
 
 def same(a, b):
+    """Equal bits; of numbers of 16 bits a NaN equals any NaN."""
+    if a.dtype == b.dtype == np.float16:
+        a, b = (np.where(np.isnan(x), np.float16(np.nan), x) for x in (a, b))
     return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}"))
 
 
@@ -56,12 +59,6 @@ def library(monkeypatch):
     yield
     for cached in (_cuda.library, _device.functions):
         cached.cache_clear()
-
-
-def has(*names):
-    missing = [name for name in names if name not in _device.functions()]
-    if missing:
-        pytest.skip(f"this libmpsim-cuda lacks {', '.join(missing)}")
 
 
 def numbers(*shape, dtype=np.float32):
@@ -78,7 +75,6 @@ CASTS = [("e4m3", {}), ("e5m2", {"mode": "toward-zero", "overflow": "saturate"})
 @pytest.mark.parametrize("dtype", (np.float32, np.float16))
 @pytest.mark.parametrize("case", range(len(CASTS)))
 def test_casts(case, dtype):
-    has("cast")
     format, how = CASTS[case]
     for x in (numbers(37, 53, dtype=dtype), numbers(7, dtype=dtype), numbers(2, 3, 4, dtype=dtype), numbers(0, dtype=dtype)):
         assert same(here(mpsim.round(There(x), format, **how)), mpsim.round(x, format, **how))
@@ -86,7 +82,6 @@ def test_casts(case, dtype):
 
 
 def test_results_have_both_protocols():
-    has("cast")
     made = mpsim.round(There(numbers(4, 4)), "e4m3")
     assert made.__dlpack_device__() == (2, 0)
     capsule = made.__dlpack__()
@@ -103,7 +98,6 @@ def test_results_have_both_protocols():
 @pytest.mark.parametrize("recipe", ("mxfp8", "nvfp4", "te-current", "mxfp4", "te-block-1x128", "te-block-128x128", "nvfp4-sr", "deepseek-1x128"))
 @pytest.mark.parametrize("axis", ("rows", "columns"))
 def test_recipes(recipe, axis):
-    has("quantize")
     for x in (numbers(33, 96), numbers(3, 5, 64)):
         x = np.nan_to_num(x, posinf=3.0)
         q, want = mpsim.quantize(There(x), recipe, axis=axis, seed=5), mpsim.quantize(x, recipe, axis=axis, seed=5)
@@ -126,7 +120,6 @@ def test_what_the_device_lacks_is_an_error():
 
 @pytest.mark.parametrize("model,format", (("fma", None), ("hopper-wgmma-fp8-fp32", "e4m3"), ("exact", "bf16"), ("volta-fp16-fp32", "fp16")))
 def test_products(model, format):
-    has("gemm")
     a, b = np.nan_to_num(numbers(17, 40), posinf=2.0), np.nan_to_num(numbers(40, 9), posinf=2.0)
     assert same(here(mpsim.gemm(There(a), There(b), model=model, format=format)), mpsim.gemm(a, b, model=model, format=format))
     turned = mpsim.gemm(There(a.T.copy()), There(b.T.copy()), model=model, format=format, transpose_a=True, transpose_b=True)
@@ -161,13 +154,15 @@ def both(torch, function):
 
 
 def test_casts_of_tensors(torch):
-    has("cast")
     x = torch.from_numpy(numbers(24, 36))
     for t in (x, x.t(), x[:, ::2], x.bfloat16(), x[0, 0], x[:0], x.half().view(2, 12, 6, 6)):
         for format, how in CASTS:
             for function in (mpsim.round, mpsim.encode):
                 got, want = both(torch, lambda: function(t, format, **how))
                 assert got.dtype is want.dtype and got.shape == want.shape
+                if got.dtype in (torch.float16, torch.bfloat16):
+                    assert torch.equal(got.isnan(), want.isnan())
+                    got, want = got.nan_to_num(77), want.nan_to_num(77)
                 bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[got.element_size()]
                 assert torch.equal(got.contiguous().view(bits), want.contiguous().view(bits)), (format, how, t.dtype)
     codes = mpsim.encode(x, "e4m3")
@@ -176,7 +171,6 @@ def test_casts_of_tensors(torch):
 
 
 def test_recipes_and_products_of_tensors(torch):
-    has("quantize", "gemm")
     x = torch.from_numpy(np.nan_to_num(numbers(40, 64), posinf=2.0))
     for t in (x, x.t(), x[:, ::2], x.view(5, 8, 64)):
         for recipe, how in (("mxfp8", {}), ("nvfp4", {"axis": "columns"}), ("nvfp4", {"amax": 8.0}), ("ms-amp", {"given": 0.5})):

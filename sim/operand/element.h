@@ -71,7 +71,18 @@ static inline uint64_t element_code(const void *codes, size_t bytes, size_t i)
         return eight;
     }
 }
-void element_put_code(void *codes, size_t bytes, size_t i, uint64_t code);
+
+static inline void element_put_code(void *codes, size_t bytes, size_t i, uint64_t code)
+{
+    const uint8_t one = (uint8_t)code;
+    const uint16_t two = (uint16_t)code;
+    const uint32_t four = (uint32_t)code;
+    const void *from = bytes == 1   ? (const void *)&one
+                       : bytes == 2 ? (const void *)&two
+                       : bytes == 4 ? (const void *)&four
+                                    : (const void *)&code;
+    memcpy((unsigned char *)codes + i * bytes, from, bytes);
+}
 
 /* element_code_text -- "0x3c00", in as many digits as f has. */
 const char *element_code_text(char out[24], const mpsim_format *f, uint64_t code);
