@@ -4,8 +4,9 @@ cuda_sources = gpu/validation/checks/arith.cu gpu/validation/checks/convert.cu g
 # libmpsim-cuda: one source to an operation.
 cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quantize.cu gpu/library/gemm.cu
 cuda_library_sources += gpu/library/cast.cu
+cuda_library_sources += gpu/library/fused.cu
 # Kernels of training that are in it, too.
-cuda_library_kernels = gpu/kernels/gemm.cu gpu/kernels/gemm_wgmma.cu
+cuda_library_kernels = gpu/kernels/gemm.cu gpu/kernels/gemm_tma.cu gpu/kernels/gemm_wgmma.cu
 # mpsim-gpu-functions.
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.

@@ -25,7 +25,7 @@
 #define GPU_LAUNCH_ON(stream, kernel, grid, block, shared, ...) \
     (kernel)<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
 /* Clusters of n blocks, which the kernel has as GPU_CLUSTERS(n), too. */
-#define GPU_LAUNCH_CLUSTERS(n, ...) GPU_LAUNCH(__VA_ARGS__)
+#define GPU_LAUNCH_CLUSTERS(stream, n, ...) GPU_LAUNCH_ON(stream, __VA_ARGS__)
 #define GPU_CLUSTERS(n) __cluster_dims__(n, 1, 1)
 /* A parameter of a kernel that all its threads read in place; on a CPU a reference. */
 #define GPU_CONSTANT(...) const __grid_constant__ __VA_ARGS__

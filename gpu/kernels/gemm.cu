@@ -183,7 +183,7 @@ static cudaError_t launch_path(ready *r)
         return launch(square_kernels[r->types][j->a.along][j->b.along], r, FAST_LINES, fast_threads(64), FAST_SHARED);
     case GPU_GEMM_TMA:
         e = tiles_set(j, r->stacks, 256, r->sums == GPU_SUMS_KEPT ? 256 : 128);
-        return e != cudaSuccess ? e : gpu_gemm_tma_launch(&r->formats, j, r->types, r->stacks, r->sums);
+        return e != cudaSuccess ? e : gpu_gemm_tma_launch(&r->formats, j, r->types, r->stacks, r->sums, stream_of(r));
     default:
         e = tiles_set(j, r->stacks, 128, r->path == GPU_GEMM_WIDE ? 256 : 128);
         return e != cudaSuccess

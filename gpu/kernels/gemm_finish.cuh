@@ -65,7 +65,8 @@ cudaError_t gpu_gemm_wgmma_launch(const gpu_formats *f, const gpu_job *j, int ty
 
 /* In gemm_tma.cu, the same. tiles_m counts pairs of 128 rows; tiles have 256 columns, or 128 of sums that leave the tensor
  * core. Operands are aligned, there is depth, and FP8 lies along it; sums begin with +0. */
-cudaError_t gpu_gemm_tma_launch(const gpu_formats *f, const gpu_job *j, int types, size_t stacks, gpu_sums sums);
+cudaError_t gpu_gemm_tma_launch(const gpu_formats *f, const gpu_job *j, int types, size_t stacks, gpu_sums sums,
+                                cudaStream_t stream);
 
 /* ---- matrices of a stack: a grid has the tiles of the first, then those of the second, ... ---- */
 

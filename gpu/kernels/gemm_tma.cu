@@ -50,7 +50,7 @@ static int tensor_of(gpu_tensor *t, const gpu_lines &x, size_t depth, size_t mat
 /* ---- launches ---- */
 
 template <int TYPES, int ALONG_A, int ALONG_B, int SUMS>
-static cudaError_t launch(const gpu_formats &f, const gpu_job &j, size_t stacks, int processors)
+static cudaError_t launch(const gpu_formats &f, const gpu_job &j, size_t stacks, int processors, cudaStream_t stream)
 {
     typedef tma_shape<SUMS> shape;
     gpu_tensor a, b;
@@ -63,12 +63,13 @@ static cudaError_t launch(const gpu_formats &f, const gpu_job &j, size_t stacks,
         return e;
     const unsigned most = processors < TMA_CLUSTER ? 1 : unsigned(processors) / TMA_CLUSTER;
     const unsigned wanted = (j.blocks + shape::RINGS - 1) / shape::RINGS;
-    GPU_LAUNCH_CLUSTERS(TMA_CLUSTER, (gemm_tma_kernel<TYPES, ALONG_A, ALONG_B, SUMS>),
+    GPU_LAUNCH_CLUSTERS(stream, TMA_CLUSTER, (gemm_tma_kernel<TYPES, ALONG_A, ALONG_B, SUMS>),
                         TMA_CLUSTER * (wanted < most ? wanted : most), TMA_THREADS, shape::ALL, f, j, a, b);
     return cudaGetLastError();
 }
 
-typedef cudaError_t launcher(const gpu_formats &f, const gpu_job &j, size_t stacks, int processors);
+typedef cudaError_t launcher(const gpu_formats &f, const gpu_job &j, size_t stacks, int processors,
+                             cudaStream_t stream);
 
 /* By types; sixteen bits: by whether the depth is contiguous in a and b, eight: by what becomes of sums. */
 struct of_types {
@@ -95,7 +96,8 @@ static const of_types launchers[GPU_TYPES_COUNT] = {
     SIXTEEN(GPU_TYPES_F16),     SIXTEEN(GPU_TYPES_BF16),   {}, EIGHT(GPU_TYPES_E4M3_E4M3), EIGHT(GPU_TYPES_E4M3_E5M2),
     EIGHT(GPU_TYPES_E5M2_E4M3), EIGHT(GPU_TYPES_E5M2_E5M2)};
 
-cudaError_t gpu_gemm_tma_launch(const gpu_formats *f, const gpu_job *j, int types, size_t stacks, gpu_sums sums)
+cudaError_t gpu_gemm_tma_launch(const gpu_formats *f, const gpu_job *j, int types, size_t stacks, gpu_sums sums,
+                                cudaStream_t stream)
 {
     int device, processors;
     cudaError_t e = cudaGetDevice(&device);
@@ -104,5 +106,5 @@ cudaError_t gpu_gemm_tma_launch(const gpu_formats *f, const gpu_job *j, int type
     if (e != cudaSuccess)
         return e;
     launcher *const l = j->a.shift ? launchers[types].sixteen[j->a.along][j->b.along] : launchers[types].eight[sums];
-    return l ? l(*f, *j, stacks, processors) : cudaErrorInvalidValue;
+    return l ? l(*f, *j, stacks, processors, stream) : cudaErrorInvalidValue;
 }

@@ -3,6 +3,7 @@
 
 #include "call.cuh"
 #include "core.cuh"
+#include "fused.h"
 
 extern "C" { /* a header of C */
 #include "../../lib/dot/shape.h"
@@ -16,7 +17,8 @@ namespace library
 struct planned {
     product_arguments p;
     core_product core;
-    int by_core, sm;
+    fused_product fused;
+    int by_core, by_fused, sm;
 };
 
 static int is_f32(const mpsim_format *f)
@@ -160,6 +162,7 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
     join(&x->p);
     x->sm = capability();
     x->by_core = core_of(&x->core, x->p, x->sm);
+    x->by_fused = !x->by_core && fused_of(&x->fused, x->p);
     return MPSIM_OK;
 }
 
@@ -168,6 +171,7 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
 struct places {
     unsigned char *a, *b; /* codes that have entered, or NULL */
     float *sums;          /* or NULL */
+    fused_places fused;
     size_t bytes;
 };
 
@@ -175,7 +179,8 @@ static places places_in(void *room_of_call, const planned &x)
 {
     const product_shape &s = x.p.shape;
     room r(room_of_call);
-    places at = {nullptr, nullptr, nullptr, 0};
+    places at;
+    memset(static_cast<void *>(&at), 0, sizeof at);
     if (x.p.a.enters)
         at.a = r.take<unsigned char>(static_cast<size_t>(s.matrices * s.rows * s.depth) *
                                      mpsim_format_code_bytes(&x.p.a.multiplied));
@@ -184,6 +189,11 @@ static places places_in(void *room_of_call, const planned &x)
                                      mpsim_format_code_bytes(&x.p.b.multiplied));
     if (x.by_core && x.core.to_sums)
         at.sums = r.take<float>(static_cast<size_t>(s.matrices * s.rows * s.columns));
+    if (x.by_fused) {
+        size_t more = 0;
+        (void)fused_in(nullptr, &more, x.fused, x.p);
+        at.fused = fused_in(r.take<unsigned char>(more), &more, x.fused, x.p);
+    }
     at.bytes = r.used;
     return at;
 }
@@ -203,15 +213,18 @@ static void enter(const product_operand &o, const product_shape &s, int64_t line
         GPU_LAUNCH_ON(on, enter_kernel, blocks_for(n, 256), 256, 0, o, s, lines, to);
 }
 
-typedef void walk_function(GPU_CONSTANT(product_arguments) p, const unsigned char *a, const unsigned char *b);
+typedef void walk_function(GPU_CONSTANT_TYPE(product_arguments) p, const unsigned char *a, const unsigned char *b,
+                           walk_filter only);
 
 static void launch_walk(const planned &x, const places &at, cudaStream_t on)
 {
     static walk_function *const kernels[WALK_KINDS] = {walk_kernel<WALK_CHAINS>, walk_kernel<WALK_TREES>,
                                                        walk_kernel<WALK_EXACT>, walk_kernel<WALK_ADDITIONS>};
     const product_shape &s = x.p.shape;
+    const fused_places &f = at.fused;
+    const walk_filter only = {f.any, f.a.special, f.b.special, x.fused.rows, x.fused.columns};
     GPU_LAUNCH_ON(on, kernels[walk_kind_of(&x.p.model)], blocks_for(s.matrices * s.rows * s.columns, WALK_THREADS),
-                  WALK_THREADS, 0, x.p, at.a, at.b);
+                  WALK_THREADS, 0, x.p, at.a, at.b, only);
 }
 
 static mpsim_status launch_all(const planned &x, const places &at, const mpsim_cuda_call *call)
@@ -221,7 +234,9 @@ static mpsim_status launch_all(const planned &x, const places &at, const mpsim_c
     char why[128] = "";
     enter(x.p.a, s, s.rows, at.a, on);
     enter(x.p.b, s, s.columns, at.b, on);
-    if (!x.by_core)
+    if (x.by_fused)
+        fused_launch(x.fused, x.p, at.fused, at.a, at.b, on);
+    if (!x.by_core) /* behind fused additions the lines with NaNs and infinities */
         launch_walk(x, at, on);
     else if (launch_core(x.core, x.p, mpsim_format_find("binary32"), at.a, at.b, at.sums, x.sm, on, why, sizeof why))
         return refuse(call, MPSIM_EIO, "mpsim_cuda_gemm: %s", why);
@@ -247,7 +262,10 @@ extern "C" const char *mpsim_cuda_gemm_kernel(const mpsim_product *p, const mpsi
                                               const mpsim_cuda_operand *b)
 {
     library::planned x;
-    return library::plan(&x, p, a, b) ? NULL : x.by_core ? "tensor cores" : "one thread a result";
+    return library::plan(&x, p, a, b) ? NULL
+           : x.by_core                ? "tensor cores"
+           : x.by_fused               ? "binary64"
+                                      : "one thread a result";
 }
 
 extern "C" mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda_operand *a,

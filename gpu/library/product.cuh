@@ -398,10 +398,20 @@ GPU_KERNEL void enter_kernel(GPU_CONSTANT(product_operand) o, GPU_CONSTANT(produ
     }
 }
 
+/* Lines with a NaN or an infinity, whose results another kernel has left alone; any: NULL: all results are wanted. */
+struct walk_filter {
+    const int *any;
+    const unsigned char *a, *b;
+    int64_t rows, columns; /* from matrix to matrix */
+};
+
 template <walk_kind KIND>
 GPU_KERNEL void __launch_bounds__(WALK_THREADS)
-    walk_kernel(GPU_CONSTANT(product_arguments) p, const unsigned char *entered_a, const unsigned char *entered_b)
+    walk_kernel(GPU_CONSTANT(product_arguments) p, const unsigned char *entered_a, const unsigned char *entered_b,
+                walk_filter only)
 {
+    if (only.any && !*only.any)
+        return;
     const product_shape &g = p.shape;
     const int64_t each = g.rows * g.columns, n = each * g.matrices;
     const end_scales v = scales_of(p);
@@ -409,6 +419,8 @@ GPU_KERNEL void __launch_bounds__(WALK_THREADS)
     for (int64_t e = static_cast<int64_t>(blockIdx.x) * WALK_THREADS + threadIdx.x; e < n;
          e += static_cast<int64_t>(gridDim.x) * WALK_THREADS) {
         const int64_t matrix = e / each, i = e % each / g.columns, j = e % g.columns;
+        if (only.any && !(only.a[matrix * only.rows + i] | only.b[matrix * only.columns + j]))
+            continue;
         const matrix_places x = places_of(p, matrix);
         walk_element<KIND>(p, line_of(p.a, entered_a, g.rows, g.depth, matrix, x.a, i),
                            line_of(p.b, entered_b, g.columns, g.depth, matrix, x.b, j), x, v, matrix, i, j, &c);

@@ -244,6 +244,41 @@ static inline double __fma_rn(double a, double b, double c)
 {
     return fma(a, b, c);
 }
+/* Rounded toward -infinity: the nearest number, or the one below it. The error of a sum is exact in binary64; so is that of a
+ * product and of each sum on the way, whose total has the sign of the largest that is not zero. */
+static inline double gpu_host_error(double a, double b, double sum)
+{
+    const double part = sum - a;
+    return (a - (sum - part)) + (b - part);
+}
+static inline double gpu_host_below(double x, double error)
+{
+    return error < 0 ? nextafter(x, -HUGE_VAL) : x;
+}
+static inline double __dadd_rd(double a, double b)
+{
+    const double sum = a + b;
+    return gpu_host_below(sum, gpu_host_error(a, b, sum));
+}
+static inline double __fma_rd(double a, double b, double c)
+{
+    const double sum = fma(a, b, c), product = a * b, low = fma(a, b, -product);
+    const double middle = product + c, rest = gpu_host_error(product, c, middle);
+    /* the exact sum is middle + rest + low: less than half a unit of `sum` away from it */
+    const double tail = rest + low, last = gpu_host_error(rest, low, tail), gap = middle - sum;
+    const double error = gap + tail;
+    return gpu_host_below(sum, error != 0 ? error : last);
+}
+/* max(a + b, c) of two signed halves */
+static inline unsigned __viaddmax_s16x2(unsigned a, unsigned b, unsigned c)
+{
+    unsigned r = 0;
+    for (int h = 0; h < 32; h += 16) {
+        const int16_t sum = int16_t(uint16_t(a >> h) + uint16_t(b >> h)), least = int16_t(uint16_t(c >> h));
+        r |= unsigned(uint16_t(sum > least ? sum : least)) << h;
+    }
+    return r;
+}
 static inline float __fadd_rn(float a, float b)
 {
     return a + b;

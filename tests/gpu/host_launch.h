@@ -248,5 +248,5 @@ static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 
 
 #define GPU_LAUNCH_ON(stream, ...) ((void)(stream), GPU_LAUNCH(__VA_ARGS__))
 /* Clusters of n blocks. */
-#define GPU_LAUNCH_CLUSTERS(n, ...) (gpu_host.next_cluster = (n), GPU_LAUNCH(__VA_ARGS__))
+#define GPU_LAUNCH_CLUSTERS(stream, n, ...) ((void)(stream), gpu_host.next_cluster = (n), GPU_LAUNCH(__VA_ARGS__))
 #define GPU_LAUNCH(kernel, grid, block, shared, ...) gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)

@@ -268,7 +268,7 @@ static void finds_in_tiles(const char *what, const char *expected, K *kernel, un
     OK(gpu_tensor_set(&x, bytes, 2, elements, apart, box) == 0, "a tensor for: %s", what);
     gpu_host_cores_set(90);
     unsigned *const y = reinterpret_cast<unsigned *>(memory);
-    GPU_LAUNCH_CLUSTERS(blocks, kernel, blocks, threads, TILE_BARS + 16, x, y);
+    GPU_LAUNCH_CLUSTERS(cudaStream_t(nullptr), blocks, kernel, blocks, threads, TILE_BARS + 16, x, y);
     const cudaError_t e = cudaGetLastError();
     const int found = *expected ? e != cudaSuccess && strstr(cudaGetErrorString(e), expected) : e == cudaSuccess;
     OK(found, "%s", what);

@@ -27,7 +27,7 @@ MPSIM_API size_t mpsim_cuda_gemm_room(const mpsim_product *p, const mpsim_cuda_o
 MPSIM_API mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda_operand *a, const mpsim_cuda_operand *b,
                                        const mpsim_cuda_call *call);
 
-/* mpsim_cuda_gemm_kernel -- what computes this product on the current device: "tensor cores", or "one thread a result". NULL for what
+/* mpsim_cuda_gemm_kernel -- what computes this product on the current device: "tensor cores", "binary64", or "one thread a result". NULL for what
  * mpsim_cuda_gemm refuses. The string is static. */
 MPSIM_API const char *mpsim_cuda_gemm_kernel(const mpsim_product *p, const mpsim_cuda_operand *a,
                                              const mpsim_cuda_operand *b);
