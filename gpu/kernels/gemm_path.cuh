@@ -118,7 +118,8 @@ static int can(const model_row *r, const gpu_job *j, gpu_gemm_path path)
         return 0;
     if (pieces && !(j->a.aligned && j->b.aligned))
         return 0;
-    if (tma && (j->depth == 0 || (j->a.shift == 0 && !(j->a.along && j->b.along))))
+    if (tma && (j->depth == 0 || j->out.rows >> 31 || j->out.columns >> 31 ||
+                (j->a.shift == 0 && !(j->a.along && j->b.along))))
         return 0;
     return (!pieces && path != GPU_GEMM_WIDE) || j->out.start != TRAIN_FROM_SUM;
 }

@@ -20,7 +20,7 @@
 #include "usual.cuh"
 #include "wgmma.cuh"
 
-enum { TMA_LINES = 128, TMA_THREADS = 384, TMA_CLUSTER = 2, TMA_WARPS = 4, TMA_LAG = 2 };
+enum { TMA_LINES = 128, TMA_THREADS = 384, TMA_CLUSTER = 2, TMA_WARPS = 4, TMA_LAG = 1 };
 enum { TMA_FEW_REGISTERS = 40, TMA_MANY_REGISTERS = 232 }; /* 40 + 2 * 232 are three times 168 */
 /* Sums on their way out: 64 lines of 32 binary32 numbers for each warpgroup, and a line of the bias. */
 enum { TMA_OUT_COLUMNS = 32, TMA_OUT = 65 * TMA_OUT_COLUMNS, TMA_CHUNKS = 8 };

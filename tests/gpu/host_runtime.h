@@ -42,9 +42,10 @@ struct gpu_host_driver {
     int broken;                   /* calls that have ended its capture, or would be part of the graph    */
     uint64_t waits_on_the_stream; /* cudaStreamWaitEvent                                                */
     int anywhere;                 /* all memory of the process is the device's                           */
+    int processors;               /* multiprocessors                                                     */
 };
 inline gpu_host_driver gpu_host_driver_now = {
-    1, 0, 232448, cudaSuccess, cudaSuccess, cudaStreamCaptureModeGlobal, nullptr, 0, 0, 0};
+    1, 0, 232448, cudaSuccess, cudaSuccess, cudaStreamCaptureModeGlobal, nullptr, 0, 0, 0, 1};
 
 /* A call that ends the capture of a graph by any stream, but in the relaxed mode. */
 static inline cudaError_t gpu_host_unsafe()
@@ -116,7 +117,7 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
 {
-    *value = 1;
+    *value = gpu_host_driver_now.processors;
     return cudaSuccess;
 }
 

@@ -15,14 +15,14 @@ if [ -z "$NVCC" ] || ! "$NVCC" --version >/dev/null 2>&1; then
 fi
 
 ptx() { # ptx FILE TARGET: $dir/FILE.ptx, kept by the build (gpu/nvcc-wrap.sh) where it has code for that target
-    # gpu/library has files of the same names
-    built=$(find "$(dirname "$MPSIM")/gpu" -name "$1.$2.ptx" ! -path '*/library/*')
+    # of several files of that name the first: kernels before library
+    built=$(find "$(dirname "$MPSIM")/gpu" -name "$1.$2.ptx" | sort | head -n 1)
     if [ -n "$built" ]; then
         cp "$built" "$dir/$1.ptx"
     else
         # shellcheck disable=SC2086 # flags
         "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -ptx -arch="compute_${2#sm_}" \
-            -o "$dir/$1.ptx" "$(find "$MPSIM_SRCDIR/gpu" -name "$1.cu" ! -path '*/library/*')" >"$dir/out" 2>"$dir/err"
+            -o "$dir/$1.ptx" "$(find "$MPSIM_SRCDIR/gpu" -name "$1.cu" | sort | head -n 1)" >"$dir/out" 2>"$dir/err"
     fi
     ok $? "PTX of $1.cu for $2"
 }

@@ -395,9 +395,11 @@ START_TEST(tma)
         for (int way = 0; way < 4; way++) {
             problem p = {r.model, 90,      GPU_GEMM_TMA, r.fa,     r.fb,   r.to,   r.rows, r.columns,    r.depth,
                          r.limit, way / 2, way % 2,      r.factor, r.bias, r.more, 16,     r.depth == 72};
+            gpu_host_driver_now.processors = r.rows > 100 ? 5 : 1; /* two clusters, one */
             if (r.ways >> way & 1 && test_in_part(index++, 2))
                 run(p);
         }
+    gpu_host_driver_now.processors = 1;
     report("tma");
 }
 
@@ -474,7 +476,9 @@ START_TEST(tma_factors_of_blocks)
 {
     run_factors(GPU_GEMM_TMA, "e4m3", "e4m3", 140, 21, 592, 1);
     run_factors(GPU_GEMM_TMA, "e5m2", "e4m3", 9, 136, 128, 128);
-    run_factors(GPU_GEMM_TMA, "e4m3", "e5m2", 9, 400, 272, 64);
+    gpu_host_driver_now.processors = 4;
+    run_factors(GPU_GEMM_TMA, "e4m3", "e5m2", 9, 656, 272, 64);
+    gpu_host_driver_now.processors = 1;
     run_factors(GPU_GEMM_WGMMA, "e4m3", "e4m3", 9, 21, 272, 1);
     report("factors");
 }
