@@ -242,7 +242,8 @@ static mpsim_lines lines_of(const job *g, const mpsim_source *x, int wide, size_
                      .next = x->next};
     if (can_widen(g, x))
         l.widen = g->loops->widen;
-    if (are_values(g, g->a) && are_values(g, g->b)) /* both, since panels have zeros where codes are decoded */
+    /* both, since panels have zeros where codes are decoded, and only if a NaN need not be compared with an overflow */
+    if (are_values(g, g->a) && are_values(g, g->b) && mpsim_specials_raw(g))
         l.look = wide ? g->loops->look_f64 : g->loops->look_f32;
     mpsim_unpacker_init(&l.u, x->entry ? mpsim_format_find("binary32") : x->format, wide && !l.widen);
     return l;

@@ -54,6 +54,12 @@ void mpsim_specials_free(mpsim_specials *s);
  * memory. */
 int mpsim_specials_find(job *g, const mpsim_pool *pool, int first);
 
+/* mpsim_specials_raw -- whether values may be what they are: no NaN depends on whether a sum of numbers overflowed before. */
+static inline int mpsim_specials_raw(const job *g)
+{
+    return g->specials->alike || (g->specials->last && !g->m->chunk);
+}
+
 /* mpsim_specials_overflow -- whether what overflows before the result is an infinity, and stays one. */
 static inline int mpsim_specials_overflow(const job *g)
 {

@@ -9,6 +9,7 @@
 
 #include <mpsim/mpsim.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,6 +201,63 @@ static int run_chains(bench *b, const operands *o)
     return bad;
 }
 
+/* Infinities and NaNs among the elements of a; compared with the same product of ordinary numbers. */
+static const struct strewn {
+    const char *how;
+    size_t apart; /* elements from one to the next; 0: there is one */
+    double x;
+} strewn[] = {{"1 NaN", 0, NAN},
+              {"1 % NaN", 100, NAN},
+              {"100 % NaN", 1, NAN},
+              {"1 infinity", 0, INFINITY},
+              {"1 % infinities", 100, INFINITY},
+              {"100 % infinities", 1, INFINITY}};
+
+static const char *const strewn_models[][2] = {
+    {"fma", "binary32"},          {"sequential", "binary32"},        {"exact", "fp16"},
+    {"avx512-bf16-fp32", "bf16"}, {"amx-bf16-fp32", "bf16"},         {"hopper-fp16-fp32", "fp16"},
+    {"hopper-bf16-fp32", "bf16"}, {"hopper-wgmma-fp8-fp32", "e5m2"}, {"sequential:bf16", "bf16"},
+    {"cdna3-fp16-fp32", "fp16"}};
+
+static int strew(const operands *o, const mpsim_format *f, void *codes, const struct strewn *s)
+{
+    const size_t n = N * DEPTH, apart = s->apart ? s->apart : n;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (mpsim_encode_array_f64(f, &r, NULL, codes, o->x, n, NULL) != MPSIM_OK)
+        return 1;
+    for (size_t i = apart / 2; i < n; i += apart) {
+        const double x = i % 2 ? s->x : -s->x;
+        (void)mpsim_encode_array_f64(f, &r, NULL, (char *)codes + i * mpsim_format_code_bytes(f), &x, 1, NULL);
+    }
+    return 0;
+}
+
+static int run_strewn(bench *b, const operands *o, void *codes)
+{
+    int bad = 0;
+    for (size_t i = 0; i < COUNT(strewn_models); i++) {
+        const mpsim_format *f = mpsim_format_find(strewn_models[i][1]);
+        const size_t n = b->quick ? QUICK : N;
+        product p = {.frame = b, .rows = n, .columns = n, .depth = DEPTH, .d = o->d};
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        if (!bench_wants(b, "special", strewn_models[i][0]))
+            continue;
+        bad |= mpsim_model_parse(&p.m, strewn_models[i][0]) != MPSIM_OK ||
+               mpsim_encode_array_f64(f, &r, NULL, o->codes, o->x, N * DEPTH, NULL) != MPSIM_OK;
+        p.a = p.b = (mpsim_matrix){f, o->codes, DEPTH, 0};
+        p.b.transposed = 1;
+        const double each = bad ? 0 : bench_seconds(b, do_some, &p) / SOME / multiply_adds(&p);
+        p.a.codes = codes;
+        for (size_t k = 0; !bad && k < COUNT(strewn); k++) {
+            bad |= strew(o, f, codes, &strewn[k]);
+            report("special", &p, strewn[k].how, "ordinary", each, bench_seconds(b, do_some, &p) / SOME);
+        }
+    }
+    return bad;
+}
+
 static void run_plain(bench *b, operands *o)
 {
     const size_t n = b->quick ? QUICK : N;
@@ -252,6 +310,9 @@ static int run_products(bench *b)
         run_plain(b, &o);
         bad = run_models(b, &o);
     }
+    void *codes = malloc(N * DEPTH * 8);
+    bad |= !codes || run_strewn(b, &o, codes);
+    free(codes);
     free(o.x);
     free(o.f);
     free(o.codes);

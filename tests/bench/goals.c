@@ -82,6 +82,10 @@ const bench_goal bench_goals[] = {
     {"shape", "fma", SMALL, "avx512", 1, GOAL_RATIO, 0.08, "0.08 of multiply-adds"},
     {"shape", "exact", SMALL, "avx512", 1, GOAL_RATIO, 0.06, "0.06 of exact sums"},
     {"shape", "hopper-* fma sequential", "*", "avx512", 1, GOAL_RATIO, 0.35, "layers of a network 0.35"},
+    /* of ordinary operands; lib/dot/special.h */
+    {"special", "*", "1?NaN 1?infinity", NULL, 1, GOAL_RATIO, 1 / 1.5,
+     "products with one infinity or NaN 1.5 times as long as without"},
+    {"special", "*", "*", NULL, 1, GOAL_RATIO, 1 / 3.0, "with any number of them 3 times"},
     {"attention", "*", "*", NULL, 1, GOAL_RATIO, 0.4, "attention in tiles 0.4 of its two products"},
     {"activate elements dropout", "binary32 bf16 fp16", "*", "avx512", 1, GOAL_RATIO, 0.07,
      "activations and elements 0.07 of memcpy, 200 million a second where it copies 2.8 G"},

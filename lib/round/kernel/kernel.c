@@ -270,6 +270,7 @@ int mpsim_decoder_init(mpsim_decoder *d, const mpsim_format *f, int wide)
     d->normal = f->zero == MPSIM_ZERO_NONE || flat ? 0 : (uint32_t)1 << f->mbits;
     d->sign = (uint32_t)mpsim_sign_bit(f, 1);
     d->nan = f->nan == MPSIM_NAN_NEGZERO ? d->sign : 0;
+    d->infinity = f->inf ? (uint32_t)f->max_finite + 1 : 0;
     d->rebias = wide ? (uint64_t)(1023 - f->bias) << 52 : (uint64_t)((uint32_t)(127 - f->bias) << 23);
     return 1;
 }

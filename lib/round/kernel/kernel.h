@@ -137,10 +137,11 @@ typedef struct mpsim_decoder {
     int bytes, mbits, sign_shift;
     int exp; /* of the least positive number, where there are subnormal ones */
     uint32_t magnitude, max_finite;
-    uint32_t normal; /* the smallest normal code, 0: all are, or subnormal ones are those of binary32 */
-    uint32_t sign;   /* the sign bit of a code, 0: none */
-    uint32_t nan;    /* the code of -0 where that is NaN, else 0 */
-    uint64_t rebias; /* to be added to a normal value of the type */
+    uint32_t normal;   /* the smallest normal code, 0: all are, or subnormal ones are those of binary32 */
+    uint32_t sign;     /* the sign bit of a code, 0: none */
+    uint32_t nan;      /* the code of -0 where that is NaN, else 0 */
+    uint32_t infinity; /* its magnitude; 0: none */
+    uint64_t rebias;   /* to be added to a normal value of the type */
 } mpsim_decoder;
 typedef size_t mpsim_decode_function(const mpsim_decoder *d, void *y, const void *codes, size_t n);
 
