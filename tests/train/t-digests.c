@@ -179,7 +179,7 @@ static int read_short(const struct golden *g, train_run *r, char *why)
 }
 
 /* Tensors of the first step, and of the last one unless they are many. */
-static int write_steps(FILE *f, const train_run *r, int many, char *why)
+static int write_steps(FILE *f, const train_run *r, int many, train_digest_kind kind, char *why)
 {
     char line[TRAIN_ERROR] = "";
     train_engine e;
@@ -187,6 +187,7 @@ static int write_steps(FILE *f, const train_run *r, int many, char *why)
     train_digest_writer w;
     train_step s;
     int code = train_engine_cpu(&e, NULL);
+    e.digests = kind;
     train *t = code ? NULL : train_open(r, &e, 0, line);
     code = !t || train_digests_head(&w, f, r, e.digests);
     for (uint64_t i = 0; !code && i < r->settings.steps; i++) {
@@ -210,7 +211,7 @@ static int write_golden(const struct golden *g, char *why)
     int code = read_short(g, &r, why);
     FILE *f = code ? NULL : fopen(golden_path(g), "w");
     if (f) {
-        code = write_steps(f, &r, g->context > 0, why);
+        code = write_steps(f, &r, g->context > 0, TRAIN_DIGEST_CODES, why);
         fclose(f);
     } else if (!code) {
         code = complain(why, "cannot be written");
@@ -467,7 +468,8 @@ static void test_refused(void)
         const char *says;
     } rows[] = {
         {"", "", -1, "line 1: not a file of digests"},
-        {"", "# mpsim-train-digests/3\n", -1, "line 1: not a file of digests"},
+        {"", "# mpsim-train-digests/4\n", -1, "line 1: not a file of digests"},
+        {"", "# mpsim-train-digests/3\n", -1, "cut off"},
         {"", "# mpsim-train-digests/2\n", -1, "cut off"},
         {"e", "# mpsim-train-digests/2\n1 40135c29 00f1e2d3c4b5a697\n", -1, "no lines '# run"},
         {"e", "# mpsim-train-digests/2\n# run mpsim-run/1\n# run net mlp\n", -1, "too early"},
@@ -503,6 +505,26 @@ static void test_refused(void)
     }
     ok(!bad, "what is no file of digests is refused, with its line", NULL);
     free(text);
+}
+
+/* A file of digests by blocks, whose first line says so, is repeated as one of codes is. */
+static void test_blocks(void)
+{
+    char why[WHY] = "", line[64] = "";
+    train_run r = {0};
+    FILE *f = tmpfile();
+    int code = !f || read_short(&goldens[5], &r, why);
+    r.settings.steps = 3;
+    code = code || write_steps(f, &r, 0, TRAIN_DIGEST_BLOCKS, why);
+    if (!code) {
+        rewind(f);
+        code = !fgets(line, sizeof line, f) || strcmp(line, "# mpsim-train-digests/3\n") != 0;
+        rewind(f);
+    }
+    ok(!code && repeat_file(f, UINT64_MAX, why) == 0, "digests by blocks are repeated", why);
+    train_run_clear(&r);
+    if (f)
+        fclose(f);
 }
 
 /* ---- the file has a digest of its own ---- */
@@ -570,7 +592,7 @@ static void test_own_digest(void)
     int bad = !f || read_run("mlp-fp32", &r, why);
     r.settings.steps = 3;
     r.settings.batch = 16;
-    if (!bad && !(bad = write_steps(f, &r, 0, why))) {
+    if (!bad && !(bad = write_steps(f, &r, 0, TRAIN_DIGEST_CODES, why))) {
         rewind(f);
         n = fread(bytes, 1, sizeof bytes - 1, f);
         rewind(f);
@@ -656,6 +678,7 @@ int main(int argc, char **argv)
         test_runs();
         test_changed();
         test_refused();
+        test_blocks();
         test_own_digest();
         test_devices();
     }
