@@ -9,14 +9,14 @@ EXTRA_DIST += python/README.md python/pyproject.toml python/backend/mpsim_backen
   python/src/mpsim/_lines.py python/src/mpsim/_loops.py python/src/mpsim/_numbers.py \
   python/src/mpsim/_open.py python/src/mpsim/_optim.py python/src/mpsim/_options.py python/src/mpsim/_policy.py \
   python/src/mpsim/_program.py python/src/mpsim/_random.py python/src/mpsim/_reports.py python/src/mpsim/_scaler.py python/src/mpsim/_stat.py python/src/mpsim/_statistics.py \
-  python/src/mpsim/_room.py python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/py.typed python/src/mpsim/record.py \
+  python/src/mpsim/_room.py python/src/mpsim/_roundoff.py python/src/mpsim/_typing.py python/src/mpsim/_updates.py python/src/mpsim/_watch.py python/src/mpsim/_watching.py python/src/mpsim/callbacks.py python/src/mpsim/_judge.py python/src/mpsim/testing.py python/src/mpsim/py.typed python/src/mpsim/record.py \
   python/src/mpsim/record.pyi \
   python/src/mpsim/emulate/__init__.py python/src/mpsim/emulate/__main__.py python/src/mpsim/emulate/_apart.py python/src/mpsim/emulate/_audit.py python/src/mpsim/emulate/_bisect.py python/src/mpsim/emulate/_compare.py python/src/mpsim/emulate/_counting.py python/src/mpsim/emulate/_record.py python/src/mpsim/emulate/_report.py python/src/mpsim/emulate/_said.py python/src/mpsim/emulate/_script.py python/src/mpsim/emulate/_doctor.py python/src/mpsim/emulate/_attention.py python/src/mpsim/emulate/_between.py \
   python/src/mpsim/emulate/_claims.py python/src/mpsim/emulate/_core.py python/src/mpsim/emulate/_convolutions.py python/src/mpsim/emulate/_delayed.py \
   python/src/mpsim/emulate/_emulator.py python/src/mpsim/emulate/_fused.py python/src/mpsim/emulate/_grouped.py python/src/mpsim/emulate/_layers.py python/src/mpsim/emulate/_mode.py python/src/mpsim/emulate/_paths.py \
   python/src/mpsim/emulate/_optimizer.py python/src/mpsim/emulate/_rules.py python/src/mpsim/emulate/_scaling.py \
   python/src/mpsim/emulate/_plans.py python/src/mpsim/emulate/_products.py python/src/mpsim/emulate/_roles.py python/src/mpsim/emulate/_streams.py python/src/mpsim/emulate/_torchconv.py python/src/mpsim/emulate/_torchcpu.py \
-  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py \
+  python/tests/conftest.py python/tests/test_arrays.py python/tests/test_blocks.py python/tests/test_callbacks.py python/tests/test_testing.py \
   python/tests/test_casts.py python/tests/test_dot.py python/tests/test_layout.py python/tests/test_odd.py python/tests/test_open.py python/tests/test_pages.py python/tests/test_papers.py \
   python/tests/test_peers.py python/tests/test_emulate.py python/tests/test_emulate_optimizer.py python/tests/test_policy.py python/tests/test_random.py \
   python/tests/emulate/autocast.py python/tests/emulate/networks.py python/tests/emulate/parity.py python/tests/emulate/peers.py \

@@ -14,7 +14,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import _device, _statistics
+from mpsim import _device, _judge, _statistics
 
 
 def test_structures(tmp_path):
@@ -23,12 +23,12 @@ def test_structures(tmp_path):
     if not SOURCES or not cc:
         pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
     lines = []
-    structures = {**_statistics.STRUCTURES, **_device.STRUCTURES}
+    structures = {**_statistics.STRUCTURES, **_device.STRUCTURES, **_judge.STRUCTURES}
     for name, structure in structures.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         for field in (f[0] for f in structure._fields_):
             lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
-    (tmp_path / "x.c").write_text("#include <mpsim/report.h>\n#include <mpsim/mpsim.h>\n#include <mpsim/cuda.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
+    (tmp_path / "x.c").write_text("#include <mpsim/judge.h>\n#include <mpsim/report.h>\n#include <mpsim/mpsim.h>\n#include <mpsim/cuda.h>\n#include <stdio.h>\nint main(void) {\n" + "\n".join(lines) + "}\n")
     subprocess.run([cc, "-I", headers, "-I", os.path.join(SOURCES, "gpu", "include"), "-o", tmp_path / "x", tmp_path / "x.c"], check=True)
     theirs = subprocess.run([tmp_path / "x"], stdout=subprocess.PIPE, check=True).stdout.decode().split("\n")
     ours = []
@@ -38,7 +38,7 @@ def test_structures(tmp_path):
     assert theirs[:-1] == ours
 
 
-@pytest.mark.parametrize("module", ["_formats", "_functions", "_cast", "_blocks", "_dot", "_scaler", "_reports", "_watch", "_threads", "_torchmm"])
+@pytest.mark.parametrize("module", ["_formats", "_functions", "_cast", "_blocks", "_dot", "_scaler", "_reports", "_watch", "_threads", "_torchmm", "testing"])
 def test_docstrings(module):
     extra = {"np": np, "mpsim": mpsim}
     if module == "_watch":

@@ -240,7 +240,7 @@ static mpsim_status say(const question *q, const product_row *row)
                           q->w->of[B]->format->name);
     const judge_pair p = pair_of(q, expected);
     j->role = d->role;
-    j->format = d->format;
+    j->format = *d->format;
     j->rows = q->rows;
     j->columns = q->columns;
     j->results = (uint64_t)q->rows * q->columns;

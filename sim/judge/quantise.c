@@ -331,7 +331,7 @@ static mpsim_status judge_elements(const question *q, const made *m, const judge
 static void set_results(mpsim_judgement *j, const char *role, const judge_pair *p, int only_where)
 {
     j->role = role;
-    j->format = p->format;
+    j->format = *p->format;
     j->rows = p->rows;
     j->columns = p->columns;
     j->results += p->rows * p->columns;

@@ -76,7 +76,7 @@ void judge_report_fill(judge_report *r, const char *kind, const mpsim_judgement 
 {
     *r = (judge_report){.kind = kind,
                         .array = j->role,
-                        .format = j->format->name,
+                        .format = j->format.name,
                         .rows = j->rows,
                         .columns = j->columns,
                         .row = j->row,
@@ -94,7 +94,7 @@ void judge_report_fill(judge_report *r, const char *kind, const mpsim_judgement 
     for (size_t i = 0; i < r->listed; i++)
         r->class_rows[i] = j->class_rows[i];
     for (size_t i = 0; i < j->places; i++)
-        fill_place(&r->place_rows[i], &j->place[i], j->format);
+        fill_place(&r->place_rows[i], &j->place[i], &j->format);
     r->class_list = r->class_rows;
     r->place = r->place_rows;
 }

@@ -69,8 +69,8 @@ typedef struct mpsim_judge_finding {
 } mpsim_judge_finding;
 
 typedef struct mpsim_judgement {
-    const char *role;           /* of the array that was compared                            */
-    const mpsim_format *format; /* of its codes                                              */
+    const char *role;    /* of the array that was compared                            */
+    mpsim_format format; /* of its codes */
     size_t rows, columns;
     uint64_t results, differ;      /* elements; those that are not the row's                    */
     char row[MPSIM_JUDGE_ROW];     /* `like`, or else the row with the fewest other results     */

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ._functions import attention, attention_backward, conv, conv_backward, cross_entropy, cross_entropy_backward, embedding, embedding_backward, gelu, \
         gelu_backward, layer_norm, layer_norm_backward, linear, linear_backward, rms_norm, rms_norm_backward, rotary, softmax, softmax_backward, \
         swiglu, swiglu_backward
-    from . import callbacks as callbacks, operators as operators, record as record
+    from . import callbacks as callbacks, operators as operators, record as record, testing as testing
     from .emulate._emulator import emulate as emulate  # the module, which can be called
 
 __version__: str = _lib.mpsim_version().decode()
@@ -44,7 +44,7 @@ __all__ = ["Error", "File", "FileError", "Format", "InputError", "Page", "Quanti
            "linear", "linear_backward", "memory", "models", "modes", "open", "presets", "quantize", "recipes", "replay", "report",
            "rms_norm", "rms_norm_backward", "rotary", "round", "scaled_mm", "scalers", "set_threads", "softmax", "softmax_backward",
            "stat", "swiglu", "swiglu_backward", "torch_mm", "watch"]
-_LATER = ("callbacks", "emulate", "operators", "record")  # need torch, and are loaded when they are asked for
+_LATER = ("callbacks", "emulate", "operators", "record", "testing")  # are loaded when they are asked for; all but testing need torch
 
 _FUNCTIONS = frozenset((
     "attention attention_backward conv conv_backward cross_entropy cross_entropy_backward embedding "
