@@ -34,7 +34,7 @@ typedef struct gpu_speed_row {
     char text[192];                  /* "cuBLAS not found", where it is, what was compared            */
 } gpu_speed_row;
 
-enum { GPU_SPEED_ROWS = 96 };
+enum { GPU_SPEED_ROWS = 128 };
 
 typedef struct gpu_speed_plan {
     int sm;                        /* compute capability, 90 */

@@ -87,7 +87,13 @@ const tensor_case tensor_cases[] = {
     {"block digest of bf16", "block digest", "bf16", NULL, NULL, 2, TRAIN_DIGEST_BLOCKS},
     {"quantize bf16, one scale, e4m3", "quantize, one scale", "bf16", "e4m3", "te-current", 2 + 2 + 1},
     {"quantize bf16, MXFP8, as bf16", "quantize, blocks", "bf16", "bf16", "mxfp8", 2 + 2},
-    {"quantize bf16, NVFP4, as bf16", "quantize, NVFP4", "bf16", "bf16", "nvfp4", 2 + 2 + 2}};
+    {"quantize bf16, NVFP4, as bf16", "quantize, NVFP4", "bf16", "bf16", "nvfp4", 2 + 2 + 2},
+    {"quantize bf16, NVFP4 2d, as bf16", "quantize, NVFP4", "bf16", "bf16", "nvfp4-2d", 2 + 2 + 2},
+    {"quantize bf16, NVFP4 stochastic, as bf16", "quantize, NVFP4", "bf16", "bf16", "nvfp4-sr", 2 + 2 + 2},
+    {"quantize bf16, MXFP8, codes", "quantize, blocks", "bf16", "e4m3", "mxfp8", 2 + 1 + 4.0 / 32},
+    {"quantize binary32, MXFP8, codes", "quantize, blocks", "binary32", "e4m3", "mxfp8", 4 + 1 + 4.0 / 32},
+    {"quantize bf16, 1x128, codes", "quantize, blocks", "bf16", "e4m3", "te-block-1x128", 2 + 1 + 4.0 / 128},
+    {"quantize bf16, 128x128, codes", "quantize, blocks", "bf16", "e4m3", "te-block-128x128", 2 + 1}};
 
 enum { COLUMNS = 1024, SAMPLE = 1 << 20 };
 
@@ -96,10 +102,10 @@ size_t sample_of(const session *s)
     return std::min(s->plan->elements, size_t(SAMPLE));
 }
 
-/* Tensors of an engine, and what an operation makes of them. */
+/* Tensors of an engine, and what an operation makes of them; blocks: factors beside codes. */
 struct operands {
     train_engine e;
-    train_tensor x, y;
+    train_tensor x, y, blocks;
     train_counts counts;
     uint64_t digest;
 };
@@ -109,6 +115,7 @@ void release(operands *o)
     if (o->e.ops) {
         o->e.ops->release(&o->e, &o->x);
         o->e.ops->release(&o->e, &o->y);
+        o->e.ops->release(&o->e, &o->blocks);
     }
     train_engine_close(&o->e);
 }
@@ -141,6 +148,22 @@ int make_repeated(train_engine *e, train_tensor *x, size_t rows, int kind, uint6
     return failed ? -1 : 0;
 }
 
+/* Whether the recipe gives codes with a factor for each block. */
+int gives_factors(const tensor_case *c)
+{
+    const mpsim_block_recipe *b = c->recipe ? mpsim_block_find(c->recipe) : NULL;
+    return b && strcmp(c->to, b->element) == 0 && (b->block_rows || b->block_cols);
+}
+
+int make_factors(operands *o, const tensor_case *c)
+{
+    o->blocks = tensor_of("binary32", 1);
+    if (!gives_factors(c))
+        return 0;
+    mpsim_block_grid(mpsim_block_find(c->recipe), o->y.rows, o->y.cols, &o->blocks.rows, &o->blocks.cols);
+    return o->e.ops->alloc(&o->e, &o->blocks);
+}
+
 /* n elements: the numbers of the sample again and again. 0, or -1. */
 int fill_tensor(operands *o, const tensor_case *c, size_t n, size_t sample)
 {
@@ -151,7 +174,7 @@ int fill_tensor(operands *o, const tensor_case *c, size_t n, size_t sample)
                          : c->to   ? MOSTLY_BELL
                                    : UNIFORM_EXPONENTS,
                          0) ||
-                   o->e.ops->alloc(&o->e, &o->y)
+                   o->e.ops->alloc(&o->e, &o->y) || make_factors(o, c)
                ? -1
                : 0;
 }
@@ -162,6 +185,7 @@ int operate(operands *o, const tensor_case *c)
     if (c->recipe) {
         train_quantize q = {};
         q.recipe = mpsim_block_find(c->recipe);
+        q.blocks = gives_factors(c) ? &o->blocks : NULL;
         return o->e.ops->quantize(&o->e, &o->y, &o->x, &q, NULL, &o->counts);
     }
     return c->to ? o->e.ops->cast(&o->e, &o->y, &o->x, MPSIM_ROUND_NEAREST_EVEN, &o->counts)

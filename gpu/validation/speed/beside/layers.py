@@ -87,6 +87,13 @@ def engine_quantiser(t, name, *arguments):
     return lambda: quantiser(x)
 
 
+def engine_block_quantiser(t, dimensions):
+    te, dtypes = optional("transformer_engine.pytorch"), optional("transformer_engine_torch")
+    quantiser = te.Float8BlockQuantizer(dtypes.DType.kFloat8E4M3, rowwise=True, columnwise=False, block_scaling_dim=dimensions)
+    x = t.tensor((t.rows, COLUMNS), BF16)
+    return lambda: quantiser(x)
+
+
 def ask(s):
     t = Timer(s)
     n = t.elements
@@ -107,9 +114,12 @@ def ask(s):
     t.row("fast_hadamard_transform", ours, lambda: fast_hadamard(t), 4 * n)
     t.row("quantise, one scale, e4m3", ["quantize bf16, one scale, e4m3"], lambda: quantise(t), 5 * n,
           text="eager: a largest number, a product, a cast")
-    t.row("torchao, MXFP8", ["quantize bf16, MXFP8, as bf16"], lambda: torchao_mx(t), 3 * n, text="gives codes and scales")
+    t.row("torchao, MXFP8", ["quantize bf16, MXFP8, codes"], lambda: torchao_mx(t), 3 * n)
     t.row("torchao, NVFP4", ["quantize bf16, NVFP4, as bf16"], lambda: torchao_nvfp4(t), 3 * n, text="gives codes and scales")
-    t.row("Transformer Engine, MXFP8", ["quantize bf16, MXFP8, as bf16"],
-          lambda: engine_quantiser(t, "MXFP8Quantizer", "kFloat8E4M3"), 3 * n, text="gives codes and scales")
+    t.row("Transformer Engine, MXFP8", ["quantize bf16, MXFP8, codes"],
+          lambda: engine_quantiser(t, "MXFP8Quantizer", "kFloat8E4M3"), 3 * n)
+    for name, dimensions in (("1x128", 1), ("128x128", 2)):
+        t.row(f"Transformer Engine, {name}", [f"quantize bf16, {name}, codes"],
+              lambda: engine_block_quantiser(t, dimensions), 3 * n)
     t.row("Transformer Engine, NVFP4", ["quantize bf16, NVFP4, as bf16"],
           lambda: engine_quantiser(t, "NVFP4Quantizer", "kFloat4E2M1"), 3 * n, text="gives codes and scales")
