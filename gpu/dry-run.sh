@@ -38,7 +38,7 @@ carried() {
         [ ! -d "$f" ] || echo "$f"
     done
 }
-tar -cf - --exclude="$BUILD" gpu data/record data/digits python/cuda_check.py python/src/mpsim/record.py | tar -xf - -C "$dir/top"
+tar -cf - --exclude="$BUILD" gpu data/record data/digits python/cuda_check.py python/cuda_emulate.py python/src/mpsim/record.py | tar -xf - -C "$dir/top"
 mkdir -p "$dir/top/gpu/build"
 carried | while read -r f; do cp -r "$f" "$dir/top/gpu/build/"; done
 echo "carried:"

@@ -38,6 +38,7 @@ memory      -      30   6  GPU --only memory
 orders      -      20   2  GPU --only orders
 variants    -      45  12  GPU --only variant
 speed       timed  60  30  GPU --only speed
+emulate     timed  90  60  PYTHON python/cuda_emulate.py
 beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/validation/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS
@@ -65,7 +66,7 @@ most=590         # seconds for all of it
 piece=15728640   # bytes of an archive's piece, of which there are four
 : "${BUILD:=gpu/build}"
 : "${MPSIM_GPU:=$BUILD/mpsim-gpu}" "${STATISTICS:=$BUILD/mpsim-gpu-statistics}" "${PYTHON:=python3}"
-: "${MPSIM_CUDA:=$PWD/$BUILD/libmpsim-cuda.so}" # of the part `watch`, which needs the package mpsim, too (pip install --target gpu/build/python ./python)
+: "${MPSIM_CUDA:=$PWD/$BUILD/libmpsim-cuda.so}" # of the parts `emulate` and `watch`, which need the package mpsim, too (pip install --target gpu/build/python ./python)
 export MPSIM_CUDA
 if [ -d "$BUILD/python" ]; then # the package, installed there
     PYTHONPATH=$(cd "$BUILD/python" && pwd)${PYTHONPATH:+:$PYTHONPATH}

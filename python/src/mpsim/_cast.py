@@ -119,7 +119,7 @@ def round(x: Any, format: Union[str, Format], mode: Optional[Mode] = None, *, sc
           overflow: Optional[Overflow] = None, flush_subnormals: bool = False, flush_inputs: bool = False, out: Any = None) -> Any:
     """`x * scale` rounded once to a format; the result is not divided by the scale again.
 
-    x: numbers of any shape, in an array of NumPy, ml_dtypes, torch or JAX, a list or a number. Where a number of the
+    x: numbers of any shape, in an array of NumPy, ml_dtypes, torch or JAX, also on a CUDA device, a list or a number. Where a number of the
         format may not be one of x's dtype, the result is float32 or float64.
     format: its name, or one of `mpsim.formats`.
     mode: "nearest-even" (default, or the preset's), "nearest-away", "toward-zero", "up", "down", "to-odd", or

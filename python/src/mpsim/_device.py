@@ -307,5 +307,9 @@ def _of_torch(index: int) -> Device:
 
     functions()
     device, cuda, uint8 = torch.device("cuda", index), torch.cuda, torch.uint8
-    return Device(index, lambda t: bool(t.is_cuda), lambda: int(cuda.current_stream(index).cuda_stream),
-                  lambda n: torch.empty(n, dtype=uint8, device=device))
+
+    def stream() -> int:
+        if cuda.current_device() != index:
+            raise InputError(f"expected tensors on the current device, cuda:{cuda.current_device()}, found some on cuda:{index}: torch.cuda.set_device({index})")
+        return int(cuda.current_stream(index).cuda_stream)
+    return Device(index, lambda t: bool(t.is_cuda), stream, lambda n: torch.empty(n, dtype=uint8, device=device))

@@ -269,4 +269,7 @@ HIDDEN = frozenset("aten::" + name for name in (
     "_slow_conv2d_forward", "_slow_conv2d_backward", "slow_conv3d_forward", "slow_conv_dilated2d", "slow_conv_dilated3d", "slow_conv_transpose2d",
     "slow_conv_transpose3d", "_nnpack_spatial_convolution", "conv_depthwise3d", "mkldnn_convolution", "mkldnn_linear", "mkldnn_linear_backward",
     "mkldnn_linear_backward_input", "mkldnn_linear_backward_weights", "quantized_gru", "quantized_lstm",
+    "_cudnn_rnn", "_cudnn_rnn_backward", "cudnn_convolution", "cudnn_convolution_transpose", "cudnn_convolution_relu", "cudnn_convolution_add_relu",
+    "_conv_depthwise2d", "_efficient_attention_backward", "_flash_attention_backward", "_cudnn_attention_forward", "_cudnn_attention_backward",
+    "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_cudnn_attention_backward", "_mixed_dtypes_linear",
     "_scaled_dot_product_fused_attention_overrideable", "_scaled_dot_product_fused_attention_overrideable_backward", "_triton_scaled_dot_attention"))

@@ -487,7 +487,7 @@ def emulate(model: Any, policy: Any = "pytorch-amp-bf16", *, arch: str = "hopper
             attention: str = "whole", tf32: bool = False, report: Any = True) -> Emulator:
     """A model of PyTorch in the arithmetic of a policy: a context manager. The model computes so inside its block.
 
-    model: a torch.nn.Module in memory; it does not change.
+    model: a torch.nn.Module in memory or on a CUDA device (doc/howto/emulate-on-a-gpu.md); it does not change.
     policy: the name of a bundled policy (`mpsim help policies`), a file, a dict of its keys ({"precision": "fp16", "clip": 1.0}), or a
         precision ("bf16").
     arch: how products are computed: an architecture of `mpsim train` ("hopper", "blackwell-scaled", "cdna3"), one accumulation model of

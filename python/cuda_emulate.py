@@ -1,0 +1,238 @@
+"""On a machine with a CUDA device: mpsim.emulate of models there, by libmpsim-cuda (MPSIM_CUDA). Every product of a training is computed again in
+memory, from copies of its operands, and compared bit for bit; so are casts and optimizer steps. Then steps of a GPT-2 of 124 million parameters are timed
+beside torch's own bf16 step. Needs torch and the package. Exit: 0; 1: something differs; 77: no device.
+
+    MPSIM_CUDA=gpu/build/libmpsim-cuda.so python3 python/cuda_emulate.py
+"""
+import argparse
+import contextlib
+import ctypes
+import statistics
+import sys
+import time
+
+import torch
+from torch import nn
+
+import mpsim
+from mpsim import _cuda, _device
+from mpsim._product import Operand, View, enter, multiply
+from mpsim.emulate import _homes
+from mpsim.emulate._counting import tensor_of
+
+functional = nn.functional
+POLICIES = ("te-mxfp8", "te-fp8-current", "te-fp8-delayed", "te-nvfp4", "pytorch-amp-bf16", "pytorch-amp-fp16", "fp32")
+ARCHS = ("blackwell-scaled", "volta", "ampere", "ada", "cdna3", "exact")  # of other devices
+device = "cuda"
+
+
+class GPT(nn.Module):
+    """A GPT-2."""
+
+    def __init__(self, width, layers, heads, vocabulary, length):
+        super().__init__()
+        self.heads = heads
+        self.table, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(nn.ModuleDict({
+            "first": nn.LayerNorm(width), "qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width), "second": nn.LayerNorm(width),
+            "up": nn.Linear(width, 4 * width), "down": nn.Linear(4 * width, width)}) for _ in range(layers))
+        self.last, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, tokens):
+        x = self.table(tokens) + self.places(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            q, k, v = (z.unflatten(-1, (self.heads, -1)).transpose(1, 2) for z in block["qkv"](block["first"](x)).chunk(3, -1))
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + block["out"](y.transpose(1, 2).flatten(-2))
+            x = x + block["down"](functional.gelu(block["up"](block["second"](x)), approximate="tanh"))
+        return self.head(self.last(x))
+
+
+def loss_of(model, tokens):
+    return functional.cross_entropy(model(tokens).float().flatten(0, 1), tokens.roll(-1, 1).flatten())
+
+
+# ---- every product again, in memory ----
+
+def copied(view):
+    return View.of(tensor_of(view).cpu())
+
+
+class Checked(_homes.OnDevice):
+    """A device whose products are computed in memory, too."""
+
+    def __init__(self, home):
+        super().__init__(home.device, home.kinds)
+        self.products, self.differing, self.numbers = 0, [], 0
+        self.enter, self.multiply = self.both_enter, self.both_multiply
+
+    def both_enter(self, view, entering, stats=None, amax=True):
+        made = self.device.enter(view, entering, stats, amax)
+        made.numbers = enter(copied(view), entering, None, amax)
+        return made
+
+    def here(self, side):
+        if not isinstance(side, Operand):
+            return copied(side[0]), side[1]
+        return side.numbers if side._of is None else self.here(side._of).t()
+
+    def both_multiply(self, d, a, b, model, bias=None, factor=1.0, add=None, rng=None, counts=None, **how):
+        added = None if add is None else copied(add)
+        self.device.multiply(d, a, b, model, bias, factor, add, rng, counts, **how)
+        there = tensor_of(d).cpu()
+        here = torch.empty_like(there)
+        multiply(View.of(here), self.here(a), self.here(b), model, None if bias is None else View.row(bias.keep.cpu()), factor, added, rng, None, **how)
+        self.products += 1
+        self.numbers += here.numel()
+        if not torch.equal(here.nan_to_num(77), there.nan_to_num(77)):
+            self.differing.append((model, tuple(d.shape), int((here != there).sum())))
+
+
+def home(model):
+    """The home of a model on the device, or played by the CPU."""
+    return _homes.home_of(model)
+
+
+@contextlib.contextmanager
+def checking(found):
+    """Emulations have checked homes."""
+    from mpsim.emulate import _emulator
+
+    def checked(model):
+        found.append(Checked(home(model)))
+        return found[-1]
+    _emulator.home_of = checked
+    try:
+        yield
+    finally:
+        _emulator.home_of = home
+
+
+def check_products(policy, arch):
+    torch.manual_seed(0)
+    model = GPT(64, 2, 2, 96, 32).to(device)
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    found = []
+    with checking(found), mpsim.emulate(model, policy, arch=arch, seed=1) as e:
+        for step in range(2):
+            tokens = torch.randint(0, 96, (2, 32), generator=torch.Generator().manual_seed(step)).to(device)
+            e.backward(loss_of(model, tokens))
+            opt.step()
+            opt.zero_grad()
+    checked = found[0]
+    return not checked.differing and checked.products > 40, f": {checked.products} products, {checked.numbers} numbers {checked.differing[:3] or ''}"
+
+
+def check_updates(policy):
+    """Steps from the same gradients."""
+    made = []
+    for where in (device, "cpu"):
+        if where == "cpu":
+            played, _homes.PLAYED = _homes.PLAYED, None
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(64, 96), nn.Linear(96, 32))
+        model = model.to(where)
+        opt = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        with mpsim.emulate(model, policy, seed=1) as e:
+            for step in range(3):
+                g = torch.Generator().manual_seed(step)
+                for p in model.parameters():
+                    p.grad = torch.randn(p.shape, generator=g).to(where)
+                opt.step()
+        made.append([p.detach().cpu() for p in model.parameters()])
+        if where == "cpu":
+            _homes.PLAYED = played
+    return all(torch.equal(a, b) for a, b in zip(*made)), ""
+
+
+def check_casts():
+    x = torch.randn(1 << 16, generator=torch.Generator().manual_seed(1)) * 10
+    at = home(nn.Linear(1, 1).to(device))
+    for format in ("e4m3", "e5m2", "e2m1", "tf32", "e3m2"):
+        f = mpsim.formats[format]
+        if not torch.equal(at.round(x.to(device), f).cpu().nan_to_num(77), mpsim.round(x, f).nan_to_num(77)):
+            return False, f": {format}"
+    return True, ""
+
+
+# ---- speed ----
+
+def synchronize():
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def steps_of(model, tokens, opt, begin, backward, n):
+    times = []
+    with begin() as e:
+        for _ in range(n):
+            synchronize()
+            began = time.perf_counter()
+            backward(e, loss_of(model, tokens))
+            opt.step()
+            opt.zero_grad()
+            synchronize()
+            times.append(time.perf_counter() - began)
+    return statistics.median(times[1:])
+
+
+def speeds(say, quick):
+    width, layers, heads, vocabulary, batch, length = (64, 1, 2, 96, 1, 32) if quick else (768, 12, 12, 50257, 8, 1024)
+    torch.manual_seed(0)
+    model = GPT(width, layers, heads, vocabulary, length).to(device)
+    tokens = torch.randint(0, vocabulary, (batch, length)).to(device)
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-4, **({"fused": True} if device == "cuda" else {}))
+
+    @contextlib.contextmanager
+    def autocast():
+        with torch.autocast(device, torch.bfloat16):
+            yield None
+    base = steps_of(model, tokens, opt, autocast, lambda e, loss: loss.backward(), 6)
+    say(f"torch bf16: {1e3 * base:.1f} ms a step of {batch * length} tokens")
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    for policy, arch, goal in (("te-mxfp8", "hopper", 1.5 * base), ("pytorch-amp-bf16", "hopper", 1.5 * base), ("te-mxfp8", "blackwell-scaled", 2.0),
+                               ("pytorch-amp-bf16", "cdna3", 2.0)):
+        took = steps_of(model, tokens, opt, lambda: mpsim.emulate(model, policy, arch=arch, report=False), lambda e, loss: e.backward(loss), 4)
+        say(f"{policy}, arch {arch}: {1e3 * took:.1f} ms, {took / base:.2f} times torch bf16; goal {1e3 * goal:.0f} ms")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small model is timed")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda",
+                        help="cpu: the CPU plays the device, by tests/gpu/cuda-host.so as MPSIM_CUDA, to try this script")
+    a = parser.parse_args()
+    global device
+    device = a.device
+    if device == "cuda" and not torch.cuda.is_available():
+        print("no device")
+        return 77
+    if not _cuda.library():
+        print("libmpsim-cuda is not found: MPSIM_CUDA names it")
+        return 1
+    if device == "cpu":
+        _cuda.library().mpsim_test_anywhere(ctypes.c_int(1))
+        _homes.PLAYED = _device.Device(0, lambda t: True, lambda: 0, lambda n: torch.empty(n, dtype=torch.uint8))
+
+    def say(line):
+        print(line, flush=True)
+    bad = 0
+    questions = [("casts", check_casts, ())] + [(f"products of {p}, arch hopper", check_products, (p, "hopper")) for p in POLICIES]
+    questions += [(f"products, arch {arch}", check_products, ("te-mxfp8" if "scaled" in arch else "pytorch-amp-fp16" if arch == "volta" else "pytorch-amp-bf16",
+                                                                arch)) for arch in ARCHS]
+    questions += [(f"updates of {p}", check_updates, (p,)) for p in ("pytorch-amp-bf16", "bf16-stochastic", {"precision": "fp16", "clip": 0.5})]
+    for question, answer, arguments in questions:
+        began = time.perf_counter()
+        try:
+            equal, more = answer(*arguments)
+        except mpsim.Error as error:
+            equal, more = False, f": {error}"
+        bad += not equal
+        say(f"{question}: {'equal' if equal else 'DIFFERENT'}{more} ({time.perf_counter() - began:.1f} s)")
+    speeds(say, a.quick or device == "cpu")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
