@@ -185,6 +185,35 @@ for f in gemm speed stats; do
     rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
 done
 none "stats.cu: sums are sums of integers, without a binary64 fma" "$(grep 'fma[a-z.]*f64' "$dir/stats.ptx")"
+# made FILE FLAG...: $dir/FILE, which the build keeps as gpu/library/FILE, or nvcc makes of cast.cu
+made() {
+    built=$(dirname "$MPSIM")/gpu/library/$1
+    name=$1
+    shift
+    if [ -f "$built" ]; then
+        cp "$built" "$dir/$name"
+    else
+        # shellcheck disable=SC2086 # flags
+        "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" -I"$MPSIM_SRCDIR/gpu/include" $MPSIM_NVCC_FLAGS "$@" -o "$dir/$name" \
+            "$MPSIM_SRCDIR/gpu/library/cast.cu" >"$dir/out" 2>"$dir/err"
+    fi
+    ok $? "$name of cast.cu"
+}
+made cast.sm_90.ptx -ptx -arch=compute_90
+rounded "cast.cu: the same" "$dir/cast.sm_90.ptx"
+none "cast.cu: no fma" "$(arithmetic "$dir/cast.sm_90.ptx" | grep fma)"
+lists "cast.cu has every packed conversion" "$dir/cast.sm_90.ptx" cvt.rn.f16x2.f32 cvt.rn.bf16x2.f32 \
+    cvt.rn.satfinite.e4m3x2.f32 cvt.rn.satfinite.e5m2x2.f32
+made cast.o -cubin -arch=sm_90
+sh "$MPSIM_SRCDIR/gpu/sass.sh" "$dir/cast.o" >"$dir/out" 2>"$dir/err"
+case $? in
+77) echo "# no cuobjdump: instructions of casts are not counted" ;;
+*)
+    awk '{ most = /stochastic/ ? 45 : 18 } !/ 0 bytes of stack/ || $(NF - 3) > most { bad = 1; print > "/dev/stderr" }
+        END { exit bad || NR < 40 }' "$dir/out" 2>"$dir/err"
+    ok $? "casts between usual formats: no stack, at most 18 instructions an element, 45 with random bits"
+    ;;
+esac
 awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
 grep -q 'fma\.rn\.f32' "$dir/gemm.ptx" && [ ! -s "$dir/out" ]
 ok $? "gemm.cu: fma in the kernel of that model and nowhere else"
