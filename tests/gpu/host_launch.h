@@ -163,7 +163,8 @@ inline void gpu_host_block_end()
     gpu_host_shared_check();
 }
 
-/* The blocks x to x + cluster - 1 of a row of the grid take turns. */
+/* The blocks x to x + cluster - 1 of a row of the grid take turns: in every second cluster a block goes on as long as it can
+ * before the next one begins. */
 inline void gpu_host_run_cluster(gpu_index first)
 {
     int goes_on = 1;
@@ -179,7 +180,11 @@ inline void gpu_host_run_cluster(gpu_index first)
         int ran = goes_on = 0;
         for (unsigned r = 0; r < gpu_host.cluster && gpu_host.error == cudaSuccess; r++) {
             gpu_host_turn_to(r);
-            ran |= gpu_host_block_pass();
+            while (gpu_host_block_pass()) {
+                ran = 1;
+                if (gpu_host.serial % 2)
+                    break;
+            }
             goes_on |= gpu_host.ended < gpu_host.threads;
         }
         if (!ran && goes_on && !(gpu_host.deliver && gpu_host.deliver()))

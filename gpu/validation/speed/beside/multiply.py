@@ -66,14 +66,17 @@ def ask(s):
 
     def ours(format, *ways):
         return [f"{format} {n}^3, {way}" for way in ways]
-    wgmma = ("wgmma, b transposed", "wgmma 128 x 256, b transposed")
+    wgmma = ("wgmma, b transposed", "wgmma 128 x 256, b transposed", "wgmma by TMA, b transposed")
+    mma = ("mma.sync", "mma.sync, b transposed", "mma.sync 64 x 64", "mma.sync 64 x 64, b transposed")
+    tma = ("wgmma by TMA", "wgmma by TMA, a transposed")
     sums = ours("e4m3", *wgmma)
     for name, dtype in (("float16", torch.float16), ("bfloat16", torch.bfloat16)):
-        rows = ours({"float16": "fp16", "bfloat16": "bf16"}[name], "mma.sync", "mma.sync, b transposed", *wgmma)
+        rows = ours({"float16": "fp16", "bfloat16": "bf16"}[name], *mma, *wgmma, *tma)
         t.row(f"torch.mm {name}", rows, lambda: plain(t, dtype, False), flops=flops)
     t.row("torch.mm tf32", ours("tf32", "mma.sync", "mma.sync, b transposed"), lambda: plain(t, torch.float32, True), flops=flops)
     t.row("torch.mm float32", ours("binary32", "fma", "fma, b transposed"), lambda: plain(t, torch.float32, False), flops=flops)
-    promoted, blocks = ours("e4m3", "wgmma, b transposed, promoted"), ours("e4m3", "wgmma, b transposed, blocks")
+    promoted, blocks = (ours("e4m3", f"wgmma, b transposed, {what}", f"wgmma by TMA, b transposed, {what}")
+                        for what in ("promoted", "blocks"))
     t.row("torch._scaled_mm, fast", sums, lambda: scaled(t, of_tensors, True), flops=flops)
     t.row("torch._scaled_mm", promoted, lambda: scaled(t, of_tensors, False), flops=flops)
     t.row("torch._scaled_mm, rows", promoted, lambda: scaled(t, of_rows, False), flops=flops)
