@@ -33,7 +33,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_path.cuh gpu/kernels/gemm_tma.cuh gpu/kernels/gemm_wgmma.cuh gpu/kernels/tma.cuh gpu/kernels/wgmma.cuh \
   gpu/kernels/layers.cuh gpu/kernels/list.cuh gpu/kernels/lists.cuh gpu/kernels/optimizer.cuh \
-  gpu/kernels/quantize.cuh gpu/kernels/recipe.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/stack.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh gpu/kernels/usual.cuh \
+  gpu/kernels/quantize.cuh gpu/kernels/recipe.cuh gpu/kernels/replay.cuh gpu/kernels/rows.cuh gpu/kernels/squares.cuh gpu/kernels/stack.cuh gpu/kernels/sums.cuh gpu/kernels/tokens.cuh gpu/kernels/usual.cuh \
   gpu/validation/speed/attention.cuh gpu/validation/speed/casts.cuh gpu/validation/speed/layers.cuh gpu/validation/speed/measure.cuh gpu/validation/speed/products.cuh gpu/validation/speed/speed.h gpu/validation/speed/tensors.cuh \
   gpu/validation/speed/beside/heads.py gpu/validation/speed/beside/layers.py gpu/validation/speed/beside/multiply.py gpu/validation/speed/beside/timing.py \
   gpu/validation/speed/beside/updates.py gpu/validation/speed/shares.py

@@ -21,9 +21,9 @@
 #include <cuda_runtime.h>
 
 #define GPU_ON_HOST 0
-#define GPU_LAUNCH(kernel, grid, block, shared, ...) (kernel)<<<(grid), (block), (shared)>>>(__VA_ARGS__)
-#define GPU_LAUNCH_ON(stream, kernel, grid, block, shared, ...) \
+#define GPU_LAUNCH_NOW(stream, kernel, grid, block, shared, ...) \
     (kernel)<<<(grid), (block), (shared), (stream)>>>(__VA_ARGS__)
+#define GPU_RECORD(...) gpu_record(__VA_ARGS__)
 /* Clusters of n blocks, which the kernel has as GPU_CLUSTERS(n), too. */
 #define GPU_LAUNCH_CLUSTERS(stream, n, ...) GPU_LAUNCH_ON(stream, __VA_ARGS__)
 #define GPU_CLUSTERS(n) __cluster_dims__(n, 1, 1)
@@ -50,3 +50,11 @@
 #include "../../tests/gpu/host.h"
 
 #endif
+
+#include "replay.cuh"
+
+/* At once, or where the thread has a recorder, on the default stream, when the host waits (replay.cuh). */
+#define GPU_LAUNCH(...) GPU_LAUNCH_ON(0, __VA_ARGS__)
+#define GPU_LAUNCH_ON(stream, kernel, grid, block, shared, ...)                              \
+    (gpu_recording && !(stream) ? (void)GPU_RECORD(kernel, grid, block, shared, __VA_ARGS__) \
+                                : (void)GPU_LAUNCH_NOW(stream, kernel, grid, block, shared, __VA_ARGS__))

@@ -17,6 +17,8 @@
 #include "engine_updates.cuh"
 #include "gemm.h"
 
+#include <new>
+
 /* ---- tensors ---- */
 
 static void cuda_release(train_engine *, train_tensor *x)
@@ -24,8 +26,10 @@ static void cuda_release(train_engine *, train_tensor *x)
     if (!x)
         return;
     cuda_data *d = data_of(x);
-    if (d)
+    if (d) {
+        (void)gpu_flush(); /* what is kept may use it; a failure stays, and the next operation says so */
         cudaFree(d->at);
+    }
     free(d);
     x->data = NULL;
 }
@@ -234,6 +238,7 @@ static void cuda_close(train_engine *e)
     cuda_self *self = self_of(e);
     if (!self)
         return;
+    train_engine_cuda_graphs(e, 0);
     cudaFree(self->results);
     cudaFree(self->slots);
     cudaFreeHost(self->pinned);
@@ -300,6 +305,26 @@ static const train_ops cuda_ops = {
     .reduce = cuda_reduce,
     .close = cuda_close,
 };
+
+int train_engine_cuda_graphs(train_engine *e, int on)
+{
+    cuda_self *self = self_of(e);
+    const int code = self->recorder ? cuda_done(e, "graphs", self->recorder->flush()) : 0;
+    delete self->recorder;
+    self->recorder = on ? new (std::nothrow) gpu_recorder : NULL;
+    gpu_recording = self->recorder;
+    return on && !self->recorder ? cuda_fail(e, "graphs: out of memory") : code;
+}
+
+void train_engine_cuda_replays(const train_engine *e, train_replays *r)
+{
+    const cuda_self *self = static_cast<const cuda_self *>(e->self);
+    const gpu_replays none = {0, 0, 0, 0}, &d = self->recorder ? self->recorder->done : none;
+    r->nodes = d.nodes;
+    r->launches = d.launches;
+    r->made = d.made;
+    r->changed = d.changed;
+}
 
 /* The thread's device, if the code runs there: its compute capability as 90, its name and multiprocessors, else -1. */
 static int open_device(char name[256], int *multiprocessors, char *why, size_t size)

@@ -54,7 +54,8 @@ struct cuda_self {
     size_t pinned_used;
     void *buffer[CUDA_BUFFERS]; /* on the device: kept from one operation to the next */
     size_t bytes[CUDA_BUFFERS];
-    void *staging; /* on the host */
+    gpu_recorder *recorder; /* NULL: launches are done at once */
+    void *staging;          /* on the host */
     size_t staging_bytes;
 };
 
@@ -112,6 +113,8 @@ static void *buffer_of(train_engine *e, int i, size_t bytes)
     cuda_self *self = self_of(e);
     if (!self->buffer[i] || self->bytes[i] < bytes) {
         unsigned char *fresh = NULL;
+        if (cuda_done(e, "memory", gpu_flush()))
+            return NULL;
         cudaFree(self->buffer[i]);
         self->buffer[i] = NULL;
         if (cuda_done(e, "memory", cudaMalloc(&fresh, bytes ? bytes : 1)))
@@ -156,12 +159,16 @@ static unsigned blocks_of(size_t n, unsigned threads)
 /* Bytes of the device, after all work before: the host waits. */
 static int read_back(train_engine *e, const char *operation, void *to, const void *from, size_t bytes)
 {
+    if (cuda_done(e, operation, gpu_flush()))
+        return -1;
     self_of(e)->pinned_used = 0;
     return bytes ? cuda_done(e, operation, cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost)) : 0;
 }
 
 static int wait_for(train_engine *e, const char *operation)
 {
+    if (cuda_done(e, operation, gpu_flush()))
+        return -1;
     self_of(e)->pinned_used = 0;
     return cuda_done(e, operation, cudaDeviceSynchronize());
 }
@@ -172,14 +179,17 @@ static int upload(train_engine *e, const char *operation, void *to, const void *
 {
     cuda_self *self = self_of(e);
     if (bytes > CUDA_PINNED)
-        return cuda_done(e, operation, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
+        return cuda_done(e, operation, gpu_flush()) ||
+                       cuda_done(e, operation, cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice))
+                   ? -1
+                   : 0;
     if (bytes > CUDA_PINNED - self->pinned_used && wait_for(e, operation))
         return -1;
     unsigned char *at = self->pinned + self->pinned_used;
     if (bytes)
         memcpy(at, from, bytes);
     self->pinned_used += bytes;
-    return bytes ? cuda_done(e, operation, cudaMemcpyAsync(to, at, bytes, cudaMemcpyHostToDevice)) : 0;
+    return bytes ? cuda_done(e, operation, gpu_copy_async(to, at, bytes)) : 0;
 }
 
 /* ---- counts and results ---- */
@@ -225,7 +235,7 @@ static int flush_slots(train_engine *e)
     if (used == 0)
         return 0;
     if (read_back(e, "results", host, self->slots, bytes) ||
-        cuda_done(e, "results", cudaMemsetAsync(self->slots, 0, bytes)))
+        cuda_done(e, "results", gpu_set_async(self->slots, 0, bytes)))
         return -1;
     for (int i = 0; i < used; i++) {
         const cuda_owner *o = &self->owners[i];
@@ -281,7 +291,7 @@ static gpu_word *slot_of(train_engine *e, train_counts *counts, int *failed)
 static int results_begin(train_engine *e, const char *operation)
 {
     cuda_self *self = self_of(e);
-    return cuda_done(e, operation, cudaMemsetAsync(self->results, 0, sizeof *self->results));
+    return cuda_done(e, operation, gpu_set_async(self->results, 0, sizeof *self->results));
 }
 
 /* Results on the host, NULL after an error. */

@@ -57,7 +57,7 @@ static int gemm_one_by_one(train_engine *e, const train_gemm *g, const gpu_produ
     float *s = static_cast<float *>(buffer_of(e, 0, bytes));
     float *part = s ? static_cast<float *>(buffer_of(e, 1, bytes)) : NULL;
     gpu_format to, of_bias;
-    if (!part || cuda_done(e, "gemm", cudaMemsetAsync(s, 0, bytes)) || gpu_format_set(&to, p->format) ||
+    if (!part || cuda_done(e, "gemm", gpu_set_async(s, 0, bytes)) || gpu_format_set(&to, p->format) ||
         gpu_format_set(&of_bias, p->bias ? p->bias_format : p->format))
         return -1;
     for (size_t k = 0; k < depth; k += g->promote) {

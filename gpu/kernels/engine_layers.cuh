@@ -11,6 +11,7 @@
 static void cuda_index_free(train_engine *, void *handle)
 {
     cuda_index *x = static_cast<cuda_index *>(handle);
+    (void)gpu_flush();
     if (x)
         cudaFree(x->at);
     free(x);

@@ -52,7 +52,7 @@ template <class T>
 static T *zeros_of(train_engine *e, const char *operation, size_t n)
 {
     T *to = static_cast<T *>(buffer_of(e, 0, n * sizeof(T)));
-    return to && cuda_done(e, operation, cudaMemsetAsync(to, 0, n * sizeof(T))) == 0 ? to : NULL;
+    return to && cuda_done(e, operation, gpu_set_async(to, 0, n * sizeof(T))) == 0 ? to : NULL;
 }
 
 /* They come back; NULL with a line. */

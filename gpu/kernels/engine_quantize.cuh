@@ -104,7 +104,7 @@ static int quantize_blocks(train_engine *e, const gpu_quantize &g, gpu_quantized
     gpu_quantize first = g;
     gpu_quantized most = *own;
     unsigned *amax = static_cast<unsigned *>(buffer_of(e, 0, blocks * sizeof *amax));
-    if (!amax || cuda_done(e, "quantize", cudaMemsetAsync(amax, 0, blocks * sizeof *amax)))
+    if (!amax || cuda_done(e, "quantize", gpu_set_async(amax, 0, blocks * sizeof *amax)))
         return -1;
     first.rule = GPU_SCALE_NONE;
     most.block_amax = own->block_amax = amax;

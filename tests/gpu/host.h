@@ -42,6 +42,7 @@
 
 #include "host_launch.h"
 #include "host_runtime.h"
+#include "host_graph.h"
 
 /* ---- what a thread is ---- */
 

@@ -251,7 +251,7 @@ static inline void gpu_host_launch(const char *name, void (*kernel)(P...), dim3 
         grid, block, shared, [](void *p) { (*static_cast<decltype(call) *>(p))(); }, &call);
 }
 
-#define GPU_LAUNCH_ON(stream, ...) ((void)(stream), GPU_LAUNCH(__VA_ARGS__))
+#define GPU_LAUNCH_NOW(stream, kernel, ...) ((void)(stream), gpu_host_launch(#kernel, kernel, __VA_ARGS__))
+#define GPU_RECORD(kernel, ...) (gpu_host_know(#kernel, kernel), gpu_record(kernel, __VA_ARGS__))
 /* Clusters of n blocks. */
-#define GPU_LAUNCH_CLUSTERS(stream, n, ...) ((void)(stream), gpu_host.next_cluster = (n), GPU_LAUNCH(__VA_ARGS__))
-#define GPU_LAUNCH(kernel, grid, block, shared, ...) gpu_host_launch(#kernel, kernel, grid, block, shared, __VA_ARGS__)
+#define GPU_LAUNCH_CLUSTERS(stream, n, ...) (gpu_host.next_cluster = (n), GPU_LAUNCH_ON(stream, __VA_ARGS__))

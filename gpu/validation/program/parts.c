@@ -300,6 +300,7 @@ static void run_training(gpu_session *s, size_t i)
     char device[256];
     const gpu_training_how how = {
         .open = train_engine_cuda,
+        .graphs = train_engine_cuda_graphs,
         .pool = &parallel_pool,
         .arch = gpu_architecture(s->record.device.sm),
         .part = part[quick],

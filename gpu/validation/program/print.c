@@ -140,13 +140,16 @@ int gpu_print_training(const gpu_training *t)
 {
     static const int statuses[] = {GPU_AGREES, GPU_DIFFERS, GPU_AGREES, GPU_TROUBLE};
     static const char *const words[] = {"", "DIFFERS: ", "skipped: ", "FAILED: "};
-    char loss[40];
+    char loss[40], graphs[40] = "";
     if (t->status == GPU_TRAINING_SKIPPED) {
         printf("%-16s skipped: %s\n", t->run, t->report);
         return GPU_AGREES;
     }
     snprintf(loss, sizeof loss, "%.4f to %.4f", (double)t->first_loss, (double)t->last_loss);
-    printf("%-16s %-14s %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %18s %9" PRIu64 " %9.3f  %s%s\n", t->run, t->arch,
-           t->steps, t->compared, t->tensors, loss, t->skipped, 1e3 * t->seconds_step, words[t->status], t->report);
+    if (t->seconds_graphs > 0)
+        snprintf(graphs, sizeof graphs, "as graphs %.3f ms  ", 1e3 * t->seconds_graphs);
+    printf("%-16s %-14s %6" PRIu64 " %9" PRIu64 " %9" PRIu64 " %18s %9" PRIu64 " %9.3f  %s%s%s\n", t->run, t->arch,
+           t->steps, t->compared, t->tensors, loss, t->skipped, 1e3 * t->seconds_step, graphs, words[t->status],
+           t->report);
     return statuses[t->status];
 }

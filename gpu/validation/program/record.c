@@ -146,6 +146,8 @@ static void write_training(FILE *to, size_t i, const gpu_record *record)
         write_number(to, "seconds", t->seconds);
         if (t->seconds_step > 0)
             write_number(to, "seconds_step", t->seconds_step);
+        if (t->seconds_graphs > 0)
+            write_number(to, "seconds_step_graphs", t->seconds_graphs);
         if (t->digests[0])
             gpu_json_text(to, "digests", t->digests);
     }

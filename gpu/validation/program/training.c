@@ -208,7 +208,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The median of the wall times of steps, each until the device has finished. */
-static int measure(gpu_training *t, const train_run *r, train_engine *e, int timed)
+static int measure(gpu_training *t, const train_run *r, train_engine *e, int timed, double *median)
 {
     char line[TRAIN_ERROR];
     double seconds[MOST_TIMED];
@@ -230,9 +230,18 @@ static int measure(gpu_training *t, const train_run *r, train_engine *e, int tim
         train_close(device);
     if (!code && n) {
         qsort(seconds, n, sizeof *seconds, ascending);
-        t->seconds_step = seconds[n / 2];
+        *median = seconds[n / 2];
     }
     return code;
+}
+
+static void measure_all(gpu_training *t, const train_run *r, train_engine *e, const gpu_training_how *how)
+{
+    if (measure(t, r, e, how->timed, &t->seconds_step) || !how->graphs)
+        return;
+    if (how->graphs(e, 1) == 0)
+        (void)measure(t, r, e, how->timed, &t->seconds_graphs);
+    (void)how->graphs(e, 0);
 }
 
 /* ---- all of it ---- */
@@ -260,7 +269,7 @@ static void run_both(gpu_training *t, const train_run *r, train_engine *device, 
     if (b)
         train_close(b);
     if (trained && how->timed > 0)
-        (void)measure(t, r, device, how->timed);
+        measure_all(t, r, device, how);
 }
 
 void gpu_training_run(gpu_training *t, const char *folder, const gpu_training_how *how)

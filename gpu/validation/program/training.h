@@ -29,21 +29,23 @@ typedef struct gpu_training {
     uint64_t tensors;  /* equal ones, over all steps                                              */
     uint64_t skipped;  /* steps that the scaler skipped                                           */
     float first_loss, last_loss;
-    double seconds;      /* wall time of the comparison, both engines                          */
-    double seconds_step; /* of a step on the device alone: median; 0: not measured             */
-    char report[512];    /* the first difference: step, tensor, index, both bits, products     */
-    char digests[256];   /* name of their file, without folder; "": none                       */
+    double seconds;        /* wall time of the comparison, both engines                          */
+    double seconds_step;   /* of a step on the device alone: median; 0: not measured             */
+    double seconds_graphs; /* the same where its launches are CUDA graphs                        */
+    char report[512];      /* the first difference: step, tensor, index, both bits, products     */
+    char digests[256];     /* name of their file, without folder; "": none                       */
 } gpu_training;
 
 typedef struct gpu_training_how {
     int (*open)(train_engine *e, char *why, size_t size); /* the device's engine */
-    const mpsim_pool *pool;                               /* threads for the CPU's engine, or NULL               */
-    const char *arch;                                     /* of the device: taken for the run's; NULL: the run's   */
-    uint64_t part, most;                                  /* a part-th of the steps, at most `most` of them      */
-    int timed;                                            /* steps that are timed, at most 100; 0: none          */
-    const char *prefix;                                   /* digests go to PREFIX-RUN.digests ; NULL: nowhere    */
-    const char *device;                                   /* a line for that file: device and date               */
-    void (*alive)(void);                                  /* called after each step, or NULL                     */
+    int (*graphs)(train_engine *e, int on); /* launches as CUDA graphs from now on; NULL: not measured so */
+    const mpsim_pool *pool;                 /* threads for the CPU's engine, or NULL               */
+    const char *arch;                       /* of the device: taken for the run's; NULL: the run's   */
+    uint64_t part, most;                    /* a part-th of the steps, at most `most` of them      */
+    int timed;                              /* steps that are timed, at most 100; 0: none          */
+    const char *prefix;                     /* digests go to PREFIX-RUN.digests ; NULL: nowhere    */
+    const char *device;                     /* a line for that file: device and date               */
+    void (*alive)(void);                    /* called after each step, or NULL                     */
 } gpu_training_how;
 
 /* gpu_training_list -- the names in FOLDER/list, one a line with words after it, into t[].run:
