@@ -54,7 +54,7 @@ gpu_runs = gpu/runs/mlp-fp16.run gpu/runs/mlp-bf16.run gpu/runs/mlp-fp8.run \
   gpu/runs/cnn-fp32.run gpu/runs/cnn-stochastic.run gpu/runs/cnn-masters.run \
   gpu/runs/gpt-fp32.run gpu/runs/gpt-tf32.run gpu/runs/gpt-bf16.run gpu/runs/gpt-fp16.run \
   gpu/runs/gpt-fp8.run gpu/runs/gpt-mxfp8.run
-EXTRA_DIST += gpu/runs/list $(gpu_runs)
+EXTRA_DIST += gpu/runs/list $(gpu_runs) gpu/runs/wide/list gpu/runs/wide/wide-bf16.run gpu/validation/speed/beside/steps.py
 
 if HAVE_CUDA
 # What links it needs $(CUDA_LDFLAGS) and $(CUDA_LIBS).
