@@ -156,6 +156,22 @@ def check_casts():
     return True, ""
 
 
+def check_doors():
+    """Functions and operators of tensors there, compiled, too."""
+    import mpsim.operators
+
+    x = torch.randn(96, 128, generator=torch.Generator().manual_seed(1))
+    w = torch.randn(128, 48, generator=torch.Generator().manual_seed(2))
+    asked = {
+        "round": lambda a, b: mpsim.round(a, "e4m3"), "encode": lambda a, b: mpsim.encode(a.t(), "e5m2", "sr", seed=3),
+        "quantize": lambda a, b: mpsim.quantize(a, "mxfp8").values, "nvfp4": lambda a, b: mpsim.quantize(a, "nvfp4", axis="columns").codes,
+        "gemm": lambda a, b: mpsim.gemm(a, b, model="hopper-wgmma-fp8-fp32", format="e4m3"),
+        "matmul": torch.compile(lambda a, b: torch.ops.mpsim.matmul(torch.ops.mpsim.cast(a, "e4m3"), b, "hopper-bf16-fp32", format="bf16"),
+                                fullgraph=True, backend="aot_eager")}
+    wrong = [name for name, function in asked.items() if not torch.equal(function(x.to(device), w.to(device)).cpu(), function(x, w))]
+    return not wrong, f": {wrong}" if wrong else ""
+
+
 # ---- speed ----
 
 def synchronize():
@@ -218,7 +234,7 @@ def main():
     def say(line):
         print(line, flush=True)
     bad = 0
-    questions = [("casts", check_casts, ())] + [(f"products of {p}, arch hopper", check_products, (p, "hopper")) for p in POLICIES]
+    questions = [("casts", check_casts, ()), ("doors", check_doors, ())] + [(f"products of {p}, arch hopper", check_products, (p, "hopper")) for p in POLICIES]
     questions += [(f"products, arch {arch}", check_products, ("te-mxfp8" if "scaled" in arch else "pytorch-amp-fp16" if arch == "volta" else "pytorch-amp-bf16",
                                                                 arch)) for arch in ARCHS]
     questions += [(f"updates of {p}", check_updates, (p,)) for p in ("pytorch-amp-bf16", "bf16-stochastic", {"precision": "fp16", "clip": 0.5})]

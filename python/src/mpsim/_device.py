@@ -251,8 +251,10 @@ class Device:
         call, made.memory = self.call(function("enter_room")(own.x, entering.at))
         if amax and entering.recipe is not None:
             made.amax = self.empty(4).zero_().view(_float32())
-        self.done(function("enter")(made.there, own.x, entering.at, None if made.amax is None else made.amax.data_ptr(), None if stats is None else stats.at,
-                                    call), f"enter: {view!r}")
+        status = function("enter")(made.there, own.x, entering.at, None if made.amax is None else made.amax.data_ptr(), None if stats is None else stats.at,
+                                   call)
+        if status:
+            self.done(status, f"enter: {view!r}")
         return made
 
     def _side(self, side: Side, own: COperandThere) -> COperandThere:
@@ -280,7 +282,9 @@ class Device:
                                    0 if start is None else start.at(), 0 if bias is None else bias.at(), 0 if add is None else add.at(), add_factor,
                                    depth, 0 if rng is None else addressof(rng), 0 if counts is None else counts.at)
         call, _ = self.call(function("gemm_room")(own.product, left, right))
-        self.done(function("gemm")(own.product, left, right, call), f"multiply under model '{model}'")
+        status = function("gemm")(own.product, left, right, call)
+        if status:
+            self.done(status, f"multiply to {d!r} under model '{model}'")
 
 
 def flat(x: Any) -> View:

@@ -162,12 +162,12 @@ def codes(x: Any, format: Format) -> View:
 
 def step(home: Any, jobs: Sequence[Any], what: str) -> None:
     """The updates of jobs (Job of _optimizer.py); those of one rule and step together."""
-    together: dict[tuple[int, int], list[Any]] = {}
+    together: dict[tuple[bytes, int], list[Any]] = {}
     for job in jobs:
         s = job.settings
         if s.muon is not None or s.states:
             raise InputError(f"{what}: {job.says()} has no kernel on a device: the model in memory, or another optimizer")
-        together.setdefault((id(s), job.c.step), []).append(job)
+        together.setdefault((bytes(s.optim), job.c.step), []).append(job)
     for (_, number), some in together.items():
         _launch(home, some, number, f"{what}: {some[0].says()}")
 
