@@ -207,7 +207,7 @@ def speeds(say, quick):
     base = steps_of(model, tokens, opt, autocast, lambda e, loss: loss.backward(), 6)
     say(f"torch bf16: {1e3 * base:.1f} ms a step of {batch * length} tokens")
     opt = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    for policy, arch, goal in (("te-mxfp8", "hopper", 1.5 * base), ("pytorch-amp-bf16", "hopper", 1.5 * base), ("te-mxfp8", "blackwell-scaled", 2.0),
+    for policy, arch, goal in (("te-mxfp8", "hopper", 1.5 * base), ("pytorch-amp-bf16", "hopper", 1.5 * base), ("te-mxfp8", "torch", 1.5 * base), ("te-mxfp8", "blackwell-scaled", 2.0),
                                ("pytorch-amp-bf16", "cdna3", 2.0)):
         took = steps_of(model, tokens, opt, lambda: mpsim.emulate(model, policy, arch=arch, report=False), lambda e, loss: e.backward(loss), 4)
         say(f"{policy}, arch {arch}: {1e3 * took:.1f} ms, {took / base:.2f} times torch bf16; goal {1e3 * goal:.0f} ms")

@@ -125,6 +125,22 @@ def test_other_devices(on_device, arch):
     compare(on_device, mlp, "te-mxfp8" if "scaled" in arch else "pytorch-amp-fp16" if arch == "volta" else "pytorch-amp-bf16", 1, arch=arch)
 
 
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.fc = nn.Conv2d(2, 16, 3), nn.Linear(144, 32)
+
+    def forward(self, x):
+        return self.fc(functional.relu(self.conv(x[:, :50].reshape(-1, 2, 5, 5))).flatten(1))
+
+
+@pytest.mark.parametrize("policy", (*POLICIES, "fp32"))
+@pytest.mark.parametrize("make", (mlp, GPT, Net), ids=("mlp", "gpt", "net"))
+def test_casts_alone(on_device, make, policy):
+    """arch="torch": operands are rounded and quantised by the device, and torch multiplies them."""
+    compare(on_device, (lambda: nn.Sequential(nn.Linear(32, 50), Net())) if make is Net else make, policy, arch="torch")
+
+
 OPTIMIZERS = {"SGD": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9, nesterov=True), "amsgrad": lambda p, lr: torch.optim.Adam(p, lr, amsgrad=True),
               "maximize": lambda p, lr: torch.optim.AdamW(p, lr, maximize=True)}
 
@@ -158,7 +174,7 @@ def test_a_run_goes_on(on_device):
 
 
 REFUSED = [({"between": "mpsim"}, "between='mpsim' on a device"), ({"attention": "tiled"}, "attention='tiled' on a device"),
-           ({"arch": "torch"}, "arch='torch' on a device"), ({"arch": "avx512"}, "torch's own step on a CPU")]
+           ({"arch": "avx512"}, "torch's own step on a CPU")]
 
 
 @pytest.mark.parametrize("how,why", REFUSED, ids=[why for _, why in REFUSED])

@@ -38,9 +38,9 @@ class Convolutions:
         return like is not None and (x.is_contiguous(memory_format=like) and not x.is_contiguous()
                                      or weight.is_contiguous(memory_format=like) and not weight.is_contiguous())
 
-    def empty(self, shape: Any, dtype: Any, last: bool) -> Any:
+    def empty(self, shape: Any, dtype: Any, last: bool, device: Any) -> Any:
         like = LAST.get(len(shape), torch.contiguous_format) if last else torch.contiguous_format
-        return torch.empty(shape, dtype=dtype, memory_format=like)
+        return torch.empty(shape, dtype=dtype, memory_format=like, device=device)
 
     def geometry(self, last: bool, stride: Any, padding: Any, dilation: Any, transposed: bool, groups: int, taps: str = "as-read",
                  row_multiple: int = 1) -> Any:
@@ -109,7 +109,7 @@ class Convolutions:
         format = FORMATS[x.dtype] if core.as_torch else self.products.placement(record, "fprop").format["out"]
         more = tuple(output_padding) if len(output_padding) > 1 else output_padding[0]
         sizes = geometry.sizes(x.shape[2:], weight.shape[2:], more if transposed else 0)
-        out = self.empty((x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0], *sizes), dtype_of(format), last)
+        out = self.empty((x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0], *sizes), dtype_of(format), last, x.device)
         how = self.sums("fprop", x, weight, None, sizes, stride, padding, dilation, groups, transposed, last)
         if isinstance(how, str):
             core.ran_natively(record, how)
@@ -138,7 +138,7 @@ class Convolutions:
                 core.ran_natively(record, how)
                 dx = torch.ops.aten.convolution_backward(*native, [True, False, False])[0]
             else:
-                dx = self.empty(x.shape, record.dtypes[0], last)
+                dx = self.empty(x.shape, record.dtypes[0], last, x.device)
                 dx = self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
                               self.geometry(last, stride, padding, dilation, transposed, groups, how.taps), None, how.chunk,
                               self.even(dy, weight, 0))
@@ -148,7 +148,7 @@ class Convolutions:
                 core.ran_natively(record, how)
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]
             else:
-                dw = self.empty(weight.shape, record.dtypes[1], last)
+                dw = self.empty(weight.shape, record.dtypes[1], last, x.device)
                 dw = self.run(convolution.backward_weight, record, "wgrad", dy, x, dw,
                               self.geometry(last, stride, padding, dilation, transposed, groups, row_multiple=how.row_multiple), chunk=how.chunk)
         if wanted[2]:

@@ -87,8 +87,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         if core.home.device is None:
             return
         for asked, instead in ((self.between == "mpsim" and "between='mpsim'", "between='native'"),
-                               (core.tile is not None and "attention='tiled'", "attention='whole'"),
-                               (core.arch.is_torch and "arch='torch'", "an architecture or a model of mpsim")):
+                               (core.tile is not None and "attention='tiled'", "attention='whole'")):
             if asked:
                 raise InputError(f"emulate: {asked} on a device: libmpsim-cuda has no kernels for it; {instead}, or the model in memory")
 

@@ -111,7 +111,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operator is None:
             if not hasattr(func, "_schema"):
                 raise core.refused(str(func), "a higher-order operator: its products would not be seen")
-            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between, core.home.device is not None)
+            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between, core.home.device is not None and not core.arch.is_torch)
         operator.calls += 1
         self.last = operator.name
         if operator.view and not core.optimizers.natively:
