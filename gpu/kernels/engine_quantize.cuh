@@ -379,8 +379,31 @@ static int cuda_quantize(train_engine *e, train_tensor *y, const train_tensor *x
     return cuda_quantize_list(e, &one, 1);
 }
 
+/* Rows of whole groups, straight; 0: not these. */
+static int hadamard_of_line(const train_tensor *y, const train_tensor *x)
+{
+    const int input = gpu_blocks_input(x->format);
+    const size_t n = size_of(y), each = size_t(GPU_BLOCKS_THREADS) * (input == GPU_INPUT_F32 ? 4 : 8);
+    const size_t wanted = (n + each - 1) / each;
+    const unsigned blocks = unsigned(wanted < 4 * GPU_BLOCKS_MOST ? wanted : size_t(4 * GPU_BLOCKS_MOST));
+    if (input < 0 || n == 0 || y->cols % 16 || !gpu_is_aligned(at_of(x), 16) || !gpu_is_aligned(at_of(y), 16))
+        return 0;
+    if (input == GPU_INPUT_F32)
+        GPU_LAUNCH(hadamard_line_kernel<GPU_INPUT_F32>, blocks, GPU_BLOCKS_THREADS, 0, format_of(y), at_of(y), at_of(x),
+                   n);
+    else if (input == GPU_INPUT_BF16)
+        GPU_LAUNCH(hadamard_line_kernel<GPU_INPUT_BF16>, blocks, GPU_BLOCKS_THREADS, 0, format_of(y), at_of(y),
+                   at_of(x), n);
+    else
+        GPU_LAUNCH(hadamard_line_kernel<GPU_INPUT_F16>, blocks, GPU_BLOCKS_THREADS, 0, format_of(y), at_of(y), at_of(x),
+                   n);
+    return 1;
+}
+
 static int cuda_hadamard(train_engine *e, train_tensor *y, const train_tensor *x, int transposed)
 {
+    if (!transposed && hadamard_of_line(y, x))
+        return wrote(e, "hadamard", y);
     GPU_LAUNCH(hadamard_kernel, blocks_of(y->rows * ((y->cols + 15) / 16), GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0,
                format_of(y), at_of(y), at_of(x), y->rows, y->cols, transposed != 0);
     return wrote(e, "hadamard", y);
