@@ -40,6 +40,14 @@ int gpu_gemm_has(const char *model, int sm)
     return row_of(model, sm) != nullptr;
 }
 
+int gpu_gemm_own(const char *model, int sm)
+{
+    for (const model_row &r : model_rows)
+        if (strcmp(r.model, model) == 0 && sm >= r.first && sm <= r.last)
+            return 1;
+    return 0;
+}
+
 int gpu_gemm_core_factors(const mpsim_model *m, int sm)
 {
     const model_row *r = row_of(*m, sm);

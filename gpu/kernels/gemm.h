@@ -79,6 +79,8 @@ int gpu_gemm_list(const gpu_product *p, size_t n, int sm, char *why, size_t size
 int gpu_gemm_takes(const mpsim_model *m, int sm);
 int gpu_gemm_core(const mpsim_model *m, const mpsim_format *a, const mpsim_format *b, int sm);
 int gpu_gemm_has(const char *model, int sm);
+/* gpu_gemm_own -- whether the row of that name is of a device of compute capability sm. */
+int gpu_gemm_own(const char *model, int sm);
 
 /* gpu_gemm_has_factors, gpu_gemm_core_factors -- the same for products with factors. */
 int gpu_gemm_has_factors(const char *model, int sm);

@@ -12,10 +12,11 @@
  * bias, so that E becomes the exponent field of 1.5 2^52 units by one multiply-add; so does that of the accumulator, read from its
  * field. Sums are rounded by clearing bits; below the normal numbers of the accumulator's format, and beyond them, by a branch.
  *
- * What bounds it (SASS of sm_90, L = 16): 4.2 instructions a product: 1.1 of binary64, 1.9 of integers, 0.8 of the multiply-add
- * unit (half of them moves), 0.35 loads from shared memory. An H100 issues 128 a clock and multiprocessor and does 64 of the first
- * two, so 30 products a clock: 7e12 a second at 1.755 GHz, if nothing waits. Devices with 1/32 of the units for binary64
- * (sm_86, sm_89, sm_120) are bound by these: 2 a clock. */
+ * What bounds it (SASS of sm_90): instructions. A product takes 3.1 of them for L = 32, 4.2 for L = 16, 6 for L = 8 and 9.6 for
+ * L = 4; for L = 16 these are 1.1 of binary64, 2.0 of integers, 0.5 moves by the multiply-add unit, 0.35 loads from shared memory.
+ * An H100 issues 128 a clock and multiprocessor and does 64 of the first two: 9.5, 7, 4.9 and 3.1 10^12 products a second
+ * at 1.755 GHz if nothing waits. Devices with two units for binary64 a multiprocessor (sm_86, sm_89, sm_120) are bound by these:
+ * 6 10^11. */
 #pragma once
 
 #include "fused.h"
@@ -201,9 +202,10 @@ static __device__ __forceinline__ double fused_sum(double acc)
 
 /* Whether t may be no normal number of the format. */
 template <fused_kind KIND>
-static __device__ __forceinline__ int is_rare(double t, int field)
+static __device__ __forceinline__ int is_rare(double t)
 {
     typedef fused_format<KIND> F;
+    const int field = field_of(rounded_bits<F::DROPPED, F::NEAREST>(t));
     return static_cast<unsigned>(field - (F::EMIN + FUSED_BIAS)) > static_cast<unsigned>(F::EMAX - F::EMIN) ||
            (F::NEAREST && field_of(t) < F::EMIN + FUSED_BIAS);
 }
@@ -214,7 +216,7 @@ static __device__ __forceinline__ int fused_exponent_of(double y)
 {
     enum { LEAST = fused_format<KIND>::EMIN + FUSED_BIAS };
     const int field = field_of(y);
-    return y == 0 ? -0x4000 : field < LEAST ? int(LEAST) : field;
+    return field == 0 ? -0x4000 : field < LEAST ? int(LEAST) : field;
 }
 
 /* ---- a tile ---- */
@@ -310,11 +312,10 @@ struct fused_steps {
 /* The sums of 4 x 4 results of a thread. */
 struct fused_results {
     double s[FUSED_SIDE][FUSED_SIDE];
-    int e[FUSED_SIDE][FUSED_SIDE];
 };
 
 /* The first values of the sums: 1.5 2^52 units and the number of negative terms; then the accumulators. */
-template <int L>
+template <int L, fused_kind KIND>
 static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], const fused_results &r,
                                                    const fused_shared<L> &m, int group, int row, int column,
                                                    const fused_steps &w)
@@ -323,8 +324,9 @@ static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], co
     uint32_t e[FUSED_SIDE][FUSED_SIDE];
     GPU_UNROLL
     for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
-        e[i / FUSED_SIDE][i % FUSED_SIDE] = (static_cast<uint32_t>(r.e[i / FUSED_SIDE][i % FUSED_SIDE]) & 0xffff) |
-                                            static_cast<uint32_t>(w.floor) << 16;
+        e[i / FUSED_SIDE][i % FUSED_SIDE] =
+            (static_cast<uint32_t>(fused_exponent_of<KIND>(r.s[i / FUSED_SIDE][i % FUSED_SIDE])) & 0xffff) |
+            static_cast<uint32_t>(w.floor) << 16;
     GPU_UNROLL
     for (int k = 0; k < PAIRS; k++) {
         const fused_four a = *reinterpret_cast<const fused_four *>(&m.exponents[0][group * PAIRS + k][row]);
@@ -359,9 +361,8 @@ static __device__ __forceinline__ void fused_rare_all(fused_results *r, const do
     for (int i = 0; i < FUSED_SIDE; i++)
         GPU_UNROLL
     for (int j = 0; j < FUSED_SIDE; j++) {
-        const int is = is_rare<KIND>(t[i][j], r->e[i][j]);
+        const int is = is_rare<KIND>(t[i][j]);
         r->s[i][j] = is ? fused_rare<KIND>(t[i][j], r->s[i][j]) : rounded_bits<F::DROPPED, F::NEAREST>(t[i][j]);
-        r->e[i][j] = fused_exponent_of<KIND>(r->s[i][j]);
     }
 }
 
@@ -370,7 +371,7 @@ static __device__ __forceinline__ void fused_addition(fused_results *r, const fu
                                                       int column, const fused_steps &w)
 {
     double acc[FUSED_SIDE][FUSED_SIDE];
-    fused_begin<L>(acc, *r, m, group, row, column, w);
+    fused_begin<L, KIND>(acc, *r, m, group, row, column, w);
     GPU_UNROLL
     for (int k = 0; k < L; k++) {
         double a[FUSED_SIDE], b[FUSED_SIDE];
@@ -395,8 +396,7 @@ static __device__ __forceinline__ void fused_addition(fused_results *r, const fu
         GPU_UNROLL
     for (int j = 0; j < FUSED_SIDE; j++) {
         acc[i][j] = fused_sum(acc[i][j]);
-        r->e[i][j] = field_of(rounded_bits<F::DROPPED, F::NEAREST>(acc[i][j]));
-        rare |= is_rare<KIND>(acc[i][j], r->e[i][j]);
+        rare |= is_rare<KIND>(acc[i][j]);
     }
     if (rare)
         fused_rare_all<KIND>(r, acc);
@@ -412,7 +412,6 @@ static __device__ __forceinline__ void fused_clear(fused_results *r)
     GPU_UNROLL
     for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++) {
         r->s[i / FUSED_SIDE][i % FUSED_SIDE] = 0;
-        r->e[i / FUSED_SIDE][i % FUSED_SIDE] = -0x4000;
     }
 }
 

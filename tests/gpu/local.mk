@@ -41,7 +41,7 @@ AM_CXXFLAGS = $(TEST_CXXFLAGS) $(kernel_cxxflags) $(CHECK_CFLAGS)
 kernel_libs = tests/gpu/libkernels.a $(train_libs)
 EXTRA_LIBRARIES += tests/gpu/libkernels.a
 tests_gpu_libkernels_a_SOURCES = \
-  tests/gpu/engine_host.cc tests/gpu/gemm_host.cc tests/gpu/host.h tests/gpu/host_cores.h \
+  tests/gpu/engine_host.cc tests/gpu/gemm_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/library_fused_host.cc tests/gpu/library_gemm_host.cc \
   tests/gpu/host_faults.h tests/gpu/host_fibers.h tests/gpu/host_launch.h tests/gpu/host_graph.h tests/gpu/host_runtime.h tests/gpu/host_mma.h \
   tests/gpu/host_tma.h tests/gpu/host_wgmma.h tests/gpu/tma_host.cc tests/gpu/wgmma_host.cc \
   tests/support/extent.c
@@ -90,7 +90,7 @@ tests_gpu_t_stats_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_stats_CFLAGS = $(OPT_CFLAGS) $(test_cflags)
 tests_gpu_t_stats_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 tests_gpu_t_stats_LDADD = $(kernel_libs)
-tests_gpu_t_library_gemm_SOURCES = tests/gpu/t-library-gemm.cc tests/gpu/library_gemm.h tests/gpu/library_fused_host.cc tests/gpu/library_gemm_host.cc tests/gpu/tap.h
+tests_gpu_t_library_gemm_SOURCES = tests/gpu/t-library-gemm.cc tests/gpu/library_gemm.h tests/gpu/tap.h
 tests_gpu_t_library_gemm_CPPFLAGS = $(kernel_cppflags)
 tests_gpu_t_library_gemm_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 tests_gpu_t_library_gemm_LDADD = $(kernel_libs)

@@ -214,6 +214,14 @@ case $? in
     ok $? "casts between usual formats: no stack, at most 18 instructions an element, 45 with random bits"
     ;;
 esac
+# libmpsim-cuda: fused additions in binary64
+"$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" -fmad=false -ftz=false -cubin -arch=sm_90 -Xptxas -v \
+    -o "$dir/fused.cubin" "$MPSIM_SRCDIR/gpu/library/fused.cu" >"$dir/fused.ptxas" 2>&1 &&
+    awk '/Compiling entry/ { on = /fused_kernel/; sub(/.*fused_kernelI/, ""); name = $1 }
+        on && /spill stores/ { spilt = $5 } on && /Used/ { print "# fused additions", name ": " $5, "registers, spilt", spilt; on = 0; if (spilt > 64) bad = 1 }
+        END { exit bad }' "$dir/fused.ptxas" >"$dir/out"
+ok $? "fused additions: at most 64 bytes of registers are spilt"
+cat "$dir/out"
 awk '/\.entry/ { name = $0 } /[ \t]fma\./ && name !~ /gemm_fma/ { print name }' "$dir/gemm.ptx" | sort -u >"$dir/out"
 grep -q 'fma\.rn\.f32' "$dir/gemm.ptx" && [ ! -s "$dir/out" ]
 ok $? "gemm.cu: fma in the kernel of that model and nowhere else"

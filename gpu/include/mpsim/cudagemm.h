@@ -23,7 +23,7 @@ MPSIM_API size_t mpsim_cuda_gemm_room(const mpsim_product *p, const mpsim_cuda_o
  *
  * All models are computed: by an instruction of the device where an instruction has the model's bits, else in integers or
  * binary64. NaNs of the operations behind the sum are those of x86. MPSIM_ERANGE as mpsim_product_run; the rest as in
- * mpsim/cudacall.h. */
+ * mpsim/cudacall.h. "binary64" needs 6.25 to 7 bytes of the workspace for each element of an operand of each matrix. */
 MPSIM_API mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda_operand *a, const mpsim_cuda_operand *b,
                                        const mpsim_cuda_call *call);
 

@@ -158,7 +158,7 @@ const char *model_of_device(const char *kind, int sm)
     static char name[96];
     for (const char *arch : architectures) {
         snprintf(name, sizeof name, "%s-%s", arch, kind);
-        if (gpu_gemm_has(name, sm))
+        if (gpu_gemm_own(name, sm))
             return name;
     }
     return NULL;

@@ -1,6 +1,7 @@
 /* speed.cu -- see speed.h. */
 #include "attention.cuh"
 #include "casts.cuh"
+#include "models.cuh"
 #include "products.cuh"
 
 /* ---- the table ---- */
@@ -24,6 +25,8 @@ static void list_items(item_list *list, const gpu_speed_plan *plan)
         list_products(list, plan);
     if (is_in_range(plan) && plan->order)
         list_attention(list, plan);
+    if (is_in_range(plan) && plan->order)
+        list_models(list, plan);
 }
 
 static void begin_row(gpu_speed_row *r, const item *it, gpu_status status, const char *text)
