@@ -337,8 +337,8 @@ ok $? "a contracted multiply-add and an approximate division are recognised"
 [ "$(cat "$dir/out")" = div.approx.f32 ]
 ok $? "and by the rule for trainings"
 
-# ---- the training engine: fma in exp, log, tanh, erf and sigmoid, the optimizer's torch variants, promoted sums and
-# random bits of FP4, and nowhere else ----
+# ---- the training engine: fma in exp, log, tanh, erf and sigmoid, the optimizer's torch variants, promoted sums,
+# quotients of blocks and random bits of FP4, and nowhere else ----
 ptx engine sm_90
 # Floating-point operations, each as its instruction alone: "function instruction".
 awk '/\.entry|^\.func|^\.visible/ { if (match($0, /_Z[A-Za-z0-9_]*/)) name = substr($0, RSTART, RLENGTH) }
@@ -347,12 +347,12 @@ awk '/\.entry|^\.func|^\.visible/ { if (match($0, /_Z[A-Za-z0-9_]*/)) name = sub
             print name, $i }' "$dir/engine.ptx" | sort -u >"$dir/operations"
 [ "$(wc -l <"$dir/operations")" -gt 20 ]
 ok $? "operations are recognised"
-grep -v -E ' (add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$' "$dir/operations" >"$dir/out"
+grep -v -E ' (add|sub|mul|div|rcp|fma|sqrt)\.rn\.f(32|64)$' "$dir/operations" >"$dir/out"
 [ ! -s "$dir/out" ]
 ok $? "every operation is rounded to nearest, with subnormal numbers, exactly"
-grep ' fma\.' "$dir/operations" | grep -v -E 'softmax_exp|softmax_kernel|optim_kernel|promote_kernel|quantize_kernel|activate|causal|tile_' >"$dir/out"
+grep ' fma\.' "$dir/operations" | grep -v -E 'softmax_exp|softmax_kernel|optim_kernel|promote_kernel|quantize_kernel|blocks?_kernel|activate|causal|tile_' >"$dir/out"
 [ ! -s "$dir/out" ]
-ok $? "no fma but in exp, log and their like, the optimizer, promoted sums and random bits of FP4"
+ok $? "no fma but in exp, log and their like, the optimizer, promoted sums, quotients of blocks and random bits of FP4"
 grep -n -E '\.(ftz|approx)|red\.[a-z.]*add\.[a-z.]*f|atom\.[a-z.]*add\.[a-z.]*f' "$dir/engine.ptx" >"$dir/out"
 [ ! -s "$dir/out" ]
 ok $? "no flushing to zero, no approximation, no floating-point atomics"
