@@ -281,7 +281,7 @@ static int quantize_usual(train_engine *e, const train_quantized *list, size_t n
         needed += (size_t)has_amax;
         waits += needs[i];
     }
-    if (needed && cuda_done(e, "quantize", cudaMemsetAsync(amax, 0, n * sizeof *amax)))
+    if (needed && cuda_done(e, "quantize", gpu_set_async(amax, 0, n * sizeof *amax)))
         return -1;
     const auto alike = [&](size_t a, size_t b) { return usual_alike(&list[a], &list[b]); };
     const auto fill = [&](gpu_blocked *to, size_t i) {
