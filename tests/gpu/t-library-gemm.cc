@@ -206,6 +206,20 @@ static void by_cores()
     OK(wrong == "" && kernel == "tensor cores", "factors of blocks of 128: %s", wrong.c_str());
 }
 
+/* Several tiles, and more than one group of eight rows of tiles. */
+static void tiles()
+{
+    static const size_t shapes[][3] = {{70, 140, 40}, {530, 66, 17}, {66, 5, 200}};
+    failed_here = 0;
+    for (const auto &s : shapes) {
+        test_product t = product_of("ampere-fp16-fp32", "fp16", "fp16", "binary32", s[0], s[1], s[2]);
+        t.strange = s[1] == 5;
+        t.how = s[1] == 140 ? TEST_ANY_BITS : TEST_SPREAD;
+        run(t);
+    }
+    OK(failed_here == 0 && kernel_here == "binary64", "several tiles");
+}
+
 static void refused()
 {
     mpsim_status s = MPSIM_OK;
@@ -226,6 +240,7 @@ int main()
     any_call(300);
     promoted();
     by_cores();
+    tiles();
     refused();
     return tap_end();
 }
