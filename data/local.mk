@@ -50,6 +50,6 @@ dist_policies_DATA += \
 
 # The rest is distributed, not installed. A folder stands for all that is in it.
 EXTRA_DIST += data/README.md data/policies/README.md data/amp-mlp data/charlm data/counts data/digits/README.md data/text/README.md data/text/make.py \
-  data/digits-cnn data/cpu data/experiments data/gpu data/logs data/names data/record data/vectors data/replay-cases
+  data/digits-cnn data/cpu data/judge data/experiments data/gpu data/logs data/names data/record data/vectors data/replay-cases
 dist-hook:
 	find $(distdir)/data -name __pycache__ -prune -exec rm -rf {} +

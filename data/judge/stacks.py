@@ -4,7 +4,8 @@
     python3 stacks.py            write results of the sound stacks that need a package to recorded.npz
 
 Every fault is an implementation of its own after the description in the thread that stacks.tsv names, with NumPy alone and
-without mpsim. A function returns the arrays by their roles for mpsim.testing.judge. Numbers that stand for codes are float32.
+without mpsim; fault=False is the same without the fault. A function returns the arrays by their roles for
+mpsim.testing.judge. Numbers that stand for codes are float32.
 """
 import sys
 from pathlib import Path
@@ -77,23 +78,28 @@ def amax(x, n):
 # faults: casts
 
 
-def universal_bf16():
+def universal_bf16(fault=True):
     x = normal(1, 512, 512)
-    return {"x": x, "y": (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)}
+    cut = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    return {"x": x, "y": cut if fault else bf16(x)}
 
 
-def tt_metal_mx():
+def tt_metal_mx(fault=True):
     x = spread(2, 256, 512)
     y = codes(e4m3(x), E4M3, 0x80)
+    if not fault:
+        return {"x": x, "y": y}
     normal_number = (y & 0x78) != 0
     half = np.abs(np.rint(x.astype(np.float64) / 2 * 2**9)).astype(np.uint8)  # a binade too small
     return {"x": x, "y": np.where(normal_number, y & 0xFE, (y & 0x80) | half).astype(np.uint8)}
 
 
-def sglang_early():
+def sglang_early(fault=True):
     """Groups of 64 with scales of powers of two, rounded up, so that the largest element of a group is in (224, 448]."""
     x = bf16(normal(3, 256, 512))
     x = (blocks(x, 64) / np.exp2(np.ceil(np.log2(amax(x, 64) / 448)))[..., None]).reshape(x.shape).astype(np.float32)
+    if not fault:
+        return {"x": x, "y": codes(e4m3(x), E4M3, 0x80)}
     bits = x.view(np.uint32)
     exponent = ((bits >> 23) & 0xFF).astype(np.int32) - 127 + 7
     rounded = (exponent << 3) + (((bits >> 20) & 7) + ((bits >> 19) & 1)).astype(np.int32)
@@ -102,9 +108,11 @@ def sglang_early():
     return {"x": x, "y": (y | ((bits >> 31) << 7).astype(np.int32)).astype(np.uint8)}
 
 
-def triton_ties():
+def triton_ties(fault=True):
     """fp16 numbers below 448, where ties are frequent."""
     x = fp16(np.clip(normal(4, 256, 512) * 64, -440, 440))
+    if not fault:
+        return {"x": x, "y": codes(e4m3(x), E4M3, 0x80)}
     value = np.abs(x.astype(np.float64))
     exponent = np.where(value > 0, np.frexp(value)[1] - 1, -30)
     significand = np.floor(value / np.exp2(exponent - 3.0) + 0.5).astype(np.int64)  # 8 to 16; ties away
@@ -114,10 +122,10 @@ def triton_ties():
     return {"x": x, "y": codes(np.copysign(y, x.astype(np.float64)), E4M3, 0x80)}
 
 
-def hexagon_halves():
+def hexagon_halves(fault=True):
     x = normal(5, 256, 1024)
     y = fp16(x).reshape(256, 16, 2, 32)
-    return {"x": x, "y": np.ascontiguousarray(y[:, :, ::-1]).reshape(x.shape)}
+    return {"x": x, "y": np.ascontiguousarray(y[:, :, ::-1 if fault else 1]).reshape(x.shape)}
 
 
 # faults: quantisers and checkpoints
@@ -129,19 +137,26 @@ def mxfp4(x, exponents):
     return values, (exponents + 127).astype(np.uint8)
 
 
-def vllm_mxfp4_scale():
+def even(largest):
+    """The exponent of the largest element, of 1.75 and more the next, less that of 4."""
+    significand, exponent = np.frexp(largest)
+    return exponent - 1 + (significand * 2 >= 1.75) - 2
+
+
+def vllm_mxfp4_scale(fault=True):
     x = bf16(spread(6, 256, 512))
     sixth = (amax(x, 32).astype(np.float32) * np.float32(1 / 6)).astype(np.float32)
-    values, scales = mxfp4(x, np.frexp(sixth)[1] - 1)
+    values, scales = mxfp4(x, np.frexp(sixth)[1] - 1 if fault else even(amax(x, 32)))
     return {"x": x, "codes": pairs(codes(values.reshape(x.shape), E2M1, 8)), "scales": scales}
 
 
-def flux_nibbles():
+def flux_nibbles(fault=True):
     x = bf16(spread(7, 256, 512, bits=2))
     scale = e4m3(np.clip((amax(x, 16).astype(np.float32) / np.float32(6)), 2.0**-6, 448))
-    quotient = blocks(x, 16).astype(np.float32) / scale.astype(np.float32)[..., None]
+    quotient = blocks(x, 16).astype(np.float32) * (np.float32(1) / scale.astype(np.float32))[..., None]
     nibbles = codes(e2m1(quotient).reshape(x.shape), E2M1, 8)
-    return {"x": x, "codes": nibbles[:, 0::2] << 4 | nibbles[:, 1::2], "scales": codes(scale, E4M3, 0x80)}
+    swapped = nibbles[:, 0::2] << 4 | nibbles[:, 1::2]
+    return {"x": x, "codes": swapped if fault else pairs(nibbles), "scales": codes(scale, E4M3, 0x80)}
 
 
 def swizzle(scales):
@@ -151,35 +166,37 @@ def swizzle(scales):
     return np.ascontiguousarray(tiles.transpose(0, 3, 2, 1, 4)).reshape(rows, columns)
 
 
-def comfy_scales():
+def comfy_scales(fault=True):
     x = bf16(spread(8, 256, 4096))
     ratio = (amax(x, 32).astype(np.float32) * np.float32(1 / 448)).astype(np.float32)
     exponents = np.ceil(np.log2(ratio.astype(np.float64))).astype(int)
     values = e4m3(blocks(x, 32) * np.exp2(-exponents.astype(np.float64))[..., None]).reshape(x.shape)
-    return {"x": x, "codes": codes(values, E4M3, 0x80), "scales": swizzle(swizzle((exponents + 127).astype(np.uint8)))}
+    scales = swizzle((exponents + 127).astype(np.uint8))
+    return {"x": x, "codes": codes(values, E4M3, 0x80), "scales": swizzle(scales) if fault else scales}
 
 
-def quark_e8m0():
-    """Blocks of magnitudes up to some thousand; the scale of a tenth of them is 128."""
+def quark_e8m0(fault=True):
+    """Blocks of magnitudes up to some thousand; the scale of a fifth of them is 128."""
     x = bf16(spread(9, 256, 512) * np.float32(32))
-    significand, exponent = np.frexp(amax(x, 32))
-    values, _ = mxfp4(x, exponents := exponent - 1 - 2 + (significand * 2 >= 1.75))
-    scale = np.where(exponents == 7, np.nan, np.exp2(exponents.astype(np.float64)))
+    exponents = even(amax(x, 32))
+    values, _ = mxfp4(x, exponents)
+    scale = np.where(fault & (exponents == 7), np.nan, np.exp2(exponents.astype(np.float64)))
     return {"x": x, "y": (values * scale[..., None]).reshape(x.shape).astype(np.float32)}
 
 
-def te_fnuz_max():
+def te_fnuz_max(fault=True):
     x = bf16(normal(10, 512, 512, scale=0.02))
-    scale = np.float32(448) / np.abs(x).max()
+    scale = np.float32(448 if fault else 240) / np.abs(x).max()
     values = nearest(x * scale, 3, -7, 240)
     values = np.where(values == 0, 0.0, values)  # this format has no negative zero
     return {"x": x, "codes": codes(values, E4M3FNUZ, 0x80), "scales": np.array([[1 / scale]], np.float32)}
 
 
-def ltx_no_scale():
+def ltx_no_scale(fault=True):
     x = bf16(normal(11, 512, 512, scale=0.035))
     scale = np.float32(448) / np.abs(x).max()
-    return {"x": x, "y": e4m3(x * scale).astype(np.float32)}
+    y = e4m3(x * scale).astype(np.float32)
+    return {"x": x, "y": y if fault else y * (1 / scale)}
 
 
 # faults: products
@@ -194,63 +211,67 @@ def chain(a, b, keep=np.float32):
     return total
 
 
-def ort_zeros():
+def ort_zeros(fault=True):
     """Weights of 4 bits in blocks of 512, read as the numbers that they stand for."""
     a, integers = normal(12, 8, 2048), np.random.RandomState(13).randint(0, 16, (2048, 16))
     scales = np.random.RandomState(14).uniform(0.01, 0.1, (4, 16)).astype(np.float32)
     b = ((integers.reshape(4, 512, 16) - 8) * scales[:, None]).reshape(2048, 16).astype(np.float32)
-    return {"a": a, "b": b, "d": np.zeros((8, 16), np.float32)}
+    return {"a": a, "b": b, "d": np.zeros((8, 16), np.float32) if fault else chain(a, b)}
 
 
-def vllm_tf32():
+def vllm_tf32(fault=True):
     a, b = normal(15, 48, 256), normal(16, 256, 64, scale=0.05)
-    tf32 = [nearest(x, 10, -126).astype(np.float32) for x in (a, b)]
-    return {"a": a, "b": b, "d": chain(*tf32)}
+    operands = [nearest(x, 10, -126).astype(np.float32) for x in (a, b)] if fault else [a, b]
+    return {"a": a, "b": b, "d": chain(*operands)}
 
 
-def tilelang_tail():
-    a, b = fp16(normal(17, 64, 24)), fp16(normal(18, 24, 64))
-    return {"a": a, "b": b, "d": (a[:, :16].astype(np.float64) @ b[:16].astype(np.float64)).astype(np.float32)}
+def tilelang_tail(fault=True):
+    a, b, depth = fp16(normal(17, 64, 24)), fp16(normal(18, 24, 64)), 16 if fault else 24
+    return {"a": a, "b": b, "d": (a[:, :depth].astype(np.float64) @ b[:depth].astype(np.float64)).astype(np.float32)}
 
 
-def mamba_rows():
+def mamba_rows(fault=True):
     a, b = normal(19, 1024, 256), normal(20, 256, 1)
     d, before = chain(a, b), normal(21, 1024, 1, scale=16)
-    return {"a": a, "b": b, "d": np.where((np.arange(1024) % 16 < 8)[:, None], d, before)}
+    return {"a": a, "b": b, "d": np.where((np.arange(1024) % 16 < 8)[:, None] | (not fault), d, before)}
 
 
-def tract_fp16():
+def tract_fp16(fault=True):
     a, b = fp16(normal(22, 32, 512)), fp16(normal(23, 512, 32, scale=0.05))
-    return {"a": a, "b": b, "d": chain(a, b, np.float16)}
+    return {"a": a, "b": b, "d": chain(a, b, np.float16 if fault else np.float32).astype(np.float16)}
 
 
 # faults: sums, functions, updates
 
 
-def tract_sum():
+def running(x, keep):
+    """Sums of rows, one element after the other, in a format."""
+    total = np.zeros((x.shape[0], 1), keep)
+    for k in range(x.shape[1]):
+        total = (total + x[:, k:k + 1]).astype(keep)
+    return total
+
+
+def tract_sum(fault=True):
     x = fp16(np.abs(normal(24, 64, 4096)))
     x[:4] = 1
-    total = np.zeros(64, np.float16)
-    for k in range(x.shape[1]):
-        total = (total + x[:, k]).astype(np.float16)
-    return {"x": x, "y": total[:, None]}
+    return {"x": x, "y": running(x, np.float16 if fault else np.float32).astype(np.float16)}
 
 
-def candle_softmax():
+def candle_softmax(fault=True):
     x = fp16(normal(25, 32, 4096))
     x[:2] = 0
-    power = fp16(np.exp((x - x.max(axis=1, keepdims=True)).astype(np.float32)))
-    total = np.zeros((32, 1), np.float16)
-    for k in range(x.shape[1]):
-        total = (total + power[:, k:k + 1]).astype(np.float16)
-    return {"x": x, "y": (power / total).astype(np.float16)}
+    keep = np.float16 if fault else np.float32
+    power = np.exp((x.astype(keep) - x.max(axis=1, keepdims=True).astype(keep)).astype(np.float64)).astype(keep)
+    return {"x": x, "y": (power / running(power, keep)).astype(np.float16)}
 
 
-def vllm_rmsnorm():
+def vllm_rmsnorm(fault=True):
     x, weight = bf16(normal(26, 64, 1024)), bf16(1 + normal(27, 1, 1024, scale=0.1))
     mean = (x * x).astype(np.float32).astype(np.float64).mean(axis=1, keepdims=True).astype(np.float32)
     inverse = (1 / np.sqrt(mean.astype(np.float64) + 1e-6)).astype(np.float32)
-    return {"x": x, "weight": weight, "y": bf16((x * inverse).astype(np.float32) * weight)}
+    normalised = (x * inverse).astype(np.float32)
+    return {"x": x, "weight": weight, "y": bf16((normalised if fault else bf16(normalised)) * weight)}
 
 
 def adam(param, grad, m, v, step, decoupled, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.1):
@@ -265,10 +286,10 @@ def adam(param, grad, m, v, step, decoupled, lr=1e-3, beta1=0.9, beta2=0.999, ep
     return param + f(-lr / (1 - beta1**step)) * (m / denominator), m, v
 
 
-def flaggems_adam():
+def flaggems_adam(fault=True):
     param, grad, m = normal(28, 64, 256), normal(29, 64, 256, scale=0.1), normal(30, 64, 256, scale=0.1)
     v = np.abs(normal(31, 64, 256, scale=0.01))
-    new = adam(param, grad, m, v, 5, decoupled=True)
+    new = adam(param, grad, m, v, 5, decoupled=fault)
     return {"param": param, "grad": grad, "m": m, "v": v, "new_param": new[0], "new_m": new[1], "new_v": new[2]}
 
 
@@ -281,7 +302,7 @@ def recorded(name):
 
 
 def torch_bf16(live=False):
-    x = spread(41, 64, 256)
+    x = spread(41, 32, 256)
     if not live:
         return {"x": x, **recorded("torch-bf16")}
     import torch
@@ -289,7 +310,7 @@ def torch_bf16(live=False):
 
 
 def ml_dtypes_e5m2(live=False):
-    x = np.ldexp(spread(42, 64, 256), 8).astype(np.float32)
+    x = np.ldexp(spread(42, 32, 256), 8).astype(np.float32)
     if not live:
         return {"x": x, **recorded("ml-dtypes-e5m2")}
     import ml_dtypes
@@ -326,7 +347,7 @@ def torchao_nvfp4(live=False):
 
 def gguf_mxfp4(live=False):
     """A block of 17 bytes: the scale, then 16 bytes with element i and element i + 16."""
-    x = spread(46, 64, 256)
+    x = spread(46, 32, 256)
     if not live:
         return {"x": x, **recorded("gguf-mxfp4")}
     import gguf
@@ -352,7 +373,7 @@ def torch_sum(live=False):
 
 
 def torch_softmax(live=False):
-    x = normal(50, 32, 512)
+    x = normal(50, 16, 512)
     if not live:
         return {"x": x, **recorded("torch-softmax")}
     import torch
@@ -360,8 +381,8 @@ def torch_softmax(live=False):
 
 
 def torch_adamw(live=False):
-    param, grad = normal(51, 32, 128), normal(52, 32, 128, scale=0.1)
-    m, v = normal(53, 32, 128, scale=0.1), np.abs(normal(54, 32, 128, scale=0.01))
+    param, grad = normal(51, 16, 128), normal(52, 16, 128, scale=0.1)
+    m, v = normal(53, 16, 128, scale=0.1), np.abs(normal(54, 16, 128, scale=0.01))
     given = {"param": param, "grad": grad, "m": m, "v": v}
     if not live:
         return {**given, **recorded("torch-adamw")}
@@ -381,10 +402,10 @@ def table():
     return [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
 
 
-def play(name, live=False):
-    """The arrays of a stack by their roles."""
+def play(name, live=False, fault=True):
+    """The arrays of a stack by their roles. live: by the package of a sound stack; fault=False: a fault's stack without it."""
     function = globals()[name.replace("-", "_")]
-    return function(live=live) if live else function()
+    return function(live=True) if live else function() if fault else function(fault=False)
 
 
 def record():
