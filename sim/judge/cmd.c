@@ -3,6 +3,7 @@
 #include "../cli/reportoptions.h"
 #include "../process/host.h"
 #include "../process/output.h"
+#include "../text/words.h"
 #include "arrays.h"
 #include "record.h"
 
@@ -11,17 +12,29 @@
 #include <threads/parallel.h>
 
 static const char more[] =
-    "KIND is an operation: cast, quantise or product. The files have its arrays. The name of a tensor, or of the file of an npy\n"
+    "KIND is an operation. The files have its arrays. The name of a tensor, or of the file of an npy\n"
     "array, is its role; --as gives other names a role:\n"
     "\n"
-    "  cast      x: the numbers; y: the results, codes or the numbers that they stand for\n"
-    "  quantise  x: the numbers, a matrix; codes, scales; y: the numbers that these stand for\n"
-    "  product   a: rows x depth; b: depth x columns or columns x depth; d: the results; c, bias: added\n"
+    "  cast        x: the numbers; y: the results, codes or the numbers that they stand for\n"
+    "  quantise    x: the numbers, a matrix; codes, scales; y: the numbers that these stand for\n"
+    "  product     a: rows x depth; b: depth x columns or columns x depth; d: the results; c, bias: added\n"
+    "  sum         x: a matrix; y: the sum or mean of each row, of each column, or of all\n"
+    "  softmax     x, y: softmax or log-softmax of each row\n"
+    "  norm        x, y: LayerNorm or RMSNorm of each row; weight, bias: a number for each column; eps\n"
+    "  activation  x, y: GELU, SiLU, SwiGLU, ReLU, ...\n"
     "\n"
     "mpsim computes the results of rows from the inputs and compares all bits. Without --like the row with\n"
-    "the fewest other results is searched. A row of a cast is FORMAT[@PRESET][:WORD]..., as\n"
-    "e4m3@pytorch:toward-zero (mpsim/judge.h lists the words), that of a quantiser a recipe (mpsim help recipes),\n"
-    "that of a product a model (mpsim help models), with +split=N for N parts of the depth.\n"
+    "the fewest other results is searched. mpsim/judge.h describes the rows of each kind. Some examples:\n"
+    "\n"
+    "  cast        FORMAT[@PRESET][:WORD]..., as e4m3@pytorch:toward-zero\n"
+    "  quantise    a recipe (mpsim help recipes)\n"
+    "  product     a model (mpsim help models), +split=N: N parts of the depth\n"
+    "  sum         lanes:32, or a model as sequential:bf16 or pairwise; :reverse, :columns, :mean\n"
+    "  softmax     softmax or log-softmax; :causal, :scale=X\n"
+    "  norm        layernorm or rmsnorm; :eps=X\n"
+    "  activation  gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or exp\n"
+    "\n"
+    "From sum on, :math=FORMAT rounds every operation; results are rounded once to the format of y.\n"
     "\n"
     "Exit code 1: some results are not those of the row.\n"
     "\n"
@@ -44,7 +57,10 @@ static int kind_of(mpsim_judge_kind *kind, const char *word)
             *kind = (mpsim_judge_kind)i;
             return 0;
         }
-    return fail(EXIT_USAGE, "judge: expected an operation (cast, quantise, product), found '%s'", word);
+    char all[256] = "";
+    for (unsigned i = 0; judge_kind_name(i); i++)
+        (void)text_add(all, sizeof all, "%s%s", i ? ", " : "", judge_kind_name(i));
+    return fail(EXIT_USAGE, "judge: expected an operation (%s), found '%s'", all, word);
 }
 
 static int exit_of(mpsim_status s)

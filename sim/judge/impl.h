@@ -40,7 +40,13 @@ const char *judge_percent(char out[24], uint64_t part, uint64_t whole);
 mpsim_status judge_cast(judge_case *c);
 mpsim_status judge_quantise(judge_case *c);
 mpsim_status judge_product(judge_case *c);
+mpsim_status judge_sum(judge_case *c);
+mpsim_status judge_softmax(judge_case *c);
+mpsim_status judge_norm(judge_case *c);
+mpsim_status judge_activation(judge_case *c);
 extern const char *const judge_cast_roles[], *const judge_quantise_roles[], *const judge_product_roles[];
+extern const char *const judge_sum_roles[], *const judge_softmax_roles[], *const judge_norm_roles[],
+                                                                              *const judge_activation_roles[];
 
 /* ---- places.c: what results that differ have in common, whatever operation gave them ---- */
 

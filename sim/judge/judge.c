@@ -9,7 +9,11 @@ static const struct {
     mpsim_status (*run)(judge_case *c);
 } kinds[MPSIM_JUDGE_KINDS] = {{"cast", judge_cast_roles, judge_cast},
                               {"quantise", judge_quantise_roles, judge_quantise},
-                              {"product", judge_product_roles, judge_product}};
+                              {"product", judge_product_roles, judge_product},
+                              {"sum", judge_sum_roles, judge_sum},
+                              {"softmax", judge_softmax_roles, judge_softmax},
+                              {"norm", judge_norm_roles, judge_norm},
+                              {"activation", judge_activation_roles, judge_activation}};
 
 const char *judge_kind_name(unsigned kind)
 {

@@ -25,11 +25,28 @@ MPSIM_BEGIN
  *   PRODUCT  a: rows x depth; b: depth x columns, or columns x depth; d: the results; c, bias (a number for each column): added to the
  *          sums in binary32, before the rounding to the format of d, to nearest even. A row is a model of mpsim_model_parse,
  *          then +split=N: N parts of the depth, whose sums are added in order in binary32; +operands=FORMAT: operands are
- *          rounded first, to nearest even. */
+ *          rounded first, to nearest even.
+ *   SUM      x: a matrix; y: the sum, or the mean, of each row, of each column, or of all numbers. A row is lanes:N[:math=FORMAT]
+ *          (mpsim_sum_lanes) or a model of mpsim_model_parse, with factors of 1; then :reverse (from the last number to the first);
+ *          :columns; :mean (the sum, rounded to binary32, is divided) or :mean-by-reciprocal (multiplied by f32(1 / n)).
+ *   SOFTMAX  x, y. A row is softmax or log-softmax[:causal][:scale=X][:math=FORMAT]: mpsim_softmax_rows and mpsim_log_softmax; causal: of
+ *          square matrices, one below the other.
+ *   NORM     x, y; weight, bias: a number for each column; eps: one number. A row is layernorm or rmsnorm[:eps=X][:math=FORMAT]:
+ *          mpsim_rownorm_forward; eps: of the row, else of the array, else 1e-5.
+ *   ACTIVATION  x, y; of swiglu a row of x is gates, then values. A row is gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or
+ *          exp[:math=FORMAT]: mpsim_activate.
+ *
+ * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM on give numbers of binary32, which are rounded to
+ * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
+ * of y are. */
 typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_CAST,
     MPSIM_JUDGE_QUANTISE,
     MPSIM_JUDGE_PRODUCT,
+    MPSIM_JUDGE_SUM,
+    MPSIM_JUDGE_SOFTMAX,
+    MPSIM_JUDGE_NORM,
+    MPSIM_JUDGE_ACTIVATION,
     MPSIM_JUDGE_KINDS
 } mpsim_judge_kind;
 

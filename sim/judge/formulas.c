@@ -1,0 +1,235 @@
+/* formulas.c -- see formulas.h.
+ *
+ * Results are tried at the crossings of some rows and columns, and at some places that differ. A formula fits if all of them are as near to
+ * its values as rounding leaves them; a factor or an offset if one number is within that of all. */
+#include "formulas.h"
+
+#include "../operand/element.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { SIDE = 12, MORE = 48, TRIED = SIDE * SIDE + MORE, LEAST = 8 };
+
+typedef struct tried {
+    const judge_pair *p;
+    const judge_formulas *f;
+    size_t at[TRIED], n;
+    size_t rows, columns;                               /* of the crossings, which come first */
+    double found[TRIED], expected[TRIED], bound[TRIED]; /* the latter two of one formula */
+} tried;
+
+static size_t spread(size_t i, size_t some, size_t n)
+{
+    return some < 2 ? 0 : (size_t)((double)i * ((double)(n - 1) / (double)(some - 1)));
+}
+
+static void take_crossings(tried *t)
+{
+    t->rows = t->p->rows < SIDE ? t->p->rows : SIDE;
+    t->columns = t->p->columns < SIDE ? t->p->columns : SIDE;
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t k = 0; k < t->columns; k++)
+            t->at[t->n++] = spread(i, t->rows, t->p->rows) * t->p->columns + spread(k, t->columns, t->p->columns);
+}
+
+/* Places that differ: every so many of them. */
+static void take_differing(tried *t, uint64_t differ)
+{
+    const size_t all = t->p->rows * t->p->columns;
+    const uint64_t step = differ / MORE + 1;
+    uint64_t seen = 0;
+    for (size_t i = 0; i < all && t->n < TRIED; i++)
+        if (!judge_pair_same(t->p, i) && seen++ % step == 0)
+            t->at[t->n++] = i;
+}
+
+static void take(tried *t, uint64_t differ)
+{
+    const size_t bytes = mpsim_format_code_bytes(t->p->format);
+    take_crossings(t);
+    take_differing(t, differ);
+    for (size_t i = 0; i < t->n; i++)
+        t->found[i] = mpsim_decode(t->p->format, element_code(t->p->found, bytes, t->at[i]));
+}
+
+/* ---- whether a formula fits ---- */
+
+static void value(tried *t, size_t formula)
+{
+    const double least = mpsim_format_min_positive(t->p->format);
+    for (size_t i = 0; i < t->n; i++) {
+        const judge_exact e = t->f->exact(t->f->self, formula, t->at[i]);
+        t->expected[i] = e.value;
+        t->bound[i] = e.bound + t->f->unit * (fabs(e.value) + e.bound) + least;
+    }
+}
+
+static int is_beyond(const tried *t, double x)
+{
+    return fabs(x) >= mpsim_format_max(t->p->format) * (1 - t->f->unit);
+}
+
+/* Whether result i is the value but for rounding. */
+static int is_near(const tried *t, size_t i)
+{
+    const double found = t->found[i], e = t->expected[i];
+    if (isnan(e) || isnan(found))
+        return isnan(e) && isnan(found);
+    if (is_beyond(t, e))
+        return found * e > 0 && is_beyond(t, found);
+    return fabs(found - e) <= t->bound[i];
+}
+
+static size_t near(const tried *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += is_near(t, i) ? 1u : 0u;
+    return n;
+}
+
+/* NaNs alone are near to every formula that has no value there. */
+static int has_values(const tried *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += isnan(t->expected[i]) ? 0u : 1u;
+    return n > 0;
+}
+
+/* ---- one number between results and values ---- */
+
+typedef struct range {
+    double low, high;
+    size_t n;
+} range;
+
+static void narrow(range *r, double low, double high)
+{
+    r->low = r->n ? fmax(r->low, fmin(low, high)) : fmin(low, high);
+    r->high = r->n ? fmin(r->high, fmax(low, high)) : fmax(low, high);
+    r->n++;
+}
+
+static double middle(const range *r)
+{
+    return r->low / 2 + r->high / 2;
+}
+
+/* Whether one number was in all ranges, which is not `right`, and is known to one in twenty. */
+static int is_one(const range *r, double right)
+{
+    const double width = r->high - r->low;
+    return width >= 0 && (right < r->low || right > r->high) && width <= fabs(middle(r)) / 20;
+}
+
+/* The factors and the offsets that result i allows. */
+static void add_result(const tried *t, size_t i, range *factor, range *offset)
+{
+    const double found = t->found[i], e = t->expected[i], b = t->bound[i];
+    if (isnan(e) || !isfinite(found) || is_beyond(t, e))
+        return;
+    narrow(offset, found - e - b, found - e + b);
+    if (fabs(e) > 4 * b)
+        narrow(factor, (found - b) / e, (found + b) / e);
+}
+
+static int find_number(mpsim_judgement *j, const tried *t)
+{
+    range factor = {0}, offset = {0};
+    for (size_t i = 0; i < t->n; i++)
+        add_result(t, i, &factor, &offset);
+    if (factor.n >= LEAST && is_one(&factor, 1)) {
+        judge_find(j, "factor", j->differ, "the results are %.6g times what they should be", middle(&factor));
+        return 1;
+    }
+    if (offset.n >= LEAST && is_one(&offset, 0)) {
+        judge_find(j, "offset", j->differ, "the results are what they should be plus %.6g", middle(&offset));
+        return 1;
+    }
+    return 0;
+}
+
+/* Whether every row or every column of the crossings has a factor, or an offset, of its own; of one at least it is not the right one. */
+static int find_lines(mpsim_judgement *j, const tried *t, int columns)
+{
+    const size_t lines = columns ? t->columns : t->rows, length = columns ? t->rows : t->columns;
+    size_t factors = 0, offsets = 0, other_factors = 0, other_offsets = 0, first = lines;
+    double number[2] = {0, 0};
+    for (size_t l = 0; l < lines && length >= 4; l++) {
+        range factor = {0}, offset = {0};
+        for (size_t i = 0; i < length; i++)
+            add_result(t, columns ? i * t->columns + l : l * t->columns + i, &factor, &offset);
+        factors += factor.n >= 3 && factor.low <= factor.high;
+        offsets += offset.n >= 4 && offset.low <= offset.high;
+        other_factors += factor.n >= 3 && is_one(&factor, 1);
+        other_offsets += offset.n >= 4 && is_one(&offset, 0);
+        if (first == lines && (other_factors || other_offsets)) {
+            first = l;
+            number[0] = middle(&factor);
+            number[1] = middle(&offset);
+        }
+    }
+    const char *what = columns ? "column" : "row";
+    const size_t at = spread(first, lines, columns ? t->p->columns : t->p->rows);
+    if (lines < 2 || first == lines)
+        return 0;
+    if (factors == lines && 2 * other_factors >= lines)
+        judge_find(j, "factor", j->differ, "the results of each %s are off by a factor of the %s: %.6g in %s %zu", what,
+                   what, number[0], what, at);
+    else if (offsets == lines && 2 * other_offsets >= lines)
+        judge_find(j, "offset", j->differ, "the results of each %s are off by an offset of the %s: %.6g in %s %zu",
+                   what, what, number[1], what, at);
+    else
+        return 0;
+    return 1;
+}
+
+/* ---- the finding ---- */
+
+/* A reason that was found already: anything but where results are. */
+static int has_reason(const mpsim_judgement *j)
+{
+    static const char *const places[] = {"rows", "columns", "every", "one-code"};
+    for (size_t i = 0; i < j->findings; i++) {
+        size_t k = 0;
+        while (k < sizeof places / sizeof places[0] && strcmp(j->finding[i].cause, places[k]) != 0)
+            k++;
+        if (k == sizeof places / sizeof places[0])
+            return 1;
+    }
+    return 0;
+}
+
+static void say_far(mpsim_judgement *j, const tried *t)
+{
+    double worst = 0;
+    const size_t far = t->n - near(t);
+    for (size_t i = 0; i < t->n; i++) {
+        const double times = fabs(t->found[i] - t->expected[i]) / t->bound[i];
+        worst = times > worst && isfinite(times) ? times : worst;
+    }
+    judge_find(j, "formula", j->differ,
+               "of %zu results that were tried %zu are farther from the exact values than rounding: up to %.3g times",
+               t->n, far, worst);
+}
+
+void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge_formulas *f)
+{
+    tried t = {.p = p, .f = f};
+    if (p->rows == 0 || p->columns == 0 || has_reason(j))
+        return;
+    take(&t, j->differ);
+    for (size_t i = 0; i < f->n; i++) {
+        value(&t, i);
+        if (has_values(&t) && near(&t) == t.n) {
+            judge_find(j, f->of[i].cause, j->differ, "%s", f->of[i].text);
+            return;
+        }
+    }
+    value(&t, 0);
+    if (!find_number(j, &t) && !find_lines(j, &t, 0) && !find_lines(j, &t, 1))
+        say_far(j, &t);
+}

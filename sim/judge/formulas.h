@@ -1,0 +1,28 @@
+/* formulas.h -- results that differ, beside exact values: whether rounding alone can explain them, or which other formula does. */
+#pragma once
+
+#include "impl.h"
+
+/* The value of a formula in binary64, and an error that results of it stay below before they are rounded to their format. */
+typedef struct judge_exact {
+    double value, bound;
+} judge_exact;
+
+/* A formula: a cause of mpsim_judge_causes, and a sentence about results that are its values. */
+typedef struct judge_formula {
+    const char *cause, *text;
+} judge_formula;
+
+/* Formulas of one array of results. The first is the right one; a formula of which exact's value is NaN everywhere does not count.
+ * unit: the largest relative error of the last rounding. */
+typedef struct judge_formulas {
+    const judge_formula *of;
+    size_t n;
+    double unit;
+    const void *self;
+    judge_exact (*exact)(const void *self, size_t formula, size_t element);
+} judge_formulas;
+
+/* judge_formulas_explain -- a finding: the first formula that fits all of some results, among them results that differ; or one factor or
+ * offset between the results and the right values: of all, or of each row or column; or that none of these is so. */
+void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge_formulas *f);
