@@ -6,7 +6,8 @@
     python3 judge.py --full      print whole judgements, too
     python3 judge.py --write     write what the judge says into stacks.tsv
 
-A fault is named if the expected cause is among the findings, else missed. A sound stack is equal to a row; an alarm is one that is not.
+A fault is named if the expected cause is among the findings, else missed. A sound stack is equal to a row, or near: no row gives its
+bits, and the judge says that they are as near the exact results as rounding leaves them; else it is an alarm.
 """
 import argparse
 import time
@@ -25,9 +26,14 @@ def judge(row, live=False, fault=True):
     return judgement, (time.process_time() - start) * 1e3
 
 
+def sound(judgement):
+    near = judgement.found("rounding") or judgement.found("sum-order")
+    return "equal" if judgement.equal else "near" if near else "alarm"
+
+
 def verdict(row, judgement):
     if row["cause"] == "none":
-        return "equal" if judgement.equal else "alarm"
+        return sound(judgement)
     return "named" if judgement.found(row["cause"]) else "missed"
 
 
@@ -64,8 +70,8 @@ def main():
     rows = judge_all(given)
     now = [row["now"] for row in rows]
     faults = sum(row["cause"] != "none" for row in rows)
-    print(f"{now.count('named')} of {faults} faults are named; {now.count('equal')} of {len(rows) - faults} sound stacks are equal to a row; "
-          f"{now.count('alarm')} false alarms; {now.count(NO_KIND)} without a kind")
+    print(f"{now.count('named')} of {faults} faults are named; {len(rows) - faults} sound stacks: {now.count('equal')} equal to a row, "
+          f"{now.count('near')} near, {now.count('alarm')} false alarms; {now.count(NO_KIND)} without a kind")
     if given.write:
         lines = ["\t".join(rows[0])] + ["\t".join(row.values()) for row in rows]
         (stacks.HERE / "stacks.tsv").write_text("\n".join(lines) + "\n")

@@ -263,7 +263,8 @@ def candle_softmax(fault=True):
     x[:2] = 0
     keep = np.float16 if fault else np.float32
     power = np.exp((x.astype(keep) - x.max(axis=1, keepdims=True).astype(keep)).astype(np.float64)).astype(keep)
-    return {"x": x, "y": (power / running(power, keep)).astype(np.float16)}
+    total = running(power, np.float16) if fault else power.astype(np.float64).sum(axis=1, keepdims=True).astype(np.float32)
+    return {"x": x, "y": (power / total).astype(np.float16)}
 
 
 def vllm_rmsnorm(fault=True):
