@@ -18,6 +18,7 @@ typedef struct tried {
     size_t at[TRIED], n;
     size_t rows, columns;                               /* of the crossings, which come first */
     double found[TRIED], expected[TRIED], bound[TRIED]; /* the latter two of one formula */
+    double origin[TRIED];
 } tried;
 
 static size_t spread(size_t i, size_t some, size_t n)
@@ -50,8 +51,10 @@ static void take(tried *t, uint64_t differ)
     const size_t bytes = mpsim_format_code_bytes(t->p->format);
     take_crossings(t);
     take_differing(t, differ);
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n; i++) {
         t->found[i] = mpsim_decode(t->p->format, element_code(t->p->found, bytes, t->at[i]));
+        t->origin[i] = t->f->origin ? t->f->origin(t->f->self, t->at[i]) : 0;
+    }
 }
 
 /* ---- whether a formula fits ---- */
@@ -62,7 +65,7 @@ static void value(tried *t, size_t formula)
     for (size_t i = 0; i < t->n; i++) {
         const judge_exact e = t->f->exact(t->f->self, formula, t->at[i]);
         t->expected[i] = e.value;
-        t->bound[i] = e.bound + t->f->unit * (fabs(e.value) + e.bound) + least;
+        t->bound[i] = e.bound < 0 ? 0 : e.bound + t->f->unit * (fabs(e.value) + e.bound) + least;
     }
 }
 
@@ -77,7 +80,7 @@ static int is_near(const tried *t, size_t i)
     const double found = t->found[i], e = t->expected[i];
     if (isnan(e) || isnan(found))
         return isnan(e) && isnan(found);
-    if (is_beyond(t, e))
+    if (is_beyond(t, e) && t->bound[i] > 0)
         return found * e > 0 && is_beyond(t, found);
     return fabs(found - e) <= t->bound[i];
 }
@@ -132,8 +135,9 @@ static void add_result(const tried *t, size_t i, range *factor, range *offset)
     if (isnan(e) || !isfinite(found) || is_beyond(t, e))
         return;
     narrow(offset, found - e - b, found - e + b);
-    if (fabs(e) > 4 * b)
-        narrow(factor, (found - b) / e, (found + b) / e);
+    const double moved = found - t->origin[i], right = e - t->origin[i];
+    if (fabs(right) > 4 * b)
+        narrow(factor, (moved - b) / right, (moved + b) / right);
 }
 
 static int find_number(mpsim_judgement *j, const tried *t)
@@ -142,7 +146,8 @@ static int find_number(mpsim_judgement *j, const tried *t)
     for (size_t i = 0; i < t->n; i++)
         add_result(t, i, &factor, &offset);
     if (factor.n >= LEAST && is_one(&factor, 1)) {
-        judge_find(j, "factor", j->differ, "the results are %.6g times what they should be", middle(&factor));
+        judge_find(j, "factor", j->differ, "%s %.6g times what %s should be",
+                   t->f->origin ? "the step is" : "the results are", middle(&factor), t->f->origin ? "it" : "they");
         return 1;
     }
     if (offset.n >= LEAST && is_one(&offset, 0)) {

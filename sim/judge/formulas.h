@@ -3,7 +3,9 @@
 
 #include "impl.h"
 
-/* The value of a formula in binary64, and an error that results of it stay below before they are rounded to their format. */
+/* The value of a formula in binary64, and an error that results of it stay below before they are rounded to their format; JUDGE_EQUAL: they
+ * are that value. */
+enum { JUDGE_EQUAL = -1 };
 typedef struct judge_exact {
     double value, bound;
 } judge_exact;
@@ -21,6 +23,7 @@ typedef struct judge_formulas {
     double unit;
     const void *self;
     judge_exact (*exact)(const void *self, size_t formula, size_t element);
+    double (*origin)(const void *self, size_t element); /* what the results were before; NULL: nothing */
 } judge_formulas;
 
 /* judge_formulas_explain -- a finding: the first formula that fits all of some results, among them results that differ; or one factor or

@@ -13,7 +13,8 @@ static const struct {
                               {"sum", judge_sum_roles, judge_sum},
                               {"softmax", judge_softmax_roles, judge_softmax},
                               {"norm", judge_norm_roles, judge_norm},
-                              {"activation", judge_activation_roles, judge_activation}};
+                              {"activation", judge_activation_roles, judge_activation},
+                              {"update", judge_update_roles, judge_update}};
 
 const char *judge_kind_name(unsigned kind)
 {

@@ -57,6 +57,12 @@ static const char *const causes[] = {"constant",
                                      "variance",
                                      "weight",
                                      "bias",
+                                     "unchanged",
+                                     "gradient",
+                                     "correction",
+                                     "decay",
+                                     "betas",
+                                     "moments",
                                      NULL};
 
 const char *const *judge_causes(void)

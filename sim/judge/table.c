@@ -256,6 +256,8 @@ static void add_endings(search *s)
 {
     static const char *const narrow[] = {"bf16", "fp16", "tf32"};
     add_ending(s, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    if (s->t->stored)
+        return;
     if (is_narrow(s->t))
         add_ending(s, NULL, MPSIM_ROUND_TOWARD_ZERO);
     for (size_t i = 0; i < sizeof narrow / sizeof narrow[0] && !is_narrow(s->t); i++)
@@ -276,7 +278,8 @@ static uint64_t count_all(search *s, size_t row, const judge_ending *e)
     return n;
 }
 
-/* each(s, row, ending, differ of the sample), of all rows that can be computed, until it returns 1. */
+/* each(s, row, ending, differ of the sample), of all rows that can be computed, until it returns 1. An end behind one that fits the sample
+ * rounds nothing. */
 static void each_row(search *s, int (*each)(search *s, size_t row, const judge_ending *e, uint64_t differ))
 {
     int end = 0;
@@ -284,8 +287,11 @@ static void each_row(search *s, int (*each)(search *s, size_t row, const judge_e
         results r;
         const mpsim_status status = compute(&r, s->t, i, &s->some);
         s->no_memory |= status == MPSIM_ENOMEM;
-        for (size_t e = 0; e < s->endings && status == MPSIM_OK && !end; e++)
-            end = each(s, i, &s->ending[e], count_units(&r, s->t, &s->ending[e], &s->some));
+        uint64_t differ = 1;
+        for (size_t e = 0; e < s->endings && status == MPSIM_OK && differ && !end; e++) {
+            differ = count_units(&r, s->t, &s->ending[e], &s->some);
+            end = each(s, i, &s->ending[e], differ);
+        }
         results_clear(&r);
     }
 }
@@ -346,6 +352,12 @@ static judge_exact value_of(const void *self, size_t formula, size_t at)
     return a->t->exact(a->t->self, a->row, formula, a->output, at);
 }
 
+static double origin_of(const void *self, size_t at)
+{
+    const answer *a = self;
+    return a->t->origin(a->t->self, a->output, at);
+}
+
 /* The output of which most results differ. */
 static size_t worst_output(uint64_t differ[TABLE_OUTPUTS], results *r, const judge_table *t, const judge_ending *e)
 {
@@ -371,7 +383,8 @@ static double unit_of(const mpsim_format *f, const judge_ending *e)
 static void explain(const judge_table *t, const answer *a, const judge_pair *p, const judge_ending *e)
 {
     mpsim_judgement *j = t->w->j;
-    const judge_formulas f = {t->formulas, t->formulas_n, unit_of(p->format, e), a, value_of};
+    const judge_formulas f = {t->formulas, t->formulas_n, unit_of(p->format, e),
+                              a,           value_of,      t->origin ? origin_of : NULL};
     for (size_t i = 0; i < j->places; i++)
         j->place[i].exact = value_of(a, 0, j->place[i].row * p->columns + j->place[i].column).value;
     if (j->differ)

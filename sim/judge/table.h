@@ -37,6 +37,7 @@ typedef struct judge_table {
     size_t unit;         /* elements of a unit; the last unit may be short                 */
     size_t work;         /* elements that a unit is computed from: how much a thread takes */
     int whole;           /* 1: units are computed by one call, not by threads              */
+    int stored;          /* 1: the numbers of a row are those of the results' formats: nothing is rounded in the end */
     int last;            /* 1: of units some can be computed only if they are the last ones */
     size_t rows;         /* of the list                                                     */
     int like;            /* 1: the row behind them is asked for                             */
@@ -47,6 +48,7 @@ typedef struct judge_table {
     const judge_formula *formulas;
     size_t formulas_n;
     judge_exact (*exact)(const void *self, size_t row, size_t formula, size_t output, size_t element);
+    double (*origin)(const void *self, size_t output, size_t element); /* what the results were before; NULL: nothing */
 } judge_table;
 
 /* judge_table_answer -- the judgement. Findings of formulas are about the output of which most results differ. */

@@ -427,6 +427,98 @@ TEST(gates)
     has("formula", "changed places");
 }
 
+CASE("updates", 20);
+
+static float grad[N], m[N], v[N], new_m[N], new_v[N];
+
+/* A step of SGD in the order of `ieee`, in binary32. */
+static void step_sgd(float lr, float momentum, float decay)
+{
+    for (size_t i = 0; i < N; i++) {
+        const float g = grad[i] + decay * x[i];
+        new_m[i] = momentum * m[i] + g;
+        y[i] = x[i] - lr * new_m[i];
+    }
+}
+
+typedef struct adam_fault {
+    int coupled, eps_inside, no_gradient;
+    double decay, step, factor; /* step 0: nothing is corrected */
+} adam_fault;
+
+/* A step of AdamW in binary64: lr 0.01, betas 0.9 and 0.99, eps 1e-4. */
+static void step_adam(adam_fault f)
+{
+    for (size_t i = 0; i < N; i++) {
+        const double g = (f.no_gradient ? 0 : (double)grad[i]) + (f.coupled ? f.decay * (double)x[i] : 0);
+        const double a = 0.9 * (double)m[i] + 0.1 * g, b = 0.99 * (double)v[i] + 0.01 * g * g;
+        const double ca = f.step > 0 ? 1 - pow(0.9, f.step) : 1, cb = f.step > 0 ? 1 - pow(0.99, f.step) : 1;
+        const double root = f.eps_inside ? sqrt(b / cb + 1e-4) : sqrt(b / cb) + 1e-4;
+        y[i] = (float)((double)x[i] - f.factor * (0.01 * (a / ca / root + (f.coupled ? 0 : f.decay * (double)x[i]))));
+        new_m[i] = (float)a;
+        new_v[i] = (float)b;
+    }
+}
+
+static void make_step(void)
+{
+    make(0);
+    for (size_t i = 0; i < N; i++) {
+        grad[i] = x[N + i] * 0.01f;
+        m[i] = x[(i * 7) % N] * 0.003f;
+        v[i] = x[(i * 11) % N] * x[(i * 11) % N] * 1e-5f;
+    }
+}
+
+static void ask_step(const char *like, int has_v)
+{
+    const mpsim_judge_array arrays[] = {of("param", x, ROWS, COLUMNS),     of("grad", grad, ROWS, COLUMNS),
+                                        of("new_param", y, ROWS, COLUMNS), of("m", m, ROWS, COLUMNS),
+                                        of("new_m", new_m, 1, N),          of("v", v, ROWS, COLUMNS),
+                                        of("new_v", new_v, N, 1)};
+    ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, like, arrays, has_v ? 7 : 5), MPSIM_OK);
+}
+
+TEST(steps_that_are_sound)
+{
+    make_step();
+    step_sgd(0.125f, 0.5f, 0.25f);
+    ask_step("sgd@ieee:lr=0.125:momentum=0.5:weight_decay=0.25:step=2", 0);
+    ck_assert(j.differ == 0 && j.results == 2 * N && j.same > 1);
+    ask_step("sgd:lr=0.125:momentum=0.5:weight_decay=0.25:step=2", 0);
+    ck_assert(j.differ == 0 && strncmp(j.row, "sgd@", 4) == 0);
+    step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
+    ask_step("adamw:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
+    ck_assert(j.differ > 0 && j.differ < 3 * N && found("rounding") && !found("formula"));
+    ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
+    ck_assert(found("rounding"));
+}
+
+TEST(steps_that_are_wrong)
+{
+    static const struct {
+        adam_fault f;
+        const char *cause, *words;
+    } faults[] = {
+        {{0, 0, 0, 0.5, 0, 1}, "correction", "left out"},     {{0, 0, 0, 0.5, 2, 1}, "correction", "the step before"},
+        {{0, 0, 0, 0.5, 4, 1}, "correction", "that follows"}, {{0, 0, 0, 0.5, 1, 1}, "correction", "the first step"},
+        {{1, 0, 0, 0.5, 3, 1}, "decay", "coupled"},           {{0, 0, 0, 0, 3, 1}, "decay", "left out"},
+        {{0, 0, 0, -0.5, 3, 1}, "decay", "opposite sign"},    {{0, 1, 0, 0.5, 3, 1}, "eps", "under the root"},
+        {{0, 0, 1, 0.5, 3, 1}, "gradient", "zero"},           {{0, 0, 0, 0.5, 3, 3}, "factor", "the step is 3 times"}};
+    make_step();
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        step_adam(faults[i].f);
+        ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
+        ck_assert(j.differ > N / 2 && !found("rounding") && j.nearest_differ == 0);
+        has(faults[i].cause, faults[i].words);
+    }
+    step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
+    memcpy(y, x, sizeof y); /* the master was not written back */
+    ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
+    has("unchanged", "has not been moved");
+    ck_assert_str_eq(j.role, "new_param");
+}
+
 CASE("arguments", 20);
 
 static void refused(mpsim_judge_kind kind, const char *like, mpsim_status status)
@@ -444,6 +536,15 @@ TEST(bad_rows_and_shapes)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refused(MPSIM_JUDGE_SOFTMAX, bad[i], MPSIM_ENOTFOUND);
     refused(MPSIM_JUDGE_NORM, "layernorm:eps=-1", MPSIM_ENOTFOUND);
+    const mpsim_judge_array step[] = {of("param", x, ROWS, COLUMNS), of("grad", x, ROWS, COLUMNS),
+                                      of("new_param", y, ROWS, COLUMNS), of("new_v", y, ROWS, COLUMNS),
+                                      of("m", x, 1, 3)};
+    static const char *const bad_steps[] = {"adamw@nobody",     "adagrad",    "adamw:lr=x",
+                                            "adamw:momentum=1", "sgd:step=0", "adafactor"};
+    for (size_t i = 0; i < sizeof bad_steps / sizeof bad_steps[0]; i++)
+        ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, bad_steps[i], step, 3), MPSIM_ENOTFOUND);
+    ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, "sgd@ieee", step, 4), MPSIM_ERANGE); /* it has no v */
+    ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, NULL, step, 5), MPSIM_EINVAL);
     refused(MPSIM_JUDGE_ACTIVATION, "mish", MPSIM_ENOTFOUND);
     refused(MPSIM_JUDGE_ACTIVATION, "swiglu", MPSIM_EINVAL);
     refused(MPSIM_JUDGE_SUM, "lanes:3", MPSIM_EINVAL); /* y has the shape of x */

@@ -35,6 +35,10 @@ MPSIM_BEGIN
  *          mpsim_rownorm_forward; eps: of the row, else of the array, else 1e-5.
  *   ACTIVATION  x, y; of swiglu a row of x is gates, then values. A row is gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or
  *          exp[:math=FORMAT]: mpsim_activate.
+ *   UPDATE   param, grad; m, v, vmax: the state before the step, zeros where they are not given; new_param, new_m, new_v, new_vmax: the
+ *          results. A row is sgd, adam, adamw or lion@VARIANT[:SETTING=X]...[:step=N]: mpsim_optim_step, with settings by the names of
+ *          mpsim/optim.h; parameters and moments are stored to nearest in their arrays' formats. Without @VARIANT the variant is searched,
+ *          without `like` so are the algorithms, with their usual settings, at step 1.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM on give numbers of binary32, which are rounded to
  * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
@@ -47,6 +51,7 @@ typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_SOFTMAX,
     MPSIM_JUDGE_NORM,
     MPSIM_JUDGE_ACTIVATION,
+    MPSIM_JUDGE_UPDATE,
     MPSIM_JUDGE_KINDS
 } mpsim_judge_kind;
 
