@@ -375,25 +375,67 @@ static const char *value_word(const cast_choice *c, mpsim_rounding r)
     return c->values ? c->values[v] : v ? "yes" : "no";
 }
 
-/* Which choices of the nearest row explain what differs from `like`. */
-static void explain(const search *s, const cast_row *like, uint64_t all)
+/* The value of a choice that leaves least of what differs from `like`; how much that is. */
+static uint64_t best_value(const search *s, const cast_row *like, const cast_choice *c, uint64_t all,
+                           mpsim_rounding *best)
 {
-    for (const cast_choice *c = judge_cast_choices; c < judge_cast_choices + CAST_CHOICES; c++) {
+    uint64_t least = all;
+    for (unsigned v = 0; v < judge_cast_values(c) && least; v++) {
         cast_row one = *like;
-        mpsim_rounding nearest = s->best.rounding;
-        char share[24];
-        if (*judge_cast_choice_at(&nearest, c) == *judge_cast_choice_at(&one.rounding, c))
+        if (*judge_cast_choice_at(&one.rounding, c) == v)
             continue;
-        *judge_cast_choice_at(&one.rounding, c) = *judge_cast_choice_at(&nearest, c);
-        const uint64_t left = differ(s->w, s->a, &one, NULL, NULL);
-        if (left < all)
-            judge_find(s->w->j, c->cause, all - left, "%s is %s, not %s: this explains %s of the results that differ",
-                       *c->word ? c->word : "the mode", value_word(c, nearest), value_word(c, like->rounding),
-                       judge_percent(share, all - left, all));
+        *judge_cast_choice_at(&one.rounding, c) = (uint8_t)v;
+        const uint64_t n = differ(s->w, s->a, &one, NULL, NULL);
+        if (n < least) {
+            least = n;
+            *best = one.rounding;
+        }
     }
-    if (!mpsim_format_same(&s->best.format, &like->format))
-        judge_find(s->w->j, "format", all - s->differ, "the results are numbers of %s, not of %s", s->best.format.name,
-                   like->format.name);
+    return least;
+}
+
+/* What findings so far leave unexplained: all but that of the largest. */
+static uint64_t rest_of(const mpsim_judgement *j)
+{
+    return j->findings ? j->differ - j->finding[0].explains : j->differ;
+}
+
+/* Choices by which the results would not be those of `like`: each that explains a tenth of what differs, or what others leave. */
+static void explain(const search *s, const cast_row *like)
+{
+    mpsim_judgement *j = s->w->j;
+    const uint64_t all = j->differ, rest = rest_of(j);
+    for (const cast_choice *c = judge_cast_choices; c < judge_cast_choices + CAST_CHOICES; c++) {
+        mpsim_rounding best = like->rounding;
+        char share[24];
+        const uint64_t n = all - best_value(s, like, c, all, &best);
+        if (n == 0 || (n < all / 10 && (rest == 0 || n < rest - rest / 10)))
+            continue;
+        judge_find(j, c->cause, n, "%s is %s, not %s: this explains %s of the results that differ",
+                   *c->word ? c->word : "the mode", value_word(c, best), value_word(c, like->rounding),
+                   judge_percent(share, n, all));
+    }
+}
+
+/* Results that are the largest number, of inputs that are not beyond it. */
+static void explain_early(const search *s, const cast_row *like, const unsigned char *expected)
+{
+    const size_t bx = mpsim_format_code_bytes(s->a->from), by = mpsim_format_code_bytes(s->a->to);
+    const double most = mpsim_format_max(&like->format);
+    double least = INFINITY;
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->a->n; i++) {
+        const double y = fabs(mpsim_decode(s->a->to, element_code(s->a->y, by, i)));
+        const double e = fabs(mpsim_decode(s->a->to, element_code(expected, by, i)));
+        if (y < most || !(e < most))
+            continue;
+        n++;
+        least = fmin(least, fabs(mpsim_decode(s->a->from, element_code(s->a->x, bx, i)) * like->rounding.scale));
+    }
+    if (n > 1 && n >= s->w->j->differ / 10)
+        judge_find(s->w->j, "overflow", n,
+                   "%llu results are the largest number, %g, or beyond, from a magnitude of %.9g on",
+                   (unsigned long long)n, most, least);
 }
 
 /* Whether results that differ from the row lie on either side of the number as often as random bits put them there. */
@@ -445,8 +487,8 @@ static mpsim_status find_stochastic(const search *s, const cast_row *row)
             between += job.counts[2 * i + 1];
             lean += job.lean[i];
         }
-        /* of n fair results the sum is within 4 sqrt(n) / 2; a mode that always goes one way is farther off */
-        if (all >= 64 && between == all && fabs(lean) < 2 * sqrt((double)all))
+        /* of n fair results the sum is within 4 sqrt(n) / 2; a mode that always goes one way is farther off; a quarter is not the nearest */
+        if (all >= 64 && between == all && s->w->j->differ >= all / 16 && fabs(lean) < 2 * sqrt((double)all))
             judge_find(
                 s->w->j, "stochastic", s->w->j->differ,
                 "each of %llu results is one of the two numbers around the input, as often as stochastic rounding gives them",
@@ -478,10 +520,16 @@ static mpsim_status report(search *s, const cast_row *row, int is_like)
     const judge_pair pair = {s->a->to, s->a->y, expected, j->rows, j->columns, any_nan(s->a, row)};
     judge_cast_row_name(j->row, row);
     judge_places(j, &pair, 0);
+    if (is_like && j->differ) {
+        explain(s, row);
+        explain_early(s, row, expected);
+    }
+    if (is_like && j->differ && !mpsim_format_same(&s->best.format, &row->format) && s->differ <= j->differ / 2)
+        judge_find(j, "format", j->differ - s->differ, "the results are numbers of %s, not of %s", s->best.format.name,
+                   row->format.name);
     if (is_like && j->differ && s->differ <= j->differ / 2) { /* else another row says nothing */
         judge_cast_row_name(j->nearest, &s->best);
         j->nearest_differ = s->differ;
-        explain(s, row, j->differ);
     }
     fill_exact(s->a, row, j);
     mpsim_status status = find_class(s, row);

@@ -1,7 +1,6 @@
 /* places.c -- what results that differ have in common, whatever operation gave them: constants, codes, factors, places.
  *
- * A finding of codes or factors is made where it explains all results that differ, but for one in a hundred: a kernel has one fault
- * more often than two. Findings of places only say where. */
+ * A finding is made where it explains half of the results that differ, or more, and says how many: a kernel may have two faults. Findings of places only say where. */
 #include "impl.h"
 
 #include "../array/want.h"
@@ -42,6 +41,8 @@ static const char *const causes[] = {"constant",
                                      "scale-order",
                                      "elements-follow",
                                      "nibbles",
+                                     "tail",
+                                     "scale-missing",
                                      "sum-order",
                                      "formula",
                                      "rounding",
@@ -127,10 +128,20 @@ static void first_places(const differing *d)
     }
 }
 
-/* Whether so many are all that differ, but for one in a hundred. */
+/* Whether so many are all that differ, but for one in a hundred; or half of them. */
 static int is_nearly_all(const differing *d, uint64_t n)
 {
     return n > 0 && n >= d->n - d->n / 100;
+}
+
+static int is_half(const differing *d, uint64_t n)
+{
+    return n > 0 && n >= d->n / 2;
+}
+
+static int is_class(const differing *d, const void *codes, size_t i, mpsim_class c)
+{
+    return mpsim_classify(d->p->format, code_at(d->p, codes, i)) == c;
 }
 
 /* ---- codes ---- */
@@ -160,16 +171,35 @@ static int is_constant(const differing *d)
     return 1;
 }
 
-static void find_zeros(const differing *d)
+/* Zeros where there should be numbers. Only the signs of zeros: that is all there is to say. */
+static int find_zeros(const differing *d)
+{
+    uint64_t zeros = 0, signs = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const int is_zero = is_class(d, d->p->found, d->at[i], MPSIM_CLASS_ZERO);
+        const int both = is_zero && is_class(d, d->p->expected, d->at[i], MPSIM_CLASS_ZERO);
+        signs += (uint64_t)both;
+        zeros += is_zero && !both;
+    }
+    if (signs == d->n)
+        judge_find(d->j, "zero", signs, "only the signs of zeros differ, in %" PRIu64 " results", signs);
+    else if (is_half(d, zeros))
+        judge_find(d->j, "zeros", zeros, "%" PRIu64 " of the results that differ are zero", zeros);
+    return signs == d->n;
+}
+
+static void find_nans(const differing *d)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < d->n; i++)
-        n += mpsim_classify(d->p->format, code_at(d->p, d->p->found, d->at[i])) == MPSIM_CLASS_ZERO;
-    if (is_nearly_all(d, n))
-        judge_find(d->j, "zeros", n, "%" PRIu64 " of the results that differ are zero", n);
+        n += is_class(d, d->p->found, d->at[i], MPSIM_CLASS_NAN) &&
+             !is_class(d, d->p->expected, d->at[i], MPSIM_CLASS_NAN);
+    if (is_half(d, n))
+        judge_find(d->j, "nan", n, "%" PRIu64 " of the results that differ are NaN, and should be numbers", n);
 }
 
-static void find_bits(const differing *d)
+/* The same bits flipped in all: the sign, or others. */
+static int find_flipped(const differing *d)
 {
     const uint64_t mask = code_at(d->p, d->p->found, d->at[0]) ^ code_at(d->p, d->p->expected, d->at[0]);
     const uint64_t sign = mpsim_format_is_signed(d->p->format) ? (uint64_t)1 << (d->p->format->bits - 1) : 0;
@@ -177,12 +207,52 @@ static void find_bits(const differing *d)
     for (size_t i = 0; i < d->n; i++)
         n += (code_at(d->p, d->p->found, d->at[i]) ^ code_at(d->p, d->p->expected, d->at[i])) == mask;
     if (!is_nearly_all(d, n) || d->n < 3)
-        return;
+        return 0;
     if (mask == sign)
         judge_find(d->j, "sign", n, "%" PRIu64 " of the results that differ have the opposite sign", n);
     else
         judge_find(d->j, "bits", n, "%" PRIu64 " of the results that differ have the same bits flipped: 0x%" PRIx64, n,
                    mask);
+    return 1;
+}
+
+/* How often each bit is set in normal results, as found and as they should be. */
+typedef struct bit_counts {
+    uint64_t found[64], expected[64], n;
+} bit_counts;
+
+static void count_bits(bit_counts *c, const differing *d)
+{
+    const size_t all = d->p->rows * d->p->columns;
+    memset(c, 0, sizeof *c);
+    for (size_t i = 0; i < all; i++) {
+        if (!is_class(d, d->p->expected, i, MPSIM_CLASS_NORMAL))
+            continue;
+        c->n++;
+        for (unsigned b = 0; b < d->p->format->bits; b++) {
+            c->found[b] += code_at(d->p, d->p->found, i) >> b & 1;
+            c->expected[b] += code_at(d->p, d->p->expected, i) >> b & 1;
+        }
+    }
+}
+
+/* Bits that hardly a normal result has, or that nearly all have, and that are otherwise where results are right. */
+static void find_stuck(const differing *d)
+{
+    bit_counts c;
+    uint64_t clear = 0, set = 0, n = 0;
+    count_bits(&c, d);
+    for (unsigned b = 0; b < d->p->format->bits; b++) {
+        const uint64_t bit = (uint64_t)1 << b;
+        clear |= c.expected[b] > c.n / 8 && c.found[b] <= c.n / 100 ? bit : 0;
+        set |= c.n - c.expected[b] > c.n / 8 && c.n - c.found[b] <= c.n / 100 ? bit : 0;
+    }
+    for (size_t i = 0; i < d->n; i++)
+        n += code_at(d->p, d->p->found, d->at[i]) == ((code_at(d->p, d->p->expected, d->at[i]) & ~clear) | set);
+    if ((clear | set) && is_half(d, n) && c.n > 64)
+        judge_find(d->j, "bits", n,
+                   "the bits 0x%" PRIx64 " are %s in normal results (%" PRIu64 " of the results that differ)",
+                   clear | set, clear ? "0" : "1", n);
 }
 
 static double value_at(const differing *d, const void *codes, size_t i)
@@ -190,19 +260,50 @@ static double value_at(const differing *d, const void *codes, size_t i)
     return mpsim_decode(d->p->format, code_at(d->p, codes, i));
 }
 
-/* One factor between what is found and what should be. */
+/* The ratio of what is found to what should be, of a result; 0: there is none. */
+static double ratio_at(const differing *d, size_t i)
+{
+    const double f = value_at(d, d->p->found, i), e = value_at(d, d->p->expected, i);
+    return isfinite(f) && isfinite(e) && f != 0 && e != 0 ? f / e : 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+enum { RATIOS = 1001 };
+
+/* The ratio in the middle of those of a sample; 0: there are none. */
+static double middle_ratio(const differing *d)
+{
+    double ratios[RATIOS];
+    size_t n = 0;
+    for (size_t i = 0; i < RATIOS; i++) {
+        const double r = ratio_at(d, d->at[(size_t)((double)i * (double)d->n / RATIOS)]);
+        if (r != 0)
+            ratios[n++] = r;
+    }
+    qsort(ratios, n, sizeof *ratios, ascending);
+    return n ? ratios[n / 2] : 0;
+}
+
+/* One factor between what is found and what should be: exact, or within a rounding of the format. */
 static void find_factor(const differing *d)
 {
-    double factor = 0;
+    const double factor = middle_ratio(d), unit = ldexp(1, -(int)d->p->format->mbits);
+    int exponent;
+    const int is_power = frexp(factor, &exponent) == 0.5; /* such a factor changes no significand */
     uint64_t n = 0;
+    if (!(factor > 0) || d->n < 3 || fabs(factor - 1) < (is_power ? 0.25 : fmax(4 * unit, 0.001)))
+        return;
     for (size_t i = 0; i < d->n; i++) {
-        const double f = value_at(d, d->p->found, d->at[i]), e = value_at(d, d->p->expected, d->at[i]);
-        if (factor == 0 && isfinite(f) && isfinite(e) && f != 0 && e != 0)
-            factor = f / e;
-        n += f == e * factor;
+        const double f = value_at(d, d->p->found, d->at[i]), e = value_at(d, d->p->expected, d->at[i]) * factor;
+        n += is_power ? f == e && e != 0 : e != 0 && fabs(f - e) <= 2 * unit * fabs(e);
     }
-    if (is_nearly_all(d, n) && d->n > 2 && factor > 0)
-        judge_find(d->j, "factor", n, "%" PRIu64 " of the results that differ are %.9g times what they should be", n,
+    if (is_half(d, n))
+        judge_find(d->j, "factor", n, "%" PRIu64 " of the results that differ are %.6g times what they should be", n,
                    factor);
 }
 
@@ -344,7 +445,7 @@ static void find_one_code(const differing *d)
         n += f - e == 1 || e - f == 1;
         smaller += (f - e == 1 || e - f == 1) && (f < 0 ? -f : f) < (e < 0 ? -e : e);
     }
-    if (!is_nearly_all(d, n))
+    if (!is_half(d, n))
         return;
     judge_find(d->j, "one-code", n, "%" PRIu64 " of the results that differ are the next number: %s", n,
                smaller == n   ? "always the one nearer to zero"
@@ -371,25 +472,37 @@ static void find_range(const differing *d, int columns)
                    columns ? "column" : "row", first, first == last ? n : last, n);
 }
 
-/* Whether all that differ have the same place in groups of 2, 4, ... columns. */
-static void find_every(const differing *d)
+/* Whether all that differ are in one part, at most half, of each group of 2, 4, ... 256 lines. */
+static void find_period(const differing *d, int columns)
 {
-    for (size_t group = 64; group > 1; group /= 2) {
-        const size_t at = d->at[0] % d->p->columns % group;
-        size_t n = 0;
-        while (n < d->n && d->at[n] % d->p->columns % group == at)
-            n++;
-        if (n == d->n && d->n > 4 && d->p->columns >= 2 * group) {
-            judge_find(d->j, "every", d->n, "all that differ are number %zu of %zu columns each", at, group);
-            return;
+    const size_t all = columns ? d->p->columns : d->p->rows;
+    const char *what = columns ? "column" : "row";
+    for (size_t group = 2; group <= 256 && all >= 2 * group && d->n > 4; group *= 2) {
+        size_t first = group, last = 0;
+        for (size_t i = 0; i < d->n; i++) {
+            const size_t line = (columns ? d->at[i] % d->p->columns : d->at[i] / d->p->columns) % group;
+            first = line < first ? line : first;
+            last = line > last ? line : last;
         }
+        if ((last - first + 1) * 2 > group)
+            continue;
+        if (first == last)
+            judge_find(d->j, columns ? "every" : "rows", d->n, "all that differ are in %s %zu of each %zu %ss", what,
+                       first, group, what);
+        else
+            judge_find(d->j, columns ? "every" : "rows", d->n, "all that differ are in %ss %zu to %zu of each %zu %ss",
+                       what, first, last, group, what);
+        return;
     }
 }
 
 static void find_reasons(const differing *d)
 {
-    find_zeros(d);
-    find_bits(d);
+    if (find_zeros(d))
+        return;
+    find_nans(d);
+    if (!find_flipped(d))
+        find_stuck(d);
     find_factor(d);
     if (!find_moved(d) && !find_shift(d) && !find_permuted(d, 0))
         find_permuted(d, 1);
@@ -410,7 +523,8 @@ void judge_places(mpsim_judgement *j, const judge_pair *p, int only_where)
             find_reasons(&d);
         find_range(&d, 0);
         find_range(&d, 1);
-        find_every(&d);
+        find_period(&d, 0);
+        find_period(&d, 1);
     }
     free(d.at);
 }

@@ -60,8 +60,8 @@ static mpsim_status take_shapes(question *q)
 
 static product_operands operands_of(const question *q, const size_t *rows, const size_t *columns)
 {
-    return (product_operands){q->w->of[A], q->w->of[B], q->w->of[C], q->w->of[BIAS],
-                              q->turned,   rows,        columns,     q->w->pool};
+    return (product_operands){q->w->of[A], q->w->of[B], q->w->of[C], q->w->of[BIAS], q->turned,
+                              rows,        columns,     0,           q->w->pool};
 }
 
 /* The places of a sample: spread over the lines, the last ones among them. */
@@ -73,16 +73,17 @@ static size_t spread(size_t at[SIDE], size_t n)
     return some;
 }
 
-/* How many results of the sample differ; UINT64_MAX if the row cannot be computed. */
-static uint64_t count_sample(const question *q, const product_row *row)
+/* How many results of the sample differ from those of `depth` products from `at` on; UINT64_MAX if the row cannot be computed. */
+static uint64_t count_part(const question *q, const product_row *row, size_t at, size_t depth)
 {
     size_t rows[SIDE], columns[SIDE];
     const size_t m = spread(rows, q->rows), n = spread(columns, q->columns);
     const mpsim_judge_array *d = q->w->of[D];
     const size_t bytes = mpsim_format_code_bytes(d->format);
-    const product_operands o = operands_of(q, rows, columns);
+    product_operands o = operands_of(q, rows, columns);
     uint64_t codes[SIDE * SIDE], differ = 0;
-    if (judge_product_compute(codes, &o, row, d->format, m, n, q->depth) != MPSIM_OK)
+    o.first = at;
+    if (judge_product_compute(codes, &o, row, d->format, m, n, depth) != MPSIM_OK)
         return UINT64_MAX;
     for (size_t i = 0; i < m; i++)
         for (size_t k = 0; k < n; k++) {
@@ -92,6 +93,11 @@ static uint64_t count_sample(const question *q, const product_row *row)
                                              mpsim_classify(d->format, expected) == MPSIM_CLASS_NAN);
         }
     return differ;
+}
+
+static uint64_t count_sample(const question *q, const product_row *row)
+{
+    return count_part(q, row, 0, q->depth);
 }
 
 /* All results; NULL without memory, or if the row cannot be computed. */
@@ -228,6 +234,41 @@ static void explain_size(const question *q)
                    all, all - near, worst);
 }
 
+/* ---- what another row, or another depth, explains ---- */
+
+/* What makes the results those of the nearest row. */
+static void explain_rows(const question *q, const product_row *like, const product_row *best, uint64_t n)
+{
+    mpsim_judgement *j = q->w->j;
+    const mpsim_format *sums[2] = {&like->model.accumulator.format, &best->model.accumulator.format};
+    if (*best->operands.name && !mpsim_format_same(&like->operands, &best->operands))
+        judge_find(j, "format", n, "the operands are rounded to %s first", best->operands.name);
+    else if (!mpsim_format_same(sums[0], sums[1]) && like->model.addition != MPSIM_ADDITION_EXACT &&
+             best->model.addition != MPSIM_ADDITION_EXACT)
+        judge_find(j, "format", n, "the sums are kept in %s, not in %s", sums[1]->name, sums[0]->name);
+    else if (like->split != best->split)
+        judge_find(j, "sum-order", n, "the depth is summed in %zu part%s, not in %zu", best->split,
+                   best->split == 1 ? "" : "s", like->split);
+    else
+        judge_find(j, "sum-order", n, "the sums are those of %s, not of %s", best->name, like->name);
+}
+
+/* Results of which the first or the last products are left out. */
+static int explain_depth(const question *q, const product_row *row)
+{
+    const uint64_t all = count_sample(q, row);
+    for (size_t k = 1; k < q->depth && k <= 256; k++)
+        for (int last = 0; last < 2; last++) {
+            const uint64_t n = count_part(q, row, last ? 0 : k, q->depth - k);
+            if (n <= all / 4 && all > 1) {
+                judge_find(q->w->j, "tail", q->w->j->differ, "the %s %zu of %zu products are left out",
+                           last ? "last" : "first", k, q->depth);
+                return 1;
+            }
+        }
+    return 0;
+}
+
 /* ---- the answer ---- */
 
 static mpsim_status say(const question *q, const product_row *row)
@@ -252,6 +293,48 @@ static mpsim_status say(const question *q, const product_row *row)
     return MPSIM_OK;
 }
 
+/* Whether all results are numbers of f, and not only a few of them any; their codes. */
+static int are_numbers_of(const mpsim_format *f, const mpsim_judge_array *d, uint16_t *codes)
+{
+    const size_t n = d->rows * d->columns, bytes = mpsim_format_code_bytes(d->format);
+    size_t numbers = 0;
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t i = 0; i < n; i++) {
+        unsigned flags = 0;
+        const double x = mpsim_decode(d->format, element_code(d->codes, bytes, i));
+        codes[i] = (uint16_t)mpsim_encode_f64(f, &r, x, 0, &flags);
+        if (flags & (MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW))
+            return 0;
+        numbers += x != 0 && isfinite(x);
+    }
+    return numbers > 8;
+}
+
+/* Where all results in an array of binary32 are numbers of bf16 or fp16, they are judged as such: *as, codes in *own. */
+static mpsim_status narrow(question *q, mpsim_judge_array *as, uint16_t **own)
+{
+    static const char *const names[] = {"bf16", "fp16"};
+    const mpsim_judge_array *d = q->w->of[D];
+    for (size_t k = 0; k < sizeof names / sizeof names[0] && d->format->mbits == 23; k++) {
+        const mpsim_format *f = mpsim_format_find(names[k]);
+        if (!*own && !(*own = want_memory(d->rows * d->columns + 1, sizeof **own)))
+            return MPSIM_ENOMEM;
+        if (are_numbers_of(f, d, *own)) {
+            *as = (mpsim_judge_array){d->role, f, *own, d->rows, d->columns};
+            q->w->of[D] = as;
+            return MPSIM_OK;
+        }
+    }
+    return MPSIM_OK;
+}
+
+/* Whether nothing has to be said of sizes: results that depend on nothing. */
+static int is_known(const mpsim_judgement *j)
+{
+    return j->findings && (strcmp(j->finding[0].cause, "zeros") == 0 || strcmp(j->finding[0].cause, "constant") == 0);
+}
+
 static mpsim_status answer(question *q, const product_row *like)
 {
     mpsim_judgement *j = q->w->j;
@@ -267,11 +350,14 @@ static mpsim_status answer(question *q, const product_row *like)
         find_class(q, best->name);
         return MPSIM_OK;
     }
+    const product_row *row = best;
     if (like && (best = find_row(q, &differ)) && differ <= j->differ / 2) {
         snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
         j->nearest_differ = differ;
+        explain_rows(q, like, best, j->differ - differ);
+    } else if (!is_known(j) && !explain_depth(q, row)) {
+        explain_size(q);
     }
-    explain_size(q);
     return MPSIM_OK;
 }
 
@@ -279,6 +365,8 @@ mpsim_status judge_product(judge_case *c)
 {
     question *q = want_memory(1, sizeof *q);
     product_row like;
+    mpsim_judge_array as;
+    uint16_t *own = NULL;
     if (!q)
         return MPSIM_ENOMEM;
     q->w = c;
@@ -286,10 +374,13 @@ mpsim_status judge_product(judge_case *c)
     if (status == MPSIM_OK && c->like && judge_product_row_parse(&like, c->like) != MPSIM_OK)
         status = judge_fail(c, MPSIM_ENOTFOUND, "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT",
                             c->like);
+    if (status == MPSIM_OK)
+        status = narrow(q, &as, &own);
     if (status == MPSIM_OK) {
         add_rows(q);
         status = answer(q, c->like ? &like : NULL);
     }
+    free(own);
     free(q);
     return status;
 }

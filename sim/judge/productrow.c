@@ -114,21 +114,29 @@ size_t judge_product_rows(product_row *to, size_t most, const product_rows_sourc
 
 /* ---- results ---- */
 
-/* Lines of a matrix, one after the other along the depth, rounded to a format. */
-static void *lines_of(const mpsim_judge_array *x, const size_t *which, size_t n, size_t depth, int along_rows,
-                      const mpsim_format *to)
+/* Where lines of a matrix come from. */
+typedef struct line_source {
+    const mpsim_judge_array *x;
+    const size_t *which; /* NULL: all */
+    size_t n, first, depth;
+    int along_rows;
+} line_source;
+
+/* Lines, one after the other along the depth, rounded to a format. */
+static void *lines_of(const line_source *l, const mpsim_format *to)
 {
+    const mpsim_judge_array *x = l->x;
     const size_t from_bytes = mpsim_format_code_bytes(x->format), bytes = mpsim_format_code_bytes(to);
     const int same = mpsim_format_same(x->format, to);
-    unsigned char *lines = want_memory(n * depth + 1, bytes);
+    unsigned char *lines = want_memory(l->n * l->depth + 1, bytes);
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t i = 0; i < n && lines; i++) {
-        const size_t line = which ? which[i] : i;
-        for (size_t k = 0; k < depth; k++) {
-            const uint64_t code = element_code(x->codes, from_bytes,
-                                               along_rows ? line * depth + k : k * x->columns + line);
-            element_put_code(lines, bytes, i * depth + k,
+    for (size_t i = 0; i < l->n && lines; i++) {
+        const size_t line = l->which ? l->which[i] : i;
+        for (size_t k = 0; k < l->depth; k++) {
+            const size_t at = l->along_rows ? line * x->columns + l->first + k : (l->first + k) * x->columns + line;
+            const uint64_t code = element_code(x->codes, from_bytes, at);
+            element_put_code(lines, bytes, i * l->depth + k,
                              same ? code : mpsim_encode_f64(to, &r, mpsim_decode(x->format, code), 0, NULL));
         }
     }
@@ -228,8 +236,9 @@ mpsim_status judge_product_compute(void *codes, const product_operands *o, const
                       .m = m,
                       .n = n,
                       .depth = depth};
-    w.a = lines_of(o->a, o->rows, m, depth, 1, w.fa);
-    w.b = lines_of(o->b, o->columns, n, depth, o->turned, w.fb);
+    const line_source a = {o->a, o->rows, m, o->first, depth, 1}, b = {o->b, o->columns, n, o->first, depth, o->turned};
+    w.a = lines_of(&a, w.fa);
+    w.b = lines_of(&b, w.fb);
     w.part = want_memory(m * n + 1, mpsim_format_code_bytes(&row->model.result.format));
     w.sums = want_memory(m * n + 1, sizeof *w.sums);
     const mpsim_status s = w.a && w.b && w.part && w.sums ? compute(codes, &w, f) : MPSIM_ENOMEM;

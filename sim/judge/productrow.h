@@ -27,9 +27,10 @@ typedef struct product_operands {
     const mpsim_judge_array *a, *b, *c, *bias; /* c and bias may be NULL */
     int turned;
     const size_t *rows, *columns;
+    size_t first; /* product of the depth */
     const mpsim_pool *pool;
 } product_operands;
 
-/* judge_product_compute -- m x n results as codes of f: the chain by the model, c and bias added in binary32, rounded to nearest even. */
+/* judge_product_compute -- m x n results as codes of f, of `depth` products from o->first on: the chain by the model, c and bias added in binary32, rounded to nearest even. */
 mpsim_status judge_product_compute(void *codes, const product_operands *o, const product_row *row,
                                    const mpsim_format *f, size_t m, size_t n, size_t depth);

@@ -14,7 +14,7 @@
 
 static size_t layout_count(judge_layout l, size_t down, size_t across)
 {
-    return l == JUDGE_SWIZZLED ? quant_up(down, 128) * 128 * quant_up(across, 4) * 4 : down * across;
+    return l >= JUDGE_SWIZZLED ? quant_up(down, 128) * 128 * quant_up(across, 4) * 4 : down * across;
 }
 
 judge_layout judge_scales_layout(size_t n, size_t down, size_t across, unsigned from)
@@ -32,6 +32,10 @@ static size_t place_of(judge_layout l, size_t i, size_t k, size_t down, size_t a
         return k * down + i;
     case JUDGE_SWIZZLED:
         return (size_t)quant_swizzled_index(i, k, across);
+    case JUDGE_TWICE: { /* the swizzled scales as a grid of whole tiles, swizzled again */
+        const size_t wide = (size_t)quant_up(across, 4) * 4, once = (size_t)quant_swizzled_index(i, k, across);
+        return (size_t)quant_swizzled_index(once / wide, once % wide, wide);
+    }
     default:
         return i * across + k;
     }
@@ -119,7 +123,7 @@ int judge_scales_take(judge_scales *s, const judge_scales_source *from, size_t d
         for (int factors = 0; factors < meanings && least && judge_scales_layout(n, down, across, l) == l; factors++)
             if (try_one(s, from, down, across, (judge_layout)l, factors, &least))
                 return -1;
-    s->fault = s->layout != own && !(s->layout == JUDGE_SWIZZLED && own == JUDGE_PLAIN);
+    s->fault = s->layout == JUDGE_TWICE || (s->layout != own && !(s->layout == JUDGE_SWIZZLED && own == JUDGE_PLAIN));
     return 0;
 }
 
@@ -160,6 +164,8 @@ double judge_scales_ratio(const judge_scales *s, size_t block)
 /* Of the blocks that differ, how many fit an explanation. */
 typedef struct explanation {
     uint64_t differ, twice, half, inverted, squared;
+    double ratio;       /* of the first that differs                   */
+    uint64_t constant;  /* so many have that ratio, within two roundings */
     double least, most; /* significands of the largest magnitudes: the least that differs, the largest that does not */
 } explanation;
 
@@ -182,7 +188,9 @@ static void look(explanation *e, const judge_scales *s, size_t i, double amax)
         e->most = amax > 0 && isfinite(amax) ? fmax(e->most, significand) : e->most;
         return;
     }
-    e->differ++;
+    if (e->differ++ == 0)
+        e->ratio = f / w;
+    e->constant += fabs(f / w / e->ratio - 1) <= 4 * ldexp(1, -(int)s->format->mbits - 1);
     e->twice += f == 2 * w;
     e->half += 2 * f == w;
     e->inverted += fabs(f * w - 1) < 1e-6;
@@ -211,9 +219,11 @@ static void say_factor(mpsim_judgement *j, const explanation *e, const judge_sca
 static void say_order(mpsim_judgement *j, const judge_scales *s)
 {
     static const char *const orders[] = {"that of the grid", "that of the transposed grid",
-                                         "the swizzled one of cuBLAS"};
+                                         "the swizzled one of cuBLAS", "the swizzled one of cuBLAS, swizzled twice"};
     if (s->fault)
-        judge_find(j, "scale-order", s->rows * s->columns, "the order of the scales is %s, which their shape is not",
+        judge_find(j, "scale-order", s->rows * s->columns,
+                   s->layout == JUDGE_TWICE ? "the order of the scales is %s"
+                                            : "the order of the scales is %s, which their shape is not",
                    orders[s->layout]);
     else if (s->layout != JUDGE_PLAIN)
         judge_find(j, "scale-order", 0, "the order of the scales is %s", orders[s->layout]);
@@ -232,6 +242,10 @@ int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float 
         say_factor(j, &e, s, "twice", e.twice);
     if (is_nearly_all(e.half, e.differ))
         say_factor(j, &e, s, "half", e.half);
+    if (j->findings == before && is_nearly_all(e.constant, e.differ) && e.differ > s->rows * s->columns / 2 &&
+        s->format->mbits > 7 && fabs(e.ratio - 1) > 1e-4)
+        judge_find(j, "scale-factor", e.constant, "%" PRIu64 " scales are %.9g times what they should be", e.constant,
+                   e.ratio);
     if (is_nearly_all(e.inverted, e.differ))
         judge_find(j, "scale-inverted", e.inverted, "the scales are one over what they should be");
     if (is_nearly_all(e.squared, e.differ))

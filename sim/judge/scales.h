@@ -4,7 +4,7 @@
 #include "impl.h"
 
 /* The order of the scales of a grid. */
-typedef enum judge_layout { JUDGE_PLAIN, JUDGE_TURNED, JUDGE_SWIZZLED, JUDGE_LAYOUTS } judge_layout;
+typedef enum judge_layout { JUDGE_PLAIN, JUDGE_TURNED, JUDGE_SWIZZLED, JUDGE_TWICE, JUDGE_LAYOUTS } judge_layout;
 
 /* judge_scales_layout -- the first order from `from` on in which n scales can be those of a grid; JUDGE_LAYOUTS: none. */
 judge_layout judge_scales_layout(size_t n, size_t down, size_t across, unsigned from);

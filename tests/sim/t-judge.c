@@ -324,6 +324,47 @@ TEST(elements_that_are_wrong)
 
 /* ---- products: the sums are made here, by the machine's fma ---- */
 
+TEST(two_faults_at_once)
+{
+    const mpsim_format *e4m3 = mpsim_format_find("e4m3");
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_AWAY);
+    make(0);
+    r.overflow = MPSIM_OVERFLOW_MAX;
+    ck_assert(mpsim_encode_array_f32(e4m3, &r, NULL, y, x, N, NULL) == MPSIM_OK);
+    for (size_t i = 0; i < N; i++) /* the largest number from 256 on */
+        if (fabsf(x[i]) >= 256 && isfinite(x[i]))
+            y[i] = (uint8_t)(x[i] < 0 ? 0xfe : 0x7e);
+    ask("e4m3:overflow=max");
+    ck_assert(found("mode") && found("overflow"));
+}
+
+TEST(bits_that_are_never_set)
+{
+    make(0);
+    for (size_t i = 0; i < N; i++)
+        y[i] = (uint8_t)((y[i] & 0x78) && (y[i] & 0x7f) != 0x7f ? y[i] & ~1 : y[i]);
+    ask("e4m3");
+    ck_assert(found("bits") && !found("sign"));
+}
+
+TEST(halves_and_signs_of_zeros)
+{
+    make(0);
+    for (size_t i = 0; i < N; i++)
+        y[i] = (uint8_t)((y[i] & 0x7f) >= 0x18 && (y[i] & 0x7f) != 0x7f && i % 3 ? y[i] - 8 : y[i]);
+    ask("e4m3");
+    ck_assert(found("factor"));
+    make(0);
+    for (size_t i = 0; i < N; i++)
+        x[i] = i % 2 ? -1e-9f : 1;
+    memset(y, 0, N);
+    for (size_t i = 0; i < N; i += 2)
+        y[i] = 0x38;
+    ask("e4m3");
+    ck_assert(found("zero") && !found("sign") && !found("zeros"));
+}
+
 CASE("products", 20);
 
 enum { M = 7, L = 9, K = 96 };
@@ -384,9 +425,9 @@ TEST(sums_are_found)
     ck_assert_uint_eq(j.differ, 0);
     ask_product("fma", 0);
     ck_assert(j.differ > 0 && j.nearest_differ == 0 && found("sum-order"));
-    multiply(1, 0x1fff); /* these operands are numbers of tf32 */
+    multiply(1, 0x1fff); /* these operands are cut, which no row does */
     ask_product("fma", 0);
-    ck_assert(j.differ > 0);
+    ck_assert(j.differ > 0 && !found("format"));
 }
 
 TEST(operands_are_rounded_first)
@@ -400,6 +441,23 @@ TEST(operands_are_rounded_first)
     multiply(1, 0x1fff);
     ask_product(NULL, 0);
     ck_assert(j.differ == 0 && has_class("fma+operands=tf32"));
+    ask_product("fma", 0);
+    ck_assert(found("format") && !found("formula"));
+}
+
+TEST(products_that_are_left_out)
+{
+    make_operands();
+    multiply(1, 0);
+    for (size_t i = 0; i < M; i++) /* the last 8 */
+        for (size_t n = 0; n < L; n++) {
+            float s = 0;
+            for (size_t k = 0; k < K - 8; k++)
+                s = fmaf(a[i * K + k], b[k * L + n], s);
+            d[i * L + n] = s;
+        }
+    ask_product("fma", 0);
+    ck_assert(found("tail"));
 }
 
 TEST(products_that_are_wrong)
