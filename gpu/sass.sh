@@ -69,7 +69,7 @@ function finish(   i, from, to) {
             to = i
         }
     if (n && to)
-        printf "%-32s %3d registers %3d bytes of stack %6.1f instructions an element\n", names(name), registers[name], \
+        printf "%-42s %3d registers %3d bytes of stack %6.1f instructions an element\n", names(name), registers[name], \
             stack[name], shortest(from, to) / (loaded(from, to) / source)
     seen += n > 0
     n = 0
@@ -97,7 +97,7 @@ function names(mangled,   rest, k, list, m, kinds, part, kind, last) {
         list = list (m == 0 ? "" : m == 1 ? " to " : k == last ? "" : ", as ") (m == 2 && k == last ? "" : last)
     }
     k = substr(rest, 3, 1)
-    return list (k == 3 ? ", stochastic" : k == 2 ? ", ties away" : "")
+    return list (k == 3 ? ", stochastic" : k == 2 ? ", ties away" : "") (substr(rest, 4, 4) == "ELi1" ? ", scaled" : "")
 }
 END {
     finish()

@@ -12,6 +12,7 @@ struct gpu_casting {
     uint32_t over[2], infinite[2], nan[2];
     int over_is_no_number, infinite_is_no_number, nan_is_no_number;
     gpu_draw draw;
+    float scale;                  /* of casts that are SCALED */
     uint64_t seed, stream, block; /* of random bits: the block of elements 0 to 3 */
 };
 
@@ -82,21 +83,33 @@ static __device__ __forceinline__ void gpu_count_within(unsigned *n, float x, fl
 #endif
 }
 
+/* x times a positive scale, rounded to odd: the exact product cut off, with the last bit set if anything was lost. A format
+ * with at least two bits fewer everywhere rounds it as it rounds the exact product; so do comparisons with numbers whose last
+ * bit is 0. What was lost is rounded up, so that it is not zero however small it is. Beyond binary32: its largest number; an
+ * infinity gives a NaN. */
+static __device__ __forceinline__ float gpu_times_odd(float x, float scale)
+{
+    const float a = fabsf(x), cut = __fmul_rz(a, scale), lost = __fmaf_ru(a, scale, -cut);
+    return __uint_as_float(__float_as_uint(cut) | (lost != 0) | (__float_as_uint(x) & 0x80000000u));
+}
+
 template <int WORDS>
 struct alignas(4 * WORDS) gpu_words {
     uint32_t w[WORDS];
 };
 
-/* From: what is read. To: what numbers are rounded to. Y: what is written, To or a wider format. */
-template <class From, class To, class Y, int MODE>
+/* From: what is read. To: what numbers are rounded to, times a scale if SCALED. Y: what is written, To or a wider format. */
+template <class From, class To, class Y, int MODE, int SCALED = 0>
 struct gpu_cast {
     static constexpr int WIDER = From::BYTES > Y::BYTES ? From::BYTES : Y::BYTES;
     static constexpr int N = WIDER == 4 ? 4 : WIDER == 2 ? 8 : 16; /* elements of a load */
     static constexpr int BLOCKS = MODE == GPU_STOCHASTIC || Y::BYTES > From::BYTES
                                       ? 4
                                       : 5; /* of a multiprocessor at once */
-    static constexpr uint32_t END = MODE == GPU_STOCHASTIC || From::end() < To::limit(MODE) ? From::end()
-                                                                                            : To::limit(MODE);
+    static constexpr uint32_t END = MODE == GPU_STOCHASTIC || (!SCALED && From::end() < To::limit(MODE))
+                                        ? From::end()
+                                        : To::limit(MODE);
+    static_assert(!SCALED || MODE != GPU_STOCHASTIC, "random bits need all bits of a product");
     typedef gpu_words<N * From::BYTES / 4> input;
     typedef gpu_words<N * Y::BYTES / 4> output;
 
@@ -109,10 +122,17 @@ struct gpu_cast {
             return gpu_nearest<Y, GPU_NEAREST>(gpu_finite<To>(code));
     }
 
+    /* What is rounded. Products of binary32 are rounded once by the multiplication. */
+    static __device__ __forceinline__ float product(const gpu_casting &how, float x)
+    {
+        return !SCALED ? x : To::SHIFT ? gpu_times_odd(x, how.scale) : __fmul_rn(x, how.scale);
+    }
+
     /* A number that may overflow. */
-    static __device__ __forceinline__ uint32_t number(const gpu_casting &how, float x, uint32_t word,
+    static __device__ __forceinline__ uint32_t number(const gpu_casting &how, float number, uint32_t word,
                                                       gpu_cast_counter *c)
     {
+        const float x = product(how, number);
         const uint32_t u = __float_as_uint(x), a = u & 0x7fffffffu;
         uint32_t y, beyond;
         if constexpr (MODE == GPU_STOCHASTIC) {
@@ -123,7 +143,7 @@ struct gpu_cast {
             y = gpu_nearest<To, MODE>(x);
             beyond = a >= To::limit(MODE);
         }
-        c->zero += a == 0;
+        c->zero += number == 0;
         c->small += (y & To::MASK) == 0 && !beyond;
         c->overflow += beyond;
         return beyond ? (u >> 31 ? how.over[1] : how.over[0]) : result(y);
@@ -142,13 +162,13 @@ struct gpu_cast {
         return a > 0x7f800000u ? (negative ? how.nan[1] : how.nan[0]) : (negative ? how.infinite[1] : how.infinite[0]);
     }
 
-    /* Four numbers that do not overflow, to nearest. */
-    static __device__ __forceinline__ void nearest(float v[4], uint32_t *to, gpu_cast_counter *c)
+    /* Four numbers that do not overflow, to nearest; x: before the scale. */
+    static __device__ __forceinline__ void nearest(const float x[4], float v[4], uint32_t *to, gpu_cast_counter *c)
     {
         const float lost = __uint_as_float(To::lost(MODE));
         GPU_UNROLL
         for (int t = 0; t < 4; t++) {
-            gpu_count_zero(&c->zero, v[t]);
+            gpu_count_zero(&c->zero, x[t]);
             gpu_count_within(&c->small, v[t], lost);
         }
         if constexpr (To::BITS == Y::BITS) {
@@ -185,25 +205,33 @@ struct gpu_cast {
         gpu_join<Y>(y, to);
     }
 
+    static __device__ __forceinline__ float largest(const float v[4])
+    {
+        return gpu_most_of(gpu_most_of(fabsf(v[0]), fabsf(v[1])), gpu_most_of(fabsf(v[2]), fabsf(v[3])));
+    }
+
     /* Four codes: together if all are numbers that do not overflow. */
     static __device__ __forceinline__ void four(const gpu_casting &how, const uint32_t *from, uint64_t quad,
                                                 uint32_t *to, gpu_cast_counter *c)
     {
-        float v[4];
+        float x[4], v[4];
         uint32_t random[4] = {0, 0, 0, 0}, y[4];
-        gpu_unpack<From>(from, v);
+        gpu_unpack<From>(from, x);
+        GPU_UNROLL
+        for (int t = 0; t < 4; t++)
+            v[t] = product(how, x[t]);
         if constexpr (MODE == GPU_STOCHASTIC)
             mpsim_rng_block(random, how.seed, how.stream, how.block + quad);
-        const float most = gpu_most_of(gpu_most_of(fabsf(v[0]), fabsf(v[1])), gpu_most_of(fabsf(v[2]), fabsf(v[3])));
-        const int usual = most < __uint_as_float(END);
+        const int usual = largest(v) < __uint_as_float(END) &&
+                          (!SCALED || From::FLAT || largest(x) < __uint_as_float(From::end()));
         if (!usual)
             return each(how, from, random, to, c);
         if constexpr (MODE != GPU_STOCHASTIC) {
-            nearest(v, to, c);
+            nearest(x, v, to, c);
         } else {
             GPU_UNROLL
             for (int t = 0; t < 4; t++)
-                y[t] = number(how, v[t], random[t], c);
+                y[t] = number(how, x[t], random[t], c);
             gpu_join<Y>(y, to);
         }
     }
@@ -239,11 +267,11 @@ struct gpu_cast {
 };
 
 /* result: gpu_word[GPU_COUNTERS]. A tensor that is not aligned, and the last elements of each, go one by one. */
-template <class From, class To, class Y, int MODE, class List>
-GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS, (gpu_cast<From, To, Y, MODE>::BLOCKS))
+template <class From, class To, class Y, int MODE, int SCALED, class List>
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS, (gpu_cast<From, To, Y, MODE, SCALED>::BLOCKS))
     usual_cast_kernel(GPU_CONSTANT(gpu_casting) how, GPU_CONSTANT(List) list)
 {
-    typedef gpu_cast<From, To, Y, MODE> cast;
+    typedef gpu_cast<From, To, Y, MODE, SCALED> cast;
     typedef typename cast::input input;
     gpu_cast_counter c;
     const unsigned k = gpu_list_item(list);
@@ -290,6 +318,7 @@ static inline void gpu_casting_set(gpu_casting *g, const mpsim_format *f, const 
 {
     const auto is_no_number = [f](uint64_t code) { return mpsim_scalar_classify(f, code) < MPSIM_CLASS_ZERO; };
     memset(g, 0, sizeof *g);
+    g->scale = (float)r->scale;
     for (int s = 0; s < 2; s++) {
         const uint64_t most = mpsim_scalar_max(f, s), infinite = mpsim_scalar_infinite(f, r, s);
         const uint64_t over = r->overflow == MPSIM_OVERFLOW_MAX ? most : infinite;
@@ -316,7 +345,7 @@ static inline void gpu_casting_set(gpu_casting *g, const mpsim_format *f, const 
 /* GPU_NEAREST, GPU_AWAY or GPU_STOCHASTIC; -1: none of these kernels has the rounding. */
 static inline int gpu_cast_mode(const mpsim_format *f, const mpsim_rounding *r, const mpsim_rng *rng)
 {
-    if (r->by_field || r->flush_input || r->flush_output || r->scale != 1 || mpsim_keeps_payloads(f, r))
+    if (r->by_field || r->flush_input || r->flush_output || r->scale != (float)r->scale || mpsim_keeps_payloads(f, r))
         return -1;
     if (r->mode == MPSIM_ROUND_NEAREST_EVEN)
         return GPU_NEAREST;
@@ -331,18 +360,19 @@ static inline int gpu_cast_mode(const mpsim_format *f, const mpsim_rounding *r, 
 template <class List>
 struct gpu_usual_cast {
     int (*from)(const mpsim_format *), (*to)(const mpsim_format *), (*y)(const mpsim_format *);
-    int mode, blocks;
+    int mode, scaled, blocks;
     void (*kernel)(GPU_CONSTANT_TYPE(gpu_casting), GPU_CONSTANT_TYPE(List));
 
-    template <class From, class To, class Y, int MODE>
+    template <class From, class To, class Y, int MODE, int SCALED = 0>
     static gpu_usual_cast of()
     {
         return {gpu_is_usual<From>,
                 gpu_is_usual<To>,
                 gpu_is_usual<Y>,
                 MODE,
-                gpu_cast<From, To, Y, MODE>::BLOCKS,
-                usual_cast_kernel<From, To, Y, MODE, List>};
+                SCALED,
+                gpu_cast<From, To, Y, MODE, SCALED>::BLOCKS,
+                usual_cast_kernel<From, To, Y, MODE, SCALED, List>};
     }
 };
 
@@ -350,10 +380,10 @@ struct gpu_usual_cast {
 template <class List>
 static inline const gpu_usual_cast<List> *gpu_usual_find(const gpu_usual_cast<List> *rows, size_t n,
                                                          const mpsim_format *from, const mpsim_format *to,
-                                                         const mpsim_format *y, int mode)
+                                                         const mpsim_format *y, int mode, int scaled)
 {
     for (size_t i = 0; i < n; i++)
-        if (rows[i].mode == mode && rows[i].from(from) && rows[i].to(to) && rows[i].y(y))
+        if (rows[i].mode == mode && rows[i].scaled == scaled && rows[i].from(from) && rows[i].to(to) && rows[i].y(y))
             return &rows[i];
     return NULL;
 }

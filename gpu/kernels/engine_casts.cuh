@@ -24,7 +24,7 @@ static const gpu_usual_cast<gpu_pairs> *usual_cast_of(const train_pair *p, int m
         row::of<gpu_fp16, gpu_e5m2, gpu_e5m2, GPU_NEAREST>(),
         row::of<gpu_bf16, gpu_e5m2, gpu_e5m2, GPU_NEAREST>(),
     };
-    return gpu_usual_find(rows, sizeof rows / sizeof *rows, p->x->format, p->y->format, p->y->format, mode);
+    return gpu_usual_find(rows, sizeof rows / sizeof *rows, p->x->format, p->y->format, p->y->format, mode, 0);
 }
 
 /* To nearest, overflow to infinity or NaN. A NaN becomes nan_code; in binary32 it keeps its sign. */

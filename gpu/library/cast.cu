@@ -68,6 +68,27 @@ static const row rows[] = {
     row::of<gpu_binary32, gpu_e4m3, gpu_binary32, GPU_STOCHASTIC>(),
     row::of<gpu_binary32, gpu_e5m2, gpu_binary32, GPU_STOCHASTIC>(),
     row::of<gpu_binary32, gpu_e2m1, gpu_binary32, GPU_STOCHASTIC>(),
+    /* times a scale */
+    row::of<gpu_binary32, gpu_fp16, gpu_fp16, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_bf16, gpu_bf16, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_e4m3, gpu_e4m3, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_e5m2, gpu_e5m2, GPU_NEAREST, 1>(),
+    row::of<gpu_bf16, gpu_fp16, gpu_fp16, GPU_NEAREST, 1>(),
+    row::of<gpu_bf16, gpu_e4m3, gpu_e4m3, GPU_NEAREST, 1>(),
+    row::of<gpu_bf16, gpu_e5m2, gpu_e5m2, GPU_NEAREST, 1>(),
+    row::of<gpu_fp16, gpu_bf16, gpu_bf16, GPU_NEAREST, 1>(),
+    row::of<gpu_fp16, gpu_e4m3, gpu_e4m3, GPU_NEAREST, 1>(),
+    row::of<gpu_fp16, gpu_e5m2, gpu_e5m2, GPU_NEAREST, 1>(),
+    row::of<gpu_e4m3, gpu_binary32, gpu_binary32, GPU_NEAREST, 1>(),
+    row::of<gpu_e4m3, gpu_bf16, gpu_bf16, GPU_NEAREST, 1>(),
+    row::of<gpu_e4m3, gpu_fp16, gpu_fp16, GPU_NEAREST, 1>(),
+    row::of<gpu_e5m2, gpu_binary32, gpu_binary32, GPU_NEAREST, 1>(),
+    row::of<gpu_e5m2, gpu_bf16, gpu_bf16, GPU_NEAREST, 1>(),
+    row::of<gpu_e5m2, gpu_fp16, gpu_fp16, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_e4m3, gpu_binary32, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_e5m2, gpu_binary32, GPU_NEAREST, 1>(),
+    row::of<gpu_bf16, gpu_e4m3, gpu_bf16, GPU_NEAREST, 1>(),
+    row::of<gpu_bf16, gpu_e5m2, gpu_bf16, GPU_NEAREST, 1>(),
 };
 
 /* ---- arguments ---- */
@@ -217,7 +238,7 @@ extern "C" mpsim_status mpsim_cuda_cast(const mpsim_stack *y, const mpsim_stack 
     const int mode = wraps ? -1 : gpu_cast_mode(to->format, &to->rounding, rng);
     const casting::row *kernel = casting::is_dense(layout) && mode >= 0
                                      ? gpu_usual_find(casting::rows, sizeof casting::rows / sizeof *casting::rows,
-                                                      x->format, to->format, y->format, mode)
+                                                      x->format, to->format, y->format, mode, to->rounding.scale != 1)
                                      : NULL;
     if (kernel)
         casting::launch_usual(kernel, y, x, to, rng, n, counts, stream_of(call));

@@ -304,6 +304,19 @@ static inline float __fmaf_rn(float a, float b, float c)
 {
     return fmaf(a, b, c);
 }
+/* Products of binary32 are exact in binary64. */
+static inline float __fmul_rz(float a, float b)
+{
+    const double exact = double(a) * double(b);
+    const float nearest = float(exact);
+    return fabs(double(nearest)) > fabs(exact) ? nextafterf(nearest, 0) : nearest;
+}
+static inline float __fmaf_ru(float a, float b, float c)
+{
+    const double product = double(a) * double(b), sum = product + c, rest = gpu_host_error(product, c, sum);
+    const float nearest = float(sum);
+    return nearest < sum || (nearest == sum && rest > 0) ? nextafterf(nearest, HUGE_VALF) : nearest;
+}
 static inline double __dadd_rn(double a, double b)
 {
     return a + b;

@@ -173,7 +173,7 @@ lists "wgmma_sparse.cu has every sparse wgmma" "$dir/wgmma_sparse.ptx" ${w}k32.f
     ${w}k32.f32.bf16.bf16 ${w}k16.f32.tf32.tf32 ${w}k64.f32.e4m3.e4m3 ${w}k64.f32.e5m2.e5m2 ${w}k64.f16.e4m3.e4m3
 # ---- products of training, and what is measured: operations rounded to nearest, in a fixed order ----
 rounded() { # rounded NAME FILE: nothing but rn, no approximation, no flushing, no atomic sums
-    { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt)\.rn\.f(32|64)$|^(setp|neg|abs)\.'
+    { arithmetic "$2" | grep -v -E '^(add|sub|mul|div|fma|sqrt|rcp)\.rn\.f(32|64)$|^(setp|neg|abs)\.'
         grep -n -E '\.(ftz|approx)|(red|atom)\.[a-z.]*add\.[a-z.]*f' "$2"; } >"$dir/out"
     [ ! -s "$dir/out" ]
     ok $? "$1"
@@ -185,7 +185,7 @@ for f in gemm speed stats; do
     rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
 done
 none "stats.cu: sums are sums of integers, without a binary64 fma" "$(grep 'fma[a-z.]*f64' "$dir/stats.ptx")"
-# made FILE FLAG...: $dir/FILE, which the build keeps as gpu/library/FILE, or nvcc makes of cast.cu
+# made FILE FLAG...: $dir/FILE, which the build keeps as gpu/library/FILE, or nvcc makes of the source of that name
 made() {
     built=$(dirname "$MPSIM")/gpu/library/$1
     name=$1
@@ -195,13 +195,30 @@ made() {
     else
         # shellcheck disable=SC2086 # flags
         "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" -I"$MPSIM_SRCDIR/gpu/include" $MPSIM_NVCC_FLAGS "$@" -o "$dir/$name" \
-            "$MPSIM_SRCDIR/gpu/library/cast.cu" >"$dir/out" 2>"$dir/err"
+            "$MPSIM_SRCDIR/gpu/library/${name%%.*}.cu" >"$dir/out" 2>"$dir/err"
     fi
-    ok $? "$name of cast.cu"
+    ok $? "$name of libmpsim-cuda"
 }
 made cast.sm_90.ptx -ptx -arch=compute_90
-rounded "cast.cu: the same" "$dir/cast.sm_90.ptx"
-none "cast.cu: no fma" "$(arithmetic "$dir/cast.sm_90.ptx" | grep fma)"
+# Casts with a scale (...Li0ELi1E: to nearest, SCALED) cut a product off (rz), and compute what was lost (rp).
+awk '/\.entry/ { scaled = /usual_cast_kernel.*Li0ELi1E8gpu_list/ }
+    !scaled || !/[ \t](mul\.rz|fma\.rp)\.f32 /' "$dir/cast.sm_90.ptx" >"$dir/cast.ptx"
+rounded "cast.cu: the same, but that casts with a scale round to odd" "$dir/cast.ptx"
+none "cast.cu: no other fma" "$(arithmetic "$dir/cast.ptx" | grep fma)"
+made sum.sm_90.ptx -ptx -arch=compute_90
+rounded "sum.cu: the same" "$dir/sum.sm_90.ptx"
+none "sum.cu: no fma" "$(arithmetic "$dir/sum.sm_90.ptx" | grep fma)"
+made optimizer.sm_90.ptx -ptx -arch=compute_90
+rounded "optimizer.cu: the same" "$dir/optimizer.sm_90.ptx"
+# Recipes of libraries whose kernels have fma ask for it, in binary32; others have none.
+awk '/\.entry/ { name = $2; seen[name]; if (name !~ /optim_kernel/) delete seen[name] } /[ \t]fma\./ { n[name] = $1 }
+    END {
+        for (k in n) { fused += k in seen; if (!(k in seen) || n[k] != "fma.rn.f32") print k, n[k] }
+        for (k in seen) plain += !(k in n)
+        if (!fused || !plain) print  fused + 0, "kernels with fma,", plain + 0, "without"
+    }' "$dir/optimizer.sm_90.ptx" >"$dir/out"
+[ ! -s "$dir/out" ]
+ok $? "optimizer.cu: fma in binary32, in kernels of optimizers, and not in all"
 lists "cast.cu has every packed conversion" "$dir/cast.sm_90.ptx" cvt.rn.f16x2.f32 cvt.rn.bf16x2.f32 \
     cvt.rn.satfinite.e4m3x2.f32 cvt.rn.satfinite.e5m2x2.f32
 made cast.o -cubin -arch=sm_90
@@ -209,9 +226,9 @@ sh "$MPSIM_SRCDIR/gpu/sass.sh" "$dir/cast.o" >"$dir/out" 2>"$dir/err"
 case $? in
 77) echo "# no cuobjdump: instructions of casts are not counted" ;;
 *)
-    awk '{ most = /stochastic/ ? 45 : 18 } !/ 0 bytes of stack/ || $(NF - 3) > most { bad = 1; print > "/dev/stderr" }
+    awk '{ most = /stochastic/ ? 45 : /scaled/ ? 21 : 18 } !/ 0 bytes of stack/ || $(NF - 3) > most { bad = 1; print > "/dev/stderr" }
         END { exit bad || NR < 40 }' "$dir/out" 2>"$dir/err"
-    ok $? "casts between usual formats: no stack, at most 18 instructions an element, 45 with random bits"
+    ok $? "casts between usual formats: no stack, at most 18 instructions an element, 21 with a scale, 45 with random bits"
     ;;
 esac
 # libmpsim-cuda: fused additions in binary64

@@ -238,7 +238,7 @@ mpsim_cast cast_of(const mpsim_format *f, int mode)
 
 struct pair {
     const char *from, *to, *y;
-    int stochastic;
+    int stochastic, scaled;
 };
 
 /* All that cast.cu has a kernel for. */
@@ -247,7 +247,7 @@ std::vector<pair> usual_pairs()
     static const char *const names[] = {"binary32", "tf32", "fp16", "bf16", "e4m3", "e5m2", "e2m1"};
     std::vector<pair> pairs;
     for (const library::casting::row &row : library::casting::rows) {
-        pair p = {nullptr, nullptr, nullptr, row.mode == GPU_STOCHASTIC};
+        pair p = {nullptr, nullptr, nullptr, row.mode == GPU_STOCHASTIC, row.scaled};
         for (const char *name : names) {
             p.from = row.from(format(name)) ? name : p.from;
             p.to = row.to(format(name)) ? name : p.to;
@@ -275,6 +275,8 @@ void ask_usual()
     OK(pairs.size() > 40, "%zu usual casts have kernels", pairs.size());
     for (const pair &p : pairs) {
         const mpsim_format *from = format(p.from), *to = format(p.to), *y = format(p.y);
+        if (p.scaled)
+            continue;
         const size_t n = from->bits == 16 ? size_t(1) << 16 : p.stochastic ? MANY / 2 : MANY;
         const std::vector<uint32_t> x = operands_of(from, to, n);
         const mpsim_rng rng = {7, 9, 1 << 20};
@@ -290,6 +292,92 @@ void ask_usual()
         }
         OK(good, "%s to %s in %s%s: codes and counts", p.from, p.to, p.y, p.stochastic ? ", stochastic" : "");
     }
+}
+
+/* ---- scales ---- */
+
+/* Powers of two to both ends of binary32, scales with few and with all bits, and any. */
+std::vector<float> hard_scales(size_t n)
+{
+    std::vector<float> scales = {0x1p-149f, 0x1.8p-148f,    0x1p-126f,      0x1.fffffep-127f, 0x1p-30f,
+                                 0x1p-1f,   0x1.fffffep-1f, 0x1.000002p0f,  0x1.fffffep0f,    0x1p1f,
+                                 0x1.8p1f,  0x1p14f,        448.0f / 3.7f,  448.0f / 0.01f,   57344.0f / 7e4f,
+                                 0x1p100f,  0x1p127f,       0x1.fffffep127f};
+    while (scales.size() < n) {
+        const uint32_t bits = word() & 0x7fffffffu;
+        if (bits && bits < 0x7f800000u)
+            scales.push_back(
+                mpsim_f32_bits(next() % 2 ? bits : (bits & 0x00ffffffu) + 0x3e000000u + (next() % 4 << 24)));
+    }
+    return scales;
+}
+
+/* Numbers whose products with the scale are close to what decides: numbers of `to`, halves between them, the ends. */
+std::vector<uint32_t> hard_factors(const mpsim_format *from, const mpsim_format *to, float scale, size_t n)
+{
+    if (!is_binary32(from))
+        return operands_of(from, to, n);
+    std::vector<uint32_t> x = hard_bits(to, n);
+    for (size_t i = 0; i < n; i++)
+        if (i % 4) /* the quotient and its neighbours; the others as they are */
+            x[i] = mpsim_bits_f32(mpsim_f32_bits(x[i]) / scale) + uint32_t(i % 4) - 2;
+    return x;
+}
+
+void ask_scales()
+{
+    const char *part = getenv("MPSIM_TEST_PART");
+    const int all = part && strcmp(part, "all") == 0;
+    int wrong = 0, rows = 0;
+    for (const pair &p : usual_pairs()) {
+        const mpsim_format *from = format(p.from), *to = format(p.to), *y = format(p.y);
+        if (!p.scaled)
+            continue;
+        rows++;
+        int good = 1;
+        for (float scale : hard_scales(all ? 400 : 40)) {
+            mpsim_cast c = cast_of(to, MPSIM_ROUND_NEAREST_EVEN);
+            c.rounding.scale = double(scale);
+            good = good && agrees(y, from, hard_factors(from, to, scale, 1 + next() % 700), &c, NULL, next() % 3 == 0);
+        }
+        if (from->bits == 16) {
+            mpsim_cast c = cast_of(to, MPSIM_ROUND_NEAREST_EVEN);
+            c.rounding.scale = double(448.0f / 3.7f);
+            good = good && agrees(y, from, operands_of(from, to, size_t(1) << 16), &c, NULL);
+        }
+        wrong += !good;
+        OK(good, "%s to %s in %s, times a scale: codes and counts", p.from, p.to, p.y);
+    }
+    mpsim_cast c = cast_of(format("e4m3"), MPSIM_ROUND_NEAREST_EVEN);
+    for (double scale : {0x1.000000001p0, 0x1p-160, 0x1p200, 1e-300}) { /* no numbers of binary32 */
+        c.rounding.scale = scale;
+        wrong += !agrees(c.format, format("binary32"), hard_bits(c.format, 300), &c, NULL);
+    }
+    c.rounding.scale = double(448.0f / 3.7f);
+    c.rounding.overflow = MPSIM_OVERFLOW_MAX;
+    c.rounding.nan = MPSIM_NANS_POSITIVE;
+    wrong += !agrees(c.format, format("binary32"), hard_bits(c.format, 300), &c, NULL);
+    OK(wrong == 0 && rows >= 19, "%d casts have kernels with a scale; other scales are taken by the general kernel",
+       rows);
+}
+
+/* x * scale rounded to odd, beside the exact product, whatever becomes of the bits below binary32's. */
+void ask_odd()
+{
+    const std::vector<uint32_t> x = hard_bits(format("fp16"), 3000);
+    int wrong = 0;
+    for (float scale : hard_scales(60))
+        for (uint32_t u : x) {
+            const float v = mpsim_f32_bits(u), y = gpu_times_odd(v, scale);
+            const double exact = double(v) * double(scale);
+            if (!(v - v == 0))
+                continue;
+            double odd = double(__fmul_rz(v, scale));
+            if (odd != exact)
+                odd = double(mpsim_f32_bits(mpsim_bits_f32(float(odd)) | 1));
+            wrong += double(y) != odd || signbit(y) != signbit(v);
+        }
+    OK(wrong == 0, "products rounded to odd");
 }
 
 /* Every choice about what is no rounded number. */
@@ -562,6 +650,8 @@ void ask_calls()
 int main()
 {
     ask_usual();
+    ask_scales();
+    ask_odd();
     ask_choices();
     ask_ends();
     ask_random();

@@ -2,7 +2,8 @@
  *
  * Every format of at most 32 bits, every rounding, and any strides. Casts between usual formats (binary32, tf32, fp16, bf16, e4m3,
  * e5m2, e2m1) to nearest even and stochastically run near the speed of memory if both arrays have no gaps and are aligned to 16
- * bytes. Others compute each element by integers. */
+ * bytes; so do casts between binary32, fp16, bf16, e4m3 and e5m2 to nearest even with a scale of binary32. Others compute each
+ * element by integers. */
 #ifndef MPSIM_CUDACAST_H
 #define MPSIM_CUDACAST_H
 
