@@ -184,6 +184,27 @@ int diff_rearrange_shift(walk *w, uint64_t first, uint64_t end, int64_t *shift, 
  * they begin at *at, at the beginning of a row of `length` where that can be. 1, 0, or -1 with *error. */
 int diff_rearrange_gap(walk *w, uint64_t length, uint64_t *at, trace_error *error);
 
+/* ---- linematch.c: which row, or column, of A each one of B is, by correlation. ---- */
+
+#define LINE_NONE UINT32_MAX
+
+typedef struct line_match {
+    uint64_t n, length; /* lines; elements of a row */
+    int columns;        /* lines are columns        */
+    uint32_t *from;     /* of each line of B: A's, or LINE_NONE */
+    uint64_t moved;     /* lines of B that are not A's at their place */
+    uint64_t found;     /* of these: A has them at another place      */
+} line_match;
+
+/* diff_line_match -- look at two tensors of one shape as rows of `length` elements, or as columns. 1 where lines have changed
+ * places and nineteen of twenty of these are found, 0, or -1 with *error; diff_line_match_clear in any case. */
+int diff_line_match(line_match *m, walk *w, uint64_t length, int columns, trace_error *error);
+void diff_line_match_clear(line_match *m);
+
+/* ---- moved.c: rows or columns that changed places, and were rounded or scaled too. A verdict_judge. ---- */
+
+verdict_judge diff_moved_lines;
+
 /* ---- recipe.c: the recipe that a file names for its quantised tensors, asked first. ---- */
 
 /* A judge: one side is the other quantised by the recipe that its file names, or by one of the layout that it has. */

@@ -230,6 +230,67 @@ static void move_rows(sample *s)
             s->x[i] += (float)(0.01 * (sample_uniform() - 0.5));
 }
 
+/* Groups of four rows, in the opposite order. */
+static void move_heads(sample *s)
+{
+    sample c = sample_copy(s);
+    const size_t size = 4 * COLUMNS, groups = s->n / size;
+    for (size_t g = 0; g < groups; g++)
+        memcpy(s->x + g * size, c.x + (groups - 1 - g) * size, size * sizeof *s->x);
+    free(c.x);
+}
+static void heads_bf16(sample *s)
+{
+    move_heads(s);
+    to_bf16(s);
+}
+static void heads_noise(sample *s)
+{
+    move_heads(s);
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] *= (float)(0.37 * (1 + 0.05 * (sample_uniform() - 0.5)));
+}
+static void rotary_bf16(sample *s)
+{
+    sample c = sample_copy(s);
+    for (size_t i = 0; i < s->n; i++) {
+        const size_t row = i / COLUMNS, in = row % 12, from = row - in + (in < 6 ? 2 * in : 2 * (in - 6) + 1);
+        s->x[i] = c.x[from * COLUMNS + i % COLUMNS];
+    }
+    free(c.x);
+    to_bf16(s);
+}
+static void mixed_rows_bf16(sample *s)
+{
+    sample c = sample_copy(s);
+    const size_t n = s->n / COLUMNS;
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = c.x[i / COLUMNS * 7 % n * COLUMNS + i % COLUMNS];
+    free(c.x);
+    to_bf16(s);
+}
+static void columns_bf16(sample *s)
+{
+    sample c = sample_copy(s);
+    for (size_t i = 0; i < s->n; i++)
+        s->x[i] = c.x[i - i % COLUMNS + i % COLUMNS * 7 % COLUMNS];
+    free(c.x);
+    to_bf16(s);
+}
+/* Two matrices of rank two have nothing in common, however alike their rows are. */
+static void other_of_low_rank(sample *s)
+{
+    float u[2][COLUMNS];
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < COLUMNS; i++)
+            u[k][i] = (float)(sample_uniform() - 0.5);
+    for (size_t i = 0; i < s->n; i += COLUMNS) {
+        const float a = (float)(sample_uniform() - 0.5), b = (float)(sample_uniform() - 0.5);
+        for (size_t k = 0; k < COLUMNS; k++)
+            s->x[i + k] = a * u[0][k] + b * u[1][k];
+    }
+}
+
 static const struct {
     const char *name;
     void (*change)(sample *s);
@@ -275,6 +336,13 @@ static const struct {
     {"about a third", about_a_third, VERDICT_SCALED, "a mean instead of a sum over 3?"},
     {"line", line, VERDICT_AFFINE, "B is 1.7"},
     {"computed in bf16", through_bf16, VERDICT_COMPUTED, "computed in bf16 and widened?"},
+    {"heads, rounded", heads_bf16, VERDICT_REARRANGED, " groups of 4 rows changed places, each whole"},
+    {"heads, what remains", heads_bf16, VERDICT_REARRANGED, "B is then A rounded to bf16 (nearest-even)"},
+    {"heads, scaled", heads_noise, VERDICT_REARRANGED, "B is then A times 0.3"},
+    {"rotary, rounded", rotary_bf16, VERDICT_REARRANGED, "in each group of 12, B has the even rows first"},
+    {"rows, rounded", mixed_rows_bf16, VERDICT_REARRANGED, " rows have changed places: B's 1 is 7, "},
+    {"columns, rounded", columns_bf16, VERDICT_REARRANGED, "18 of 20 columns have changed places"},
+    {"low rank", other_of_low_rank, VERDICT_UNRELATED, "correlation"},
     {"rows moved", move_rows, VERDICT_PARTIAL, "rows, which differ as a whole"},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
