@@ -202,6 +202,11 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
     return s;
 }
 
+static const mpsim_format *math_of(const void *self, size_t row)
+{
+    return &((const question *)self)->row[row].math;
+}
+
 static double number(const question *q, size_t i)
 {
     const mpsim_judge_array *x = q->w->of[X];
@@ -280,6 +285,7 @@ mpsim_status judge_activation(judge_case *c)
                          .rows = q->n,
                          .name = name,
                          .compute = compute,
+                         .math = math_of,
                          .formulas = formulas,
                          .formulas_n = sizeof formulas / sizeof formulas[0],
                          .exact = exact};

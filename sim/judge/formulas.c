@@ -194,18 +194,33 @@ static int find_lines(mpsim_judgement *j, const tried *t, int columns)
 
 /* ---- the finding ---- */
 
-/* A reason that was found already: anything but where results are. */
-static int has_reason(const mpsim_judgement *j)
+static int is_cause(const mpsim_judge_finding *f, const char *const *causes)
 {
-    static const char *const places[] = {"rows", "columns", "every", "one-code"};
-    for (size_t i = 0; i < j->findings; i++) {
-        size_t k = 0;
-        while (k < sizeof places / sizeof places[0] && strcmp(j->finding[i].cause, places[k]) != 0)
-            k++;
-        if (k == sizeof places / sizeof places[0])
+    while (*causes && strcmp(f->cause, *causes) != 0)
+        causes++;
+    return *causes != NULL;
+}
+
+/* Findings that are no reason: they say where results are; and those that a formula may be the reason of. */
+static const char *const no_reasons[] = {"rows", "columns", "every", "one-code", NULL};
+static const char *const effects[] = {"rows", "columns", "every", "one-code", "zeros", "factor", NULL};
+
+/* A reason that was found already for nearly all results: none of these. */
+static int has_reason(const mpsim_judgement *j, const char *const *but)
+{
+    for (size_t i = 0; i < j->findings; i++)
+        if (!is_cause(&j->finding[i], but) && j->finding[i].explains >= j->differ - j->differ / 100)
             return 1;
-    }
     return 0;
+}
+
+/* All results are one: there is nothing more to say. */
+static int is_constant(const tried *t)
+{
+    size_t i = 0;
+    while (i < t->n && t->found[i] == t->found[0])
+        i++;
+    return t->n > 1 && i == t->n;
 }
 
 static void say_far(mpsim_judgement *j, const tried *t)
@@ -224,9 +239,11 @@ static void say_far(mpsim_judgement *j, const tried *t)
 void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge_formulas *f)
 {
     tried t = {.p = p, .f = f};
-    if (p->rows == 0 || p->columns == 0 || has_reason(j))
+    if (f->n == 0 || p->rows == 0 || p->columns == 0 || has_reason(j, effects))
         return;
     take(&t, j->differ);
+    if (is_constant(&t))
+        return;
     for (size_t i = 0; i < f->n; i++) {
         value(&t, i);
         if (has_values(&t) && near(&t) == t.n) {
@@ -235,6 +252,6 @@ void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge
         }
     }
     value(&t, 0);
-    if (!find_number(j, &t) && !find_lines(j, &t, 0) && !find_lines(j, &t, 1))
+    if (!has_reason(j, no_reasons) && !find_number(j, &t) && !find_lines(j, &t, 0) && !find_lines(j, &t, 1))
         say_far(j, &t);
 }

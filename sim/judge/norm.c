@@ -15,20 +15,21 @@
 const char *const judge_norm_roles[] = {"x", "y", NULL, "weight", "bias", "eps", NULL};
 enum { X, Y, WEIGHT, BIAS, EPS };
 
-enum { ROWS_MOST = 40 };
+enum { ROWS_MOST = 64 };
 
 typedef struct norm_row {
     char name[MPSIM_JUDGE_ROW];
     mpsim_norm_kind kind;
     double eps; /* below 0: not said */
-    mpsim_format math;
+    mpsim_format math,
+        normalised; /* normalised: of (x - mean) / root before the weight; without a name: nothing is rounded there */
 } norm_row;
 
 typedef struct question {
     judge_case *w;
     norm_row row[ROWS_MOST + 1];
     size_t n, rows, columns;
-    float *weight, *bias; /* weight: ones where it is not given; bias: or NULL */
+    float *weight, *bias, *ones; /* weight: ones where it is not given; bias: or NULL */
 } question;
 
 /* ---- rows ---- */
@@ -40,10 +41,12 @@ static int set_word(void *context, const char *word, const char *value)
     norm_row *row = context;
     if (value && strcmp(word, "eps") == 0)
         return parse_number(&row->eps, value) || row->eps < 0 ? -1 : 0;
+    if (value && strcmp(word, "normalised") == 0)
+        return mpsim_format_parse(&row->normalised, value) == MPSIM_OK ? 0 : -1;
     return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->math, value) == MPSIM_OK ? 0 : -1;
 }
 
-/* layernorm or rmsnorm[:eps=X][:math=FORMAT]. 0, or -1. */
+/* layernorm or rmsnorm[:eps=X][:math=FORMAT | :normalised=FORMAT]. 0, or -1. */
 static int parse(norm_row *row, const char *text)
 {
     char copy[MPSIM_JUDGE_ROW];
@@ -55,6 +58,8 @@ static int parse(norm_row *row, const char *text)
     snprintf(copy, sizeof copy, "%s", text);
     snprintf(row->name, sizeof row->name, "%s", text);
     if (judge_words(copy, set_word, row))
+        return -1;
+    if (*row->normalised.name && judge_math(&row->math))
         return -1;
     row->kind = strcmp(copy, kinds[MPSIM_NORM_RMS]) == 0 ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER;
     return strcmp(copy, kinds[row->kind]) == 0 ? 0 : -1;
@@ -76,16 +81,27 @@ static void add_of_eps(question *q, double eps)
         }
 }
 
+static void add_normalised(question *q, double eps)
+{
+    for (size_t i = 1; judge_math_at(i); i++)
+        for (int kind = 0; kind < 2; kind++) {
+            char name[MPSIM_JUDGE_ROW];
+            snprintf(name, sizeof name, "%s:eps=%.9g:normalised=%s", kinds[kind], eps, judge_math_at(i)->name);
+            if (q->n < ROWS_MOST && parse(&q->row[q->n], name) == 0)
+                q->n++;
+        }
+}
+
 /* eps: the one that is said, or those that are usual. */
 static void add_rows(question *q, double like)
 {
     static const double usual[] = {1e-5, 1e-6, 1e-8, 1e-12, 0};
     const double given = like >= 0 ? like : q->w->of[EPS] ? number(q->w->of[EPS], 0) : -1;
     if (given >= 0)
-        add_of_eps(q, given);
+        add_of_eps(q, given), add_normalised(q, given);
     for (size_t i = 0; i < sizeof usual / sizeof usual[0] && !(given >= 0 && q->w->of[EPS]); i++)
         if (usual[i] != given)
-            add_of_eps(q, usual[i]);
+            add_of_eps(q, usual[i]), add_normalised(q, usual[i]);
 }
 
 static const char *name(const void *self, size_t row)
@@ -97,14 +113,25 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
 {
     const question *q = self;
     const norm_row *row = &q->row[which];
-    const mpsim_rownorm r = {u->n, q->columns, (uint8_t)row->kind, (float)row->eps, judge_math(&row->math), NULL};
+    const int apart = *row->normalised.name != '\0';
+    const mpsim_rownorm r = {
+        u->n, q->columns, (uint8_t)row->kind, (float)row->eps, judge_math(&row->math), apart ? &row->normalised : NULL};
     float *means = want_memory(2 * u->n + 1, sizeof *means);
     if (!means)
         return MPSIM_ENOMEM;
     judge_lines(y[0], q->w->of[X], u, q->columns);
-    const mpsim_status s = mpsim_rownorm_forward(&r, y[0], means, means + u->n, y[0], q->weight, q->bias);
+    const mpsim_status s = mpsim_rownorm_forward(&r, y[0], means, means + u->n, y[0], apart ? q->ones : q->weight,
+                                                 apart ? NULL : q->bias);
+    for (size_t i = 0; i < u->n * q->columns && apart && s == MPSIM_OK; i++)
+        y[0][i] = y[0][i] * q->weight[i % q->columns] + (q->bias ? q->bias[i % q->columns] : 0);
     free(means);
     return s;
+}
+
+static const mpsim_format *math_of(const void *self, size_t row)
+{
+    const norm_row *r = &((const question *)self)->row[row];
+    return *r->normalised.name ? &r->normalised : &r->math;
 }
 
 /* ---- formulas ---- */
@@ -189,8 +216,9 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
     const question *q = self;
     const norm_row *row = &q->row[which];
     const size_t c = at % q->columns;
-    const double u = judge_unit_of(&row->math), n = (double)(formula == OF_AXIS ? q->rows : q->columns),
-                 eps = eps_of(row, formula);
+    const double u = judge_unit_of(&row->math),
+                 of_apart = *row->normalised.name ? 2 * judge_unit_of(&row->normalised) : 0,
+                 n = (double)(formula == OF_AXIS ? q->rows : q->columns), eps = eps_of(row, formula);
     const int subtracts = (row->kind == MPSIM_NORM_LAYER) != (formula == OF_KIND);
     (void)output;
     if (!has_formula(q, row, formula))
@@ -202,7 +230,8 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
     const double d = number(q->w->of[X], at) - m.mean, of_d = u * ((subtracts ? (n + 2) * m.size : 0) + 2 * fabs(d));
     const double y = d * inverse * w + b;
     const double of_inverse = 2 * of_d * inverse + u * (n + 10); /* relative errors of the root */
-    return (judge_exact){y, inverse * fabs(w) * (of_d + fabs(d) * of_inverse) + 4 * u * (fabs(y) + fabs(b))};
+    return (judge_exact){y, inverse * fabs(w) * (of_d + fabs(d) * of_inverse) + 4 * u * (fabs(y) + fabs(b)) +
+                                of_apart * fabs(y - b)};
 }
 
 /* ---- the answer ---- */
@@ -235,10 +264,13 @@ static mpsim_status take_factors(question *q)
     const judge_case *w = q->w;
     q->weight = w->of[WEIGHT] ? judge_numbers(w->of[WEIGHT]) : want_memory(q->columns, sizeof *q->weight);
     q->bias = w->of[BIAS] ? judge_numbers(w->of[BIAS]) : NULL;
-    if (!q->weight || (w->of[BIAS] && !q->bias))
+    q->ones = want_memory(q->columns, sizeof *q->ones);
+    if (!q->weight || !q->ones || (w->of[BIAS] && !q->bias))
         return MPSIM_ENOMEM;
-    for (size_t i = 0; i < q->columns && !w->of[WEIGHT]; i++)
-        q->weight[i] = 1;
+    for (size_t i = 0; i < q->columns; i++) {
+        q->ones[i] = 1;
+        q->weight[i] = w->of[WEIGHT] ? q->weight[i] : 1;
+    }
     return MPSIM_OK;
 }
 
@@ -267,6 +299,7 @@ static mpsim_status answer(question *q)
                      .like = w->like != NULL,
                      .name = name,
                      .compute = compute,
+                     .math = math_of,
                      .formulas = formulas,
                      .formulas_n = sizeof formulas / sizeof formulas[0],
                      .exact = exact};
@@ -290,6 +323,7 @@ mpsim_status judge_norm(judge_case *c)
     s = s == MPSIM_OK ? answer(q) : s;
     free(q->weight);
     free(q->bias);
+    free(q->ones);
     free(q);
     return s;
 }

@@ -2,7 +2,7 @@
  *
  * Rows are tried on a few rows and columns of the result; what is left is computed whole. Where no row has all bits, the results are
  * beside exact sums: another order of sums leaves less than a bound, another formula does not. */
-#include "impl.h"
+#include "formulas.h"
 #include "productrow.h"
 
 #include "../array/want.h"
@@ -15,15 +15,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const judge_product_roles[] = {"a", "b", "d", NULL, "c", "bias", NULL};
-enum { A, B, D, C, BIAS };
+const char *const judge_product_roles[] = {"a", "b", "d", NULL, "c", "bias", "scale_a", "scale_b", NULL};
+enum { A, B, D, C, BIAS, SCALE_A, SCALE_B, ROLES };
 
 enum { SIDE = 12, ROWS_MOST = 512 };
 
 typedef struct question {
     judge_case *w;
     size_t rows, columns, depth;
-    int turned; /* b is columns x depth */
+    int turned;     /* b is columns x depth */
+    void *expected; /* of the row that is told about */
     product_row rows_of[ROWS_MOST];
     size_t n;
 } question;
@@ -34,7 +35,7 @@ static mpsim_status take_shapes(question *q)
 {
     const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B], *d = q->w->of[D], *bias = q->w->of[BIAS],
                             *c = q->w->of[C];
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < ROLES; i++)
         if (q->w->of[i] && !q->w->of[i]->format)
             return judge_fail(q->w, MPSIM_EINVAL, "expected numbers, found bytes");
     q->rows = d->rows;
@@ -52,6 +53,13 @@ static mpsim_status take_shapes(question *q)
         return judge_fail(q->w, MPSIM_EINVAL, "bias: expected %zu numbers", q->columns);
     if (c && (c->rows != q->rows || c->columns != q->columns))
         return judge_fail(q->w, MPSIM_EINVAL, "c: expected %zu x %zu numbers", q->rows, q->columns);
+    for (int i = SCALE_A; i <= SCALE_B; i++) {
+        const size_t lines = i == SCALE_A ? q->rows : q->columns,
+                     n = q->w->of[i] ? q->w->of[i]->rows * q->w->of[i]->columns : 1;
+        if (n != 1 && n != lines)
+            return judge_fail(q->w, MPSIM_EINVAL, "%s: expected one number, or %zu, found %zu", q->w->of[i]->role,
+                              lines, n);
+    }
     q->turned = turned && !straight;
     return MPSIM_OK;
 }
@@ -60,8 +68,17 @@ static mpsim_status take_shapes(question *q)
 
 static product_operands operands_of(const question *q, const size_t *rows, const size_t *columns)
 {
-    return (product_operands){q->w->of[A], q->w->of[B], q->w->of[C], q->w->of[BIAS], q->turned,
-                              rows,        columns,     0,           q->w->pool};
+    const mpsim_judge_array *const *of = q->w->of;
+    return (product_operands){.a = of[A],
+                              .b = of[B],
+                              .c = of[C],
+                              .bias = of[BIAS],
+                              .scale_a = of[SCALE_A],
+                              .scale_b = of[SCALE_B],
+                              .turned = q->turned,
+                              .rows = rows,
+                              .columns = columns,
+                              .pool = q->w->pool};
 }
 
 /* The places of a sample: spread over the lines, the last ones among them. */
@@ -133,7 +150,8 @@ static uint64_t count_all(const question *q, const product_row *row)
 static void add_rows(question *q)
 {
     const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B];
-    const product_rows_source from = {a->format, b->format, q->w->of[D]->format, q->depth};
+    const product_rows_source from = {a->format, b->format, q->w->of[D]->format, q->depth,
+                                      q->w->of[SCALE_A] && q->w->of[SCALE_B]};
     q->n = judge_product_rows(q->rows_of, ROWS_MOST, &from);
 }
 
@@ -171,67 +189,148 @@ static void find_class(const question *q, const char *row)
 
 /* ---- beside exact sums ---- */
 
-/* One result: its exact sum in binary64, and the sum of magnitudes, which bounds what the order of sums can do. */
-typedef struct exact_sum {
-    double sum, magnitudes;
-} exact_sum;
+static const judge_formula formulas[] = {
+    {"sum-order",
+     "the results that were tried are as near the exact sums as sums in binary32 are: another order of sums, or another unit"},
+    {"bias", "the bias is left out"},
+    {"bias", "the bias is added twice"},
+    {"bias", "c is left out"},
+    {"bias", "c is subtracted, not added"},
+    {"operands", "b is taken as its transpose"},
+    {"operands", "a is taken as its transpose"},
+    {"operands", "the operands have changed places: b a instead of a b"},
+    {"epilogue", "the results are cut at zero, as by ReLU"},
+    {"epilogue", "the results have gone through GELU"},
+    {"scale", "both scales are left out"},
+    {"scale", "the scale of a is left out"},
+    {"scale", "the scale of b is left out"},
+    {"scale", "the results are divided by the scales, not multiplied"},
+    {"scale", "the scales count twice"},
+};
+enum {
+    OF_NO_BIAS = 1,
+    OF_BIAS_TWICE,
+    OF_NO_C,
+    OF_MINUS_C,
+    OF_B_TURNED,
+    OF_A_TURNED,
+    OF_SWAPPED,
+    OF_RELU,
+    OF_GELU,
+    OF_NO_SCALES,
+    OF_NO_SCALE_A,
+    OF_NO_SCALE_B,
+    OF_DIVIDED,
+    OF_SCALES_TWICE
+};
 
 static double number(const mpsim_judge_array *a, size_t i)
 {
     return mpsim_decode(a->format, element_code(a->codes, mpsim_format_code_bytes(a->format), i));
 }
 
-static exact_sum sum_of(const question *q, size_t row, size_t column)
+static double of_a(const question *q, size_t i, size_t k)
 {
-    const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B], *c = q->w->of[C], *bias = q->w->of[BIAS];
-    exact_sum s = {0, 0};
-    for (size_t k = 0; k < q->depth; k++) {
-        const double p = number(a, row * q->depth + k) *
-                         number(b, q->turned ? column * q->depth + k : k * q->columns + column);
-        s.sum += p;
-        s.magnitudes += fabs(p);
+    return number(q->w->of[A], i * q->depth + k);
+}
+
+static double of_b(const question *q, size_t k, size_t n)
+{
+    return number(q->w->of[B], q->turned ? n * q->depth + k : k * q->columns + n);
+}
+
+/* Product k of a result. */
+static double product_of(const question *q, size_t formula, size_t i, size_t k, size_t n)
+{
+    return formula == OF_B_TURNED   ? of_a(q, i, k) * of_b(q, n, k)
+           : formula == OF_A_TURNED ? of_a(q, k, i) * of_b(q, k, n)
+           : formula == OF_SWAPPED  ? of_b(q, i, k) * of_a(q, k, n)
+                                    : of_a(q, i, k) * of_b(q, k, n);
+}
+
+/* How many products of a result count; 0: the formula is none of this product. */
+static size_t depth_of(const question *q, size_t formula)
+{
+    const judge_case *w = q->w;
+    const int b_square = q->depth == q->columns, a_square = q->depth == q->rows;
+    switch (formula) {
+    case OF_NO_BIAS:
+    case OF_BIAS_TWICE:
+        return w->of[BIAS] ? q->depth : 0;
+    case OF_NO_C:
+    case OF_MINUS_C:
+        return w->of[C] ? q->depth : 0;
+    case OF_B_TURNED:
+        return b_square ? q->depth : 0;
+    case OF_A_TURNED:
+        return a_square ? q->depth : 0;
+    case OF_SWAPPED:
+        return a_square && b_square ? q->depth : 0;
+    case OF_NO_SCALES:
+    case OF_DIVIDED:
+    case OF_SCALES_TWICE:
+        return w->of[SCALE_A] || w->of[SCALE_B] ? q->depth : 0;
+    case OF_NO_SCALE_A:
+        return w->of[SCALE_A] && w->of[SCALE_B] ? q->depth : 0;
+    case OF_NO_SCALE_B:
+        return w->of[SCALE_A] && w->of[SCALE_B] ? q->depth : 0;
+    default:
+        return q->depth;
     }
-    const double more = (c ? number(c, row * q->columns + column) : 0) + (bias ? number(bias, column) : 0);
-    s.sum += more;
-    s.magnitudes += fabs(more);
-    return s;
+}
+
+static double scale_of(const mpsim_judge_array *x, size_t line)
+{
+    return !x ? 1 : number(x, x->rows * x->columns == 1 ? 0 : line);
+}
+
+static double scale(const question *q, size_t formula, size_t i, size_t n)
+{
+    const double a = formula == OF_NO_SCALE_A ? 1 : scale_of(q->w->of[SCALE_A], i);
+    const double b = formula == OF_NO_SCALE_B ? 1 : scale_of(q->w->of[SCALE_B], n);
+    return formula == OF_NO_SCALES      ? 1
+           : formula == OF_DIVIDED      ? 1 / (a * b)
+           : formula == OF_SCALES_TWICE ? a * a * b * b
+                                        : a * b;
+}
+
+static double epilogue(size_t formula, double y)
+{
+    return formula == OF_RELU ? fmax(y, 0) : formula == OF_GELU ? 0.5 * y * erfc(-y * 0.7071067811865476) : y;
+}
+
+static judge_exact exact(const void *self, size_t formula, size_t at)
+{
+    const question *q = self;
+    const mpsim_judge_array *c = q->w->of[C], *bias = q->w->of[BIAS];
+    const size_t i = at / q->columns, n = at % q->columns, depth = depth_of(q, formula);
+    double sum = 0, magnitudes = 0;
+    if (depth == 0 && q->depth)
+        return (judge_exact){(double)NAN, 0};
+    for (size_t k = 0; k < depth; k++) {
+        const double p = product_of(q, formula, i, k, n);
+        sum += p;
+        magnitudes += fabs(p);
+    }
+    const double by = scale(q, formula, i, n);
+    const double of_c = c && formula != OF_NO_C ? number(c, at) * (formula == OF_MINUS_C ? -1 : 1) : 0;
+    const double of_bias = bias && formula != OF_NO_BIAS ? number(bias, n) * (formula == OF_BIAS_TWICE ? 2 : 1) : 0;
+    const double size = magnitudes * fabs(by) + fabs(of_c) + fabs(of_bias);
+    const double y = epilogue(formula, sum * by + of_c + of_bias);
+    return (judge_exact){y, 2 * ((double)depth + 2) * (double)FLT_EPSILON * size};
 }
 
 /* Results that differ: whether they are as near the exact sums as rounding every addition to binary32 leaves them. */
-static void explain_size(const question *q)
+static void explain_formula(const question *q)
 {
-    mpsim_judgement *j = q->w->j;
-    const mpsim_judge_array *d = q->w->of[D];
-    const double unit = ldexp(1, -1 - (d->format->mbits < 23 ? d->format->mbits : 23));
-    size_t rows[SIDE], columns[SIDE];
-    const size_t m = spread(rows, q->rows), n = spread(columns, q->columns);
-    uint64_t near = 0, all = 0;
-    double worst = 0;
-    for (size_t i = 0; i < m; i++)
-        for (size_t k = 0; k < n; k++) {
-            const exact_sum s = sum_of(q, rows[i], columns[k]);
-            const double found = number(d, rows[i] * d->columns + columns[k]);
-            if (!isfinite(s.sum) || !isfinite(found))
-                continue;
-            const double bound = 2 * ((double)q->depth * (double)FLT_EPSILON * s.magnitudes + unit * fabs(s.sum));
-            const double error = fabs(found - s.sum);
-            all++;
-            near += error <= bound;
-            worst = bound > 0 && error / bound > worst ? error / bound : worst;
-        }
-    if (!all)
-        return;
-    if (near == all)
-        judge_find(j, "sum-order", j->differ,
-                   "of %" PRIu64
-                   " results all are as near the exact sums as sums in binary32 are: another order of sums, or "
-                   "another unit",
-                   all);
-    else
-        judge_find(j, "formula", j->differ,
-                   "of %" PRIu64 " results %" PRIu64
-                   " are farther from the exact sums than any order of sums in binary32: up to %.3g times",
-                   all, all - near, worst);
+    const mpsim_format *f = q->w->of[D]->format;
+    const judge_pair p = pair_of(q, q->expected);
+    const judge_formulas all = {.of = formulas,
+                                .n = sizeof formulas / sizeof formulas[0],
+                                .unit = ldexp(1, -(int)(f->mbits < 23 ? f->mbits : 23)),
+                                .self = q,
+                                .exact = exact};
+    judge_formulas_explain(q->w->j, &p, &all);
 }
 
 /* ---- what another row, or another depth, explains ---- */
@@ -271,15 +370,15 @@ static int explain_depth(const question *q, const product_row *row)
 
 /* ---- the answer ---- */
 
-static mpsim_status say(const question *q, const product_row *row)
+static mpsim_status say(question *q, const product_row *row)
 {
     mpsim_judgement *j = q->w->j;
     const mpsim_judge_array *d = q->w->of[D];
-    void *expected = compute(q, row);
-    if (!expected)
+    q->expected = compute(q, row);
+    if (!q->expected)
         return judge_fail(q->w, MPSIM_ERANGE, "'%s' does not take %s and %s", row->name, q->w->of[A]->format->name,
                           q->w->of[B]->format->name);
-    const judge_pair p = pair_of(q, expected);
+    const judge_pair p = pair_of(q, q->expected);
     j->role = d->role;
     j->format = *d->format;
     j->rows = q->rows;
@@ -288,8 +387,7 @@ static mpsim_status say(const question *q, const product_row *row)
     snprintf(j->row, sizeof j->row, "%s", row->name);
     judge_places(j, &p, 0);
     for (size_t i = 0; i < j->places; i++)
-        j->place[i].exact = sum_of(q, j->place[i].row, j->place[i].column).sum;
-    free(expected);
+        j->place[i].exact = exact(q, 0, j->place[i].row * q->columns + j->place[i].column).value;
     return MPSIM_OK;
 }
 
@@ -355,8 +453,10 @@ static mpsim_status answer(question *q, const product_row *like)
         snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
         j->nearest_differ = differ;
         explain_rows(q, like, best, j->differ - differ);
+        if (differ > j->differ / 100)
+            explain_formula(q);
     } else if (!is_known(j) && !explain_depth(q, row)) {
-        explain_size(q);
+        explain_formula(q);
     }
     return MPSIM_OK;
 }
@@ -372,7 +472,8 @@ mpsim_status judge_product(judge_case *c)
     q->w = c;
     mpsim_status status = take_shapes(q);
     if (status == MPSIM_OK && c->like && judge_product_row_parse(&like, c->like) != MPSIM_OK)
-        status = judge_fail(c, MPSIM_ENOTFOUND, "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT",
+        status = judge_fail(c, MPSIM_ENOTFOUND,
+                            "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT, +scales=ORDER",
                             c->like);
     if (status == MPSIM_OK)
         status = narrow(q, &as, &own);
@@ -381,6 +482,7 @@ mpsim_status judge_product(judge_case *c)
         status = answer(q, c->like ? &like : NULL);
     }
     free(own);
+    free(q->expected);
     free(q);
     return status;
 }

@@ -12,9 +12,23 @@
 
 /* ---- names ---- */
 
+static const char *const orders[PRODUCT_SCALES] = {"first", "a-b", "b-a"};
+
+static int set_order(product_row *row, const char *word)
+{
+    for (int i = 0; i < PRODUCT_SCALES; i++)
+        if (strcmp(word, orders[i]) == 0) {
+            row->scales = i;
+            return 0;
+        }
+    return -1;
+}
+
 static int set_word(product_row *row, const char *word)
 {
     uint64_t n;
+    if (strncmp(word, "scales=", 7) == 0)
+        return set_order(row, word + 7);
     if (strncmp(word, "split=", 6) == 0 && parse_count(&n, word + 6) == 0 && n >= 2 && n <= 1024) {
         row->split = (size_t)n;
         return 0;
@@ -107,6 +121,8 @@ size_t judge_product_rows(product_row *to, size_t most, const product_rows_sourc
     add_chains(&l);
     for (size_t i = 0; i < sizeof rounded / sizeof rounded[0] && from->a->mbits >= 23; i++)
         add_models(&l, 1, rounded[i]);
+    for (int order = PRODUCT_SCALES_A_B; order < PRODUCT_SCALES && from->scales; order++)
+        add_models(&l, 1, order == PRODUCT_SCALES_A_B ? "+scales=a-b" : "+scales=b-a");
     for (size_t split = 2; split <= 16 && split <= from->depth; split += split < 4 ? 1 : split)
         add_models(&l, split, "");
     return l.n;
@@ -186,6 +202,20 @@ static mpsim_status add_parts(product_work *w)
     return s;
 }
 
+/* The scale of a line: of its own, or that of all; 1 where there is none. */
+static float scale_of(const mpsim_judge_array *x, size_t line)
+{
+    return !x ? 1 : number(x, x->rows * x->columns == 1 ? 0 : line);
+}
+
+static float scaled(float s, const product_work *w, size_t row, size_t column)
+{
+    const float a = scale_of(w->o->scale_a, row), b = scale_of(w->o->scale_b, column);
+    return w->row->scales == PRODUCT_SCALES_A_B   ? s * a * b
+           : w->row->scales == PRODUCT_SCALES_B_A ? s * b * a
+                                                  : s * (a * b);
+}
+
 static void finish(void *codes, const product_work *w, const mpsim_format *f)
 {
     const product_operands *o = w->o;
@@ -195,7 +225,7 @@ static void finish(void *codes, const product_work *w, const mpsim_format *f)
     for (size_t i = 0; i < w->m * w->n; i++) {
         const size_t row = o->rows ? o->rows[i / w->n] : i / w->n,
                      column = o->columns ? o->columns[i % w->n] : i % w->n;
-        float s = w->sums[i];
+        float s = o->scale_a || o->scale_b ? scaled(w->sums[i], w, row, column) : w->sums[i];
         if (o->c)
             s += number(o->c, row * o->c->columns + column);
         if (o->bias)
@@ -219,7 +249,7 @@ static mpsim_status compute(void *codes, product_work *w, const mpsim_format *f)
             finish(codes, w, f);
         return s;
     }
-    if (w->row->split > 1 || w->o->c || w->o->bias || !mpsim_format_same(own, f))
+    if (w->row->split > 1 || w->o->c || w->o->bias || w->o->scale_a || w->o->scale_b || !mpsim_format_same(own, f))
         return MPSIM_ERANGE;
     const mpsim_matrix a = {w->fa, w->a, w->depth, 0}, b = {w->fb, w->b, w->depth, 1};
     return mpsim_gemm(&w->row->model, w->m, w->n, w->depth, &a, &b, NULL, codes, w->n, NULL, w->o->pool);

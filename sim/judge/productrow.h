@@ -8,15 +8,25 @@ typedef struct product_row {
     mpsim_model model;
     size_t split;          /* parts of the depth, whose sums are added in order in binary32; 1: none */
     mpsim_format operands; /* that operands are rounded to first, to nearest even; without a name: none */
+    int scales;            /* how scales are multiplied: judge_product_scales */
 } product_row;
 
-/* judge_product_row_parse -- MODEL[+split=N][+operands=FORMAT]. MPSIM_ENOTFOUND. */
+/* Orders of a sum times its scales: s (a b), (s a) b, (s b) a. */
+typedef enum judge_product_scales {
+    PRODUCT_SCALES_FIRST,
+    PRODUCT_SCALES_A_B,
+    PRODUCT_SCALES_B_A,
+    PRODUCT_SCALES
+} judge_product_scales;
+
+/* judge_product_row_parse -- MODEL[+split=N][+operands=FORMAT][+scales=ORDER]. MPSIM_ENOTFOUND. */
 mpsim_status judge_product_row_parse(product_row *row, const char *text);
 
 /* What decides which rows there are. */
 typedef struct product_rows_source {
     const mpsim_format *a, *b, *d;
     size_t depth;
+    int scales; /* 1: there are scales of both */
 } product_rows_source;
 
 /* judge_product_rows -- the rows that can be, at most `most`; the likely ones first. */
@@ -24,13 +34,14 @@ size_t judge_product_rows(product_row *to, size_t most, const product_rows_sourc
 
 /* The operands of results: rows and columns: which lines of a and b; NULL: all. b is depth x columns, turned: columns x depth. */
 typedef struct product_operands {
-    const mpsim_judge_array *a, *b, *c, *bias; /* c and bias may be NULL */
+    const mpsim_judge_array *a, *b, *c, *bias, *scale_a, *scale_b; /* all but a and b may be NULL */
     int turned;
     const size_t *rows, *columns;
     size_t first; /* product of the depth */
     const mpsim_pool *pool;
 } product_operands;
 
-/* judge_product_compute -- m x n results as codes of f, of `depth` products from o->first on: the chain by the model, c and bias added in binary32, rounded to nearest even. */
+/* judge_product_compute -- m x n results as codes of f, of `depth` products from o->first on: the chain by the model, times the scales, c and
+ * bias added in binary32, rounded to nearest even. */
 mpsim_status judge_product_compute(void *codes, const product_operands *o, const product_row *row,
                                    const mpsim_format *f, size_t m, size_t n, size_t depth);

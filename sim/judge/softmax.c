@@ -22,7 +22,8 @@ typedef struct softmax_row {
     char name[MPSIM_JUDGE_ROW];
     int log, causal;
     double scale;
-    mpsim_format math;
+    mpsim_format math,
+        sum; /* sum: of the sum of the powers, one after the other; without a name: as mpsim_softmax_rows has it */
 } softmax_row;
 
 typedef struct question {
@@ -40,10 +41,12 @@ static int set_word(void *context, const char *word, const char *value)
         return (row->causal = 1) - 1;
     if (value && strcmp(word, "scale") == 0)
         return parse_number(&row->scale, value) || row->scale == 0 ? -1 : 0;
+    if (value && strcmp(word, "sum") == 0)
+        return mpsim_format_parse(&row->sum, value) == MPSIM_OK ? 0 : -1;
     return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->math, value) == MPSIM_OK ? 0 : -1;
 }
 
-/* softmax or log-softmax[:causal][:scale=X][:math=FORMAT]. 0, or -1. */
+/* softmax or log-softmax[:causal][:scale=X][:math=FORMAT], or [:scale=X][:sum=FORMAT]. 0, or -1. */
 static int parse(softmax_row *row, const char *text)
 {
     char copy[MPSIM_JUDGE_ROW];
@@ -55,6 +58,8 @@ static int parse(softmax_row *row, const char *text)
     snprintf(copy, sizeof copy, "%s", text);
     snprintf(row->name, sizeof row->name, "%s", text);
     if (judge_words(copy, set_word, row))
+        return -1;
+    if (*row->sum.name && (row->causal || judge_math(&row->math)))
         return -1;
     row->log = strcmp(copy, "log-softmax") == 0;
     return row->log || strcmp(copy, "softmax") == 0 ? 0 : -1;
@@ -73,16 +78,45 @@ static void add_rows(question *q)
             }
 }
 
+static void add_sums(question *q)
+{
+    static const char *const sums[] = {"softmax:sum=fp16", "softmax:sum=bf16", "log-softmax:sum=fp16",
+                                       "log-softmax:sum=bf16"};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        q->n += parse(&q->row[q->n], sums[i]) == 0;
+}
+
 static const char *name(const void *self, size_t row)
 {
     return ((const question *)self)->row[row].name;
+}
+
+/* A line in binary32, but for the sum. */
+static mpsim_status line_by_sum(float *y, const softmax_row *row, size_t n)
+{
+    float most = -HUGE_VALF;
+    float *powers = want_memory(n + 1, sizeof *powers);
+    if (!powers)
+        return MPSIM_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        y[i] *= (float)row->scale;
+        most = isnan(y[i]) || isnan(most) ? NAN : fmaxf(most, y[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        powers[i] = mpsim_exp(y[i] - most);
+    const float sum = mpsim_sum_lanes(&row->sum, powers, n, 1, 1);
+    for (size_t i = 0; i < n; i++)
+        y[i] = row->log ? y[i] - most - mpsim_log(sum) : powers[i] / sum;
+    free(powers);
+    return MPSIM_OK;
 }
 
 static mpsim_status compute(const void *self, size_t which, const judge_units *u, float *const *y)
 {
     const question *q = self;
     const softmax_row *row = &q->row[which];
-    const size_t each = u->at ? 1 : u->n;
+    const int by_sum = *row->sum.name != '\0';
+    const size_t each = u->at || by_sum ? 1 : u->n;
     mpsim_softmax c = {each, q->columns, row->causal ? q->columns : 0, 0, (float)row->scale, judge_math(&row->math),
                        NULL};
     mpsim_status s = MPSIM_OK;
@@ -90,9 +124,16 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
     for (size_t i = 0; i < u->n && s == MPSIM_OK; i += each) {
         float *to = y[0] + i * q->columns;
         c.first = judge_unit(u, i);
-        s = (row->log ? mpsim_log_softmax : mpsim_softmax_rows)(&c, to, to, NULL);
+        s = by_sum ? line_by_sum(to, row, q->columns)
+                   : (row->log ? mpsim_log_softmax : mpsim_softmax_rows)(&c, to, to, NULL);
     }
     return s;
+}
+
+static const mpsim_format *math_of(const void *self, size_t row)
+{
+    const softmax_row *r = &((const question *)self)->row[row];
+    return *r->sum.name ? &r->sum : &r->math;
 }
 
 /* ---- formulas ---- */
@@ -148,7 +189,8 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
     const question *q = self;
     const softmax_row *row = &q->row[which];
     const line l = line_of(q, row, formula, at);
-    const double scale = scale_of(row, formula), by = formula == OF_TWO ? log(2) : 1, u = judge_unit_of(&row->math);
+    const double scale = scale_of(row, formula), by = formula == OF_TWO ? log(2) : 1,
+                 u = judge_unit_of(math_of(self, which));
     const int is_log = row->log != (formula == OF_LOG);
     double most = -HUGE_VAL, size = 0, sum = 0;
     (void)output;
@@ -213,6 +255,7 @@ mpsim_status judge_softmax(judge_case *c)
     mpsim_status s = check(q);
     if (s == MPSIM_OK) {
         add_rows(q);
+        add_sums(q);
         judge_table t = {.w = c,
                          .self = q,
                          .found = {c->of[Y]},
@@ -222,6 +265,7 @@ mpsim_status judge_softmax(judge_case *c)
                          .rows = q->n,
                          .name = name,
                          .compute = compute,
+                         .math = math_of,
                          .formulas = formulas,
                          .formulas_n = sizeof formulas / sizeof formulas[0],
                          .exact = exact};

@@ -271,6 +271,11 @@ static const char *name(const void *self, size_t row)
     return ((const question *)self)->row[row].name;
 }
 
+static const mpsim_format *math_of(const void *self, size_t row)
+{
+    return &((const question *)self)->row[row].math;
+}
+
 /* ---- formulas ---- */
 
 static const judge_formula formulas[] = {
@@ -364,6 +369,7 @@ mpsim_status judge_sum(judge_case *c)
                          .rows = q->n,
                          .name = name,
                          .compute = compute,
+                         .math = math_of,
                          .formulas = formulas,
                          .formulas_n = sizeof formulas / sizeof formulas[0],
                          .exact = exact};

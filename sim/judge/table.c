@@ -421,6 +421,19 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e)
     return s == MPSIM_ERANGE ? judge_fail(t->w, s, "'%s' does not take these arrays", t->name(t->self, row)) : s;
 }
 
+/* Another format of operations, where the nearest row explains nearly all that differs. */
+static void compare_math(search *s)
+{
+    const judge_table *t = s->t;
+    mpsim_judgement *j = t->w->j;
+    if (!t->math || s->differ > j->differ / 100)
+        return;
+    const mpsim_format *like = t->math(t->self, t->rows), *nearest = t->math(t->self, s->best);
+    if (!mpsim_format_same(like, nearest))
+        judge_find(j, "format", j->differ - s->differ, "results between operations are kept in %s, not in %s",
+                   nearest->name, like->name);
+}
+
 static void start(search *s, const judge_table *t)
 {
     memset(s, 0, sizeof *s);
@@ -452,6 +465,7 @@ mpsim_status judge_table_answer(const judge_table *t)
         if (s->differ <= j->differ / 2) {
             full_name(j->nearest, t, s->best, &s->best_ending);
             j->nearest_differ = s->differ;
+            compare_math(s);
         }
     }
     status = s && s->no_memory ? MPSIM_ENOMEM : status;

@@ -45,6 +45,8 @@ typedef struct judge_table {
     const char *(*name)(const void *self, size_t row);
     /* numbers of binary32 of these units, of each output that is given */
     mpsim_status (*compute)(const void *self, size_t row, const judge_units *u, float *const *y);
+    const mpsim_format *(*math)(const void *self,
+                                size_t row); /* what its operations are rounded to; or NULL: not known */
     const judge_formula *formulas;
     size_t formulas_n;
     judge_exact (*exact)(const void *self, size_t row, size_t formula, size_t output, size_t element);

@@ -17,7 +17,7 @@ const char *const judge_update_roles[] = {"param", "grad",  "new_param", NULL,  
                                           "vmax",  "new_m", "new_v",     "new_vmax", NULL};
 enum { PARAM, GRAD, NEW_PARAM, M, V, VMAX, NEW_M, NEW_V, NEW_VMAX, ROLES };
 
-enum { ROWS_MOST = 64, UNIT = 32, ARRAYS = 4 };
+enum { ROWS_MOST = 256, UNIT = 32, ARRAYS = 4, TRIED = 48, STEPS = 100, FITS = 8 };
 
 typedef struct update_row {
     char name[MPSIM_JUDGE_ROW];
@@ -402,6 +402,64 @@ static double origin(const void *self, size_t output, size_t at)
     return number(((const question *)self)->w->of[before[output]], at);
 }
 
+/* ---- settings that nobody says ---- */
+
+/* Whether a row's exact step is as near to the results as rounding leaves it, at some elements. */
+static int row_fits(const question *q, size_t row)
+{
+    const size_t n = q->elements < TRIED ? q->elements : TRIED;
+    for (size_t o = 0; o < ARRAYS; o++)
+        for (size_t i = 0; i < n && q->w->of[after[o]]; i++) {
+            const size_t at = n < 2 ? 0 : (size_t)((double)i * ((double)(q->elements - 1) / (double)(n - 1)));
+            const mpsim_judge_array *found = q->w->of[after[o]];
+            const judge_exact e = exact(q, row, 0, o, at);
+            if (!(fabs(number(found, at) - e.value) <= e.bound + 2 * judge_unit_of(found->format) * fabs(e.value)))
+                return 0;
+        }
+    return 1;
+}
+
+/* All variants of settings that fit: there are at most FITS. */
+static void try_settings(question *q, const settings *s, size_t *fits)
+{
+    update_row *row = &q->row[q->n];
+    if (*fits == FITS || q->n == ROWS_MOST || fill(q, row, s, mpsim_optim_variant_find("ieee")) || !row_fits(q, q->n))
+        return;
+    ++*fits;
+    add_variants(q, s);
+}
+
+static void set(settings *s, mpsim_optim_setting which, double x)
+{
+    if (!mpsim_optim_has(s->algorithm, which))
+        return;
+    s->x[which] = x;
+    s->said |= 1u << which;
+    (void)text_add(s->text, sizeof s->text, ":%s=%.9g", mpsim_optim_setting_name(which), x);
+}
+
+/* Usual learning rates, decays and momenta, and the first steps. */
+static void try_all(question *q, const settings *plain)
+{
+    static const double rates[] = {1e-3, 1e-2, 3e-3, 2e-3, 5e-4, 3e-4, 2e-4, 1e-4, 5e-5, 3e-5, 2e-5, 1e-5, 0.1},
+                        decays[] = {0.01, 0, 0.1, 0.05, 1e-3, 1e-4, 5e-4}, momenta[] = {0.9, 0, 0.95, 0.99};
+    const int is_sgd = plain->algorithm == MPSIM_OPTIM_SGD,
+              corrects = mpsim_optim_traits_of((int)plain->algorithm)->corrects;
+    size_t fits = 0;
+    for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++)
+        for (size_t d = 0; d < sizeof decays / sizeof decays[0]; d++)
+            for (size_t m = 0; m < (is_sgd ? sizeof momenta / sizeof momenta[0] : 1); m++)
+                for (uint64_t step = 1; step <= (uint64_t)(corrects ? STEPS : is_sgd ? 2 : 1); step++) {
+                    settings s = *plain;
+                    set(&s, MPSIM_OPTIM_LR, rates[r]);
+                    set(&s, MPSIM_OPTIM_WEIGHT_DECAY, decays[d]);
+                    set(&s, MPSIM_OPTIM_MOMENTUM, momenta[m]);
+                    s.step = step;
+                    (void)text_add(s.text, sizeof s.text, ":step=%d", (int)step);
+                    try_settings(q, &s, &fits);
+                }
+}
+
 /* ---- the answer ---- */
 
 static mpsim_status check(question *q)
@@ -425,7 +483,7 @@ static mpsim_status check(question *q)
     return MPSIM_OK;
 }
 
-/* Rows of one algorithm, or of all, with their usual settings. */
+/* Rows of one algorithm; or of all, with settings that fit. Where none do no formula can be the right one. */
 static mpsim_status add_rows(question *q, judge_table *t)
 {
     char text[MPSIM_JUDGE_ROW];
@@ -433,9 +491,13 @@ static mpsim_status add_rows(question *q, judge_table *t)
     if (!q->w->like) {
         for (int a = 0; a < MPSIM_OPTIM_ALGORITHMS; a++)
             if (parse(&s, mpsim_optim_name((mpsim_optim_algorithm)a)) == 0 && !mpsim_optim_traits_of(a)->factors)
-                add_variants(q, &s);
+                try_all(q, &s);
         t->rows = q->n;
-        return MPSIM_OK;
+        return q->n
+                   ? MPSIM_OK
+                   : judge_fail(
+                         q->w, MPSIM_ERANGE,
+                         "no algorithm with usual settings makes these steps: say algorithm and settings, as adamw:lr=1e-3:step=7");
     }
     snprintf(text, sizeof text, "%s", q->w->like);
     if (judge_ending_take(&t->ending, text) || parse(&s, text) || mpsim_optim_traits_of((int)s.algorithm)->factors)

@@ -311,6 +311,32 @@ TEST(softmax_that_is_wrong)
     has("formula", "farther");
 }
 
+TEST(a_sum_in_fp16)
+{
+    make(0);
+    for (size_t r = 0; r < ROWS; r++) {
+        double most = -HUGE_VAL;
+        float sum = 0;
+        for (size_t c = 0; c < COLUMNS; c++)
+            most = fmax(most, (double)x[r * COLUMNS + c]);
+        for (size_t c = 0; c < COLUMNS; c++) {
+            const double e = exp((double)x[r * COLUMNS + c] - most);
+            mpsim_rounding nearest;
+            mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
+            y[r * COLUMNS + c] = (float)e;
+            const mpsim_format *f = mpsim_format_find("fp16");
+            const double term = mpsim_decode(f, mpsim_encode_f64(f, &nearest, e, 0, NULL));
+            sum = (float)mpsim_decode(f, mpsim_encode_f64(f, &nearest, (double)sum + term, 0, NULL));
+        }
+        for (size_t c = 0; c < COLUMNS; c++)
+            y[r * COLUMNS + c] /= sum;
+    }
+    ask_softmax("softmax");
+    ck_assert(j.differ > N / 2 && found("factor") && !found("rounding"));
+    ask_softmax("softmax:sum=fp16");
+    ck_assert(found("rounding"));
+}
+
 CASE("norms", 20);
 
 typedef struct norm_fault {
@@ -379,6 +405,13 @@ TEST(norms_that_are_wrong)
         ck_assert(j.differ > N / 2 && !found("rounding"));
         has(faults[i].cause, faults[i].words);
     }
+    make_norm((norm_fault){.eps = 1e-5, .bias = 1, .no_weight = 1, .no_bias = 1, .rms = 1});
+    narrow(y16, y, N);
+    for (size_t i = 0; i < N; i++)
+        y[i] = f32_of_bits((uint32_t)y16[i] << 16) * weight[i % COLUMNS];
+    ask_norm("rmsnorm", 0);
+    ck_assert_str_eq(j.nearest, "rmsnorm:eps=1e-05:normalised=bf16");
+    has("format", "bf16, not in binary32");
     make_norm((norm_fault){.eps = 1e-5, .bias = 1});
     for (size_t i = 0; i < N; i++)
         y[i] *= 1 + (float)(i / COLUMNS) / 64; /* a scale each row */
@@ -486,6 +519,11 @@ TEST(steps_that_are_sound)
     ask_step("sgd@ieee:lr=0.125:momentum=0.5:weight_decay=0.25:step=2", 0);
     ck_assert(j.differ == 0 && j.results == 2 * N && j.same > 1);
     ask_step("sgd:lr=0.125:momentum=0.5:weight_decay=0.25:step=2", 0);
+    step_sgd(0.01f, 0.9f, 0.1f);
+    ask_step(NULL, 0);
+    ck_assert(j.differ == 0 && strstr(j.row, ":lr=0.01:weight_decay=0.1:momentum=0.9:step=2"));
+    step_sgd(0.125f, 0.5f, 0.25f);
+    ask_step("sgd:lr=0.125:momentum=0.5:weight_decay=0.25:step=2", 0);
     ck_assert(j.differ == 0 && strncmp(j.row, "sgd@", 4) == 0);
     step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
     ask_step("adamw:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
@@ -512,11 +550,130 @@ TEST(steps_that_are_wrong)
         ck_assert(j.differ > N / 2 && !found("rounding") && j.nearest_differ == 0);
         has(faults[i].cause, faults[i].words);
     }
+    const mpsim_judge_array unsaid[] = {of("param", x, ROWS, COLUMNS), of("grad", grad, ROWS, COLUMNS),
+                                        of("new_param", y, ROWS, COLUMNS)};
+    ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, NULL, unsaid, 3), MPSIM_ERANGE); /* which optimizer? */
     step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
     memcpy(y, x, sizeof y); /* the master was not written back */
     ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
     has("unchanged", "has not been moved");
     ck_assert_str_eq(j.role, "new_param");
+}
+
+/* ---- products, beside other formulas ---- */
+
+CASE("products", 20);
+
+enum { SIDE = 20, M2 = 16, K2 = 44, L2 = 24 };
+
+typedef struct product_fault {
+    double bias, scale_a, scale_b; /* powers of the scales; how often the bias is added */
+    int a_turned, b_turned, swapped, relu;
+    size_t left_out;
+} product_fault;
+
+static float scale_a[M2 * 2], scale_b[L2];
+
+/* d in y, of a in x and b in x + N: m x k and k x n; sums in binary64, rounded once. */
+static void multiply(size_t rows, size_t k, size_t n, product_fault f)
+{
+    const float *a = f.swapped ? x + N : x, *b = f.swapped ? x : x + N;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < n; c++) {
+            double s = 0;
+            for (size_t i = 0; i < k - f.left_out; i++)
+                s += (double)a[f.a_turned ? i * k + r : r * k + i] * (double)b[f.b_turned ? c * n + i : i * n + c];
+            s = s * pow((double)scale_a[r], f.scale_a) * pow((double)scale_b[c], f.scale_b) + f.bias * (double)bias[c];
+            y[r * n + c] = (float)(f.relu && s < 0 ? 0 : s);
+        }
+}
+
+static void ask_product(size_t rows, size_t k, size_t n, int has_bias, int has_scales)
+{
+    const mpsim_judge_array arrays[] = {
+        of("a", x, rows, k), of("b", x + N, k, n), of("d", y, rows, n),
+        of(has_bias ? "bias" : "scale_a", has_bias ? bias : scale_a, 1, has_bias ? n : rows),
+        of("scale_b", scale_b, n, 1)};
+    ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_PRODUCT, "fma", arrays, has_scales ? 5 : has_bias ? 4 : 3), MPSIM_OK);
+}
+
+static void make_scales(void)
+{
+    make(0.5);
+    for (size_t i = 0; i < L2; i++) {
+        scale_b[i] = 0.75f + (float)i;
+        scale_a[i] = 3 - 0.1f * (float)i;
+    }
+}
+
+TEST(products_by_other_formulas)
+{
+    make_scales();
+    multiply(M2, K2, L2, (product_fault){.bias = 1});
+    ask_product(M2, K2, L2, 1, 0);
+    ck_assert(j.differ > 0 && found("sum-order"));
+    ask_product(M2, K2, L2, 0, 0);
+    has("offset", "of each column");
+    multiply(M2, K2, L2, (product_fault){.bias = 0});
+    ask_product(M2, K2, L2, 1, 0);
+    has("bias", "left out");
+    multiply(M2, K2, L2, (product_fault){.bias = 2});
+    ask_product(M2, K2, L2, 1, 0);
+    has("bias", "twice");
+    multiply(M2, K2, L2, (product_fault){.bias = 1, .relu = 1});
+    ask_product(M2, K2, L2, 1, 0);
+    has("epilogue", "ReLU");
+    multiply(M2, K2, L2, (product_fault){.left_out = 1});
+    ask_product(M2, K2, L2, 0, 0);
+    has("tail", "last 1 of");
+    multiply(M2, K2, L2, (product_fault){.left_out = K2 - 32});
+    ask_product(M2, K2, L2, 0, 0);
+    has("tail", "last 12 of");
+    multiply(SIDE, SIDE, SIDE, (product_fault){.b_turned = 1});
+    ask_product(SIDE, SIDE, SIDE, 0, 0);
+    has("operands", "b is taken as its transpose");
+    multiply(SIDE, SIDE, SIDE, (product_fault){.a_turned = 1});
+    ask_product(SIDE, SIDE, SIDE, 0, 0);
+    has("operands", "a is taken as its transpose");
+    multiply(SIDE, SIDE, SIDE, (product_fault){.swapped = 1});
+    ask_product(SIDE, SIDE, SIDE, 0, 0);
+    has("operands", "changed places");
+}
+
+TEST(products_with_scales)
+{
+    static const struct {
+        product_fault f;
+        const char *words;
+    } faults[] = {{{.scale_a = 0}, "both scales"},
+                  {{.scale_b = 1}, "scale of a"},
+                  {{.scale_a = 1}, "scale of b"},
+                  {{.scale_a = -1, .scale_b = -1}, "divided"},
+                  {{.scale_a = 2, .scale_b = 2}, "twice"}};
+    make_scales();
+    multiply(M2, K2, L2, (product_fault){.scale_a = 1, .scale_b = 1});
+    ask_product(M2, K2, L2, 0, 1);
+    ck_assert(j.differ > 0 && found("sum-order"));
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        multiply(M2, K2, L2, faults[i].f);
+        ask_product(M2, K2, L2, 0, 1);
+        has("scale", faults[i].words);
+    }
+    for (size_t i = 0; i < M2 * L2; i++) { /* (s b) a in binary32, of sums that are exact */
+        x[i] = (float)(i % 7);
+        x[N + i] = (float)(i % 5);
+    }
+    for (size_t i = 0; i < M2 * L2; i++) {
+        const size_t r = i / L2, c = i % L2;
+        float s = 0;
+        for (size_t k = 0; k < 8; k++)
+            s += x[r * 8 + k] * x[N + k * L2 + c];
+        y[i] = s * scale_b[c] * scale_a[r];
+    }
+    const mpsim_judge_array arrays[] = {of("a", x, M2, 8), of("b", x + N, 8, L2), of("d", y, M2, L2),
+                                        of("scale_a", scale_a, M2, 1), of("scale_b", scale_b, 1, L2)};
+    ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_PRODUCT, NULL, arrays, 5), MPSIM_OK);
+    ck_assert(j.differ == 0 && has_class("fma+scales=b-a"));
 }
 
 CASE("arguments", 20);

@@ -188,6 +188,11 @@ TEST(codes_and_ranges)
     ask("e4m3");
     ck_assert(found("rows") && j.place[0].row == 4 && j.place[0].found == 0x40);
     make(0);
+    for (size_t i = 0; i < N; i++)
+        y[i] = i / COLUMNS % 16 > 7 ? (uint8_t)(3 * i % 251) : y[i];
+    ask("e4m3");
+    ck_assert(found("rows") && strstr(j.finding[0].text, "8 to 15 of each 16"));
+    make(0);
     for (size_t i = 5; i < N; i += 8)
         y[i] = (uint8_t)(y[i] == 0x11 ? 0x12 : 0x11);
     ask("e4m3");
@@ -467,7 +472,12 @@ TEST(products_that_are_wrong)
     for (size_t i = 0; i < M * L; i++)
         d[i] += 0.25f;
     ask_product("fma", 0);
-    ck_assert(found("formula") && !found("sum-order"));
+    ck_assert(found("offset") && !found("sum-order"));
+    multiply(1, 0);
+    for (size_t i = 0; i < M * L; i++)
+        d[i] += (float)(i * i % 5);
+    ask_product("fma", 0);
+    ck_assert(found("formula") && !found("sum-order") && !found("offset"));
     for (size_t i = 0; i < M * L; i++)
         d[i] = i % 2 ? 0.0f : -0.0f;
     ask_product("fma", 0);

@@ -23,22 +23,25 @@ MPSIM_BEGIN
  *          blocks, in the order of the grid, of its transpose, or that of cuBLAS (swizzled), codes or numbers; y: the numbers that codes
  *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse.
  *   PRODUCT  a: rows x depth; b: depth x columns, or columns x depth; d: the results; c, bias (a number for each column): added to the
- *          sums in binary32, before the rounding to the format of d, to nearest even. A row is a model of mpsim_model_parse,
+ *          sums in binary32, before the rounding to the format of d, to nearest even; scale_a, scale_b: one number, or one for each row
+ *          and each column, that sums are multiplied by in binary32 before that. A row is a model of mpsim_model_parse,
  *          then +split=N: N parts of the depth, whose sums are added in order in binary32; +operands=FORMAT: operands are
- *          rounded first, to nearest even.
+ *          rounded first, to nearest even; +scales=first (the sum times the product of the scales), a-b (times scale_a, then
+ *          scale_b) or b-a. Where all of d are numbers of bf16 or fp16, so is the result of the row.
  *   SUM      x: a matrix; y: the sum, or the mean, of each row, of each column, or of all numbers. A row is lanes:N[:math=FORMAT]
  *          (mpsim_sum_lanes) or a model of mpsim_model_parse, with factors of 1; then :reverse (from the last number to the first);
  *          :columns; :mean (the sum, rounded to binary32, is divided) or :mean-by-reciprocal (multiplied by f32(1 / n)).
  *   SOFTMAX  x, y. A row is softmax or log-softmax[:causal][:scale=X][:math=FORMAT]: mpsim_softmax_rows and mpsim_log_softmax; causal: of
- *          square matrices, one below the other.
+ *          square matrices, one below the other; :sum=FORMAT: powers are added one after the other in a format.
  *   NORM     x, y; weight, bias: a number for each column; eps: one number. A row is layernorm or rmsnorm[:eps=X][:math=FORMAT]:
- *          mpsim_rownorm_forward; eps: of the row, else of the array, else 1e-5.
+ *          mpsim_rownorm_forward; :normalised=FORMAT instead of math: numbers are rounded to a format before they are multiplied by the
+ *          weight; eps: of the row, else of the array, else 1e-5.
  *   ACTIVATION  x, y; of swiglu a row of x is gates, then values. A row is gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or
  *          exp[:math=FORMAT]: mpsim_activate.
  *   UPDATE   param, grad; m, v, vmax: the state before the step, zeros where they are not given; new_param, new_m, new_v, new_vmax: the
  *          results. A row is sgd, adam, adamw or lion@VARIANT[:SETTING=X]...[:step=N]: mpsim_optim_step, with settings by the names of
  *          mpsim/optim.h; parameters and moments are stored to nearest in their arrays' formats. Without @VARIANT the variant is searched,
- *          without `like` so are the algorithms, with their usual settings, at step 1.
+ *          without `like` so are the algorithm, usual learning rates, decays and momenta, and one of the first 100 steps.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM on give numbers of binary32, which are rounded to
  * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
