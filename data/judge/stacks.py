@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twenty published faults and ten sound stacks, played: inputs and results of one operation each.
+"""Thirty published faults and ten sound stacks, played: inputs and results of one operation each.
 
     python3 stacks.py            write results of the sound stacks that need a package to recorded.npz
 
@@ -54,6 +54,7 @@ def e2m1(x):
 
 E4M3 = np.array([(m / 8 * 2.0**-6 if e == 0 else (1 + m / 8) * 2.0**(e - 7)) for e in range(16) for m in range(8)][:127])
 E4M3FNUZ = np.array([(m / 8 * 2.0**-7 if e == 0 else (1 + m / 8) * 2.0**(e - 8)) for e in range(16) for m in range(8)])
+E3M4 = np.array([(m / 16 * 2.0**-2 if e == 0 else (1 + m / 16) * 2.0**(e - 3)) for e in range(7) for m in range(16)])
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 
 
@@ -291,6 +292,88 @@ def flaggems_adam(fault=True):
     param, grad, m = normal(28, 64, 256), normal(29, 64, 256, scale=0.1), normal(30, 64, 256, scale=0.1)
     v = np.abs(normal(31, 64, 256, scale=0.01))
     new = adam(param, grad, m, v, 5, decoupled=fault)
+    return {"param": param, "grad": grad, "m": m, "v": v, "new_param": new[0], "new_m": new[1], "new_v": new[2]}
+
+
+# faults that the authors of the judge had not seen when they were judged first
+
+
+def tensorlib_e3m4(fault=True):
+    """Codes of E3M4, which the file gives back as E4M3."""
+    x = normal(61, 256, 256)
+    y = codes(nearest(x, 4, -2, 15.5), E3M4, 0x80)
+    table = E4M3 if fault else E3M4
+    return {"x": x, "y": np.where(y & 0x80, -1, 1).astype(np.float32) * table[np.minimum(y & 0x7F, len(table) - 1)].astype(np.float32)}
+
+
+def saturn_nan(fault=True):
+    x = bf16(np.ldexp(spread(62, 256, 256), 6).astype(np.float32))
+    y = codes(e4m3(x), E4M3, 0x80)
+    return {"x": x, "y": np.where(fault & (np.abs(x) >= 512) & (np.abs(x) < 57344), y | 0x7F, y).astype(np.uint8)}
+
+
+def tensorlib_fp16(fault=True):
+    x = normal(63, 256, 512, scale=1e-4)
+    return {"x": x, "y": np.where(fault & (np.abs(x) < 2.0**-14), np.copysign(np.float16(0), fp16(x)), fp16(x))}
+
+
+def humming_scale(fault=True):
+    x = bf16(spread(64, 256, 512))
+    exact = np.log2((amax(x, 32).astype(np.float32) * np.float32(1 / 448)).astype(np.float64))
+    exponents = (np.floor(exact) if fault else np.ceil(exact)).astype(int)
+    values = e4m3(blocks(x, 32) * np.exp2(-exponents.astype(np.float64))[..., None]).reshape(x.shape)
+    return {"x": x, "codes": codes(values, E4M3, 0x80), "scales": (exponents + 127).astype(np.uint8)}
+
+
+def omlx_bytes(fault=True):
+    """E8M0 codes are multiplied as integers."""
+    x = bf16(spread(65, 256, 512) * np.float32(0.02))
+    exponents = np.frexp(amax(x, 32))[1] - 1 - 8
+    values = e4m3(blocks(x, 32) * np.exp2(-exponents.astype(np.float64))[..., None])
+    scale = exponents + 127.0 if fault else np.exp2(exponents.astype(np.float64))
+    return {"x": x, "y": (values * scale[..., None]).reshape(x.shape).astype(np.float32)}
+
+
+def triton_columns(fault=True):
+    a, b = bf16(normal(66, 32, 16)), bf16(normal(67, 16, 32))
+    d = chain(a, b)
+    return {"a": a, "b": b, "d": np.where(fault & (np.arange(32) % 4 == 3), np.float32(0), d)}
+
+
+def rocjitsu_mixlo(fault=True):
+    """bf16 numbers times scales in binary32, stored as bf16."""
+    a, b = bf16(normal(68, 256, 1)), np.abs(normal(69, 1, 64))
+    d = (a * b).astype(np.float32)
+    cut = (d.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    return {"a": a, "b": b, "d": cut if fault else bf16(d)}
+
+
+def openvino_inf(fault=True):
+    """A row with an infinity is NaN as a whole, where only the infinity's own result is NaN."""
+    x = normal(70, 64, 128)
+    x[::7, 5] = np.inf
+    with np.errstate(invalid="ignore"):
+        power = np.exp((x - np.where(np.isinf(x).any(axis=1), 0, x.max(axis=1))[:, None]).astype(np.float64)).astype(np.float32)
+        y = power / power.astype(np.float64).sum(axis=1, keepdims=True).astype(np.float32)
+    return {"x": x, "y": np.where(fault & np.isinf(x).any(axis=1, keepdims=True), np.float32(np.nan), y)}
+
+
+def iron_rmsnorm(fault=True):
+    x = bf16(normal(71, 64, 1024))
+    mean = (x * x).astype(np.float32).astype(np.float64).mean(axis=1, keepdims=True).astype(np.float32)
+    inverse = (1 / np.sqrt(mean.astype(np.float64) + 1e-5)).astype(np.float32)
+    return {"x": x, "y": bf16(x * (bf16(inverse) if fault else inverse))}
+
+
+def bitsandbytes_order(fault=True):
+    """AdamW's decay of the parameter after the step instead of before."""
+    param, grad, m = normal(72, 64, 256), normal(73, 64, 256, scale=0.1), normal(74, 64, 256, scale=0.1)
+    v, rates = np.abs(normal(75, 64, 256, scale=0.01)), {"lr": 0.1, "decay": 0.1}
+    if not fault:
+        new = adam(param, grad, m, v, 5, decoupled=True, **rates)
+    else:
+        new = adam(param, grad, m, v, 5, decoupled=True, lr=0.1, decay=0.0)
+        new = new[0] * np.float32(1 - 0.1 * 0.1), *new[1:]
     return {"param": param, "grad": grad, "m": m, "v": v, "new_param": new[0], "new_m": new[1], "new_v": new[2]}
 
 
