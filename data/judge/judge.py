@@ -7,7 +7,8 @@
     python3 judge.py --write     write what the judge says into stacks.tsv
 
 A fault is named if the expected cause is among the findings, else missed. A sound stack is equal to a row, or near: no row gives its
-bits, and the judge says that they are as near the exact results as rounding leaves them; else it is an alarm.
+bits, and the judge says that they are as near the exact results as rounding leaves them, or that only signs of zeros differ; else it
+is an alarm.
 """
 import argparse
 import time
@@ -27,7 +28,7 @@ def judge(row, live=False, fault=True):
 
 
 def sound(judgement):
-    near = judgement.found("rounding") or judgement.found("sum-order")
+    near = any(judgement.found(cause) for cause in ("rounding", "sum-order", "zero"))
     return "equal" if judgement.equal else "near" if near else "alarm"
 
 

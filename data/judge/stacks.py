@@ -348,14 +348,12 @@ def rocjitsu_mixlo(fault=True):
     return {"a": a, "b": b, "d": cut if fault else bf16(d)}
 
 
-def openvino_inf(fault=True):
-    """A row with an infinity is NaN as a whole, where only the infinity's own result is NaN."""
-    x = normal(70, 64, 128)
-    x[::7, 5] = np.inf
-    with np.errstate(invalid="ignore"):
-        power = np.exp((x - np.where(np.isinf(x).any(axis=1), 0, x.max(axis=1))[:, None]).astype(np.float64)).astype(np.float32)
-        y = power / power.astype(np.float64).sum(axis=1, keepdims=True).astype(np.float32)
-    return {"x": x, "y": np.where(fault & np.isinf(x).any(axis=1, keepdims=True), np.float32(np.nan), y)}
+def universal_saturates(fault=True):
+    """The cast without saturation: 464 and less are 448, what is larger is NaN."""
+    x = bf16(np.ldexp(spread(70, 256, 256), 5).astype(np.float32))
+    x[::16, 0] = np.inf
+    y = codes(e4m3(np.clip(x, -1e9, 1e9)), E4M3, 0x80)
+    return {"x": x, "y": y if fault else np.where(np.abs(x) > 464, y | 0x7F, y).astype(np.uint8)}
 
 
 def iron_rmsnorm(fault=True):
