@@ -206,6 +206,12 @@ static const judge_formula formulas[] = {
     {"scale", "the scale of b is left out"},
     {"scale", "the results are divided by the scales, not multiplied"},
     {"scale", "the scales count twice"},
+    {"tail", "the last product of each sum is left out"},
+    {"tail", "the last products of each sum, which do not fill a tile of 8, are left out"},
+    {"tail", "the last products of each sum, which do not fill a tile of 16, are left out"},
+    {"tail", "the last products of each sum, which do not fill a tile of 32, are left out"},
+    {"tail", "the last products of each sum, which do not fill a tile of 64, are left out"},
+    {"tail", "the last products of each sum, which do not fill a tile of 128, are left out"},
 };
 enum {
     OF_NO_BIAS = 1,
@@ -221,7 +227,9 @@ enum {
     OF_NO_SCALE_A,
     OF_NO_SCALE_B,
     OF_DIVIDED,
-    OF_SCALES_TWICE
+    OF_SCALES_TWICE,
+    OF_LAST,
+    OF_TILE
 };
 
 static double number(const mpsim_judge_array *a, size_t i)
@@ -253,6 +261,7 @@ static size_t depth_of(const question *q, size_t formula)
 {
     const judge_case *w = q->w;
     const int b_square = q->depth == q->columns, a_square = q->depth == q->rows;
+    const size_t tile = formula >= OF_TILE ? (size_t)8 << (formula - OF_TILE) : 1;
     switch (formula) {
     case OF_NO_BIAS:
     case OF_BIAS_TWICE:
@@ -274,8 +283,10 @@ static size_t depth_of(const question *q, size_t formula)
         return w->of[SCALE_A] && w->of[SCALE_B] ? q->depth : 0;
     case OF_NO_SCALE_B:
         return w->of[SCALE_A] && w->of[SCALE_B] ? q->depth : 0;
+    case OF_LAST:
+        return q->depth ? q->depth - 1 : 0;
     default:
-        return q->depth;
+        return formula < OF_TILE ? q->depth : q->depth % tile ? q->depth / tile * tile : 0;
     }
 }
 
