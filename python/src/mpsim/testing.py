@@ -11,7 +11,7 @@ Arrays are of NumPy (with the dtypes of ml_dtypes), torch or JAX; codes may be i
 """
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 from ._judge import Finding, Judgement, Place, judge as _judge, kinds
 
@@ -43,3 +43,42 @@ def assert_bits(kind: str, *, like: str, **arrays: Any) -> Judgement:
     if not judgement.equal:
         raise AssertionError(str(judgement))
     return judgement
+
+
+# ---- a whole model (torch) ----
+
+__all__ += ["open_recording", "record", "replay_products"]
+
+
+def record(model: Any, *, limit: int = 1 << 30) -> Any:
+    """Record a model of torch, forward and backward, operation by operation:
+
+        with testing.record(model) as run:
+            model(x).sum().backward()
+
+    Each tensor before and after an operation has a digest; its numbers are kept, once for equal ones, up to `limit` bytes. Of more only the
+    digests are kept, which `run.left_out` counts, and judgements that need the numbers say that they could not be made.
+    `run.save(folder)` writes a recording, which `open_recording(folder)` reads on any machine.
+    """
+    from ._stand import Recording
+
+    return Recording(model, limit)
+
+
+def open_recording(folder: str) -> Any:
+    """A recording that `Recording.save` has written."""
+    from ._stand import open_recording as _open_recording
+
+    return _open_recording(folder)
+
+
+def replay_products(recording: Any, rows: Sequence[str] = ()) -> Any:
+    """Compute the recorded products (mm, addmm, bmm, baddbmm) again on this CPU, and compare all bits: by the rows of torch on a CPU, by `rows`,
+    else by a row that the judge of products finds. Products of which no row is known are counted as such.
+
+    Rows beside those of `judge`: mpsim.testing knows MKL's products of binary32, "mkl-fp32" (chains of FMAs over blocks of 384 of the
+    depth, the last two alike), and "mkl-fp32:parts=2", where two threads have half of the depth each.
+    """
+    from ._replay import replay
+
+    return replay(recording, tuple(rows))

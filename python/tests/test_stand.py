@@ -1,0 +1,84 @@
+"""A whole model on the stand: recordings of torch, and the products of a small transformer computed again bit by bit."""
+import os
+
+import pytest
+
+from mpsim import testing
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """MKL cuts the depth by the number of threads."""
+    n = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    yield
+    torch.set_num_threads(n)
+
+
+def transformer(dtype):
+    """Two layers and a head: addmm, bmm and mm, forward and backward."""
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True, dtype=dtype)
+    return torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), torch.nn.Linear(64, 500, dtype=dtype))
+
+
+def recorded(model, x, limit=1 << 30):
+    with testing.record(model, limit=limit) as run, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        model(x).float().square().mean().backward()
+    return run
+
+
+def native():
+    return "AVX512" in torch.backends.cpu.get_cpu_capability() and torch.backends.mkl.is_available()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_are_replayed(dtype, tmp_path):
+    """Rows are those of an x86 CPU with AVX-512; another one has no misnamed product, but others without a row."""
+    model = transformer(dtype)
+    run = recorded(model, torch.randn(2, 16, 64, dtype=dtype))
+    paths = {op.path for op in run.products}
+    assert {"1", "0.layers.0.linear1", "0.layers.1.linear2"} <= paths and any(op.backward for op in run.products)
+    replayed = testing.replay_products(run)
+    assert len(replayed) >= 28 and "products" in str(replayed)
+    if native():
+        assert replayed.equal, str(replayed)
+    run.save(str(tmp_path / "run"))
+    again = testing.open_recording(str(tmp_path / "run"))
+    assert testing.replay_products(again).rows == replayed.rows and len(again) == len(run)
+
+
+def test_a_wrong_bit_is_not_replayed():
+    run = recorded(transformer(torch.float32), torch.randn(2, 16, 64))
+    op = run.products[3]
+    wrong = op.outputs[0].tensor.clone()
+    wrong.view(-1).view(torch.int32)[5] ^= 1
+    op.outputs = [run.value(wrong)]
+    replayed = testing.replay_products(run)
+    assert not replayed.equal and replayed.products[3].row is None
+
+
+def test_numbers_beyond_the_limit_are_not_judged():
+    run = recorded(transformer(torch.float32), torch.randn(2, 16, 64), limit=0)
+    assert run.kept == 0 and run.left_out > 100
+    replayed = testing.replay_products(run)
+    assert not replayed.equal and all(p.why == "not judged: operands were not kept" for p in replayed)
+
+
+def test_products_inside_of_operators_are_counted_and_not_judged():
+    """Attention as one operator."""
+    with testing.record(transformer(torch.float32)) as run:
+        run._mode.model(torch.randn(2, 16, 64))
+    inside = [p for p in testing.replay_products(run) if "scaled_dot_product" in p.op.name]
+    assert len(inside) == 2 and not any(p.equal for p in inside) and all("products inside of aten::" in p.why for p in inside)
+
+
+def test_files_that_are_no_recordings(tmp_path):
+    import mpsim
+
+    (tmp_path / "ops.json").write_text("{}")
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(mpsim.InputError, match="no recording"):
+            testing.open_recording(os.fspath(folder))
