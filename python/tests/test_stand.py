@@ -82,3 +82,47 @@ def test_files_that_are_no_recordings(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(mpsim.InputError, match="no recording"):
             testing.open_recording(os.fspath(folder))
+
+
+# ---- two runs ----
+
+
+def cases():
+    import standing
+
+    return standing.CASES + standing.SOUND
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_the_first_guilty_operation(case):
+    """Public cases, and pairs of runs that are sound: expected is what standing.py says, which was written first."""
+    import standing
+
+    runs = case.judged()
+    assert standing.found(runs) == case.expected, str(runs)
+    assert case.expected or not runs.guilty and not runs.unjudged
+    assert runs.as_dict()["schema"] == "mpsim.stand-compare/1" and str(runs)
+
+
+def test_an_inherited_difference_is_not_blamed():
+    """The first weight differs in one number: what comes of it is equal to what torch gives for it."""
+    model = transformer(torch.float32)
+    x = torch.randn(2, 16, 64)
+    a = recorded(model, x)
+    with torch.no_grad():
+        model[0].layers[0].linear1.weight[3, 5] += 1
+    model.zero_grad()
+    runs = testing.compare_runs(a, recorded(model, x))
+    assert [(g.path, g.kind) for g in runs.guilty if not g.backward] == [("0.layers.0.linear1", "weights")] and len(runs.inherited) > 20
+
+
+def test_digests_alone():
+    """Without numbers the operation is found, and its class is not."""
+    model = transformer(torch.float32)
+    x = torch.randn(2, 16, 64)
+    a = recorded(model, x, limit=0)
+    assert testing.compare_runs(a, recorded(model, x, limit=0)).same is False  # gradients of the first pass are added to
+    model.zero_grad()
+    assert testing.compare_runs(a, recorded(model, x, limit=0)).same
+    runs = testing.compare_runs(a, recorded(model, x + 1, limit=0))
+    assert runs.first is None or runs.first.kind in ("inputs", "weights")

@@ -47,7 +47,7 @@ def assert_bits(kind: str, *, like: str, **arrays: Any) -> Judgement:
 
 # ---- a whole model (torch) ----
 
-__all__ += ["open_recording", "record", "replay_products"]
+__all__ += ["compare_runs", "open_recording", "record", "replay_products"]
 
 
 def record(model: Any, *, limit: int = 1 << 30) -> Any:
@@ -70,6 +70,22 @@ def open_recording(folder: str) -> Any:
     from ._stand import open_recording as _open_recording
 
     return _open_recording(folder)
+
+
+def compare_runs(a: Any, b: Any, *, leading: bool = False) -> Any:
+    """Which operation is the first whose difference is its own, of two recordings of a model that should agree: two stacks, two machines, eager and
+    fused, trainer and sampler, or (leading=True) two batches whose first sequences are the same.
+
+    Operations are aligned by module and name; casts may be missing in one run. An operation whose inputs are equal and whose results differ is
+    guilty. One whose inputs differ already inherits that, unless its results are not those that its own inputs give: by the row of the other
+    run for a product, by torch on this CPU for another operation. Of the guilty the class is told: "order" of sums, "split" of the depth,
+    "format", "formula" (also an argument, a factor, a permutation), "dropped" (zeros), "weights", "inputs", "random".
+
+    print(runs) shows the first guilty operation, runs.first; runs.guilty, equal, inherited, unjudged, only and as_dict() have the rest.
+    """
+    from ._guilty import compare
+
+    return compare(a, b, leading)
 
 
 def replay_products(recording: Any, rows: Sequence[str] = ()) -> Any:
