@@ -168,7 +168,7 @@ def swizzle(scales):
 
 
 def comfy_scales(fault=True):
-    x = bf16(spread(8, 256, 4096))
+    x = bf16(spread(8, 256, 2048))
     ratio = (amax(x, 32).astype(np.float32) * np.float32(1 / 448)).astype(np.float32)
     exponents = np.ceil(np.log2(ratio.astype(np.float64))).astype(int)
     values = e4m3(blocks(x, 32) * np.exp2(-exponents.astype(np.float64))[..., None]).reshape(x.shape)
