@@ -17,7 +17,7 @@ gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/fun
   gpu/functions/pack.h gpu/functions/plan.c gpu/functions/record.c gpu/functions/session.h gpu/functions/tables.c
 EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/validation/checks/open.cuh
 
-EXTRA_DIST += gpu/library/fused.cuh gpu/library/fused.h gpu/validation/speed/models.cuh
+EXTRA_DIST += gpu/library/chain.cuh gpu/library/fused.cuh gpu/library/fused.h gpu/validation/speed/models.cuh
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_library_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
@@ -38,7 +38,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/validation/speed/beside/heads.py gpu/validation/speed/beside/layers.py gpu/validation/speed/beside/multiply.py gpu/validation/speed/beside/timing.py \
   gpu/validation/speed/beside/updates.py gpu/validation/speed/shares.py
 EXTRA_DIST += gpu/include/mpsim/cudaoptim.h gpu/include/mpsim/cudasum.h gpu/kernels/orders.cuh gpu/kernels/optimizer_ops.cuh gpu/kernels/optimizer_steps.cuh
-EXTRA_DIST += gpu/sass.sh gpu/include/mpsim/cudacast.h gpu/kernels/anycast.cuh
+EXTRA_DIST += gpu/sass.sh gpu/sassproducts.sh gpu/include/mpsim/cudacast.h gpu/kernels/anycast.cuh
 # Libraries of NVIDIA, looked for at run time.
 speed_libraries = gpu/validation/speed/cublas.c gpu/validation/speed/cublas.h gpu/validation/speed/library.c gpu/validation/speed/library.h \
   gpu/validation/speed/nvml.c gpu/validation/speed/nvml.h

@@ -113,7 +113,7 @@ static inline int core_of(core_product *c, const product_arguments &p, int sm)
     q->stacks = last >= 0 ? static_cast<size_t>(g.outer[last]) : 1;
     q->a_apart = last >= 0 ? static_cast<size_t>(a.outer[last]) : 0;
     q->b_apart = last >= 0 ? static_cast<size_t>(b.outer[last]) : 0;
-    c->to_sums = !is_simple(p, &q->factor);
+    c->to_sums = !is_simple(p, &q->factor) || p.a.factors;
     q->factor = c->to_sums ? 1 : q->factor;
     q->d_stride = static_cast<size_t>(c->to_sums ? g.columns : p.end.at.row);
     q->d_apart = last >= 0 ? static_cast<size_t>(c->to_sums ? g.rows * g.columns : p.end.at.outer[last]) : 0;
@@ -160,6 +160,26 @@ static inline int launch_core(core_product c, const product_arguments &p, const 
             return -1;
     }
     return 0;
+}
+
+/* Products with factors: the sign of a NaN from infinities between blocks is the operation's, another one than x86's. So the
+ * reference computes every sum that is a NaN. */
+GPU_KERNEL void __launch_bounds__(WALK_THREADS)
+    settle_kernel(GPU_CONSTANT(product_arguments) p, const unsigned char *entered_a, const unsigned char *entered_b,
+                  float *sums)
+{
+    const product_shape &g = p.shape;
+    const int64_t each = g.rows * g.columns, n = each * g.matrices;
+    for (int64_t e = static_cast<int64_t>(blockIdx.x) * WALK_THREADS + threadIdx.x; e < n;
+         e += static_cast<int64_t>(gridDim.x) * WALK_THREADS) {
+        if (sums[e] == sums[e])
+            continue;
+        const int64_t matrix = e / each, i = e % each / g.columns, j = e % g.columns;
+        const matrix_places x = places_of(p, matrix);
+        walk w = walk_of(p, line_of(p.a, entered_a, g.rows, g.depth, matrix, x.a, i),
+                         line_of(p.b, entered_b, g.columns, g.depth, matrix, x.b, j), matrix, i, j);
+        sums[e] = promoted<WALK_ADDITIONS>(p, w, factors_of(p.a, x.a, i), factors_of(p.b, x.b, j));
+    }
 }
 
 /* Sums of all matrices, row after row, to d. */

@@ -33,18 +33,6 @@ static kernel *kernel_of(const fused_product &f)
     return nullptr;
 }
 
-static int is_ieee(const mpsim_format &f, int ebits, int mbits)
-{
-    return f.ebits == ebits && f.mbits == mbits && f.inf && f.nan == MPSIM_NAN_TOP && f.zero == MPSIM_ZERO_SIGNED &&
-           f.bias == (1 << (ebits - 1)) - 1 && f.max_finite == (((1ull << ebits) - 1) << mbits) - 1;
-}
-
-static int is_place(const mpsim_rounded &p, int mode, int ebits, int mbits)
-{
-    return is_ieee(p.format, ebits, mbits) && p.rounding.mode == mode && p.rounding.overflow == 0 &&
-           p.rounding.infinity == 0 && !p.rounding.flush_output;
-}
-
 static int kind_of(const mpsim_model &m)
 {
     static const struct {

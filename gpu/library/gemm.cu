@@ -2,12 +2,9 @@
 #include "../include/mpsim/cudagemm.h"
 
 #include "call.cuh"
+#include "chain.cuh"
 #include "core.cuh"
 #include "fused.h"
-
-extern "C" { /* a header of C */
-#include "../../lib/dot/shape.h"
-}
 
 namespace library
 {
@@ -18,7 +15,8 @@ struct planned {
     product_arguments p;
     core_product core;
     fused_product fused;
-    int by_core, by_fused, sm;
+    chain_product chain;
+    int by_core, by_fused, by_chain, sm;
 };
 
 static int is_f32(const mpsim_format *f)
@@ -163,6 +161,7 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
     x->sm = capability();
     x->by_core = core_of(&x->core, x->p, x->sm);
     x->by_fused = !x->by_core && fused_of(&x->fused, x->p);
+    x->by_chain = !x->by_core && !x->by_fused && chain_of(&x->chain, x->p);
     return MPSIM_OK;
 }
 
@@ -236,10 +235,15 @@ static mpsim_status launch_all(const planned &x, const places &at, const mpsim_c
     enter(x.p.b, s, s.columns, at.b, on);
     if (x.by_fused)
         fused_launch(x.fused, x.p, at.fused, at.a, at.b, on);
-    if (!x.by_core) /* behind fused additions the lines with NaNs and infinities */
+    if (x.by_chain)
+        launch_chain(x.chain, x.p, at.a, at.b, on);
+    else if (!x.by_core) /* behind fused additions the lines with NaNs and infinities */
         launch_walk(x, at, on);
     else if (launch_core(x.core, x.p, mpsim_format_find("binary32"), at.a, at.b, at.sums, x.sm, on, why, sizeof why))
         return refuse(call, MPSIM_EIO, "mpsim_cuda_gemm: %s", why);
+    if (at.sums && x.p.a.factors)
+        GPU_LAUNCH_ON(on, settle_kernel, blocks_for(s.matrices * s.rows * s.columns, WALK_THREADS), WALK_THREADS, 0,
+                      x.p, at.a, at.b, at.sums);
     if (at.sums)
         GPU_LAUNCH_ON(on, finish_kernel, blocks_for(s.matrices * s.rows * s.columns, 256), 256, 0, x.p, at.sums);
     return launched(call, "mpsim_cuda_gemm");
@@ -265,6 +269,7 @@ extern "C" const char *mpsim_cuda_gemm_kernel(const mpsim_product *p, const mpsi
     return library::plan(&x, p, a, b) ? NULL
            : x.by_core                ? "tensor cores"
            : x.by_fused               ? "binary64"
+           : x.by_chain               ? "binary32"
                                       : "one thread a result";
 }
 

@@ -66,6 +66,20 @@ struct product_arguments {
     uint64_t seed, stream, index;
 };
 
+/* ---- what a model asks for, on the host ---- */
+
+static inline int is_ieee(const mpsim_format &f, int ebits, int mbits)
+{
+    return f.ebits == ebits && f.mbits == mbits && f.inf && f.nan == MPSIM_NAN_TOP && f.zero == MPSIM_ZERO_SIGNED &&
+           f.bias == (1 << (ebits - 1)) - 1 && f.max_finite == (((1ull << ebits) - 1) << mbits) - 1;
+}
+
+static inline int is_place(const mpsim_rounded &p, int mode, int ebits, int mbits)
+{
+    return is_ieee(p.format, ebits, mbits) && p.rounding.mode == mode && p.rounding.overflow == 0 &&
+           p.rounding.infinity == 0 && !p.rounding.flush_output;
+}
+
 static __host__ __device__ __forceinline__ int64_t offset_of(const product_shape &p, const strided &s, int64_t matrix)
 {
     int64_t at = 0;

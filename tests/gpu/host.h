@@ -300,9 +300,11 @@ static inline float __fsqrt_rn(float a)
 {
     return sqrtf(a);
 }
+/* A NaN is that of this CPU, or, where a test asks for it, that of a device. */
 static inline float __fmaf_rn(float a, float b, float c)
 {
-    return fmaf(a, b, c);
+    const float y = fmaf(a, b, c);
+    return y != y && gpu_host.device_nans ? __uint_as_float(0x7fffffffu) : y;
 }
 /* Products of binary32 are exact in binary64. */
 static inline float __fmul_rz(float a, float b)
@@ -311,11 +313,30 @@ static inline float __fmul_rz(float a, float b)
     const float nearest = float(exact);
     return fabs(double(nearest)) > fabs(exact) ? nextafterf(nearest, 0) : nearest;
 }
+static inline float __fmul_rd(float a, float b)
+{
+    const double exact = double(a) * double(b);
+    const float nearest = float(exact);
+    return double(nearest) > exact ? nextafterf(nearest, -HUGE_VALF) : nearest;
+}
+static inline float __fmul_ru(float a, float b)
+{
+    return -__fmul_rd(-a, b);
+}
 static inline float __fmaf_ru(float a, float b, float c)
 {
     const double product = double(a) * double(b), sum = product + c, rest = gpu_host_error(product, c, sum);
     const float nearest = float(sum);
     return nearest < sum || (nearest == sum && rest > 0) ? nextafterf(nearest, HUGE_VALF) : nearest;
+}
+static inline float __fmaf_rd(float a, float b, float c)
+{
+    return -__fmaf_ru(-a, b, -c);
+}
+static inline float __fmaf_rz(float a, float b, float c)
+{
+    const float low = __fmaf_rd(a, b, c), high = __fmaf_ru(a, b, c);
+    return low == 0 && high == 0 ? fmaf(a, b, c) : fabsf(low) < fabsf(high) ? low : high;
 }
 static inline double __dadd_rn(double a, double b)
 {

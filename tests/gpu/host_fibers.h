@@ -187,6 +187,7 @@ struct gpu_host_state {
     uint64_t launches, waits; /* waits: of the host for the device */
     uint64_t atomics;         /* on memory that is not a block's      */
     uint64_t shared_atomics;  /* on a block's                         */
+    int device_nans;          /* 1: a NaN of a fused multiply-add is 7fffffff, as on a device */
 
     ~gpu_host_state()
     {

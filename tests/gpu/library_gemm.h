@@ -126,6 +126,29 @@ struct test_array {
         }
     }
 
+    /* Rows of finite numbers, a third of them with two infinities in different places, of the same sign or not. */
+    void few_infinities()
+    {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        for (size_t i = 0; i < x.shape[0]; i++) {
+            fill_row(i);
+            for (int k = 0; i % 3 == 0 && k < 2; k++)
+                store_at(x.codes, mpsim_format_code_bytes(&format),
+                         static_cast<int64_t>(i) * x.strides[0] +
+                             static_cast<int64_t>(random_below(x.shape[1])) * x.strides[1],
+                         mpsim_encode_f32(&format, &r, chance(2) ? HUGE_VALF : -HUGE_VALF, 0, NULL));
+        }
+    }
+
+    void fill_row(size_t i)
+    {
+        for (size_t k = 0; k < x.shape[1]; k++)
+            store_at(x.codes, mpsim_format_code_bytes(&format),
+                     static_cast<int64_t>(i) * x.strides[0] + static_cast<int64_t>(k) * x.strides[1],
+                     random_code(&format, TEST_BELL));
+    }
+
     /* The same places and bytes again. */
     void copy(const test_array &of)
     {
@@ -148,6 +171,7 @@ struct test_product {
     mpsim_round_mode mode;   /* of that */
     const char *numbers, *bias, *add;
     int start, counts, strange, batch, factors;
+    int infinities; /* a few in each matrix, beside finite numbers */
     size_t limit;
     float factor, add_factor, inverse;
     test_numbers how;
@@ -248,6 +272,8 @@ inline std::string compare_product(const test_product &t, mpsim_status *status =
     d.shape(t.d, dims_of(t.batch, 2, t.rows, t.columns), t.strange);
     a.fill(t.how);
     b.fill(t.how);
+    if (t.infinities)
+        a.few_infinities();
     want.copy(d);
     mpsim_cuda_operand oa = {}, ob = {};
     if (t.a_as)

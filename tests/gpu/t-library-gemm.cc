@@ -206,6 +206,81 @@ static void by_cores()
     OK(wrong == "" && kernel == "tensor cores", "factors of blocks of 128: %s", wrong.c_str());
 }
 
+/* Chains in binary32, bf16 and fp16: ties of accumulators, ends of their ranges, short chunks, several tiles. */
+static void chains()
+{
+    static const struct {
+        const char *model;
+        int is_fast;
+    } rows[] = {{"fma", 1},
+                {"sequential", 1},
+                {"fma:bf16", 1},
+                {"fma:fp16", 1},
+                {"sequential:bf16", 1},
+                {"sequential:fp16", 1},
+                {"fma:fp16:result=binary32", 1},
+                {"sequential:bf16:result=binary32", 1},
+                {"chunked:binary32", 1},
+                {"chunked:bf16:chunk=5", 1},
+                {"fma:fp16:chunk=40", 1},
+                {"sequential:bf16:chunk=16:outer=binary32:result=binary32", 1},
+                {"sequential:product=binary32:acc=bf16", 0},
+                {"fma:bf16:round=toward-zero", 0},
+                {"fma:order=odd-first", 0},
+                {"fma:flush=all", 0},
+                {"chunked", 0}};
+    static const char *const formats[] = {"bf16", "fp16", "e4m3", "binary32", "e5m2", "tf32", "e4m3fnuz"};
+    const char *part = getenv("MPSIM_TEST_PART");
+    const int all = part && strcmp(part, "all") == 0;
+    for (const auto &r : rows) {
+        std::string kernel;
+        failed_here = 0;
+        for (int i = 0; i < (all ? 70 : 14); i++) {
+            mpsim_model m;
+            (void)mpsim_model_parse(&m, r.model);
+            const int is_large = i % 7 == 3;
+            test_product t = product_of(r.model, formats[i % 7], formats[i / 7 % 2 ? (i + 3) % 7 : i % 7],
+                                        i % 3 ? "binary32" : m.result.format.name, is_large ? 70 : 1 + random_below(9),
+                                        is_large ? 67 : 1 + random_below(9), 1 + random_below(120));
+            t.how = i % 5 == 4 ? TEST_ANY_BITS : i % 3 == 1 ? TEST_SPREAD : TEST_BELL;
+            t.batch = is_large ? 0 : i % 4;
+            t.strange = i % 2;
+            t.start = i % 4 == 1 && !strstr(r.model, "result=");
+            t.bias = i % 5 == 2 ? "bf16" : NULL;
+            t.counts = i % 3 == 2;
+            t.inverse = i % 6 == 5 ? 0.3f : 1;
+            const std::string wrong = compare_product(t, nullptr, &kernel);
+            if (wrong != "" || (kernel == "binary32") != r.is_fast) {
+                failed_here++;
+                printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+            }
+        }
+        OK(failed_here == 0, "%s: %s", r.model, kernel.c_str());
+    }
+}
+
+/* Infinities of both signs in blocks of 128 with factors, on a device whose NaNs have another sign than x86's. */
+static void infinities_of_blocks()
+{
+    std::string kernel;
+    failed_here = 0;
+    gpu_host.device_nans = 1;
+    for (int i = 0; i < 4; i++) {
+        test_product t = product_of("hopper-wgmma-fp8-fp32", "e5m2", "e5m2", i % 2 ? "bf16" : "binary32", 20, 30, 400);
+        t.factors = 128;
+        t.how = TEST_ANY_BITS;
+        t.infinities = 1;
+        t.bias = i > 1 ? "binary32" : NULL;
+        const std::string wrong = compare_product(t, nullptr, &kernel);
+        if (wrong != "" || kernel != "tensor cores") {
+            failed_here++;
+            printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+        }
+    }
+    gpu_host.device_nans = 0;
+    OK(failed_here == 0, "infinities of both signs in blocks with factors: the NaNs of the CPU");
+}
+
 /* Several tiles, and more than one group of eight rows of tiles. */
 static void tiles()
 {
@@ -240,6 +315,8 @@ int main()
     any_call(300);
     promoted();
     by_cores();
+    chains();
+    infinities_of_blocks();
     tiles();
     refused();
     return tap_end();

@@ -21,14 +21,15 @@ MPSIM_API size_t mpsim_cuda_gemm_room(const mpsim_product *p, const mpsim_cuda_o
  * mpsim_product_run and its rules for shapes and formats. Codes of d, start, bias and add, factors, and the counts are memory of
  * the device; the structures, formats and p->rng are read before the function returns.
  *
- * All models are computed: by an instruction of the device where an instruction has the model's bits, else in integers or
- * binary64. NaNs of the operations behind the sum are those of x86. MPSIM_ERANGE as mpsim_product_run; the rest as in
+ * All models are computed: by an instruction of the device where an instruction has the model's bits, else in integers,
+ * binary64 or binary32. NaNs of the operations behind the sum are those of x86. MPSIM_ERANGE as mpsim_product_run; the rest as in
  * mpsim/cudacall.h. "binary64" needs 6.25 to 7 bytes of the workspace for each element of an operand of each matrix. */
 MPSIM_API mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda_operand *a, const mpsim_cuda_operand *b,
                                        const mpsim_cuda_call *call);
 
-/* mpsim_cuda_gemm_kernel -- what computes this product on the current device: "tensor cores", "binary64", or "one thread a result". NULL for what
- * mpsim_cuda_gemm refuses. The string is static. */
+/* mpsim_cuda_gemm_kernel -- what computes this product on the current device: "tensor cores", "binary64" (fused additions),
+ * "binary32" (products added one after the other, in binary32, bf16 or fp16), or "one thread a result". NULL for what mpsim_cuda_gemm
+ * refuses. The string is static. */
 MPSIM_API const char *mpsim_cuda_gemm_kernel(const mpsim_product *p, const mpsim_cuda_operand *a,
                                              const mpsim_cuda_operand *b);
 

@@ -1,0 +1,350 @@
+/* chain.cuh -- products added one after the other (mpsim/dot.h: FMA and MULADD, sequential, with chunks or without) whose roundings
+ * are to nearest even in binary32, bf16 or fp16: tiles of 64 x 64 results, operands decoded once to shared memory, 4 x 4 results a
+ * thread.
+ *
+ * All values are binary32 numbers. binary32 itself is rounded by its instructions. For bf16 and fp16 an exact result is
+ * rounded to odd first: cut off, and the last bit set if something was lost, which the results toward -infinity and
+ * +infinity say. Both formats have two bits fewer than binary32 everywhere, so the conversion rounds once. A sum of two
+ * such numbers may be rounded to nearest first: 24 >= 2 11 + 2.
+ *
+ * A result that is no number is computed again by the reference, so that a NaN has its bits. */
+#pragma once
+
+#include "product.cuh"
+
+#include "../kernels/usual.cuh"
+
+#include <type_traits>
+
+extern "C" { /* a header of C */
+#include "../../lib/dot/shape.h"
+}
+
+namespace library
+{
+
+enum chain_kind { CHAIN_BINARY32, CHAIN_BF16, CHAIN_FP16, CHAIN_KINDS };
+enum { CHAIN_LINES = 64, CHAIN_DEEP = 16, CHAIN_PITCH = 68, CHAIN_THREADS = 256, CHAIN_SIDE = 4 };
+
+/* How codes become values; others by the reference. */
+enum chain_codes { CHAIN_OF_BINARY32, CHAIN_OF_BF16, CHAIN_OF_FP16, CHAIN_OF_E4M3, CHAIN_OF_E5M2, CHAIN_OF_OTHERS };
+
+struct chain_product {
+    chain_kind kind;
+    int fused, chunk;   /* fused: FMA; chunk: 0: none */
+    int outer_binary32; /* sums of chunks are binary32 */
+    chain_codes a, b;
+    int64_t tiles_m, tiles_n; /* of a matrix */
+};
+
+/* ---- arithmetic ---- */
+
+/* A binary32 number, rounded to the format. */
+template <chain_kind KIND>
+static __device__ __forceinline__ float chain_rounded(float x)
+{
+    if constexpr (KIND == CHAIN_BINARY32)
+        return x;
+#if defined(__CUDA_ARCH__)
+    float y;
+    if constexpr (KIND == CHAIN_BF16)
+        asm("{ .reg .b32 r; cvt.rn.bf16x2.f32 r, %1, 0f00000000; and.b32 %0, r, 0xffff0000; }" : "=f"(y) : "f"(x));
+    else
+        asm("{ .reg .b16 r; cvt.rn.f16.f32 r, %1; cvt.f32.f16 %0, r; }" : "=f"(y) : "f"(x));
+    return y;
+#else
+    typedef typename std::conditional<KIND == CHAIN_BF16, gpu_bf16, gpu_fp16>::type format;
+    if (x != x)
+        return x;
+    if (fabsf(x) >= __uint_as_float(format::limit(GPU_NEAREST)))
+        return __uint_as_float((__float_as_uint(x) & 0x80000000u) | 0x7f800000u);
+    return gpu_finite<format>(gpu_nearest<format, GPU_NEAREST>(x));
+#endif
+}
+
+static __device__ __forceinline__ float chain_odd(float cut, int lost)
+{
+    return __uint_as_float(__float_as_uint(cut) | static_cast<uint32_t>(lost));
+}
+
+template <chain_kind KIND>
+static __device__ __forceinline__ float chain_fma(float a, float b, float s)
+{
+    if constexpr (KIND == CHAIN_BINARY32)
+        return __fmaf_rn(a, b, s);
+    return chain_rounded<KIND>(chain_odd(__fmaf_rz(a, b, s), __fmaf_rd(a, b, s) != __fmaf_ru(a, b, s)));
+}
+
+template <chain_kind KIND>
+static __device__ __forceinline__ float chain_product_of(float a, float b)
+{
+    if constexpr (KIND == CHAIN_BINARY32)
+        return __fmul_rn(a, b);
+    return chain_rounded<KIND>(chain_odd(__fmul_rz(a, b), __fmul_rd(a, b) != __fmul_ru(a, b)));
+}
+
+template <chain_kind KIND>
+static __device__ __forceinline__ float chain_sum(float s, float t)
+{
+    return chain_rounded<KIND>(__fadd_rn(s, t));
+}
+
+template <int FUSED, chain_kind KIND>
+static __device__ __forceinline__ float chain_step(float a, float b, float s)
+{
+    return FUSED ? chain_fma<KIND>(a, b, s) : chain_sum<KIND>(s, chain_product_of<KIND>(a, b));
+}
+
+/* ---- operands ---- */
+
+static __device__ __forceinline__ float chain_value(const codes_line &x, chain_codes how, int64_t i)
+{
+    float y;
+    switch (how) {
+    case CHAIN_OF_BINARY32:
+        return reinterpret_cast<const float *>(x.codes)[i];
+    case CHAIN_OF_BF16:
+        return gpu_any<gpu_bf16>(reinterpret_cast<const uint16_t *>(x.codes)[i]);
+    case CHAIN_OF_FP16:
+        return gpu_any<gpu_fp16>(reinterpret_cast<const uint16_t *>(x.codes)[i]);
+    case CHAIN_OF_E4M3:
+        return gpu_any<gpu_e4m3>(x.codes[i]);
+    case CHAIN_OF_E5M2:
+        return gpu_any<gpu_e5m2>(x.codes[i]);
+    default:
+        number_to(mpsim_scalar_unpack(x.format, load_code(x.codes, x.bytes, i)), &y);
+        return y;
+    }
+}
+
+/* Lines first to first + 63 of an operand, products k0 to k0 + 15. x: line 0; apart: from line to line. */
+static __device__ __forceinline__ void chain_load(float (*to)[CHAIN_PITCH], const codes_line &x, chain_codes how,
+                                                  int64_t apart, int64_t first, int64_t lines, int64_t k0,
+                                                  int64_t depth)
+{
+    const int along = x.step == 1;
+    GPU_ROLLED
+    for (int n = 0; n < CHAIN_LINES * CHAIN_DEEP / CHAIN_THREADS; n++) {
+        const int i = n * CHAIN_THREADS + static_cast<int>(threadIdx.x);
+        const int line = along ? i / CHAIN_DEEP : i % CHAIN_LINES, k = along ? i % CHAIN_DEEP : i / CHAIN_LINES;
+        const int is = first + line < lines && k0 + k < depth;
+        to[k][line] = is ? chain_value(x, how, x.first + (first + line) * apart + (k0 + k) * x.step) : 0.0f;
+    }
+}
+
+static __device__ __forceinline__ int64_t apart_of(const product_operand &o, const unsigned char *entered,
+                                                   int64_t depth)
+{
+    return entered ? depth : o.at.row;
+}
+
+/* ---- a tile ---- */
+
+typedef float chain_sums[CHAIN_SIDE][CHAIN_SIDE];
+
+/* Products k to end - 1 of a stage. */
+template <int FUSED, chain_kind KIND>
+static __device__ __forceinline__ void chain_add(chain_sums &s, const float (*a)[CHAIN_PITCH],
+                                                 const float (*b)[CHAIN_PITCH], int k, int end, int row, int column)
+{
+#if !GPU_ON_HOST
+#pragma unroll 4
+#endif
+    for (; k < end; k++) {
+        float x[CHAIN_SIDE], y[CHAIN_SIDE];
+        GPU_UNROLL
+        for (int i = 0; i < CHAIN_SIDE; i++) {
+            x[i] = a[k][row + i];
+            y[i] = b[k][column + i];
+        }
+        GPU_UNROLL
+        for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++)
+            s[i / CHAIN_SIDE][i % CHAIN_SIDE] = chain_step<FUSED, KIND>(x[i / CHAIN_SIDE], y[i % CHAIN_SIDE],
+                                                                        s[i / CHAIN_SIDE][i % CHAIN_SIDE]);
+    }
+}
+
+/* The sum of a chunk to those before, and the next one from +0. */
+template <chain_kind KIND>
+static __device__ __forceinline__ void chain_outer(chain_sums &sums, chain_sums &s, int outer_binary32)
+{
+    GPU_UNROLL
+    for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++) {
+        float *const to = &sums[i / CHAIN_SIDE][i % CHAIN_SIDE], *const from = &s[i / CHAIN_SIDE][i % CHAIN_SIDE];
+        *to = outer_binary32 ? __fadd_rn(*to, *from) : chain_sum<KIND>(*to, *from);
+        *from = 0;
+    }
+}
+
+/* The reference's result, of a NaN. */
+static __device__ GPU_NOINLINE void chain_again(const product_arguments &p, const unsigned char *entered_a,
+                                                const unsigned char *entered_b, int64_t matrix, int64_t i, int64_t j,
+                                                end_counts *c)
+{
+    const product_shape &g = p.shape;
+    const matrix_places x = places_of(p, matrix);
+    walk_element<WALK_CHAINS>(p, line_of(p.a, entered_a, g.rows, g.depth, matrix, x.a, i),
+                              line_of(p.b, entered_b, g.columns, g.depth, matrix, x.b, j), x, scales_of(p), matrix, i,
+                              j, c);
+}
+
+/* What sums begin with. */
+static __device__ __forceinline__ void chain_start(chain_sums &s, const product_arguments &p, const matrix_places &at,
+                                                   int64_t row, int64_t column)
+{
+    for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++) {
+        const int64_t x = row + i / CHAIN_SIDE, y = column + i % CHAIN_SIDE;
+        s[i / CHAIN_SIDE][i % CHAIN_SIDE] = p.start.codes && x < p.shape.rows && y < p.shape.columns
+                                                ? addend_at<float>(p.start, at.start, x, y)
+                                                : 0.0f;
+    }
+}
+
+/* Results of a tile to d; sums: 64 x 64, in shared memory. */
+static __device__ __forceinline__ void chain_finish(const product_arguments &p, const matrix_places &at,
+                                                    const unsigned char *entered_a, const unsigned char *entered_b,
+                                                    int64_t matrix, int64_t row, int64_t column, const float *sums)
+{
+    const end_scales v = scales_of(p);
+    end_counts c = {{0, 0, 0, 0}};
+    GPU_ROLLED
+    for (int n = static_cast<int>(threadIdx.x); n < CHAIN_LINES * CHAIN_LINES; n += CHAIN_THREADS) {
+        const int64_t i = row + n / CHAIN_LINES, j = column + n % CHAIN_LINES;
+        if (i >= p.shape.rows || j >= p.shape.columns)
+            continue;
+        const float s = sums[n];
+        if (s == s)
+            finish_f32(p, at, v, i, j, s, &c);
+        else
+            chain_again(p, entered_a, entered_b, matrix, i, j, &c);
+    }
+    give_counts(p.end, c);
+}
+
+template <int FUSED, chain_kind KIND, int CHUNKED>
+GPU_KERNEL void __launch_bounds__(CHAIN_THREADS, 2)
+    chain_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(chain_product) f, const unsigned char *entered_a,
+                 const unsigned char *entered_b)
+{
+    GPU_SHARED(float, room, [CHAIN_LINES * CHAIN_LINES]);
+    float(*const a)[CHAIN_PITCH] = reinterpret_cast<float(*)[CHAIN_PITCH]>(&room[0]);
+    float(*const b)[CHAIN_PITCH] = a + CHAIN_DEEP;
+    const product_shape &g = p.shape;
+    const int64_t tiles = f.tiles_m * f.tiles_n, matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
+    const int64_t row0 = tile / f.tiles_n * CHAIN_LINES, column0 = tile % f.tiles_n * CHAIN_LINES;
+    const int row = static_cast<int>(threadIdx.x) / 16 * CHAIN_SIDE, column = threadIdx.x % 16 * CHAIN_SIDE;
+    const matrix_places at = places_of(p, matrix);
+    const codes_line x = line_of(p.a, entered_a, g.rows, g.depth, matrix, at.a, 0);
+    const codes_line y = line_of(p.b, entered_b, g.columns, g.depth, matrix, at.b, 0);
+    chain_sums s = {}, sums = {};
+    int left = f.chunk;
+    chain_start(CHUNKED ? sums : s, p, at, row0 + row, column0 + column);
+    for (int64_t k0 = 0; k0 < g.depth; k0 += CHAIN_DEEP) {
+        const int deep = g.depth - k0 < CHAIN_DEEP ? static_cast<int>(g.depth - k0) : int(CHAIN_DEEP);
+        chain_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth);
+        chain_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth);
+        __syncthreads();
+        for (int k = 0; k < deep;) {
+            const int end = CHUNKED && left < deep - k ? k + left : deep;
+            chain_add<FUSED, KIND>(s, a, b, k, end, row, column);
+            left -= end - k;
+            k = end;
+            if (CHUNKED && left == 0) {
+                left = f.chunk;
+                chain_outer<KIND>(sums, s, f.outer_binary32);
+            }
+        }
+        __syncthreads();
+    }
+    if (CHUNKED && left != f.chunk)
+        chain_outer<KIND>(sums, s, f.outer_binary32);
+    GPU_UNROLL
+    for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++)
+        room[(row + i / CHAIN_SIDE) * CHAIN_LINES + column + i % CHAIN_SIDE] =
+            (CHUNKED ? sums : s)[i / CHAIN_SIDE][i % CHAIN_SIDE];
+    __syncthreads();
+    chain_finish(p, at, entered_a, entered_b, matrix, row0, column0, room);
+}
+
+/* ---- on the host ---- */
+
+typedef void chain_function(GPU_CONSTANT_TYPE(product_arguments) p, GPU_CONSTANT_TYPE(chain_product) f,
+                            const unsigned char *entered_a, const unsigned char *entered_b);
+
+static inline chain_function *chain_kernel_of(const chain_product &f)
+{
+#define ROW(fused, kind)                                           \
+    {                                                              \
+        chain_kernel<fused, kind, 0>, chain_kernel<fused, kind, 1> \
+    }
+    static chain_function *const kernels[2][CHAIN_KINDS][2] = {
+        {ROW(0, CHAIN_BINARY32), ROW(0, CHAIN_BF16), ROW(0, CHAIN_FP16)},
+        {ROW(1, CHAIN_BINARY32), ROW(1, CHAIN_BF16), ROW(1, CHAIN_FP16)}};
+#undef ROW
+    return kernels[f.fused][f.kind][f.chunk != 0];
+}
+
+static inline int is_chain_place(const mpsim_rounded &p, int kind)
+{
+    static const int bits[CHAIN_KINDS][2] = {{8, 23}, {8, 7}, {5, 10}};
+    return is_place(p, MPSIM_ROUND_NEAREST_EVEN, bits[kind][0], bits[kind][1]);
+}
+
+/* The format of every rounding; -1: there is none, or not of these. Sums of chunks and results may be binary32. */
+static inline int chain_kind_of(const mpsim_model &m, int starts)
+{
+    int k = 0;
+    while (k < CHAIN_KINDS && !is_chain_place(m.accumulator, k))
+        k++;
+    if (k == CHAIN_KINDS || (m.addition == MPSIM_ADDITION_MULADD && !is_chain_place(m.product, k)) ||
+        (m.chunk && !is_chain_place(m.outer, k) && !is_chain_place(m.outer, CHAIN_BINARY32)))
+        return -1;
+    const int sums = m.chunk && !is_chain_place(m.outer, k) ? int(CHAIN_BINARY32) : k;
+    return is_chain_place(m.result, sums) || (!starts && is_chain_place(m.result, CHAIN_BINARY32)) ? k : -1;
+}
+
+static inline chain_codes chain_codes_of(const mpsim_format &f)
+{
+    static int (*const is[CHAIN_OF_OTHERS])(const mpsim_format *) = {gpu_is_usual<gpu_binary32>, gpu_is_usual<gpu_bf16>,
+                                                                     gpu_is_usual<gpu_fp16>, gpu_is_usual<gpu_e4m3>,
+                                                                     gpu_is_usual<gpu_e5m2>};
+    int k = 0;
+    while (k < CHAIN_OF_OTHERS && !is[k](&f))
+        k++;
+    return static_cast<chain_codes>(k);
+}
+
+/* 1: these kernels compute the product. Traits that change nothing here: NaNs are the reference's, nearest overflows to infinity. */
+static inline int chain_of(chain_product *f, const product_arguments &p)
+{
+    const mpsim_model &m = p.model;
+    const product_shape &g = p.shape;
+    const int kind = chain_kind_of(m, p.start.codes != nullptr);
+    memset(static_cast<void *>(f), 0, sizeof *f);
+    if ((m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD) ||
+        m.order != MPSIM_ORDER_SEQUENTIAL || (m.traits & ~(MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS)) || kind < 0 ||
+        p.a.factors || p.end.wide || g.depth == 0 || g.rows == 0 || g.columns == 0 || g.matrices == 0 ||
+        m.chunk > 0x7fffffff)
+        return 0;
+    const mpsim_format *binary32 = mpsim_format_find("binary32");
+    if (!mpsim_is_within(&p.a.multiplied, binary32) || !mpsim_is_within(&p.b.multiplied, binary32))
+        return 0;
+    f->kind = static_cast<chain_kind>(kind);
+    f->fused = m.addition == MPSIM_ADDITION_FMA;
+    f->chunk = static_cast<int>(m.chunk);
+    f->outer_binary32 = m.chunk && !is_chain_place(m.outer, kind);
+    f->a = chain_codes_of(p.a.multiplied);
+    f->b = chain_codes_of(p.b.multiplied);
+    f->tiles_m = (g.rows + CHAIN_LINES - 1) / CHAIN_LINES;
+    f->tiles_n = (g.columns + CHAIN_LINES - 1) / CHAIN_LINES;
+    return f->tiles_m * f->tiles_n <= 0x7fffffff / g.matrices;
+}
+
+static inline void launch_chain(const chain_product &f, const product_arguments &p, const unsigned char *entered_a,
+                                const unsigned char *entered_b, cudaStream_t on)
+{
+    GPU_LAUNCH_ON(on, chain_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices),
+                  CHAIN_THREADS, 0, p, f, entered_a, entered_b);
+}
+
+} // namespace library
