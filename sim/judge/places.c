@@ -207,7 +207,7 @@ static int find_flipped(const differing *d)
     uint64_t n = 0;
     for (size_t i = 0; i < d->n; i++)
         n += (code_at(d->p, d->p->found, d->at[i]) ^ code_at(d->p, d->p->expected, d->at[i])) == mask;
-    if (!is_nearly_all(d, n) || d->n < 3)
+    if (!is_nearly_all(d, n) || d->n < (mask == sign ? 4 : 16))
         return 0;
     if (mask == sign)
         judge_find(d->j, "sign", n, "%" PRIu64 " of the results that differ have the opposite sign", n);
@@ -456,6 +456,12 @@ static void find_one_code(const differing *d)
 
 /* ---- where ---- */
 
+/* Whether chance hardly puts all that differ into this part of the lines: with a probability below 1e-6. */
+static int is_pattern(const differing *d, size_t part, size_t whole)
+{
+    return (double)d->n * log((double)whole / (double)part) > 13.8;
+}
+
 /* Whether lines `first` to `last` hold all that differs, and are not all lines. */
 static void find_range(const differing *d, int columns)
 {
@@ -466,7 +472,7 @@ static void find_range(const differing *d, int columns)
         first = line < first ? line : first;
         last = line > last ? line : last;
     }
-    if (n > 1 && (last - first + 1) * 2 <= n + 1)
+    if (n > 1 && (last - first + 1) * 2 <= n + 1 && is_pattern(d, last - first + 1, n))
         judge_find(d->j, columns ? "columns" : "rows", d->n,
                    first == last ? "all that differ are in %s %zu of %zu"
                                  : "all that differ are in %ss %zu to %zu of %zu",
@@ -478,14 +484,14 @@ static void find_period(const differing *d, int columns)
 {
     const size_t all = columns ? d->p->columns : d->p->rows;
     const char *what = columns ? "column" : "row";
-    for (size_t group = 2; group <= 256 && all >= 2 * group && d->n > 4; group *= 2) {
+    for (size_t group = 2; group <= 256 && all >= 2 * group && d->n > 1; group *= 2) {
         size_t first = group, last = 0;
         for (size_t i = 0; i < d->n; i++) {
             const size_t line = (columns ? d->at[i] % d->p->columns : d->at[i] / d->p->columns) % group;
             first = line < first ? line : first;
             last = line > last ? line : last;
         }
-        if ((last - first + 1) * 2 > group)
+        if ((last - first + 1) * 2 > group || !is_pattern(d, last - first + 1, group))
             continue;
         if (first == last)
             judge_find(d->j, columns ? "every" : "rows", d->n, "all that differ are in %s %zu of each %zu %ss", what,
