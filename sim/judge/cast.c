@@ -417,6 +417,32 @@ static void explain(const search *s, const cast_row *like)
     }
 }
 
+/* Numbers that are those of the row's codes, read as codes of another format of as many bits. */
+static void explain_read(const search *s, const cast_row *like)
+{
+    const size_t bx = mpsim_format_code_bytes(s->a->from), by = mpsim_format_code_bytes(s->a->to);
+    const size_t n = s->a->n < SAMPLE ? s->a->n : SAMPLE;
+    if (mpsim_format_same(&like->format, s->a->to))
+        return;
+    for (size_t k = 0; k < mpsim_format_count(); k++) {
+        const mpsim_format *f = mpsim_format_at(k);
+        size_t same = 0;
+        if (f->bits != like->format.bits || mpsim_format_same(f, &like->format))
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            const double x = mpsim_decode(s->a->from, element_code(s->a->x, bx, i));
+            const double y = mpsim_decode(s->a->to, element_code(s->a->y, by, i));
+            const double as = mpsim_decode(f, mpsim_encode_f64(&like->format, &like->rounding, x, 0, NULL));
+            same += y == as || (y != y && as != as);
+        }
+        if (same >= n - n / 100 && s->w->j->differ > s->a->n / 4) {
+            judge_find(s->w->j, "format", s->w->j->differ, "the results are the codes of %s, read as codes of %s",
+                       like->format.name, f->name);
+            return;
+        }
+    }
+}
+
 /* Results that are the largest number, of inputs that are not beyond it. */
 static void explain_early(const search *s, const cast_row *like, const unsigned char *expected)
 {
@@ -443,8 +469,9 @@ typedef struct between_job {
     const cast_arrays *a;
     const cast_row *r;
     const unsigned char *marks;
-    uint64_t *counts; /* of each piece: ordinary numbers that are not exact; of these, results on one of both sides */
-    double *lean;     /* of each piece: the sum of (1 if the result is away from zero) - (the share of the way) */
+    uint64_t *
+        counts; /* of each piece: ordinary numbers that are not exact; of these, results on one of both sides; not the row's */
+    double *lean; /* of each piece: the sum of (1 if the result is away from zero) - (the share of the way) */
 } between_job;
 
 static void between_piece(size_t piece, void *job)
@@ -464,8 +491,11 @@ static void between_piece(size_t piece, void *job)
         const double y = fabs(mpsim_decode(b->a->to, element_code(b->a->y, by, i)));
         if (at[0] == fabs(x) || !(at[1] > at[0]))
             continue;
-        b->counts[2 * piece]++;
-        b->counts[2 * piece + 1] += y == at[0] || y == at[1];
+        b->counts[3 * piece]++;
+        b->counts[3 * piece + 1] += y == at[0] || y == at[1];
+        b->counts[3 * piece + 2] += y !=
+                                    fabs(mpsim_decode(&b->r->format, mpsim_encode_f64(&b->r->format, &b->r->rounding,
+                                                                                      x / down.scale, 0, NULL)));
         b->lean[piece] += (y == at[1]) - (fabs(x) - at[0]) / (at[1] - at[0]);
     }
 }
@@ -474,21 +504,22 @@ static mpsim_status find_stochastic(const search *s, const cast_row *row)
 {
     const size_t pieces = (s->a->n + JUDGE_PIECE - 1) / JUDGE_PIECE;
     unsigned char *marks = want_memory(s->a->n + 1, 1);
-    between_job job = {s->a, row, marks, want_memory(2 * pieces + 2, sizeof *job.counts),
+    between_job job = {s->a, row, marks, want_memory(3 * pieces + 3, sizeof *job.counts),
                        want_memory(pieces + 1, sizeof *job.lean)};
-    uint64_t all = 0, between = 0;
+    uint64_t all = 0, between = 0, other = 0;
     double lean = 0;
     const int bad = !marks || !job.counts || !job.lean;
     if (!bad) {
         mark_ordinary(s->w, marks, s->a, &row->format);
         judge_in_pieces(s->w->pool, pieces, between_piece, &job);
         for (size_t i = 0; i < pieces; i++) {
-            all += job.counts[2 * i];
-            between += job.counts[2 * i + 1];
+            all += job.counts[3 * i];
+            between += job.counts[3 * i + 1];
+            other += job.counts[3 * i + 2];
             lean += job.lean[i];
         }
         /* of n fair results the sum is within 4 sqrt(n) / 2; a mode that always goes one way is farther off; a quarter is not the nearest */
-        if (all >= 64 && between == all && s->w->j->differ >= all / 16 && fabs(lean) < 2 * sqrt((double)all))
+        if (all >= 64 && between == all && other >= all / 16 && fabs(lean) < 2 * sqrt((double)all))
             judge_find(
                 s->w->j, "stochastic", s->w->j->differ,
                 "each of %llu results is one of the two numbers around the input, as often as stochastic rounding gives them",
@@ -523,6 +554,7 @@ static mpsim_status report(search *s, const cast_row *row, int is_like)
     if (is_like && j->differ) {
         explain(s, row);
         explain_early(s, row, expected);
+        explain_read(s, row);
     }
     if (is_like && j->differ && !mpsim_format_same(&s->best.format, &row->format) && s->differ <= j->differ / 2)
         judge_find(j, "format", j->differ - s->differ, "the results are numbers of %s, not of %s", s->best.format.name,

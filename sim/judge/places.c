@@ -24,7 +24,6 @@ static const char *const causes[] = {"constant",
                                      "one-code",
                                      "rows",
                                      "columns",
-                                     "every",
                                      "mode",
                                      "stochastic",
                                      "format",
@@ -479,28 +478,46 @@ static void find_range(const differing *d, int columns)
                    columns ? "column" : "row", first, first == last ? n : last, n);
 }
 
-/* Whether all that differ are in one part, at most half, of each group of 2, 4, ... 256 lines. */
+/* Lines `first` to `last` of each `group`. */
+typedef struct period {
+    size_t first, last, group;
+} period;
+
+static double share_of(const period *p)
+{
+    return (double)(p->last - p->first + 1) / (double)p->group;
+}
+
+static period period_of(const differing *d, int columns, size_t group)
+{
+    period p = {group, 0, group};
+    for (size_t i = 0; i < d->n; i++) {
+        const size_t line = (columns ? d->at[i] % d->p->columns : d->at[i] / d->p->columns) % group;
+        p.first = line < p.first ? line : p.first;
+        p.last = line > p.last ? line : p.last;
+    }
+    return p;
+}
+
+/* Whether all that differ are in one part, at most half, of each group of 2, 4, ... 256 lines: the smallest such part. */
 static void find_period(const differing *d, int columns)
 {
     const size_t all = columns ? d->p->columns : d->p->rows;
-    const char *what = columns ? "column" : "row";
+    const char *what = columns ? "column" : "row", *cause = columns ? "columns" : "rows";
+    period best = {0, 0, 1};
     for (size_t group = 2; group <= 256 && all >= 2 * group && d->n > 1; group *= 2) {
-        size_t first = group, last = 0;
-        for (size_t i = 0; i < d->n; i++) {
-            const size_t line = (columns ? d->at[i] % d->p->columns : d->at[i] / d->p->columns) % group;
-            first = line < first ? line : first;
-            last = line > last ? line : last;
-        }
-        if ((last - first + 1) * 2 > group || !is_pattern(d, last - first + 1, group))
-            continue;
-        if (first == last)
-            judge_find(d->j, columns ? "every" : "rows", d->n, "all that differ are in %s %zu of each %zu %ss", what,
-                       first, group, what);
-        else
-            judge_find(d->j, columns ? "every" : "rows", d->n, "all that differ are in %ss %zu to %zu of each %zu %ss",
-                       what, first, last, group, what);
-        return;
+        const period p = period_of(d, columns, group);
+        if (share_of(&p) <= 0.5 && share_of(&p) < share_of(&best) && is_pattern(d, p.last - p.first + 1, group))
+            best = p;
     }
+    if (best.group == 1)
+        return;
+    if (best.first == best.last)
+        judge_find(d->j, cause, d->n, "all that differ are in %s %zu of each %zu %ss", what, best.first, best.group,
+                   what);
+    else
+        judge_find(d->j, cause, d->n, "all that differ are in %ss %zu to %zu of each %zu %ss", what, best.first,
+                   best.last, best.group, what);
 }
 
 static void find_reasons(const differing *d)

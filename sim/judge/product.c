@@ -363,6 +363,22 @@ static void explain_rows(const question *q, const product_row *like, const produ
         judge_find(j, "sum-order", n, "the sums are those of %s, not of %s", best->name, like->name);
 }
 
+/* Results of the row under another last rounding. */
+static int explain_mode(const question *q, const product_row *row)
+{
+    const uint64_t all = count_sample(q, row);
+    for (uint8_t mode = 0; mode < MPSIM_ROUND_STOCHASTIC_A && all > 1; mode++) {
+        product_row other = *row;
+        other.mode = mode;
+        if (mode == row->mode || count_sample(q, &other) > all / 4)
+            continue;
+        judge_find(q->w->j, "mode", q->w->j->differ, "the results are rounded by %s, not by %s",
+                   mpsim_round_mode_name((mpsim_round_mode)mode), mpsim_round_mode_name((mpsim_round_mode)row->mode));
+        return 1;
+    }
+    return 0;
+}
+
 /* Results of which the first or the last products are left out. */
 static int explain_depth(const question *q, const product_row *row)
 {
@@ -466,7 +482,7 @@ static mpsim_status answer(question *q, const product_row *like)
         explain_rows(q, like, best, j->differ - differ);
         if (differ > j->differ / 100)
             explain_formula(q);
-    } else if (!is_known(j) && !explain_depth(q, row)) {
+    } else if (!is_known(j) && !explain_mode(q, row) && !explain_depth(q, row)) {
         explain_formula(q);
     }
     return MPSIM_OK;
@@ -483,9 +499,9 @@ mpsim_status judge_product(judge_case *c)
     q->w = c;
     mpsim_status status = take_shapes(q);
     if (status == MPSIM_OK && c->like && judge_product_row_parse(&like, c->like) != MPSIM_OK)
-        status = judge_fail(c, MPSIM_ENOTFOUND,
-                            "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT, +scales=ORDER",
-                            c->like);
+        status = judge_fail(
+            c, MPSIM_ENOTFOUND,
+            "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT, +scales=ORDER, +round=MODE", c->like);
     if (status == MPSIM_OK)
         status = narrow(q, &as, &own);
     if (status == MPSIM_OK) {

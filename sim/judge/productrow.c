@@ -33,6 +33,13 @@ static int set_word(product_row *row, const char *word)
         row->split = (size_t)n;
         return 0;
     }
+    mpsim_round_mode mode;
+    uint8_t bits;
+    if (strncmp(word, "round=", 6) == 0 && mpsim_round_mode_parse(&mode, &bits, word + 6) == MPSIM_OK &&
+        mode < MPSIM_ROUND_STOCHASTIC_A) {
+        row->mode = (uint8_t)mode;
+        return 0;
+    }
     return strncmp(word, "operands=", 9) == 0 && mpsim_format_parse(&row->operands, word + 9) == MPSIM_OK ? 0 : -1;
 }
 
@@ -221,7 +228,7 @@ static void finish(void *codes, const product_work *w, const mpsim_format *f)
     const product_operands *o = w->o;
     const size_t bytes = mpsim_format_code_bytes(f);
     mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_rounding_init(&r, (mpsim_round_mode)w->row->mode);
     for (size_t i = 0; i < w->m * w->n; i++) {
         const size_t row = o->rows ? o->rows[i / w->n] : i / w->n,
                      column = o->columns ? o->columns[i % w->n] : i % w->n;

@@ -9,6 +9,7 @@ typedef struct product_row {
     size_t split;          /* parts of the depth, whose sums are added in order in binary32; 1: none */
     mpsim_format operands; /* that operands are rounded to first, to nearest even; without a name: none */
     int scales;            /* how scales are multiplied: judge_product_scales */
+    uint8_t mode;          /* of the last rounding: mpsim_round_mode, not stochastic */
 } product_row;
 
 /* Orders of a sum times its scales: s (a b), (s a) b, (s b) a. */
@@ -19,7 +20,7 @@ typedef enum judge_product_scales {
     PRODUCT_SCALES
 } judge_product_scales;
 
-/* judge_product_row_parse -- MODEL[+split=N][+operands=FORMAT][+scales=ORDER]. MPSIM_ENOTFOUND. */
+/* judge_product_row_parse -- MODEL[+split=N][+operands=FORMAT][+scales=ORDER][+round=MODE]. MPSIM_ENOTFOUND. */
 mpsim_status judge_product_row_parse(product_row *row, const char *text);
 
 /* What decides which rows there are. */
@@ -42,6 +43,6 @@ typedef struct product_operands {
 } product_operands;
 
 /* judge_product_compute -- m x n results as codes of f, of `depth` products from o->first on: the chain by the model, times the scales, c and
- * bias added in binary32, rounded to nearest even. */
+ * bias added in binary32, one rounding. */
 mpsim_status judge_product_compute(void *codes, const product_operands *o, const product_row *row,
                                    const mpsim_format *f, size_t m, size_t n, size_t depth);

@@ -383,6 +383,52 @@ static int say_missing(const question *q, const made *m)
     return 1;
 }
 
+/* The ratio of y to the values of a block, where it is one for all elements within roundings; 0: it is not; NaN: all are zero. */
+static double block_ratio(const question *q, const made *m, size_t block)
+{
+    const mpsim_judge_array *y = q->w->of[VALUES];
+    const size_t bytes = mpsim_format_code_bytes(y->format);
+    const size_t down = quant_up(m->rows, m->grid_rows), across = quant_up(q->columns, m->grid_columns);
+    const size_t top = block / m->grid_columns * down, left = block % m->grid_columns * across;
+    const double slack = 8 * ldexp(1, -(int)y->format->mbits - 1);
+    double ratio = NAN;
+    for (size_t i = top; i < top + down && i < m->rows; i++)
+        for (size_t k = left; k < left + across && k < q->columns; k++) {
+            const double e = (double)m->values[i * q->columns + k],
+                         f = mpsim_decode(y->format, element_code(y->codes, bytes, i * q->columns + k));
+            if (e == 0 && f == 0)
+                continue;
+            if (e == 0 || !isfinite(f) || !isfinite(e))
+                return 0;
+            if (isnan(ratio))
+                ratio = f / e;
+            if (fabs(f / e / ratio - 1) > slack)
+                return 0;
+        }
+    return ratio;
+}
+
+/* Whether each block is off by a factor of its own: right elements, wrong scales. */
+static void say_factors(const question *q, const made *m)
+{
+    const size_t blocks = m->grid_rows * m->grid_columns;
+    size_t of_own = 0, none = 0;
+    double first = 0, least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < blocks; i++) {
+        const double r = block_ratio(q, m, i);
+        none += isnan(r) || r == 1;
+        if (!(r != 0) || isnan(r) || r == 1)
+            continue;
+        first = of_own++ ? first : r;
+        least = fmin(least, r);
+        most = fmax(most, r);
+    }
+    if (of_own < 2 || least == most || of_own < (blocks - none) - (blocks - none) / 100 || q->w->j->format.mbits < 7)
+        return;
+    judge_find(q->w->j, "factor", q->w->j->differ,
+               "%zu of %zu blocks are off by a factor of the block: %.6g in the first of them", of_own, blocks, first);
+}
+
 static mpsim_status say_values(const question *q, const made *m)
 {
     void *values = values_of(q, m);
@@ -390,7 +436,8 @@ static mpsim_status say_values(const question *q, const made *m)
         return MPSIM_ENOMEM;
     const judge_pair p = {q->w->of[VALUES]->format, q->w->of[VALUES]->codes, values, m->rows, q->columns, 1};
     set_results(q->w->j, "y", &p, 0);
-    (void)say_missing(q, m);
+    if (q->w->j->differ && !say_missing(q, m))
+        say_factors(q, m);
     free(values);
     return MPSIM_OK;
 }
