@@ -36,7 +36,7 @@ sim_libsim_a_SOURCES = \
   sim/diff/impl.h sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/computed.c \
   sim/diff/constants.c sim/diff/diff.h sim/diff/dropout.c sim/diff/entry.c \
   sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/linematch.c sim/diff/lines.c sim/diff/moved.c \
-  sim/diff/logprob.c sim/diff/logprob.h sim/diff/parts.c sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
+  sim/diff/logcase.c sim/diff/logcase.h sim/diff/logjudge.c sim/diff/logjudge.h sim/diff/logplain.c sim/diff/logprob.c sim/diff/logprob.h sim/diff/logsampled.c sim/diff/parts.c sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/order.c sim/diff/order.h \
   sim/diff/patterns.c sim/diff/ratios.c sim/diff/ratios.h sim/diff/ratiosreport.c sim/diff/ratiosreport.h sim/diff/places.c sim/diff/rearrange.c \
   sim/diff/recipe.c sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c \

@@ -27,7 +27,8 @@ static const char more[] =
     "\n"
     "With --logprob, A holds log-probabilities of a sampler and B those of a trainer: d = B - A, a token's\n"
     "ratio is exp(d), a sequence's ratio is the product over its tokens. Zeros at the end of a row are\n"
-    "padding.\n"
+    "padding. The verdict is one of equal, too-few, negated, probabilities, no-logarithms, base, scaled,\n"
+    "offset, shifted, masked, renormalised, tempered, stale, rounding, other-policy, unexplained.\n"
     "\n"
     "Examples:\n"
     "  mpsim diff run-a/ run-b/                       two recorded runs\n"
@@ -39,6 +40,7 @@ typedef struct options {
     input_options from;
     report_options form;
     const char *tolerance, *clip;
+    double dual, truncated;
     int tensors, logprob;
 } options;
 
@@ -82,7 +84,7 @@ static int compare(side sides[2], const options *o, report_style style, output *
 
 static int compare_logprobs(side sides[2], const options *o, report_style style, output *out, char **operands)
 {
-    logprob_options lo = {.paths = {operands[0], operands[1]}};
+    logprob_options lo = {.paths = {operands[0], operands[1]}, .dual = o->dual, .truncated = o->truncated};
     int differ = 0, code = diff_ratios_band(&lo.band[0], &lo.band[1], "diff", o->clip);
     for (int k = 0; k < 2 && !code; k++)
         code = diff_side_open(&sides[k], "diff", &o->from, operands[k]);
@@ -115,7 +117,7 @@ static int run(const options *o, char **operands)
 
 int cmd_diff(const command *self, int argc, char **argv)
 {
-    options o = {.from = {.may_keep_going = 1}};
+    options o = {.from = {.may_keep_going = 1}, .dual = RATIOS_DUAL, .truncated = RATIOS_TRUNCATED};
     int first;
     const option_row rows[] = {
         COMMON("tolerance logprob match kind map tensors json output"),
@@ -127,8 +129,11 @@ int cmd_diff(const command *self, int argc, char **argv)
          "products"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
          "logprob: clipping band of ratios, or E for 1 - E to 1 + E (default 0.8,1.2)"},
+        {0, "dual-clip", OPTION_NUMBER, &o.dual, "X", "logprob: a dual clip cuts ratios above X (default 3)"},
+        {0, "truncate", OPTION_NUMBER, &o.truncated, "X", "logprob: a truncation cuts ratios above X (default 2)"},
         NEEDS("", "FILE=2", NULL),
-        NEEDS("clip", "logprob", NULL),
+        NEEDS("clip dual-clip truncate", "logprob", NULL),
+        ABOVE("dual-clip truncate", 0),
         EXCLUDES("tolerance", "logprob", NULL),
         {0, "Files and tensors", OPTION_HEADING, NULL, NULL, NULL},
         INPUT_OPTION_ROWS(o.from),

@@ -4,6 +4,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../text/words.h"
+#include "logjudge.h"
 #include "match.h"
 #include "ratiosreport.h"
 #include "walk.h"
@@ -24,14 +25,27 @@ typedef struct logprob_document {
     const char *a, *b;
     const double *clip;
     size_t clips; /* 2 */
+    double dual, truncated;
     ratios_summary total;
+    log_finding found;
+    const char *title, *evidence;
 } logprob_document;
+
+/* The numbers of a tensor at the step before. */
+typedef struct earlier {
+    char *name;
+    double *x[2];
+    size_t n;
+} earlier;
 
 typedef struct logprob {
     record_writer w;
     const logprob_options *o;
     side *sides[2];
     ratios all;
+    log_tokens tokens;
+    earlier *earlier; /* growing */
+    size_t n_earlier;
 } logprob;
 
 /* ---- the record ---- */
@@ -50,6 +64,8 @@ static const record_field config_fields[] = {
     FIELD(TEXT, "a", IN_JSON, AT(a), NULL),
     FIELD(TEXT, "b", IN_JSON, AT(b), NULL),
     FIELD(REALS, "clip", IN_JSON, AT(clip), "The band of ratios: two numbers.", .of = AT(clips)),
+    FIELD(REAL, "dual_clip", IN_JSON, AT(dual), NULL),
+    FIELD(REAL, "truncate", IN_JSON, AT(truncated), NULL),
     {0}};
 static const record_kind config_record = {"config", NULL, sizeof(logprob_document), config_fields};
 
@@ -57,6 +73,11 @@ static const record_field document_fields[] = {
     FIELD(RECORD, "config", IN_JSON, 0, NULL, .record = &config_record),
     FIELD(LIST, "tensors", IN_JSON | FIELD_STREAM, 0, NULL, .record = &row_record),
     FIELD(RECORD, "total", IN_JSON, AT(total), NULL, .record = &diff_ratios_record),
+    FIELD(WORD, "verdict", IN_JSON, AT(found.verdict), "What the differences are taken for.", .words = diff_log_words),
+    FIELD(TEXT, "title", IN_JSON, AT(title), "The verdict in words."),
+    FIELD(TEXT, "evidence", IN_JSON, AT(evidence), "Why."),
+    FIELD(REAL, "scale", IN_JSON | FIELD_OPTIONAL, AT(found.said.scale),
+          "base and scaled: B / A. tempered: the temperature of A that gives B."),
     {0}};
 static const record_kind document_record = {"document", NULL, sizeof(logprob_document), document_fields};
 #undef AT
@@ -89,28 +110,74 @@ static void tell(logprob *l, int64_t step, const char *name, ratios *r)
     record_row(&l->w, &row);
 }
 
-static void add_rows(ratios *one, ratios *all, const double *a, const double *b, const side_tensor *t)
+/* Whether x is nearer to the other side's numbers of the step before, y, than to those of its own step, by far. */
+static int is_behind(const double *x, const double *y, const double *own, size_t n)
+{
+    double before = 0, now = 0;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(x[i]) && isfinite(y[i]) && isfinite(own[i])) {
+            before += fabs(x[i] - y[i]);
+            now += fabs(x[i] - own[i]);
+        }
+    return now > 0 && before <= now / 4;
+}
+
+static void compare_earlier(logprob *l, const char *name, double *const x[2], size_t n)
+{
+    size_t i = 0;
+    while (i < l->n_earlier && strcmp(l->earlier[i].name, name) != 0)
+        i++;
+    if (i == l->n_earlier) {
+        need_room(&l->earlier, l->n_earlier, sizeof *l->earlier);
+        l->earlier[l->n_earlier++] = (earlier){.name = need_text(name)};
+    }
+    earlier *e = &l->earlier[i];
+    if (e->n == n) {
+        l->tokens.tensors++;
+        for (int which = 0; which < 2; which++)
+            l->tokens.behind[which] += (size_t)is_behind(x[which], e->x[1 - which], x[1 - which], n);
+    }
+    for (int which = 0; which < 2; which++) {
+        free(e->x[which]);
+        e->x[which] = x[which];
+    }
+    e->n = n;
+}
+
+static void clear_tokens(logprob *l)
+{
+    for (size_t i = 0; i < l->n_earlier; i++) {
+        free(l->earlier[i].name);
+        free(l->earlier[i].x[0]);
+        free(l->earlier[i].x[1]);
+    }
+    free(l->earlier);
+    diff_log_clear(&l->tokens);
+}
+
+static void add_rows(logprob *l, ratios *one, int64_t step, const double *a, const double *b, const side_tensor *t)
 {
     const size_t length = t->rank ? (size_t)t->shape[t->rank - 1] : 1, n = (size_t)t->count; /* all are in memory */
     for (size_t at = 0; at < n; at += length) {
         diff_ratios_add(one, a + at, b + at, length);
-        diff_ratios_add(all, a + at, b + at, length);
+        diff_ratios_add(&l->all, a + at, b + at, length);
+        diff_log_add(&l->tokens, step, a + at, b + at, length);
     }
 }
 
 static int compare(logprob *l, int64_t step, const side_tensor *x, const side_tensor *y)
 {
-    ratios one = {.low = l->o->band[0], .high = l->o->band[1]};
+    ratios one = {.low = l->o->band[0], .high = l->o->band[1], .dual = l->o->dual, .truncated = l->o->truncated};
     trace_error error;
     double *a = values_of(l->sides[0], x, &error), *b = a ? values_of(l->sides[1], y, &error) : NULL;
     const int code = b ? 0 : input_failed(&l->sides[a != NULL]->in, &error);
     if (b) {
-        add_rows(&one, &l->all, a, b, x);
+        add_rows(l, &one, step, a, b, x);
         tell(l, step, x->name, &one);
-    }
+        compare_earlier(l, x->name, (double *const[]){a, b}, (size_t)x->count); /* which keeps them */
+    } else
+        free(a);
     diff_ratios_clear(&one);
-    free(a);
-    free(b);
     return code;
 }
 
@@ -174,9 +241,18 @@ static void print_head(FILE *to, const logprob_options *o, const ratios *r)
                 text_count(d, r->above_zero));
 }
 
+static void print_verdict(FILE *to, const logprob_document *d)
+{
+    char text[640];
+    snprintf(text, sizeof text, "%s%s%s", d->title, d->evidence[0] ? ": " : "", d->evidence);
+    fputc('\n', to);
+    text_wrapped(to, "verdict           ", text);
+}
+
 static void print_end(const logprob *l)
 {
     print_head(l->w.to, l->o, &l->all);
+    print_verdict(l->w.to, l->w.document);
     if (l->all.tokens)
         diff_ratios_print(l->w.to, &l->all, l->w.written == 1);
     if (l->w.written > 1) {
@@ -187,11 +263,12 @@ static void print_end(const logprob *l)
 
 int diff_logprob_run(FILE *to, report_style style, const logprob_options *o, side *a, side *b, int *differ)
 {
-    logprob_document d = {.a = o->paths[0], .b = o->paths[1], .clip = o->band, .clips = 2};
+    logprob_document d = {
+        .a = o->paths[0], .b = o->paths[1], .clip = o->band, .clips = 2, .dual = o->dual, .truncated = o->truncated};
     logprob l = {.w = {.kind = &diff_logprob_kind, .to = to, .style = style, .document = &d},
                  .o = o,
                  .sides = {a, b},
-                 .all = {.low = o->band[0], .high = o->band[1]}};
+                 .all = {.low = o->band[0], .high = o->band[1], .dual = o->dual, .truncated = o->truncated}};
     record_begin(&l.w);
     int code = compare_steps(&l);
     if (!code && l.w.written == 0)
@@ -199,10 +276,14 @@ int diff_logprob_run(FILE *to, report_style style, const logprob_options *o, sid
                                "shape");
     diff_ratios_sort(&l.all);
     d.total = diff_ratios_summarise(&l.all);
+    diff_log_judge(&d.found, &l.tokens);
+    d.title = diff_log_titles[d.found.verdict];
+    d.evidence = d.found.said.evidence;
     if (!code && style == REPORT_TEXT)
         print_end(&l);
     record_end(&l.w);
     *differ = l.all.equal < l.all.tokens || l.all.one_sided;
     diff_ratios_clear(&l.all);
+    clear_tokens(&l);
     return code;
 }

@@ -6,7 +6,8 @@
 
 typedef struct logprob_options {
     const char *paths[2];
-    double band[2]; /* of ratios: the lower end, the upper one */
+    double band[2];         /* of ratios: the lower end, the upper one */
+    double dual, truncated; /* where a dual clip, and a truncation, cut ratios */
 } logprob_options;
 
 /* diff_logprob_run -- compare tensors of one name and shape, rows as sequences, of the steps that both have, and write the

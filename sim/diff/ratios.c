@@ -26,6 +26,11 @@ static void add_sums(ratios *r, double d, double a, double b)
     r->probability += apart;
     r->most_probability = fmax(r->most_probability, apart);
     r->equal += d == 0;
+    r->above += ratio > r->high;
+    r->over_dual += ratio > r->dual;
+    r->over += ratio > r->truncated;
+    r->lost += fmax(0, ratio - r->truncated);
+    r->most_ratio = fmax(r->most_ratio, ratio);
     r->outside += ratio < r->low || ratio > r->high;
 }
 
@@ -105,6 +110,23 @@ double diff_ratios_magnitude(const ratios *r, double q)
 double diff_ratios_product(const ratios *r, double q)
 {
     return quantile(r->products, r->sequences, q);
+}
+
+ratios_sequences diff_ratios_of_sequences(const ratios *r)
+{
+    double sum = 0, squares = 0, lost = 0;
+    ratios_sequences s = {0};
+    for (size_t i = 0; i < r->sequences; i++) {
+        const double x = exp(r->products[i]);
+        sum += x;
+        squares += x * x;
+        lost += fmax(0, x - r->truncated);
+        s.over += x > r->truncated;
+    }
+    s.mean = sum / (double)r->sequences;
+    s.effective = s.mean * (sum / squares);
+    s.lost = lost / sum;
+    return s;
 }
 
 double diff_ratios_effective(const ratios *r)

@@ -2,6 +2,7 @@
 #include "ratiosreport.h"
 
 #include "../cli/options.h"
+#include "../text/words.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -55,6 +56,9 @@ static ratios_numbers numbers_of(const ratios *r)
         .magnitude = {diff_ratios_magnitude(r, 0.5), diff_ratios_magnitude(r, 0.9), diff_ratios_magnitude(r, 0.99),
                       diff_ratios_magnitude(r, 0.999), diff_ratios_magnitude(r, 1)},
         .worst = {r->worst_at[0], r->worst_at[1], r->worst[0], r->worst[1]},
+        .ratio_max = r->most_ratio,
+        .sequences = diff_ratios_of_sequences(r),
+        .dropped = {r->above, r->outside - r->above, r->over_dual, r->over, r->lost / r->sum_of_ratios},
     };
 }
 
@@ -99,6 +103,33 @@ static const record_kind worst_record = {"worst_token", "The token of the larges
                                          worst_fields};
 #undef AT
 
+#define AT(member) offsetof(ratios_sequences, member)
+static const record_field sequences_fields[] = {
+    FIELD(REAL, "mean", IN_ALL, AT(mean), "Mean of the products of ratios."),
+    FIELD(REAL, "effective_share", IN_ALL, AT(effective),
+          "(sum of products)^2 / (sequences times the sum of their squares)."),
+    FIELD(COUNT, "truncated", IN_ALL, AT(over), "Sequences whose product is above the truncation."),
+    FIELD(REAL, "truncated_share", IN_ALL, AT(lost), "The share of the sum of products that the truncation takes."),
+    {0}};
+static const record_kind sequences_record = {"sequence_ratios", "Products of ratios over a sequence.",
+                                             sizeof(ratios_sequences), sequences_fields};
+#undef AT
+
+#define AT(member) offsetof(ratios_dropped, member)
+static const record_field dropped_fields[] = {
+    FIELD(COUNT, "above", IN_ALL, AT(above),
+          "Tokens with a ratio above the band: clipping drops their gradient where the advantage is positive."),
+    FIELD(COUNT, "below", IN_ALL, AT(below),
+          "Tokens with a ratio below the band: clipping drops their gradient where the advantage is negative."),
+    FIELD(COUNT, "dual", IN_ALL, AT(dual),
+          "Tokens with a ratio above the dual clip, which drops their gradient where the advantage is negative."),
+    FIELD(COUNT, "truncated", IN_ALL, AT(truncated), "Tokens with a ratio above the truncation."),
+    FIELD(REAL, "truncated_share", IN_ALL, AT(lost), "The share of the sum of ratios that the truncation takes."),
+    {0}};
+static const record_kind dropped_record = {"dropped", "What a loss leaves out of the tokens.", sizeof(ratios_dropped),
+                                           dropped_fields};
+#undef AT
+
 #define AT(member) offsetof(ratios_numbers, member)
 static const record_field number_fields[] = {
     FIELD(REAL, "mean", IN_ALL, AT(mean),
@@ -119,6 +150,9 @@ static const record_field number_fields[] = {
     FIELD(REAL, "product_max", IN_ALL, AT(product_max), "Largest product of the ratios of a sequence."),
     FIELD(RECORD, "magnitude", IN_ALL, AT(magnitude), NULL, .title = "", .record = &magnitude_record),
     FIELD(RECORD, "worst", IN_ALL, AT(worst), NULL, .record = &worst_record),
+    FIELD(REAL, "ratio_max", IN_ALL, AT(ratio_max), "Largest exp(B - A) of a token."),
+    FIELD(RECORD, "sequence_ratios", IN_ALL, AT(sequences), NULL, .title = "", .record = &sequences_record),
+    FIELD(RECORD, "dropped", IN_ALL, AT(dropped), NULL, .title = "", .record = &dropped_record),
     {0}};
 static const record_kind numbers_record = {"numbers", NULL, sizeof(ratios_numbers), number_fields};
 #undef AT
@@ -171,14 +205,29 @@ static void print_differences(FILE *to, const ratios_summary *s, int say_where)
             text_number(b, x->max_probability));
 }
 
+static void print_dropped(FILE *to, const ratios *r, const ratios_numbers *x)
+{
+    char a[32], b[32], d[32], e[32];
+    fprintf(to, "                  mean %.4g; effective share %.4f\n", x->sequences.mean, x->sequences.effective);
+    fprintf(to, "clipping drops    %s above %g (advantage > 0), %s below %g and %s above %g (advantage < 0)\n",
+            text_count(a, x->dropped.above), r->high, text_count(b, x->dropped.below), r->low,
+            text_count(d, x->dropped.dual), r->dual);
+    fprintf(to, "truncation at %-4g%s token%s, %s of the ratios' sum; ", r->truncated,
+            text_count(a, x->dropped.truncated), text_plural(x->dropped.truncated), text_number(b, x->dropped.lost));
+    fprintf(to, "%s sequence%s, %s of the products' sum\n", text_count(d, x->sequences.over),
+            text_plural(x->sequences.over), text_number(e, x->sequences.lost));
+}
+
 static void print_ratios(FILE *to, const ratios *r, const ratios_summary *s)
 {
     const ratios_numbers *x = &s->numbers;
     char a[32], b[32], d[32];
-    fprintf(to, "\np(B) / p(A)       mean %.6g; %s of the tokens outside of %g to %g; effective share %.4f\n",
-            x->mean_ratio, text_share(a, s->outside, s->tokens), r->low, r->high, x->effective_share);
+    fprintf(to,
+            "\np(B) / p(A)       mean %.6g, largest %.4g; %s of the tokens outside of %g to %g; effective share %.4f\n",
+            x->mean_ratio, x->ratio_max, text_share(a, s->outside, s->tokens), r->low, r->high, x->effective_share);
     fprintf(to, "over a sequence   product: median %.4g, %.4g to %.4g; %s of the sequences outside\n",
             x->product_median, x->product_min, x->product_max, text_share(b, s->sequences_outside, s->sequences));
+    print_dropped(to, r, x);
     fprintf(to, "KL(A || B)        k1 %s, k3 %s", text_number(a, x->k1), text_number(d, x->k3));
     fprintf(to, "; perplexity of B over A's %.6g\n", x->perplexity_ratio);
 }

@@ -8,6 +8,8 @@
  * 0, or EXIT_USAGE after a message that begins with `verb`. */
 int diff_ratios_band(double *low, double *high, const char *verb, const char *text);
 
+enum { RATIOS_DUAL = 3, RATIOS_TRUNCATED = 2 }; /* where a dual clip and a truncation usually cut ratios */
+
 /* Of one token or more. */
 typedef struct ratios_magnitudes {
     double q50, q90, q99, q999, max;
@@ -18,11 +20,20 @@ typedef struct ratios_worst {
     double a, b;
 } ratios_worst;
 
+/* What a loss leaves out. */
+typedef struct ratios_dropped {
+    uint64_t above, below, dual, truncated;
+    double lost;
+} ratios_dropped;
+
 typedef struct ratios_numbers {
     double mean, mean_magnitude, deviation, k1, k3, mean_ratio, perplexity_ratio, effective_share, mean_probability,
         max_probability, product_min, product_median, product_max;
     ratios_magnitudes magnitude;
     ratios_worst worst;
+    double ratio_max;
+    ratios_sequences sequences;
+    ratios_dropped dropped;
 } ratios_numbers;
 
 /* The content of a report. */

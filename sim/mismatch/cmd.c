@@ -36,7 +36,7 @@ static const char more[] =
 typedef struct options {
     const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip;
     uint64_t count, vocabulary, size, seed, worst;
-    double spread;
+    double spread, dual, truncated;
     input_options in;
     report_options form;
 } options;
@@ -68,6 +68,8 @@ static int check(run *r)
         (code = mismatch_arithmetic_parse(&r->sides[0], "-a", o->a)) ||
         (code = mismatch_arithmetic_parse(&r->sides[1], "-b", o->b)))
         return code;
+    r->r.dual = o->dual;
+    r->r.truncated = o->truncated;
     return diff_ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip);
 }
 
@@ -125,13 +127,22 @@ static int work(run *r)
 
 int cmd_mismatch(const command *self, int argc, char **argv)
 {
-    options o = {.count = unset, .vocabulary = unset, .size = unset, .seed = 1, .worst = 5, .spread = 3};
+    options o = {.count = unset,
+                 .vocabulary = unset,
+                 .size = unset,
+                 .seed = 1,
+                 .worst = 5,
+                 .spread = 3,
+                 .dual = RATIOS_DUAL,
+                 .truncated = RATIOS_TRUNCATED};
     int first;
     const option_row rows[] = {
         {'a', "a", OPTION_STRING, &o.a, "SIDE", "arithmetic of side A: MODEL[,KEY=VALUE]..."},
         {'b', "b", OPTION_STRING, &o.b, "SIDE", "arithmetic of side B"},
         {0, "clip", OPTION_STRING, &o.clip, "LOW,HIGH|E",
          "clipping band of ratios p(B) / p(A), or E for 1 - E to 1 + E (default 0.8,1.2)"},
+        {0, "dual-clip", OPTION_NUMBER, &o.dual, "X", "a dual clip cuts ratios above X (default 3)"},
+        {0, "truncate", OPTION_NUMBER, &o.truncated, "X", "a truncation cuts ratios above X (default 2)"},
         COMMON("a b clip hidden head tokens count vocabulary size json output"),
         {0, "Operands", OPTION_HEADING, NULL, NULL, NULL},
         {0, "hidden", OPTION_INPUT, &o.hidden, "FILE",
@@ -156,7 +167,7 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         NEEDS("tokens-name", "tokens", NULL),
         EXCLUDES("count vocabulary size spread", "hidden", "these options are for generated operands"),
         RANGE("count vocabulary size", 1, MOST),
-        ABOVE("spread", 0),
+        ABOVE("spread dual-clip truncate", 0),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         {0, "worst", OPTION_COUNT, &o.worst, "N", "list the N tokens with the largest differences (default 5)"},
         JSON_OPTION_ROW(o.form, "mpsim.mismatch/1"),

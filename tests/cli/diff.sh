@@ -137,6 +137,11 @@ run 2 diff --clip 1,2 "$adam" "$adam" && has 'clip needs --logprob' err; ok $? "
 run 2 diff --logprob --clip 2,1 "$adam" "$adam" && has 'the lower one first' err; ok $? "--clip the wrong way round"
 run 1 diff --logprob --csv --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '^step,name,sequences,tokens,.*,magnitude_max,worst_sequence,' &&
     has '^,,2,5,1,0,0,3,2,2,-0.1'; ok $? "--logprob --csv"
+logprob 1 && has '^verdict  *too few tokens for a verdict: 5 of 32' && has '^clipping drops  *1 above 1.2 (advantage > 0), 1 below 0.8 and 0 above 3' &&
+    has '^truncation at 2   0 tokens, 0 of the ratios. sum; 0 sequences, 0 of the products. sum$'; ok $? "--logprob: too few for a verdict, what a loss drops"
+run 1 diff --logprob --dual-clip 1.5 --truncate 1.25 --json --dtype binary32 --shape 2,3 "$dir/a.raw" "$dir/b.raw" && has '"dual": 1' && has '"verdict": "too-few"' &&
+    has '"truncate": 1.25' && has '"truncated": 1, '; ok $? "--logprob --dual-clip --truncate"
+run 2 diff --truncate 2 "$adam" "$adam" && has 'truncate needs --logprob' err; ok $? "--truncate alone"
 run 2 diff --logprob --tolerance 1ulp "$adam" "$adam"; ok $? "--logprob with a tolerance"
 
 # ---- the same whatever the threads ----
