@@ -28,7 +28,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
   tests/cli/noreplace.sh tests/cli/optimizers.sh tests/cli/outputs.sh tests/cli/plot.sh tests/cli/policies.sh tests/cli/program.sh \
   tests/cli/hostile-names.sh tests/cli/endless.sh tests/cli/environment.sh tests/cli/replay.sh tests/cli/report.sh \
   tests/cli/sandbox.sh tests/cli/scaler.sh tests/cli/stat.sh tests/cli/train.sh tests/cli/verify.sh \
-  tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/logproperties.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/logreader.sh tests/cli/manual.sh tests/cli/emulate.sh tests/cli/mismatch.sh tests/cli/plot-large.sh tests/cli/plot-types.sh tests/cli/gallery.sh tests/cli/model-memory.sh \
+  tests/cli/replay-cases.sh tests/cli/logs.sh tests/cli/written.sh tests/cli/logproperties.sh tests/cli/explain.sh tests/cli/log.sh tests/cli/logreader.sh tests/cli/manual.sh tests/cli/emulate.sh tests/cli/judge.sh tests/cli/mismatch.sh tests/cli/plot-large.sh tests/cli/plot-types.sh tests/cli/gallery.sh tests/cli/model-memory.sh \
   tests/cli/progress.sh tests/cli/quick.sh tests/cli/scale.sh tests/cli/mpi.sh tests/cli/blocks.sh tests/cli/merge.sh \
   tests/cli/torch.sh tests/cli/stored.sh tests/cli/pages.sh tests/cli/questions.sh tests/cli/examples.sh tests/cli/recorders.sh \
   tests/bench/run.sh tests/fuzz/corpus.sh tests/gpu/device.sh tests/gpu/isolation.sh tests/gpu/libraries.sh tests/gpu/numbers.sh tests/gpu/program.sh \
@@ -36,7 +36,7 @@ shell_tests = tests/ck-house.sh tests/cli/calc.sh tests/cli/cast.sh tests/cli/wh
 dist_check_SCRIPTS += $(shell_tests)
 tests_all += $(shell_tests)
 # read by tests/cli/pages.sh: commands and what they print
-cli_pages = tests/cli/calc.md tests/cli/formats.md tests/cli/scaler.md tests/cli/dot.md tests/cli/program.md tests/cli/cast.md tests/cli/attention.md tests/cli/mismatch.md tests/cli/log.md
+cli_pages = tests/cli/calc.md tests/cli/formats.md tests/cli/scaler.md tests/cli/dot.md tests/cli/program.md tests/cli/cast.md tests/cli/attention.md tests/cli/judge.md tests/cli/mismatch.md tests/cli/log.md
 
 if HAVE_CHECK
 # ---- what the unit tests share: support/ helps, oracle/ judges

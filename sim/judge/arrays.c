@@ -37,6 +37,17 @@ static const char *role_given(const judge_arrays *a, const char *name)
     return NULL;
 }
 
+/* Whether --as says which tensor has a role: then its name gives it to no other one. */
+static int is_given(const judge_arrays *a, const char *role)
+{
+    for (size_t i = 0; a->as && i < a->as->count; i++) {
+        const char *equals = strchr(a->as->items[i], '=');
+        if (equals && is_word(role, a->as->items[i], (size_t)(equals - a->as->items[i])))
+            return 1;
+    }
+    return 0;
+}
+
 /* The last part of a name, or of a path without the end of the file's name. */
 static const char *last_part(const char *text, const char *ends, size_t *n)
 {
@@ -53,7 +64,8 @@ static const char *role_of_tensor(const judge_arrays *a, const trace *t, const t
     size_t n;
     const char *given = role_given(a, *x->name ? x->name : trace_path(t));
     const char *part = *x->name ? last_part(x->name, "./:", &n) : last_part(trace_path(t), "/", &n);
-    return given ? given : role_of(a->kind, part, n);
+    const char *role = role_of(a->kind, part, n);
+    return given ? given : role && !is_given(a, role) ? role : NULL;
 }
 
 /* ---- reading ---- */
@@ -114,6 +126,18 @@ static int visit(input *in, trace *t, void *context)
 int judge_arrays_read(judge_arrays *a, input *in)
 {
     return input_each(in, visit, a);
+}
+
+const char *judge_arrays_missing(const judge_arrays *a)
+{
+    for (const char *const *role = judge_roles(a->kind); *role; role++) {
+        size_t i = 0;
+        while (i < a->n && strcmp(a->names[i], *role) != 0)
+            i++;
+        if (i == a->n)
+            return *role;
+    }
+    return NULL;
 }
 
 void judge_arrays_clear(judge_arrays *a)

@@ -44,7 +44,7 @@ static const char more[] =
     "Examples:\n"
     "  mpsim judge cast x.npy y.npy                        which cast is this?\n"
     "  mpsim judge cast x.npy y.npy --like e4m3@cuda       are these the bits of CUDA?\n"
-    "  mpsim judge cast run.safetensors --as x=input --as y=output\n";
+    "  mpsim judge cast grads.safetensors y.npy --as x=act:blocks.0.fc1\n";
 
 typedef struct options {
     input_options in;
@@ -90,6 +90,16 @@ static int write_report(const options *o, const judge_report *r)
     return output_close(&out);
 }
 
+/* All arrays that must be there; files: the names of `n` files. */
+static int read_arrays(judge_arrays *a, input *in, char **files, int n)
+{
+    const int code = judge_arrays_read(a, in);
+    const char *missing = code ? NULL : judge_arrays_missing(a);
+    return missing ? fail(EXIT_DATA, "judge: %s%s: expected an array '%s', found none", files[0], n > 1 ? ", ..." : "",
+                          missing)
+                   : code;
+}
+
 static int judge(const options *o, const judge_arrays *a)
 {
     mpsim_judgement j;
@@ -120,6 +130,8 @@ int cmd_judge(const command *self, int argc, char **argv)
         COLUMNS("Columns", record_rows(&judge_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, ""),
+        {0, "like as match json csv output", OPTION_COMMON, NULL, NULL,
+         "KIND is cast, quantise, product, sum, softmax, norm, activation or update; --help=all lists the arrays and rows of each."},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)
@@ -130,7 +142,7 @@ int cmd_judge(const command *self, int argc, char **argv)
     code = kind_of(&a.kind, argv[first]);
     if (code || (code = input_open(&in, "judge", &o.in, argv + first + 1, argc - first - 1)))
         return code;
-    code = judge_arrays_read(&a, &in);
+    code = read_arrays(&a, &in, argv + first + 1, argc - first - 1);
     code = code ? code : judge(&o, &a);
     input_close(&in);
     judge_arrays_clear(&a);

@@ -31,7 +31,7 @@ start() { # start INPUT WHAT COMMAND...: INPUT for standard input
 }
 for f in /dev/zero "$dir/fifo"; do
     for c in 'train --steps 1 -P' 'train --resume' 'train --run' 'train -P fp32 --steps 1 --check-digests' 'scaler --pattern 1x10 --state-in' \
-        'scaler --log' 'scaler' 'plot histogram' 'plot training' merge 'merge --list' stat info advise report 'cast -f bf16 -o x' dot 'attention --q a --k a --v a' 'mismatch -a fma -b fma --tokens' 'verify vectors --vectors'; do
+        'scaler --log' 'scaler' 'plot histogram' 'plot training' merge 'merge --list' stat info advise report 'cast -f bf16 -o x' dot 'attention --q a --k a --v a' 'judge cast' 'mismatch -a fma -b fma --tokens' 'verify vectors --vectors'; do
         # shellcheck disable=SC2086 # words
         start /dev/null "$c $(basename "$f")" $c "$f"
     done

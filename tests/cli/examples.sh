@@ -51,6 +51,8 @@ lm=$top/data/charlm/step_012000/rank_00000.safetensors
     { for token in 0 1 2 3 4 5 6 7 10 11; do printf "%b" "\\0$token\\0\\0\\0\\0\\0\\0\\0"; done; } | npy t.npy '<i8' 10,
     mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o sampler.safetensors "$lm"
     mpsim cast -q -f bf16 --only -m act:blocks.0.fc1 -o trainer.safetensors "$lm"
+    mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o x.npy "$lm"
+    mpsim cast -q -f e4m3@cuda --only -m act:blocks.0.fc1 -o y.npy "$lm"
     head -c 8388608 /dev/zero | gzip -1 >grads.bin.gz
     cp grads.bin.gz dump.bin.gz
     cp "$top/data/policies/pytorch-amp-fp16.yaml" mine.yaml

@@ -71,14 +71,15 @@ try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\2
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
 try "attention" attention -M fma --q 'act:*' --k 'weight:*' --v 'weight:*' "$f"
 try "attention: which tensor" attention --q '*' --k '*' --v '*' "$f"
+try "judge" judge cast "$f" --as 'x=act:*' --as 'y=weight:*'
 try "mismatch" mismatch -a fma -b fma --hidden "$f" --hidden-name 'act:*' --head "$f" --head-name 'weight:*'
 try "mismatch: which tokens" mismatch -a fma -b fma --tokens "$f"
 try "dot: which tensor" dot --a '*' --b '*' "$f"
-for c in stat info replay advise report dot 'attention --q a --k a --v a' 'mismatch -a fma -b fma --tokens' "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
+for c in stat info replay advise report dot 'attention --q a --k a --v a' 'judge cast' 'mismatch -a fma -b fma --tokens' "memory -P fp32" verify 'train --run' 'train --resume' 'plot ruler' 'scaler --log' 'train -P' 'replay -P' 'cast -f bf16 -o x'; do
     # shellcheck disable=SC2086 # words
     try "$c: no such file" $c "$(printf 'none\033[2J\302\205\342\200\256\n')"
 done
-for c in stat "stat -f" "advise -f" "advise --fail-if" "advise --min-sqnr" "stat -r" "plot" "stat --kind" "dot -M" "attention -M" "attention --values" "mismatch -b fma -a" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P" "memory --params" "memory --params 3 -P fp32 --optimizer" "cast -f fp16 --explain" "dot --a 1 --b"; do
+for c in stat "stat -f" "advise -f" "advise --fail-if" "advise --min-sqnr" "stat -r" "plot" "stat --kind" "dot -M" "attention -M" "attention --values" judge "judge cast" "judge cast --like" "mismatch -b fma -a" "formats" "calc" "calc add" "train -P fp32 --net" "scaler -s" "scaler -m" "scaler --pattern" "verify" "replay -P" "memory --params" "memory --params 3 -P fp32 --optimizer" "cast -f fp16 --explain" "dot --a 1 --b"; do
     # shellcheck disable=SC2086 # words
     try "$c: a bad word" $c "$(printf 'x\033[2J\302\205\342\200\256\n')" "$f"
 done

@@ -91,7 +91,7 @@ columns() { # COMMAND: sentences of columns
     sed -n '/^\.SS Columns/,/^\.S[HS] [^C]/p' "$dir/man/mpsim-$1.1" | sed -n '/^\.TP/{n;n;s/\\-/-/g;s/\\(aq/'"'"'/g;s/\\(ha/^/g;s/\.$//;p;}'
 }
 missing= told=0
-for c in stat dot attention log diff mismatch memory; do
+for c in stat dot attention log diff judge mismatch memory; do
     columns $c >"$dir/out"
     told=$((told + $(wc -l <"$dir/out"))) found=0
     while read -r sentence; do

@@ -211,6 +211,7 @@ dot -f fp16 --a weight:fc1.weight --b weight:conv2.weight FILE
 dot -f fp16 FILE FILE
 attention FILE FILE FILE
 mismatch -a fma -b fma --hidden FILE --head FILE
+judge cast FILE
 mismatch -a fma -b fma --tokens FILE
 scaler --log FILE
 scaler -m nothing FILE
