@@ -34,7 +34,7 @@ EXTRA_DIST += python/tests/emulate/README.md python/tests/emulate/families.tsv p
 EXTRA_DIST += python/src/mpsim/_attention.py python/src/mpsim/_convolution.py python/src/mpsim/_functions.py \
   python/src/mpsim/_layer.py python/src/mpsim/_product.py python/src/mpsim/_threads.py python/src/mpsim/_torchmm.py \
   python/src/mpsim/emulate/_operands.py python/tests/test_convolution.py python/tests/test_functions.py \
-  python/tests/test_judge_stacks.py python/tests/test_layer.py python/tests/test_product.py python/tests/test_torchmm.py
+  python/tests/test_judge_packages.py python/tests/test_judge_stacks.py python/tests/test_layer.py python/tests/test_product.py python/tests/test_torchmm.py
 # arrays on a device, operators of torch
 EXTRA_DIST += python/cuda_emulate.py python/src/mpsim/_device.py python/src/mpsim/_doors.py python/src/mpsim/operators.py python/src/mpsim/emulate/_homes.py python/src/mpsim/emulate/_there.py \
   python/tests/test_doors.py python/tests/test_emulate_device.py python/tests/test_operators.py
