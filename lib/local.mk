@@ -53,7 +53,7 @@ lib_libmpsim_a_SOURCES = \
   lib/dot/special.c lib/dot/special.h lib/dot/sums.c lib/dot/tile.c lib/dot/tile.h lib/dot/tile_lane.h lib/format/format.c \
   lib/layer/activation.c lib/layer/attention.c lib/layer/attention64.c lib/layer/attentionback.c lib/layer/batchnorm.c lib/layer/causal.c lib/layer/elements.c lib/layer/functions.c \
   lib/layer/functions.h lib/layer/kernel/activation.c lib/layer/kernel/activation.h \
-  lib/layer/kernel/channels.c lib/layer/kernel/channels.h lib/layer/kernel/columns.c lib/layer/kernel/columns.h lib/layer/kernel/elements.c lib/layer/kernel/elements.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \
+  lib/layer/kernel/channels.c lib/layer/kernel/careful.h lib/layer/kernel/channels.h lib/layer/kernel/columns.c lib/layer/kernel/columns.h lib/layer/kernel/elements.c lib/layer/kernel/elements.h lib/layer/kernel/functions.h lib/layer/kernel/kernel.c \
   lib/layer/kernel/kernel.h lib/layer/kernel/lanes.h lib/layer/kernel/norm.c lib/layer/kernel/norm.h lib/layer/kernel/normal.c lib/layer/kernel/normal.h lib/layer/kernel/rounding.h \
   lib/layer/kernel/softmax.c lib/layer/kernel/softmax.h lib/layer/kernel/vector.h lib/layer/kernel/xent.c lib/layer/kernel/xent.h lib/layer/kinds.c lib/layer/layer.c lib/layer/normal.c lib/layer/operands.h lib/layer/rotary.c lib/layer/rownorm.c \
   lib/layer/rows.h lib/layer/run.c lib/layer/run.h lib/layer/scalar.h lib/layer/seen.h lib/layer/shared.h lib/layer/softmax.c lib/layer/strided.c lib/layer/strided.h lib/layer/sums.c lib/layer/tile.c lib/layer/transformer.h \

@@ -313,9 +313,22 @@ static inline MPSIM_HD float mpsim_math_round(const mpsim_math *m, float x)
     return m->kind == MPSIM_MATH_BINARY32 ? x : mpsim_math_narrow(m, x);
 }
 
+/* y of a + b or a * b: the NaN is that of a, where a is one. Compilers exchange these operands, and machines take the
+ * first one's NaN. A GPU has one NaN. */
+static inline MPSIM_HD float mpsim_math_settle(float a, float y)
+{
+#ifndef __CUDA_ARCH__
+    if (a != a)
+        return mpsim_f32_bits(mpsim_bits_f32(a) | 0x400000u);
+#else
+    (void)a;
+#endif
+    return y;
+}
+
 static inline MPSIM_HD float mpsim_math_add(const mpsim_math *m, float a, float b)
 {
-    return mpsim_math_round(m, mpsim_f32_add(a, b));
+    return mpsim_math_round(m, mpsim_math_settle(a, mpsim_f32_add(a, b)));
 }
 
 static inline MPSIM_HD float mpsim_math_sub(const mpsim_math *m, float a, float b)
@@ -325,7 +338,7 @@ static inline MPSIM_HD float mpsim_math_sub(const mpsim_math *m, float a, float 
 
 static inline MPSIM_HD float mpsim_math_mul(const mpsim_math *m, float a, float b)
 {
-    return mpsim_math_round(m, mpsim_f32_mul(a, b));
+    return mpsim_math_round(m, mpsim_math_settle(a, mpsim_f32_mul(a, b)));
 }
 
 static inline MPSIM_HD float mpsim_math_div(const mpsim_math *m, float a, float b)

@@ -21,10 +21,10 @@ typedef struct problem {
     unsigned kind, variant;
 } problem;
 
-/* Operands: any, and some with few NaNs. */
+/* Operands: any, some with few NaNs, and stretches of special numbers. */
 static struct {
     float x[N], v[N], dy[N + CODES];
-} operands[2];
+} operands[3];
 static float got[RESULTS][2 * N], want[RESULTS][2 * N];
 static uint8_t mask[N];
 
@@ -50,13 +50,13 @@ static void activate_back(problem *p)
 static size_t columns(const problem *p)
 {
     static const size_t cols[] = {67, 1024, 33, 5};
-    return cols[p->variant / 2];
+    return cols[p->variant / 3];
 }
 
 static void softmax(problem *p)
 {
     const size_t cols = columns(p), length = p->kind & 8 ? cols : 0;
-    const mpsim_softmax c = {N / cols, cols, length, 0, p->variant / 2 == 2 ? -1.5f : 0.125f, p->math, p->f};
+    const mpsim_softmax c = {N / cols, cols, length, 0, p->variant / 3 == 2 ? -1.5f : 0.125f, p->math, p->f};
     const uint8_t *const seen = p->kind & 4 ? mask : NULL;
     static mpsim_status (*const functions[])(const mpsim_softmax *, float *, const float *, const float *,
                                              const uint8_t *) = {NULL, NULL, mpsim_softmax_backward,
@@ -215,6 +215,28 @@ static void draw(float *to, size_t n, const char *math, int all, int tame, uint6
     }
 }
 
+/* Stretches of one NaN, of several, of infinities, of subnormal numbers, of numbers whose products are subnormal, alone
+ * or among others. */
+static void draw_special(float *to, size_t n, uint64_t *seed)
+{
+    static const uint32_t nans[] = {0x7fc00000, 0xffc00000, 0x7ff00000, 0xff812345, 0x7f800001, 0xffffffff};
+    enum { STRETCH = 1500 };
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t w = test_random(seed);
+        const uint32_t sign = (uint32_t)(w & 0x80000000u), m = (uint32_t)(w >> 40) & 0x7fffff;
+        const size_t kind = i / STRETCH % 7, same = i / STRETCH % 6;
+        const uint32_t special = kind == 0   ? nans[same]
+                                 : kind == 1 ? nans[w >> 33 & 3]
+                                 : kind == 2 ? sign | 0x7f800000
+                                 : kind == 3 ? sign | m
+                                 : kind == 4 ? sign | m >> (w & 15)
+                                 : kind == 5 ? sign | ((uint32_t)(w >> 34 & 31) + 48) << 23 | m
+                                             : sign | ((uint32_t)(w >> 34 & 31) + 223) << 23 | m;
+        const int among = i / STRETCH % 4 == 3 && w >> 60;
+        to[i] = among ? (float)(i % 7) - 3 : f32_of_bits(special);
+    }
+}
+
 /* ---- comparisons ---- */
 
 static void run(problem *p, size_t operation, float (*to)[2 * N])
@@ -240,12 +262,12 @@ static void compare(const problem *p, const char *what, const char *math, const 
 static size_t check(size_t operation, unsigned kind, const char *math, uint64_t *seed)
 {
     const char *const out = outs[test_random(seed) % OUTS];
-    const unsigned variant = (unsigned)test_random(seed) % 8;
+    const unsigned variant = (unsigned)test_random(seed) % 12;
     problem p = {.math = format(math), .f = format(out), .kind = kind, .variant = variant};
     size_t looked = 0;
-    p.x = operands[variant & 1].x;
-    p.v = operands[variant & 1].v;
-    p.dy = operands[variant & 1].dy;
+    p.x = operands[variant % 3].x;
+    p.v = operands[variant % 3].v;
+    p.dy = operands[variant % 3].dy;
     ck_assert_int_eq(mpsim_isa_use("scalar"), MPSIM_OK);
     run(&p, operation, want);
     for (int i = 0; i < test_isa_count(); i++)
@@ -271,6 +293,9 @@ TESTS(test_kernels, MATHS)
         draw(operands[tame].v, N, math, 0, tame, &seed);
         draw(operands[tame].dy, N + CODES, tame ? math : NULL, 0, tame, &seed);
     }
+    draw_special(operands[2].x, N, &seed);
+    draw_special(operands[2].v, N, &seed);
+    draw_special(operands[2].dy, N + CODES, &seed);
     size_t looked = 0;
     for (size_t o = 0; o < OPERATIONS; o++)
         for (unsigned kind = 0; kind < operations[o].kinds; kind++)

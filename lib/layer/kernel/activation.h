@@ -1,6 +1,6 @@
 /* activation.h -- GELU, SwiGLU and other functions of arrays and their gradients in vectors: the elements of
  * ../transformer.h in registers from operands to results. A loop for each function and rounding. Vectors with a NaN among
- * their operands are left to activation.c. Included by the unit of each instruction set, after rounding.h. */
+ * their operands are computed with CAREFUL operations. Included by the unit of each instruction set, after rounding.h. */
 #pragma once
 
 #include "rounding.h"
@@ -36,12 +36,9 @@ V_INLINE vf32 gelu_tanh_t(const vactivation *a, vf32 x)
     return to(m, vector_tanh(mul(m, a->k, add(m, x, mul(m, a->c, cube)))));
 }
 
-/* Lanes whose erf is left to the scalar code are added to `rest`. */
-V_INLINE vf32 gelu_erf_t(const vactivation *a, vf32 x, m32 *rest)
+V_INLINE vf32 gelu_erf_t(const vactivation *a, vf32 x)
 {
-    const vf32 u = mul(&a->m, x, a->r);
-    *rest = m32_or(*rest, erf_left(u));
-    return to(&a->m, vector_erf(u));
+    return to(&a->m, vector_erf(mul(&a->m, x, a->r)));
 }
 
 V_INLINE vf32 gelu_y(const vround *m, vf32 x, vf32 t)
@@ -54,19 +51,25 @@ V_INLINE vf32 sigmoid_s(const vround *m, vf32 x)
     return to(m, vector_sigmoid(x));
 }
 
-/* Of numbers x, and v of SWIGLU; what is left to the scalar code is added to `rest`. */
-V_INLINE vf32 value_of(mpsim_activation kind, const vactivation *a, vf32 x, vf32 v, m32 *rest)
+V_INLINE vf32 relu(const vround *m, vf32 x)
+{
+    const vf32 y = (vf32)v_keep_u32(m32_not(v_gt_f32(v_f32(0.0f), x)), (vu32)(x + v_f32(0.0f)));
+    return m->careful ? pick(is_nan(x), x, y) : y;
+}
+
+/* Of numbers x, and v of SWIGLU. */
+V_INLINE vf32 value_of(mpsim_activation kind, const vactivation *a, vf32 x, vf32 v)
 {
     const vround *m = &a->m;
     switch (kind) {
     case MPSIM_GELU_TANH:
         return gelu_y(m, x, gelu_tanh_t(a, x));
     case MPSIM_GELU:
-        return gelu_y(m, x, gelu_erf_t(a, x, rest));
+        return gelu_y(m, x, gelu_erf_t(a, x));
     case MPSIM_SWIGLU:
         return mul(m, mul(m, x, sigmoid_s(m, x)), v);
     case MPSIM_RELU:
-        return (vf32)v_keep_u32(m32_not(v_gt_f32(v_f32(0.0f), x)), (vu32)(x + v_f32(0.0f)));
+        return relu(m, x);
     case MPSIM_SILU:
         return mul(m, x, sigmoid_s(m, x));
     case MPSIM_SIGMOID:
@@ -78,18 +81,22 @@ V_INLINE vf32 value_of(mpsim_activation kind, const vactivation *a, vf32 x, vf32
     }
 }
 
+V_INLINE vf32 rounded_value(mpsim_activation kind, const vactivation *a, vf32 x, vf32 v)
+{
+    return value_of(kind, a, to(&a->m, x), to(&a->m, v));
+}
+
 V_INLINE void forward_loop(int how, mpsim_activation kind, const mpsim_activate_job *j, float *y, const float *x,
                            const float *v, size_t n)
 {
-    const vactivation a = activation_of(how, j);
+    const vactivation a = activation_of(how, j), careful = activation_of(how | CAREFUL, j);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vf32 from = take(x + i, n - i), gated = kind == MPSIM_SWIGLU ? take(v + i, n - i) : from;
-        m32 rest = kind == MPSIM_SWIGLU ? m32_or(is_nan(from), is_nan(gated)) : is_nan(from);
-        const vf32 value = value_of(kind, &a, to(&a.m, from), to(&a.m, gated), &rest);
-        if (m32_any(rest))
-            mpsim_activate_plain(j, y + i, x + i, v ? v + i : NULL, lanes_of(n - i));
+        const m32 nan = kind == MPSIM_SWIGLU ? m32_or(is_nan(from), is_nan(gated)) : is_nan(from);
+        if (m32_any(nan))
+            give(y + i, rounded_value(kind, &careful, from, gated), n - i);
         else
-            give(y + i, value, n - i);
+            give(y + i, rounded_value(kind, &a, from, gated), n - i);
     }
 }
 
@@ -112,10 +119,10 @@ V_INLINE vf32 gelu_power(const vround *m, vf32 x)
     return (vf32)v_keep_u32(m32_not(v_gt_f32(power, v_f32(-0x1p-30f))), (vu32)power);
 }
 
-V_INLINE vf32 gelu_erf_dx(const vactivation *a, vf32 dy, vf32 x, m32 *rest)
+V_INLINE vf32 gelu_erf_dx(const vactivation *a, vf32 dy, vf32 x)
 {
     const vround *m = &a->m;
-    const vf32 t = gelu_erf_t(a, x, rest), e = to(m, vector_exp(gelu_power(m, x)));
+    const vf32 t = gelu_erf_t(a, x), e = to(m, vector_exp(gelu_power(m, x)));
     const vf32 left = mul(m, half(), add(m, one(), t)), p = mul(m, a->q, e);
     return mul(m, dy, add(m, left, mul(m, x, p)));
 }
@@ -126,7 +133,7 @@ V_INLINE vf32 silu_slope(const vround *m, vf32 x, vf32 s)
 }
 
 /* x of RELU, SIGMOID, TANH and EXP: the result. v and dv are SWIGLU's. */
-V_INLINE vf32 slope_of(mpsim_activation kind, const vactivation *a, vf32 dy, vf32 x, vf32 v, vf32 *dv, m32 *rest)
+V_INLINE vf32 slope_of(mpsim_activation kind, const vactivation *a, vf32 dy, vf32 x, vf32 v, vf32 *dv)
 {
     const vround *m = &a->m;
     vf32 s;
@@ -134,7 +141,7 @@ V_INLINE vf32 slope_of(mpsim_activation kind, const vactivation *a, vf32 dy, vf3
     case MPSIM_GELU_TANH:
         return gelu_tanh_dx(a, dy, x);
     case MPSIM_GELU:
-        return gelu_erf_dx(a, dy, x, rest);
+        return gelu_erf_dx(a, dy, x);
     case MPSIM_SWIGLU:
         s = sigmoid_s(m, x);
         *dv = mul(m, dy, mul(m, x, s));
@@ -152,23 +159,26 @@ V_INLINE vf32 slope_of(mpsim_activation kind, const vactivation *a, vf32 dy, vf3
     }
 }
 
+V_INLINE vf32 rounded_slope(mpsim_activation kind, const vactivation *a, vf32 dy, vf32 x, vf32 v, vf32 *dv)
+{
+    return slope_of(kind, a, to(&a->m, dy), to(&a->m, x), to(&a->m, v), dv);
+}
+
 V_INLINE void backward_loop(int how, mpsim_activation kind, const mpsim_activate_job *j, float *dx, float *dv,
                             const float *dy, const float *x, const float *v, size_t n)
 {
-    const vactivation a = activation_of(how, j);
+    const vactivation a = activation_of(how, j), careful = activation_of(how | CAREFUL, j);
     for (size_t i = 0; i < n; i += V_LANES) {
         const vf32 d = take(dy + i, n - i), from = take(x + i, n - i);
         const vf32 gated = kind == MPSIM_SWIGLU ? take(v + i, n - i) : from;
         vf32 of_v = d;
-        m32 rest = m32_or(is_nan(d), is_nan(from));
+        m32 nan = m32_or(is_nan(d), is_nan(from));
         if (kind == MPSIM_SWIGLU)
-            rest = m32_or(rest, is_nan(gated));
-        const vf32 s = slope_of(kind, &a, to(&a.m, d), to(&a.m, from), to(&a.m, gated), &of_v, &rest);
-        if (m32_any(rest)) {
-            mpsim_activate_back_plain(j, dx + i, dv ? dv + i : NULL, dy + i, x + i, v ? v + i : NULL, lanes_of(n - i));
-            continue;
-        }
-        give(dx + i, s, n - i);
+            nan = m32_or(nan, is_nan(gated));
+        if (m32_any(nan))
+            give(dx + i, rounded_slope(kind, &careful, d, from, gated, &of_v), n - i);
+        else
+            give(dx + i, rounded_slope(kind, &a, d, from, gated, &of_v), n - i);
         if (kind == MPSIM_SWIGLU)
             give(dv + i, of_v, n - i);
     }
@@ -180,12 +190,12 @@ V_INLINE void backward_loop(int how, mpsim_activation kind, const mpsim_activate
     static void V_NAME(forward_##name##_##how)(const mpsim_activate_job *j, float *y, const float *x, const float *v, \
                                                size_t n)                                                              \
     {                                                                                                                 \
-        forward_loop(how, kind, j, y, x, v, n);                                                                       \
+        forward_loop(ROUND_##how, kind, j, y, x, v, n);                                                               \
     }                                                                                                                 \
     static void V_NAME(backward_##name##_##how)(const mpsim_activate_job *j, float *dx, float *dv, const float *dy,   \
                                                 const float *x, const float *v, size_t n)                             \
     {                                                                                                                 \
-        backward_loop(how, kind, j, dx, dv, dy, x, v, n);                                                             \
+        backward_loop(ROUND_##how, kind, j, dx, dv, dy, x, v, n);                                                     \
     }
 #define KINDS(how)                         \
     LOOPS(how, gelu_tanh, MPSIM_GELU_TANH) \
@@ -196,34 +206,46 @@ V_INLINE void backward_loop(int how, mpsim_activation kind, const mpsim_activate
     LOOPS(how, sigmoid, MPSIM_SIGMOID)     \
     LOOPS(how, tanh, MPSIM_TANH)           \
     LOOPS(how, exp, MPSIM_EXP)
-KINDS(ROUND_BINARY32)
-KINDS(ROUND_BF16)
+KINDS(BINARY32)
+KINDS(BF16)
 #ifdef V_HALF
-KINDS(ROUND_FP16)
+KINDS(FP16)
 #endif
-KINDS(ROUND_ANY)
+KINDS(ANY)
+KINDS(CAREFUL_BINARY32)
+KINDS(CAREFUL_BF16)
+#ifdef V_HALF
+KINDS(CAREFUL_FP16)
+#endif
+KINDS(CAREFUL_ANY)
 #undef KINDS
 #undef LOOPS
 
 #define LOOP_OF(way, name, how) V_NAME(way##_##name##_##how)
-#define ROW(way, how)                                                                           \
-    [how] = {LOOP_OF(way, gelu_tanh, how), LOOP_OF(way, gelu, how), LOOP_OF(way, swiglu, how),  \
-             LOOP_OF(way, relu, how),      LOOP_OF(way, silu, how), LOOP_OF(way, sigmoid, how), \
-             LOOP_OF(way, tanh, how),      LOOP_OF(way, exp, how)}
+#define ROW(way, how)                                                                                   \
+    [ROUND_##how] = {LOOP_OF(way, gelu_tanh, how), LOOP_OF(way, gelu, how), LOOP_OF(way, swiglu, how),  \
+                     LOOP_OF(way, relu, how),      LOOP_OF(way, silu, how), LOOP_OF(way, sigmoid, how), \
+                     LOOP_OF(way, tanh, how),      LOOP_OF(way, exp, how)}
 #ifdef V_HALF
-#define ROWS(way) ROW(way, ROUND_BINARY32), ROW(way, ROUND_BF16), ROW(way, ROUND_FP16), ROW(way, ROUND_ANY)
+#define HALVES(way) ROW(way, FP16), ROW(way, CAREFUL_FP16),
 #else
-#define ROWS(way) ROW(way, ROUND_BINARY32), ROW(way, ROUND_BF16), ROW(way, ROUND_ANY)
+#define HALVES(way)
 #endif
+#define ROWS(way)                                                                                          \
+    HALVES(way)                                                                                            \
+    ROW(way, BINARY32), ROW(way, BF16), ROW(way, ANY), ROW(way, CAREFUL_BINARY32), ROW(way, CAREFUL_BF16), \
+        ROW(way, CAREFUL_ANY)
 
 static void V_NAME(activate)(const mpsim_activate_job *j, float *y, const float *x, const float *v, size_t n)
 {
-    static mpsim_activate_function *const loops[ROUNDINGS][MPSIM_EXP + 1] = {ROWS(forward)};
+    static mpsim_activate_function *const loops[ALL_ROUNDINGS][MPSIM_EXP + 1] = {ROWS(forward)};
     const int how = how_of(&j->m);
-    mpsim_activate_function *const loop = how == ROUND_PLAIN ? mpsim_activate_plain : loops[how][j->kind];
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < PART ? n - i : PART;
-        loop(j, y + i, x + i, v ? v + i : NULL, some);
+        const watch w = watch_begin(how == ROUND_FP16);
+        (how == ROUND_PLAIN ? mpsim_activate_plain : loops[how | w.careful][j->kind])(j, y + i, x + i, v ? v + i : NULL,
+                                                                                      some);
+        watch_end(w);
         V_NAME(finish)(&j->m, &j->out, y + i, some);
     }
 }
@@ -231,17 +253,20 @@ static void V_NAME(activate)(const mpsim_activate_job *j, float *y, const float 
 static void V_NAME(activate_back)(const mpsim_activate_job *j, float *dx, float *dv, const float *dy, const float *x,
                                   const float *v, size_t n)
 {
-    static mpsim_activate_back_function *const loops[ROUNDINGS][MPSIM_EXP + 1] = {ROWS(backward)};
+    static mpsim_activate_back_function *const loops[ALL_ROUNDINGS][MPSIM_EXP + 1] = {ROWS(backward)};
     const int how = how_of(&j->m);
-    mpsim_activate_back_function *const loop = how == ROUND_PLAIN ? mpsim_activate_back_plain : loops[how][j->kind];
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < PART ? n - i : PART;
-        loop(j, dx + i, dv ? dv + i : NULL, dy + i, x + i, v ? v + i : NULL, some);
+        const watch w = watch_begin(how == ROUND_FP16);
+        (how == ROUND_PLAIN ? mpsim_activate_back_plain : loops[how | w.careful][j->kind])(
+            j, dx + i, dv ? dv + i : NULL, dy + i, x + i, v ? v + i : NULL, some);
+        watch_end(w);
         V_NAME(finish)(&j->m, &j->out, dx + i, some);
         if (dv)
             V_NAME(finish)(&j->m, &j->out, dv + i, some);
     }
 }
 #undef ROWS
+#undef HALVES
 #undef ROW
 #undef LOOP_OF

@@ -15,41 +15,29 @@ static inline float h_at(const channels *c, const mpsim_math *m, float x, size_t
     return mpsim_batchnorm_normal(m, mpsim_math_round(m, x), c->mean[k], c->inverse[k]);
 }
 
-static inline void forward(const channels *c, const mpsim_math *m, float *y, const float *x, size_t first, size_t n)
+static inline void forward(const channels *c, const mpsim_math *m, float *y, const float *x)
 {
-    for (size_t k = first; k < first + n; k++)
+    for (size_t k = 0; k < c->width; k++)
         y[k] = mpsim_batchnorm_y(m, h_at(c, m, x[k], k), c->weight[k], c->bias[k]);
-    round_to(c->out, y + first, n);
+    round_to(c->out, y, c->width);
 }
 
-static inline void backward(const channels *c, const mpsim_math *m, float *dx, const float *dy, const float *x,
-                            size_t first, size_t n)
+static inline void backward(const channels *c, const mpsim_math *m, float *dx, const float *dy, const float *x)
 {
-    for (size_t k = first; k < first + n; k++)
+    for (size_t k = 0; k < c->width; k++)
         dx[k] = mpsim_batchnorm_dx(m, mpsim_math_round(m, dy[k]), h_at(c, m, x[k], k), c->weight[k], c->bias[k],
                                    c->slope[k]);
-    round_to(c->out, dx + first, n);
-}
-
-void mpsim_channels_some_plain(const channels *c, float *y, const float *x, size_t first, size_t n)
-{
-    MPSIM_ROWS_BY_MATH(c->m, m, forward(c, m, y, x, first, n));
-}
-
-void mpsim_channels_back_some_plain(const channels *c, float *dx, const float *dy, const float *x, size_t first,
-                                    size_t n)
-{
-    MPSIM_ROWS_BY_MATH(c->m, m, backward(c, m, dx, dy, x, first, n));
+    round_to(c->out, dx, c->width);
 }
 
 void mpsim_channels_plain(const channels *c, float *y, const float *x)
 {
-    for (size_t i = 0; i < c->rows; i++)
-        mpsim_channels_some_plain(c, y + i * c->stride, x + i * c->stride, 0, c->width);
+    for (size_t i = 0, at = 0; i < c->rows; i++, at += c->stride)
+        MPSIM_ROWS_BY_MATH(c->m, m, forward(c, m, y + at, x + at));
 }
 
 void mpsim_channels_back_plain(const channels *c, float *dx, const float *dy, const float *x)
 {
     for (size_t i = 0, at = 0; i < c->rows; i++, at += c->stride)
-        mpsim_channels_back_some_plain(c, dx + at, dy + at, x + at, 0, c->width);
+        MPSIM_ROWS_BY_MATH(c->m, m, backward(c, m, dx + at, dy + at, x + at));
 }

@@ -1,5 +1,5 @@
-/* columns.h -- sums over the rows of a matrix in vectors, some columns side by side. Columns with a NaN are left to
- * columns.c. Included by vector.h. */
+/* columns.h -- sums over the rows of a matrix in vectors, some columns side by side. Columns with a NaN are computed
+ * again with CAREFUL operations. Included by vector.h. */
 #pragma once
 
 #include "rounding.h"
@@ -90,7 +90,7 @@ V_INLINE int columns_loop(int how, const mpsim_columns *c, float *sums, float *p
             add_to(&m, &p[i % MPSIM_LANES_ALL], &term);
         }
     }
-    if (m32_any(nan))
+    if (!m.careful && m32_any(nan))
         return 0;
     if (sums)
         columns_sum(&m, c, s, sums);
@@ -102,7 +102,7 @@ V_INLINE int columns_loop(int how, const mpsim_columns *c, float *sums, float *p
 static void V_NAME(columns)(const mpsim_columns *c, float *sums, float *products)
 {
     int done = 0;
-    BY_ROUNDING(how_of(c->m), how, done = columns_loop(how, c, sums, products));
+    BY_CARE(how_of(c->m), how, done, columns_loop(how, c, sums, products));
     if (!done)
         mpsim_columns_plain(c, sums, products);
 }

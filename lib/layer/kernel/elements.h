@@ -1,5 +1,5 @@
-/* elements.h -- sums and products of elements and dropout in vectors. Vectors with a NaN among their operands are left to
- * elements.c. Included by vector.h. */
+/* elements.h -- sums and products of elements and dropout in vectors. Vectors with a NaN among their operands are
+ * computed with CAREFUL operations. Included by vector.h. */
 #pragma once
 
 #include "rounding.h"
@@ -17,15 +17,15 @@ V_INLINE vf32 element_of(mpsim_elements_kind kind, const vround *m, const mpsim_
 }
 
 V_INLINE void elements_loop(int how, mpsim_elements_kind kind, const mpsim_elementwise *e, float *y, const float *a,
-                            const void *b, size_t n, mpsim_elements_function *plain)
+                            const void *b, size_t n)
 {
-    const vround m = rounding_of(how, &e->m);
+    const vround m = rounding_of(how, &e->m), careful = rounding_of(how | CAREFUL, &e->m);
     const float *const others = b;
     for (size_t i = 0; i < n; i += V_LANES) {
         const vf32 x = take(a + i, n - i), other = take(others + i, n - i);
         const m32 nan = kind == MPSIM_ELEMENTS_DROP ? is_nan(x) : m32_or(is_nan(x), is_nan(other));
         if (m32_any(nan))
-            plain(e, y + i, a + i, others + i, lanes_of(n - i));
+            give(y + i, element_of(kind, &careful, e, to(&careful, x), other), n - i);
         else
             give(y + i, element_of(kind, &m, e, to(&m, x), other), n - i);
     }
@@ -35,7 +35,9 @@ V_INLINE void elements_loop(int how, mpsim_elements_kind kind, const mpsim_eleme
     static void V_NAME(name##_part)(const mpsim_elementwise *e, float *y, const float *a, const void *b, size_t n) \
     {                                                                                                              \
         const int value = e->least > UINT32_MAX ? ROUND_PLAIN : how_of(&e->m);                                     \
-        BY_ROUNDING(value, how, elements_loop(how, kind, e, y, a, b, n, plain));                                   \
+        const watch w = watch_begin(value == ROUND_FP16);                                                          \
+        BY_ROUNDING(value | w.careful, how, elements_loop(how, kind, e, y, a, b, n));                              \
+        watch_end(w);                                                                                              \
         if (value == ROUND_PLAIN)                                                                                  \
             plain(e, y, a, b, n);                                                                                  \
     }                                                                                                              \

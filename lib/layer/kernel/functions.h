@@ -132,11 +132,17 @@ V_INLINE vf32 exp_scale(vpair y, vi32 n)
     return (vf32)v_pick_u32(v_gt_i32(code, v_i32(0x7fffff)), (vu32)code, small);
 }
 
+/* 0 for numbers below 2^-28, which no function of 1 + x sees: operations on subnormal numbers are slow. */
+V_INLINE vf32 not_tiny(vf32 x)
+{
+    return (vf32)v_keep_u32(v_gt_f32(magnitude(x), v_f32(0x1p-28f)), (vu32)x);
+}
+
 V_CALLED vf32 vector_exp(vf32 x)
 {
     const m32 large = v_gt_f32(x, v_f32(0x1.62e42ep+6f)), none = v_gt_f32(v_f32(-104.0f), x);
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
-    const vargument e = exp_reduce(pick(far, v_f32(0.0f), x));
+    const vargument e = exp_reduce(not_tiny(pick(far, v_f32(0.0f), x)));
     const vf32 y = exp_scale(exp_reduced(e.r, e.tail), e.n);
     const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x + x));
     return pick(far, other, y);
@@ -153,7 +159,7 @@ V_INLINE vf32 vector_exp2(vf32 x)
 {
     const m32 none = v_gt_f32(v_f32(-150.0f), x), large = v_gt_f32(x, v_f32(0x1.fffffep+6f));
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
-    const vargument e = exp2_reduce(pick(far, v_f32(0.0f), x));
+    const vargument e = exp2_reduce(not_tiny(pick(far, v_f32(0.0f), x)));
     const vf32 y = exp_scale(exp_reduced(e.r, e.tail), e.n);
     const vf32 other = pick(large, v_f32(INFINITY), pick(none, v_f32(0.0f), x + x));
     return pick(far, other, y);
@@ -215,7 +221,23 @@ V_INLINE vpair erf_tail(vf32 a)
     return s;
 }
 
-/* Numbers below 2^-64 but zero (erf_left) are left to the scalar code. */
+/* Of 0 <= a < 2^-64: only p(0) counts. */
+V_INLINE vf32 erf_tiny(vf32 a)
+{
+    const m32 subnormal = v_gt_u32(v_u32(0x800000u), (vu32)a);
+    const vf32 normal = (vf32)v_keep_u32(m32_not(subnormal), (vu32)a) * v_f32(0x1p64f);
+    const vf32 lifted = pick(subnormal, v_f32_of_i32((vi32)a) * v_f32(0x1p-85f), normal);
+    const vpair y = pair_mul(lifted, (vpair){v_f32(0x1.20dd76p+0f), v_f32(-0x1.f7ff24p-25f)});
+    return exp_scale(pair_sum(y.hi, y.lo), v_i32(-64));
+}
+
+V_INLINE vf32 erf_inside(vf32 a)
+{
+    const m32 tiny = v_gt_f32(v_f32(0x1p-64f), a);
+    const vf32 y = erf_near_zero(pick(tiny, v_f32(0.0f), a));
+    return m32_any(tiny) ? pick(tiny, erf_tiny(pick(tiny, a, v_f32(0.0f))), y) : y;
+}
+
 V_CALLED vf32 vector_erf(vf32 x)
 {
     const vf32 a = magnitude(x);
@@ -224,14 +246,8 @@ V_CALLED vf32 vector_erf(vf32 x)
     const vpair p = erf_tail(b);
     const vargument e = exp_reduce(p.hi);
     const vpair y = pair_scale(exp_reduced(e.r, e.tail + p.lo), e.n);
-    const vf32 t = pick(far, v_f32(1.0f), pick(inside, erf_near_zero(a), one_minus(y)));
+    const vf32 t = pick(far, v_f32(1.0f), pick(inside, erf_inside(a), one_minus(y)));
     return pick(nan, x + x, signed_as(t, x));
-}
-
-V_INLINE m32 erf_left(vf32 x)
-{
-    const vf32 a = magnitude(x);
-    return m32_and(v_gt_f32(v_f32(0x1p-64f), a), v_gt_f32(a, v_f32(0.0f)));
 }
 
 /* ---- sigmoid ---- */
@@ -240,7 +256,7 @@ V_CALLED vf32 vector_sigmoid(vf32 x)
 {
     const m32 large = v_gt_f32(x, v_f32(20.0f)), none = v_gt_f32(v_f32(-104.0f), x);
     const m32 far = m32_or(m32_or(large, none), is_nan(x));
-    const vargument e = exp_reduce(-magnitude(pick(far, v_f32(0.0f), x)));
+    const vargument e = exp_reduce(-magnitude(not_tiny(pick(far, v_f32(0.0f), x))));
     const vpair y = exp_reduced(e.r, e.tail);
     const vpair u = pair_scale(y, v_max_i32(e.n, v_i32(-64)));
     vpair s = pair_sum(v_f32(1.0f), u.hi);
@@ -279,22 +295,9 @@ V_INLINE void give(float *y, vf32 v, size_t n)
 ARRAY(exp)
 ARRAY(exp2)
 ARRAY(tanh)
+ARRAY(erf)
 ARRAY(sigmoid)
 #undef ARRAY
-
-static void V_NAME(array_erf)(float *y, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i += V_LANES) {
-        const vf32 from = take(x + i, n - i), to = vector_erf(from);
-        give(y + i, to, n - i);
-        if (m32_any(erf_left(from))) {
-            float all[V_LANES];
-            v_store_f32(all, from);
-            for (size_t j = 0; j < V_LANES && j < n - i; j++)
-                y[i + j] = mpsim_erf_f32(all[j]);
-        }
-    }
-}
 
 static mpsim_number_counts V_NAME(count_numbers)(const float *x, size_t n)
 {

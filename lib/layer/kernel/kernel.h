@@ -1,7 +1,8 @@
 /* kernel.h -- functions of arrays and rows in vectors, beside scalar.h, functions.h and transformer.h, which say what they
  * are: the same operations in the same order, with the same bits. Compiled once for each instruction set that has a fused
- * multiply-add. The bits of a NaN, too: what has a NaN among its operands is left to the loops over one number at a time
- * (activation.c, softmax.c, norm.c, columns.c), and a NaN that an operation makes has the same bits everywhere.
+ * multiply-add. The bits of a NaN, too: what has a NaN among its operands is computed with operations that keep the NaN of
+ * the first operand (mpsim_math_settle), and a NaN that an operation makes has the same bits everywhere. Numbers on
+ * which the machine is slow: careful.h.
  *
  * There is a loop for each rounding: binary32, bf16, fp16 and any format whose overflow is infinity. The rounding
  * is a constant where the loop is compiled, so no element branches. Rounding to the format of the results is a
@@ -186,16 +187,9 @@ mpsim_softmax_function mpsim_softmax_p_plain, mpsim_softmax_log_plain, mpsim_sof
 mpsim_softmax_function mpsim_softmax_log_back_plain;
 mpsim_elements_function mpsim_add_plain, mpsim_multiply_plain, mpsim_drop_plain;
 
-/* mpsim_norm_scale_plain -- y of n columns from `at` on, of a row whose mean and inverse are there. */
-void mpsim_norm_scale_plain(const mpsim_norm_job *j, const mpsim_norm_row *r, float *y, size_t at, size_t n);
-
-/* mpsim_channels_some_plain, mpsim_channels_back_some_plain -- n channels from `first` on of one row. */
-void mpsim_channels_some_plain(const mpsim_channels *c, float *y, const float *x, size_t first, size_t n);
-void mpsim_channels_back_some_plain(const mpsim_channels *c, float *dx, const float *dy, const float *x, size_t first,
-                                    size_t n);
-
-/* mpsim_softmax_zero -- which zero the largest score of a row is, if it is zero. */
+/* mpsim_softmax_zero, mpsim_softmax_nan -- which zero, which NaN the largest score of a row is, if it is one. */
 float mpsim_softmax_zero(const mpsim_softmax_row *r, const float *s);
+float mpsim_softmax_nan(const mpsim_softmax_row *r, const float *s);
 
 /* mpsim_layer_kernels_active -- those of the instruction set in use, or loops over the scalar code. */
 const mpsim_layer_kernels *mpsim_layer_kernels_active(void);

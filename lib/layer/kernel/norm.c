@@ -36,26 +36,22 @@ static inline float inverse_of(const job *j, const mpsim_math *m, const float *x
     return mpsim_batchnorm_inverse(m, var, j->eps);
 }
 
-static inline void scale(const job *j, const mpsim_math *m, const row *r, float *y, size_t at, size_t n)
+static inline void scale(const job *j, const mpsim_math *m, const row *r, float *y)
 {
-    for (size_t c = at; c < at + n; c++) {
+    const size_t n = j->r->cols;
+    for (size_t c = 0; c < n; c++) {
         const float h = mpsim_batchnorm_normal(m, mpsim_math_round(m, r->x[c]), r->mean, r->inverse);
         const float v = mpsim_rownorm_y(m, h, mpsim_math_round(m, r->weight[c]));
         y[c] = r->bias ? mpsim_math_add(m, v, mpsim_math_round(m, r->bias[c])) : v;
     }
-    round_to(j, &j->out, y + at, n);
+    round_to(j, &j->out, y, n);
 }
 
 static inline void forward(const job *j, const mpsim_math *m, row *r, float *y)
 {
     r->mean = j->r->kind == MPSIM_NORM_LAYER ? mean_of(j, m, r->x) : 0.0f;
     r->inverse = inverse_of(j, m, r->x, r->mean);
-    scale(j, m, r, y, 0, j->r->cols);
-}
-
-void mpsim_norm_scale_plain(const job *j, const row *r, float *y, size_t at, size_t n)
-{
-    MPSIM_ROWS_BY_MATH(&j->m, m, scale(j, m, r, y, at, n));
+    scale(j, m, r, y);
 }
 
 void mpsim_norm_plain(const job *j, row *r, float *y)

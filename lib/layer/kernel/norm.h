@@ -1,5 +1,5 @@
-/* norm.h -- rows of LayerNorm and RMSNorm and their gradients in vectors. A row with a NaN among its numbers is left to
- * norm.c, before anything is stored: results may be operands. Included by vector.h. */
+/* norm.h -- rows of LayerNorm and RMSNorm and their gradients in vectors. A row with a NaN among its numbers is computed
+ * again with CAREFUL operations, before anything is stored: results may be operands. Included by vector.h. */
 #pragma once
 
 #include "lanes.h"
@@ -46,30 +46,35 @@ V_INLINE float row_inverse(const vround *m, const mpsim_norm_job *j, const float
     return mpsim_batchnorm_inverse(&j->m, var, j->eps);
 }
 
-V_INLINE void scale_row(const vround *m, const mpsim_norm_job *j, const mpsim_norm_row *r, float *y)
+V_INLINE vf32 scaled_by(const vround *m, vf32 h, vf32 w, const mpsim_norm_row *r, vf32 b)
+{
+    const vf32 v = mul(m, h, to(m, w));
+    return r->bias ? add(m, v, to(m, b)) : v;
+}
+
+V_INLINE void scale_row(const vround *m, const vround *careful, const mpsim_norm_job *j, const mpsim_norm_row *r,
+                        float *y)
 {
     const size_t n = j->r->cols;
     for (size_t c = 0; c < n; c += V_LANES) {
         const vf32 h = mul(m, sub(m, numbers_of(m, r->x, c, n), v_f32(r->mean)), v_f32(r->inverse));
         const vf32 w = take(r->weight + c, n - c), b = r->bias ? take(r->bias + c, n - c) : w;
-        if (m32_any(m32_or(is_nan(w), is_nan(b)))) {
-            mpsim_norm_scale_plain(j, r, y, c, lanes_of(n - c));
-            continue;
-        }
-        const vf32 v = mul(m, h, to(m, w));
-        give(y + c, r->bias ? add(m, v, to(m, b)) : v, n - c);
+        if (m32_any(m32_or(is_nan(w), is_nan(b))))
+            give(y + c, scaled_by(careful, h, w, r, b), n - c);
+        else
+            give(y + c, scaled_by(m, h, w, r, b), n - c);
     }
 }
 
 V_INLINE int norm_loop(int how, const mpsim_norm_job *j, mpsim_norm_row *r, float *y)
 {
-    const vround m = rounding_of(how, &j->m);
+    const vround m = rounding_of(how, &j->m), careful = rounding_of(how | CAREFUL, &j->m);
     m32 nan = no_lane();
     r->mean = j->r->kind == MPSIM_NORM_LAYER ? row_mean(&m, j, r->x) : 0.0f;
     r->inverse = row_inverse(&m, j, r->x, r->mean, &nan);
-    if (m32_any(nan))
+    if (!m.careful && m32_any(nan))
         return 0;
-    scale_row(&m, j, r, y);
+    scale_row(&m, &careful, j, r, y);
     return 1;
 }
 
@@ -103,7 +108,7 @@ V_INLINE int norm_back_loop(int how, const mpsim_norm_job *j, const mpsim_norm_r
     const float sum = lanes_sum(&m, &of_g);
     const float a = j->r->kind == MPSIM_NORM_LAYER ? mpsim_math_div(&j->m, sum, j->n) : 0.0f;
     const float b = mpsim_math_div(&j->m, lanes_sum(&m, &of_products), j->n);
-    if (m32_any(nan))
+    if (!m.careful && m32_any(nan))
         return 0;
     for (size_t c = 0; c < n; c += V_LANES) {
         const vf32 centred = sub(&m, g_of(&m, r, c, n), v_f32(a)), product = mul(&m, h_of(&m, r, c, n), v_f32(b));
@@ -117,7 +122,7 @@ V_INLINE int norm_back_loop(int how, const mpsim_norm_job *j, const mpsim_norm_r
 static void V_NAME(norm)(const mpsim_norm_job *j, mpsim_norm_row *r, float *y)
 {
     int done = 0;
-    BY_ROUNDING(how_of(&j->m), how, done = norm_loop(how, j, r, y));
+    BY_CARE(how_of(&j->m), how, done, norm_loop(how, j, r, y));
     if (done)
         V_NAME(finish)(&j->m, &j->out, y, j->r->cols);
     else
@@ -127,7 +132,7 @@ static void V_NAME(norm)(const mpsim_norm_job *j, mpsim_norm_row *r, float *y)
 static void V_NAME(norm_back)(const mpsim_norm_job *j, const mpsim_norm_row *r, float *dx)
 {
     int done = 0;
-    BY_ROUNDING(how_of(&j->m), how, done = norm_back_loop(how, j, r, dx));
+    BY_CARE(how_of(&j->m), how, done, norm_back_loop(how, j, r, dx));
     if (done)
         V_NAME(finish)(&j->m, &j->out, dx, j->r->cols);
     else

@@ -2,13 +2,21 @@
  * how is a constant where a loop is compiled. Included by the unit of each instruction set, after functions.h. */
 #pragma once
 
-#include "functions.h"
+#include "careful.h"
 
-/* What loops are compiled for. ANY: formats whose overflow is infinity, as mpsim_math_by_bits rounds to them; PLAIN: none. */
-enum { ROUND_BINARY32, ROUND_BF16, ROUND_FP16, ROUND_ANY, ROUNDINGS, ROUND_PLAIN = ROUNDINGS };
+/* What loops are compiled for. ANY: formats whose overflow is infinity, as mpsim_math_by_bits rounds to them; PLAIN: none.
+ * With CAREFUL operations keep the NaNs of the reference and are quick on subnormal numbers. */
+enum { ROUND_BINARY32, ROUND_BF16, ROUND_FP16, ROUND_ANY, ROUNDINGS, ROUND_PLAIN = ROUNDINGS, CAREFUL = CARE };
+enum {
+    ROUND_CAREFUL_BINARY32 = ROUND_BINARY32 | CAREFUL,
+    ROUND_CAREFUL_BF16 = ROUND_BF16 | CAREFUL,
+    ROUND_CAREFUL_FP16 = ROUND_FP16 | CAREFUL,
+    ROUND_CAREFUL_ANY = ROUND_ANY | CAREFUL,
+    ALL_ROUNDINGS
+};
 
 typedef struct vround {
-    int how, shift;
+    int how, careful, shift;
     vu32 min_normal, max, beyond, half;
     vf32 subnormal;
 } vround;
@@ -37,8 +45,8 @@ static int how_of(const mpsim_math *m)
 
 V_INLINE vround rounding_of(int how, const mpsim_math *m)
 {
-    vround r = {.how = how, .shift = m->shift};
-    if (how == ROUND_ANY) {
+    vround r = {.how = how & ~CAREFUL, .careful = how & CAREFUL, .shift = m->shift};
+    if (r.how == ROUND_ANY) {
         r.min_normal = v_u32(m->min_normal);
         r.max = v_u32(m->max);
         r.beyond = v_u32(m->beyond);
@@ -65,8 +73,7 @@ V_INLINE vf32 to_any(const vround *r, vf32 x)
     return (vf32)(v_pick_u32(v_gt_u32(a, v_u32(0x7f800000u)), a, z) | sign);
 }
 
-/* x rounded; no NaN, or one that an operation made: that stays as it is. */
-V_INLINE vf32 to(const vround *r, vf32 x)
+V_INLINE vf32 to_quickly(const vround *r, vf32 x)
 {
     switch (r->how) {
     case ROUND_BINARY32:
@@ -82,6 +89,13 @@ V_INLINE vf32 to(const vround *r, vf32 x)
     }
 }
 
+/* x rounded; no NaN, or one that an operation made: that stays as it is. Any NaN stays where it is CAREFUL. */
+V_INLINE vf32 to(const vround *r, vf32 x)
+{
+    const vf32 y = to_quickly(r, x);
+    return r->careful && (r->how == ROUND_BF16 || r->how == ROUND_FP16) ? pick(is_nan(x), x, y) : y;
+}
+
 V_INLINE m32 no_lane(void)
 {
     return v_test_u32(v_u32(0), v_u32(0));
@@ -89,7 +103,7 @@ V_INLINE m32 no_lane(void)
 
 V_INLINE vf32 add(const vround *r, vf32 a, vf32 b)
 {
-    return to(r, a + b);
+    return to(r, r->careful ? settled(a, a + b) : a + b);
 }
 
 V_INLINE vf32 sub(const vround *r, vf32 a, vf32 b)
@@ -99,12 +113,12 @@ V_INLINE vf32 sub(const vround *r, vf32 a, vf32 b)
 
 V_INLINE vf32 mul(const vround *r, vf32 a, vf32 b)
 {
-    return to(r, a * b);
+    return to(r, r->careful ? settled(a, careful_product(a, b)) : a * b);
 }
 
 V_INLINE vf32 divide(const vround *r, vf32 a, vf32 b)
 {
-    return to(r, a / b);
+    return to(r, r->careful ? careful_quotient(a, b) : a / b);
 }
 
 /* ---- arrays ---- */
@@ -132,19 +146,31 @@ V_INLINE void round_loop(int how, const mpsim_math *m, float *x, size_t n)
         break;                   \
     }
 #ifdef V_HALF
-#define HOW_HALF(how, ...) HOW(ROUND_FP16, how, __VA_ARGS__)
+#define HOW_HALF(careful, how, ...) HOW(ROUND_FP16 | careful, how, __VA_ARGS__)
 #else
-#define HOW_HALF(how, ...)
+#define HOW_HALF(careful, how, ...)
 #endif
-#define BY_ROUNDING(value, how, ...)          \
-    switch (value) {                          \
-        HOW(ROUND_BINARY32, how, __VA_ARGS__) \
-        HOW(ROUND_BF16, how, __VA_ARGS__)     \
-        HOW_HALF(how, __VA_ARGS__)            \
-        HOW(ROUND_ANY, how, __VA_ARGS__)      \
-    default:                                  \
-        break;                                \
+#define HOW_ALL(careful, how, ...)                  \
+    HOW(ROUND_BINARY32 | careful, how, __VA_ARGS__) \
+    HOW(ROUND_BF16 | careful, how, __VA_ARGS__)     \
+    HOW_HALF(careful, how, __VA_ARGS__)             \
+    HOW(ROUND_ANY | careful, how, __VA_ARGS__)
+#define BY_ROUNDING(value, how, ...)       \
+    switch (value) {                       \
+        HOW_ALL(0, how, __VA_ARGS__)       \
+        HOW_ALL(CAREFUL, how, __VA_ARGS__) \
+    default:                               \
+        break;                             \
     }
+
+/* A row by a loop that says whether it could: as numbers so far were, then carefully. */
+#define BY_CARE(value, how, done, ...)                                        \
+    do {                                                                      \
+        const watch w = watch_begin((value) == ROUND_FP16);                   \
+        for (int care = w.careful; !done && care <= CAREFUL; care += CAREFUL) \
+            BY_ROUNDING((value) | care, how, done = __VA_ARGS__);             \
+        watch_end(w);                                                         \
+    } while (0)
 
 static void V_NAME(round_numbers)(const mpsim_math *m, float *x, size_t n)
 {

@@ -180,3 +180,16 @@ float mpsim_softmax_zero(const row *r, const float *s)
     }
     return 0.0f;
 }
+
+/* As `largest`: of the rest after ABREAST lanes the last one, else of the last lane. */
+float mpsim_softmax_nan(const row *r, const float *s)
+{
+    const size_t whole = r->n - r->n % ABREAST;
+    for (size_t i = r->n; i > 0; i--) {
+        const size_t lane = whole ? (i - 1) / (whole / ABREAST) : 0;
+        const size_t c = i > whole ? i - 1 : (i - 1) % (whole / ABREAST) * ABREAST + lane;
+        if (s[c] != s[c] && sees(r, c))
+            return mpsim_causal_x(r->m, r->scale, mpsim_math_round(r->m, s[c]));
+    }
+    return 0.0f;
+}

@@ -1,5 +1,5 @@
 /* softmax.h -- rows of softmax, of its logarithm and of their gradients in vectors. A row with a NaN among its operands is
- * left to softmax.c, before anything is stored: results may be operands. Included by vector.h. */
+ * computed again with CAREFUL operations, before anything is stored: results may be operands. Included by vector.h. */
 #pragma once
 
 #include "lanes.h"
@@ -58,7 +58,7 @@ V_INLINE float largest_lane(vf32 x)
     return mpsim_f32_bits(k & 0x80000000u ? k ^ 0x80000000u : ~k);
 }
 
-/* The largest score. */
+/* The largest score; which one of several NaNs is decided as softmax.c does. */
 V_INLINE float largest_score(const vsoftmax *v, const float *s, m32 *nan)
 {
     vf32 max = v_f32(-INFINITY);
@@ -66,7 +66,7 @@ V_INLINE float largest_score(const vsoftmax *v, const float *s, m32 *nan)
         look(v, s, c, nan);
         max = v_max_f32(scores(v, s, c), max);
     }
-    return largest_lane(max);
+    return v->m.careful && m32_any(*nan) ? mpsim_softmax_nan(v->r, s) : largest_lane(max);
 }
 
 /* x - max of what it sees, -infinity elsewhere. */
@@ -75,11 +75,11 @@ V_INLINE vf32 differences(const vsoftmax *v, const float *s, size_t c, vf32 max)
     return pick(seen(v->r, c), sub(&v->m, scores(v, s, c), max), v_f32(-INFINITY));
 }
 
-/* Whether the vectors compute it: a scale that makes no NaN, none among the numbers, something that it sees. */
-V_INLINE int can(const vsoftmax *v, float max, m32 nan)
+/* Whether the vectors compute it: a scale that makes no NaN, none among the numbers. */
+V_INLINE int can(const vsoftmax *v, m32 nan)
 {
     const float s = v->r->scale;
-    return (s > 0 || s < 0) && s - s == 0 && max > -INFINITY && !m32_any(nan);
+    return (s > 0 || s < 0) && s - s == 0 && (v->m.careful || !m32_any(nan));
 }
 
 V_INLINE int softmax_loop(int how, const mpsim_softmax_row *r, float *p, const float *s)
@@ -87,7 +87,7 @@ V_INLINE int softmax_loop(int how, const mpsim_softmax_row *r, float *p, const f
     const vsoftmax v = softmax_of(how, r);
     m32 nan = no_lane();
     const float max = largest_score(&v, s, &nan);
-    if (!can(&v, max, nan))
+    if (!can(&v, nan))
         return 0;
     vlanes a = no_lanes();
     IN_LANES(r->n, c, k)
@@ -109,7 +109,7 @@ V_INLINE int log_softmax_loop(int how, const mpsim_softmax_row *r, float *y, con
     const vsoftmax v = softmax_of(how, r);
     m32 nan = no_lane();
     float max = largest_score(&v, s, &nan);
-    if (!can(&v, max, nan))
+    if (!can(&v, nan))
         return 0;
     if (max == 0)
         max = mpsim_softmax_zero(r, s);
@@ -141,7 +141,7 @@ V_INLINE int softmax_back_loop(int how, const mpsim_softmax_row *r, float *ds, c
         a.s[k] = add(&v.m, a.s[k], kept(seen(r, c), term));
     }
     const float d = lanes_sum(&v.m, &a);
-    if (!can(&v, 0, nan))
+    if (!can(&v, nan))
         return 0;
     for (size_t c = 0; c < r->n; c += V_LANES) {
         const vf32 rest = sub(&v.m, numbers(&v, dp, c), v_f32(d));
@@ -163,7 +163,7 @@ V_INLINE int log_softmax_back_loop(int how, const mpsim_softmax_row *r, float *d
         a.s[k] = add(&v.m, a.s[k], kept(seen(r, c), numbers(&v, dy, c)));
     }
     const float d = lanes_sum(&v.m, &a);
-    if (!can(&v, 0, nan))
+    if (!can(&v, nan))
         return 0;
     for (size_t c = 0; c < r->n; c += V_LANES) {
         const vf32 e = to(&v.m, vector_exp(numbers(&v, y, c)));
@@ -195,7 +195,7 @@ V_INLINE int softmax_by(int how, mpsim_softmax_kind kind, const mpsim_softmax_ro
     static void V_NAME(name)(const mpsim_softmax_row *r, float *y, const float *a, const float *b) \
     {                                                                                              \
         int done = 0;                                                                              \
-        BY_ROUNDING(how_of(r->m), how, done = softmax_by(how, kind, r, y, a, b));                  \
+        BY_CARE(how_of(r->m), how, done, softmax_by(how, kind, r, y, a, b));                       \
         if (done)                                                                                  \
             V_NAME(finish)(r->m, r->out, y, r->n);                                                 \
         else                                                                                       \

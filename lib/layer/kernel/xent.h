@@ -1,8 +1,17 @@
-/* xent.h -- a row's cross-entropy and its gradient in vectors. A row with a NaN, or whose largest number is none, is left
- * to xent.c, before anything is stored: dx may be x. Included by vector.h. */
+/* xent.h -- a row's cross-entropy and its gradient in vectors. A row with a NaN is computed again with CAREFUL
+ * operations, before anything is stored: dx may be x. Included by vector.h. */
 #pragma once
 
 #include "softmax.h"
+
+/* The last NaN, which is what xent.c has for the largest number. */
+V_INLINE float last_nan(const float *x, size_t n)
+{
+    size_t c = n - 1;
+    while (x[c] == x[c])
+        c--;
+    return x[c];
+}
 
 /* The largest number, NaN where there is one. */
 V_INLINE float xent_max(const vround *m, const float *x, size_t n)
@@ -14,7 +23,7 @@ V_INLINE float xent_max(const vround *m, const float *x, size_t n)
         nan = m32_or(nan, is_nan(v));
         max = v_max_f32(pick(first_lanes(n - c), to(m, v), max), max);
     }
-    return m32_any(nan) ? NAN : largest_lane(max);
+    return m32_any(nan) ? last_nan(x, n) : largest_lane(max);
 }
 
 /* Whether no number before the label's is as large. */
@@ -31,7 +40,7 @@ V_INLINE int xent_loop(int how, const mpsim_xent *p, float *dx, const float *x, 
     const size_t n = p->classes;
     const vround m = rounding_of(how, &p->m);
     const float max = xent_max(&m, x, n), logit = mpsim_math_round(&p->m, x[label]);
-    if (!(max - max == 0) || p->coefficient - p->coefficient != 0)
+    if ((!m.careful && max != max) || p->coefficient - p->coefficient != 0)
         return 0;
     *hit = logit == max && is_first(&m, x, label, max);
     vlanes a = no_lanes();
@@ -55,7 +64,7 @@ static float V_NAME(xent)(const mpsim_xent *p, float *dx, const float *x, size_t
 {
     int done = 0;
     float loss = 0;
-    BY_ROUNDING(how_of(&p->m), how, done = xent_loop(how, p, dx, x, label, hit, &loss));
+    BY_CARE(how_of(&p->m), how, done, xent_loop(how, p, dx, x, label, hit, &loss));
     if (!done)
         return mpsim_xent_plain(p, dx, x, label, hit);
     if (dx)
