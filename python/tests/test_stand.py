@@ -116,6 +116,17 @@ def test_an_inherited_difference_is_not_blamed():
     assert [(g.path, g.kind) for g in runs.guilty if not g.backward] == [("0.layers.0.linear1", "weights")] and len(runs.inherited) > 20
 
 
+def test_nan_is_inherited():
+    model = transformer(torch.float32)
+    x = torch.randn(2, 16, 64)
+    a = recorded(model, x)
+    model.zero_grad()
+    x = x.clone()
+    x[:, 3] = float("nan")
+    runs = testing.compare_runs(a, recorded(model, x))
+    assert {g.kind for g in runs.guilty} == {"inputs"} and runs.inherited, str(runs)
+
+
 def test_digests_alone():
     """Without numbers the operation is found, and its class is not."""
     model = transformer(torch.float32)

@@ -151,9 +151,10 @@ def within(t: Terms, words: list[str]) -> Optional[bool]:
 
 
 def sums_of(op: Op) -> Optional[str]:
-    """Where no row is known: which operands the sums are of: "" as they are, a format that they are rounded to, or None: of none of them."""
+    """Where no row is known: which operands the sums are of: "" as they are, or not known, a format that they are rounded to, or None: of none of them."""
     t = Terms(op)
-    if within(t, []):
+    plain = within(t, [])
+    if plain is not False:  # or nothing finite was seen
         return ""
     return next((f for f in OPERANDS if t.a.dtype == torch.float32 and within(t, [f"operands={f}"])), None)
 

@@ -140,7 +140,7 @@ class Recording:
 
     def value(self, t: Any) -> Value:
         """A tensor as it is now."""
-        with torch.no_grad():
+        with torch.no_grad(), torch._C._DisableTorchDispatch():  # modes below this one do not see it
             flat = t.detach().contiguous().cpu()
             hashed = hashlib.blake2b(flat.reshape(-1).view(torch.uint8).numpy().data if flat.numel() else b"", digest_size=16)
         hashed.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
@@ -150,7 +150,8 @@ class Recording:
             size = flat.numel() * flat.element_size()
             keep = self.kept + size <= self.limit
             self.kept, self.left_out = self.kept + size * keep, self.left_out + (not keep)
-            found = self.values[digest] = Value(digest, flat.dtype, tuple(flat.shape), flat.clone() if keep else None)
+            with torch.no_grad(), torch._C._DisableTorchDispatch():
+                found = self.values[digest] = Value(digest, flat.dtype, tuple(flat.shape), flat.clone() if keep else None)
         return found
 
     @property
