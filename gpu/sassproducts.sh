@@ -1,7 +1,7 @@
 #!/bin/sh
 # sassproducts.sh FILE... -- what products without tensor cores are compiled to, of objects or cubins of library/gemm.cu (chains) and
 # library/fused.cu (fused additions): for each kernel its registers, its bytes of stack (spills lie there), and the instructions a
-# product: those of the shortest way once through the innermost loop with the most products, over its products. Needs cuobjdump of
+# product: those of the shortest way by all products of the innermost loop with the most, over their number. Needs cuobjdump of
 # CUDA (CUOBJDUMP). Exit code 0; 2: no such kernel; 77: no cuobjdump.
 set -u
 : "${CUOBJDUMP:=$(command -v cuobjdump || echo /usr/local/cuda/bin/cuobjdump)}"
@@ -60,6 +60,15 @@ function shortest(from, to,   k, where, cost) {
     }
     return cost[to]
 }
+# The same by way of all products.
+function through(from, to,   k, first, last) {
+    for (k = to; k >= from; k--)
+        if (text[k] ~ wanted) {
+            first = k
+            if (!last) last = k
+        }
+    return shortest(from, first) + shortest(first, last) + shortest(last, to) - 2
+}
 # An innermost loop ends where no other one has ended since its first instruction.
 function finish(   i, last, from, to, most, many) {
     wanted = product_of(name)
@@ -72,7 +81,7 @@ function finish(   i, last, from, to, most, many) {
     }
     if (most)
         printf "%-34s %3d registers %3d bytes of stack %5.2f instructions a product\n", names(name), registers[name], \
-            stack[name], shortest(from, to) / most
+            stack[name], through(from, to) / most
     seen += most > 0
     n = 0
     delete place
