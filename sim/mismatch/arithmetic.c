@@ -4,6 +4,7 @@
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../dot/models.h"
+#include "../text/words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,93 @@ static int take_softmax(arithmetic *a, const char *text)
     return narrow(&a->softmax, text);
 }
 
+static int take_temperature(arithmetic *a, const char *text)
+{
+    return parse_number(&a->temperature, text) == 0 && a->temperature > 0 ? 0 : -1;
+}
+
+static int take_top_p(arithmetic *a, const char *text)
+{
+    return parse_number(&a->top_p, text) == 0 && a->top_p > 0 && a->top_p <= 1 ? 0 : -1;
+}
+
+static int take_number(size_t *to, const char *text, uint64_t most)
+{
+    uint64_t n;
+    if (parse_count(&n, text) || n == 0 || n > most)
+        return -1;
+    *to = (size_t)n;
+    return 0;
+}
+
+static int take_top_k(arithmetic *a, const char *text)
+{
+    return take_number(&a->top_k, text, UINT32_MAX);
+}
+
+static int take_chunk(arithmetic *a, const char *text)
+{
+    return take_number(&a->chunk, text, UINT32_MAX);
+}
+
+static int take_ranks(arithmetic *a, const char *text)
+{
+    return take_number(&a->ranks, text, ARITHMETIC_RANKS);
+}
+
+static int take_reduce(arithmetic *a, const char *text)
+{
+    return narrow(&a->reduce, text);
+}
+
+static const char *const orders[] = {"chain", "tree", NULL};
+static const char *const scales[] = {"token", "tensor", "1", NULL};
+
+static int take_word_of(unsigned *to, const char *const *words, const char *text)
+{
+    for (unsigned i = 0; words[i]; i++)
+        if (strcmp(words[i], text) == 0) {
+            *to = i;
+            return 0;
+        }
+    return -1;
+}
+
+static int take_order(arithmetic *a, const char *text)
+{
+    return take_word_of(&a->order, orders, text);
+}
+
+static int take_cache(arithmetic *a, const char *text)
+{
+    a->cached = 1;
+    return narrow(&a->cache, text);
+}
+
+static int take_scale(arithmetic *a, const char *text)
+{
+    return take_word_of(&a->scale, scales, text);
+}
+
+/* In the order of `keys`. */
+enum {
+    KEY_OPERANDS,
+    KEY_SPLIT,
+    KEY_WORKSPACE,
+    KEY_SUM,
+    KEY_LOGITS,
+    KEY_SOFTMAX,
+    KEY_TEMPERATURE,
+    KEY_TOP_K,
+    KEY_TOP_P,
+    KEY_CHUNK,
+    KEY_RANKS,
+    KEY_REDUCE,
+    KEY_ORDER,
+    KEY_CACHE,
+    KEY_SCALE
+};
+
 static const struct {
     const char *key, *expected;
     int (*take)(arithmetic *a, const char *text);
@@ -65,6 +153,15 @@ static const struct {
     {"sum", "a format of up to 25 significand bits, or binary64", take_sum},
     {"logits", "a format whose numbers are all numbers of binary32", take_logits},
     {"softmax", "a format whose numbers are all numbers of binary32", take_softmax},
+    {"temperature", "a number above 0", take_temperature},
+    {"top-k", "a number of words", take_top_k},
+    {"top-p", "a share above 0 and at most 1", take_top_p},
+    {"chunk", "a number of words", take_chunk},
+    {"ranks", "a number of ranks from 1 to 1024", take_ranks},
+    {"reduce", "a format whose numbers are all numbers of binary32", take_reduce},
+    {"order", "chain or tree", take_order},
+    {"cache", "a format whose numbers are all numbers of binary32", take_cache},
+    {"scale", "token, tensor or 1", take_scale},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
@@ -81,8 +178,11 @@ static int take_word(arithmetic *a, unsigned *given, const char *option, const c
                                                     word + n + 1, keys[i].expected)
                                              : 0;
     }
-    return fail(EXIT_USAGE,
-                "mismatch: %s: '%s' is not operands=, split=, workspace=, sum=, logits= or softmax=", option, word);
+    return fail(
+        EXIT_USAGE,
+        "mismatch: %s: '%s' is not operands=, split=, workspace=, sum=, logits=, softmax=, temperature=, top-k=, "
+        "top-p=, chunk=, ranks=, reduce=, order=, cache= or scale=",
+        option, word);
 }
 
 /* Of a tensor core the first format that it takes; binary32 of what takes any. */
@@ -99,8 +199,14 @@ static int check(const arithmetic *a, const char *option, unsigned given)
     if (!mpsim_model_accepts(&a->model, &a->operands, &a->operands))
         return fail(EXIT_USAGE, "mismatch: %s: model '%s' does not take %s but %s", option, a->model.name,
                     a->operands.name, a->model.operands);
-    if (a->split.parts == 1 && given & (1u << 2 | 1u << 3))
+    if (a->split.parts == 1 && given & (1u << KEY_WORKSPACE | 1u << KEY_SUM))
         return fail(EXIT_USAGE, "mismatch: %s: workspace= and sum= need split=2 or more", option);
+    if (a->ranks == 1 && given & (1u << KEY_REDUCE | 1u << KEY_ORDER))
+        return fail(EXIT_USAGE, "mismatch: %s: reduce= and order= need ranks=2 or more", option);
+    if (a->ranks > 1 && a->chunk)
+        return fail(EXIT_USAGE, "mismatch: %s: chunk= and ranks= exclude each other", option);
+    if (!a->cached && given & 1u << KEY_SCALE)
+        return fail(EXIT_USAGE, "mismatch: %s: scale= needs cache=", option);
     return 0;
 }
 
@@ -112,7 +218,9 @@ int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *tex
     char *word = need_part(text, n);
     memset(a, 0, sizeof *a);
     a->split = (dot_split){.parts = 1, .workspace = *binary32, .sum = *binary32};
-    a->logits = a->softmax = *binary32;
+    a->logits = a->softmax = a->reduce = a->cache = *binary32;
+    a->temperature = a->top_p = 1;
+    a->ranks = 1;
     int code = dot_model_one(&a->model, "mismatch", word, NULL, "a side is one");
     free(word);
     if (!code)
@@ -127,14 +235,29 @@ int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *tex
     return code ? code : check(a, option, given);
 }
 
+static const char *const scale_words[] = {"each token", "the tensor", "1"};
+
 const char *mismatch_arithmetic_text(char *out, size_t size, const arithmetic *a)
 {
     char split[256] = "";
     if (a->split.parts > 1)
         snprintf(split, sizeof split, ", K in %zu parts kept in %s, added in %s", a->split.parts,
                  a->split.workspace.name, a->split.sum.name);
-    snprintf(out, size, "%s of %s%s; logits in %s, log-softmax in %s", a->model.name, a->operands.name, split,
-             a->logits.name, a->softmax.name);
+    snprintf(out, size, "%s of %s%s", a->model.name, a->operands.name, split);
+    if (a->cached)
+        text_add(out, size, ", H kept in %s with a scale of %s", a->cache.name, scale_words[a->scale]);
+    text_add(out, size, "; logits in %s", a->logits.name);
+    if (a->temperature != 1)
+        text_add(out, size, ", at temperature %g", a->temperature);
+    if (a->top_k)
+        text_add(out, size, ", top-k %zu", a->top_k);
+    if (a->top_p < 1)
+        text_add(out, size, ", top-p %g", a->top_p);
+    text_add(out, size, ", log-softmax in %s", a->softmax.name);
+    if (a->chunk)
+        text_add(out, size, " in chunks of %zu words", a->chunk);
+    if (a->ranks > 1)
+        text_add(out, size, " on %zu ranks, added in %s as a %s", a->ranks, a->reduce.name, orders[a->order]);
     return out;
 }
 
@@ -147,6 +270,16 @@ static const record_field fields[] = {
     FIELD(CHARS, "sum", IN_TREE, AT(split.sum.name), "The format in which the sums of parts are added."),
     FIELD(CHARS, "logits", IN_TREE, AT(logits.name), "The format that logits are rounded to."),
     FIELD(CHARS, "softmax", IN_TREE, AT(softmax.name), "The format of every operation of the log-softmax."),
+    FIELD(REAL, "temperature", IN_TREE, AT(temperature), "Logits are divided by it."),
+    FIELD(SIZE, "top_k", IN_TREE, AT(top_k), "The words that top-k keeps; 0: all."),
+    FIELD(REAL, "top_p", IN_TREE, AT(top_p), "The share of probability that top-p keeps."),
+    FIELD(SIZE, "chunk", IN_TREE, AT(chunk), "Words of a chunk of the log-softmax; 0: it is in one piece."),
+    FIELD(SIZE, "ranks", IN_TREE, AT(ranks), "Ranks that share the words."),
+    FIELD(CHARS, "reduce", IN_TREE, AT(reduce.name), "The format in which ranks add their sums."),
+    FIELD(WORD, "order", IN_TREE, AT(order), "The order in which ranks add their sums.", .words = orders),
+    FIELD(CHARS, "cache", IN_TREE, AT(cache.name),
+          "The format in which hidden states are kept before they are rounded to `operands`; binary32: as they are."),
+    FIELD(WORD, "scale", IN_TREE, AT(scale), "What has a scale in the cache.", .words = scales),
     {0}};
 #undef AT
 const record_kind mismatch_arithmetic_record = {"arithmetic", "How a side computes.", sizeof(arithmetic), fields};

@@ -5,12 +5,24 @@
 #include "../dot/error.h"
 #include "../record/record.h"
 
+enum { ARITHMETIC_RANKS = 1024 };
+typedef enum arithmetic_order { ARITHMETIC_CHAIN, ARITHMETIC_TREE } arithmetic_order;
+typedef enum arithmetic_scale { ARITHMETIC_TOKEN, ARITHMETIC_TENSOR, ARITHMETIC_ONE } arithmetic_scale;
+
 typedef struct arithmetic {
     mpsim_model model;
     mpsim_format operands; /* H and W are rounded to it            */
     dot_split split;
     mpsim_format logits;  /* they are rounded to it, after the model's own result */
     mpsim_format softmax; /* `math` of mpsim_softmax_xent         */
+    double temperature, top_p;
+    size_t top_k;        /* 0: all words */
+    size_t chunk, ranks; /* 0, 1: the log-softmax is in one piece */
+    mpsim_format reduce; /* in which ranks add their sums */
+    unsigned order;      /* an arithmetic_order           */
+    size_t cached;       /* hidden states go through `cache` */
+    mpsim_format cache;
+    unsigned scale; /* an arithmetic_scale, of the cache */
 } arithmetic;
 
 /* mismatch_arithmetic_parse -- "MODEL[,KEY=VALUE]...": 0, or EXIT_USAGE after a message that names the option. */

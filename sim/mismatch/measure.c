@@ -1,6 +1,8 @@
 /* measure.c -- see measure.h. */
 #include "measure.h"
 
+#include "logsoftmax.h"
+
 #include "../array/need.h"
 #include "../cli/options.h"
 #include "../process/progress.h"
@@ -48,6 +50,52 @@ static int round_operand(operand *to, const operand *o, const mpsim_format *f, c
     return code ? code : dot_operand_overflow(to, "mismatch", what, "");
 }
 
+/* How much of a row or of all is its largest magnitude, of the largest number of the cache; 1 of zeros. */
+static float cache_scale(const arithmetic *a, const double *x, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(x[i]));
+    return a->scale == ARITHMETIC_ONE || most == 0 ? 1 : (float)(most / mpsim_format_max(&a->cache));
+}
+
+/* Hidden states as a cache gives them back: times one over the scale in binary32, rounded (saturating), times the scale. */
+static void through_cache(double *to, const arithmetic *a, const operand *o)
+{
+    const double largest = mpsim_format_max(&a->cache);
+    mpsim_rounding nearest;
+    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t row = 0; row < o->rows; row++) {
+        const double *x = o->x + row * o->depth;
+        const float s = a->scale == ARITHMETIC_TENSOR ? cache_scale(a, o->x, o->rows * o->depth)
+                                                      : cache_scale(a, x, o->depth);
+        for (size_t i = 0; i < o->depth; i++) {
+            float y = (float)x[i] / s;
+            y = (float)fmax(-largest, fmin(largest, (double)y));
+            (void)mpsim_round_array_f32(&a->cache, &nearest, NULL, &y, &y, 1, NULL);
+            to[row * o->depth + i] = (double)(y * s);
+        }
+    }
+}
+
+static int round_cached(operand *to, const operand *o, const arithmetic *a, const char *name)
+{
+    operand cached = *o;
+    cached.x = need_memory(o->rows * o->depth, sizeof *cached.x);
+    through_cache(cached.x, a, o);
+    const int code = round_operand(to, &cached, &a->operands, name, "--hidden");
+    to->x = o->x;
+    free(cached.x);
+    return code;
+}
+
+static int round_side(rounded *r, const mismatch_operands *o, const arithmetic *a, const char *name)
+{
+    const int code = a->cached ? round_cached(&r->hidden, &o->hidden, a, name)
+                               : round_operand(&r->hidden, &o->hidden, &a->operands, name, "--hidden");
+    return code ? code : round_operand(&r->head, &o->head, &a->operands, name, "--head");
+}
+
 static int round_both(rounded *r, const mismatch_operands *o, const mpsim_format *f, const char *side)
 {
     const int code = round_operand(&r->hidden, &o->hidden, f, side, "--hidden");
@@ -79,8 +127,6 @@ static int multiply_side(part *p, const rounded *r, int side)
         return code;
     mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
     mpsim_round_array_f64(&a->logits, &nearest, NULL, x, x, n, NULL);
-    for (size_t i = 0; i < n; i++)
-        p->x[side][i] = (float)x[i];
     return 0;
 }
 
@@ -127,12 +173,16 @@ static int is_finite(const distribution *s)
 static uint32_t draw(const distribution *s, double u)
 {
     double sum = 0;
-    for (size_t i = 0; i + 1 < s->n; i++) {
+    size_t last = s->n - 1;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->x[i] == -HUGE_VAL)
+            continue;
+        last = i;
         sum += exp(log_of(s, i));
         if (u < sum)
-            return (uint32_t)i;
+            break;
     }
-    return (uint32_t)(s->n - 1);
+    return (uint32_t)last;
 }
 
 /* KL(A || B), the sum of p (e^d - 1 - d) with d = log q - log p: e^d - 1 adds up to nothing, and no term is below 0, so that
@@ -142,17 +192,47 @@ static double divergence(const distribution *a, const distribution *b)
     double sum = 0;
     for (size_t i = 0; i < a->n; i++) {
         const double log_a = log_of(a, i), d = log_of(b, i) - log_a;
+        if (log_a == -HUGE_VAL) { /* the limit of p (e^d - 1 - d) */
+            sum += exp(log_of(b, i));
+            continue;
+        }
         const double term = expm1(d) - d;
         sum += exp(log_a) * (term < 0 ? 0 : term); /* below 0 by its own rounding alone */
     }
     return sum;
 }
 
-static double log_probability(const mpsim_format *math, const float *x, size_t n, uint32_t word)
+static int tempers(const arithmetic *a)
 {
-    float loss = NAN;
-    (void)mpsim_softmax_xent(math, NULL, 1, n, x, &word, 1, &loss, NULL, NULL);
-    return -(double)loss;
+    return a->temperature != 1 || a->top_k || a->top_p < 1;
+}
+
+static int is_tempered_alike(const arithmetic *a)
+{
+    return a[0].temperature == a[1].temperature && a[0].top_k == a[1].top_k && a[0].top_p == a[1].top_p;
+}
+
+/* The logits of a token as each side has them at last, and the exact ones. */
+static void temper(const part *p, size_t from, size_t n)
+{
+    const arithmetic *a = p->m->sides;
+    double *sorted = tempers(&a[0]) || tempers(&a[1]) ? need_memory(n, sizeof *sorted) : NULL;
+    for (int i = 0; i < SIDES && sorted; i++)
+        mismatch_temper(&a[i], p->logits[i] + from, sorted, n, 1);
+    if (sorted && is_tempered_alike(a))
+        mismatch_temper(&a[0], p->logits[SIDES] + from, sorted, n, 0);
+    free(sorted);
+    for (int i = 0; i < SIDES; i++)
+        for (size_t k = 0; k < n; k++)
+            p->x[i][from + k] = (float)p->logits[i][from + k];
+}
+
+static double log_probability(const arithmetic *a, const float *x, size_t n, uint32_t word)
+{
+    float *room = a->chunk || a->ranks > 1 ? need_memory(2 * (uint64_t)n, sizeof *room) : NULL;
+    const double log_p = mismatch_log_probability(a, x, room, n, word);
+    free(room);
+    return log_p;
 }
 
 static void measure_token(int at, void *context)
@@ -162,13 +242,14 @@ static void measure_token(int at, void *context)
     const size_t n = m->o->vocabulary, from = (size_t)at * n, place = p->first + (size_t)at;
     mismatch_token *const t = &m->tokens[place];
     distribution s[SIDES + 1];
+    temper(p, from, n);
     for (int i = 0; i <= SIDES; i++)
         s[i] = normalise(p->logits[i] + from, n);
     const double u = ((double)mpsim_rng_word(m->seed, draws, place) + 0.5) * 0x1p-32;
     t->id = m->o->tokens ? m->o->tokens[place] : draw(&s[0], u);
     t->differs = s[0].at != s[1].at;
     for (int i = 0; i < SIDES; i++)
-        t->lp[i] = log_probability(&m->sides[i].softmax, p->x[i] + from, n, t->id);
+        t->lp[i] = log_probability(&m->sides[i], p->x[i] + from, n, t->id);
     t->exact = log_of(&s[SIDES], t->id);
     t->kl = is_finite(&s[0]) && is_finite(&s[1]) ? divergence(&s[0], &s[1]) : (double)NAN;
 }
@@ -244,7 +325,7 @@ int mismatch_measure(mismatch *m)
     m->tokens = need_memory(o->count, sizeof *m->tokens);
     int code = round_both(&r[SIDES], o, mpsim_format_find(narrow ? "binary32" : "binary64"), side_names[SIDES]);
     for (int s = 0; s < SIDES && !code; s++)
-        code = round_both(&r[s], o, &m->sides[s].operands, side_names[s]);
+        code = round_side(&r[s], o, &m->sides[s], side_names[s]);
     if (!code && !(code = measure_parts(m, r)))
         add_up(m);
     for (int s = 0; s <= SIDES; s++) {

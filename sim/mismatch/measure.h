@@ -10,7 +10,7 @@ typedef struct mismatch_token {
     int differs;  /* the most likely word of A is not that of B                    */
     double lp[2]; /* its log-probability by A and by B                             */
     double exact; /* the same in binary64, of the numbers before they are rounded  */
-    double kl;    /* KL(A || B) over all words; NaN where a logit is not finite    */
+    double kl;    /* KL(A || B) over all words; NaN where a logit is not finite, infinite where B drops a word of A */
 } mismatch_token;
 
 /* How far a side is from exact, over its tokens with a finite log-probability. */

@@ -145,7 +145,7 @@ static size_t listed(const mismatch_report *r)
 static void print_operands(FILE *to, const mismatch_report *r)
 {
     const mismatch *m = r->m;
-    char count[32], size[32], words[32], text[320];
+    char count[32], size[32], words[32], text[640];
     fprintf(to, "H  %s, %s token%s of %s numbers\n", m->o->hidden.label, text_count(count, m->o->count),
             text_plural(m->o->count), text_count(size, m->o->size));
     fprintf(to, "W  %s, %s words\n", m->o->head.label, text_count(words, m->o->vocabulary));

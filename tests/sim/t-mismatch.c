@@ -199,6 +199,180 @@ TEST(as_nested_loops)
     }
 }
 
+/* ---- what a side makes of hidden states and logits ---- */
+
+typedef struct made {
+    const char *words;
+    double temperature, top_p;
+    size_t top_k, chunk, ranks;
+    int tree;
+    const char *reduce, *cache;
+    int tensor;
+} made;
+
+static const made makes[] = {
+    {"fma,temperature=0.7", 0.7, 1, 0, 0, 1, 0, NULL, NULL, 0},
+    {"fma,top-k=9", 1, 1, 9, 0, 1, 0, NULL, NULL, 0},
+    {"fma,top-p=0.8,top-k=30,temperature=1.5", 1.5, 0.8, 30, 0, 1, 0, NULL, NULL, 0},
+    {"fma,chunk=7", 1, 1, 0, 7, 1, 0, NULL, NULL, 0},
+    {"fma,chunk=16,top-p=0.9", 1, 0.9, 0, 16, 1, 0, NULL, NULL, 0},
+    {"fma,ranks=5,reduce=bf16", 1, 1, 0, 0, 5, 0, "bf16", NULL, 0},
+    {"fma,ranks=8,order=tree", 1, 1, 0, 0, 8, 1, NULL, NULL, 0},
+    {"fma,cache=e4m3", 1, 1, 0, 0, 1, 0, NULL, "e4m3", 0},
+    {"fma,cache=e5m2,scale=tensor", 1, 1, 0, 0, 1, 0, NULL, "e5m2", 1},
+};
+enum { MAKES = sizeof makes / sizeof makes[0] };
+
+static int larger_first(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x < y) - (x > y);
+}
+
+static void drop(const made *w, float x[WORDS])
+{
+    float sorted[WORDS];
+    double sum = 0, part = 0;
+    size_t kept = 0;
+    const size_t most = w->top_k ? w->top_k : WORDS;
+    memcpy(sorted, x, sizeof sorted);
+    qsort(sorted, WORDS, sizeof *sorted, larger_first);
+    for (size_t i = 0; i < most; i++)
+        sum += exp((double)sorted[i]);
+    while (kept < most && part < w->top_p * sum * (1 - 1e-15))
+        part += exp((double)sorted[kept++]);
+    for (size_t i = 0; i < WORDS; i++)
+        x[i] = x[i] >= sorted[kept - 1] ? x[i] : -INFINITY;
+}
+
+static float exponentials(const float *x, size_t n, float m)
+{
+    float e[WORDS];
+    for (size_t i = 0; i < n; i++)
+        e[i] = mpsim_exp(x[i] - m);
+    return mpsim_sum_lanes(mpsim_format_find("binary32"), e, n, 1, MPSIM_LANES_ROW);
+}
+
+static float most_of(const float *x, size_t n)
+{
+    float m = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        m = fmaxf(m, x[i]);
+    return m;
+}
+
+static float sum_in_chunks(const made *w, const float *x, float *m)
+{
+    float s = 0;
+    *m = -INFINITY;
+    for (size_t k = 0; k < WORDS; k += w->chunk) {
+        const size_t n = WORDS - k < w->chunk ? WORDS - k : w->chunk;
+        const float now = fmaxf(*m, most_of(x + k, n));
+        if (isinf(now))
+            continue;
+        const float old = s * mpsim_exp(*m - now);
+        s = old + exponentials(x + k, n, now);
+        *m = now;
+    }
+    return s;
+}
+
+static float sum_of_ranks(const made *w, const float *x, float *m)
+{
+    const oracle_format *reduce = oracle_format_find(w->reduce);
+    const size_t each = (WORDS + w->ranks - 1) / w->ranks;
+    float part[16] = {0};
+    size_t n = 0;
+    *m = most_of(x, WORDS);
+    for (size_t k = 0; k < WORDS; k += each)
+        part[n++] = oracle_to(reduce, (double)exponentials(x + k, WORDS - k < each ? WORDS - k : each, *m));
+    if (w->tree) {
+        for (size_t apart = 1; apart < n; apart *= 2)
+            for (size_t i = 0; i + apart < n; i += 2 * apart)
+                part[i] = oracle_to(reduce, (double)part[i] + (double)part[i + apart]);
+        return part[0];
+    }
+    for (size_t i = 1; i < n; i++)
+        part[0] = oracle_to(reduce, (double)part[0] + (double)part[i]);
+    return part[0];
+}
+
+static void cached(const made *w, const mismatch_operands *o, size_t token, double to[SIZE])
+{
+    const double *x = o->hidden.x + token * SIZE, *of = w->tensor ? o->hidden.x : x;
+    const double largest = mpsim_format_max(mpsim_format_find(w->cache ? w->cache : "binary32"));
+    double most = 0;
+    for (size_t i = 0; i < (w->tensor ? TOKENS * (size_t)SIZE : SIZE); i++)
+        most = fmax(most, fabs(of[i]));
+    const float s = (float)(most / largest);
+    for (size_t i = 0; i < SIZE && w->cache; i++) {
+        const double y = (double)((float)x[i] / s);
+        to[i] = (double)(oracle_to(oracle_format_find(w->cache), fmax(-largest, fmin(largest, y))) * s);
+    }
+    if (!w->cache)
+        memcpy(to, x, SIZE * sizeof *to);
+}
+
+static double made_log_probability(const made *w, const mismatch_operands *o, size_t token, uint32_t word)
+{
+    float x[WORDS], m, s;
+    double h[SIZE];
+    cached(w, o, token, h);
+    for (size_t v = 0; v < WORDS; v++)
+        x[v] = logit(&sides[0], h, o->head.x + v * SIZE) / (float)w->temperature;
+    drop(w, x);
+    if (w->chunk == 0 && w->ranks == 1)
+        return log_probability(&sides[0], x, word);
+    s = w->chunk ? sum_in_chunks(w, x, &m) : sum_of_ranks(w, x, &m);
+    return -(double)(mpsim_log(s) - (x[word] - m));
+}
+
+TEST(keys_of_a_side)
+{
+    for (size_t k = 0; k < MAKES; k++) {
+        mismatch_operands o;
+        arithmetic a[2];
+        make(&o, k);
+        ck_assert_int_eq(mismatch_arithmetic_parse(&a[0], "-a", makes[k].words), 0);
+        ck_assert_int_eq(mismatch_arithmetic_parse(&a[1], "-b", "fma"), 0);
+        mismatch m = {.o = &o, .sides = a, .seed = k};
+        ck_assert_int_eq(mismatch_measure(&m), 0);
+        for (size_t i = 0; i < TOKENS; i++) {
+            const double expected = made_log_probability(&makes[k], &o, i, m.tokens[i].id);
+            ck_assert_msg(isfinite(expected) && m.tokens[i].lp[0] == expected, "%s: token %zu: %a, expected %a",
+                          makes[k].words, i, m.tokens[i].lp[0], expected);
+        }
+        mismatch_clear(&m);
+        mismatch_operands_clear(&o);
+    }
+}
+
+/* A chunk of all words is no chunk; what both sides drop, exact drops as well; a word that B drops has no probability there. */
+TEST(sides_that_agree)
+{
+    static const char *const pairs[][2] = {{"fma,chunk=53", "fma"},
+                                           {"fma,temperature=0.5,top-p=0.9", "exact,temperature=0.5,top-p=0.9"},
+                                           {"fma", "fma,top-k=3"}};
+    for (size_t k = 0; k < 3; k++) {
+        mismatch_operands o;
+        arithmetic a[2];
+        uint64_t none = 0;
+        make(&o, k);
+        for (int s = 0; s < 2; s++)
+            ck_assert_int_eq(mismatch_arithmetic_parse(&a[s], "-a", pairs[k][s]), 0);
+        mismatch m = {.o = &o, .sides = a, .seed = k};
+        ck_assert_int_eq(mismatch_measure(&m), 0);
+        for (size_t i = 0; i < TOKENS; i++) {
+            ck_assert(k != 0 || m.tokens[i].lp[0] == m.tokens[i].lp[1]);
+            ck_assert(k != 1 || fabs(m.tokens[i].lp[0] - m.tokens[i].exact) < 1e-5);
+            none += m.tokens[i].lp[1] == -HUGE_VAL && isinf(m.tokens[i].kl);
+        }
+        ck_assert(k == 2 ? none > 0 : none == 0);
+        mismatch_clear(&m);
+        mismatch_operands_clear(&o);
+    }
+}
+
 /* Tokens that are given, and what is told of all of them. */
 TEST(given_tokens)
 {
