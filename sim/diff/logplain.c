@@ -87,17 +87,19 @@ static void say_scale(log_finding *f, double scale, double left)
         }
 }
 
+/* Constants have any ratio. */
 int diff_log_scaled(const log_case *c, log_finding *f)
 {
     double ab = 0, aa = 0, bb = 0;
+    const double n = (double)c->n;
     for (size_t i = 0; i < c->n; i++) {
         ab += c->a[i] * c->b[i];
         aa += c->a[i] * c->a[i];
         bb += c->b[i] * c->b[i];
     }
     const double scale = ab / aa, left = sqrt(fmax(0, 1 - ab * ab / (aa * bb)));
-    if (c->n < LOG_FEWEST || !(left <= LEFT) || !(fabs(scale - 1) > 2 * LEFT) ||
-        !(left * sqrt(bb / (double)c->n) <= 0.25 * c->rms))
+    if (c->n < LOG_FEWEST || bb == 0 || aa - n * c->size[0] * c->size[0] < aa / 1000 || !(left <= LEFT) ||
+        !(fabs(scale - 1) > 2 * LEFT) || !(left * sqrt(bb / n) <= 0.25 * c->rms))
         return 0;
     say_scale(f, scale, left);
     return 1;

@@ -134,6 +134,11 @@ static void mask(double *a, double *b)
     for (int i = LENGTH / 2; i < LENGTH / 2 + 9; i++)
         b[i] = 0;
 }
+static void zeros(double *a, double *b)
+{
+    (void)a;
+    memset(b, 0, LENGTH * sizeof *b);
+}
 static void infinite(double *a, double *b)
 {
     (void)a;
@@ -194,6 +199,7 @@ static const struct {
     {"offset", {.top_k = 0}, {.logits = "fp16"}, offset, LOG_OFFSET, "B = A - 0.2", 0},
     {"shifted", {.top_k = 0}, {.logits = "bf16"}, shift, LOG_SHIFTED, "one token later", 0},
     {"masked", {.top_k = 0}, {.logits = "bf16"}, mask, LOG_MASKED, "B has 0 at ", 0},
+    {"zeros", {.top_k = 0}, {.top_k = 0}, zeros, LOG_MASKED, "B has 0 at ", 0},
     {"infinite", {.top_k = 0}, {.logits = "bf16"}, infinite, LOG_MASKED, "finite number on one side only", 0},
     {"logits", {.top_k = 0}, {.top_k = 0}, logits_alone, LOG_NO_LOGARITHMS, "of B are above 0", 0},
     {"grows", {.top_k = 0}, {.drift = 0.15, .by_step = 1}, NULL, LOG_STALE, "grows from", 0},
