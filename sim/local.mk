@@ -70,7 +70,7 @@ sim_libsim_a_SOURCES = \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/record/jsonvalues.c \
   sim/exact/exact.c sim/exact/exact.h sim/exact/natural.c sim/exact/natural.h \
-  sim/judge/arrays.c sim/judge/arrays.h sim/judge/cmd.c sim/judge/record.c sim/judge/record.h \
+  sim/judge/arrays.c sim/judge/arrays.h sim/judge/cmd.c sim/judge/inputsout.c sim/judge/inputsout.h sim/judge/toleranceout.c sim/judge/record.c sim/judge/record.h \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/record/cells.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \
@@ -172,9 +172,10 @@ sim_libstat_a_SOURCES = \
 noinst_LIBRARIES += sim/libjudge.a
 sim_libjudge_a_CPPFLAGS = $(sim_cppflags)
 sim_libjudge_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
-sim_libjudge_a_SOURCES = sim/judge/activation.c sim/judge/cast.c sim/judge/castrow.c sim/judge/castrow.h sim/judge/formulas.c sim/judge/formulas.h sim/judge/impl.h sim/judge/judge.c sim/judge/judge.h \
-  sim/judge/norm.c sim/judge/places.c sim/judge/product.c sim/judge/productrow.c sim/judge/productrow.h sim/judge/quantise.c sim/judge/say.c \
-  sim/judge/scales.c sim/judge/scales.h sim/judge/softmax.c sim/judge/sum.c sim/judge/table.c sim/judge/table.h sim/judge/update.c
+sim_libjudge_a_SOURCES = sim/judge/activation.c sim/judge/cast.c sim/judge/castrow.c sim/judge/castrow.h sim/judge/formulas.c sim/judge/formulas.h sim/judge/impl.h \
+  sim/judge/inputcast.c sim/judge/inputproduct.c sim/judge/inputquantise.c sim/judge/inputs.c sim/judge/inputs.h sim/judge/inputset.c sim/judge/judge.c sim/judge/judge.h \
+  sim/judge/norm.c sim/judge/places.c sim/judge/product.c sim/judge/productrow.c sim/judge/productrow.h sim/judge/quantise.c sim/judge/quantrow.c sim/judge/quantrow.h sim/judge/say.c \
+  sim/judge/scales.c sim/judge/scales.h sim/judge/softmax.c sim/judge/sum.c sim/judge/table.c sim/judge/table.h sim/judge/tolerance.c sim/judge/tolerance.h sim/judge/update.c
 
 # Policies: of the program, and of the same library.
 noinst_LIBRARIES += sim/libpolicy.a

@@ -168,7 +168,7 @@ MPSIM_API/g' | sed 's/;.*//' | grep -E 'size_t (n|rows|cols|columns|depth|classe
     sed -n 's/^[^(]*[ *]\(mpsim_[a-z0-9_]*\)(.*/\1/p' | sort -u | while read -r name; do
         case $name in
         # they read no array of that size (mpsim_scaler_set: a text), or do it through another function; those of libmpsim-trace: tests/sim/t-report.c, t-judge.c
-        *_init | mpsim_scaler_set | mpsim_block_grid | mpsim_muon_work | mpsim_muon_factor | mpsim_convolution_size | mpsim_stat_* | mpsim_reader_* | mpsim_policy_* | mpsim_judge) continue ;;
+        *_init | mpsim_scaler_set | mpsim_block_grid | mpsim_muon_work | mpsim_muon_factor | mpsim_convolution_size | mpsim_stat_* | mpsim_reader_* | mpsim_policy_* | mpsim_judge | mpsim_judge_tolerance_of) continue ;;
         esac
         grep -qE "(N|ROWS)\($name\)" tests/base/t-extent.c || echo "$name"
     done)"

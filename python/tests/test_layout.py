@@ -14,7 +14,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import _device, _judge, _statistics
+from mpsim import _device, _inputs, _judge, _statistics, _tolerance
 
 
 def test_structures(tmp_path):
@@ -23,7 +23,7 @@ def test_structures(tmp_path):
     if not SOURCES or not cc:
         pytest.skip("no C compiler, or MPSIM_SRCDIR names no checkout")
     lines = []
-    structures = {**_statistics.STRUCTURES, **_device.STRUCTURES, **_judge.STRUCTURES}
+    structures = {**_statistics.STRUCTURES, **_device.STRUCTURES, **_inputs.STRUCTURES, **_judge.STRUCTURES, **_tolerance.STRUCTURES}
     for name, structure in structures.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         for field in (f[0] for f in structure._fields_):

@@ -1,6 +1,11 @@
 """mpsim.testing: results of NumPy, ml_dtypes and torch, judged; and faults that are made here."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from conftest import SOURCES
 
 import mpsim
 from mpsim import testing
@@ -68,3 +73,119 @@ def test_bad_arguments():
                 lambda: testing.judge("cast", x=x, y="text")):
         with pytest.raises(mpsim.InputError):
             bad()
+
+
+def test_inputs_by_row_and_by_kind():
+    made = testing.inputs("e4m3")
+    assert made.kind == "cast" and list(made) == ["x"] and made["x"].dtype == np.float32 and made["x"].size % 2 == 1
+    assert len(made.classes) >= 168 and len(made.rows) >= 1422 and "168 classes" in repr(made)
+    same = next(rows for rows in made.classes if "e4m3" in rows)
+    assert "e4m3@ocp" in same and "e4m3@saturate" not in same
+    assert testing.inputs("quantise", like="mxfp8")["x"].shape == testing.inputs("mxfp8")["x"].shape
+    assert testing.inputs("mxfp8", dtype="fp16")["x"].dtype == np.float16
+    for bad in (lambda: testing.inputs("nothing"), lambda: testing.inputs("cast", like="mxfp8"), lambda: testing.inputs("e4m3", array="list"),
+                lambda: testing.inputs("mxfp8", dtype="float64"), lambda: testing.inputs("e4m3", device="cuda")):
+        with pytest.raises(mpsim.InputError):
+            bad()
+
+
+def ml_dtypes_bfloat16():
+    return pytest.importorskip("ml_dtypes").bfloat16
+
+
+def test_kernels_of_numpy():
+    def half(x):
+        """NumPy keeps the payload of a NaN, and leaves it signalling."""
+        nan = np.copysign(np.float16(np.nan), np.where(np.signbit(x), -1, 1).astype(np.float16))
+        with np.errstate(over="ignore"):
+            return np.where(np.isnan(x), nan, x.astype(np.float16))
+
+    assert testing.assert_bits(half, like="fp16").results > 7000
+    with pytest.raises(AssertionError, match="the mode is toward-zero, not nearest-even"):
+        testing.assert_bits(lambda x: mpsim.encode(x, "bf16", mode="toward-zero").view(ml_dtypes_bfloat16()), like="bf16")
+
+    def quantise(x, recipe="mxfp8-floor"):
+        q = mpsim.quantize(x, recipe)
+        return q.codes, q.scale_codes
+
+    assert testing.assert_bits(quantise, like="mxfp8-floor").equal
+    with pytest.raises(AssertionError, match="mxfp8-floor gives all results"):
+        testing.assert_bits(quantise, like="mxfp8-rceil")
+    assert testing.assert_bits(lambda x: {"y": mpsim.quantize(x, "mxfp4").values}, like="mxfp4").array == "y"
+    assert testing.assert_bits(lambda a, b: mpsim.gemm(a, b, model="fma"), like="fma").results == 53 * 53
+    with pytest.raises(mpsim.InputError, match="expected a kernel that returns y"):
+        testing.assert_bits(lambda x: (x, x), like="fp16")
+
+
+def test_kernels_of_torch():
+    torch = pytest.importorskip("torch")
+    assert testing.assert_bits(lambda x: x.to(torch.float8_e5m2), like="e5m2@pytorch", array="torch").equal
+    assert testing.inputs("hopper-bf16-fp32", array="torch")["a"].dtype == torch.bfloat16
+    assert testing.inputs("e4m3", array="torch", dtype=torch.float16)["x"].dtype == torch.float16
+
+
+def test_invariance():
+    rng = np.random.default_rng(4)
+    a, b = rng.standard_normal((12, 32)).astype(np.float32), rng.standard_normal((32, 8)).astype(np.float32)
+
+    def rows_alone(a, b):
+        return np.stack([mpsim.gemm(np.ascontiguousarray(row[None]), b, model="fma")[0] for row in a])
+
+    def split(a, b):
+        """Batches of eight and more are added in two parts, as a kernel for large batches might."""
+        if len(a) < 8:
+            return rows_alone(a, b)
+        return rows_alone(a[:, :16], b[:16]) + rows_alone(a[:, 16:], b[16:])
+
+    sound, wrong = testing.invariance(rows_alone, a, b), testing.invariance(split, a, b)
+    assert sound.invariant and str(sound).startswith("invariant\n  batch") and sound.of("batch").settings == 7
+    assert not wrong.invariant and wrong.of("batch").first == "a batch of 8" and len(wrong.of("batch").rows) == 12
+    assert not wrong.of("position").rows and not wrong.of("stride").rows and "first with a batch of 8" in str(wrong)
+
+    def first_row(a):
+        return np.concatenate([a[:1] * np.float32(1.5), a[1:]])
+
+    assert testing.invariance(first_row, a).of("position").rows
+
+    state = [1]
+    change = testing.invariance(lambda a: a + np.float32(state[0] == 4), a, set_threads=lambda n: state.__setitem__(0, n)).of("threads")
+    assert len(change.rows) == 12 and change.first == "4 threads beside 1"
+    with pytest.raises(mpsim.InputError):
+        testing.invariance(rows_alone, a[0], b)
+
+
+def test_invariance_of_torch():
+    torch = pytest.importorskip("torch")
+    a = torch.from_numpy(numbers().copy()[:, :16]).nan_to_num(0, 0, 0)
+    assert testing.invariance(lambda a: a * 2, a).invariant
+    report = testing.invariance(torch.nn.functional.linear, a, a[:8])
+    assert [change.what for change in report.changes] == ["batch", "position", "stride", "alignment", "threads"]
+
+
+def test_tolerances():
+    x = testing.inputs("e4m3")["x"]
+    x, t = x[np.abs(x) <= 448].astype(np.float64), testing.tolerance("e4m3")
+    share = np.abs(mpsim.round(x, "e4m3") - x) / (t.rtol * np.abs(x) + t.atol)
+    assert 0.5 <= share.max() <= 1 and "half the distance" in t.reason and t.kind == "cast"
+    assert testing.tolerance("mxfp8-floor").scales > 64 and "448" in str(testing.tolerance("mxfp8-floor"))
+    a = np.random.default_rng(3).standard_normal((4, 1024)).astype(np.float32)
+    d, t = mpsim.gemm(a, a.T.copy(), model="fma"), testing.tolerance("fma", depth=1024)
+    wide = a.astype(np.float64)
+    assert (np.abs(d - wide @ wide.T) <= t.rtol * (np.abs(wide) @ np.abs(wide.T)) + t.atol).all() and t.of == "sum |a b|"
+    for bad in (lambda: testing.tolerance("fma"), lambda: testing.tolerance("nothing"), lambda: testing.tolerance("cdna3-bf16-fp32", depth=8),
+                lambda: testing.tolerance("fma", depth=-1)):
+        with pytest.raises(mpsim.InputError):
+            bad()
+
+
+def test_the_example_of_pytest(tmp_path):
+    page = os.path.join(SOURCES, "doc", "howto", "test-a-kernel.md") if SOURCES else ""
+    if not os.path.exists(page):
+        pytest.skip("MPSIM_SRCDIR names no checkout")
+    with open(page, encoding="utf-8") as file:
+        program, screen = file.read().split("`test_kernel.py`:\n")[1].split("What pytest prints:\n")
+    (tmp_path / "test_kernel.py").write_text("".join(line[4:] + "\n" for line in program.splitlines()), encoding="utf-8")
+    ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_kernel.py"], cwd=tmp_path, capture_output=True,
+                         text=True, check=False)
+    lines = [line[4:] for line in screen.split("\n\n")[0].strip("\n").splitlines()]
+    assert ran.returncode == 1 and len(lines) == 4 and all(line in ran.stdout.splitlines() for line in lines), ran.stdout

@@ -3,8 +3,11 @@
 #include "../cli/reportoptions.h"
 #include "../process/host.h"
 #include "../process/output.h"
+#include "../operand/target.h"
 #include "../text/words.h"
 #include "arrays.h"
+#include "inputsout.h"
+#include "tolerance.h"
 #include "record.h"
 
 #include <string.h>
@@ -39,17 +42,24 @@ static const char more[] =
     "\n"
     "From sum to activation, :math=FORMAT rounds every operation; results are rounded once to the format of y.\n"
     "\n"
+    "--inputs ROW writes inputs that tell this row from all others of its kind, and prints which rows they do not tell\n"
+    "apart: a kernel that is called with these inputs once can be judged. ROW may be cast, quantise or product: all rows.\n"
+    "\n"
     "Exit code 1: some results are not those of the row.\n"
     "\n"
     "Examples:\n"
     "  mpsim judge cast x.npy y.npy                        which cast is this?\n"
     "  mpsim judge cast x.npy y.npy --like e4m3@cuda       are these the bits of CUDA?\n"
-    "  mpsim judge cast grads.safetensors y.npy --as x=act:blocks.0.fc1\n";
+    "  mpsim judge cast grads.safetensors y.npy --as x=act:blocks.0.fc1\n"
+    "  mpsim judge --tolerance hopper-bf16-fp32 --depth 4096 --to bf16\n"
+    "  mpsim judge --inputs mxfp8 -o in.safetensors        inputs for a quantiser of MXFP8\n";
 
 typedef struct options {
     input_options in;
     option_list as;
-    const char *like;
+    const char *like, *inputs, *tolerance;
+    mpsim_format from, to;
+    uint64_t depth;
     report_options form;
 } options;
 
@@ -115,7 +125,7 @@ static int judge(const options *o, const judge_arrays *a)
 
 int cmd_judge(const command *self, int argc, char **argv)
 {
-    options o = {0};
+    options o = {.depth = 4096};
     input in;
     judge_arrays a = {.as = &o.as};
     int first;
@@ -123,6 +133,21 @@ int cmd_judge(const command *self, int argc, char **argv)
         {'l', "like", OPTION_STRING, &o.like, "ROW", "the row that should give the results (default: search it)"},
         {0, "as", OPTION_LIST, &o.as, "ROLE=NAME", "the tensor NAME has this role; may be repeated"},
         INPUT_OPTION_ROWS(o.in),
+        {0, "Inputs", OPTION_HEADING, NULL, NULL, NULL},
+        {0, "inputs", OPTION_STRING, &o.inputs, "ROW",
+         "write inputs that tell this row from others to the file of -o (safetensors)"},
+        {0, "from", OPTION_READ, READS(format_option, &o.from, NULL), "FORMAT",
+         "the format of these inputs (default: binary32; of a product what its model takes)"},
+        {0, "tolerance", OPTION_STRING, &o.tolerance, "ROW",
+         "print the largest error that a correct kernel of this row can have"},
+        {0, "to", OPTION_READ, READS(format_option, &o.to, NULL), "FORMAT",
+         "with --tolerance: the format of a product's results"},
+        {0, "depth", OPTION_COUNT, &o.depth, "K",
+         "with --tolerance: how many products a result of a product adds (default: 4096)"},
+        NEEDS("to depth", "tolerance", NULL),
+        EXCLUSIVE("inputs tolerance", NULL),
+        RANGE("depth", 1, 1 << 30),
+        EXCLUDES("inputs tolerance", "KIND like as json ndjson csv", "the report is text"),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(o.form, "mpsim.judge/1"),
         NDJSON_OPTION_ROW(o.form, "result that differs"),
@@ -136,6 +161,13 @@ int cmd_judge(const command *self, int argc, char **argv)
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)
         return code;
+    if (o.inputs) {
+        report_options_threads(&o.form);
+        return judge_inputs_command(o.inputs, *o.from.name ? &o.from : NULL, o.form.path);
+    }
+    if (o.tolerance)
+        return judge_tolerance_command(o.tolerance, *o.from.name ? &o.from : NULL, *o.to.name ? &o.to : NULL,
+                                       (size_t)o.depth);
     if (argc - first < 2)
         return fail(EXIT_USAGE, "judge: expected an operation and files of its arrays");
     report_options_threads(&o.form);

@@ -5,6 +5,7 @@
  * that were found, so that a wrong scale is not taken for wrong elements. */
 #include "castrow.h"
 #include "impl.h"
+#include "quantrow.h"
 #include "scales.h"
 
 #include "../array/want.h"
@@ -125,17 +126,12 @@ static mpsim_status take_arrays(question *q)
 
 /* ---- rows ---- */
 
-static int is_random(const mpsim_block_recipe *b)
-{
-    return b->element_mode >= MPSIM_ROUND_STOCHASTIC_A || b->rule == MPSIM_SCALE_GIVEN;
-}
-
 /* Whether the sizes and formats of the arrays can be those of the recipe. */
 static int fits(const question *q, const mpsim_block_recipe *b)
 {
     const mpsim_judge_array *codes = q->w->of[CODES], *scales = q->w->of[SCALES];
     const mpsim_format *of = mpsim_format_find(b->element), *stored = mpsim_block_scale_format(b);
-    if (is_random(b) || (codes && codes->format && !mpsim_format_same(codes->format, of)) ||
+    if (judge_quantise_is_random(b) || (codes && codes->format && !mpsim_format_same(codes->format, of)) ||
         (q->packed && of->bits > 4))
         return 0;
     if (!scales)
@@ -159,19 +155,9 @@ static void add_candidate(question *q, const mpsim_block_recipe *b)
 
 static void add_candidates(question *q)
 {
-    static const char *const names[] = {"mxfp8", "mxfp8-e5m2", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp4"};
-    static const char *const rules[] = {"floor", "even", "ceil", "rceil", "te", "microx"};
-    for (size_t i = 0; i < mpsim_block_count(); i++)
-        add_candidate(q, mpsim_block_at(i));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        for (size_t k = 0; k < sizeof rules / sizeof rules[0]; k++) {
-            char text[64];
-            unsigned transform;
-            mpsim_block_recipe b;
-            snprintf(text, sizeof text, "%s:%s", names[i], rules[k]);
-            if (mpsim_block_parse(&b, &transform, text, NULL, 0) == MPSIM_OK)
-                add_candidate(q, &b);
-        }
+    mpsim_block_recipe b;
+    for (size_t i = 0; judge_quantise_row_at(&b, i) == 0; i++)
+        add_candidate(q, &b);
 }
 
 /* ---- how many differ ---- */

@@ -119,6 +119,65 @@ MPSIM_API const char *const *mpsim_judge_causes(void);
 MPSIM_API mpsim_status mpsim_judge(mpsim_judgement *j, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n,
                                    const char *like, const mpsim_pool *pool, char *error, size_t size);
 
+/* ---- inputs with a purpose ---- */
+
+/* A small set of inputs for one call of a kernel, on which rows of a kind give different results wherever other inputs could tell them
+ * apart; and the classes of rows that give the same results even here. */
+enum { MPSIM_JUDGE_SET_ARRAYS = 2, MPSIM_JUDGE_SET_FORMATS = 3 };
+
+typedef struct mpsim_judge_set {
+    mpsim_judge_kind kind;
+    mpsim_judge_array array[MPSIM_JUDGE_SET_ARRAYS]; /* of the kind's roles: x, or a and b */
+    size_t arrays;
+    size_t rows, classes;
+    char (*row)[MPSIM_JUDGE_ROW]; /* the names of rows                                  */
+    size_t *class_of;             /* the class of each row, 0 to classes - 1            */
+    mpsim_format *format;         /* of the arrays, and of the results of a product     */
+} mpsim_judge_set;
+
+/* mpsim_judge_inputs -- a set for a row (its kind follows from the row: a format is a cast, a recipe a quantiser, a model a product), or
+ * for all rows of a kind, given by its name ("cast", "quantise", "product").
+ *
+ *   from  the format of the inputs; NULL: binary32, of a product what its model takes
+ *
+ * CAST      x: around every number of the target format (a selection if it has more than 8 bits): the number, halfway and a quarter
+ *           of the way to the next one, each with its neighbours in `from`; the border of overflow; what is subnormal before or after the
+ *           cast; zeros, infinities, NaNs. Rows: every preset with every mode, and of a single format every choice that acts in it.
+ * QUANTISE  x: a matrix whose blocks have maxima at the borders of the scale rules; elements at ties under the scales; zeros; blocks
+ *           with NaN, and, where a scale is that of one block, with infinities. Rows: all recipes.
+ * PRODUCT   a: rows x depth, b: depth x columns: ordinary lines, wide exponents, cancellation, halfway cases, tiny and huge numbers, and
+ *           specials in lines of their own; the depth is no multiple of the chunks of models. Rows: all that take these formats.
+ *
+ * MPSIM_ENOTFOUND if this is no row; MPSIM_ERANGE if the row does not take `from`; MPSIM_EINVAL; MPSIM_ENOMEM. *set is to be cleared after
+ * MPSIM_OK only. One line in `error` says more. */
+MPSIM_API mpsim_status mpsim_judge_inputs(mpsim_judge_set *set, const char *row, const mpsim_format *from,
+                                          const mpsim_pool *pool, char *error, size_t size);
+MPSIM_API void mpsim_judge_set_clear(mpsim_judge_set *set);
+
+/* ---- tolerances with a reason ---- */
+
+enum { MPSIM_JUDGE_REASON = 640 };
+
+/* The largest error that a result of a row can have: relative times what `of` names, plus absolute. */
+typedef struct mpsim_judge_tolerance {
+    mpsim_judge_kind kind;
+    double relative, absolute;
+    double scales; /* QUANTISE: the largest error in units of the block's scale; else 0   */
+    char of[64];   /* "|x|", "the block's largest magnitude", "sum |a b|"                */
+    char reason[MPSIM_JUDGE_REASON];
+} mpsim_judge_tolerance;
+
+/* mpsim_judge_tolerance_of -- computed from the definition of the row; `reason` says how, and for which inputs.
+ *
+ *   from   CAST: the format of the inputs; NULL: binary32
+ *   to     PRODUCT: the format of the results; NULL: that of the model
+ *   depth  PRODUCT: how many products are added
+ *
+ * The bound is that of the worst inputs: some inputs come within a factor of two of it (tests/sim/t-judge-tolerance.c). MPSIM_ENOTFOUND
+ * if this is no row, MPSIM_ERANGE if no bound is known for it, MPSIM_EINVAL; one line in `error` says more. */
+MPSIM_API mpsim_status mpsim_judge_tolerance_of(mpsim_judge_tolerance *t, const char *row, const mpsim_format *from,
+                                                const mpsim_format *to, size_t depth, char *error, size_t size);
+
 MPSIM_END
 
 #endif

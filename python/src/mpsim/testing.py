@@ -5,17 +5,24 @@
     print(testing.judge("cast", x=x, y=y))                       # which cast is this?
     testing.assert_bits("quantise", like="mxfp8", x=x, codes=codes, scales=scales)
     testing.assert_bits("product", like="hopper-bf16-fp32", a=a, b=b, d=a @ b)
+    testing.assert_bits(my_kernel, like="mxfp8")             # called with inputs that tell rows apart
+    print(testing.invariance(torch.matmul, a, b))            # do rows depend on the batch, strides, threads?
 
 Arrays are of NumPy (with the dtypes of ml_dtypes), torch or JAX; codes may be integers of 8 bits. lib/include/mpsim/judge.h and
 `mpsim judge --help` describe the kinds of operations, the roles of arrays, and the rows.
 """
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence, Union
 
+from ._error import InputError
+from ._inputs import Inputs, _here, inputs as _inputs, results as _results
+from ._invariance import Invariance, invariance
 from ._judge import Finding, Judgement, Place, judge as _judge, kinds
+from ._tolerance import Tolerance, tolerance as _tolerance
 
-__all__ = ["Finding", "Judgement", "Place", "assert_bits", "judge", "kinds"]
+__all__ = ["Finding", "Inputs", "Invariance", "Judgement", "Place", "Tolerance", "assert_bits", "inputs", "invariance", "judge", "kinds",
+           "tolerance"]
 
 
 def judge(kind: str, like: Optional[str] = None, **arrays: Any) -> Judgement:
@@ -31,15 +38,62 @@ def judge(kind: str, like: Optional[str] = None, **arrays: Any) -> Judgement:
     return _judge(kind, like, arrays)
 
 
-def assert_bits(kind: str, *, like: str, **arrays: Any) -> Judgement:
-    """The same, as an assertion for tests: AssertionError with the whole judgement unless all results are those of the row `like`.
+def inputs(row: str, like: Optional[str] = None, *, dtype: Any = None, array: str = "numpy", device: str = "cpu") -> Inputs:
+    """A small set of inputs that tells a row from all others of its kind: a mapping from roles to arrays.
+
+    row: a row, whose kind follows from it, or a kind ("cast", "quantise", "product") of all rows. like: a row of the kind `row`.
+    dtype: of the inputs, or its name; the default is float32, of a product what its model takes. array: "numpy" (dtypes that NumPy
+    does not have are of ml_dtypes) or "torch", on a device.
+
+    >>> mpsim.testing.inputs("mxfp8")
+    <Inputs mxfp8 (quantise): x 109x96; 16 rows in 10 classes>
+    """
+    if like is not None and row not in kinds():
+        raise InputError(f"inputs: expected a kind of operation before like={like!r}, found {row!r}")
+    made = _inputs(like or row, dtype, array, device)
+    if like is not None and made.kind != row:
+        raise InputError(f"inputs: {like!r} is a row of {made.kind}, not of {row}")
+    return made
+
+
+def tolerance(row: str, *, depth: int = 0, dtype: Any = None, to: Any = None) -> Tolerance:
+    """The largest error that a correct kernel of a row can have, with its reason: `rtol` times what `of` names, plus `atol`.
+
+    depth: of a product how many products are added. dtype: of the inputs of a cast; to: of the results of a product. No bound is known for
+    some rows, which are refused.
+
+    >>> t = mpsim.testing.tolerance("e4m3")
+    >>> t.rtol, t.atol, t.of
+    (0.0625, 0.0009765625, '|x|')
+    >>> mpsim.testing.tolerance("hopper-bf16-fp32", depth=4096, to="bf16")
+    <Tolerance hopper-bf16-fp32: 0.00405945 * sum |a b| + 4.62877e-41>
+    """
+    return _tolerance(row, depth, dtype, to)
+
+
+def _call(kernel: Callable[..., Any], like: str, made: Inputs) -> Judgement:
+    return _judge(made.kind, like, {**{role: _here(x) for role, x in made.items()}, **_results(made.kind, kernel(*made.values()))})
+
+
+def assert_bits(kernel: Union[str, Callable[..., Any]], *, like: str, dtype: Any = None, array: str = "numpy", device: str = "cpu",
+                **arrays: Any) -> Judgement:
+    """Results or a kernel, as an assertion for tests: AssertionError with the whole judgement unless all results are those of `like`.
+
+    kernel: a kind of operation, whose arrays are given by their roles; or what is called, once, with the arrays of
+    `inputs(like, dtype=dtype, array=array, device=device)`: kernel(x), of a product kernel(a, b). It returns the results: an
+    array (y, of a product d; codes if they have 8 bits), a tuple (codes, scales), or a dict by roles. Tensors on a device are copied.
 
     >>> x = np.float32([1, 1.0625, 1.1875, 2])
     >>> mpsim.testing.assert_bits("cast", like="e4m3", x=x, y=mpsim.encode(x, "e4m3"))
     <Judgement e4m3: equal>
+    >>> mpsim.testing.assert_bits(lambda x: mpsim.encode(x, "e4m3"), like="e4m3")
+    <Judgement e4m3: equal>
     """
     __tracebackhide__ = True
-    judgement = _judge(kind, like, arrays)
+    if callable(kernel):
+        judgement = _call(kernel, like, _inputs(like, dtype, array, device))
+    else:
+        judgement = _judge(kernel, like, arrays)
     if not judgement.equal:
         raise AssertionError(str(judgement))
     return judgement
