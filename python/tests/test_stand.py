@@ -101,6 +101,8 @@ def test_the_first_guilty_operation(case):
     runs = case.judged()
     assert standing.found(runs) == case.expected, str(runs)
     assert case.expected or not runs.guilty and not runs.unjudged
+    if case.expected and case.expected[2] == "weights":
+        assert "56 of 64 rows have changed places" in runs.first.text
     assert runs.as_dict()["schema"] == "mpsim.stand-compare/1" and str(runs)
 
 

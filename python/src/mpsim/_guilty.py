@@ -306,6 +306,9 @@ class Judge:
         x, y = self.cut(p.a.inputs[i], p.b.inputs[i])
         known = of_tensors(x, y) if x is not None and y is not None else None
         if isinstance(s, str) and s == t:
+            u, v = (run.parameters[s] for run in self.runs)  # as it is stored, not as it enters
+            if u.digest != v.digest and u.tensor is not None and v.tensor is not None:
+                known = of_tensors(u.tensor, v.tensor)
             if known and known.name == "format":
                 return set(), Kind("format", f"{s}: {known.text}")
             return set(), Kind("weights", f"{s} differs: {known.text if known else 'other numbers'}")
