@@ -13,7 +13,8 @@
  *
  * NaN: results are NaN where the operations give NaN, with no promise about sign and payload.
  *
- * Needs the default floating-point environment. */
+ * Needs the default floating-point environment. The functions raise floating-point flags, and may clear those of underflow and
+ * of subnormal operands. */
 #ifndef MPSIM_LAYER_H
 #define MPSIM_LAYER_H
 

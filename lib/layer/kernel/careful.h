@@ -132,7 +132,7 @@ V_INLINE watch watch_begin(int underflows)
     return w;
 }
 
-/* Flags that were raised stay so. */
+/* Flags of slow numbers stay cleared: to raise those of before again costs as much as a row of 64 numbers. */
 V_INLINE void watch_end(watch w)
 {
 #if defined(__SSE__)
@@ -142,8 +142,6 @@ V_INLINE void watch_end(watch w)
         careful_parts = CAREFUL_PARTS;
     else if (careful_parts)
         careful_parts--;
-    if (w.flags & ~now & w.slow)
-        _mm_setcsr(now | (w.flags & w.slow));
 #else
     (void)w;
 #endif
