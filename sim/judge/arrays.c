@@ -26,7 +26,7 @@ static const char *role_of(mpsim_judge_kind kind, const char *text, size_t n)
     return NULL;
 }
 
-/* The role that --as gives a name. */
+/* The role that --role gives a name. */
 static const char *role_given(const judge_arrays *a, const char *name)
 {
     for (size_t i = 0; a->as && i < a->as->count; i++) {
@@ -37,7 +37,7 @@ static const char *role_given(const judge_arrays *a, const char *name)
     return NULL;
 }
 
-/* Whether --as says which tensor has a role: then its name gives it to no other one. */
+/* Whether --role says which tensor has a role: then its name gives it to no other one. */
 static int is_given(const judge_arrays *a, const char *role)
 {
     for (size_t i = 0; a->as && i < a->as->count; i++) {

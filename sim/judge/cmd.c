@@ -16,7 +16,7 @@
 
 static const char more[] =
     "KIND is an operation. The files have its arrays. The name of a tensor, or of the file of an npy\n"
-    "array, is its role; --as gives other names a role:\n"
+    "array, is its role; --role gives other names a role:\n"
     "\n"
     "  cast        x: the numbers; y: the results, codes or the numbers that they stand for\n"
     "  quantise    x: the numbers, a matrix; codes, scales; y: the numbers that these stand for\n"
@@ -50,7 +50,7 @@ static const char more[] =
     "Examples:\n"
     "  mpsim judge cast x.npy y.npy                        which cast is this?\n"
     "  mpsim judge cast x.npy y.npy --like e4m3@cuda       are these the bits of CUDA?\n"
-    "  mpsim judge cast grads.safetensors y.npy --as x=act:blocks.0.fc1\n"
+    "  mpsim judge cast grads.safetensors y.npy --role x=act:blocks.0.fc1\n"
     "  mpsim judge --tolerance hopper-bf16-fp32 --depth 4096 --to bf16\n"
     "  mpsim judge --inputs mxfp8 -o in.safetensors        inputs for a quantiser of MXFP8\n";
 
@@ -131,7 +131,7 @@ int cmd_judge(const command *self, int argc, char **argv)
     int first;
     const option_row rows[] = {
         {'l', "like", OPTION_STRING, &o.like, "ROW", "the row that should give the results (default: search it)"},
-        {0, "as", OPTION_LIST, &o.as, "ROLE=NAME", "the tensor NAME has this role; may be repeated"},
+        {0, "role", OPTION_LIST, &o.as, "ROLE=NAME", "the tensor NAME has this role; may be repeated"},
         INPUT_OPTION_ROWS(o.in),
         {0, "Inputs", OPTION_HEADING, NULL, NULL, NULL},
         {0, "inputs", OPTION_STRING, &o.inputs, "ROW",
@@ -147,7 +147,7 @@ int cmd_judge(const command *self, int argc, char **argv)
         NEEDS("to depth", "tolerance", NULL),
         EXCLUSIVE("inputs tolerance", NULL),
         RANGE("depth", 1, 1 << 30),
-        EXCLUDES("inputs tolerance", "KIND like as json ndjson csv", "the report is text"),
+        EXCLUDES("inputs tolerance", "KIND like role json ndjson csv", "the report is text"),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
         JSON_OPTION_ROW(o.form, "mpsim.judge/1"),
         NDJSON_OPTION_ROW(o.form, "result that differs"),

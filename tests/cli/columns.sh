@@ -84,7 +84,7 @@ calc exp 11.1 -f fp16,bf16,binary64
 dot
 dot -f fp16 --a 1,3,0.25 --b 1,-2,0x1p-14 --c 0x1p-24 -M hopper-fp16-fp32 --steps
 attention --tokens 32 --heads 1
-judge product --as a=act:fc2 --as b=weight:fc2.weight --as d=out:fc2 --as bias=weight:fc2.bias $data/step_020000/rank_00000.safetensors
+judge product --role a=act:fc2 --role b=weight:fc2.weight --role d=out:fc2 --role bias=weight:fc2.bias $data/step_020000/rank_00000.safetensors
 mismatch -a hopper-bf16-fp32,logits=bf16 -b fma --count 20 --vocabulary 90 --size 64
 memory --params 7B -P pytorch-amp-bf16
 memory --params 7.5e9 -P deepspeed-fp16 --ranks 64 --zero 2

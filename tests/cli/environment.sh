@@ -14,7 +14,7 @@ what() {
         "$MPSIM" stat --csv --dtype binary64 -f binary64 -s 2^10 "$dir/subnormal" | sed 's,^tensor[^,]*/,,' &&
         "$MPSIM" dot --csv -f bf16 -K 64,1000 &&
         "$MPSIM" attention --csv --tokens 50 --tile 16 -M fma,hopper-bf16-fp32:result=bf16 --causal &&
-        "$MPSIM" judge product --csv --like hopper-bf16-fp32+operands=bf16 --as a=act:fc2 --as b=weight:fc2.weight --as d=out:fc2 --as bias=weight:fc2.bias "$trace/step_020000/rank_00000.safetensors" &&
+        "$MPSIM" judge product --csv --like hopper-bf16-fp32+operands=bf16 --role a=act:fc2 --role b=weight:fc2.weight --role d=out:fc2 --role bias=weight:fc2.bias "$trace/step_020000/rank_00000.safetensors" &&
         "$MPSIM" mismatch --csv -a hopper-bf16-fp32,softmax=bf16 -b fma,split=2 --count 20 --vocabulary 90 --size 64 &&
         "$MPSIM" advise -q --csv "$trace/step_000001" &&
         "$MPSIM" replay --csv -P pytorch-amp-fp16 -P nemo-fp8-e4m3-max "$trace" &&

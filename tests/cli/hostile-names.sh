@@ -71,7 +71,7 @@ try "cast, an output of such a name" cast -f bf16 -o "$dir/$(printf 'o\033\342\2
 try "dot" dot --a 'weight:*' --b 'act:*' "$f"
 try "attention" attention -M fma --q 'act:*' --k 'weight:*' --v 'weight:*' "$f"
 try "attention: which tensor" attention --q '*' --k '*' --v '*' "$f"
-try "judge" judge cast "$f" --as 'x=act:*' --as 'y=weight:*'
+try "judge" judge cast "$f" --role 'x=act:*' --role 'y=weight:*'
 try "mismatch" mismatch -a fma -b fma --hidden "$f" --hidden-name 'act:*' --head "$f" --head-name 'weight:*'
 try "mismatch: which tokens" mismatch -a fma -b fma --tokens "$f"
 try "dot: which tensor" dot --a '*' --b '*' "$f"

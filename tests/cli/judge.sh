@@ -34,22 +34,22 @@ run 1 judge SUM "$x" "$y" --like sequential -o "$dir/report" && [ ! -s "$dir/out
 
 # ---- roles
 npy sums '<f4' 2, $three $five
-run 0 judge sum "$x" "$dir/sums.npy" --as 'y=*sums.npy'; ok $? "--as: a file of another name"
+run 0 judge sum "$x" "$dir/sums.npy" --role 'y=*sums.npy'; ok $? "--role: a file of another name"
 run 3 judge sum "$x" && has "x.npy: expected an array 'y', found none" err; ok $? "a role is missing"
-run 3 judge sum "$x" "$y" "$dir/sums.npy" --as 'y=*sums.npy' --as 'y=*/y.npy' && has "two arrays have the role 'y'" err; ok $? "a role is there twice"
-run 0 judge sum "$x" "$y" "$dir/sums.npy" --as 'y=*sums.npy'; ok $? "--as decides, not the name"
+run 3 judge sum "$x" "$y" "$dir/sums.npy" --role 'y=*sums.npy' --role 'y=*/y.npy' && has "two arrays have the role 'y'" err; ok $? "a role is there twice"
+run 0 judge sum "$x" "$y" "$dir/sums.npy" --role 'y=*sums.npy'; ok $? "--role decides, not the name"
 cp "$x" "$dir/a.npy" && npy b '<f4' 2,2 $one $one $one $one && npy d '<f4' 2,2 $three $three $five $five
 run 0 judge product "$dir/a.npy" "$dir/b.npy" "$dir/d.npy" && has '^product d: '; ok $? "a product"
 npy d '<f4' 2,2 $six $six $nine $nine
 run 1 judge product "$dir/a.npy" "$dir/b.npy" "$dir/d.npy" --like fma; ok $? "another product"
-run 1 judge product "$real" --as a=act:fc2 --as b=weight:fc2.weight --as bias=weight:fc2.bias --as d=out:fc2 --like fma --csv && [ "$(wc -l <"$dir/out")" -gt 1 ]
+run 1 judge product "$real" --role a=act:fc2 --role b=weight:fc2.weight --role bias=weight:fc2.bias --role d=out:fc2 --like fma --csv && [ "$(wc -l <"$dir/out")" -gt 1 ]
 ok $? "tensors of a recorded training"
-run 0 cast -f bf16 -m weight:fc1.weight --to npy -q -o "$y" "$real" && run 0 judge cast "$real" "$y" --as x=weight:fc1.weight --like bf16 && has 'equal in all 2,048 results'
+run 0 cast -f bf16 -m weight:fc1.weight --to npy -q -o "$y" "$real" && run 0 judge cast "$real" "$y" --role x=weight:fc1.weight --like bf16 && has 'equal in all 2,048 results'
 ok $? "a cast"
 npy param '<f4' 2, $one $two && npy grad '<f4' 2, $one $one && npy new_param '<f4' 2, '\0\0\0\0' $one
 run 0 judge update "$dir/param.npy" "$dir/grad.npy" "$dir/new_param.npy" --like sgd:lr=1 && has '^update new_param: sgd@'; ok $? "a step"
 for threads in 1 2; do
-    run 1 judge softmax "$x" "$dir/d.npy" --as 'y=*d.npy' --json --threads $threads && cp "$dir/out" "$dir/threads$threads"
+    run 1 judge softmax "$x" "$dir/d.npy" --role 'y=*d.npy' --json --threads $threads && cp "$dir/out" "$dir/threads$threads"
 done
 cmp "$dir/threads1" "$dir/threads2"; ok $? "threads change nothing"
 
@@ -63,9 +63,9 @@ npy param3 '<f4' 3, $one $one $one
 npy wide '<f8' 1,1 '\0\0\0\0\0\0\0\0'
 npy y '<f4' 2, $three $six
 refused 2 "'lanes:3' is not a row of a sum" sum "$x" "$y" --like lanes:3
-refused 2 "'softmax:top=1' is not a row of a softmax" softmax "$x" "$dir/d.npy" --as 'y=*d.npy' --like softmax:top=1
-refused 3 'expected a sum for each row or column of x' sum "$x" "$dir/param3.npy" --as 'y=*param3.npy'
-refused 3 'found binary64' norm "$dir/wide.npy" "$y" --as 'x=*wide.npy'
+refused 2 "'softmax:top=1' is not a row of a softmax" softmax "$x" "$dir/d.npy" --role 'y=*d.npy' --like softmax:top=1
+refused 3 'expected a sum for each row or column of x' sum "$x" "$dir/param3.npy" --role 'y=*param3.npy'
+refused 3 'found binary64' norm "$dir/wide.npy" "$y" --role 'x=*wide.npy'
 refused 3 'expected as many results as numbers' cast "$x" "$y"
 refused 4 'cannot open' sum "$x" "$dir/missing.npy"
 printf x >"$dir/bad.npy"

@@ -73,7 +73,7 @@ trace memory -P fp32 --json -o OUT trace
 trace dot -f fp16 --a weight:fc1.weight --b weight:fc1.weight -o OUT trace trace
 trace dot -f fp16 --a weight:fc1.weight --b weight:fc1.weight -o OUT ../made/trace trace
 trace attention --q weight:fc1.weight --k weight:fc1.weight --v weight:fc1.weight -o OUT trace
-trace judge sum --as x=weight:fc1.weight --as y=weight:fc1.bias -o OUT trace
+trace judge sum --role x=weight:fc1.weight --role y=weight:fc1.bias -o OUT trace
 trace mismatch -a fma -b fma --hidden trace --hidden-name weight:fc1.weight --head trace --head-name weight:fc1.weight -o OUT
 trace scaler -o OUT trace
 trace scaler --state-out OUT trace
