@@ -61,7 +61,7 @@ V_INLINE m32 no_number(vu32 magnitude)
 }
 
 /* Lanes that are zero, below 2^-150: +-0; others that a subnormal number has a part in: small_product. */
-V_INLINE vf32 careful_product(vf32 a, vf32 b)
+V_CALLED vf32 careful_product(vf32 a, vf32 b)
 {
     const vu32 u = (vu32)magnitude(a), v = (vu32)magnitude(b), e = (u >> 23) + (v >> 23);
     const m32 number = m32_not(m32_or(no_number(u), no_number(v)));
@@ -86,7 +86,7 @@ V_CALLED vf32 small_quotient(vf32 a, vf32 b)
 }
 
 /* Lanes that a subnormal number has a part in: small_quotient. */
-V_INLINE vf32 careful_quotient(vf32 a, vf32 b)
+V_CALLED vf32 careful_quotient(vf32 a, vf32 b)
 {
     const vu32 u = (vu32)magnitude(a), v = (vu32)magnitude(b);
     const m32 special = m32_or(m32_or(no_number(u), no_number(v)), v_eq_u32(v_min_u32(u, v), v_u32(0)));
