@@ -56,6 +56,8 @@ diff --tolerance 60dB T/a.npy T/b.npy
 diff A/step_000010 A/step_000011
 diff --logprob T/p.npy T/q.npy
 mismatch -a hopper-bf16-fp32,softmax=bf16 -b fma,split=2 --count 4 --size 32 --vocabulary 50
+judge cast --like fp16 --role 'x=*a.npy' --role 'y=*b.npy' T/a.npy T/b.npy
+judge cast --role 'x=*a.npy' --role 'y=*b.npy' T/a.npy T/b.npy
 dot -f bf16 -K 8,16 -M fma,exact
 dot -f tf32 -K 8 -M fma --above 0.5 --absolute
 dot -f fp16 -K 100 -M fma --split-k 3

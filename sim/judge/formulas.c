@@ -16,8 +16,10 @@ typedef struct tried {
     const judge_pair *p;
     const judge_formulas *f;
     size_t at[TRIED], n;
-    size_t rows, columns;                               /* of the crossings, which come first */
-    double found[TRIED], expected[TRIED], bound[TRIED]; /* the latter two of one formula */
+    size_t rows, columns; /* of the crossings, which come first */
+    double found[TRIED];
+    double expected[TRIED], bound[TRIED],
+        loose[TRIED]; /* of one formula; loose: for results that are off by a number */
     double origin[TRIED];
 } tried;
 
@@ -59,13 +61,24 @@ static void take(tried *t, uint64_t differ)
 
 /* ---- whether a formula fits ---- */
 
+/* The power of two below a magnitude: half a unit in the last place is the same for all of a binade. */
+static double binade(double x)
+{
+    int exponent;
+    if (!(x > 0) || !isfinite(x))
+        return x;
+    (void)frexp(x, &exponent);
+    return ldexp(1, exponent - 1);
+}
+
 static void value(tried *t, size_t formula)
 {
     const double least = mpsim_format_min_positive(t->p->format);
     for (size_t i = 0; i < t->n; i++) {
         const judge_exact e = t->f->exact(t->f->self, formula, t->at[i]);
         t->expected[i] = e.value;
-        t->bound[i] = e.bound < 0 ? 0 : e.bound + t->f->unit * (fabs(e.value) + e.bound) + least;
+        t->loose[i] = e.bound < 0 ? 0 : e.bound + t->f->unit * (fabs(e.value) + e.bound) + least;
+        t->bound[i] = e.bound < 0 ? 0 : e.bound + t->f->unit * binade(fabs(e.value) + e.bound) + least;
     }
 }
 
@@ -131,7 +144,7 @@ static int is_one(const range *r, double right)
 /* The factors and the offsets that result i allows. */
 static void add_result(const tried *t, size_t i, range *factor, range *offset)
 {
-    const double found = t->found[i], e = t->expected[i], b = t->bound[i];
+    const double found = t->found[i], e = t->expected[i], b = t->loose[i];
     if (isnan(e) || !isfinite(found) || is_beyond(t, e))
         return;
     narrow(offset, found - e - b, found - e + b);
