@@ -155,7 +155,7 @@ int cmd_judge(const command *self, int argc, char **argv)
         COLUMNS("Columns", record_rows(&judge_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, ""),
-        {0, "like as match json csv output", OPTION_COMMON, NULL, NULL,
+        {0, "like role inputs tolerance json csv output", OPTION_COMMON, NULL, NULL,
          "KIND is cast, quantise, product, sum, softmax, norm, activation or update; --help=all lists the arrays and rows of each."},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
