@@ -215,8 +215,8 @@ static int is_cause(const mpsim_judge_finding *f, const char *const *causes)
 }
 
 /* Findings that are no reason: they say where results are; and those that a formula may be the reason of. */
-static const char *const no_reasons[] = {"rows", "columns", "every", "one-code", NULL};
-static const char *const effects[] = {"rows", "columns", "every", "one-code", "zeros", "factor", NULL};
+static const char *const no_reasons[] = {"rows", "columns", "one-code", NULL};
+static const char *const effects[] = {"rows", "columns", "one-code", "zeros", "factor", NULL};
 
 /* A reason that was found already for nearly all results: none of these. */
 static int has_reason(const mpsim_judgement *j, const char *const *but)
