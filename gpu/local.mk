@@ -25,7 +25,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/stats/binary32.cuh gpu/stats/codes.cuh gpu/stats/plan.c gpu/stats/plan.h gpu/stats/state.h gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudagemm.h gpu/include/mpsim/cudastats.h gpu/library/call.cuh gpu/library/core.cuh gpu/README.md gpu/device.mk gpu/nvcc-wrap.sh gpu/ptxas.sh gpu/session.sh gpu/dry-run.sh gpu/include/mpsim/cudaenter.h gpu/include/mpsim/cudaquantize.h gpu/library/recipes.cuh gpu/library/product.cuh gpu/library/walk.cuh \
   gpu/train.h \
   gpu/validation/checks/chosen.cuh gpu/validation/checks/cvt.cuh gpu/validation/checks/mma.cuh gpu/validation/checks/reduce.cuh gpu/validation/checks/scalar.cuh gpu/validation/checks/tally.cuh gpu/validation/checks/wgmma_forms.cuh \
-  gpu/kernels/attention.cuh gpu/kernels/casts.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/digests.cuh gpu/kernels/elements.cuh gpu/kernels/blocks.cuh gpu/kernels/blocks_launch.cuh \
+  gpu/kernels/attention.cuh gpu/kernels/casts.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/digests.cuh gpu/kernels/elements.cuh gpu/kernels/blocks.cuh gpu/kernels/blocks_launch.cuh gpu/kernels/blocks_put.cuh gpu/kernels/blocks_whole.cuh gpu/kernels/grids.cuh gpu/kernels/groups.cuh gpu/kernels/hadamard.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh gpu/kernels/engine_casts.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
   gpu/kernels/engine_tokens.cuh \

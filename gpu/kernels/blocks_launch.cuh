@@ -1,7 +1,8 @@
-/* blocks_launch.cuh -- which kernel of blocks.cuh a recipe and a tensor have, and its launch. */
+/* blocks_launch.cuh -- which kernel of blocks.cuh and blocks_whole.cuh a recipe and a tensor have, and its launch. */
 #pragma once
 
 #include "blocks.cuh"
+#include "blocks_whole.cuh"
 
 #include <mpsim/format.h>
 

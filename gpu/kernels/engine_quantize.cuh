@@ -3,6 +3,7 @@
 
 #include "engine_lists.cuh"
 #include "blocks_launch.cuh"
+#include "hadamard.cuh"
 #include "quantize.cuh"
 
 #include <mpsim/block.h>

@@ -1,0 +1,145 @@
+/* groups.cuh -- 16 bytes of a tensor, 4 or 8 numbers of binary32, bf16 or fp16: loads, values, the largest magnitude, stores. */
+#pragma once
+
+#include "stack.cuh"
+
+#include "../../lib/block/scalar.h"
+
+enum { GPU_BLOCKS_THREADS = 256, GPU_BLOCKS_WARPS = GPU_BLOCKS_THREADS / 32 };
+
+enum gpu_input { GPU_INPUT_F32, GPU_INPUT_BF16, GPU_INPUT_F16, GPU_INPUTS };
+
+template <int IN>
+struct gpu_group {
+    enum { E = IN == GPU_INPUT_F32 ? 4 : 8 }; /* numbers of 16 bytes */
+    uint32_t u[4];
+
+    __device__ __forceinline__ void load(const void *x, size_t i)
+    {
+#if defined(__CUDACC__)
+        const uint4 v = static_cast<const uint4 *>(x)[i / E];
+        u[0] = v.x;
+        u[1] = v.y;
+        u[2] = v.z;
+        u[3] = v.w;
+#else
+        memcpy(u, static_cast<const unsigned char *>(x) + i * (16 / E), sizeof u);
+#endif
+    }
+    __device__ __forceinline__ void clear()
+    {
+        u[0] = u[1] = u[2] = u[3] = 0;
+    }
+};
+
+static __device__ __forceinline__ float gpu_half_value(uint32_t code)
+{
+#if defined(__CUDA_ARCH__)
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"((unsigned short)code));
+    return v;
+#else
+    const uint32_t m = code & 0x7fffu, sign = (code & 0x8000u) << 16;
+    if (m >= 0x7c00u)
+        return __uint_as_float(sign | (m == 0x7c00u ? 0x7f800000u : 0x7fc00000u | m << 13));
+    return __uint_as_float(sign | (m >> 10 ? (m << 13) + 0x38000000u : __float_as_uint((float)m * 0x1p-24f)));
+#endif
+}
+
+/* The number of a code of 16 bits. */
+template <int IN>
+static __device__ __forceinline__ float gpu_code_value(uint32_t code)
+{
+    return IN == GPU_INPUT_BF16 ? __uint_as_float(code << 16) : gpu_half_value(code);
+}
+
+/* Number k of a group. */
+template <int IN>
+static __device__ __forceinline__ float gpu_group_value(const gpu_group<IN> &g, int k)
+{
+    if (IN == GPU_INPUT_F32)
+        return __uint_as_float(g.u[k & 3]);
+    const uint32_t w = g.u[k / 2 & 3];
+    if (IN == GPU_INPUT_BF16)
+        return __uint_as_float(k & 1 ? w & 0xffff0000u : w << 16);
+    return gpu_half_value(k & 1 ? w >> 16 : w & 0xffffu);
+}
+
+/* The larger magnitude; NaN if one is. */
+static __device__ __forceinline__ float gpu_larger_or_nan(float a, float b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(fabsf(b)));
+    return y;
+#else
+    const uint32_t u = __float_as_uint(a), v = __float_as_uint(b) & 0x7fffffffu;
+    return __uint_as_float(u > v ? u : v);
+#endif
+}
+
+/* The larger of both halves, each. */
+static __device__ __forceinline__ uint32_t gpu_larger_halves(uint32_t a, uint32_t b)
+{
+#if defined(__CUDA_ARCH__)
+    return __vmaxu2(a, b);
+#else
+    const uint32_t low = (a & 0xffff) > (b & 0xffff) ? a & 0xffff : b & 0xffff,
+                   high = a >> 16 > b >> 16 ? a >> 16 : b >> 16;
+    return high << 16 | low;
+#endif
+}
+
+/* The largest magnitude of a group; NaN if there is one. */
+template <int IN>
+static __device__ __forceinline__ float gpu_group_most(const gpu_group<IN> &g)
+{
+    if (IN == GPU_INPUT_F32) {
+        float m = fabsf(__uint_as_float(g.u[0]));
+        GPU_UNROLL
+        for (int k = 1; k < 4; k++)
+            m = gpu_larger_or_nan(m, __uint_as_float(g.u[k]));
+        return m;
+    }
+    const uint32_t mask = 0x7fff7fffu;
+    const uint32_t both = gpu_larger_halves(gpu_larger_halves(g.u[0] & mask, g.u[1] & mask),
+                                            gpu_larger_halves(g.u[2] & mask, g.u[3] & mask));
+    const uint32_t one = both >> 16 > (both & 0xffffu) ? both >> 16 : both & 0xffffu;
+    return IN == GPU_INPUT_BF16 ? __uint_as_float(one << 16) : gpu_half_value(one);
+}
+
+/* The bits of a group's largest magnitude, as a rule sees NaNs. */
+template <int IN>
+static __device__ GPU_NOINLINE unsigned gpu_group_bits(const void *x, size_t i, int keeps_nan)
+{
+    gpu_group<IN> g;
+    unsigned most = 0;
+    g.load(x, i);
+    GPU_UNROLL
+    for (int k = 0; k < gpu_group<IN>::E; k++) {
+        const float v = gpu_group_value<IN>(g, k);
+        const unsigned quiet = v != v ? 0x400000u * (IN != GPU_INPUT_F32) : 0, a = gpu_magnitude(v, keeps_nan);
+        most = (a ? a | quiet : 0) > most ? a | quiet : most;
+    }
+    return most;
+}
+
+/* Two or four words, by one access. */
+static __device__ __forceinline__ void gpu_store_two(void *to, uint32_t a, uint32_t b)
+{
+#if defined(__CUDACC__)
+    *static_cast<uint2 *>(to) = make_uint2(a, b);
+#else
+    const uint32_t v[2] = {a, b};
+    memcpy(to, v, sizeof v);
+#endif
+}
+
+static __device__ __forceinline__ void gpu_store_quad(void *to, const float v[4])
+{
+#if defined(__CUDACC__)
+    *static_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
+#else
+    memcpy(to, v, 4 * sizeof *v);
+#endif
+}
