@@ -1,5 +1,5 @@
 /* activation.c -- the judge of activations (mpsim/judge.h). */
-#include "table.h"
+#include "list.h"
 
 #include "../array/want.h"
 #include "../operand/element.h"
@@ -17,16 +17,14 @@ enum { X, Y };
 enum { ROWS_MOST = 32 };
 
 typedef struct activation_row {
-    char name[MPSIM_JUDGE_ROW];
+    judge_row of;
     size_t kind;
-    mpsim_format math;
 } activation_row;
 
 typedef struct question {
-    judge_case *w;
-    activation_row row[ROWS_MOST + 1];
-    size_t n, columns; /* of the results */
-    int gated;         /* a row of x is gates, then values */
+    judge_list list;
+    size_t columns; /* of the results */
+    int gated;      /* a row of x is gates, then values */
 } question;
 
 /* ---- functions in binary64; v: the value of a gate ---- */
@@ -151,75 +149,63 @@ static const judge_formula formulas[ALL + 1] = {
 static int set_word(void *context, const char *word, const char *value)
 {
     activation_row *row = context;
-    return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->math, value) == MPSIM_OK ? 0 : -1;
+    return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->of.math, value) == MPSIM_OK ? 0 : -1;
 }
 
 /* NAME[:math=FORMAT]. 0, or -1. */
-static int parse(activation_row *row, const char *text)
+static int read(void *to, char *text)
 {
-    char copy[MPSIM_JUDGE_ROW];
-    memset(row, 0, sizeof *row);
-    row->math = *judge_math_at(0);
-    if (strlen(text) >= sizeof copy)
+    activation_row *row = to;
+    if (judge_words(text, set_word, row))
         return -1;
-    snprintf(copy, sizeof copy, "%s", text);
-    snprintf(row->name, sizeof row->name, "%s", text);
-    if (judge_words(copy, set_word, row))
-        return -1;
-    while (row->kind < KINDS && strcmp(copy, kinds[row->kind].name) != 0)
+    while (row->kind < KINDS && strcmp(text, kinds[row->kind].name) != 0)
         row->kind++;
     return row->kind < KINDS ? 0 : -1;
 }
 
-static void add_rows(question *q)
+static mpsim_status add(void *question_, void *like)
 {
+    question *q = question_;
+    const activation_row *row = like;
+    char math[48];
+    if (row && kinds[row->kind].gated != q->gated)
+        return judge_fail(q->list.w, MPSIM_EINVAL, "'%s': expected %s columns in x as in y", q->list.w->like,
+                          q->gated ? "as many" : "twice as many");
     for (size_t i = 0; judge_math_at(i); i++)
-        for (size_t k = 0; k < KINDS; k++) {
-            char name[MPSIM_JUDGE_ROW], math[48];
-            snprintf(name, sizeof name, "%s%s", kinds[k].name, judge_math_word(math, judge_math_at(i)));
-            if (kinds[k].gated == q->gated && parse(&q->row[q->n], name) == 0)
-                q->n++;
-        }
-}
-
-static const char *name(const void *self, size_t row)
-{
-    return ((const question *)self)->row[row].name;
+        for (size_t k = 0; k < KINDS; k++)
+            if (kinds[k].gated == q->gated)
+                judge_list_add(&q->list, "%s%s", kinds[k].name, judge_math_word(math, judge_math_at(i)));
+    return MPSIM_OK;
 }
 
 static mpsim_status compute(const void *self, size_t which, const judge_units *u, float *const *y)
 {
     const question *q = self;
-    const activation_row *row = &q->row[which];
+    const activation_row *row = judge_list_at(q, which);
     const size_t across = q->columns * (q->gated ? 2 : 1);
     float *x = want_memory(u->n * across + 1, sizeof *x);
     if (!x)
         return MPSIM_ENOMEM;
-    judge_lines(x, q->w->of[X], u, across);
-    const mpsim_status s = mpsim_activate((mpsim_activation)row->kind, judge_math(&row->math), NULL, y[0], x, u->n,
+    judge_lines(x, q->list.w->of[X], u, across);
+    const mpsim_status s = mpsim_activate((mpsim_activation)row->kind, judge_math(&row->of.math), NULL, y[0], x, u->n,
                                           q->columns);
     free(x);
     return s;
 }
 
-static const mpsim_format *math_of(const void *self, size_t row)
-{
-    return &((const question *)self)->row[row].math;
-}
-
 static double number(const question *q, size_t i)
 {
-    const mpsim_judge_array *x = q->w->of[X];
+    const mpsim_judge_array *x = q->list.w->of[X];
     return mpsim_decode(x->format, element_code(x->codes, mpsim_format_code_bytes(x->format), i));
 }
 
 static judge_exact exact(const void *self, size_t which, size_t formula, size_t output, size_t at)
 {
     const question *q = self;
-    const activation_row *row = &q->row[which];
+    const activation_row *row = judge_list_at(q, which);
     const size_t kind = formula ? formula - 1 : row->kind;
     const size_t r = at / q->columns, c = at % q->columns;
-    const double u = judge_unit_of(&row->math);
+    const double u = judge_unit_of(&row->of.math);
     (void)output;
     if (kinds[kind].gated != q->gated)
         return (judge_exact){NAN, 0};
@@ -227,71 +213,42 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
                  v = q->gated ? number(q, (2 * r + 1) * q->columns + c) : 1;
     const double y = kinds[kind].of(x, v);
     return (judge_exact){y, u * ((fabs(x) + 8) * fabs(y) + (kinds[kind].cancels ? 8 * fabs(x * v) : 0)) +
-                                2 * mpsim_format_min_positive(&row->math)};
+                                2 * mpsim_format_min_positive(&row->of.math)};
 }
 
 /* ---- the answer ---- */
 
 static mpsim_status check(question *q)
 {
-    const mpsim_judge_array *x = q->w->of[X], *y = q->w->of[Y];
-    mpsim_status s = judge_has_numbers(q->w, x);
-    s = s == MPSIM_OK ? judge_has_numbers(q->w, y) : s;
+    const mpsim_judge_array *x = q->list.w->of[X], *y = q->list.w->of[Y];
+    const mpsim_status s = judge_list_numbers(q->list.w);
     if (s != MPSIM_OK)
         return s;
     q->columns = y->columns;
     q->gated = x->columns == 2 * y->columns;
     if (x->rows != y->rows || (x->columns != y->columns && !q->gated) || y->rows * y->columns == 0)
         return judge_fail(
-            q->w, MPSIM_EINVAL,
+            q->list.w, MPSIM_EINVAL,
             "expected as many numbers as results, or, for gates and values, twice as many columns: x is %zu x %zu, y is "
             "%zu x %zu",
             x->rows, x->columns, y->rows, y->columns);
     return MPSIM_OK;
 }
 
-static mpsim_status take_like(question *q, judge_table *t)
-{
-    char text[MPSIM_JUDGE_ROW];
-    activation_row *row = &q->row[t->rows];
-    snprintf(text, sizeof text, "%s", q->w->like);
-    if (judge_ending_take(&t->ending, text) || parse(row, text))
-        return judge_fail(
-            q->w, MPSIM_ENOTFOUND,
-            "'%s' is not a row of an activation: gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or exp, :math=FORMAT",
-            q->w->like);
-    t->like = 1;
-    if (kinds[row->kind].gated != q->gated)
-        return judge_fail(q->w, MPSIM_EINVAL, "'%s': expected %s columns in x as in y", q->w->like,
-                          q->gated ? "as many" : "twice as many");
-    return MPSIM_OK;
-}
-
 mpsim_status judge_activation(judge_case *c)
 {
-    question *q = want_memory(1, sizeof *q);
-    if (!q)
-        return MPSIM_ENOMEM;
-    q->w = c;
-    mpsim_status s = check(q);
-    if (s == MPSIM_OK) {
-        add_rows(q);
-        judge_table t = {.w = c,
-                         .self = q,
-                         .found = {c->of[Y]},
-                         .outputs = 1,
-                         .unit = q->columns,
-                         .work = c->of[X]->columns,
-                         .rows = q->n,
-                         .name = name,
-                         .compute = compute,
-                         .math = math_of,
-                         .formulas = formulas,
-                         .formulas_n = sizeof formulas / sizeof formulas[0],
-                         .exact = exact};
-        s = c->like ? take_like(q, &t) : MPSIM_OK;
-        s = s == MPSIM_OK ? judge_table_answer(&t) : s;
-    }
-    free(q);
-    return s;
+    question q = {
+        .list = {.w = c,
+                 .size = sizeof(activation_row),
+                 .most = ROWS_MOST,
+                 .read = read,
+                 .texts = "an activation: gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or exp, :math=FORMAT"}};
+    const mpsim_status s = check(&q);
+    judge_table t = {.unit = q.columns,
+                     .work = c->of[X]->columns,
+                     .compute = compute,
+                     .formulas = formulas,
+                     .formulas_n = sizeof formulas / sizeof formulas[0],
+                     .exact = exact};
+    return s == MPSIM_OK ? judge_list_answer(&q.list, &t, add) : s;
 }

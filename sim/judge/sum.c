@@ -1,6 +1,6 @@
 /* sum.c -- the judge of sums along the rows or columns of a matrix (mpsim/judge.h). Their orders are models of mpsim/dot.h, with factors of
  * 1, and mpsim_sum_lanes. */
-#include "table.h"
+#include "list.h"
 
 #include "../array/want.h"
 #include "../operand/element.h"
@@ -22,17 +22,15 @@ enum { ROWS_MOST = 160 };
 typedef enum sum_mean { SUM, MEAN, MEAN_RECIPROCAL, MEANS } sum_mean;
 
 typedef struct sum_row {
-    char name[MPSIM_JUDGE_ROW];
+    judge_row of;
     size_t lanes; /* 0: the model's order */
-    mpsim_format math;
     mpsim_model model;
     int reverse, columns, mean;
 } sum_row;
 
 typedef struct question {
-    judge_case *w;
-    sum_row row[ROWS_MOST + 1];
-    size_t n, results;
+    judge_list list;
+    size_t results;
     int sums; /* what the results seem to be: sums, or means */
 } question;
 
@@ -68,27 +66,21 @@ static int set_lanes_word(void *context, const char *word, const char *value)
         row->lanes = (size_t)n;
         return 0;
     }
-    return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->math, value) == MPSIM_OK ? 0 : -1;
+    return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->of.math, value) == MPSIM_OK ? 0 : -1;
 }
 
 /* lanes:N[:math=FORMAT] or a model; then :reverse, :columns, :mean. 0, or -1. */
-static int parse(sum_row *row, const char *text)
+static int read(void *to, char *text)
 {
-    char copy[MPSIM_JUDGE_ROW];
-    memset(row, 0, sizeof *row);
-    row->math = *judge_math_at(0);
-    if (strlen(text) >= sizeof copy)
-        return -1;
-    snprintf(copy, sizeof copy, "%s", text);
-    snprintf(row->name, sizeof row->name, "%s", text);
-    while (cut_words(row, copy))
+    sum_row *row = to;
+    while (cut_words(row, text))
         ;
-    if (strncmp(copy, "lanes:", 6) == 0)
-        return judge_words(copy, set_lanes_word, row) || !row->lanes ? -1 : 0;
-    if (mpsim_model_parse(&row->model, copy) != MPSIM_OK || row->model.block || row->model.result.format.mbits > 23)
+    if (strncmp(text, "lanes:", 6) == 0)
+        return judge_words(text, set_lanes_word, row) || !row->lanes ? -1 : 0;
+    if (mpsim_model_parse(&row->model, text) != MPSIM_OK || row->model.block || row->model.result.format.mbits > 23)
         return -1;
-    row->math = row->model.addition == MPSIM_ADDITION_EXACT && !row->model.chunk ? row->model.result.format
-                                                                                 : row->model.accumulator.format;
+    row->of.math = row->model.addition == MPSIM_ADDITION_EXACT && !row->model.chunk ? row->model.result.format
+                                                                                    : row->model.accumulator.format;
     return 0;
 }
 
@@ -96,13 +88,13 @@ static int parse(sum_row *row, const char *text)
 
 static size_t depth_of(const question *q, const sum_row *row)
 {
-    const mpsim_judge_array *x = q->w->of[X];
+    const mpsim_judge_array *x = q->list.w->of[X];
     return q->results == 1 ? x->rows * x->columns : row->columns ? x->rows : x->columns;
 }
 
 static int fits(const question *q, int columns)
 {
-    const mpsim_judge_array *x = q->w->of[X];
+    const mpsim_judge_array *x = q->list.w->of[X];
     return q->results == 1 ? !columns : q->results == (columns ? x->columns : x->rows);
 }
 
@@ -114,15 +106,11 @@ add(question *q, int columns, const char *text, ...)
 {
     char name[MPSIM_JUDGE_ROW] = "";
     va_list values;
-    for (int mean = q->sums ? SUM : MEAN; mean < (q->sums ? MEAN : MEANS); mean++) {
-        *name = '\0';
-        va_start(values, text);
-        (void)text_add_list(name, sizeof name, text, values);
-        va_end(values);
-        (void)text_add(name, sizeof name, "%s%s%s", columns ? ":columns" : "", mean ? ":" : "", mean_words[mean]);
-        if (q->n < ROWS_MOST && parse(&q->row[q->n], name) == 0)
-            q->n++;
-    }
+    va_start(values, text);
+    (void)text_add_list(name, sizeof name, text, values);
+    va_end(values);
+    for (int mean = q->sums ? SUM : MEAN; mean < (q->sums ? MEAN : MEANS); mean++)
+        judge_list_add(&q->list, "%s%s%s%s", name, columns ? ":columns" : "", mean ? ":" : "", mean_words[mean]);
 }
 
 static void add_orders(question *q, int columns)
@@ -138,11 +126,24 @@ static void add_orders(question *q, int columns)
         for (unsigned lanes = 2; lanes <= 1024; lanes *= 2)
             add(q, columns, "lanes:%u%s", lanes, judge_math_word(math, judge_math_at(i)));
     }
-    add(q, columns, "exact:result=%s", q->w->of[Y]->format->name);
+    add(q, columns, "exact:result=%s", q->list.w->of[Y]->format->name);
     for (unsigned lanes = 2; lanes <= 64 && depth < 1u << 30; lanes *= 2)
         add(q, columns, "sequential:chunk=%zu:order=lanes:L=%u", depth, lanes);
     for (unsigned chunk = 8; chunk <= 4096 && chunk < depth; chunk *= 2)
         add(q, columns, "sequential:chunk=%u", chunk);
+}
+
+static mpsim_status add_rows(void *question_, void *like)
+{
+    question *q = question_;
+    const sum_row *row = like;
+    if (row && !fits(q, row->columns))
+        return judge_fail(q->list.w, MPSIM_EINVAL, "'%s': y does not have a result for each %s", q->list.w->like,
+                          row->columns ? "column" : "row");
+    for (int columns = 0; columns < 2; columns++)
+        if (fits(q, columns))
+            add_orders(q, columns);
+    return MPSIM_OK;
 }
 
 /* ---- sums in binary64 ---- */
@@ -154,7 +155,7 @@ static double number(const mpsim_judge_array *a, size_t i)
 
 static double element_of(const question *q, const sum_row *row, size_t line, size_t k)
 {
-    const mpsim_judge_array *x = q->w->of[X];
+    const mpsim_judge_array *x = q->list.w->of[X];
     return number(x, row->columns ? k * x->columns + line : line * depth_of(q, row) + k);
 }
 
@@ -184,7 +185,7 @@ static int are_sums(const question *q)
     const sum_row row = {.columns = !fits(q, 0)};
     size_t sums = 0, means = 0;
     for (size_t i = 0; i < q->results && i < 16; i++) {
-        const double s = total_of(q, &row, i, 0, depth_of(q, &row)).sum, y = number(q->w->of[Y], i);
+        const double s = total_of(q, &row, i, 0, depth_of(q, &row)).sum, y = number(q->list.w->of[Y], i);
         const double mean = s / (double)depth_of(q, &row);
         sums += fabs(y - s) < fabs(y - mean);
         means += fabs(y - s) > fabs(y - mean);
@@ -197,7 +198,7 @@ static int are_sums(const question *q)
 /* Codes of the lines, one after the other, in the order in which they are added. */
 static void *take_lines(const question *q, const sum_row *row, const judge_units *u)
 {
-    const mpsim_judge_array *x = q->w->of[X];
+    const mpsim_judge_array *x = q->list.w->of[X];
     const size_t depth = depth_of(q, row), bytes = mpsim_format_code_bytes(x->format);
     char *lines = want_memory(u->n * depth + 1, bytes);
     for (size_t i = 0; i < u->n && lines; i++) {
@@ -222,7 +223,7 @@ static mpsim_status add_lanes(float *y, const sum_row *row, const mpsim_format *
     float *x = want_memory(depth + 1, sizeof *x);
     for (size_t i = 0; i < n && x; i++) {
         (void)mpsim_decode_array_f32(f, x, lines + i * depth * bytes, depth);
-        y[i] = mpsim_sum_lanes(judge_math(&row->math), x, depth, 1, row->lanes);
+        y[i] = mpsim_sum_lanes(judge_math(&row->of.math), x, depth, 1, row->lanes);
     }
     free(x);
     return x ? MPSIM_OK : MPSIM_ENOMEM;
@@ -251,8 +252,8 @@ static mpsim_status add_by_model(float *y, const sum_row *row, const mpsim_forma
 static mpsim_status compute(const void *self, size_t which, const judge_units *u, float *const *y)
 {
     const question *q = self;
-    const sum_row *row = &q->row[which];
-    const mpsim_format *f = q->w->of[X]->format;
+    const sum_row *row = judge_list_at(q, which);
+    const mpsim_format *f = q->list.w->of[X]->format;
     const size_t depth = depth_of(q, row);
     char *lines = take_lines(q, row, u);
     mpsim_status s = lines ? MPSIM_OK : MPSIM_ENOMEM;
@@ -264,16 +265,6 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
                                                  : y[0][i];
     free(lines);
     return s;
-}
-
-static const char *name(const void *self, size_t row)
-{
-    return ((const question *)self)->row[row].name;
-}
-
-static const mpsim_format *math_of(const void *self, size_t row)
-{
-    return &((const question *)self)->row[row].math;
 }
 
 /* ---- formulas ---- */
@@ -298,7 +289,7 @@ enum { OF_MEAN = 1, OF_TAIL, OF_LAST = 8, OF_FIRST, OF_SQUARES, OF_MAGNITUDES };
 static judge_exact exact(const void *self, size_t which, size_t formula, size_t output, size_t line)
 {
     const question *q = self;
-    const sum_row *row = &q->row[which];
+    const sum_row *row = judge_list_at(q, which);
     const size_t depth = depth_of(q, row);
     size_t first = formula == OF_FIRST, end = formula == OF_LAST ? depth - 1 : depth;
     (void)output;
@@ -312,17 +303,16 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
     const double value = formula == OF_SQUARES ? t.squares : formula == OF_MAGNITUDES ? t.magnitudes : t.sum;
     const double size = formula == OF_SQUARES ? t.squares : t.magnitudes;
     const double by = (row->mean != SUM) != (formula == OF_MEAN) ? 1 / (double)depth : 1;
-    return (judge_exact){value * by, judge_unit_of(&row->math) * ((double)(end - first) + 3) * size * by};
+    return (judge_exact){value * by, judge_unit_of(&row->of.math) * ((double)(end - first) + 3) * size * by};
 }
 
 /* ---- the answer ---- */
 
 static mpsim_status check(question *q)
 {
-    judge_case *w = q->w;
+    const judge_case *w = q->list.w;
     const mpsim_judge_array *x = w->of[X], *y = w->of[Y];
-    mpsim_status s = judge_has_numbers(w, x);
-    s = s == MPSIM_OK ? judge_has_numbers(w, y) : s;
+    const mpsim_status s = judge_list_numbers(w);
     if (s != MPSIM_OK)
         return s;
     q->results = y->rows * y->columns;
@@ -333,49 +323,22 @@ static mpsim_status check(question *q)
     return MPSIM_OK;
 }
 
-static mpsim_status take_like(question *q, judge_table *t)
-{
-    char text[MPSIM_JUDGE_ROW];
-    sum_row *row = &q->row[t->rows];
-    snprintf(text, sizeof text, "%s", q->w->like);
-    if (judge_ending_take(&t->ending, text) || parse(row, text))
-        return judge_fail(q->w, MPSIM_ENOTFOUND,
-                          "'%s' is not a row of a sum: a model or lanes:N, :reverse, :columns, :mean", q->w->like);
-    t->like = 1;
-    if (!fits(q, row->columns))
-        return judge_fail(q->w, MPSIM_EINVAL, "'%s': y does not have a result for each %s", q->w->like,
-                          row->columns ? "column" : "row");
-    return MPSIM_OK;
-}
-
 mpsim_status judge_sum(judge_case *c)
 {
-    question *q = want_memory(1, sizeof *q);
-    if (!q)
-        return MPSIM_ENOMEM;
-    q->w = c;
-    mpsim_status s = check(q);
-    if (s == MPSIM_OK) {
-        q->sums = are_sums(q);
-        for (int columns = 0; columns < 2; columns++)
-            if (fits(q, columns))
-                add_orders(q, columns);
-        judge_table t = {.w = c,
-                         .self = q,
-                         .found = {c->of[Y]},
-                         .outputs = 1,
-                         .unit = 1,
-                         .work = c->of[X]->rows * c->of[X]->columns / q->results,
-                         .rows = q->n,
-                         .name = name,
-                         .compute = compute,
-                         .math = math_of,
-                         .formulas = formulas,
-                         .formulas_n = sizeof formulas / sizeof formulas[0],
-                         .exact = exact};
-        s = c->like ? take_like(q, &t) : MPSIM_OK;
-        s = s == MPSIM_OK ? judge_table_answer(&t) : s;
-    }
-    free(q);
-    return s;
+    question q = {.list = {.w = c,
+                           .size = sizeof(sum_row),
+                           .most = ROWS_MOST,
+                           .read = read,
+                           .texts = "a sum: a model or lanes:N, :reverse, :columns, :mean"}};
+    const mpsim_status s = check(&q);
+    if (s != MPSIM_OK)
+        return s;
+    q.sums = are_sums(&q);
+    judge_table t = {.unit = 1,
+                     .work = c->of[X]->rows * c->of[X]->columns / q.results,
+                     .compute = compute,
+                     .formulas = formulas,
+                     .formulas_n = sizeof formulas / sizeof formulas[0],
+                     .exact = exact};
+    return judge_list_answer(&q.list, &t, add_rows);
 }
