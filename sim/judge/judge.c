@@ -14,7 +14,8 @@ static const struct {
                               {"softmax", judge_softmax_roles, judge_softmax},
                               {"norm", judge_norm_roles, judge_norm},
                               {"activation", judge_activation_roles, judge_activation},
-                              {"update", judge_update_roles, judge_update}};
+                              {"update", judge_update_roles, judge_update},
+                              {"arith", judge_arith_roles, judge_arith}};
 
 const char *judge_kind_name(unsigned kind)
 {

@@ -64,6 +64,7 @@ static const char *const causes[] = {"constant",
                                      "decay",
                                      "betas",
                                      "moments",
+                                     "double-rounding",
                                      NULL};
 
 const char *const *judge_causes(void)

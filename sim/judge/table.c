@@ -90,6 +90,12 @@ static void results_clear(results *r)
     free(r->codes);
 }
 
+/* Bytes of a result of an output where it is computed. */
+static size_t bytes_of(const judge_table *t, size_t output)
+{
+    return t->coded ? mpsim_format_code_bytes(t->found[output]->format) : sizeof(float);
+}
+
 static int results_room(results *r, const judge_table *t, const judge_units *u)
 {
     size_t bytes = 1;
@@ -99,7 +105,7 @@ static int results_room(results *r, const judge_table *t, const judge_units *u)
         if (t->found[o]) {
             bytes = mpsim_format_code_bytes(t->found[o]->format) > bytes ? mpsim_format_code_bytes(t->found[o]->format)
                                                                          : bytes;
-            if (!(r->y[o] = want_memory(r->n + 1, sizeof *r->y[o])))
+            if (!(r->y[o] = want_memory(r->n + 1, bytes_of(t, o))))
                 return -1;
         }
     r->codes = want_memory(r->n + 1, bytes > 4 ? bytes : 4);
@@ -121,7 +127,7 @@ static void compute_piece(size_t piece, void *job)
     const judge_units u = {c->u->at ? c->u->at + first : NULL, c->u->first + first, left < c->step ? left : c->step};
     float *y[TABLE_OUTPUTS];
     for (size_t o = 0; o < TABLE_OUTPUTS; o++)
-        y[o] = c->to->y[o] ? c->to->y[o] + first * c->t->unit : NULL;
+        y[o] = c->to->y[o] ? (float *)((char *)c->to->y[o] + first * c->t->unit * bytes_of(c->t, o)) : NULL;
     c->status[piece] = c->t->compute(c->t->self, c->row, &u, y);
 }
 
@@ -143,9 +149,14 @@ static mpsim_status compute(results *to, const judge_table *t, size_t row, const
 }
 
 /* Numbers as codes of the results' format, in to->codes. */
-static void finish(results *to, const mpsim_format *f, const judge_ending *e, size_t output)
+static void finish(results *to, const judge_table *t, const judge_ending *e, size_t output)
 {
+    const mpsim_format *f = t->found[output]->format;
     mpsim_rounding r, exact;
+    if (t->coded) {
+        memcpy(to->codes, to->y[output], to->n * bytes_of(t, output));
+        return;
+    }
     mpsim_rounding_init(&r, (mpsim_round_mode)e->mode);
     mpsim_rounding_init(&exact, MPSIM_ROUND_NEAREST_EVEN);
     if (!*e->format.name) {
@@ -168,11 +179,11 @@ static uint64_t count_units(results *r, const judge_table *t, const judge_ending
             continue;
         const mpsim_format *f = t->found[o]->format;
         const size_t bytes = mpsim_format_code_bytes(f);
-        finish(r, f, e, o);
+        finish(r, t, e, o);
         for (size_t i = 0, at = 0; i < u->n; i++) {
             const size_t unit = judge_unit(u, i), length = length_of(t, unit);
             const char *found = (const char *)t->found[o]->codes + unit * t->unit * bytes;
-            const judge_pair p = {f, found, (char *)r->codes + at * bytes, 1, length, 1};
+            const judge_pair p = {f, found, (char *)r->codes + at * bytes, 1, length, !t->coded};
             at += length;
             if (memcmp(p.found, p.expected, length * bytes) == 0)
                 continue;
@@ -256,7 +267,7 @@ static void add_endings(search *s)
 {
     static const char *const narrow[] = {"bf16", "fp16", "tf32"};
     add_ending(s, NULL, MPSIM_ROUND_NEAREST_EVEN);
-    if (s->t->stored)
+    if (s->t->stored || s->t->coded)
         return;
     if (is_narrow(s->t))
         add_ending(s, NULL, MPSIM_ROUND_TOWARD_ZERO);
@@ -402,8 +413,8 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e)
         const size_t worst = worst_output(differ, &r, t, e);
         const mpsim_judge_array *found = t->found[worst];
         const answer a = {t, row, worst};
-        finish(&r, found->format, e, worst);
-        const judge_pair p = {found->format, found->codes, r.codes, found->rows, found->columns, 1};
+        finish(&r, t, e, worst);
+        const judge_pair p = {found->format, found->codes, r.codes, found->rows, found->columns, !t->coded};
         j->role = found->role;
         j->format = *found->format;
         j->rows = found->rows;
@@ -466,6 +477,8 @@ mpsim_status judge_table_answer(const judge_table *t)
             full_name(j->nearest, t, s->best, &s->best_ending);
             j->nearest_differ = s->differ;
             compare_math(s);
+            if (t->differs)
+                t->differs(t->self, s->best, j->differ - s->differ);
         }
     }
     status = s && s->no_memory ? MPSIM_ENOMEM : status;

@@ -34,9 +34,10 @@ typedef struct judge_table {
     const void *self;
     const mpsim_judge_array *found[TABLE_OUTPUTS]; /* the results; NULL: not given. All have as many elements */
     size_t outputs;
-    size_t unit;         /* elements of a unit; the last unit may be short                 */
-    size_t work;         /* elements that a unit is computed from: how much a thread takes */
-    int whole;           /* 1: units are computed by one call, not by threads              */
+    size_t unit; /* elements of a unit; the last unit may be short                 */
+    size_t work; /* elements that a unit is computed from: how much a thread takes */
+    int whole;   /* 1: units are computed by one call, not by threads              */
+    int coded; /* 1: compute gives codes of the results' formats, also of NaNs, in place of numbers: y[o] is memory for them */
     int stored;          /* 1: the numbers of a row are those of the results' formats: nothing is rounded in the end */
     int last;            /* 1: of units some can be computed only if they are the last ones */
     size_t rows;         /* of the list                                                     */
@@ -51,6 +52,8 @@ typedef struct judge_table {
     size_t formulas_n;
     judge_exact (*exact)(const void *self, size_t row, size_t formula, size_t output, size_t element);
     double (*origin)(const void *self, size_t output, size_t element); /* what the results were before; NULL: nothing */
+    /* what makes the results those of the nearest row, which explains so many, and not those of the row behind the list; NULL: math alone */
+    void (*differs)(const void *self, size_t nearest, uint64_t explains);
 } judge_table;
 
 /* judge_table_answer -- the judgement. Findings of formulas are about the output of which most results differ. */

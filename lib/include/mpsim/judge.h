@@ -42,8 +42,14 @@ MPSIM_BEGIN
  *          results. A row is sgd, adam, adamw or lion@VARIANT[:SETTING=X]...[:step=N]: mpsim_optim_step, with settings by the names of
  *          mpsim/optim.h; parameters and moments are stored to nearest in their arrays' formats. Without @VARIANT the variant is searched,
  *          without `like` so are the algorithm, usual learning rates, decays and momenta, and one of the first 100 steps.
+ *   ARITH    a, b, c: operands; y: the results, as many of each. A row is add, sub, mul, div, sqrt or fma (a b + c) of mpsim/arith.h[:MODE],
+ *          rounded once to the format of y; :nan=RULE: a rule of CAST for the first NaN of a, b, c, or x86 (the first NaN, made quiet; the
+ *          canonical one with its sign where no operand is NaN), arm (a signalling NaN first, c before a and b), last; without RULE a
+ *          NaN is equal to every NaN; :flush-inputs; :flush-results (subnormal results become zeros), :flush-tiny (those that are tiny after
+ *          rounding with unbounded exponents: FTZ of x86) or :flush-before (tiny before rounding: FZ of Arm); :overflow=max; :separate (of fma: the
+ *          product is rounded first); :reciprocal (of div: a times 1 / b, both rounded); :via=FORMAT (rounded to it first).
  *
- * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM on give numbers of binary32, which are rounded to
+ * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM to UPDATE give numbers of binary32, which are rounded to
  * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
  * of y are. */
 typedef enum mpsim_judge_kind {
@@ -55,6 +61,7 @@ typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_NORM,
     MPSIM_JUDGE_ACTIVATION,
     MPSIM_JUDGE_UPDATE,
+    MPSIM_JUDGE_ARITH,
     MPSIM_JUDGE_KINDS
 } mpsim_judge_kind;
 
