@@ -189,3 +189,13 @@ def test_the_example_of_pytest(tmp_path):
                          text=True, check=False)
     lines = [line[4:] for line in screen.split("\n\n")[0].strip("\n").splitlines()]
     assert ran.returncode == 1 and len(lines) == 4 and all(line in ran.stdout.splitlines() for line in lines), ran.stdout
+
+
+def test_arithmetic():
+    rng = np.random.default_rng(3)
+    a, b, c = (rng.standard_normal(4096).astype(np.float32) for _ in range(3))
+    assert testing.judge("arith", a=a, b=b, y=a - b).row == "sub"
+    j = testing.judge("arith", like="fma", a=a, b=b, c=c, y=a * b + c)
+    assert j.nearest == "fma:separate" and j.nearest_differ == 0 and j.findings[0].cause == "double-rounding"
+    h = a.astype(np.float16)
+    assert testing.assert_bits("arith", like="sqrt", a=np.abs(h), y=np.sqrt(np.abs(h))).equal

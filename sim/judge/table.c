@@ -391,18 +391,19 @@ static double unit_of(const mpsim_format *f, const judge_ending *e)
     return ldexp(1, -(int)(bits < 23 ? bits : 23)); /* of a rounding that is not to nearest */
 }
 
-static void explain(const judge_table *t, const answer *a, const judge_pair *p, const judge_ending *e)
+static void explain(const judge_table *t, const answer *a, const judge_pair *p, const judge_ending *e, int formulas)
 {
     mpsim_judgement *j = t->w->j;
     const judge_formulas f = {t->formulas, t->formulas_n, unit_of(p->format, e),
                               a,           value_of,      t->origin ? origin_of : NULL};
     for (size_t i = 0; i < j->places; i++)
         j->place[i].exact = value_of(a, 0, j->place[i].row * p->columns + j->place[i].column).value;
-    if (j->differ)
+    if (j->differ && formulas)
         judge_formulas_explain(j, p, &f);
 }
 
-static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e)
+/* formulas: whether they explain what differs. */
+static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e, int formulas)
 {
     mpsim_judgement *j = t->w->j;
     results r;
@@ -421,7 +422,7 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e)
         j->columns = found->columns;
         full_name(j->row, t, row, e);
         judge_places(j, &p, 0);
-        explain(t, &a, &p, e);
+        explain(t, &a, &p, e, formulas);
         for (size_t o = 0; o < t->outputs; o++) {
             j->results += t->found[o] ? r.n : 0;
             all += differ[o];
@@ -454,6 +455,28 @@ static void start(search *s, const judge_table *t)
     add_endings(s);
 }
 
+/* The row that is asked for, beside the nearest one; formulas only where the nearest does not explain nearly all. */
+static mpsim_status compare_nearest(search *s)
+{
+    const judge_table *t = s->t;
+    mpsim_judgement *j = t->w->j;
+    const int half = s->differ <= j->differ / 2;
+    if (t->differs && s->differ > j->differ / 100) {
+        memset(j, 0, sizeof *j);
+        const mpsim_status status = say(t, t->rows, &t->ending, 1);
+        if (status != MPSIM_OK)
+            return status;
+    }
+    if (!half)
+        return MPSIM_OK;
+    full_name(j->nearest, t, s->best, &s->best_ending);
+    j->nearest_differ = s->differ;
+    compare_math(s);
+    if (t->differs)
+        t->differs(t->self, s->best, j->differ - s->differ);
+    return MPSIM_OK;
+}
+
 mpsim_status judge_table_answer(const judge_table *t)
 {
     search *s = want_memory(1, sizeof *s);
@@ -462,24 +485,18 @@ mpsim_status judge_table_answer(const judge_table *t)
     if (status == MPSIM_OK)
         start(s, t);
     if (status == MPSIM_OK && t->like)
-        status = say(t, t->rows, &t->ending);
+        status = say(t, t->rows, &t->ending, !t->differs);
     else if (status == MPSIM_OK) {
         find_best(s);
         status = s->no_memory              ? MPSIM_ENOMEM
                  : s->differ == UINT64_MAX ? judge_fail(t->w, MPSIM_ERANGE, "no row takes these arrays")
-                                           : say(t, s->best, &s->best_ending);
+                                           : say(t, s->best, &s->best_ending, 1);
     }
     if (status == MPSIM_OK && j->differ == 0)
         find_class(s);
     else if (status == MPSIM_OK && t->like) {
         find_best(s);
-        if (s->differ <= j->differ / 2) {
-            full_name(j->nearest, t, s->best, &s->best_ending);
-            j->nearest_differ = s->differ;
-            compare_math(s);
-            if (t->differs)
-                t->differs(t->self, s->best, j->differ - s->differ);
-        }
+        status = compare_nearest(s);
     }
     status = s && s->no_memory ? MPSIM_ENOMEM : status;
     free(s);
