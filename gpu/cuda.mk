@@ -1,12 +1,12 @@
 # cuda.mk -- what both builds of the CUDA sources share, Autotools' (local.mk) and that of device.mk.
 cuda_sources = gpu/validation/checks/arith.cu gpu/validation/checks/convert.cu gpu/validation/checks/cvt.cu gpu/validation/checks/device.cu gpu/validation/checks/dmma.cu gpu/validation/checks/mma.cu gpu/validation/checks/mma_variants.cu gpu/validation/checks/order.cu gpu/validation/checks/reduce.cu \
-  gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/validation/speed/speed.cu
+  gpu/kernels/blocks.cu gpu/kernels/engine.cu gpu/kernels/gemm.cu gpu/validation/speed/speed.cu
 # libmpsim-cuda: one source to an operation.
 cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quantize.cu gpu/library/gemm.cu
 cuda_library_sources += gpu/library/cast.cu
 cuda_library_sources += gpu/library/fused.cu
 # Kernels of training that are in it, too.
-cuda_library_kernels = gpu/kernels/gemm.cu gpu/kernels/gemm_tma.cu gpu/kernels/gemm_wgmma.cu
+cuda_library_kernels = gpu/kernels/blocks.cu gpu/kernels/gemm.cu gpu/kernels/gemm_tma.cu gpu/kernels/gemm_wgmma.cu
 # mpsim-gpu-functions.
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.

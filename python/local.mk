@@ -89,7 +89,7 @@ python_cuda = tests/gpu/cuda-host.so
 $(python_cuda): tests/gpu/cuda_host.cc $(cuda_library_sources) gpu/library/call.cuh gpu/library/recipes.cuh gpu/kernels/recipe.cuh gpu/kernels/stack.cuh gpu/stats/plan.c gpu/stats/binary32.cuh gpu/stats/codes.cuh lib/libmpsim.a $(cuda_library_kernels) gpu/library/chain.cuh gpu/library/core.cuh gpu/library/fused.cuh gpu/library/fused.h gpu/library/product.cuh gpu/library/walk.cuh gpu/kernels/blocks.cuh gpu/kernels/blocks_launch.cuh gpu/kernels/blocks_put.cuh gpu/kernels/blocks_whole.cuh gpu/kernels/grids.cuh gpu/kernels/groups.cuh
 	$(CC) $(public_cppflags) $(product_cflags) -fPIC -c -o tests/gpu/cuda-plan.o $(srcdir)/gpu/stats/plan.c
 	$(CXX) $(kernel_cppflags) $(kernel_cxxflags) $(OPT_CXXFLAGS) -fPIC -fvisibility=hidden -shared -o $@ \
-	  $(srcdir)/tests/gpu/cuda_host.cc $(srcdir)/tests/gpu/gemm_host.cc $(srcdir)/tests/gpu/tma_host.cc $(srcdir)/tests/gpu/wgmma_host.cc tests/gpu/cuda-plan.o lib/libmpsim.a -Wl,--exclude-libs,ALL -ldl -lm
+	  $(srcdir)/tests/gpu/cuda_host.cc $(srcdir)/tests/gpu/blocks_host.cc $(srcdir)/tests/gpu/gemm_host.cc $(srcdir)/tests/gpu/tma_host.cc $(srcdir)/tests/gpu/wgmma_host.cc tests/gpu/cuda-plan.o lib/libmpsim.a -Wl,--exclude-libs,ALL -ldl -lm
 MOSTLYCLEANFILES += $(python_cuda)
 $(python_cuda): gpu/kernels/anycast.cuh gpu/kernels/casts.cuh gpu/kernels/usual.cuh
 else
