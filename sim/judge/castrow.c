@@ -13,23 +13,27 @@ static const char *const modes[] = {"nearest-even", "nearest-away", "toward-zero
 static const char *const overflows[] = {"inf", "max", NULL};
 static const char *const infinities[] = {"keep", "max", NULL};
 static const char *const no_infs[] = {"nan", "max", NULL};
-static const char *const nans[] = {"signed",      "positive",   "payload",     "ones",
-                                   "ones-signed", "minus-ones", "ones-or-cut", NULL};
+static const char *const nans[] = {"signed",     "positive",    "payload", "ones", "ones-signed",
+                                   "minus-ones", "ones-or-cut", "cut",     NULL};
 static const char *const no_nans[] = {"max", "zero", "antizero", NULL};
 static const char *const negatives[] = {"nan", "min", "abs", NULL};
 static const char *const no_zeros[] = {"min", "nan", "nan-min", NULL};
+static const char *const belows[] = {"none", "least", "normal", NULL};
+static const char *const vias[] = {"none", "binary32", "fp16", "bf16", NULL};
 
-#define AT(member) offsetof(mpsim_rounding, member)
+#define AT(member) offsetof(cast_row, rounding.member)
 const cast_choice judge_cast_choices[CAST_CHOICES] = {
     {"", modes, AT(mode), "mode"},
+    {"via", vias, offsetof(cast_row, via), "double-rounding"},
     {"flush-inputs", NULL, AT(flush_input), "subnormal-inputs"},
     {"flush-subnormals", NULL, AT(flush_output), "subnormal-results"},
+    {"flush-below", belows, offsetof(cast_row, below), "subnormal-results"},
     {"negative", negatives, AT(negative), "negative"},
     {"no-zero", no_zeros, AT(no_zero), "zero"},
     {"overflow", overflows, AT(overflow), "overflow"},
     {"infinity", infinities, AT(infinity), "infinity"},
     {"no-inf", no_infs, AT(no_inf), "infinity"},
-    {"nan", nans, AT(nan), "nan"},
+    {"nan", nans, offsetof(cast_row, nan), "nan"},
     {"no-nan", no_nans, AT(no_nan), "nan"},
 };
 #undef AT
@@ -60,51 +64,54 @@ void judge_cast_row_of(cast_row *row, const mpsim_format *format, const mpsim_pr
     row->preset = preset;
     row->source = *source;
     mpsim_rounding_preset_from(&row->rounding, preset, format, source);
-    row->rounding.flush_below = mpsim_format_min_normal(source);
+    row->via = row->rounding.via_binary32 && judge_cast_via_acts(CAST_VIA_BINARY32, source) ? CAST_VIA_BINARY32
+                                                                                            : CAST_DIRECT;
+    row->rounding.via_binary32 = 0;
+    row->nan = row->rounding.nan;
 }
 
 /* ---- reading ---- */
 
-static int set_value(mpsim_rounding *r, const cast_choice *c, const char *value)
+static int set_value(cast_row *row, const cast_choice *c, const char *value)
 {
     const unsigned n = judge_cast_values(c);
     for (unsigned i = 0; i < n; i++)
         if (strcasecmp(c->values[i], value) == 0) {
-            *judge_cast_choice_at(r, c) = (uint8_t)i;
+            *judge_cast_choice_at(row, c) = (uint8_t)i;
             return 0;
         }
     return -1;
 }
 
-static int set_scale(mpsim_rounding *r, const char *value)
+static int set_scale(cast_row *row, const char *value)
 {
     double x;
     if (parse_number(&x, value) || !(x > 0) || x * 0 != 0)
         return -1;
-    r->scale = x;
+    row->rounding.scale = x;
     return 0;
 }
 
 /* One word behind the format: a mode, a switch, or CHOICE=VALUE. */
-static int set_word(mpsim_rounding *r, const char *word)
+static int set_word(cast_row *row, const char *word)
 {
     const char *equals = strchr(word, '=');
     const size_t n = equals ? (size_t)(equals - word) : 0;
     uint8_t bits;
     mpsim_round_mode mode;
     if (!equals && mpsim_round_mode_parse(&mode, &bits, word) == MPSIM_OK && mode < MPSIM_ROUND_STOCHASTIC_A) {
-        r->mode = (uint8_t)mode;
+        row->rounding.mode = (uint8_t)mode;
         return 0;
     }
     if (equals && n == 5 && strncasecmp(word, "scale", n) == 0)
-        return set_scale(r, equals + 1);
+        return set_scale(row, equals + 1);
     for (const cast_choice *c = judge_cast_choices + 1; c < judge_cast_choices + CAST_CHOICES; c++) {
         if (!c->values && !equals && strcasecmp(word, c->word) == 0) {
-            *judge_cast_choice_at(r, c) = 1;
+            *judge_cast_choice_at(row, c) = 1;
             return 0;
         }
         if (c->values && equals && strlen(c->word) == n && strncasecmp(word, c->word, n) == 0)
-            return set_value(r, c, equals + 1);
+            return set_value(row, c, equals + 1);
     }
     return -1;
 }
@@ -154,8 +161,10 @@ int judge_cast_row_parse(cast_row *row, const char *text, const mpsim_format *so
         return snprintf(why, size, "'%s': expected a format first", text), -1;
     judge_cast_row_of(row, &f, preset, source);
     for (char *word = strtok_r(rest, ":", &next); word; word = strtok_r(NULL, ":", &next))
-        if (set_word(&row->rounding, word))
+        if (set_word(row, word))
             return snprintf(why, size, "'%s': expected a mode or a choice of the cast, found '%s'", text, word), -1;
+    if (!judge_cast_via_acts(row->via, source))
+        row->via = CAST_DIRECT;
     return 0;
 }
 
@@ -164,18 +173,17 @@ int judge_cast_row_parse(cast_row *row, const char *text, const mpsim_format *so
 void judge_cast_row_name(char out[MPSIM_JUDGE_ROW], const cast_row *row)
 {
     cast_row plain;
-    mpsim_rounding r = row->rounding;
     judge_cast_row_of(&plain, &row->format, row->preset, &row->source);
     out[0] = '\0';
     (void)text_add(out, MPSIM_JUDGE_ROW, "%s", row->format.name);
     if (row->preset != mpsim_preset_at(0))
         (void)text_add(out, MPSIM_JUDGE_ROW, "@%s", row->preset->name);
     for (const cast_choice *c = judge_cast_choices; c < judge_cast_choices + CAST_CHOICES; c++) {
-        const uint8_t value = *judge_cast_choice_at(&r, c);
-        if (value != *judge_cast_choice_at(&plain.rounding, c))
+        const uint8_t value = judge_cast_value(row, c);
+        if (value != judge_cast_value(&plain, c))
             (void)text_add(out, MPSIM_JUDGE_ROW, ":%s%s%s", c->word, c->values && *c->word ? "=" : "",
                            c->values ? c->values[value] : "");
     }
-    if (r.scale != 1)
-        (void)text_add(out, MPSIM_JUDGE_ROW, ":scale=%.17g", r.scale);
+    if (row->rounding.scale != 1)
+        (void)text_add(out, MPSIM_JUDGE_ROW, ":scale=%.17g", row->rounding.scale);
 }

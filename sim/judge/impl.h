@@ -65,5 +65,9 @@ typedef struct judge_pair {
 /* judge_pair_same -- whether element i of both is equal. */
 int judge_pair_same(const judge_pair *p, size_t i);
 
-/* judge_places -- how many differ, the first of them, and findings; only_where: the reason is known, not the places. */
-void judge_places(mpsim_judgement *j, const judge_pair *p, int only_where);
+/* What is said of results that differ: everything; only where they are, as the reason is known; or only what they are, as another row
+ * gives all of them. */
+typedef enum judge_look { JUDGE_ALL, JUDGE_WHERE, JUDGE_VALUES } judge_look;
+
+/* judge_places -- how many differ, the first of them, and findings. */
+void judge_places(mpsim_judgement *j, const judge_pair *p, judge_look look);

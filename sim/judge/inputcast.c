@@ -165,12 +165,14 @@ static int acts(const mpsim_format *f, const cast_choice *c)
     const struct {
         size_t at;
         int acts;
-    } table[] = {{offsetof(mpsim_rounding, negative), !mpsim_format_is_signed(f)},
-                 {offsetof(mpsim_rounding, no_zero), f->zero == MPSIM_ZERO_NONE},
-                 {offsetof(mpsim_rounding, no_inf), !f->inf},
-                 {offsetof(mpsim_rounding, nan), f->nan == MPSIM_NAN_TOP},
-                 {offsetof(mpsim_rounding, no_nan), f->nan == MPSIM_NAN_NONE},
-                 {offsetof(mpsim_rounding, flush_output), f->mbits > 0 && f->zero != MPSIM_ZERO_NONE}};
+    } table[] = {{offsetof(cast_row, rounding.negative), !mpsim_format_is_signed(f)},
+                 {offsetof(cast_row, rounding.no_zero), f->zero == MPSIM_ZERO_NONE},
+                 {offsetof(cast_row, rounding.no_inf), !f->inf},
+                 {offsetof(cast_row, nan), f->nan == MPSIM_NAN_TOP},
+                 {offsetof(cast_row, rounding.no_nan), f->nan == MPSIM_NAN_NONE},
+                 {offsetof(cast_row, rounding.flush_output), f->mbits > 0 && f->zero != MPSIM_ZERO_NONE},
+                 {offsetof(cast_row, below), 0},
+                 {offsetof(cast_row, via), 0}}; /* routes have rows of their own */
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].at == c->at)
             return table[i].acts;
@@ -193,7 +195,7 @@ static int add_choices(mpsim_judge_set *set, cast_row *row, unsigned which)
     if (!acts(&row->format, c))
         return add_choices(set, row, which + 1);
     for (unsigned v = 0; v < judge_cast_values(c); v++) {
-        *judge_cast_choice_at(&row->rounding, c) = (uint8_t)v;
+        *judge_cast_choice_at(row, c) = (uint8_t)v;
         if (add_choices(set, row, which + 1))
             return -1;
     }
@@ -213,6 +215,19 @@ static int add_presets(mpsim_judge_set *set, const mpsim_format *f)
     return 0;
 }
 
+/* Every route with every mode. */
+static int add_routes(mpsim_judge_set *set, cast_row *row)
+{
+    for (uint8_t via = CAST_DIRECT; via < CAST_VIAS; via++)
+        for (uint8_t mode = 0; mode < CAST_MODES && judge_cast_via_acts(via, &row->source); mode++) {
+            row->via = via;
+            row->rounding.mode = mode;
+            if (add_row(set, row))
+                return -1;
+        }
+    return 0;
+}
+
 static mpsim_status rows(judge_inputs *w)
 {
     mpsim_judge_set *set = w->set;
@@ -221,9 +236,10 @@ static mpsim_status rows(judge_inputs *w)
         if (mpsim_format_at(i)->bits < set->format[0].bits)
             bad = add_presets(set, mpsim_format_at(i));
     if (w->row && !(bad = add_presets(set, &set->format[1]))) {
-        cast_row row;
-        judge_cast_row_of(&row, &set->format[1], mpsim_preset_at(0), &set->format[0]);
-        bad = add_choices(set, &row, 0) ||
+        cast_row row, plain;
+        judge_cast_row_of(&plain, &set->format[1], mpsim_preset_at(0), &set->format[0]);
+        row = plain;
+        bad = add_choices(set, &row, 0) || add_routes(set, &plain) ||
               (judge_cast_row_parse(&row, w->row, &set->format[0], w->why, w->size) == 0 && add_row(set, &row));
     }
     return bad ? MPSIM_ENOMEM : MPSIM_OK;
@@ -239,20 +255,15 @@ static mpsim_status sign(const mpsim_judge_set *set, const char *name, uint64_t 
     char why[16];
     if (judge_cast_row_parse(&row, name, x->format, why, sizeof why))
         return MPSIM_ENOTFOUND;
-    double *values = want_memory(n + 1, sizeof *values);
     uint64_t *codes = want_memory(n + 1, sizeof *codes);
-    mpsim_status s = values && codes ? MPSIM_OK : MPSIM_ENOMEM;
-    if (s == MPSIM_OK && mpsim_decode_array_f32(x->format, (float *)values, x->codes, n) == MPSIM_OK)
-        s = mpsim_encode_array_f32(&row.format, &row.rounding, NULL, codes, (float *)values, n, NULL);
-    else if (s == MPSIM_OK && (s = mpsim_decode_array(x->format, values, x->codes, n)) == MPSIM_OK)
-        s = mpsim_encode_array_f64(&row.format, &row.rounding, NULL, codes, values, n, NULL);
+    if (!codes)
+        return MPSIM_ENOMEM;
+    judge_cast_codes(&row, codes, x->format, x->codes, n);
     for (const char *c = row.format.name; *c; c++)
         *hash = judge_inputs_mix(*hash, (unsigned char)*c);
-    if (s == MPSIM_OK)
-        *hash = judge_inputs_mix_codes(*hash, &row.format, codes, n, 0);
-    free(values);
+    *hash = judge_inputs_mix_codes(*hash, &row.format, codes, n, 0);
     free(codes);
-    return s;
+    return MPSIM_OK;
 }
 
 const judge_inputs_kind judge_inputs_cast = {formats, make, rows, sign};

@@ -25,6 +25,7 @@ static const char *const causes[] = {"constant",
                                      "rows",
                                      "columns",
                                      "mode",
+                                     "double-rounding",
                                      "stochastic",
                                      "format",
                                      "overflow",
@@ -199,6 +200,9 @@ static void find_nans(const differing *d)
         judge_find(d->j, "nan", n, "%" PRIu64 " of the results that differ are NaN, and should be numbers", n);
 }
 
+/* So many results that are alike are no chance: each is with a probability of at most a half. */
+enum { ENOUGH = 20 };
+
 /* The same bits flipped in all: the sign, or others. */
 static int find_flipped(const differing *d)
 {
@@ -207,7 +211,7 @@ static int find_flipped(const differing *d)
     uint64_t n = 0;
     for (size_t i = 0; i < d->n; i++)
         n += (code_at(d->p, d->p->found, d->at[i]) ^ code_at(d->p, d->p->expected, d->at[i])) == mask;
-    if (!is_nearly_all(d, n) || d->n < (mask == sign ? 4 : 16))
+    if (!is_nearly_all(d, n) || d->n < (mask == sign ? 4 : ENOUGH))
         return 0;
     if (mask == sign)
         judge_find(d->j, "sign", n, "%" PRIu64 " of the results that differ have the opposite sign", n);
@@ -237,6 +241,22 @@ static void count_bits(bit_counts *c, const differing *d)
     }
 }
 
+/* The lowest bits of all significands are 0: numbers of another format. */
+static int find_few_bits(const differing *d, uint64_t stuck, uint64_t clear)
+{
+    unsigned bits = 0;
+    while (clear >> bits & 1)
+        bits++;
+    if (bits == 0 || stuck != clear || clear >> bits || d->p->format->mbits < 23 || bits >= d->p->format->mbits)
+        return 0;
+    judge_find(d->j, "format", d->n, "the lowest %u bits of all significands are 0: %u of %u bits are left%s", bits,
+               d->p->format->mbits - bits, d->p->format->mbits,
+               d->p->format->mbits == 23 && bits == 16   ? ", as bf16 has"
+               : d->p->format->mbits == 23 && bits == 13 ? ", as tf32 and fp16 have"
+                                                         : "");
+    return 1;
+}
+
 /* Bits that hardly a normal result has, or that nearly all have, and that are otherwise where results are right. */
 static void find_stuck(const differing *d)
 {
@@ -250,7 +270,7 @@ static void find_stuck(const differing *d)
     }
     for (size_t i = 0; i < d->n; i++)
         n += code_at(d->p, d->p->found, d->at[i]) == ((code_at(d->p, d->p->expected, d->at[i]) & ~clear) | set);
-    if ((clear | set) && is_half(d, n) && c.n > 64)
+    if ((clear | set) && is_half(d, n) && c.n > 64 && d->n >= ENOUGH && !find_few_bits(d, clear | set, clear))
         judge_find(d->j, "bits", n,
                    "the bits 0x%" PRIx64 " are %s in normal results (%" PRIu64 " of the results that differ)",
                    clear | set, clear ? "0" : "1", n);
@@ -347,12 +367,22 @@ static size_t behind(const differing *d, size_t i, size_t by)
     return i + by;
 }
 
+/* Whether results and those `by` places away are often different: sorted inputs have many equal neighbours, and show no move. */
+static int is_varied(const differing *d, size_t by)
+{
+    const size_t all = d->p->rows * d->p->columns;
+    size_t n = 0, tried = 0;
+    for (size_t i = 0; i < all && i + by < all; i++, tried++)
+        n += !same_codes(d->p, code_at(d->p, d->p->expected, i), code_at(d->p, d->p->expected, i + by));
+    return n > tried / 4;
+}
+
 static int find_moved(const differing *d)
 {
     static const size_t steps[] = {1, 2, 4, 8, 16};
     for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++) {
         const uint64_t n = exchanged(d, steps[s]);
-        if (is_nearly_all(d, n) && d->n > 7) {
+        if (is_nearly_all(d, n) && d->n >= ENOUGH && is_varied(d, steps[s])) {
             judge_find(d->j, "pairs-swapped", n,
                        steps[s] == 1 ? "neighbours have changed places (%" PRIu64 " results)"
                                      : "elements have changed places with those %zu away (%" PRIu64 " results)",
@@ -361,7 +391,7 @@ static int find_moved(const differing *d)
         }
     }
     const uint64_t n = moved(d, turned, 0);
-    if (d->p->rows > 1 && d->p->columns > 1 && is_nearly_all(d, n)) {
+    if (d->p->rows > 1 && d->p->columns > 1 && d->n > 7 && is_nearly_all(d, n)) {
         judge_find(d->j, "transposed", n, "the results are those of the transposed matrix");
         return 1;
     }
@@ -372,9 +402,9 @@ static int find_shift(const differing *d)
 {
     const size_t c = d->p->columns;
     const size_t by[] = {1, c, SIZE_MAX, (size_t)0 - c};
-    for (size_t i = 0; i < 4 && d->n > 4; i++) {
+    for (size_t i = 0; i < 4 && d->n >= ENOUGH; i++) {
         const uint64_t n = moved(d, behind, by[i]);
-        if (is_nearly_all(d, n)) {
+        if (is_nearly_all(d, n) && is_varied(d, i % 2 ? c : 1)) {
             judge_find(d->j, "shifted", n, "the results are those of the %s %s", i % 2 ? "row" : "element",
                        i < 2 ? "that follows" : "before");
             return 1;
@@ -426,7 +456,7 @@ static int find_permuted(const differing *d, int columns)
         first = first == l.n ? i : first;
         moved_lines++;
     }
-    if (!moved_lines)
+    if (moved_lines * l.length < 8)
         return 0;
     judge_find(d->j, columns ? "columns-permuted" : "rows-permuted", d->n,
                "%zu %ss are in other places: %s %zu has the results of %s %zu", moved_lines, what, what, first, what,
@@ -462,14 +492,16 @@ static void find_one_code(const differing *d)
 
 /* ---- where ---- */
 
-/* Whether chance hardly puts all that differ into this part of the lines: with a probability below 1e-6. */
-static int is_pattern(const differing *d, size_t part, size_t whole)
+/* Whether chance hardly puts all that differ into a part of the lines of this size: with a probability below 1e-6. The first result that
+ * differs may be anywhere, and any of them may be the first of the part; ways: so many sizes of groups are tried. */
+static int is_pattern(size_t results, size_t part, size_t whole, double ways)
 {
-    return (double)d->n * log((double)whole / (double)part) > 13.8;
+    const double n = (double)results;
+    return (n - 1) * log((double)whole / (double)part) - log(n * ways) > 13.8;
 }
 
 /* Whether lines `first` to `last` hold all that differs, and are not all lines. */
-static void find_range(const differing *d, int columns)
+static int find_range(const differing *d, int columns)
 {
     const size_t n = columns ? d->p->columns : d->p->rows;
     size_t first = n, last = 0;
@@ -478,11 +510,12 @@ static void find_range(const differing *d, int columns)
         first = line < first ? line : first;
         last = line > last ? line : last;
     }
-    if (n > 1 && (last - first + 1) * 2 <= n + 1 && is_pattern(d, last - first + 1, n))
-        judge_find(d->j, columns ? "columns" : "rows", d->n,
-                   first == last ? "all that differ are in %s %zu of %zu"
-                                 : "all that differ are in %ss %zu to %zu of %zu",
-                   columns ? "column" : "row", first, first == last ? n : last, n);
+    if (n < 2 || (last - first + 1) * 2 > n + 1 || !is_pattern(d->n, last - first + 1, n, 2))
+        return 0;
+    judge_find(d->j, columns ? "columns" : "rows", d->n,
+               first == last ? "all that differ are in %s %zu of %zu" : "all that differ are in %ss %zu to %zu of %zu",
+               columns ? "column" : "row", first, first == last ? n : last, n);
+    return 1;
 }
 
 /* Lines `first` to `last` of each `group`. */
@@ -493,6 +526,17 @@ typedef struct period {
 static double share_of(const period *p)
 {
     return (double)(p->last - p->first + 1) / (double)p->group;
+}
+
+/* How many results count in a pattern of lines. Neighbours in an array of one line often differ together: they are one. */
+static size_t alone(const differing *d)
+{
+    size_t n = d->n ? 1 : 0;
+    if (d->p->rows > 1 && d->p->columns > 1)
+        return d->n;
+    for (size_t i = 1; i < d->n; i++)
+        n += d->at[i] != d->at[i - 1] + 1;
+    return n;
 }
 
 static period period_of(const differing *d, int columns, size_t group)
@@ -511,10 +555,11 @@ static void find_period(const differing *d, int columns)
 {
     const size_t all = columns ? d->p->columns : d->p->rows;
     const char *what = columns ? "column" : "row", *cause = columns ? "columns" : "rows";
+    const size_t n = alone(d);
     period best = {0, 0, 1};
     for (size_t group = 2; group <= 256 && all >= 2 * group && d->n > 1; group *= 2) {
         const period p = period_of(d, columns, group);
-        if (share_of(&p) <= 0.5 && share_of(&p) < share_of(&best) && is_pattern(d, p.last - p.first + 1, group))
+        if (share_of(&p) <= 0.5 && share_of(&p) < share_of(&best) && is_pattern(n, p.last - p.first + 1, group, 16))
             best = p;
     }
     if (best.group == 1)
@@ -527,20 +572,34 @@ static void find_period(const differing *d, int columns)
                    best.last, best.group, what);
 }
 
-static void find_reasons(const differing *d)
+/* What the results that differ are; 1: nothing else is to be said of them. */
+static int find_values(const differing *d)
 {
     if (find_zeros(d))
-        return;
+        return 1;
     find_nans(d);
+    find_one_code(d);
+    return 0;
+}
+
+/* What has been done to them. */
+static void find_reasons(const differing *d)
+{
     if (!find_flipped(d))
         find_stuck(d);
     find_factor(d);
     if (!find_moved(d) && !find_shift(d) && !find_permuted(d, 0))
         find_permuted(d, 1);
-    find_one_code(d);
 }
 
-void judge_places(mpsim_judgement *j, const judge_pair *p, int only_where)
+static void find_where(const differing *d)
+{
+    for (int columns = 0; columns < 2; columns++)
+        if (!find_range(d, columns))
+            find_period(d, columns);
+}
+
+void judge_places(mpsim_judgement *j, const judge_pair *p, judge_look look)
 {
     differing d = {p, j, NULL, 0};
     if (collect(&d)) {
@@ -550,12 +609,10 @@ void judge_places(mpsim_judgement *j, const judge_pair *p, int only_where)
     j->differ = d.n;
     first_places(&d);
     if (d.n && !is_constant(&d)) {
-        if (!only_where)
+        if (look != JUDGE_WHERE && !find_values(&d) && look == JUDGE_ALL)
             find_reasons(&d);
-        find_range(&d, 0);
-        find_range(&d, 1);
-        find_period(&d, 0);
-        find_period(&d, 1);
+        if (look != JUDGE_VALUES)
+            find_where(&d);
     }
     free(d.at);
 }

@@ -412,7 +412,7 @@ static mpsim_status say(question *q, const product_row *row)
     j->columns = q->columns;
     j->results = (uint64_t)q->rows * q->columns;
     snprintf(j->row, sizeof j->row, "%s", row->name);
-    judge_places(j, &p, 0);
+    judge_places(j, &p, JUDGE_ALL);
     for (size_t i = 0; i < j->places; i++)
         j->place[i].exact = exact(q, 0, j->place[i].row * q->columns + j->place[i].column).value;
     return MPSIM_OK;

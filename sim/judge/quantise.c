@@ -325,7 +325,7 @@ static void set_results(mpsim_judgement *j, const char *role, const judge_pair *
     j->columns = p->columns;
     j->results += p->rows * p->columns;
     const uint64_t before = j->differ;
-    judge_places(j, p, only_where);
+    judge_places(j, p, only_where ? JUDGE_WHERE : JUDGE_ALL);
     j->differ += before;
 }
 

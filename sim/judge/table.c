@@ -421,7 +421,7 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e,
         j->rows = found->rows;
         j->columns = found->columns;
         full_name(j->row, t, row, e);
-        judge_places(j, &p, 0);
+        judge_places(j, &p, JUDGE_ALL);
         explain(t, &a, &p, e, formulas);
         for (size_t o = 0; o < t->outputs; o++) {
             j->results += t->found[o] ? r.n : 0;

@@ -218,6 +218,96 @@ TEST(random_bits)
     ck_assert(j.differ > 0 && !found("stochastic"));
 }
 
+/* ---- two roundings, NaNs, few results ---- */
+
+static double wide[N];
+
+static uint8_t e4m3_of(float v)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return (uint8_t)mpsim_encode_f32(mpsim_format_find("e4m3"), &r, v, 0, NULL);
+}
+
+static float bf16_of(float v)
+{
+    const uint32_t bits = bits_of_f32(v);
+    return isnan(v) ? v : f32_of_bits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+}
+
+static void ask_wide(const char *like, const void *from, const char *format)
+{
+    const mpsim_judge_array arrays[] = {{"y", mpsim_format_find("e4m3"), y, ROWS, COLUMNS},
+                                        {"x", mpsim_format_find(format), from, ROWS, COLUMNS}};
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, like, NULL, NULL, 0) == MPSIM_OK);
+}
+
+TEST(two_roundings)
+{
+    make(0);
+    for (size_t i = 0; i < N; i++) { /* near to halfway: only the first rounding makes them so */
+        x[i] = i % 3 && isfinite(x[i])
+                   ? ldexpf((float)(8 + i / 2 % 8) + (i % 2 ? 0.50001f : 0.49999f), (int)(i % 9) - 4)
+                   : x[i];
+        wide[i] = isfinite(x[i])
+                      ? ((double)(8 + i / 2 % 8) + 0.5 + (i % 2 ? 1e-12 : -1e-12)) * ldexp(1, (int)(i % 7) - 4)
+                      : (double)x[i];
+        y[i] = e4m3_of((float)wide[i]);
+    }
+    ask_wide("e4m3", wide, "binary64");
+    ck_assert(found("double-rounding") && j.nearest_differ == 0 && !found("stochastic") && !found("pairs-swapped"));
+    ask_wide("e4m3:via=binary32", wide, "binary64");
+    ck_assert_uint_eq(j.differ, 0);
+    ask_wide(NULL, wide, "binary64");
+    ck_assert_msg(j.differ == 0, "%s", j.row);
+    for (size_t i = 0; i < N; i++)
+        y[i] = e4m3_of(bf16_of(x[i]));
+    ask("e4m3");
+    ck_assert(j.differ > N / 8 && found("double-rounding"));
+    ask(NULL);
+    ck_assert_msg(j.differ == 0 && strcmp(j.row, "e4m3:via=bf16") == 0, "%s", j.row);
+}
+
+TEST(nans_that_stay_signalling)
+{
+    static uint16_t half[N];
+    const mpsim_judge_array arrays[] = {{"x", mpsim_format_find("binary32"), x, ROWS, COLUMNS},
+                                        {"y", mpsim_format_find("fp16"), half, ROWS, COLUMNS}};
+    mpsim_rounding r;
+    make(0);
+    for (size_t i = 5; i < 25; i++)
+        x[i] = f32_of_bits((i % 2 ? 0xff800000u : 0x7f800000u) | (uint32_t)1 << (i - 5));
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    ck_assert(mpsim_encode_array_f32(arrays[1].format, &r, NULL, half, x, N, NULL) == MPSIM_OK);
+    for (size_t i = 5; i < 25; i++)
+        half[i] = (uint16_t)((i % 2 ? 0xfc00 : 0x7c00) | (i < 18 ? 1 : 1 << (i - 18)));
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, "fp16", NULL, NULL, 0) == MPSIM_OK);
+    ck_assert(found("nan") && !found("columns") && !found("rows") && j.nearest_differ == 0);
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, "fp16:nan=cut", NULL, NULL, 0) == MPSIM_OK);
+    ck_assert_uint_eq(j.differ, 0);
+}
+
+TEST(few_results_are_no_pattern)
+{
+    make(0);
+    for (size_t i = 0; i < 6; i++) /* columns 7 to 14 of each 16 */
+        y[(i * 11 + 3) * COLUMNS + 16 * (i % 6) + 7 + i] ^= 0x15;
+    ask("e4m3");
+    ck_assert(j.differ == 6 && !found("rows") && !found("columns") && !found("bits") && !found("pairs-swapped"));
+}
+
+TEST(an_unfair_choice_is_not_stochastic)
+{
+    make(0);
+    for (size_t i = 0; i < N; i++) { /* one result in five is the other number around the input */
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, i % 10 ? MPSIM_ROUND_NEAREST_EVEN : i % 20 ? MPSIM_ROUND_UP : MPSIM_ROUND_DOWN);
+        y[i] = (uint8_t)mpsim_encode_f32(mpsim_format_find("e4m3"), &r, x[i], 0, NULL);
+    }
+    ask("e4m3");
+    ck_assert(j.differ > 0 && !found("stochastic"));
+}
+
 /* ---- block quantisation ---- */
 
 CASE("quantisers", 20);

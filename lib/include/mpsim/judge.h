@@ -17,8 +17,11 @@ MPSIM_BEGIN
  *   CAST   x: the numbers; y: the results, codes of the format of the cast, or numbers of a wider format that stand for them.
  *          A row is FORMAT[@PRESET][:WORD]...: the name of a format, the preset of a library (default ieee), and what differs
  *          from it: a mode of mpsim/round.h but the stochastic ones; overflow=inf, overflow=max; infinity=keep, infinity=max;
- *          no-inf=nan, no-inf=max; nan=signed, positive, payload, ones, ones-signed, minus-ones, ones-or-cut; no-nan=max, zero,
- *          antizero; negative=nan, min, abs; no-zero=min, nan, nan-min; flush-inputs; flush-subnormals; scale=X.
+ *          no-inf=nan, no-inf=max; nan=signed, positive, payload, ones, ones-signed, minus-ones, ones-or-cut, cut (the leading bits of the
+ *          payload, not made quiet; 1 where these are 0); no-nan=max, zero, antizero; negative=nan, min, abs; no-zero=min, nan, nan-min;
+ *          flush-inputs; flush-below=least, normal (numbers below the least positive or the least normal number of the format count as
+ *          zero); flush-subnormals; via=binary32, fp16, bf16 (numbers are rounded to that format first, to nearest even), or via=none;
+ *          scale=X.
  *   QUANTISE  x: the numbers, a matrix; codes: of the elements, a byte each, or two in a byte, the first in bits 0 to 3; scales: of the
  *          blocks, in the order of the grid, of its transpose, or that of cuBLAS (swizzled), codes or numbers; y: the numbers that codes
  *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse.
