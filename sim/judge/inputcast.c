@@ -65,6 +65,11 @@ static void add_around(points *p, const mpsim_format *f, uint64_t code)
         add(p, x + (next - x) * i / 4);
     if (f->mbits == 0)
         add(p, sqrt(x) * sqrt(next));
+    if (code << (64 - f->mbits) == 0 && f->mbits) { /* fp16 has numbers here, and bf16 has not */
+        add(p, x * (1 + 0x1p-10));
+        add(p, (x + next) / 2 * (1 + 0x1p-10));
+        add(p, (x + next) / 2 * (1 - 0x1p-10));
+    }
 }
 
 static int is_binade(const mpsim_format *f, uint64_t e)

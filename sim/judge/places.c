@@ -211,7 +211,7 @@ static int find_flipped(const differing *d)
     uint64_t n = 0;
     for (size_t i = 0; i < d->n; i++)
         n += (code_at(d->p, d->p->found, d->at[i]) ^ code_at(d->p, d->p->expected, d->at[i])) == mask;
-    if (!is_nearly_all(d, n) || d->n < (mask == sign ? 4 : ENOUGH))
+    if (!is_nearly_all(d, n) || d->n < (mask == sign ? 4 : ENOUGH) || mask == 1) /* 1: the next number */
         return 0;
     if (mask == sign)
         judge_find(d->j, "sign", n, "%" PRIu64 " of the results that differ have the opposite sign", n);
