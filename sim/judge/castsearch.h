@@ -1,4 +1,4 @@
-/* castsearch.h -- what the files of the judge of casts have of one another: cast.c searches a row, castsay.c says what differs from it. */
+/* castsearch.h -- what the files of the judge of casts have of one another: castsearch.c searches a row, castsay.c says what differs from it. */
 #pragma once
 
 #include "castrow.h"
@@ -37,6 +37,10 @@ int judge_cast_any_nan(const cast_arrays *a, const cast_row *r);
 /* judge_cast_mark -- marks of the results that are ordinary in a format. judge_cast_special -- a part of the others. */
 void judge_cast_mark(const judge_case *w, unsigned char *marks, const cast_arrays *a, const mpsim_format *to);
 int judge_cast_special(cast_search *s, const mpsim_format *f);
+
+/* judge_cast_find -- the row of which fewest results differ, in s->best; the part `special` is to be cleared. */
+mpsim_status judge_cast_find(cast_search *s);
+void judge_cast_clear(cast_part *p);
 
 /* judge_cast_report -- the judgement of a row. */
 mpsim_status judge_cast_report(cast_search *s, const cast_row *row, int is_like);
