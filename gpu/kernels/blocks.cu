@@ -13,10 +13,12 @@ static void gpu_blocks_launch_fp8(int way, const gpu_recipe &q, const gpu_blocke
         GPU_BLOCKS_LAUNCH(row_blocks_kernel<IN, ELEMENT, VALUES>);
     else if (way == GPU_WAY_TILES)
         GPU_BLOCKS_LAUNCH(tile_blocks_kernel<IN, ELEMENT, VALUES, 8>);
+    else if (ELEMENT == GPU_E4M3 && !q.power.is)
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E4M3, VALUES, 128, GPU_LINE_DEEPSEEK>);
     else if (q.block_cols == 128)
-        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, ELEMENT, VALUES, 128>);
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, ELEMENT, VALUES, 128, GPU_LINE_POWER>);
     else
-        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, ELEMENT, VALUES, 32>);
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, ELEMENT, VALUES, 32, GPU_LINE_POWER>);
 }
 
 template <int IN, int VALUES>
@@ -31,24 +33,24 @@ static void gpu_blocks_launch_of(const gpu_blocks_form &form, const gpu_recipe &
         gpu_blocks_launch_fp8<IN, GPU_E5M2, VALUES>(form.way, q, list, blocks, stream);
         break;
     case GPU_E3M2:
-        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E3M2, VALUES, 32>);
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E3M2, VALUES, 32, GPU_LINE_POWER>);
         break;
     case GPU_E2M3:
-        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M3, VALUES, 32>);
+        GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M3, VALUES, 32, GPU_LINE_POWER>);
         break;
     case GPU_E2M1:
         if (form.way == GPU_WAY_TILES)
             GPU_BLOCKS_LAUNCH(tile_blocks_kernel<IN, GPU_E2M1, VALUES, 1>);
         else if (q.block_cols == 16)
-            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1, VALUES, 16>);
+            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1, VALUES, 16, GPU_LINE_NVFP4>);
         else
-            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1, VALUES, 32>);
+            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1, VALUES, 32, GPU_LINE_POWER>);
         break;
     default:
         if (form.way == GPU_WAY_TILES)
             GPU_BLOCKS_LAUNCH(tile_blocks_kernel<IN, GPU_E2M1_RANDOM, VALUES, 1>);
         else
-            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1_RANDOM, VALUES, 16>);
+            GPU_BLOCKS_LAUNCH(blocks_kernel<IN, GPU_E2M1_RANDOM, VALUES, 16, GPU_LINE_NVFP4>);
     }
 }
 

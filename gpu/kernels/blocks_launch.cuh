@@ -17,6 +17,63 @@ static inline int gpu_in_one_block(const mpsim_block_recipe *b)
     return b->block_rows == 0 && b->block_cols == 0;
 }
 
+/* The exponent field of a block's inverse, if it and the factor are powers of two; else -1. */
+static inline int gpu_power_field(const mpsim_scale_env &env, float amax)
+{
+    const mpsim_block_scale s = mpsim_rule_block(&env, amax);
+    const uint32_t factor = mpsim_bits_f32(s.factor), inverse = mpsim_bits_f32(s.inverse);
+    const int field = 254 - (int)(factor >> 23), least = inverse == 1u << 22;
+    return factor % (1u << 23) == 0 && field >= 0 && field < 254 &&
+                   (least ? field == 0 : inverse == (uint32_t)field << 23)
+               ? field
+               : -1;
+}
+
+/* Whether the sums of bits give what the rule does, in some binades: at both ends, and where the exponent changes. */
+static inline int gpu_power_holds(const gpu_power &p, const mpsim_scale_env &env)
+{
+    const uint32_t turn = (1u << 23) - p.add, places[] = {0, 1, turn - 1, turn, turn + 1, (1u << 23) - 1};
+    for (const uint32_t e : {27u, 77u, 127u, 177u, 226u})
+        for (const uint32_t place : places) {
+            const uint32_t a = (e << 23) + place % (1u << 23);
+            const int field = gpu_power_field(env, mpsim_f32_bits(a));
+            const uint32_t code = mpsim_rule_block(&env, mpsim_f32_bits(a)).code;
+            if (field < 0 || (((a + p.add) & 0x7f800000u) - p.low) != (uint32_t)field << 23 ||
+                code != (p.has_codes ? (uint32_t)field : 0u))
+                return 0;
+        }
+    return 1;
+}
+
+/* Scales of these rules have the exponent of amax plus a number, which is found by trying: the rule itself decides. */
+static inline gpu_power gpu_power_of(mpsim_scale_env env)
+{
+    gpu_power p;
+    const float least = (float)env.epsilon,
+                zero = env.rule == MPSIM_SCALE_E8M0_DEEPGEMM || env.rule == MPSIM_SCALE_AMAX_TE ? least : 0;
+    memset(&p, 0, sizeof p);
+    if (env.rule == MPSIM_SCALE_GIVEN || env.rule == MPSIM_SCALE_MSAMP)
+        return p;
+    p.least = mpsim_bits_f32(zero);
+    const int at_zero = gpu_power_field(env, 0);
+    const uint32_t zero_code = mpsim_rule_block(&env, 0).code;
+    env.epsilon = 0;
+    const int field = gpu_power_field(env, 1);
+    uint32_t low = 0, high = 1u << 23; /* the exponent of 1 + low 2^-23 is that of 1, of 1 + high 2^-23 another */
+    while (high - low > 1) {
+        const uint32_t mid = (low + high) / 2;
+        *(gpu_power_field(env, mpsim_f32_bits(0x3f800000u + mid)) == field ? &low : &high) = mid;
+    }
+    p.add = (1u << 23) - high;
+    p.low = (127u - (uint32_t)field) << 23;
+    p.top = (254u << 23) + p.low;
+    p.has_codes = mpsim_rule_block(&env, 1).code != 0;
+    p.at_zero = ((uint32_t)at_zero << 23) + p.low;
+    p.zero = at_zero >= 0 && zero_code == (p.has_codes ? (uint32_t)at_zero : 0u) ? 0 : -1;
+    p.is = field >= 0 && gpu_power_holds(p, env);
+    return p;
+}
+
 /* A recipe for matrices of `high` rows; of one with a single block all lines are one matrix. */
 static inline gpu_recipe gpu_recipe_of(const mpsim_block_recipe *b, size_t lines, size_t high, size_t cols, float given,
                                        const mpsim_rng *rng)
@@ -26,6 +83,7 @@ static inline gpu_recipe gpu_recipe_of(const mpsim_block_recipe *b, size_t lines
     const mpsim_format *f = mpsim_format_find(b->element);
     memset(&q, 0, sizeof q);
     mpsim_scale_env_set(&q.env, b, f, given);
+    q.power = gpu_power_of(q.env);
     mpsim_element_rounding(&q.rounding, b);
     q.element = *f;
     q.cast = rule->cast;
@@ -80,11 +138,14 @@ static inline int gpu_blocks_element(const gpu_recipe &q)
 }
 
 /* Blocks in a row that have kernels. */
-static inline int gpu_blocks_has(int element, size_t cols)
+static inline int gpu_blocks_has(const gpu_recipe &q, int element, size_t cols)
 {
-    const int fp8 = element == GPU_E4M3 || element == GPU_E5M2;
-    return (cols == 16 && (element == GPU_E2M1 || element == GPU_E2M1_RANDOM)) ||
-           (cols == 32 && element != GPU_E2M1_RANDOM) || (cols == 128 && fp8);
+    const int fp8 = element == GPU_E4M3 || element == GPU_E5M2, rule = q.env.rule;
+    const int nvfp4 = rule == MPSIM_SCALE_NVFP4_TE || rule == MPSIM_SCALE_NVFP4_TORCHAO ||
+                      rule == MPSIM_SCALE_NVFP4_1LEVEL;
+    return (cols == 16 && nvfp4 && (element == GPU_E2M1 || element == GPU_E2M1_RANDOM)) ||
+           (cols == 32 && element != GPU_E2M1_RANDOM && q.power.is) || (cols == 128 && fp8 && q.power.is) ||
+           (cols == 128 && element == GPU_E4M3 && rule == MPSIM_SCALE_AMAX_DEEPSEEK);
 }
 
 static inline int gpu_is_aligned(const void *p, size_t bytes)
@@ -101,7 +162,8 @@ static inline int gpu_blocks_way_of(const gpu_recipe &q, int element, size_t num
         return GPU_WAY_NONE;
     if (whole)
         return q.has_tensor || element > GPU_E5M2 ? GPU_WAY_NONE : GPU_WAY_ONE;
-    if (q.block_rows == 1 && cols % q.block_cols == 0 && gpu_blocks_has(element, q.block_cols))
+    if (q.block_rows == 1 && cols % q.block_cols == 0 && gpu_blocks_has(q, element, q.block_cols) &&
+        rows * cols / numbers < (size_t)1 << 31)
         return GPU_WAY_LINE;
     if (q.block_rows == 1)
         return q.block_cols == cols && element <= GPU_E5M2 ? GPU_WAY_ROWS : GPU_WAY_NONE;

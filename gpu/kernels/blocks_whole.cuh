@@ -72,13 +72,13 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
             if (i >= n)
                 continue;
             const float m = gpu_group_most<IN>(g[j]);
-            const gpu_scaling s = gpu_scaling_of<ELEMENT>(q, m, plain, scale.inverse);
+            const gpu_scaling s = gpu_scaling_of<ELEMENT>(q.divides, m, plain, scale.inverse);
             unsigned number = __float_as_uint(m);
             if (s.odd) {
                 number = gpu_group_bits<IN>(b.x, i, 0);
                 gpu_count(&c, gpu_group_reference<IN>(q, b, i, scale.factor, scale.inverse));
             } else {
-                gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g[j], s, &c);
+                gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g[j], s, q.divides, 1, &c);
             }
             most = number > most ? number : most;
         }
@@ -134,11 +134,11 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
             gpu_store_scale(q, b.to, row, a, scale);
         for (size_t i = first + threadIdx.x * E; i < end; i += STEP) {
             g.load(b.x, i);
-            const gpu_scaling s = gpu_scaling_of<ELEMENT>(q, gpu_group_most<IN>(g), plain, scale.inverse);
+            const gpu_scaling s = gpu_scaling_of<ELEMENT>(q.divides, gpu_group_most<IN>(g), plain, scale.inverse);
             if (s.odd)
                 gpu_count(&c, gpu_group_reference<IN>(q, b, i, scale.factor, scale.inverse));
             else
-                gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g, s, &c);
+                gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g, s, q.divides, 1, &c);
         }
     }
     gpu_give_all(c, most, b.to.counts, b.to.most);
@@ -207,14 +207,14 @@ GPU_KERNEL void __launch_bounds__(GPU_BLOCKS_THREADS)
             gpu_store_scale(q, b.to, top / (R * TALL) * q.grid_cols + col / q.block_cols, a, scale);
         /* NaNs that the rule drops are found by their own group */
         const int whole = m <= FLT_MAX;
-        const gpu_scaling s = gpu_scaling_of<ELEMENT>(q, __uint_as_float(a), plain, scale.inverse);
+        const gpu_scaling s = gpu_scaling_of<ELEMENT>(q.divides, __uint_as_float(a), plain, scale.inverse);
         GPU_UNROLL
         for (int r = 0; r < R; r++) {
             const size_t i = at + (size_t)r * b.cols;
             if ((size_t)r >= rows)
                 continue;
             if (whole && !s.odd)
-                gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g[r], s, &c);
+                gpu_group_put<IN, ELEMENT, VALUES>(q, b, i, g[r], s, q.divides, 1, &c);
             else
                 gpu_count(&c, gpu_group_reference<IN>(q, b, i, scale.factor, scale.inverse));
         }

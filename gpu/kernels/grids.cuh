@@ -22,7 +22,8 @@ struct gpu_grid<GPU_E2M1> {
     enum : uint32_t { MBITS = 1, LEAST = 127, MAX = 0x40c00000, OVER = 0x40e00000, SIGN = 8 };
 };
 template <>
-struct gpu_grid<GPU_E2M1_RANDOM> : gpu_grid<GPU_E2M1> {
+struct gpu_grid<GPU_E2M1_RANDOM> { /* OVER: of what is not rounded as usual */
+    enum : uint32_t { MBITS = 1, LEAST = 127, MAX = 0x40c00000, OVER = 0x41000000, SIGN = 8 };
 };
 template <>
 struct gpu_grid<GPU_E3M2> {
@@ -50,32 +51,78 @@ struct gpu_packed {
     unsigned over; /* random rounding: how many overflow */
 };
 
-/* The magnitude code of a number: its step is the last place of `lift`, to which it is added. */
+/* Magnitudes are added to a power of two whose last place is the step between codes of their binade. The last bits of the sum count
+ * steps: less than 2^MBITS below the least normal number, 2^MBITS or more in a binade. With the binade's own bits added they are
+ * the code, but for a constant (gpu_join_codes). */
+template <int ELEMENT>
+static __device__ __forceinline__ float gpu_binade(float a)
+{
+    const uint32_t least = gpu_grid<ELEMENT>::LEAST << 23, binade = __float_as_uint(a) & 0x7f800000u;
+    return __uint_as_float(binade > least ? binade : least);
+}
+
+/* 2^(23 - MBITS): times a binade, what is added. */
+template <int ELEMENT>
+static __device__ __forceinline__ float gpu_lift()
+{
+    return __uint_as_float((150u - gpu_grid<ELEMENT>::MBITS) << 23);
+}
+
+template <int ELEMENT>
+static __device__ __forceinline__ uint32_t gpu_lifted_code(float sum, float binade, float *number)
+{
+    *number = __fmaf_rn(-binade, gpu_lift<ELEMENT>(), sum); /* exact */
+    return __float_as_uint(sum) + (__float_as_uint(binade) >> (23 - gpu_grid<ELEMENT>::MBITS));
+}
+
 template <int ELEMENT>
 static __device__ __forceinline__ uint32_t gpu_nearest_code(float y, float *number)
 {
-    typedef gpu_grid<ELEMENT> grid;
-    const uint32_t drop = 23 - grid::MBITS, least = grid::LEAST << 23;
-    const float a = fminf(fabsf(y), __uint_as_float(grid::MAX));
-    const uint32_t binade = __float_as_uint(a) & 0x7f800000u;
-    const uint32_t lift = (binade > least ? binade : least) + (drop << 23);
-    const float sum = __fadd_rn(a, __uint_as_float(lift));
-    *number = __uint_as_float(__float_as_uint(__fsub_rn(sum, __uint_as_float(lift))) |
-                              (__float_as_uint(y) & 0x80000000u));
-    return __float_as_uint(sum) - lift + ((lift - least - (drop << 23)) >> drop);
+    const float a = fminf(fabsf(y), __uint_as_float(gpu_grid<ELEMENT>::MAX)), binade = gpu_binade<ELEMENT>(a);
+    return gpu_lifted_code<ELEMENT>(__fmaf_rn(binade, gpu_lift<ELEMENT>(), a), binade, number);
 }
 
-/* The same of E2M1 by 8 random bits, as mpsim_rule_fp4_random. */
-static __device__ __forceinline__ uint32_t gpu_random_code(float y, uint32_t word, float *number, unsigned *over)
+/* Magnitudes below 8 as E2M1 by 8 random bits, as mpsim_rule_fp4_random: a part of a step is added, and the sum cut off. If it is
+ * in the next binade, it is near its least number, so that the shorter steps cut it off there, too. 8: beyond the largest. */
+static __device__ __forceinline__ uint32_t gpu_random_code(float a, uint32_t word, float *number)
 {
-    const float a = fabsf(y), part = __fadd_rn(__uint_as_float(0x3f800000u | word >> 24 << 15), -1.0f);
-    const float t = __fmaf_rn(part, mpsim_rule_fp4_step(a), a);
-    const int high = (int)(__float_as_uint(t) >> 22) - 252, low = t >= 0.5f;
-    const int code = high > low ? high : low;
-    *over += t >= 8;
-    const float q = t >= 1 ? __uint_as_float(__float_as_uint(t) & 0xffc00000u) : low ? 0.5f : 0.0f;
-    *number = __uint_as_float(__float_as_uint(fminf(q, 6.0f)) | (__float_as_uint(y) & 0x80000000u));
-    return (uint32_t)(code < 7 ? code : 7);
+    const float binade = gpu_binade<GPU_E2M1>(a);
+    const float more = __uint_as_float(__float_as_uint(binade) | (word >> 9 & 0x7f8000u));
+    const float t = __fmaf_rn(__fsub_rn(more, binade), 0.5f, a);
+    const uint32_t code = gpu_lifted_code<GPU_E2M1>(__fmaf_rz(binade, gpu_lift<GPU_E2M1>(), t), binade, number);
+    *number = fminf(*number, 6.0f);
+    return code;
+}
+
+/* The last bytes of four words, in a word. */
+static __device__ __forceinline__ uint32_t gpu_last_bytes(const uint32_t v[4])
+{
+    return __byte_perm(__byte_perm(v[0], v[1], 0x0040), __byte_perm(v[2], v[3], 0x0040), 0x5410);
+}
+
+/* The signs of numbers 4 h to 4 h + 3 of a group: the first bits of four bytes. */
+template <int IN>
+static __device__ __forceinline__ uint32_t gpu_signs(const gpu_group<IN> &g, int h)
+{
+    if (IN != GPU_INPUT_F32)
+        return __byte_perm(g.u[2 * h & 3], g.u[(2 * h + 1) & 3], 0x7531) & 0x80808080u;
+    return __byte_perm(__byte_perm(g.u[0], g.u[1], 0x0073), __byte_perm(g.u[2], g.u[3], 0x0073), 0x5410) & 0x80808080u;
+}
+
+/* Sums' last bytes as codes with signs. over: numbers that have come to 8, in E2M1: their codes become the largest one. */
+template <int ELEMENT>
+static __device__ __forceinline__ uint32_t gpu_join_codes(const uint32_t bits[4], uint32_t signs, unsigned *over)
+{
+    typedef gpu_grid<ELEMENT> grid;
+    const uint32_t ones = 0x01010101u, range = ELEMENT == GPU_E2M1_RANDOM ? 16u : +grid::SIGN;
+    const uint32_t mask = (range - 1) * ones, bias = (grid::LEAST << grid::MBITS) % range;
+    uint32_t codes = ((gpu_last_bytes(bits) & mask) + (range - bias) % range * ones) & mask;
+    if (ELEMENT == GPU_E2M1_RANDOM) {
+        const uint32_t beyond = codes & 8 * ones;
+        codes = (codes & 7 * ones) | (beyond - (beyond >> 3));
+        *over = (unsigned)__popc(beyond);
+    }
+    return codes | signs / (0x80 / grid::SIGN);
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -103,12 +150,13 @@ static __device__ __forceinline__ void gpu_convert_back(uint32_t pair, float *lo
 }
 #endif
 
+/* y: the signs are in `signs`, too; of random rounding there alone. */
 template <int ELEMENT>
-static __device__ __forceinline__ gpu_packed gpu_pack(const float y[4], const uint32_t words[4],
+static __device__ __forceinline__ gpu_packed gpu_pack(const float y[4], uint32_t signs, const uint32_t words[4],
                                                       [[maybe_unused]] int wanted)
 {
-    typedef gpu_grid<ELEMENT> grid;
     gpu_packed p;
+    uint32_t bits[4];
     p.over = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
     if (gpu_has_convert<ELEMENT>::YES) {
@@ -121,16 +169,14 @@ static __device__ __forceinline__ gpu_packed gpu_pack(const float y[4], const ui
         return p;
     }
 #endif
-    uint32_t signs = 0;
-    p.codes = 0;
     GPU_UNROLL
-    for (int k = 0; k < 4; k++) {
-        const uint32_t code = ELEMENT == GPU_E2M1_RANDOM ? gpu_random_code(y[k], words[k], &p.number[k], &p.over)
-                                                         : gpu_nearest_code<ELEMENT>(y[k], &p.number[k]);
-        p.codes |= code << 8 * k;
-        signs |= (__float_as_uint(y[k]) >> 31) << 8 * k;
-    }
-    p.codes |= signs * grid::SIGN;
+    for (int k = 0; k < 4; k++)
+        bits[k] = ELEMENT == GPU_E2M1_RANDOM ? gpu_random_code(y[k], words[k], &p.number[k])
+                                             : gpu_nearest_code<ELEMENT>(y[k], &p.number[k]);
+    p.codes = gpu_join_codes<ELEMENT>(bits, signs, &p.over);
+    GPU_UNROLL
+    for (int k = 0; k < 4; k++)
+        p.number[k] = __uint_as_float(__float_as_uint(p.number[k]) | (signs << (24 - 8 * k) & 0x80000000u));
     return p;
 }
 

@@ -78,16 +78,63 @@ static __device__ __forceinline__ float gpu_larger_or_nan(float a, float b)
 #endif
 }
 
-/* The larger of both halves, each. */
-static __device__ __forceinline__ uint32_t gpu_larger_halves(uint32_t a, uint32_t b)
+/* The larger magnitude of both halves, each, as codes: NaN if one is; the sign is any. */
+template <int IN>
+static __device__ __forceinline__ uint32_t gpu_larger_pair(uint32_t a, uint32_t b)
 {
-#if defined(__CUDA_ARCH__)
-    return __vmaxu2(a, b);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 860
+    uint32_t y;
+    if (IN == GPU_INPUT_BF16)
+        asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    else
+        asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    return y;
 #else
-    const uint32_t low = (a & 0xffff) > (b & 0xffff) ? a & 0xffff : b & 0xffff,
-                   high = a >> 16 > b >> 16 ? a >> 16 : b >> 16;
+    const uint32_t u = a & 0x7fff7fffu, v = b & 0x7fff7fffu;
+    const uint32_t low = (u & 0xffff) > (v & 0xffff) ? u & 0xffff : v & 0xffff,
+                   high = u >> 16 > v >> 16 ? u >> 16 : v >> 16;
     return high << 16 | low;
 #endif
+}
+
+/* The smaller magnitudes, of numbers. */
+template <int IN>
+static __device__ __forceinline__ uint32_t gpu_smaller_pair(uint32_t a, uint32_t b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 860
+    uint32_t y;
+    if (IN == GPU_INPUT_BF16)
+        asm("min.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    else
+        asm("min.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    return y;
+#else
+    const uint32_t u = a & 0x7fff7fffu, v = b & 0x7fff7fffu;
+    const uint32_t low = (u & 0xffff) < (v & 0xffff) ? u & 0xffff : v & 0xffff,
+                   high = u >> 16 < v >> 16 ? u >> 16 : v >> 16;
+    return high << 16 | low;
+#endif
+}
+
+/* The largest magnitudes of numbers in even and in odd places of a group, in a word. */
+template <int IN>
+static __device__ __forceinline__ uint32_t gpu_group_both(const gpu_group<IN> &g)
+{
+    return gpu_larger_pair<IN>(gpu_larger_pair<IN>(g.u[0], g.u[1]), gpu_larger_pair<IN>(g.u[2], g.u[3]));
+}
+
+/* Whether one of a group's numbers, no NaNs, is zero. */
+template <int IN>
+static __device__ __forceinline__ int gpu_has_zero(const gpu_group<IN> &g)
+{
+    if (IN == GPU_INPUT_F32) {
+        const float v = fminf(fminf(fabsf(__uint_as_float(g.u[0])), fabsf(__uint_as_float(g.u[1]))),
+                              fminf(fabsf(__uint_as_float(g.u[2])), fabsf(__uint_as_float(g.u[3]))));
+        return v == 0;
+    }
+    const uint32_t least = gpu_smaller_pair<IN>(gpu_smaller_pair<IN>(g.u[0], g.u[1]),
+                                                gpu_smaller_pair<IN>(g.u[2], g.u[3]));
+    return (least & 0x7fffu) == 0 || (least & 0x7fff0000u) == 0;
 }
 
 /* The largest magnitude of a group; NaN if there is one. */
@@ -101,10 +148,8 @@ static __device__ __forceinline__ float gpu_group_most(const gpu_group<IN> &g)
             m = gpu_larger_or_nan(m, __uint_as_float(g.u[k]));
         return m;
     }
-    const uint32_t mask = 0x7fff7fffu;
-    const uint32_t both = gpu_larger_halves(gpu_larger_halves(g.u[0] & mask, g.u[1] & mask),
-                                            gpu_larger_halves(g.u[2] & mask, g.u[3] & mask));
-    const uint32_t one = both >> 16 > (both & 0xffffu) ? both >> 16 : both & 0xffffu;
+    const uint32_t both = gpu_group_both<IN>(g);
+    const uint32_t one = gpu_larger_pair<IN>(both, both >> 16) & 0x7fffu;
     return IN == GPU_INPUT_BF16 ? __uint_as_float(one << 16) : gpu_half_value(one);
 }
 

@@ -6,8 +6,15 @@
 
 #include "../../lib/block/scalar.h"
 
+/* A rule whose scales are powers of two, as sums of bits: gpu_power_scale. is 0: the rule is none. */
+struct gpu_power {
+    int is, has_codes, zero; /* zero: an amax above it is no zero that at_zero stands for */
+    uint32_t least, add, top, low, at_zero;
+};
+
 struct gpu_recipe {
     mpsim_scale_env env;
+    gpu_power power;
     mpsim_format element;
     mpsim_rounding rounding;
     int cast, over_factor, divides, keeps_nan, has_tensor, fp4_grid, stochastic;

@@ -5,24 +5,33 @@
 
 #include "scalar.h"
 
+enum { MPSIM_PHILOX_ROUNDS = 10 };
+
+static inline MPSIM_HD void mpsim_philox_round(uint32_t c[4], uint32_t k0, uint32_t k1)
+{
+    const uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
+    c[0] = (uint32_t)(p1 >> 32) ^ c[1] ^ k0;
+    c[1] = (uint32_t)p1;
+    c[2] = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
+    c[3] = (uint32_t)p0;
+}
+
+/* The keys of the next round. */
+static inline MPSIM_HD void mpsim_philox_key(uint32_t *k0, uint32_t *k1)
+{
+    *k0 += 0x9E3779B9u; /* golden ratio */
+    *k1 += 0xBB67AE85u; /* sqrt(3) - 1  */
+}
+
 static inline MPSIM_HD void mpsim_philox_block(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2])
 {
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c0;
-        const uint64_t p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u; /* golden ratio */
-        k1 += 0xBB67AE85u; /* sqrt(3) - 1  */
+    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]}, k0 = key[0], k1 = key[1];
+    for (int round = 0; round < MPSIM_PHILOX_ROUNDS; round++) {
+        mpsim_philox_round(c, k0, k1);
+        mpsim_philox_key(&k0, &k1);
     }
-    out[0] = c0;
-    out[1] = c1;
-    out[2] = c2;
-    out[3] = c3;
+    for (int i = 0; i < 4; i++)
+        out[i] = c[i];
 }
 
 /* The four words of elements 4 * block to 4 * block + 3. */

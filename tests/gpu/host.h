@@ -193,6 +193,16 @@ static inline To gpu_host_bits(From x)
     memcpy(&y, &x, sizeof y);
     return y;
 }
+/* Bytes of (b, a), by the digits of `which`. */
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which)
+{
+    unsigned y = 0;
+    for (int i = 0; i < 4; i++) {
+        const unsigned k = which >> 4 * i & 7;
+        y |= ((k < 4 ? a : b) >> 8 * (k % 4) & 0xff) << 8 * i;
+    }
+    return y;
+}
 static inline int __popc(unsigned x)
 {
     return __builtin_popcount(x);

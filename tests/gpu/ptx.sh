@@ -365,9 +365,10 @@ awk '/\.entry|^\.func|^\.visible/ { if (match($0, /_Z[A-Za-z0-9_]*/)) name = sub
             print name, $i }' "$dir/engine.ptx" | sort -u >"$dir/operations"
 [ "$(wc -l <"$dir/operations")" -gt 20 ]
 ok $? "operations are recognised"
-grep -v -E ' (add|sub|mul|div|rcp|fma|sqrt)\.rn\.f(32|64)$' "$dir/operations" >"$dir/out"
+# Random bits of FP4 (element 5 of blocks) are added, and the sum is cut off.
+grep -v -E ' (add|sub|mul|div|rcp|fma|sqrt)\.rn\.f(32|64)$|blocks_kernelILi[0-2]ELi5E[^ ]* fma\.rz\.f32$' "$dir/operations" >"$dir/out"
 [ ! -s "$dir/out" ]
-ok $? "every operation is rounded to nearest, with subnormal numbers, exactly"
+ok $? "every operation is rounded to nearest, with subnormal numbers, exactly, but that random bits of FP4 cut off"
 grep ' fma\.' "$dir/operations" | grep -v -E 'softmax_exp|softmax_kernel|optim_kernel|promote_kernel|quantize_kernel|blocks?_kernel|activate|causal|tile_' >"$dir/out"
 [ ! -s "$dir/out" ]
 ok $? "no fma but in exp, log and their like, the optimizer, promoted sums, quotients of blocks and random bits of FP4"

@@ -390,6 +390,63 @@ void ask_recipes()
     }
 }
 
+/* Blocks whose amax is near a number where scales of powers of two change, in all binades; beside it small numbers and zeros. */
+std::vector<float> turning_array(size_t blocks, size_t width)
+{
+    static const uint32_t turns[] = {0, 0x200000, 0x400000, 0x600000, 0x700000, 0x780000, 0x7c0000};
+    std::vector<float> x(blocks * width);
+    for (size_t i = 0; i < blocks; i++) {
+        const uint32_t turn = turns[i % 7] + uint32_t(i / 7 % 5) - 2, amax = uint32_t(i * 251 / blocks + 3) << 23;
+        for (size_t k = 1; k < width; k++)
+            x[i * width + k] = k % 5 ? mpsim_f32_bits((amax & 0x7f800000u) >> k % 3 | uint32_t(k * 0x9e3779b9u) >> 9)
+                                     : 0;
+        x[i * width + i % width] = mpsim_f32_bits(amax + turn);
+        for (size_t k = 0; k < width; k++)
+            x[i * width + k] = fminf(fabsf(x[i * width + k]), mpsim_f32_bits(amax + turn)) * (k % 2 ? -1.0f : 1.0f);
+    }
+    return x;
+}
+
+void ask_turns()
+{
+    unsigned index = 0;
+    int good = 1;
+    for (const mpsim_block_recipe &b : recipes()) {
+        if (b.block_rows != 1 || b.block_cols < 16 || mpsim_is_stochastic(b.element_mode) || !test_in_part(index++, 4))
+            continue;
+        for (const char *format : {"binary32", "bf16"}) {
+            const mpsim_format *f = mpsim_format_find(format);
+            question q = ask(b, 4, 16 * b.block_cols, NORMAL);
+            q.rows = 44;
+            q.x = turning_array(44 * 16, b.block_cols);
+            q = f->bits == 32 ? q : rounded_to(q, f);
+            const int same = agrees(q, f, 0);
+            if (!same)
+                printf("# %s of %s\n", b.name, format);
+            good &= same;
+        }
+    }
+    OK(good, "scales near where they change: as mpsim_block_quantize");
+}
+
+/* Recipes whose blocks lie in a row: one launch, two where the tensor's amax comes first. */
+void ask_launches()
+{
+    for (size_t i = 0; i < mpsim_block_count(); i++) {
+        const mpsim_block_recipe &b = *mpsim_block_at(i);
+        if (b.block_rows != 1 || b.block_cols < 16 || b.rule == MPSIM_SCALE_E8M0_MICROX ||
+            b.rule == MPSIM_SCALE_TORCHAO_018_RCEIL)
+            continue; /* scales by a logarithm in binary32 */
+        question q = ask(b, 2, 256, NORMAL);
+        q.rng.index = 4;
+        const uint64_t before = gpu_host.launches;
+        const int same = agrees(q, mpsim_format_find("binary32"), 0);
+        const uint64_t launches = gpu_host.launches - before;
+        OK(same && launches == 1 + (b.rule == MPSIM_SCALE_NVFP4_TE || b.rule == MPSIM_SCALE_NVFP4_TORCHAO),
+           "%s: a kernel of its own (%u launches)", b.name, unsigned(launches));
+    }
+}
+
 /* ---- entering ---- */
 
 struct entered {
@@ -588,6 +645,8 @@ void ask_refusals()
 int main()
 {
     ask_recipes();
+    ask_turns();
+    ask_launches();
     ask_entering();
     ask_refusals();
     return tap_end();
