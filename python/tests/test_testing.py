@@ -191,6 +191,18 @@ def test_the_example_of_pytest(tmp_path):
     assert ran.returncode == 1 and len(lines) == 4 and all(line in ran.stdout.splitlines() for line in lines), ran.stdout
 
 
+def test_attention_of_torch():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(2, heads, 48, 16) for heads in (4, 2, 2))
+    o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    j = testing.judge("attention", q=q, k=k, v=v, o=o)
+    assert j.equal or (":causal" in j.row and [f.cause for f in j.findings] == ["rounding"])
+    k, v = (x.repeat(1, 2, 1, 1) for x in (k, v))  # head h has the keys of head h modulo 2
+    o = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    assert testing.judge("attention", like="eager", q=q, k=k[:, :2], v=v[:, :2], o=o).found("heads")
+
+
 def test_arithmetic():
     rng = np.random.default_rng(3)
     a, b, c = (rng.standard_normal(4096).astype(np.float32) for _ in range(3))

@@ -94,6 +94,8 @@ static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *
     to->format = x->format ? &a->formats[a->n] : NULL;
     to->columns = x->rank ? (size_t)x->shape[x->rank - 1] : 1;
     to->rows = to->columns ? (size_t)x->count / to->columns : 0;
+    a->matrices[a->n] = x->rank > 2 && x->shape[x->rank - 2] ? to->rows / (size_t)x->shape[x->rank - 2] : 1;
+    a->batches[a->n] = x->rank > 3 && x->shape[x->rank - 3] ? a->matrices[a->n] / (size_t)x->shape[x->rank - 3] : 1;
     to->codes = a->codes[a->n++] = need_memory(x->count + 1, x->format ? mpsim_format_code_bytes(x->format) : 1);
     if (!x->format)
         return read_bytes(a->codes[a->n - 1], t, i, &error) ? input_failed(in, &error) : 0;
@@ -123,20 +125,44 @@ static int visit(input *in, trace *t, void *context)
     return code;
 }
 
+static const mpsim_judge_array *find(const judge_arrays *a, const char *role)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (strcmp(a->names[i], role) == 0)
+            return &a->of[i];
+    return NULL;
+}
+
+/* Attention: the heads of q and k, where their shapes say how many there are. */
+static void add_heads(judge_arrays *a)
+{
+    const mpsim_judge_array *q = find(a, "q"), *k = find(a, "k");
+    if (a->kind != MPSIM_JUDGE_ATTENTION || !q || !k || find(a, "heads") || a->n == ARRAYS_MOST ||
+        (a->matrices[q - a->of] == 1 && a->matrices[k - a->of] == 1))
+        return;
+    double *heads = need_memory(3, sizeof *heads);
+    heads[0] = (double)a->matrices[q - a->of];
+    heads[1] = (double)a->matrices[k - a->of];
+    heads[2] = (double)(a->batches[q - a->of] == a->batches[k - a->of] ? a->batches[q - a->of] : 1);
+    a->formats[a->n] = *mpsim_format_find("binary64");
+    a->names[a->n] = need_text("heads");
+    a->codes[a->n] = heads;
+    a->of[a->n] = (mpsim_judge_array){a->names[a->n], &a->formats[a->n], heads, 1, 3};
+    a->n++;
+}
+
 int judge_arrays_read(judge_arrays *a, input *in)
 {
-    return input_each(in, visit, a);
+    const int code = input_each(in, visit, a);
+    add_heads(a);
+    return code;
 }
 
 const char *judge_arrays_missing(const judge_arrays *a)
 {
-    for (const char *const *role = judge_roles(a->kind); *role; role++) {
-        size_t i = 0;
-        while (i < a->n && strcmp(a->names[i], *role) != 0)
-            i++;
-        if (i == a->n)
+    for (const char *const *role = judge_roles(a->kind); *role; role++)
+        if (!find(a, *role))
             return *role;
-    }
     return NULL;
 }
 

@@ -12,6 +12,7 @@ typedef struct judge_arrays {
     void *codes[ARRAYS_MOST];
     mpsim_format formats[ARRAYS_MOST];
     size_t n;
+    size_t matrices[ARRAYS_MOST], batches[ARRAYS_MOST]; /* [batch, heads, rows, columns]: batch x heads, batch */
     mpsim_judge_kind kind;
     const option_list *as; /* ROLE=NAME */
 } judge_arrays;

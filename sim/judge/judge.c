@@ -15,7 +15,8 @@ static const struct {
                               {"norm", judge_norm_roles, judge_norm},
                               {"activation", judge_activation_roles, judge_activation},
                               {"update", judge_update_roles, judge_update},
-                              {"arith", judge_arith_roles, judge_arith}};
+                              {"arith", judge_arith_roles, judge_arith},
+                              {"attention", judge_attend_roles, judge_attend}};
 
 const char *judge_kind_name(unsigned kind)
 {

@@ -66,6 +66,7 @@ static const char *const causes[] = {"constant",
                                      "betas",
                                      "moments",
                                      "double-rounding",
+                                     "heads",
                                      NULL};
 
 const char *const *judge_causes(void)

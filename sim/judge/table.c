@@ -215,7 +215,7 @@ typedef struct search {
 
 static void take_sample(search *s)
 {
-    const size_t units = s->all.n, want = SAMPLE / s->t->unit;
+    const size_t units = s->all.n, want = s->t->sample ? s->t->sample : SAMPLE / s->t->unit;
     size_t n = want < UNITS_LEAST ? UNITS_LEAST : want > UNITS_MOST ? UNITS_MOST : want;
     n = n < units ? n : units;
     for (size_t i = 0; i < n; i++)

@@ -34,9 +34,10 @@ typedef struct judge_table {
     const void *self;
     const mpsim_judge_array *found[TABLE_OUTPUTS]; /* the results; NULL: not given. All have as many elements */
     size_t outputs;
-    size_t unit; /* elements of a unit; the last unit may be short                 */
-    size_t work; /* elements that a unit is computed from: how much a thread takes */
-    int whole;   /* 1: units are computed by one call, not by threads              */
+    size_t unit;   /* elements of a unit; the last unit may be short                 */
+    size_t work;   /* elements that a unit is computed from: how much a thread takes */
+    size_t sample; /* units that rows are tried on; 0: as many as are quick for rows of a few operations a number */
+    int whole;     /* 1: units are computed by one call, not by threads              */
     int coded; /* 1: compute gives codes of the results' formats, also of NaNs, in place of numbers: y[o] is memory for them */
     int stored;          /* 1: the numbers of a row are those of the results' formats: nothing is rounded in the end */
     int last;            /* 1: of units some can be computed only if they are the last ones */

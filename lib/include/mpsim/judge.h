@@ -51,6 +51,14 @@ MPSIM_BEGIN
  *          NaN is equal to every NaN; :flush-inputs; :flush-results (subnormal results become zeros), :flush-tiny (those that are tiny after
  *          rounding with unbounded exponents: FTZ of x86) or :flush-before (tiny before rounding: FZ of Arm); :overflow=max; :separate (of fma: the
  *          product is rounded first); :reciprocal (of div: a times 1 / b, both rounded); :via=FORMAT (rounded to it first).
+ *   ATTENTION  q: queries x dim, k: keys x dim, v: keys x size, o: queries x size, each for all heads, one below the other; heads: how
+ *          many heads q has, how many k and v have, which several heads of q may share, and of how many batches these are (default: 1); mask: queries x keys, for all heads or
+ *          for each, bytes that are not 0 or numbers 0: keys that are seen. A row is eager (P = softmax of whole rows of scores, then P V)
+ *          or flash (mpsim/attention.h), then :model=NAME (of both products, without changes; default sequential); :s=FORMAT, :p=FORMAT:
+ *          scores (before and after they are scaled) and P are rounded to it; :causal (the last query belongs to the last key),
+ *          :causal-first (the first to the first); :window=N: keys that a query sees to its own; :scale=X (default 1 / sqrt(dim)). Of eager:
+ *          :scale-on=queries, or both (queries and keys, by the root of the scale), rounded to their format; :upcast: to binary32. Of
+ *          flash: :tile=N keys, :exp2, :reciprocal, :sum-rounded.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM to UPDATE give numbers of binary32, which are rounded to
  * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
@@ -65,6 +73,7 @@ typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_ACTIVATION,
     MPSIM_JUDGE_UPDATE,
     MPSIM_JUDGE_ARITH,
+    MPSIM_JUDGE_ATTENTION,
     MPSIM_JUDGE_KINDS
 } mpsim_judge_kind;
 

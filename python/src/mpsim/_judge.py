@@ -171,10 +171,22 @@ def _codes(x: Any, role: str) -> tuple[Any, np.ndarray[Any, Any]]:
     return given.format, array.view(given.format.code_dtype)
 
 
+def _heads(arrays: dict[str, Any]) -> dict[str, Any]:
+    """Attention: how many matrices q and k have, where their shapes say so: [heads, tokens, size] and [batch, heads, tokens, size]."""
+    shapes = [getattr(arrays.get(role), "shape", ()) for role in "qk"]
+    if "heads" in arrays or any(len(shape) < 3 for shape in shapes):
+        return arrays
+    batches = [int(np.prod(shape[:-3], dtype=int)) for shape in shapes]
+    heads = [np.prod(shape[:-2], dtype=int) for shape in shapes]
+    return {**arrays, "heads": np.float64([*heads, batches[0] if batches[0] == batches[1] else 1])}
+
+
 def judge(kind: str, like: Optional[str], arrays: dict[str, Any]) -> Judgement:
     names = kinds()
     if kind not in names:
         raise InputError(f"judge: expected an operation of {', '.join(names)}, found {kind!r}")
+    if kind == "attention":
+        arrays = _heads(arrays)
     sides = [Side(role, x) for role, x in arrays.items() if x is not None]
     line, c = ctypes.create_string_buffer(LINE), CJudgement()
     status = library().mpsim_judge(byref(c), names.index(kind), (CArray * max(len(sides), 1))(*(s.c for s in sides)), len(sides),

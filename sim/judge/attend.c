@@ -1,0 +1,284 @@
+/* attend.c -- the judge of attention (mpsim/judge.h). */
+#include "attendformula.h"
+
+#include "../array/want.h"
+#include "../operand/element.h"
+#include "../text/words.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const judge_attend_roles[] = {"q", "o", "k", "v", NULL, "mask", "heads", NULL};
+enum { Q, O, K, V, MASK, HEADS };
+
+enum { ROWS_MOST = 1600 };
+
+typedef struct question {
+    judge_list list;
+    attend_shape s;
+    attend_arrays x;
+    uint8_t *mask;
+    attend_numbers *numbers;
+    attend_causal causal; /* that the results seem to have */
+} question;
+
+/* ---- shapes ---- */
+
+static double number(const mpsim_judge_array *x, size_t i)
+{
+    return mpsim_decode(x->format, element_code(x->codes, mpsim_format_code_bytes(x->format), i));
+}
+
+static mpsim_status take_heads(question *q)
+{
+    const judge_case *w = q->list.w;
+    const mpsim_judge_array *h = w->of[HEADS];
+    const size_t n = h ? h->rows * h->columns : 0;
+    double count[3] = {1, 1, 1};
+    if (h && (!h->format || n < 1 || n > 3))
+        return judge_fail(w, MPSIM_EINVAL,
+                          "heads: expected one to three numbers: heads of q, heads of k and v, batches");
+    for (size_t i = 0; i < n; i++)
+        count[i] = number(h, i);
+    count[1] = n == 1 ? count[0] : count[1];
+    for (size_t i = 0; i < 3; i++)
+        if (!(count[i] >= 1) || count[i] > 0x1p30 || count[i] != floor(count[i]))
+            return judge_fail(w, MPSIM_EINVAL, "heads: expected numbers of heads, found %g", count[i]);
+    q->s.heads = (size_t)count[0];
+    q->s.kv_heads = (size_t)count[1];
+    q->s.batches = (size_t)count[2];
+    if (q->s.heads % q->s.batches || q->s.kv_heads % q->s.batches || q->s.heads % q->s.kv_heads ||
+        w->of[Q]->rows % q->s.heads || w->of[K]->rows % q->s.kv_heads)
+        return judge_fail(w, MPSIM_EINVAL, "heads: q of %zu rows and k of %zu do not have %zu and %zu heads",
+                          w->of[Q]->rows, w->of[K]->rows, q->s.heads, q->s.kv_heads);
+    return MPSIM_OK;
+}
+
+static mpsim_status take_shape(question *q)
+{
+    const judge_case *w = q->list.w;
+    const mpsim_judge_array *of_q = w->of[Q], *k = w->of[K], *v = w->of[V], *o = w->of[O];
+    mpsim_status s = take_heads(q);
+    for (int i = Q; i <= V && s == MPSIM_OK; i++)
+        s = judge_has_numbers(w, w->of[i]);
+    if (s != MPSIM_OK)
+        return s;
+    q->s.queries = of_q->rows / q->s.heads;
+    q->s.keys = k->rows / q->s.kv_heads;
+    q->s.dim = of_q->columns;
+    q->s.size = v->columns;
+    if (k->columns != q->s.dim || v->rows != k->rows || o->rows != of_q->rows || o->columns != q->s.size ||
+        o->rows * o->columns == 0 || q->s.dim == 0 || q->s.keys == 0)
+        return judge_fail(
+            w, MPSIM_EINVAL,
+            "expected k as wide as q, v as high as k, and o as high as q and as wide as v: q is %zu x %zu, k is %zu x "
+            "%zu, v is %zu x %zu, o is %zu x %zu",
+            of_q->rows, of_q->columns, k->rows, k->columns, v->rows, v->columns, o->rows, o->columns);
+    return MPSIM_OK;
+}
+
+/* A byte that is not 0, or the number 0, is a key that is seen; -infinity and numbers below -1e4 are masked. */
+static int mask_byte(uint8_t *to, const mpsim_judge_array *m, size_t i)
+{
+    if (!m->format) {
+        *to = ((const uint8_t *)m->codes)[i] != 0;
+        return 0;
+    }
+    const double x = number(m, i);
+    *to = x == 0;
+    return x == 0 || x < -1e4 ? 0 : -1;
+}
+
+static mpsim_status take_mask(question *q)
+{
+    const mpsim_judge_array *m = q->list.w->of[MASK];
+    if (!m)
+        return MPSIM_OK;
+    const size_t n = m->rows * m->columns, masks = q->s.queries ? m->rows / q->s.queries : 0;
+    if (m->columns != q->s.keys || m->rows % q->s.queries || masks == 0 || q->s.heads % masks)
+        return judge_fail(q->list.w, MPSIM_EINVAL,
+                          "mask: expected %zu x %zu elements, for all heads or for each, found %zu x %zu", q->s.queries,
+                          q->s.keys, m->rows, m->columns);
+    q->x.mask = q->mask = want_memory(n + 1, 1);
+    q->x.masks = masks;
+    for (size_t i = 0; i < n && q->mask; i++)
+        if (mask_byte(&q->mask[i], m, i))
+            return judge_fail(q->list.w, MPSIM_EINVAL, "mask: expected bytes, or numbers 0 and -infinity, found %g",
+                              number(m, i));
+    return q->mask ? MPSIM_OK : MPSIM_ENOMEM;
+}
+
+static mpsim_status take_numbers(question *q)
+{
+    attend_numbers *n = q->numbers;
+    n->s = q->s;
+    n->x = q->x;
+    n->q = judge_numbers(q->x.q);
+    n->k = judge_numbers(q->x.k);
+    n->v = judge_numbers(q->x.v);
+    n->weight = want_memory(q->s.keys + 1, sizeof *n->weight);
+    return n->q && n->k && n->v && n->weight ? MPSIM_OK : MPSIM_ENOMEM;
+}
+
+/* ---- which rows there are ---- */
+
+/* Which keys the queries see: of some results, the mask whose exact values are nearest. */
+static double distance(const question *q, attend_causal causal)
+{
+    const mpsim_judge_array *o = q->list.w->of[O];
+    attend_row row = {.causal = (uint8_t)causal};
+    double sum = 0;
+    for (size_t i = 0; i < 8; i++) {
+        const size_t line = (size_t)((double)i * (double)(o->rows - 1) / 7), c = i * (o->columns - 1) / 7;
+        const double y = judge_attend_exact(q->numbers, &row, 0, line, c).value,
+                     found = number(o, line * o->columns + c);
+        sum += isfinite(found) ? fabs(found - y) : 0;
+        q->numbers->of = NULL;
+    }
+    return sum;
+}
+
+static attend_causal causal_of(const question *q)
+{
+    double least = distance(q, ATTEND_ALL);
+    attend_causal best = ATTEND_ALL;
+    for (int c = ATTEND_LAST; c < ATTEND_CAUSALS - (q->s.queries == q->s.keys); c++) {
+        const double d = distance(q, (attend_causal)c);
+        if (d < 0.5 * least) {
+            least = d;
+            best = (attend_causal)c;
+        }
+    }
+    return best;
+}
+
+/* A row, if its model takes the operands. */
+static void add_one(question *q, const char *text, const char *behind)
+{
+    judge_list_add(&q->list, "%s%s", text, behind);
+    if (q->list.n && !judge_attend_takes(judge_list_at(q, q->list.n - 1), &q->x))
+        q->list.n--;
+}
+
+static void add_tiles(question *q, const char *model, const char *p, const char *behind)
+{
+    char text[MPSIM_JUDGE_ROW];
+    for (size_t tile = 16; tile <= 512; tile *= 2)
+        for (int flags = 0; flags < 4; flags++) {
+            *text = '\0';
+            (void)text_add(text, sizeof text, "flash:model=%s%s%s%s", model, p, flags & 1 ? ":exp2" : "",
+                           flags & 2 ? ":reciprocal" : "");
+            if (tile / 2 < q->s.keys || tile == 16)
+                (void)text_add(text, sizeof text, ":tile=%zu", tile), add_one(q, text, behind);
+        }
+}
+
+/* The rows of a model. narrow: the format of the operands, or NULL for binary32. */
+static void add_model(question *q, const char *model, const char *narrow, const char *behind)
+{
+    for (int p = 0; p < 1 + (narrow != NULL); p++) {
+        char text[MPSIM_JUDGE_ROW], of_p[48] = "";
+        if (p)
+            (void)text_add(of_p, sizeof of_p, ":p=%s", narrow);
+        for (int s = 0; s < 1 + (narrow != NULL); s++)
+            for (int on = 0; on < ATTEND_SCALED; on++) {
+                *text = '\0';
+                (void)text_add(text, sizeof text, "eager:model=%s%s", model, of_p);
+                if (s)
+                    (void)text_add(text, sizeof text, ":s=%s", narrow);
+                if (on)
+                    (void)text_add(text, sizeof text, ":scale-on=%s%s", judge_attend_scaled[on],
+                                   narrow && !p ? ":upcast" : "");
+                add_one(q, text, behind);
+            }
+        add_tiles(q, model, of_p, behind);
+    }
+}
+
+static mpsim_status add(void *question_, void *like)
+{
+    question *q = question_;
+    const attend_row *row = like;
+    const mpsim_format *f = q->x.q->format;
+    const char *narrow = f->mbits < 23 ? f->name : NULL;
+    char behind[96] = "";
+    mpsim_model m;
+    if (row && !judge_attend_takes(row, &q->x))
+        return judge_fail(q->list.w, MPSIM_ERANGE, "'%s' does not take %s", q->list.w->like, f->name);
+    q->causal = row ? (attend_causal)row->causal : causal_of(q);
+    (void)text_add(behind, sizeof behind, "%s%s", q->causal ? ":" : "", judge_attend_causals[q->causal]);
+    if (row && row->window)
+        (void)text_add(behind, sizeof behind, ":window=%zu", row->window);
+    if (row && row->scale > 0)
+        (void)text_add(behind, sizeof behind, ":scale=%.9g", row->scale);
+    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
+        if (!m.block && m.result.format.mbits == 23)
+            add_model(q, m.name, narrow, behind);
+    return MPSIM_OK;
+}
+
+/* ---- results of a row ---- */
+
+static mpsim_status compute(const void *self, size_t which, const judge_units *u, float *const *y)
+{
+    const question *q = self;
+    const attend_row *row = judge_list_at(q, which);
+    mpsim_status s = MPSIM_OK;
+    for (size_t i = 0, n; i < u->n && s == MPSIM_OK; i += n) {
+        const size_t line = judge_unit(u, i), query = line % q->s.queries, left = q->s.queries - query;
+        n = u->at ? 1 : left < u->n - i ? left : u->n - i;
+        s = judge_attend_compute(row, &q->s, &q->x, line / q->s.queries, query, n, y[0] + i * q->s.size);
+    }
+    return s;
+}
+
+static judge_exact exact(const void *self, size_t which, size_t formula, size_t output, size_t at)
+{
+    const question *q = self;
+    (void)output;
+    return judge_attend_exact(q->numbers, judge_list_at(q, which), formula, at / q->s.size, at % q->s.size);
+}
+
+/* ---- the answer ---- */
+
+static mpsim_status answer(question *q)
+{
+    const size_t cost = q->s.keys * (q->s.dim + q->s.size), rows = ((size_t)1 << 21) / (cost + 1);
+    judge_table t = {.found = {q->list.w->of[O]},
+                     .outputs = 1,
+                     .unit = q->s.size,
+                     .work = 512,
+                     .sample = rows < 4 ? 4 : rows,
+                     .compute = compute,
+                     .formulas = judge_attend_formulas,
+                     .formulas_n = judge_attend_formula_count(),
+                     .exact = exact};
+    return judge_list_answer(&q->list, &t, add);
+}
+
+mpsim_status judge_attend(judge_case *c)
+{
+    attend_numbers numbers = {.of = NULL};
+    question q = {
+        .list =
+            {.w = c,
+             .size = sizeof(attend_row),
+             .most = ROWS_MOST,
+             .read = judge_attend_read,
+             .texts =
+                 "attention: eager or flash, :model=NAME, :s=FORMAT, :p=FORMAT, :scale=X, :scale-on=queries or both, "
+                 ":causal, :causal-first, :window=N, :upcast, and of flash :tile=N, :exp2, :reciprocal, :sum-rounded"},
+        .x = {c->of[Q], c->of[K], c->of[V], NULL, 1},
+        .numbers = &numbers};
+    mpsim_status s = take_shape(&q);
+    s = s == MPSIM_OK ? take_mask(&q) : s;
+    s = s == MPSIM_OK ? take_numbers(&q) : s;
+    s = s == MPSIM_OK ? answer(&q) : s;
+    free(q.mask);
+    free(numbers.q);
+    free(numbers.k);
+    free(numbers.v);
+    free(numbers.weight);
+    return s;
+}
