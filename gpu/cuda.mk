@@ -4,7 +4,7 @@ cuda_sources = gpu/validation/checks/arith.cu gpu/validation/checks/convert.cu g
 # libmpsim-cuda: one source to an operation.
 cuda_library_sources = gpu/stats/stats.cu gpu/library/enter.cu gpu/library/quantize.cu gpu/library/gemm.cu
 cuda_library_sources += gpu/library/cast.cu
-cuda_library_sources += gpu/library/fused.cu
+cuda_library_sources += gpu/library/fused.cu gpu/library/exact.cu
 # Kernels of training that are in it, too.
 cuda_library_kernels = gpu/kernels/blocks.cu gpu/kernels/gemm.cu gpu/kernels/gemm_tma.cu gpu/kernels/gemm_wgmma.cu
 # mpsim-gpu-functions.

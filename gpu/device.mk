@@ -41,7 +41,7 @@ host = $(filter-out $(unfit) gpu/stats/% gpu/functions/%,$(wildcard lib/*/*.c li
 cuda_objects = $(cuda_sources:%=$(B)/%.o)
 cuda_wgmma_objects = $(cuda_wgmma_sources:%=$(B)/%.o)
 cuda_next_objects = $(cuda_next_sources:%=$(B)/%.o)
-objects = $(host:%.c=$(B)/%.o) $(B)/gpu/library/gemm.cu.o $(B)/gpu/library/fused.cu.o $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
+objects = $(host:%.c=$(B)/%.o) $(B)/gpu/library/gemm.cu.o $(B)/gpu/library/fused.cu.o $(B)/gpu/library/exact.cu.o $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
 library_objects = $(B)/gpu/stats/plan.o $(cuda_library_sources:%=$(B)/%.o) $(cuda_library_kernels:%=$(B)/%.o)
 functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/validation/program/worker.o
 library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/block/% lib/dot/% lib/format/% lib/optim/% lib/round/% lib/stats/%,$(host)))

@@ -17,7 +17,7 @@ gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/fun
   gpu/functions/pack.h gpu/functions/plan.c gpu/functions/record.c gpu/functions/session.h gpu/functions/tables.c
 EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/validation/checks/open.cuh
 
-EXTRA_DIST += gpu/library/chain.cuh gpu/library/fused.cuh gpu/library/fused.h gpu/validation/speed/models.cuh
+EXTRA_DIST += gpu/library/chain.cuh gpu/library/fused.cuh gpu/library/fused_tile.cuh gpu/library/staged.cuh gpu/library/grouped.cuh gpu/library/fused.h gpu/library/tile.cuh gpu/library/exact.cuh gpu/library/exact.h gpu/validation/speed/models.cuh
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_library_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \
@@ -65,7 +65,7 @@ cuda_next_objects = $(cuda_next_sources:.cu=.o)
 gpu_libgpu_a_SOURCES = $(speed_libraries)
 gpu_libgpu_a_CPPFLAGS = $(public_cppflags)
 gpu_libgpu_a_CFLAGS = $(product_cflags)
-gpu_libgpu_a_LIBADD = gpu/library/gemm.o gpu/library/fused.o $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
+gpu_libgpu_a_LIBADD = gpu/library/gemm.o gpu/library/fused.o gpu/library/exact.o $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
 bin_PROGRAMS += mpsim-gpu
 mpsim_gpu_SOURCES = $(gpu_program)
 mpsim_gpu_CPPFLAGS = $(public_cppflags) -D_GNU_SOURCE -DGPU_RUNS_DIR='"$(gpurunsdir)"'

@@ -10,7 +10,7 @@ set -u
     "$CUOBJDUMP" -res-usage "$@"
     "$CUOBJDUMP" -sass "$@"
 } 2>/dev/null | awk '
-/^ *Function .*(chain_kernel|fused_kernel)/ || /REG:/ {
+/^ *Function .*(chain_kernel|exact_kernel|fused_kernel|grouped_kernel)/ || /REG:/ {
     if (/Function/) { of = $2; sub(/:.*/, "", of) }
     if (/REG:/ && of) {
         match($0, /REG:[0-9]+/); registers[of] = substr($0, RSTART + 4, RLENGTH - 4)
@@ -24,7 +24,7 @@ set -u
     name = $3
     next
 }
-name ~ /(chain_kernel|fused_kernel)I/ && match($0, /^ *\/\*[0-9a-f]+\*\//) {
+name ~ /(chain_kernelI|exact_kernelI|fused_kernelI|grouped_kernel)/ && match($0, /^ *\/\*[0-9a-f]+\*\//) {
     at = $1
     gsub(/[\/*]/, "", at)
     text[n] = $0
@@ -41,7 +41,9 @@ function target(k,   at) {
 }
 # The instruction that a product has once.
 function product_of(mangled,   kind) {
-    if (mangled ~ /fused_kernel/) return " DFMA[.]RM "
+    each = mangled ~ /grouped/ ? 4 : 1
+    if (mangled ~ /grouped/) return " IDP[.]4A"
+    if (mangled ~ /(exact|fused)_kernel/) return " DFMA[.]RM "
     split(mangled, kind, /kernelILi|ELNS_10chain_kindE|ELi/) # 2: FUSED, 3: the kind
     return (kind[2] ? " FFMA" : " FMUL") (kind[3] ? "[.]RZ " : " ")
 }
@@ -81,16 +83,19 @@ function finish(   i, last, from, to, most, many) {
     }
     if (most)
         printf "%-34s %3d registers %3d bytes of stack %5.2f instructions a product\n", names(name), registers[name], \
-            stack[name], through(from, to) / most
+            stack[name], through(from, to) / most / each
     seen += most > 0
     n = 0
     delete place
 }
 function names(mangled,   part) {
     split(mangled, part, /kernelILi|ELNS_10(chain|fused)_kindE|ELi|E+v/)
+    if (mangled ~ /exact/)
+        return "exact, " (part[3] ? "chunks" : part[2] ? "of " part[2] : "all products")
     part[4] = part[4] ? ", chunks" : ""
+    if (mangled ~ /grouped/) return "groups of 16 with scales"
     if (mangled ~ /fused_kernel/)
-        return "fused, L = " part[2] ", " (part[3] == 0 ? "binary32" : part[3] == 1 ? "e8m13" : "fp16") part[4]
+        return "fused, L = " part[2] ", " (part[3] == 0 ? "binary32" : part[3] == 1 ? "e8m13" : part[3] == 2 ? "fp16" : part[3] == 3 ? "staged" : "staged, two sums") part[4]
     return (part[2] ? "fma" : "sequential") ", " (part[3] == 0 ? "binary32" : part[3] == 1 ? "bf16" : "fp16") part[4]
 }
 END {

@@ -10,9 +10,7 @@
  * A result that is no number is computed again by the reference, so that a NaN has its bits. */
 #pragma once
 
-#include "product.cuh"
-
-#include "../kernels/usual.cuh"
+#include "tile.cuh"
 
 #include <type_traits>
 
@@ -24,16 +22,11 @@ namespace library
 {
 
 enum chain_kind { CHAIN_BINARY32, CHAIN_BF16, CHAIN_FP16, CHAIN_KINDS };
-enum { CHAIN_LINES = 64, CHAIN_DEEP = 16, CHAIN_PITCH = 68, CHAIN_THREADS = 256, CHAIN_SIDE = 4 };
-
-/* How codes become values; others by the reference. */
-enum chain_codes { CHAIN_OF_BINARY32, CHAIN_OF_BF16, CHAIN_OF_FP16, CHAIN_OF_E4M3, CHAIN_OF_E5M2, CHAIN_OF_OTHERS };
-
 struct chain_product {
     chain_kind kind;
     int fused, chunk;   /* fused: FMA; chunk: 0: none */
     int outer_binary32; /* sums of chunks are binary32 */
-    chain_codes a, b;
+    tile_codes a, b;
     int64_t tiles_m, tiles_n; /* of a matrix */
 };
 
@@ -95,72 +88,29 @@ static __device__ __forceinline__ float chain_step(float a, float b, float s)
     return FUSED ? chain_fma<KIND>(a, b, s) : chain_sum<KIND>(s, chain_product_of<KIND>(a, b));
 }
 
-/* ---- operands ---- */
-
-static __device__ __forceinline__ float chain_value(const codes_line &x, chain_codes how, int64_t i)
-{
-    float y;
-    switch (how) {
-    case CHAIN_OF_BINARY32:
-        return reinterpret_cast<const float *>(x.codes)[i];
-    case CHAIN_OF_BF16:
-        return gpu_any<gpu_bf16>(reinterpret_cast<const uint16_t *>(x.codes)[i]);
-    case CHAIN_OF_FP16:
-        return gpu_any<gpu_fp16>(reinterpret_cast<const uint16_t *>(x.codes)[i]);
-    case CHAIN_OF_E4M3:
-        return gpu_any<gpu_e4m3>(x.codes[i]);
-    case CHAIN_OF_E5M2:
-        return gpu_any<gpu_e5m2>(x.codes[i]);
-    default:
-        number_to(mpsim_scalar_unpack(x.format, load_code(x.codes, x.bytes, i)), &y);
-        return y;
-    }
-}
-
-/* Lines first to first + 63 of an operand, products k0 to k0 + 15. x: line 0; apart: from line to line. */
-static __device__ __forceinline__ void chain_load(float (*to)[CHAIN_PITCH], const codes_line &x, chain_codes how,
-                                                  int64_t apart, int64_t first, int64_t lines, int64_t k0,
-                                                  int64_t depth)
-{
-    const int along = x.step == 1;
-    GPU_ROLLED
-    for (int n = 0; n < CHAIN_LINES * CHAIN_DEEP / CHAIN_THREADS; n++) {
-        const int i = n * CHAIN_THREADS + static_cast<int>(threadIdx.x);
-        const int line = along ? i / CHAIN_DEEP : i % CHAIN_LINES, k = along ? i % CHAIN_DEEP : i / CHAIN_LINES;
-        const int is = first + line < lines && k0 + k < depth;
-        to[k][line] = is ? chain_value(x, how, x.first + (first + line) * apart + (k0 + k) * x.step) : 0.0f;
-    }
-}
-
-static __device__ __forceinline__ int64_t apart_of(const product_operand &o, const unsigned char *entered,
-                                                   int64_t depth)
-{
-    return entered ? depth : o.at.row;
-}
-
 /* ---- a tile ---- */
 
-typedef float chain_sums[CHAIN_SIDE][CHAIN_SIDE];
+typedef float chain_sums[TILE_SIDE][TILE_SIDE];
 
 /* Products k to end - 1 of a stage. */
 template <int FUSED, chain_kind KIND>
-static __device__ __forceinline__ void chain_add(chain_sums &s, const float (*a)[CHAIN_PITCH],
-                                                 const float (*b)[CHAIN_PITCH], int k, int end, int row, int column)
+static __device__ __forceinline__ void chain_add(chain_sums &s, const float (*a)[TILE_PITCH],
+                                                 const float (*b)[TILE_PITCH], int k, int end, int row, int column)
 {
 #if !GPU_ON_HOST
 #pragma unroll 4
 #endif
     for (; k < end; k++) {
-        float x[CHAIN_SIDE], y[CHAIN_SIDE];
+        float x[TILE_SIDE], y[TILE_SIDE];
         GPU_UNROLL
-        for (int i = 0; i < CHAIN_SIDE; i++) {
+        for (int i = 0; i < TILE_SIDE; i++) {
             x[i] = a[k][row + i];
             y[i] = b[k][column + i];
         }
         GPU_UNROLL
-        for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++)
-            s[i / CHAIN_SIDE][i % CHAIN_SIDE] = chain_step<FUSED, KIND>(x[i / CHAIN_SIDE], y[i % CHAIN_SIDE],
-                                                                        s[i / CHAIN_SIDE][i % CHAIN_SIDE]);
+        for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++)
+            s[i / TILE_SIDE][i % TILE_SIDE] = chain_step<FUSED, KIND>(x[i / TILE_SIDE], y[i % TILE_SIDE],
+                                                                      s[i / TILE_SIDE][i % TILE_SIDE]);
     }
 }
 
@@ -169,80 +119,48 @@ template <chain_kind KIND>
 static __device__ __forceinline__ void chain_outer(chain_sums &sums, chain_sums &s, int outer_binary32)
 {
     GPU_UNROLL
-    for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++) {
-        float *const to = &sums[i / CHAIN_SIDE][i % CHAIN_SIDE], *const from = &s[i / CHAIN_SIDE][i % CHAIN_SIDE];
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++) {
+        float *const to = &sums[i / TILE_SIDE][i % TILE_SIDE], *const from = &s[i / TILE_SIDE][i % TILE_SIDE];
         *to = outer_binary32 ? __fadd_rn(*to, *from) : chain_sum<KIND>(*to, *from);
         *from = 0;
     }
-}
-
-/* The reference's result, of a NaN. */
-static __device__ GPU_NOINLINE void chain_again(const product_arguments &p, const unsigned char *entered_a,
-                                                const unsigned char *entered_b, int64_t matrix, int64_t i, int64_t j,
-                                                end_counts *c)
-{
-    const product_shape &g = p.shape;
-    const matrix_places x = places_of(p, matrix);
-    walk_element<WALK_CHAINS>(p, line_of(p.a, entered_a, g.rows, g.depth, matrix, x.a, i),
-                              line_of(p.b, entered_b, g.columns, g.depth, matrix, x.b, j), x, scales_of(p), matrix, i,
-                              j, c);
 }
 
 /* What sums begin with. */
 static __device__ __forceinline__ void chain_start(chain_sums &s, const product_arguments &p, const matrix_places &at,
                                                    int64_t row, int64_t column)
 {
-    for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++) {
-        const int64_t x = row + i / CHAIN_SIDE, y = column + i % CHAIN_SIDE;
-        s[i / CHAIN_SIDE][i % CHAIN_SIDE] = p.start.codes && x < p.shape.rows && y < p.shape.columns
-                                                ? addend_at<float>(p.start, at.start, x, y)
-                                                : 0.0f;
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++) {
+        const int64_t x = row + i / TILE_SIDE, y = column + i % TILE_SIDE;
+        s[i / TILE_SIDE][i % TILE_SIDE] = p.start.codes && x < p.shape.rows && y < p.shape.columns
+                                              ? addend_at<float>(p.start, at.start, x, y)
+                                              : 0.0f;
     }
-}
-
-/* Results of a tile to d; sums: 64 x 64, in shared memory. */
-static __device__ __forceinline__ void chain_finish(const product_arguments &p, const matrix_places &at,
-                                                    const unsigned char *entered_a, const unsigned char *entered_b,
-                                                    int64_t matrix, int64_t row, int64_t column, const float *sums)
-{
-    const end_scales v = scales_of(p);
-    end_counts c = {{0, 0, 0, 0}};
-    GPU_ROLLED
-    for (int n = static_cast<int>(threadIdx.x); n < CHAIN_LINES * CHAIN_LINES; n += CHAIN_THREADS) {
-        const int64_t i = row + n / CHAIN_LINES, j = column + n % CHAIN_LINES;
-        if (i >= p.shape.rows || j >= p.shape.columns)
-            continue;
-        const float s = sums[n];
-        if (s == s)
-            finish_f32(p, at, v, i, j, s, &c);
-        else
-            chain_again(p, entered_a, entered_b, matrix, i, j, &c);
-    }
-    give_counts(p.end, c);
 }
 
 template <int FUSED, chain_kind KIND, int CHUNKED>
-GPU_KERNEL void __launch_bounds__(CHAIN_THREADS, 2)
+GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     chain_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(chain_product) f, const unsigned char *entered_a,
                  const unsigned char *entered_b)
 {
-    GPU_SHARED(float, room, [CHAIN_LINES * CHAIN_LINES]);
-    float(*const a)[CHAIN_PITCH] = reinterpret_cast<float(*)[CHAIN_PITCH]>(&room[0]);
-    float(*const b)[CHAIN_PITCH] = a + CHAIN_DEEP;
+    GPU_SHARED(float, room, [TILE_LINES * TILE_LINES]);
+    float(*const a)[TILE_PITCH] = reinterpret_cast<float(*)[TILE_PITCH]>(&room[0]);
+    float(*const b)[TILE_PITCH] = a + TILE_DEEP;
     const product_shape &g = p.shape;
     const int64_t tiles = f.tiles_m * f.tiles_n, matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
-    const int64_t row0 = tile / f.tiles_n * CHAIN_LINES, column0 = tile % f.tiles_n * CHAIN_LINES;
-    const int row = static_cast<int>(threadIdx.x) / 16 * CHAIN_SIDE, column = threadIdx.x % 16 * CHAIN_SIDE;
+    const int64_t row0 = tile / f.tiles_n * TILE_LINES, column0 = tile % f.tiles_n * TILE_LINES;
+    const int row = static_cast<int>(threadIdx.x) / 16 * TILE_SIDE, column = threadIdx.x % 16 * TILE_SIDE;
     const matrix_places at = places_of(p, matrix);
     const codes_line x = line_of(p.a, entered_a, g.rows, g.depth, matrix, at.a, 0);
     const codes_line y = line_of(p.b, entered_b, g.columns, g.depth, matrix, at.b, 0);
+    const tile_reading reading = {0, 0};
     chain_sums s = {}, sums = {};
     int left = f.chunk;
     chain_start(CHUNKED ? sums : s, p, at, row0 + row, column0 + column);
-    for (int64_t k0 = 0; k0 < g.depth; k0 += CHAIN_DEEP) {
-        const int deep = g.depth - k0 < CHAIN_DEEP ? static_cast<int>(g.depth - k0) : int(CHAIN_DEEP);
-        chain_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth);
-        chain_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth);
+    for (int64_t k0 = 0; k0 < g.depth; k0 += TILE_DEEP) {
+        const int deep = g.depth - k0 < TILE_DEEP ? static_cast<int>(g.depth - k0) : int(TILE_DEEP);
+        tile_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth, reading);
+        tile_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth, reading);
         __syncthreads();
         for (int k = 0; k < deep;) {
             const int end = CHUNKED && left < deep - k ? k + left : deep;
@@ -259,11 +177,11 @@ GPU_KERNEL void __launch_bounds__(CHAIN_THREADS, 2)
     if (CHUNKED && left != f.chunk)
         chain_outer<KIND>(sums, s, f.outer_binary32);
     GPU_UNROLL
-    for (int i = 0; i < CHAIN_SIDE * CHAIN_SIDE; i++)
-        room[(row + i / CHAIN_SIDE) * CHAIN_LINES + column + i % CHAIN_SIDE] =
-            (CHUNKED ? sums : s)[i / CHAIN_SIDE][i % CHAIN_SIDE];
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++)
+        room[(row + i / TILE_SIDE) * TILE_LINES + column + i % TILE_SIDE] = (CHUNKED ? sums
+                                                                                     : s)[i / TILE_SIDE][i % TILE_SIDE];
     __syncthreads();
-    chain_finish(p, at, entered_a, entered_b, matrix, row0, column0, room);
+    tile_finish<WALK_CHAINS>(p, at, entered_a, entered_b, matrix, row0, column0, room);
 }
 
 /* ---- on the host ---- */
@@ -303,17 +221,6 @@ static inline int chain_kind_of(const mpsim_model &m, int starts)
     return is_chain_place(m.result, sums) || (!starts && is_chain_place(m.result, CHAIN_BINARY32)) ? k : -1;
 }
 
-static inline chain_codes chain_codes_of(const mpsim_format &f)
-{
-    static int (*const is[CHAIN_OF_OTHERS])(const mpsim_format *) = {gpu_is_usual<gpu_binary32>, gpu_is_usual<gpu_bf16>,
-                                                                     gpu_is_usual<gpu_fp16>, gpu_is_usual<gpu_e4m3>,
-                                                                     gpu_is_usual<gpu_e5m2>};
-    int k = 0;
-    while (k < CHAIN_OF_OTHERS && !is[k](&f))
-        k++;
-    return static_cast<chain_codes>(k);
-}
-
 /* 1: these kernels compute the product. Traits that change nothing here: NaNs are the reference's, nearest overflows to infinity. */
 static inline int chain_of(chain_product *f, const product_arguments &p)
 {
@@ -333,18 +240,18 @@ static inline int chain_of(chain_product *f, const product_arguments &p)
     f->fused = m.addition == MPSIM_ADDITION_FMA;
     f->chunk = static_cast<int>(m.chunk);
     f->outer_binary32 = m.chunk && !is_chain_place(m.outer, kind);
-    f->a = chain_codes_of(p.a.multiplied);
-    f->b = chain_codes_of(p.b.multiplied);
-    f->tiles_m = (g.rows + CHAIN_LINES - 1) / CHAIN_LINES;
-    f->tiles_n = (g.columns + CHAIN_LINES - 1) / CHAIN_LINES;
+    f->a = tile_codes_of(p.a.multiplied);
+    f->b = tile_codes_of(p.b.multiplied);
+    f->tiles_m = (g.rows + TILE_LINES - 1) / TILE_LINES;
+    f->tiles_n = (g.columns + TILE_LINES - 1) / TILE_LINES;
     return f->tiles_m * f->tiles_n <= 0x7fffffff / g.matrices;
 }
 
 static inline void launch_chain(const chain_product &f, const product_arguments &p, const unsigned char *entered_a,
                                 const unsigned char *entered_b, cudaStream_t on)
 {
-    GPU_LAUNCH_ON(on, chain_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices),
-                  CHAIN_THREADS, 0, p, f, entered_a, entered_b);
+    GPU_LAUNCH_ON(on, chain_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices), TILE_THREADS,
+                  0, p, f, entered_a, entered_b);
 }
 
 } // namespace library

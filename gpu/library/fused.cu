@@ -1,7 +1,8 @@
 /* fused.cu -- products by fused additions in binary64: which these are, their workspace, launches; see fused.cuh. */
-#include "fused.cuh"
+#include "fused_tile.cuh"
 
 #include "call.cuh"
+#include "grouped.cuh"
 
 namespace library
 {
@@ -21,19 +22,31 @@ static kernel *kernel_of(const fused_product &f)
     static const struct {
         int length, kind, chunked;
         kernel *run;
-    } kernels[] = {ROW(4, FUSED_BINARY32, 0), ROW(4, FUSED_FP16, 0),      ROW(8, FUSED_BINARY32, 0),
-                   ROW(8, FUSED_FP16, 0),     ROW(16, FUSED_BINARY32, 0), ROW(16, FUSED_E8M13, 0),
-                   ROW(16, FUSED_FP16, 0),    ROW(32, FUSED_BINARY32, 0), ROW(32, FUSED_E8M13, 0),
-                   ROW(32, FUSED_FP16, 0),    ROW(16, FUSED_BINARY32, 1), ROW(16, FUSED_FP16, 1),
-                   ROW(32, FUSED_E8M13, 1)};
+    } kernels[] = {ROW(4, FUSED_BINARY32, 0),   ROW(4, FUSED_FP16, 0),      ROW(8, FUSED_BINARY32, 0),
+                   ROW(8, FUSED_FP16, 0),       ROW(16, FUSED_BINARY32, 0), ROW(16, FUSED_E8M13, 0),
+                   ROW(16, FUSED_FP16, 0),      ROW(32, FUSED_BINARY32, 0), ROW(32, FUSED_E8M13, 0),
+                   ROW(32, FUSED_FP16, 0),      ROW(16, FUSED_BINARY32, 1), ROW(16, FUSED_FP16, 1),
+                   ROW(16, FUSED_E8M13, 1),     ROW(32, FUSED_BINARY32, 1), ROW(32, FUSED_E8M13, 1),
+                   ROW(4, FUSED_STAGED, 0),     ROW(8, FUSED_STAGED, 0),    ROW(16, FUSED_STAGED_TWO, 0),
+                   ROW(16, FUSED_STAGED_TWO, 1)};
 #undef ROW
+    if (f.kind == FUSED_GROUPED)
+        return grouped_kernel;
     for (const auto &k : kernels)
         if (k.length == f.length && k.kind == f.kind && k.chunked == (f.per_chunk != 0))
             return k.run;
     return nullptr;
 }
 
-static int kind_of(const mpsim_model &m)
+/* Additions of CDNA3 end in binary32. */
+static int staged_kind_of(const mpsim_model &m)
+{
+    const int fits = !m.chunk && m.fraction <= 30 && m.kept <= 40 && m.drop == (m.ways == 2) &&
+                     is_place(m.accumulator, MPSIM_ROUND_NEAREST_EVEN, 8, 23);
+    return !fits ? -1 : m.ways == 1 ? FUSED_STAGED : FUSED_STAGED_TWO;
+}
+
+static int fused_kind_of(const mpsim_model &m)
 {
     static const struct {
         int mode, ebits, mbits;
@@ -43,6 +56,23 @@ static int kind_of(const mpsim_model &m)
         if (is_place(m.accumulator, kinds[k].mode, kinds[k].ebits, kinds[k].mbits))
             return k;
     return -1;
+}
+
+static int grouped_kind_of(const mpsim_model &m)
+{
+    const int fits = m.length == GROUPED_LENGTH && m.group == GROUPED_GROUP && !m.chunk &&
+                     m.alignment == MPSIM_ALIGN_TRUNCATE && is_place(m.accumulator, MPSIM_ROUND_TOWARD_ZERO, 8, 23);
+    return fits ? FUSED_GROUPED : -1;
+}
+
+static int kind_of(const mpsim_model &m)
+{
+    if (m.addition == MPSIM_ADDITION_STAGED)
+        return staged_kind_of(m);
+    if (m.addition == MPSIM_ADDITION_GROUPED)
+        return grouped_kind_of(m);
+    return m.addition == MPSIM_ADDITION_FUSED && m.alignment != MPSIM_ALIGN_NEAREST && !m.normalised ? fused_kind_of(m)
+                                                                                                     : -1;
 }
 
 /* Sums of chunks and results: binary32, or fp16 where the accumulator is, to nearest even. */
@@ -75,7 +105,37 @@ static int are_in_range(const product_arguments &p, int scaled)
 {
     const range a = range_of(p.a, p.model, scaled), b = range_of(p.b, p.model, scaled);
     const int most = a.most > b.most ? a.most : b.most;
-    return most < 300 && most - 500 < a.least + b.least && p.a.multiplied.mbits <= 20 && p.b.multiplied.mbits <= 20;
+    return most < 300 && most - 500 < a.least + b.least - 32 && p.a.multiplied.mbits <= 20 &&
+           p.b.multiplied.mbits <= 20;
+}
+
+static int emax_of(const mpsim_format &f)
+{
+    return static_cast<int>(f.max_finite >> f.mbits) - f.bias;
+}
+
+/* Elements of grouped additions are integers of a byte; four terms of 16 products and significands of two scales are aligned to
+ * fewer than 50 bits. */
+static int are_bytes(const product_arguments &p)
+{
+    const mpsim_format *const both[2] = {&p.a.multiplied, &p.b.multiplied};
+    int bits = p.model.fraction + 4 + 2 + 2 + 2;
+    for (const mpsim_format *f : both) {
+        if (f->bits > 8 || emax_of(*f) + 1 - mpsim_emin(f) + f->mbits > 7)
+            return 0;
+        bits += emax_of(*f) + 1;
+    }
+    return bits <= 51 &&
+           (!p.a.factors || (p.model.block % GROUPED_GROUP == 0 && p.a.scales.mbits <= 3 && p.b.scales.mbits <= 3));
+}
+
+/* Staged sums have no floor, but zeros must be below a unit: the smallest exponent of products. */
+static int floor_of(const product_arguments &p, int kind)
+{
+    const int own = p.model.floor > -900 ? p.model.floor : -900;
+    if (kind < FUSED_STAGED || kind == FUSED_GROUPED)
+        return FUSED_BIAS + own;
+    return FUSED_BIAS + (range_of(p.a, p.model, 0).least + range_of(p.b, p.model, 0).least);
 }
 
 static int64_t up_to(int64_t n, int64_t unit)
@@ -88,24 +148,57 @@ static int deep_of_stage(int length)
     return length > 16 ? length : 16;
 }
 
+static fused_factors factors_in(const product_operand &o)
+{
+    const fused_factors x = {o.factors, o.block_rows, o.grid_rows, o.grid_cols, o.matrix, o.at};
+    return x;
+}
+
+/* Blocks that are summed by themselves and enter the sum with factors. 0: not these. */
+static int set_blocks(fused_product *f, const product_arguments &p)
+{
+    const int64_t block = p.a.block_cols, blocks = block ? up_to(p.shape.depth, block) / block : 0;
+    const int64_t most = 0x7fffffff / (p.shape.matrices ? p.shape.matrices : 1);
+    if (p.model.chunk || f->kind == FUSED_FP16 || !blocks || p.b.block_cols != block || block > 1 << 20 ||
+        p.a.grid_rows * p.a.grid_cols > most || p.b.grid_rows * p.b.grid_cols > most)
+        return 0;
+    f->block = static_cast<int>(block);
+    f->filled = static_cast<int>(up_to(block, f->length));
+    f->blocks = static_cast<int>(blocks);
+    f->per_chunk = f->filled / f->length;
+    f->end = (blocks - 1) * f->filled + p.shape.depth - (blocks - 1) * block;
+    f->deep = up_to(blocks * f->filled, deep_of_stage(f->length));
+    f->a = factors_in(p.a);
+    f->b = factors_in(p.b);
+    return 1;
+}
+
 int fused_of(fused_product *f, const product_arguments &p)
 {
     const mpsim_model &m = p.model;
-    const int kind = kind_of(m), scaled = p.a.factors != nullptr;
+    const int kind = kind_of(m), scaled = p.a.factors && m.block;
     memset(static_cast<void *>(f), 0, sizeof *f);
-    if (m.addition != MPSIM_ADDITION_FUSED || m.alignment == MPSIM_ALIGN_NEAREST || m.normalised || kind < 0 ||
-        !has_results(m, kind) || p.start.codes || (scaled && !m.block) || !are_in_range(p, scaled))
+    if (kind < 0 || !has_results(m, kind) || p.start.codes)
         return 0;
-    if ((m.length != 4 && m.length != 8 && m.length != 16 && m.length != 32) || m.fraction > 40)
+    if (kind == FUSED_GROUPED ? !are_bytes(p) || (p.a.factors && !m.block) : !are_in_range(p, scaled))
+        return 0;
+    if (kind != FUSED_GROUPED && (m.length != 4 && m.length != 8 && m.length != 16 && m.length != 32))
+        return 0;
+    if (m.fraction > 40)
         return 0;
     f->kind = static_cast<fused_kind>(kind);
     f->length = m.length;
     f->fraction = m.fraction;
-    f->floor = (m.floor > -900 ? m.floor : -900) + FUSED_BIAS;
-    f->odd = m.alignment == MPSIM_ALIGN_TRUNCATE;
+    f->kept = m.kept;
+    f->near = m.drop ? m.fraction + 1 : 0x7ff;
+    f->floor = floor_of(p, kind);
+    f->odd = kind >= FUSED_STAGED || m.alignment == MPSIM_ALIGN_TRUNCATE;
     f->quads = m.order == MPSIM_ORDER_QUADS;
     f->per_chunk = static_cast<int>(m.chunk / m.length);
     f->deep = up_to(m.chunk ? up_to(p.shape.depth, m.chunk) : p.shape.depth, deep_of_stage(m.length));
+    f->end = f->quads ? f->deep : p.shape.depth;
+    if (p.a.factors && !m.block && !set_blocks(f, p))
+        return 0;
     f->rows = up_to(p.shape.rows, FUSED_LINES);
     f->columns = up_to(p.shape.columns, FUSED_LINES);
     if (f->rows / FUSED_LINES * (f->columns / FUSED_LINES) > 0x7fffffff / p.shape.matrices)
@@ -134,11 +227,11 @@ static int is_stored(const product_arguments &p)
 
 static fused_operand operand_in(room *r, const fused_product &f, int64_t lines, int64_t matrices)
 {
-    const size_t all = static_cast<size_t>(f.deep * lines * matrices);
+    const size_t all = static_cast<size_t>(f.deep * lines * matrices), is_grouped = f.kind == FUSED_GROUPED;
     fused_operand x;
-    x.values = r->take<uint32_t>(all);
-    x.exponents = r->take<uint32_t>(all / 2);
-    x.signs = r->take<uint32_t>(all / static_cast<size_t>(f.length));
+    x.values = r->take<uint32_t>(is_grouped ? all / 4 : all);
+    x.exponents = r->take<uint32_t>(is_grouped ? all / GROUPED_GROUP : all / 2);
+    x.signs = r->take<uint32_t>(all / static_cast<size_t>(is_grouped ? int(GROUPED_GROUP) : f.length));
     x.special = r->take<unsigned char>(static_cast<size_t>(lines * matrices));
     return x;
 }
@@ -172,15 +265,22 @@ static void pack(const fused_product &f, const product_arguments &p, int is_b, c
                              deep_of_stage(f.length),
                              f.odd,
                              is_b,
-                             p.model.operand_emin,
+                             f.kind < FUSED_STAGED ? int(p.model.operand_emin) : int(MPSIM_MODEL_OWN_EMIN),
                              f.quads,
-                             o.factors != nullptr,
+                             o.factors && p.model.block,
+                             f.kind < FUSED_STAGED ? 1000 : 63,
+                             f.block,
+                             f.filled,
                              f.deep,
                              is_b ? p.shape.columns : p.shape.rows,
                              is_b ? f.columns : f.rows,
                              static_cast<int64_t>(p.model.chunk)};
-    GPU_LAUNCH_ON(on, fused_pack_kernel, blocks_of(p.shape.matrices * (f.deep / w.deep_of_stage) * w.padded),
-                  FUSED_THREADS, 0, o, p.shape, w, entered, to, any);
+    if (f.kind == FUSED_GROUPED)
+        GPU_LAUNCH_ON(on, grouped_pack_kernel, blocks_of(p.shape.matrices * (f.deep / GROUPED_GROUP) * w.padded),
+                      FUSED_THREADS, 0, o, p.shape, w, entered, to, any);
+    else
+        GPU_LAUNCH_ON(on, fused_pack_kernel, blocks_of(p.shape.matrices * (f.deep / w.deep_of_stage) * w.padded),
+                      FUSED_THREADS, 0, o, p.shape, w, entered, to, any);
 }
 
 void fused_launch(const fused_product &f, const product_arguments &p, const fused_places &at,

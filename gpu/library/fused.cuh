@@ -36,6 +36,8 @@ struct fused_stage {
 /* Lines i and products k, in the order of additions. One thread for a line and a stage of DEEP products. */
 struct fused_packing {
     int length, deep_of_stage, odd, is_b, least, quads, has_scales;
+    int most;          /* lines with larger exponents are special */
+    int block, filled; /* 0: no blocks with factors */
     int64_t deep, lines, padded, chunk;
 };
 
@@ -47,6 +49,8 @@ static __device__ __forceinline__ int64_t fused_from(const fused_packing &w, int
         k = first +
             static_cast<int64_t>(mpsim_fused_quads(static_cast<size_t>(k - first), static_cast<size_t>(w.chunk)));
     }
+    if (w.block)
+        k = k % w.filled < w.block ? k / w.filled * w.block + k % w.filled : depth;
     return k < depth ? k : -1;
 }
 
@@ -101,7 +105,7 @@ GPU_KERNEL void fused_pack_kernel(GPU_CONSTANT(product_operand) o, GPU_CONSTANT(
                 t = scaled(t, scale);
             }
             const fused_element x = fused_element_of(o.multiplied, t, w.odd);
-            special |= x.special;
+            special |= x.special | (x.exponent > w.most);
             to.values[(base + k) * w.padded + i] = x.value;
             const int biased = x.exponent + (w.is_b ? FUSED_BIAS : 0);
             if (k & 1)
@@ -200,23 +204,30 @@ static __device__ __forceinline__ double fused_sum(double acc)
     return __dadd_rn(acc, -__hiloint2double((high_of(acc) & 0x7ff00000) | 0x80000, 0));
 }
 
+/* Whether the exponent field of the higher word is outside least to most. */
+static __device__ __forceinline__ int is_outside(int high, int least, int most)
+{
+    return static_cast<unsigned>(high) * 2u - (static_cast<unsigned>(least) << 21) >=
+           static_cast<unsigned>(most - least + 1) << 21;
+}
+
 /* Whether t may be no normal number of the format. */
 template <fused_kind KIND>
 static __device__ __forceinline__ int is_rare(double t)
 {
     typedef fused_format<KIND> F;
-    const int field = field_of(rounded_bits<F::DROPPED, F::NEAREST>(t));
-    return static_cast<unsigned>(field - (F::EMIN + FUSED_BIAS)) > static_cast<unsigned>(F::EMAX - F::EMIN) ||
+    const double y = F::NEAREST ? rounded_bits<F::DROPPED, F::NEAREST>(t) : t;
+    return is_outside(high_of(y), F::EMIN + FUSED_BIAS, F::EMAX + FUSED_BIAS) ||
            (F::NEAREST && field_of(t) < F::EMIN + FUSED_BIAS);
 }
 
-/* The exponent of the next addition's accumulator, with bias. */
+/* The exponent of the next addition's accumulator, with bias; of a zero: 0, which is below every floor. */
 template <fused_kind KIND>
 static __device__ __forceinline__ int fused_exponent_of(double y)
 {
     enum { LEAST = fused_format<KIND>::EMIN + FUSED_BIAS };
-    const int field = field_of(y);
-    return field == 0 ? -0x4000 : field < LEAST ? int(LEAST) : field;
+    const int field = field_of(y), most = field > LEAST ? field : int(LEAST);
+    return field ? most : 0;
 }
 
 /* ---- a tile ---- */
@@ -307,6 +318,8 @@ struct fused_steps {
     int floor;    /* with bias */
     int high;     /* of 1.5 2^52 units, beside the exponent field */
     uint32_t odd; /* or-ed to the accumulator */
+    int kept, last,
+        near; /* staged.cuh: of units below the largest exponent, and below the sum's own; how far s may be from it */
 };
 
 /* The sums of 4 x 4 results of a thread. */
@@ -325,7 +338,7 @@ static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], co
     GPU_UNROLL
     for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
         e[i / FUSED_SIDE][i % FUSED_SIDE] =
-            (static_cast<uint32_t>(fused_exponent_of<KIND>(r.s[i / FUSED_SIDE][i % FUSED_SIDE])) & 0xffff) |
+            static_cast<uint32_t>(fused_exponent_of<KIND>(r.s[i / FUSED_SIDE][i % FUSED_SIDE])) |
             static_cast<uint32_t>(w.floor) << 16;
     GPU_UNROLL
     for (int k = 0; k < PAIRS; k++) {
@@ -343,12 +356,11 @@ static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], co
     for (int i = 0; i < FUSED_SIDE; i++)
         GPU_UNROLL
     for (int j = 0; j < FUSED_SIDE; j++) {
-        const int low = static_cast<int16_t>(e[i][j]), high = static_cast<int>(e[i][j]) >> 16;
-        const int most = low > high ? low : high;
+        const uint32_t most = __vmaxs2(e[i][j], e[i][j] << 16 | e[i][j] >> 16); /* its upper half is shifted out */
         const uint32_t minus = static_cast<uint32_t>(high_of(r.s[i][j])) >> 31;
         const int negative = __popc(a.v[i] ^ b.v[j]) + static_cast<int>(minus & w.odd);
         acc[i][j] =
-            __dadd_rd(__hiloint2double(static_cast<int>(static_cast<unsigned>(most) * 0x100000u) + w.high, negative),
+            __dadd_rd(__hiloint2double(static_cast<int>(most * 0x100000u + static_cast<uint32_t>(w.high)), negative),
                       with_low_bit(r.s[i][j], w.odd));
     }
 }
@@ -366,29 +378,10 @@ static __device__ __forceinline__ void fused_rare_all(fused_results *r, const do
     }
 }
 
-template <int L, fused_kind KIND>
-static __device__ __forceinline__ void fused_addition(fused_results *r, const fused_shared<L> &m, int group, int row,
-                                                      int column, const fused_steps &w)
+/* Sums, still beside their first values, become accumulators. */
+template <fused_kind KIND>
+static __device__ __forceinline__ void fused_round(fused_results *r, double (*acc)[FUSED_SIDE])
 {
-    double acc[FUSED_SIDE][FUSED_SIDE];
-    fused_begin<L, KIND>(acc, *r, m, group, row, column, w);
-    GPU_UNROLL
-    for (int k = 0; k < L; k++) {
-        double a[FUSED_SIDE], b[FUSED_SIDE];
-        GPU_UNROLL
-        for (int h = 0; h < 2; h++) {
-            const fused_two x = *reinterpret_cast<const fused_two *>(&m.values[0][group * L + k][row + 2 * h]);
-            const fused_two y =
-                *reinterpret_cast<const fused_two *>(&m.values[1][group * L + k][column + FUSED_APART * h]);
-            a[2 * h] = x.v[0], a[2 * h + 1] = x.v[1];
-            b[2 * h] = y.v[0], b[2 * h + 1] = y.v[1];
-        }
-        GPU_UNROLL
-        for (int i = 0; i < FUSED_SIDE; i++)
-            GPU_UNROLL
-        for (int j = 0; j < FUSED_SIDE; j++)
-            acc[i][j] = __fma_rd(a[i], b[j], acc[i][j]);
-    }
     typedef fused_format<KIND> F;
     int rare = 0;
     GPU_UNROLL
@@ -407,102 +400,97 @@ static __device__ __forceinline__ void fused_addition(fused_results *r, const fu
             rounded_bits<F::DROPPED, F::NEAREST>(acc[i / FUSED_SIDE][i % FUSED_SIDE]);
 }
 
+/* Values of both operands in product k of a stage. */
+template <int L>
+static __device__ __forceinline__ void fused_values(double *a, double *b, const fused_shared<L> &m, int k, int row,
+                                                    int column)
+{
+    GPU_UNROLL
+    for (int h = 0; h < 2; h++) {
+        const fused_two x = *reinterpret_cast<const fused_two *>(&m.values[0][k][row + 2 * h]);
+        const fused_two y = *reinterpret_cast<const fused_two *>(&m.values[1][k][column + FUSED_APART * h]);
+        a[2 * h] = x.v[0], a[2 * h + 1] = x.v[1];
+        b[2 * h] = y.v[0], b[2 * h + 1] = y.v[1];
+    }
+}
+
+template <int L, fused_kind KIND>
+static __device__ __forceinline__ void fused_addition(fused_results *r, const fused_shared<L> &m, int group, int row,
+                                                      int column, const fused_steps &w)
+{
+    double acc[FUSED_SIDE][FUSED_SIDE];
+    fused_begin<L, KIND>(acc, *r, m, group, row, column, w);
+    GPU_UNROLL
+    for (int k = 0; k < L; k++) {
+        double a[FUSED_SIDE], b[FUSED_SIDE];
+        fused_values<L>(a, b, m, group * L + k, row, column);
+        GPU_UNROLL
+        for (int i = 0; i < FUSED_SIDE; i++)
+            GPU_UNROLL
+        for (int j = 0; j < FUSED_SIDE; j++)
+            acc[i][j] = __fma_rd(a[i], b[j], acc[i][j]);
+    }
+    fused_round<KIND>(r, acc);
+}
+
+/* ---- what kernels of tiles share ---- */
+
 static __device__ __forceinline__ void fused_clear(fused_results *r)
 {
     GPU_UNROLL
-    for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++) {
+    for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
         r->s[i / FUSED_SIDE][i % FUSED_SIDE] = 0;
-    }
 }
 
-/* s + t, to nearest even: sums of two such numbers in binary64 may be rounded a second time. Results are normal here, or exact. */
-template <fused_kind KIND>
-static __device__ __forceinline__ double fused_outer(double s, double t)
+static __device__ __forceinline__ fused_steps steps_of(const fused_product &f)
 {
-    enum { DROPPED = KIND == FUSED_FP16 ? 42 : 29, EMAX = KIND == FUSED_FP16 ? 15 : 127 };
-    const double sum = __dadd_rn(s, t);
-    const int field = high_of(sum) >> 20 & 0x7ff;
-    if (sum != sum || field == 0x7ff || field < (KIND == FUSED_FP16 ? -14 : -126) + FUSED_BIAS)
-        return sum; /* below the normal numbers the sum is exact */
-    const double y = rounded_bits<DROPPED, 1>(sum);
-    return (high_of(y) >> 20 & 0x7ff) > EMAX + FUSED_BIAS ? __hiloint2double((high_of(y) & INT32_MIN) | 0x7ff00000, 0)
-                                                          : y;
+    const fused_steps w = {f.floor,
+                           (52 - f.fraction) * 0x100000 + 0x80000,
+                           static_cast<uint32_t>(f.odd),
+                           (51 - f.kept) * 0x100000 + 0x80000,
+                           (52 - f.kept) * 0x100000 + 0x80000,
+                           f.near << 20};
+    return w;
 }
 
-template <int L, fused_kind KIND, int CHUNKED>
-GPU_KERNEL void __launch_bounds__(FUSED_THREADS, CHUNKED ? 1 : 2)
-    fused_kernel(GPU_CONSTANT(fused_product) f, GPU_CONSTANT(product_shape) g, GPU_CONSTANT(strided) to,
-                 GPU_CONSTANT(fused_places) at, float *d)
+/* The tile of a block of threads and a thread's part of it. Tiles go in groups of eight rows, column by column: neighbours share
+ * lines in the L2 cache. */
+struct fused_place {
+    int64_t matrix, row0, column0;
+    int row, column;
+};
+
+static __device__ __forceinline__ fused_place fused_place_of(const fused_product &f)
 {
-    enum { DEEP = fused_stage<L>::DEEP, GROUPS = fused_stage<L>::GROUPS };
-    GPU_SHARED(fused_shared<L>, m, [1]);
     const int64_t tiles_m = f.rows / FUSED_LINES, tiles_n = f.columns / FUSED_LINES,
                   tile = blockIdx.x % (tiles_m * tiles_n);
-    const int64_t matrix = blockIdx.x / (tiles_m * tiles_n), first_k = matrix * f.deep;
-    /* groups of eight rows of tiles, column by column: neighbours share lines in the L2 cache */
     const int64_t group = tile / (8 * tiles_n), height = tiles_m - 8 * group < 8 ? tiles_m - 8 * group : 8;
-    const int64_t row0 = (8 * group + tile % (8 * tiles_n) % height) * FUSED_LINES;
-    const int64_t column0 = tile % (8 * tiles_n) / height * FUSED_LINES;
-    const int row = static_cast<int>(threadIdx.x) / 16 * FUSED_SIDE, column = static_cast<int>(threadIdx.x) % 16 * 2;
-    const fused_steps w = {f.floor, (52 - f.fraction) * 0x100000 + 0x80000, static_cast<uint32_t>(f.odd)};
-    const fused_part part_a = fused_part_of(f.rows), part_b = fused_part_of(f.columns);
-    fused_results r;
-    double sums[FUSED_SIDE][FUSED_SIDE] = {};
-    int left = f.per_chunk;
-    fused_clear(&r);
-    GPU_ROLLED
-    for (int64_t k = 0; k < f.deep; k += DEEP) {
-        fused_load<L>(m, 0, at.a, first_k + k, f.rows, row0, part_a, 0);
-        fused_load<L>(m, 1, at.b, first_k + k, f.columns, column0, part_b, w.odd);
-        __syncthreads();
-        GPU_ROLLED
-        for (int n = 0; n < GROUPS; n++) {
-            if (f.quads || k + n * L < g.depth)
-                fused_addition<L, KIND>(&r, *m, n, row, column, w);
-            if (CHUNKED && --left == 0) {
-                left = f.per_chunk;
-                GPU_UNROLL
-                for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
-                    sums[i / FUSED_SIDE][i % FUSED_SIDE] = fused_outer<KIND>(sums[i / FUSED_SIDE][i % FUSED_SIDE],
-                                                                             r.s[i / FUSED_SIDE][i % FUSED_SIDE]);
-                fused_clear(&r);
-            }
-        }
-        __syncthreads();
-    }
-    d += offset_of(g, to, matrix);
+    const fused_place x = {blockIdx.x / (tiles_m * tiles_n), (8 * group + tile % (8 * tiles_n) % height) * FUSED_LINES,
+                           tile % (8 * tiles_n) / height * FUSED_LINES, static_cast<int>(threadIdx.x) / 16 * FUSED_SIDE,
+                           static_cast<int>(threadIdx.x) % 16 * 2};
+    return x;
+}
+
+/* Results to d, but those of special lines. Where the reference knows a NaN's bits, lines with one become special. */
+static __device__ __forceinline__ void fused_store(const double (*s)[FUSED_SIDE], const fused_product &f,
+                                                   const product_shape &g, const strided &to, const fused_places &at,
+                                                   const fused_place &of, float *d, int again)
+{
+    d += offset_of(g, to, of.matrix);
     GPU_UNROLL
     for (int i = 0; i < FUSED_SIDE; i++)
         GPU_UNROLL
     for (int j = 0; j < FUSED_SIDE; j++) {
-        const int64_t x = row0 + row + i, y = column0 + column + j / 2 * FUSED_APART + j % 2;
-        if (x >= g.rows || y >= g.columns || (at.a.special[matrix * f.rows + x] | at.b.special[matrix * f.columns + y]))
+        const int64_t x = of.row0 + of.row + i, y = of.column0 + of.column + j / 2 * FUSED_APART + j % 2;
+        if (x >= g.rows || y >= g.columns ||
+            (at.a.special[of.matrix * f.rows + x] | at.b.special[of.matrix * f.columns + y]))
             continue;
-        const double s = CHUNKED ? sums[i][j] : r.s[i][j];
-        d[x * to.row + y * to.col] = s != s ? f.not_a_number : static_cast<float>(s);
+        if (again && s[i][j] != s[i][j]) {
+            at.a.special[of.matrix * f.rows + x] = 1;
+            *at.any = 1;
+        }
+        d[x * to.row + y * to.col] = s[i][j] != s[i][j] ? f.not_a_number : static_cast<float>(s[i][j]);
     }
-}
-
-/* Sums of the workspace to d, but those of special lines. */
-GPU_KERNEL void fused_finish_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(fused_product) f,
-                                    GPU_CONSTANT(fused_places) at)
-{
-    const product_shape &g = p.shape;
-    const int64_t each = g.rows * g.columns, n = each * g.matrices;
-    const end_scales v = scales_of(p);
-    end_counts c = {{0, 0, 0, 0}};
-    for (int64_t e = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; e < n;
-         e += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-        const int64_t matrix = e / each, i = e % each / g.columns, j = e % g.columns;
-        const float s = at.sums[e];
-        if (at.a.special[matrix * f.rows + i] | at.b.special[matrix * f.columns + j])
-            continue;
-        if (s == s)
-            finish_f32(p, places_of(p, matrix), v, i, j, s, &c);
-        else
-            finish_code(p, places_of(p, matrix), v, i, j, f.invalid, &c);
-    }
-    give_counts(p.end, c);
 }
 
 } // namespace library

@@ -6,18 +6,38 @@
 namespace library
 {
 
-/* How an accumulator is rounded. */
-enum fused_kind { FUSED_BINARY32, FUSED_E8M13, FUSED_FP16, FUSED_KINDS };
+/* How an accumulator is rounded; STAGED: additions of CDNA3, of one sum or two; GROUPED: those of fp4 with scales. */
+enum fused_kind {
+    FUSED_BINARY32,
+    FUSED_E8M13,
+    FUSED_FP16,
+    FUSED_KINDS,
+    FUSED_STAGED = FUSED_KINDS,
+    FUSED_STAGED_TWO,
+    FUSED_GROUPED
+};
 
 enum { FUSED_LINES = 64 }; /* of a tile; operands are filled up to whole tiles */
+
+/* Factors of blocks of an operand (mpsim/product.h). */
+struct fused_factors {
+    const float *at;
+    int64_t block_rows, grid_rows, grid_cols, matrix;
+    strided lies;
+};
 
 /* A product that fused.cu computes. */
 struct fused_product {
     fused_kind kind;
-    int length, fraction, floor;
-    int odd;               /* 1: truncation; 0: toward -infinity */
-    int per_chunk;         /* additions a chunk; 0: no chunks */
-    int quads;             /* zeros fill up a chunk */
+    int length, fraction, floor, kept;
+    int near;          /* staged: an accumulator further below the largest exponent counts as 0 */
+    int odd;           /* 1: truncation; 0: toward -infinity */
+    int per_chunk;     /* additions a chunk or a block; 0: none */
+    int quads;         /* zeros fill up a chunk */
+    int blocks;        /* with factors; 0: none */
+    int block, filled; /* products of a block, and with the zeros that fill up its last addition */
+    fused_factors a, b;
+    int64_t end;           /* additions from there on are not made */
     int64_t deep;          /* products: of all additions, zeros included */
     int64_t rows, columns; /* filled up */
     uint64_t invalid;      /* the code of a sum without a value */
@@ -25,7 +45,7 @@ struct fused_product {
 };
 
 /* An operand in the workspace, k by k: the higher words of binary64 values, exponents of products in pairs, signs of each
- * addition's products; per line, whether it has a NaN or an infinity. */
+ * addition's products (other things of GROUPED: grouped.cuh); per line, whether it has a NaN or an infinity. */
 struct fused_operand {
     uint32_t *values, *exponents, *signs;
     unsigned char *special;

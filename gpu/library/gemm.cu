@@ -4,6 +4,7 @@
 #include "call.cuh"
 #include "chain.cuh"
 #include "core.cuh"
+#include "exact.h"
 #include "fused.h"
 
 namespace library
@@ -16,7 +17,8 @@ struct planned {
     core_product core;
     fused_product fused;
     chain_product chain;
-    int by_core, by_fused, by_chain, sm;
+    exact_product exact;
+    int by_core, by_fused, by_chain, by_exact, sm;
 };
 
 static int is_f32(const mpsim_format *f)
@@ -162,6 +164,7 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
     x->by_core = core_of(&x->core, x->p, x->sm);
     x->by_fused = !x->by_core && fused_of(&x->fused, x->p);
     x->by_chain = !x->by_core && !x->by_fused && chain_of(&x->chain, x->p);
+    x->by_exact = !x->by_core && exact_of(&x->exact, x->p);
     return MPSIM_OK;
 }
 
@@ -237,6 +240,8 @@ static mpsim_status launch_all(const planned &x, const places &at, const mpsim_c
         fused_launch(x.fused, x.p, at.fused, at.a, at.b, on);
     if (x.by_chain)
         launch_chain(x.chain, x.p, at.a, at.b, on);
+    else if (x.by_exact)
+        exact_launch(x.exact, x.p, at.a, at.b, on);
     else if (!x.by_core) /* behind fused additions the lines with NaNs and infinities */
         launch_walk(x, at, on);
     else if (launch_core(x.core, x.p, mpsim_format_find("binary32"), at.a, at.b, at.sums, x.sm, on, why, sizeof why))
@@ -268,7 +273,7 @@ extern "C" const char *mpsim_cuda_gemm_kernel(const mpsim_product *p, const mpsi
     library::planned x;
     return library::plan(&x, p, a, b) ? NULL
            : x.by_core                ? "tensor cores"
-           : x.by_fused               ? "binary64"
+           : x.by_fused || x.by_exact ? "binary64"
            : x.by_chain               ? "binary32"
                                       : "one thread a result";
 }

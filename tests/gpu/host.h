@@ -280,6 +280,10 @@ static inline double __fma_rd(double a, double b, double c)
     const double error = gap + tail;
     return gpu_host_below(sum, error != 0 ? error : last);
 }
+static inline double __fma_ru(double a, double b, double c)
+{
+    return -__fma_rd(-a, b, -c);
+}
 /* max(a + b, c) of two signed halves */
 static inline unsigned __viaddmax_s16x2(unsigned a, unsigned b, unsigned c)
 {
@@ -289,6 +293,17 @@ static inline unsigned __viaddmax_s16x2(unsigned a, unsigned b, unsigned c)
         r |= unsigned(uint16_t(sum > least ? sum : least)) << h;
     }
     return r;
+}
+/* Products of four signed bytes and c. */
+static inline int __dp4a(int a, int b, int c)
+{
+    for (int h = 0; h < 32; h += 8)
+        c += int(int8_t(a >> h)) * int(int8_t(b >> h));
+    return c;
+}
+static inline unsigned __vmaxs2(unsigned a, unsigned b)
+{
+    return __viaddmax_s16x2(a, 0, b);
 }
 static inline float __fadd_rn(float a, float b)
 {

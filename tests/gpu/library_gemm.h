@@ -34,10 +34,26 @@ inline int chance(size_t one_in)
 
 /* What numbers are like. */
 enum test_numbers {
-    TEST_BELL,    /* of moderate size, some zeros */
-    TEST_SPREAD,  /* any exponent               */
-    TEST_ANY_BITS /* NaN and infinities, too    */
+    TEST_BELL,     /* of moderate size, some zeros */
+    TEST_SPREAD,   /* any exponent               */
+    TEST_ANY_BITS, /* NaN and infinities, too    */
+    TEST_TIES      /* near powers of two not far from 1: sums that cancel, ties */
 };
+
+/* Products of two numbers are near the largest of binary32 (1; most are positive then), its smallest (-1), or 1 (0); if the format has
+ * such exponents. Exponents differ by less than `far`. Zeros come in runs, too. */
+inline int test_center = 0, test_far = 5, test_zeros = 0;
+
+inline uint64_t near_power_of_two(const mpsim_format *f, const mpsim_rounding *r)
+{
+    const int most = f->ebits < 8 ? (1 << (f->ebits - 1)) - 1 : 126, bits = 1 + static_cast<int>(random_below(12));
+    const int far = static_cast<int>(random_below(static_cast<size_t>(test_center > 0 && test_far < 9 ? 2 : test_far)));
+    const int e = test_center * most / 2 - (test_center > 0) + (test_center <= 0 && chance(2) ? far : -far);
+    const float x = ldexpf(1, e < most ? e : most - 1), y = chance(2) ? x : x + ldexpf(chance(2) ? x : -x, -bits);
+    if (test_zeros > 0 ? test_zeros-- : chance(60) ? (test_zeros = static_cast<int>(random_below(60))) : 0)
+        return mpsim_encode_f32(f, r, chance(2) ? 0.0f : -0.0f, 0, NULL);
+    return mpsim_encode_f32(f, r, chance(test_center > 0 ? 6 : 2) ? -y : y, 0, NULL);
+}
 
 inline uint64_t random_code(const mpsim_format *f, test_numbers how)
 {
@@ -46,6 +62,8 @@ inline uint64_t random_code(const mpsim_format *f, test_numbers how)
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     if (chance(12))
         return mpsim_encode_f32(f, &r, chance(2) ? 0.0f : -0.0f, 0, NULL);
+    if (how == TEST_TIES && !chance(40))
+        return near_power_of_two(f, &r);
     if (how == TEST_ANY_BITS && chance(8))
         return bits;
     if (how != TEST_BELL || chance(16)) {
@@ -115,6 +133,8 @@ struct test_array {
     void fill(test_numbers how)
     {
         size_t n = 1;
+        test_center = chance(2) ? 0 : static_cast<int>(random_below(3)) - 1;
+        test_far = chance(2) ? 5 : 29;
         for (uint32_t i = 0; i < x.rank; i++)
             n *= x.shape[i];
         for (size_t e = 0; e < n; e++) {
@@ -232,6 +252,8 @@ struct test_factors {
         for (size_t i = 0; i < n; i++)
             at[i] = ldexpf(m->scales && !strchr(m->scales, '3') ? 1 : 1 + static_cast<float>(random_below(8)) / 8,
                            static_cast<int>(random_below(9)) - 4);
+        for (size_t i = 0; m->scales && i < n; i++)
+            at[i] = chance(30) ? 0 : chance(99) ? NAN : at[i];
         o->factors = at;
     }
 };

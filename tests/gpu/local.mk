@@ -41,7 +41,7 @@ AM_CXXFLAGS = $(TEST_CXXFLAGS) $(kernel_cxxflags) $(CHECK_CFLAGS)
 kernel_libs = tests/gpu/libkernels.a $(train_libs)
 EXTRA_LIBRARIES += tests/gpu/libkernels.a
 tests_gpu_libkernels_a_SOURCES = \
-  tests/gpu/blocks_host.cc tests/gpu/engine_host.cc tests/gpu/gemm_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/library_fused_host.cc tests/gpu/library_gemm_host.cc \
+  tests/gpu/blocks_host.cc tests/gpu/engine_host.cc tests/gpu/gemm_host.cc tests/gpu/host.h tests/gpu/host_cores.h tests/gpu/library_exact_host.cc tests/gpu/library_fused_host.cc tests/gpu/library_gemm_host.cc \
   tests/gpu/host_faults.h tests/gpu/host_fibers.h tests/gpu/host_launch.h tests/gpu/host_graph.h tests/gpu/host_runtime.h tests/gpu/host_mma.h \
   tests/gpu/host_tma.h tests/gpu/host_wgmma.h tests/gpu/tma_host.cc tests/gpu/wgmma_host.cc \
   tests/support/extent.c

@@ -49,7 +49,7 @@ static void every_row()
                 if (!all && formats.size() > 2 && l != (k + 1) % formats.size())
                     continue;
                 const char *d = is_wide ? "binary64" : m.result.format.name;
-                for (int how = 0; how < 3; how++) {
+                for (int how = 0; how < 4; how++) {
                     test_product t = product_of(m.name, a.c_str(), b.c_str(), d, 5, 7, how == 0 ? 130 : 67);
                     t.how = static_cast<test_numbers>(how);
                     t.start = how == 1;
@@ -158,6 +158,40 @@ static void promoted()
         run(t);
     }
     OK(failed_here == 0, "blocks with factors");
+}
+
+/* By tiles: blocks of a length that additions divide or not, the last one short. */
+static void promoted_tiles()
+{
+    static const struct {
+        const char *model, *format;
+        int block;
+    } rows[] = {{"blackwell-tcgen05-fp8-fp32", "e4m3", 128},
+                {"blackwell-tcgen05-fp8-fp32", "e5m2", 20},
+                {"ada-fp8-fp32", "e4m3", 32},
+                {"hopper-wgmma-fp8-fp32", "e5m2", 48},
+                {"cdna3-fp8-fp32", "e4m3fnuz", 128},
+                {"cdna3-fp8-fp32", "e5m2fnuz", 9}};
+    for (const auto &r : rows) {
+        std::string kernel;
+        failed_here = 0;
+        for (int i = 0; i < 6; i++) {
+            test_product t = product_of(r.model, r.format, r.format, i % 2 ? "binary32" : "bf16", i ? 6 : 70,
+                                        i ? 5 : 66, 20 + random_below(i ? 300 : 60));
+            t.factors = r.block;
+            t.batch = i % 4;
+            t.strange = i % 2;
+            t.counts = i == 3;
+            t.bias = i == 2 ? "binary32" : NULL;
+            t.how = i == 5 ? TEST_ANY_BITS : TEST_SPREAD;
+            const std::string wrong = compare_product(t, nullptr, &kernel);
+            if (wrong != "" || kernel != "binary64") {
+                failed_here++;
+                printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+            }
+        }
+        OK(failed_here == 0, "%s: blocks of %d with factors by %s", r.model, r.block, kernel.c_str());
+    }
 }
 
 /* Models of other devices that have the parameters of an instruction of this one (sm_90), and those that have not. */
@@ -295,6 +329,39 @@ static void tiles()
     OK(failed_here == 0 && kernel_here == "binary64", "several tiles");
 }
 
+/* Many results near ties, ends of ranges and sums that cancel, of models with tiles of their own. */
+static void many_results()
+{
+    static const struct {
+        const char *model, *format, *by;
+        int factors;
+    } rows[] = {{"cdna3-fp16-fp32", "fp16", "binary64", 0},
+                {"cdna3-bf16-fp32", "bf16", "binary64", 0},
+                {"cdna3-xf32-fp32", "tf32", "binary64", 0},
+                {"cdna3-fp8-fp32", "e5m2fnuz", "binary64", 0},
+                {"cdna3-fp8-fp32", "e4m3fnuz", "binary64", 0},
+                {"cdna3-fp8-fp32", "bf16", "binary64", 0},
+                {"blackwell-tcgen05-mxf4nvf4", "e2m1", "binary64", 16},
+                {"blackwell-tcgen05-mxf4", "e2m1", "binary64", 32},
+                {"blackwell-tcgen05-mxf4", "e2m3", "binary64", 0}};
+    for (const auto &r : rows) {
+        std::string kernel;
+        failed_here = 0;
+        for (int i = 0; i < 12; i++) {
+            test_product t = product_of(r.model, r.format, r.format, "binary32", 48, 64, 1 + random_below(40));
+            t.factors = r.factors;
+            t.depth += r.factors ? 150 : 0;
+            t.how = i % 4 ? TEST_TIES : TEST_SPREAD;
+            const std::string wrong = compare_product(t, nullptr, &kernel);
+            if (wrong != "" || kernel != r.by) {
+                failed_here++;
+                printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+            }
+        }
+        OK(failed_here == 0, "%s of %s: 12 x 3072 results by %s", r.model, r.format, kernel.c_str());
+    }
+}
+
 static void refused()
 {
     mpsim_status s = MPSIM_OK;
@@ -314,10 +381,12 @@ int main()
     own_models();
     any_call(300);
     promoted();
+    promoted_tiles();
     by_cores();
     chains();
     infinities_of_blocks();
     tiles();
+    many_results();
     refused();
     return tap_end();
 }
