@@ -19,9 +19,12 @@ typedef struct tried {
     size_t rows, columns; /* of the crossings, which come first */
     double found[TRIED];
     double expected[TRIED], bound[TRIED],
-        loose[TRIED]; /* of one formula; loose: for results that are off by a number */
-    double origin[TRIED];
+        loose[TRIED];                  /* of one formula; loose: for results that are off by a number */
+    double origin[TRIED], math[TRIED]; /* math: what the operations before the last rounding leave */
 } tried;
+
+/* The value itself is rounded to binary64. */
+static const double ALMOST = 1 + 0x1p-20;
 
 static size_t spread(size_t i, size_t some, size_t n)
 {
@@ -77,8 +80,10 @@ static void value(tried *t, size_t formula)
     for (size_t i = 0; i < t->n; i++) {
         const judge_exact e = t->f->exact(t->f->self, formula, t->at[i]);
         t->expected[i] = e.value;
+        const double unit = t->f->halves ? t->f->unit / 2 : t->f->unit;
+        t->math[i] = e.bound;
         t->loose[i] = e.bound < 0 ? 0 : e.bound + t->f->unit * (fabs(e.value) + e.bound) + least;
-        t->bound[i] = e.bound < 0 ? 0 : e.bound + t->f->unit * binade(fabs(e.value) + e.bound) + least;
+        t->bound[i] = e.bound < 0 ? 0 : e.bound + unit * binade(fabs(e.value) + e.bound) * ALMOST + least;
     }
 }
 
@@ -205,6 +210,48 @@ static int find_lines(mpsim_judgement *j, const tried *t, int columns)
     return 1;
 }
 
+/* ---- factors of rows that only many results of a row show ---- */
+
+enum { MANY = 256 };
+
+/* The factors that results of a row allow, each within half a unit in its last place. */
+static range factors_of_row(const tried *t, size_t row)
+{
+    const judge_pair *p = t->p;
+    const size_t n = p->columns < MANY ? p->columns : MANY, bytes = mpsim_format_code_bytes(p->format);
+    const double least = mpsim_format_min_normal(p->format);
+    range r = {0};
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = row * p->columns + spread(i, n, p->columns);
+        const judge_exact e = t->f->exact(t->f->self, 0, at);
+        const double found = mpsim_decode(p->format, element_code(p->found, bytes, at));
+        const double slack = e.bound + t->f->unit / 2 * binade(fabs(found)) * ALMOST;
+        if (e.bound >= 0 && isfinite(found) && fabs(found) >= least && fabs(e.value) >= least)
+            narrow(&r, (found - slack) / e.value, (found + slack) / e.value);
+    }
+    return r;
+}
+
+/* Whether every row has one factor, and for half of the rows this is not 1: a number of the row was rounded. */
+static int find_small_factors(mpsim_judgement *j, const tried *t)
+{
+    size_t other = 0;
+    double most = 0;
+    if (!t->f->halves || t->f->origin || t->rows < 4 || t->p->columns < 16)
+        return 0;
+    for (size_t i = 0; i < t->rows; i++) {
+        const range r = factors_of_row(t, spread(i, t->rows, t->p->rows));
+        if (r.n < 8 || r.high < r.low)
+            return 0;
+        other += r.low > 1 || r.high < 1;
+        most = fmax(most, fabs(middle(&r) - 1));
+    }
+    if (2 * other < t->rows)
+        return 0;
+    judge_find(j, "factor", j->differ, "the results of each row are off by a factor of the row: up to 1 +- %.2g", most);
+    return 1;
+}
+
 /* ---- the finding ---- */
 
 static int is_cause(const mpsim_judge_finding *f, const char *const *causes)
@@ -236,6 +283,33 @@ static int is_constant(const tried *t)
     return t->n > 1 && i == t->n;
 }
 
+/* Of all results, the share that another order of operations can change: those whose value is so near to halfway between two numbers. */
+static double share_of(const tried *t)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (; n < t->rows * t->columns; n++) {
+        const double unit = t->f->unit * binade(fabs(t->expected[n]));
+        sum += t->math[n] <= 0 || !(unit > 0) ? 1 : fmin(1, 2 * t->math[n] / unit);
+    }
+    return n ? sum / (double)n : 1;
+}
+
+/* Whether more results differ than operations in the row's formats leave, by more than a sample of the share can be off. */
+static int is_too_many(mpsim_judgement *j, const tried *t)
+{
+    const size_t all = t->p->rows * t->p->columns;
+    const double share = share_of(t), sample = (double)(t->rows * t->columns), is = (double)j->differ / (double)all;
+    if (is <= share + 4 * sqrt(share * (1 - share) / sample) + 8 / (double)all)
+        return 0;
+    judge_find(
+        j, "formula", j->differ,
+        "%.3g %% of the results differ, and another order of operations changes at most %.2g %%: an operation more "
+        "is rounded, or one less",
+        100 * is, 100 * share);
+    return 1;
+}
+
 static void say_far(mpsim_judgement *j, const tried *t)
 {
     double worst = 0;
@@ -260,11 +334,13 @@ void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge
     for (size_t i = 0; i < f->n; i++) {
         value(&t, i);
         if (has_values(&t) && near(&t) == t.n) {
-            judge_find(j, f->of[i].cause, j->differ, "%s", f->of[i].text);
+            if (i || !is_too_many(j, &t))
+                judge_find(j, f->of[i].cause, j->differ, "%s", f->of[i].text);
             return;
         }
     }
     value(&t, 0);
-    if (!has_reason(j, no_reasons) && !find_number(j, &t) && !find_lines(j, &t, 0) && !find_lines(j, &t, 1))
+    if (!has_reason(j, no_reasons) && !find_number(j, &t) && !find_lines(j, &t, 0) && !find_lines(j, &t, 1) &&
+        !find_small_factors(j, &t))
         say_far(j, &t);
 }

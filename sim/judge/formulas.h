@@ -16,11 +16,12 @@ typedef struct judge_formula {
 } judge_formula;
 
 /* Formulas of one array of results. The first is the right one; a formula of which exact's value is NaN everywhere does not count.
- * unit: the largest relative error of the last rounding. */
+ * unit: the largest relative error of the last rounding, of a unit in the last place; halves: the rounding is to nearest. */
 typedef struct judge_formulas {
     const judge_formula *of;
     size_t n;
     double unit;
+    int halves;
     const void *self;
     judge_exact (*exact)(const void *self, size_t formula, size_t element);
     double (*origin)(const void *self, size_t element); /* what the results were before; NULL: nothing */

@@ -30,6 +30,9 @@ __attribute__((format(printf, 4, 5)))
 #endif
 void judge_find(mpsim_judgement *j, const char *cause, uint64_t explains, const char *text, ...);
 
+/* judge_forget -- drops findings of patterns and of rounding: another row gives all results. */
+void judge_forget(mpsim_judgement *j);
+
 /* judge_in_pieces -- task(i, job) for pieces 0 to n - 1, on the threads of the caller. */
 void judge_in_pieces(const mpsim_pool *pool, size_t n, void (*task)(size_t i, void *job), void *job);
 

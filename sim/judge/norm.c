@@ -15,13 +15,14 @@
 const char *const judge_norm_roles[] = {"x", "y", NULL, "weight", "bias", "eps", NULL};
 enum { X, Y, WEIGHT, BIAS, EPS };
 
-enum { ROWS_MOST = 64 };
+enum { ROWS_MOST = 96 };
 
 typedef struct norm_row {
     judge_row of;
     mpsim_norm_kind kind;
     double eps;              /* below 0: not said */
     mpsim_format normalised; /* of (x - mean) / root before the weight; without a name: nothing is rounded there */
+    mpsim_format inverse;    /* of 1 / root; without a name: binary32 */
 } norm_row;
 
 typedef struct question {
@@ -41,15 +42,18 @@ static int set_word(void *context, const char *word, const char *value)
         return parse_number(&row->eps, value) || row->eps < 0 ? -1 : 0;
     if (value && strcmp(word, "normalised") == 0)
         return mpsim_format_parse(&row->normalised, value) == MPSIM_OK ? 0 : -1;
+    if (value && strcmp(word, "inverse") == 0)
+        return mpsim_format_parse(&row->inverse, value) == MPSIM_OK ? 0 : -1;
     return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->of.math, value) == MPSIM_OK ? 0 : -1;
 }
 
-/* layernorm or rmsnorm[:eps=X][:math=FORMAT | :normalised=FORMAT]. 0, or -1. */
+/* layernorm or rmsnorm[:eps=X][:math=FORMAT | :normalised=FORMAT | :inverse=FORMAT]. 0, or -1. */
 static int read(void *to, char *text)
 {
     norm_row *row = to;
     row->eps = -1;
-    if (judge_words(text, set_word, row) || (*row->normalised.name && judge_math(&row->of.math)))
+    if (judge_words(text, set_word, row) ||
+        (*row->normalised.name != '\0') + (*row->inverse.name != '\0') + (judge_math(&row->of.math) != NULL) > 1)
         return -1;
     row->kind = strcmp(text, kinds[MPSIM_NORM_RMS]) == 0 ? MPSIM_NORM_RMS : MPSIM_NORM_LAYER;
     return strcmp(text, kinds[row->kind]) == 0 ? 0 : -1;
@@ -68,7 +72,9 @@ static void add_of_eps(judge_list *l, double eps)
             judge_list_add(l, "%s:eps=%.9g%s", kinds[kind], eps, judge_math_word(math, judge_math_at(i)));
     for (size_t i = 1; judge_math_at(i); i++)
         for (int kind = 0; kind < 2; kind++)
-            judge_list_add(l, "%s:eps=%.9g:normalised=%s", kinds[kind], eps, judge_math_at(i)->name);
+            for (int inverse = 0; inverse < 2; inverse++)
+                judge_list_add(l, "%s:eps=%.9g:%s=%s", kinds[kind], eps, inverse ? "inverse" : "normalised",
+                               judge_math_at(i)->name);
 }
 
 /* eps: the one that is said, or those that are usual. */
@@ -87,6 +93,23 @@ static mpsim_status add(void *question_, void *like)
         if (usual[i] != given)
             add_of_eps(&q->list, usual[i]);
     return MPSIM_OK;
+}
+
+/* Lines by inverse roots that are rounded; means: of the lines, then the roots' inverses. */
+static void by_inverse(float *y, const question *q, const norm_row *row, const judge_units *u, const float *means)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    judge_lines(y, q->list.w->of[X], u, q->columns);
+    for (size_t i = 0; i < u->n; i++) {
+        float inverse = means[u->n + i];
+        const float mean = row->kind == MPSIM_NORM_RMS ? 0 : means[i];
+        (void)mpsim_round_array_f32(&row->inverse, &r, NULL, &inverse, &inverse, 1, NULL);
+        for (size_t k = 0; k < q->columns; k++) {
+            float *to = &y[i * q->columns + k];
+            *to = (*to - mean) * inverse * q->weight[k] + (q->bias ? q->bias[k] : 0);
+        }
+    }
 }
 
 static mpsim_status compute(const void *self, size_t which, const judge_units *u, float *const *y)
@@ -108,6 +131,8 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
                                                  apart ? NULL : q->bias);
     for (size_t i = 0; i < u->n * q->columns && apart && s == MPSIM_OK; i++)
         y[0][i] = y[0][i] * q->weight[i % q->columns] + (q->bias ? q->bias[i % q->columns] : 0);
+    if (*row->inverse.name && s == MPSIM_OK)
+        by_inverse(y[0], q, row, u, means);
     free(means);
     return s;
 }
@@ -115,7 +140,7 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
 static const mpsim_format *math_of(const void *self, size_t row)
 {
     const norm_row *r = judge_list_at(self, row);
-    return *r->normalised.name ? &r->normalised : &r->of.math;
+    return *r->normalised.name ? &r->normalised : *r->inverse.name ? &r->inverse : &r->of.math;
 }
 
 /* ---- formulas ---- */
@@ -201,7 +226,9 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
     const norm_row *row = judge_list_at(q, which);
     const size_t c = at % q->columns;
     const double u = judge_unit_of(&row->of.math),
-                 of_apart = *row->normalised.name ? 2 * judge_unit_of(&row->normalised) : 0,
+                 of_apart = *row->normalised.name ? 2 * judge_unit_of(&row->normalised)
+                            : *row->inverse.name  ? 2 * judge_unit_of(&row->inverse)
+                                                  : 0,
                  n = (double)(formula == OF_AXIS ? q->rows : q->columns), eps = eps_of(row, formula);
     const int subtracts = (row->kind == MPSIM_NORM_LAYER) != (formula == OF_KIND);
     (void)output;

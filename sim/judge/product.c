@@ -332,13 +332,15 @@ static judge_exact exact(const void *self, size_t formula, size_t at)
 }
 
 /* Results that differ: whether they are as near the exact sums as rounding every addition to binary32 leaves them. */
-static void explain_formula(const question *q)
+static void explain_formula(const question *q, const product_row *row)
 {
     const mpsim_format *f = q->w->of[D]->format;
     const judge_pair p = pair_of(q, q->expected);
     const judge_formulas all = {.of = formulas,
                                 .n = sizeof formulas / sizeof formulas[0],
                                 .unit = ldexp(1, -(int)(f->mbits < 23 ? f->mbits : 23)),
+                                .halves = row->mode <= MPSIM_ROUND_NEAREST_AWAY &&
+                                          row->model.result.rounding.mode <= MPSIM_ROUND_NEAREST_AWAY,
                                 .self = q,
                                 .exact = exact};
     judge_formulas_explain(q->w->j, &p, &all);
@@ -479,11 +481,13 @@ static mpsim_status answer(question *q, const product_row *like)
     if (like && (best = find_row(q, &differ)) && differ <= j->differ / 2) {
         snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
         j->nearest_differ = differ;
+        if (differ == 0)
+            judge_forget(j);
         explain_rows(q, like, best, j->differ - differ);
         if (differ > j->differ / 100)
-            explain_formula(q);
+            explain_formula(q, row);
     } else if (!is_known(j) && !explain_mode(q, row) && !explain_depth(q, row)) {
-        explain_formula(q);
+        explain_formula(q, row);
     }
     return MPSIM_OK;
 }

@@ -36,6 +36,27 @@ const char *judge_percent(char out[24], uint64_t part, uint64_t whole)
 
 /* ---- findings ---- */
 
+/* Whether a finding says only which pattern the results have, or that they may be right. */
+static int is_pattern(const char *cause)
+{
+    static const char *const patterns[] = {"bits",          "pairs-swapped", "transposed",
+                                           "rows-permuted", "rows",          "columns-permuted",
+                                           "columns",       "shifted",       "rounding"};
+    size_t i = 0;
+    while (i < sizeof patterns / sizeof patterns[0] && strcmp(patterns[i], cause) != 0)
+        i++;
+    return i < sizeof patterns / sizeof patterns[0];
+}
+
+void judge_forget(mpsim_judgement *j)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < j->findings; i++)
+        if (!is_pattern(j->finding[i].cause))
+            j->finding[n++] = j->finding[i];
+    j->findings = n;
+}
+
 void judge_find(mpsim_judgement *j, const char *cause, uint64_t explains, const char *text, ...)
 {
     size_t at = j->findings;

@@ -44,14 +44,14 @@ static int set_word(void *context, const char *word, const char *value)
     return value && strcmp(word, "math") == 0 && mpsim_format_parse(&row->of.math, value) == MPSIM_OK ? 0 : -1;
 }
 
-/* softmax or log-softmax[:causal][:scale=X][:math=FORMAT], or [:scale=X][:sum=FORMAT]. 0, or -1. */
+/* softmax or log-softmax[:causal][:scale=X][:math=FORMAT], or [:scale=X][:math=FORMAT][:sum=FORMAT]. 0, or -1. */
 static int read(void *to, char *text)
 {
     softmax_row *row = to;
     row->scale = 1;
     if (judge_words(text, set_word, row))
         return -1;
-    if (*row->sum.name && (row->causal || judge_math(&row->of.math)))
+    if (*row->sum.name && row->causal)
         return -1;
     row->log = strcmp(text, "log-softmax") == 0;
     return row->log || strcmp(text, "softmax") == 0 ? 0 : -1;
@@ -71,12 +71,25 @@ static mpsim_status add(void *question_, void *like)
             for (int log = 0; log < 2; log++)
                 judge_list_add(&q->list, "%ssoftmax%s%s%s", log ? "log-" : "", causal ? ":causal" : "",
                                judge_math_word(math, judge_math_at(i)), scale);
-    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
         judge_list_add(&q->list, "%s%s", sums[i], scale);
+        judge_list_add(&q->list, "%s%s:math=%s", sums[i], scale, strchr(sums[i], '=') + 1);
+    }
     return MPSIM_OK;
 }
 
-/* A line in binary32, but for the sum. */
+/* A result of an operation, rounded to the format of the row's math. */
+static float rounded(const softmax_row *row, float x)
+{
+    const mpsim_format *f = judge_math(&row->of.math);
+    mpsim_rounding r;
+    if (!f)
+        return x;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return (float)mpsim_decode(f, mpsim_encode_f32(f, &r, x, 0, NULL));
+}
+
+/* A line whose powers are added one after the other. */
 static mpsim_status line_by_sum(float *y, const softmax_row *row, size_t n)
 {
     float most = -HUGE_VALF;
@@ -84,14 +97,14 @@ static mpsim_status line_by_sum(float *y, const softmax_row *row, size_t n)
     if (!powers)
         return MPSIM_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        y[i] *= (float)row->scale;
+        y[i] = rounded(row, y[i] * (float)row->scale);
         most = isnan(y[i]) || isnan(most) ? NAN : fmaxf(most, y[i]);
     }
     for (size_t i = 0; i < n; i++)
-        powers[i] = mpsim_exp(y[i] - most);
+        powers[i] = rounded(row, mpsim_exp(rounded(row, y[i] - most)));
     const float sum = mpsim_sum_lanes(&row->sum, powers, n, 1, 1);
     for (size_t i = 0; i < n; i++)
-        y[i] = row->log ? y[i] - most - mpsim_log(sum) : powers[i] / sum;
+        y[i] = rounded(row, row->log ? rounded(row, y[i] - most) - rounded(row, mpsim_log(sum)) : powers[i] / sum);
     free(powers);
     return MPSIM_OK;
 }

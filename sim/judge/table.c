@@ -394,8 +394,9 @@ static double unit_of(const mpsim_format *f, const judge_ending *e)
 static void explain(const judge_table *t, const answer *a, const judge_pair *p, const judge_ending *e, int formulas)
 {
     mpsim_judgement *j = t->w->j;
-    const judge_formulas f = {t->formulas, t->formulas_n, unit_of(p->format, e),
-                              a,           value_of,      t->origin ? origin_of : NULL};
+    const judge_formulas f = {
+        t->formulas, t->formulas_n, unit_of(p->format, e),       e->mode <= MPSIM_ROUND_NEAREST_AWAY && !t->stored,
+        a,           value_of,      t->origin ? origin_of : NULL};
     for (size_t i = 0; i < j->places; i++)
         j->place[i].exact = value_of(a, 0, j->place[i].row * p->columns + j->place[i].column).value;
     if (j->differ && formulas)
@@ -469,6 +470,8 @@ static mpsim_status compare_nearest(search *s)
     }
     if (!half)
         return MPSIM_OK;
+    if (s->differ == 0)
+        judge_forget(j);
     full_name(j->nearest, t, s->best, &s->best_ending);
     j->nearest_differ = s->differ;
     compare_math(s);

@@ -212,6 +212,7 @@ static const judge_formula formulas[] = {
     {"decay", "the weight decay is coupled where it should be decoupled, or decoupled where it should be coupled"},
     {"decay", "the weight decay is left out"},
     {"decay", "the weight decay has the opposite sign"},
+    {"decay", "the weight decay comes after the step, not before: it acts on the step, too"},
     {"eps", "eps is added to v, under the root"},
     {"eps", "eps is left out"},
     {"betas", "beta1 and beta2 have changed places"},
@@ -228,6 +229,7 @@ enum {
     OF_COUPLED,
     OF_NO_DECAY,
     OF_MINUS_DECAY,
+    OF_LATE_DECAY,
     OF_EPS_INSIDE,
     OF_NO_EPS,
     OF_BETAS,
@@ -293,7 +295,8 @@ static int change(mpsim_optim *o, element_step *e, const update_row *row, size_t
         return is_adam && o->weight_decay != 0;
     case OF_NO_DECAY:
     case OF_MINUS_DECAY:
-        if (o->weight_decay == 0 || (formula == OF_MINUS_DECAY && !t->decoupled))
+    case OF_LATE_DECAY:
+        if (o->weight_decay == 0 || (formula != OF_NO_DECAY && !t->decoupled))
             return 0;
         if (formula == OF_MINUS_DECAY)
             e->of[0] *= (1 + o->lr * o->weight_decay);
@@ -393,6 +396,8 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
     const uint64_t step = step_of(row, formula);
     element_step made = e;
     run(&o, step, &made);
+    if (formula == OF_LATE_DECAY)
+        made.of[0] *= 1 - o.lr * row->o.weight_decay;
     return (judge_exact){made.of[output], bound_of(&o, step, &e, &made, output, unit_of(q))};
 }
 

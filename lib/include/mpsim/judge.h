@@ -35,10 +35,10 @@ MPSIM_BEGIN
  *          (mpsim_sum_lanes) or a model of mpsim_model_parse, with factors of 1; then :reverse (from the last number to the first);
  *          :columns; :mean (the sum, rounded to binary32, is divided) or :mean-by-reciprocal (multiplied by f32(1 / n)).
  *   SOFTMAX  x, y. A row is softmax or log-softmax[:causal][:scale=X][:math=FORMAT]: mpsim_softmax_rows and mpsim_log_softmax; causal: of
- *          square matrices, one below the other; :sum=FORMAT: powers are added one after the other in a format.
+ *          square matrices, one below the other; :sum=FORMAT: powers are added one after the other in a format (not with causal).
  *   NORM     x, y; weight, bias: a number for each column; eps: one number. A row is layernorm or rmsnorm[:eps=X][:math=FORMAT]:
  *          mpsim_rownorm_forward; :normalised=FORMAT instead of math: numbers are rounded to a format before they are multiplied by the
- *          weight; eps: of the row, else of the array, else 1e-5.
+ *          weight; :inverse=FORMAT: the inverse root is rounded to a format; eps: of the row, else of the array, else 1e-5.
  *   ACTIVATION  x, y; of swiglu a row of x is gates, then values. A row is gelu, gelu-tanh, silu, swiglu, relu, sigmoid, tanh or
  *          exp[:math=FORMAT]: mpsim_activate.
  *   UPDATE   param, grad; m, v, vmax: the state before the step, zeros where they are not given; new_param, new_m, new_v, new_vmax: the
