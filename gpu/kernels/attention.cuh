@@ -68,7 +68,7 @@ struct gpu_causal {
 };
 
 /* p may be s: a lane reads what it writes, and all have read before. */
-template <int KIND, int HELD>
+template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     causal_kernel(GPU_CONSTANT(gpu_causal) q, void *p, const void *s, gpu_word *counts)
 {
@@ -77,8 +77,8 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     GPU_FOR_ROWS(row, q.rows)
     {
         const size_t first = row * q.length, n = row % q.length + 1;
-        const auto x = gpu_row_of<HELD>(
-            n, [&](size_t j) { return mpsim_causal_x(m, q.scale, gpu_take(m, q.from, s, first + j)); });
+        const auto x =
+            gpu_row_of(n, [&](size_t j) { return mpsim_causal_x(m, q.scale, gpu_take(m, q.from, s, first + j)); });
         const float most = gpu_row_max(__uint_as_float(0xff800000u), x);
         const auto e = x.map([&](size_t, float v) { return mpsim_softmax_exp(m, v, most); });
         const float z = gpu_row_sum(m, e);
@@ -89,7 +89,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     counter.give(counts);
 }
 
-template <int KIND, int HELD>
+template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     causal_backward_kernel(GPU_CONSTANT(gpu_causal) q, void *ds, const void *dp, const void *p, gpu_word *counts)
 {
@@ -98,12 +98,12 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     GPU_FOR_ROWS(row, q.rows)
     {
         const size_t first = row * q.length, n = row % q.length + 1;
-        const auto x = gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.p, p, first + j); });
-        const auto y = gpu_row_of<HELD>(n, [&](size_t j) { return gpu_take(m, q.from, dp, first + j); });
-        const auto terms = x.map([&](size_t j, float v) { return mpsim_causal_term(m, v, y.at(j)); });
+        const auto x = gpu_row_of(n, [&](size_t j) { return gpu_take(m, q.p, p, first + j); });
+        const auto y = gpu_row_of(n, [&](size_t j) { return gpu_take(m, q.from, dp, first + j); });
+        const auto terms = x.map([&](size_t j, float v) { return mpsim_causal_term(m, v, y.f(j)); });
         const float d = gpu_row_sum(m, terms);
         x.each(q.length, [&](size_t j, float v) {
-            gpu_put(q.to, ds, first + j, j < n ? mpsim_causal_ds(m, v, y.at(j), d, q.scale) : 0.0f, &counter);
+            gpu_put(q.to, ds, first + j, j < n ? mpsim_causal_ds(m, v, y.f(j), d, q.scale) : 0.0f, &counter);
         });
     }
     counter.give(counts);
@@ -132,7 +132,6 @@ static __device__ __forceinline__ gpu_tile_row tile_row(const gpu_tiles &t, size
     return r;
 }
 
-template <int HELD>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     tile_forward_kernel(GPU_CONSTANT(gpu_tiles) t, GPU_CONSTANT(gpu_format) to, void *p, float *o, float *max,
                         float *sum, const float *s, gpu_word *counts)
@@ -142,7 +141,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     GPU_FOR_ROWS(row, t.rows)
     {
         const gpu_tile_row w = tile_row(t, row);
-        const auto x = gpu_row_of<HELD>(w.n, [&](size_t j) { return mpsim_causal_x(m, t.scale, s[w.at + j]); });
+        const auto x = gpu_row_of(w.n, [&](size_t j) { return mpsim_causal_x(m, t.scale, s[w.at + j]); });
         const float before = max[w.row], most = gpu_row_max(before, x);
         const float r = mpsim_tile_r(most), a = mpsim_tile_exp(before, r);
         const auto e = x.map([&](size_t, float v) { return mpsim_tile_exp(v, r); });
@@ -180,7 +179,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     GPU_FOR_ROWS(row, t.rows)
     {
-        const auto terms = gpu_row_of<0>(t.size, [&](size_t c) {
+        const auto terms = gpu_row_of(t.size, [&](size_t c) {
             const size_t at = row * t.size + c;
             return mpsim_causal_term(m, gpu_value(f, dy, at), gpu_value(g, y, at));
         });

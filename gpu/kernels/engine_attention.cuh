@@ -3,6 +3,7 @@
 
 #include "attention.cuh"
 #include "engine_rows.cuh"
+#include "flat_softmax.cuh"
 
 /* ---- heads ---- */
 
@@ -75,6 +76,15 @@ static int causal_set(train_engine *e, const char *operation, gpu_causal *q, con
     return 0;
 }
 
+/* Whether the kernels of flat_softmax.cuh compute it. */
+static int is_flat_softmax(const mpsim_format *math, std::initializer_list<const train_tensor *> tensors)
+{
+    int flat = is_binary32(math);
+    for (const train_tensor *t : tensors)
+        flat = flat && is_flat(t);
+    return flat;
+}
+
 static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, train_tensor *p, const train_tensor *s,
                        train_counts *counts)
 {
@@ -86,7 +96,13 @@ static int cuda_causal(train_engine *e, const mpsim_format *math, float scale, t
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH_ROWS(q.math, q.length, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q, at_of(p), at_of(s), slot);
+    const size_t room = gpu_flat_room(q.length, sizeof(float));
+    if (q.rows && is_flat_softmax(math, {p, s}))
+        GPU_LAUNCH(flat_causal_kernel, blocks_of(q.rows, GPU_FLAT_ROWS), GPU_FLAT_THREADS, room, q, at_of(p), at_of(s),
+                   slot, room != 0);
+    else
+        GPU_LAUNCH_BY_MATH(q.math, causal_kernel, blocks_of(q.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, q, at_of(p),
+                           at_of(s), slot);
     return wrote(e, "causal", p);
 }
 
@@ -103,8 +119,14 @@ static int cuda_causal_backward(train_engine *e, const mpsim_format *math, float
     if (failed)
         return -1;
     q.p = format_of(p);
-    GPU_LAUNCH_ROWS(q.math, q.length, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS), q, at_of(ds), at_of(dp),
-                    at_of(p), slot);
+    const size_t of_p = gpu_flat_room(q.length, q.p.bytes), of_dp = gpu_flat_room(q.length, q.from.bytes);
+    const size_t room = of_p && of_dp && of_p + of_dp <= GPU_FLAT_ROOM ? of_p + of_dp : 0;
+    if (q.rows && is_flat_softmax(math, {ds, dp, p}))
+        GPU_LAUNCH(flat_causal_backward_kernel, blocks_of(q.rows, GPU_FLAT_ROWS), GPU_FLAT_THREADS, room, q, at_of(ds),
+                   at_of(dp), at_of(p), slot, room ? (unsigned)(of_p / 16) : 0u);
+    else
+        GPU_LAUNCH_BY_MATH(q.math, causal_backward_kernel, blocks_of(q.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, q,
+                           at_of(ds), at_of(dp), at_of(p), slot);
     return wrote(e, name, ds);
 }
 
@@ -133,9 +155,13 @@ static int cuda_tile_forward(train_engine *e, const train_tile *t, train_tensor 
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH(g.cols <= GPU_ROW_HELD ? tile_forward_kernel<1> : tile_forward_kernel<0>,
-               blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, format_of(p), at_of(p), floats_of(o),
-               floats_of(max), floats_of(sum), floats_of(s), slot);
+    const size_t room = gpu_flat_room(g.cols, sizeof(float));
+    if (g.rows && is_flat_softmax(NULL, {p, o, s}))
+        GPU_LAUNCH(flat_tile_forward_kernel, blocks_of(g.rows, GPU_FLAT_ROWS), GPU_FLAT_THREADS, room, g, format_of(p),
+                   format_of(s), at_of(p), floats_of(o), floats_of(max), floats_of(sum), floats_of(s), slot, room != 0);
+    else
+        GPU_LAUNCH(tile_forward_kernel, blocks_of(g.rows, GPU_ROW_WARPS), GPU_ROW_THREADS, 0, g, format_of(p), at_of(p),
+                   floats_of(o), floats_of(max), floats_of(sum), floats_of(s), slot);
     return wrote(e, "tile_forward", p);
 }
 
@@ -175,6 +201,11 @@ static void tiled_set(gpu_tiled *g, const train_tiled *i, int backward)
     g->n = size_of(i->y);
 }
 
+static int is_flat_tile(const train_tiled *i, int backward)
+{
+    return is_flat(i->y) && is_flat(i->s) && (!backward || is_flat(i->dp));
+}
+
 static int tiled_some(train_engine *e, const char *operation, const train_tiled *list, size_t n, int backward)
 {
     gpu_tiled_list now;
@@ -184,16 +215,23 @@ static int tiled_some(train_engine *e, const char *operation, const train_tiled 
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, n))
         return -1;
-    const auto alike = [&](size_t a, size_t b) { return mpsim_format_same(list[a].y->format, list[b].y->format); };
+    const auto alike = [&](size_t a, size_t b) {
+        return mpsim_format_same(list[a].y->format, list[b].y->format) &&
+               is_flat_tile(&list[a], backward) == is_flat_tile(&list[b], backward);
+    };
     const auto fill = [&](gpu_tiled *g, size_t i) {
         tiled_set(g, &list[i], backward);
         g->counts = slot_of(e, list[i].counts, &failed);
         list[i].y->inverse = 1;
-        return gpu_list_blocks(g->n);
+        return gpu_list_blocks(is_flat_tile(&list[i], backward) ? g->n / 8 : g->n);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0 && !failed)
-        GPU_LAUNCH(backward ? tile_backward_kernel : tile_again_kernel, blocks, GPU_LIST_THREADS, 0,
-                   format_of(list[first].y), now);
+        if (is_flat_tile(&list[first], backward))
+            GPU_LAUNCH(backward ? flat_tile_kernel<1> : flat_tile_kernel<0>, blocks, GPU_LIST_THREADS, 0,
+                       format_of(list[first].y), format_of(list[first].s), now);
+        else
+            GPU_LAUNCH(backward ? tile_backward_kernel : tile_again_kernel, blocks, GPU_LIST_THREADS, 0,
+                       format_of(list[first].y), now);
     return failed ? -1 : cuda_launched(e, operation);
 }
 

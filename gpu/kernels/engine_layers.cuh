@@ -4,6 +4,7 @@
 
 #include "elements.cuh"
 #include "engine_lists.cuh"
+#include "flat_norms.cuh"
 #include "layers.cuh"
 
 /* ---- gather ---- */
@@ -119,6 +120,22 @@ static unsigned column_blocks(size_t cols)
     return (unsigned)((cols + GPU_COLUMNS - 1) / GPU_COLUMNS);
 }
 
+static unsigned flat_blocks(size_t cols)
+{
+    return (unsigned)((cols + GPU_FLAT_COLUMNS - 1) / GPU_FLAT_COLUMNS);
+}
+
+/* Whether kernels take eight elements of it at a time (flat.cuh). */
+static int is_flat(const train_tensor *x)
+{
+    return x->cols % 8 == 0 && gpu_flat_format(format_of(x)) && gpu_flat_at(at_of(x));
+}
+
+static int is_flat_pair(const train_pair *p)
+{
+    return is_flat(p->x) && is_flat(p->y);
+}
+
 static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
 {
     gpu_column_list now;
@@ -128,25 +145,36 @@ static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, n))
         return -1;
-    const auto alike = [&](size_t a, size_t b) { return alike_pairs(&list[a], &list[b]); };
+    const auto alike = [&](size_t a, size_t b) {
+        return alike_pairs(&list[a], &list[b]) && is_flat_pair(&list[a]) == is_flat_pair(&list[b]);
+    };
     const auto fill = [&](gpu_columns *c, size_t i) {
         const train_tensor *x = list[i].x;
         list[i].y->inverse = 1;
         *c = gpu_columns{at_of(list[i].y), at_of(x), x->rows, x->cols, slot_of(e, list[i].counts, &failed)};
-        return column_blocks(x->cols);
+        return is_flat_pair(&list[i]) ? flat_blocks(x->cols) : column_blocks(x->cols);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
-        GPU_LAUNCH(column_sums_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, format_of(list[first].y),
-                   format_of(list[first].x), now);
+        if (is_flat_pair(&list[first]))
+            GPU_LAUNCH(flat_column_sums_kernel, blocks, GPU_FLAT_COLUMN_THREADS, 0, format_of(list[first].y),
+                       format_of(list[first].x), now);
+        else
+            GPU_LAUNCH(column_sums_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), 0, format_of(list[first].y),
+                       format_of(list[first].x), now);
     return failed ? -1 : cuda_launched(e, "column_sums");
 }
 
 /* ---- the loss ---- */
 
-static int check_math(train_engine *e, const char *operation, const mpsim_format *math)
+static int is_binary32(const mpsim_format *math)
 {
     gpu_format f;
-    if (!math || (gpu_format_set(&f, math) == 0 && f.kind == GPU_BINARY32))
+    return !math || (gpu_format_set(&f, math) == 0 && f.kind == GPU_BINARY32);
+}
+
+static int check_math(train_engine *e, const char *operation, const mpsim_format *math)
+{
+    if (is_binary32(math))
         return 0;
     return cuda_fail(e, "%s: the device computes it in binary32 only", operation);
 }

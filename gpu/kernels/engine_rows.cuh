@@ -3,6 +3,7 @@
 
 #include "engine_layers.cuh"
 #include "engine_tokens.cuh"
+#include "flat_norms.cuh"
 #include "rows.cuh"
 
 /* The format of the arithmetic, NULL: binary32. */
@@ -19,6 +20,15 @@ static float *floats_of(const train_tensor *x)
 }
 
 /* ---- normalisation ---- */
+
+/* Whether the kernels of flat_norms.cuh compute it: of these tensors those that are there. */
+static int is_flat_norm(const mpsim_rownorm *r, std::initializer_list<const train_tensor *> tensors)
+{
+    int flat = is_binary32(r->math);
+    for (const train_tensor *t : tensors)
+        flat = flat && (!t || is_flat(t));
+    return flat;
+}
 
 static int rownorm_set(train_engine *e, const char *operation, gpu_rownorm *g, const mpsim_rownorm *r,
                        const train_tensor *x, const train_tensor *weight)
@@ -50,9 +60,13 @@ static int cuda_rownorm(train_engine *e, const mpsim_rownorm *r, train_tensor *y
     g.y = format_of(y);
     g.bias = bias ? format_of(bias) : g.weight;
     mean->inverse = inverse->inverse = 1;
-    if (size_of(x))
-        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS), g, at_of(y),
-                        floats_of(mean), floats_of(inverse), at_of(x), at_of(weight), at_of(bias), slot);
+    const size_t room = gpu_flat_room(x->cols, g.x.bytes);
+    if (size_of(x) && is_flat_norm(r, {x, y, weight, bias}))
+        GPU_LAUNCH(flat_norm_kernel, blocks_of(x->rows, GPU_FLAT_ROWS), GPU_FLAT_THREADS, room, g, at_of(y),
+                   floats_of(mean), floats_of(inverse), at_of(x), at_of(weight), at_of(bias), slot, room != 0);
+    else if (size_of(x))
+        GPU_LAUNCH_BY_MATH(g.math, rownorm_kernel, blocks_of(x->rows, GPU_ROW_WARPS), GPU_ROW_THREADS, g, at_of(y),
+                           floats_of(mean), floats_of(inverse), at_of(x), at_of(weight), at_of(bias), slot);
     return wrote(e, "rownorm", y);
 }
 
@@ -79,11 +93,16 @@ static int same_math(const mpsim_format *a, const mpsim_format *b)
     return !a == !b && (!a || mpsim_format_same(a, b));
 }
 
+static int is_flat_normed(const train_normed *i)
+{
+    return is_flat_norm(i->r, {i->x, i->dy, i->dweight, i->dbias});
+}
+
 static int alike_normed(const train_normed *a, const train_normed *b)
 {
-    return a->x->rows == b->x->rows && a->x->cols == b->x->cols && a->r->kind == b->r->kind &&
-           same_math(a->r->math, b->r->math) && same_format(a->x, b->x) && same_format(a->dy, b->dy) &&
-           same_format(a->dweight, b->dweight) && same_format(a->dbias, b->dbias);
+    return is_flat_normed(a) == is_flat_normed(b) && a->x->rows == b->x->rows && a->x->cols == b->x->cols &&
+           a->r->kind == b->r->kind && same_math(a->r->math, b->r->math) && same_format(a->x, b->x) &&
+           same_format(a->dy, b->dy) && same_format(a->dweight, b->dweight) && same_format(a->dbias, b->dbias);
 }
 
 static int cuda_rownorm_gradients(train_engine *e, const train_normed *list, size_t n)
@@ -107,12 +126,15 @@ static int cuda_rownorm_gradients(train_engine *e, const train_normed *list, siz
         t->dweight->inverse = 1;
         if (t->dbias)
             t->dbias->inverse = 1;
-        return t->x->cols ? column_blocks(t->x->cols) : 0;
+        return t->x->cols ? is_flat_normed(t) ? flat_blocks(t->x->cols) : column_blocks(t->x->cols) : 0;
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0) {
         if (normed_set(e, &g, &list[first]))
             return -1;
-        GPU_LAUNCH_BY_MATH(g.math, rownorm_gradients_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), g, now);
+        if (is_flat_normed(&list[first]))
+            GPU_LAUNCH(flat_norm_gradients_kernel, blocks, GPU_FLAT_COLUMN_THREADS, 0, g, now);
+        else
+            GPU_LAUNCH_BY_MATH(g.math, rownorm_gradients_kernel, blocks, dim3(GPU_COLUMNS, GPU_COLUMN_ROWS), g, now);
     }
     return cuda_launched(e, "rownorm_gradients");
 }
@@ -134,9 +156,14 @@ static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_
     const gpu_rownorm_in in = {at_of(dy), at_of(x), at_of(weight), floats_of(mean), floats_of(inverse)};
     g.y = format_of(dy);
     g.dx = format_of(dx);
-    if (size_of(x))
-        GPU_LAUNCH_ROWS(g.math, x->cols, rownorm_backward_kernel, blocks_of(x->rows, GPU_ROW_WARPS), g, in, at_of(dx),
-                        slot);
+    const size_t of_dy = gpu_flat_room(x->cols, g.y.bytes), of_x = gpu_flat_room(x->cols, g.x.bytes);
+    const size_t room = of_dy && of_x && of_dy + of_x <= GPU_FLAT_ROOM ? of_dy + of_x : 0;
+    if (size_of(x) && is_flat_norm(r, {x, dy, dx, weight}))
+        GPU_LAUNCH(flat_norm_backward_kernel, blocks_of(x->rows, GPU_FLAT_ROWS), GPU_FLAT_THREADS, room, g, in,
+                   at_of(dx), slot, room ? (unsigned)(of_dy / 16) : 0u);
+    else if (size_of(x))
+        GPU_LAUNCH_BY_MATH(g.math, rownorm_backward_kernel, blocks_of(x->rows, GPU_ROW_WARPS), GPU_ROW_THREADS, g, in,
+                           at_of(dx), slot);
     return wrote(e, name, dx);
 }
 

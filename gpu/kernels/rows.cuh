@@ -9,7 +9,7 @@
 
 #include <mpsim/transformer.h>
 
-enum { GPU_ROW_THREADS = 128, GPU_ROW_WARPS = GPU_ROW_THREADS / 32, GPU_ROW_HELD = 128 };
+enum { GPU_ROW_THREADS = 128, GPU_ROW_WARPS = GPU_ROW_THREADS / 32 };
 
 /* ---- rounding to the format of the arithmetic, whose kind a compiler knows ---- */
 
@@ -48,20 +48,6 @@ static __device__ __forceinline__ float gpu_take(const mpsim_math *m, const gpu_
     return mpsim_math_round(m, gpu_value(f, x, i));
 }
 
-/* A kernel<KIND, HELD> of rows of `n` numbers: those that fit are held in registers. */
-#define GPU_LAUNCH_ROWS(f, n, kernel, blocks, ...)                                                 \
-    do {                                                                                           \
-        const int held = (n) <= GPU_ROW_HELD, binary32 = (f).math.kind == MPSIM_MATH_BINARY32;     \
-        if (binary32 && held)                                                                      \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32, 1>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__); \
-        else if (binary32)                                                                         \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BINARY32, 0>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__); \
-        else if (held)                                                                             \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BITS, 1>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__);     \
-        else                                                                                       \
-            GPU_LAUNCH((kernel<MPSIM_MATH_BITS, 0>), blocks, GPU_ROW_THREADS, 0, __VA_ARGS__);     \
-    } while (0)
-
 /* ---- rows ---- */
 
 /* A loop of a warp over rows: all lanes come to its collectives. */
@@ -69,67 +55,41 @@ static __device__ __forceinline__ float gpu_take(const mpsim_math *m, const gpu_
     for (size_t row = (size_t)blockIdx.x * GPU_ROW_WARPS + threadIdx.x / 32; row < (rows); \
          row += (size_t)gridDim.x * GPU_ROW_WARPS)
 
-/* f(i) for i < n, the numbers of a row that a warp goes through more than once. HELD: at most GPU_ROW_HELD,
- * computed once, in registers of the lanes that they belong to; else each time again: the same bits. */
-template <int HELD, class F>
+/* f(i) for i < n, the numbers of a row that a warp goes through more than once: each time computed again. */
+template <class F>
 struct gpu_row {
     F f;
     size_t n;
-    float v[HELD ? GPU_ROW_HELD / 32 : 1];
 
     __device__ __forceinline__ gpu_row(size_t count, F of) : f(of), n(count)
     {
-        if constexpr (HELD) {
-            GPU_UNROLL
-            for (int k = 0; k < GPU_ROW_HELD / 32; k++) {
-                const size_t i = 32 * k + threadIdx.x % 32;
-                v[k] = i < n ? f(i) : 0;
-            }
-        }
     }
     /* g(i, f(i)) for the i of this lane, ascending; for those below `end`, which may be beyond n, g(i, 0). */
     template <class G>
     __device__ __forceinline__ void each(size_t end, G g) const
     {
-        if constexpr (HELD) {
-            GPU_UNROLL
-            for (int k = 0; k < GPU_ROW_HELD / 32; k++) {
-                const size_t i = 32 * k + threadIdx.x % 32;
-                if (i < end)
-                    g(i, v[k]);
-            }
-        } else {
-            for (size_t i = threadIdx.x % 32; i < end; i += 32)
-                g(i, i < n ? f(i) : 0.0f);
-        }
+        for (size_t i = threadIdx.x % 32; i < end; i += 32)
+            g(i, i < n ? f(i) : 0.0f);
     }
     /* h(i, f(i)) of the same. */
     template <class H>
     __device__ __forceinline__ auto map(H h) const
     {
         const gpu_row &self = *this;
-        const auto of = [&self, h](size_t i) { return h(i, self.at(i)); };
-        return gpu_row<HELD, decltype(of)>(n, of);
-    }
-    /* i of this lane. */
-    __device__ __forceinline__ float at(size_t i) const
-    {
-        if constexpr (HELD)
-            return v[i / 32];
-        else
-            return f(i);
+        const auto of = [&self, h](size_t i) { return h(i, self.f(i)); };
+        return gpu_row<decltype(of)>(n, of);
     }
 };
 
-template <int HELD, class F>
-static __device__ __forceinline__ gpu_row<HELD, F> gpu_row_of(size_t n, F f)
+template <class F>
+static __device__ __forceinline__ gpu_row<F> gpu_row_of(size_t n, F f)
 {
-    return gpu_row<HELD, F>(n, f);
+    return gpu_row<F>(n, f);
 }
 
 /* The sum of a row in 32 lanes, in every lane of the warp. */
-template <int HELD, class F>
-static __device__ __forceinline__ float gpu_row_sum(const mpsim_math *m, const gpu_row<HELD, F> &x)
+template <class F>
+static __device__ __forceinline__ float gpu_row_sum(const mpsim_math *m, const gpu_row<F> &x)
 {
     float s = 0;
     x.each(x.n, [&](size_t, float v) { s = mpsim_math_add(m, s, v); });
@@ -139,8 +99,8 @@ static __device__ __forceinline__ float gpu_row_sum(const mpsim_math *m, const g
 }
 
 /* The largest of `first` and a row, in every lane; NaN if one is NaN. */
-template <int HELD, class F>
-static __device__ __forceinline__ float gpu_row_max(float first, const gpu_row<HELD, F> &x)
+template <class F>
+static __device__ __forceinline__ float gpu_row_max(float first, const gpu_row<F> &x)
 {
     float most = first;
     x.each(x.n, [&](size_t, float v) { most = mpsim_softmax_max(most, v); });
@@ -160,7 +120,7 @@ struct gpu_rownorm {
     float n, eps; /* rounded to math */
 };
 
-template <int KIND, int HELD>
+template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     rownorm_kernel(GPU_CONSTANT(gpu_rownorm) r, void *y, float *mean, float *inverse, const void *x, const void *weight,
                    const void *bias, gpu_word *counts)
@@ -171,7 +131,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     GPU_FOR_ROWS(row, r.rows)
     {
         const size_t first = row * n;
-        const auto all = gpu_row_of<HELD>(n, [&](size_t c) { return gpu_take(m, r.x, x, first + c); });
+        const auto all = gpu_row_of(n, [&](size_t c) { return gpu_take(m, r.x, x, first + c); });
         float centre = 0;
         if (r.layer)
             centre = mpsim_math_div(m, gpu_row_sum(m, all), r.n);
@@ -256,7 +216,7 @@ GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS)
     }
 }
 
-template <int KIND, int HELD>
+template <int KIND>
 GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     rownorm_backward_kernel(GPU_CONSTANT(gpu_rownorm) r, GPU_CONSTANT(gpu_rownorm_in) in, void *dx, gpu_word *counts)
 {
@@ -266,17 +226,17 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS)
     {
         const float mean = r.layer ? mpsim_math_round(m, in.mean[row]) : 0.0f;
         const float inverse = mpsim_math_round(m, in.inverse[row]);
-        const auto g = gpu_row_of<HELD>(r.cols, [&](size_t c) {
+        const auto g = gpu_row_of(r.cols, [&](size_t c) {
             return mpsim_math_mul(m, gpu_take(m, r.y, in.dy, row * r.cols + c), gpu_take(m, r.weight, in.weight, c));
         });
-        const auto h = gpu_row_of<HELD>(r.cols, [&](size_t c) { return rownorm_h(m, r, in, row, c, mean, inverse); });
+        const auto h = gpu_row_of(r.cols, [&](size_t c) { return rownorm_h(m, r, in, row, c, mean, inverse); });
         float a = 0;
         if (r.layer)
             a = mpsim_math_div(m, gpu_row_sum(m, g), r.n);
-        const auto products = g.map([&](size_t c, float of) { return mpsim_math_mul(m, of, h.at(c)); });
+        const auto products = g.map([&](size_t c, float of) { return mpsim_math_mul(m, of, h.f(c)); });
         const float b = mpsim_math_div(m, gpu_row_sum(m, products), r.n);
         g.each(r.cols, [&](size_t c, float of) {
-            gpu_put(r.dx, dx, row * r.cols + c, mpsim_batchnorm_dx(m, of, h.at(c), inverse, a, b), &counter);
+            gpu_put(r.dx, dx, row * r.cols + c, mpsim_batchnorm_dx(m, of, h.f(c), inverse, a, b), &counter);
         });
     }
     counter.give(counts);

@@ -1,5 +1,6 @@
 /* t-decoder.cc -- the CUDA engine of training on a CPU: every operation of transformers, and products in
  * stacks, against the CPU engine, bit for bit. */
+#include "../../gpu/kernels/flat_softmax.cuh"
 #include "pairs.h"
 
 #include <mpsim/dot.h>
@@ -204,6 +205,19 @@ static int activate_one(source *s, mpsim_activation kind, const char *f, const c
            k.same("activate_backward");
 }
 
+/* Rows as kernels/flat.cuh takes them: fewer and more than those of a warp, loads ahead and none, held and not. */
+static int test_flat_norms(source *s)
+{
+    static const shape sizes[] = {{1, 8}, {9, 40}, {300, 24}, {13, 768}, {8, 1032}, {3, 2048}};
+    int good = 1, k = 0;
+    for (const char *f : {"binary32", "fp16", "bf16"})
+        for (const char *to : {"binary32", "bf16", "fp16"})
+            for (const shape &a : sizes)
+                for (input kind : kinds)
+                    good = good && (k++ % 5 || norm_one(s, f, to, "", k % 2, a, kind));
+    return good;
+}
+
 static void test_rows()
 {
     static const shape sizes[] = {{1, 1}, {3, 5}, {300, 7}, {17, 64}, {3, 128}, {2, 129}, {2, 300}};
@@ -220,6 +234,7 @@ static void test_rows()
                             activations = activations && (!chosen(&s, 24) || activate_one(&s, k, f, to, math, a, kind));
                     }
     OK(norms, "LayerNorm and RMSNorm of rows, forward and backward");
+    OK(test_flat_norms(&s), "the same in rows of eights, some held in shared memory, some read again");
     OK(activations, "GELU by tanh and erf, SwiGLU, forward and backward");
     mpsim_format odd;
     pair x(&s, format("fp16"), 2, 2, ORDINARY), y(format("fp16"), 2, 2);
@@ -231,10 +246,9 @@ static void test_rows()
 
 /* ---- attention ---- */
 
-static int causal_one(source *s, const char *f, const char *to, const char *math, size_t matrices, size_t length,
-                      input kind)
+static int causal_rows(source *s, const char *f, const char *to, const char *math, size_t rows, size_t length,
+                       input kind)
 {
-    const size_t rows = matrices * length;
     const float scale = 0x1.6a09e6p-2f;
     pair x(s, format(f), rows, length, kind), p(format(to), rows, length);
     pair dp(s, format(f), rows, length, kind), ds(format(to), rows, length);
@@ -245,6 +259,12 @@ static int causal_one(source *s, const char *f, const char *to, const char *math
            BOTH(causal_backward, math_of(math), scale, of(dp), of(dp), of(p), (train_counts *)NULL) &&
            dp.same("causal_backward in place") &&
            BOTH(causal, math_of(math), scale, of(x), of(x), (train_counts *)NULL) && x.same("causal in place");
+}
+
+static int causal_one(source *s, const char *f, const char *to, const char *math, size_t matrices, size_t length,
+                      input kind)
+{
+    return causal_rows(s, f, to, math, matrices * length, length, kind);
 }
 
 /* Gradients of many norms at once, more than a launch takes: those alike, others, with a bias and without. */
@@ -358,6 +378,46 @@ static int tiles_one(source *s, const char *f, size_t matrices, size_t length, s
            all_backward(s, f, t, tile, kind, lse, d);
 }
 
+/* As kernels/flat_softmax.cuh takes them: rows of eights, the last ones too long to be held. */
+static int test_flat_softmax(source *s)
+{
+    static const shape sizes[] = {{8, 8}, {3 * 40, 40}, {136, 136}, {264, 264}};
+    int good = 1, k = 0;
+    for (const char *f : {"binary32", "fp16", "bf16"})
+        for (const char *to : {"binary32", "bf16", "fp16"})
+            for (const shape &a : sizes)
+                for (input kind : kinds)
+                    good = good && (k++ % 5 || causal_rows(s, f, to, "", a.rows, a.cols, kind));
+    for (const char *f : {"binary32", "fp16", "bf16"})
+        for (size_t tile : {8u, 24u, 48u})
+            for (input kind : kinds)
+                good = good && tiles_one(s, f, 2, 48, tile, 8 + s->below(2) * 8, kind, s->below(2) ? 256.0f : 1.0f);
+    return good;
+}
+
+/* exp of binary32 without its rare cases, and quotients by a reciprocal. */
+static void test_functions()
+{
+    source s = {26};
+    int same_exp = 1, same_quotient = 1;
+    for (uint32_t u = s.below(997); u <= mpsim_bits_f32(87.0f); u += 997)
+        for (float x : {mpsim_f32_bits(u), -mpsim_f32_bits(u)})
+            same_exp &= mpsim_bits_f32(gpu_exp_ordinary(x)) == mpsim_bits_f32(mpsim_exp_f32(x));
+    for (int i = 0; i < 1 << 18; i++) {
+        const float z = mpsim_f32_bits(0x3f800000u + s.below(24 << 23));
+        float v[8];
+        for (float &x : v)
+            x = mpsim_f32_bits(s.below(16) ? 0x0d800000u + s.below(0x32000000u) : s.below(0x3f800000u));
+        float want[8];
+        for (int t = 0; t < 8; t++)
+            want[t] = v[t] / z;
+        gpu_divisor(z).divide(v);
+        same_quotient &= memcmp(v, want, sizeof v) == 0;
+    }
+    OK(same_exp, "exp of numbers up to 87 has the bits of mpsim_exp_f32");
+    OK(same_quotient, "quotients by a rounded reciprocal are the nearest numbers");
+}
+
 static void test_attention()
 {
     source s = {25};
@@ -379,6 +439,7 @@ static void test_attention()
         tiles = tiles && tiles_one(&s, "bf16", 1, 140, tile, 3, ORDINARY, 1);
     OK(whole, "softmax of causal scores, forward and backward");
     OK(tiles, "the same in tiles: every one, the end, backward");
+    OK(test_flat_softmax(&s), "the same of rows in eights");
 }
 
 /* ---- products in stacks ---- */
@@ -516,6 +577,7 @@ int main()
     test_rows();
     test_rownorm_gradients();
     test_attention();
+    test_functions();
     test_stacks();
     test_errors();
     OK(cuda.ops->finish(&cuda) == 0, "no kernel wrote beside its memory or waited in vain");
