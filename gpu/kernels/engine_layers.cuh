@@ -131,9 +131,13 @@ static int is_flat(const train_tensor *x)
     return x->cols % 8 == 0 && gpu_flat_format(format_of(x)) && gpu_flat_at(at_of(x));
 }
 
-static int is_flat_pair(const train_pair *p)
+/* All of them: one launch. */
+static int are_flat_pairs(const train_pair *list, size_t n)
 {
-    return is_flat(p->x) && is_flat(p->y);
+    int flat = 1;
+    for (size_t i = 0; i < n; i++)
+        flat = flat && is_flat(list[i].x) && is_flat(list[i].y);
+    return flat;
 }
 
 static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
@@ -145,17 +149,16 @@ static int cuda_column_sums(train_engine *e, const train_pair *list, size_t n)
     unsigned char *taken = untaken(e, n);
     if (!taken || reserve_slots(e, n))
         return -1;
-    const auto alike = [&](size_t a, size_t b) {
-        return alike_pairs(&list[a], &list[b]) && is_flat_pair(&list[a]) == is_flat_pair(&list[b]);
-    };
+    const int flat = are_flat_pairs(list, n);
+    const auto alike = [&](size_t a, size_t b) { return alike_pairs(&list[a], &list[b]); };
     const auto fill = [&](gpu_columns *c, size_t i) {
         const train_tensor *x = list[i].x;
         list[i].y->inverse = 1;
         *c = gpu_columns{at_of(list[i].y), at_of(x), x->rows, x->cols, slot_of(e, list[i].counts, &failed)};
-        return is_flat_pair(&list[i]) ? flat_blocks(x->cols) : column_blocks(x->cols);
+        return flat ? flat_blocks(x->cols) : column_blocks(x->cols);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
-        if (is_flat_pair(&list[first]))
+        if (flat)
             GPU_LAUNCH(flat_column_sums_kernel, blocks, GPU_FLAT_COLUMN_THREADS, 0, format_of(list[first].y),
                        format_of(list[first].x), now);
         else
