@@ -6,54 +6,13 @@
 set -u
 : "${CUOBJDUMP:=$(command -v cuobjdump || echo /usr/local/cuda/bin/cuobjdump)}"
 "$CUOBJDUMP" --version >/dev/null 2>&1 || exit 77
-{
-    "$CUOBJDUMP" -res-usage "$@"
-    "$CUOBJDUMP" -sass "$@"
-} 2>/dev/null | awk '
+for what in -res-usage -sass; do
+    for file; do "$CUOBJDUMP" $what "$file"; done
+done 2>/dev/null | awk -v wanted=usual_cast_kernel "$(cat "$(dirname "$0")/sass.awk")"'
 function format(bits, mbits) {
     if (bits == 16) return mbits == 7 ? "bf16" : "fp16"
     if (bits == 8) return mbits == 3 ? "e4m3" : "e5m2"
     return bits == 32 ? "binary32" : bits == 19 ? "tf32" : "e2m1"
-}
-/^ *Function .*usual_cast_kernel/ || /REG:/ {
-    if (/Function/) { of = $2; sub(/:.*/, "", of) }
-    if (/REG:/ && of) {
-        match($0, /REG:[0-9]+/); registers[of] = substr($0, RSTART + 4, RLENGTH - 4)
-        match($0, /STACK:[0-9]+/); stack[of] = substr($0, RSTART + 6, RLENGTH - 6)
-        of = ""
-    }
-    next
-}
-/Function : / {
-    finish()
-    name = $3
-    next
-}
-name ~ /usual_cast_kernel/ && match($0, /^ *\/\*[0-9a-f]+\*\//) {
-    at = $1
-    gsub(/[\/*]/, "", at)
-    text[n] = $0
-    sub(/;.*/, "", text[n])
-    place[at] = n++
-}
-# The way of fewest instructions from the first to the last of the loop.
-function shortest(from, to,   k, where, cost) {
-    for (k = from; k <= to; k++) cost[k] = 1e9
-    cost[from] = 1
-    for (k = from; k < to; k++) {
-        where = target(k)
-        if (where > k && where <= to && cost[k] + 1 < cost[where]) cost[where] = cost[k] + 1
-        if ((where < 0 || text[k] ~ /@/) && cost[k] + 1 < cost[k + 1]) cost[k + 1] = cost[k] + 1
-    }
-    return cost[to]
-}
-# Where instruction k may jump; -1: nowhere.
-function target(k,   at) {
-    if (!match(text[k], /BRA.* 0x[0-9a-f]+/)) return -1
-    at = substr(text[k], RSTART, RLENGTH)
-    sub(/.* 0x/, "", at)
-    while (length(at) < 4) at = "0" at
-    return at in place ? place[at] : -1
 }
 # Bytes that instructions from..to load, an element each once.
 function loaded(from, to,   k, bytes) {
@@ -62,18 +21,16 @@ function loaded(from, to,   k, bytes) {
     return bytes
 }
 # The loop with the most instructions is the one that loads ahead.
-function finish(   i, from, to) {
+function report(name, registers, stack,   i, from, to) {
     for (i = 0; i < n; i++)
         if (target(i) >= 0 && i - target(i) > to - from) {
             from = target(i)
             to = i
         }
-    if (n && to)
-        printf "%-42s %3d registers %3d bytes of stack %6.1f instructions an element\n", names(name), registers[name], \
-            stack[name], shortest(from, to) / (loaded(from, to) / source)
-    seen += n > 0
-    n = 0
-    delete place
+    if (to)
+        printf "%-42s %3d registers %3d bytes of stack %6.1f instructions an element\n", names(name), registers, \
+            stack, shortest(from, to) / (loaded(from, to) / source)
+    return to > 0
 }
 # A mangled name as text; S1_ is the first format again.
 function names(mangled,   rest, k, list, m, kinds, part, kind, last) {
@@ -98,8 +55,4 @@ function names(mangled,   rest, k, list, m, kinds, part, kind, last) {
     }
     k = substr(rest, 3, 1)
     return list (k == 3 ? ", stochastic" : k == 2 ? ", ties away" : "") (substr(rest, 4, 4) == "ELi1" ? ", scaled" : "")
-}
-END {
-    finish()
-    exit seen ? 0 : 2
 }' | sort

@@ -126,16 +126,28 @@ static __device__ __forceinline__ void chain_outer(chain_sums &sums, chain_sums 
     }
 }
 
-/* What sums begin with. */
-static __device__ __forceinline__ void chain_start(chain_sums &s, const product_arguments &p, const matrix_places &at,
-                                                   int64_t row, int64_t column)
+/* What sums begin with, by way of the thread's own places in shared memory: one loop serves all kernels. */
+static __device__ GPU_NOINLINE void chain_start_values(const product_arguments &p, int64_t first, int64_t row,
+                                                       int64_t column, float *own)
 {
+    GPU_ROLLED
     for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++) {
         const int64_t x = row + i / TILE_SIDE, y = column + i % TILE_SIDE;
-        s[i / TILE_SIDE][i % TILE_SIDE] = p.start.codes && x < p.shape.rows && y < p.shape.columns
-                                              ? addend_at<float>(p.start, at.start, x, y)
-                                              : 0.0f;
+        const int is = x < p.shape.rows && y < p.shape.columns;
+        own[i / TILE_SIDE * TILE_LINES + i % TILE_SIDE] = is ? addend_at<float>(p.start, first, x, y) : 0.0f;
     }
+}
+
+static __device__ __forceinline__ void chain_start(chain_sums &s, const product_arguments &p, const matrix_places &at,
+                                                   int64_t row, int64_t column, float *own)
+{
+    if (!p.start.codes)
+        return;
+    chain_start_values(p, at.start, row, column, own);
+    GPU_UNROLL
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++)
+        s[i / TILE_SIDE][i % TILE_SIDE] = own[i / TILE_SIDE * TILE_LINES + i % TILE_SIDE];
+    __syncthreads();
 }
 
 template <int FUSED, chain_kind KIND, int CHUNKED>
@@ -156,7 +168,7 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     const tile_reading reading = {0, 0};
     chain_sums s = {}, sums = {};
     int left = f.chunk;
-    chain_start(CHUNKED ? sums : s, p, at, row0 + row, column0 + column);
+    chain_start(CHUNKED ? sums : s, p, at, row0 + row, column0 + column, &room[row * TILE_LINES + column]);
     for (int64_t k0 = 0; k0 < g.depth; k0 += TILE_DEEP) {
         const int deep = g.depth - k0 < TILE_DEEP ? static_cast<int>(g.depth - k0) : int(TILE_DEEP);
         tile_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth, reading);

@@ -12,11 +12,9 @@
  * bias, so that E becomes the exponent field of 1.5 2^52 units by one multiply-add; so does that of the accumulator, read from its
  * field. Sums are rounded by clearing bits; below the normal numbers of the accumulator's format, and beyond them, by a branch.
  *
- * What bounds it (SASS of sm_90): instructions. A product takes 3.1 of them for L = 32, 4.2 for L = 16, 6 for L = 8 and 9.6 for
- * L = 4; for L = 16 these are 1.1 of binary64, 2.0 of integers, 0.5 moves by the multiply-add unit, 0.35 loads from shared memory.
- * An H100 issues 128 a clock and multiprocessor and does 64 of the first two: 9.5, 7, 4.9 and 3.1 10^12 products a second
- * at 1.755 GHz if nothing waits. Devices with two units for binary64 a multiprocessor (sm_86, sm_89, sm_120) are bound by these:
- * 6 10^11. */
+ * What bounds it: instructions, 3 to 12 a product, most of them for short sums (gpu/sassproducts.sh counts them). An H100 issues
+ * 3.0 10^13 a second at 1.755 GHz, and half as many of binary64 or of integers. Devices with two units for binary64 a multiprocessor
+ * (sm_86, sm_89, sm_120) are bound by these: 6 10^11 products a second. */
 #pragma once
 
 #include "fused.h"

@@ -16,9 +16,15 @@ enum tile_codes { TILE_OF_BINARY32, TILE_OF_BF16, TILE_OF_FP16, TILE_OF_E4M3, TI
 
 /* ---- operands ---- */
 
-static __device__ __forceinline__ float tile_value(const codes_line &x, tile_codes how, int64_t i)
+static __device__ GPU_NOINLINE float tile_value_of_others(const codes_line &x, int64_t i)
 {
     float y;
+    number_to(mpsim_scalar_unpack(x.format, load_code(x.codes, x.bytes, i)), &y);
+    return y;
+}
+
+static __device__ __forceinline__ float tile_value(const codes_line &x, tile_codes how, int64_t i)
+{
     switch (how) {
     case TILE_OF_BINARY32:
         return reinterpret_cast<const float *>(x.codes)[i];
@@ -31,8 +37,7 @@ static __device__ __forceinline__ float tile_value(const codes_line &x, tile_cod
     case TILE_OF_E5M2:
         return gpu_any<gpu_e5m2>(x.codes[i]);
     default:
-        number_to(mpsim_scalar_unpack(x.format, load_code(x.codes, x.bytes, i)), &y);
-        return y;
+        return tile_value_of_others(x, i);
     }
 }
 
@@ -87,9 +92,9 @@ static __device__ GPU_NOINLINE void tile_again(const product_arguments &p, const
 
 /* Results of a tile to d; sums: 64 x 64, in shared memory; of NaNs the reference's. */
 template <walk_kind KIND>
-static __device__ __forceinline__ void tile_finish(const product_arguments &p, const matrix_places &at,
-                                                   const unsigned char *entered_a, const unsigned char *entered_b,
-                                                   int64_t matrix, int64_t row, int64_t column, const float *sums)
+static __device__ GPU_NOINLINE void tile_finish(const product_arguments &p, const matrix_places &at,
+                                                const unsigned char *entered_a, const unsigned char *entered_b,
+                                                int64_t matrix, int64_t row, int64_t column, const float *sums)
 {
     const end_scales v = scales_of(p);
     end_counts c = {{0, 0, 0, 0}};

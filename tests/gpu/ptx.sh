@@ -233,6 +233,32 @@ case $? in
     ok $? "casts between usual formats: no stack, at most 18 instructions an element, 21 with a scale, 45 with random bits"
     ;;
 esac
+# The most instructions a product, for the first words of a kernel's name that are in the list.
+cat >"$dir/most" <<'X'
+fma, binary32 1.3
+fma 8.3
+sequential, binary32 2.3
+sequential 11.3
+fused, L = 32 3.5
+fused, L = 16 5.0
+fused, L = 8 7.2
+fused, L = 4 12.5
+X
+made gemm.o -cubin -arch=sm_90
+made fused.o -cubin -arch=sm_90
+sh "$MPSIM_SRCDIR/gpu/sassproducts.sh" "$dir/gemm.o" "$dir/fused.o" >"$dir/products" 2>"$dir/err"
+case $? in
+77) echo "# no cuobjdump: instructions of products are not counted" ;;
+*)
+    awk 'NR == FNR { name[n++] = substr($0, 1, length($0) - length($NF) - 1); most[n - 1] = $NF; next }
+        { for (i = 0; i < n && index($0, name[i]) != 1; i++) continue }
+        i < n { seen[i] = 1 }
+        i < n && $(NF - 3) > most[i] { print; bad = 1 }
+        END { for (i = 0; i < n; i++) if (!seen[i]) { print name[i], "is missing"; bad = 1 } exit bad }' \
+        "$dir/most" "$dir/products" >"$dir/out"
+    ok $? "products without tensor cores: at most so many instructions a product"
+    ;;
+esac
 # libmpsim-cuda: fused additions in binary64
 awk '/Compiling entry/ { on = /fused_kernel/; sub(/.*fused_kernelI/, ""); name = $1 }
     on && /spill stores/ { spilt = $5 } on && /Used/ { print "# fused additions", name ": " $5, "registers, spilt", spilt; on = 0; if (spilt > 64) bad = 1; n++ }
