@@ -203,6 +203,18 @@ def test_attention_of_torch():
     assert testing.judge("attention", like="eager", q=q, k=k[:, :2], v=v[:, :2], o=o).found("heads")
 
 
+def test_a_scaled_product_of_torch():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(2)
+    a, b = (torch.randn(n, 64).to(torch.float8_e4m3fn) for n in (32, 48))
+    by_a, by_b = torch.tensor(0.3), torch.tensor(1.7)
+    d = torch._scaled_mm(a, b.t(), scale_a=by_a, scale_b=by_b, out_dtype=torch.bfloat16)
+    j = testing.judge("scaled-product", a=a, b=b, scale_a=by_a, scale_b=by_b, d=d)
+    assert j.equal or j.found("sum-order")
+    d = torch._scaled_mm(a, b.t(), scale_a=by_a, scale_b=torch.tensor(1.0), out_dtype=torch.bfloat16)
+    assert testing.judge("scaled-product", like="blocks", a=a, b=b, scale_a=by_a, scale_b=by_b, d=d).found("scale-missing")
+
+
 def test_arithmetic():
     rng = np.random.default_rng(3)
     a, b, c = (rng.standard_normal(4096).astype(np.float32) for _ in range(3))

@@ -29,6 +29,8 @@ static const char more[] =
     "  update      param, grad, m, v: before an optimizer's step; new_param, new_m, new_v: after it\n"
     "  arith       a, b, c: operands; y: sums, products, ... of each\n"
     "  attention   q, k, v, o: [heads, tokens, size], [batch, heads, tokens, size] or one head; mask\n"
+    "  scaled-product  a, b: elements, bytes: two of e2m1; scale_a, scale_b: of blocks; d; tensor_a,\n"
+    "              tensor_b: a scale of all; bias\n"
     "\n"
     "mpsim computes the results of rows from the inputs and compares all bits. Without --like the row with\n"
     "the fewest other results is searched. mpsim/judge.h describes the rows of each kind. Some examples:\n"
@@ -43,6 +45,7 @@ static const char more[] =
     "  update      adamw@torch-cpu:lr=1e-3:step=7; without @VARIANT the variant is searched\n"
     "  arith       add, sub, mul, div, sqrt or fma; a mode; nan=x86, arm or positive (RISC-V); separate\n"
     "  attention   eager or flash; :model=hopper-bf16-fp32, :p=bf16, :causal, :tile=128, :scale=X\n"
+    "  scaled-product  blocks (sums times scales), dequant:to=bf16, or native; :model=NAME\n"
     "\n"
     "From sum to activation, :math=FORMAT rounds every operation; results are rounded once to the format of y.\n"
     "\n"
@@ -160,7 +163,7 @@ int cmd_judge(const command *self, int argc, char **argv)
         OUTPUT_OPTION_ROW(o.form),
         THREADS_OPTION_ROW(o.form, ""),
         {0, "like role inputs tolerance json csv output", OPTION_COMMON, NULL, NULL,
-         "KIND is cast, quantise, product, sum, softmax, norm, activation, update, arith or attention; --help=all lists the arrays and rows of each."},
+         "KIND is cast, quantise, product, sum, softmax, norm, activation, update, arith, attention or scaled-product; --help=all lists the arrays and rows of each."},
         {0, NULL, OPTION_FLAG, NULL, NULL, NULL}};
     int code = options_parse(self, rows, argc, argv, &first, more);
     if (code >= 0)

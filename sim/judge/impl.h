@@ -50,8 +50,9 @@ mpsim_status judge_activation(judge_case *c);
 mpsim_status judge_update(judge_case *c);
 mpsim_status judge_arith(judge_case *c);
 mpsim_status judge_attend(judge_case *c);
+mpsim_status judge_block(judge_case *c);
 extern const char *const judge_cast_roles[], *const judge_quantise_roles[], *const judge_product_roles[];
-extern const char *const judge_arith_roles[], *const judge_attend_roles[];
+extern const char *const judge_arith_roles[], *const judge_attend_roles[], *const judge_block_roles[];
 extern const char *const judge_sum_roles[], *const judge_softmax_roles[], *const judge_norm_roles[],
                                                                               *const judge_activation_roles[],
                                                                                   *const judge_update_roles[];

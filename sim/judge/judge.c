@@ -16,7 +16,8 @@ static const struct {
                               {"activation", judge_activation_roles, judge_activation},
                               {"update", judge_update_roles, judge_update},
                               {"arith", judge_arith_roles, judge_arith},
-                              {"attention", judge_attend_roles, judge_attend}};
+                              {"attention", judge_attend_roles, judge_attend},
+                              {"scaled-product", judge_block_roles, judge_block}};
 
 const char *judge_kind_name(unsigned kind)
 {

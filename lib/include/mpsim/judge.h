@@ -59,6 +59,13 @@ MPSIM_BEGIN
  *          :causal-first (the first to the first); :window=N: keys that a query sees to its own; :scale=X (default 1 / sqrt(dim)). Of eager:
  *          :scale-on=queries, or both (queries and keys, by the root of the scale), rounded to their format; :upcast: to binary32. Of
  *          flash: :tile=N keys, :exp2, :reciprocal, :sum-rounded.
+ *   SCALED_PRODUCT  a: rows x depth, b: columns x depth or depth x columns; bytes: two elements of e2m1 in each, the first in bits 0
+ *          to 3; d: the results; scale_a, scale_b: one scale, one of each line, or a grid of those of blocks (1 x 32, 128 x 128, ...) in the
+ *          order of the operand; bytes are e8m0, of blocks of 16 e4m3; tensor_a, tensor_b: one number each, and bias: of each column, that sums
+ *          are multiplied by and that is added, in binary32. A row is dequant[:to=FORMAT] (elements times scales are rounded to a
+ *          format, then multiplied), blocks (the sum of each block is multiplied by scale_a scale_b, and added, in binary32; :fma: in one rounding;
+ *          :separate: by scale_a, then by scale_b) or native (models with scales), then :model=NAME (without changes; default
+ *          sequential); :swizzled: scales lie in the order of cuBLAS.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM to UPDATE give numbers of binary32, which are rounded to
  * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
@@ -74,6 +81,7 @@ typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_UPDATE,
     MPSIM_JUDGE_ARITH,
     MPSIM_JUDGE_ATTENTION,
+    MPSIM_JUDGE_SCALED_PRODUCT,
     MPSIM_JUDGE_KINDS
 } mpsim_judge_kind;
 
