@@ -32,11 +32,15 @@ function target(k,   at) {
     while (length(at) < 4) at = "0" at
     return at in place ? place[at] : -1
 }
-# The way of fewest instructions from the first to the last of a loop.
-function shortest(from, to,   k, where, cost) {
+# The way of fewest instructions from the first to the last of a loop; past: past the loops in it, which are for rare elements.
+function shortest(from, to, past,   k, where, cost, rare, last) {
     for (k = from; k <= to; k++) cost[k] = 1e9
+    for (last = from; past && last < to; last++)
+        if ((where = target(last)) > from && where < last)
+            for (k = where; k <= last; k++) rare[k]
     cost[from] = 1
     for (k = from; k < to; k++) {
+        if (k in rare) continue
         where = target(k)
         if (where > k && where <= to && cost[k] + 1 < cost[where]) cost[where] = cost[k] + 1
         if ((where < 0 || text[k] ~ /@/) && cost[k] + 1 < cost[k + 1]) cost[k + 1] = cost[k] + 1

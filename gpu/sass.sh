@@ -29,7 +29,7 @@ function report(name, registers, stack,   i, from, to) {
         }
     if (to)
         printf "%-42s %3d registers %3d bytes of stack %6.1f instructions an element\n", names(name), registers, \
-            stack, shortest(from, to) / (loaded(from, to) / source)
+            stack, shortest(from, to, 1) / (loaded(from, to) / source)
     return to > 0
 }
 # A mangled name as text; S1_ is the first format again.

@@ -12,9 +12,29 @@ struct gpu_casting {
     uint32_t over[2], infinite[2], nan[2];
     int over_is_no_number, infinite_is_no_number, nan_is_no_number;
     gpu_draw draw;
-    float scale;                  /* of casts that are SCALED */
-    uint64_t seed, stream, block; /* of random bits: the block of elements 0 to 3 */
+    float scale;            /* of casts that are SCALED */
+    uint64_t stream, block; /* of random bits: the block of elements 0 to 3 */
+    uint32_t keys[MPSIM_PHILOX_ROUNDS][2];
 };
+
+/* The random words of N quads of elements. Rounds of all go together, so that a round's keys are loaded once. */
+template <int N>
+static __device__ __forceinline__ void gpu_cast_words(const gpu_casting &how, const uint64_t quad[N],
+                                                      uint32_t words[N][4])
+{
+    GPU_UNROLL
+    for (int n = 0; n < N; n++) {
+        words[n][0] = (uint32_t)(how.block + quad[n]);
+        words[n][1] = (uint32_t)((how.block + quad[n]) >> 32);
+        words[n][2] = (uint32_t)how.stream;
+        words[n][3] = (uint32_t)(how.stream >> 32);
+    }
+    GPU_UNROLL
+    for (int i = 0; i < MPSIM_PHILOX_ROUNDS; i++)
+        GPU_UNROLL
+    for (int n = 0; n < N; n++)
+        mpsim_philox_round(words[n], how.keys[i][0], how.keys[i][1]);
+}
 
 /* What a thread sees: zeros, infinities and NaNs before; numbers beyond the largest one; `small`: numbers that are zero after. */
 struct gpu_cast_counter {
@@ -103,9 +123,13 @@ template <class From, class To, class Y, int MODE, int SCALED = 0>
 struct gpu_cast {
     static constexpr int WIDER = From::BYTES > Y::BYTES ? From::BYTES : Y::BYTES;
     static constexpr int N = WIDER == 4 ? 4 : WIDER == 2 ? 8 : 16; /* elements of a load */
-    static constexpr int BLOCKS = MODE == GPU_STOCHASTIC || Y::BYTES > From::BYTES
-                                      ? 4
-                                      : 5; /* of a multiprocessor at once */
+    static constexpr int TOGETHER = MODE != GPU_STOCHASTIC || To::FLAT || N >= 8
+                                        ? 1
+                                        : 8 / N; /* loads, for their random words */
+    /* Blocks of a multiprocessor at once. */
+    static constexpr int BLOCKS = MODE == GPU_STOCHASTIC && Y::BITS != To::BITS                       ? 3
+                                  : MODE == GPU_STOCHASTIC || Y::BYTES > From::BYTES || To::BITS == 4 ? 4
+                                                                                                      : 5;
     static constexpr uint32_t END = MODE == GPU_STOCHASTIC || (!SCALED && From::end() < To::limit(MODE))
                                         ? From::end()
                                         : To::limit(MODE);
@@ -210,52 +234,96 @@ struct gpu_cast {
         return gpu_most_of(gpu_most_of(fabsf(v[0]), fabsf(v[1])), gpu_most_of(fabsf(v[2]), fabsf(v[3])));
     }
 
+    /* Whether four numbers are rounded together: they do not overflow, nor are they so small that most of their bits are lost. */
+    static __device__ __forceinline__ int is_usual(const float x[4], const float v[4])
+    {
+        if constexpr (MODE == GPU_STOCHASTIC)
+            return largest(v) <= __uint_as_float((To::MAX + To::REBIAS) << To::SHIFT) &&
+                   !(gpu_has_small<To>(v) && gpu_has_far<To>(v));
+        else
+            return largest(v) < __uint_as_float(END) &&
+                   (!SCALED || From::FLAT || largest(x) < __uint_as_float(From::end()));
+    }
+
+    /* Four such numbers by random bits. Few results are zero. */
+    static __device__ __forceinline__ void stochastic(const gpu_casting &how, const float x[4],
+                                                      const uint32_t random[4], uint32_t *to, gpu_cast_counter *c)
+    {
+        uint32_t y[4], codes[To::BYTES];
+        if (To::FLAT || gpu_has_small<To>(x))
+            GPU_UNROLL
+        for (int t = 0; t < 4; t++)
+            y[t] = gpu_stochastic_signed<To>(how.draw, __float_as_uint(x[t]), random[t]);
+        else GPU_UNROLL for (int t = 0; t < 4; t++) y[t] = gpu_stochastic_fast<To>(how.draw, x[t], random[t]);
+        gpu_join_stochastic<To>(y, x, codes);
+        if (gpu_has_zero_code<To>(codes))
+            GPU_UNROLL
+        for (int t = 0; t < 4; t++) {
+            c->zero += x[t] == 0;
+            c->small += (gpu_code_at<To>(codes, t) & To::MASK) == 0;
+        }
+        if constexpr (To::BITS == Y::BITS) {
+            GPU_UNROLL
+            for (int t = 0; t < Y::BYTES; t++)
+                to[t] = codes[t];
+        } else {
+            float v[4];
+            gpu_unpack<To>(codes, v);
+            gpu_pack<Y, GPU_NEAREST>(v, to);
+        }
+    }
+
     /* Four codes: together if all are numbers that do not overflow. */
-    static __device__ __forceinline__ void four(const gpu_casting &how, const uint32_t *from, uint64_t quad,
+    static __device__ __forceinline__ void four(const gpu_casting &how, const uint32_t *from, const uint32_t random[4],
                                                 uint32_t *to, gpu_cast_counter *c)
     {
         float x[4], v[4];
-        uint32_t random[4] = {0, 0, 0, 0}, y[4];
         gpu_unpack<From>(from, x);
         GPU_UNROLL
         for (int t = 0; t < 4; t++)
             v[t] = product(how, x[t]);
-        if constexpr (MODE == GPU_STOCHASTIC)
-            mpsim_rng_block(random, how.seed, how.stream, how.block + quad);
-        const int usual = largest(v) < __uint_as_float(END) &&
-                          (!SCALED || From::FLAT || largest(x) < __uint_as_float(From::end()));
-        if (!usual)
+        if (!is_usual(x, v))
             return each(how, from, random, to, c);
-        if constexpr (MODE != GPU_STOCHASTIC) {
+        if constexpr (MODE != GPU_STOCHASTIC)
             nearest(x, v, to, c);
-        } else {
-            GPU_UNROLL
-            for (int t = 0; t < 4; t++)
-                y[t] = number(how, x[t], random[t], c);
-            gpu_join<Y>(y, to);
-        }
+        else
+            stochastic(how, x, random, to, c);
     }
 
-    /* Load number i. */
-    static __device__ __forceinline__ void some(const gpu_casting &how, const input &x, uint64_t i, void *y,
-                                                gpu_cast_counter *c)
+    /* Loads number i, i + stride, and so on. */
+    template <int K>
+    static __device__ __forceinline__ void some(const gpu_casting &how, const input x[K], uint64_t i, uint64_t stride,
+                                                void *y, gpu_cast_counter *c)
     {
-        output to;
+        enum { QUADS = N / 4 };
+        uint32_t words[K * QUADS][4] = {};
+        if constexpr (MODE == GPU_STOCHASTIC) {
+            uint64_t quad[K * QUADS];
+            GPU_UNROLL
+            for (int k = 0; k < K * QUADS; k++)
+                quad[k] = (i + (unsigned)(k / QUADS) * stride) * QUADS + (unsigned)(k % QUADS);
+            gpu_cast_words<K * QUADS>(how, quad, words);
+        }
         GPU_UNROLL
-        for (int q = 0; q < N / 4; q++)
-            four(how, x.w + q * From::BYTES, i * (N / 4) + (unsigned)q, to.w + q * Y::BYTES, c);
-        static_cast<output *>(y)[i] = to;
+        for (int k = 0; k < K; k++) {
+            output to;
+            GPU_UNROLL
+            for (int q = 0; q < QUADS; q++)
+                four(how, x[k].w + q * From::BYTES, words[k * QUADS + q], to.w + q * Y::BYTES, c);
+            static_cast<output *>(y)[i + (unsigned)k * stride] = to;
+        }
     }
 
     /* Element i alone. */
     static __device__ __forceinline__ void single(const gpu_casting &how, const gpu_pair &p, size_t i,
                                                   gpu_cast_counter *c)
     {
-        uint32_t random[4] = {0, 0, 0, 0};
+        uint32_t random[1][4] = {};
+        const uint64_t quad[1] = {i / 4};
         if constexpr (MODE == GPU_STOCHASTIC)
-            mpsim_rng_block(random, how.seed, how.stream, how.block + i / 4);
+            gpu_cast_words<1>(how, quad, random);
         const unsigned t = i % 4;
-        const uint32_t word = t == 0 ? random[0] : t == 1 ? random[1] : t == 2 ? random[2] : random[3];
+        const uint32_t word = t == 0 ? random[0][0] : t == 1 ? random[0][1] : t == 2 ? random[0][2] : random[0][3];
         gpu_store_bytes<Y::BYTES>(p.y, i, one(how, gpu_load_bytes<From::BYTES>(p.x, i), word, c));
     }
 
@@ -287,11 +355,11 @@ GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS, (gpu_cast<From, To, Y, MODE,
         for (int t = 0; t < GPU_CAST_AHEAD; t++)
             x[t] = from[i + (unsigned)t * stride];
         GPU_UNROLL
-        for (int t = 0; t < GPU_CAST_AHEAD; t++)
-            cast::some(how, x[t], i + (unsigned)t * stride, p.y, &c);
+        for (int t = 0; t < GPU_CAST_AHEAD; t += cast::TOGETHER)
+            cast::template some<cast::TOGETHER>(how, x + t, i + (unsigned)t * stride, stride, p.y, &c);
     }
     for (; i < n; i += stride, done += cast::N)
-        cast::some(how, from[i], i, p.y, &c);
+        cast::template some<1>(how, from + i, i, stride, p.y, &c);
     for (i = n * cast::N + first; i < p.n; i += stride, done++)
         cast::single(how, p, i, &c);
     c.give(how, static_cast<gpu_word *>(p.result), done);
@@ -337,9 +405,14 @@ static inline void gpu_casting_set(gpu_casting *g, const mpsim_format *f, const 
     g->draw.half = r->mode == MPSIM_ROUND_STOCHASTIC_B && r->sr_bits < 32 ? 1u << (31 - r->sr_bits) : 0;
     g->draw.cut = r->mode == MPSIM_ROUND_STOCHASTIC_A || r->sr_bits < 32;
     g->draw.even = r->mode == MPSIM_ROUND_STOCHASTIC_C;
-    g->seed = rng->seed;
     g->stream = rng->stream;
     g->block = rng->index / 4;
+    uint32_t k0 = (uint32_t)rng->seed, k1 = (uint32_t)(rng->seed >> 32);
+    for (uint32_t *key : g->keys) {
+        key[0] = k0;
+        key[1] = k1;
+        mpsim_philox_key(&k0, &k1);
+    }
 }
 
 /* GPU_NEAREST, GPU_AWAY or GPU_STOCHASTIC; -1: none of these kernels has the rounding. */

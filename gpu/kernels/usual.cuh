@@ -243,3 +243,89 @@ static __device__ __forceinline__ uint32_t gpu_stochastic(const gpu_draw &how, u
     const uint32_t b = (a & 0x7fffffu) | (a >> 23 ? 0x800000u : 0);
     return d < 32 ? (b + (draw >> (32 - d))) >> d : gpu_far(how, b, d, draw);
 }
+
+/* Whether one of four numbers is below the smallest subnormal one, or zero. */
+template <class T>
+static __device__ __forceinline__ int gpu_has_small(const float v[4])
+{
+    const float least = fminf(fminf(fabsf(v[0]), fabsf(v[1])), fminf(fabsf(v[2]), fabsf(v[3])));
+    return !T::FLAT && least < __uint_as_float(T::LEAST - ((uint32_t)T::MBITS << 23));
+}
+
+/* Whether more than 31 bits of one of them are dropped; zero has none. */
+template <class T>
+static __device__ __forceinline__ int gpu_has_far(const float v[4])
+{
+    uint32_t least = 0xffffffffu;
+    GPU_UNROLL
+    for (int t = 0; t < 4; t++) {
+        const uint32_t below = (__float_as_uint(v[t]) & 0x7fffffffu) - 1;
+        least = below < least ? below : least;
+    }
+    return !T::FLAT && least < T::LEAST - ((uint32_t)(31 - T::SHIFT) << 23) - 1;
+}
+
+/* The magnitude's code of a number from the smallest subnormal one on, or of zero: the random part of a step is added and the sum
+ * cut off, twice (23 bits of it matter). The last bits of a sum with 2^23 steps count steps; the binade's bits are added. */
+template <class T>
+static __device__ __forceinline__ uint32_t gpu_stochastic_fast(const gpu_draw &how, float x, uint32_t word)
+{
+    const uint32_t draw = (word & how.mask) | how.half;
+    const int least = (int)(T::LEAST - ((uint32_t)T::MBITS << 23));
+    const int own = (int)(__float_as_uint(x) & 0x7f800000u) - (T::MBITS << 23), bits = own > least ? own : least;
+    const float step = __uint_as_float((uint32_t)bits);
+    const float part = __fsub_rn(__uint_as_float((uint32_t)bits + (draw >> 9)), step);
+    const float sum = __fmaf_rz(step, 0x1p23f, __fadd_rz(fabsf(x), part));
+    return __float_as_uint(sum) + ((uint32_t)bits >> T::SHIFT) - ((uint32_t)least >> T::SHIFT);
+}
+
+/* A number that is not far: FLAT formats' codes are the leading bits of the result, with its sign; others' are magnitudes. Below
+ * the least normal number a step has `more` halvings of the number's own; above, `binade` counts. */
+template <class T>
+static __device__ __forceinline__ uint32_t gpu_stochastic_signed(const gpu_draw &how, uint32_t u, uint32_t word)
+{
+    const uint32_t draw = (word & how.mask) | how.half;
+    if constexpr (T::FLAT)
+        return u + (draw >> (32 - T::SHIFT));
+    const int e = (int)(u >> 23 & 0xff) - (int)(T::LEAST >> 23);
+    const int more = -e > 0 ? (-e < 31 - T::SHIFT ? -e : 31 - T::SHIFT) : 0, binade = e > 0 ? e : 0;
+    const uint32_t b = u & 0x7fffffu, is = (u & 0x7fffffffu) ? 0x800000u : 0;
+    const uint32_t sum = (b | is) + (draw >> (32 - T::SHIFT - more));
+    return (sum >> (T::SHIFT + more)) + ((uint32_t)binade << T::MBITS);
+}
+
+/* Four of them as codes, one behind the other; x has the signs. */
+template <class T>
+static __device__ __forceinline__ void gpu_join_stochastic(const uint32_t y[4], const float x[4], uint32_t *words)
+{
+    if constexpr (T::FLAT && T::BYTES == 2) {
+        words[0] = __byte_perm(y[0], y[1], 0x7632);
+        words[1] = __byte_perm(y[2], y[3], 0x7632);
+    } else if constexpr (T::BYTES == 1) {
+        const uint32_t top = __byte_perm(__byte_perm(__float_as_uint(x[0]), __float_as_uint(x[1]), 0x0073),
+                                         __byte_perm(__float_as_uint(x[2]), __float_as_uint(x[3]), 0x0073), 0x5410);
+        words[0] = (__byte_perm(__byte_perm(y[0], y[1], 0x0040), __byte_perm(y[2], y[3], 0x0040), 0x5410) &
+                    T::MASK * 0x01010101u) |
+                   (top & 0x80808080u) >> (8 - T::BITS);
+    } else {
+        uint32_t code[4];
+        GPU_UNROLL
+        for (int t = 0; t < 4; t++)
+            code[t] = T::FLAT ? y[t] >> T::SHIFT : (y[t] & T::MASK) | __float_as_uint(x[t]) >> 31 << (T::BITS - 1);
+        gpu_join<T>(code, words);
+    }
+}
+
+/* Whether one of four codes is zero. */
+template <class T>
+static __device__ __forceinline__ int gpu_has_zero_code(const uint32_t *words)
+{
+    if constexpr (T::BYTES == 4)
+        return !(words[0] & T::MASK) || !(words[1] & T::MASK) || !(words[2] & T::MASK) || !(words[3] & T::MASK);
+    const uint32_t ones = T::BYTES == 1 ? 0x01010101u : 0x00010001u, top = T::BYTES == 1 ? 0x80808080u : 0x80008000u;
+    uint32_t all = top;
+    GPU_UNROLL
+    for (int t = 0; t < T::BYTES; t++)
+        all &= (words[t] & T::MASK * ones) + (top - ones);
+    return all != top;
+}

@@ -89,6 +89,10 @@ static const row rows[] = {
     row::of<gpu_binary32, gpu_e5m2, gpu_binary32, GPU_NEAREST, 1>(),
     row::of<gpu_bf16, gpu_e4m3, gpu_bf16, GPU_NEAREST, 1>(),
     row::of<gpu_bf16, gpu_e5m2, gpu_bf16, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_tf32, gpu_binary32, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_e2m1, gpu_e2m1, GPU_NEAREST, 1>(),
+    row::of<gpu_bf16, gpu_e2m1, gpu_e2m1, GPU_NEAREST, 1>(),
+    row::of<gpu_binary32, gpu_e2m1, gpu_binary32, GPU_NEAREST, 1>(),
 };
 
 /* ---- arguments ---- */

@@ -363,6 +363,10 @@ static inline float __fmaf_rz(float a, float b, float c)
     const float low = __fmaf_rd(a, b, c), high = __fmaf_ru(a, b, c);
     return low == 0 && high == 0 ? fmaf(a, b, c) : fabsf(low) < fabsf(high) ? low : high;
 }
+static inline float __fadd_rz(float a, float b)
+{
+    return __fmaf_rz(a, 1, b);
+}
 static inline double __dadd_rn(double a, double b)
 {
     return a + b;

@@ -202,10 +202,11 @@ made() {
     ok $? "$name of libmpsim-cuda"
 }
 made cast.sm_90.ptx -ptx -arch=compute_90
-# Casts with a scale (...Li0ELi1E: to nearest, SCALED) cut a product off (rz), and compute what was lost (rp).
-awk '/\.entry/ { scaled = /usual_cast_kernel.*Li0ELi1E8gpu_list/ }
-    !scaled || !/[ \t](mul\.rz|fma\.rp)\.f32 /' "$dir/cast.sm_90.ptx" >"$dir/cast.ptx"
-rounded "cast.cu: the same, but that casts with a scale round to odd" "$dir/cast.ptx"
+# Casts with a scale (...Li0ELi1E: to nearest, SCALED) cut a product off (rz), and compute what was lost (rp). Those with random
+# bits (Li3E) cut sums off.
+awk '/\.entry/ { scaled = /usual_cast_kernel.*Li0ELi1E8gpu_list/; random = /usual_cast_kernel.*Li3ELi0E8gpu_list/ }
+    !(scaled && /[ \t](mul\.rz|fma\.rp)\.f32 /) && !(random && /[ \t](add|fma)\.rz\.f32 /)' "$dir/cast.sm_90.ptx" >"$dir/cast.ptx"
+rounded "cast.cu: the same, but that casts with a scale round to odd, and random bits cut off" "$dir/cast.ptx"
 none "cast.cu: no other fma" "$(arithmetic "$dir/cast.ptx" | grep fma)"
 made sum.sm_90.ptx -ptx -arch=compute_90
 rounded "sum.cu: the same" "$dir/sum.sm_90.ptx"
@@ -228,9 +229,9 @@ sh "$MPSIM_SRCDIR/gpu/sass.sh" "$dir/cast.o" >"$dir/out" 2>"$dir/err"
 case $? in
 77) echo "# no cuobjdump: instructions of casts are not counted" ;;
 *)
-    awk '{ most = /stochastic/ ? 45 : /scaled/ ? 21 : 18 } !/ 0 bytes of stack/ || $(NF - 3) > most { bad = 1; print > "/dev/stderr" }
+    awk '{ most = /stochastic/ ? 41 : /e2m1.*scaled/ ? 33 : /scaled/ ? 21 : 18 } !/ 0 bytes of stack/ || $(NF - 3) > most { bad = 1; print > "/dev/stderr" }
         END { exit bad || NR < 40 }' "$dir/out" 2>"$dir/err"
-    ok $? "casts between usual formats: no stack, at most 18 instructions an element, 21 with a scale, 45 with random bits"
+    ok $? "casts between usual formats: no stack, at most 18 instructions an element, 21 with a scale (33 to e2m1), 41 with random bits"
     ;;
 esac
 # The most instructions a product, for the first words of a kernel's name that are in the list.
@@ -380,7 +381,7 @@ ok $? "a contracted multiply-add and an approximate division are recognised"
 ok $? "and by the rule for trainings"
 
 # ---- the training engine: fma in exp, log, tanh, erf and sigmoid, the optimizer's torch variants, promoted sums,
-# quotients of blocks and random bits of FP4, and nowhere else ----
+# quotients of blocks and random bits, and nowhere else ----
 ptx engine sm_90
 ptx blocks sm_90
 cat "$dir/blocks.ptx" >>"$dir/engine.ptx"
@@ -391,13 +392,14 @@ awk '/\.entry|^\.func|^\.visible/ { if (match($0, /_Z[A-Za-z0-9_]*/)) name = sub
             print name, $i }' "$dir/engine.ptx" | sort -u >"$dir/operations"
 [ "$(wc -l <"$dir/operations")" -gt 20 ]
 ok $? "operations are recognised"
-# Random bits of FP4 (element 5 of blocks) are added, and the sum is cut off.
-grep -v -E ' (add|sub|mul|div|rcp|fma|sqrt)\.rn\.f(32|64)$|blocks_kernelILi[0-2]ELi5E[^ ]* fma\.rz\.f32$' "$dir/operations" >"$dir/out"
+# Random bits (of FP4, element 5 of blocks; of casts, mode 3) are added, and the sum is cut off.
+grep -v -E ' (add|sub|mul|div|rcp|fma|sqrt)\.rn\.f(32|64)$|blocks_kernelILi[0-2]ELi5E[^ ]* fma\.rz\.f32$|usual_cast_kernel[^ ]*Li3E[^ ]* (add|fma)\.rz\.f32$' \
+    "$dir/operations" >"$dir/out"
 [ ! -s "$dir/out" ]
-ok $? "every operation is rounded to nearest, with subnormal numbers, exactly, but that random bits of FP4 cut off"
-grep ' fma\.' "$dir/operations" | grep -v -E 'softmax_exp|softmax_kernel|optim_kernel|promote_kernel|quantize_kernel|blocks?_kernel|activate|causal|tile_' >"$dir/out"
+ok $? "every operation is rounded to nearest, with subnormal numbers, exactly, but that random bits are added and the sum cut off"
+grep ' fma\.' "$dir/operations" | grep -v -E 'softmax_exp|softmax_kernel|optim_kernel|promote_kernel|quantize_kernel|blocks?_kernel|usual_cast_kernel[^ ]*Li3E|activate|causal|tile_' >"$dir/out"
 [ ! -s "$dir/out" ]
-ok $? "no fma but in exp, log and their like, the optimizer, promoted sums, quotients of blocks and random bits of FP4"
+ok $? "no fma but in exp, log and their like, the optimizer, promoted sums, quotients of blocks and random bits"
 grep -n -E '\.(ftz|approx)|red\.[a-z.]*add\.[a-z.]*f|atom\.[a-z.]*add\.[a-z.]*f' "$dir/engine.ptx" >"$dir/out"
 [ ! -s "$dir/out" ]
 ok $? "no flushing to zero, no approximation, no floating-point atomics"
