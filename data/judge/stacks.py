@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thirty published faults and ten sound stacks, played: inputs and results of one operation each.
+"""Published faults and ten sound stacks, played: inputs and results of one operation each.
 
     python3 stacks.py            write results of the sound stacks that need a package to recorded.npz
 
@@ -373,6 +373,135 @@ def bitsandbytes_order(fault=True):
         new = adam(param, grad, m, v, 5, decoupled=True, lr=0.1, decay=0.0)
         new = new[0] * np.float32(1 - 0.1 * 0.1), *new[1:]
     return {"param": param, "grad": grad, "m": m, "v": v, "new_param": new[0], "new_m": new[1], "new_v": new[2]}
+
+
+# faults: twelve that were chosen later, and played before the judge had seen them
+
+
+def power_scales(x, n, of=None):
+    """Exponents of the least powers of two that bring blocks of n below 448; of: maxima in place of the blocks' own."""
+    largest = amax(x, n) if of is None else of
+    return np.ceil(np.log2(largest / 448)).astype(int)
+
+
+def xpu_lanes(fault=True):
+    """Lanes beyond a half of each group are no part of the maximum."""
+    x = bf16(spread(81, 256, 512))
+    exponents = power_scales(x, 32, np.abs(blocks(x, 32)[:, :, :16]).max(axis=2) if fault else None)
+    values = e4m3(blocks(x, 32) * np.exp2(-exponents.astype(np.float64))[..., None]).reshape(x.shape)
+    return {"x": x, "codes": codes(values, E4M3, 0x80), "scales": (exponents + 127).astype(np.uint8)}
+
+
+def sglang_multiplier(fault=True):
+    """The multiplier 1 / scale is fp16: of blocks with scales below 2^-15 it is infinite."""
+    x = fp16(normal(82, 256, 512) * np.repeat(np.exp2(-np.random.RandomState(83).randint(0, 16, (256, 16))), 32, axis=1))
+    exponents = power_scales(x, 32)
+    times = np.exp2(-exponents.astype(np.float64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (blocks(x, 32) * (fp16(times) if fault else times).astype(np.float64)[..., None]).reshape(x.shape)
+    y = codes(np.where(np.isnan(scaled), 0, e4m3(np.clip(scaled, -448, 448))), E4M3, 0x80)
+    return {"x": x, "codes": np.where(np.isnan(scaled), 0x7F, y).astype(np.uint8), "scales": (exponents + 127).astype(np.uint8)}
+
+
+def vllm_scatter(fault=True):
+    """Scales lie column by column, and the kernel adds the column without its stride."""
+    x = bf16(spread(84, 256, 512))
+    exponents = power_scales(x, 32)
+    values = e4m3(blocks(x, 32) * np.exp2(-exponents.astype(np.float64))[..., None]).reshape(x.shape)
+    right = (exponents + 127).astype(np.uint8)
+    row, column = np.indices(right.shape)
+    return {"x": x, "codes": codes(values, E4M3, 0x80), "scales": right.T.ravel()[row + column] if fault else right}
+
+
+def arch_int(fault=True):
+    """Integers become bf16 by way of binary32."""
+    r = np.random.RandomState(85)
+    x = np.concatenate([r.randint(2**23, 2**31, 16384), r.randint(2**7, 2**8, 16384) * 2**23 + 2**22 + r.randint(-9, 10, 16384)])
+    x = x.astype(np.float64).reshape(64, 512)
+    return {"x": x, "y": bf16(x.astype(np.float32)) if fault else bf16(x)}
+
+
+def pocket_gelu(fault=True):
+    """The exact GELU in place of the one by tanh."""
+    import math
+    x = bf16(normal(86, 64, 512, scale=2))
+    wide = x.astype(np.float64)
+    exact = wide / 2 * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
+    by_tanh = wide / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))
+    return {"x": x, "y": bf16((exact if fault else by_tanh).astype(np.float32))}
+
+
+def tt_gelu_tail(fault=True):
+    """GELU by tanh in binary32, in the form (x / 2) t + x / 2, which cancels for negative numbers."""
+    x = bf16(np.random.RandomState(87).uniform(-12, 12, (64, 512)).astype(np.float32))
+    wide = x.astype(np.float64)
+    u = np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)
+    half = x / np.float32(2)
+    cancelled = half * np.tanh(u).astype(np.float32) + half
+    return {"x": x, "y": bf16(cancelled if fault else (wide / (1 + np.exp(-2 * u))).astype(np.float32))}
+
+
+def tt_softmax_nan(fault=True):
+    """Rows that should be NaN: uniform where all are -inf, else zeros."""
+    x = normal(88, 64, 64)
+    x[3], x[9, 5], x[17, 40], x[30] = -np.inf, np.inf, np.nan, np.nan
+    with np.errstate(invalid="ignore"):
+        power = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+        y = (power / power.sum(axis=1, keepdims=True)).astype(np.float32)
+    if fault:
+        y[3], y[[9, 17, 30]] = 1 / 64, 0
+    return {"x": x, "y": y}
+
+
+def lattice_nan(fault=True):
+    """The maximum of a row drops NaN, and exp(NaN) is 0: the others share the row."""
+    x = normal(89, 64, 64)
+    x[np.arange(0, 64, 4), np.arange(16) * 3] = np.nan
+    wide = x.astype(np.float64)
+    if fault:
+        wide = np.where(np.isnan(wide), -np.inf, wide)
+    power = np.exp(wide - wide.max(axis=1, keepdims=True))
+    return {"x": x, "y": (power / power.sum(axis=1, keepdims=True)).astype(np.float32)}
+
+
+def modular_split(fault=True):
+    """Four parts of the depth, of which each sum is rounded to bf16 before they are added in bf16."""
+    a, b = bf16(normal(90, 64, 512)), bf16(normal(91, 512, 32))
+    if not fault:
+        return {"a": a, "b": b, "d": bf16((a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32))}
+    parts = [bf16((a[:, k:k + 128].astype(np.float64) @ b[k:k + 128].astype(np.float64)).astype(np.float32)) for k in range(0, 512, 128)]
+    d = parts[0]
+    for part in parts[1:]:
+        d = bf16(d + part)
+    return {"a": a, "b": b, "d": d}
+
+
+def xla_bias(fault=True):
+    """A bias of the columns is added along the rows; small integers, so that sums are exact."""
+    r = np.random.RandomState(92)
+    a, b, bias = (r.randint(-8, 9, shape).astype(np.float32) for shape in ((16, 64), (64, 16), (1, 16)))
+    return {"a": a, "b": b, "bias": bias, "d": a @ b + (bias.T if fault else bias)}
+
+
+def nanochat_eps(fault=True):
+    """eps is added to the root of v, and the bias correction comes behind it. Small gradients, of which eps is a part."""
+    param, grad = normal(93, 64, 256), normal(94, 64, 256, scale=1e-7)
+    m, v = normal(95, 64, 256, scale=1e-7), np.abs(normal(96, 64, 256, scale=1e-14))
+    right = adam(param, grad, m, v, 5, decoupled=True)
+    if fault:
+        f, new_m, new_v = np.float32, right[1], right[2]
+        step = f(1e-3 * (1 - 0.999**5) ** 0.5 / (1 - 0.9**5))
+        right = param * f(1 - 1e-3 * 0.1) - step * (new_m / (np.sqrt(new_v) + f(1e-8))), new_m, new_v
+    return {"param": param, "grad": grad, "m": m, "v": v, "new_param": right[0], "new_m": right[1], "new_v": right[2]}
+
+
+def candle_mean(fault=True):
+    """The sums of rows are narrowed to fp16 before they are divided: half of the rows overflow. Integers, so that sums are exact."""
+    x = fp16(np.random.RandomState(97).randint(0, 33, (64, 4096)) + np.arange(64)[:, None] % 2 * 8 - 4)
+    total = x.astype(np.float64).sum(axis=1, keepdims=True).astype(np.float32)
+    with np.errstate(over="ignore"):
+        mean = fp16(total).astype(np.float32) / np.float32(4096) if fault else total / np.float32(4096)
+        return {"x": x, "y": fp16(mean)}
 
 
 # sound stacks: the package where it is there, else what recorded.npz has of it
