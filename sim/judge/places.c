@@ -186,19 +186,39 @@ static int find_zeros(const differing *d)
     }
     if (signs == d->n)
         judge_find(d->j, "zero", signs, "only the signs of zeros differ, in %" PRIu64 " results", signs);
+    else if (is_half(d, signs))
+        judge_find(d->j, "zero", signs, "%" PRIu64 " of the results that differ are zeros of the other sign", signs);
     else if (is_half(d, zeros))
         judge_find(d->j, "zeros", zeros, "%" PRIu64 " of the results that differ are zero", zeros);
     return signs == d->n;
 }
 
-static void find_nans(const differing *d)
+/* NaNs and infinities that should be numbers, and numbers that should be none: rounding makes none of them, so one is enough. */
+static void find_specials(const differing *d)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < d->n; i++)
-        n += is_class(d, d->p->found, d->at[i], MPSIM_CLASS_NAN) &&
-             !is_class(d, d->p->expected, d->at[i], MPSIM_CLASS_NAN);
-    if (is_half(d, n))
-        judge_find(d->j, "nan", n, "%" PRIu64 " of the results that differ are NaN, and should be numbers", n);
+    static const struct {
+        mpsim_class of;
+        int found;
+        const char *cause, *text;
+    } table[] = {
+        {MPSIM_CLASS_NAN, 1, "nan", "%" PRIu64 " of the results that differ are NaN, and should be numbers"},
+        {MPSIM_CLASS_NAN, 0, "nan", "%" PRIu64 " of the results that differ are numbers, and should be NaN"},
+        {MPSIM_CLASS_INF, 1, "overflow", "%" PRIu64 " of the results that differ are infinite, and should be numbers"},
+        {MPSIM_CLASS_INF, 0, "infinity", "%" PRIu64 " of the results that differ are numbers, and should be infinite"},
+    };
+    for (size_t t = 0; t < sizeof table / sizeof table[0]; t++) {
+        uint64_t n = 0;
+        for (size_t i = 0; i < d->n; i++) {
+            const int found = is_class(d, d->p->found, d->at[i], table[t].of);
+            const int expected = is_class(d, d->p->expected, d->at[i], table[t].of);
+            const int is_number =
+                !is_class(d, table[t].found ? d->p->expected : d->p->found, d->at[i], MPSIM_CLASS_NAN) &&
+                !is_class(d, table[t].found ? d->p->expected : d->p->found, d->at[i], MPSIM_CLASS_INF);
+            n += found == table[t].found && expected != found && is_number;
+        }
+        if (n)
+            judge_find(d->j, table[t].cause, n, table[t].text, n);
+    }
 }
 
 /* So many results that are alike are no chance: each is with a probability of at most a half. */
@@ -578,7 +598,7 @@ static int find_values(const differing *d)
 {
     if (find_zeros(d))
         return 1;
-    find_nans(d);
+    find_specials(d);
     find_one_code(d);
     return 0;
 }

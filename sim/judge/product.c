@@ -194,6 +194,7 @@ static const judge_formula formulas[] = {
      "the results that were tried are as near the exact sums as sums in binary32 are: another order of sums, or another unit"},
     {"bias", "the bias is left out"},
     {"bias", "the bias is added twice"},
+    {"bias", "the bias of the columns is added along the rows"},
     {"bias", "c is left out"},
     {"bias", "c is subtracted, not added"},
     {"operands", "b is taken as its transpose"},
@@ -216,6 +217,7 @@ static const judge_formula formulas[] = {
 enum {
     OF_NO_BIAS = 1,
     OF_BIAS_TWICE,
+    OF_BIAS_TURNED,
     OF_NO_C,
     OF_MINUS_C,
     OF_B_TURNED,
@@ -266,6 +268,8 @@ static size_t depth_of(const question *q, size_t formula)
     case OF_NO_BIAS:
     case OF_BIAS_TWICE:
         return w->of[BIAS] ? q->depth : 0;
+    case OF_BIAS_TURNED:
+        return w->of[BIAS] && q->rows == q->columns ? q->depth : 0;
     case OF_NO_C:
     case OF_MINUS_C:
         return w->of[C] ? q->depth : 0;
@@ -325,7 +329,9 @@ static judge_exact exact(const void *self, size_t formula, size_t at)
     }
     const double by = scale(q, formula, i, n);
     const double of_c = c && formula != OF_NO_C ? number(c, at) * (formula == OF_MINUS_C ? -1 : 1) : 0;
-    const double of_bias = bias && formula != OF_NO_BIAS ? number(bias, n) * (formula == OF_BIAS_TWICE ? 2 : 1) : 0;
+    const size_t of_line = formula == OF_BIAS_TURNED ? i : n;
+    const double of_bias = bias && formula != OF_NO_BIAS ? number(bias, of_line) * (formula == OF_BIAS_TWICE ? 2 : 1)
+                                                         : 0;
     const double size = magnitudes * fabs(by) + fabs(of_c) + fabs(of_bias);
     const double y = epilogue(formula, sum * by + of_c + of_bias);
     return (judge_exact){y, 2 * ((double)depth + 2) * (double)FLT_EPSILON * size};
@@ -352,9 +358,13 @@ static void explain_formula(const question *q, const product_row *row)
 static void explain_rows(const question *q, const product_row *like, const product_row *best, uint64_t n)
 {
     mpsim_judgement *j = q->w->j;
+    const int other_parts = *best->partials.name && !mpsim_format_same(&like->partials, &best->partials);
     const mpsim_format *sums[2] = {&like->model.accumulator.format, &best->model.accumulator.format};
     if (*best->operands.name && !mpsim_format_same(&like->operands, &best->operands))
         judge_find(j, "format", n, "the operands are rounded to %s first", best->operands.name);
+    else if (other_parts)
+        judge_find(j, "format", n, "the depth is summed in %zu parts, whose sums are kept in %s", best->split,
+                   best->partials.name);
     else if (!mpsim_format_same(sums[0], sums[1]) && like->model.addition != MPSIM_ADDITION_EXACT &&
              best->model.addition != MPSIM_ADDITION_EXACT)
         judge_find(j, "format", n, "the sums are kept in %s, not in %s", sums[1]->name, sums[0]->name);

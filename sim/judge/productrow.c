@@ -40,6 +40,8 @@ static int set_word(product_row *row, const char *word)
         row->mode = (uint8_t)mode;
         return 0;
     }
+    if (strncmp(word, "partials=", 9) == 0)
+        return mpsim_format_parse(&row->partials, word + 9) == MPSIM_OK ? 0 : -1;
     return strncmp(word, "operands=", 9) == 0 && mpsim_format_parse(&row->operands, word + 9) == MPSIM_OK ? 0 : -1;
 }
 
@@ -120,6 +122,18 @@ static void add_chains(row_list *l)
     }
 }
 
+/* Parts whose sums are stored in the format of the results. */
+static void add_partials(row_list *l)
+{
+    static const char *const models[] = {"fma", "exact"};
+    for (size_t split = 2; split <= 16 && split <= l->from->depth && l->from->d->bits == 16; split++)
+        for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+            char name[MPSIM_JUDGE_ROW];
+            snprintf(name, sizeof name, "%s+split=%zu+partials=%s", models[i], split, l->from->d->name);
+            add(l, name);
+        }
+}
+
 size_t judge_product_rows(product_row *to, size_t most, const product_rows_source *from)
 {
     static const char *const rounded[] = {"+operands=tf32", "+operands=bf16", "+operands=fp16"};
@@ -132,6 +146,7 @@ size_t judge_product_rows(product_row *to, size_t most, const product_rows_sourc
         add_models(&l, 1, order == PRODUCT_SCALES_A_B ? "+scales=a-b" : "+scales=b-a");
     for (size_t split = 2; split <= 16 && split <= from->depth; split += split < 4 ? 1 : split)
         add_models(&l, split, "");
+    add_partials(&l);
     return l.n;
 }
 
@@ -180,6 +195,16 @@ typedef struct product_work {
     size_t m, n, depth;
 } product_work;
 
+/* A sum of parts, as it is stored. */
+static float kept(const product_row *row, float x)
+{
+    mpsim_rounding r;
+    if (!*row->partials.name)
+        return x;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return (float)mpsim_decode(&row->partials, mpsim_encode_f32(&row->partials, &r, x, 0, NULL));
+}
+
 /* One part of the depth: added to the sums, or the first. */
 static mpsim_status add_part(product_work *w, size_t first, size_t end)
 {
@@ -190,8 +215,8 @@ static mpsim_status add_part(product_work *w, size_t first, size_t end)
     const mpsim_status s = mpsim_gemm(&w->row->model, w->m, w->n, end - first, &a, &b, NULL, w->part, w->n, NULL,
                                       w->o->pool);
     for (size_t i = 0; i < w->m * w->n && s == MPSIM_OK; i++) {
-        const float x = (float)mpsim_decode(f, element_code(w->part, mpsim_format_code_bytes(f), i));
-        w->sums[i] = first ? w->sums[i] + x : x;
+        const float x = kept(w->row, (float)mpsim_decode(f, element_code(w->part, mpsim_format_code_bytes(f), i)));
+        w->sums[i] = first ? kept(w->row, w->sums[i] + x) : x;
     }
     return s;
 }

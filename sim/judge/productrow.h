@@ -7,6 +7,7 @@ typedef struct product_row {
     char name[MPSIM_JUDGE_ROW];
     mpsim_model model;
     size_t split;          /* parts of the depth, whose sums are added in order in binary32; 1: none */
+    mpsim_format partials; /* of the sums of parts, and what they are added in; without a name: binary32 */
     mpsim_format operands; /* that operands are rounded to first, to nearest even; without a name: none */
     int scales;            /* how scales are multiplied: judge_product_scales */
     uint8_t mode;          /* of the last rounding: mpsim_round_mode, not stochastic */
@@ -20,7 +21,7 @@ typedef enum judge_product_scales {
     PRODUCT_SCALES
 } judge_product_scales;
 
-/* judge_product_row_parse -- MODEL[+split=N][+operands=FORMAT][+scales=ORDER][+round=MODE]. MPSIM_ENOTFOUND. */
+/* judge_product_row_parse -- MODEL[+split=N[+partials=FORMAT]][+operands=FORMAT][+scales=ORDER][+round=MODE]. MPSIM_ENOTFOUND. */
 mpsim_status judge_product_row_parse(product_row *row, const char *text);
 
 /* What decides which rows there are. */

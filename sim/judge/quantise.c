@@ -428,6 +428,47 @@ static mpsim_status say_values(const question *q, const made *m)
     return MPSIM_OK;
 }
 
+/* Parts of a block whose maximum a scale may be of. */
+static const struct {
+    const char *text;
+    size_t first, last, step; /* in eighths of a block; step: every so many elements */
+} parts[] = {{"the first half", 0, 4, 1},       {"the second half", 4, 8, 1},      {"the first quarter", 0, 2, 1},
+             {"every second element", 0, 8, 2}, {"every fourth element", 0, 8, 4}, {"the first eighth", 0, 1, 1}};
+enum { PARTS = sizeof parts / sizeof parts[0] };
+
+/* The question with zeros in place of what is no part of a block. */
+static int keep_part(question *to, const question *q, size_t across, size_t part)
+{
+    *to = *q;
+    to->x = want_memory(q->rows * q->columns + 1, sizeof *to->x);
+    for (size_t i = 0; to->x && i < q->rows * q->columns; i++) {
+        const size_t at = i % q->columns % across;
+        const int is_in = at * 8 >= parts[part].first * across && at * 8 < parts[part].last * across &&
+                          at % parts[part].step == 0;
+        to->x[i] = is_in ? q->x[i] : 0;
+    }
+    return to->x ? 0 : -1;
+}
+
+/* Whether the scales are those of a part of each block. */
+static void say_parts(const question *q, const mpsim_block_recipe *row, size_t across, uint64_t differ)
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        question part;
+        made m = {0};
+        judge_scales s = {0};
+        if (keep_part(&part, q, across, i) == 0 && make(&m, &part, row, q->rows) == 0 &&
+            scales_of(&s, &part, &m) == 0 && judge_scales_differ(&s) <= differ / 100) {
+            judge_find(q->w->j, "scale-factor", differ, "the scales are those of the maximum of %s of each block",
+                       parts[i].text);
+            i = PARTS;
+        }
+        judge_scales_clear(&s);
+        made_clear(&m);
+        free(part.x);
+    }
+}
+
 static mpsim_status say(const question *q, const mpsim_block_recipe *row)
 {
     made m;
@@ -437,7 +478,11 @@ static mpsim_status say(const question *q, const mpsim_block_recipe *row)
         status = MPSIM_OK;
         if (s.found) {
             const judge_pair p = judge_scales_pair(&s);
-            set_results(q->w->j, "scales", &p, judge_scales_explain(q->w->j, &s, q->x, q->rows, q->columns));
+            const int known = judge_scales_explain(q->w->j, &s, q->x, q->rows, q->columns);
+            const uint64_t other = known ? 0 : judge_scales_differ(&s);
+            if (other && m.grid_columns)
+                say_parts(q, row, quant_up(q->columns, m.grid_columns), other);
+            set_results(q->w->j, "scales", &p, known);
         }
         if (s.fault) /* right in another order: each is at a wrong place */
             q->w->j->differ = m.grid_rows * m.grid_columns;

@@ -229,6 +229,28 @@ static void say_order(mpsim_judgement *j, const judge_scales *s)
         judge_find(j, "scale-order", 0, "the order of the scales is %s", orders[s->layout]);
 }
 
+/* Scales that were read in a matrix by rows, or by columns, with strides that are not its own. */
+static int say_strides(mpsim_judgement *j, const judge_scales *s, uint64_t differ)
+{
+    const size_t n = s->rows * s->columns, steps[] = {0, 1, s->rows, s->columns};
+    for (unsigned k = 0; k < 32 && differ >= 20; k++) {
+        const size_t down = steps[k / 8], across = steps[k / 2 % 4];
+        uint64_t fit = 0;
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = (i / s->columns * down + i % s->columns * across) % n;
+            const size_t source = k % 2 ? at % s->rows * s->columns + at / s->rows : at;
+            fit += value(s, s->found, i) == value(s, s->expected, source);
+        }
+        if (fit < n - n / 100)
+            continue;
+        judge_find(j, "scale-order", differ,
+                   "the scale of block [i, k] is number %zu i + %zu k of the scales, %s by %s", down, across,
+                   k % 2 ? "column" : "row", k % 2 ? "column" : "row");
+        return 1;
+    }
+    return 0;
+}
+
 int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float *x, size_t rows, size_t columns)
 {
     explanation e = {.least = INFINITY};
@@ -250,5 +272,7 @@ int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float 
         judge_find(j, "scale-inverted", e.inverted, "the scales are one over what they should be");
     if (is_nearly_all(e.squared, e.differ))
         judge_find(j, "scale-squared", e.squared, "the scales are squared");
+    if (j->findings == before)
+        say_strides(j, s, e.differ);
     return j->findings > before;
 }

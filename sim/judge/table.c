@@ -480,13 +480,44 @@ static mpsim_status compare_nearest(search *s)
     return MPSIM_OK;
 }
 
-mpsim_status judge_table_answer(const judge_table *t)
+/* Whether some results of the sample are neither zero nor without a value. */
+static int has_numbers(const search *s)
+{
+    const judge_table *t = s->t;
+    size_t n = 0;
+    for (size_t o = 0; o < t->outputs; o++)
+        for (size_t i = 0; t->found[o] && i < s->some.n; i++)
+            for (size_t k = 0; k < length_of(t, s->sample[i]); k++) {
+                const mpsim_format *f = t->found[o]->format;
+                const double y = mpsim_decode(
+                    f, element_code(t->found[o]->codes, mpsim_format_code_bytes(f), s->sample[i] * t->unit + k));
+                n += y != 0 && isfinite(y);
+            }
+    return n > 8;
+}
+
+/* A row that is asked for without a format of its results: where all of them are numbers of bf16 or fp16, so are the row's. */
+static void narrow_like(const search *s, judge_table *t)
+{
+    if (!t->like || *t->ending.format.name || t->ending.mode != MPSIM_ROUND_NEAREST_EVEN || !has_numbers(s))
+        return;
+    for (size_t i = 0; i < s->endings; i++)
+        if (s->ending[i].format.bits == 16 && *s->ending[i].format.name) {
+            t->ending.format = s->ending[i].format;
+            return;
+        }
+}
+
+mpsim_status judge_table_answer(const judge_table *given)
 {
     search *s = want_memory(1, sizeof *s);
+    judge_table own = *given, *t = &own;
     mpsim_judgement *j = t->w->j;
     mpsim_status status = s ? MPSIM_OK : MPSIM_ENOMEM;
-    if (status == MPSIM_OK)
+    if (status == MPSIM_OK) {
         start(s, t);
+        narrow_like(s, t);
+    }
     if (status == MPSIM_OK && t->like)
         status = say(t, t->rows, &t->ending, !t->differs);
     else if (status == MPSIM_OK) {

@@ -214,6 +214,7 @@ static const judge_formula formulas[] = {
     {"decay", "the weight decay has the opposite sign"},
     {"decay", "the weight decay comes after the step, not before: it acts on the step, too"},
     {"eps", "eps is added to v, under the root"},
+    {"eps", "eps is added before the bias correction of v"},
     {"eps", "eps is left out"},
     {"betas", "beta1 and beta2 have changed places"},
     {"moments", "the moments of before the step count as zeros"},
@@ -231,6 +232,7 @@ enum {
     OF_MINUS_DECAY,
     OF_LATE_DECAY,
     OF_EPS_INSIDE,
+    OF_EPS_BEFORE,
     OF_NO_EPS,
     OF_BETAS,
     OF_NO_MOMENTS
@@ -307,6 +309,9 @@ static int change(mpsim_optim *o, element_step *e, const update_row *row, size_t
             return 0;
         eps_inside(o, e, row->step);
         return 1;
+    case OF_EPS_BEFORE:
+        o->eps /= sqrt(1 - mpsim_power(o->beta2, row->step));
+        return is_adam && o->eps != 0 && !o->amsgrad && output == 0;
     case OF_NO_EPS:
         o->eps = 0;
         return is_adam && row->o.eps != 0 && output == 0;

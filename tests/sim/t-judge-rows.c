@@ -364,6 +364,22 @@ TEST(a_softmax_in_fp16)
     has("format", "kept in fp16");
 }
 
+TEST(rows_that_should_be_nan)
+{
+    make(0);
+    make_softmax((softmax_fault){.scale = 1, .base = 2.718281828459045});
+    for (size_t i = 0; i < COLUMNS; i++)
+        y[3 * COLUMNS + i] = 1.0f / COLUMNS;
+    x[3 * COLUMNS + 5] = NAN;
+    ask_softmax("softmax");
+    has("nan", "should be NaN");
+    make(0);
+    make_softmax((softmax_fault){.scale = 1, .base = 2.718281828459045});
+    y[7] = INFINITY;
+    ask_softmax("softmax");
+    has("overflow", "should be numbers");
+}
+
 CASE("norms", 20);
 
 typedef struct norm_fault {
@@ -619,6 +635,14 @@ TEST(steps_that_are_wrong)
         y[i] *= 1 - 0.01f * 0.5f;
     ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
     has("decay", "after the step");
+    step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
+    for (size_t i = 0; i < N; i++) {
+        const double ca = 1 - pow(0.9, 3), cb = 1 - pow(0.99, 3);
+        y[i] = (float)((double)x[i] * (1 - 0.01 * 0.5) -
+                       0.01 * sqrt(cb) / ca * (double)new_m[i] / (sqrt((double)new_v[i]) + 1e-4));
+    }
+    ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
+    has("eps", "before the bias correction");
     const mpsim_judge_array unsaid[] = {of("param", x, ROWS, COLUMNS), of("grad", grad, ROWS, COLUMNS),
                                         of("new_param", y, ROWS, COLUMNS)};
     ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, NULL, unsaid, 3), MPSIM_ERANGE); /* which optimizer? */
@@ -707,6 +731,33 @@ TEST(products_by_other_formulas)
     multiply(SIDE, SIDE, SIDE, (product_fault){.swapped = 1});
     ask_product(SIDE, SIDE, SIDE, 0, 0);
     has("operands", "changed places");
+    multiply(SIDE, SIDE, SIDE, (product_fault){.bias = 0});
+    for (size_t i = 0; i < SIDE * SIDE; i++)
+        y[i] += bias[i / SIDE];
+    ask_product(SIDE, SIDE, SIDE, 1, 0);
+    has("bias", "along the rows");
+}
+
+TEST(parts_of_a_product_in_bf16)
+{
+    const size_t depth = 96;
+    make_scales();
+    for (size_t i = 0; i < 2 * N; i++)
+        x[i] = bf16_of(x[i]);
+    for (size_t r = 0; r < M2; r++)
+        for (size_t c = 0; c < L2; c++) {
+            float s = 0;
+            for (size_t p = 0; p < 3; p++) {
+                double part = 0;
+                for (size_t k = p * 32; k < p * 32 + 32; k++)
+                    part += (double)x[r * depth + k] * (double)x[N + k * L2 + c];
+                s = bf16_of(s + bf16_of((float)part));
+            }
+            y[r * L2 + c] = s;
+        }
+    ask_product(M2, depth, L2, 0, 0);
+    ck_assert(strstr(j.nearest, "split=3+partials=bf16"));
+    has("format", "whose sums are kept in bf16");
 }
 
 TEST(products_with_scales)

@@ -340,6 +340,36 @@ static void ask_quantiser(const char *like, int is_packed, size_t scale_rows)
     ck_assert_msg(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, arrays, 3, like, NULL, why, sizeof why) == MPSIM_OK, "%s", why);
 }
 
+/* Scales of the maximum of the first half of each block; scales at strides that are not theirs. */
+TEST(scales_of_parts_and_strides)
+{
+    static uint8_t kept[BLOCKS];
+    static float whole[N];
+    quantise_as("mxfp8");
+    memcpy(whole, x, sizeof x);
+    memcpy(kept, scale_codes, sizeof kept);
+    for (size_t i = 0; i < N; i++) { /* most blocks have their maximum in the second half */
+        whole[i] = i % 32 < 16 ? x[i] / 16 : x[i];
+        x[i] = i % 32 < 16 ? whole[i] : 0;
+    }
+    mpsim_block_recipe b;
+    unsigned transform;
+    float tensor;
+    const mpsim_blocks out = {.codes = codes, .scale_codes = scale_codes};
+    ck_assert(mpsim_block_parse(&b, &transform, "mxfp8", NULL, 0) == MPSIM_OK);
+    ck_assert(mpsim_block_quantize(&b, x, ROWS, COLUMNS, -1, 1, NULL, &out, &tensor) == MPSIM_OK);
+    memcpy(x, whole, sizeof x);
+    ask_quantiser("mxfp8", 0, ROWS);
+    ck_assert(found("scale-factor"));
+    quantise_as("mxfp8");
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const size_t at = i / GRID + i % GRID;
+        scale_codes[i] = kept[at % ROWS * GRID + at / ROWS];
+    }
+    ask_quantiser("mxfp8", 0, ROWS);
+    ck_assert(found("scale-order"));
+}
+
 static int has_class(const char *name)
 {
     for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
