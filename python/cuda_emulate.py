@@ -18,7 +18,7 @@ import mpsim
 from mpsim import _cuda, _device
 from mpsim._product import Operand, View, enter, multiply
 from mpsim.emulate import _homes
-from mpsim.emulate._counting import tensor_of
+from mpsim._windows import tensor_of
 
 functional = nn.functional
 POLICIES = ("te-mxfp8", "te-fp8-current", "te-fp8-delayed", "te-nvfp4", "pytorch-amp-bf16", "pytorch-amp-fp16", "fp32")

@@ -6,9 +6,12 @@ import pytest
 
 import mpsim
 from mpsim import _cuda, _device
+from mpsim._convolution import ORDERS, Geometry
+from mpsim._product import View
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("mpsim.emulate._emulator")
+from mpsim import _windows  # noqa: E402
 from mpsim.emulate import _homes, _there  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
@@ -184,14 +187,69 @@ def test_what_has_no_kernel_is_refused(on_device, how, why):
         train(mlp, "pytorch-amp-bf16", 1, **how)
 
 
+def geometries():
+    """Convolutions of all kinds: (geometry, x, w, more of the sizes of y)."""
+    for order in ORDERS:
+        yield dict(padding=1, order=order), (2, 20, 5, 6), (3, 20, 3, 3)
+        yield dict(stride=2, padding=1, order=order, transposed=True), (2, 20, 4, 3), (20, 3, 3, 2)
+        yield dict(stride=(2, 3), padding=(0, 2), dilation=(1, 2), order=order), (2, 36, 7, 9), (3, 36, 3, 2)
+    yield dict(groups=2, padding=1, dilation=2), (2, 6, 6, 5), (4, 3, 2, 2)
+    yield dict(groups=2, stride=2, transposed=True), (2, 6, 3, 4), (6, 2, 3, 3)
+    yield dict(groups=6, padding=1), (1, 6, 5, 5), (6, 1, 3, 3)
+    yield dict(stride=2, padding=3), (1, 3, 11), (4, 3, 4)
+    yield dict(stride=3, transposed=True), (1, 3, 4), (3, 2, 2)  # places that no tap meets
+    yield dict(stride=(1, 2, 2), padding=1), (1, 2, 3, 5, 4), (3, 2, 2, 3, 3)
+    yield dict(padding=1, taps="as-weights", row_multiple=4), (2, 5, 4, 6), (3, 5, 3, 3)
+
+
+@pytest.mark.parametrize("last", (False, True), ids=("first", "last"))
+@pytest.mark.parametrize("model", ("hopper-bf16-fp32", "exact"))
+def test_convolutions(on_device, monkeypatch, model, last):
+    """Windows that are copied and multiplied have the bits of convolutions in memory."""
+    monkeypatch.setattr(_windows, "COPIED", 3000)  # some images at a time
+    bf16, home = mpsim.formats["bf16"], _homes.OnDevice(played(), ("cpu",))
+    g = torch.Generator().manual_seed(1)
+
+    def random(shape):
+        x = torch.randn(shape, generator=g).bfloat16().float()
+        return x.contiguous(memory_format=torch.channels_last) if last and len(shape) == 4 else x
+
+    for how, sx, sw in geometries():
+        geometry = Geometry(**how)
+        x, w, bias = random(sx), random(sw), random((sw[1] * how.get("groups", 1) if how.get("transposed") else sw[0],))
+        dy = random((sx[0], len(bias), *geometry.sizes(sx[2:], sw[2:])))
+        for which, like, a, b in (("forward", dy, x, w), ("input", x, dy, w), ("weight", w, dy, x)):
+            terms = {"bias": View.row(bias)} if which == "forward" else {}
+            found = []
+            for each in (_homes.MEMORY, home):
+                d, counts = torch.full_like(like, 7), each.counts() if each is not home else home.device.counts()
+                each.convolve(which, View.of(d), (View.of(a), bf16), (View.of(b), bf16), model, geometry, factor=0.5, counts=counts, format=bf16, **terms)
+                found.append((d, each.read([counts])[0]))
+            assert torch.equal(found[0][0], found[1][0]) and found[0][1] == found[1][1], (how, which, (found[0][0] != found[1][0]).sum())
+
+
+class Images(nn.Module):
+    """Convolutions of a weight in groups, transposed and of one tap."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(2, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.apart, self.up = nn.Conv2d(6, 6, 3, stride=2, groups=6), nn.ConvTranspose2d(6, 4, 2, stride=2)
+        self.head = nn.Linear(4, 32)
+
+    def forward(self, x):
+        x = x[:3].repeat(1, 4).view(-1, 2, 8, 8)
+        return self.head(self.up(functional.relu(self.apart(functional.silu(self.norm(self.stem(x)))))).mean((2, 3)))
+
+
+@pytest.mark.parametrize("policy", ("pytorch-amp-bf16", "te-fp8-current", "te-mxfp8", "bf16-stochastic"))
+def test_models_with_convolutions(on_device, policy):
+    e, f = compare(on_device, Images, policy, 1)
+    assert [p.as_dict() for p in e.audit()] == [p.as_dict() for p in f.audit()]
+
+
 def test_operators_without_a_kernel_are_refused_by_name(on_device):
     on_device(played())
-    model = nn.Conv2d(2, 3, 3)
-    with pytest.raises(mpsim.InputError, match=r"aten::convolution in the model itself .*libmpsim-cuda has no kernel for it; native="), mpsim.emulate(model, "bf16"):
-        model(torch.randn(1, 2, 5, 5))
-    with mpsim.emulate(model, "bf16", native=["aten::convolution*"]) as e:
-        model(torch.randn(1, 2, 5, 5))
-    assert any(row["operator"] == "aten::convolution" for row in e.audit().native)
     model = mlp()
     with pytest.raises(mpsim.InputError, match="no kernel on a device"), mpsim.emulate(model, "bf16") as e:
         e.backward(loss_of(model, 0))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import functools
-from ctypes import addressof, byref
+from ctypes import POINTER, addressof, byref, cast
 from typing import Any, Iterator, Mapping, Optional, Union
 
 import numpy as np
@@ -222,3 +222,8 @@ def address_of(format: Optional[Format]) -> int:
     except KeyError:
         _kept.append(format)
         return _addresses.setdefault(id(format), addressof(format.c))
+
+
+def format_at(address: int) -> Format:
+    """The format whose structure lies there."""
+    return find(text(cast(address, POINTER(CFormat)).contents.name))

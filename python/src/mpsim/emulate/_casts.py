@@ -4,7 +4,7 @@ No model says how torch adds up: its sums differ between machines, versions of t
 """
 from __future__ import annotations
 
-from ctypes import POINTER, c_float, c_ubyte, cast
+from ctypes import c_float, c_ubyte
 from typing import Any, Optional
 
 import numpy
@@ -12,9 +12,9 @@ import torch
 
 from .._cast import plan_of
 from .._device import There
-from .._formats import Format, find
-from .._library import CFormat, text
+from .._formats import Format, format_at
 from .._product import Entering, Operand, View
+from .._windows import tensor_of
 from ._plans import BINARY32
 from ._products import DTYPES
 
@@ -24,13 +24,6 @@ CODES = {"binary32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float1
          "e5m2": torch.float8_e5m2}
 MODES = ("nearest-even", "nearest-away", "toward-zero")
 BITS = {1: numpy.uint8, 2: numpy.int16, 4: numpy.int32, 8: numpy.int64}
-
-
-def tensor_of(view: View) -> Any:
-    """The tensor that a view shows."""
-    t = view.keep
-    offset = (view.address - t.data_ptr()) // t.element_size() + t.storage_offset()
-    return t.detach().as_strided(tuple(view.shape), tuple(view.strides), offset)
 
 
 def floats_at(address: int, format: Format, shape: Any, strides: Any) -> Any:
@@ -46,10 +39,6 @@ def floats_at(address: int, format: Format, shape: Any, strides: Any) -> Any:
     else:
         flat = torch.from_numpy(raw).view(dtype).to(torch.float32, copy=True)
     return flat.as_strided(tuple(shape), tuple(strides))
-
-
-def format_at(address: int) -> Format:
-    return find(text(cast(address, POINTER(CFormat)).contents.name))
 
 
 def floats_there(side: There, cast: Any) -> Any:

@@ -7,9 +7,10 @@ from typing import Any, Callable, Iterator, Mapping, Optional
 import torch
 
 from .._library import lib
+from .._windows import tensor_of
 from ._apart import one_step, untouched
 from ._audit import table, wrapped
-from ._counting import label_of, tensor_of
+from ._counting import label_of
 from ._said import Said
 
 ROWS = 20  # of the printed table

@@ -18,7 +18,6 @@ from ._products import FORMATS, Record, dtype_of
 from ._roles import GRAD
 from ._torchconv import Sums, sums
 
-WHICH = {convolution.forward: "forward", convolution.backward_input: "input", convolution.backward_weight: "weight"}
 LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -63,7 +62,7 @@ class Convolutions:
 
     # ---- one sum ----
 
-    def run(self, which: Any, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None, chunk: int = 0,
+    def run(self, which: str, record: Record, kind: str, a: Any, b: Any, out: Any, geometry: Any, bias: Any = None, chunk: int = 0,
             even: Optional[tuple[Any, Any]] = None) -> Any:
         """The convolution, or a gradient of it, of the operands in the slots of the kind: in `out`, or in a wider one where its format needs
         that (autograd rounds a gradient to the dtype of what it is the gradient of). chunk: of the model; 0: as it has it. even: what is
@@ -83,9 +82,9 @@ class Convolutions:
             if even is not None:
                 left, right = ((View.of(t), side[1]) for t, side in zip(even, (left, right)))
             if casts is None:
-                which(d, left, right, f"{model}:chunk={chunk}" if chunk else model, geometry, **terms)
+                self.core.home.convolve(which, d, left, right, f"{model}:chunk={chunk}" if chunk else model, geometry, **terms)
             else:
-                casts.convolve(WHICH[which], geometry, d, left, right, **terms)
+                casts.convolve(which, geometry, d, left, right, **terms)
 
         self.products.run(record, kind, View.of(a), View.of(b), View.of(out), slots=slots, bias=bias, to=to, using=using)
         return out
@@ -115,7 +114,7 @@ class Convolutions:
             core.ran_natively(record, how)
             out = torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
         else:
-            out = self.run(convolution.forward, record, "fprop", x, weight, out, geometry, bias, how.chunk, self.even(x, weight, 1))
+            out = self.run("forward", record, "fprop", x, weight, out, geometry, bias, how.chunk, self.even(x, weight, 1))
         roles.put(out, max(roles.of(x), roles.of(weight)))
         return out if batched else out.squeeze(0)
 
@@ -139,7 +138,7 @@ class Convolutions:
                 dx = torch.ops.aten.convolution_backward(*native, [True, False, False])[0]
             else:
                 dx = self.empty(x.shape, record.dtypes[0], last, x.device)
-                dx = self.run(convolution.backward_input, record, "dgrad", dy, weight, dx,
+                dx = self.run("input", record, "dgrad", dy, weight, dx,
                               self.geometry(last, stride, padding, dilation, transposed, groups, how.taps), None, how.chunk,
                               self.even(dy, weight, 0))
         if wanted[1]:
@@ -149,7 +148,7 @@ class Convolutions:
                 dw = torch.ops.aten.convolution_backward(*native, [False, True, False])[1]
             else:
                 dw = self.empty(weight.shape, record.dtypes[1], last, x.device)
-                dw = self.run(convolution.backward_weight, record, "wgrad", dy, x, dw,
+                dw = self.run("weight", record, "wgrad", dy, x, dw,
                               self.geometry(last, stride, padding, dilation, transposed, groups, row_multiple=how.row_multiple), chunk=how.chunk)
         if wanted[2]:
             db = torch.ops.aten.convolution_backward(*native, [False, False, True])[2] if core.as_torch else self.bias(record, dy)

@@ -17,7 +17,7 @@ from .._policy import TABLE
 from ._audit import ASKED, INTEGERS, Ledger, line_of_user
 from ._between import Between, Marked
 from ._claims import Claims
-from ._homes import IN_MEMORY, LACKS, MEMORY
+from ._homes import MEMORY
 from ._mode import Mode
 from ._paths import Paths
 from ._plans import BINARY32, Architecture, Plans
@@ -379,7 +379,7 @@ class Core:
         if any(name == a or a.endswith("*") and name.startswith(a[:-1]) for a in self.allowed):
             self.ledger.refused(name, self.where(), line_of_user(), ASKED)
             return
-        why = LACKS if operator.name in IN_MEMORY else "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
+        why = "its products would be computed natively" if operator.hidden else "an operator outside aten, whose products nobody sees"
         self.ledger.refused(name, self.where(), line_of_user(), why)
         if self.strict:
             raise self.refused(name, f"{why}; native=['{name}'] allows it")

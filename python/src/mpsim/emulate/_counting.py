@@ -21,6 +21,7 @@ from .._formats import Format, find
 from .._library import CBlocks, check, lib, text
 from .._product import Operand, View
 from .._statistics import CBlockStats, CCast, CCastStats, CStats, Tally, block_loss, cast_loss, number, record_of
+from .._windows import tensor_of
 from ._plans import BINARY32, TORCH, one_scale
 from ._products import FORMATS
 
@@ -44,13 +45,6 @@ def when(every: Any) -> Callable[[int], bool]:
         return lambda step: step in chosen
     n = whole_of(every, "report: every", 1)
     return lambda step: step == 1 or step % n == 0
-
-
-def tensor_of(view: View) -> Any:
-    """The tensor that a view shows."""
-    t = view.keep
-    offset = (view.address - t.data_ptr()) // t.element_size() + t.storage_offset()
-    return t.detach().as_strided(tuple(view.shape), tuple(view.strides), offset)
 
 
 def here(t: Any) -> Any:

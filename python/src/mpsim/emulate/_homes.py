@@ -1,6 +1,6 @@
 """Where the tensors of an emulation lie, and which library computes there: memory (libmpsim), or a CUDA device (libmpsim-cuda).
 
-A home has: kinds, the types of torch's devices whose tensors are taken; enter, multiply and round, of which the device's give the bits of those of
+A home has: kinds, the types of torch's devices whose tensors are taken; enter, multiply, convolve and round, of which the device's give the bits of those of
 memory; counts, what roundings are counted in, with read and clear.
 """
 from __future__ import annotations
@@ -12,17 +12,16 @@ from typing import Any, Callable, Optional
 import torch
 
 from .._cast import plan_of, round as round_array
+from .._convolution import backward_input, backward_weight, forward
 from .._device import Counts as CountsThere, Device, flat
 from .._error import InputError
 from .._formats import Format
 from .._product import Counts, enter, multiply
+from .._windows import convolve
 from ._products import DTYPES
 
+CONVOLUTIONS: dict[str, Any] = {"forward": forward, "input": backward_input, "weight": backward_weight}
 PLAYED: Optional[Device] = None  # tests: this device is played by the CPU
-# operators whose products libmpsim-cuda does not compute: refused on a device, unless native= names them
-IN_MEMORY = frozenset("aten::" + name for name in (
-    "convolution", "convolution_overrideable", "convolution_backward", "convolution_backward_overrideable"))
-LACKS = "libmpsim-cuda has no kernel for it"
 
 
 class Memory:
@@ -35,6 +34,11 @@ class Memory:
     without_autocast = contextlib.nullcontext
 
     @staticmethod
+    def convolve(which: str, d: Any, a: Any, b: Any, model: str, geometry: Any, **terms: Any) -> None:
+        """which: "forward" of (x, w), "input" of (dy, w) or "weight" of (dy, x)."""
+        CONVOLUTIONS[which](d, a, b, model, geometry, **terms)
+
+    @staticmethod
     def flags() -> list[Callable[[], None]]:
         return []
 
@@ -45,6 +49,7 @@ class OnDevice:
     def __init__(self, device: Device, kinds: tuple[str, ...] = ("cpu", "cuda")) -> None:
         self.device, self.kinds = device, kinds
         self.enter, self.multiply, self.counts = device.enter, device.multiply, device.counts
+        self.convolve = functools.partial(convolve, device)
         self.read, self.clear = CountsThere.read, CountsThere.clear
 
     def without_autocast(self) -> Any:

@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._error import Error
 from ._claims import HIDDEN
-from ._homes import IN_MEMORY
 from ._refusals import PARALLEL
 from ._roles import ACT, CONST, LOOK_UPS, RANDOM
 
@@ -57,7 +56,7 @@ class Operator:
     __slots__ = ("name", "space", "claim", "free", "looks_up", "random", "writes", "out", "hidden", "alike", "between", "composite", "float32", "calls", "claimed",
                  "factory", "outer", "view")
 
-    def __init__(self, func: Any, claims: Any, between: Any, on_device: bool) -> None:
+    def __init__(self, func: Any, claims: Any, between: Any) -> None:
         schema = func._schema
         self.name: str = schema.name
         self.space: str = self.name.partition("::")[0]
@@ -68,8 +67,6 @@ class Operator:
         self.writes = tuple(i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
         self.out = tuple(a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write and a.kwarg_only)
         self.hidden, self.alike = self.name in HIDDEN, base in ALIKE
-        if on_device and self.name in IN_MEMORY:
-            self.claim, self.hidden = None, True
         self.between: Optional[Callable[..., Any]] = between.table.get(self.name)
         # torch has formulas of some operators beside a kernel of their own (silu_backward), which is what runs
         self.composite = decomposes(func) and not func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CPU)
@@ -111,7 +108,7 @@ class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operator is None:
             if not hasattr(func, "_schema"):
                 raise core.refused(str(func), "a higher-order operator: its products would not be seen")
-            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between, core.home.device is not None and not core.arch.is_torch)
+            operator = self.known[id(func)] = self.operators[func] = Operator(func, core.claims, core.between)
         operator.calls += 1
         self.last = operator.name
         if operator.view and not core.optimizers.natively:

@@ -14,8 +14,9 @@ from torch.optim import optimizer as _optimizers
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._library import text
+from .._windows import tensor_of
 from ..record import Recorder
-from ._counting import KINDS, label_of, tensor_of
+from ._counting import KINDS, label_of
 
 ALL = ("weight", "wgrad", "act", "agrad", "out", "dgrad")
 
