@@ -176,8 +176,7 @@ def test_a_run_goes_on(on_device):
     assert e.state_dict()["histories"] == f.state_dict()["histories"] != {}
 
 
-REFUSED = [({"between": "mpsim"}, "between='mpsim' on a device"), ({"attention": "tiled"}, "attention='tiled' on a device"),
-           ({"arch": "avx512"}, "torch's own step on a CPU")]
+REFUSED = [({"arch": "avx512"}, "torch's own step on a CPU")]
 
 
 @pytest.mark.parametrize("how,why", REFUSED, ids=[why for _, why in REFUSED])
@@ -254,6 +253,51 @@ def test_operators_without_a_kernel_are_refused_by_name(on_device):
     with pytest.raises(mpsim.InputError, match="no kernel on a device"), mpsim.emulate(model, "bf16") as e:
         e.backward(loss_of(model, 0))
         torch.optim.Muon([p for p in model.parameters() if p.dim() == 2]).step()
+
+
+class Gated(nn.Module):
+    """RMSNorm and SwiGLU as one operation each, a tied table, other activations, attention with a mask."""
+
+    def __init__(self, width=32, vocabulary=40):
+        super().__init__()
+        self.table, self.norm, self.up = nn.Embedding(vocabulary, width, padding_idx=3), nn.RMSNorm(width), nn.Linear(width, 48)
+        self.act, self.down, self.head = Halves(), nn.Linear(24, width), nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x):
+        tokens = (x[:2].abs() * 9).long() % 40
+        h = self.table(tokens)
+        seen = torch.ones(32, 32, dtype=torch.bool).tril(3)
+        h = h + functional.scaled_dot_product_attention(h, self.norm(h), h, attn_mask=seen)
+        h = h + torch.tanh(self.down(self.act(self.up(functional.silu(h)))))
+        return functional.cross_entropy(self.head(h).float().flatten(0, 1), tokens.flatten(), ignore_index=5).reshape(1)
+
+
+class Halves(nn.Module):
+    def forward(self, x):
+        a, b = x.chunk(2, -1)
+        return a * torch.sigmoid(a) * b
+
+
+@pytest.mark.parametrize("policy", ("te-mxfp8", "pytorch-amp-bf16", "te-fp8-delayed"))
+@pytest.mark.parametrize("make", (GPT, Images, Gated), ids=("gpt", "images", "gated"))
+def test_operations_between_products(on_device, monkeypatch, make, policy):
+    """between="mpsim": norms, activations, softmax, losses and tables by libmpsim-cuda."""
+    called = []
+    between = _device.Device.between
+    monkeypatch.setattr(_device.Device, "between", lambda self, layer, arrays, n, what, counts=False: called.append(what) or between(
+        self, layer, arrays, n, what, counts))
+    e, f = compare(on_device, make, policy, 1, between="mpsim", **({"fused": {"act": "swiglu"}} if make is Gated else {}))
+    assert [p.as_dict() for p in e.audit()] == [p.as_dict() for p in f.audit()]
+    assert {GPT: {"layer_norm", "norm_backward", "norm_gradients", "activate", "activate_backward", "softmax", "softmax_backward", "cross_entropy",
+                  "embedding", "embedding_backward", "column_sums"},
+            Images: {"batch_norm", "batch_norm_backward", "activate", "activate_backward", "column_sums"},
+            Gated: {"layer_norm", "norm_backward", "norm_gradients", "activate", "softmax", "cross_entropy", "embedding"}}[make] <= set(called)
+
+
+def test_tiles_are_copied_to_memory(on_device):
+    _, f = compare(on_device, GPT, "pytorch-amp-bf16", 1, attention="tiled")
+    assert _homes.TILES_IN_MEMORY in f.notes
 
 
 def test_attention_of_a_device(on_device):

@@ -10,6 +10,7 @@
 #include "../../gpu/library/quantize.cu"
 
 #include "../../gpu/library/optimizer.cu"
+#include "../../gpu/library/between.cu"
 #include "../../gpu/library/sum.cu"
 
 /* 1: from now on all memory of the process is the device's, as that of torch's tensors on a CPU. */

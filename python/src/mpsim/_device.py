@@ -61,6 +61,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "gemm_room": (c_size_t, [POINTER(CProduct), _OPERAND, _OPERAND]),
     "gemm": (c_int, [POINTER(CProduct), _OPERAND, _OPERAND, _CALL]),
     "optimizer": (c_int, [POINTER(COptimThere), c_uint64, POINTER(CParameter), c_size_t, _CALL]),
+    "between_room": (c_size_t, [c_void_p]),
+    "between": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, _CALL]),
 }
 
 
@@ -229,6 +231,15 @@ class Device:
         x.put(own.x, own.x_at)
         call, _ = self.call(function("quantize_room")(recipe, rows, cols))
         self.done(function("quantize")(recipe, own.x, given, None if rng is None else addressof(rng), out, call), what)
+
+    # ---- between products ----
+
+    def between(self, layer: int, arrays: int, n: int, what: str, counts: bool = False) -> tuple[int, int]:
+        """The operation whose structures are there, as mpsim_between_run. counts: what that finds is read, which waits."""
+        found = self.empty(16).zero_().view(_int64()) if counts else None
+        call, _ = self.call(function("between_room")(layer))
+        self.done(function("between")(layer, arrays, n, None if found is None else found.data_ptr(), call), what)
+        return tuple(found.tolist()) if found is not None else (0, 0)
 
     # ---- optimizers ----
 

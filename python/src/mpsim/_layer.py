@@ -9,10 +9,11 @@ rounded to (None: the format of the array that they go to). Both are a Format, o
 """
 from __future__ import annotations
 
+import contextlib
 import struct
 import threading
 from ctypes import addressof, c_float, c_uint64, create_string_buffer
-from typing import Any, Optional, Sequence
+from typing import Any, Iterator, Optional, Sequence
 
 from ._error import InputError
 from ._formats import Format, address_of, of_dtype
@@ -55,6 +56,7 @@ class _Own(threading.local):
     def __init__(self) -> None:
         self.layer, self.arrays, self.found = create_string_buffer(_LAYER.size), create_string_buffer(_ARRAYS[8].size), (c_uint64 * 2)()
         self.at = addressof(self.layer), addressof(self.arrays), addressof(self.found)
+        self.device: Any = None  # where the arrays are: a Device, or in memory
 
 
 _own = _Own()
@@ -194,12 +196,25 @@ def _run(kind: int, shape: Sequence[int], arrays: _Arrays, math: Optional[Format
     count = len(arrays)
     _ARRAYS[count].pack_into(own.arrays, 0, *flat)
     layer, at, found = own.at
+    if own.device is not None:
+        own.found[:] = own.device.between(layer, at, count, _WORDS[kind], kind == CROSS_ENTROPY)
+        return
     status = lib.mpsim_between_run(layer, at, count, found, pool())
     if status == EINVAL and index:
         entries = entries if kind != CROSS_ENTROPY else shape[-1]
         raise InputError(f"{_WORDS[kind]}: expected indices from 0 to {entries - 1}" + (f" or {ignored}" if ignores else "") + ", found others")
     if status:
         check(status, f"{_WORDS[kind]}: arrays of shape {tuple(shape)}, math {math or 'binary32'}, format {format or 'of the result'}")
+
+
+@contextlib.contextmanager
+def on(device: Any) -> Iterator[None]:
+    """Arrays of this thread are on a Device."""
+    _own.device = device
+    try:
+        yield
+    finally:
+        _own.device = None
 
 
 # ---- normalisation ----
@@ -284,7 +299,7 @@ def _room(like: Any) -> Any:
     if hasattr(like, "new_empty"):
         import torch
 
-        return torch.empty(like.shape, dtype=torch.float32)
+        return torch.empty(like.shape, dtype=torch.float32, device=like.device)
     import numpy as np
 
     return np.empty(like.shape, np.float32)

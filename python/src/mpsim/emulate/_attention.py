@@ -184,8 +184,8 @@ class Attention:
     def tiled(self, scores: Record, context: Record, q: Any, k: Any, v: Any, causal: bool, mask: Any, scale: Optional[float]) -> Any:
         core = self.core
         a, b, how = self.settings(scores, context, q.shape[-1], causal, scale)
-        y, lse = torch.empty((*q.shape[:-1], v.shape[-1])), torch.empty(q.shape[:-1])
-        tiles.forward(y, lse, q, k, v, how, (a["act"], a["weight"], b["weight"]), self.seen(mask, q, k))
+        y, lse = (torch.empty(shape, device=q.device) for shape in ((*q.shape[:-1], v.shape[-1]), q.shape[:-1]))
+        core.home.tiles.forward(y, lse, q, k, v, how, (a["act"], a["weight"], b["weight"]), self.seen(mask, q, k))
         out = core.rounded(y, b["out"])
         core.paths.mark(scores)
         self.tell(scores, PAIR["fprop"], q, k, (a["act"], a["weight"]), out)
@@ -207,10 +207,10 @@ class Attention:
         core = self.core
         a, b, how = self.settings(scores, context, q.shape[-1], causal, scale)
         arch, size = core.arch, q.shape[:-2]
-        made = [torch.empty((*size, *x.shape[-2:])) for x in (q, k, v)]
+        made = [torch.empty((*size, *x.shape[-2:]), device=q.device) for x in (q, k, v)]
         models = (arch.of(b["act"], b["agrad"]), arch.of(b["agrad"], b["weight"]), arch.of(a["agrad"], a["act"]), arch.of(a["agrad"], a["weight"]))
         dq, dk, dv = made
-        tiles.backward(dq, dk, dv, dy, q, k, v, out.float().contiguous(), lse, how, (a["act"], a["weight"], b["weight"]),
+        core.home.tiles.backward(dq, dk, dv, dy, q, k, v, out.float().contiguous(), lse, how, (a["act"], a["weight"], b["weight"]),
                        models=(models[1], models[0], models[2], models[3]), gradient=b["agrad"], p=b["act"], ds=a["agrad"], mask=self.seen(mask, q, k))
         for record, slots, x, y in ((context, "left", dy, v), (context, "right", dy, q), (scores, "left", q, k), (scores, "right", k, q)):
             own = a if record is scores else b

@@ -17,7 +17,7 @@ from ._compare import Comparison, compare
 from ._core import Core
 from ._counting import Counting
 from ._doctor import Doctor, examine
-from ._homes import home_of
+from ._homes import TILES_IN_MEMORY, home_of
 from ._optimizer import Optimizers
 from ._plans import Architecture, Plans
 from ._products import DTYPES
@@ -79,17 +79,13 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         return self
 
     def _at_home(self) -> None:
-        """Where the model lies. On a device some ways to compute have no kernels: no other one is taken in their place."""
+        """Where the model lies. What is copied to memory is said."""
         core = self.core
         core.home = home_of(self.model)
         core.mode.operators.clear()
         core.mode.known.clear()
-        if core.home.device is None:
-            return
-        for asked, instead in ((self.between == "mpsim" and "between='mpsim'", "between='native'"),
-                               (core.tile is not None and "attention='tiled'", "attention='whole'")):
-            if asked:
-                raise InputError(f"emulate: {asked} on a device: libmpsim-cuda has no kernels for it; {instead}, or the model in memory")
+        if core.home.device is not None and core.tile is not None:
+            core.note(TILES_IN_MEMORY)
 
     def _judged(self) -> None:
         for name, path, why in _refusals.in_model(self.model):

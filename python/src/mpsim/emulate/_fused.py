@@ -9,7 +9,6 @@ from typing import Any, Callable, Mapping
 
 import torch
 
-from .. import _layer as layer
 from .._error import InputError, unknown
 from ._products import dtype_of
 from ._roles import ACT, GRAD
@@ -24,8 +23,8 @@ class RmsNorm(torch.autograd.Function):
         between = core.between
         entered, w = between.entered(x, placement), between.flat(weight, placement)
         y = between.result(x, placement.format["out"], core.roles.largest([x]))
-        inverse = torch.empty(x.shape[:-1])
-        layer.rms_norm(y, entered, w, inverse=inverse, eps=eps, format=placement.format["out"])
+        inverse = torch.empty(x.shape[:-1], device=x.device)
+        core.home.layer.rms_norm(y, entered, w, inverse=inverse, eps=eps, format=placement.format["out"])
         ctx.save_for_backward(entered, inverse)
         ctx.of = core, placement, w, x.dtype
         return y
@@ -36,13 +35,13 @@ class RmsNorm(torch.autograd.Function):
         core, placement, w, dtype = ctx.of
         between, format = core.between, placement.format
         dy = between.entered(dy, placement)
-        dx = torch.empty(entered.shape, dtype=dtype_of(format["dgrad"]))
-        layer.norm_backward(dx, dy, entered, None, inverse, w, kind="rms", format=format["dgrad"])
+        dx = torch.empty(entered.shape, dtype=dtype_of(format["dgrad"]), device=dy.device)
+        core.home.layer.norm_backward(dx, dy, entered, None, inverse, w, kind="rms", format=format["dgrad"])
         core.roles.put(dx, GRAD)
         dw = None
         if w is not None:
-            dw = torch.empty(w.shape)
-            layer.norm_gradients(dw, None, dy, entered, None, inverse, kind="rms")
+            dw = torch.empty(w.shape, device=dy.device)
+            core.home.layer.norm_gradients(dw, None, dy, entered, None, inverse, kind="rms")
             dw = between.stored(dw, format["wgrad"])
         return dx, dw, None, None, None
 
@@ -53,8 +52,8 @@ class Swiglu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any, core: Any) -> Any:
         n = x.shape[-1] // 2
-        y = torch.empty((*x.shape[:-1], n), dtype=x.dtype)
-        layer.activate("swiglu", y, x[..., :n], x[..., n:])
+        y = torch.empty((*x.shape[:-1], n), dtype=x.dtype, device=x.device)
+        core.home.layer.activate("swiglu", y, x[..., :n], x[..., n:])
         core.roles.put(y, core.roles.of(x))
         ctx.save_for_backward(x)
         ctx.core = core
@@ -64,8 +63,8 @@ class Swiglu(torch.autograd.Function):
     def backward(ctx: Any, dy: Any) -> Any:
         (x,) = ctx.saved_tensors
         n = x.shape[-1] // 2
-        dx = torch.empty(x.shape, dtype=dy.dtype)
-        layer.activate_backward("swiglu", dx[..., :n], dy, x[..., :n], x[..., n:], dx[..., n:])
+        dx = torch.empty(x.shape, dtype=dy.dtype, device=dy.device)
+        ctx.core.home.layer.activate_backward("swiglu", dx[..., :n], dy, x[..., :n], x[..., n:], dx[..., n:])
         ctx.core.roles.put(dx, GRAD)
         return dx, None
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from .. import _attention as tiles, _layer as layer
 from .._cast import plan_of, round as round_array
 from .._convolution import backward_input, backward_weight, forward
 from .._device import Counts as CountsThere, Device, flat
@@ -21,6 +22,7 @@ from .._windows import convolve
 from ._products import DTYPES
 
 CONVOLUTIONS: dict[str, Any] = {"forward": forward, "input": backward_input, "weight": backward_weight}
+TILES_IN_MEMORY = "tiles of attention are computed in memory, from copies: libmpsim-cuda has no kernels for them"
 PLAYED: Optional[Device] = None  # tests: this device is played by the CPU
 
 
@@ -32,6 +34,7 @@ class Memory:
     enter, multiply, round = staticmethod(enter), staticmethod(multiply), staticmethod(round_array)
     counts, read, clear = Counts, staticmethod(Counts.read), staticmethod(Counts.clear)
     without_autocast = contextlib.nullcontext
+    layer, tiles = layer, tiles
 
     @staticmethod
     def convolve(which: str, d: Any, a: Any, b: Any, model: str, geometry: Any, **terms: Any) -> None:
@@ -43,6 +46,54 @@ class Memory:
         return []
 
 
+class Layers:
+    """The functions of `_layer` on arrays of a device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(layer, name)
+
+        def run(*args: Any, **how: Any) -> Any:
+            there = [self._device.there(x) for x in (*args, *how.values()) if isinstance(x, torch.Tensor)]
+            if not any(there):
+                return function(*args, **how)
+            if not all(there):
+                raise InputError(f"{name}: expected all arrays on the device, found some in memory")
+            with layer.on(self._device):
+                return function(*args, **how)
+
+        setattr(self, name, run)
+        return run
+
+    @staticmethod
+    def mean(x: Any, counted: Optional[int] = None) -> float:
+        """As `_layer.mean`, of numbers that are copied to memory."""
+        return layer.mean(x.cpu(), counted)
+
+
+class Tiles:
+    """The functions of `_attention` on copies in memory: there are no kernels."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def forward(self, *args: Any, **how: Any) -> None:
+        self._run(tiles.forward, 2, args, how)
+
+    def backward(self, *args: Any, **how: Any) -> None:
+        self._run(tiles.backward, 3, args, how)
+
+    @staticmethod
+    def _run(function: Any, results: int, args: Any, how: Any) -> None:
+        here = [x.cpu() if isinstance(x, torch.Tensor) else x for x in args]
+        function(*here, **{name: x.cpu() if isinstance(x, torch.Tensor) else x for name, x in how.items()})
+        for to, made in zip(args[:results], here):
+            if to is not made:
+                to.copy_(made)
+
+
 class OnDevice:
     """Tensors of a CUDA device; those of the CPU beside them are computed in memory."""
 
@@ -50,6 +101,7 @@ class OnDevice:
         self.device, self.kinds = device, kinds
         self.enter, self.multiply, self.counts = device.enter, device.multiply, device.counts
         self.convolve = functools.partial(convolve, device)
+        self.layer, self.tiles = Layers(device), Tiles(device)
         self.read, self.clear = CountsThere.read, CountsThere.clear
 
     def without_autocast(self) -> Any:

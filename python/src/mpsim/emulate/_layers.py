@@ -12,7 +12,6 @@ from typing import Any, Optional
 
 import torch
 
-from .. import _layer as layer
 from .._formats import Format
 from ._between import Between, Marked
 from ._plans import BINARY32
@@ -43,14 +42,20 @@ class Layers(Between):
 
     # ---- results ----
 
+    @property
+    def layer(self) -> Any:
+        """The functions of `_layer`, where the tensors are."""
+        return self.core.home.layer
+
     def result(self, like: Any, format: Format, role: int) -> Any:
-        out = torch.empty(like.shape, dtype=dtype_of(format))
+        out = torch.empty(like.shape, dtype=dtype_of(format), device=like.device)
         self.core.roles.put(out, role)
         return out
 
-    def gradient(self, shape: Any, format: Format) -> Any:
-        """A parameter's: float32, rounded to its format by `stored`."""
-        return torch.empty(shape, dtype=torch.float32)
+    @staticmethod
+    def gradient(shape: Any, like: Any) -> Any:
+        """A parameter's, or other numbers: float32; a gradient is rounded to its format by `stored`."""
+        return torch.empty(shape, dtype=torch.float32, device=like.device)
 
     def stored(self, x: Any, format: Format) -> Any:
         x = self.core.rounded(x, format, keep=True)
@@ -63,7 +68,7 @@ class Layers(Between):
         if any(s < k for s, k in zip(stride or size, size)) or any(d != 1 for d in args[5]):
             out = func(dy, x.to(dy.dtype), *args[2:], **kwargs)
         else:
-            flat = torch.zeros(*x.shape[:-2], x.shape[-2] * x.shape[-1], dtype=dy.dtype)
+            flat = torch.zeros(*x.shape[:-2], x.shape[-2] * x.shape[-1], dtype=dy.dtype, device=dy.device)
             flat.scatter_(-1, args[7].flatten(-2), dy.flatten(-2))
             out = torch.empty_like(x, dtype=dy.dtype).copy_(flat.view(x.shape))
         self.core.roles.put(out, GRAD)
@@ -79,9 +84,9 @@ class Layers(Between):
         core.paths.mark(Marked(path, "norm"))
         y = self.result(x, placement.format["out"], core.roles.largest(given))
         rows = x.shape[: x.dim() - len(shape)]
-        mean, inverse = torch.empty(rows.numel(), dtype=torch.float32), torch.empty(rows.numel(), dtype=torch.float32)
+        mean, inverse = self.gradient(rows.numel(), x), self.gradient(rows.numel(), x)
         flat = (rows.numel(), prod(shape))
-        layer.layer_norm(y.view(flat), self.entered(x, placement).reshape(flat), self.flat(weight, placement), self.flat(bias, placement), mean=mean,
+        self.layer.layer_norm(y.view(flat), self.entered(x, placement).reshape(flat), self.flat(weight, placement), self.flat(bias, placement), mean=mean,
                          inverse=inverse, eps=eps, format=placement.format["out"])
         mean, inverse = (z.view(*rows, *([1] * len(shape))) for z in (mean, inverse))
         for z in (mean, inverse):
@@ -103,11 +108,11 @@ class Layers(Between):
         dx = dw = db = None
         if wanted[0]:
             dx = self.result(args[1], format["dgrad"], GRAD)
-            layer.norm_backward(dx.view(flat), dy, x, mean, inverse, self.flat(weight, placement), format=format["dgrad"])
+            self.layer.norm_backward(dx.view(flat), dy, x, mean, inverse, self.flat(weight, placement), format=format["dgrad"])
         if wanted[1] or wanted[2]:
             n = x.shape[1]
-            dw, db = (self.gradient(n, format["wgrad"]) if w else None for w in wanted[1:])
-            layer.norm_gradients(dw, db, dy, x, mean, inverse)
+            dw, db = (self.gradient(n, x) if w else None for w in wanted[1:])
+            self.layer.norm_gradients(dw, db, dy, x, mean, inverse)
             dw, db = (None if z is None else self.stored(z, format["wgrad"]).view(tuple(shape)) for z in (dw, db))
         return dx, dw, db
 
@@ -121,10 +126,10 @@ class Layers(Between):
         core.roles.put(y, core.roles.largest(given))
         entered, w, b = self.entered(x, placement), self.flat(weight, placement), self.flat(bias, placement)
         if not training:
-            layer.batch_norm_inference(y, entered, running_mean, running_var, w, b, eps=eps, format=placement.format["out"])
-            return y, torch.empty(0), torch.empty(0)
-        mean, inverse = torch.empty(x.shape[1]), torch.empty(x.shape[1])
-        layer.batch_norm(y, entered, w, b, mean=mean, inverse=inverse, running_mean=running_mean, running_var=running_var, eps=eps,
+            self.layer.batch_norm_inference(y, entered, running_mean, running_var, w, b, eps=eps, format=placement.format["out"])
+            return y, self.gradient(0, x), self.gradient(0, x)
+        mean, inverse = self.gradient(x.shape[1], x), self.gradient(x.shape[1], x)
+        self.layer.batch_norm(y, entered, w, b, mean=mean, inverse=inverse, running_mean=running_mean, running_var=running_var, eps=eps,
                          momentum=momentum, format=placement.format["out"])
         return y, mean, inverse
 
@@ -138,8 +143,8 @@ class Layers(Between):
         placement = self.placement(path, "batchnorm")
         format, n = placement.format, x.shape[1]
         dx = torch.empty_like(x, dtype=dtype_of(format["dgrad"])) if wanted[0] else None
-        dw, db = (self.gradient(n, format["wgrad"]) if w else None for w in wanted[1:])
-        layer.batch_norm_backward(dx, dw, db, self.entered(dy, placement), self.entered(x, placement), mean, inverse, self.flat(weight, placement),
+        dw, db = (self.gradient(n, x) if w else None for w in wanted[1:])
+        self.layer.batch_norm_backward(dx, dw, db, self.entered(dy, placement), self.entered(x, placement), mean, inverse, self.flat(weight, placement),
                                   format=format["dgrad"])
         if dx is not None:
             core.roles.put(dx, GRAD)
@@ -156,14 +161,14 @@ class Layers(Between):
     def activation(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
         x = args[0]
         y = torch.empty_like(x)
-        layer.activate(self.word(func, args, kwargs), y, x)
+        self.layer.activate(self.word(func, args, kwargs), y, x)
         self.core.roles.put(y, self.core.roles.of(x))
         return y
 
     def activation_backward(self, func: Any, given: list[Any], args: Any, kwargs: Any) -> Any:
         dy, x = args[:2]
         dx = torch.empty_like(x, dtype=dy.dtype)
-        layer.activate_backward(self.word(func, args, kwargs), dx, dy, x)
+        self.layer.activate_backward(self.word(func, args, kwargs), dx, dy, x)
         self.core.roles.put(dx, GRAD)
         return dx
 
@@ -179,7 +184,7 @@ class Layers(Between):
         core.paths.mark(Marked(path, kind))
         y = self.result(x, placement.format["out"], core.roles.of(x))
         entered = self.entered(x, placement)
-        layer.softmax(y.movedim(dim, -1), entered.movedim(dim, -1), log=log, format=placement.format["out"])
+        self.layer.softmax(y.movedim(dim, -1), entered.movedim(dim, -1), log=log, format=placement.format["out"])
         tag = core.roles.tag(y)
         if log and x.dim() == 2 and dim in (1, -1) and tag is not None:
             tag.extra = entered, path
@@ -194,7 +199,7 @@ class Layers(Between):
             return dy
         placement = self.placement(mark.path if mark is not None else "", "loss" if log else "softmax")
         dx = self.result(y, placement.format["dgrad"], GRAD)
-        layer.softmax_backward(dx.movedim(dim, -1), self.entered(dy, placement).movedim(dim, -1), y.movedim(dim, -1), log=log,
+        self.layer.softmax_backward(dx.movedim(dim, -1), self.entered(dy, placement).movedim(dim, -1), y.movedim(dim, -1), log=log,
                                format=placement.format["dgrad"])
         return dx
 
@@ -207,15 +212,15 @@ class Layers(Between):
         kept = self.logits(y, weight)
         if kept is None or target.dim() != 1:
             return self._forward("loss")(func, given, args, kwargs)
-        losses = torch.empty(target.shape, dtype=torch.float32)
-        _, counted = layer.cross_entropy(kept[0], target, loss=losses, ignored=ignored)
+        losses = self.gradient(target.shape, y)
+        _, counted = self.layer.cross_entropy(kept[0], target, loss=losses, ignored=ignored)
         self.core.paths.mark(Marked(kept[1], "loss"))
         loss = losses
         if reduction == MEAN:
-            loss = torch.tensor(layer.mean(losses, counted) if counted else float("nan"))
+            loss = y.new_tensor(self.layer.mean(losses, counted) if counted else float("nan"), dtype=torch.float32)
         elif reduction == SUM:
-            loss = torch.tensor(layer.mean(losses, 1))
-        total = torch.tensor(float(counted))
+            loss = y.new_tensor(self.layer.mean(losses, 1), dtype=torch.float32)
+        total = y.new_tensor(float(counted), dtype=torch.float32)
         self.core.roles.put(loss, self.core.roles.of(y))
         self.core.roles.put(total, 0)
         return loss, total
@@ -227,8 +232,8 @@ class Layers(Between):
             return self._backward("loss")(func, given, args, kwargs)
         coefficient = float(dy) / (float(total) if reduction == MEAN else 1.0)
         placement = self.placement(kept[1], "loss")
-        dx = torch.empty(y.shape, dtype=y.dtype)
-        layer.cross_entropy(kept[0], target, dx=dx, coefficient=coefficient, ignored=ignored, format=placement.format["dgrad"])
+        dx = torch.empty(y.shape, dtype=y.dtype, device=y.device)
+        self.layer.cross_entropy(kept[0], target, dx=dx, coefficient=coefficient, ignored=ignored, format=placement.format["dgrad"])
         self.core.roles.put(dx, GRAD).extra = DONE
         return dx
 
@@ -241,8 +246,8 @@ class Layers(Between):
         placement = self.placement(path, "embedding")
         core.paths.mark(Marked(path, "embedding"))
         format = placement.format["out"]
-        y = torch.empty((*index.shape, table.shape[1]), dtype=dtype_of(format))
-        layer.embedding(y, core.presented(table), index, format=format)
+        y = torch.empty((*index.shape, table.shape[1]), dtype=dtype_of(format), device=table.device)
+        self.layer.embedding(y, core.presented(table), index, format=format)
         core.roles.put(y, max(ACT, core.roles.of(table)))
         return y
 
@@ -253,9 +258,9 @@ class Layers(Between):
         placement = self.placement(mark.path if mark is not None else "", "embedding")
         if by_frequency:
             return self.embedding_backward(func, given, args, kwargs)
-        table = torch.zeros((entries, dy.shape[-1]), dtype=torch.float32)
+        table = torch.zeros((entries, dy.shape[-1]), dtype=torch.float32, device=dy.device)
         dy = self.entered(dy, placement)
-        layer.embedding_backward(table, dy, index, ignored=padding if padding >= 0 else None)
+        self.layer.embedding_backward(table, dy, index, ignored=padding if padding >= 0 else None)
         table = self.stored(table, placement.format["wgrad"])
         tag = core.roles.tag(table)
         tag.extra = dy, index, padding, placement.format["wgrad"]
@@ -269,7 +274,7 @@ class Layers(Between):
             return core.native(func, core.mode.operators[func], given, args, kwargs)
         dy, index, padding, format = tag.extra
         table = args[0].float().clone()
-        layer.embedding_backward(table, dy, index, ignored=padding if padding >= 0 else None, added=True)
+        self.layer.embedding_backward(table, dy, index, ignored=padding if padding >= 0 else None, added=True)
         table = self.stored(table, format)
         if func._schema.name == "aten::add_":
             return args[0].copy_(table)
@@ -278,13 +283,13 @@ class Layers(Between):
     # ---- sums over rows ----
 
     def column_sums(self, x: Any) -> Any:
-        sums = torch.empty(x.shape[-1], dtype=torch.float32)
-        layer.column_sums(sums, x.float())
+        sums = self.gradient(x.shape[-1], x)
+        self.layer.column_sums(sums, x.float())
         return sums
 
     def period_sums(self, x: Any) -> Any:
-        sums = torch.empty(x.shape[-2:], dtype=torch.float32)
-        layer.period_sums(sums, x.float())
+        sums = self.gradient(x.shape[-2:], x)
+        self.layer.period_sums(sums, x.float())
         return sums
 
     # ---- attention ----
@@ -293,11 +298,11 @@ class Layers(Between):
         """P of scores in float32, and no logarithm of sums."""
         if mask is not None and mask.dtype != torch.bool:
             s, scale, mask = s * scale + mask.float(), 1.0, None
-        p = torch.empty(s.shape, dtype=dtype_of(format))
-        layer.softmax(p, s, scale=scale, length=s.shape[-2] if causal else 0, mask=mask, format=format)
-        return p, torch.zeros(s.shape[:-1])
+        p = torch.empty(s.shape, dtype=dtype_of(format), device=s.device)
+        self.layer.softmax(p, s, scale=scale, length=s.shape[-2] if causal else 0, mask=mask, format=format)
+        return p, torch.zeros(s.shape[:-1], device=s.device)
 
     def causal_backward(self, dp: Any, p: Any, format: Format, scale: float, causal: bool) -> Any:
-        ds = torch.empty(p.shape, dtype=dtype_of(format))
-        layer.softmax_backward(ds, dp, p, scale=scale, length=p.shape[-2] if causal else 0, format=format)
+        ds = torch.empty(p.shape, dtype=dtype_of(format), device=p.device)
+        self.layer.softmax_backward(ds, dp, p, scale=scale, length=p.shape[-2] if causal else 0, format=format)
         return ds
