@@ -87,11 +87,10 @@ class Tiles:
 
     @staticmethod
     def _run(function: Any, results: int, args: Any, how: Any) -> None:
-        here = [x.cpu() if isinstance(x, torch.Tensor) else x for x in args]
+        here = [x.to("cpu", copy=True) if isinstance(x, torch.Tensor) else x for x in args]
         function(*here, **{name: x.cpu() if isinstance(x, torch.Tensor) else x for name, x in how.items()})
         for to, made in zip(args[:results], here):
-            if to is not made:
-                to.copy_(made)
+            to.copy_(made)
 
 
 class OnDevice:

@@ -14,7 +14,7 @@ import os
 import sys
 from ctypes import POINTER, byref, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from inspect import unwrap
-from typing import Any, Iterable, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Optional
 from weakref import WeakKeyDictionary
 
 import torch
@@ -186,12 +186,10 @@ class Optimizers:
             for param in params:
                 states = param.placement.c.states
                 if states and param.tensor.requires_grad:
-                    if self.device is not None:
-                        raise InputError("emulate: a policy that keeps optimizer states in few bits has no kernels on a device: the model in memory")
                     self._keep(param.tensor, states)
 
     def _keep(self, p: Any, states: Any) -> None:
-        x = _flat(p)
+        x = _flat(p).cpu()
         _check(lib.mpsim_states_keep(states, x.data_ptr(), None, None, None, x.numel()), "optimizer: states")
         _put(p, x)
 
@@ -451,20 +449,36 @@ class Optimizers:
         if not jobs:
             return
         if self.device is not None:
-            from ._there import NOT_COUNTED, step
+            return self._step_there(optimizer, jobs)
+        self._update(optimizer, jobs, [job.c for job in jobs])
 
-            step(self.home, jobs, f"emulate: optimizer {name_of(optimizer)}")
-            for job in jobs:
+    def _step_there(self, optimizer: Any, jobs: list[Job]) -> None:
+        """A step on a device: of rules without kernels in memory."""
+        from . import _there as there
+
+        has = {id(job): there.has_kernel(job) for job in jobs}
+        in_memory = [job for job in jobs if not has[id(job)]]
+        there.step(self.home, [job for job in jobs if has[id(job)]], f"emulate: optimizer {name_of(optimizer)}")
+        for job in jobs:
+            if has[id(job)]:
                 job.done()
-            if self.counting:
-                self.context.note(NOT_COUNTED)
-            return
-        updates = (CUpdate * len(jobs))(*(job.c for job in jobs))
+        if in_memory:
+            self.context.note(there.IN_MEMORY.format(", ".join(sorted({job.settings.algorithm + (" with states of few bits" if job.settings.states else "")
+                                                                        for job in in_memory}))))
+            copies = [there.InMemory(job) for job in in_memory]
+            self._update(optimizer, in_memory, [each.c for each in copies], lambda: there.back(copies))
+        if self.counting and any(has.values()):
+            self.context.note(there.NOT_COUNTED)
+
+    def _update(self, optimizer: Any, jobs: list[Job], c: list[CUpdate], back: Callable[[], None] = lambda: None) -> None:
+        """The updates of jobs in memory; back: what is to be done before the parameters have their numbers."""
+        updates = (CUpdate * len(jobs))(*c)
         which = c_size_t()
         status = lib.mpsim_update_run(updates, len(jobs), self.counting, pool(), byref(which))
         if status:
             job = jobs[which.value]
             _check(status, f"emulate: optimizer {name_of(optimizer)}: '{job.param.name}' cannot be stepped by {job.says()}")
+        back()
         for job, update in zip(jobs, updates):
             job.done()
             self._count(job.param.name, update)
@@ -631,8 +645,10 @@ class Job:
         if x is None:
             x = self._zeros(name)
             if self.settings.states:  # a map of few bits may have no zero
-                m, v = (x.data_ptr() if bit in bits else None for bits in ((M,), (V, VMAX)))
+                here = x.cpu()
+                m, v = (here.data_ptr() if bit in bits else None for bits in ((M,), (V, VMAX)))
                 _check(lib.mpsim_states_keep(self.settings.states, None, m, v, None, n), "optimizer: states")
+                x.copy_(here)
             if name:
                 self.state[name] = x
         like = torch.contiguous_format if self.last is None else self.last

@@ -23,6 +23,7 @@ NONE, NORM = -1, -2  # MPSIM_CAUSE_*
 CHECK_NORM = 1  # MPSIM_CHECK_NORM
 RECIPROCAL, DIVIDE, ROUNDED = range(3)  # mpsim_unscale_rule
 NOT_COUNTED = "updates that are lost are not counted on a device"
+IN_MEMORY = "{} steps parameters in memory, from copies: libmpsim-cuda has no kernel for it"
 BINARY32 = find("binary32")
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 _FORMAT = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t)
@@ -160,16 +161,37 @@ def codes(x: Any, format: Format) -> View:
     return View(x.data_ptr(), format, (1, n), (n, 1), x)
 
 
+def has_kernel(job: Any) -> bool:
+    s = job.settings
+    return s.muon is None and not s.states and s.algorithm != "adafactor"
+
+
 def step(home: Any, jobs: Sequence[Any], what: str) -> None:
-    """The updates of jobs (Job of _optimizer.py); those of one rule and step together."""
+    """The updates of jobs (Job of _optimizer.py) that have kernels; those of one rule and step together."""
     together: dict[tuple[bytes, int], list[Any]] = {}
     for job in jobs:
-        s = job.settings
-        if s.muon is not None or s.states:
-            raise InputError(f"{what}: {job.says()} has no kernel on a device: the model in memory, or another optimizer")
-        together.setdefault((bytes(s.optim), job.c.step), []).append(job)
+        together.setdefault((bytes(job.settings.optim), job.c.step), []).append(job)
     for (_, number), some in together.items():
         _launch(home, some, number, f"{what}: {some[0].says()}")
+
+
+class InMemory:
+    """The update of a job with copies of its arrays in memory."""
+
+    def __init__(self, job: Any) -> None:
+        self.c = type(job.c).from_buffer_copy(job.c)
+        self.arrays = [(x, x.to("cpu", copy=True)) for x in (job.values, *job.kept)]
+        places = {there.data_ptr(): here.data_ptr() for there, here in self.arrays}
+        for name, _ in self.c.t._fields_:
+            if name != "n":
+                setattr(self.c.t, name, places.get(getattr(self.c.t, name)))
+
+
+def back(several: Sequence[InMemory]) -> None:
+    """What steps have written is on the device again."""
+    for each in several:
+        for there, here in each.arrays:
+            there.copy_(here)
 
 
 def _launch(home: Any, jobs: Sequence[Any], number: int, what: str) -> None:
