@@ -29,10 +29,22 @@ struct kind {
     int indexed, scratches;
 };
 
-#define ROWS(k)    {OVER_ROWS, k}
-#define COLUMNS(k) {OVER_COLUMNS, k}
-#define EACH(k)    {OVER_ELEMENTS, k}
-#define NONE       {OVER_NOTHING, nullptr}
+#define ROWS(k)      \
+    {                \
+        OVER_ROWS, k \
+    }
+#define COLUMNS(k)      \
+    {                   \
+        OVER_COLUMNS, k \
+    }
+#define EACH(k)          \
+    {                    \
+        OVER_ELEMENTS, k \
+    }
+#define NONE                  \
+    {                         \
+        OVER_NOTHING, nullptr \
+    }
 
 /* In the order of mpsim_between_kind. */
 static const kind kinds[] = {
@@ -53,8 +65,18 @@ static const kind kinds[] = {
     {0, {}, NONE, NONE, 0, 0},
     {2, {"i", "of"}, COLUMNS(between_columns_kernel), NONE, 0, 0},
     {2, {"i", "of"}, {OVER_TABLE, between_period_kernel}, NONE, 0, 0},
-    {8, {"i", "i?", "i?", "of", "o?", "o?", "o?", "o?"}, COLUMNS(between_channels_kernel), EACH(between_channels_y_kernel), 0, 1},
-    {8, {"i", "i", "i", "i", "i?", "of?", "o?", "o?"}, COLUMNS(between_channels_back_kernel), EACH(between_channels_dx_kernel), 0, 1},
+    {8,
+     {"i", "i?", "i?", "of", "o?", "o?", "o?", "o?"},
+     COLUMNS(between_channels_kernel),
+     EACH(between_channels_y_kernel),
+     0,
+     1},
+    {8,
+     {"i", "i", "i", "i", "i?", "of?", "o?", "o?"},
+     COLUMNS(between_channels_back_kernel),
+     EACH(between_channels_dx_kernel),
+     0,
+     1},
     {6, {"i", "i", "i", "i?", "i?", "of"}, EACH(between_inference_kernel), NONE, 0, 0},
 };
 
@@ -117,17 +139,20 @@ static mpsim_status check(const mpsim_between *o, const mpsim_strided *arrays, s
     if (!is_f32(o->math))
         return refuse(call, MPSIM_EUNAVAILABLE, "%s: the device computes in binary32, not in %s", NAME, o->math->name);
     if (o->kind == MPSIM_BETWEEN_EMBED_BACKWARD && !is_f32(arrays[1].format))
-        return refuse(call, MPSIM_EUNAVAILABLE, "%s: expected a dtable in binary32, found %s", NAME, arrays[1].format->name);
+        return refuse(call, MPSIM_EUNAVAILABLE, "%s: expected a dtable in binary32, found %s", NAME,
+                      arrays[1].format->name);
     return MPSIM_OK;
 }
 
 static int set_array(between_array *a, const mpsim_between *o, const mpsim_strided &from, const char *how)
 {
     a->data = from.data;
-    a->rounds = o->f && strchr(how, 'f') && !mpsim_format_same(o->f, from.format ? from.format : mpsim_format_find("binary32"));
+    a->rounds = o->f && strchr(how, 'f') &&
+                !mpsim_format_same(o->f, from.format ? from.format : mpsim_format_find("binary32"));
     for (int d = 0; d < o->dims; d++)
         a->stride[d] = from.stride[d];
-    return !from.data || *how == 'm' || !gpu_format_set(&a->format, from.format ? from.format : mpsim_format_find("binary32"));
+    return !from.data || *how == 'm' ||
+           !gpu_format_set(&a->format, from.format ? from.format : mpsim_format_find("binary32"));
 }
 
 static mpsim_status set(between_job *j, const mpsim_between *o, const mpsim_strided *arrays, uint64_t *found,
@@ -196,8 +221,8 @@ extern "C" size_t mpsim_cuda_between_room(const mpsim_between *o)
     return r.used;
 }
 
-extern "C" mpsim_status mpsim_cuda_between(const mpsim_between *o, const mpsim_strided *arrays, size_t n, uint64_t *found,
-                                           const mpsim_cuda_call *call)
+extern "C" mpsim_status mpsim_cuda_between(const mpsim_between *o, const mpsim_strided *arrays, size_t n,
+                                           uint64_t *found, const mpsim_cuda_call *call)
 {
     using namespace library;
     between_job j;

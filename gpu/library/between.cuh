@@ -126,7 +126,7 @@ static __device__ __forceinline__ float between_nan()
 }
 
 /* An element of the whole shape. */
-#define BETWEEN_FOR_ELEMENTS(o, row, c) \
+#define BETWEEN_FOR_ELEMENTS(o, row, c)    \
     GPU_FOR(between_i, (o).rows *(o).cols) \
     if (const size_t row = between_i / (o).cols, c = between_i % (o).cols; true)
 
@@ -165,7 +165,8 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_norm_back_kernel(GPU_
     const between_line weight = between_columns(o, 4);
     GPU_FOR_ROWS(row, o.rows)
     {
-        const between_line dy = between_line_of(o, 0, row), x = between_line_of(o, 1, row), dx = between_line_of(o, 5, row);
+        const between_line dy = between_line_of(o, 0, row), x = between_line_of(o, 1, row),
+                           dx = between_line_of(o, 5, row);
         const float mean = o.layer ? between_scalar(o, 2, row) : 0.0f, inverse = between_scalar(o, 3, row);
         const auto g = gpu_row_of<0>(o.cols,
                                      [&](size_t c) { return mpsim_math_mul(m, dy[c], between_or(weight, c, 1.0f)); });
@@ -237,8 +238,8 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_softmax_kernel(GPU_CO
         float most = gpu_row_max(none, x);
         if (LOG && most == 0)
             most = between_zero(sees, s, o.scale);
-        const auto e = gpu_row_of<0>(
-            sees.n, [&](size_t c) { return sees(c) ? between_exp(mpsim_f32_sub(x.at(c), most)) : 0.0f; });
+        const auto e =
+            gpu_row_of<0>(sees.n, [&](size_t c) { return sees(c) ? between_exp(mpsim_f32_sub(x.at(c), most)) : 0.0f; });
         const float z = gpu_row_sum(m, e), log_z = LOG ? mpsim_log_f32(z) : 0.0f;
         for (size_t c = threadIdx.x % 32; c < o.cols; c += 32) {
             float y = LOG ? none : 0.0f;
@@ -255,7 +256,8 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_softmax_back_kernel(G
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
     GPU_FOR_ROWS(row, o.rows)
     {
-        const between_line dp = between_line_of(o, 0, row), p = between_line_of(o, 1, row), ds = between_line_of(o, 3, row);
+        const between_line dp = between_line_of(o, 0, row), p = between_line_of(o, 1, row),
+                           ds = between_line_of(o, 3, row);
         const between_sight sees = between_sight_of(o, 2, row);
         const auto terms = gpu_row_of<0>(sees.n, [&](size_t c) {
             return !sees(c) ? 0.0f : LOG ? dp[c] : mpsim_causal_term(m, p[c], dp[c]);
@@ -427,7 +429,8 @@ GPU_KERNEL void __launch_bounds__(BETWEEN_THREADS) between_inference_kernel(GPU_
 }
 
 /* dy x mean inverse [weight] -> [dx] [dweight] [dbias]: all but dx */
-GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS) between_channels_back_kernel(GPU_CONSTANT(between_job) o)
+GPU_KERNEL void __launch_bounds__(GPU_COLUMNS *GPU_COLUMN_ROWS)
+    between_channels_back_kernel(GPU_CONSTANT(between_job) o)
 {
     GPU_SHARED(float, tree, [GPU_COLUMN_ROWS][GPU_COLUMNS]);
     const mpsim_math math = gpu_math_binary32(), *const m = &math;
@@ -518,8 +521,9 @@ static __device__ GPU_NOINLINE float between_slope(int kind, float dy, float x, 
 GPU_KERNEL void __launch_bounds__(BETWEEN_THREADS) between_activate_kernel(GPU_CONSTANT(between_job) o)
 {
     BETWEEN_FOR_ELEMENTS(o, row, c)
-    between_put(o, between_line_of(o, 2, row), c,
-                between_value(o.activation, between_line_of(o, 0, row)[c], between_or(between_line_of(o, 1, row), c, 0.0f)));
+    between_put(
+        o, between_line_of(o, 2, row), c,
+        between_value(o.activation, between_line_of(o, 0, row)[c], between_or(between_line_of(o, 1, row), c, 0.0f)));
 }
 
 /* dy x [value] -> dx [dvalue] */

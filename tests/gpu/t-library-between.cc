@@ -196,8 +196,11 @@ struct variant {
     int turned, missing, odd;
 };
 
-const variant variants[] = {{"binary32", NULL, 0, 0, 0}, {"binary32", NULL, 1, 0, 1}, {"bf16", NULL, 0, 1, 1},
-                            {"binary32", "e4m3", 1, 1, 0}, {"fp16", "fp16", 0, 0, 1}};
+const variant variants[] = {{"binary32", NULL, 0, 0, 0},
+                            {"binary32", NULL, 1, 0, 1},
+                            {"bf16", NULL, 0, 1, 1},
+                            {"binary32", "e4m3", 1, 1, 0},
+                            {"fp16", "fp16", 0, 0, 1}};
 
 int tried(int kind, const variant &v, std::vector<size_t> shape, int more)
 {
@@ -217,7 +220,8 @@ int tried(int kind, const variant &v, std::vector<size_t> shape, int more)
             continue;
         const int whole = t.r->arrays[k] == ROWS, runs = kind == MPSIM_BETWEEN_BATCHNORM && k > 5;
         t.lay(k, format(whole ? v.format : "binary32"), v.turned && whole, unsigned(100 * kind + k), v.odd && !runs);
-        if ((v.missing && t.r->may >> k & 1) || (activates && more != MPSIM_SWIGLU && (kind == MPSIM_BETWEEN_ACTIVATE ? k == 1 : k == 2 || k == 4)))
+        if ((v.missing && t.r->may >> k & 1) ||
+            (activates && more != MPSIM_SWIGLU && (kind == MPSIM_BETWEEN_ACTIVATE ? k == 1 : k == 2 || k == 4)))
             t.drop(k);
     }
     if (kind == MPSIM_BETWEEN_BATCHNORM_INFERENCE) /* variances */

@@ -20,8 +20,8 @@ MPSIM_API size_t mpsim_cuda_between_room(const mpsim_between *o);
  *
  * MPSIM_EUNAVAILABLE for DROPOUT, for math other than binary32, and for a dtable of another format than binary32. MPSIM_EINVAL as
  * mpsim_between_run; MPSIM_ERANGE for a format that has numbers that binary32 has not. */
-MPSIM_API mpsim_status mpsim_cuda_between(const mpsim_between *o, const mpsim_strided *arrays, size_t n, uint64_t *found,
-                                          const mpsim_cuda_call *call);
+MPSIM_API mpsim_status mpsim_cuda_between(const mpsim_between *o, const mpsim_strided *arrays, size_t n,
+                                          uint64_t *found, const mpsim_cuda_call *call);
 
 MPSIM_END
 
