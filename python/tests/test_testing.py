@@ -8,7 +8,7 @@ import pytest
 from conftest import SOURCES
 
 import mpsim
-from mpsim import testing
+from mpsim import _inputs, testing
 
 
 def numbers(n=4096):
@@ -160,6 +160,41 @@ def test_invariance_of_torch():
     assert testing.invariance(lambda a: a * 2, a).invariant
     report = testing.invariance(torch.nn.functional.linear, a, a[:8])
     assert [change.what for change in report.changes] == ["batch", "position", "stride", "alignment", "threads"]
+
+
+def test_tensors_of_a_device(monkeypatch):
+    """A device is played by a class of tensors that NumPy cannot read: kernels get such tensors, judges get copies."""
+    torch = pytest.importorskip("torch")
+
+    class There(torch.Tensor):
+        is_cpu = False
+
+        def cpu(self):
+            copied.append(tuple(self.shape))
+            return self.as_subclass(torch.Tensor).clone()
+
+        def numpy(self, *args, **how):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    copied, called = [], []
+    monkeypatch.setattr(_inputs, "placed", lambda x, device: x.as_subclass(There) if device == "cuda" else x)
+
+    def kernel(x):
+        assert type(x) is There
+        called.append(x.shape)
+        return x.bfloat16()
+
+    assert testing.assert_bits(kernel, like="bf16@pytorch", device="cuda").equal and called
+    with pytest.raises(AssertionError, match="not those of bf16@pytorch"):
+        testing.assert_bits(lambda x: (x.view(torch.int32) & -65536).view(torch.float32), like="bf16@pytorch", device="cuda")
+    a, b = testing.inputs("hopper-bf16-fp32", device="cuda").values()
+    d = torch.from_numpy(mpsim.gemm(a.cpu(), b.cpu(), model="hopper-bf16-fp32").float().numpy()).as_subclass(There)
+    assert testing.judge("product", like="hopper-bf16-fp32", a=a, b=b, d=d).equal and testing.assert_bits("product", like="hopper-bf16-fp32", a=a, b=b, d=d)
+    copied.clear()
+    x = torch.randn(4, 8).as_subclass(There)
+    found = testing.invariance(lambda a: a * 2, x)
+    assert found.invariant and copied and [change.what for change in found.changes] == ["batch", "position", "stride", "alignment"]
+    assert [change.what for change in testing.invariance(lambda a: a * 2, x, set_threads=lambda n: None).changes][-1] == "threads"
 
 
 def test_tolerances():

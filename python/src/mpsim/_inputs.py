@@ -89,7 +89,15 @@ def _torch(format: Format, codes: Any, device: str) -> Any:
     dtype = getattr(torch, name) if name else _named(torch, format)
     if dtype is None:
         raise InputError(f"torch has no dtype for {format.name}: choose another one, dtype=\"float32\"")
-    return torch.from_numpy(codes.view(f"i{codes.dtype.itemsize}")).view(dtype).to(device)
+    return placed(torch.from_numpy(codes.view(f"i{codes.dtype.itemsize}")).view(dtype), device)
+
+
+def placed(x: Any, device: str) -> Any:
+    """A tensor on a device of torch's."""
+    try:
+        return x.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts
+        raise InputError(f"device: torch has no {device!r} here: {str(error).splitlines()[0]}") from None
 
 
 def _array(c: CArray, one: bool, array: str, device: str) -> Any:
@@ -122,7 +130,9 @@ def refuse(status: int, line: Any) -> None:
     _check(status, line)
 
 
-def inputs(row: str, dtype: Any, array: str, device: str) -> Inputs:
+def inputs(row: str, dtype: Any, array: Optional[str], device: str) -> Inputs:
+    if array is None:
+        array = "numpy" if device == "cpu" else "torch"
     if array not in ("numpy", "torch"):
         raise InputError(f"array: expected \"numpy\" or \"torch\", found {array!r}")
     if array == "numpy" and device != "cpu":
@@ -142,10 +152,10 @@ def inputs(row: str, dtype: Any, array: str, device: str) -> Inputs:
 
 # ---- what a kernel gives ----
 
-def _here(x: Any) -> Any:
+def here(x: Any) -> Any:
     """A tensor on a device, in memory."""
     torch = sys.modules.get("torch")
-    return x.cpu() if torch is not None and torch.is_tensor(x) and not x.is_cpu else x
+    return x.detach().cpu() if torch is not None and torch.is_tensor(x) and not x.is_cpu else x
 
 
 def _is_codes(x: Any) -> bool:
@@ -160,9 +170,9 @@ _ROLES = {"cast": ("y",), "product": ("d",)}
 def results(kind: str, given: Any) -> dict[str, Any]:
     """The roles of what a kernel has returned: an array, a tuple of arrays, or a dict by roles."""
     if isinstance(given, Mapping):
-        return {role: _here(x) for role, x in given.items()}
+        return {role: here(x) for role, x in given.items()}
     several = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     roles = _ROLES.get(kind) or (("codes", "scales") if len(several) > 1 or _is_codes(several[0]) else ("y",))
     if len(several) > len(roles):
         raise InputError(f"{kind}: expected a kernel that returns {' and '.join(roles)}, or a dict by roles, found {len(several)} results")
-    return {role: _here(x) for role, x in zip(roles, several)}
+    return {role: here(x) for role, x in zip(roles, several)}

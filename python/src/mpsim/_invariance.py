@@ -114,7 +114,7 @@ def _threads(a: Any, counts: Optional[Sequence[int]], set_threads: Optional[Call
     """How threads are set, how they are reset, and the counts; None: they are not."""
     if set_threads is not None:
         return set_threads, None, counts or (1, 2, 4)
-    if not _is_torch(a):
+    if not _is_torch(a) or not a.is_cpu:  # threads of the host decide nothing on a device
         return None
     torch = sys.modules["torch"]
     return torch.set_num_threads, torch.get_num_threads(), counts or (1, 2, 3, 4)
@@ -127,10 +127,12 @@ def invariance(kernel: Callable[..., Any], a: Any, *others: Any, sizes: Optional
     a: the batch, an array of NumPy or torch of two dimensions or more, whose first one is that of the rows; others: what all rows share.
     Row i of the results must be that of row i of `a`.
 
+    Tensors may be on a device, where the kernel is called; its results are copied to the CPU, which compares them.
+
       batch      rows 0 to n - 1 alone as a batch of n, for the sizes, against each row as a batch of one
       position   the whole batch with its rows moved, against the whole batch
       stride     the same numbers with other strides;  alignment: at other addresses
-      threads    with torch.set_num_threads, or with set_threads(n)
+      threads    with torch.set_num_threads, or with set_threads(n); of tensors on a device with set_threads alone
 
     >>> a = np.random.default_rng(1).standard_normal((8, 16)).astype(np.float32)
     >>> mpsim.testing.invariance(lambda a: a * 2, a).invariant

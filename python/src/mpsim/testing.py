@@ -10,13 +10,17 @@
 
 Arrays are of NumPy (with the dtypes of ml_dtypes), torch or JAX; codes may be integers of 8 bits. lib/include/mpsim/judge.h and
 `mpsim judge --help` describe the kinds of operations, the roles of arrays, and the rows.
+
+Tensors may be on a device: judges run on the CPU, and tensors are copied to it. `device="cuda"` calls a kernel with inputs there:
+
+    testing.assert_bits(my_kernel, like="mxfp8", device="cuda")
 """
 from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._error import InputError
-from ._inputs import Inputs, _here, inputs as _inputs, results as _results
+from ._inputs import Inputs, here as _here, inputs as _inputs, results as _results
 from ._invariance import Invariance, invariance
 from ._judge import Finding, Judgement, Place, judge as _judge, kinds
 from ._tolerance import Tolerance, tolerance as _tolerance
@@ -35,15 +39,15 @@ def judge(kind: str, like: Optional[str] = None, **arrays: Any) -> Judgement:
     >>> mpsim.testing.judge("cast", x=x, y=mpsim.round(x, "e4m3", overflow="saturate"))
     <Judgement e4m3@saturate: equal>
     """
-    return _judge(kind, like, arrays)
+    return _judge(kind, like, {role: _here(x) for role, x in arrays.items()})
 
 
-def inputs(row: str, like: Optional[str] = None, *, dtype: Any = None, array: str = "numpy", device: str = "cpu") -> Inputs:
+def inputs(row: str, like: Optional[str] = None, *, dtype: Any = None, array: Optional[str] = None, device: str = "cpu") -> Inputs:
     """A small set of inputs that tells a row from all others of its kind: a mapping from roles to arrays.
 
     row: a row, whose kind follows from it, or a kind ("cast", "quantise", "product") of all rows. like: a row of the kind `row`.
     dtype: of the inputs, or its name; the default is float32, of a product what its model takes. array: "numpy" (dtypes that NumPy
-    does not have are of ml_dtypes) or "torch", on a device.
+    does not have are of ml_dtypes) or "torch"; None: "torch" where `device`, a device of torch's, is not the CPU.
 
     >>> mpsim.testing.inputs("mxfp8")
     <Inputs mxfp8 (quantise): x 109x96; 16 rows in 10 classes>
@@ -75,13 +79,14 @@ def _call(kernel: Callable[..., Any], like: str, made: Inputs) -> Judgement:
     return _judge(made.kind, like, {**{role: _here(x) for role, x in made.items()}, **_results(made.kind, kernel(*made.values()))})
 
 
-def assert_bits(kernel: Union[str, Callable[..., Any]], *, like: str, dtype: Any = None, array: str = "numpy", device: str = "cpu",
+def assert_bits(kernel: Union[str, Callable[..., Any]], *, like: str, dtype: Any = None, array: Optional[str] = None, device: str = "cpu",
                 **arrays: Any) -> Judgement:
     """Results or a kernel, as an assertion for tests: AssertionError with the whole judgement unless all results are those of `like`.
 
     kernel: a kind of operation, whose arrays are given by their roles; or what is called, once, with the arrays of
     `inputs(like, dtype=dtype, array=array, device=device)`: kernel(x), of a product kernel(a, b). It returns the results: an
-    array (y, of a product d; codes if they have 8 bits), a tuple (codes, scales), or a dict by roles. Tensors on a device are copied.
+    array (y, of a product d; codes if they have 8 bits), a tuple (codes, scales), or a dict by roles. device="cuda": the arrays are tensors
+    there, and what the kernel returns is copied to the CPU, where the judge runs.
 
     >>> x = np.float32([1, 1.0625, 1.1875, 2])
     >>> mpsim.testing.assert_bits("cast", like="e4m3", x=x, y=mpsim.encode(x, "e4m3"))
@@ -93,7 +98,7 @@ def assert_bits(kernel: Union[str, Callable[..., Any]], *, like: str, dtype: Any
     if callable(kernel):
         judgement = _call(kernel, like, _inputs(like, dtype, array, device))
     else:
-        judgement = _judge(kernel, like, arrays)
+        judgement = judge(kernel, like, **arrays)
     if not judgement.equal:
         raise AssertionError(str(judgement))
     return judgement
