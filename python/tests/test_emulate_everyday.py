@@ -430,3 +430,25 @@ def test_vectors_beside_matrices_of_muon():
             moved = (p.detach() - b).abs().max().item()
             assert moved > 0 and (p.dim() > 1 or moved < 0.0125)  # the first step of AdamW is lr, of masters in float32
         assert any("Muon" in note for note in e.notes)
+
+
+def test_attention_of_operands_of_two_dtypes():
+    """Rotary embeddings give float32 queries and keys beside values of bf16: under torch's list of autocast all become bf16, and so does a mask."""
+    model = torch.nn.Linear(8, 24)
+    turn = torch.linspace(-1, 1, 8)
+
+    def attend(early, mask=None):
+        model.zero_grad()
+        with mpsim.emulate(model, "pytorch-amp-bf16", arch="hopper", seed=1) as e:
+            q, k, v = model(torch.randn(1, 2, 6, 8, generator=torch.Generator().manual_seed(1))).chunk(3, -1)
+            q, k = (x * turn for x in (q, k))
+            if early:
+                q, k = q.bfloat16(), k.bfloat16()
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            e.backward(y.float().square().sum())
+        return [y.detach(), model.weight.grad.clone()]
+
+    before = torch.nn.functional.scaled_dot_product_attention
+    assert all(torch.equal(a, b) for a, b in zip(attend(False), attend(True)))
+    assert attend(False, torch.zeros(6, 6))[0].dtype == torch.bfloat16
+    assert torch.nn.functional.scaled_dot_product_attention is before

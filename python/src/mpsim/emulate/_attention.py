@@ -7,7 +7,7 @@ The layers are named PATH.scores, PATH.softmax and PATH.context. Heads that shar
 """
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
@@ -16,8 +16,26 @@ from .._product import View
 from .._formats import Format
 from ._claims import PAIR, Matrices
 from ._plans import BINARY32
-from ._products import Record, dtype_of
+from ._products import DTYPES, Record, dtype_of
 from ._roles import ACT, GRAD
+
+
+def autocast(core: Any) -> list[Callable[[], None]]:
+    """scaled_dot_product_attention of operands whose dtypes differ, as those of rotary embeddings: under a policy as torch.autocast they are cast as
+    torch.autocast casts them. What is returned undoes that."""
+    functional = torch.nn.functional
+    run = functional.scaled_dot_product_attention
+
+    def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, *args: Any, **kwargs: Any) -> Any:
+        several = query, key, value, *(() if attn_mask is None or not attn_mask.is_floating_point() else (attn_mask,))
+        if core.listed and len({x.dtype for x in several}) > 1:
+            dtype = DTYPES[core.plans.plan.compute.name]
+            query, key, value = (x.to(dtype) for x in several[:3])
+            attn_mask = attn_mask if len(several) == 3 else attn_mask.to(dtype)
+        return run(query, key, value, attn_mask, *args, **kwargs)
+
+    functional.scaled_dot_product_attention = attention
+    return [lambda: setattr(functional, "scaled_dot_product_attention", run)]
 
 
 class Attention:

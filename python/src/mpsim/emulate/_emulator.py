@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .._error import InputError, whole_of
 from . import _refusals
+from ._attention import autocast
 from ._audit import Audit
 from ._bisect import Bisection, bisect
 from ._compare import Comparison, compare
@@ -109,6 +110,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
             RUNNING.append(self)
             stack.callback(RUNNING.remove, self)
             self._later(*_refusals.watch(core))
+            self._later(*autocast(core))
             stack.callback(core.paths.close)
             core.paths.open(core.refused, self._begins, self._grown)
             self._wrap_backward()
