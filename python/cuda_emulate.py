@@ -146,6 +146,55 @@ def check_updates(policy):
     return all(torch.equal(a, b) for a, b in zip(*made)), ""
 
 
+class Images(nn.Module):
+    """Convolutions: usual, depthwise, transposed; batch normalisation, pooling."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(3, 24, 3, padding=1), nn.BatchNorm2d(24)
+        self.apart, self.up = nn.Conv2d(24, 24, 3, stride=2, groups=24), nn.ConvTranspose2d(24, 12, 2, stride=2)
+        self.head = nn.Linear(12, 10)
+
+    def forward(self, x):
+        x = functional.max_pool2d(functional.silu(self.norm(self.stem(x))), 2)
+        return self.head(self.up(torch.relu(self.apart(x))).flatten(2)[..., 5])
+
+
+def check_trainings(kind, policy, optimizer):
+    """Whole trainings here and there: with between="mpsim" all that is not one rounding is mpsim's own."""
+    made = []
+    for where in (device, "cpu"):
+        played, _homes.PLAYED = _homes.PLAYED, None if where == "cpu" else _homes.PLAYED
+        torch.manual_seed(0)
+        model = (Images() if kind == "images" else GPT(64, 2, 2, 96, 32)).to(where)
+        opt = (torch.optim.AdamW(model.parameters(), 1e-2) if optimizer == "adamw" else
+               torch.optim.Muon([p for p in model.blocks.parameters() if p.dim() == 2], 1e-2))
+        with mpsim.emulate(model, policy, arch="hopper", between="mpsim", seed=1, report=False) as e:
+            for step in range(2):
+                g = torch.Generator().manual_seed(step)
+                if kind == "images":
+                    loss = functional.cross_entropy(model(torch.randn(8, 3, 16, 16, generator=g).to(where)).float(), torch.arange(8).to(where))
+                else:
+                    loss = loss_of(model, torch.randint(0, 96, (2, 32), generator=g).to(where))
+                e.backward(loss)
+                opt.step()
+                opt.zero_grad()
+        made.append([p.detach().cpu() for p in model.state_dict().values()])
+        _homes.PLAYED = played
+    differ = sum(not torch.equal(a.nan_to_num(77), b.nan_to_num(77)) for a, b in zip(*made))
+    return differ == 0, f": {differ} of {len(made[0])} tensors" if differ else ""
+
+
+def check_testing():
+    """The referee of kernels, of tensors there."""
+    from mpsim import testing
+
+    if device == "cuda":
+        testing.assert_bits(lambda x: x.to(torch.float16), like="fp16@pytorch", device=device)
+    found = testing.invariance(lambda a: mpsim.round(a, "e4m3"), torch.randn(8, 32, generator=torch.Generator().manual_seed(1)).to(device))
+    return found.invariant, "" if found.invariant else f": {found}"
+
+
 def check_casts():
     x = torch.randn(1 << 16, generator=torch.Generator().manual_seed(1)) * 10
     at = home(nn.Linear(1, 1).to(device))
@@ -237,12 +286,15 @@ def main():
     questions = [("casts", check_casts, ()), ("doors", check_doors, ())] + [(f"products of {p}, arch hopper", check_products, (p, "hopper")) for p in POLICIES]
     questions += [(f"products, arch {arch}", check_products, ("te-mxfp8" if "scaled" in arch else "pytorch-amp-fp16" if arch == "volta" else "pytorch-amp-bf16",
                                                                 arch)) for arch in ARCHS]
+    questions += [(f"a training of {kind} under {policy} by {optimizer}", check_trainings, (kind, policy, optimizer)) for kind, policy, optimizer in (
+        ("images", "pytorch-amp-bf16", "adamw"), ("images", "te-fp8-current", "adamw"), ("gpt", "te-mxfp8", "adamw"), ("gpt", "pytorch-amp-bf16", "muon"))]
+    questions += [("tensors of mpsim.testing", check_testing, ())]
     questions += [(f"updates of {p}", check_updates, (p,)) for p in ("pytorch-amp-bf16", "bf16-stochastic", {"precision": "fp16", "clip": 0.5})]
     for question, answer, arguments in questions:
         began = time.perf_counter()
         try:
             equal, more = answer(*arguments)
-        except mpsim.Error as error:
+        except (mpsim.Error, AssertionError) as error:
             equal, more = False, f": {error}"
         bad += not equal
         say(f"{question}: {'equal' if equal else 'DIFFERENT'}{more} ({time.perf_counter() - began:.1f} s)")

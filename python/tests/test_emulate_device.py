@@ -340,6 +340,16 @@ def test_attention_of_a_device(on_device):
     assert all(torch.equal(a, b) for a, b in zip(here, there))
 
 
+def test_no_operator_of_cudnn(on_device):
+    """Batch normalisation arrives as on a CPU, whose operator has a handler."""
+    before = torch.backends.cudnn.enabled
+    undo = _homes.OnDevice(played()).flags()
+    assert not torch.backends.cudnn.enabled
+    for each in undo:
+        each()
+    assert torch.backends.cudnn.enabled == before
+
+
 def test_norms_between_two_numbers(monkeypatch):
     """A norm that binary64 cannot tell from the middle between two binary32 numbers is taken in memory."""
     copied = []

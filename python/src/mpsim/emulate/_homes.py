@@ -108,10 +108,13 @@ class OnDevice:
         return torch.autocast("cuda", enabled=False) if "cuda" in self.kinds else contextlib.nullcontext()
 
     def flags(self) -> list[Callable[[], None]]:
-        """scaled_dot_product_attention arrives as one operator, the same for all sizes; what is returned undoes that."""
+        """scaled_dot_product_attention arrives as one operator, the same for all sizes, and batch normalisation and recurrent layers as they
+        arrive on a CPU, not as operators of cuDNN; what is returned undoes that."""
         if "cuda" not in self.kinds:
             return []
-        undo: list[Callable[[], None]] = []
+        cudnn = torch.backends.cudnn
+        undo: list[Callable[[], None]] = [functools.partial(setattr, cudnn, "enabled", cudnn.enabled)]
+        cudnn.enabled = False
         for name in ("flash", "cudnn"):
             enabled, enable = (getattr(torch.backends.cuda, form.format(name), None) for form in ("{}_sdp_enabled", "enable_{}_sdp"))
             if enabled is not None and enable is not None:
