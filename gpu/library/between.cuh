@@ -140,9 +140,9 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_norm_kernel(GPU_CONST
     GPU_FOR_ROWS(row, o.rows)
     {
         const between_line x = between_line_of(o, 0, row), y = between_line_of(o, 3, row);
-        const auto all = gpu_row_of<0>(o.cols, [&](size_t c) { return x[c]; });
+        const auto all = gpu_row_of(o.cols, [&](size_t c) { return x[c]; });
         const float centre = o.layer ? mpsim_math_div(m, gpu_row_sum(m, all), n) : 0.0f;
-        const auto squares = gpu_row_of<0>(o.cols, [&](size_t c) { return mpsim_batchnorm_square(m, x[c], centre); });
+        const auto squares = gpu_row_of(o.cols, [&](size_t c) { return mpsim_batchnorm_square(m, x[c], centre); });
         const float var = mpsim_math_div(m, gpu_row_sum(m, squares), n);
         const float factor = mpsim_batchnorm_inverse(m, var, o.eps);
         if (threadIdx.x % 32 == 0) {
@@ -168,11 +168,11 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_norm_back_kernel(GPU_
         const between_line dy = between_line_of(o, 0, row), x = between_line_of(o, 1, row),
                            dx = between_line_of(o, 5, row);
         const float mean = o.layer ? between_scalar(o, 2, row) : 0.0f, inverse = between_scalar(o, 3, row);
-        const auto g = gpu_row_of<0>(o.cols,
-                                     [&](size_t c) { return mpsim_math_mul(m, dy[c], between_or(weight, c, 1.0f)); });
+        const auto g = gpu_row_of(o.cols,
+                                  [&](size_t c) { return mpsim_math_mul(m, dy[c], between_or(weight, c, 1.0f)); });
         const auto h = [&](size_t c) { return mpsim_batchnorm_normal(m, x[c], mean, inverse); };
         const float a = o.layer ? mpsim_math_div(m, gpu_row_sum(m, g), n) : 0.0f;
-        const auto products = gpu_row_of<0>(o.cols, [&](size_t c) { return mpsim_math_mul(m, g.at(c), h(c)); });
+        const auto products = gpu_row_of(o.cols, [&](size_t c) { return mpsim_math_mul(m, g.f(c), h(c)); });
         const float b = mpsim_math_div(m, gpu_row_sum(m, products), n);
         g.each(o.cols,
                [&](size_t c, float of) { between_put(o, dx, c, mpsim_batchnorm_dx(m, of, h(c), inverse, a, b)); });
@@ -233,18 +233,17 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_softmax_kernel(GPU_CO
     {
         const between_line s = between_line_of(o, 0, row), p = between_line_of(o, 2, row);
         const between_sight sees = between_sight_of(o, 1, row);
-        const auto x = gpu_row_of<0>(sees.n,
-                                     [&](size_t c) { return sees(c) ? mpsim_causal_x(m, o.scale, s[c]) : none; });
+        const auto x = gpu_row_of(sees.n, [&](size_t c) { return sees(c) ? mpsim_causal_x(m, o.scale, s[c]) : none; });
         float most = gpu_row_max(none, x);
         if (LOG && most == 0)
             most = between_zero(sees, s, o.scale);
-        const auto e =
-            gpu_row_of<0>(sees.n, [&](size_t c) { return sees(c) ? between_exp(mpsim_f32_sub(x.at(c), most)) : 0.0f; });
+        const auto e = gpu_row_of(sees.n,
+                                  [&](size_t c) { return sees(c) ? between_exp(mpsim_f32_sub(x.f(c), most)) : 0.0f; });
         const float z = gpu_row_sum(m, e), log_z = LOG ? mpsim_log_f32(z) : 0.0f;
         for (size_t c = threadIdx.x % 32; c < o.cols; c += 32) {
             float y = LOG ? none : 0.0f;
             if (sees(c))
-                y = LOG ? mpsim_softmax_log(m, mpsim_math_sub(m, x.at(c), most), log_z) : mpsim_causal_p(m, e.at(c), z);
+                y = LOG ? mpsim_softmax_log(m, mpsim_math_sub(m, x.f(c), most), log_z) : mpsim_causal_p(m, e.f(c), z);
             between_put(o, p, c, y);
         }
     }
@@ -259,7 +258,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_softmax_back_kernel(G
         const between_line dp = between_line_of(o, 0, row), p = between_line_of(o, 1, row),
                            ds = between_line_of(o, 3, row);
         const between_sight sees = between_sight_of(o, 2, row);
-        const auto terms = gpu_row_of<0>(sees.n, [&](size_t c) {
+        const auto terms = gpu_row_of(sees.n, [&](size_t c) {
             return !sees(c) ? 0.0f : LOG ? dp[c] : mpsim_causal_term(m, p[c], dp[c]);
         });
         const float d = gpu_row_sum(m, terms);
@@ -305,11 +304,11 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_loss_kernel(GPU_CONST
             between_no_row(o, row, dx, between_is_ignored(o, label) ? 0.0f : between_nan());
             continue;
         }
-        const auto all = gpu_row_of<0>(o.cols, [&](size_t c) { return x[c]; });
+        const auto all = gpu_row_of(o.cols, [&](size_t c) { return x[c]; });
         const float most = gpu_row_max(__uint_as_float(0xff800000u), all);
-        const auto e = gpu_row_of<0>(o.cols, [&](size_t c) { return between_exp(mpsim_f32_sub(x[c], most)); });
+        const auto e = gpu_row_of(o.cols, [&](size_t c) { return between_exp(mpsim_f32_sub(x[c], most)); });
         const float sum = gpu_row_sum(m, e), logit = x[(size_t)label];
-        const auto before = gpu_row_of<0>((size_t)label, [&](size_t c) { return x[c] == most ? 1.0f : 0.0f; });
+        const auto before = gpu_row_of((size_t)label, [&](size_t c) { return x[c] == most ? 1.0f : 0.0f; });
         const int hit = logit == most && gpu_row_sum(m, before) == 0;
         if (threadIdx.x % 32 == 0) {
             between_put_scalar(o, 1, row, mpsim_softmax_loss(m, sum, logit, most));
@@ -320,7 +319,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ROW_THREADS) between_loss_kernel(GPU_CONST
         }
         __syncwarp(); /* all have read the row, which dx may be */
         for (size_t c = threadIdx.x % 32; dx.a->data && c < o.cols; c += 32)
-            between_put(o, dx, c, mpsim_softmax_gradient(m, e.at(c), sum, o.scale, c == (size_t)label));
+            between_put(o, dx, c, mpsim_softmax_gradient(m, e.f(c), sum, o.scale, c == (size_t)label));
     }
 }
 
