@@ -8,7 +8,7 @@ set -u
 "$CUOBJDUMP" --version >/dev/null 2>&1 || exit 77
 for what in -res-usage -sass; do
     for file; do "$CUOBJDUMP" $what "$file"; done
-done 2>/dev/null | awk -v wanted='(chain_kernelI|exact_kernelI|fused_kernelI|grouped_kernel)' "$(cat "$(dirname "$0")/sass.awk")"'
+done 2>/dev/null | awk -v wanted='(chain_kernelI|exact_tile_kernelI|fused_kernelI|grouped_kernel)' "$(cat "$(dirname "$0")/sass.awk")"'
 # The instruction that a product has once.
 function product_of(mangled,   kind) {
     each = mangled ~ /grouped/ ? 4 : 1

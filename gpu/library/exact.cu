@@ -13,12 +13,12 @@ namespace library
 typedef void exact_function(GPU_CONSTANT_TYPE(product_arguments) p, GPU_CONSTANT_TYPE(exact_product) f,
                             const unsigned char *entered_a, const unsigned char *entered_b);
 
-static exact_function *exact_kernel_of(const exact_product &f)
+static exact_function *exact_tile_kernel_of(const exact_product &f)
 {
-    return f.chunk         ? exact_kernel<0, 1>
-           : f.length == 4 ? exact_kernel<4, 0>
-           : f.length == 2 ? exact_kernel<2, 0>
-                           : exact_kernel<0, 0>;
+    return f.chunk         ? exact_tile_kernel<0, 1>
+           : f.length == 4 ? exact_tile_kernel<4, 0>
+           : f.length == 2 ? exact_tile_kernel<2, 0>
+                           : exact_tile_kernel<0, 0>;
 }
 
 static int is_binary32_place(const mpsim_rounded &p)
@@ -62,8 +62,8 @@ int exact_of(exact_product *f, const product_arguments &p)
 void exact_launch(const exact_product &f, const product_arguments &p, const unsigned char *entered_a,
                   const unsigned char *entered_b, cudaStream_t on)
 {
-    GPU_LAUNCH_ON(on, exact_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices), TILE_THREADS,
-                  0, p, f, entered_a, entered_b);
+    GPU_LAUNCH_ON(on, exact_tile_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices),
+                  TILE_THREADS, 0, p, f, entered_a, entered_b);
 }
 
 } // namespace library

@@ -130,8 +130,8 @@ static __device__ __forceinline__ void exact_start(exact_sums &s, const product_
 /* L: products of an addition; 0: all, or chunks. */
 template <int L, int CHUNKED>
 GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
-    exact_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(exact_product) f, const unsigned char *entered_a,
-                 const unsigned char *entered_b)
+    exact_tile_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(exact_product) f, const unsigned char *entered_a,
+                      const unsigned char *entered_b)
 {
     GPU_SHARED(exact_two, room, [TILE_DEEP * TILE_PITCH]);
     double(*const a)[TILE_PITCH] = reinterpret_cast<double(*)[TILE_PITCH]>(&room[0]);
