@@ -28,7 +28,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/kernels/attention.cuh gpu/kernels/casts.cuh gpu/kernels/codes.cuh gpu/kernels/cuda.cuh gpu/kernels/digests.cuh gpu/kernels/elements.cuh gpu/kernels/blocks.cuh gpu/kernels/blocks_launch.cuh gpu/kernels/blocks_put.cuh gpu/kernels/blocks_whole.cuh gpu/kernels/grids.cuh gpu/kernels/groups.cuh gpu/kernels/hadamard.cuh \
   gpu/kernels/engine.cuh gpu/kernels/engine_attention.cuh gpu/kernels/engine_blocks.cuh gpu/kernels/engine_casts.cuh \
   gpu/kernels/engine_layers.cuh gpu/kernels/engine_quantize.cuh gpu/kernels/engine_rows.cuh \
-  gpu/kernels/engine_tokens.cuh gpu/kernels/flat.cuh gpu/kernels/flat_norms.cuh gpu/kernels/flat_softmax.cuh \
+  gpu/kernels/engine_tokens.cuh gpu/kernels/flat.cuh gpu/kernels/flat_elements.cuh gpu/kernels/flat_norms.cuh gpu/kernels/flat_softmax.cuh \
   gpu/kernels/engine_lists.cuh gpu/kernels/engine_updates.cuh gpu/kernels/fragments.cuh \
   gpu/kernels/gemm.h gpu/kernels/gemm_finish.cuh gpu/kernels/gemm_fma.cuh \
   gpu/kernels/gemm_mma.cuh gpu/kernels/gemm_path.cuh gpu/kernels/gemm_tma.cuh gpu/kernels/gemm_wgmma.cuh gpu/kernels/tma.cuh gpu/kernels/wgmma.cuh \

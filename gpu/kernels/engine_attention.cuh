@@ -20,9 +20,18 @@ static void heads_set(gpu_heads *g, const train_heads *h, const train_tensor *x,
     g->sin = h->sin ? floats_of(h->sin) : NULL;
 }
 
+/* Whether flat_heads_kernel has it. */
+static int is_flat_turn(const train_turn *t)
+{
+    const train_heads *h = t->heads;
+    return is_flat(t->x) && is_flat(t->y) && h->first % 8 == 0 && h->size % (h->cos ? 16 : 8) == 0 &&
+           (!h->cos || (gpu_flat_at(floats_of(h->cos)) && gpu_flat_at(floats_of(h->sin))));
+}
+
 static int alike_turns(const train_turn *a, const train_turn *b)
 {
-    return mpsim_format_same(a->x->format, b->x->format) && mpsim_format_same(a->y->format, b->y->format);
+    return is_flat_turn(a) == is_flat_turn(b) && mpsim_format_same(a->x->format, b->x->format) &&
+           mpsim_format_same(a->y->format, b->y->format);
 }
 
 /* back: y holds the rows of places */
@@ -43,11 +52,11 @@ static int turn_heads(train_engine *e, const char *operation, const train_turn *
         to->x = at_of(t->x);
         to->counts = slot_of(e, t->counts, &failed);
         t->y->inverse = 1;
-        return gpu_list_blocks(to->n);
+        return gpu_list_blocks(is_flat_turn(t) ? to->n / 8 : to->n);
     };
     while ((blocks = gpu_list_next(&now, taken, n, &first, alike, fill)) > 0)
-        GPU_LAUNCH(heads_kernel, blocks, GPU_LIST_THREADS, 0, format_of(list[first].y), format_of(list[first].x), now,
-                   back);
+        GPU_LAUNCH(is_flat_turn(&list[first]) ? flat_heads_kernel : heads_kernel, blocks, GPU_LIST_THREADS, 0,
+                   format_of(list[first].y), format_of(list[first].x), now, back);
     return failed ? -1 : cuda_launched(e, operation);
 }
 

@@ -1,7 +1,8 @@
 /* engine_tokens.cuh -- operations on tokens, sums of tensors, sums over ranks. */
 #pragma once
 
-#include "engine_lists.cuh"
+#include "engine_layers.cuh"
+#include "flat_elements.cuh"
 #include "tokens.cuh"
 
 /* ---- sums of two ---- */
@@ -14,7 +15,10 @@ static int add_repeated(train_engine *e, const char *operation, train_tensor *y,
     if (failed)
         return -1;
     const size_t n = size_of(y);
-    if (n)
+    if (n && is_flat(y) && is_flat(a) && is_flat(b))
+        GPU_LAUNCH(flat_add_kernel, blocks_of(n / 8, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y),
+                   at_of(y), format_of(a), at_of(a), format_of(b), at_of(b), n / 8, size_of(b) / 8, slot);
+    else if (n)
         GPU_LAUNCH(add_kernel, blocks_of(n, GPU_THREADS_ELEMENT), GPU_THREADS_ELEMENT, 0, format_of(y), at_of(y),
                    format_of(a), at_of(a), format_of(b), at_of(b), n, size_of(b), slot);
     return wrote(e, operation, y);

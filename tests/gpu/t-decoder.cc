@@ -69,6 +69,10 @@ static void test_tokens()
                         tables = tables && (!chosen(&s, 36) || embed_one(&s, f, to, a, kind));
                         groups = groups && (!chosen(&s, 36) || groups_one(&s, f, to, 1 + s.below(5), kind));
                     }
+    for (const char *f : {"binary32", "fp16", "bf16"}) /* in eights */
+        for (const char *to : {"binary32", "fp16", "bf16"})
+            for (input kind : kinds)
+                sums = sums && add_one(&s, f, to, to, shape{9, 40}, kind);
     OK(sums, "sums of tensors, with repeated rows, and the gradient of these");
     OK(tables, "rows of a table by tokens, and their gradient, anew and added");
     OK(groups, "sums of the heads that share one");
@@ -125,10 +129,11 @@ static void test_reduce()
 
 /* ---- heads ---- */
 
-static int heads_one(source *s, const char *f, const char *to, size_t size, int rotation, input kind)
+/* unit: of places and widths in a row. */
+static int heads_one(source *s, const char *f, const char *to, size_t size, int rotation, input kind, size_t unit)
 {
     const size_t length = 1 + s->below(9), sequences = 1 + s->below(3), heads = 1 + s->below(4);
-    const size_t first = s->below(7), cols = first + heads * size + s->below(5);
+    const size_t first = unit * s->below(7), cols = first + heads * size + unit * s->below(5);
     const mpsim_format *single = format("binary32");
     pair x(s, format(f), sequences * length, cols, kind);
     pair y(format(to), sequences * heads * length, size);
@@ -160,7 +165,13 @@ static void test_heads()
             for (size_t size : {1u, 2u, 5u, 8u, 24u})
                 for (int rotation : {0, 1})
                     for (input kind : kinds)
-                        good = good && (!chosen(&s, 12) || heads_one(&s, f, to, size, rotation && size % 2 == 0, kind));
+                        good = good &&
+                               (!chosen(&s, 12) || heads_one(&s, f, to, size, rotation && size % 2 == 0, kind, 1));
+    for (const char *f : {"binary32", "bf16", "fp16"})
+        for (size_t size : {8u, 16u, 48u})
+            for (int rotation : {0, 1})
+                for (input kind : kinds)
+                    good = good && heads_one(&s, f, size == 8 ? "bf16" : f, size, rotation, kind, 8);
     OK(good, "heads of rows and back, turned by place and as they are");
 }
 

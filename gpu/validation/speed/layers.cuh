@@ -126,11 +126,40 @@ int run_norm_backward(layer *l)
                                       &l->t[4], NULL);
 }
 
+/* ---- sums of two tensors, an activation, heads ---- */
+
+int run_add(layer *l)
+{
+    return l->e.ops->add(&l->e, &l->t[0], &l->t[1], &l->t[2], NULL);
+}
+
+int run_gelu(layer *l)
+{
+    return l->e.ops->activate(&l->e, MPSIM_GELU_TANH, mpsim_format_find("binary32"), &l->t[0], &l->t[1], NULL);
+}
+
+/* Sixteen heads of 64 columns; a sequence is 16 rows, or all of fewer. */
+int run_heads(layer *l)
+{
+    const size_t rows = l->t[1].rows, length = std::min(rows, size_t(16));
+    const train_heads h = {rows / length, length, 16, COLUMNS / 16, 0, NULL, NULL};
+    train_tensor y = l->t[0];
+    y.rows *= 16;
+    y.cols /= 16;
+    const train_turn t = {&y, &l->t[1], &h, NULL};
+    return l->e.ops->split(&l->e, &t, 1);
+}
+
 /* ---- softmax of causal scores, cross-entropy with its gradient ---- */
 
 int run_softmax(layer *l)
 {
     return l->e.ops->causal(&l->e, mpsim_format_find("binary32"), 0.125f, &l->t[0], &l->t[1], NULL);
+}
+
+int run_softmax_backward(layer *l)
+{
+    return l->e.ops->causal_backward(&l->e, mpsim_format_find("binary32"), 0.125f, &l->t[0], &l->t[1], &l->t[2], NULL);
 }
 
 int make_cross_entropy(layer *l, const layer_case *c)
@@ -282,6 +311,38 @@ const layer_case layer_cases[] = {
      size_of_plan,
      make_scores,
      run_softmax,
+     "",
+     {{"bf16", ALL_ROWS, ZEROS}, {"bf16", ALL_ROWS, NUMBERS}}},
+    {"softmax, causal, bf16, backward",
+     "softmax, backward",
+     2 + 1 + 1,
+     size_of_plan,
+     make_scores,
+     run_softmax_backward,
+     "",
+     {{"bf16", ALL_ROWS, ZEROS}, {"bf16", ALL_ROWS, NUMBERS}, {"bf16", ALL_ROWS, NUMBERS}}},
+    {"sum of two, bf16",
+     "sum of two",
+     2 + 2 + 2,
+     size_of_plan,
+     make_rows,
+     run_add,
+     "",
+     {{"bf16", ALL_ROWS, ZEROS}, {"bf16", ALL_ROWS, NUMBERS}, {"bf16", ALL_ROWS, NUMBERS}}},
+    {"GELU by tanh, bf16",
+     "GELU",
+     2 + 2,
+     size_of_plan,
+     make_rows,
+     run_gelu,
+     "",
+     {{"bf16", ALL_ROWS, ZEROS}, {"bf16", ALL_ROWS, NUMBERS}}},
+    {"heads of rows, bf16",
+     "heads",
+     2 + 2,
+     size_of_plan,
+     make_rows,
+     run_heads,
      "",
      {{"bf16", ALL_ROWS, ZEROS}, {"bf16", ALL_ROWS, NUMBERS}}},
     {"cross-entropy with gradient, bf16",

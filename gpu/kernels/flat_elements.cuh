@@ -1,0 +1,83 @@
+/* flat_elements.cuh -- sums of two tensors and heads of attention as flat.cuh has tensors: eight elements at a time, with divisions of 32
+ * bits for eight elements instead of 64 bits for one. The bits are those of tokens.cuh and attention.cuh. */
+#pragma once
+
+#include "flat_softmax.cuh"
+#include "tokens.cuh"
+
+/* y = a + b, b of `period` eights that are repeated. */
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    flat_add_kernel(GPU_CONSTANT(gpu_format) to, void *y, GPU_CONSTANT(gpu_format) fa, const void *a,
+                    GPU_CONSTANT(gpu_format) fb, const void *b, size_t eights, size_t period, gpu_word *counts)
+{
+    const gpu_flat_out out(to);
+    gpu_counter c;
+    GPU_FOR(i, eights)
+    {
+        float u[8], v[8];
+        const size_t of_b = period == eights ? i : i - gpu_quotient(i, period) * period;
+        const gpu_eight first = gpu_flat_load(fa, a, i), second = gpu_flat_load(fb, b, of_b);
+        gpu_flat_values(fa, first, u);
+        gpu_flat_values(fb, second, v);
+        GPU_UNROLL
+        for (int t = 0; t < 8; t++)
+            v[t] = __fadd_rn(u[t], v[t]);
+        out.put(y, i, v, &c);
+    }
+    c.give(counts);
+}
+
+static __device__ __forceinline__ void flat_floats(const float *p, float v[8])
+{
+    const gpu_words<4> *const at = reinterpret_cast<const gpu_words<4> *>(p);
+    const gpu_words<4> low = at[0], high = at[1];
+    GPU_UNROLL
+    for (int t = 0; t < 4; t++) {
+        v[t] = __uint_as_float(low.w[t]);
+        v[4 + t] = __uint_as_float(high.w[t]);
+    }
+}
+
+/* Eight e of a head, v, turned by its place; the eights half a head away are at `other`. */
+static __device__ __forceinline__ void flat_turn(const gpu_heads &h, const gpu_format &from, float v[8], unsigned e,
+                                                 size_t other, size_t place, int back)
+{
+    float u[8], cosine[8], sine[8];
+    const unsigned half = (unsigned)(h.size / 2);
+    const size_t k = place * half + 8 * e % half;
+    gpu_flat_values(from, gpu_flat_load(from, h.x, other), u);
+    flat_floats(h.cos + k, cosine);
+    flat_floats(h.sin + k, sine);
+    GPU_UNROLL
+    for (int t = 0; t < 8; t++) {
+        const float kept = __fmul_rn(v[t], cosine[t]), moved = __fmul_rn(u[t], back ? -sine[t] : sine[t]);
+        v[t] = 8 * e < half ? __fsub_rn(kept, moved) : __fadd_rn(kept, moved);
+    }
+}
+
+/* heads_kernel: sizes of heads are multiples of 8, of 16 where they are turned. */
+GPU_KERNEL void __launch_bounds__(GPU_LIST_THREADS)
+    flat_heads_kernel(GPU_CONSTANT(gpu_format) to, GPU_CONSTANT(gpu_format) from, GPU_CONSTANT(gpu_heads_list) list,
+                      int back)
+{
+    const gpu_flat_out out(to);
+    gpu_counter c;
+    const unsigned k = gpu_list_item(list);
+    const gpu_heads &h = list.item[k];
+    const unsigned eights = (unsigned)(h.size / 8);
+    GPU_FOR_ITEM(i, list, k, h.n / 8)
+    {
+        const size_t row = gpu_quotient(i, eights), matrix = gpu_quotient(row, h.length),
+                     sequence = gpu_quotient(matrix, h.heads);
+        const size_t place = row - matrix * h.length, head = matrix - sequence * h.heads;
+        const unsigned e = (unsigned)(i - row * eights);
+        const size_t at = (sequence * h.length + place) * (h.cols / 8) + h.first / 8 + head * eights + e;
+        const size_t of_x = back ? i : at;
+        float v[8];
+        gpu_flat_values(from, gpu_flat_load(from, h.x, of_x), v);
+        if (h.cos)
+            flat_turn(h, from, v, e, 2 * e < eights ? of_x + eights / 2 : of_x - eights / 2, place, back);
+        out.put(h.y, back ? at : i, v, &c);
+    }
+    c.give(h.counts);
+}
