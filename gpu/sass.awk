@@ -1,4 +1,4 @@
-# sass.awk -- what sass.sh and sassproducts.sh share: cuobjdump's registers, bytes of stack and instructions of the kernels whose
+# sass.awk -- what sass.sh, sassproducts.sh and sassrows.sh share: cuobjdump's registers, bytes of stack and instructions of the kernels whose
 # names match `wanted`; loops; ways through them. The other file has report(name, registers, bytes of stack), which prints a kernel
 # from text[0] to text[n - 1] and returns whether it did. Exit code 2: nothing was printed.
 /^ *Function [^:]*:/ && !/Function :/ { of = $2; sub(/:.*/, "", of) }

@@ -2,8 +2,8 @@
 # sassrows.sh FILE... -- what the kernels of rows in eights are compiled to (kernels/flat*.cuh), of objects or cubins of engine.cu: for each
 # its registers, its bytes of stack (spills lie there), and the instructions of an element of bf16: those of the shortest way
 # through its loops by the unpacking of every code, the packing and the longest run of binary32 operations, which is what usual
-# numbers take. Needs cuobjdump of CUDA (CUOBJDUMP). Exit code 0; 1: a kernel has other loops than the table; 2: no such
-# kernel; 77: no cuobjdump.
+# numbers take. "but ... loops": the table below is of another compiler's. Needs cuobjdump of CUDA (CUOBJDUMP). Exit code 0; 2: no
+# such kernel; 77: no cuobjdump.
 set -u
 : "${CUOBJDUMP:=$(command -v cuobjdump || echo /usr/local/cuda/bin/cuobjdump)}"
 "$CUOBJDUMP" --version >/dev/null 2>&1 || exit 77
@@ -11,7 +11,7 @@ for file; do
     usage=$("$CUOBJDUMP" -res-usage "$file")
     echo "$usage"
     "$CUOBJDUMP" -sass -fun "$(echo "$usage" | sed -n 's/^ *Function \([^ :]*flat_[^ :]*\):.*/\1/p' | paste -s -d, -)" "$file"
-done 2>/dev/null | awk '
+done 2>/dev/null | awk -v wanted=flat_ "$(cat "$(dirname "$0")/sass.awk")"'
 # A kernel, its name in the table, and elements of each of its loops: 0 is one of the last eights, of rows that are not held, or
 # of the parameters; n: numbers are held, so that nothing is unpacked; q: likewise, and the longest run is of those not held.
 BEGIN {
@@ -27,49 +27,7 @@ BEGIN {
         loops[part[1]] = part[3]
     }
 }
-/^ *Function .*flat_/ || /REG:/ {
-    if (/Function/) { of = $2; sub(/:.*/, "", of) }
-    if (/REG:/ && of) {
-        match($0, /REG:[0-9]+/); registers[of] = substr($0, RSTART + 4, RLENGTH - 4)
-        match($0, /STACK:[0-9]+/); stack[of] = substr($0, RSTART + 6, RLENGTH - 6)
-        of = ""
-    }
-    next
-}
-/Function : / {
-    finish()
-    name = ""
-    for (k in title)
-        if (index($3, k)) { name = $3; kernel = k }
-    next
-}
-name && match($0, /^ *\/\*[0-9a-f]+\*\//) {
-    at = $1
-    gsub(/[\/*]/, "", at)
-    text[n] = $0
-    sub(/;.*/, "", text[n])
-    place[at] = n++
-}
-# Where instruction k may jump; -1: nowhere.
-function target(k,   at) {
-    if (!match(text[k], /BRA.* 0x[0-9a-f]+/)) return -1
-    at = substr(text[k], RSTART, RLENGTH)
-    sub(/.* 0x/, "", at)
-    while (length(at) < 4) at = "0" at
-    return at in place ? place[at] : -1
-}
 function is_binary32(k) { return text[k] ~ / (FADD|FMUL|FFMA)[. ]/ }
-# The way of fewest instructions between two.
-function shortest(from, to,   k, where, cost) {
-    for (k = from; k <= to; k++) cost[k] = 1e9
-    cost[from] = 1
-    for (k = from; k < to; k++) {
-        where = target(k)
-        if (where > k && where <= to && cost[k] + 1 < cost[where]) cost[where] = cost[k] + 1
-        if ((where < 0 || text[k] ~ /@/) && text[k] !~ /EXIT|RET/ && cost[k] + 1 < cost[k + 1]) cost[k + 1] = cost[k] + 1
-    }
-    return cost[to]
-}
 # Begin of the run with the most operations of binary32, up to the next branch or place that is branched to.
 function longest(from, to,   k, run, most, begin, at, is_end) {
     for (k = from; k <= to; k++) is_end[target(k)] = 1
@@ -94,24 +52,19 @@ function through(from, to, marks, by_run,   k, sum, last, run, step) {
     return sum
 }
 # An innermost loop ends where no other one has ended since its first instruction.
-function finish(   i, last, count, each, sum) {
+function report(name, registers, stack,   i, last, count, each, many, sum, kernel) {
+    for (i in title)
+        if (index(name, i)) kernel = i
+    if (!kernel) return 0
     last = -1
-    split("", each)
-    if (n) many = split(loops[kernel], each, " ")
+    many = split(loops[kernel], each, " ")
     for (i = 0; i < n; i++) {
         if (target(i) < 0 || target(i) >= i) continue
         if (target(i) > last && each[++count] + 0 > 0)
             sum += through(target(i), i, (each[count] ~ /[nq]/ ? "" : "0xffff0000|") packing, each[count] !~ /q/) / (each[count] + 0)
         last = i
     }
-    if (n)
-        printf "%-40s %3d registers %3d bytes of stack %6.1f instructions an element\n", title[kernel], registers[name], stack[name], sum
-    if (n && count != many) { print kernel ": " count " loops, expected " many > "/dev/stderr"; bad = 1 }
-    seen += n > 0
-    n = 0
-    delete place
-}
-END {
-    finish()
-    exit bad ? 1 : seen ? 0 : 2
+    printf "%-40s %3d registers %3d bytes of stack %6.1f instructions an element%s\n", title[kernel], registers, stack, sum, \
+        count == many ? "" : ", but " count " loops, not " many
+    return 1
 }' | sort

@@ -234,6 +234,11 @@ case $? in
     ok $? "casts between usual formats: no stack, at most 18 instructions an element, 21 with a scale (33 to e2m1), 41 with random bits"
     ;;
 esac
+engine=$(dirname "$MPSIM")/gpu/kernels/engine.o
+if [ -f "$engine" ] && sh "$MPSIM_SRCDIR/gpu/sassrows.sh" "$engine" >"$dir/out" 2>"$dir/err"; then
+    awk '!/ 0 bytes of stack/ { bad = 1 } END { exit bad || NR < 11 }' "$dir/out"
+    ok $? "norms, softmax and attention in rows of eights: no stack"
+fi
 # The most instructions a product, for the first words of a kernel's name that are in the list.
 cat >"$dir/most" <<'X'
 fma, binary32 1.3
