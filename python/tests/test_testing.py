@@ -223,7 +223,7 @@ def test_the_example_of_pytest(tmp_path):
     ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_kernel.py"], cwd=tmp_path, capture_output=True,
                          text=True, check=False)
     lines = [line[4:] for line in screen.split("\n\n")[0].strip("\n").splitlines()]
-    assert ran.returncode == 1 and len(lines) == 4 and all(line in ran.stdout.splitlines() for line in lines), ran.stdout
+    assert ran.returncode == 1 and len(lines) == 5 and all(line in ran.stdout.splitlines() for line in lines), ran.stdout
 
 
 def test_attention_of_torch():
