@@ -178,7 +178,7 @@ def _heads(arrays: dict[str, Any]) -> dict[str, Any]:
         return arrays
     batches = [int(np.prod(shape[:-3], dtype=int)) for shape in shapes]
     heads = [np.prod(shape[:-2], dtype=int) for shape in shapes]
-    return {**arrays, "heads": np.float64([*heads, batches[0] if batches[0] == batches[1] else 1])}
+    return {**arrays, "heads": np.asarray([*heads, batches[0] if batches[0] == batches[1] else 1], np.float64)}
 
 
 def judge(kind: str, like: Optional[str], arrays: dict[str, Any]) -> Judgement:
