@@ -98,12 +98,12 @@ static __device__ __forceinline__ gpu_eight gpu_flat_codes(const gpu_format &f, 
 /* Where eight numbers are written. */
 struct gpu_flat_out {
     const gpu_format &f;
-    const float limit, lost; /* the smallest that overflows, the largest that becomes zero */
+    float limit, lost; /* the smallest that overflows, the largest that becomes zero */
 
-    __device__ __forceinline__ gpu_flat_out(const gpu_format &of)
-        : f(of), limit(__uint_as_float(of.kind == GPU_BINARY32 ? 0x7f800000u : of.limit)),
-          lost(of.kind == GPU_BINARY32 ? 0 : __fmul_rn(0.5f, of.unit))
+    __device__ __forceinline__ gpu_flat_out(const gpu_format &of) : f(of)
     {
+        limit = __uint_as_float(of.kind == GPU_BINARY32 ? 0x7f800000u : of.limit);
+        lost = of.kind == GPU_BINARY32 ? 0 : __fmul_rn(0.5f, of.unit);
     }
 
     /* Any number, and what becomes of it. */

@@ -55,8 +55,10 @@ static __device__ __forceinline__ void gpu_flat_exp(float v[8], float less)
 struct gpu_divisor {
     float z, back;
 
-    __device__ __forceinline__ gpu_divisor(float of) : z(of), back(__fdiv_rn(1.0f, of))
+    __device__ __forceinline__ gpu_divisor(float of)
     {
+        z = of;
+        back = __fdiv_rn(1.0f, of);
     }
     __device__ __forceinline__ void divide(float v[8]) const
     {
