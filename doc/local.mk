@@ -23,7 +23,7 @@ EXTRA_DIST += doc/schema/README.md
 dist_schema_DATA = doc/schema/mpsim.adaptive.1.json doc/schema/mpsim.advise.1.json doc/schema/mpsim.attention.1.json doc/schema/mpsim.calc.1.json \
   doc/schema/mpsim.cast-explain.1.json doc/schema/mpsim.check.1.json doc/schema/mpsim.diff.1.json \
   doc/schema/mpsim.dot-pair.1.json doc/schema/mpsim.dot.1.json doc/schema/mpsim.explain.1.json doc/schema/mpsim.formats.1.json \
-  doc/schema/mpsim.emulate-audit.1.json doc/schema/mpsim.emulate-bisect.1.json doc/schema/mpsim.emulate-compare.1.json doc/schema/mpsim.emulate-doctor.1.json doc/schema/mpsim.info.1.json doc/schema/mpsim.judge.1.json doc/schema/mpsim.log.1.json doc/schema/mpsim.logprob.1.json doc/schema/mpsim.memory.1.json \
+  doc/schema/mpsim.emulate-audit.1.json doc/schema/mpsim.emulate-bisect.1.json doc/schema/mpsim.emulate-compare.1.json doc/schema/mpsim.emulate-doctor.1.json doc/schema/mpsim.info.1.json doc/schema/mpsim.judge.1.json doc/schema/mpsim.judge-inputs.1.json doc/schema/mpsim.judge-run.1.json doc/schema/mpsim.judge-tolerance.1.json doc/schema/mpsim.log.1.json doc/schema/mpsim.logprob.1.json doc/schema/mpsim.memory.1.json \
   doc/schema/mpsim.mismatch.1.json doc/schema/mpsim.models.1.json doc/schema/mpsim.positions.1.json \
   doc/schema/mpsim.recipes.1.json doc/schema/mpsim.reduce.1.json doc/schema/mpsim.replay.1.json doc/schema/mpsim.scaler.1.json \
   doc/schema/mpsim.scalers.1.json doc/schema/mpsim.stat.1.json doc/schema/mpsim.train.1.json doc/schema/mpsim.verify.1.json

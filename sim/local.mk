@@ -70,7 +70,7 @@ sim_libsim_a_SOURCES = \
   sim/replay/several.c sim/replay/share.c sim/replay/state.c sim/replay/step.c \
   sim/replay/total.c sim/replay/total.h sim/replay/turns.c sim/replay/weights.c sim/record/jsonvalues.c \
   sim/exact/exact.c sim/exact/exact.h sim/exact/natural.c sim/exact/natural.h \
-  sim/judge/arrays.c sim/judge/arrays.h sim/judge/cmd.c sim/judge/inputsout.c sim/judge/inputsout.h sim/judge/toleranceout.c sim/judge/record.c sim/judge/record.h \
+  sim/judge/arrays.c sim/judge/arrays.h sim/judge/cmd.c sim/judge/inputsout.c sim/judge/inputsout.h sim/judge/run.h sim/judge/runread.c sim/judge/runjudge.c sim/judge/runout.c sim/judge/toleranceout.c sim/judge/record.c sim/judge/record.h \
   sim/explain/explain.h sim/explain/cmd.c sim/explain/match.c sim/explain/match.h sim/explain/messages.c sim/explain/messages.h \
   sim/log/cmd.c sim/log/compare.c sim/log/compare.h sim/log/report.c sim/log/report.h sim/log/runs.c sim/log/runs.h \
   sim/record/cells.h sim/sandbox/calls.c sim/sandbox/files.c sim/sandbox/links.c \

@@ -58,6 +58,11 @@ diff --logprob T/p.npy T/q.npy
 mismatch -a hopper-bf16-fp32,softmax=bf16 -b fma,split=2 --count 4 --size 32 --vocabulary 50
 judge cast --like fp16 --role 'x=*a.npy' --role 'y=*b.npy' T/a.npy T/b.npy
 judge cast --role 'x=*a.npy' --role 'y=*b.npy' T/a.npy T/b.npy
+judge T/run
+judge --inputs e2m1
+judge --inputs mxfp8 -o T/inputs.safetensors
+judge --tolerance hopper-bf16-fp32 --depth 64 --to bf16
+judge --tolerance mxfp8
 dot -f bf16 -K 8,16 -M fma,exact
 dot -f tf32 -K 8 -M fma --above 0.5 --absolute
 dot -f fp16 -K 100 -M fma --split-k 3
@@ -111,6 +116,11 @@ def files(tmp_path_factory):
         (path / f"run{k}.txt").write_text("".join(lines))
     np.savez(path / "w.npz", **{"fc.weight": a[1:].copy(), "grad/fc.weight": a[1:].copy()})
     subprocess.run([PROGRAM, "cast", "-q", "-f", "mxfp8", "-o", path / "quantised.safetensors", path / "w.npz"], check=True)
+    (path / "run").mkdir()
+    np.savez(path / "run" / "t.npz", a=a, b=a * np.float32(1.5), c=np.float16(a[1:]), d=a[1:])
+    arrays = ({"x": "a", "y": "a"}, {"x": "a", "y": "b"}, {"x": "c", "y": {"digest": "0" * 64, "format": "fp16", "shape": [7, 64]}})
+    operations = [{"name": str(i), "kind": "cast", "row": "binary32" if i != 2 else "fp16", "arrays": x} for i, x in enumerate(arrays)]
+    (path / "run" / "run.json").write_text(json.dumps({"schema": "mpsim.run/1", "files": ["t.npz"], "operations": operations}))
     np.savez(path / "renamed.npz", **{"head.weight": a[1:].reshape(14, 32), "grad/head.weight": a[1:].copy()})
     words = MLP.split() + ["-q", "-P", "fp8-lm", "--optimizer", "adamw"]
     subprocess.run([PROGRAM, *words, "--digests", path / "digests"], check=True, stdout=subprocess.DEVNULL)

@@ -80,10 +80,25 @@ static int read_bytes(void *to, trace *t, size_t i, trace_error *error)
     return trace_copy_units(t, &copies[0], 0, to, (size_t)copies[0].units, error);
 }
 
-static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *role)
+void *judge_codes_read(trace *t, size_t i, trace_error *error)
 {
     const trace_tensor *x = trace_at(t, i);
     elements e = {0};
+    void *codes = need_memory(x->count + 1, x->format ? mpsim_format_code_bytes(x->format) : 1);
+    const int bad = !x->format ? read_bytes(codes, t, i, error)
+                               : pass_elements_open(&e, t, i, ELEMENTS_ROWS, NULL, error) ||
+                                     pass_elements_codes(&e, 0, codes, (size_t)x->count, error);
+    if (x->format)
+        pass_elements_close(&e);
+    if (!bad)
+        return codes;
+    free(codes);
+    return NULL;
+}
+
+static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *role)
+{
+    const trace_tensor *x = trace_at(t, i);
     trace_error error = {0};
     if (a->n == ARRAYS_MOST)
         return fail(EXIT_USAGE, "judge: expected at most %d arrays", ARRAYS_MOST);
@@ -96,13 +111,8 @@ static int read_one(judge_arrays *a, input *in, trace *t, size_t i, const char *
     to->rows = to->columns ? (size_t)x->count / to->columns : 0;
     a->matrices[a->n] = x->rank > 2 && x->shape[x->rank - 2] ? to->rows / (size_t)x->shape[x->rank - 2] : 1;
     a->batches[a->n] = x->rank > 3 && x->shape[x->rank - 3] ? a->matrices[a->n] / (size_t)x->shape[x->rank - 3] : 1;
-    to->codes = a->codes[a->n++] = need_memory(x->count + 1, x->format ? mpsim_format_code_bytes(x->format) : 1);
-    if (!x->format)
-        return read_bytes(a->codes[a->n - 1], t, i, &error) ? input_failed(in, &error) : 0;
-    const int bad = pass_elements_open(&e, t, i, ELEMENTS_ROWS, NULL, &error) ||
-                    pass_elements_codes(&e, 0, a->codes[a->n - 1], (size_t)x->count, &error);
-    pass_elements_close(&e);
-    return bad ? input_failed(in, &error) : 0;
+    to->codes = a->codes[a->n++] = judge_codes_read(t, i, &error);
+    return to->codes ? 0 : input_failed(in, &error);
 }
 
 /* Whether the elements are integers of a byte. */

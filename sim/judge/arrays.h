@@ -19,6 +19,8 @@ typedef struct judge_arrays {
 
 /* judge_arrays_read -- from all files. 0, or an exit code after a message; judge_arrays_clear in any case. */
 int judge_arrays_read(judge_arrays *a, input *in);
+/* judge_codes_read -- the codes of tensor i, one row after the other, or its bytes where it has no format: to be freed. NULL with *error. */
+void *judge_codes_read(trace *t, size_t i, trace_error *error);
 /* judge_arrays_missing -- a role that must be there and has no array; NULL: none. */
 const char *judge_arrays_missing(const judge_arrays *a);
 void judge_arrays_clear(judge_arrays *a);

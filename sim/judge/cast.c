@@ -48,7 +48,7 @@ mpsim_status judge_cast(judge_case *c)
     c->j->columns = y->columns;
     c->j->results = a.n;
     const uint64_t as_like = c->like ? judge_cast_differ(c, &a, &like, NULL, NULL) : 0;
-    if (!c->like || as_like)
+    if (!c->like || (as_like && !c->sink))
         status = judge_cast_find(&s);
     if (status == MPSIM_OK)
         status = judge_cast_report(&s, c->like ? &like : &s.best, c->like != NULL);

@@ -9,6 +9,7 @@
 #include "inputsout.h"
 #include "tolerance.h"
 #include "record.h"
+#include "run.h"
 
 #include <string.h>
 #include <strings.h>
@@ -52,12 +53,16 @@ static const char more[] =
     "--inputs ROW writes inputs that tell this row from all others of its kind, and prints which rows they do not tell\n"
     "apart: a kernel that is called with these inputs once can be judged. ROW may be cast, quantise or product: all rows.\n"
     "\n"
-    "Exit code 1: some results are not those of the row.\n"
+    "RUN is a stored run: a folder whose run.json lists operations, their rows and arrays (mpsim.testing.record of Python\n"
+    "writes one). Each operation is judged from its own inputs; of results that were not kept the digests are compared.\n"
+    "\n"
+    "Exit code 1: some results are not those of the row. 5: some operations of a run could not be judged.\n"
     "\n"
     "Examples:\n"
     "  mpsim judge cast x.npy y.npy                        which cast is this?\n"
     "  mpsim judge cast x.npy y.npy --like e4m3@cuda       are these the bits of CUDA?\n"
     "  mpsim judge cast grads.safetensors y.npy --role x=act:blocks.0.fc1\n"
+    "  mpsim judge run/                                    which operation of a stored run is wrong?\n"
     "  mpsim judge --tolerance hopper-bf16-fp32 --depth 4096 --to bf16\n"
     "  mpsim judge --inputs mxfp8 -o in.safetensors        inputs for a quantiser of MXFP8\n";
 
@@ -130,6 +135,18 @@ static int judge(const options *o, const judge_arrays *a)
     return code ? code : r.equal ? 0 : EXIT_CHECK;
 }
 
+/* A stored run says itself which tensors it has, and which rows. */
+static int judge_stored(const options *o, const char *path)
+{
+    static const input_options none;
+    if (o->like || o->as.count || memcmp(&o->in, &none, sizeof none) != 0)
+        return fail(
+            EXIT_USAGE,
+            "judge: %s: a stored run takes no --like, no --role and no options of input: run.json has rows and arrays",
+            path);
+    return run_judge_command(path, &o->form);
+}
+
 int cmd_judge(const command *self, int argc, char **argv)
 {
     options o = {.depth = 4096};
@@ -154,10 +171,12 @@ int cmd_judge(const command *self, int argc, char **argv)
         NEEDS("to depth", "tolerance", NULL),
         EXCLUSIVE("inputs tolerance", NULL),
         RANGE("depth", 1, 1 << 30),
-        EXCLUDES("inputs tolerance", "KIND like role json ndjson csv", "the report is text"),
+        EXCLUDES("inputs tolerance", "KIND like role", "the row says the kind"),
+        EXCLUDES("inputs", "csv", "classes are lists"),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},
-        JSON_OPTION_ROW(o.form, "mpsim.judge/1"),
-        NDJSON_OPTION_ROW(o.form, "result that differs"),
+        JSON_OPTION_ROW(o.form,
+                        "mpsim.judge/1; of a run, --inputs and --tolerance mpsim.judge-run/1, -inputs/1, -tolerance/1"),
+        NDJSON_OPTION_ROW(o.form, "result that differs, operation of a run, class or tolerance"),
         CSV_OPTION_ROW(o.form, ": the first results that differ"),
         COLUMNS("Columns", record_rows(&judge_kind), 0),
         OUTPUT_OPTION_ROW(o.form),
@@ -170,14 +189,17 @@ int cmd_judge(const command *self, int argc, char **argv)
         return code;
     if (o.inputs) {
         report_options_threads(&o.form);
-        return judge_inputs_command(o.inputs, *o.from.name ? &o.from : NULL, o.form.path);
+        return judge_inputs_command(o.inputs, *o.from.name ? &o.from : NULL, o.form.path,
+                                    report_options_style(&o.form));
     }
     if (o.tolerance)
         return judge_tolerance_command(o.tolerance, *o.from.name ? &o.from : NULL, *o.to.name ? &o.to : NULL,
-                                       (size_t)o.depth);
-    if (argc - first < 2)
-        return fail(EXIT_USAGE, "judge: expected an operation and files of its arrays");
+                                       (size_t)o.depth, &o.form);
     report_options_threads(&o.form);
+    if (argc - first == 1 && run_is(argv[first]))
+        return judge_stored(&o, argv[first]);
+    if (argc - first < 2)
+        return fail(EXIT_USAGE, "judge: expected an operation and files of its arrays, or a stored run");
     code = kind_of(&a.kind, argv[first]);
     if (code || (code = input_open(&in, "judge", &o.in, argv + first + 1, argc - first - 1)))
         return code;

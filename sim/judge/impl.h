@@ -13,6 +13,7 @@ typedef struct judge_case {
     mpsim_judgement *j;
     char *why;
     size_t size;
+    const judge_sink *sink; /* judge_count: results are counted, nothing is searched; or NULL */
 } judge_case;
 
 /* ---- say.c ---- */
@@ -69,6 +70,9 @@ typedef struct judge_pair {
 
 /* judge_pair_same -- whether element i of both is equal. */
 int judge_pair_same(const judge_pair *p, size_t i);
+
+/* judge_take (say.c) -- the results of an array for judge_count. */
+void judge_take(const judge_case *c, const char *role, const judge_pair *p);
 
 /* What is said of results that differ: everything; only where they are, as the reason is known; or only what they are, as another row
  * gives all of them. */

@@ -5,6 +5,7 @@
 #include "../array/need.h"
 #include "../process/host.h"
 #include "../process/output.h"
+#include "../record/record.h"
 #include "../text/words.h"
 #include "../trace/trace.h"
 
@@ -74,19 +75,106 @@ static void print_arrays(FILE *to, const mpsim_judge_set *set)
     }
 }
 
-static int print(const mpsim_judge_set *set, const char *row)
+static void print(FILE *to, const mpsim_judge_set *set, const char *row)
 {
-    output out;
     char n[2][32];
-    const int code = output_open_report(&out, NULL, REPORT_TEXT);
-    if (code)
-        return code;
-    fprintf(out.file, "%s %s: ", judge_kind_name(set->kind), row);
-    print_arrays(out.file, set);
-    fprintf(out.file, "\n%s rows in %s classes: these inputs do not tell the rows of a class apart\n\n  rows  class\n",
+    fprintf(to, "%s %s: ", judge_kind_name(set->kind), row);
+    print_arrays(to, set);
+    fprintf(to, "\n%s rows in %s classes: these inputs do not tell the rows of a class apart\n\n  rows  class\n",
             text_count(n[0], set->rows), text_count(n[1], set->classes));
     for (size_t i = 0; i < set->classes; i++)
-        print_class(out.file, set, i);
+        print_class(to, set, i);
+}
+
+/* ---- records ---- */
+
+typedef struct array_row {
+    const char *role, *format;
+    size_t rows, columns;
+} array_row;
+
+#define AT(member) offsetof(array_row, member)
+static const record_field array_fields[] = {FIELD(TEXT, "role", IN_TREE, AT(role), NULL),
+                                            FIELD(TEXT, "format", IN_TREE, AT(format), "The format of its codes."),
+                                            FIELD(SIZE, "rows", IN_TREE, AT(rows), NULL),
+                                            FIELD(SIZE, "columns", IN_TREE, AT(columns), NULL),
+                                            {0}};
+#undef AT
+static const record_kind array_record = {"array", "An array of inputs.", sizeof(array_row), array_fields};
+
+typedef struct class_row {
+    size_t n;
+    const char *const *names;
+} class_row;
+
+#define AT(member) offsetof(class_row, member)
+static const record_field class_fields[] = {
+    FIELD(SIZE, "rows", IN_ALL, AT(n), "How many rows the class has."),
+    FIELD(TEXTS, "names", IN_ALL, AT(names), "Rows that give the same results for these inputs.", .of = AT(n)),
+    {0}};
+#undef AT
+static const record_kind class_record = {"class", "Rows that these inputs do not tell apart.", sizeof(class_row),
+                                         class_fields};
+
+typedef struct inputs_report {
+    const char *kind, *row, *file;
+    size_t rows, classes, arrays;
+    const array_row *array;
+} inputs_report;
+
+#define AT(member) offsetof(inputs_report, member)
+static const record_field inputs_fields[] = {
+    FIELD(TEXT, "kind", IN_JSON, AT(kind), "The kind of operation."),
+    FIELD(TEXT, "row", IN_JSON, AT(row), "The row of --inputs, or the kind: all rows."),
+    FIELD(TEXT, "file", IN_JSON | FIELD_NULL, AT(file), "The file of the inputs; null: none was written."),
+    FIELD(LIST, "arrays", IN_JSON, AT(array), NULL, .record = &array_record, .of = AT(arrays)),
+    FIELD(SIZE, "rows", IN_JSON, AT(rows), "Rows that these inputs are for."),
+    FIELD(SIZE, "classes", IN_JSON, AT(classes), "Classes of rows that the inputs tell apart."),
+    FIELD(LIST, "list", IN_JSON | FIELD_STREAM, 0, NULL, .record = &class_record),
+    {0}};
+#undef AT
+static const record_kind inputs_document = {"document", NULL, sizeof(inputs_report), inputs_fields};
+const report_kind judge_inputs_report = {"mpsim.judge-inputs/1", "mpsim judge --inputs: inputs that tell rows apart",
+                                         "Which rows a set of inputs does not tell apart.", &inputs_document};
+
+static void write_class(record_writer *w, const mpsim_judge_set *set, size_t class)
+{
+    const char **names = need_memory(set->rows + 1, sizeof *names);
+    class_row row = {0, names};
+    for (size_t i = 0; i < set->rows; i++)
+        if (set->class_of[i] == class)
+            names[row.n++] = set->row[i];
+    record_row(w, &row);
+    free((void *)names);
+}
+
+static void write_records(record_writer *w, const mpsim_judge_set *set, const char *row, const char *path)
+{
+    array_row arrays[MPSIM_JUDGE_SET_ARRAYS];
+    const inputs_report d = {judge_kind_name(set->kind), row, path, set->rows, set->classes, set->arrays, arrays};
+    for (size_t i = 0; i < set->arrays; i++) {
+        const mpsim_judge_array *a = &set->array[i];
+        arrays[i] = (array_row){a->role, a->format->name, a->rows, a->columns};
+    }
+    w->document = &d;
+    record_begin(w);
+    for (size_t i = 0; i < set->classes; i++)
+        write_class(w, set, i);
+    record_end(w);
+}
+
+static int report(const mpsim_judge_set *set, const char *row, const char *path, report_style style)
+{
+    output out;
+    record_writer w = {.kind = &judge_inputs_report, .style = style};
+    const int code = output_open_report(&out, NULL, style);
+    if (code)
+        return code;
+    w.to = out.file;
+    if (style == REPORT_TEXT)
+        print(out.file, set, row);
+    else
+        write_records(&w, set, row, path);
     return output_close(&out);
 }
 
@@ -95,7 +183,7 @@ static int exit_of(mpsim_status s)
     return s == MPSIM_ENOMEM ? EXIT_IO : EXIT_USAGE;
 }
 
-int judge_inputs_command(const char *row, const mpsim_format *from, const char *path)
+int judge_inputs_command(const char *row, const mpsim_format *from, const char *path, report_style style)
 {
     mpsim_judge_set set;
     char why[256] = "bad format";
@@ -110,7 +198,7 @@ int judge_inputs_command(const char *row, const mpsim_format *from, const char *
             code = fail(EXIT_USAGE, "judge: --inputs: %s has no dtype in safetensors files: use --from",
                         set.array[i].format->name);
     code = code || !path ? code : write_file(&set, row, path);
-    code = code ? code : print(&set, row);
+    code = code ? code : report(&set, row, path, style);
     judge_set_clear(&set);
     return code;
 }

@@ -67,13 +67,37 @@ static mpsim_status place(judge_case *c, const char *const *roles, const mpsim_j
     return MPSIM_OK;
 }
 
+static mpsim_status run(judge_case *c, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n)
+{
+    if (!c->j || (unsigned)kind >= MPSIM_JUDGE_KINDS || (n && !arrays))
+        return MPSIM_EINVAL;
+    memset(c->j, 0, sizeof *c->j);
+    const mpsim_status s = place(c, kinds[kind].roles, arrays, n);
+    return s == MPSIM_OK ? kinds[kind].run(c) : s;
+}
+
 mpsim_status judge_run(mpsim_judgement *j, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n,
                        const char *like, const mpsim_pool *pool, char *error, size_t size)
 {
-    judge_case c = {{NULL}, like, pool, j, error, size};
-    if (!j || (unsigned)kind >= MPSIM_JUDGE_KINDS || (n && !arrays))
-        return MPSIM_EINVAL;
-    memset(j, 0, sizeof *j);
-    const mpsim_status s = place(&c, kinds[kind].roles, arrays, n);
-    return s == MPSIM_OK ? kinds[kind].run(&c) : s;
+    judge_case c = {{NULL}, like, pool, j, error, size, NULL};
+    return run(&c, kind, arrays, n);
+}
+
+mpsim_status judge_count(mpsim_judgement *j, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n,
+                         const char *like, const mpsim_pool *pool, const judge_sink *sink, char *error, size_t size)
+{
+    judge_case c = {{NULL}, like, pool, j, error, size, sink};
+    return run(&c, kind, arrays, n);
+}
+
+void judge_take(const judge_case *c, const char *role, const judge_pair *p)
+{
+    const size_t n = p->rows * p->columns;
+    uint64_t differ = 0;
+    if (memcmp(p->found, p->expected, n * mpsim_format_code_bytes(p->format)) != 0)
+        for (size_t i = 0; i < n; i++)
+            differ += !judge_pair_same(p, i);
+    c->j->results += n;
+    c->j->differ += differ;
+    c->sink->take(c->sink->self, role, differ, p->format, p->expected, n);
 }

@@ -169,6 +169,10 @@ static void *lines_of(const line_source *l, const mpsim_format *to)
     unsigned char *lines = want_memory(l->n * l->depth + 1, bytes);
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    if (lines && same && l->along_rows && !l->which && l->depth == x->columns) {
+        memcpy(lines, x->codes, l->n * l->depth * bytes); /* they lie so */
+        return lines;
+    }
     for (size_t i = 0; i < l->n && lines; i++) {
         const size_t line = l->which ? l->which[i] : i;
         for (size_t k = 0; k < l->depth; k++) {

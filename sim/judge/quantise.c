@@ -300,7 +300,7 @@ static mpsim_status judge_elements(const question *q, const made *m, const judge
                                         {"y", f, q->codes, m->rows, q->columns}};
     snprintf(like, sizeof like, "%s@saturate", f->name);
     memset(&of, 0, sizeof of);
-    judge_case cast = {{&arrays[0], &arrays[1]}, like, q->w->pool, &of, q->w->why, q->w->size};
+    judge_case cast = {{&arrays[0], &arrays[1]}, like, q->w->pool, &of, q->w->why, q->w->size, NULL};
     const mpsim_status status = judge_cast(&cast);
     free(x);
     if (status != MPSIM_OK)
@@ -500,7 +500,7 @@ static mpsim_status answer(question *q, const mpsim_block_recipe *like)
 {
     mpsim_judgement *j = q->w->j;
     uint64_t differ = 0;
-    const mpsim_block_recipe *best = find_row(q, &differ);
+    const mpsim_block_recipe *best = q->w->sink ? NULL : find_row(q, &differ);
     const mpsim_block_recipe *row = like ? like : best;
     if (!row)
         return judge_fail(q->w, MPSIM_ERANGE, "no recipe has these sizes and formats");
@@ -512,7 +512,7 @@ static mpsim_status answer(question *q, const mpsim_block_recipe *like)
         snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
         j->nearest_differ = differ;
     }
-    if (j->differ == 0)
+    if (j->differ == 0 && !q->w->sink)
         find_class(q, row);
     return MPSIM_OK;
 }

@@ -17,8 +17,8 @@ static const record_field finding_fields[] = {
     FIELD(CHARS, "text", IN_TREE, AT(text), "The same in a sentence."),
     {0}};
 #undef AT
-static const record_kind finding = {"finding", "Something that results which differ have in common.",
-                                    sizeof(mpsim_judge_finding), finding_fields};
+const record_kind judge_finding_record = {"finding", "Something that results which differ have in common.",
+                                          sizeof(mpsim_judge_finding), finding_fields};
 
 #define AT(member) offsetof(judge_place_row, member)
 static const record_field place_fields[] = {
@@ -51,7 +51,7 @@ static const record_field document_fields[] = {
           "Results that are not those of the nearest row.", .of = AT(has_nearest)),
     FIELD(SIZE, "same", IN_JSON, AT(same), "Rows that give the results of the row for these inputs."),
     FIELD(TEXTS, "class", IN_JSON, AT(class_list), "The first of these rows.", .of = AT(listed)),
-    FIELD(LIST, "findings", IN_JSON, AT(finding), "What explains most comes first.", .record = &finding,
+    FIELD(LIST, "findings", IN_JSON, AT(finding), "What explains most comes first.", .record = &judge_finding_record,
           .of = AT(findings)),
     FIELD(LIST, "places", IN_JSON | FIELD_STREAM, 0, "The first results that differ.", .record = &judge_place_record),
     {0}};

@@ -24,8 +24,11 @@ typedef struct judge_report {
     judge_place_row place_rows[MPSIM_JUDGE_PLACES];
 } judge_report;
 
-extern const report_kind judge_kind;         /* a judge_report; its rows are judge_place_row */
-extern const record_kind judge_place_record; /* a judge_place_row                             */
+extern const report_kind judge_inputs_report, judge_tolerance_report;
+extern const report_kind judge_run_kind;       /* of a stored run: runout.c */
+extern const report_kind judge_kind;           /* a judge_report; its rows are judge_place_row */
+extern const record_kind judge_finding_record; /* a mpsim_judge_finding                       */
+extern const record_kind judge_place_record;   /* a judge_place_row                             */
 
 /* judge_report_fill -- of a judgement, which must stay. */
 void judge_report_fill(judge_report *r, const char *kind, const mpsim_judgement *j);

@@ -403,6 +403,19 @@ static void explain(const judge_table *t, const answer *a, const judge_pair *p, 
         judge_formulas_explain(j, p, &f);
 }
 
+/* All results of a row, for judge_count. */
+static void take(const judge_table *t, results *r, const judge_ending *e)
+{
+    for (size_t o = 0; o < t->outputs; o++) {
+        const mpsim_judge_array *found = t->found[o];
+        if (!found)
+            continue;
+        finish(r, found->format, e, o);
+        const judge_pair p = {found->format, found->codes, r->codes, found->rows, found->columns, 1};
+        judge_take(t->w, found->role, &p);
+    }
+}
+
 /* formulas: whether they explain what differs. */
 static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e, int formulas)
 {
@@ -411,7 +424,9 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e,
     uint64_t differ[TABLE_OUTPUTS], all = 0;
     const judge_units units = all_units(t);
     const mpsim_status s = compute(&r, t, row, &units);
-    if (s == MPSIM_OK) {
+    if (s == MPSIM_OK && t->w->sink)
+        take(t, &r, e);
+    else if (s == MPSIM_OK) {
         const size_t worst = worst_output(differ, &r, t, e);
         const mpsim_judge_array *found = t->found[worst];
         const answer a = {t, row, worst};
@@ -526,9 +541,10 @@ mpsim_status judge_table_answer(const judge_table *given)
                  : s->differ == UINT64_MAX ? judge_fail(t->w, MPSIM_ERANGE, "no row takes these arrays")
                                            : say(t, s->best, &s->best_ending, 1);
     }
-    if (status == MPSIM_OK && j->differ == 0)
+    const int searches = status == MPSIM_OK && !t->w->sink;
+    if (searches && j->differ == 0)
         find_class(s);
-    else if (status == MPSIM_OK && t->like) {
+    else if (searches && t->like) {
         find_best(s);
         status = compare_nearest(s);
     }

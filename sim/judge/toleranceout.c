@@ -3,6 +3,7 @@
 
 #include "../process/host.h"
 #include "../process/output.h"
+#include "../record/record.h"
 #include "../text/screen.h"
 #include "../text/words.h"
 
@@ -24,7 +25,52 @@ static void print(FILE *to, const char *row, const mpsim_judge_tolerance *t, siz
     text_wrap(to, 10, 118, " ", t->reason);
 }
 
-int judge_tolerance_command(const char *row, const mpsim_format *from, const mpsim_format *to, size_t depth)
+/* ---- records ---- */
+
+typedef struct tolerance_row {
+    const char *kind, *row, *of, *reason;
+    size_t depth, scales_known;
+    double relative, absolute, scales;
+} tolerance_row;
+
+#define AT(member) offsetof(tolerance_row, member)
+static const record_field tolerance_fields[] = {
+    FIELD(TEXT, "kind", IN_ALL, AT(kind), "The kind of operation."),
+    FIELD(TEXT, "row", IN_ALL, AT(row), NULL),
+    FIELD(SIZE, "depth", IN_ALL, AT(depth), "Of a product: how many products are added; else 0."),
+    FIELD(TEXT, "of", IN_ALL, AT(of), "What rtol is multiplied by."),
+    FIELD(REAL, "rtol", IN_ALL, AT(relative), "A correct result errs by at most rtol times `of`, plus atol."),
+    FIELD(REAL, "atol", IN_ALL, AT(absolute), NULL),
+    FIELD(REAL, "scales", IN_ALL | FIELD_NULL | FIELD_IF, AT(scales),
+          "Of a quantiser: the largest error in units of the block's scale.", .of = AT(scales_known)),
+    FIELD(TEXT, "reason", IN_ALL, AT(reason), "How the bound follows from the row, and for which inputs."),
+    {0}};
+#undef AT
+static const record_kind tolerance_record = {"tolerance", "The bound of a row.", sizeof(tolerance_row),
+                                             tolerance_fields};
+const report_kind judge_tolerance_report = {"mpsim.judge-tolerance/1", "mpsim judge --tolerance: largest errors",
+                                            "The largest error that a correct kernel of a row can have.",
+                                            REPORT_ROWS("tolerances", &tolerance_record)};
+
+static void write_records(FILE *to, const char *row, const mpsim_judge_tolerance *t, size_t depth, report_style style)
+{
+    record_writer w = {.kind = &judge_tolerance_report, .style = style, .to = to};
+    const tolerance_row r = {.kind = judge_kind_name(t->kind),
+                             .row = row,
+                             .of = t->of,
+                             .reason = t->reason,
+                             .depth = t->kind == MPSIM_JUDGE_PRODUCT ? depth : 0,
+                             .scales_known = t->scales > 0,
+                             .relative = t->relative,
+                             .absolute = t->absolute,
+                             .scales = t->scales};
+    record_begin(&w);
+    record_row(&w, &r);
+    record_end(&w);
+}
+
+int judge_tolerance_command(const char *row, const mpsim_format *from, const mpsim_format *to, size_t depth,
+                            const report_options *form)
 {
     mpsim_judge_tolerance t;
     output out;
@@ -32,9 +78,13 @@ int judge_tolerance_command(const char *row, const mpsim_format *from, const mps
     const mpsim_status s = judge_tolerance_run(&t, row, from, to, depth, why, sizeof why);
     if (s != MPSIM_OK)
         return fail(EXIT_USAGE, "judge: --tolerance: %s", why);
-    const int code = output_open_report(&out, NULL, REPORT_TEXT);
+    const report_style style = report_options_style(form);
+    const int code = report_options_open(&out, form);
     if (code)
         return code;
-    print(out.file, row, &t, depth);
+    if (style == REPORT_TEXT)
+        print(out.file, row, &t, depth);
+    else
+        write_records(out.file, row, &t, depth, style);
     return output_close(&out);
 }

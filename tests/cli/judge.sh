@@ -53,6 +53,65 @@ for threads in 1 2; do
 done
 cmp "$dir/threads1" "$dir/threads2"; ok $? "threads change nothing"
 
+# ---- a stored run: a product, whose results are a file or a digest, and a cast
+run=$dir/run
+mkdir "$run" && cp "$dir/a.npy" "$dir/b.npy" "$x" "$run" && npy run/d '<f4' 2,2 $three $three $five $five && npy run/wrong '<f4' 2,2 $three $three $five $six
+digest=$(printf "$three$three$five$five" | sha256sum | cut -c 1-64)
+manifest() { # manifest OPERATION...: run.json
+    printf '{"schema": "mpsim.run/1", "files": ["a.npy", "b.npy", "x.npy", "d.npy", "wrong.npy"], "operations": [' >"$run/run.json"
+    between=
+    for operation in "$@"; do
+        printf '%s\n%s' "$between" "$operation"
+        between=,
+    done >>"$run/run.json"
+    printf ']}\n' >>"$run/run.json"
+}
+product() { # product NAME ROW D
+    printf '{"name": "%s", "kind": "product", "row": %s, "arrays": {"a": "a", "b": {"tensor": "b", "transposed": true}, "d": %s}}' "$@"
+}
+kept=$(product kept '"fma"' '"d"') right="\"format\": \"binary32\", \"shape\": [2, 2]"
+manifest "$kept" "$(product searched null '"d"')" "$(product hashed '"fma"' "{\"digest\": \"$digest\", $right}")" '{"kind": "cast", "row": "binary32", "arrays": {"x": "a", "y": "x"}}'
+run 0 judge "$run" && has '4 of 4 operations equal in all bits: 12 of 12 results, 1 of 1 digests$'; ok $? "a stored run"
+run 0 judge "$run/run.json" --json && has '"schema": "mpsim.judge-run/1"' && has '"first_guilty": null' && has '"number": 3, "name": "hashed", .*"digests": 1, "digests_differ": 0'; ok $? "a stored run as JSON"
+manifest "$kept" "$(product first '"fma"' '"wrong"')" "$(product second '"fma"' '"wrong"')"
+run 1 judge "$run" && has '1 of 3 operations equal in all bits: 10 of 12 results$' && has 'first guilty operation: 2, first (product)$' && has '^product d: 1 of 4 results are not those of fma$' && has '0x40c00000'
+ok $? "the first guilty operation"
+run 1 judge "$run" --csv && cat >"$dir/want" <<'END' && cmp "$dir/want" "$dir/out"
+number,name,kind,state,row,results,differ,digests,digests_differ,text
+1,kept,product,equal,fma,4,0,0,0,
+2,first,product,differs,fma,4,1,0,0,
+3,second,product,differs,fma,4,1,0,0,
+END
+ok $? "operations of a run as CSV"
+wrong=$(printf "$three$three$five$six" | sha256sum | cut -c 1-64) top=$(printf "$three$three" | sha256sum | cut -c 1-64) bottom=$(printf "$five$six" | sha256sum | cut -c 1-64)
+manifest "$(product whole '"fma"' "{\"digest\": \"$wrong\", $right}")" "$(product rows '"fma"' "{\"digest\": [\"$top\", \"$bottom\"], \"rows\": 1, $right}")"
+run 1 judge "$run" && has '0 of 3 digests$\|1 of 3 digests$' && has '  the digest of d differs: it is not that of fma$' && run 1 judge "$run" --ndjson && has 'd: 1 of 2 digests differ, first that of row 1'
+ok $? "digests of results that were not kept"
+manifest "$(product unknown null "{\"digest\": \"$digest\", $right}")"
+"$MPSIM" judge "$run" >"$dir/out" 2>"$dir/err"
+[ $? -eq 5 ] && has '^not judged: 1 of 1$' && has 'run.json: 1 of 1 operations were not judged' err && has 'no row is given, no row of an operation before gives these digests'; ok $? "no row: exit code 5"
+manifest "$kept" "$(product before null "{\"digest\": \"$digest\", $right}")"
+run 0 judge "$run"; ok $? "the row of an operation before"
+run_refused() { # run_refused TEXT OPERATION
+    manifest "$2"
+    run 3 judge "$run" && has "$1" err && [ "$(wc -l <"$dir/err")" -eq 1 ]
+    ok $? "refused: $1"
+}
+run_refused "run.json: operation 1 (x): 'rwo' is no key here" '{"name": "x", "rwo": "fma"}'
+run_refused "run.json: operation 1 (no name): kind: 'conv' is not an operation that is judged" '{"kind": "conv"}'
+run_refused "operation 1 (x): array 'd': no file has a tensor 'e'" "$(product x '"fma"' '"e"')"
+run_refused "operation 1 (x): expected an array 'd', found none" '{"name": "x", "kind": "product", "arrays": {"a": "a", "b": "b"}}'
+run_refused "operation 1 (no name): array 'z': is no role of cast" '{"kind": "cast", "arrays": {"x": "a", "y": "a", "z": "a"}}'
+run_refused "array 'a': expected a tensor: of product only results may be digests" "{\"kind\": \"product\", \"arrays\": {\"a\": {\"digest\": \"$digest\", $right}, \"b\": \"b\", \"d\": \"d\"}}"
+run_refused "array 'd': digest: expected 64 hexadecimal digits, found 12" "$(product x '"fma"' "{\"digest\": \"12\", $right}")"
+run_refused "array 'd': expected 2 digests, found 1" "$(product x '"fma"' "{\"digest\": \"$digest\", \"rows\": 1, $right}")"
+run_refused "array 'd': a digest needs 'format'" "$(product x '"fma"' "{\"digest\": \"$digest\", \"shape\": [2, 2]}")"
+run_refused "operation 1 (x): 'fmaa' is not a row of a product" "$(product x '"fmaa"' '"d"')"
+run_refused "operations: expected a list of operations" ''
+printf '{"schema": "mpsim.run/2"}' >"$run/run.json" && run 3 judge "$run" && has "run.json: expected the schema mpsim.run/1, found 'mpsim.run/2'" err; ok $? "another schema"
+printf '{' >"$run/run.json" && run 3 judge "$run" && has 'run.json: line 1: ' err; ok $? "no JSON"
+run 2 judge "$run" --like fma && has 'a stored run takes no --like' err; ok $? "a run has rows of its own"
+
 # ---- what cannot be judged
 refused() { # refused CODE TEXT WORD...
     code=$1 text=$2
