@@ -1,9 +1,12 @@
 """A whole model on the stand: recordings of torch, and the products of a small transformer computed again bit by bit."""
+import json
 import os
+import subprocess
 
 import pytest
 
 from mpsim import testing
+from mpsim._library import PROGRAM
 
 torch = pytest.importorskip("torch")
 
@@ -139,3 +142,49 @@ def test_digests_alone():
     assert testing.compare_runs(a, recorded(model, x, limit=0)).same
     runs = testing.compare_runs(a, recorded(model, x + 1, limit=0))
     assert runs.first is None or runs.first.kind in ("inputs", "weights")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_stored_run_is_judged_without_python(dtype, tmp_path):
+    """Products, casts, norms, ReLU, sums and the steps of an optimizer by `mpsim judge RUN`: equal, or no row is known; one wrong bit is guilty."""
+    model = transformer(dtype)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    with testing.record(model) as run, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        model(torch.randn(2, 16, 64, dtype=dtype)).float().square().mean().backward()
+        optimizer.step()
+    report = stored(run, tmp_path / "run")
+    states = {(v["kind"], v["state"]) for v in report["verdicts"]}
+    assert report["first_guilty"] is None and {("product", "equal"), ("activation", "equal"), ("update", "equal")} <= states, report
+    assert not native() or {kind for kind, state in states if state == "not judged"} <= {"norm", "softmax"}, report
+    op = next(op for op in run.ops if op.name == "relu")
+    wrong = op.outputs[0].tensor.clone()
+    wrong.view(-1)[7] = -0.0
+    op.outputs = [run.value(wrong)]
+    report = stored(run, tmp_path / "wrong")
+    assert report["differing"] == 1 and report["first_guilty"]["name"].endswith(op.place) and report["first_guilty"]["differ"] == 1
+
+
+def stored(run, folder):
+    """What `mpsim judge` says of a recording in a folder."""
+    run.save(str(folder), rows={"activation": "relu"})
+    made = subprocess.run([PROGRAM, "judge", "--json", str(folder)], capture_output=True, text=True)
+    assert made.returncode in (0, 1, 5), made.stderr
+    return json.loads(made.stdout)
+
+
+def test_digests_of_a_stored_run(tmp_path):
+    """Results of which only the digest was kept: the same row gives it, another one does not."""
+    model = torch.nn.Linear(64, 256, dtype=torch.bfloat16)
+    x = torch.randn(8, 64, dtype=torch.bfloat16)
+    with testing.record(model) as run:
+        model(x)
+    product = run.products[0]
+    for v in product.outputs:
+        v.tensor = None
+    verdicts = []
+    for name, row in (("right", "fma"), ("wrong", "sequential:bf16")):
+        run.save(str(tmp_path / name), rows={"product": row})
+        made = subprocess.run([PROGRAM, "judge", "--json", str(tmp_path / name)], capture_output=True, text=True)
+        verdicts.append(json.loads(made.stdout)["verdicts"][0])
+    assert verdicts[0]["digests"] == verdicts[1]["digests"] == 1 and verdicts[1]["state"] == "differs"
+    assert not native() or verdicts[0]["state"] == "equal"

@@ -28,7 +28,7 @@ typedef struct run_array {
 } run_array;
 
 typedef struct run_operation {
-    const char *name, *row; /* row: NULL: one is searched */
+    const char *name, *row, *try; /* row: NULL: one is searched, `try` first */
     mpsim_judge_kind kind;
     run_array of[RUN_ARRAYS];
     size_t arrays, stack; /* stack: matrices of each array of a product; else 1 */

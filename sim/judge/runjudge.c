@@ -269,14 +269,21 @@ static int is_tried(const run_verdict *all, size_t i, const run_verdict *v)
     return 0;
 }
 
-/* The row of an operation before that gives all results, the last ones first; NULL: there is none. */
+/* Whether a row gives all results. */
+static int gives(loaded *l, const char *row)
+{
+    char why[256];
+    return count(l, row, why, sizeof why) == MPSIM_OK && !l->differ && !digests_differ(l);
+}
+
+/* The row to try, or that of an operation before that gives all results, the last ones first; NULL: there is none. */
 static const char *row_before(loaded *l, const run_verdict *v)
 {
     const run_verdict *all = v - (v->number - 1);
-    char why[256];
+    if (l->o->try && gives(l, l->o->try))
+        return l->o->try;
     for (size_t i = v->number - 1; i-- > 0;)
-        if (!is_other(all, i, v) && !is_tried(all, i, v) && count(l, all[i].row, why, sizeof why) == MPSIM_OK &&
-            !l->differ && !digests_differ(l))
+        if (!is_other(all, i, v) && !is_tried(all, i, v) && gives(l, all[i].row))
             return all[i].row;
     return NULL;
 }
@@ -297,9 +304,17 @@ static int search(char row[MPSIM_JUDGE_ROW], run_verdict *v, const loaded *l, co
     return 0;
 }
 
+/* Whether a row leaves a choice, which digests cannot make: a step of an optimizer without its variant. */
+static int is_open(const run_operation *o, const char *row)
+{
+    return o->kind == MPSIM_JUDGE_UPDATE && !strchr(row, '@');
+}
+
 static int judge_by(run_verdict *v, loaded *l, const run *r, const char *row)
 {
     char why[MPSIM_JUDGE_TEXT] = "out of memory";
+    if (has_digests(l->o) && is_open(l->o, row))
+        return not_judged(v, "digests need a row with the optimizer's variant");
     const mpsim_status s = count(l, row, why, sizeof why);
     if (s != MPSIM_OK)
         return refused(v, r, l->o, s, why);

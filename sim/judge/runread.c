@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static int bad(const place *p, const char 
 /* ---- values ---- */
 
 static const char *const root_keys[] = {"schema", "files", "rows", "operations", "about", NULL};
-static const char *const operation_keys[] = {"name", "kind", "row", "arrays", "about", NULL};
+static const char *const operation_keys[] = {"name", "kind", "row", "try", "arrays", "about", NULL};
 static const char *const array_keys[] = {"tensor", "transposed", "format", "shape", "digest", "rows", NULL};
 
 static int is_of(const char *const *words, const char *word)
@@ -281,7 +281,8 @@ static int take_operation(place *p, run_operation *o, json_t *v)
     p->name = o->name;
     if (check_keys(p, v, operation_keys) || take_text(p, v, "kind", &kind) || kind_of(p, &o->kind, kind))
         return EXIT_DATA;
-    if (take_text(p, json_object_get(p->r->root, "rows"), kind, &o->row) || take_text(p, v, "row", &o->row))
+    if (take_text(p, json_object_get(p->r->root, "rows"), kind, &o->row) || take_text(p, v, "row", &o->row) ||
+        take_text(p, v, "try", &o->try))
         return EXIT_DATA;
     json_t *arrays = json_object_get(v, "arrays");
     if (!json_is_object(arrays) || json_object_size(arrays) > RUN_ARRAYS)

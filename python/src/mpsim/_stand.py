@@ -31,12 +31,12 @@ SCHEMA = "mpsim.stand/1"
 
 
 class Value:
-    """A tensor's shape, dtype and digest; `tensor`: its numbers in memory, None where they were not kept."""
+    """A tensor's shape, dtype and digest; `tensor`: its numbers in memory, None where they were not kept. bits: SHA-256 of its elements alone."""
 
-    __slots__ = ("digest", "dtype", "shape", "tensor")
+    __slots__ = ("digest", "dtype", "shape", "tensor", "bits")
 
-    def __init__(self, digest: str, dtype: Any, shape: tuple[int, ...], tensor: Any) -> None:
-        self.digest, self.dtype, self.shape, self.tensor = digest, dtype, shape, tensor
+    def __init__(self, digest: str, dtype: Any, shape: tuple[int, ...], tensor: Any, bits: str = "") -> None:
+        self.digest, self.dtype, self.shape, self.tensor, self.bits = digest, dtype, shape, tensor, bits
 
     def __repr__(self) -> str:
         return f"<{str(self.dtype)[6:]} {list(self.shape)} {self.digest[:8]}>"
@@ -54,7 +54,7 @@ class Slot:
 class Op:
     """An operation. sources: of each input the number of the operation that made it, or the name of a parameter or buffer, or None."""
 
-    __slots__ = ("number", "name", "func", "path", "backward", "args", "kwargs", "inputs", "sources", "turned", "outputs", "writes")
+    __slots__ = ("number", "name", "func", "path", "backward", "args", "kwargs", "inputs", "sources", "turned", "outputs", "writes", "written")
 
     def __init__(self, number: int, func: Any, path: str, backward: bool) -> None:
         self.number, self.func, self.path, self.backward = number, func, path, backward
@@ -66,6 +66,7 @@ class Op:
         self.turned: list[bool] = []  # of each input: a matrix that is transposed in memory
         self.outputs: list[Value] = []
         self.writes = False
+        self.written: list[int] = []  # of an operation without results: which inputs it writes, in the order of outputs
 
     @property
     def token(self) -> str:
@@ -142,16 +143,17 @@ class Recording:
         """A tensor as it is now."""
         with torch.no_grad(), torch._C._DisableTorchDispatch():  # modes below this one do not see it
             flat = t.detach().contiguous().cpu()
-            hashed = hashlib.blake2b(flat.reshape(-1).view(torch.uint8).numpy().data if flat.numel() else b"", digest_size=16)
+            hashed = hashlib.sha256(flat.reshape(-1).view(torch.uint8).numpy().data if flat.numel() else b"")
+        bits = hashed.hexdigest()
         hashed.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
-        digest = hashed.hexdigest()
+        digest = hashed.hexdigest()[:32]
         found = self.values.get(digest)
         if found is None:
             size = flat.numel() * flat.element_size()
             keep = self.kept + size <= self.limit
             self.kept, self.left_out = self.kept + size * keep, self.left_out + (not keep)
             with torch.no_grad(), torch._C._DisableTorchDispatch():
-                found = self.values[digest] = Value(digest, flat.dtype, tuple(flat.shape), flat.clone() if keep else None)
+                found = self.values[digest] = Value(digest, flat.dtype, tuple(flat.shape), flat.clone() if keep else None, bits)
         return found
 
     @property
@@ -170,19 +172,23 @@ class Recording:
 
     # ---- files ----
 
-    def save(self, folder: str) -> None:
-        """Write ops.json and tensors.safetensors, which doc/howto/first-guilty-operation.md describes."""
+    def save(self, folder: str, rows: Optional[dict[str, str]] = None) -> None:
+        """Write ops.json and tensors.safetensors, which doc/howto/first-guilty-operation.md describes, and run.json for `mpsim judge`, with rows
+        by kinds of operations."""
+        from ._run import write
+
         os.makedirs(folder, exist_ok=True)
         used = {v.digest for op in self.ops for v in op.inputs + op.outputs} | {v.digest for v in self.parameters.values()}
         values = [v for v in self.values.values() if v.digest in used]
         ops = [{"number": op.number, "operation": str(op.func), "path": op.path, "backward": op.backward, "writes": op.writes, "args": _words(op.args),
                 "kwargs": {k: _words(v) for k, v in op.kwargs.items()}, "inputs": [v.digest for v in op.inputs], "sources": op.sources, "turned": op.turned,
-                "outputs": [v.digest for v in op.outputs]} for op in self.ops]
+                "outputs": [v.digest for v in op.outputs], "written": op.written} for op in self.ops]
         record = {"schema": SCHEMA, "threads": self.threads, "parameters": {n: v.digest for n, v in self.parameters.items()},
-                  "values": {v.digest: {"dtype": str(v.dtype)[6:], "shape": list(v.shape)} for v in values}, "operations": ops}
+                  "values": {v.digest: {"dtype": str(v.dtype)[6:], "shape": list(v.shape), "bits": v.bits} for v in values}, "operations": ops}
         with open(os.path.join(folder, "ops.json"), "w") as file:
             json.dump(record, file, indent=0)
         _write_tensors(os.path.join(folder, "tensors.safetensors"), [v for v in values if v.tensor is not None])
+        write(self, folder, rows or {})
 
 
 NAMES = {torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16", torch.int64: "I64", torch.int32: "I32",
@@ -249,7 +255,7 @@ def open_recording(folder: str) -> Recording:
             raise InputError(f"{folder}: expected the schema {SCHEMA}, found {record['schema']}")
         r = Recording(None)
         r.threads = record["threads"]
-        r.values = {d: Value(d, getattr(torch, v["dtype"]), tuple(v["shape"]), kept.get(d)) for d, v in record["values"].items()}
+        r.values = {d: Value(d, getattr(torch, v["dtype"]), tuple(v["shape"]), kept.get(d), v.get("bits", "")) for d, v in record["values"].items()}
         r.parameters = {n: r.values[d] for n, d in record["parameters"].items()}
         r.ops = [_op(r, entry) for entry in record["operations"]]
     except (OSError, KeyError, ValueError, TypeError, AttributeError, struct.error, RuntimeError) as error:
@@ -265,6 +271,7 @@ def _op(r: Recording, entry: Any) -> Op:
     op.args, op.kwargs = tuple(_unworded(entry["args"])), {k: _unworded(v) for k, v in entry["kwargs"].items()}
     op.inputs, op.outputs = [r.values[d] for d in entry["inputs"]], [r.values[d] for d in entry["outputs"]]
     op.sources, op.turned, op.writes = entry["sources"], entry["turned"], entry["writes"]
+    op.written = entry.get("written", [])
     return op
 
 
@@ -337,6 +344,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._inputs(op, args, kwargs, given)
         out = func(*args, **kwargs)
         results = tensors(out, [])
+        if op.writes and not results:
+            results = self._written(op, args)
         if not op.writes:
             places = {t.untyped_storage()._cdata for t in tensors((args, list(kwargs.values())), [])}
             if results and all(t.untyped_storage()._cdata in places for t in results) or not results:
@@ -347,6 +356,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._mark(t, op.number)
         self.to.ops.append(op)
         return out
+
+    @staticmethod
+    def _written(op: Op, args: Any) -> list[Any]:
+        """The tensors that an operation without results has written."""
+        flags = [a.alias_info is not None and a.alias_info.is_write for a in op.func._schema.arguments]
+        op.written = [x.n for wanted, arg in zip(flags, op.args) if wanted for x in (arg if isinstance(arg, (list, tuple)) else [arg]) if isinstance(x, Slot)]
+        return [t for wanted, arg in zip(flags, args) if wanted for t in tensors(arg, [])]
 
     def _inputs(self, op: Op, args: Any, kwargs: Any, given: list[Any]) -> None:
         def slots(x: Any) -> Any:
