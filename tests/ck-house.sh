@@ -279,9 +279,9 @@ lent='rng_word|exp|exp2|log|sin|cos|tanh|erf|sigmoid|power|norm|clip_(factor|tot
 lent="$lent|delayed_(config_init|init|record|update)|block_(find|quantize)|decode|format_find|optim_variant_unscales"
 ok "the oracles of tests call what tests/README.md lists of the library" "$(grep -n -o -E \
     '(^|[^a-z0-9_])(mpsim|train)_[a-z0-9_]+ *\(' tests/oracle/*.[ch] | grep -v -E "[^a-z0-9_](mpsim_($lent)|train_digit) *\\($")"
-# ---- schemas of reports: mpsim.NAME/VERSION in sim is mpsim.NAME.VERSION.json in doc/schema; scaler-state is no JSON ----
+# ---- schemas of reports: mpsim.NAME/VERSION in sim is mpsim.NAME.VERSION.json in doc/schema; scaler-state is no JSON, run is what judge reads ----
 reports() { # names in C files and in those of mpsim.emulate, and those that have a file which says the same: what only one of both has
-    find "$1/sim" "$1"/python/src/mpsim/emulate* -name '*.c' -o -name '*.py' | xargs grep -h -o 'mpsim[.][a-z-]*/[0-9][0-9]*' | grep -v '^mpsim[.]scaler-state/' | sort -u >"$dir/named"
+    find "$1/sim" "$1"/python/src/mpsim/emulate* -name '*.c' -o -name '*.py' | xargs grep -h -o 'mpsim[.][a-z-]*/[0-9][0-9]*' | grep -v '^mpsim[.]\(scaler-state\|run\)/' | sort -u >"$dir/named"
     for file in "$1"/doc/schema/mpsim.*.json; do
         grep -o '"schema": {"const": "mpsim[.][a-z-]*/[0-9]*"' "$file" | cut -d'"' -f6 | head -n 1 >"$dir/const"
         case $file in */"$(tr / . <"$dir/const").json") cat "$dir/const" ;; *) echo "$file: it is of $(cat "$dir/const")" ;; esac
