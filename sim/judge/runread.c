@@ -56,7 +56,7 @@ static int check_keys(const place *p, json_t *object, const char *const *keys)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value) if (!is_of(keys, key)) return bad(p, "'%.60s' is no key here", key);
+    json_object_foreach(object, key, value) if (!is_of(keys, key)) return bad(p, "'%.60s' is not a key here", key);
     return 0;
 }
 
@@ -229,7 +229,7 @@ static int check_roles(place *p, const run_operation *o)
         const run_array *a = &o->of[i];
         p->role = a->role;
         if (!is_of(judge_roles(o->kind), a->role) && !is_of(role + 1, a->role))
-            return bad(p, "is no role of %s", judge_kind_name(o->kind));
+            return bad(p, "is not a role of %s", judge_kind_name(o->kind));
         if (a->digests && !is_result(o->kind, a->role))
             return bad(p, "expected a tensor: of %s only results may be digests", judge_kind_name(o->kind));
     }

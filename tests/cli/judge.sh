@@ -97,11 +97,11 @@ run_refused() { # run_refused TEXT OPERATION
     run 3 judge "$run" && has "$1" err && [ "$(wc -l <"$dir/err")" -eq 1 ]
     ok $? "refused: $1"
 }
-run_refused "run.json: operation 1 (x): 'rwo' is no key here" '{"name": "x", "rwo": "fma"}'
+run_refused "run.json: operation 1 (x): 'rwo' is not a key here" '{"name": "x", "rwo": "fma"}'
 run_refused "run.json: operation 1 (no name): kind: 'conv' is not an operation that is judged" '{"kind": "conv"}'
 run_refused "operation 1 (x): array 'd': no file has a tensor 'e'" "$(product x '"fma"' '"e"')"
 run_refused "operation 1 (x): expected an array 'd', found none" '{"name": "x", "kind": "product", "arrays": {"a": "a", "b": "b"}}'
-run_refused "operation 1 (no name): array 'z': is no role of cast" '{"kind": "cast", "arrays": {"x": "a", "y": "a", "z": "a"}}'
+run_refused "operation 1 (no name): array 'z': is not a role of cast" '{"kind": "cast", "arrays": {"x": "a", "y": "a", "z": "a"}}'
 run_refused "array 'a': expected a tensor: of product only results may be digests" "{\"kind\": \"product\", \"arrays\": {\"a\": {\"digest\": \"$digest\", $right}, \"b\": \"b\", \"d\": \"d\"}}"
 run_refused "array 'd': digest: expected 64 hexadecimal digits, found 12" "$(product x '"fma"' "{\"digest\": \"12\", $right}")"
 run_refused "array 'd': expected 2 digests, found 1" "$(product x '"fma"' "{\"digest\": \"$digest\", \"rows\": 1, $right}")"
