@@ -13,8 +13,8 @@ typedef struct judge_sink {
     void *self;
 } judge_sink;
 
-/* judge_count -- the results of the row `like`, and how many of them the arrays have: j->results, j->differ. No class of rows, no nearest
- * row and no places are looked for. Of a quantiser `sink` gets nothing. */
+/* judge_count -- the results of the row `like`, or of the row with the fewest other results, and how many of them the arrays have: j->row,
+ * j->results, j->differ. No class of rows, no nearest row and no places are looked for. Of a quantiser `sink` gets nothing. */
 mpsim_status judge_count(mpsim_judgement *j, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n,
                          const char *like, const mpsim_pool *pool, const judge_sink *sink, char *error, size_t size);
 mpsim_status judge_run(mpsim_judgement *j, mpsim_judge_kind kind, const mpsim_judge_array *arrays, size_t n,

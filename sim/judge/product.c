@@ -419,6 +419,7 @@ static mpsim_status say(question *q, const product_row *row)
                           q->w->of[B]->format->name);
     const judge_pair p = pair_of(q, q->expected);
     if (q->w->sink) {
+        snprintf(j->row, sizeof j->row, "%s", row->name);
         judge_take(q->w, d->role, &p);
         return MPSIM_OK;
     }
@@ -523,7 +524,7 @@ mpsim_status judge_product(judge_case *c)
     if (status == MPSIM_OK)
         status = narrow(q, &as, &own);
     if (status == MPSIM_OK) {
-        if (!c->sink)
+        if (!c->sink || !c->like)
             add_rows(q);
         status = answer(q, c->like ? &like : NULL);
     }

@@ -500,7 +500,7 @@ static mpsim_status answer(question *q, const mpsim_block_recipe *like)
 {
     mpsim_judgement *j = q->w->j;
     uint64_t differ = 0;
-    const mpsim_block_recipe *best = q->w->sink ? NULL : find_row(q, &differ);
+    const mpsim_block_recipe *best = q->w->sink && like ? NULL : find_row(q, &differ);
     const mpsim_block_recipe *row = like ? like : best;
     if (!row)
         return judge_fail(q->w, MPSIM_ERANGE, "no recipe has these sizes and formats");

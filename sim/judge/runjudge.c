@@ -289,14 +289,15 @@ static const char *row_before(loaded *l, const run_verdict *v)
 }
 
 /* The row that gives all results of the first matrix, by a search; 0, or an exit code after a message. */
-static int search(char row[MPSIM_JUDGE_ROW], run_verdict *v, const loaded *l, const run *r)
+static int search(char row[MPSIM_JUDGE_ROW], run_verdict *v, loaded *l, const run *r)
 {
     char why[MPSIM_JUDGE_TEXT] = "out of memory";
+    const judge_sink sink = {take, l};
     mpsim_judge_array arrays[RUN_ARRAYS];
     mpsim_judgement j;
     *row = '\0';
     matrices(arrays, l, 0);
-    const mpsim_status s = judge_run(&j, l->o->kind, arrays, l->o->arrays, NULL, &parallel_pool, why, sizeof why);
+    const mpsim_status s = judge_count(&j, l->o->kind, arrays, l->o->arrays, NULL, &parallel_pool, &sink, why, sizeof why);
     if (s != MPSIM_OK)
         return refused(v, r, l->o, s, why);
     if (j.differ == 0)

@@ -424,8 +424,10 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e,
     uint64_t differ[TABLE_OUTPUTS], all = 0;
     const judge_units units = all_units(t);
     const mpsim_status s = compute(&r, t, row, &units);
-    if (s == MPSIM_OK && t->w->sink)
+    if (s == MPSIM_OK && t->w->sink) {
+        full_name(j->row, t, row, e);
         take(t, &r, e);
+    }
     else if (s == MPSIM_OK) {
         const size_t worst = worst_output(differ, &r, t, e);
         const mpsim_judge_array *found = t->found[worst];
