@@ -39,6 +39,7 @@ orders      -      20   2  GPU --only orders
 variants    -      45  12  GPU --only variant
 speed       timed  60  30  GPU --only speed
 emulate     timed  90  60  PYTHON python/cuda_emulate.py
+model       -      60  20  PYTHON data/judge/model.py record TO/model --device cuda
 beside      timed 110  55  PYTHON data/record/ask_device.py --device cuda --modules gpu/validation/speed/beside --total LIMIT --output-dir TO/beside multiply heads layers updates
 # an H200 answered these, but their logs are not kept
 statistics  timed  45  29  STATISTICS

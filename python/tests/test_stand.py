@@ -2,8 +2,10 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
+from conftest import SOURCES
 
 from mpsim import testing
 from mpsim._library import PROGRAM
@@ -188,3 +190,31 @@ def test_digests_of_a_stored_run(tmp_path):
         verdicts.append(json.loads(made.stdout)["verdicts"][0])
     assert verdicts[0]["digests"] == verdicts[1]["digests"] == 1 and verdicts[1]["state"] == "differs"
     assert not native() or verdicts[0]["state"] == "equal"
+
+
+@pytest.mark.skipif(not SOURCES, reason="MPSIM_SRCDIR names no checkout")
+def test_a_model_on_a_device_is_recorded_and_judged(tmp_path):
+    """data/judge/model.py with a row of mpsim in place of a device: all products equal; another row, or a bit of an operand, is guilty."""
+    script, folder = os.path.join(SOURCES, "data", "judge", "model.py"), str(tmp_path)
+    small = ("--layers", "1", "--words", "512", "--tokens", "3")
+    subprocess.run([sys.executable, script, "record", folder, "--device", "mpsim:hopper-bf16-fp32", *small], check=True)
+    subprocess.run([sys.executable, script, "weights", folder], check=True)
+
+    def judged():
+        made = subprocess.run([PROGRAM, "judge", "--json", folder], capture_output=True, text=True)
+        return json.loads(made.stdout)
+
+    report = judged()
+    assert report["operations"] == report["equal"] == 11 and report["digests"] == 3 and report["digests_differ"] == 0, report
+    manifest = os.path.join(folder, "run.json")
+    with open(manifest) as file:
+        run = json.load(file)
+    for operation in run["operations"]:
+        operation["row"] = "hopper-bf16-fp32"
+    run["operations"][8]["row"] = "fma"
+    run["operations"][-1]["arrays"]["d"]["digest"][1] = "0" * 64
+    with open(manifest, "w") as file:
+        json.dump(run, file)
+    report = judged()
+    assert [v["number"] for v in report["verdicts"] if v["state"] == "differs"] == [9, 11], report
+    assert report["verdicts"][-1]["text"] == "d: 1 of 3 digests differ, first that of row 1"

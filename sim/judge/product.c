@@ -171,7 +171,7 @@ static const product_row *find_row(const question *q, uint64_t *differ)
             best = &q->rows_of[i];
         }
     }
-    *differ = !best ? UINT64_MAX : least >> 62 ? count_all(q, best) : least;
+    *differ = !best ? UINT64_MAX : least >> 62 && !q->w->sink ? count_all(q, best) : least;
     return best;
 }
 
@@ -485,6 +485,10 @@ static mpsim_status answer(question *q, const product_row *like)
     if (!like && !(best = find_row(q, &differ)))
         return judge_fail(q->w, MPSIM_ERANGE, "no row takes %s and %s", q->w->of[A]->format->name,
                           q->w->of[B]->format->name);
+    if (q->w->sink && differ) { /* none gives all: which is nearest is not asked */
+        j->differ = differ;
+        return MPSIM_OK;
+    }
     const mpsim_status status = say(q, best);
     if (status != MPSIM_OK || q->w->sink)
         return status;

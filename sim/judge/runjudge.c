@@ -297,7 +297,8 @@ static int search(char row[MPSIM_JUDGE_ROW], run_verdict *v, loaded *l, const ru
     mpsim_judgement j;
     *row = '\0';
     matrices(arrays, l, 0);
-    const mpsim_status s = judge_count(&j, l->o->kind, arrays, l->o->arrays, NULL, &parallel_pool, &sink, why, sizeof why);
+    const mpsim_status s = judge_count(&j, l->o->kind, arrays, l->o->arrays, NULL, &parallel_pool, &sink, why,
+                                       sizeof why);
     if (s != MPSIM_OK)
         return refused(v, r, l->o, s, why);
     if (j.differ == 0)

@@ -323,7 +323,7 @@ static void find_best(search *s)
 {
     s->differ = UINT64_MAX;
     each_row(s, keep_best);
-    if (s->differ != UINT64_MAX && s->differ >> 62)
+    if (s->differ != UINT64_MAX && s->differ >> 62 && !s->t->w->sink)
         s->differ = count_all(s, s->best, &s->best_ending);
 }
 
@@ -410,7 +410,7 @@ static void take(const judge_table *t, results *r, const judge_ending *e)
         const mpsim_judge_array *found = t->found[o];
         if (!found)
             continue;
-        finish(r, found->format, e, o);
+        finish(r, t, e, o);
         const judge_pair p = {found->format, found->codes, r->codes, found->rows, found->columns, 1};
         judge_take(t->w, found->role, &p);
     }
@@ -427,8 +427,7 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e,
     if (s == MPSIM_OK && t->w->sink) {
         full_name(j->row, t, row, e);
         take(t, &r, e);
-    }
-    else if (s == MPSIM_OK) {
+    } else if (s == MPSIM_OK) {
         const size_t worst = worst_output(differ, &r, t, e);
         const mpsim_judge_array *found = t->found[worst];
         const answer a = {t, row, worst};
@@ -539,8 +538,10 @@ mpsim_status judge_table_answer(const judge_table *given)
         status = say(t, t->rows, &t->ending, !t->differs);
     else if (status == MPSIM_OK) {
         find_best(s);
+        j->differ = t->w->sink && s->differ ? s->differ : 0; /* none gives all */
         status = s->no_memory              ? MPSIM_ENOMEM
                  : s->differ == UINT64_MAX ? judge_fail(t->w, MPSIM_ERANGE, "no row takes these arrays")
+                 : j->differ               ? MPSIM_OK
                                            : say(t, s->best, &s->best_ending, 1);
     }
     const int searches = status == MPSIM_OK && !t->w->sink;
