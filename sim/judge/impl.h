@@ -71,7 +71,7 @@ typedef struct judge_pair {
 /* judge_pair_same -- whether element i of both is equal. */
 int judge_pair_same(const judge_pair *p, size_t i);
 
-/* judge_take (say.c) -- the results of an array for judge_count. */
+/* judge_take -- the results of an array for judge_count. */
 void judge_take(const judge_case *c, const char *role, const judge_pair *p);
 
 /* What is said of results that differ: everything; only where they are, as the reason is known; or only what they are, as another row

@@ -637,3 +637,17 @@ void judge_places(mpsim_judgement *j, const judge_pair *p, judge_look look)
     }
     free(d.at);
 }
+
+/* ---- counted alone ---- */
+
+void judge_take(const judge_case *c, const char *role, const judge_pair *p)
+{
+    const size_t n = p->rows * p->columns;
+    uint64_t differ = 0;
+    if (memcmp(p->found, p->expected, n * mpsim_format_code_bytes(p->format)) != 0)
+        for (size_t i = 0; i < n; i++)
+            differ += !judge_pair_same(p, i);
+    c->j->results += n;
+    c->j->differ += differ;
+    c->sink->take(c->sink->self, role, differ, p->format, p->expected, n);
+}

@@ -1,4 +1,4 @@
-/* say.c -- lines of errors, findings, shares; results that are counted; work on threads. */
+/* say.c -- lines of errors, findings, shares; work on threads. */
 #include "impl.h"
 
 #include <stdarg.h>
@@ -23,18 +23,6 @@ void judge_in_pieces(const mpsim_pool *pool, size_t n, void (*task)(size_t i, vo
     }
     for (size_t i = 0; i < n; i++)
         task(i, job);
-}
-
-void judge_take(const judge_case *c, const char *role, const judge_pair *p)
-{
-    const size_t n = p->rows * p->columns;
-    uint64_t differ = 0;
-    if (memcmp(p->found, p->expected, n * mpsim_format_code_bytes(p->format)) != 0)
-        for (size_t i = 0; i < n; i++)
-            differ += !judge_pair_same(p, i);
-    c->j->results += n;
-    c->j->differ += differ;
-    c->sink->take(c->sink->self, role, differ, p->format, p->expected, n);
 }
 
 const char *judge_percent(char out[24], uint64_t part, uint64_t whole)
