@@ -18,6 +18,7 @@ struct cast_case {
     mpsim_round_mode mode;
     double bytes; /* of an element, read and written */
     cast_kernel_row (*kernel)();
+    double scale = 0; /* 0: none */
 };
 
 const cast_case cast_cases[] = {
@@ -31,7 +32,23 @@ const cast_case cast_cases[] = {
      cast_kernel_row::of<gpu_binary32, gpu_bf16, gpu_bf16, GPU_STOCHASTIC>},
     {"stochastic cast of binary32 to e4m3", "binary32", "e4m3", "e4m3", MPSIM_ROUND_STOCHASTIC_C, 4 + 1,
      cast_kernel_row::of<gpu_binary32, gpu_e4m3, gpu_e4m3, GPU_STOCHASTIC>},
+    {"stochastic cast of bf16 to e4m3", "bf16", "e4m3", "e4m3", MPSIM_ROUND_STOCHASTIC_C, 2 + 1,
+     cast_kernel_row::of<gpu_bf16, gpu_e4m3, gpu_e4m3, GPU_STOCHASTIC>},
+    {"scaled cast of binary32 to e4m3", "binary32", "e4m3", "e4m3", MPSIM_ROUND_NEAREST_EVEN, 4 + 1,
+     cast_kernel_row::of<gpu_binary32, gpu_e4m3, gpu_e4m3, GPU_NEAREST, 1>, 1.7f},
+    {"scaled cast of bf16 to e4m3", "bf16", "e4m3", "e4m3", MPSIM_ROUND_NEAREST_EVEN, 2 + 1,
+     cast_kernel_row::of<gpu_bf16, gpu_e4m3, gpu_e4m3, GPU_NEAREST, 1>, 1.7f},
+    {"scaled cast of binary32 to e2m1", "binary32", "e2m1", "e2m1", MPSIM_ROUND_NEAREST_EVEN, 4 + 1,
+     cast_kernel_row::of<gpu_binary32, gpu_e2m1, gpu_e2m1, GPU_NEAREST, 1>, 1.7f},
 };
+
+mpsim_rounding rounding_of(const cast_case *c)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, c->mode);
+    r.scale = c->scale != 0 ? c->scale : 1;
+    return r;
+}
 
 enum { CAST_SAMPLE = 1 << 16 };
 const mpsim_rng cast_rng = {1, 2, 0};
@@ -56,8 +73,7 @@ std::vector<unsigned char> cast_by_library(const cast_case *c, const std::vector
     const mpsim_format *y = mpsim_format_find(c->y);
     std::vector<unsigned char> codes(n * mpsim_format_code_bytes(y));
     std::vector<float> v(n);
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, c->mode);
+    const mpsim_rounding r = rounding_of(c);
     if (strcmp(c->from, "binary32") == 0)
         memcpy(v.data(), x.data(), 4 * n);
     else
@@ -81,7 +97,7 @@ void measure_cast(session *s, const item *it)
     const cast_kernel_row kernel = c->kernel();
     memory x, results, counts;
     gpu_casting how;
-    mpsim_rounding r;
+    const mpsim_rounding r = rounding_of(c);
     one_pair list = {};
     x.get(s, n * mpsim_format_code_bytes(from));
     results.get(s, n * out);
@@ -91,7 +107,6 @@ void measure_cast(session *s, const item *it)
                                  codes.size(), cudaMemcpyHostToDevice));
     if (s->error != cudaSuccess)
         return;
-    mpsim_rounding_init(&r, c->mode);
     gpu_casting_set(&how, to, &r, &cast_rng, y);
     list.n = 1;
     list.item[0] = gpu_pair{results.p, x.p, n, counts.p};
