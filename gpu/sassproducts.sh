@@ -1,6 +1,6 @@
 #!/bin/sh
-# sassproducts.sh FILE... -- what products without tensor cores are compiled to, of objects or cubins of library/gemm.cu (chains) and
-# library/fused.cu (fused additions): for each kernel its registers, its bytes of stack (spills lie there), and the instructions a
+# sassproducts.sh FILE... -- what products without tensor cores are compiled to, of objects or cubins of library/gemm.cu (chains),
+# library/fused.cu (fused additions, CDNA3, groups) and library/exact.cu (exact sums): for each kernel its registers, its bytes of stack (spills lie there), and the instructions a
 # product: those of the shortest way by all products of the innermost loop with the most, over their number. Needs cuobjdump of
 # CUDA (CUOBJDUMP). Exit code 0; 2: no such kernel; 77: no cuobjdump.
 set -u
@@ -15,6 +15,7 @@ function product_of(mangled,   kind) {
     if (mangled ~ /grouped/) return " IDP[.]4A"
     if (mangled ~ /(exact|fused)_kernel/) return " DFMA[.]RM "
     split(mangled, kind, /kernelILi|ELNS_10chain_kindE|ELi/) # 2: FUSED, 3: the kind
+    if (kind[2] > 2) return " FMUL[.]FTZ "
     return (kind[2] ? " FFMA" : " FMUL") (kind[3] ? "[.]RZ " : " ")
 }
 function products(from, to,   k, sum) {
@@ -53,5 +54,7 @@ function names(mangled,   part) {
     if (mangled ~ /grouped/) return "groups of 16 with scales"
     if (mangled ~ /fused_kernel/)
         return "fused, L = " part[2] ", " (part[3] == 0 ? "binary32" : part[3] == 1 ? "e8m13" : part[3] == 2 ? "fp16" : part[3] == 3 ? "staged" : "staged, two sums") part[4]
+    if (part[2] > 1)
+        return part[2] == 2 ? "fma, odd first, flushed" : "trees of " (part[2] == 3 ? 2 : 4) ", flushed"
     return (part[2] ? "fma" : "sequential") ", " (part[3] == 0 ? "binary32" : part[3] == 1 ? "bf16" : "fp16") part[4]
 }' | sort

@@ -91,7 +91,7 @@ $(python_cuda): tests/gpu/cuda_host.cc $(cuda_library_sources) gpu/library/call.
 	$(CXX) $(kernel_cppflags) $(kernel_cxxflags) $(OPT_CXXFLAGS) -fPIC -fvisibility=hidden -shared -o $@ \
 	  $(srcdir)/tests/gpu/cuda_host.cc $(srcdir)/tests/gpu/blocks_host.cc $(srcdir)/tests/gpu/gemm_host.cc $(srcdir)/tests/gpu/tma_host.cc $(srcdir)/tests/gpu/wgmma_host.cc tests/gpu/cuda-plan.o lib/libmpsim.a -Wl,--exclude-libs,ALL -ldl -lm
 MOSTLYCLEANFILES += $(python_cuda)
-$(python_cuda): gpu/library/exact.cuh gpu/library/exact.h gpu/library/fused_tile.cuh gpu/library/grouped.cuh gpu/library/staged.cuh gpu/library/tile.cuh
+$(python_cuda): gpu/library/exact.cuh gpu/library/exact.h gpu/library/flushed.cuh gpu/library/fused_tile.cuh gpu/library/grouped.cuh gpu/library/staged.cuh gpu/library/tile.cuh
 $(python_cuda): gpu/library/between.cuh gpu/kernels/rows.cuh gpu/kernels/anycast.cuh gpu/kernels/casts.cuh gpu/kernels/usual.cuh
 else
 python_cuda =

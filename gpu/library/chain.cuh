@@ -1,5 +1,5 @@
 /* chain.cuh -- products added one after the other (mpsim/dot.h: FMA and MULADD, sequential, with chunks or without) whose roundings
- * are to nearest even in binary32, bf16 or fp16: tiles of 64 x 64 results, operands decoded once to shared memory, 4 x 4 results a
+ * are to nearest even in binary32, bf16 or fp16; some without subnormal numbers (flushed.cuh): tiles of 64 x 64 results, operands decoded once to shared memory, 4 x 4 results a
  * thread.
  *
  * All values are binary32 numbers. binary32 itself is rounded by its instructions. For bf16 and fp16 an exact result is
@@ -10,7 +10,7 @@
  * A result that is no number is computed again by the reference, so that a NaN has its bits. */
 #pragma once
 
-#include "tile.cuh"
+#include "flushed.cuh"
 
 #include <type_traits>
 
@@ -24,7 +24,10 @@ namespace library
 enum chain_kind { CHAIN_BINARY32, CHAIN_BF16, CHAIN_FP16, CHAIN_KINDS };
 struct chain_product {
     chain_kind kind;
-    int fused, chunk;   /* fused: FMA; chunk: 0: none */
+    chain_way way;
+    int chunk;  /* or a block with factors; 0: none */
+    int blocks; /* with factors; 0: none */
+    block_factors of_a, of_b;
     int outer_binary32; /* sums of chunks are binary32 */
     tile_codes a, b;
     int64_t tiles_m, tiles_n; /* of a matrix */
@@ -90,8 +93,6 @@ static __device__ __forceinline__ float chain_step(float a, float b, float s)
 
 /* ---- a tile ---- */
 
-typedef float chain_sums[TILE_SIDE][TILE_SIDE];
-
 /* Products k to end - 1 of a stage. */
 template <int FUSED, chain_kind KIND>
 static __device__ __forceinline__ void chain_add(chain_sums &s, const float (*a)[TILE_PITCH],
@@ -126,6 +127,33 @@ static __device__ __forceinline__ void chain_outer(chain_sums &sums, chain_sums 
     }
 }
 
+/* Factors of lines, behind the stages of both operands in shared memory. */
+enum { CHAIN_FACTORS = 2 * TILE_DEEP * TILE_PITCH };
+
+static __device__ __forceinline__ void chain_factor_lines(int *to, const chain_product &f, const product_shape &g,
+                                                          const matrix_places &at, int64_t row, int64_t column)
+{
+    const int line = static_cast<int>(threadIdx.x) % TILE_LINES;
+    if (threadIdx.x < TILE_LINES)
+        to[line] = factor_line(f.of_a, at.a, row + line, g.rows);
+    else if (threadIdx.x < 2 * TILE_LINES)
+        to[TILE_LINES + line] = factor_line(f.of_b, at.b, column + line, g.columns);
+}
+
+/* fma(both factors of block q, its sum, the sum so far); the next block from +0. */
+static __device__ __forceinline__ void chain_promote(chain_sums &sums, chain_sums &s, const chain_product &f,
+                                                     const int *lines, int row, int column, int q)
+{
+    GPU_UNROLL
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++) {
+        const float a = f.of_a.at[lines[row + i / TILE_SIDE] + q];
+        const float b = f.of_b.at[lines[TILE_LINES + column + i % TILE_SIDE] + q];
+        float *const to = &sums[i / TILE_SIDE][i % TILE_SIDE], *const from = &s[i / TILE_SIDE][i % TILE_SIDE];
+        *to = __fmaf_rn(__fmul_rn(a, b), *from, *to);
+        *from = 0;
+    }
+}
+
 /* What sums begin with, by way of the thread's own places in shared memory: one loop serves all kernels. */
 static __device__ GPU_NOINLINE void chain_start_values(const product_arguments &p, int64_t first, int64_t row,
                                                        int64_t column, float *own)
@@ -150,7 +178,7 @@ static __device__ __forceinline__ void chain_start(chain_sums &s, const product_
     __syncthreads();
 }
 
-template <int FUSED, chain_kind KIND, int CHUNKED>
+template <int WAY, chain_kind KIND, int CHUNKED>
 GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     chain_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(chain_product) f, const unsigned char *entered_a,
                  const unsigned char *entered_b)
@@ -165,35 +193,49 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     const matrix_places at = places_of(p, matrix);
     const codes_line x = line_of(p.a, entered_a, g.rows, g.depth, matrix, at.a, 0);
     const codes_line y = line_of(p.b, entered_b, g.columns, g.depth, matrix, at.b, 0);
-    const tile_reading reading = {0, 0};
+    tile_reading read_a = tile_reading_of(p.a, WAY >= CHAIN_ODD_FIRST, p.model.traits),
+                 read_b = tile_reading_of(p.b, WAY >= CHAIN_ODD_FIRST, p.model.traits);
+    read_a.fill = WAY >= CHAIN_PAIRS ? -0.0f : 0.0f;
+    int *const lines = reinterpret_cast<int *>(&room[CHAIN_FACTORS]);
     chain_sums s = {}, sums = {};
-    int left = f.chunk;
+    int left = f.chunk, q = 0;
     chain_start(CHUNKED ? sums : s, p, at, row0 + row, column0 + column, &room[row * TILE_LINES + column]);
+    if (CHUNKED && f.blocks)
+        chain_factor_lines(lines, f, g, at, row0, column0);
     for (int64_t k0 = 0; k0 < g.depth; k0 += TILE_DEEP) {
         const int deep = g.depth - k0 < TILE_DEEP ? static_cast<int>(g.depth - k0) : int(TILE_DEEP);
-        tile_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth, reading);
-        tile_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth, reading);
+        tile_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth, read_a);
+        tile_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth, read_b);
         __syncthreads();
-        for (int k = 0; k < deep;) {
+        if constexpr (WAY >= CHAIN_ODD_FIRST)
+            flushed_stage<WAY>(s, a, b, deep, row, column);
+        for (int k = 0; WAY < CHAIN_ODD_FIRST && k < deep;) {
             const int end = CHUNKED && left < deep - k ? k + left : deep;
-            chain_add<FUSED, KIND>(s, a, b, k, end, row, column);
+            chain_add<WAY, KIND>(s, a, b, k, end, row, column);
             left -= end - k;
             k = end;
             if (CHUNKED && left == 0) {
                 left = f.chunk;
-                chain_outer<KIND>(sums, s, f.outer_binary32);
+                if (f.blocks)
+                    chain_promote(sums, s, f, lines, row, column, q++);
+                else
+                    chain_outer<KIND>(sums, s, f.outer_binary32);
             }
         }
         __syncthreads();
     }
-    if (CHUNKED && left != f.chunk)
+    if (CHUNKED && left != f.chunk && f.blocks)
+        chain_promote(sums, s, f, lines, row, column, q);
+    else if (CHUNKED && left != f.chunk)
         chain_outer<KIND>(sums, s, f.outer_binary32);
+    __syncthreads();
     GPU_UNROLL
     for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++)
         room[(row + i / TILE_SIDE) * TILE_LINES + column + i % TILE_SIDE] = (CHUNKED ? sums
                                                                                      : s)[i / TILE_SIDE][i % TILE_SIDE];
     __syncthreads();
-    tile_finish<WALK_CHAINS>(p, at, entered_a, entered_b, matrix, row0, column0, room);
+    tile_finish<WAY >= CHAIN_PAIRS ? WALK_TREES : WALK_CHAINS>(p, at, entered_a, entered_b, matrix, row0, column0,
+                                                               room);
 }
 
 /* ---- on the host ---- */
@@ -211,7 +253,12 @@ static inline chain_function *chain_kernel_of(const chain_product &f)
         {ROW(0, CHAIN_BINARY32), ROW(0, CHAIN_BF16), ROW(0, CHAIN_FP16)},
         {ROW(1, CHAIN_BINARY32), ROW(1, CHAIN_BF16), ROW(1, CHAIN_FP16)}};
 #undef ROW
-    return kernels[f.fused][f.kind][f.chunk != 0];
+    static chain_function *const flushed[CHAIN_WAYS - CHAIN_ODD_FIRST] = {
+        chain_kernel<CHAIN_ODD_FIRST, CHAIN_BINARY32, 0>, chain_kernel<CHAIN_PAIRS, CHAIN_BINARY32, 0>,
+        chain_kernel<CHAIN_QUADS, CHAIN_BINARY32, 0>};
+    if (f.way >= CHAIN_ODD_FIRST)
+        return flushed[f.way - CHAIN_ODD_FIRST];
+    return kernels[f.way][f.kind][f.chunk != 0];
 }
 
 static inline int is_chain_place(const mpsim_rounded &p, int kind)
@@ -233,24 +280,64 @@ static inline int chain_kind_of(const mpsim_model &m, int starts)
     return is_chain_place(m.result, sums) || (!starts && is_chain_place(m.result, CHAIN_BINARY32)) ? k : -1;
 }
 
-/* 1: these kernels compute the product. Traits that change nothing here: NaNs are the reference's, nearest overflows to infinity. */
+/* Without subnormal numbers, in binary32, from +0; trees of exact products. -1: not these. */
+static inline int flushed_way_of(const mpsim_model &m, const product_arguments &p)
+{
+    enum { FLUSH = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS };
+    const unsigned traits = m.traits & ~unsigned(MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS);
+    if (m.chunk || p.start.codes || p.a.factors || chain_kind_of(m, 0) != CHAIN_BINARY32)
+        return -1;
+    if (m.addition == MPSIM_ADDITION_FMA)
+        return m.order == MPSIM_ORDER_ODD_FIRST && (traits == FLUSH || traits == (FLUSH | MPSIM_TRAIT_PLUS_ZERO))
+                   ? int(CHAIN_ODD_FIRST)
+                   : -1;
+    if (m.order != MPSIM_ORDER_PAIRWISE || traits != (FLUSH | MPSIM_TRAIT_PLUS_ZERO) ||
+        p.a.multiplied.mbits + p.b.multiplied.mbits > 20)
+        return -1;
+    return m.length == 4 ? int(CHAIN_QUADS) : m.length == 2 ? int(CHAIN_PAIRS) : -1;
+}
+
+/* Traits that change nothing here: NaNs are the reference's, nearest overflows to infinity. */
+static inline int way_of(const mpsim_model &m, const product_arguments &p)
+{
+    if (m.order != MPSIM_ORDER_SEQUENTIAL)
+        return flushed_way_of(m, p);
+    return m.traits & ~(MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS) ? -1
+           : m.addition == MPSIM_ADDITION_FMA                         ? int(CHAIN_FMA)
+                                                                      : int(CHAIN_MULADD);
+}
+
+/* Blocks that are summed by themselves and enter the sum with factors. 0: not these. */
+static inline int set_chain_blocks(chain_product *f, const product_arguments &p)
+{
+    if (p.model.chunk || p.a.block_cols <= 0 || p.a.block_cols > 0x7fffffff || !has_small_grids(p) ||
+        !is_chain_place(p.model.result, CHAIN_BINARY32))
+        return 0;
+    f->chunk = static_cast<int>(p.a.block_cols);
+    f->blocks = 1;
+    f->of_a = block_factors_of(p.a);
+    f->of_b = block_factors_of(p.b);
+    return 1;
+}
+
+/* 1: these kernels compute the product. */
 static inline int chain_of(chain_product *f, const product_arguments &p)
 {
     const mpsim_model &m = p.model;
     const product_shape &g = p.shape;
-    const int kind = chain_kind_of(m, p.start.codes != nullptr);
     memset(static_cast<void *>(f), 0, sizeof *f);
-    if ((m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD) ||
-        m.order != MPSIM_ORDER_SEQUENTIAL || (m.traits & ~(MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS)) || kind < 0 ||
-        p.a.factors || p.end.wide || g.depth == 0 || g.rows == 0 || g.columns == 0 || g.matrices == 0 ||
-        m.chunk > 0x7fffffff)
+    if ((m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD) || p.end.wide || g.depth == 0 ||
+        g.rows == 0 || g.columns == 0 || g.matrices == 0 || m.chunk > 0x7fffffff)
+        return 0;
+    const int kind = chain_kind_of(m, p.start.codes != nullptr), way = way_of(m, p);
+    if (kind < 0 || way < 0 || (p.a.factors && !set_chain_blocks(f, p)))
         return 0;
     const mpsim_format *binary32 = mpsim_format_find("binary32");
     if (!mpsim_is_within(&p.a.multiplied, binary32) || !mpsim_is_within(&p.b.multiplied, binary32))
         return 0;
     f->kind = static_cast<chain_kind>(kind);
-    f->fused = m.addition == MPSIM_ADDITION_FMA;
-    f->chunk = static_cast<int>(m.chunk);
+    f->way = static_cast<chain_way>(way);
+    f->chunk = f->blocks ? f->chunk : static_cast<int>(m.chunk);
     f->outer_binary32 = m.chunk && !is_chain_place(m.outer, kind);
     f->a = tile_codes_of(p.a.multiplied);
     f->b = tile_codes_of(p.b.multiplied);

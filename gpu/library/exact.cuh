@@ -143,7 +143,8 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
     const matrix_places at = places_of(p, matrix);
     const codes_line x = line_of(p.a, entered_a, g.rows, g.depth, matrix, at.a, 0);
     const codes_line y = line_of(p.b, entered_b, g.columns, g.depth, matrix, at.b, 0);
-    const tile_reading read_a = tile_reading_of(p.a, f.flush_in), read_b = tile_reading_of(p.b, f.flush_in);
+    const tile_reading read_a = tile_reading_of(p.a, f.flush_in, p.model.traits),
+                       read_b = tile_reading_of(p.b, f.flush_in, p.model.traits);
     exact_sums s;
     exact_bounds sums;
     int left = f.chunk;

@@ -148,19 +148,11 @@ static int deep_of_stage(int length)
     return length > 16 ? length : 16;
 }
 
-static fused_factors factors_in(const product_operand &o)
-{
-    const fused_factors x = {o.factors, o.block_rows, o.grid_rows, o.grid_cols, o.matrix, o.at};
-    return x;
-}
-
 /* Blocks that are summed by themselves and enter the sum with factors. 0: not these. */
 static int set_blocks(fused_product *f, const product_arguments &p)
 {
     const int64_t block = p.a.block_cols, blocks = block ? up_to(p.shape.depth, block) / block : 0;
-    const int64_t most = 0x7fffffff / (p.shape.matrices ? p.shape.matrices : 1);
-    if (p.model.chunk || f->kind == FUSED_FP16 || !blocks || p.b.block_cols != block || block > 1 << 20 ||
-        p.a.grid_rows * p.a.grid_cols > most || p.b.grid_rows * p.b.grid_cols > most)
+    if (p.model.chunk || f->kind == FUSED_FP16 || !blocks || block > 1 << 20 || !has_small_grids(p))
         return 0;
     f->block = static_cast<int>(block);
     f->filled = static_cast<int>(up_to(block, f->length));
@@ -168,8 +160,8 @@ static int set_blocks(fused_product *f, const product_arguments &p)
     f->per_chunk = f->filled / f->length;
     f->end = (blocks - 1) * f->filled + p.shape.depth - (blocks - 1) * block;
     f->deep = up_to(blocks * f->filled, deep_of_stage(f->length));
-    f->a = factors_in(p.a);
-    f->b = factors_in(p.b);
+    f->a = block_factors_of(p.a);
+    f->b = block_factors_of(p.b);
     return 1;
 }
 

@@ -19,13 +19,6 @@ enum fused_kind {
 
 enum { FUSED_LINES = 64 }; /* of a tile; operands are filled up to whole tiles */
 
-/* Factors of blocks of an operand (mpsim/product.h). */
-struct fused_factors {
-    const float *at;
-    int64_t block_rows, grid_rows, grid_cols, matrix;
-    strided lies;
-};
-
 /* A product that fused.cu computes. */
 struct fused_product {
     fused_kind kind;
@@ -36,7 +29,7 @@ struct fused_product {
     int quads;         /* zeros fill up a chunk */
     int blocks;        /* with factors; 0: none */
     int block, filled; /* products of a block, and with the zeros that fill up its last addition */
-    fused_factors a, b;
+    block_factors a, b;
     int64_t end;           /* additions from there on are not made */
     int64_t deep;          /* products: of all additions, zeros included */
     int64_t rows, columns; /* filled up */

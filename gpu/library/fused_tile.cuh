@@ -39,12 +39,6 @@ struct fused_factor_lines {
     int a[FUSED_SIDE], b[FUSED_SIDE];
 };
 
-static __device__ __forceinline__ int factor_line(const fused_factors &x, int64_t first, int64_t line, int64_t lines)
-{
-    const int64_t last = line < lines ? line : lines - 1, matrix = x.matrix ? first / x.matrix : 0;
-    return static_cast<int>((matrix * x.grid_rows + last / x.block_rows) * x.grid_cols);
-}
-
 static __device__ __forceinline__ fused_factor_lines factor_lines(const fused_product &f, const product_shape &g,
                                                                   int64_t matrix, int64_t row, int64_t column)
 {

@@ -38,6 +38,13 @@ struct product_addend {
     strided at;
 };
 
+/* Factors of blocks, as kernels of tiles take them. */
+struct block_factors {
+    const float *at;
+    int64_t block_rows, grid_rows, grid_cols, matrix;
+    strided lies;
+};
+
 struct product_shape {
     int rank;
     int64_t outer[OUTER], rows, columns, depth, matrices;
@@ -86,6 +93,29 @@ static __host__ __device__ __forceinline__ int64_t offset_of(const product_shape
     for (int k = p.rank; k-- > 0; matrix /= p.outer[k])
         at += matrix % p.outer[k] * s.outer[k];
     return at;
+}
+
+/* ---- factors of blocks ---- */
+
+static inline block_factors block_factors_of(const product_operand &o)
+{
+    const block_factors x = {o.factors, o.block_rows, o.grid_rows, o.grid_cols, o.matrix, o.at};
+    return x;
+}
+
+/* Where those of a line begin; first: the code number at which the matrix begins. */
+static __device__ __forceinline__ int factor_line(const block_factors &x, int64_t first, int64_t line, int64_t lines)
+{
+    const int64_t last = line < lines ? line : lines - 1, matrix = x.matrix ? first / x.matrix : 0;
+    return static_cast<int>((matrix * x.grid_rows + last / x.block_rows) * x.grid_cols);
+}
+
+/* All of these places are numbers of 31 bits. */
+static inline int has_small_grids(const product_arguments &p)
+{
+    const int64_t most = 0x7fffffff / (p.shape.matrices ? p.shape.matrices : 1);
+    return p.b.block_cols == p.a.block_cols && p.a.grid_rows * p.a.grid_cols <= most &&
+           p.b.grid_rows * p.b.grid_cols <= most;
 }
 
 /* ---- numbers that enter ---- */

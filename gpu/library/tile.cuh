@@ -41,15 +41,17 @@ static __device__ __forceinline__ float tile_value(const codes_line &x, tile_cod
     }
 }
 
-/* What stands for numbers that are not there, and what is read as +0: numbers smaller than `least`. */
+/* What stands for numbers that are not there, and which are read as zeros: those smaller than `least`. */
 struct tile_reading {
     float fill, least;
+    uint32_t sign; /* of zeros that stay: a mask */
 };
 
-static __device__ __forceinline__ tile_reading tile_reading_of(const product_operand &o, int flush)
+static __device__ __forceinline__ tile_reading tile_reading_of(const product_operand &o, int flush, unsigned traits)
 {
-    const tile_reading r = {0, flush ? __uint_as_float(static_cast<uint32_t>(mpsim_emin(&o.multiplied) + 127) << 23)
-                                     : 0.0f};
+    const tile_reading r = {
+        0, flush ? __uint_as_float(static_cast<uint32_t>(mpsim_emin(&o.multiplied) + 127) << 23) : 0.0f,
+        traits & MPSIM_TRAIT_PLUS_ZERO ? 0 : 0x80000000u};
     return r;
 }
 
@@ -66,7 +68,7 @@ static __device__ __forceinline__ void tile_load(T (*to)[TILE_PITCH], const code
         const int line = along ? i / TILE_DEEP : i % TILE_LINES, k = along ? i % TILE_DEEP : i / TILE_LINES;
         const int is = first + line < lines && k0 + k < depth;
         const float v = is ? tile_value(x, how, x.first + (first + line) * apart + (k0 + k) * x.step) : r.fill;
-        to[k][line] = static_cast<T>(is && fabsf(v) < r.least ? 0.0f : v);
+        to[k][line] = static_cast<T>(is && fabsf(v) < r.least ? __uint_as_float(__float_as_uint(v) & r.sign) : v);
     }
 }
 

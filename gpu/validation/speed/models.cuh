@@ -74,7 +74,13 @@ void list_models(item_list *list, const gpu_speed_plan *plan)
                                          {"fp16", "ampere-fp16-fp32", "", 1, 0},
                                          {"e4m3", "ada-fp8-fp32", "", 1, 0},
                                          {"bf16", "fma:bf16", "", 1, 0},
-                                         {"bf16", "sequential:bf16", "", 1, 0}};
+                                         {"bf16", "sequential:bf16", "", 1, 0},
+                                         {"fp16", "cdna3-fp16-fp32", "", 1, 0},
+                                         {"e4m3fnuz", "cdna3-fp8-fp32", "", 1, 0},
+                                         {"e2m1", "blackwell-tcgen05-mxf4", "", 1, 0},
+                                         {"fp16", "cdna2-fp16-fp32", "", 1, 0},
+                                         {"fp16", "cdna1-fp16-fp32", "", 1, 0},
+                                         {"bf16", "exact", "", 1, 0}};
     const double n = static_cast<double>(plan->order);
     for (const product_case &c : cases) {
         if (gpu_gemm_has(c.model, plan->sm))

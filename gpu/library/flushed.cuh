@@ -1,0 +1,133 @@
+/* flushed.cuh -- products and sums in binary32 without subnormal numbers, for the tiles of chain.cuh: CDNA2's trees of 2 or 4 products,
+ * and chains of multiply-adds whose second of two products comes first (x86's vdpbf16ps).
+ *
+ * Sums of two binary32 numbers below the smallest normal number are exact, and so are products of 22 bits there: the instructions
+ * that flush have the definition's bits. A multiply-add may be rounded up to the smallest normal number, which the definition
+ * flushes if the sum is smaller with unbounded exponents, too: that case is left to the reference, as a NaN is. */
+#pragma once
+
+#include "tile.cuh"
+
+namespace library
+{
+
+typedef float chain_sums[TILE_SIDE][TILE_SIDE];
+
+/* How products meet: MULADD and FMA one after the other; ODD_FIRST: FMA, flushed; trees, flushed. */
+enum chain_way { CHAIN_MULADD, CHAIN_FMA, CHAIN_ODD_FIRST, CHAIN_PAIRS, CHAIN_QUADS, CHAIN_WAYS };
+
+static __device__ __forceinline__ float flushed_zero(float x)
+{
+    return fabsf(x) < 0x1p-126f ? __uint_as_float(__float_as_uint(x) & 0x80000000u) : x;
+}
+
+static __device__ __forceinline__ float flushed_mul(float a, float b)
+{
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+#else
+    return flushed_zero(__fmul_rn(a, b));
+#endif
+}
+
+static __device__ __forceinline__ float flushed_add(float a, float b)
+{
+#if defined(__CUDA_ARCH__)
+    float y;
+    asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+#else
+    return flushed_zero(__fadd_rn(a, b));
+#endif
+}
+
+/* fma(a, b, s) where it may be flushed. */
+static __device__ GPU_NOINLINE float flushed_fma(float a, float b, float s)
+{
+    const float y = __fmaf_rn(a, b, s);
+    if (fabsf(y) == 0x1p-126f && fabsf(__fmaf_rz(a, b, s)) < 0x1p-126f)
+        return __uint_as_float(0x7fc00000u);
+    return flushed_zero(y);
+}
+
+/* Product k of a stage: four values of each operand. */
+struct flushed_values {
+    float x[TILE_SIDE], y[TILE_SIDE];
+};
+
+static __device__ __forceinline__ flushed_values flushed_at(const float (*a)[TILE_PITCH], const float (*b)[TILE_PITCH],
+                                                            int k, int row, int column)
+{
+    flushed_values v;
+    GPU_UNROLL
+    for (int i = 0; i < TILE_SIDE; i++) {
+        v.x[i] = a[k][row + i];
+        v.y[i] = b[k][column + i];
+    }
+    return v;
+}
+
+static __device__ __forceinline__ void flushed_chain(chain_sums &s, const flushed_values &v)
+{
+    chain_sums next;
+    int rare = 0;
+    GPU_UNROLL
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++) {
+        const float y = __fmaf_rn(v.x[i / TILE_SIDE], v.y[i % TILE_SIDE], s[i / TILE_SIDE][i % TILE_SIDE]);
+        next[i / TILE_SIDE][i % TILE_SIDE] = y;
+        rare |= fabsf(y) <= 0x1p-126f;
+    }
+    if (!rare) {
+        GPU_UNROLL
+        for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++)
+            s[i / TILE_SIDE][i % TILE_SIDE] = next[i / TILE_SIDE][i % TILE_SIDE];
+        return;
+    }
+    GPU_UNROLL
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++)
+        s[i / TILE_SIDE][i % TILE_SIDE] = flushed_fma(v.x[i / TILE_SIDE], v.y[i % TILE_SIDE],
+                                                      s[i / TILE_SIDE][i % TILE_SIDE]);
+}
+
+template <int N>
+static __device__ __forceinline__ void flushed_tree(chain_sums &s, const flushed_values *v)
+{
+    GPU_UNROLL
+    for (int i = 0; i < TILE_SIDE * TILE_SIDE; i++) {
+        float p[N];
+        GPU_UNROLL
+        for (int k = 0; k < N; k++)
+            p[k] = flushed_mul(v[k].x[i / TILE_SIDE], v[k].y[i % TILE_SIDE]);
+        GPU_UNROLL
+        for (int n = 1; n < N; n *= 2)
+            GPU_UNROLL
+        for (int k = 0; k < N; k += 2 * n)
+            p[k] = flushed_add(p[k], p[k + n]);
+        s[i / TILE_SIDE][i % TILE_SIDE] = flushed_add(s[i / TILE_SIDE][i % TILE_SIDE], p[0]);
+    }
+}
+
+/* Products k to end - 1 of a stage; what fills the last step up is neutral: +0 to a chain, -0 to a tree. */
+template <int WAY>
+static __device__ __forceinline__ void flushed_stage(chain_sums &s, const float (*a)[TILE_PITCH],
+                                                     const float (*b)[TILE_PITCH], int end, int row, int column)
+{
+    enum { N = WAY == CHAIN_QUADS ? 4 : 2 };
+    GPU_ROLLED
+    for (int k = 0; k < end; k += N) {
+        flushed_values v[N];
+        GPU_UNROLL
+        for (int n = 0; n < N; n++)
+            v[n] = flushed_at(a, b, k + n, row, column);
+        if constexpr (WAY == CHAIN_ODD_FIRST) {
+            flushed_chain(s, v[1]);
+            flushed_chain(s, v[0]);
+        } else {
+            flushed_tree<N>(s, v);
+        }
+    }
+}
+
+} // namespace library
