@@ -85,12 +85,13 @@ def _cast(op: Op) -> Optional[Asked]:
     return _asked("cast", {"x": x}, {"y": y}, row) if row and x is not None and x.dtype != y.dtype else None
 
 
-def _asked(kind: str, arrays: dict[str, Optional[Value]], results: dict[str, Value], like: Optional[str] = None) -> Optional[Asked]:
+def _asked(kind: str, arrays: dict[str, Optional[Value]], results: dict[str, Optional[Value]], like: Optional[str] = None) -> Optional[Asked]:
     given = {role: v for role, v in arrays.items() if v is not None}
+    made = {role: v for role, v in results.items() if v is not None}
     results_of = NUMBERS if kind != "cast" else tuple(NARROW)
     if len(given) < 1 or any(v.dtype not in NUMBERS or 0 in v.shape or not v.shape for v in given.values()):
         return None
-    return Asked(kind, given, results, like) if all(v.dtype in results_of for v in results.values()) else None
+    return Asked(kind, given, made, like) if len(made) == len(results) and all(v.dtype in results_of for v in made.values()) else None
 
 
 KINDS: dict[str, Callable[[Op], Optional[Asked]]] = {
@@ -105,7 +106,8 @@ def _step(op: Op) -> list[Asked]:
     params, grads, m, v, vmax, steps = ([value(op, x) for x in xs] for xs in lists)
     asked = []
     for i, p in enumerate(params):
-        step = steps[i].tensor if steps[i] is not None else None  # counted before the step
+        counted = steps[i]
+        step = None if counted is None else counted.tensor  # counted before the step
         new = [next((v for k, v in zip(op.written, op.outputs) if k == x.n), None) for x in (lists[0][i], lists[2][i], lists[3][i])]
         if step is None or words.get("maximize") or words.get("amsgrad") or any(n is None for n in new) or words.get("grad_scale") is not None:
             return []
