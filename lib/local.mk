@@ -32,7 +32,7 @@ lib_libmpsim_a_SOURCES = \
   lib/base/counts.h lib/base/environment.h lib/base/extent.h lib/base/isa.c lib/base/isa.h lib/base/matrix.h lib/base/status.c \
   lib/base/transpose.h lib/base/turn.c lib/base/turn.h lib/base/version.c lib/base/words.h lib/block/account.c lib/block/account.h lib/block/batch.c \
   lib/block/batch.h lib/block/block.c lib/block/errors.c lib/block/errors.h lib/block/hadamard.c \
-  lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
+  lib/block/kernel/careful.h lib/block/kernel/count.h lib/block/kernel/errors.h lib/block/kernel/generic.c \
   lib/block/kernel/kernel.c lib/block/kernel/kernel.h lib/block/kernel/scales.h \
   lib/block/kernel/vector.h lib/block/recipe.c lib/block/scalar.h lib/block/scale.c lib/block/scale.h lib/block/stats.c \
   lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/blocks.c lib/digest/digest.c lib/digest/loops/digest_loop.h lib/digest/loops/generic.c \

@@ -24,7 +24,8 @@ typedef struct mpsim_block_group {
     uint8_t code[MPSIM_BLOCK_BATCH];
     uint8_t irregular[MPSIM_BLOCK_BATCH];     /* amax or factor is not finite */
     mpsim_block_seen seen[MPSIM_BLOCK_BATCH]; /* for statistics of blocks */
-    int any_irregular;
+    uint8_t careful[MPSIM_BLOCK_BATCH];
+    int any_careful;
     uint8_t plain[MPSIM_BLOCK_BATCH], left[MPSIM_BLOCK_BATCH]; /* for `account`: to it, to the batches */
     int16_t top[MPSIM_BLOCK_BATCH];
     int any_plain, any_left;

@@ -125,14 +125,18 @@ static void raise_amax(const mpsim_block_work *r, group *g, const span *s)
         g->amax[k] = amax_scalar(r->out->block_amax + s->index + k, 1, r->rule->drops_nan, g->amax[k]);
 }
 
-static void scale_block(const mpsim_block_work *r, group *g, size_t k)
+/* Block k; returns k. Blocks of one amax, as infinity and 0, have one scale, which block `last` may have. */
+static size_t scale_block(const mpsim_block_work *r, group *g, size_t k, size_t last)
 {
     const float amax = mpsim_f32_bits(g->amax[k]);
-    const mpsim_block_scale one = mpsim_rule_block(&r->env, amax);
+    const int known = last != k && g->amax[last] == g->amax[k];
+    const mpsim_block_scale one = known ? (mpsim_block_scale){g->factor[last], g->inverse[last], g->code[last]}
+                                        : mpsim_rule_block(&r->env, amax);
     g->factor[k] = one.factor;
     g->inverse[k] = one.inverse;
     g->code[k] = one.code;
     g->irregular[k] = !isfinite(amax) || !isfinite(one.factor);
+    return k;
 }
 
 static void scale_blocks(const work *w, group *g, const span *s)
@@ -148,12 +152,10 @@ static void scale_blocks(const work *w, group *g, const span *s)
     if (r->out->block_amax)
         raise_amax(r, g, s);
     const int done = w->functions && w->functions->scales(&r->env, g->amax, s->n, &to);
-    for (size_t k = 0; k < s->n && !done; k++)
-        scale_block(r, g, k);
-    g->any_irregular = memchr(g->irregular, 1, s->n) != NULL;
-    for (size_t k = 0; k < s->n && done && g->any_irregular; k++)
-        if (g->irregular[k])
-            scale_block(r, g, k);
+    size_t last = 0;
+    for (size_t k = 0; k < s->n; k++)
+        if (!done || g->amax[k] >= 0x7f800000u)
+            last = scale_block(r, g, k, last);
 }
 
 static void store_scales(const mpsim_blocks *out, const group *g, const span *s)
@@ -183,34 +185,66 @@ static void add_to_batch(work *w, group *g, const span *s, size_t at, const uint
     }
 }
 
-static void cast_row(work *w, const group *g, const span *s, size_t at)
+/* Blocks of NaN, of infinity, of little but subnormal numbers: they take the careful cast. Returns whether there are any. */
+static int find_careful(group *g, const span *s)
+{
+    int any = 0;
+    for (size_t k = 0; k < s->n; k++) {
+        const int small = g->amax[k] - 1 < (127u - 108) << 23;
+        g->careful[k] = (uint8_t)(g->irregular[k] | small);
+        any |= g->careful[k];
+    }
+    return any;
+}
+
+/* Blocks from k on that are cast by one function. */
+static size_t alike(const group *g, size_t k, size_t n)
+{
+    size_t end = k + 1;
+    while (end < n && g->careful[end] == g->careful[k])
+        end++;
+    return end - k;
+}
+
+/* Elements i to i + m - 1 of a row at `at`: blocks, or a part of one wide block. */
+static void cast_blocks(work *w, const group *g, const span *s, size_t at, size_t m)
 {
     const mpsim_block_work *r = &w->reference;
     const mpsim_blocks *out = r->out;
-    const size_t total = s->n * s->width; /* more than a batch: one wide block */
+    const size_t width = s->n > 1 ? s->width : m;
     uint32_t room[BATCH + MPSIM_RNG_ROOM];
-    const int whole = !r->rng && !out->counts;
+    const uint32_t *words = r->rng ? mpsim_rng_words(room, r->rng, at, m) : NULL;
+    for (size_t k = 0, n; k < s->n; k += n) {
+        const size_t i = k * width;
+        n = g->any_careful ? alike(g, k, s->n) : s->n;
+        mpsim_block_cast_function *cast = g->any_careful && g->careful[k] ? w->functions->careful : w->cast;
+        cast(&w->kernel, out->codes ? out->codes + at + i : NULL, out->values ? out->values + at + i : NULL,
+             r->x + at + i, g->factor + k, g->inverse + k, words ? words + i : NULL, width, n, out->counts);
+    }
+}
+
+static void cast_row(work *w, const group *g, const span *s, size_t at)
+{
+    const mpsim_block_work *r = &w->reference;
+    const size_t total = s->n * s->width; /* more than a batch: one wide block */
+    const int whole = !r->rng && !r->out->counts;
     w->kernel.ahead = (s->h > 1 ? s->h * r->cols : total) * sizeof *r->x;
     for (size_t i = 0, m; i < total; i += m) {
         m = total - i < BATCH || whole ? total - i : BATCH;
-        w->cast(&w->kernel, out->codes ? out->codes + at + i : NULL, out->values ? out->values + at + i : NULL,
-                r->x + at + i, g->factor, g->inverse, r->rng ? mpsim_rng_words(room, r->rng, at + i, m) : NULL,
-                s->n > 1 ? s->width : m, s->n, out->counts);
+        cast_blocks(w, g, s, at + i, m);
     }
 }
 
 static void cast_span(work *w, group *g, const span *s)
 {
-    const mpsim_blocks *out = w->reference.out;
-    /* nothing is counted twice */
-    const int fast = w->cast && !(out->counts && g->any_irregular);
+    g->any_careful = w->cast && find_careful(g, s);
     for (size_t i = s->top; i < s->top + s->h; i++) {
         const size_t at = i * w->reference.cols + s->left;
-        if (fast)
+        if (w->cast)
             cast_row(w, g, s, at);
-        if (!fast || g->any_irregular)
-            add_to_batch(w, g, s, at, fast ? g->irregular : NULL);
-        if (w->cast || out->stats)
+        else
+            add_to_batch(w, g, s, at, NULL);
+        if (w->reference.out->stats)
             mpsim_block_batch_flush(&w->reference);
     }
 }

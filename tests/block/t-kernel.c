@@ -39,7 +39,7 @@ static void fill(size_t n, int kind, uint64_t *random)
         const uint64_t w = test_random(random);
         const int e = kind == 1   ? (int)(w % 250) - 140
                       : kind == 2 ? 110 + (int)(w % 17)
-                      : kind == 3 ? -149 + (int)(w % 12)
+                      : kind == 3 ? -149 + (int)(w % 12) + 12 * (int)(i / 40 % 6) /* subnormal, then small ones */
                                   : (int)(w % 13) - 9;
         x[i] = (float)ldexp((double)(w >> 11) * 0x1p-52, e) * (w >> 10 & 1 ? 1 : -1);
         if (kind >= 4 && (w >> 40) % 97 == 0)

@@ -46,6 +46,24 @@ static uint32_t least_saturating(const mpsim_block_work *w, uint32_t sign)
     return high;
 }
 
+uint32_t mpsim_block_nan(const mpsim_block_kernel *k, float y, uint32_t *value)
+{
+    const uint32_t code = k->torch ? mpsim_rule_torch_nan(k->torch, y) : k->nan_codes[mpsim_bits_f32(y) >> 31];
+    *value = mpsim_bits_f32(k->decoded[code]);
+    return code;
+}
+
+static void init_nans(mpsim_block_kernel *k, const mpsim_block_work *w)
+{
+    unsigned flags;
+    k->torch = w->rule->cast == MPSIM_CAST_TORCH && w->f->nan == MPSIM_NAN_NONE ? w->f : NULL;
+    k->decoded = w->decoded;
+    for (uint32_t sign = 0; sign < 2; sign++)
+        k->nan_codes[sign] = w->fp4_grid ? 7
+                                         : (uint32_t)mpsim_encode_f32(
+                                               w->f, &w->rounding, mpsim_f32_bits(sign << 31 | 0x7fc00000u), 0, &flags);
+}
+
 mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const mpsim_block_work *w,
                                                    mpsim_block_errors_function **errors)
 {
@@ -70,6 +88,7 @@ mpsim_block_cast_function *mpsim_block_kernel_init(mpsim_block_kernel *k, const 
     k->one_zero = f->zero == MPSIM_ZERO_UNSIGNED;
     k->nan_code = (uint32_t)mpsim_scalar_encode(f, &w->rounding, w->rounding.mode, nan, 0, &flags);
     k->nan_value = mpsim_bits_f32(w->decoded[k->nan_code]);
+    init_nans(k, w);
     k->mode = w->rounding.mode;
     k->dequantize = w->rule->dequantize;
     k->divides = w->rule->divides;

@@ -1,7 +1,8 @@
 /* kernel.h -- the fast path of scaled quantisation: largest magnitudes, scales, elements.
  *
- * Rows of blocks of finite numbers; blocks with another amax or scale are left to the batches of
- * batch.h, and so is mpsim_blocks.casts; statistics of blocks are made here. Needs the default floating-point
+ * Rows of blocks: those of finite numbers by one function of each mode, those with another amax or scale, and those of
+ * subnormal numbers, by `careful`. mpsim_blocks.casts, and statistics of such blocks, are left to the batches of batch.h;
+ * other statistics of blocks are made here. Needs the default floating-point
  * environment, as block.h says: operations of binary32 are those of the sources.
  *
  * What bounds NVFP4 (make bench, rows `quantize`): the scale of the tensor comes first, so elements are read twice,
@@ -30,10 +31,13 @@ typedef struct mpsim_block_kernel {
     uint32_t sign_bit, sign_shift; /* of a code; from the sign of a number there */
     int one_zero;                  /* zero has no sign        */
     uint32_t nan_code, nan_value;
-    int mode;       /* mpsim_round_mode        */
-    int dequantize; /* mpsim_dequantize        */
-    int divides;    /* elements, by `inverse`    */
-    int microx;     /* microxcaling's zeros    */
+    const mpsim_format *torch; /* NULL, or torch's format that has no NaN     */
+    uint32_t nan_codes[2];     /* of others, by sign                          */
+    const float *decoded;      /* the value of every code                     */
+    int mode;                  /* mpsim_round_mode        */
+    int dequantize;            /* mpsim_dequantize        */
+    int divides;               /* elements, by `inverse`    */
+    int microx;                /* microxcaling's zeros    */
     uint32_t below_half;
     size_t ahead;     /* bytes from an element to the one that is read next from memory: prefetched */
     uint32_t over[2]; /* bits of the least magnitude that saturates, by sign; for counts, and
@@ -83,10 +87,15 @@ typedef struct mpsim_block_functions {
     mpsim_block_amax_function *amax;
     mpsim_block_scales_function *scales;
     mpsim_block_cast_function *cast[MPSIM_ROUND_STOCHASTIC_A], *fp4_grid;
+    mpsim_block_cast_function
+        *careful; /* of every mode: for blocks with NaN, infinity, subnormal numbers, and their scales */
     mpsim_block_errors_function *errors[MPSIM_ROUND_STOCHASTIC_A], *errors_fp4_grid;
 } mpsim_block_functions;
 
 extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_block_avx2, mpsim_block_avx512;
+
+/* mpsim_block_nan -- the code of y, which is NaN; sets the bits of its value. */
+uint32_t mpsim_block_nan(const mpsim_block_kernel *k, float y, uint32_t *value);
 
 /* mpsim_block_functions_active -- those of the active instruction set; NULL: the reference. */
 const mpsim_block_functions *mpsim_block_functions_active(void);

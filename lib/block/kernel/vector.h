@@ -4,6 +4,7 @@
 #include "kernel.h"
 
 #define INFINITE 0x7f800000u
+#define V_CALLED static __attribute__((noinline))
 
 V_INLINE m32 less_u31(vu32 a, vu32 b) /* both below 2^31 */
 {
@@ -301,6 +302,7 @@ CAST(cast_directed, directed(k))
 CAST(cast_fp4_grid, GRID)
 #undef CAST
 
+#include "careful.h"
 #include "errors.h"
 #include "scales.h"
 
@@ -314,6 +316,7 @@ const mpsim_block_functions V_NAME(mpsim_block) = {
              [MPSIM_ROUND_DOWN] = cast_directed,
              [MPSIM_ROUND_TO_ODD] = cast_directed},
     .fp4_grid = cast_fp4_grid,
+    .careful = careful_run,
     .errors = {[MPSIM_ROUND_NEAREST_EVEN] = errors_nearest_even,
                [MPSIM_ROUND_NEAREST_AWAY] = errors_nearest_away,
                [MPSIM_ROUND_TOWARD_ZERO] = errors_directed,
