@@ -46,13 +46,6 @@ static uint32_t least_saturating(const mpsim_block_work *w, uint32_t sign)
     return high;
 }
 
-uint32_t mpsim_block_nan(const mpsim_block_kernel *k, float y, uint32_t *value)
-{
-    const uint32_t code = k->torch ? mpsim_rule_torch_nan(k->torch, y) : k->nan_codes[mpsim_bits_f32(y) >> 31];
-    *value = mpsim_bits_f32(k->decoded[code]);
-    return code;
-}
-
 static void init_nans(mpsim_block_kernel *k, const mpsim_block_work *w)
 {
     unsigned flags;

@@ -95,7 +95,12 @@ typedef struct mpsim_block_functions {
 extern const mpsim_block_functions mpsim_block_generic, mpsim_block_neon, mpsim_block_avx2, mpsim_block_avx512;
 
 /* mpsim_block_nan -- the code of y, which is NaN; sets the bits of its value. */
-uint32_t mpsim_block_nan(const mpsim_block_kernel *k, float y, uint32_t *value);
+static inline uint32_t mpsim_block_nan(const mpsim_block_kernel *k, float y, uint32_t *value)
+{
+    const uint32_t code = k->torch ? mpsim_rule_torch_nan(k->torch, y) : k->nan_codes[mpsim_bits_f32(y) >> 31];
+    *value = mpsim_bits_f32(k->decoded[code]);
+    return code;
+}
 
 /* mpsim_block_functions_active -- those of the active instruction set; NULL: the reference. */
 const mpsim_block_functions *mpsim_block_functions_active(void);
