@@ -14,7 +14,7 @@
 CASE("special", 40);
 
 /* What is put among ordinary numbers, as bits. */
-enum { NANS = 1, INFINITIES = 2, ONE_SIGN = 4, ZEROS = 8, LARGE = 16 };
+enum { NANS = 1, INFINITIES = 2, ONE_SIGN = 4, ZEROS = 8, LARGE = 16, EDGE = 32 };
 
 static uint64_t with_sign(const mpsim_format *f, uint64_t magnitude, int sign)
 {
@@ -46,6 +46,9 @@ static void strew(product_matrix *x, unsigned kinds, size_t apart, uint64_t *see
             x->codes[k] = x->f.nan == MPSIM_NAN_NEGZERO ? 0 : with_sign(&x->f, 0, negative);
         if (kinds & LARGE && (u >> 8) % 3)
             x->codes[k] = with_sign(&x->f, x->f.max_finite - (u >> 16) % (x->f.max_finite / 8 + 1), negative);
+        if (kinds & EDGE && (u >> 4) % (apart + 1) == 0) /* products about the largest number of binary32 */
+            x->codes[k] = with_sign(&x->f, (((uint64_t)x->f.bias + 61 + (u >> 16) % 4) << x->f.mbits) | (u >> 32) % 128,
+                                    negative);
         if (kinds & (NANS | INFINITIES) && apart && (u >> 20) % apart == 0)
             x->codes[k] = special_code(&x->f, kinds, test_random(seed));
     }
@@ -162,6 +165,27 @@ TEST(every_place)
             fa = fb = own[u % n];
         if (dot_can(&m, &fa, &fb))
             check(&m, &fa, &fb, &seed);
+    }
+}
+
+/* Finite numbers whose products, or their sums, overflow, or nearly do. */
+TEST(overflow)
+{
+    static const char *const models[] = {"cdna3-bf16-fp32", "cdna2-bf16-fp32", "arm-bf16-fp32", "cdna1-bf16-fp32"};
+    static const size_t apart[] = {0, 3, 60};
+    uint64_t seed = test_part_seed() + 3;
+    const mpsim_format f = *mpsim_format_find("bf16");
+    for (size_t i = 0; i < test_scaled(24) * COUNT(models); i++) {
+        mpsim_model m;
+        ck_assert(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK);
+        const uint64_t u = test_random(&seed);
+        product p = product_new(&m, &f, &f, 1 + u % 9, 1 + (u >> 8) % 36, 1 + (u >> 16) % 150, &seed);
+        product_fill(&p, KIND_NORMAL, 0, &seed);
+        strew(&p.a, EDGE | (u >> 32 & 1 ? ONE_SIGN : 0), apart[u >> 36 & 1], &seed);
+        strew(&p.b, EDGE | (u >> 33 & 1 ? ONE_SIGN : 0), apart[(u >> 40) % COUNT(apart)], &seed);
+        product_lay_out(&p);
+        product_check(&p, &seed);
+        product_clear(&p);
     }
 }
 

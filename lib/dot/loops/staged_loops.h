@@ -36,6 +36,15 @@ static ALWAYS_INLINE vf64 staged_base(const staged_constants *t, vu64 m, vu64 up
     return (vf64)(v_bits_u64(t->field, m, t->half) + up);
 }
 
+/* Lanes of x that are beyond `most`. */
+static __attribute__((noinline)) void staged_over(wide_over *over, unsigned lanes, vf64 x)
+{
+    for (unsigned j = 0; j < V_LANES / 2; j++)
+        if ((lanes & ~over->lanes) >> j & 1)
+            over->at[j] = over->addition;
+    add_over(over, lanes, x);
+}
+
 /* x toward -infinity to kept + 1 bits, then to the nearest number of binary32, even where there are two. */
 static ALWAYS_INLINE vf64 staged_round(const int tested, const staged_constants *t, vf64 x, wide_over *over)
 {
@@ -52,7 +61,8 @@ static ALWAYS_INLINE vf64 staged_round(const int tested, const staged_constants 
     vf64 sum = wide_step(power, t->to_result, s);
     if (tested) {
         const m64 is_over = v_gt_f64((vf64)((vu64)sum & t->magnitude), t->most);
-        over->lanes |= m64_bits(is_over);
+        if (m64_any(is_over))
+            staged_over(over, m64_bits(is_over), sum);
         sum = (vf64)v_keep_u64(m64_not(is_over), (vu64)sum | ((vu64)x & ~t->magnitude));
     }
     return sum;
@@ -65,7 +75,8 @@ static ALWAYS_INLINE vf64 staged_sum(const int tested, const int drop, const sta
     vu64 m = larger_exponent(e, c);
     if (tested) {
         m = (vu64)v_max_i16((vi16)m, t->smallest);
-        over->lanes |= m64_bits(v_gt_u64(e, t->beyond));
+        over->far |= m64_bits(v_gt_u64(e, t->beyond));
+        over->addition++;
     }
     const vf64 zero = staged_base(t, m, t->up_all);
     if (drop) {

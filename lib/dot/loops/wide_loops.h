@@ -184,6 +184,8 @@ static ALWAYS_INLINE vf64 wide_start(const int tested, const wide_constants *t, 
 /* Lanes that overflowed, and those of them that did below zero. */
 typedef struct wide_over {
     unsigned lanes, minus;
+    unsigned far; /* lanes with a product that may be beyond binary32: of additions in two stages  */
+    unsigned addition, at[V_LANES / 2]; /* of those, too: the one that is made; the one that overflowed */
 } wide_over;
 
 /* The lanes of x that are beyond `most` for the first time. */
