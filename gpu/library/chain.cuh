@@ -7,7 +7,7 @@
  * +infinity say. Both formats have two bits fewer than binary32 everywhere, so the conversion rounds once. A sum of two
  * such numbers may be rounded to nearest first: 24 >= 2 11 + 2.
  *
- * A result that is no number is computed again by the reference, so that a NaN has its bits. */
+ * A result that is no number is left to the reference (walk_filter), so that a NaN has its bits. */
 #pragma once
 
 #include "flushed.cuh"
@@ -181,7 +181,7 @@ static __device__ __forceinline__ void chain_start(chain_sums &s, const product_
 template <int WAY, chain_kind KIND, int CHUNKED>
 GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     chain_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(chain_product) f, const unsigned char *entered_a,
-                 const unsigned char *entered_b)
+                 const unsigned char *entered_b, unsigned char *left_alone)
 {
     GPU_SHARED(float, room, [TILE_LINES * TILE_LINES]);
     float(*const a)[TILE_PITCH] = reinterpret_cast<float(*)[TILE_PITCH]>(&room[0]);
@@ -234,14 +234,13 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
         room[(row + i / TILE_SIDE) * TILE_LINES + column + i % TILE_SIDE] = (CHUNKED ? sums
                                                                                      : s)[i / TILE_SIDE][i % TILE_SIDE];
     __syncthreads();
-    tile_finish<WAY >= CHAIN_PAIRS ? WALK_TREES : WALK_CHAINS>(p, at, entered_a, entered_b, matrix, row0, column0,
-                                                               room);
+    tile_finish(p, at, matrix, row0, column0, room, left_alone);
 }
 
 /* ---- on the host ---- */
 
 typedef void chain_function(GPU_CONSTANT_TYPE(product_arguments) p, GPU_CONSTANT_TYPE(chain_product) f,
-                            const unsigned char *entered_a, const unsigned char *entered_b);
+                            const unsigned char *entered_a, const unsigned char *entered_b, unsigned char *left);
 
 static inline chain_function *chain_kernel_of(const chain_product &f)
 {
@@ -347,10 +346,10 @@ static inline int chain_of(chain_product *f, const product_arguments &p)
 }
 
 static inline void launch_chain(const chain_product &f, const product_arguments &p, const unsigned char *entered_a,
-                                const unsigned char *entered_b, cudaStream_t on)
+                                const unsigned char *entered_b, unsigned char *left, cudaStream_t on)
 {
     GPU_LAUNCH_ON(on, chain_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices), TILE_THREADS,
-                  0, p, f, entered_a, entered_b);
+                  0, p, f, entered_a, entered_b, left);
 }
 
 } // namespace library

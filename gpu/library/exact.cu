@@ -11,7 +11,7 @@ namespace library
 {
 
 typedef void exact_function(GPU_CONSTANT_TYPE(product_arguments) p, GPU_CONSTANT_TYPE(exact_product) f,
-                            const unsigned char *entered_a, const unsigned char *entered_b);
+                            const unsigned char *entered_a, const unsigned char *entered_b, unsigned char *left);
 
 static exact_function *exact_tile_kernel_of(const exact_product &f)
 {
@@ -60,10 +60,10 @@ int exact_of(exact_product *f, const product_arguments &p)
 }
 
 void exact_launch(const exact_product &f, const product_arguments &p, const unsigned char *entered_a,
-                  const unsigned char *entered_b, cudaStream_t on)
+                  const unsigned char *entered_b, unsigned char *left, cudaStream_t on)
 {
     GPU_LAUNCH_ON(on, exact_tile_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices),
-                  TILE_THREADS, 0, p, f, entered_a, entered_b);
+                  TILE_THREADS, 0, p, f, entered_a, entered_b, left);
 }
 
 } // namespace library

@@ -131,7 +131,7 @@ static __device__ __forceinline__ void exact_start(exact_sums &s, const product_
 template <int L, int CHUNKED>
 GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
     exact_tile_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(exact_product) f, const unsigned char *entered_a,
-                      const unsigned char *entered_b)
+                      const unsigned char *entered_b, unsigned char *left_alone)
 {
     GPU_SHARED(exact_two, room, [TILE_DEEP * TILE_PITCH]);
     double(*const a)[TILE_PITCH] = reinterpret_cast<double(*)[TILE_PITCH]>(&room[0]);
@@ -190,7 +190,7 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
         results[(row + i / TILE_SIDE) * TILE_LINES + column + i % TILE_SIDE / 2 * (TILE_LINES / 2) + i % 2] =
             static_cast<float>(s[i / TILE_SIDE][i % TILE_SIDE]);
     __syncthreads();
-    tile_finish<WALK_EXACT>(p, at, entered_a, entered_b, matrix, row0, column0, results);
+    tile_finish(p, at, matrix, row0, column0, results, left_alone);
 }
 
 } // namespace library

@@ -16,9 +16,9 @@ struct exact_product {
     int64_t tiles_m, tiles_n; /* of a matrix */
 };
 
-/* 1: exact.cu computes it. */
+/* 1: exact.cu computes it, but results that are left: a byte of each, 1 where walk_kernel computes it. */
 int exact_of(exact_product *f, const product_arguments &p);
 void exact_launch(const exact_product &f, const product_arguments &p, const unsigned char *entered_a,
-                  const unsigned char *entered_b, cudaStream_t on);
+                  const unsigned char *entered_b, unsigned char *left, cudaStream_t on);
 
 } // namespace library

@@ -173,6 +173,7 @@ static mpsim_status plan(planned *x, const mpsim_product *p, const mpsim_cuda_op
 struct places {
     unsigned char *a, *b; /* codes that have entered, or NULL */
     float *sums;          /* or NULL */
+    unsigned char *left;  /* results that tiles leave to the reference, or NULL */
     fused_places fused;
     size_t bytes;
 };
@@ -191,6 +192,8 @@ static places places_in(void *room_of_call, const planned &x)
                                      mpsim_format_code_bytes(&x.p.b.multiplied));
     if (x.by_core && x.core.to_sums)
         at.sums = r.take<float>(static_cast<size_t>(s.matrices * s.rows * s.columns));
+    if (x.by_chain || x.by_exact)
+        at.left = r.take<unsigned char>(static_cast<size_t>(s.matrices * s.rows * s.columns));
     if (x.by_fused) {
         size_t more = 0;
         (void)fused_in(nullptr, &more, x.fused, x.p);
@@ -224,9 +227,10 @@ static void launch_walk(const planned &x, const places &at, cudaStream_t on)
                                                        walk_kernel<WALK_EXACT>, walk_kernel<WALK_ADDITIONS>};
     const product_shape &s = x.p.shape;
     const fused_places &f = at.fused;
-    const walk_filter only = {f.any, f.a.special, f.b.special, x.fused.rows, x.fused.columns};
-    GPU_LAUNCH_ON(on, kernels[walk_kind_of(&x.p.model)], blocks_for(s.matrices * s.rows * s.columns, WALK_THREADS),
-                  WALK_THREADS, 0, x.p, at.a, at.b, only);
+    const walk_filter only = {at.left, f.any, f.a.special, f.b.special, x.fused.rows, x.fused.columns};
+    const unsigned blocks = blocks_for(s.matrices * s.rows * s.columns, WALK_THREADS);
+    GPU_LAUNCH_ON(on, kernels[walk_kind_of(&x.p.model)], at.left && blocks > 1 << 13 ? 1 << 13 : blocks, WALK_THREADS, 0,
+                  x.p, at.a, at.b, only);
 }
 
 static mpsim_status launch_all(const planned &x, const places &at, const mpsim_cuda_call *call)
@@ -239,10 +243,10 @@ static mpsim_status launch_all(const planned &x, const places &at, const mpsim_c
     if (x.by_fused)
         fused_launch(x.fused, x.p, at.fused, at.a, at.b, on);
     if (x.by_chain)
-        launch_chain(x.chain, x.p, at.a, at.b, on);
-    else if (x.by_exact)
-        exact_launch(x.exact, x.p, at.a, at.b, on);
-    else if (!x.by_core) /* behind fused additions the lines with NaNs and infinities */
+        launch_chain(x.chain, x.p, at.a, at.b, at.left, on);
+    if (x.by_exact)
+        exact_launch(x.exact, x.p, at.a, at.b, at.left, on);
+    if (!x.by_core) /* behind other kernels what these leave */
         launch_walk(x, at, on);
     else if (launch_core(x.core, x.p, mpsim_format_find("binary32"), at.a, at.b, at.sums, x.sm, on, why, sizeof why))
         return refuse(call, MPSIM_EIO, "mpsim_cuda_gemm: %s", why);

@@ -442,8 +442,10 @@ GPU_KERNEL void enter_kernel(GPU_CONSTANT(product_operand) o, GPU_CONSTANT(produ
     }
 }
 
-/* Lines with a NaN or an infinity, whose results another kernel has left alone; any: NULL: all results are wanted. */
+/* What another kernel has left alone: results whose byte of `left` is 1, or, if there is something (any), lines with a NaN or an
+ * infinity. Both NULL: all results are wanted. */
 struct walk_filter {
+    const unsigned char *left;
     const int *any;
     const unsigned char *a, *b;
     int64_t rows, columns; /* from matrix to matrix */
@@ -462,6 +464,8 @@ GPU_KERNEL void __launch_bounds__(WALK_THREADS)
     end_counts c = {{0, 0, 0, 0}};
     for (int64_t e = static_cast<int64_t>(blockIdx.x) * WALK_THREADS + threadIdx.x; e < n;
          e += static_cast<int64_t>(gridDim.x) * WALK_THREADS) {
+        if (only.left && !only.left[e])
+            continue;
         const int64_t matrix = e / each, i = e % each / g.columns, j = e % g.columns;
         if (only.any && !(only.a[matrix * only.rows + i] | only.b[matrix * only.columns + j]))
             continue;

@@ -1,5 +1,5 @@
 /* tile.cuh -- what tiles of chains (chain.cuh) and of exact sums (exact.cuh) share: 64 x 64 results, operands decoded once to shared
- * memory, 16 products at a time, 4 x 4 results a thread; what the reference computes again; the way to d. */
+ * memory, 16 products at a time, 4 x 4 results a thread; what is left to the reference; the way to d. */
 #pragma once
 
 #include "product.cuh"
@@ -80,36 +80,22 @@ static __device__ __forceinline__ int64_t apart_of(const product_operand &o, con
 
 /* ---- results ---- */
 
-/* The reference's result, of a NaN. */
-template <walk_kind KIND>
-static __device__ GPU_NOINLINE void tile_again(const product_arguments &p, const unsigned char *entered_a,
-                                               const unsigned char *entered_b, int64_t matrix, int64_t i, int64_t j,
-                                               end_counts *c)
+/* Results of a tile to d; sums: 64 x 64, in shared memory. What is a NaN is left to the reference (walk_filter): left is 1 there. */
+static __device__ GPU_NOINLINE void tile_finish(const product_arguments &p, const matrix_places &at, int64_t matrix,
+                                                int64_t row, int64_t column, const float *sums, unsigned char *left)
 {
     const product_shape &g = p.shape;
-    const matrix_places x = places_of(p, matrix);
-    walk_element<KIND>(p, line_of(p.a, entered_a, g.rows, g.depth, matrix, x.a, i),
-                       line_of(p.b, entered_b, g.columns, g.depth, matrix, x.b, j), x, scales_of(p), matrix, i, j, c);
-}
-
-/* Results of a tile to d; sums: 64 x 64, in shared memory; of NaNs the reference's. */
-template <walk_kind KIND>
-static __device__ GPU_NOINLINE void tile_finish(const product_arguments &p, const matrix_places &at,
-                                                const unsigned char *entered_a, const unsigned char *entered_b,
-                                                int64_t matrix, int64_t row, int64_t column, const float *sums)
-{
     const end_scales v = scales_of(p);
     end_counts c = {{0, 0, 0, 0}};
     GPU_ROLLED
     for (int n = static_cast<int>(threadIdx.x); n < TILE_LINES * TILE_LINES; n += TILE_THREADS) {
         const int64_t i = row + n / TILE_LINES, j = column + n % TILE_LINES;
-        if (i >= p.shape.rows || j >= p.shape.columns)
+        if (i >= g.rows || j >= g.columns)
             continue;
         const float s = sums[n];
+        left[(matrix * g.rows + i) * g.columns + j] = s != s;
         if (s == s)
             finish_f32(p, at, v, i, j, s, &c);
-        else
-            tile_again<KIND>(p, entered_a, entered_b, matrix, i, j, &c);
     }
     give_counts(p.end, c);
 }
