@@ -229,8 +229,8 @@ static void launch_walk(const planned &x, const places &at, cudaStream_t on)
     const fused_places &f = at.fused;
     const walk_filter only = {at.left, f.any, f.a.special, f.b.special, x.fused.rows, x.fused.columns};
     const unsigned blocks = blocks_for(s.matrices * s.rows * s.columns, WALK_THREADS);
-    GPU_LAUNCH_ON(on, kernels[walk_kind_of(&x.p.model)], at.left && blocks > 1 << 13 ? 1 << 13 : blocks, WALK_THREADS, 0,
-                  x.p, at.a, at.b, only);
+    GPU_LAUNCH_ON(on, kernels[walk_kind_of(&x.p.model)], at.left && blocks > 1 << 13 ? 1 << 13 : blocks, WALK_THREADS,
+                  0, x.p, at.a, at.b, only);
 }
 
 static mpsim_status launch_all(const planned &x, const places &at, const mpsim_cuda_call *call)
