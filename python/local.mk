@@ -86,13 +86,17 @@ wheel: all
 # libmpsim-cuda with a CPU for a device, for tests.
 if HAVE_CXX
 python_cuda = tests/gpu/cuda-host.so
-$(python_cuda): tests/gpu/cuda_host.cc $(cuda_library_sources) gpu/library/call.cuh gpu/library/recipes.cuh gpu/kernels/recipe.cuh gpu/kernels/stack.cuh gpu/stats/plan.c gpu/stats/binary32.cuh gpu/stats/codes.cuh lib/libmpsim.a $(cuda_library_kernels) gpu/library/chain.cuh gpu/library/core.cuh gpu/library/fused.cuh gpu/library/fused.h gpu/library/product.cuh gpu/library/walk.cuh gpu/kernels/blocks.cuh gpu/kernels/blocks_launch.cuh gpu/kernels/blocks_put.cuh gpu/kernels/blocks_whole.cuh gpu/kernels/grids.cuh gpu/kernels/groups.cuh
-	$(CC) $(public_cppflags) $(product_cflags) -fPIC -c -o tests/gpu/cuda-plan.o $(srcdir)/gpu/stats/plan.c
-	$(CXX) $(kernel_cppflags) $(kernel_cxxflags) $(OPT_CXXFLAGS) -fPIC -fvisibility=hidden -shared -o $@ \
-	  $(srcdir)/tests/gpu/cuda_host.cc $(srcdir)/tests/gpu/blocks_host.cc $(srcdir)/tests/gpu/gemm_host.cc $(srcdir)/tests/gpu/tma_host.cc $(srcdir)/tests/gpu/wgmma_host.cc tests/gpu/cuda-plan.o lib/libmpsim.a -Wl,--exclude-libs,ALL -ldl -lm
+EXTRA_LIBRARIES += tests/gpu/libcudahost.a
+tests_gpu_libcudahost_a_SOURCES = tests/gpu/cuda_host.cc tests/gpu/blocks_host.cc tests/gpu/gemm_host.cc \
+  tests/gpu/library_exact_host.cc tests/gpu/library_fused_host.cc tests/gpu/library_gemm_host.cc tests/gpu/tma_host.cc \
+  tests/gpu/wgmma_host.cc gpu/stats/plan.c
+tests_gpu_libcudahost_a_CPPFLAGS = $(kernel_cppflags)
+tests_gpu_libcudahost_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
+tests_gpu_libcudahost_a_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags) -fPIC -fvisibility=hidden
+$(python_cuda): tests/gpu/libcudahost.a lib/libmpsim.a
+	$(AM_V_CXXLD)$(CXX) $(SAN_CFLAGS) $(CXXFLAGS) -shared -o $@ -Wl,--whole-archive tests/gpu/libcudahost.a -Wl,--no-whole-archive \
+	  lib/libmpsim.a -Wl,--exclude-libs,libmpsim.a -ldl -lm
 MOSTLYCLEANFILES += $(python_cuda)
-$(python_cuda): gpu/library/exact.cuh gpu/library/exact.h gpu/library/flushed.cuh gpu/library/fused_tile.cuh gpu/library/grouped.cuh gpu/library/staged.cuh gpu/library/tile.cuh
-$(python_cuda): gpu/library/between.cuh gpu/kernels/rows.cuh gpu/kernels/anycast.cuh gpu/kernels/casts.cuh gpu/kernels/usual.cuh
 else
 python_cuda =
 endif

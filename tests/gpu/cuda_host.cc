@@ -1,8 +1,5 @@
 /* cuda_host.cc -- libmpsim-cuda as a library whose device is a CPU (tests/gpu/host.h), for tests of what loads it: memory there
  * comes from mpsim_test_memory. */
-#include "../../gpu/library/gemm.cu"
-#include "../../gpu/library/exact.cu"
-#include "../../gpu/library/fused.cu"
 #include "../../gpu/stats/stats.cu"
 
 #include "../../gpu/library/cast.cu"

@@ -144,4 +144,4 @@ tests_gpu_mpsim_gpu_functions_host_CXXFLAGS = $(OPT_CXXFLAGS) $(kernel_cxxflags)
 tests_gpu_mpsim_gpu_functions_host_LDADD = gpu/libfunctions.a $(kernel_libs) -ldl -lm
 tests_gpu_mpsim_gpu_functions_host_LINK = $(CXXLINK) -rdynamic
 endif
-EXTRA_DIST += tests/gpu/cuda_host.cc tests/gpu/standin-cublas.c
+EXTRA_DIST += tests/gpu/standin-cublas.c
