@@ -53,6 +53,10 @@ lm=$top/data/charlm/step_012000/rank_00000.safetensors
     mpsim cast -q -f bf16 --only -m act:blocks.0.fc1 -o trainer.safetensors "$lm"
     mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o x.npy "$lm"
     mpsim cast -q -f e4m3@cuda --only -m act:blocks.0.fc1 -o y.npy "$lm"
+    mkdir run
+    cp x.npy y.npy run/
+    printf '{"schema": "mpsim.run/1", "files": ["x.npy", "y.npy"], "operations": [%s]}\n' \
+        '{"name": "fc1", "kind": "cast", "row": "e4m3@cuda", "arrays": {"x": "x", "y": "y"}}' >run/run.json
     head -c 8388608 /dev/zero | gzip -1 >grads.bin.gz
     cp grads.bin.gz dump.bin.gz
     cp "$top/data/policies/pytorch-amp-fp16.yaml" mine.yaml

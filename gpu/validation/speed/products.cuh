@@ -131,7 +131,8 @@ int dot_of(const product *x, size_t r, size_t c, const unsigned char *row, const
         const size_t at = i * depth * x->bytes;
         if (mpsim_dot(&x->model, x->format, row + at, x->format, column + at, depth, 0, NULL, &sum) != MPSIM_OK)
             return -1;
-        const float p = mpsim_f32_bits(static_cast<uint32_t>(sum));
+        const float p =
+            static_cast<float>(mpsim_decode(&x->model.result.format, sum)); /* exact: binary32 or fewer bits */
         const float a = factor_of(r * blocks + i, A_FACTORS), b = factor_of(c / GPU_GEMM_BLOCK * blocks + i, B_FACTORS);
         s = x->blocks ? fmaf(a * b, p, s) : p;
     }

@@ -71,7 +71,7 @@ struct tensor_case {
     const char *name, *group, *from, *to; /* formats; to: NULL: a number comes out */
     const char *recipe;                   /* of blocks, or NULL: a cast */
     double bytes;                         /* of an element, read and written */
-    train_digest_kind digests;
+    train_digest_kind digests = TRAIN_DIGEST_CODES;
 };
 
 /* One scale for a tensor needs its largest number first: it is read twice. That operation and the digest wait for
