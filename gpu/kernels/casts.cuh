@@ -255,7 +255,7 @@ struct gpu_cast {
         for (int t = 0; t < 4; t++)
             y[t] = gpu_stochastic_signed<To>(how.draw, __float_as_uint(x[t]), random[t]);
         else GPU_UNROLL for (int t = 0; t < 4; t++) y[t] = gpu_stochastic_fast<To>(how.draw, x[t], random[t]);
-        gpu_join_stochastic<To>(y, x, codes);
+        gpu_join_signed<To>(y, x, codes);
         if (gpu_has_zero_code<To>(codes))
             GPU_UNROLL
         for (int t = 0; t < 4; t++) {

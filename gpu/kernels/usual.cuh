@@ -193,6 +193,52 @@ static __device__ __forceinline__ void gpu_join(const uint32_t code[4], uint32_t
                                    : code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
 }
 
+/* Four magnitudes' codes, one behind the other, with the signs of x. */
+template <class T>
+static __device__ __forceinline__ void gpu_join_signed(const uint32_t y[4], const float x[4], uint32_t *words)
+{
+    if constexpr (T::FLAT && T::BYTES == 2) {
+        words[0] = __byte_perm(y[0], y[1], 0x7632);
+        words[1] = __byte_perm(y[2], y[3], 0x7632);
+    } else if constexpr (T::BYTES == 1) {
+        const uint32_t top = __byte_perm(__byte_perm(__float_as_uint(x[0]), __float_as_uint(x[1]), 0x0073),
+                                         __byte_perm(__float_as_uint(x[2]), __float_as_uint(x[3]), 0x0073), 0x5410);
+        words[0] = (__byte_perm(__byte_perm(y[0], y[1], 0x0040), __byte_perm(y[2], y[3], 0x0040), 0x5410) &
+                    T::MASK * 0x01010101u) |
+                   (top & 0x80808080u) >> (8 - T::BITS);
+    } else {
+        uint32_t code[4];
+        GPU_UNROLL
+        for (int t = 0; t < 4; t++)
+            code[t] = T::FLAT ? y[t] >> T::SHIFT : (y[t] & T::MASK) | __float_as_uint(x[t]) >> 31 << (T::BITS - 1);
+        gpu_join<T>(code, words);
+    }
+}
+
+/* The magnitude's code in the last byte. The number is added to a power of two whose last place is the step between codes of its
+ * binade: the sum's last bits count steps, and the binade's bits are added. */
+template <class T>
+static __device__ __forceinline__ uint32_t gpu_nearest_lifted(float x)
+{
+    const uint32_t lift = (uint32_t)T::SHIFT << 23, least = T::LEAST + lift;
+    const uint32_t own = (__float_as_uint(x) & 0x7f800000u) + lift, bits = own > least ? own : least;
+    const uint32_t sum = __float_as_uint(__fadd_rn(fabsf(x), __uint_as_float(bits)));
+    return sum + (bits >> T::SHIFT) - (least >> T::SHIFT);
+}
+
+/* Whether the device converts pairs. */
+template <class T>
+static MPSIM_HD constexpr int gpu_converts()
+{
+#if !defined(__CUDA_ARCH__)
+    return 0;
+#elif __CUDA_ARCH__ < 890
+    return T::BITS == 16;
+#else
+    return T::BITS == 16 || T::BITS == 8;
+#endif
+}
+
 /* Four numbers, to nearest. */
 template <class T, int MODE>
 static __device__ __forceinline__ void gpu_pack(const float v[4], uint32_t *words)
@@ -206,6 +252,12 @@ static __device__ __forceinline__ void gpu_pack(const float v[4], uint32_t *word
     } else if constexpr (T::BYTES == 2) {
         words[0] = gpu_pair_of<T>(v[0], v[1]);
         words[1] = gpu_pair_of<T>(v[2], v[3]);
+    } else if constexpr (!gpu_converts<T>()) {
+        uint32_t code[4];
+        GPU_UNROLL
+        for (int t = 0; t < 4; t++)
+            code[t] = gpu_nearest_lifted<T>(v[t]);
+        gpu_join_signed<T>(code, v, words);
     } else {
         words[0] = gpu_pair_of<T>(v[0], v[1]) | gpu_pair_of<T>(v[2], v[3]) << 16;
     }
@@ -292,28 +344,6 @@ static __device__ __forceinline__ uint32_t gpu_stochastic_signed(const gpu_draw 
     const uint32_t b = u & 0x7fffffu, is = (u & 0x7fffffffu) ? 0x800000u : 0;
     const uint32_t sum = (b | is) + (draw >> (32 - T::SHIFT - more));
     return (sum >> (T::SHIFT + more)) + ((uint32_t)binade << T::MBITS);
-}
-
-/* Four of them as codes, one behind the other; x has the signs. */
-template <class T>
-static __device__ __forceinline__ void gpu_join_stochastic(const uint32_t y[4], const float x[4], uint32_t *words)
-{
-    if constexpr (T::FLAT && T::BYTES == 2) {
-        words[0] = __byte_perm(y[0], y[1], 0x7632);
-        words[1] = __byte_perm(y[2], y[3], 0x7632);
-    } else if constexpr (T::BYTES == 1) {
-        const uint32_t top = __byte_perm(__byte_perm(__float_as_uint(x[0]), __float_as_uint(x[1]), 0x0073),
-                                         __byte_perm(__float_as_uint(x[2]), __float_as_uint(x[3]), 0x0073), 0x5410);
-        words[0] = (__byte_perm(__byte_perm(y[0], y[1], 0x0040), __byte_perm(y[2], y[3], 0x0040), 0x5410) &
-                    T::MASK * 0x01010101u) |
-                   (top & 0x80808080u) >> (8 - T::BITS);
-    } else {
-        uint32_t code[4];
-        GPU_UNROLL
-        for (int t = 0; t < 4; t++)
-            code[t] = T::FLAT ? y[t] >> T::SHIFT : (y[t] & T::MASK) | __float_as_uint(x[t]) >> 31 << (T::BITS - 1);
-        gpu_join<T>(code, words);
-    }
 }
 
 /* Whether one of four codes is zero. */

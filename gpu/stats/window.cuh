@@ -1,9 +1,10 @@
 /* window.cuh -- elements of a window: 9 binades, from 2^low to below 2^(low + 9), as integers of one unit.
  *
  * An element is X = significand * 2^k, k from 0 to 8, below 2^32. Its square is below 2^64, and sums of squares take 96 bits. To
- * nearest, a cast that drops d bits of every significand loses the lowest d + k bits of X, as a signed number:
- * a shift to the left that drops the others, one to the right. A cast of the usual kind takes 5 instructions an element (sm_90): three
- * for the error, a product, and a minimum for the relative error (bounds.cuh). Where thresholds of a
+ * nearest, a cast that drops d bits of every significand loses the lowest d + k bits of X, as a signed number: a product that
+ * drops the others, and the high word of one with 2^(22 + k), which is the error times 2^(22 - d). A cast of the usual kind takes
+ * 4 instructions an element (sm_90): two for the error, its square, and a minimum for the relative error (bounds.cuh), which alone is
+ * of the integer unit. Where thresholds of a
  * cast are among the elements, or numbers become subnormal ones, or a cast truncates, it takes about 30.
  *
  * Counted are the elements that stay as they are, which are rare where speed is asked for; inexact are the others. */
@@ -19,6 +20,7 @@ enum {
     CHUNK = 32 * LANE,  /* of a warp                                                    */
     WINDOW = 8,         /* binades below that of the largest number                     */
     SLACK = 1,          /* binades that the largest number may fall before it moves     */
+    MOST_DROPPED = 22,  /* bits, of a usual cast                                        */
     LOWEST = WINDOW + 1 /* the lowest window: the exponent of its highest binade, biased */
 };
 
@@ -93,15 +95,15 @@ struct sums {
     }
 };
 
-/* A chunk: significands, and exponents above that of the window's lowest binade. What is not in the window has significand 1
- * and an exponent above 31. */
+/* A chunk: significands, and 2^(22 + k), k being the exponent above that of the window's lowest binade. What is not in the window has
+ * significand 1 and the factor 0. */
 struct elements {
-    unsigned sig[LANE], place[LANE];
+    unsigned sig[LANE], factor[LANE];
 };
 
 __device__ inline int is_there(const elements &e, int m)
 {
-    return e.place[m] <= WINDOW;
+    return e.factor[m] != 0;
 }
 
 /* The exponent of magnitude a, less `low`, in one instruction of a unit that has less to do than others. */
@@ -136,7 +138,7 @@ __device__ __forceinline__ void add_array(const elements &e, const unsigned *u, 
 {
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned factor = left(1, e.place[m]);
+        const unsigned factor = e.factor[m] >> MOST_DROPPED;
         const int sign = int(u[m]) >> 31 | 1;
         s.sum += i64(int(e.sig[m])) * (sign * int(factor));
         add_product(s.squares, e.sig[m] * factor);
@@ -159,7 +161,6 @@ __device__ GPU_NOINLINE void look_whether_larger(const job &j, int i, unsigned s
 template <int N>
 __device__ __forceinline__ void cast_usually(const job &j, int i, const elements &e, sums<N> &s, int may_be_exact)
 {
-    const unsigned up = unsigned(32 - j.casts[i].drop);
     const unsigned above = *(volatile unsigned *)(block_above() + i) + 1,
                    below = *(volatile unsigned *)(block_below() + i);
     const unsigned from = above + 0x800000u, scale = j.casts[i].scale;
@@ -167,12 +168,12 @@ __device__ __forceinline__ void cast_usually(const job &j, int i, const elements
     u64 errors = 0;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const int error = right(int(e.sig[m] * scale), up - e.place[m]);
+        const int error = __mulhi(int(e.sig[m] * scale), int(e.factor[m]));
         const unsigned fraction = e.sig[m] - from;
         errors += u64(i64(error) * error);
         nearest = fraction < nearest ? fraction : nearest;
     }
-    add(s.errors[i], errors);
+    add(s.errors[i], errors >> (scale ? 2 * (MOST_DROPPED - j.casts[i].drop) : 0));
     if (may_be_exact) {
         unsigned exact = 0;
         GPU_UNROLL for (int m = 0; m < LANE; m++) exact += is_there(e, m) && e.sig[m] * scale == 0;
@@ -206,7 +207,7 @@ __device__ __forceinline__ void cast_rarely(const job &j, int i, const elements 
     wide *const left_out = reinterpret_cast<wide *>(block_left()) + i * THREADS;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned k = e.place[m], x = left(e.sig[m], k);
+        const unsigned k = unsigned(31 - MOST_DROPPED - __clz(int(e.factor[m]))), x = left(e.sig[m], k);
         const unsigned a = (e.sig[m] & 0x7fffffu) | (unsigned(s.low()) + k) << 23;
         if (!is_there(e, m))
             continue;
@@ -248,8 +249,9 @@ __device__ inline int way_of(const cast &c, unsigned most, int low)
     const int over = most >= c.over;
     if (over && c.saturates && c.largest_exp < low - 150) /* the window has no such units */
         return ALONE;
-    return over || c.truncates || c.floor > low || c.least > least || c.normal > least || c.drop > 22 ? RARELY
-                                                                                                      : USUALLY;
+    return over || c.truncates || c.floor > low || c.least > least || c.normal > least || c.drop > MOST_DROPPED
+               ? RARELY
+               : USUALLY;
 }
 
 /* Magnitudes of a window for which all casts are usual ones; 0: for none are they. */

@@ -211,6 +211,11 @@ static inline int __ffs(int x)
 {
     return __builtin_ffs(x);
 }
+static inline int __mulhi(int a, int b)
+{
+    return (int)((long long)a * b >> 32);
+}
+
 static inline int __clz(int x)
 {
     return x ? __builtin_clz(unsigned(x)) : 32;
