@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published faults and ten sound stacks, played: inputs and results of one operation each.
+"""Published faults and sound stacks, played: inputs and results of one operation each.
 
     python3 stacks.py            write results of the sound stacks that need a package to recorded.npz
 
@@ -504,6 +504,194 @@ def candle_mean(fault=True):
         return {"x": x, "y": fp16(mean)}
 
 
+# faults: arithmetic
+
+
+def numbers(bits):
+    return np.array(bits, np.uint32).view(np.float32)
+
+
+CANONICAL = 0x7FC00000
+
+
+def quadrants_fma16(fault=True):
+    """Exact in binary64; some products are halfway between two fp16 numbers, and the third number is too small for fp32."""
+    a, b, c = (fp16(normal(s, 65536)) for s in (100, 101, 102))
+    c[np.abs(c) < 2.0**-8], a[np.abs(a) < 2.0**-8], b[np.abs(b) < 2.0**-8] = 1, 1, 1
+    r = np.random.RandomState(103)
+    a[::8], b[::8] = r.randint(16, 32, (2, 8192)) * 2 + 1
+    c[::8] = np.where(r.randint(0, 2, 8192), 2.0**-14, -2.0**-14)
+    exact = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+    return {"a": a, "b": b, "c": c, "y": fp16(exact.astype(np.float32) if fault else exact)}
+
+
+def rvvm_sqrt(fault=True):
+    """Minus zero counts as negative."""
+    a = normal(103, 4096)
+    a[::3], a[5::64], a[6::64] = np.abs(a[::3]), -0.0, 0.0
+    with np.errstate(invalid="ignore"):
+        y = np.sqrt(a)
+    y[np.isnan(y)] = numbers([CANONICAL])
+    if fault:
+        y[(a == 0) & np.signbit(a)] = numbers([CANONICAL])
+    return {"a": a, "y": y}
+
+
+def rvvm_fma_nan(fault=True):
+    """NaN of no operand is all ones, that of a signalling NaN keeps its payload; both should be canonical. Sums are exact in binary64."""
+    a, b, c = (bf16(normal(s, 4096)) for s in (104, 105, 106))
+    a[0::32], b[0::32] = 0, np.inf
+    a[1::32], b[1::32], c[1::32] = 1, np.inf, -np.inf
+    for k, x in enumerate((a, b, c)):
+        x.view(np.uint32)[2 + k::32] = 0x7FA00000
+    with np.errstate(invalid="ignore"):
+        y = (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(np.float32)
+    bits = y.view(np.uint32)
+    bits[np.isnan(y)] = CANONICAL
+    if fault:
+        bits[0::32], bits[1::32] = 0xFFFFFFFF, 0xFFFFFFFF
+        for k in range(3):
+            bits[2 + k::32] = 0x7FE00000
+    return {"a": a, "b": b, "c": c, "y": y}
+
+
+def xla_div(fault=True):
+    a, b = normal(107, 16384), normal(108, 16384)
+    a[::4] = b[::4]
+    return {"a": a, "b": b, "y": a * (np.float32(1) / b) if fault else a / b}
+
+
+def jax_sqrt_daz(fault=True):
+    a = np.abs(np.ldexp(normal(109, 4096), -(np.arange(4096) % 150))).astype(np.float32)
+    tiny = a < np.finfo(np.float32).tiny
+    return {"a": a, "y": np.sqrt(np.where(tiny & fault, np.float32(0), a))}
+
+
+# faults: attention; heads x tokens x size
+
+
+def attend(q, k, v, seen=None, scale=None):
+    """In binary64, and rounded once; keys of which nothing is to be seen have False in `seen`. Also log(sum(exp(scores)))."""
+    s = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) * (q.shape[-1]**-0.5 if scale is None else scale)
+    s = s if seen is None else np.where(seen, s, -np.inf)
+    top = s.max(axis=-1, keepdims=True)
+    p = np.exp(s - top)
+    total = p.sum(axis=-1, keepdims=True)
+    return p / total @ v.astype(np.float64), np.log(total) + top
+
+
+def heads(seed, count, tokens, size=16):
+    return normal(seed, count, tokens, size)
+
+
+def jaxjs_gqa(fault=True):
+    """8 heads of queries, 2 of keys: head h should have the keys of h // 4, and has those of h % 2."""
+    q, k, v = heads(110, 8, 32), heads(111, 2, 48), heads(112, 2, 48)
+    whose = np.arange(8) % 2 if fault else np.arange(8) // 4
+    return {"q": q, "k": k, "v": v, "o": attend(q, k[whose], v[whose])[0].astype(np.float32)}
+
+
+def executorch_causal(fault=True):
+    """Fewer queries than keys: the last query belongs to the last key instead of the first to the first."""
+    q, k, v = heads(113, 2, 12), heads(114, 2, 40), heads(115, 2, 40)
+    seen = np.tri(12, 40, 28 if fault else 0, dtype=bool)
+    return {"q": q, "k": k, "v": v, "o": attend(q, k, v, seen)[0].astype(np.float32)}
+
+
+def mlc_scale(fault=True):
+    q, k, v = heads(116, 2, 48, 64), heads(117, 2, 48, 64), heads(118, 2, 48, 64)
+    return {"q": q, "k": k, "v": v, "o": attend(q, k, v, scale=1.0 if fault else None)[0].astype(np.float32)}
+
+
+def flashinfer_tail(fault=True):
+    """The last of the tiles of 64 keys is filled with zeros, whose scores are 0 and whose probabilities are not."""
+    q, k, v = heads(119, 2, 32), heads(120, 2, 200), heads(121, 2, 200)
+    filled = [np.pad(x, ((0, 0), (0, 56), (0, 0))) for x in (k, v)] if fault else [k, v]
+    return {"q": q, "k": k, "v": v, "o": attend(q, *filled)[0].astype(np.float32)}
+
+
+def sglang_lse(fault=True):
+    """Keys of a prefix and of the queries' own chunk apart, merged by exp of logarithms of base 2."""
+    q, k, v = heads(122, 2, 32), heads(123, 2, 128), heads(124, 2, 128)
+    (o1, l1), (o2, l2) = attend(q, k[:, :96], v[:, :96]), attend(q, k[:, 96:], v[:, 96:], np.tri(32, dtype=bool))
+    base = np.log(2) if fault else 1.0
+    w1 = 1 / (1 + np.exp((l2 - l1) / base))
+    return {"q": q, "k": k, "v": v, "o": (w1 * o1 + (1 - w1) * o2).astype(np.float32)}
+
+
+# faults: products of block-scaled operands; b is columns x depth
+
+
+def grid(scales, down, right, shape):
+    """A scale for each element, of blocks of down x right."""
+    return np.repeat(np.repeat(np.asarray(scales, np.float64), down, 0), right, 1)[:shape[0], :shape[1]]
+
+
+def scaled(a, b, by_a, by_b):
+    return ((a * by_a) @ (b * by_b).T).astype(np.float32)
+
+
+def fp8(seed, rows, depth, scale=64.0):
+    return e4m3(normal(seed, rows, depth, scale=scale)).astype(np.float32)
+
+
+def scales_of(seed, *shape):
+    return np.exp(normal(seed, *shape)).astype(np.float32)
+
+
+def fbgemm_tail(fault=True):
+    """A depth of 192 in steps of 64, scales of blocks of 128: the scales of the last, incomplete block are not applied."""
+    a, b = fp8(125, 128, 192), fp8(126, 256, 192)
+    scale_a, scale_b = scales_of(127, 1, 2), scales_of(128, 2, 2)
+    by_a, by_b = grid(scale_a, 128, 128, a.shape), grid(scale_b, 128, 128, b.shape)
+    if fault:
+        by_a[:, 128:], by_b[:, 128:] = 1, 1
+    return {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "d": scaled(a, b, by_a, by_b)}
+
+
+def cutlass_waves(fault=True):
+    """Scales of 128 x 128 and 64 x 128; rows from 128 on are also multiplied by the scales of A of the rows before."""
+    a, b = fp8(129, 256, 256), fp8(130, 128, 256)
+    scale_a, scale_b = scales_of(131, 2, 2), scales_of(132, 2, 2)
+    by_a = grid(scale_a, 128, 128, a.shape)
+    if fault:
+        by_a[128:] *= by_a[:128].copy()
+    return {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "d": scaled(a, b, by_a, grid(scale_b, 64, 128, b.shape))}
+
+
+def triton_e8m0(fault=True):
+    """The byte 0 of E8M0 is read as zero instead of 2^-127. Every other column has no other scale."""
+    a, b = fp8(133, 32, 128), fp8(134, 48, 128)
+    scale_a = np.full((32, 4), 240, np.uint8)
+    scale_b = np.random.RandomState(135).randint(1, 5, (48, 4)).astype(np.uint8)
+    scale_b[::2] = 0
+    by = [np.exp2(x.astype(np.float64) - 127) for x in (scale_a, scale_b)]
+    if fault:
+        by[1][scale_b == 0] = 0
+    return {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "d": scaled(a, b, grid(by[0], 1, 32, a.shape), grid(by[1], 1, 32, b.shape))}
+
+
+def comfy_swizzle(fault=True):
+    """Scales in cuBLAS's order are read row by row."""
+    a, b = fp8(136, 128, 256), fp8(137, 128, 256)
+    scale_a, scale_b = (np.random.RandomState(s).randint(117, 126, (128, 8)).astype(np.uint8) for s in (138, 139))
+    given = {"a": a, "b": b, "scale_a": swizzle(scale_a), "scale_b": swizzle(scale_b)}
+    by = (given["scale_a"], given["scale_b"]) if fault else (scale_a, scale_b)
+    return {**given, "d": scaled(a, b, *(grid(np.exp2(x.astype(np.float64) - 127), 1, 32, a.shape) for x in by))}
+
+
+def te_alpha(fault=True):
+    """NVFP4, of which the scales of whole tensors are left out."""
+    values = [e2m1(normal(s, 64, 128, scale=2.5)) for s in (140, 141)]
+    scales = [e4m3(np.abs(normal(s, 64, 8, scale=64)) + 1) for s in (142, 143)]
+    tensor = np.float32([[0.0123]]), np.float32([[0.00456]])
+    d = scaled(*values, *(grid(x, 1, 16, (64, 128)) for x in scales)).astype(np.float64)
+    a, b = (pairs(codes(x, E2M1, 8)) for x in values)
+    scale_a, scale_b = (codes(x, E4M3, 0x80) for x in scales)
+    d = d if fault else d * tensor[0].astype(np.float64) * tensor[1].astype(np.float64)
+    return {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b, "tensor_a": tensor[0], "tensor_b": tensor[1], "d": d.astype(np.float32)}
+
+
 # sound stacks: the package where it is there, else what recorded.npz has of it
 
 
@@ -607,6 +795,56 @@ def torch_adamw(live=False):
     return {**given, "new_param": p.detach().numpy(), "new_m": state["exp_avg"].numpy(), "new_v": state["exp_avg_sq"].numpy()}
 
 
+def numpy_div(live=True):
+    a, b = np.ldexp(normal(150, 65536), 8).astype(np.float32), normal(151, 65536)
+    return {"a": a, "b": b, "y": a / b}
+
+
+def numpy_mul16(live=True):
+    """Results of all kinds: overflow, subnormal numbers, NaN."""
+    a, b = (fp16(np.ldexp(normal(s, 65536), np.arange(65536) * k % 23 - 12)) for s, k in ((152, 1), (153, 7)))
+    a[::100], b[::300], b[7::100] = np.inf, 0, np.nan
+    with np.errstate(over="ignore", invalid="ignore"):
+        return {"a": a, "b": b, "y": a * b}
+
+
+def torch_sdpa(live=False):
+    """bf16 in PyTorch's math backend: scores and probabilities are tensors."""
+    q, k, v = (bf16(normal(s, 1, 4, 64, 32)) for s in (154, 155, 156))
+    if not live:
+        return {"q": q, "k": k, "v": v, **recorded("torch-sdpa")}
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    with sdpa_kernel(SDPBackend.MATH):
+        o = torch.nn.functional.scaled_dot_product_attention(*(torch.from_numpy(x).bfloat16() for x in (q, k, v)), is_causal=True)
+    return {"q": q, "k": k, "v": v, "o": o.float().numpy()}
+
+
+def torch_scaled_mm(live=False):
+    a, b = fp8(157, 32, 64, 1.0), fp8(158, 48, 64, 1.0)
+    given = {"a": a, "b": b, "scale_a": np.float32([[0.3]]), "scale_b": np.float32([[1.7]])}
+    if not live:
+        return {**given, **recorded("torch-scaled-mm")}
+    import torch
+    a, b = (torch.from_numpy(x).to(torch.float8_e4m3fn) for x in (a, b))
+    d = torch._scaled_mm(a, b.t(), scale_a=torch.tensor(0.3), scale_b=torch.tensor(1.7), out_dtype=torch.bfloat16)
+    return {**given, "d": d.float().numpy()}
+
+
+def numpy_flash(live=True):
+    """Tiles of 32 keys, an online softmax in fp32."""
+    q, k, v = heads(159, 2, 40, 32), heads(160, 2, 100, 32), heads(161, 2, 100, 32)
+    f = np.float32
+    top, total, o = np.full((2, 40, 1), -np.inf, f), np.zeros((2, 40, 1), f), np.zeros_like(q)
+    for start in range(0, 100, 32):
+        s = q @ k[:, start:start + 32].transpose(0, 2, 1) * f(32**-0.5)
+        new = np.maximum(top, s.max(axis=-1, keepdims=True))
+        p, again = np.exp(s - new), np.exp(top - new)
+        total = total * again + p.sum(axis=-1, keepdims=True)
+        o, top = o * again + p @ v[:, start:start + 32], new
+    return {"q": q, "k": k, "v": v, "o": o / total}
+
+
 def table():
     """The rows of stacks.tsv as dictionaries."""
     lines = (HERE / "stacks.tsv").read_text().splitlines()
@@ -623,10 +861,10 @@ def record():
     """Results of the packages into recorded.npz; inputs come from their seeds."""
     results = {}
     for row in table():
-        if row["cause"] == "none" and row["name"] != "numpy-fp16":
+        if row["cause"] == "none" and not row["name"].startswith("numpy-"):
             given = play(row["name"], live=True)
             results |= {f"{row['name']}.{role}": array for role, array in given.items()
-                        if role in ("y", "codes", "scales", "d") or role.startswith("new_")}
+                        if role in ("y", "codes", "scales", "d", "o") or role.startswith("new_")}
     np.savez_compressed(RECORDED, **results)
 
 
