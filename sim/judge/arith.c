@@ -232,8 +232,8 @@ static void differs(const void *self, size_t nearest, uint64_t n)
     if (like->overflow != best->overflow)
         judge_find(j, "overflow", n, "what overflows becomes %s", best->overflow ? "the largest number" : "infinity");
     if (like->nans != best->nans && like->nans != ARITH_ANY)
-        judge_find(j, "nan", n, "NaNs are those of nan=%s, not of nan=%s", judge_arith_nans[best->nans],
-                   judge_arith_nans[like->nans]);
+        judge_find(j, "nan", n, "NaNs are those of %s%s, not of nan=%s", best->nans == ARITH_ANY ? "no rule" : "nan=",
+                   best->nans == ARITH_ANY ? "" : judge_arith_nans[best->nans], judge_arith_nans[like->nans]);
 }
 
 /* ---- the answer ---- */

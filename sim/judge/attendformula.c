@@ -37,6 +37,10 @@ const judge_formula judge_attend_formulas[] = {
     {"tail", "the last tile of 32 keys is left out"},
     {"tail", "the last tile of 64 keys is left out"},
     {"tail", "the last tile of 128 keys is left out"},
+    {"tail", "keys behind the last one, which fill a tile of 16, are zeros and have weights"},
+    {"tail", "keys behind the last one, which fill a tile of 32, are zeros and have weights"},
+    {"tail", "keys behind the last one, which fill a tile of 64, are zeros and have weights"},
+    {"tail", "keys behind the last one, which fill a tile of 128, are zeros and have weights"},
     {"formula", "the results are not normalised: they are not divided by the sum of the powers"},
     {"formula", "one is added to the sum of the powers"},
     {"formula", "powers of 2 are taken instead of those of e"},
@@ -71,7 +75,8 @@ enum {
     OF_FIRST,
     OF_TAIL,
     OF_TILE = OF_TAIL + 4,
-    OF_POWERS = OF_TILE + 4,
+    OF_FILLED = OF_TILE + 4,
+    OF_POWERS = OF_FILLED + 4,
     OF_PLUS_ONE,
     OF_TWO,
     OF_AXIS,
@@ -90,14 +95,23 @@ static size_t tile_of(size_t formula, size_t first)
     return (size_t)16 << (formula - first);
 }
 
+/* Keys that are missing in the last tile. */
+static size_t filled(const attend_shape *s, size_t formula)
+{
+    const size_t tile = tile_of(formula, OF_FILLED);
+    return (tile - s->keys % tile) % tile;
+}
+
 /* Whether a formula is one of this row and these arrays, and not the right one. */
 static int has(const attend_numbers *n, const attend_row *row, size_t formula)
 {
     const attend_shape *s = &n->s;
     if (formula >= OF_TAIL && formula < OF_TILE)
         return s->keys % tile_of(formula, OF_TAIL) && s->keys > tile_of(formula, OF_TAIL);
-    if (formula >= OF_TILE && formula < OF_POWERS)
+    if (formula >= OF_TILE && formula < OF_FILLED)
         return s->keys % tile_of(formula, OF_TILE) == 0 && s->keys > tile_of(formula, OF_TILE);
+    if (formula >= OF_FILLED && formula < OF_POWERS)
+        return !row->causal && !n->x.mask && filled(s, formula) > 0;
     if (formula >= OF_RESCALE && formula < OF_BF16)
         return s->keys > tile_of(formula, OF_RESCALE);
     switch (formula) {
@@ -177,7 +191,7 @@ static line line_of(const attend_numbers *n, const attend_row *row, size_t formu
     size_t most = formula == OF_LAST ? s->keys - 1 : s->keys;
     if (formula >= OF_TAIL && formula < OF_TILE)
         most = s->keys / tile_of(formula, OF_TAIL) * tile_of(formula, OF_TAIL);
-    if (formula >= OF_TILE && formula < OF_POWERS)
+    if (formula >= OF_TILE && formula < OF_FILLED)
         most = s->keys - tile_of(formula, OF_TILE);
     l.end = l.end < most ? l.end : most;
     return l;
@@ -253,6 +267,8 @@ static void take_powers(attend_numbers *n, size_t formula, const line *l, double
 {
     double known = most;
     n->sum = formula == OF_PLUS_ONE;
+    if (formula >= OF_FILLED && formula < OF_POWERS)
+        n->sum += (double)filled(&n->s, formula) * power(formula, -most);
     for (size_t i = n->s.keys; i-- > 0;) { /* from the last: scores of the keys before are needed */
         const int rescales = formula >= OF_RESCALE && formula < OF_BF16;
         if (rescales && (i == n->s.keys - 1 || (i + 1) % tile_of(formula, OF_RESCALE) == 0))

@@ -253,9 +253,11 @@ static const judge_formula formulas[] = {
     {"scale-order", "all blocks of a line have the scale of its first block, in b"},
     {"scale-order", "a line of a has the scales of the line before it"},
     {"scale-order", "a line of b has the scales of the line before it"},
+    {"scale-squared", "lines of a are multiplied by the scales of the lines before them, too"},
+    {"scale-squared", "lines of b are multiplied by the scales of the lines before them, too"},
     {"operands", "the scales of a and b have changed places"},
     {"tail", "the last block of the depth is left out"},
-    {"tail", "the last block of the depth has no scales"},
+    {"scale-missing", "the last block of the depth has no scales"},
     {"nibbles", "the elements of each pair have changed places, in a"},
     {"nibbles", "the elements of each pair have changed places, in b"},
     {"bias", "the bias is left out"},
@@ -282,6 +284,8 @@ enum {
     FIRST_B,
     LINE_A,
     LINE_B,
+    ALL_A,
+    ALL_B,
     CHANGED,
     TAIL,
     TAIL_PLAIN,
@@ -291,11 +295,13 @@ enum {
     OF_BF16
 };
 
+enum { LINES_MOST = 64 }; /* scales that are multiplied */
+
 static int has(const question *q, const block_row *row, size_t formula)
 {
     const block_operand *a = &q->x[0], *b = &q->x[1];
     const int of_b = formula == TURNED_B || formula == SWIZZLED_B || formula == NEXT_B || formula == BEFORE_B ||
-                     formula == FIRST_B || formula == LINE_B;
+                     formula == FIRST_B || formula == LINE_B || formula == ALL_B;
     const block_operand *x = of_b ? b : a;
     switch (formula) {
     case NO_TENSOR:
@@ -319,6 +325,9 @@ static int has(const question *q, const block_row *row, size_t formula)
     case LINE_A:
     case LINE_B:
         return x->grid_lines > 1;
+    case ALL_A:
+    case ALL_B:
+        return x->grid_lines > 1 && x->grid_lines <= LINES_MOST;
     case CHANGED:
         return a->grid == b->grid && a->grid_lines == b->grid_lines && a->down == b->down && a->n > 1;
     case TAIL:
@@ -354,7 +363,9 @@ static double scale_of(const question *q, const block_row *row, size_t formula, 
     size_t at = judge_block_scale_at(x, row->swizzled != swizzles, l, t);
     if (turns)
         at = x->turned ? l * x->grid + t : t * x->grid_lines + l;
-    const double scale = at < x->n ? (double)x->scales[at] : 1;
+    double scale = at < x->n ? (double)x->scales[at] : 1;
+    for (size_t before_l = 0; formula == (size_t)(i ? ALL_B : ALL_A) && before_l < l; before_l++)
+        scale *= (double)x->scales[judge_block_scale_at(x, row->swizzled, before_l, t)];
     return formula == INVERTED ? 1 / scale : formula == SQUARED ? scale * scale : scale;
 }
 

@@ -51,15 +51,20 @@ static void take_differing(tried *t, uint64_t differ)
             t->at[t->n++] = i;
 }
 
-static void take(tried *t, uint64_t differ)
+static void look(tried *t)
 {
     const size_t bytes = mpsim_format_code_bytes(t->p->format);
-    take_crossings(t);
-    take_differing(t, differ);
     for (size_t i = 0; i < t->n; i++) {
         t->found[i] = mpsim_decode(t->p->format, element_code(t->p->found, bytes, t->at[i]));
         t->origin[i] = t->f->origin ? t->f->origin(t->f->self, t->at[i]) : 0;
     }
+}
+
+static void take(tried *t, uint64_t differ)
+{
+    take_crossings(t);
+    take_differing(t, differ);
+    look(t);
 }
 
 /* ---- whether a formula fits ---- */
@@ -252,6 +257,102 @@ static int find_small_factors(mpsim_judgement *j, const tried *t)
     return 1;
 }
 
+/* ---- rounding explains all but some rows, or columns ---- */
+
+typedef struct part {
+    int columns;
+    size_t first, last;
+} part;
+
+static size_t lines_of(const tried *t, int columns)
+{
+    return columns ? t->p->columns : t->p->rows;
+}
+
+/* Results of lines `first` to `last`, and of lines across them. */
+static void take_part(tried *some, const tried *t, const part *of)
+{
+    const size_t all = of->last - of->first + 1, across = lines_of(t, !of->columns);
+    const size_t lines = all < SIDE ? all : SIDE, length = across < SIDE ? across : SIDE;
+    memset(some, 0, sizeof *some);
+    some->p = t->p;
+    some->f = t->f;
+    for (size_t l = 0; l < lines; l++)
+        for (size_t i = 0; i < length; i++) {
+            const size_t line = of->first + spread(l, lines, all), k = spread(i, length, across);
+            some->at[some->n++] = of->columns ? k * t->p->columns + line : line * t->p->columns + k;
+        }
+    look(some);
+}
+
+/* 0: all results of a line are near to the right formula; 1: half of them are not; -1: some are not. */
+static int is_far(const tried *t, int columns, size_t line)
+{
+    tried some;
+    const part of = {columns, line, line};
+    take_part(&some, t, &of);
+    value(&some, 0);
+    const size_t n = near(&some);
+    return n == some.n ? 0 : 2 * n <= some.n ? 1 : -1;
+}
+
+/* The last line that is as line `from` is, on the way to line `to`, which is not. */
+static size_t border(const tried *t, int columns, size_t from, size_t to)
+{
+    const int far = is_far(t, columns, from);
+    while (from + 1 < to || to + 1 < from) {
+        const size_t middle_line = from / 2 + to / 2 + (from % 2 + to % 2) / 2;
+        if (is_far(t, columns, middle_line) == far)
+            from = middle_line;
+        else
+            to = middle_line;
+    }
+    return from;
+}
+
+/* The lines that are far, where these are all between two others, or up to an end. */
+static int find_far(part *of, const tried *t, int columns)
+{
+    const size_t all = lines_of(t, columns), lines = all < SIDE ? all : SIDE;
+    size_t first = lines, last = 0, n = 0;
+    for (size_t l = 0; l < lines; l++) {
+        const int far = is_far(t, columns, spread(l, lines, all));
+        if (far < 0)
+            return 0;
+        first = far && first == lines ? l : first;
+        last = far ? l : last;
+        n += (size_t)far;
+    }
+    if (lines < 4 || n == 0 || n == lines || n != last - first + 1)
+        return 0;
+    of->columns = columns;
+    of->first = first ? border(t, columns, spread(first, lines, all), spread(first - 1, lines, all)) : 0;
+    of->last = last + 1 < lines ? border(t, columns, spread(last, lines, all), spread(last + 1, lines, all)) : all - 1;
+    return 1;
+}
+
+/* Where these lines are, and the formula that fits them, if there is one: 1. */
+static int find_part(mpsim_judgement *j, const tried *t)
+{
+    tried some;
+    part of;
+    if (!find_far(&of, t, 0) && !find_far(&of, t, 1))
+        return 0;
+    const uint64_t all = (of.last - of.first + 1) * (uint64_t)lines_of(t, !of.columns),
+                   n = all < j->differ ? all : j->differ;
+    const char *what = of.columns ? "columns" : "rows";
+    judge_find(j, what, n, "rounding explains all results but those of %s %zu to %zu", what, of.first, of.last);
+    take_part(&some, t, &of);
+    for (size_t i = 1; i < t->f->n && some.n >= LEAST; i++) {
+        value(&some, i);
+        if (has_values(&some) && near(&some) == some.n) {
+            judge_find(j, t->f->of[i].cause, n, "in %s %zu to %zu: %s", what, of.first, of.last, t->f->of[i].text);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* ---- the finding ---- */
 
 static int is_cause(const mpsim_judge_finding *f, const char *const *causes)
@@ -341,6 +442,6 @@ void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge
     }
     value(&t, 0);
     if (!has_reason(j, no_reasons) && !find_number(j, &t) && !find_lines(j, &t, 0) && !find_lines(j, &t, 1) &&
-        !find_small_factors(j, &t))
+        !find_small_factors(j, &t) && !find_part(j, &t))
         say_far(j, &t);
 }

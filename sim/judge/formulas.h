@@ -28,5 +28,6 @@ typedef struct judge_formulas {
 } judge_formulas;
 
 /* judge_formulas_explain -- a finding: the first formula that fits all of some results, among them results that differ; or one factor or
- * offset between the results and the right values: of all, or of each row or column; or that none of these is so. */
+ * offset between the results and the right values: of all, or of each row or column; or where the rows or columns are that rounding does
+ * not explain, and the formula that fits them; or that none of these is so. */
 void judge_formulas_explain(mpsim_judgement *j, const judge_pair *p, const judge_formulas *f);

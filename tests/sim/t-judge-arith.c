@@ -164,6 +164,15 @@ TEST(nans)
     ask(2, "mul:nan=x86");
     has("nan", "NaNs are those of nan=positive");
     for (size_t i = 0; i < N; i++)
+        y[i] = with_nan(a[i] * b[i]);
+    for (size_t i = 0; i < N; i += 3) {
+        const uint32_t other = 0x7fe00000u | (uint32_t)i;
+        if (isnan(y[i]))
+            memcpy(&y[i], &other, sizeof other);
+    }
+    ask(2, "mul:nan=positive");
+    has("nan", "NaNs are those of no rule");
+    for (size_t i = 0; i < N; i++)
         y[i] = first_nan(i, a[i] * b[i]);
     ask(2, NULL);
     ck_assert_str_eq(j.row, "mul:nan=x86");

@@ -139,6 +139,7 @@ typedef struct fault {
     int causal;         /* 0: none; 1: the last query belongs to the last key; 2: the first to the first */
     int more;           /* keys that causal attention sees beyond its own */
     double scale, plus; /* plus: added to the sum */
+    double filled;      /* so many keys of zeros behind the last one */
     int modulo, first_head, swapped, masked, inverted, zero, powers, rescale;
 } fault;
 
@@ -167,6 +168,7 @@ static void play(const fault *f)
             const size_t kv = f->modulo ? h % KV : f->first_head ? 0 : h / (HEADS / KV);
             for (size_t t = 0; t < KEYS; t++)
                 most = fmax(most, x[t] = sees(f, i, t) ? score(f, h, i, t) : f->zero ? 0 : -HUGE_VAL);
+            sum += f->filled * exp(-most);
             for (size_t t = 0; t < KEYS; t++) {
                 for (size_t u = t; t % 16 == 0 && u < t + 16 && u < KEYS; u++)
                     known = fmax(known, x[u]);
@@ -227,6 +229,7 @@ TEST(faults)
         {{.scale = 0.25, .last = 1}, "eager", "tail", "the last key"},
         {{.scale = 0.25, .last = 8}, "eager", "tail", "do not fill a tile of 16"},
         {{.scale = 0.25, .first = 1}, "eager", "tail", "the first key"},
+        {{.scale = 0.25, .filled = 8}, "eager", "tail", "behind the last one, which fill a tile of 16"},
         {{.scale = 0.25, .plus = 1}, "eager", "formula", "one is added"},
         {{.scale = 0.25, .powers = 1}, "eager", "formula", "not normalised"},
         {{.scale = 0.25, .rescale = 1}, "flash:tile=16", "formula", "tiles of 16"},
