@@ -51,10 +51,8 @@ static void odd_rows(const job *g, size_t first, size_t n, size_t panel, results
     for (size_t j = 0; g->depth && j < n * N; j++)
         s[j] = fabsf(s[j]) < 0x1p-126F ? copysignf(0, s[j]) : s[j];
     g->loops->odd_groups((const float *)mpsim_row_values(g, first), g->padded,
-                         (const float *)mpsim_panel_values(g, panel), s, n, g->depth, redo);
+                         (const float *)mpsim_panel_values(g, panel), s, n, g->depth);
     mpsim_finish_rows_f32(g, s, n, MPSIM_LARGEST_F32, to, 0, redo);
-    for (size_t r = 0; r < n; r++) /* nothing is said after an overflow, which is the largest number */
-        to->known[r] = to->nans[r] = 0;
 }
 
 void mpsim_group_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)

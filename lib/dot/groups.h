@@ -1,8 +1,8 @@
 /* groups.h -- the fast path of instructions that add few products among themselves first: Arm's bfdot in both its
  * forms, the exact sums of AMX-FP8.
  *
- * Rounding to odd: lanes of binary32, where products that are not tiny are exact. Lanes with a sum that is the largest number
- * or none are reported.
+ * Rounding to odd: lanes of binary32, where products that are not tiny are exact. A row with a sum that is the largest number
+ * or none is added again, with a look at each sum.
  *
  * The others: lanes of binary64. Products of the operands are exact. A sum of two is rounded to odd (see rounded.h), after which
  * a rounding to 24 bits to nearest is that of the exact value. Exact sums are kept in two parts:
@@ -31,8 +31,8 @@ typedef struct mpsim_group {
 int mpsim_group_init(mpsim_group *p, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb);
 
 /* An odd function -- the same of the kind ODD in binary32. */
-typedef void mpsim_odd_groups_function(const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth,
-                                       unsigned *redo);
+typedef void mpsim_odd_groups_function(const float *a, size_t next, const float *b, float *s, size_t rows,
+                                       size_t depth);
 
 /* A group function -- all chunks over `depth` products of `rows` rows of a and a panel of b; binary64 values, as
  * mpsim_rounded_function. redo[r] |= the columns that the reference must do. */

@@ -14,7 +14,7 @@
 CASE("special", 40);
 
 /* What is put among ordinary numbers, as bits. */
-enum { NANS = 1, INFINITIES = 2, ONE_SIGN = 4, ZEROS = 8, LARGE = 16, EDGE = 32 };
+enum { NANS = 1, INFINITIES = 2, ONE_SIGN = 4, ZEROS = 8, LARGE = 16, EDGE = 32, ROUNDED = 64 };
 
 static uint64_t with_sign(const mpsim_format *f, uint64_t magnitude, int sign)
 {
@@ -48,6 +48,9 @@ static void strew(product_matrix *x, unsigned kinds, size_t apart, uint64_t *see
             x->codes[k] = with_sign(&x->f, x->f.max_finite - (u >> 16) % (x->f.max_finite / 8 + 1), negative);
         if (kinds & EDGE && (u >> 4) % (apart + 1) == 0) /* products about the largest number of binary32 */
             x->codes[k] = with_sign(&x->f, (((uint64_t)x->f.bias + 61 + (u >> 16) % 4) << x->f.mbits) | (u >> 32) % 128,
+                                    negative);
+        if (kinds & ROUNDED) /* with those, about what is rounded to in its last place */
+            x->codes[k] = with_sign(&x->f, (((uint64_t)x->f.bias + 39 + (u >> 16) % 4) << x->f.mbits) | (u >> 32) % 128,
                                     negative);
         if (kinds & (NANS | INFINITIES) && apart && (u >> 20) % apart == 0)
             x->codes[k] = special_code(&x->f, kinds, test_random(seed));
@@ -179,10 +182,14 @@ TEST(overflow)
         mpsim_model m;
         ck_assert(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK);
         const uint64_t u = test_random(&seed);
-        product p = product_new(&m, &f, &f, 1 + u % 9, 1 + (u >> 8) % 36, 1 + (u >> 16) % 150, &seed);
+        product p = product_new(&m, &f, &f, 1 + u % 9, 1 + (u >> 8) % 36, 1 + (u >> 16) % (u >> 46 & 1 ? 150 : 6),
+                                &seed);
         product_fill(&p, KIND_NORMAL, 0, &seed);
         strew(&p.a, EDGE | (u >> 32 & 1 ? ONE_SIGN : 0), apart[u >> 36 & 1], &seed);
-        strew(&p.b, EDGE | (u >> 33 & 1 ? ONE_SIGN : 0), apart[(u >> 40) % COUNT(apart)], &seed);
+        strew(&p.b, (u >> 44 & 1 ? ROUNDED : EDGE) | (u >> 33 & 1 ? ONE_SIGN : 0), apart[(u >> 40) % COUNT(apart)],
+              &seed);
+        for (size_t k = 0; !p.no_c && u >> 45 & 1 && k < p.c.rows * p.c.columns; k++) /* the largest numbers */
+            p.c.codes[k] = with_sign(&p.c.f, p.c.f.max_finite - test_random(&seed) % 3, (int)(k & 1));
         product_lay_out(&p);
         product_check(&p, &seed);
         product_clear(&p);

@@ -71,7 +71,7 @@ enum { ODD_ROWS = 8 };
 enum { ODD_ROWS = 4 };
 #endif
 
-/* As add_odd. What is no finite number, or the largest, is a lane's that is done again. */
+/* As add_odd, where the sum is below the largest number. */
 static ALWAYS_INLINE vf32 add_odd_f32(vf32 x, vf32 y)
 {
 #ifdef V_NEAR
@@ -94,8 +94,37 @@ static ALWAYS_INLINE vf32 odd_sum(vf32 x, vf32 y, vu32 *over)
     return sum;
 }
 
+/* Of any numbers: what reaches 2^128 is infinite, and below it the largest number is odd. The sum of binary64 is exact
+ * there, or far from 2^128. */
+static ALWAYS_INLINE vf32 add_odd_any(vf32 x, vf32 y)
+{
+    const vu64 top = (vu64)v_f64(-0.0);
+    const vf64 first = v_first_f64(x) + v_first_f64(y), last = v_last_f64(x) + v_last_f64(y), end = v_f64(0x1p128);
+    const vf32 sum = v_narrow_f32(first, last);
+    const vf32 over = v_narrow_f32((vf64)((vu64)first & ~top) - end, (vf64)((vu64)last & ~top) - end);
+    const vu32 sign = (vu32)sum & 0x80000000u, largest = sign | 0x7f7fffffu, infinite = sign | 0x7f800000u;
+    vu32 large = v_pick_u32(v_gt_f32(v_f32(0), over), largest, infinite);
+    large = v_pick_u32(v_eq_f32(sum, sum), large, (vu32)sum);
+    return (vf32)v_pick_u32(v_ge_u32((vu32)sum ^ sign, v_u32(0x7f7fffffu)), large, (vu32)add_odd_f32(x, y));
+}
+
+/* A row with a sum that was the largest number, or none: as odd_some. */
+static __attribute__((noinline)) void odd_again(const float *x, const float *b, float *s, size_t depth)
+{
+    vf32 sum = v_load_f32(s);
+    for (size_t k = 0; k < depth; k += 2) {
+        const int two = k + 1 < depth;
+        const vf32 y = flush_lanes(v_load_f32(b + k * MPSIM_PANEL));
+        const vf32 z = two ? flush_lanes(v_load_f32(b + (k + 1) * MPSIM_PANEL)) : v_f32(0);
+        const vf32 p = flush_lanes(flush_lanes(v_f32(x[k])) * y);
+        const vf32 q = two ? flush_lanes(flush_lanes(v_f32(x[k + 1])) * z) : v_f32(0);
+        sum = flush_lanes(add_odd_any(sum, flush_lanes(add_odd_any(p, q))));
+    }
+    v_store_f32(s, sum);
+}
+
 static ALWAYS_INLINE void odd_some(const size_t rows, const float *a, size_t next, const float *b, float *s,
-                                   size_t depth, unsigned column, unsigned *redo)
+                                   size_t depth)
 {
     vf32 sum[ODD_ROWS];
     vu32 over[ODD_ROWS];
@@ -118,18 +147,20 @@ static ALWAYS_INLINE void odd_some(const size_t rows, const float *a, size_t nex
     }
     UNROLL
     for (size_t r = 0; r < rows; r++) {
-        v_store_f32(s + r * MPSIM_PANEL, sum[r]);
-        redo[r] |= m32_bits(v_ge_u32(over[r], v_u32(0xfefffffe))) << column;
+        if (m32_any(v_ge_u32(over[r], v_u32(0xfefffffe))))
+            odd_again(a + r * next, b, s + r * MPSIM_PANEL, depth);
+        else
+            v_store_f32(s + r * MPSIM_PANEL, sum[r]);
     }
 }
 
-static void odd_groups(const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth, unsigned *redo)
+static void odd_groups(const float *a, size_t next, const float *b, float *s, size_t rows, size_t depth)
 {
     for (unsigned j = 0; j < MPSIM_PANEL; j += V_LANES) {
         size_t r = 0;
         for (; r + ODD_ROWS <= rows; r += ODD_ROWS)
-            odd_some(ODD_ROWS, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
+            odd_some(ODD_ROWS, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth);
         for (; r < rows; r++)
-            odd_some(1, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth, j, redo + r);
+            odd_some(1, a + r * next, next, b + j, s + r * MPSIM_PANEL + j, depth);
     }
 }
