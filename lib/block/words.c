@@ -60,6 +60,10 @@ typedef struct word {
     {                                                         \
         name, name, MX | TILES, RULE, MPSIM_SCALE_E8M0_##rule \
     }
+#define TORCHAO_018(name, rule)                                                              \
+    {                                                                                        \
+        "torchao-0.18-" name, "torchao-0.18-" name, MX, RULE, MPSIM_SCALE_TORCHAO_018_##rule \
+    }
 #define HADAMARD(name, size)                    \
     {                                           \
         name, "rht" #size, ALL, TRANSFORM, size \
@@ -72,6 +76,10 @@ static const word words[] = {
     SCALES("rceil", RCEIL),
     SCALES("te", TE),
     SCALES("microx", MICROX),
+    TORCHAO_018("floor", FLOOR),
+    TORCHAO_018("even", EVEN),
+    TORCHAO_018("ceil", CEIL),
+    TORCHAO_018("rceil", RCEIL),
     {"ue8m0", "ue8m0", TILES, RULE, MPSIM_SCALE_E8M0_DEEPGEMM},
     {"f32", "f32", TILES, RULE, MPSIM_SCALE_AMAX_DEEPSEEK},
     {"2d", "2d", NVFP4, SHAPE, 16},

@@ -14,6 +14,7 @@
 
 #include <mpsim/block.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 const char *const judge_quantise_roles[] = {"x", NULL, "codes", "scales", "y", NULL};
 enum { X, CODES, SCALES, VALUES };
 
-enum { SAMPLE = 1 << 18, CANDIDATES = 96 };
+enum { SAMPLE = 1 << 18, CANDIDATES = 160 };
 
 /* The arrays of a question, as a matrix. */
 typedef struct question {
@@ -287,6 +288,31 @@ static float *scaled(const question *q, const made *m, const judge_scales *s)
     return x;
 }
 
+/* NaNs in place of numbers, beside scales that differ: with all of them in blocks whose scale is zero, that is why. */
+static void say_nans(const question *q, const made *m, const judge_scales *s)
+{
+    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const size_t down = quant_up(m->rows, m->grid_rows), across = quant_up(q->columns, m->grid_columns);
+    uint64_t nans = 0, under_zero = 0;
+    for (size_t i = 0; i < m->rows * q->columns; i++)
+        if (mpsim_classify(f, q->codes[i]) == MPSIM_CLASS_NAN && mpsim_classify(f, m->codes[i]) != MPSIM_CLASS_NAN) {
+            nans++;
+            under_zero +=
+                (uint64_t)judge_scales_is_zero(s, i / q->columns / down * m->grid_columns + i % q->columns / across);
+        }
+    if (nans)
+        judge_find(q->w->j, "nan", nans, "%" PRIu64 " elements are NaN where numbers are expected%s", nans,
+                   under_zero == nans ? ": the scales of their blocks are 0" : "");
+}
+
+static int is_told(const mpsim_judgement *j, const char *cause)
+{
+    for (size_t i = 0; i < j->findings; i++)
+        if (strcmp(j->finding[i].cause, cause) == 0)
+            return 1;
+    return 0;
+}
+
 /* The elements under the scales that were found: what a cast would have to be. */
 static mpsim_status judge_elements(const question *q, const made *m, const judge_scales *s, uint64_t wrong)
 {
@@ -312,7 +338,8 @@ static mpsim_status judge_elements(const question *q, const made *m, const judge
         return MPSIM_OK;
     /* places and codes are those of the array itself */
     for (size_t i = 0; i < of.findings; i++)
-        if (judge_cast_is_choice(of.finding[i].cause) && of.finding[i].explains >= of.differ / 2)
+        if (judge_cast_is_choice(of.finding[i].cause) && !is_told(q->w->j, of.finding[i].cause) &&
+            of.finding[i].explains >= of.differ / 2)
             judge_find(q->w->j, of.finding[i].cause, of.finding[i].explains, "elements: %.200s", of.finding[i].text);
     return MPSIM_OK;
 }
@@ -335,6 +362,8 @@ static mpsim_status say_codes(const question *q, const made *m, const judge_scal
     const uint64_t wrong = count_codes(q, m), scales_wrong = s->found ? judge_scales_differ(s) : 0;
     mpsim_judgement *j = q->w->j;
     const size_t before = j->findings;
+    if (wrong && scales_wrong)
+        say_nans(q, m, s);
     if (wrong && q->packed && swapped(q, m) * 16 < wrong)
         judge_find(j, "nibbles", wrong,
                    "the codes of each byte have changed places: the first element is in bits 4 to 7");

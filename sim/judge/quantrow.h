@@ -1,4 +1,5 @@
-/* quantrow.h -- rows of block quantisers: the recipes of mpsim/block.h, and the rules of E8M0 scales for each of the formats of MX. */
+/* quantrow.h -- rows of block quantisers: the recipes of mpsim/block.h, the rules of E8M0 scales for each of the formats of MX,
+ * FP8 with a scale of binary32 by tensor, row and block. */
 #pragma once
 
 #include <mpsim/block.h>

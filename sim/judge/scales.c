@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,14 +160,22 @@ double judge_scales_ratio(const judge_scales *s, size_t block)
     return found == expected ? 1 : s->factors ? found / expected : expected / found;
 }
 
+int judge_scales_is_zero(const judge_scales *s, size_t block)
+{
+    return value(s, s->found, block) == 0;
+}
+
 /* ---- what is wrong ---- */
 
 /* Of the blocks that differ, how many fit an explanation. */
 typedef struct explanation {
     uint64_t differ, twice, half, inverted, squared;
-    double ratio;       /* of the first that differs                   */
-    uint64_t constant;  /* so many have that ratio, within two roundings */
-    double least, most; /* significands of the largest magnitudes: the least that differs, the largest that does not */
+    double ratio;        /* of the first that differs                   */
+    uint64_t constant;   /* so many have that ratio, within two roundings */
+    uint64_t bf16;       /* what they should be, rounded to bf16        */
+    double least, last;  /* significands of the largest magnitudes of those that differ: from, to */
+    double below, above; /* of those that do not: the nearest on both sides; 0, 2: none           */
+    uint64_t inside;     /* of those that do not, in between                                      */
 } explanation;
 
 static double amax_of(const judge_scales *s, const float *x, size_t rows, size_t columns, size_t block)
@@ -180,14 +189,36 @@ static double amax_of(const judge_scales *s, const float *x, size_t rows, size_t
     return most;
 }
 
-static void look(explanation *e, const judge_scales *s, size_t i, double amax)
+static double significand_of(double amax)
 {
     int exponent;
-    const double f = value(s, s->found, i), w = value(s, s->expected, i), significand = 2 * frexp(amax, &exponent);
-    if (f == w) {
-        e->most = amax > 0 && isfinite(amax) ? fmax(e->most, significand) : e->most;
+    return amax > 0 && isfinite(amax) ? 2 * frexp(amax, &exponent) : 0;
+}
+
+/* Of a scale that does not differ: on which side of those that do. */
+static void look_beside(explanation *e, double significand)
+{
+    if (significand < e->least)
+        e->below = fmax(e->below, significand);
+    else if (significand > e->last)
+        e->above = fmin(e->above, significand);
+    else
+        e->inside++;
+}
+
+static double bf16_of(double x)
+{
+    const mpsim_format *f = mpsim_format_find("bf16");
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    return mpsim_decode(f, mpsim_encode_f64(f, &r, x, 0, NULL));
+}
+
+static void look(explanation *e, const judge_scales *s, size_t i, double amax)
+{
+    const double f = value(s, s->found, i), w = value(s, s->expected, i), significand = significand_of(amax);
+    if (f == w)
         return;
-    }
     if (e->differ++ == 0)
         e->ratio = f / w;
     e->constant += fabs(f / w / e->ratio - 1) <= 4 * ldexp(1, -(int)s->format->mbits - 1);
@@ -195,7 +226,9 @@ static void look(explanation *e, const judge_scales *s, size_t i, double amax)
     e->half += 2 * f == w;
     e->inverted += fabs(f * w - 1) < 1e-6;
     e->squared += fabs(f / (w * w) - 1) < 1e-6;
+    e->bf16 += f == bf16_of(w);
     e->least = fmin(e->least, significand);
+    e->last = fmax(e->last, significand);
 }
 
 static int is_nearly_all(uint64_t n, uint64_t all)
@@ -203,17 +236,36 @@ static int is_nearly_all(uint64_t n, uint64_t all)
     return n > 0 && n >= all - all / 100;
 }
 
+/* Numbers of four bits are a bound, not a chance of the inputs. */
+static int is_round(double significand)
+{
+    return significand * 8 == floor(significand * 8);
+}
+
+/* All scales of blocks with an amax in an interval of significands, and no others. */
+static void say_interval(mpsim_judgement *j, const explanation *e, const char *what, uint64_t n)
+{
+    const char *blocks = "scales are %s what they should be, those of blocks whose largest magnitude is";
+    char text[160];
+    snprintf(text, sizeof text, blocks, what);
+    if (e->above >= 2 && (is_round(e->least) || e->below == 0))
+        judge_find(j, "scale-factor", n, "%" PRIu64 " %s at least %.6g x 2^k", n, text, e->least);
+    else if (e->above >= 2)
+        judge_find(j, "scale-factor", n, "%" PRIu64 " %s above %.6g x 2^k", n, text, e->below);
+    else if (e->least == e->last)
+        judge_find(j, "scale-factor", n, "%" PRIu64 " %s %.6g x 2^k", n, text, e->least);
+    else
+        judge_find(j, "scale-factor", n, "%" PRIu64 " %s from %.6g to %.6g x 2^k", n, text, e->least, e->last);
+}
+
 static void say_factor(mpsim_judgement *j, const explanation *e, const judge_scales *s, const char *what, uint64_t n)
 {
     if (e->differ == s->rows * s->columns)
         judge_find(j, "scale-factor", n, "every scale is %s what it should be", what);
-    else if (e->least > e->most)
-        judge_find(j, "scale-factor", n,
-                   "%" PRIu64
-                   " scales are %s what they should be, those of blocks whose largest magnitude is above %.6g x 2^k",
-                   n, what, e->most);
-    else
+    else if (e->inside || !(e->least > 0))
         judge_find(j, "scale-factor", n, "%" PRIu64 " scales are %s what they should be", n, what);
+    else
+        say_interval(j, e, what, n);
 }
 
 static void say_order(mpsim_judgement *j, const judge_scales *s)
@@ -253,9 +305,14 @@ static int say_strides(mpsim_judgement *j, const judge_scales *s, uint64_t diffe
 
 int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float *x, size_t rows, size_t columns)
 {
-    explanation e = {.least = INFINITY};
+    explanation e = {.least = INFINITY, .above = 2};
     for (size_t i = 0; i < s->rows * s->columns; i++)
         look(&e, s, i, amax_of(s, x, rows, columns, i));
+    for (size_t i = 0; i < s->rows * s->columns && e.differ; i++) {
+        const double significand = significand_of(amax_of(s, x, rows, columns, i));
+        if (significand > 0 && value(s, s->found, i) == value(s, s->expected, i))
+            look_beside(&e, significand);
+    }
     say_order(j, s);
     if (e.differ == 0)
         return s->fault;
@@ -264,6 +321,8 @@ int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float 
         say_factor(j, &e, s, "twice", e.twice);
     if (is_nearly_all(e.half, e.differ))
         say_factor(j, &e, s, "half", e.half);
+    if (j->findings == before && s->format->mbits > 7 && is_nearly_all(e.bf16, e.differ))
+        judge_find(j, "format", e.bf16, "%" PRIu64 " scales are what they should be, rounded to bf16", e.bf16);
     if (j->findings == before && is_nearly_all(e.constant, e.differ) && e.differ > s->rows * s->columns / 2 &&
         s->format->mbits > 7 && fabs(e.ratio - 1) > 1e-4)
         judge_find(j, "scale-factor", e.constant, "%" PRIu64 " scales are %.9g times what they should be", e.constant,

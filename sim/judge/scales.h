@@ -41,5 +41,8 @@ uint64_t judge_scales_differ(const judge_scales *s);
 /* judge_scales_ratio -- what the factor of elements of a block has to be multiplied by, to be that of the scale which was found. */
 double judge_scales_ratio(const judge_scales *s, size_t block);
 
+/* judge_scales_is_zero -- whether the scale that was found for a block is 0. */
+int judge_scales_is_zero(const judge_scales *s, size_t block);
+
 /* judge_scales_explain -- findings, and whether one of them is a reason; x: what was quantised. */
 int judge_scales_explain(mpsim_judgement *j, const judge_scales *s, const float *x, size_t rows, size_t columns);

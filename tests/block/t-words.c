@@ -107,10 +107,12 @@ TEST(formats_are_none)
 static const struct {
     const char *text, *error;
 } bad[] = {
-    {"mxfp8:foo", "\"foo\" is not a word of this recipe; its words are floor even ceil rceil te microx rht rht16 rht32 "
-                  "rht64 rht128"},
-    {"mxfp8:", "\"\" is not a word of this recipe; its words are floor even ceil rceil te microx rht rht16 rht32 rht64 "
-               "rht128"},
+    {"mxfp8:foo",
+     "\"foo\" is not a word of this recipe; its words are floor even ceil rceil te microx "
+     "torchao-0.18-floor torchao-0.18-even torchao-0.18-ceil torchao-0.18-rceil rht rht16 rht32 rht64 rht128"},
+    {"mxfp8:",
+     "\"\" is not a word of this recipe; its words are floor even ceil rceil te microx "
+     "torchao-0.18-floor torchao-0.18-even torchao-0.18-ceil torchao-0.18-rceil rht rht16 rht32 rht64 rht128"},
     {"mxfp8:rceil:", "\" is not a word"},
     {"mxfp8:2d", "\"2d\" is not a word"},
     {"mxfp8:ue8m0", "\"ue8m0\" is not a word"},

@@ -380,8 +380,14 @@ static int has_class(const char *name)
 
 TEST(recipes_are_found)
 {
-    static const char *const names[] = {"mxfp8-floor", "mxfp8-rceil", "mxfp8-even",
-                                        "mxfp8-e5m2",  "mxfp4",       "mxfp6-e3m2"};
+    static const char *const names[] = {"mxfp8-floor",
+                                        "mxfp8-rceil",
+                                        "mxfp8-even",
+                                        "mxfp8-e5m2",
+                                        "mxfp4",
+                                        "mxfp6-e3m2",
+                                        "mxfp4:torchao-0.18-rceil",
+                                        "mxfp6-e2m3:torchao-0.18-floor"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         quantise_as(names[i]);
         ask_quantiser(NULL, 0, ROWS);
@@ -389,6 +395,100 @@ TEST(recipes_are_found)
         ask_quantiser(names[i], 0, ROWS);
         ck_assert(j.differ == 0 && j.results == N + BLOCKS);
     }
+}
+
+static float scales[N]; /* of binary32 */
+
+/* What a recipe makes of x, with scales of binary32; those of rows in blocks of one row. */
+static void scale_as(const char *recipe)
+{
+    mpsim_block_recipe b;
+    unsigned transform;
+    float tensor;
+    const mpsim_blocks out = {.codes = codes, .inverses = scales};
+    ck_assert(mpsim_block_parse(&b, &transform, recipe, NULL, 0) == MPSIM_OK);
+    ck_assert(mpsim_block_quantize(&b, x, ROWS, COLUMNS, -1, 1, NULL, &out, &tensor) == MPSIM_OK);
+}
+
+static void ask_scaled(const char *like, size_t scale_rows, size_t scale_columns)
+{
+    const mpsim_judge_array arrays[] = {{"x", mpsim_format_find("binary32"), x, ROWS, COLUMNS},
+                                        {"codes", NULL, codes, ROWS, COLUMNS},
+                                        {"scales", mpsim_format_find("binary32"), scales, scale_rows, scale_columns}};
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, arrays, 3, like, NULL, NULL, 0) == MPSIM_OK);
+}
+
+static const char *text_of(const char *cause)
+{
+    for (size_t i = 0; i < j.findings; i++)
+        if (strcmp(j.finding[i].cause, cause) == 0)
+            return j.finding[i].text;
+    return "";
+}
+
+TEST(fp8_by_tensor_and_row)
+{
+    static const char *const names[] = {"e4m3/row", "e5m2/row", "e4m3fnuz/row", "e5m2fnuz/row"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        quantise_as("mxfp8");
+        scale_as(names[i]);
+        ask_scaled(NULL, ROWS, 1);
+        ck_assert_msg(j.differ == 0 && has_class(names[i]), "%s: %s, %d", names[i], j.row, (int)j.differ);
+    }
+}
+
+/* Scales that are kept in bf16; a row of zeros whose scale is zero and whose codes are 0 / 0. */
+TEST(scales_of_bf16_and_of_zero)
+{
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    quantise_as("mxfp8");
+    scale_as("e4m3/row");
+    for (size_t i = 0; i < ROWS; i++)
+        scales[i] = (float)mpsim_decode(mpsim_format_find("bf16"),
+                                        mpsim_encode_f32(mpsim_format_find("bf16"), &r, scales[i], 0, NULL));
+    for (size_t i = 0; i < N; i++)
+        codes[i] = (uint8_t)mpsim_encode_f32(mpsim_format_find("e4m3"), &r, x[i] / scales[i / COLUMNS], 0, NULL);
+    ask_scaled("e4m3/row", ROWS, 1);
+    ck_assert(j.differ > 0 && strstr(text_of("format"), "rounded to bf16"));
+    for (size_t i = 0; i < 2 * COLUMNS; i++)
+        x[i] = 0;
+    scale_as("e4m3/row");
+    scales[0] = scales[1] = 0;
+    memset(codes, 0x7f, 2 * COLUMNS);
+    ask_scaled("e4m3/row", ROWS, 1);
+    ck_assert(strstr(text_of("nan"), "their blocks are 0"));
+}
+
+/* Zeros without their sign, and a scale that is twice what it should be. */
+TEST(zeros_beside_a_wrong_scale)
+{
+    quantise_as("mxfp4");
+    scale_codes[3]++;
+    for (size_t i = 0; i < N; i++)
+        codes[i] = codes[i] == 8 ? 0 : codes[i];
+    ask_quantiser("mxfp4", 0, ROWS);
+    ck_assert(found("zero") && found("scale-factor"));
+}
+
+/* Scales that go up from 1.75 x 2^k on, that number among them. */
+TEST(scales_from_a_bound_on)
+{
+    quantise_as("mxfp8");
+    for (size_t i = 0; i < 8; i++)
+        x[32 * i] = ldexpf(1.75f, 20 + (int)i);
+    for (size_t i = 8; i < 16; i++)
+        x[32 * i] = ldexpf(1.625f, 20 + (int)i);
+    mpsim_block_recipe b;
+    unsigned transform;
+    float tensor;
+    const mpsim_blocks out = {.codes = codes, .scale_codes = scale_codes};
+    ck_assert(mpsim_block_parse(&b, &transform, "mxfp8-rceil", NULL, 0) == MPSIM_OK);
+    ck_assert(mpsim_block_quantize(&b, x, ROWS, COLUMNS, -1, 1, NULL, &out, &tensor) == MPSIM_OK);
+    for (size_t i = 0; i < 8; i++)
+        scale_codes[i]++;
+    ask_quantiser("mxfp8-rceil", 0, ROWS);
+    ck_assert_msg(strstr(text_of("scale-factor"), "is 1.75 x 2^k"), "%s", text_of("scale-factor"));
 }
 
 TEST(scales_that_are_wrong)

@@ -90,6 +90,8 @@ MPSIM_API const mpsim_block_recipe *mpsim_block_find(const char *name);
  *         and C columns (1 to 4294967295), the whole tensor, a row, with binary32 scales
  *   WORD  floor even ceil rceil te microx  the rule of E8M0 scales: of mxfp8, mxfp8-e5m2, mxfp6-e3m2,
  *                                          mxfp6-e2m3, mxfp4 and ELEMENT/...
+ *         torchao-0.18-floor -even -ceil -rceil  the rule of torchao 0.18's MX: of mxfp8, mxfp8-e5m2, mxfp6-e3m2,
+ *                                          mxfp6-e2m3, mxfp4
  *         ue8m0, f32                       scales of ELEMENT/...: E8M0_DEEPGEMM; AMAX_DEEPSEEK, the default
  *         2d, sr                           of nvfp4: blocks of 16 x 16; elements rounded by random bits
  *         1level                           of nvfp4, nvfp4-torchao: NVFP4_1LEVEL, no tensor scale
