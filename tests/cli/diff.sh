@@ -70,6 +70,21 @@ chmod u+w "$dir/b/step_000008/$name"
 edit 08 's/"mpsim.step":"7"/"mpsim.step":"8"/; s/"mpsim.step": "7"/"mpsim.step": "8"/'
 json "$adam" "$dir/b"; [ $? -eq 1 ] && first '"step": 8' '"name": "opt.m:fc1.bias"' '"verdict": "step-skipped"' 'at step 7'
 ok $? "a step skipped"
+six() { # six FOLDER STEP BYTES: six floats, each of four letters; diff looks for fewer than eight in no other step
+    mkdir -p "$dir/$1/step_00000$2"
+    printf '\100\0\0\0\0\0\0\0%-64s%s' '{"weight:w":{"dtype":"F32","shape":[6],"data_offsets":[0,24]}}' "$3" \
+        >"$dir/$1/step_00000$2/$name"
+}
+old='abc?deF?ghI?jkL?mn5?op@?' other='zzb?qqE?vvJ?wwM?xy6?ee??' updated='bcc?AzG?xyH?klL?xx4?ppB?'
+six c 1 "$old" && six c 2 "$updated" && six d 1 "$other" && six d 2 "$old"
+behind='"step": 2, .*"verdict": "step-skipped", .*"evidence": "'
+run 1 diff --ndjson "$dir/c" "$dir/d" && has "${behind}B is what A was at step 1, in all bits: it is a step behind\"" &&
+    run 1 diff --ndjson "$dir/d" "$dir/c" && has "${behind}A is what B was at step 1, in all bits: it is a step behind\""
+ok $? "a step behind: what the other side was"
+six d 1 "$old"
+run 1 diff --ndjson "$dir/c" "$dir/d" && has "${behind}B is what it was at step 1, .*: an update was skipped; A was the same there\""
+ok $? "a step skipped by one of two runs that were equal"
+rm -r "$dir/c" "$dir/d"
 fresh
 for step in 11 12 13 14 15 16 17 18; do
     cp "$adam/step_0000$((step + 1))/$name" "$dir/b/step_0000$step/$name"
