@@ -1,6 +1,6 @@
 """On a machine with a CUDA device: mpsim.emulate of models there, by libmpsim-cuda (MPSIM_CUDA). Every product of a training is computed again in
 memory, from copies of its operands, and compared bit for bit; so are casts and optimizer steps. Then steps of a GPT-2 of 124 million parameters are timed
-beside torch's own bf16 step. Needs torch and the package. Exit: 0; 1: something differs; 77: no device.
+beside torch's own bf16 step, eager and compiled. Needs torch and the package. Exit: 0; 1: something differs; 77: no device.
 
     MPSIM_CUDA=gpu/build/libmpsim-cuda.so python3 python/cuda_emulate.py
 """
@@ -253,13 +253,22 @@ def speeds(say, quick):
     def autocast():
         with torch.autocast(device, torch.bfloat16):
             yield None
+
+    def rate(took):
+        return f"{1e3 * took:.1f} ms a step, {batch * length / took:.0f} tokens/s"
     base = steps_of(model, tokens, opt, autocast, lambda e, loss: loss.backward(), 6)
-    say(f"torch bf16: {1e3 * base:.1f} ms a step of {batch * length} tokens")
+    say(f"torch bf16, eager, {batch * length} tokens: {rate(base)}")
+    try:
+        took = steps_of(torch.compile(model), tokens, opt, autocast, lambda e, loss: loss.backward(), 6)
+        say(f"torch bf16, compiled: {rate(took)}, {took / base:.2f} times eager")
+    except Exception as error:  # the compiler's own, of many kinds
+        say(f"torch bf16, compiled: not timed, torch.compile failed: {type(error).__name__}")
+        opt.zero_grad()
     opt = torch.optim.AdamW(model.parameters(), lr=1e-4)
     for policy, arch, goal in (("te-mxfp8", "hopper", 1.5 * base), ("pytorch-amp-bf16", "hopper", 1.5 * base), ("te-mxfp8", "torch", 1.5 * base), ("te-mxfp8", "blackwell-scaled", 2.0),
                                ("pytorch-amp-bf16", "cdna3", 2.0)):
         took = steps_of(model, tokens, opt, lambda: mpsim.emulate(model, policy, arch=arch, report=False), lambda e, loss: e.backward(loss), 4)
-        say(f"{policy}, arch {arch}: {1e3 * took:.1f} ms, {took / base:.2f} times torch bf16; goal {1e3 * goal:.0f} ms")
+        say(f"{policy}, arch {arch}: {rate(took)}, {took / base:.2f} times torch bf16, eager; goal {1e3 * goal:.0f} ms")
 
 
 def main():

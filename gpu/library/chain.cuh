@@ -1,6 +1,6 @@
 /* chain.cuh -- products added one after the other (mpsim/dot.h: FMA and MULADD, sequential, with chunks or without) whose roundings
- * are to nearest even in binary32, bf16 or fp16; some without subnormal numbers (flushed.cuh): tiles of 64 x 64 results, operands decoded once to shared memory, 4 x 4 results a
- * thread.
+ * are to nearest even in binary32, bf16 or fp16; some without subnormal numbers (flushed.cuh): tiles of 64 x 64 results, operands
+ * decoded once to shared memory, 4 x 4 results a thread.
  *
  * All values are binary32 numbers. binary32 itself is rounded by its instructions. For bf16 and fp16 an exact result is
  * rounded to odd first: cut off, and the last bit set if something was lost, which the results toward -infinity and

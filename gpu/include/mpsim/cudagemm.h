@@ -23,7 +23,8 @@ MPSIM_API size_t mpsim_cuda_gemm_room(const mpsim_product *p, const mpsim_cuda_o
  *
  * All models are computed: by an instruction of the device where an instruction has the model's bits, else in integers,
  * binary64 or binary32. NaNs of the operations behind the sum are those of x86. MPSIM_ERANGE as mpsim_product_run; the rest as in
- * mpsim/cudacall.h. "binary64" needs 6.25 to 7 bytes of the workspace for each element of an operand of each matrix. */
+ * mpsim/cudacall.h. "binary64" needs 6.25 to 7 bytes of the workspace for each element of an operand of each matrix; exact sums and
+ * "binary32" need one byte for each result. */
 MPSIM_API mpsim_status mpsim_cuda_gemm(const mpsim_product *p, const mpsim_cuda_operand *a, const mpsim_cuda_operand *b,
                                        const mpsim_cuda_call *call);
 
