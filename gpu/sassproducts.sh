@@ -13,7 +13,7 @@ done 2>/dev/null | awk -v wanted='(chain_kernelI|exact_tile_kernelI|fused_kernel
 function product_of(mangled,   kind) {
     each = mangled ~ /grouped/ ? 4 : 1
     if (mangled ~ /grouped/) return " IDP[.]4A"
-    if (mangled ~ /(exact|fused)_kernel/) return " DFMA[.]RM "
+    if (mangled ~ /(exact_tile|fused)_kernel/) return " DFMA[.]RM "
     split(mangled, kind, /kernelILi|ELNS_10chain_kindE|ELi/) # 2: FUSED, 3: the kind
     if (kind[2] > 2) return " FMUL[.]FTZ "
     return (kind[2] ? " FFMA" : " FMUL") (kind[3] ? "[.]RZ " : " ")
