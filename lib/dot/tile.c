@@ -16,10 +16,11 @@ static int is_narrow(const mpsim_format *f)
 }
 
 /* Whether the exponents of operands can be taken from binary32 values: those of subnormal ones are
- * all alike. */
+ * all alike, and normal ones are normal in binary32, too. */
 static int is_plain(const mpsim_model *m, const mpsim_format *f)
 {
-    return mpsim_in_binary32(f) && (is_narrow(f) || mpsim_tile_lowest(m, f) == mpsim_emin(f));
+    return mpsim_in_binary32(f) &&
+           (is_narrow(f) || (mpsim_tile_lowest(m, f) == mpsim_emin(f) && mpsim_emin(f) >= -126));
 }
 
 /* See tile.h. Of a sum of 25 to 31 bits vectors round to nearest the 16 highest bits at least and one for all below them (to_odd of

@@ -256,7 +256,7 @@ TEST(beyond_tensor_cores)
 
 /* One product beside an accumulator beyond binary32; a zero times 2^511 beside a negative sum that
  * rounds to -0; operands beyond binary32 whose products are not; a tie at one and a half of the
- * smallest number. */
+ * smallest number; an operand whose exponent is below those of binary32's normal numbers. */
 TEST(far_apart)
 {
     static const struct {
@@ -267,7 +267,8 @@ TEST(far_apart)
                  {"ada-fp8-fp32:e9m13", "e4m3", "e5m2", {1.5, 0}, {1, 1}, 0x1p250},
                  {"hopper-fp16-fp32:floor=none", "e10m2", "e4m3", {0x1p511, 0x1p-510}, {0, -0x1p-9}, 0},
                  {"hopper-fp16-fp32", "e2m9:ieee:bias=134", "e7m5:ieee:bias=-45", {0x1p-132, 0}, {0x1p150, 0}, 1},
-                 {"hopper-bf16-fp32:bf16:round=rne", "bf16", "bf16", {0x1.8p-70, 0}, {0x1p-63, 0}, 0}};
+                 {"hopper-bf16-fp32:bf16:round=rne", "bf16", "bf16", {0x1.8p-70, 0}, {0x1p-63, 0}, 0},
+                 {"hopper-fp16-fp32:F=13:floor=none", "e2m8:ieee:bias=132", "e4m7", {-0x1p-139, 0}, {0x1.fep7, 0}, 0}};
     uint64_t seed = test_seed() + 16;
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
