@@ -23,7 +23,7 @@ ptx() { # ptx FILE TARGET: $dir/FILE.ptx, kept by the build (gpu/nvcc-wrap.sh) w
         cp "$kept" "$dir/$1.ptx"
     else
         # shellcheck disable=SC2086 # flags
-        "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" $MPSIM_NVCC_FLAGS -ptx -arch="compute_${2#sm_}" \
+        "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" -I"$MPSIM_SRCDIR/gpu/include" $MPSIM_NVCC_FLAGS -ptx -arch="compute_${2#sm_}" \
             -o "$dir/$1.ptx" "$(find "$MPSIM_SRCDIR/gpu" -name "$1.cu" | sort | head -n 1)" >"$dir/out" 2>"$dir/err"
     fi
     ok $? "PTX of $1.cu for $2"
