@@ -55,7 +55,7 @@ tests_libsupport_a_SOURCES = \
   tests/support/mmset.c tests/support/mmset.h tests/support/extent.c tests/support/extent.h tests/support/faultyrun.c \
   tests/support/faultyrun.h tests/support/layerinput.c tests/support/layerinput.h \
   tests/support/onebyone.h tests/support/peers.c tests/support/peers.h tests/support/points.c \
-  tests/support/points.h tests/support/products.c tests/support/products.h tests/support/recorded.c tests/support/recorded.h \
+  tests/support/judged.h tests/support/points.h tests/support/products.c tests/support/products.h tests/support/recorded.c tests/support/recorded.h \
   tests/support/replaykept.c tests/support/replaykept.h tests/support/replaytrace.c \
   tests/support/replaytrace.h tests/support/sanitized.h sim/text/sha256.c sim/text/sha256.h tests/support/stored.c \
   tests/support/stored.h tests/support/subjects.c tests/support/subjects.h tests/support/support.c \

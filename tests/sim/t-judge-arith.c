@@ -1,4 +1,5 @@
 /* t-judge-arith.c -- mpsim/judge.h: element-wise arithmetic. Results are those of C, and faults are made here. */
+#include "support/judged.h"
 #include "support/support.h"
 
 #include <mpsim/judge.h>
@@ -47,25 +48,9 @@ static void ask(size_t n, const char *like)
     ck_assert_int_eq(ask_n(n, like), MPSIM_OK);
 }
 
-static void has(const char *cause, const char *words)
-{
-    for (size_t i = 0; i < j.findings; i++)
-        if (strcmp(j.finding[i].cause, cause) == 0 && strstr(j.finding[i].text, words))
-            return;
-    ck_abort_msg("no finding '%s' with '%s', but '%s'", cause, words, j.findings ? j.finding[0].text : "none");
-}
-
-static int has_class(const char *name)
-{
-    for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
-        if (strcmp(j.class_rows[i], name) == 0)
-            return 1;
-    return 0;
-}
-
 static void is(const char *row)
 {
-    ck_assert_msg(j.differ == 0 && has_class(row), "%s: %llu differ", j.row, (unsigned long long)j.differ);
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, row), "%s: %llu differ", j.row, (unsigned long long)j.differ);
 }
 
 CASE("arithmetic", 20);
@@ -78,7 +63,7 @@ TEST(operations)
     ask(2, NULL), is("add");
     ask(2, "sub");
     ck_assert(j.differ > N / 2 && strcmp(j.nearest, "add") == 0);
-    has("formula", "the operation is add, not sub");
+    judged_has(&j, "formula", "the operation is add, not sub");
     for (size_t i = 0; i < N; i++)
         y[i] = a[i] - b[i];
     ask(2, NULL), is("sub");
@@ -104,7 +89,7 @@ TEST(roundings)
         y[i] = p + c[i];
     }
     ask(3, "fma");
-    has("double-rounding", "the product is rounded before");
+    judged_has(&j, "double-rounding", "the product is rounded before");
     ask(3, NULL), is("fma:separate");
     ask(3, "fma:separate"), is("fma:separate");
     for (size_t i = 0; i < N; i++) {
@@ -121,14 +106,14 @@ TEST(roundings)
         y[i] = a[i] * inverse;
     }
     ask(2, "div");
-    has("double-rounding", "one over b");
+    judged_has(&j, "double-rounding", "one over b");
     for (size_t i = 0; i < N; i++) { /* the product is exact in binary64 */
         const double p = (double)a[i] * (double)b[i];
         const float near = (float)p;
         y[i] = fabs((double)near) > fabs(p) ? nextafterf(near, 0) : near;
     }
     ask(2, "mul");
-    has("mode", "the mode is toward-zero, not nearest-even");
+    judged_has(&j, "mode", "the mode is toward-zero, not nearest-even");
 }
 
 /* NaNs: RISC-V's, and those of the first operand. */
@@ -162,7 +147,7 @@ TEST(nans)
     ask(2, NULL), is("mul:nan=positive");
     ask(2, "mul"), is("mul");
     ask(2, "mul:nan=x86");
-    has("nan", "NaNs are those of nan=positive");
+    judged_has(&j, "nan", "NaNs are those of nan=positive");
     for (size_t i = 0; i < N; i++)
         y[i] = with_nan(a[i] * b[i]);
     for (size_t i = 0; i < N; i += 3) {
@@ -171,7 +156,7 @@ TEST(nans)
             memcpy(&y[i], &other, sizeof other);
     }
     ask(2, "mul:nan=positive");
-    has("nan", "NaNs are those of no rule");
+    judged_has(&j, "nan", "NaNs are those of no rule");
     for (size_t i = 0; i < N; i++)
         y[i] = first_nan(i, a[i] * b[i]);
     ask(2, NULL);
@@ -188,12 +173,12 @@ TEST(subnormal_numbers)
         y[i] = fabsf(y[i]) < 0x1p-126f ? copysignf(0, y[i]) : y[i];
     }
     ask(2, "mul");
-    has("subnormal-results", "flush-results");
+    judged_has(&j, "subnormal-results", "flush-results");
     for (size_t i = 0; i < N; i++)
         y[i] = (fabsf(a[i]) < 0x1p-126f ? copysignf(0, a[i]) : a[i]) +
                (fabsf(b[i]) < 0x1p-126f ? copysignf(0, b[i]) : b[i]);
     ask(2, "add");
-    has("subnormal-inputs", "read as zeros");
+    judged_has(&j, "subnormal-inputs", "read as zeros");
 }
 
 TEST(formulas)
@@ -202,11 +187,11 @@ TEST(formulas)
     for (size_t i = 0; i < N; i++)
         y[i] = fmaf(a[i], b[i], -c[i]);
     ask(3, "fma");
-    has("sign", "c is subtracted");
+    judged_has(&j, "sign", "c is subtracted");
     for (size_t i = 0; i < N; i++)
         y[i] = b[i] / a[i];
     ask(2, "div");
-    has("operands", "changed places");
+    judged_has(&j, "operands", "changed places");
     for (size_t i = 0; i < N; i++)
         y[i] = i % 3 ? a[i] / b[i] : nextafterf(a[i] / b[i], i % 2 ? 9e9f : -9e9f);
     ask(2, "div");

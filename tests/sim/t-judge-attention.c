@@ -1,4 +1,5 @@
 /* t-judge-attention.c -- mpsim/judge.h: attention. Results and faults are made here, by loops of C. */
+#include "support/judged.h"
 #include "support/support.h"
 
 #include <mpsim/judge.h>
@@ -47,22 +48,6 @@ static mpsim_status ask_with(const char *like, int with_mask, size_t of_v)
 static void ask(const char *like)
 {
     ck_assert_int_eq(ask_with(like, 0, KV * KEYS), MPSIM_OK);
-}
-
-static void has(const char *cause, const char *words)
-{
-    for (size_t i = 0; i < j.findings; i++)
-        if (strcmp(j.finding[i].cause, cause) == 0 && strstr(j.finding[i].text, words))
-            return;
-    ck_abort_msg("no finding '%s' with '%s', but '%s'", cause, words, j.findings ? j.finding[0].text : "none");
-}
-
-static int has_class(const char *name)
-{
-    for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
-        if (strcmp(j.class_rows[i], name) == 0)
-            return 1;
-    return 0;
 }
 
 static float chain(const float *a, const float *b, size_t n, size_t step)
@@ -189,10 +174,11 @@ TEST(rows_of_scores)
     make();
     eager(0);
     ask(NULL);
-    ck_assert_msg(j.differ == 0 && has_class("eager:model=sequential"), "%s: %d", j.row, (int)j.differ);
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, "eager:model=sequential"), "%s: %d", j.row, (int)j.differ);
     eager(1);
     ask(NULL);
-    ck_assert_msg(j.differ == 0 && has_class("eager:model=sequential:causal"), "%s: %d", j.row, (int)j.differ);
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, "eager:model=sequential:causal"), "%s: %d", j.row,
+                  (int)j.differ);
     ask("eager:causal");
     ck_assert_int_eq((int)j.differ, 0);
 }
@@ -202,7 +188,8 @@ TEST(tiles)
     make();
     flash();
     ask(NULL);
-    ck_assert_msg(j.differ == 0 && has_class("flash:model=sequential:tile=16"), "%s: %d", j.row, (int)j.differ);
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, "flash:model=sequential:tile=16"), "%s: %d", j.row,
+                  (int)j.differ);
     ask("flash:tile=32");
     ck_assert_str_eq(j.nearest, "flash:model=sequential:tile=16");
     ck_assert_int_eq((int)j.nearest_differ, 0);
@@ -238,7 +225,7 @@ TEST(faults)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         play(&cases[i].f);
         ask(cases[i].like);
-        has(cases[i].cause, cases[i].words);
+        judged_has(&j, cases[i].cause, cases[i].words);
     }
 }
 
@@ -250,22 +237,22 @@ TEST(masks)
     make();
     play(&right);
     ck_assert_int_eq(ask_with("eager", 1, KV * KEYS), MPSIM_OK);
-    has("rounding", "near");
+    judged_has(&j, "rounding", "near");
     play(&none);
     ck_assert_int_eq(ask_with("eager", 1, KV * KEYS), MPSIM_OK);
-    has("mask", "the mask is left out");
+    judged_has(&j, "mask", "the mask is left out");
     play(&zero);
     ck_assert_int_eq(ask_with("eager", 1, KV * KEYS), MPSIM_OK);
-    has("mask", "are 0");
+    judged_has(&j, "mask", "are 0");
     play(&inverted);
     ck_assert_int_eq(ask_with("flash", 1, KV * KEYS), MPSIM_OK);
-    has("mask", "inverted");
+    judged_has(&j, "mask", "inverted");
     for (size_t t = 0; t < KEYS; t++) /* the first query sees no key */
         mask[t] = 0;
     play(&right);
     ck_assert(isnan(o[0]));
     ck_assert_int_eq(ask_with("eager", 1, KV * KEYS), MPSIM_OK);
-    has("nan", "have NaN, not 0");
+    judged_has(&j, "nan", "have NaN, not 0");
 }
 
 TEST(refusals)

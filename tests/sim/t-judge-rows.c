@@ -1,5 +1,6 @@
 /* t-judge-rows.c -- mpsim/judge.h: sums, softmax, norms and activations. Results and faults are made here, by loops of C and functions of the
  * C library in binary64. */
+#include "support/judged.h"
 #include "support/support.h"
 
 #include <mpsim/judge.h>
@@ -75,23 +76,6 @@ static int found(const char *cause)
     return 0;
 }
 
-/* The finding is there, and its sentence has these words. */
-static void has(const char *cause, const char *words)
-{
-    for (size_t i = 0; i < j.findings; i++)
-        if (strcmp(j.finding[i].cause, cause) == 0 && strstr(j.finding[i].text, words))
-            return;
-    ck_abort_msg("no finding '%s' with '%s', but '%s'", cause, words, j.findings ? j.finding[0].text : "none");
-}
-
-static int has_class(const char *name)
-{
-    for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
-        if (strcmp(j.class_rows[i], name) == 0)
-            return 1;
-    return 0;
-}
-
 CASE("sums", 20);
 
 /* Sums of rows in binary32, in steps of `lanes`, which are added from the first to the last. */
@@ -115,13 +99,13 @@ TEST(orders_of_sums)
     make(0.5);
     add_rows(1, 0);
     ask(MPSIM_JUDGE_SUM, NULL, ROWS, 1);
-    ck_assert(j.differ == 0 && has_class("sequential"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential"));
     add_rows(1, 1);
     ask(MPSIM_JUDGE_SUM, NULL, 1, ROWS); /* a vector */
-    ck_assert(j.differ == 0 && has_class("sequential:reverse"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential:reverse"));
     add_rows(16, 0);
     ask(MPSIM_JUDGE_SUM, NULL, ROWS, 1);
-    ck_assert(j.differ == 0 && has_class("lanes:16") && j.results == ROWS);
+    ck_assert(j.differ == 0 && judged_in_class(&j, "lanes:16") && j.results == ROWS);
     ask(MPSIM_JUDGE_SUM, "sequential", ROWS, 1);
     ck_assert(j.differ > 0 && j.nearest_differ == 0 && found("sum-order"));
     ck_assert_str_eq(j.nearest, "lanes:16");
@@ -136,25 +120,25 @@ TEST(columns_means_and_narrow_results)
             y[c] += x[r * COLUMNS + c];
     }
     ask(MPSIM_JUDGE_SUM, NULL, 1, COLUMNS);
-    ck_assert(j.differ == 0 && has_class("sequential:columns"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential:columns"));
     for (size_t c = 0; c < COLUMNS; c++)
         y[c] /= ROWS;
     ask(MPSIM_JUDGE_SUM, NULL, 1, COLUMNS);
-    ck_assert(j.differ == 0 && has_class("sequential:columns:mean"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential:columns:mean"));
     ask(MPSIM_JUDGE_SUM, "sequential:columns", 1, COLUMNS);
     ck_assert(j.differ == COLUMNS && found("mean"));
     add_rows(1, 0);
     for (size_t r = 0; r < ROWS; r++)
         y[r] = f32_of_bits(bits_of_f32(y[r]) & 0xffff0000u); /* bf16, cut */
     ask(MPSIM_JUDGE_SUM, NULL, ROWS, 1);
-    ck_assert(j.differ == 0 && has_class("sequential+result=bf16+round=toward-zero"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential+result=bf16+round=toward-zero"));
     ask(MPSIM_JUDGE_SUM, "sequential+result=bf16", ROWS, 1);
     ck_assert(j.differ > 0 && j.nearest_differ == 0);
     y[0] = 0; /* all of it */
     for (size_t i = 0; i < N; i++)
         y[0] += x[i];
     ask(MPSIM_JUDGE_SUM, NULL, 1, 1);
-    ck_assert(j.differ == 0 && has_class("sequential"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential"));
 }
 
 TEST(an_accumulator_of_bf16)
@@ -170,7 +154,7 @@ TEST(an_accumulator_of_bf16)
         }
     }
     ask(MPSIM_JUDGE_SUM, NULL, ROWS, 1);
-    ck_assert(j.differ == 0 && has_class("sequential:bf16"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "sequential:bf16"));
     ask(MPSIM_JUDGE_SUM, "sequential", ROWS, 1);
     ck_assert(j.differ > 0 && !found("sum-order") && j.nearest_differ == 0);
 }
@@ -195,13 +179,13 @@ TEST(sums_that_are_wrong)
     make(0.5);
     add_part(0, COLUMNS - 1, NULL);
     ask(MPSIM_JUDGE_SUM, "pairwise", ROWS, 1);
-    has("tail", "the last number of");
+    judged_has(&j, "tail", "the last number of");
     add_part(0, 32, NULL);
     ask(MPSIM_JUDGE_SUM, "pairwise", ROWS, 1);
-    has("tail", "vector of 32");
+    judged_has(&j, "tail", "vector of 32");
     add_part(1, COLUMNS, NULL);
     ask(MPSIM_JUDGE_SUM, "pairwise", ROWS, 1);
-    has("tail", "the first number");
+    judged_has(&j, "tail", "the first number");
     add_part(0, COLUMNS, square);
     ask(MPSIM_JUDGE_SUM, NULL, ROWS, 1);
     ck_assert_str_eq(first_cause(), "squares");
@@ -212,12 +196,12 @@ TEST(sums_that_are_wrong)
     for (size_t r = 0; r < ROWS; r++)
         y[r] = y[r] * 1.5f + 0x1p-19f;
     ask(MPSIM_JUDGE_SUM, "lanes:32", ROWS, 1);
-    has("factor", "1.5 times");
+    judged_has(&j, "factor", "1.5 times");
     add_rows(1, 0);
     for (size_t r = 0; r < ROWS; r++)
         y[r] += 8;
     ask(MPSIM_JUDGE_SUM, "lanes:32", ROWS, 1);
-    has("offset", "plus 8");
+    judged_has(&j, "offset", "plus 8");
     add_rows(1, 0);
     for (size_t r = 0; r < ROWS; r += 2)
         y[r] += (float)r;
@@ -302,13 +286,13 @@ TEST(softmax_that_is_wrong)
         make_softmax(f);
         ask_softmax(faults[i].like);
         ck_assert(j.differ > N / 4 && !found("rounding"));
-        has(faults[i].cause, faults[i].words);
+        judged_has(&j, faults[i].cause, faults[i].words);
     }
     make_softmax((softmax_fault){1, e, 0, 0, 0, 0});
     for (size_t i = 0; i < N; i += 3)
         y[i] = y[i] * 0.75f;
     ask_softmax("softmax");
-    has("formula", "farther");
+    judged_has(&j, "formula", "farther");
 }
 
 TEST(a_sum_in_fp16)
@@ -361,7 +345,7 @@ TEST(a_softmax_in_fp16)
     }
     ask_softmax("softmax+result=fp16");
     ck_assert_str_eq(j.nearest, "softmax:sum=fp16:math=fp16");
-    has("format", "kept in fp16");
+    judged_has(&j, "format", "kept in fp16");
 }
 
 TEST(rows_that_should_be_nan)
@@ -372,12 +356,12 @@ TEST(rows_that_should_be_nan)
         y[3 * COLUMNS + i] = 1.0f / COLUMNS;
     x[3 * COLUMNS + 5] = NAN;
     ask_softmax("softmax");
-    has("nan", "should be NaN");
+    judged_has(&j, "nan", "should be NaN");
     make(0);
     make_softmax((softmax_fault){.scale = 1, .base = 2.718281828459045});
     y[7] = INFINITY;
     ask_softmax("softmax");
-    has("overflow", "should be numbers");
+    judged_has(&j, "overflow", "should be numbers");
 }
 
 CASE("norms", 20);
@@ -483,7 +467,7 @@ TEST(norms_that_are_wrong)
         make_norm(faults[i].f);
         ask_norm(faults[i].like, 1);
         ck_assert(j.differ > N / 2 && !found("rounding"));
-        has(faults[i].cause, faults[i].words);
+        judged_has(&j, faults[i].cause, faults[i].words);
     }
     make_norm((norm_fault){.eps = 1e-5, .bias = 1, .no_weight = 1, .no_bias = 1, .rms = 1});
     narrow(y16, y, N);
@@ -491,12 +475,12 @@ TEST(norms_that_are_wrong)
         y[i] = f32_of_bits((uint32_t)y16[i] << 16) * weight[i % COLUMNS];
     ask_norm("rmsnorm", 0);
     ck_assert_str_eq(j.nearest, "rmsnorm:eps=1e-05:normalised=bf16");
-    has("format", "bf16, not in binary32");
+    judged_has(&j, "format", "bf16, not in binary32");
     make_norm((norm_fault){.eps = 1e-5, .bias = 1});
     for (size_t i = 0; i < N; i++)
         y[i] *= 1 + (float)(i / COLUMNS) / 64; /* a scale each row */
     ask_norm("layernorm", 1);
-    has("factor", "of each row");
+    judged_has(&j, "factor", "of each row");
 }
 
 CASE("activations", 20);
@@ -507,21 +491,21 @@ TEST(activations)
     for (size_t i = 0; i < N; i++)
         y[i] = x[i] > 0 ? x[i] : 0;
     ask(MPSIM_JUDGE_ACTIVATION, NULL, ROWS, COLUMNS);
-    ck_assert(j.differ == 0 && has_class("relu"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "relu"));
     for (size_t i = 0; i < N; i++)
         y[i] = (float)(0.5 * (double)x[i] * (1 + erf((double)x[i] * sqrt(0.5))));
     ask(MPSIM_JUDGE_ACTIVATION, "gelu", ROWS, COLUMNS);
     ck_assert(j.differ > 0 && found("rounding"));
     ask(MPSIM_JUDGE_ACTIVATION, "gelu-tanh", ROWS, COLUMNS);
-    has("formula", "GELU by erf");
+    judged_has(&j, "formula", "GELU by erf");
     for (size_t i = 0; i < N; i++)
         y[i] = (float)((double)x[i] / (1 + exp(-1.702 * (double)x[i])));
     ask(MPSIM_JUDGE_ACTIVATION, "gelu", ROWS, COLUMNS);
-    has("formula", "quick GELU");
+    judged_has(&j, "formula", "quick GELU");
     for (size_t i = 0; i < N; i++)
         y[i] = (float)sin((double)x[i]);
     ask(MPSIM_JUDGE_ACTIVATION, NULL, ROWS, COLUMNS);
-    has("formula", "farther");
+    judged_has(&j, "formula", "farther");
 }
 
 TEST(gates)
@@ -537,7 +521,7 @@ TEST(gates)
         ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_ACTIVATION, "swiglu", arrays, 2), MPSIM_OK);
         ck_assert(found(swapped ? "formula" : "rounding") && !found(swapped ? "rounding" : "formula"));
     }
-    has("formula", "changed places");
+    judged_has(&j, "formula", "changed places");
 }
 
 CASE("updates", 20);
@@ -628,13 +612,13 @@ TEST(steps_that_are_wrong)
         step_adam(faults[i].f);
         ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
         ck_assert(j.differ > N / 2 && !found("rounding") && j.nearest_differ == 0);
-        has(faults[i].cause, faults[i].words);
+        judged_has(&j, faults[i].cause, faults[i].words);
     }
     step_adam((adam_fault){0, 0, 0, 0, 3, 1});
     for (size_t i = 0; i < N; i++)
         y[i] *= 1 - 0.01f * 0.5f;
     ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
-    has("decay", "after the step");
+    judged_has(&j, "decay", "after the step");
     step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
     for (size_t i = 0; i < N; i++) {
         const double ca = 1 - pow(0.9, 3), cb = 1 - pow(0.99, 3);
@@ -642,14 +626,14 @@ TEST(steps_that_are_wrong)
                        0.01 * sqrt(cb) / ca * (double)new_m[i] / (sqrt((double)new_v[i]) + 1e-4));
     }
     ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
-    has("eps", "before the bias correction");
+    judged_has(&j, "eps", "before the bias correction");
     const mpsim_judge_array unsaid[] = {of("param", x, ROWS, COLUMNS), of("grad", grad, ROWS, COLUMNS),
                                         of("new_param", y, ROWS, COLUMNS)};
     ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_UPDATE, NULL, unsaid, 3), MPSIM_ERANGE); /* which optimizer? */
     step_adam((adam_fault){0, 0, 0, 0.5, 3, 1});
     memcpy(y, x, sizeof y); /* the master was not written back */
     ask_step("adamw@ieee:lr=0.01:beta2=0.99:eps=1e-4:weight_decay=0.5:step=3", 1);
-    has("unchanged", "has not been moved");
+    judged_has(&j, "unchanged", "has not been moved");
     ck_assert_str_eq(j.role, "new_param");
 }
 
@@ -706,36 +690,36 @@ TEST(products_by_other_formulas)
     ask_product(M2, K2, L2, 1, 0);
     ck_assert(j.differ > 0 && found("sum-order"));
     ask_product(M2, K2, L2, 0, 0);
-    has("offset", "of each column");
+    judged_has(&j, "offset", "of each column");
     multiply(M2, K2, L2, (product_fault){.bias = 0});
     ask_product(M2, K2, L2, 1, 0);
-    has("bias", "left out");
+    judged_has(&j, "bias", "left out");
     multiply(M2, K2, L2, (product_fault){.bias = 2});
     ask_product(M2, K2, L2, 1, 0);
-    has("bias", "twice");
+    judged_has(&j, "bias", "twice");
     multiply(M2, K2, L2, (product_fault){.bias = 1, .relu = 1});
     ask_product(M2, K2, L2, 1, 0);
-    has("epilogue", "ReLU");
+    judged_has(&j, "epilogue", "ReLU");
     multiply(M2, K2, L2, (product_fault){.left_out = 1});
     ask_product(M2, K2, L2, 0, 0);
-    has("tail", "last product of");
+    judged_has(&j, "tail", "last product of");
     multiply(M2, K2, L2, (product_fault){.left_out = K2 - 32});
     ask_product(M2, K2, L2, 0, 0);
-    has("tail", "tile of 16");
+    judged_has(&j, "tail", "tile of 16");
     multiply(SIDE, SIDE, SIDE, (product_fault){.b_turned = 1});
     ask_product(SIDE, SIDE, SIDE, 0, 0);
-    has("operands", "b is taken as its transpose");
+    judged_has(&j, "operands", "b is taken as its transpose");
     multiply(SIDE, SIDE, SIDE, (product_fault){.a_turned = 1});
     ask_product(SIDE, SIDE, SIDE, 0, 0);
-    has("operands", "a is taken as its transpose");
+    judged_has(&j, "operands", "a is taken as its transpose");
     multiply(SIDE, SIDE, SIDE, (product_fault){.swapped = 1});
     ask_product(SIDE, SIDE, SIDE, 0, 0);
-    has("operands", "changed places");
+    judged_has(&j, "operands", "changed places");
     multiply(SIDE, SIDE, SIDE, (product_fault){.bias = 0});
     for (size_t i = 0; i < SIDE * SIDE; i++)
         y[i] += bias[i / SIDE];
     ask_product(SIDE, SIDE, SIDE, 1, 0);
-    has("bias", "along the rows");
+    judged_has(&j, "bias", "along the rows");
 }
 
 TEST(parts_of_a_product_in_bf16)
@@ -757,7 +741,7 @@ TEST(parts_of_a_product_in_bf16)
         }
     ask_product(M2, depth, L2, 0, 0);
     ck_assert(strstr(j.nearest, "split=3+partials=bf16"));
-    has("format", "whose sums are kept in bf16");
+    judged_has(&j, "format", "whose sums are kept in bf16");
 }
 
 TEST(products_with_scales)
@@ -777,7 +761,7 @@ TEST(products_with_scales)
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         multiply(M2, K2, L2, faults[i].f);
         ask_product(M2, K2, L2, 0, 1);
-        has("scale", faults[i].words);
+        judged_has(&j, "scale", faults[i].words);
     }
     for (size_t i = 0; i < M2 * L2; i++) { /* (s b) a in binary32, of sums that are exact */
         x[i] = (float)(i % 7);
@@ -793,7 +777,7 @@ TEST(products_with_scales)
     const mpsim_judge_array arrays[] = {of("a", x, M2, 8), of("b", x + N, 8, L2), of("d", y, M2, L2),
                                         of("scale_a", scale_a, M2, 1), of("scale_b", scale_b, 1, L2)};
     ck_assert_int_eq(judge_arrays(MPSIM_JUDGE_PRODUCT, NULL, arrays, 5), MPSIM_OK);
-    ck_assert(j.differ == 0 && has_class("fma+scales=b-a"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "fma+scales=b-a"));
 }
 
 CASE("arguments", 20);

@@ -1,4 +1,5 @@
 /* t-judge-scaled.c -- mpsim/judge.h: products of block-scaled operands. Results and faults are made here, by loops of C. */
+#include "support/judged.h"
 #include "support/support.h"
 
 #include <mpsim/judge.h>
@@ -44,22 +45,6 @@ static mpsim_status ask_with(const char *like, const mpsim_judge_array *more)
 static void ask(const char *like)
 {
     ck_assert_int_eq(ask_with(like, NULL), MPSIM_OK);
-}
-
-static void has(const char *cause, const char *words)
-{
-    for (size_t i = 0; i < j.findings; i++)
-        if (strcmp(j.finding[i].cause, cause) == 0 && strstr(j.finding[i].text, words))
-            return;
-    ck_abort_msg("no finding '%s' with '%s', but '%s'", cause, words, j.findings ? j.finding[0].text : "none");
-}
-
-static int has_class(const char *name)
-{
-    for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
-        if (strcmp(j.class_rows[i], name) == 0)
-            return 1;
-    return 0;
 }
 
 static float e4m3(uint8_t code)
@@ -170,10 +155,11 @@ TEST(rows)
     make_uneven();
     by_blocks(plain_a, plain_b, GRID);
     ask(NULL);
-    ck_assert_msg(j.differ == 0 && has_class("blocks:model=sequential"), "%s: %d", j.row, (int)j.differ);
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, "blocks:model=sequential"), "%s: %d", j.row, (int)j.differ);
     by_operands();
     ask(NULL);
-    ck_assert_msg(j.differ == 0 && has_class("dequant:to=binary32:model=sequential"), "%s: %d", j.row, (int)j.differ);
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, "dequant:to=binary32:model=sequential"), "%s: %d", j.row,
+                  (int)j.differ);
     ask("blocks");
     ck_assert_str_eq(j.nearest, "dequant:to=binary32:model=sequential");
     ck_assert_int_eq((int)j.nearest_differ, 0);
@@ -199,7 +185,7 @@ TEST(hardware)
                                         {"scale_b", NULL, e8 + ROWS * GRID, COLUMNS, GRID},
                                         {"d", mpsim_format_find("binary32"), d, ROWS, COLUMNS}};
     ck_assert(mpsim_judge(&j, MPSIM_JUDGE_SCALED_PRODUCT, arrays, 5, NULL, NULL, NULL, 0) == MPSIM_OK);
-    ck_assert_msg(j.differ == 0 && has_class("native:model=blackwell-tcgen05-mxf8f6f4"), "%s: %d", j.row,
+    ck_assert_msg(j.differ == 0 && judged_in_class(&j, "native:model=blackwell-tcgen05-mxf8f6f4"), "%s: %d", j.row,
                   (int)j.differ);
 }
 
@@ -223,7 +209,7 @@ TEST(faults)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         by_blocks(cases[i].of_a, cases[i].of_b, cases[i].blocks);
         ask("blocks");
-        has(cases[i].cause, cases[i].words);
+        judged_has(&j, cases[i].cause, cases[i].words);
     }
 }
 
@@ -235,8 +221,8 @@ TEST(a_tile)
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         d[i] = nextafterf(d[i], i % 3 ? HUGE_VALF : -HUGE_VALF);
     ask("blocks");
-    has("rows", "rounding explains all results but those of rows 13 to 27");
-    has("scale-missing", "in rows 13 to 27: the scales of a are left out");
+    judged_has(&j, "rows", "rounding explains all results but those of rows 13 to 27");
+    judged_has(&j, "scale-missing", "in rows 13 to 27: the scales of a are left out");
 }
 
 TEST(tensors)
@@ -245,7 +231,7 @@ TEST(tensors)
     make_uneven();
     by_blocks(plain_a, plain_b, GRID);
     ck_assert_int_eq(ask_with("blocks", &t), MPSIM_OK);
-    has("scale-missing", "of tensors");
+    judged_has(&j, "scale-missing", "of tensors");
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         d[i] *= tensor;
     ck_assert_int_eq(ask_with("blocks", &t), MPSIM_OK);

@@ -1,4 +1,5 @@
 /* t-judge.c -- mpsim/judge.h: casts whose faults are made here, by other means than the judge's: bits of binary32, tables of codes. */
+#include "support/judged.h"
 #include "support/support.h"
 
 #include <mpsim/block.h>
@@ -370,14 +371,6 @@ TEST(scales_of_parts_and_strides)
     ck_assert(found("scale-order"));
 }
 
-static int has_class(const char *name)
-{
-    for (size_t i = 0; i < j.same && i < MPSIM_JUDGE_ROWS; i++)
-        if (strcmp(j.class_rows[i], name) == 0)
-            return 1;
-    return 0;
-}
-
 TEST(recipes_are_found)
 {
     static const char *const names[] = {"mxfp8-floor",
@@ -391,7 +384,7 @@ TEST(recipes_are_found)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         quantise_as(names[i]);
         ask_quantiser(NULL, 0, ROWS);
-        ck_assert_msg(j.differ == 0 && has_class(names[i]), "%s: %s, %d", names[i], j.row, (int)j.differ);
+        ck_assert_msg(j.differ == 0 && judged_in_class(&j, names[i]), "%s: %s, %d", names[i], j.row, (int)j.differ);
         ask_quantiser(names[i], 0, ROWS);
         ck_assert(j.differ == 0 && j.results == N + BLOCKS);
     }
@@ -433,7 +426,7 @@ TEST(fp8_by_tensor_and_row)
         quantise_as("mxfp8");
         scale_as(names[i]);
         ask_scaled(NULL, ROWS, 1);
-        ck_assert_msg(j.differ == 0 && has_class(names[i]), "%s: %s, %d", names[i], j.row, (int)j.differ);
+        ck_assert_msg(j.differ == 0 && judged_in_class(&j, names[i]), "%s: %s, %d", names[i], j.row, (int)j.differ);
     }
 }
 
@@ -674,12 +667,12 @@ TEST(sums_are_found)
     multiply(1, 0);
     for (int turned = 0; turned < 2; turned++) {
         ask_product(NULL, turned);
-        ck_assert(j.differ == 0 && has_class("fma"));
+        ck_assert(j.differ == 0 && judged_in_class(&j, "fma"));
         ck_assert_uint_eq(j.results, M * L);
     }
     multiply(3, 0);
     ask_product(NULL, 0);
-    ck_assert(j.differ == 0 && has_class("fma+split=3"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "fma+split=3"));
     ask_product("fma+split=3", 0);
     ck_assert_uint_eq(j.differ, 0);
     ask_product("fma", 0);
@@ -699,7 +692,7 @@ TEST(operands_are_rounded_first)
         b[i] = f32_of_bits((bits_of_f32(b[i]) & ~0x1fffu) | 0x7ff);
     multiply(1, 0x1fff);
     ask_product(NULL, 0);
-    ck_assert(j.differ == 0 && has_class("fma+operands=tf32"));
+    ck_assert(j.differ == 0 && judged_in_class(&j, "fma+operands=tf32"));
     ask_product("fma", 0);
     ck_assert(found("format") && !found("formula"));
 }

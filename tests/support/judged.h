@@ -1,0 +1,24 @@
+/* judged.h -- what a judgement must have. */
+#pragma once
+
+#include "support.h"
+
+#include <mpsim/judge.h>
+
+/* judged_has -- a finding of this cause, whose sentence has these words. */
+static inline void judged_has(const mpsim_judgement *j, const char *cause, const char *words)
+{
+    for (size_t i = 0; i < j->findings; i++)
+        if (strcmp(j->finding[i].cause, cause) == 0 && strstr(j->finding[i].text, words))
+            return;
+    ck_abort_msg("no finding '%s' with '%s', but '%s'", cause, words, j->findings ? j->finding[0].text : "none");
+}
+
+/* judged_in_class -- whether the row is one of those that give the same results. */
+static inline int judged_in_class(const mpsim_judgement *j, const char *row)
+{
+    for (size_t i = 0; i < j->same && i < MPSIM_JUDGE_ROWS; i++)
+        if (strcmp(j->class_rows[i], row) == 0)
+            return 1;
+    return 0;
+}
