@@ -325,19 +325,12 @@ struct fused_results {
     double s[FUSED_SIDE][FUSED_SIDE];
 };
 
-/* The first values of the sums: 1.5 2^52 units and the number of negative terms; then the accumulators. */
-template <int L, fused_kind KIND>
-static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], const fused_results &r,
-                                                   const fused_shared<L> &m, int group, int row, int column,
-                                                   const fused_steps &w)
+/* Exponents, in pairs, become no less than those of a group's products. */
+template <int L>
+static __device__ __forceinline__ void fused_raise(uint32_t (*e)[FUSED_SIDE], const fused_shared<L> &m, int group,
+                                                   int row, int column)
 {
     enum { PAIRS = L / 2 };
-    uint32_t e[FUSED_SIDE][FUSED_SIDE];
-    GPU_UNROLL
-    for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
-        e[i / FUSED_SIDE][i % FUSED_SIDE] =
-            static_cast<uint32_t>(fused_exponent_of<KIND>(r.s[i / FUSED_SIDE][i % FUSED_SIDE])) |
-            static_cast<uint32_t>(w.floor) << 16;
     GPU_UNROLL
     for (int k = 0; k < PAIRS; k++) {
         const fused_four a = *reinterpret_cast<const fused_four *>(&m.exponents[0][group * PAIRS + k][row]);
@@ -348,6 +341,21 @@ static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], co
         for (int j = 0; j < FUSED_SIDE; j++)
             e[i][j] = __viaddmax_s16x2(a.v[i], b.v[j], e[i][j]);
     }
+}
+
+/* The first values of the sums: 1.5 2^52 units and the number of negative terms; then the accumulators. */
+template <int L, fused_kind KIND>
+static __device__ __forceinline__ void fused_begin(double (*acc)[FUSED_SIDE], const fused_results &r,
+                                                   const fused_shared<L> &m, int group, int row, int column,
+                                                   const fused_steps &w)
+{
+    uint32_t e[FUSED_SIDE][FUSED_SIDE];
+    GPU_UNROLL
+    for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
+        e[i / FUSED_SIDE][i % FUSED_SIDE] =
+            static_cast<uint32_t>(fused_exponent_of<KIND>(r.s[i / FUSED_SIDE][i % FUSED_SIDE])) |
+            static_cast<uint32_t>(w.floor) << 16;
+    fused_raise<L>(e, m, group, row, column);
     const fused_four a = *reinterpret_cast<const fused_four *>(&m.signs[0][group][row]);
     const fused_four b = fused_columns(m.signs[1][group], column);
     GPU_UNROLL

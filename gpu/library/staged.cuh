@@ -80,20 +80,10 @@ template <int L>
 static __device__ __forceinline__ void staged_exponents(uint32_t (*e)[FUSED_SIDE], const fused_shared<L> &m, int group,
                                                         int row, int column, int floor)
 {
-    enum { PAIRS = L / 2 };
     GPU_UNROLL
     for (int i = 0; i < FUSED_SIDE * FUSED_SIDE; i++)
         e[i / FUSED_SIDE][i % FUSED_SIDE] = static_cast<uint32_t>(floor) * 0x10001u;
-    GPU_UNROLL
-    for (int k = 0; k < PAIRS; k++) {
-        const fused_four a = *reinterpret_cast<const fused_four *>(&m.exponents[0][group * PAIRS + k][row]);
-        const fused_four b = fused_columns(m.exponents[1][group * PAIRS + k], column);
-        GPU_UNROLL
-        for (int i = 0; i < FUSED_SIDE; i++)
-            GPU_UNROLL
-        for (int j = 0; j < FUSED_SIDE; j++)
-            e[i][j] = __viaddmax_s16x2(a.v[i], b.v[j], e[i][j]);
-    }
+    fused_raise<L>(e, m, group, row, column);
 }
 
 /* The sums of products, still beside their units. */

@@ -134,17 +134,18 @@ static int take_shape(const place *p, run_array *a, const json_t *shape)
     return 0;
 }
 
-static uint64_t rows_of(const run_array *a)
+/* How many parts of so many dimensions an array has: 1: rows; 2: matrices. */
+static uint64_t parts_of(const run_array *a, size_t dimensions)
 {
     uint64_t n = 1;
-    for (size_t i = 0; i + 1 < a->rank; i++)
+    for (size_t i = 0; i + dimensions < a->rank; i++)
         n *= a->shape[i];
     return n;
 }
 
 static int check_digests(const place *p, const run_array *a)
 {
-    const uint64_t want = a->each ? (rows_of(a) + a->each - 1) / a->each : 1;
+    const uint64_t want = a->each ? (parts_of(a, 1) + a->each - 1) / a->each : 1;
     if (json_array_size(a->digests) != want)
         return bad(p, "expected %llu digests, found %zu", (unsigned long long)want, json_array_size(a->digests));
     for (size_t i = 0; i < want; i++) {
@@ -237,26 +238,18 @@ static int check_roles(place *p, const run_operation *o)
     return 0;
 }
 
-static uint64_t stack_of(const run_array *a)
-{
-    uint64_t n = 1;
-    for (size_t i = 0; i + 2 < a->rank; i++)
-        n *= a->shape[i];
-    return n;
-}
-
 /* Products of stacks: each array has one matrix, or as many as the results. */
 static int take_stack(const place *p, run_operation *o)
 {
     o->stack = 1;
     if (o->kind != MPSIM_JUDGE_PRODUCT)
         return 0;
-    const uint64_t n = stack_of(array_of(o, "d"));
+    const uint64_t n = parts_of(array_of(o, "d"), 2);
     o->stack = (size_t)n;
     for (size_t i = 0; i < o->arrays; i++)
-        if (stack_of(&o->of[i]) != 1 && stack_of(&o->of[i]) != n)
+        if (parts_of(&o->of[i], 2) != 1 && parts_of(&o->of[i], 2) != n)
             return bad(p, "array '%s' has %llu matrices, d has %llu", o->of[i].role,
-                       (unsigned long long)stack_of(&o->of[i]), (unsigned long long)n);
+                       (unsigned long long)parts_of(&o->of[i], 2), (unsigned long long)n);
     return 0;
 }
 
