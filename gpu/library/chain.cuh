@@ -291,7 +291,8 @@ static inline int flushed_way_of(const mpsim_model &m, const product_arguments &
                    ? int(CHAIN_ODD_FIRST)
                    : -1;
     if (m.order != MPSIM_ORDER_PAIRWISE || traits != (FLUSH | MPSIM_TRAIT_PLUS_ZERO) ||
-        p.a.multiplied.mbits + p.b.multiplied.mbits > 20)
+        p.a.multiplied.mbits + p.b.multiplied.mbits > 20 || mpsim_emin(&p.a.multiplied) < -126 ||
+        mpsim_emin(&p.b.multiplied) < -126) /* instructions that flush take operands below these for zeros */
         return -1;
     return m.length == 4 ? int(CHAIN_QUADS) : m.length == 2 ? int(CHAIN_PAIRS) : -1;
 }

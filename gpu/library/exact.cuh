@@ -182,7 +182,7 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
     }
     if (CHUNKED && left != f.chunk)
         exact_chunk(s, sums, f.flush_out);
-    if (!CHUNKED)
+    if (!CHUNKED && !L) /* a -0 that the last addition of L was rounded to stays */
         exact_round(s, sums, 0);
     float *const results = reinterpret_cast<float *>(room);
     GPU_UNROLL

@@ -2,7 +2,7 @@
  * and chains of multiply-adds whose second of two products comes first (x86's vdpbf16ps).
  *
  * Sums of two binary32 numbers below the smallest normal number are exact, and so are products of 22 bits there: the instructions
- * that flush have the definition's bits. A multiply-add may be rounded up to the smallest normal number, which the definition
+ * that flush have the definition's bits, of operands without such numbers, too. A multiply-add may be rounded up to the smallest normal number, which the definition
  * flushes if the sum is smaller with unbounded exponents, too: that case is left to the reference, as a NaN is. */
 #pragma once
 
@@ -28,7 +28,7 @@ static __device__ __forceinline__ float flushed_mul(float a, float b)
     asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
     return y;
 #else
-    return flushed_zero(__fmul_rn(a, b));
+    return flushed_zero(__fmul_rn(flushed_zero(a), flushed_zero(b)));
 #endif
 }
 
@@ -39,7 +39,7 @@ static __device__ __forceinline__ float flushed_add(float a, float b)
     asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
     return y;
 #else
-    return flushed_zero(__fadd_rn(a, b));
+    return flushed_zero(__fadd_rn(flushed_zero(a), flushed_zero(b)));
 #endif
 }
 

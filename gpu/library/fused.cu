@@ -114,8 +114,15 @@ static int emax_of(const mpsim_format &f)
     return static_cast<int>(f.max_finite >> f.mbits) - f.bias;
 }
 
+/* The exponent of an element's last bit times the smallest scale. */
+static int last_bit_of(const product_operand &o)
+{
+    const int scale = o.factors ? mpsim_emin(&o.scales) - o.scales.mbits : 0;
+    return scale + mpsim_emin(&o.multiplied) - o.multiplied.mbits;
+}
+
 /* Elements of grouped additions are integers of a byte; four terms of 16 products and significands of two scales are aligned to
- * fewer than 50 bits. */
+ * fewer than 50 bits; products are normal numbers of binary64. */
 static int are_bytes(const product_arguments &p)
 {
     const mpsim_format *const both[2] = {&p.a.multiplied, &p.b.multiplied};
@@ -125,7 +132,7 @@ static int are_bytes(const product_arguments &p)
             return 0;
         bits += emax_of(*f) + 1;
     }
-    return bits <= 51 &&
+    return bits <= 51 && last_bit_of(p.a) + last_bit_of(p.b) > -FUSED_BIAS &&
            (!p.a.factors || (p.model.block % GROUPED_GROUP == 0 && p.a.scales.mbits <= 3 && p.b.scales.mbits <= 3));
 }
 

@@ -47,11 +47,16 @@ struct tile_reading {
     uint32_t sign; /* of zeros that stay: a mask */
 };
 
+/* 2^e, of a format within binary32, whose normal numbers may be subnormal ones here. */
+static __device__ __forceinline__ float tile_power_of_two(int e)
+{
+    return __uint_as_float(e < -126 ? 1u << (e + 149) : static_cast<uint32_t>(e + 127) << 23);
+}
+
 static __device__ __forceinline__ tile_reading tile_reading_of(const product_operand &o, int flush, unsigned traits)
 {
-    const tile_reading r = {
-        0, flush ? __uint_as_float(static_cast<uint32_t>(mpsim_emin(&o.multiplied) + 127) << 23) : 0.0f,
-        traits & MPSIM_TRAIT_PLUS_ZERO ? 0 : 0x80000000u};
+    const tile_reading r = {0, flush ? tile_power_of_two(mpsim_emin(&o.multiplied)) : 0.0f,
+                            traits & MPSIM_TRAIT_PLUS_ZERO ? 0 : 0x80000000u};
     return r;
 }
 

@@ -41,7 +41,7 @@ int mpsim_cut_init(const mpsim_tile *t, const mpsim_model *m, const mpsim_format
     /* 32 terms and the sum of all are below 2^22 units; the products of zeros with the largest numbers less than one */
     return !t->nearest && m->order == MPSIM_ORDER_SEQUENTIAL && MPSIM_CUT_LENGTH % m->length == 0 &&
            m->length % 4 == 0 && m->chunk % m->length == 0 && t->fraction <= 14 && fa->mbits + fb->mbits + 2 <= 16 &&
-           t->lowest >= MPSIM_TILE_LOW && high - 60 < t->lowest - t->fraction &&
+           t->lowest >= MPSIM_TILE_LOW && t->lowest <= MPSIM_TILE_HIGH && high - 60 < t->lowest - t->fraction &&
            high + MPSIM_CUT_BIAS_B < 127 + t->lowest &&
            /* results are no smaller than a unit, and less than 2^24 */
            t->emin <= t->lowest - t->fraction &&
@@ -62,6 +62,12 @@ int mpsim_cut_is_tame(const mpsim_format *fa, const mpsim_format *fb, size_t dep
     return high < MPSIM_TILE_HIGH - 1;
 }
 
+/* Whether products with subnormal numbers of f, which have its smallest exponent, stay below 2^128: the loops look at values. */
+static int is_below_overflow(const mpsim_format *f, const mpsim_format *other)
+{
+    return mpsim_emin(f) + mpsim_format_highest(other) <= 128;
+}
+
 /* Additions in two stages: see cut.h. */
 static int staged_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *fa, const mpsim_format *fb)
 {
@@ -79,9 +85,9 @@ static int staged_init(mpsim_tile *t, const mpsim_model *m, const mpsim_format *
                       .least = mpsim_bits_f64(0x1p-126),
                       .most = mpsim_bits_f64(0x1.fffffep127)};
     return !m->chunk && mpsim_is_direct(fa) && mpsim_is_direct(fb) && mpsim_is_native(&m->accumulator) &&
-           mpsim_in_binary32(&m->result.format) && is_plain(m, fa) && is_plain(m, fb) &&
-           fa->mbits + fb->mbits + 2 <= 24 && MPSIM_WIDE_LENGTH % m->length == 0 && m->length % 2 == 0 &&
-           m->fraction >= 24 && m->fraction <= 25 && lower >= 1 && lower <= 8;
+           mpsim_in_binary32(&m->result.format) && is_plain(m, fa) && is_plain(m, fb) && is_below_overflow(fa, fb) &&
+           is_below_overflow(fb, fa) && fa->mbits + fb->mbits + 2 <= 24 && MPSIM_WIDE_LENGTH % m->length == 0 &&
+           m->length % 2 == 0 && m->fraction >= 24 && m->fraction <= 25 && lower >= 1 && lower <= 8;
 }
 
 /* What must fit where.

@@ -268,7 +268,8 @@ TEST(far_apart)
                  {"hopper-fp16-fp32:floor=none", "e10m2", "e4m3", {0x1p511, 0x1p-510}, {0, -0x1p-9}, 0},
                  {"hopper-fp16-fp32", "e2m9:ieee:bias=134", "e7m5:ieee:bias=-45", {0x1p-132, 0}, {0x1p150, 0}, 1},
                  {"hopper-bf16-fp32:bf16:round=rne", "bf16", "bf16", {0x1.8p-70, 0}, {0x1p-63, 0}, 0},
-                 {"hopper-fp16-fp32:F=13:floor=none", "e2m8:ieee:bias=132", "e4m7", {-0x1p-139, 0}, {0x1.fep7, 0}, 0}};
+                 {"hopper-fp16-fp32:F=13:floor=none", "e2m8:ieee:bias=132", "e4m7", {-0x1p-139, 0}, {0x1.fep7, 0}, 0},
+                 {"cdna3-xf32-fp32", "bf16", "e4m7:bias=-100", {0x1.2p28, 0}, {0x1.8p99, 0}, 0}};
     uint64_t seed = test_seed() + 16;
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
@@ -285,6 +286,26 @@ TEST(far_apart)
         }
         p.no_c = 0;
         p.c.codes[0] = mpsim_encode_f64(&m.result.format, &r, cases[i].c, 0, NULL);
+        product_lay_out(&p);
+        product_check(&p, &seed);
+        product_clear(&p);
+    }
+}
+
+/* Products that are all beyond the range in which binary32 adds, of operands half of which are zeros. */
+TEST(far_up)
+{
+    uint64_t seed = test_seed() + 20;
+    for (int i = 0; i < 4; i++) {
+        mpsim_model m;
+        mpsim_format f;
+        ck_assert(mpsim_model_parse(&m, "hopper-fp16-fp32:F=13:floor=none") == MPSIM_OK);
+        ck_assert(mpsim_format_parse(&f, "e4m7:bias=-100") == MPSIM_OK);
+        product p = product_new(&m, &f, &f, 9, 20, 40, &seed);
+        product_fill(&p, i % 2 ? KIND_NORMAL : KIND_TINY, 0, &seed);
+        for (size_t k = 0; k < p.b.rows * p.b.columns; k++)
+            if (test_random(&seed) % 2)
+                p.b.codes[k] = 0;
         product_lay_out(&p);
         product_check(&p, &seed);
         product_clear(&p);

@@ -373,6 +373,48 @@ static void many_results()
     }
 }
 
+/* Formats whose normal numbers lie below those of binary32 or reach beyond its largest; scales of no use in binary64. */
+static void far_formats()
+{
+    static const struct {
+        const char *model, *a, *b, *by;
+    } rows[] = {{"hopper-fp16-fp32:F=13:floor=none", "e2m8:ieee:bias=132", "e4m7", "binary64"},
+                {"hopper-fp16-fp32:F=13:floor=none", "e4m7:bias=-100", "e4m7:bias=-100", "binary64"},
+                {"volta-fp16-fp32:floor=none", "e8m0", "e2m8:ieee:bias=132", "binary64"},
+                {"hopper-fp16-fp32", "e11m1", "e8m0", "one thread a result"},
+                {"hopper-fp16-fp16", "e2m9:ieee:bias=134", "e7m5:ieee:bias=-45", "binary64"},
+                {"cdna3-xf32-fp32", "bf16", "e2m1:ieee:bias=-120", "binary64"},
+                {"cdna3-fp8-fp32", "e8m0", "e3m3:bias=140", "binary64"},
+                {"exact:chunk=3:flush=all", "e2m8:ieee:bias=132", "e2m8:ieee:bias=132", "binary64"},
+                {"exact:L=2:flush=operands", "e3m4:bias=133:ieee", "bf16", "binary64"},
+                {"exact:L=4", "e2m3:finite:bias=100", "e2m3:finite:bias=100", "binary64"},
+                {"exact", "e8m0", "e8m0", "binary64"},
+                {"fma:order=odd-first:flush=all", "e3m4:bias=133:ieee", "bf16", "binary32"},
+                {"cdna2-fp16-fp32", "e3m3:bias=140", "bf16", "one thread a result"},
+                {"cdna2-bf16-2-fp32", "e3m3:bias=126", "e7m4:bias=126", "binary32"},
+                {"fma:bf16", "e8m0", "e3m3:bias=140", "binary32"},
+                {"blackwell-tcgen05-mxf4", "e2m1:finite:bias=300", "e2m3:finite:bias=100", "binary64"},
+                {"blackwell-tcgen05-mxf4", "e2m1:finite:bias=900", "e2m1:finite:bias=900", "one thread a result"}};
+    for (const auto &r : rows) {
+        std::string kernel;
+        failed_here = 0;
+        for (int i = 0; i < 12; i++) {
+            test_product t = product_of(r.model, i % 2 ? r.a : r.b, i % 2 ? r.b : r.a, "binary32", 12, 17,
+                                        1 + random_below(50));
+            t.how = static_cast<test_numbers>(i % 3);
+            t.batch = i % 5 == 4;
+            if (strstr(r.model, "fp16-fp16") || strstr(r.model, "fma:bf16"))
+                t.d = strstr(r.model, "bf16") ? "bf16" : "fp16";
+            const std::string wrong = compare_product(t, nullptr, &kernel);
+            if (wrong != "" || kernel != r.by) {
+                failed_here++;
+                printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+            }
+        }
+        OK(failed_here == 0, "%s of %s and %s: %s", r.model, r.a, r.b, kernel.c_str());
+    }
+}
+
 static void refused()
 {
     mpsim_status s = MPSIM_OK;
@@ -398,6 +440,7 @@ int main()
     infinities_of_blocks();
     tiles();
     many_results();
+    far_formats();
     refused();
     return tap_end();
 }
