@@ -1,4 +1,4 @@
-# sass.awk -- what sass.sh, sassproducts.sh and sassrows.sh share: cuobjdump's registers, bytes of stack and instructions of the kernels whose
+# sass.awk -- what sass.sh, sassproducts.sh, sassrows.sh and sassblocks.sh share: cuobjdump's registers, bytes of stack and instructions of the kernels whose
 # names match `wanted`; loops; ways through them. The other file has report(name, registers, bytes of stack), which prints a kernel
 # from text[0] to text[n - 1] and returns whether it did. Exit code 2: nothing was printed.
 /^ *Function [^:]*:/ && !/Function :/ { of = $2; sub(/:.*/, "", of) }
@@ -33,6 +33,7 @@ function target(k,   at) {
     return at in place ? place[at] : -1
 }
 # The way of fewest instructions from the first to the last of a loop; past: past the loops in it, which are for rare elements.
+# before[k]: what comes before instruction k on the way to it.
 function shortest(from, to, past,   k, where, cost, rare, last) {
     for (k = from; k <= to; k++) cost[k] = 1e9
     for (last = from; past && last < to; last++)
@@ -42,8 +43,8 @@ function shortest(from, to, past,   k, where, cost, rare, last) {
     for (k = from; k < to; k++) {
         if (k in rare) continue
         where = target(k)
-        if (where > k && where <= to && cost[k] + 1 < cost[where]) cost[where] = cost[k] + 1
-        if ((where < 0 || text[k] ~ /@/) && cost[k] + 1 < cost[k + 1]) cost[k + 1] = cost[k] + 1
+        if (where > k && where <= to && cost[k] + 1 < cost[where]) { cost[where] = cost[k] + 1; before[where] = k }
+        if ((where < 0 || text[k] ~ /@|BRA[.]DIV|BRA !?U?P/) && cost[k] + 1 < cost[k + 1]) { cost[k + 1] = cost[k] + 1; before[k + 1] = k }
     }
     return cost[to]
 }

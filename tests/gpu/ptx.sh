@@ -243,6 +243,12 @@ if [ -f "$engine" ] && sh "$MPSIM_SRCDIR/gpu/sassrows.sh" "$engine" >"$dir/out" 
     awk '!/ 0 bytes of stack/ { bad = 1 } END { exit bad || NR < 11 }' "$dir/out"
     ok $? "norms, softmax and attention in rows of eights: no stack"
 fi
+blocks=$(dirname "$MPSIM")/gpu/kernels/blocks.o # with the codes of one architecture, whose kernels are counted
+if [ -f "$blocks" ] && KERNELS='[0-9]blocks_kernelILi1ELi[01]ELi0ELi32' sh "$MPSIM_SRCDIR/gpu/sassblocks.sh" "$blocks" >"$dir/out" 2>"$dir/err" &&
+    [ "$(wc -l <"$dir/out")" -le 2 ]; then
+    awk '!/ 0 bytes of stack/ || $(NF - 8) > 10 || $(NF - 4) { bad = 1 } END { exit bad || NR != 2 }' "$dir/out"
+    ok $? "MXFP8 of bf16 takes at most 10 instructions an element and has no stack"
+fi
 # The most instructions a product, for the first words of a kernel's name that are in the list.
 cat >"$dir/most" <<'X'
 fma, binary32 1.3
