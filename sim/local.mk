@@ -49,7 +49,7 @@ sim_libsim_a_SOURCES = \
   sim/memory/count.h sim/memory/ledger.c sim/memory/ledger.h sim/memory/optimizer.c \
   sim/memory/optimizer.h sim/memory/parameters.c sim/memory/record.c sim/memory/record.h sim/memory/report.c sim/memory/report.h \
   sim/memory/shape.c sim/memory/shape.h sim/merge/cmd.c sim/merge/join.c sim/merge/join.h \
-  sim/merge/merge.c sim/merge/merge.h sim/mismatch/arithmetic.c sim/mismatch/arithmetic.h sim/mismatch/cmd.c \
+  sim/merge/merge.c sim/merge/merge.h sim/mismatch/arithmetic.c sim/mismatch/arithmetic.h sim/mismatch/attend.c sim/mismatch/attend.h sim/mismatch/cmd.c \
   sim/mismatch/logsoftmax.c sim/mismatch/logsoftmax.h sim/mismatch/measure.c sim/mismatch/measure.h sim/mismatch/operands.c sim/mismatch/operands.h sim/mismatch/report.c \
   sim/mismatch/report.h sim/merge/parts.c sim/merge/parts.h sim/merge/ranks.c \
   sim/merge/ranks.h \

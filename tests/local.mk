@@ -90,7 +90,7 @@ unit_tests = \
   tests/sim/t-diff tests/sim/t-diff-verdicts tests/sim/t-policy tests/sim/t-policy-bad tests/sim/t-policy-keys tests/sim/t-replay \
   tests/sim/t-diff-bytes tests/sim/t-replay-casts tests/sim/t-diff-faults tests/sim/t-diff-pairs \
   tests/sim/t-replay-fp8 tests/sim/t-replay-lost tests/sim/t-replay-odd tests/sim/t-replay-rules \
-  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-logprob tests/sim/t-mismatch tests/sim/t-nameindex tests/sim/t-options tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-lines tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-record tests/sim/t-record-read tests/sim/t-report tests/sim/t-textfile tests/sim/t-threads \
+  tests/sim/t-replay-synthetic tests/sim/t-cut tests/sim/t-dot-split tests/sim/t-logprob tests/sim/t-mismatch tests/sim/t-mismatch-cache tests/sim/t-nameindex tests/sim/t-options tests/sim/t-pass tests/sim/t-scaler-log tests/sim/t-log-lines tests/sim/t-log-compare tests/sim/t-stat-blocks tests/sim/t-stat-part tests/sim/t-stat-tensor tests/sim/t-policy-reader tests/sim/t-record tests/sim/t-record-read tests/sim/t-report tests/sim/t-textfile tests/sim/t-threads \
   tests/sim/t-train-checkpoint tests/sim/t-train-damage tests/sim/t-replay-groups \
   tests/sim/t-replay-record tests/sim/t-scaler-judge \
   tests/sim/t-train-decoder tests/sim/t-train-policy tests/sim/t-train-record \

@@ -218,13 +218,13 @@ static int make_heads(run *r, char **files, int n)
     const options *o = r->o;
     heads_source from = {
         files, (size_t)n, {o->q, o->k, o->v},  o->tokens_first, &r->raw.options, o->values, or_else(o->heads, 4), 0,
-        0,     0,         or_else(o->dim, 64), o->seed};
+        0,     0,         or_else(o->dim, 64), o->seed,         "attention"};
     from.kv_heads = or_else(o->kv_heads, from.heads);
     from.keys = or_else(o->tokens, 256);
     from.queries = or_else(o->queries, from.keys);
     int code = attention_heads_make(&r->h, &from);
     if (!code)
-        code = attention_heads_round(&r->h, &r->formats[0], &r->formats[1]);
+        code = attention_heads_round(&r->h, "attention", &r->formats[0], &r->formats[1]);
     if (!code && o->mask)
         code = attention_mask_read(&r->mask, o->mask, r->h.q.tokens, r->h.k.tokens);
     if (code)

@@ -35,38 +35,38 @@ static int read_part(heads_part *p, trace *t, const heads_source *from, size_t w
 {
     chosen c;
     char shape[128];
-    int code = pass_chosen_read_from(&c, t, "attention", from->names[which]);
+    int code = pass_chosen_read_from(&c, t, from->verb, from->names[which]);
     p->tokens_first = from->tokens_first;
     if (!code && take_shape(p, &c))
         code = fail(EXIT_DATA,
-                    "attention: %c (%s) has the shape %s; expected [tokens, size], [heads, tokens, size] or "
+                    "%s: %c (%s) has the shape %s; expected [tokens, size], [heads, tokens, size] or "
                     "[batch, heads, tokens, size]",
-                    "QKV"[which], c.label, text_shape(shape, sizeof shape, c.shape, c.rank));
+                    from->verb, "QKV"[which], c.label, text_shape(shape, sizeof shape, c.shape, c.rank));
     if (!code)
         dot_operand_take(&p->of, &c);
     pass_chosen_clear(&c);
     return code;
 }
 
-static int differs(const char *what, const char *a, size_t of_a, const char *b, size_t of_b)
+static int differs(const char *verb, const char *what, const char *a, size_t of_a, const char *b, size_t of_b)
 {
     return of_a == of_b
                ? 0
-               : fail(EXIT_DATA, "attention: %s has %zu %s and %s %zu, which must be the same", a, of_a, what, b, of_b);
+               : fail(EXIT_DATA, "%s: %s has %zu %s and %s %zu, which must be the same", verb, a, of_a, what, b, of_b);
 }
 
-static int check_shapes(const attention_heads *h)
+static int check_shapes(const attention_heads *h, const char *verb)
 {
     const heads_part *q = &h->q, *k = &h->k, *v = &h->v;
     int code;
-    if ((code = differs("batches", "Q", q->batch, "K", k->batch)) ||
-        (code = differs("batches", "Q", q->batch, "V", v->batch)) ||
-        (code = differs("heads", "K", k->heads, "V", v->heads)) ||
-        (code = differs("tokens", "K", k->tokens, "V", v->tokens)) ||
-        (code = differs("numbers a token", "Q", q->size, "K", k->size)))
+    if ((code = differs(verb, "batches", "Q", q->batch, "K", k->batch)) ||
+        (code = differs(verb, "batches", "Q", q->batch, "V", v->batch)) ||
+        (code = differs(verb, "heads", "K", k->heads, "V", v->heads)) ||
+        (code = differs(verb, "tokens", "K", k->tokens, "V", v->tokens)) ||
+        (code = differs(verb, "numbers a token", "Q", q->size, "K", k->size)))
         return code;
     if (q->heads % k->heads)
-        return fail(EXIT_DATA, "attention: Q has %zu heads and K %zu: not a multiple%s", q->heads, k->heads,
+        return fail(EXIT_DATA, "%s: Q has %zu heads and K %zu: not a multiple%s", verb, q->heads, k->heads,
                     q->tokens_first ? "" : " (tokens may come first: --tokens-first)");
     return 0;
 }
@@ -86,7 +86,7 @@ static int read_files(attention_heads *h, const heads_source *from)
         code = code ? code : read_part(parts[i], t, from, i);
     }
     trace_close(t);
-    return code ? code : check_shapes(h);
+    return code ? code : check_shapes(h, from->verb);
 }
 
 /* ---- generated ---- */
@@ -104,7 +104,7 @@ static int generate(attention_heads *h, const heads_source *from)
 {
     const generated_values *how = attention_generate_find(from->values);
     if (!how)
-        return fail(EXIT_USAGE, "attention: --values: '%s' is not one of normal, sink, repeated", from->values);
+        return fail(EXIT_USAGE, "%s: --values: '%s' is not one of normal, sink, repeated", from->verb, from->values);
     generate_part(&h->q, from, 0, from->heads, from->queries);
     generate_part(&h->k, from, 1, from->kv_heads, from->keys);
     generate_part(&h->v, from, 2, from->kv_heads, from->keys);
@@ -127,14 +127,14 @@ static size_t numbers_of(const heads_part *p)
     return p->of.rows * p->of.depth;
 }
 
-int attention_heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v)
+int attention_heads_round(attention_heads *h, const char *verb, const mpsim_format *qk, const mpsim_format *v)
 {
     heads_part *const parts[] = {&h->q, &h->k, &h->v};
     int code = 0;
     for (size_t i = 0; i < 3 && !code; i++) {
         operand *o = &parts[i]->of;
         code = dot_operand_encode(o, i < 2 ? qk : v, MPSIM_ROUND_NEAREST_EVEN, 1);
-        code = code ? code : dot_operand_overflow(o, "attention", o->label, "");
+        code = code ? code : dot_operand_overflow(o, verb, o->label, "");
     }
     return code;
 }

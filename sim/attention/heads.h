@@ -28,11 +28,12 @@ typedef struct heads_source {
     const char *values;       /* generated: how, as heads_values_find knows */
     size_t heads, kv_heads, queries, keys, dim;
     uint64_t seed;
+    const char *verb; /* the command, for messages */
 } heads_source;
 
 /* Each returns 0, or an exit code after a message. */
 int attention_heads_make(attention_heads *h, const heads_source *from);
-int attention_heads_round(attention_heads *h, const mpsim_format *qk, const mpsim_format *v);
+int attention_heads_round(attention_heads *h, const char *verb, const mpsim_format *qk, const mpsim_format *v);
 void attention_heads_clear(attention_heads *h);
 
 /* attention_heads_exact -- whether the formats have all numbers as they were given. attention_heads_given: the heads before they were rounded, in numbers

@@ -97,6 +97,7 @@ static int take_reduce(arithmetic *a, const char *text)
 
 static const char *const orders[] = {"chain", "tree", NULL};
 static const char *const scales[] = {"token", "tensor", "1", NULL};
+static const char *const kv_scales[] = {"tensor", "head", "token", "1", NULL};
 
 static int take_word_of(unsigned *to, const char *const *words, const char *text)
 {
@@ -124,6 +125,17 @@ static int take_scale(arithmetic *a, const char *text)
     return take_word_of(&a->scale, scales, text);
 }
 
+static int take_kv(arithmetic *a, const char *text)
+{
+    a->kv_cached = 1;
+    return narrow(&a->kv, text);
+}
+
+static int take_kv_scale(arithmetic *a, const char *text)
+{
+    return take_word_of(&a->kv_scale, kv_scales, text);
+}
+
 /* In the order of `keys`. */
 enum {
     KEY_OPERANDS,
@@ -140,7 +152,9 @@ enum {
     KEY_REDUCE,
     KEY_ORDER,
     KEY_CACHE,
-    KEY_SCALE
+    KEY_SCALE,
+    KEY_KV,
+    KEY_KV_SCALE
 };
 
 static const struct {
@@ -162,6 +176,8 @@ static const struct {
     {"order", "chain or tree", take_order},
     {"cache", "a format whose numbers are all numbers of binary32", take_cache},
     {"scale", "token, tensor or 1", take_scale},
+    {"kv", "a format whose numbers are all numbers of binary32", take_kv},
+    {"kv-scale", "tensor, head, token or 1", take_kv_scale},
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
@@ -181,7 +197,7 @@ static int take_word(arithmetic *a, unsigned *given, const char *option, const c
     return fail(
         EXIT_USAGE,
         "mismatch: %s: '%s' is not operands=, split=, workspace=, sum=, logits=, softmax=, temperature=, top-k=, "
-        "top-p=, chunk=, ranks=, reduce=, order=, cache= or scale=",
+        "top-p=, chunk=, ranks=, reduce=, order=, cache=, scale=, kv= or kv-scale=",
         option, word);
 }
 
@@ -207,6 +223,8 @@ static int check(const arithmetic *a, const char *option, unsigned given)
         return fail(EXIT_USAGE, "mismatch: %s: chunk= and ranks= exclude each other", option);
     if (!a->cached && given & 1u << KEY_SCALE)
         return fail(EXIT_USAGE, "mismatch: %s: scale= needs cache=", option);
+    if (!a->kv_cached && given & 1u << KEY_KV_SCALE)
+        return fail(EXIT_USAGE, "mismatch: %s: kv-scale= needs kv=", option);
     return 0;
 }
 
@@ -218,7 +236,7 @@ int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *tex
     char *word = need_part(text, n);
     memset(a, 0, sizeof *a);
     a->split = (dot_split){.parts = 1, .workspace = *binary32, .sum = *binary32};
-    a->logits = a->softmax = a->reduce = a->cache = *binary32;
+    a->logits = a->softmax = a->reduce = a->cache = a->kv = *binary32;
     a->temperature = a->top_p = 1;
     a->ranks = 1;
     int code = dot_model_one(&a->model, "mismatch", word, NULL, "a side is one");
@@ -236,6 +254,7 @@ int mismatch_arithmetic_parse(arithmetic *a, const char *option, const char *tex
 }
 
 static const char *const scale_words[] = {"each token", "the tensor", "1"};
+static const char *const kv_scale_words[] = {"the tensor", "each head", "each token of a head", "1"};
 
 const char *mismatch_arithmetic_text(char *out, size_t size, const arithmetic *a)
 {
@@ -244,6 +263,8 @@ const char *mismatch_arithmetic_text(char *out, size_t size, const arithmetic *a
         snprintf(split, sizeof split, ", K in %zu parts kept in %s, added in %s", a->split.parts,
                  a->split.workspace.name, a->split.sum.name);
     snprintf(out, size, "%s of %s%s", a->model.name, a->operands.name, split);
+    if (a->kv_cached)
+        text_add(out, size, ", K and V kept in %s with a scale of %s", a->kv.name, kv_scale_words[a->kv_scale]);
     if (a->cached)
         text_add(out, size, ", H kept in %s with a scale of %s", a->cache.name, scale_words[a->scale]);
     text_add(out, size, "; logits in %s", a->logits.name);
@@ -280,6 +301,8 @@ static const record_field fields[] = {
     FIELD(CHARS, "cache", IN_TREE, AT(cache.name),
           "The format in which hidden states are kept before they are rounded to `operands`; binary32: as they are."),
     FIELD(WORD, "scale", IN_TREE, AT(scale), "What has a scale in the cache.", .words = scales),
+    FIELD(CHARS, "kv", IN_TREE, AT(kv.name), "The format in which K and V are kept; binary32: as they are."),
+    FIELD(WORD, "kv_scale", IN_TREE, AT(kv_scale), "What has a scale in the cache of K and V.", .words = kv_scales),
     {0}};
 #undef AT
 const record_kind mismatch_arithmetic_record = {"arithmetic", "How a side computes.", sizeof(arithmetic), fields};

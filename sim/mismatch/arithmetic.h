@@ -1,5 +1,5 @@
-/* arithmetic.h -- how one side computes log-probabilities: the operands of its last layer, the model of its products, K in
- * parts, the logits, the log-softmax. */
+/* arithmetic.h -- how one side computes log-probabilities: its caches, the operands of its last layer, the model of its
+ * products, K in parts, the logits, the log-softmax. */
 #pragma once
 
 #include "../dot/error.h"
@@ -8,6 +8,12 @@
 enum { ARITHMETIC_RANKS = 1024 };
 typedef enum arithmetic_order { ARITHMETIC_CHAIN, ARITHMETIC_TREE } arithmetic_order;
 typedef enum arithmetic_scale { ARITHMETIC_TOKEN, ARITHMETIC_TENSOR, ARITHMETIC_ONE } arithmetic_scale;
+typedef enum arithmetic_kv_scale {
+    ARITHMETIC_KV_TENSOR,
+    ARITHMETIC_KV_HEAD,
+    ARITHMETIC_KV_TOKEN, /* of a head */
+    ARITHMETIC_KV_ONE
+} arithmetic_kv_scale;
 
 typedef struct arithmetic {
     mpsim_model model;
@@ -22,7 +28,10 @@ typedef struct arithmetic {
     unsigned order;      /* an arithmetic_order           */
     size_t cached;       /* hidden states go through `cache` */
     mpsim_format cache;
-    unsigned scale; /* an arithmetic_scale, of the cache */
+    unsigned scale;   /* an arithmetic_scale, of the cache */
+    size_t kv_cached; /* K and V of attention go through `kv` */
+    mpsim_format kv;
+    unsigned kv_scale; /* an arithmetic_kv_scale */
 } arithmetic;
 
 /* mismatch_arithmetic_parse -- "MODEL[,KEY=VALUE]...": 0, or EXIT_USAGE after a message that names the option. */

@@ -32,6 +32,14 @@ static const char more[] =
     "                     default) or order=tree (neighbours first)\n"
     "  cache=FORMAT       keep hidden states in FORMAT before operands=, with scale=token (largest magnitude /\n"
     "                     largest number, default), scale=tensor or scale=1\n"
+    "  kv=FORMAT          keep K and V of attention in FORMAT before operands=, with kv-scale=tensor (default),\n"
+    "                     kv-scale=head, kv-scale=token (of a head) or kv-scale=1\n"
+    "\n"
+    "With --query, or with kv= and without files, hidden states are rms(H + A): H is --hidden or 0, A the result of\n"
+    "causal attention, the heads of a token side by side, rms divides a row by its root mean square. Products of\n"
+    "attention are exact, all else is in binary32. Generated heads have 64 numbers, or all where --size is not a\n"
+    "multiple. Q, K and V are [tokens, size], [heads, tokens, size] or [batch, heads, tokens, size].\n"
+    "\n"
     "The temperature, top-k and top-p that A and B have in common are those of 'exact', too. A head in binary32\n"
     "on a model in bf16 is fma,operands=bf16.\n"
     "\n"
@@ -40,6 +48,7 @@ static const char more[] =
     "  mpsim mismatch -a hopper-bf16-fp32,logits=bf16 -b fma     binary32 head on one side\n"
     "  mpsim mismatch -a hopper-bf16-fp32,logits=bf16 -b fma,operands=bf16     an upcast head\n"
     "  mpsim mismatch -a fma,temperature=0.6 -b fma    tempered against raw log-probabilities\n"
+    "  mpsim mismatch -a hopper-bf16-fp32,kv=e4m3 -b hopper-bf16-fp32    an FP8 cache of K and V\n"
     "  mpsim mismatch -a hopper-bf16-fp32,split=3 -b hopper-bf16-fp32    another order of the sum\n"
     "  mpsim mismatch --hidden h.npy --head model.safetensors \\\n"
     "            --head-name lm_head.weight --tokens t.npy \\\n"
@@ -48,6 +57,9 @@ static const char more[] =
 
 typedef struct options {
     const char *a, *b, *hidden, *head, *tokens, *hidden_name, *head_name, *tokens_name, *clip;
+    char *qkv[3];
+    const char *qkv_names[3];
+    int tokens_first;
     uint64_t count, vocabulary, size, seed, worst;
     double spread, dual, truncated;
     input_options in;
@@ -81,6 +93,8 @@ static int check(run *r)
         (code = mismatch_arithmetic_parse(&r->sides[0], "-a", o->a)) ||
         (code = mismatch_arithmetic_parse(&r->sides[1], "-b", o->b)))
         return code;
+    if ((r->sides[0].kv_cached || r->sides[1].kv_cached) && o->hidden && !o->qkv[0])
+        return fail(EXIT_USAGE, "mismatch: kv= needs --query, --key and --value beside --hidden");
     r->r.dual = o->dual;
     r->r.truncated = o->truncated;
     return diff_ratios_band(&r->r.low, &r->r.high, "mismatch", o->clip);
@@ -109,7 +123,7 @@ static int execute(run *r, FILE *to)
     const int code = mismatch_measure(&m);
     if (!code) {
         compare(&r->r, &m);
-        const mismatch_report report = {&m, &r->r, (size_t)r->o->worst, !r->operands.tokens, !r->o->hidden};
+        const mismatch_report report = {&m, &r->r, (size_t)r->o->worst, !r->operands.tokens, !r->o->head};
         mismatch_report_write(to, r->style, &report);
     }
     mismatch_clear(&m);
@@ -128,6 +142,10 @@ static int work(run *r)
                                   o->head_name,
                                   o->tokens_name,
                                   &r->raw.options,
+                                  {o->qkv[0], o->qkv[1], o->qkv[2]},
+                                  {o->qkv_names[0], o->qkv_names[1], o->qkv_names[2]},
+                                  o->tokens_first,
+                                  r->sides[0].kv_cached || r->sides[1].kv_cached,
                                   or_else(o->count, DEFAULT_COUNT),
                                   or_else(o->vocabulary, DEFAULT_WORDS),
                                   or_else(o->size, DEFAULT_SIZE),
@@ -166,6 +184,13 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         {0, "hidden-name", OPTION_STRING, &o.hidden_name, "GLOB", "tensor of the hidden states in its file"},
         {0, "head-name", OPTION_STRING, &o.head_name, "GLOB", "tensor of the head in its file"},
         {0, "tokens-name", OPTION_STRING, &o.tokens_name, "GLOB", "tensor of the tokens in its file"},
+        {0, "query", OPTION_INPUT, &o.qkv[0], "FILE", "Q of attention before the last layer"},
+        {0, "key", OPTION_INPUT, &o.qkv[1], "FILE", "K of attention (default: in the file of Q)"},
+        {0, "value", OPTION_INPUT, &o.qkv[2], "FILE", "V of attention (default: in the file of Q)"},
+        {0, "query-name", OPTION_STRING, &o.qkv_names[0], "GLOB", "tensor of Q in its file"},
+        {0, "key-name", OPTION_STRING, &o.qkv_names[1], "GLOB", "tensor of K in its file"},
+        {0, "value-name", OPTION_STRING, &o.qkv_names[2], "GLOB", "tensor of V in its file"},
+        {0, "tokens-first", OPTION_FLAG, &o.tokens_first, NULL, "Q, K and V are [batch, tokens, heads, size]"},
         RAW_OPTION_ROWS(o.in),
         {0, "count", OPTION_COUNT, &o.count, "N", "generated: tokens (default 256)"},
         {0, "vocabulary", OPTION_COUNT, &o.vocabulary, "N", "generated: words (default 1000)"},
@@ -176,9 +201,12 @@ int cmd_mismatch(const command *self, int argc, char **argv)
         NEEDS("", "a", "-a and -b name the arithmetic of the two sides"),
         NEEDS("", "b", "-a and -b name the arithmetic of the two sides"),
         NEEDS("hidden head-name", "head", NULL),
-        NEEDS("head hidden-name dtype", "hidden", NULL),
+        NEEDS("hidden-name", "hidden", NULL),
+        NEEDS("head dtype", "hidden query", NULL),
+        NEEDS("query", "head", NULL),
+        NEEDS("key value query-name key-name value-name tokens-first", "query", NULL),
         NEEDS("tokens-name", "tokens", NULL),
-        EXCLUDES("count vocabulary size spread", "hidden", "these options are for generated operands"),
+        EXCLUDES("count vocabulary size spread", "hidden query", "these options are for generated operands"),
         RANGE("count vocabulary size", 1, MOST),
         ABOVE("spread dual-clip truncate", 0),
         {0, "Output", OPTION_HEADING, NULL, NULL, NULL},

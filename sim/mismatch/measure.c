@@ -1,6 +1,7 @@
 /* measure.c -- see measure.h. */
 #include "measure.h"
 
+#include "attend.h"
 #include "logsoftmax.h"
 
 #include "../array/need.h"
@@ -50,32 +51,14 @@ static int round_operand(operand *to, const operand *o, const mpsim_format *f, c
     return code ? code : dot_operand_overflow(to, "mismatch", what, "");
 }
 
-/* How much of a row or of all is its largest magnitude, of the largest number of the cache; 1 of zeros. */
-static float cache_scale(const arithmetic *a, const double *x, size_t n)
-{
-    double most = 0;
-    for (size_t i = 0; i < n; i++)
-        most = fmax(most, fabs(x[i]));
-    return a->scale == ARITHMETIC_ONE || most == 0 ? 1 : (float)(most / mpsim_format_max(&a->cache));
-}
-
-/* Hidden states as a cache gives them back: times one over the scale in binary32, rounded (saturating), times the scale. */
+/* Hidden states as a cache gives them back. */
 static void through_cache(double *to, const arithmetic *a, const operand *o)
 {
-    const double largest = mpsim_format_max(&a->cache);
-    mpsim_rounding nearest;
-    mpsim_rounding_init(&nearest, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t row = 0; row < o->rows; row++) {
-        const double *x = o->x + row * o->depth;
-        const float s = a->scale == ARITHMETIC_TENSOR ? cache_scale(a, o->x, o->rows * o->depth)
-                                                      : cache_scale(a, x, o->depth);
-        for (size_t i = 0; i < o->depth; i++) {
-            float y = (float)x[i] / s;
-            y = (float)fmax(-largest, fmin(largest, (double)y));
-            (void)mpsim_round_array_f32(&a->cache, &nearest, NULL, &y, &y, 1, NULL);
-            to[row * o->depth + i] = (double)(y * s);
-        }
-    }
+    const size_t n = o->rows * o->depth;
+    const float whole = a->scale == ARITHMETIC_TENSOR ? mismatch_keep_scale(o->x, n, &a->cache) : 1;
+    for (size_t at = 0; at < n; at += o->depth)
+        mismatch_keep(to + at, o->x + at, o->depth, &a->cache,
+                      a->scale == ARITHMETIC_TOKEN ? mismatch_keep_scale(o->x + at, o->depth, &a->cache) : whole);
 }
 
 static int round_cached(operand *to, const operand *o, const arithmetic *a, const char *name)
@@ -89,17 +72,39 @@ static int round_cached(operand *to, const operand *o, const arithmetic *a, cons
     return code;
 }
 
-static int round_side(rounded *r, const mismatch_operands *o, const arithmetic *a, const char *name)
+static int round_side(rounded *r, const operand *hidden, const operand *head, const arithmetic *a, const char *name)
 {
-    const int code = a->cached ? round_cached(&r->hidden, &o->hidden, a, name)
-                               : round_operand(&r->hidden, &o->hidden, &a->operands, name, "--hidden");
-    return code ? code : round_operand(&r->head, &o->head, &a->operands, name, "--head");
+    const int code = a->cached ? round_cached(&r->hidden, hidden, a, name)
+                               : round_operand(&r->hidden, hidden, &a->operands, name, "--hidden");
+    return code ? code : round_operand(&r->head, head, &a->operands, name, "--head");
 }
 
-static int round_both(rounded *r, const mismatch_operands *o, const mpsim_format *f, const char *side)
+/* Nothing is rounded: binary64, or binary32 where that has all numbers. */
+static int keep_both(rounded *r, const operand *hidden, const operand *head, const char *name)
 {
-    const int code = round_operand(&r->hidden, &o->hidden, f, side, "--hidden");
-    return code ? code : round_operand(&r->head, &o->head, f, side, "--head");
+    const int narrow = all_binary32(hidden) && all_binary32(head);
+    const mpsim_format *f = mpsim_format_find(narrow ? "binary32" : "binary64");
+    const int code = round_operand(&r->hidden, hidden, f, name, "--hidden");
+    return code ? code : round_operand(&r->head, head, f, name, "--head");
+}
+
+/* The operands of side s, or of SIDES: exact. */
+static int make_side(rounded *r, const mismatch *m, int s)
+{
+    const mismatch_operands *o = m->o;
+    const arithmetic *a = s < SIDES ? &m->sides[s] : NULL;
+    operand hidden = o->hidden;
+    double *x = o->attends ? need_memory((uint64_t)o->count * o->size, sizeof *x) : NULL;
+    int code = 0;
+    if (x) {
+        hidden.x = x;
+        code = mismatch_attend(x, o, a, side_names[s]);
+    }
+    if (!code)
+        code = a ? round_side(r, &hidden, &o->head, a, side_names[s]) : keep_both(r, &hidden, &o->head, side_names[s]);
+    free(x);
+    r->hidden.x = NULL;
+    return code;
 }
 
 /* ---- logits ---- */
@@ -320,12 +325,11 @@ static int measure_parts(mismatch *m, const rounded *r)
 int mismatch_measure(mismatch *m)
 {
     const mismatch_operands *o = m->o;
-    const int narrow = all_binary32(&o->hidden) && all_binary32(&o->head);
     rounded r[SIDES + 1] = {{.hidden = {.x = NULL}}};
+    int code = 0;
     m->tokens = need_memory(o->count, sizeof *m->tokens);
-    int code = round_both(&r[SIDES], o, mpsim_format_find(narrow ? "binary32" : "binary64"), side_names[SIDES]);
-    for (int s = 0; s < SIDES && !code; s++)
-        code = round_side(&r[s], o, &m->sides[s], side_names[s]);
+    for (int s = 0; s <= SIDES && !code; s++)
+        code = make_side(&r[s], m, s);
     if (!code && !(code = measure_parts(m, r)))
         add_up(m);
     for (int s = 0; s <= SIDES; s++) {

@@ -22,13 +22,37 @@ static void normal(operand *o, size_t rows, size_t size, double deviation, const
         o->x[i] = (double)(float)(deviation * o->x[i]);
 }
 
-static void generate(mismatch_operands *o, const mismatch_source *from)
+/* No hidden states beside those of attention. */
+static void empty(mismatch_operands *o)
 {
+    o->hidden = (operand){
+        .x = need_memory((uint64_t)o->count * o->size, sizeof *o->hidden.x), .rows = o->count, .depth = o->size};
+    for (size_t i = 0; i < o->count * o->size; i++)
+        o->hidden.x[i] = 0;
+}
+
+static int generate(mismatch_operands *o, const mismatch_source *from)
+{
+    enum { DIM = 64 };
+    const size_t dim = from->size % DIM ? from->size : DIM, heads = from->size / dim;
+    const heads_source qkv = {.values = "normal",
+                              .heads = heads,
+                              .kv_heads = heads,
+                              .queries = from->count,
+                              .keys = from->count,
+                              .dim = dim,
+                              .seed = from->seed + 1,
+                              .verb = "mismatch"};
     o->count = o->length = from->count;
     o->vocabulary = from->vocabulary;
     o->size = from->size;
-    normal(&o->hidden, o->count, o->size, 1, from, 0);
+    o->attends = from->attends;
+    if (o->attends)
+        empty(o);
+    else
+        normal(&o->hidden, o->count, o->size, 1, from, 0);
     normal(&o->head, o->vocabulary, o->size, from->spread / sqrt((double)o->size), from, 1);
+    return o->attends ? attention_heads_make(&o->heads, &qkv) : 0;
 }
 
 /* ---- tokens: integers, or whole numbers ---- */
@@ -130,6 +154,25 @@ static int read_tokens(mismatch_operands *o, const mismatch_source *from)
 
 /* ---- from files ---- */
 
+static int read_heads(mismatch_operands *o, const mismatch_source *from)
+{
+    char *files[3];
+    for (size_t i = 0; i < 3; i++)
+        files[i] = from->qkv[i] ? from->qkv[i] : from->qkv[0];
+    const heads_source qkv = {.files = files,
+                              .n = 3,
+                              .names = {from->qkv_names[0], from->qkv_names[1], from->qkv_names[2]},
+                              .tokens_first = from->tokens_first,
+                              .raw = from->raw,
+                              .verb = "mismatch"};
+    const int code = attention_heads_make(&o->heads, &qkv);
+    o->attends = 1;
+    o->length = o->heads.q.tokens;
+    o->count = o->heads.q.batch * o->length;
+    o->size = o->heads.q.heads * o->heads.v.size;
+    return code;
+}
+
 static int bad_shape(const char *what, const char *expected, const chosen *c)
 {
     char shape[128];
@@ -143,6 +186,11 @@ static int read_hidden(mismatch_operands *o, const mismatch_source *from)
     int code = pass_chosen_read(&c, "mismatch", from->hidden, from->raw, from->hidden_name);
     if (!code && c.rank < 2)
         code = bad_shape("--hidden", "[tokens, size] or [sequences, tokens, size]", &c);
+    if (!code && o->attends && (c.n != o->count * o->size || c.shape[c.rank - 1] != o->size))
+        code = fail(EXIT_DATA,
+                    "mismatch: --hidden (%s) has %zu rows of %" PRIu64
+                    " numbers and attention %zu rows of %zu, which must be the same",
+                    c.label, c.n / (size_t)c.shape[c.rank - 1], c.shape[c.rank - 1], o->count, o->size);
     if (!code) {
         o->length = (size_t)c.shape[c.rank - 2];
         dot_operand_take(&o->hidden, &c);
@@ -161,9 +209,10 @@ static int read_head(mismatch_operands *o, const mismatch_source *from)
         code = bad_shape("--head", "[vocabulary, size]", &c);
     if (!code && c.shape[1] != o->size)
         code = fail(EXIT_DATA,
-                    "mismatch: rows of --hidden (%s) have %zu numbers and rows of --head (%s) %" PRIu64
+                    "mismatch: rows of %s (%s) have %zu numbers and rows of --head (%s) %" PRIu64
                     ", which must be the same",
-                    o->hidden.label, o->size, c.label, c.shape[1]);
+                    o->hidden.label[0] ? "--hidden" : "attention",
+                    o->hidden.label[0] ? o->hidden.label : o->heads.q.of.label, o->size, c.label, c.shape[1]);
     if (!code && c.shape[0] > UINT32_MAX)
         code = fail(EXIT_DATA, "mismatch: --head (%s) has more than 2^32 rows", c.label);
     if (!code) {
@@ -178,15 +227,22 @@ int mismatch_operands_make(mismatch_operands *o, const mismatch_source *from)
 {
     int code = 0;
     memset(o, 0, sizeof *o);
-    if (!from->hidden)
-        generate(o, from);
-    else if (!(code = read_hidden(o, from)))
-        code = read_head(o, from);
+    if (!from->hidden && !from->qkv[0]) {
+        code = generate(o, from);
+    } else {
+        code = from->qkv[0] ? read_heads(o, from) : 0;
+        if (!code && from->hidden)
+            code = read_hidden(o, from);
+        else if (!code)
+            empty(o);
+        code = code ? code : read_head(o, from);
+    }
     return code || !from->tokens ? code : read_tokens(o, from);
 }
 
 void mismatch_operands_clear(mismatch_operands *o)
 {
+    attention_heads_clear(&o->heads);
     dot_operand_clear(&o->hidden);
     dot_operand_clear(&o->head);
     free(o->tokens);

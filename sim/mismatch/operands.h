@@ -1,18 +1,24 @@
-/* operands.h -- what log-probabilities are of: hidden states, the weights of the last layer, the tokens. */
+/* operands.h -- the operands of log-probabilities: Q, K and V of attention or none, hidden states, the weights of the last layer,
+ * the tokens. */
 #pragma once
 
-#include "../dot/operand.h"
+#include "../attention/heads.h"
 
 typedef struct mismatch_source {
     const char *hidden, *head, *tokens; /* files; all NULL: generated */
     const char *hidden_name, *head_name, *tokens_name;
-    const trace_options *raw;       /* how hidden and head are read, or NULL */
+    const trace_options *raw; /* how hidden, head, Q, K and V are read, or NULL */
+    char *qkv[3];             /* files of Q, K and V; K, V NULL: the file of Q; Q NULL: generated if `attends` */
+    const char *qkv_names[3];
+    int tokens_first, attends;
     size_t count, vocabulary, size; /* generated */
     double spread;
     uint64_t seed;
 } mismatch_source;
 
 typedef struct mismatch_operands {
+    int attends; /* hidden states are rms(hidden + attention of `heads`), see attend.h */
+    attention_heads heads;
     operand hidden, head; /* count and vocabulary rows of `size` numbers */
     size_t count, vocabulary, size;
     size_t length;    /* tokens of a sequence: the last but one dimension of the hidden states */

@@ -15,7 +15,8 @@ static const char *const letters[] = {"A", "B"};
 /* The report. */
 typedef struct report {
     mismatch m;
-    const char *hidden, *head, *from; /* labels; from: of the tokens, or NULL */
+    const char *hidden, *head, *from; /* labels; from: of the tokens, or NULL; hidden NULL: of attention alone */
+    const char *qkv[3];               /* labels; NULL: there is no attention */
     const arithmetic *sides[2];
     const double *clip;
     size_t bounds; /* 2, of clip */
@@ -51,7 +52,10 @@ static const record_kind sizes_record = {"sizes", NULL, sizeof(mismatch_operands
 
 #define AT(member) offsetof(report, member)
 static const record_field config_fields[] = {
-    FIELD(TEXT, "hidden", IN_TREE, AT(hidden), "Where the hidden states are from."),
+    FIELD(TEXT, "hidden", IN_TREE | FIELD_NULL, AT(hidden), "Where the hidden states are from; null: attention."),
+    FIELD(TEXT, "query", IN_TREE | FIELD_NULL, AT(qkv[0]), "Where Q is from; null: there is no attention."),
+    FIELD(TEXT, "key", IN_TREE | FIELD_NULL, AT(qkv[1]), "Where K is from."),
+    FIELD(TEXT, "value", IN_TREE | FIELD_NULL, AT(qkv[2]), "Where V is from."),
     FIELD(TEXT, "head", IN_TREE, AT(head), "Where the weights of the last layer are from."),
     FIELD(TEXT, "tokens", IN_TREE | FIELD_NULL, AT(from), "Where the tokens are from; null: drawn from A."),
     FIELD(RECORD, "", IN_TREE | FIELD_INLINE | FIELD_POINTER, AT(m.o), NULL, .record = &sizes_record),
@@ -145,9 +149,16 @@ static size_t listed(const mismatch_report *r)
 static void print_operands(FILE *to, const mismatch_report *r)
 {
     const mismatch *m = r->m;
+    const attention_heads *h = &m->o->heads;
     char count[32], size[32], words[32], text[640];
-    fprintf(to, "H  %s, %s token%s of %s numbers\n", m->o->hidden.label, text_count(count, m->o->count),
-            text_plural(m->o->count), text_count(size, m->o->size));
+    if (m->o->attends)
+        fprintf(to, "attention of %s, %s, %s, %zu head%s, %zu of K and V\n", h->q.of.label, h->k.of.label,
+                h->v.of.label, h->q.heads, text_plural(h->q.heads), h->k.heads);
+    fprintf(to, "H  %s%s, %s token%s of %s numbers\n", m->o->hidden.label,
+            !m->o->attends        ? ""
+            : *m->o->hidden.label ? " and attention"
+                                  : "attention",
+            text_count(count, m->o->count), text_plural(m->o->count), text_count(size, m->o->size));
     fprintf(to, "W  %s, %s words\n", m->o->head.label, text_count(words, m->o->vocabulary));
     for (int s = 0; s < 2; s++)
         fprintf(to, "%s  %s\n", letters[s], mismatch_arithmetic_text(text, sizeof text, &m->sides[s]));
@@ -233,7 +244,10 @@ void mismatch_report_write(FILE *to, report_style style, const mismatch_report *
     const mismatch *m = r->m;
     const double clip[] = {r->r->low, r->r->high};
     const report d = {.m = *m,
-                      .hidden = m->o->hidden.label,
+                      .hidden = *m->o->hidden.label ? m->o->hidden.label : NULL,
+                      .qkv = {m->o->attends ? m->o->heads.q.of.label : NULL,
+                              m->o->attends ? m->o->heads.k.of.label : NULL,
+                              m->o->attends ? m->o->heads.v.of.label : NULL},
                       .head = m->o->head.label,
                       .from = r->drawn ? NULL : m->o->label,
                       .sides = {&m->sides[0], &m->sides[1]},

@@ -83,9 +83,20 @@ run 0 mismatch -a fma -b fma --hidden "$dir/h3.npy" --head "$dir/w.npy" --json &
 run 0 mismatch -a fma -b hopper-bf16-fp32 --hidden "$real" --hidden-name act:fc1 --head "$real" --head-name weight:fc1.weight && has '^H  act:fc1, 32 tokens of 64 numbers' &&
     has '^tokens drawn from A, seed 1'; ok $? "tensors of a trace"
 
+# Scores are 0: attention gives v0, then (v0 + v1) / 2, of v0 = (1, 0) and v1 = (0, 2). Divided by their root mean square: (r, 0), (1, 2) r / sqrt(5).
+npy q '<f4' 2,2 $zero $zero $zero $zero
+run 0 mismatch -a fma,kv=bf16 -b fma --query "$dir/q.npy" --key "$dir/h.npy" --value "$dir/h.npy" --head "$dir/w.npy" --tokens "$dir/t.npy" --csv &&
+    awk -F, 'function near(x, y) { return (x - y)^2 < 1e-12 } NR == 1 { r = sqrt(2); next }
+        NR == 2 { if (!near($3, r - log(exp(r) + 1 + exp(2 * r))) || $3 != $4) exit 1 }
+        NR == 3 { x = r / sqrt(5); if (!near($3, 2 * x - log(exp(x) + exp(2 * x) + exp(2 * x))) || $3 != $4) exit 1 } END { if (NR != 3) exit 1 }' "$dir/out"
+ok $? "attention of two tokens by hand"
+run 0 mismatch -a fma,kv=e4m3 -b fma --query "$dir/q.npy" --key "$dir/h.npy" --value "$dir/h.npy" --hidden "$dir/h.npy" --head "$dir/w.npy" --json &&
+    has '"hidden": ".*h.npy", "query": ".*q.npy"' && has '"kv": "e4m3", "kv_scale": "tensor"'; ok $? "attention beside hidden states"
+
 # ---- bad input
 npy narrow '<f4' 3,1 $one $zero $zero
 npy flat '<f4' 2, $one $zero
+npy one '<f4' 1,2 $one $zero
 npy nan '<f4' 2,2 $one '\0\0\300\177' $zero $one
 npy none '<f4' 0,2
 npy large '<f4' 2,2 $big $zero $zero $one
@@ -116,6 +127,9 @@ refused 3 'has the shape \[1, 1, 1, 1, 1, 1, 1, 1, 1\]; expected \[vocabulary, s
 refused 3 '3 tokens; the hidden states are of 2' --hidden "$h" --head "$w" --tokens "$dir/three.npy"
 refused 3 'tokens must be integers, not |b1' --hidden "$h" --head "$w" --tokens "$dir/flags.npy"
 refused 3 'tokens are column-major' --hidden "$h" --head "$w" --tokens "$dir/columns.npy"
+refused 3 'K has 3 tokens and V 2, which must be the same' --query "$h" --key "$dir/narrow.npy" --value "$h" --head "$w"
+refused 3 'has 1 rows of 2 numbers and attention 2 rows of 2, which must be the same' --query "$h" --hidden "$dir/one.npy" --head "$w"
+refused 3 'rows of attention (.*) have 2 numbers and rows of --head (.*) 1' --query "$h" --head "$dir/narrow.npy"
 refused 4 'cannot open' --hidden "$h" --head "$dir/missing"
 run 3 mismatch -a fma -b hopper-fp16-fp32 --hidden "$dir/large.npy" --head "$w" && has 'side B: --hidden: 1 of [0-9]* elements are beyond the largest number of fp16' err; ok $? "operands beyond a format"
 turns 3

@@ -39,14 +39,14 @@ static int compute_attention(const attention_heads *h)
 
 static void run_attention(char *files[OPERANDS], int tokens_first)
 {
-    const heads_source from = {.files = files, .n = OPERANDS, .tokens_first = tokens_first};
+    const heads_source from = {.files = files, .n = OPERANDS, .tokens_first = tokens_first, .verb = "attention"};
     const mpsim_format *bf16 = mpsim_format_find("bf16");
     attention_heads h;
     messages_begin();
     int code = attention_heads_make(&h, &from);
     must(code || (h.q.heads % h.k.heads == 0 && h.k.tokens == h.v.tokens && h.q.size == h.k.size));
     if (!code)
-        code = attention_heads_round(&h, bf16, bf16);
+        code = attention_heads_round(&h, "attention", bf16, bf16);
     if (!code && is_little(attention_heads_count(&h) * h.q.tokens, h.k.tokens, h.q.size + h.v.size))
         code = compute_attention(&h);
     messages_check(code);
