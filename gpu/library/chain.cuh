@@ -14,10 +14,6 @@
 
 #include <type_traits>
 
-extern "C" { /* a header of C */
-#include "../../lib/dot/shape.h"
-}
-
 namespace library
 {
 
@@ -29,8 +25,7 @@ struct chain_product {
     int blocks; /* with factors; 0: none */
     block_factors of_a, of_b;
     int outer_binary32; /* sums of chunks are binary32 */
-    tile_codes a, b;
-    int64_t tiles_m, tiles_n; /* of a matrix */
+    tile_plan tiles;
 };
 
 /* ---- arithmetic ---- */
@@ -187,26 +182,19 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     float(*const a)[TILE_PITCH] = reinterpret_cast<float(*)[TILE_PITCH]>(&room[0]);
     float(*const b)[TILE_PITCH] = a + TILE_DEEP;
     const product_shape &g = p.shape;
-    const int64_t tiles = f.tiles_m * f.tiles_n, matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
-    const int64_t row0 = tile / f.tiles_n * TILE_LINES, column0 = tile % f.tiles_n * TILE_LINES;
+    const tile_work w = tile_work_of(p, f.tiles, entered_a, entered_b);
     const int row = static_cast<int>(threadIdx.x) / 16 * TILE_SIDE, column = threadIdx.x % 16 * TILE_SIDE;
-    const matrix_places at = places_of(p, matrix);
-    const codes_line x = line_of(p.a, entered_a, g.rows, g.depth, matrix, at.a, 0);
-    const codes_line y = line_of(p.b, entered_b, g.columns, g.depth, matrix, at.b, 0);
     tile_reading read_a = tile_reading_of(p.a, WAY >= CHAIN_ODD_FIRST, p.model.traits),
                  read_b = tile_reading_of(p.b, WAY >= CHAIN_ODD_FIRST, p.model.traits);
     read_a.fill = WAY >= CHAIN_PAIRS ? -0.0f : 0.0f;
     int *const lines = reinterpret_cast<int *>(&room[CHAIN_FACTORS]);
     chain_sums s = {}, sums = {};
     int left = f.chunk, q = 0;
-    chain_start(CHUNKED ? sums : s, p, at, row0 + row, column0 + column, &room[row * TILE_LINES + column]);
+    chain_start(CHUNKED ? sums : s, p, w.at, w.row0 + row, w.column0 + column, &room[row * TILE_LINES + column]);
     if (CHUNKED && f.blocks)
-        chain_factor_lines(lines, f, g, at, row0, column0);
+        chain_factor_lines(lines, f, g, w.at, w.row0, w.column0);
     for (int64_t k0 = 0; k0 < g.depth; k0 += TILE_DEEP) {
-        const int deep = g.depth - k0 < TILE_DEEP ? static_cast<int>(g.depth - k0) : int(TILE_DEEP);
-        tile_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth, read_a);
-        tile_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth, read_b);
-        __syncthreads();
+        const int deep = tile_stage(a, b, g, f.tiles, w, k0, read_a, read_b);
         if constexpr (WAY >= CHAIN_ODD_FIRST)
             flushed_stage<WAY>(s, a, b, deep, row, column);
         for (int k = 0; WAY < CHAIN_ODD_FIRST && k < deep;) {
@@ -234,7 +222,7 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
         room[(row + i / TILE_SIDE) * TILE_LINES + column + i % TILE_SIDE] = (CHUNKED ? sums
                                                                                      : s)[i / TILE_SIDE][i % TILE_SIDE];
     __syncthreads();
-    tile_finish(p, at, matrix, row0, column0, room, left_alone);
+    tile_finish(p, w, room, left_alone);
 }
 
 /* ---- on the host ---- */
@@ -324,33 +312,24 @@ static inline int set_chain_blocks(chain_product *f, const product_arguments &p)
 static inline int chain_of(chain_product *f, const product_arguments &p)
 {
     const mpsim_model &m = p.model;
-    const product_shape &g = p.shape;
     memset(static_cast<void *>(f), 0, sizeof *f);
-    if ((m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD) || p.end.wide || g.depth == 0 ||
-        g.rows == 0 || g.columns == 0 || g.matrices == 0 || m.chunk > 0x7fffffff)
+    if ((m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD) || m.chunk > 0x7fffffff)
         return 0;
     const int kind = chain_kind_of(m, p.start.codes != nullptr), way = way_of(m, p);
     if (kind < 0 || way < 0 || (p.a.factors && !set_chain_blocks(f, p)))
-        return 0;
-    const mpsim_format *binary32 = mpsim_format_find("binary32");
-    if (!mpsim_is_within(&p.a.multiplied, binary32) || !mpsim_is_within(&p.b.multiplied, binary32))
         return 0;
     f->kind = static_cast<chain_kind>(kind);
     f->way = static_cast<chain_way>(way);
     f->chunk = f->blocks ? f->chunk : static_cast<int>(m.chunk);
     f->outer_binary32 = m.chunk && !is_chain_place(m.outer, kind);
-    f->a = tile_codes_of(p.a.multiplied);
-    f->b = tile_codes_of(p.b.multiplied);
-    f->tiles_m = (g.rows + TILE_LINES - 1) / TILE_LINES;
-    f->tiles_n = (g.columns + TILE_LINES - 1) / TILE_LINES;
-    return f->tiles_m * f->tiles_n <= 0x7fffffff / g.matrices;
+    return set_tiles(&f->tiles, p);
 }
 
 static inline void launch_chain(const chain_product &f, const product_arguments &p, const unsigned char *entered_a,
                                 const unsigned char *entered_b, unsigned char *left, cudaStream_t on)
 {
-    GPU_LAUNCH_ON(on, chain_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices), TILE_THREADS,
-                  0, p, f, entered_a, entered_b, left);
+    GPU_LAUNCH_ON(on, chain_kernel_of(f), blocks_of_tiles(f.tiles, p), TILE_THREADS, 0, p, f, entered_a, entered_b,
+                  left);
 }
 
 } // namespace library

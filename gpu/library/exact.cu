@@ -3,10 +3,6 @@
 
 #include "call.cuh"
 
-extern "C" { /* a header of C */
-#include "../../lib/dot/shape.h"
-}
-
 namespace library
 {
 
@@ -35,35 +31,27 @@ static int has_zeros(const product_arguments &p)
 int exact_of(exact_product *f, const product_arguments &p)
 {
     const mpsim_model &m = p.model;
-    const product_shape &g = p.shape;
-    const mpsim_format *binary32 = mpsim_format_find("binary32");
     const unsigned known = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_FILLED |
                            MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS | MPSIM_TRAIT_PLUS_ZERO;
     memset(static_cast<void *>(f), 0, sizeof *f);
-    if (m.addition != MPSIM_ADDITION_EXACT || (m.traits & ~known) || !has_zeros(p) || p.a.factors || p.end.wide ||
-        g.depth == 0 || g.rows == 0 || g.columns == 0 || g.matrices == 0 || m.chunk > 0x7fffffff ||
-        (m.length != 0 && m.length != 2 && m.length != 4) || (m.length && m.chunk))
+    if (m.addition != MPSIM_ADDITION_EXACT || (m.traits & ~known) || !has_zeros(p) || p.a.factors ||
+        m.chunk > 0x7fffffff || (m.length != 0 && m.length != 2 && m.length != 4) || (m.length && m.chunk))
         return 0;
     if (!is_binary32_place(m.result) || ((m.length || m.chunk) && !is_binary32_place(m.accumulator)) ||
-        (m.chunk && !is_binary32_place(m.outer)) || !mpsim_is_within(&p.a.multiplied, binary32) ||
-        !mpsim_is_within(&p.b.multiplied, binary32))
+        (m.chunk && !is_binary32_place(m.outer)))
         return 0;
     f->length = m.length;
     f->chunk = static_cast<int>(m.chunk);
     f->flush_in = (m.traits & MPSIM_TRAIT_FLUSH_OPERANDS) != 0;
     f->flush_out = (m.traits & MPSIM_TRAIT_FLUSH_SUMS) != 0;
-    f->a = tile_codes_of(p.a.multiplied);
-    f->b = tile_codes_of(p.b.multiplied);
-    f->tiles_m = (g.rows + TILE_LINES - 1) / TILE_LINES;
-    f->tiles_n = (g.columns + TILE_LINES - 1) / TILE_LINES;
-    return f->tiles_m * f->tiles_n <= 0x7fffffff / g.matrices;
+    return set_tiles(&f->tiles, p);
 }
 
 void exact_launch(const exact_product &f, const product_arguments &p, const unsigned char *entered_a,
                   const unsigned char *entered_b, unsigned char *left, cudaStream_t on)
 {
-    GPU_LAUNCH_ON(on, exact_tile_kernel_of(f), static_cast<unsigned>(f.tiles_m * f.tiles_n * p.shape.matrices),
-                  TILE_THREADS, 0, p, f, entered_a, entered_b, left);
+    GPU_LAUNCH_ON(on, exact_tile_kernel_of(f), blocks_of_tiles(f.tiles, p), TILE_THREADS, 0, p, f, entered_a, entered_b,
+                  left);
 }
 
 } // namespace library

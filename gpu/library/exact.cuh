@@ -137,25 +137,18 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
     double(*const a)[TILE_PITCH] = reinterpret_cast<double(*)[TILE_PITCH]>(&room[0]);
     double(*const b)[TILE_PITCH] = a + TILE_DEEP;
     const product_shape &g = p.shape;
-    const int64_t tiles = f.tiles_m * f.tiles_n, matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
-    const int64_t row0 = tile / f.tiles_n * TILE_LINES, column0 = tile % f.tiles_n * TILE_LINES;
+    const tile_work w = tile_work_of(p, f.tiles, entered_a, entered_b);
     const int row = static_cast<int>(threadIdx.x) / 16 * TILE_SIDE, column = threadIdx.x % 16 * 2;
-    const matrix_places at = places_of(p, matrix);
-    const codes_line x = line_of(p.a, entered_a, g.rows, g.depth, matrix, at.a, 0);
-    const codes_line y = line_of(p.b, entered_b, g.columns, g.depth, matrix, at.b, 0);
     const tile_reading read_a = tile_reading_of(p.a, f.flush_in, p.model.traits),
                        read_b = tile_reading_of(p.b, f.flush_in, p.model.traits);
     exact_sums s;
     exact_bounds sums;
     int left = f.chunk;
-    exact_start(s, p, at, row0 + row, column0 + column);
+    exact_start(s, p, w.at, w.row0 + row, w.column0 + column);
     exact_begin(sums, s);
     GPU_ROLLED
     for (int64_t k0 = 0; k0 < g.depth; k0 += TILE_DEEP) {
-        const int deep = g.depth - k0 < TILE_DEEP ? static_cast<int>(g.depth - k0) : int(TILE_DEEP);
-        tile_load(a, x, f.a, apart_of(p.a, entered_a, g.depth), row0, g.rows, k0, g.depth, read_a);
-        tile_load(b, y, f.b, apart_of(p.b, entered_b, g.depth), column0, g.columns, k0, g.depth, read_b);
-        __syncthreads();
+        const int deep = tile_stage(a, b, g, f.tiles, w, k0, read_a, read_b);
         for (int k = 0; k < deep;) {
             if (L) {
                 GPU_UNROLL
@@ -190,7 +183,7 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 1)
         results[(row + i / TILE_SIDE) * TILE_LINES + column + i % TILE_SIDE / 2 * (TILE_LINES / 2) + i % 2] =
             static_cast<float>(s[i / TILE_SIDE][i % TILE_SIDE]);
     __syncthreads();
-    tile_finish(p, at, matrix, row0, column0, results, left_alone);
+    tile_finish(p, w, results, left_alone);
 }
 
 } // namespace library

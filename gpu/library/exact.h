@@ -12,8 +12,7 @@ struct exact_product {
     int chunk;     /* products of a sum that is rounded and added to the sum so far; 0: none */
     int flush_in;  /* subnormal numbers are read as zeros */
     int flush_out; /* so are sums */
-    tile_codes a, b;
-    int64_t tiles_m, tiles_n; /* of a matrix */
+    tile_plan tiles;
 };
 
 /* 1: exact.cu computes it, but results that are left: a byte of each, 1 where walk_kernel computes it. */

@@ -47,7 +47,9 @@ inline int test_center = 0, test_far = 5, test_zeros = 0;
 inline uint64_t near_power_of_two(const mpsim_format *f, const mpsim_rounding *r)
 {
     const int most = f->ebits < 8 ? (1 << (f->ebits - 1)) - 1 : 126, bits = 1 + static_cast<int>(random_below(12));
-    const int far = static_cast<int>(random_below(static_cast<size_t>(test_center > 0 && test_far < 9 ? 2 : test_far)));
+    const int far =
+        chance(3) ? 0
+                  : static_cast<int>(random_below(static_cast<size_t>(test_center > 0 && test_far < 9 ? 2 : test_far)));
     const int e = test_center * most / 2 - (test_center > 0) + (test_center <= 0 && chance(2) ? far : -far);
     const float x = ldexpf(1, e < most ? e : most - 1), y = chance(2) ? x : x + ldexpf(chance(2) ? x : -x, -bits);
     if (test_zeros > 0 ? test_zeros-- : chance(60) ? (test_zeros = static_cast<int>(random_below(60))) : 0)
@@ -133,8 +135,6 @@ struct test_array {
     void fill(test_numbers how)
     {
         size_t n = 1;
-        test_center = chance(2) ? 0 : static_cast<int>(random_below(3)) - 1;
-        test_far = chance(2) ? 5 : 29;
         for (uint32_t i = 0; i < x.rank; i++)
             n *= x.shape[i];
         for (size_t e = 0; e < n; e++) {
@@ -169,6 +169,18 @@ struct test_array {
                      random_code(&format, TEST_BELL));
     }
 
+    /* Number k of each row is given[2 k]. */
+    void give(const double *given)
+    {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        for (size_t i = 0; i < x.shape[0]; i++)
+            for (size_t k = 0; k < x.shape[1]; k++)
+                store_at(x.codes, mpsim_format_code_bytes(&format),
+                         static_cast<int64_t>(i) * x.strides[0] + static_cast<int64_t>(k) * x.strides[1],
+                         mpsim_encode_f64(&format, &r, given[2 * k], 0, NULL));
+    }
+
     /* The same places and bytes again. */
     void copy(const test_array &of)
     {
@@ -195,6 +207,8 @@ struct test_product {
     size_t limit;
     float factor, add_factor, inverse;
     test_numbers how;
+    int center, far;     /* of TEST_TIES; far = 0: at random */
+    const double *given; /* or NULL: products of every row and column, by pairs */
 };
 
 inline test_product product_of(const char *model, const char *a, const char *b, const char *d, size_t rows,
@@ -292,8 +306,14 @@ inline std::string compare_product(const test_product &t, mpsim_status *status =
     a.shape(t.a, dims_of(t.batch, 0, t.rows, t.depth), t.strange && !t.factors);
     b.shape(t.b, dims_of(t.batch, 1, t.columns, t.depth), t.strange && !t.factors);
     d.shape(t.d, dims_of(t.batch, 2, t.rows, t.columns), t.strange);
+    test_center = t.far ? t.center : chance(2) ? 0 : static_cast<int>(random_below(3)) - 1;
+    test_far = t.far ? t.far : chance(2) ? 5 : 29;
     a.fill(t.how);
     b.fill(t.how);
+    if (t.given) {
+        a.give(t.given);
+        b.give(t.given + 1);
+    }
     if (t.infinities)
         a.few_infinities();
     want.copy(d);

@@ -373,6 +373,74 @@ static void many_results()
     }
 }
 
+/* Sums that leave the normal numbers of binary32 and come back: near 2^128, where an infinity stays, and near 2^-126, where sums are
+ * flushed or subnormal. */
+static void ends_of_ranges()
+{
+    static const struct {
+        const char *model, *format;
+    } rows[] = {{"cdna3-bf16-fp32", "bf16"},
+                {"cdna3-xf32-fp32", "tf32"},
+                {"exact", "bf16"},
+                {"exact:L=2:flush=sums", "bf16"},
+                {"exact:chunk=5:flush=sums", "tf32"},
+                {"cdna1-bf16-fp32", "bf16"},
+                {"cdna2-bf16-fp32", "bf16"},
+                {"avx512-bf16-fp32", "bf16"},
+                {"hopper-bf16-fp32:floor=none:F=26", "bf16"},
+                {"hopper-bf16-fp32:chunk=32:L=16", "bf16"}};
+    static const struct {
+        int center, far;
+        size_t depth;
+    } data[] = {{1, 3, 200}, {1, 12, 60}, {-1, 29, 40}, {-1, 13, 40}, {-1, 27, 6}};
+    for (const auto &r : rows) {
+        std::string kernel;
+        failed_here = 0;
+        for (const auto &x : data) {
+            test_product t = product_of(r.model, r.format, r.format, "binary32", 32, 32, x.depth);
+            t.how = TEST_TIES;
+            t.center = x.center;
+            t.far = x.far;
+            const std::string wrong = compare_product(t, nullptr, &kernel);
+            if (wrong != "" || kernel == "one thread a result") {
+                failed_here++;
+                printf("# %s: %s, %s\n", describe(t).c_str(), kernel.c_str(), wrong.c_str());
+            }
+        }
+        OK(failed_here == 0, "%s: sums at the ends of its range by %s", r.model, kernel.c_str());
+    }
+}
+
+/* Sums just below 2^-126 that binary32 rounds to it and a flush takes for zero, 2^-126 itself, and sums just below 2^128, in additions
+ * of 4 and of 8 products, that round to an infinity, which stays; of both signs. */
+static void known_sums()
+{
+    static const double below[] = {-0x1.8p-75, 0x1p-76, 0x1p-63, 0x1p-63}, least[] = {0x1p-63, 0x1p-63, 0, 0},
+                        above[] = {0x1p64, 0x1p64, -0x1p50, 0x1p50, -0x1p63, 0x1p63, -1, 1},
+                        above_8[] = {0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63,  0x1p63, 0x1p63,  0x1p63,
+                                     0,      1,      0,      1,      -0x1p50, 0x1p50, -0x1p50, 0x1p50,
+                                     0,      1,      0,      1,      -0x1p62, 0x1p63, -0x1p62, 0x1p63};
+    static const struct {
+        const double *at;
+        size_t n;
+    } sums[] = {{below, 2}, {least, 2}, {above, 4}, {above_8, 12}};
+    static const char *const models[] = {
+        "exact:L=2:flush=sums", "exact:chunk=2:flush=sums", "exact:L=4",       "cdna1-bf16-fp32",     "cdna2-bf16-fp32",
+        "avx512-bf16-fp32",     "hopper-bf16-fp32",         "cdna3-bf16-fp32", "cdna3-xf32-fp32:L=8", "exact"};
+    for (const char *model : models) {
+        failed_here = 0;
+        for (int i = 0; i < 8; i++) {
+            double numbers[24];
+            test_product t = product_of(model, "bf16", "bf16", "binary32", 4, 4, sums[i / 2].n);
+            for (size_t k = 0; k < 2 * t.depth; k++)
+                numbers[k] = (i % 2 && k % 2 ? -1 : 1) * sums[i / 2].at[k];
+            t.given = numbers;
+            run(t);
+        }
+        OK(failed_here == 0, "%s: sums near 2^-126 and 2^128 by %s", model, kernel_here.c_str());
+    }
+}
+
 /* Formats whose normal numbers lie below those of binary32 or reach beyond its largest; scales of no use in binary64. */
 static void far_formats()
 {
@@ -440,6 +508,8 @@ int main()
     infinities_of_blocks();
     tiles();
     many_results();
+    ends_of_ranges();
+    known_sums();
     far_formats();
     refused();
     return tap_end();
