@@ -378,15 +378,17 @@ static inline gpu_reference gpu_reference_of(const mpsim_optim *o, uint64_t step
     return r;
 }
 
-/* The variant's numbers, all formats but the model's being `grad` or the optimizer's. MPSIM_EUNAVAILABLE: no kernel, or no such formats on the device. */
-static inline mpsim_status gpu_optim_set(gpu_optim *g, const mpsim_optim *o, uint64_t step, const mpsim_format *grad)
+/* The variant's numbers, all formats but the model's being `grad` or the optimizer's. MPSIM_EUNAVAILABLE: no kernel of one element, unless
+ * whole tensors are stepped by others, or no such formats on the device. */
+static inline mpsim_status gpu_optim_set(gpu_optim *g, const mpsim_optim *o, uint64_t step, const mpsim_format *grad,
+                                         int whole = 0)
 {
     mpsim_optim_plan plan;
     const mpsim_status s = mpsim_optim_plan_of(&plan, o, step);
     if (s)
         return s;
     memset(g, 0, sizeof *g);
-    if (plan.kernel == MPSIM_STEP_NONE || gpu_format_set(&g->param, &o->param) ||
+    if ((plan.kernel == MPSIM_STEP_NONE && !whole) || gpu_format_set(&g->param, &o->param) ||
         gpu_format_set(&g->state, &o->state) || gpu_format_set(&g->grad, grad))
         return MPSIM_EUNAVAILABLE;
     g->model = g->param;
@@ -399,6 +401,7 @@ static inline mpsim_status gpu_optim_set(gpu_optim *g, const mpsim_optim *o, uin
     g->beta2 = o->beta2;
     g->eps = o->eps;
     g->kernel = plan.kernel;
+    g->contraction = plan.contraction;
     g->decoupled = plan.decoupled;
     g->amsgrad = o->amsgrad;
     g->nesterov = o->nesterov;

@@ -13,6 +13,7 @@ struct gpu_optim {
     mpsim_optim_numbers x;
     double lr, wd, momentum, dampening, beta1, beta2, eps; /* of steps in binary64 */
     int kernel;                                            /* mpsim_step_kernel    */
+    mpsim_contraction contraction;
     int decoupled, amsgrad, nesterov, first, stochastic, compensates, dampened;
     int has_m, has_v, has_vmax;
     unsigned multiple;       /* elements beyond the largest multiple of it are a scalar tail; 0: none is */

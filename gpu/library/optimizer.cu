@@ -2,6 +2,7 @@
 #include "../include/mpsim/cudaoptim.h"
 
 #include "../kernels/optimizer.cuh"
+#include "adafactor.cuh"
 #include "call.cuh"
 
 namespace library
@@ -22,17 +23,23 @@ static mpsim_status refuse_step(const mpsim_cuda_call *call, const mpsim_optim *
     return refuse(call, s, "%s: the settings of variant %s are invalid, or the step is 0", OPTIMIZER, variant);
 }
 
-/* The settings of a launch. */
-static mpsim_status set_step(gpu_optim *g, const mpsim_cuda_optim *o, uint64_t step, const mpsim_cuda_call *call)
+static int factors(const mpsim_optim *o)
+{
+    return mpsim_optim_traits_of(int(o->algorithm))->factors;
+}
+
+/* The settings of a launch. `optim`: those of o, with the variant of this library's table. */
+static mpsim_status set_step(gpu_optim *g, mpsim_optim *optim, const mpsim_cuda_optim *o, uint64_t step,
+                             const mpsim_cuda_call *call)
 {
     if (!o || !o->optim)
         return refuse(call, MPSIM_EINVAL, "%s: no optimizer is given", OPTIMIZER);
-    mpsim_optim optim = *o->optim;
-    if (optim.variant) /* the caller's libmpsim has a table of its own */
-        optim.variant = mpsim_optim_variant_find(optim.variant->name);
+    *optim = *o->optim;
+    if (optim->variant) /* the caller's libmpsim has a table of its own */
+        optim->variant = mpsim_optim_variant_find(optim->variant->name);
     if (o->grad_scale)
-        optim.grad_scale = 2; /* any number but 1 */
-    const mpsim_status s = gpu_optim_set(g, &optim, step, o->grad ? o->grad : &o->optim->param);
+        optim->grad_scale = 2; /* any number but 1 */
+    const mpsim_status s = gpu_optim_set(g, optim, step, o->grad ? o->grad : &o->optim->param, factors(o->optim));
     if (s)
         return refuse_step(call, o->optim, s);
     if (gpu_format_set(&g->model, o->model ? o->model : mpsim_format_find("bf16")))
@@ -44,7 +51,9 @@ static mpsim_status set_step(gpu_optim *g, const mpsim_cuda_optim *o, uint64_t s
 /* What lacks a tensor; NULL: nothing. */
 static const char *lack_of(const gpu_optim &g, const mpsim_optim *o, const mpsim_cuda_parameter &t)
 {
-    const unsigned arrays = mpsim_optim_arrays(o);
+    const int whole = factors(o);
+    const size_t each = o->rows * o->cols;
+    const unsigned arrays = mpsim_optim_arrays(o) & (whole && !each ? ~unsigned(MPSIM_OPTIM_M) : ~0u);
     const struct {
         int lacks;
         const char *what;
@@ -55,6 +64,8 @@ static const char *lack_of(const gpu_optim &g, const mpsim_optim *o, const mpsim
         {(arrays & MPSIM_OPTIM_V) && !t.v, "v"},
         {(arrays & MPSIM_OPTIM_VMAX) && !t.vmax, "vmax"},
         {g.compensates && !t.kahan, "kahan"},
+        {whole && t.remainder, "a parameter in one piece"},
+        {whole && each && t.n % each, "as many elements as whole matrices have"},
         {t.remainder && t.param, "param without a remainder"},
         {t.remainder && (g.param.kind != GPU_BINARY32 || g.model.convert != GPU_CVT_BF16),
          "binary32 masters of bf16 models, which alone have remainders"},
@@ -71,7 +82,34 @@ static unsigned fill(gpu_update *to, const mpsim_cuda_parameter &t)
     return gpu_list_blocks(to->n);
 }
 
+/* Tensors that are stepped as a whole, one after the other, in one workspace. */
+static mpsim_status step_whole(const gpu_optim &g, const mpsim_optim *o, uint64_t step, const mpsim_cuda_parameter *t,
+                               size_t n, const mpsim_cuda_call *call)
+{
+    const mpsim_status s = has_room(call, OPTIMIZER, mpsim_cuda_optimizer_room(o, t, n));
+    for (size_t i = 0; i < n && !s; i++) {
+        gpu_adafactor a;
+        if (t[i].n == 0)
+            continue;
+        adafactor::set(&a, g, o, step, t[i]);
+        (void)adafactor::place(&a, o, t[i].n, call->room);
+        adafactor::launch(stream_of(call), a);
+    }
+    return s ? s : launched(call, OPTIMIZER);
+}
+
 } // namespace library
+
+size_t mpsim_cuda_optimizer_room(const mpsim_optim *o, const mpsim_cuda_parameter *t, size_t n)
+{
+    size_t most = 0;
+    gpu_adafactor a;
+    for (size_t i = 0; o && t && i < n && library::factors(o); i++) {
+        const size_t own = library::adafactor::place(&a, o, t[i].n, NULL);
+        most = own > most ? own : most;
+    }
+    return most;
+}
 
 mpsim_status mpsim_cuda_optimizer(const mpsim_cuda_optim *o, uint64_t step, const mpsim_cuda_parameter *t, size_t n,
                                   const mpsim_cuda_call *call)
@@ -80,7 +118,8 @@ mpsim_status mpsim_cuda_optimizer(const mpsim_cuda_optim *o, uint64_t step, cons
     gpu_optim g;
     if (!call)
         return MPSIM_EINVAL;
-    const mpsim_status s = set_step(&g, o, step, call);
+    mpsim_optim optim;
+    const mpsim_status s = set_step(&g, &optim, o, step, call);
     if (s)
         return s;
     if (n && !t)
@@ -88,6 +127,8 @@ mpsim_status mpsim_cuda_optimizer(const mpsim_cuda_optim *o, uint64_t step, cons
     for (size_t i = 0; i < n; i++)
         if (const char *const lack = lack_of(g, o->optim, t[i]))
             return refuse(call, MPSIM_EINVAL, "%s: tensor %zu needs %s", OPTIMIZER, i, lack);
+    if (factors(&optim))
+        return step_whole(g, &optim, step, t, n, call);
     const gpu_reference none = gpu_reference();
     gpu_updates list;
     for (size_t i = 0; i < n;) {

@@ -134,10 +134,28 @@ static void apply(adafactor *a, double step)
     }
 }
 
+/* The relative step size. */
+static double rho_of(const mpsim_optim *o, uint64_t step)
+{
+    const double rho = 1 / sqrt((double)step);
+    return rho < o->lr ? rho : o->lr;
+}
+
+void mpsim_adafactor_plan_of(mpsim_adafactor_plan *p, const mpsim_optim *o, uint64_t step)
+{
+    *p = (mpsim_adafactor_plan){.weight = (float)mpsim_expand_wide(step, o->beta2_decay),
+                                .kept = o->weight_decay != 0 ? (float)(1 - o->lr * o->weight_decay) : 1,
+                                .rho = rho_of(o, step),
+                                .eps2 = o->eps2,
+                                .d = o->d,
+                                .least = (float)(o->eps * o->eps),
+                                .eps1 = (float)o->eps};
+}
+
 void mpsim_adafactor_step(const mpsim_optim_job *j, const mpsim_optim_tensor *t)
 {
     const mpsim_optim *o = j->o;
-    const double root_n = sqrt((double)t->n), rho = 1 / sqrt((double)j->step);
+    const double root_n = sqrt((double)t->n);
     adafactor a = {.j = j,
                    .t = t,
                    .rows = o->rows ? o->rows : 1,
@@ -147,7 +165,7 @@ void mpsim_adafactor_step(const mpsim_optim_job *j, const mpsim_optim_tensor *t)
                    .weight = mpsim_expand_wide(j->step, o->beta2_decay),
                    .ops = {.rules = j->row->rules ? j->row->rules : &mpsim_rules_cpu_loop_plain}};
     const double size = t->n ? (double)mpsim_norm(NULL, t->param, t->n) / root_n : 0;
-    const double alpha = (size > o->eps2 ? size : o->eps2) * (rho < o->lr ? rho : o->lr);
+    const double alpha = (size > o->eps2 ? size : o->eps2) * rho_of(o, j->step);
     follow(&a);
     const double clip = t->n ? (double)norm_of_updates(&a) / (root_n * o->d) : 0;
     apply(&a, -alpha / (clip > 1 ? clip : 1));

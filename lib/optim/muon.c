@@ -147,6 +147,36 @@ static void apply_part(const part *p, float *x, float *unused, const float *y)
     mpsim_op_add(&p->ops, &p->param, x, y, a->alpha);
 }
 
+static double alpha_of(const mpsim_muon *o, double factor)
+{
+    return -o->lr * (o->form == MPSIM_MUON_TORCH ? factor : 1);
+}
+
+/* Whether y is a transposed view, whose elements are all of the scalar tail. */
+static int is_view(size_t rows, size_t columns)
+{
+    return rows > columns && columns > 1;
+}
+
+void mpsim_muon_plan_of(mpsim_muon_plan *p, const mpsim_muon *o, size_t rows, size_t columns)
+{
+    const mpsim_optim_row *row = mpsim_optim_row_of(o->variant);
+    const mpsim_held param = mpsim_hold(&o->param), format = mpsim_hold(&o->format);
+    const double factor = mpsim_muon_factor(o, rows, columns);
+    *p = (mpsim_muon_plan){.contraction = mpsim_op_contraction(row->rules),
+                           .end = (float)(1 - o->momentum),
+                           .momentum = (float)o->momentum,
+                           .decay = mpsim_op_factor(row->rules, &param, 1 - o->lr * o->weight_decay),
+                           .alpha = mpsim_op_alpha(row->rules, &param, alpha_of(o, factor)),
+                           .factor = (float)factor,
+                           .eps = mpsim_hold_one(&format, (float)o->eps),
+                           .a = (float)o->a,
+                           .b = (float)o->b,
+                           .c = (float)o->c,
+                           .multiple = is_view(rows, columns) ? 0 : row->body[param.exact ? 0 : 1],
+                           .rounds_products = (uint8_t)mpsim_op_multiplies_first(row->rules, &param)};
+}
+
 mpsim_status mpsim_muon_apply(const mpsim_muon *o, float *p, float *y, size_t rows, size_t columns)
 {
     const mpsim_status s = mpsim_muon_check(o);
@@ -154,13 +184,13 @@ mpsim_status mpsim_muon_apply(const mpsim_muon *o, float *p, float *y, size_t ro
     if (s || (n > 0 && (!p || !y)) || !mpsim_fits(n, sizeof *p))
         return s ? s : MPSIM_EINVAL;
     const double factor = mpsim_muon_factor(o, rows, columns);
-    applied a = {*o, 1 - o->lr * o->weight_decay, -o->lr * (o->form == MPSIM_MUON_TORCH ? factor : 1)};
+    applied a = {*o, 1 - o->lr * o->weight_decay, alpha_of(o, factor)};
     if (o->form == MPSIM_MUON_KELLER) {
         const mpsim_held h = mpsim_hold(&o->format);
         mpsim_op(MPSIM_OP_SCALE, y, y, NULL, (float)factor, n);
         mpsim_hold_array(&h, y, n);
     }
-    each_part(&a.o, apply_part, p, NULL, y, n, rows > columns && columns > 1); /* y was transposed back */
+    each_part(&a.o, apply_part, p, NULL, y, n, is_view(rows, columns));
     return MPSIM_OK;
 }
 
@@ -236,17 +266,17 @@ static mpsim_status multiply_as_aten(iteration *t, const float *x, const float *
 /* By the model, or as oneDNN cuts the depth: see data/vectors/onednn. */
 static mpsim_status model_of(mpsim_model *m, const iteration *t, const float *x, size_t depth, int transposed)
 {
-    const int is_view = t->by_columns && transposed && x == t->x;
+    const int view = t->by_columns && transposed && x == t->x;
     *m = t->o->model;
     if (t->o->products < MPSIM_MUON_ONEDNN)
         return MPSIM_OK;
     if (t->o->products == MPSIM_MUON_ONEDNN_AMX) {
         const mpsim_status status = mpsim_model_parse(m, "amx-bf16-fp32");
-        m->chunk = is_view ? m->chunk : (uint32_t)mpsim_torch_mm_tile(depth);
+        m->chunk = view ? m->chunk : (uint32_t)mpsim_torch_mm_tile(depth);
         return status;
     }
     const mpsim_status s = mpsim_model_parse(m, "avx512-bf16-fp32");
-    m->chunk = (uint32_t)mpsim_torch_mm_chunk(depth, is_view);
+    m->chunk = (uint32_t)mpsim_torch_mm_chunk(depth, view);
     return s;
 }
 

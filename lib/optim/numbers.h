@@ -1,6 +1,7 @@
 /* numbers.h -- the numbers of an optimizer step and which kernel does it: between lib/optim and the kernels of devices. */
 #pragma once
 
+#include <mpsim/muon.h>
 #include <mpsim/optim.h>
 
 MPSIM_BEGIN
@@ -57,11 +58,15 @@ typedef enum mpsim_step_kernel {
     MPSIM_STEP_KERNELS
 } mpsim_step_kernel;
 
+/* How sums contract: as ATen's on CUDA, as those of CPUs with FMA, or not at all. */
+typedef enum mpsim_contraction { MPSIM_CONTRACT_CUDA, MPSIM_CONTRACT_CPU, MPSIM_CONTRACT_NONE } mpsim_contraction;
+
 /* A step of any tensor, for a kernel of a device. */
 typedef struct mpsim_optim_plan {
     mpsim_optim_numbers x;
-    mpsim_step_kernel kernel; /* MPSIM_STEP_NONE: the step is not one of elements */
-    unsigned arrays;          /* mpsim_optim_arrays */
+    mpsim_step_kernel kernel;      /* MPSIM_STEP_NONE: the step is not one of elements */
+    unsigned arrays;               /* mpsim_optim_arrays */
+    mpsim_contraction contraction; /* of tensor operations; NONE where the variant has none */
     uint8_t family, decoupled, first;
     uint8_t stores_m;
     uint8_t multiple; /* elements beyond the largest multiple of it are a scalar tail; 0: there is none apart */
@@ -69,5 +74,31 @@ typedef struct mpsim_optim_plan {
 
 /* mpsim_optim_plan_of -- MPSIM_EINVAL, MPSIM_EUNAVAILABLE and MPSIM_ERANGE as mpsim_optim_check; MPSIM_EINVAL for step 0. */
 mpsim_status mpsim_optim_plan_of(mpsim_optim_plan *p, const mpsim_optim *o, uint64_t step);
+
+/* A step of Muon for a kernel of a device: the numbers of mpsim/muon.h as the variant rounds them. */
+typedef struct mpsim_muon_plan {
+    mpsim_contraction contraction;
+    float end, momentum;        /* weights of the two interpolations */
+    float decay, alpha, factor; /* of apply; factor: KELLER          */
+    float eps;
+    float a, b, c;
+    unsigned multiple;       /* elements beyond the largest multiple of it are a scalar tail; 0: all are */
+    uint8_t rounds_products; /* of alpha and an element, in the tail                                    */
+} mpsim_muon_plan;
+
+/* mpsim_muon_plan_of -- of an o that mpsim_muon_check takes, for a matrix of rows x columns. */
+void mpsim_muon_plan_of(mpsim_muon_plan *p, const mpsim_muon *o, size_t rows, size_t columns);
+
+/* A step of Adafactor for a kernel of a device. */
+typedef struct mpsim_adafactor_plan {
+    float weight;      /* of new mean squares                     */
+    float kept;        /* what is left of a parameter by decay    */
+    double rho;        /* the relative step size                  */
+    double eps2, d;    /* the least size of a parameter; the clip */
+    float least, eps1; /* of second moments; of the mean of rows  */
+} mpsim_adafactor_plan;
+
+/* mpsim_adafactor_plan_of -- of an o that mpsim_optim_check takes. */
+void mpsim_adafactor_plan_of(mpsim_adafactor_plan *p, const mpsim_optim *o, uint64_t step);
 
 MPSIM_END

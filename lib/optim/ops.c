@@ -261,6 +261,28 @@ void mpsim_op_scalars(const mpsim_optim_job *j, mpsim_optim_numbers *x)
     }
 }
 
+mpsim_contraction mpsim_op_contraction(const mpsim_op_rules *r)
+{
+    return r->lerp == MPSIM_OP_LERP_CUDA         ? MPSIM_CONTRACT_CUDA
+           : r->lerp == MPSIM_OP_LERP_CONTRACTED ? MPSIM_CONTRACT_CPU
+                                                 : MPSIM_CONTRACT_NONE;
+}
+
+float mpsim_op_factor(const mpsim_op_rules *r, const mpsim_held *h, double s)
+{
+    return scalar_of(&(mpsim_ops){.rules = r}, h, s, ROUND_FACTOR);
+}
+
+float mpsim_op_alpha(const mpsim_op_rules *r, const mpsim_held *h, double s)
+{
+    return scalar_of(&(mpsim_ops){.rules = r}, h, s, ROUND_ALPHA);
+}
+
+int mpsim_op_multiplies_first(const mpsim_op_rules *r, const mpsim_held *h)
+{
+    return r->scalars & ROUND_ALPHA && !h->exact;
+}
+
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar)
 {
     const float s = scalar_of(o, h, scalar, ROUND_FACTOR);
@@ -272,7 +294,7 @@ void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scal
 void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x, double alpha)
 {
     const float s = scalar_of(o, h, alpha, ROUND_ALPHA);
-    if (o->rules->scalars & ROUND_ALPHA && !h->exact) {
+    if (mpsim_op_multiplies_first(o->rules, h)) {
         float product[MPSIM_OPTIM_BLOCK];
         mpsim_op(MPSIM_OP_SCALE, product, x, NULL, s, o->n);
         if (o->tail)

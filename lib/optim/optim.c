@@ -288,6 +288,7 @@ mpsim_status mpsim_optim_plan_of(mpsim_optim_plan *p, const mpsim_optim *o, uint
     *p = (mpsim_optim_plan){.x = j.x,
                             .kernel = (mpsim_step_kernel)j.row->kernel[j.traits->family],
                             .arrays = j.arrays,
+                            .contraction = j.row->rules ? mpsim_op_contraction(j.row->rules) : MPSIM_CONTRACT_NONE,
                             .family = j.traits->family,
                             .decoupled = j.traits->decoupled,
                             .first = step == 1,

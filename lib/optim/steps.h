@@ -188,6 +188,13 @@ extern const mpsim_op_rules mpsim_rules_cuda_loop, mpsim_rules_cuda_list, mpsim_
 /* The scalars of j->x as the operations see them. */
 void mpsim_op_scalars(const mpsim_optim_job *j, mpsim_optim_numbers *x);
 
+/* What plans for kernels of devices are made of (numbers.h): the scalars of a product and of a sum; whether a sum in h has its
+ * product first. */
+mpsim_contraction mpsim_op_contraction(const mpsim_op_rules *r);
+float mpsim_op_factor(const mpsim_op_rules *r, const mpsim_held *h, double s);
+float mpsim_op_alpha(const mpsim_op_rules *r, const mpsim_held *h, double s);
+int mpsim_op_multiplies_first(const mpsim_op_rules *r, const mpsim_held *h);
+
 void mpsim_op_mul(const mpsim_ops *o, const mpsim_held *h, float *y, double scalar);
 void mpsim_op_add(const mpsim_ops *o, const mpsim_held *h, float *y, const float *x, double alpha);
 void mpsim_op_lerp(const mpsim_ops *o, const mpsim_held *h, float *y, const float *end, double weight);

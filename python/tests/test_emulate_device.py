@@ -144,15 +144,6 @@ def test_casts_alone(on_device, make, policy):
     compare(on_device, (lambda: nn.Sequential(nn.Linear(32, 50), Net())) if make is Net else make, policy, arch="torch")
 
 
-OPTIMIZERS = {"SGD": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9, nesterov=True), "amsgrad": lambda p, lr: torch.optim.Adam(p, lr, amsgrad=True),
-              "maximize": lambda p, lr: torch.optim.AdamW(p, lr, maximize=True)}
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizers(on_device, name):
-    compare(on_device, mlp, "pytorch-amp-bf16", 3, optimizer=OPTIMIZERS[name])
-
-
 class Both:
     """Muon for matrices, AdamW for the rest."""
 
@@ -169,19 +160,28 @@ class Both:
             o.zero_grad()
 
 
-# policy, optimizer, what is stepped in memory
-IN_MEMORY = {"muon": ("pytorch-amp-bf16", Both), "adafactor": ("fp32", lambda p, lr: torch.optim.Adafactor(p, lr)),
-             "adamw with states of few bits": ("torchao-adamw4bit", None)}
+OPTIMIZERS = {
+    "SGD": ("pytorch-amp-bf16", mlp, lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9, nesterov=True)),
+    "amsgrad": ("pytorch-amp-bf16", mlp, lambda p, lr: torch.optim.Adam(p, lr, amsgrad=True)),
+    "maximize": ("pytorch-amp-bf16", mlp, lambda p, lr: torch.optim.AdamW(p, lr, maximize=True)),
+    "Muon": ("pytorch-amp-bf16", mlp, Both), "Muon in bf16": ("bf16-stochastic", mlp, Both), "the policy's Muon": ("muon-bf16", GPT, None),
+    "Adafactor": ("fp32", GPT, lambda p, lr: torch.optim.Adafactor(p, lr)),
+    "Adafactor in bf16": ("bf16-stochastic", mlp, lambda p, lr: torch.optim.Adafactor(p, lr, weight_decay=0.1))}
 
 
-@pytest.mark.parametrize("name", IN_MEMORY)
-def test_optimizers_without_kernels(on_device, name):
-    """They step copies in memory, and the emulation says so."""
-    policy, optimizer = IN_MEMORY[name]
-    if name == "muon" and not hasattr(torch.optim, "Muon"):
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(on_device, name):
+    policy, make, optimizer = OPTIMIZERS[name]
+    if optimizer is Both and not hasattr(torch.optim, "Muon"):
         pytest.skip("this torch has no Muon")
-    e, f = compare(on_device, mlp, policy, 3, optimizer=optimizer)
-    assert _there.IN_MEMORY.format(name) in f.notes and not any("in memory" in note for note in e.notes)
+    _, f = compare(on_device, make, policy, 3, optimizer=optimizer)
+    assert not any("in memory" in note for note in f.notes)
+
+
+def test_optimizers_without_kernels(on_device):
+    """States of few bits: the step has copies in memory, and the emulation says so."""
+    e, f = compare(on_device, mlp, "torchao-adamw4bit", 3)
+    assert _there.IN_MEMORY.format("adamw with states of few bits") in f.notes and not any("in memory" in note for note in e.notes)
 
 
 def test_overflows_are_skipped_and_norms_clip(on_device):

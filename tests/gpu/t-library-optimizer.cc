@@ -123,11 +123,12 @@ struct tensor {
     size_t n;
     mpsim_rng rng;
 
-    tensor(const mpsim_optim &o, const char *grad_format, size_t elements, uint64_t k, size_t shift) : n(elements)
+    tensor(const mpsim_optim &o, const char *grad_format, size_t elements, uint64_t k, size_t shift, int odd = 1)
+        : n(elements)
     {
         rng = {7, k, k % 2 ? 6u : 4u};
         param.set(o.param.name, numbers(n, 10 * k, 1, 0), shift);
-        grad.set(grad_format, numbers(n, 10 * k + 1, 0.1f, 1), shift);
+        grad.set(grad_format, numbers(n, 10 * k + 1, 0.1f, odd), shift);
         m.set(o.state.name, numbers(n, 10 * k + 2, 0.1f, 0), shift);
         v.set(o.state.name, positive(numbers(n, 10 * k + 3, 0.01f, 0)), shift);
         vmax.set(o.state.name, positive(numbers(n, 10 * k + 4, 0.01f, 0)), shift);
@@ -160,20 +161,36 @@ struct tensor {
     }
 };
 
+struct workspace {
+    void *at = nullptr;
+    size_t bytes;
+    explicit workspace(size_t n) : bytes(n)
+    {
+        if (n)
+            (void)cudaMalloc(&at, n);
+    }
+    ~workspace()
+    {
+        (void)cudaFree(at);
+    }
+    workspace(const workspace &) = delete;
+    workspace &operator=(const workspace &) = delete;
+};
+
 struct tally {
     size_t cases = 0, elements = 0, differing = 0, failed = 0;
 };
 
-void run_case(const mpsim_optim &o, const char *grad_format, int scale_on_device, size_t shift, tally *to)
+void run_case(const mpsim_optim &o, const char *grad_format, int scale_on_device, size_t shift, tally *to,
+              const size_t (&lengths)[TENSORS] = sizes, int odd = 1)
 {
     std::vector<tensor *> all;
     std::vector<mpsim_cuda_parameter> list;
     float *scale = nullptr;
     const float host_scale = float(o.grad_scale);
     char why[256] = "";
-    const mpsim_cuda_call call = {NULL, NULL, 0, why, sizeof why};
     for (size_t k = 0; k < TENSORS; k++)
-        all.push_back(new tensor(o, grad_format, sizes[k], k + 1, shift));
+        all.push_back(new tensor(o, grad_format, lengths[k], k + 1, shift, odd));
     for (tensor *t : all)
         list.push_back(t->on_device());
     if (scale_on_device) {
@@ -184,6 +201,8 @@ void run_case(const mpsim_optim &o, const char *grad_format, int scale_on_device
     if (scale_on_device)
         other.grad_scale = 1;
     const mpsim_cuda_optim how = {&other, mpsim_format_find(grad_format), NULL, scale};
+    const workspace room(mpsim_cuda_optimizer_room(&other, list.data(), list.size()));
+    const mpsim_cuda_call call = {NULL, room.at, room.bytes, why, sizeof why};
     const size_t memory = gpu_host.memory.size();
     const uint64_t waits = gpu_host.waits;
     for (uint64_t s = 1; s <= STEPS; s++) {
@@ -259,6 +278,47 @@ void ask_variants()
                    v->name, mpsim_optim_name(mpsim_optim_algorithm(a)), stores[s], all.cases, all.elements,
                    all.differing);
             }
+    }
+}
+
+/* Adafactor: matrices of these sizes, several of them in a tensor, and vectors. */
+const struct {
+    size_t rows, cols, matrices;
+} shapes[] = {{1, 1, 3}, {1, 40, 2}, {40, 1, 2}, {5, 300, 1}, {70, 33, 2}, {9, 70, 2}, {0, 0, 1}};
+
+/* All shapes of a variant, store and format. */
+void ask_adafactor(const mpsim_optim_variant *v, int store, const formats &f)
+{
+    tally all;
+    for (const auto &shape : shapes)
+        for (const double decay : {0.0, 0.1}) {
+            const size_t n = shape.rows ? shape.rows * shape.cols * shape.matrices : size_t(N);
+            const size_t lengths[TENSORS] = {n, 0, shape.rows ? shape.rows * shape.cols : 7};
+            mpsim_optim o;
+            mpsim_optim_init(&o, MPSIM_OPTIM_ADAFACTOR, v);
+            o.store = uint8_t(store);
+            o.param = *mpsim_format_find(f.param);
+            o.state = *mpsim_format_find(f.state);
+            o.rows = shape.rows, o.cols = shape.cols;
+            o.weight_decay = decay;
+            o.maximize = uint8_t(decay != 0 && all.cases % 4 == 1);
+            o.lr = decay != 0 ? 0.01 : 1;
+            if (mpsim_optim_check(&o) == MPSIM_OK)
+                run_case(o, f.param, 0, all.cases % 3 == 2, &all, lengths, all.cases % 4 == 3);
+        }
+    OK(all.cases && !all.failed && !all.differing, "%-26s adafactor %s, %s, %s: %zu elements: %zu differ", v->name,
+       stores[store], f.param, f.state, all.elements, all.differing);
+}
+
+void ask_adafactors()
+{
+    unsigned index = 0;
+    for (size_t i = 0; i < mpsim_optim_variant_count(); i++) {
+        const mpsim_optim_variant *const v = mpsim_optim_variant_at(i);
+        for (int s = 0; s < MPSIM_STORE_KAHAN; s++)
+            for (const formats &f : all_formats)
+                if ((v->algorithms >> MPSIM_OPTIM_ADAFACTOR & 1) && (v->stores >> s & 1) && test_in_part(index++, 4))
+                    ask_adafactor(v, s, f);
     }
 }
 
@@ -354,7 +414,9 @@ void ask_refusals()
     o.lr = 1e-3, o.param = *mpsim_format_find("binary64");
     refused(&how, 1, &p, MPSIM_ERANGE, "binary32", "binary64");
     mpsim_optim_init(&o, MPSIM_OPTIM_ADAFACTOR, mpsim_optim_variant_find("torch-cpu-adafactor"));
-    refused(&how, 1, &p, MPSIM_EUNAVAILABLE, "Adafactor of variant torch-cpu-adafactor", "Adafactor");
+    refused(&how, 1, &p, MPSIM_ENOMEM, "workspace", "Adafactor without a workspace");
+    o.rows = 3, o.cols = 2;
+    refused(&how, 1, &p, MPSIM_EINVAL, "whole matrices", "Adafactor of half a matrix");
     mpsim_optim_init(&o, MPSIM_OPTIM_LION, mpsim_optim_variant_find("torch"));
     refused(&how, 1, &p, MPSIM_EUNAVAILABLE, "Lion of variant torch", "an algorithm that the variant lacks");
     OK(mpsim_cuda_optimizer(&how, 1, &p, 1, NULL) == MPSIM_EINVAL, "no call");
@@ -365,6 +427,7 @@ void ask_refusals()
 int main()
 {
     ask_variants();
+    ask_adafactors();
     ask_masters();
     ask_launches();
     ask_refusals();

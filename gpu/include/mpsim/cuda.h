@@ -7,6 +7,7 @@
 #include <mpsim/cudacast.h>
 #include <mpsim/cudaenter.h>
 #include <mpsim/cudagemm.h>
+#include <mpsim/cudamuon.h>
 #include <mpsim/cudaoptim.h>
 #include <mpsim/cudaquantize.h>
 #include <mpsim/cudastats.h>

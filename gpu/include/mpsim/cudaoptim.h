@@ -33,14 +33,18 @@ typedef struct mpsim_cuda_optim {
         *grad_scale; /* on the device: takes the place of optim->grad_scale, as a number that is not 1; NULL: none */
 } mpsim_cuda_optim;
 
+/* mpsim_cuda_optimizer_room -- bytes of the workspace of a step; 0 for all but Adafactor. */
+MPSIM_API size_t mpsim_cuda_optimizer_room(const mpsim_optim *o, const mpsim_cuda_parameter *t, size_t n);
+
 /* mpsim_cuda_optimizer -- step `step` of n tensors: the bits of mpsim_optim_step for each of them, but of NaNs, of which only that
- * they are NaNs. One launch takes 256 tensors. No workspace is needed.
+ * they are NaNs. One launch takes 256 tensors; Adafactor has 5 or 7 launches for each tensor, of optim->rows x optim->cols matrices.
  *
- * Variants that step each element by itself have kernels: all but Adafactor. Formats are those of at most 32 bits whose numbers are
- * binary32 numbers; binary32 and bf16 are fast. Tensors must be whole for variants of which mpsim_optim_step says so.
+ * All variants have kernels. Formats are those of at most 32 bits whose numbers are binary32 numbers; binary32 and bf16 are fast.
+ * Tensors must be whole for variants of which mpsim_optim_step says so.
  *
  * MPSIM_EUNAVAILABLE and a line that names the variant if it has no kernel, or an option that it lacks; MPSIM_EINVAL for invalid
- * settings, step 0, and a needed array that is NULL; MPSIM_ERANGE for a format that has numbers that binary32 has not. */
+ * settings, step 0, a needed array that is NULL, and matrices that are not whole; MPSIM_ENOMEM for
+ * a small workspace; MPSIM_ERANGE for a format that has numbers that binary32 has not. */
 MPSIM_API mpsim_status mpsim_cuda_optimizer(const mpsim_cuda_optim *o, uint64_t step, const mpsim_cuda_parameter *t,
                                             size_t n, const mpsim_cuda_call *call);
 

@@ -13,7 +13,7 @@ import contextlib
 import ctypes
 import functools
 import threading
-from ctypes import POINTER, addressof, c_int, c_size_t, c_uint64, c_void_p, create_string_buffer
+from ctypes import POINTER, addressof, c_double, c_int, c_size_t, c_uint64, c_void_p, create_string_buffer
 from typing import Any, Callable, Iterator, Optional, Sequence
 
 from . import _cuda, _product
@@ -48,8 +48,12 @@ class COptimThere(ctypes.Structure):
     _fields_ = [(name, c_void_p) for name in ("optim", "grad", "model", "grad_scale")]
 
 
+class CMatrix(ctypes.Structure):
+    _fields_ = [("param", c_void_p), ("m", c_void_p), ("grad", c_void_p), ("rows", c_uint64), ("cols", c_uint64), ("grad_scale", c_double)]
+
+
 # by their names in C, for the test that compares them with the headers
-STRUCTURES = {"mpsim_cuda_parameter": CParameter, "mpsim_cuda_optim": COptimThere, "mpsim_cuda_call": CCall, "mpsim_cuda_operand": COperandThere, "mpsim_cuda_blocks": CBlocksThere}
+STRUCTURES = {"mpsim_cuda_matrix": CMatrix, "mpsim_cuda_parameter": CParameter, "mpsim_cuda_optim": COptimThere, "mpsim_cuda_call": CCall, "mpsim_cuda_operand": COperandThere, "mpsim_cuda_blocks": CBlocksThere}
 _STACK, _CALL, _RECIPE, _HOW = POINTER(CStack), POINTER(CCall), POINTER(CRecipe), c_void_p
 _OPERAND = POINTER(COperandThere)
 PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
@@ -60,7 +64,10 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "enter": (c_int, [_OPERAND, _STACK, _HOW, c_void_p, c_void_p, _CALL]),
     "gemm_room": (c_size_t, [POINTER(CProduct), _OPERAND, _OPERAND]),
     "gemm": (c_int, [POINTER(CProduct), _OPERAND, _OPERAND, _CALL]),
+    "optimizer_room": (c_size_t, [c_void_p, POINTER(CParameter), c_size_t]),
     "optimizer": (c_int, [POINTER(COptimThere), c_uint64, POINTER(CParameter), c_size_t, _CALL]),
+    "muon_room": (c_size_t, [c_void_p, POINTER(CMatrix)]),
+    "muon": (c_int, [c_void_p, POINTER(CMatrix), _CALL]),
     "between_room": (c_size_t, [c_void_p]),
     "between": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, _CALL]),
 }
@@ -245,8 +252,14 @@ class Device:
 
     def optimizer(self, optim: COptimThere, step: int, parameters: Sequence[CParameter], what: str) -> None:
         """A step of parameters, as mpsim_optim_step."""
-        call, _ = self.call()
-        self.done(function("optimizer")(optim, step, (CParameter * len(parameters))(*parameters), len(parameters), call), what)
+        n, several = len(parameters), (CParameter * len(parameters))(*parameters)
+        call, _ = self.call(function("optimizer_room")(optim.optim, several, n))
+        self.done(function("optimizer")(optim, step, several, n, call), what)
+
+    def muon(self, muon: int, matrix: CMatrix, what: str) -> None:
+        """A step of a matrix by the mpsim_muon that is there, as mpsim_update_run."""
+        call, _ = self.call(function("muon_room")(muon, matrix))
+        self.done(function("muon")(muon, matrix, call), what)
 
     # ---- products ----
 

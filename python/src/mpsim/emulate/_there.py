@@ -12,7 +12,7 @@ import numpy
 import torch
 
 from .._cast import plan_of, round as round_array
-from .._device import COptimThere, CParameter, flat
+from .._device import CMatrix, COptimThere, CParameter, flat
 from .._error import InputError
 from .._formats import Format, address_of, find
 from .._library import CFormat, CRng, lib, text
@@ -162,14 +162,20 @@ def codes(x: Any, format: Format) -> View:
 
 
 def has_kernel(job: Any) -> bool:
+    """All but states of few bits, and Muon whose products are those of torch on a CPU."""
     s = job.settings
-    return s.muon is None and not s.states and s.algorithm != "adafactor"
+    return not s.states and (s.muon is None or not s.muon.products)
 
 
 def step(home: Any, jobs: Sequence[Any], what: str) -> None:
     """The updates of jobs (Job of _optimizer.py) that have kernels; those of one rule and step together."""
     together: dict[tuple[bytes, int], list[Any]] = {}
     for job in jobs:
+        if job.settings.muon is not None:
+            t = job.c.t
+            matrix = CMatrix(t.param, t.m, t.grad, job.c.rows, job.c.cols, job.settings.optim.grad_scale)
+            home.device.muon(ctypes.addressof(job.muon), matrix, f"{what}: {job.says()}")
+            continue
         together.setdefault((bytes(job.settings.optim), job.c.step), []).append(job)
     for (_, number), some in together.items():
         _launch(home, some, number, f"{what}: {some[0].says()}")
