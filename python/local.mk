@@ -39,7 +39,7 @@ EXTRA_DIST += python/src/mpsim/_attention.py python/src/mpsim/_convolution.py py
 EXTRA_DIST += python/cuda_emulate.py python/src/mpsim/_device.py python/src/mpsim/_doors.py python/src/mpsim/operators.py python/src/mpsim/emulate/_homes.py python/src/mpsim/emulate/_there.py \
   python/tests/test_doors.py python/tests/test_emulate_device.py python/tests/test_operators.py
 # a whole model on the stand
-EXTRA_DIST += python/src/mpsim/_asked.py python/src/mpsim/_classes.py python/src/mpsim/_guilty.py python/src/mpsim/_replay.py python/src/mpsim/_run.py python/src/mpsim/_stand.py python/tests/standing.py python/tests/test_stand.py
+EXTRA_DIST += python/src/mpsim/_asked.py python/src/mpsim/_classes.py python/src/mpsim/_guilty.py python/src/mpsim/_replay.py python/src/mpsim/_run.py python/src/mpsim/_stand.py python/src/mpsim/_verdict.py python/tests/standing.py python/tests/standing_ops.py python/tests/test_stand.py
 PYTHON = python3
 
 # The program of the wheel finds libraries in ../lib: its own, and those that they need (an rpath of the old kind is

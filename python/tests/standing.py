@@ -143,6 +143,9 @@ def model(dtype=torch.bfloat16, permuted=False, **how):
 # ---- stacks: what computes an operation ----
 
 
+WRITTEN = ()  # what a kernel returns that has written its operands
+
+
 class Stack(TorchDispatchMode):
     """Operations by other kernels than torch's."""
 
@@ -155,7 +158,7 @@ class Stack(TorchDispatchMode):
         kernel = self.kernels.get(name)
         n = self.calls[name] = self.calls.get(name, -1) + 1
         made = kernel(n, func, *args, **(kwargs or {})) if kernel else None
-        return func(*args, **(kwargs or {})) if made is None else made
+        return func(*args, **(kwargs or {})) if made is None else None if made is WRITTEN else made
 
 
 def products(**how):

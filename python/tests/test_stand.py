@@ -218,3 +218,101 @@ def test_a_model_on_a_device_is_recorded_and_judged(tmp_path):
     report = judged()
     assert [v["number"] for v in report["verdicts"] if v["state"] == "differs"] == [9, 11], report
     assert report["verdicts"][-1]["text"] == "d: 1 of 3 digests differ, first that of row 1"
+
+
+@pytest.mark.filterwarnings("ignore:Using .torch.compile")
+def test_a_compiled_model_is_refused():
+    """torch would run it as if it were not compiled, and two recordings would be equal whatever the compiler does."""
+    import mpsim
+
+    model = torch.nn.Linear(8, 8)
+    with testing.record(model), pytest.raises(mpsim.InputError, match="before torch.compile"):
+        torch.compile(model, backend="eager")(torch.randn(2, 8))
+    model.compile(backend="eager")
+    with testing.record(model), pytest.raises(mpsim.InputError, match="before torch.compile"):
+        model(torch.randn(2, 8))
+
+
+def test_a_single_number_is_compared():
+    """A result without dimensions, and one whose stride is not 1."""
+    class Loss(torch.nn.Module):
+        def forward(self, x, factor):
+            return (x.t()[:, :1].t().contiguous() * factor).sum() * factor
+
+    runs = []
+    for factor in (1.0, 3.0):
+        with testing.record(Loss()) as run:
+            Loss()(torch.ones(4, 1), torch.tensor(factor))
+        runs.append(run)
+    assert testing.compare_runs(*runs).guilty and testing.compare_runs(runs[0], runs[0]).same
+
+
+# ---- one operation computed another way: standing_ops.py ----
+
+
+def operations():
+    import standing_ops
+
+    inherited = ("GELU", "SiLU", "RMSNorm", "LayerNorm divides", "K in", "residual", "sum in", "gradient", "scale of")
+    return [(case, noise) for case in standing_ops.CASES for noise in (False, True) if not noise or case.name.startswith(inherited)] + \
+        [(case, noise) for case in standing_ops.SOUND for noise in (False, True)]
+
+
+@pytest.mark.parametrize("case, noise", operations(), ids=lambda x: x.name if hasattr(x, "name") else "other weights" if x else "")
+def test_an_operation_is_computed_another_way(case, noise):
+    """With equal weights it is the first guilty one; with other weights before it, it does not hide behind the difference that it inherits."""
+    import standing_ops
+
+    runs = case.judged(noise)
+    if case.expected:
+        assert standing_ops.named(case, runs, noise), str(runs)
+    else:
+        assert standing_ops.sound(runs, noise), str(runs)
+        assert not noise or len(runs.inherited) > 50 and len(runs.unproven) < 0.1 * len(runs.inherited), str(runs)
+
+
+def test_several_operations_beside_one():
+    """The row of an operation of one run, asked of what the other run makes by several."""
+    class MLP(torch.nn.Module):
+        def __init__(self, act):
+            super().__init__()
+            torch.manual_seed(0)
+            self.up, self.down, self.act = torch.nn.Linear(64, 64), torch.nn.Linear(64, 8), act
+
+        def forward(self, x):
+            return self.down(self.act(self.up(x)))
+
+    x, acts = torch.randn(4, 64).to(torch.bfloat16), (torch.nn.functional.silu, lambda x: x * torch.sigmoid(x), lambda x: torch.sigmoid(1.5 * x) * x)
+    runs = [recorded_forward(MLP(act).to(torch.bfloat16), x) for act in acts]
+    firsts = [testing.compare_runs(runs[i], runs[k]).first for i, k in ((0, 1), (1, 0), (0, 2))]
+    assert [g.kind for g in firsts] == ["format", "format", "formula"] and all(g.before for g in firsts), firsts
+    assert firsts[0].text.endswith("silu in a, silu:math=bf16 in b") and firsts[1].text.endswith("silu:math=bf16 in a, silu in b")
+
+
+def recorded_forward(model, x):
+    with testing.record(model) as run:
+        model(x)
+    return run
+
+
+def test_rows_and_places_are_said():
+    import standing_ops
+
+    case = next(c for c in standing_ops.CASES if c.name == "SiLU with a sigmoid of bf16")
+    first = case.judged().first
+    assert first.rows == ("silu", "silu:math=bf16") and first.run == "b" and first.places
+    index, one, other = first.places[0]
+    assert first.a.outputs[0].tensor[index] == one and first.b.outputs[0].tensor[index] == other != one
+
+
+def test_what_no_row_judges_is_said():
+    """The inverse root has no row; without torch's answer nothing is known of it but that it inherits."""
+    import standing_ops
+    from mpsim import _guilty
+
+    case = standing_ops.SOUND[0]
+    judge = _guilty.Judge(case.one({}), case.one({}, True), False)
+    judge._torch = lambda op, side: None
+    runs = judge.run()
+    assert "no row judges aten.rsqrt" in {p.why for p in runs.unproven} and "no row judges aten.rsqrt" in str(runs)
+    assert {p.a.name for p in runs.inherited if p.proven} >= {"add", "mul", "_to_copy", "native_layer_norm", "gelu", "silu", "addmm", "mm"}, str(runs)

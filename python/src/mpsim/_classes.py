@@ -7,7 +7,7 @@ import torch
 
 from ._cast import round as _round
 from ._replay import Terms, gives, operands, row_of, sampled
-from ._stand import PRODUCTS, Op
+from ._stand import PRODUCTS, Op, raw
 
 CLASSES = ("order", "split", "format", "formula", "dropped", "weights", "inputs", "random")
 NARROW = ("bf16", "fp16", "tf32", "e4m3", "e5m2")
@@ -50,7 +50,7 @@ def name_of(dtype: Any) -> str:
 
 
 def _lines(x: Any) -> list[bytes]:
-    return [bytes(row.contiguous().view(torch.uint8).numpy().data) for row in x.reshape(x.shape[0], -1)]
+    return [bytes(row) for row in raw(x).reshape(x.shape[0], -1).numpy()]
 
 
 def _permuted(x: Any, y: Any, word: str) -> Optional[str]:
@@ -81,7 +81,7 @@ def units(x: Any, y: Any) -> float:
         return float("inf")
     p, q = p.nan_to_num(0, 0, 0), q.nan_to_num(0, 0, 0)
     top = p.abs().amax(-1, keepdim=True) if p.dim() else p.abs()
-    unit = top.clamp_min(1e-300) * 2.0 ** (1 - min(BITS.get(x.dtype, 24), BITS.get(y.dtype, 24)))
+    unit = top.clamp_min(2.0**-126) * 2.0 ** (1 - min(BITS.get(x.dtype, 24), BITS.get(y.dtype, 24)))
     return float(((p - q).abs() / unit).max()) if p.numel() else 0.0
 
 
@@ -93,8 +93,8 @@ def dropped(x: Any, y: Any) -> Optional[str]:
     return f"{n:,} of {x.numel():,} results are zeros" if n >= 8 and 2 * n > of else None
 
 
-def of_tensors(x: Any, y: Any, names: tuple[str, str] = ("a", "b")) -> Optional[Kind]:
-    """What is known of the difference of two tensors, exactly; None: nothing."""
+def of_tensors(x: Any, y: Any, names: tuple[str, str] = ("a", "b"), right: str = "") -> Optional[Kind]:
+    """What is known of the difference of two tensors, exactly; None: nothing. right: the name of the tensor whose zeros are as they should be."""
     a, b = names
     if x.shape != y.shape:
         if x.dim() == 2 and x.T.shape == y.shape and torch.equal(x.T, y):
@@ -102,7 +102,7 @@ def of_tensors(x: Any, y: Any, names: tuple[str, str] = ("a", "b")) -> Optional[
         return Kind("formula", f"shape {list(x.shape)} in {a}, {list(y.shape)} in {b}")
     for p, q, who in ((x, y, b), (y, x, a)):
         text = dropped(p, q)
-        if text:
+        if text and who != right:
             return Kind("dropped", f"{text} in {who}")
     for p, q, who in ((x, y, b), (y, x, a)):
         format = rounded_to(p, q)
@@ -110,7 +110,7 @@ def of_tensors(x: Any, y: Any, names: tuple[str, str] = ("a", "b")) -> Optional[
             return Kind("format", f"{who} has the other's numbers, rounded to {format}")
     if x.dim() == 2 and x.shape[0] == x.shape[1] and torch.equal(x.T.to(y.dtype), y):
         return Kind("formula", f"{b} is transposed")
-    for p, q, word in ((x, y, "rows"), (x.T if x.dim() == 2 else x[:0], y.T if y.dim() == 2 else y[:0], "columns")):
+    for p, q, word in [(x, y, "rows"), *([(x.T, y.T, "columns")] if x.dim() == 2 else [])]:
         text = _permuted(p, q, word)
         if text:
             return Kind("formula", text)
@@ -118,20 +118,47 @@ def of_tensors(x: Any, y: Any, names: tuple[str, str] = ("a", "b")) -> Optional[
     return Kind("formula", f"{b} is {ratio:.6g} times {a}") if ratio is not None else None
 
 
-def size_of(x: Any, y: Any) -> str:
+def _differ(x: Any, y: Any) -> Any:
     p, q = numbers(x), numbers(y)
-    differ = (p != q) & ~(p.isnan() & q.isnan())
-    return f"{int(differ.sum()):,} of {x.numel():,} results differ, by up to {units(x, y):.3g} units in the last place of the largest of a line"
+    return (p != q) & ~(p.isnan() & q.isnan())
+
+
+def differing(x: Any, y: Any) -> int:
+    return int(_differ(x, y).sum())
+
+
+def places(x: Any, y: Any, most: int) -> tuple[tuple[tuple[int, ...], float, float], ...]:
+    """The indices of the first results that differ, and their numbers in both tensors."""
+    found = [tuple(i) for i in _differ(x, y).nonzero()[:most].tolist()]
+    return tuple((i, float(x[i]), float(y[i])) for i in found)
+
+
+def size_of(x: Any, y: Any) -> str:
+    return f"{differing(x, y):,} of {x.numel():,} results differ, by up to {units(x, y):.3g} units in the last place of the largest of a line"
 
 
 # ---- results of one operation for the same inputs ----
 
 
-def of_results(op: Op, x: Any, y: Any, names: tuple[str, str] = ("a", "b")) -> Kind:
+def narrower(x: Any, y: Any) -> Optional[str]:
+    """The format whose numbers all of y are, and those of x are not."""
+    if x.dtype != y.dtype or not y.is_floating_point():
+        return None
+    for name in NARROW[:2]:
+        if same_numbers(_round(y.float(), name), y) and differing(_round(x.float(), name), x) >= 8:
+            return name
+    return None
+
+
+def of_results(op: Op, x: Any, y: Any, names: tuple[str, str] = ("a", "b"), right: str = "") -> Kind:
     """Another operation than a product: x and y are its results."""
-    known = of_tensors(x, y, names)
+    known = of_tensors(x, y, names, right)
     if known:
         return known
+    for p, q, who in ((x, y, names[1]), (y, x, names[0])):
+        format = narrower(p, q)
+        if format:
+            return Kind("format", f"all results in {who} are numbers of {format}: {size_of(x, y)}")
     if units(x, y) <= NEAR and any(word in op.name for word in SUMS):
         return Kind("order", size_of(x, y))
     return Kind("formula", size_of(x, y))
@@ -159,15 +186,26 @@ def sums_of(op: Op) -> Optional[str]:
     return next((f for f in OPERANDS if t.a.dtype == torch.float32 and within(t, [f"operands={f}"])), None)
 
 
+FORMATS = ("operands=", "result=", "math=", "normalised=", "inverse=", "via=", "s=", "p=", "sum=", "round=")
+SPLITS = ("split=", "chunk=", "parts=", "partials=")
+SUMMED = ("product", "sum", "scaled-product", "attention")  # kinds whose rows differ in the order of sums
+ARGUMENTS = ("causal", "window", "scale", "mean", "columns")
+
+
 def _words(row: str, which: tuple[str, ...]) -> set[str]:
     return {w for w in row.replace(":", "+").split("+") if w.startswith(which)}
 
 
-def of_rows(one: str, other: str) -> str:
-    """The class of the difference of two rows."""
-    if _words(one, ("operands=",)) != _words(other, ("operands=",)):
+def of_rows(one: str, other: str, kind: str = "product") -> str:
+    """The class of the difference of two rows of a kind."""
+    names = [row.replace("@", ":").replace("+", ":").split(":")[0] for row in (one, other)]
+    if kind not in SUMMED and kind != "cast" and names[0] != names[1]:
+        return "formula"
+    if kind in ("cast", "arith") or _words(one, FORMATS) != _words(other, FORMATS):
         return "format"
-    return "split" if _words(one, ("split=", "chunk=", "parts=")) != _words(other, ("split=", "chunk=", "parts=")) else "order"
+    if kind not in SUMMED or kind != "product" and _words(one, ARGUMENTS) != _words(other, ARGUMENTS):
+        return "formula"
+    return "split" if _words(one, SPLITS) != _words(other, SPLITS) else "order"
 
 
 class Rows:

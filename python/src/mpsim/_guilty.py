@@ -6,13 +6,12 @@ from typing import Any, Iterator, Optional
 
 import torch
 
-from ._classes import NEAR, Kind, Rows, is_product, name_of, of_products, of_results, of_tensors, rounded_to, same_numbers, units
-from ._stand import RANDOM, Op, Recording, Value
+from . import _verdict
+from ._classes import NEAR, Kind, Rows, differing, is_product, name_of, of_products, of_results, of_tensors, places, rounded_to, same_numbers, units
+from ._replay import same_bits
+from ._stand import CASTS, RANDOM, Op, Recording, Value
 
 EQUAL, INHERITED, GUILTY, UNJUDGED, HARMLESS = "equal", "inherited", "guilty", "not judged", "another format alone"
-CASTS = frozenset(("_to_copy", "clone", "copy"))
-
-
 BEFORE = "the operations before differ: "
 NAMES = 5  # of operations in a line
 
@@ -23,18 +22,25 @@ def listed(ops: list[Op]) -> str:
     return ", ".join(names[-NAMES:] if len(names) <= NAMES else ["...", *names[-NAMES:]])
 
 
+PLACES = 8  # that are kept
+Rowed = tuple[Optional[str], Optional[str]]
+Place = tuple[tuple[int, ...], float, float]
+
+
 class Guilty:
     """An operation whose results differ for a reason of its own.
 
     kind: of CLASSES: "order" of sums, "split" of the depth, "format", "formula", "dropped", "weights", "inputs", "random".
-    text: what is known. run: "a" or "b", whose results are not those of torch on this CPU or of the other's row; "" where that is not known.
-    before: the difference is made by operations of one run alone, just before this one.
+    text: what is known. run: "a" or "b", whose results are not those of torch on this CPU, of the other's row or of that of the arguments; "" where that is
+    not known. rows: those that give all results in a and in b, None where none is known. places: the first results that differ, where inputs are equal: their
+    indices, and the numbers in a and in b. before: the difference is made by operations of one run alone, just before this one.
     """
 
-    __slots__ = ("a", "b", "kind", "text", "run", "before")
+    __slots__ = ("a", "b", "kind", "text", "run", "rows", "places", "before")
 
-    def __init__(self, a: Op, b: Op, kind: Kind, run: str = "") -> None:
-        self.a, self.b, self.kind, self.text, self.run = a, b, kind.name, kind.text, run
+    def __init__(self, a: Op, b: Op, kind: Kind, run: str = "", rows: Rowed = (None, None)) -> None:
+        self.a, self.b, self.kind, self.text, self.run, self.rows = a, b, kind.name, kind.text, run, rows
+        self.places: tuple[Place, ...] = ()
         self.before = kind.text.startswith(BEFORE)
 
     @property
@@ -58,22 +64,25 @@ class Guilty:
 
 
 class Pair:
-    """The same operation of both runs. roots: pairs that its difference comes from."""
+    """The same operation of both runs. why: why it is not judged; where it inherits its difference, which row gives its results in both runs, or
+    that none is known. proven: whether its results are those that its inputs give, of a row or of torch on this CPU."""
 
-    __slots__ = ("a", "b", "state", "why", "guilty")
+    __slots__ = ("a", "b", "state", "why", "guilty", "proven")
 
     def __init__(self, a: Op, b: Op) -> None:
         self.a, self.b = a, b
         self.state: Optional[str] = None
         self.why = ""
         self.guilty: Optional[Guilty] = None
+        self.proven = False
 
 
 class Runs:
     """What `compare_runs` gives.
 
     guilty: operations with differences of their own, in the order of execution; first: the first of them, or None. pairs: operations that
-    both runs have; equal, inherited, unjudged: those of them. only: operations of one run alone, on which results of both depend, or which end it.
+    both runs have; equal, inherited, unjudged: those of them; unproven: those that inherit, and no row is known that gives their results. only:
+    operations of one run alone, on which results of both depend, or which end it.
     same: whether no result differs, and nothing was left unjudged.
     """
 
@@ -94,6 +103,10 @@ class Runs:
         return self._of(INHERITED)
 
     @property
+    def unproven(self) -> list[Pair]:
+        return [p for p in self.inherited if not p.proven]
+
+    @property
     def unjudged(self) -> list[Pair]:
         return self._of(UNJUDGED)
 
@@ -104,7 +117,8 @@ class Runs:
     def as_dict(self) -> dict[str, Any]:
         return {"schema": "mpsim.stand-compare/1", "equal": len(self.equal), "inherited": len(self.inherited), "same": self.same,
                 "guilty": [{"operation": g.operation, "path": g.path, "backward": g.backward, "class": g.kind, "text": g.text, "run": g.run or None,
-                            "number": [g.a.number, g.b.number]} for g in self.guilty],
+                            "rows": list(g.rows), "places": [{"index": list(i), "a": x, "b": y} for i, x, y in g.places], "number": [g.a.number, g.b.number]} for g in self.guilty],
+                "unproven": [{"operation": f"aten.{p.a.name}", "path": p.a.path, "why": p.why} for p in self.unproven],
                 "not_judged": [{"operation": f"aten.{p.a.name}", "path": p.a.path, "why": p.why} for p in self.unjudged],
                 "only": [{"run": run, "operation": f"aten.{op.name}", "path": op.path, "number": op.number} for run, op in self.only]}
 
@@ -118,6 +132,9 @@ class Runs:
             g = self.first
             yield f"First guilty operation: {g.place}: {g.kind}"
             yield f"  {g.text}" + (f"; the results of run {g.run} are those that its inputs do not give" if g.run else "")
+            if g.places:
+                index, x, y = g.places[0]
+                yield f"  first at {list(index)}: {x:.9g} in a, {y:.9g} in b"
         yield f"{len(self.equal):,} operations equal, {len(self.inherited):,} inherit their differences, {len(self.guilty):,} guilty"
         for g in self.guilty[1:6]:
             yield f"  then {g.place}: {g.kind}: {g.text}"
@@ -126,11 +143,12 @@ class Runs:
         harmless = len(self._of(HARMLESS))
         if harmless:
             yield f"{harmless:,} operations give another format alone: what uses their results is equal"
-        whys: dict[str, int] = {}
-        for p in self.unjudged:
-            whys[p.why] = whys.get(p.why, 0) + 1
-        for why, n in whys.items():
-            yield f"{n:,} operations not judged: {why}"
+        for pairs, word in ((self.unproven, "inherit, but whether they differ themselves is not known"), (self.unjudged, "not judged")):
+            whys: dict[str, int] = {}
+            for p in pairs:
+                whys[p.why] = whys.get(p.why, 0) + 1
+            for why, n in whys.items():
+                yield f"{n:,} operations {word}: {why}"
         for run in "ab":
             ops = [op for r, op in self.only if r == run]
             if ops:
@@ -229,7 +247,7 @@ class Judge:
         x, y = self.cut(u, v)
         if x is None or y is None:
             return "unknown" if self.leading or u.tensor is None or v.tensor is None else "differ"
-        if x.dtype == y.dtype and torch.equal(x.contiguous().reshape(-1).view(torch.uint8), y.contiguous().reshape(-1).view(torch.uint8)):
+        if same_bits(x, y):
             return "equal"
         if x.dtype != y.dtype and same_numbers(x, y):
             return "numbers"
@@ -285,7 +303,17 @@ class Judge:
             return self._found(p, own)
         if inherits or unjudged:
             return self._inherited(p, unjudged and not inherits)
-        return self._own(p, ins)
+        state = self._own(p, ins)
+        if p.guilty is not None:
+            p.guilty.places = self._places(p)
+        return state
+
+    def _places(self, p: Pair) -> tuple[Place, ...]:
+        for u, v in zip(p.a.outputs, p.b.outputs):
+            if self.relation(u, v) not in ("equal", "numbers"):
+                x, y = self.cut(u, v)
+                return () if x is None or y is None or x.shape != y.shape else places(x, y, PLACES)
+        return ()
 
     def _over_batch(self, p: Pair) -> bool:
         """Whether inputs have another batch than results show."""
@@ -319,6 +347,9 @@ class Judge:
             return set(), Kind("format", f"{known.text if known else 'one is rounded'}{names}")
         if isinstance(s, int) and s == p.a.sources[i] and not names:
             return set(), Kind("formula", "another view of an equal tensor enters" + (f": {known.text}" if known else ""))
+        chain = _verdict.chains(way_a, way_b, p.a.inputs[i], p.b.inputs[i]) if left == right else None
+        if chain is not None:
+            return set(), Kind(chain.name, f"{BEFORE}{names[2:]}: {chain.text}")
         kinds = {op.name for op in [*way_a, *way_b]}
         name = "format" if kinds <= {"_to_copy", "clone", "copy"} and kinds else "formula"
         return set(), Kind(name, f"{BEFORE}{names[2:]}" + (f": {known.text}" if known else ""))
@@ -330,8 +361,8 @@ class Judge:
 
     # ---- verdicts ----
 
-    def _found(self, p: Pair, kind: Kind, run: str = "") -> str:
-        p.guilty = Guilty(p.a, p.b, kind, run)
+    def _found(self, p: Pair, kind: Kind, run: str = "", rows: Rowed = (None, None)) -> str:
+        p.guilty = Guilty(p.a, p.b, kind, run, rows)
         return GUILTY
 
     @staticmethod
@@ -353,12 +384,16 @@ class Judge:
             kind = of_products(p.a, p.b, self.rows, True)
             if kind is None:
                 return self._not(p, "a product whose results differ, and one row gives both")
-            return self._found(p, kind, self._blame(p) if kind.name in ("dropped", "formula") else "")
+            return self._found(p, kind, self._blame(p) if kind.name in ("dropped", "formula") else "", (self.rows[0].of(p.a), self.rows[1].of(p.b)))
         k = next((k for k, (m, n) in enumerate(zip(p.a.outputs, p.b.outputs)) if self.relation(m, n) not in ("equal", "numbers")), 0)
         x, y = self.cut(p.a.outputs[k], p.b.outputs[k])
         if x is None or y is None:
             return self._found(p, Kind("formula", "the digests of the results differ; the numbers were not kept"))
-        return self._found(p, of_results(p.a, x, y), self._blame(p))
+        one, other = _verdict.of(p.a)[0], _verdict.of(p.b)[0]
+        rows = one and one.row, other and other.row
+        kind, run = (one and other and k == 0 and _verdict.own(one, other)) or (None, self._blame(p))
+        known = of_results(p.a, x, y, right="" if not run else "a" if run == "b" else "b")
+        return self._found(p, kind or known, run, rows)
 
     def _arguments(self, p: Pair) -> str:
         """Arguments that are no tensors and differ."""
@@ -386,13 +421,13 @@ class Judge:
                     pass
         return self.again[key]  # type: ignore[no-any-return]
 
-    def _wrong(self, op: Op, side: int) -> Optional[Kind]:
+    def _wrong(self, op: Op, side: int, near: float = NEAR) -> Optional[Kind]:
         """How an operation's results differ from those of torch on this CPU; None: they do not, by more than rounding, or it is not known."""
         made = self._torch(op, side)
         for t, v in zip(made or [], op.outputs):
-            if v.tensor is not None and t.shape == v.tensor.shape and t.dtype == v.dtype and not same_numbers(t, v.tensor) and units(t, v.tensor) > NEAR:
+            if v.tensor is not None and t.shape == v.tensor.shape and t.dtype == v.dtype and not same_numbers(t, v.tensor) and units(t, v.tensor) > near:
                 run = "ab"[side]
-                kind = of_results(op, t, v.tensor, ("torch on this CPU", run))
+                kind = of_results(op, t, v.tensor, ("torch on this CPU", run), "torch on this CPU")
                 return Kind(kind.name, f"beside torch on this CPU: {kind.text}")
         return None
 
@@ -406,11 +441,48 @@ class Judge:
             kind = of_products(p.a, p.b, self.rows, False)
             if kind is not None:
                 return self._found(p, kind)
+            p.proven, p.why = bool(self.rows[0].of(p.a) and self.rows[1].of(p.b)), f"no row is known of aten.{p.a.name}"
         else:
-            wrong = [self._wrong(op, side) for side, op in enumerate((p.a, p.b))]
-            if (wrong[0] is None) != (wrong[1] is None):
-                return self._found(p, wrong[0] or wrong[1] or Kind("formula", ""), "b" if wrong[0] is None else "a")
+            found = self._differs(p)
+            if found is not None:
+                return found
         return self._not(p, "inputs were not judged") if unjudged else INHERITED
+
+    def _differs(self, p: Pair) -> Optional[str]:
+        """Whether an operation that is no product differs itself, by torch on this CPU and by rows. None: it does not, or it is not known."""
+        again = [self._again(op, side) for side, op in enumerate((p.a, p.b))]
+        if again == [0, 0]:
+            p.proven, p.why = True, "torch on this CPU"
+            return None
+        (one, why), (other, _) = _verdict.of(p.a), _verdict.of(p.b)
+        p.why = why or f"no row gives the results of aten.{p.a.name}"
+        if one is not None and other is not None:
+            said = _verdict.inherited((p.a, p.b), one, other)
+            if said is not None and said[0] is not None:
+                return self._found(p, said[0], said[1], (one.row, other.row))
+            if said is not None:
+                p.proven, p.why = True, said[1]
+                return None
+        for side, v in ((1, other), (0, one)):  # torch gives all results of one run, and others than those of this one
+            n, differ = self._results(p.b if side else p.a), again[side]
+            if again[1 - side] == 0 and differ and _verdict.certain(differ, n, self._results(p.a if side else p.b)):
+                kind = self._wrong(p.b if side else p.a, side, 0) or Kind("formula", "")
+                return self._found(p, v.kind if v and v.kind else kind, "ab"[side])
+        wrong = [self._wrong(op, side) for side, op in enumerate((p.a, p.b))]
+        if (wrong[0] is None) != (wrong[1] is None):
+            return self._found(p, wrong[0] or wrong[1] or Kind("formula", ""), "b" if wrong[0] is None else "a")
+        return None
+
+    @staticmethod
+    def _results(op: Op) -> int:
+        return sum(v.tensor.numel() for v in op.outputs if v.tensor is not None)
+
+    def _again(self, op: Op, side: int) -> Optional[int]:
+        """How many results are not those of torch on this CPU; None: it cannot be asked."""
+        made = self._torch(op, side)
+        if made is None or [(t.shape, t.dtype) for t in made] != [(v.shape, v.dtype) for v in op.outputs] or any(v.tensor is None for v in op.outputs):
+            return None
+        return sum(0 if same_bits(t, v.tensor) else differing(t, v.tensor) for t, v in zip(made, op.outputs))
 
     # ---- what uses a result ----
 

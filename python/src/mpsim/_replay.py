@@ -12,7 +12,7 @@ from ._cast import round as _round
 from ._error import InputError
 from ._library import lib
 from ._product import View, multiply
-from ._stand import PRODUCTS, Op, Recording
+from ._stand import PRODUCTS, Op, Recording, raw
 
 lib.mpsim_torch_mm_chunk.restype, lib.mpsim_torch_mm_chunk.argtypes = c_size_t, [c_size_t, c_int]
 SIDE = 12  # rows and columns of a product that a search looks at
@@ -134,19 +134,22 @@ def compute(row: str, t: Terms, dtype: Any) -> Any:
         cut = parts(t.depth, words)
         if len(cut) == 1:
             return _one(model, a, b, t, dtype)
-        total = _chains(a, b, cut, model)
+        total = _chains(a, b, cut, model, next((w[9:] for w in words if w.startswith("partials=")), "binary32"))
     total = total * t.factor if t.factor != 1 else total
     total = total if t.add is None else total + t.add.float() * t.add_factor
     rounded: Any = total.to(dtype)
     return rounded
 
 
-def _chains(a: Any, b: Any, cut: list[tuple[int, int]], model: str = "fma") -> Any:
-    """The sums of parts of the depth, added in order."""
-    pieces = [_one(model, a[..., first:end].contiguous(), b[..., first:end, :].contiguous(), None, torch.float32) for first, end in cut]
+def _chains(a: Any, b: Any, cut: list[tuple[int, int]], model: str = "fma", partials: str = "binary32") -> Any:
+    """The sums of parts of the depth, added in order, and stored in a format."""
+    def stored(x: Any) -> Any:
+        return x if partials == "binary32" else _round(x, partials)
+
+    pieces = [stored(_one(model, a[..., first:end].contiguous(), b[..., first:end, :].contiguous(), None, torch.float32)) for first, end in cut]
     total = pieces[0]
     for piece in pieces[1:]:
-        total = total + piece
+        total = stored(total + piece)
     return total
 
 
@@ -162,7 +165,7 @@ def _one(model: str, a: Any, b: Any, t: Optional[Terms], dtype: Any) -> Any:
 
 
 def same_bits(x: Any, y: Any) -> bool:
-    return bool(x.dtype == y.dtype and x.shape == y.shape and torch.equal(x.contiguous().reshape(-1).view(torch.uint8), y.contiguous().reshape(-1).view(torch.uint8)))
+    return bool(x.dtype == y.dtype and x.shape == y.shape and torch.equal(raw(x), raw(y)))
 
 
 @functools.lru_cache(maxsize=None)
@@ -204,6 +207,8 @@ def search(op: Op, t: Terms) -> Optional[str]:
     if t.d is None or t.factor != 1 or t.add is not None and t.add_factor != 1:
         return None
     a, b, d, add = sampled(t)
+    if not bool(d.isfinite().any()):  # by which no row is told from another
+        return None
     try:
         found = _judge.judge("product", None, {"a": a, "b": b, "d": d, "c": add})
     except InputError:

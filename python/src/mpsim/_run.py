@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ._asked import Asked, asked
+from ._asked import DERIVED, Asked, asked
 from ._stand import NAMES, Recording, Value
 
 SCHEMA = "mpsim.run/1"
@@ -16,8 +16,8 @@ FORMATS = {torch.float32: "binary32", torch.bfloat16: "bf16", torch.float16: "fp
 
 
 def _array(v: Value, result: bool) -> Any:
-    """A tensor of tensors.safetensors, or the digest of a result that was not kept; None: neither is there."""
-    if v.tensor is not None and v.dtype in NAMES:
+    """A tensor of tensors.safetensors, or the digest of a result that was not kept; None: neither is there, as of an array that was made for the question."""
+    if v.tensor is not None and v.dtype in NAMES and v.digest != DERIVED:
         return v.digest
     return {"digest": v.bits, "format": FORMATS[v.dtype], "shape": list(v.shape)} if result and v.bits else None
 

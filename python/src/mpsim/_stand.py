@@ -26,6 +26,7 @@ HIDDEN = frozenset(("mv", "dot", "addmv", "convolution", "convolution_backward",
 RANDOM = frozenset(("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like", "bernoulli", "uniform", "random",
                     "exponential", "multinomial", "poisson", "native_dropout", "dropout"))
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize"))
+CASTS = frozenset(("_to_copy", "clone", "copy"))
 WRAPPERS = ("_orig_mod.", "module.")  # of torch.compile and of DistributedDataParallel
 SCHEMA = "mpsim.stand/1"
 
@@ -88,17 +89,20 @@ class Op:
 
     def again(self) -> list[Any]:
         """What torch on this CPU gives for the recorded inputs."""
+        given: dict[int, Any] = {}
+
         def back(x: Any) -> Any:
             if isinstance(x, Slot):
                 t = self.inputs[x.n].tensor
-                return t.mT.contiguous().mT if self.turned[x.n] else t.clone()
+                given[x.n] = t.mT.contiguous().mT if self.turned[x.n] else t.clone()
+                return given[x.n]
             if isinstance(x, (list, tuple)):
                 return type(x)(back(y) for y in x)
             return torch.device("cpu") if isinstance(x, torch.device) else x
 
         with torch.no_grad():
             made = self.func(*back(self.args), **{k: back(v) for k, v in self.kwargs.items()})
-        return [t for t in tensors(made, [])]
+        return [given[n] for n in self.written] or tensors(made, [])
 
     def __repr__(self) -> str:
         return f"<{self.number}: {self.place}>"
@@ -111,6 +115,12 @@ def tensors(tree: Any, found: list[Any]) -> list[Any]:
         for x in tree:
             tensors(x, found)
     return found
+
+
+def raw(t: Any) -> Any:
+    """The bytes of a tensor. The stride of a single element may be any number, which a view by bytes refuses."""
+    t = t.contiguous()
+    return t.as_strided((t.numel(),), (1,)).view(torch.uint8)
 
 
 def _plain(path: str) -> str:
@@ -143,7 +153,7 @@ class Recording:
         """A tensor as it is now."""
         with torch.no_grad(), torch._C._DisableTorchDispatch():  # modes below this one do not see it
             flat = t.detach().contiguous().cpu()
-            hashed = hashlib.sha256(flat.reshape(-1).view(torch.uint8).numpy().data if flat.numel() else b"")
+            hashed = hashlib.sha256(raw(flat).numpy().data if flat.numel() else b"")
         bits = hashed.hexdigest()
         hashed.update(f"{flat.dtype}{tuple(flat.shape)}".encode())
         digest = hashed.hexdigest()[:32]
@@ -209,7 +219,7 @@ def _write_tensors(path: str, values: list[Value]) -> None:
         file.write(struct.pack("<Q", len(head)) + head)
         for v in values:
             if v.tensor.numel():
-                file.write(v.tensor.reshape(-1).view(torch.uint8).numpy().data)
+                file.write(raw(v.tensor).numpy().data)
 
 
 def _read_tensors(path: str) -> dict[str, Any]:
@@ -305,6 +315,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.made.clear()
 
     def _enter(self, module: Any, _inputs: Any) -> None:
+        if "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None:
+            raise InputError("record: torch runs a compiled model operation by operation while it is recorded: record the model before torch.compile")
         self.stack.append(self.names.get(id(module), self.stack[-1] if self.stack else ""))
 
     def _leave(self, _module: Any, _inputs: Any, _output: Any) -> None:

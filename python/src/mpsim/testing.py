@@ -115,6 +115,8 @@ def record(model: Any, *, limit: int = 1 << 30) -> Any:
         with testing.record(model) as run:
             model(x).sum().backward()
 
+    Record a model before torch.compile: torch runs a compiled one operation by operation while it is recorded, so it is refused.
+
     Each tensor before and after an operation has a digest; its numbers are kept, once for equal ones, up to `limit` bytes. Of more only the
     digests are kept, which `run.left_out` counts, and judgements that need the numbers say that they could not be made.
     `run.save(folder)` writes a recording, which `open_recording(folder)` reads on any machine.
@@ -137,10 +139,13 @@ def compare_runs(a: Any, b: Any, *, leading: bool = False) -> Any:
 
     Operations are aligned by module and name; casts may be missing in one run. An operation whose inputs are equal and whose results differ is
     guilty. One whose inputs differ already inherits that, unless its results are not those that its own inputs give: by the row of the other
-    run for a product, by torch on this CPU for another operation. Of the guilty the class is told: "order" of sums, "split" of the depth,
-    "format", "formula" (also an argument, a factor, a permutation), "dropped" (zeros), "weights", "inputs", "random".
+    run, where the judge has rows of this kind of operation, or by torch on this CPU. Of the guilty the class is told: "order" of sums, "split" of
+    the depth, "format" (also a rounding mode), "formula" (also an argument, a factor, a permutation), "dropped" (zeros), "weights", "inputs",
+    "random".
 
-    print(runs) shows the first guilty operation, runs.first; runs.guilty, equal, inherited, unjudged, only and as_dict() have the rest.
+    print(runs) shows the first guilty operation, runs.first, with its rows in both runs and the places of the first results that differ; runs.guilty,
+    equal, inherited, unproven, unjudged, only and as_dict() have the rest. Unproven are operations that inherit a difference, and of which neither a row
+    nor torch says whether they differ themselves.
     """
     from ._guilty import compare
 
