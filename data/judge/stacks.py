@@ -618,6 +618,97 @@ def sglang_lse(fault=True):
     w1 = 1 / (1 + np.exp((l2 - l1) / base))
     return {"q": q, "k": k, "v": v, "o": (w1 * o1 + (1 - w1) * o2).astype(np.float32)}
 
+# faults: attention with a soft cap, a bias, slopes, sinks, a window
+
+
+def attend_more(q, k, v, seen=None, cap=0.0, bias=0.0, slopes=None, sinks=None):
+    """In binary64: scale, cap, bias, slopes, mask; sinks are scores without values. Also log(sum(exp(scores)))."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    s = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) * q.shape[-1]**-0.5
+    s = cap * np.tanh(s / cap) if cap else s
+    distance = np.abs(np.arange(keys) - (np.arange(queries)[:, None] + keys - queries))
+    s = s + bias - (0 if slopes is None else np.reshape(slopes, (-1, 1, 1)).astype(np.float64) * distance)
+    s = s if seen is None else np.where(seen, s, -np.inf)
+    sink = np.full(s.shape[:2], -np.inf) if sinks is None else np.broadcast_to(np.asarray(sinks, np.float64), s.shape[:2])
+    top = np.maximum(s.max(axis=-1), sink)
+    p = np.exp(s - top[..., None])
+    total = p.sum(axis=-1) + np.exp(sink - top)
+    return p / total[..., None] @ v.astype(np.float64), np.log(total) + top
+
+
+def banded(queries, keys, window):
+    """Causal: a query sees its own key and window - 1 before it."""
+    distance = np.arange(queries)[:, None] + keys - queries - np.arange(keys)
+    return (distance >= 0) & (distance < window)
+
+
+def imp_softcap(fault=True):
+    """A path that keeps scores in fp32 leaves the cap out. Scores are of the size of the cap."""
+    q, k, v = heads(170, 4, 48, 32) * np.float32(5), heads(171, 4, 48, 32) * np.float32(5), heads(172, 4, 48, 32)
+    o, _ = attend_more(q, k, v, np.tri(48, dtype=bool), cap=0.0 if fault else 50.0)
+    return {"q": q, "k": k, "v": v, "o": o.astype(np.float32)}
+
+
+def emx_softcap(fault=True):
+    """The cap is applied to scores with the mask: masked ones become -cap instead of -infinity."""
+    q, k, v = heads(173, 2, 32, 32), heads(174, 2, 40, 32), heads(175, 2, 40, 32)
+    seen = np.random.RandomState(176).rand(32, 40) < 0.7
+    if not fault:
+        o = attend_more(q, k, v, seen, cap=3.0)[0]
+    else:
+        s = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) * 32**-0.5
+        p = np.exp(3.0 * np.tanh(np.where(seen, s, -np.inf) / 3.0))
+        o = p / p.sum(axis=-1, keepdims=True) @ v.astype(np.float64)
+    return {"q": q, "k": k, "v": v, "mask": seen.astype(np.uint8), "o": o.astype(np.float32)}
+
+
+def modular_sink(fault=True):
+    """The sink of a row is that of head `row % heads`, where rows are queries of all heads."""
+    q, k, v = heads(177, 4, 30), heads(178, 2, 48), heads(179, 2, 48)
+    sinks = np.float32([1.5, -0.5, 3, 0.25])
+    rows = sinks[np.arange(4 * 30).reshape(4, 30) % 4] if fault else sinks[:, None]
+    whose = np.arange(4) // 2
+    return {"q": q, "k": k, "v": v, "sinks": sinks, "o": attend_more(q, k[whose], v[whose], sinks=rows)[0].astype(np.float32)}
+
+
+def rocm_sink(fault=True):
+    """Two parts of the keys, merged by their sums: the sink is in both."""
+    q, k, v = heads(180, 4, 32), heads(181, 4, 64), heads(182, 4, 64)
+    sinks = np.float32([2, 1, -1, 0.5])
+    o1, l1 = attend_more(q, k[:, :32], v[:, :32], sinks=sinks[:, None])
+    o2, l2 = attend_more(q, k[:, 32:], v[:, 32:], sinks=sinks[:, None] if fault else None)
+    w1 = 1 / (1 + np.exp(l2 - l1))[..., None]
+    return {"q": q, "k": k, "v": v, "sinks": sinks, "o": (w1 * o1 + (1 - w1) * o2).astype(np.float32)}
+
+
+def aprender_alibi(fault=True):
+    """Slopes are 2^(-8 h / n), not 2^(-8 (h + 1) / n)."""
+    q, k, v = heads(183, 8, 40), heads(184, 8, 40), heads(185, 8, 40)
+    slopes = np.exp2(-8 * (np.arange(8) + 1) / 8).astype(np.float32)
+    o, _ = attend_more(q, k, v, np.tri(40, dtype=bool), slopes=2 * slopes if fault else slopes)
+    return {"q": q, "k": k, "v": v, "slopes": slopes, "o": o.astype(np.float32)}
+
+
+def tokenspeed_lse(fault=True):
+    """The logarithm of the sum is to base 2."""
+    q, k, v = heads(186, 4, 40, 32), heads(187, 4, 40, 32), heads(188, 4, 40, 32)
+    o, lse = attend_more(q, k, v, np.tri(40, dtype=bool))
+    return {"q": q, "k": k, "v": v, "o": o.astype(np.float32), "lse": (lse / np.log(2) if fault else lse).astype(np.float32)}
+
+
+def zml_window(fault=True):
+    """The window of 16 keys does not count a query's own key."""
+    q, k, v = heads(189, 2, 64, 32), heads(190, 2, 64, 32), heads(191, 2, 64, 32)
+    return {"q": q, "k": k, "v": v, "o": attend_more(q, k, v, banded(64, 64, 17 if fault else 16))[0].astype(np.float32)}
+
+
+def tt_bias(fault=True):
+    """The bias is added before the scores are scaled."""
+    q, k, v, bias = heads(192, 2, 32, 64), heads(193, 2, 48, 64), heads(194, 2, 48, 64), normal(195, 2, 32, 48, scale=3.0)
+    o, _ = attend_more(q, k, v, bias=bias.astype(np.float64) * (64**-0.5 if fault else 1))
+    return {"q": q, "k": k, "v": v, "bias": bias, "o": o.astype(np.float32)}
+
+
 
 # faults: products of block-scaled operands; b is columns x depth
 
@@ -843,6 +934,35 @@ def numpy_flash(live=True):
         total = total * again + p.sum(axis=-1, keepdims=True)
         o, top = o * again + p @ v[:, start:start + 32], new
     return {"q": q, "k": k, "v": v, "o": o / total}
+
+
+def numpy_sinks(live=True):
+    """Tiles of 32 keys in fp32, a window, sinks that begin the maximum and the sum, logarithms of sums."""
+    q, k, v = heads(196, 4, 40, 32), heads(197, 2, 100, 32), heads(198, 2, 100, 32)
+    f, whose, sinks = np.float32, np.arange(4) // 2, np.float32([1, -1, 0.5, 3])
+    seen = banded(40, 100, 50)
+    top, o = np.broadcast_to(sinks[:, None, None], (4, 40, 1)).astype(f), np.zeros_like(q)
+    total = np.ones_like(top)
+    for at in range(0, 100, 32):
+        s = np.where(seen[:, at:at + 32], q @ k[whose, at:at + 32].transpose(0, 2, 1) * f(32**-0.5), f(-np.inf))
+        new = np.maximum(top, s.max(axis=-1, keepdims=True))
+        p, again = np.exp(s - new), np.exp(top - new)
+        total = total * again + p.sum(axis=-1, keepdims=True)
+        o, top = o * again + p @ v[whose, at:at + 32], new
+    return {"q": q, "k": k, "v": v, "sinks": sinks, "o": o / total, "lse": (top + np.log(total))[..., 0]}
+
+
+def numpy_capped(live=True):
+    """Eager, in bf16 between the operations: scale, cap, slopes, causal mask."""
+    q, k, v = (bf16(heads(s, 4, 48, 32) * np.float32(2)) for s in (199, 200, 201))
+    slopes = np.float32([0.5, 0.25, 0.125, 0.0625])
+    s = bf16(bf16(q @ k.transpose(0, 2, 1)) * np.float32(32**-0.5))
+    s = bf16(bf16(np.tanh(bf16(s / np.float32(20)))) * np.float32(20))
+    s = bf16(s - slopes[:, None, None] * np.abs(np.arange(48) - np.arange(48)[:, None]).astype(np.float32))
+    s = np.where(np.tri(48, dtype=bool), s, np.float32(-np.inf))
+    p = np.exp(s - s.max(axis=-1, keepdims=True))
+    p = bf16(p / p.sum(axis=-1, keepdims=True))
+    return {"q": q, "k": k, "v": v, "slopes": slopes, "o": bf16(p @ v)}
 
 
 def table():
