@@ -9,18 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const judge_attend_roles[] = {"q", "o", "k", "v", NULL, "mask", "heads", NULL};
-enum { Q, O, K, V, MASK, HEADS };
+const char *const judge_attend_roles[] = {"q",    "k",     "v",    NULL,     "o",     "lse",
+                                          "mask", "heads", "bias", "slopes", "sinks", NULL};
+enum { Q, K, V, O, LSE, MASK, HEADS, BIAS, SLOPES, SINKS };
 
-enum { ROWS_MOST = 1600 };
+enum { ROWS_MOST = 3200 };
 
 typedef struct question {
     judge_list list;
     attend_shape s;
     attend_arrays x;
     uint8_t *mask;
+    float *bias, *heads[2]; /* heads: slopes and sinks */
     attend_numbers *numbers;
-    attend_causal causal; /* that the results seem to have */
 } question;
 
 /* ---- shapes ---- */
@@ -55,27 +56,41 @@ static mpsim_status take_heads(question *q)
     return MPSIM_OK;
 }
 
+/* Whether o and lse are there, and have a line or a number for each query. */
+static mpsim_status take_results(const question *q)
+{
+    const judge_case *w = q->list.w;
+    const mpsim_judge_array *o = w->of[O], *lse = w->of[LSE];
+    const size_t lines = w->of[Q]->rows;
+    if (!o && !lse)
+        return judge_fail(w, MPSIM_EINVAL, "expected an array 'o' or 'lse', found none");
+    if (o && (o->rows != lines || o->columns != q->s.size))
+        return judge_fail(w, MPSIM_EINVAL, "o: expected %zu x %zu numbers, found %zu x %zu", lines, q->s.size, o->rows,
+                          o->columns);
+    if (lse && lse->rows * lse->columns != lines)
+        return judge_fail(w, MPSIM_EINVAL, "lse: expected %zu numbers, one for each query, found %zu x %zu", lines,
+                          lse->rows, lse->columns);
+    return MPSIM_OK;
+}
+
 static mpsim_status take_shape(question *q)
 {
     const judge_case *w = q->list.w;
-    const mpsim_judge_array *of_q = w->of[Q], *k = w->of[K], *v = w->of[V], *o = w->of[O];
+    const mpsim_judge_array *of_q = w->of[Q], *k = w->of[K], *v = w->of[V];
     mpsim_status s = take_heads(q);
-    for (int i = Q; i <= V && s == MPSIM_OK; i++)
-        s = judge_has_numbers(w, w->of[i]);
+    for (int i = Q; i <= SINKS && s == MPSIM_OK; i++)
+        s = i == MASK || i == HEADS ? MPSIM_OK : judge_has_numbers(w, w->of[i]);
     if (s != MPSIM_OK)
         return s;
     q->s.queries = of_q->rows / q->s.heads;
     q->s.keys = k->rows / q->s.kv_heads;
     q->s.dim = of_q->columns;
     q->s.size = v->columns;
-    if (k->columns != q->s.dim || v->rows != k->rows || o->rows != of_q->rows || o->columns != q->s.size ||
-        o->rows * o->columns == 0 || q->s.dim == 0 || q->s.keys == 0)
-        return judge_fail(
-            w, MPSIM_EINVAL,
-            "expected k as wide as q, v as high as k, and o as high as q and as wide as v: q is %zu x %zu, k is %zu x "
-            "%zu, v is %zu x %zu, o is %zu x %zu",
-            of_q->rows, of_q->columns, k->rows, k->columns, v->rows, v->columns, o->rows, o->columns);
-    return MPSIM_OK;
+    if (k->columns != q->s.dim || v->rows != k->rows || of_q->rows * v->columns == 0 || q->s.dim == 0 || q->s.keys == 0)
+        return judge_fail(w, MPSIM_EINVAL,
+                          "expected k as wide as q and v as high as k: q is %zu x %zu, k is %zu x %zu, v is %zu x %zu",
+                          of_q->rows, of_q->columns, k->rows, k->columns, v->rows, v->columns);
+    return take_results(q);
 }
 
 /* A byte that is not 0, or the number 0, is a key that is seen; -infinity and numbers below -1e4 are masked. */
@@ -90,23 +105,63 @@ static int mask_byte(uint8_t *to, const mpsim_judge_array *m, size_t i)
     return x == 0 || x < -1e4 ? 0 : -1;
 }
 
+/* How many matrices of queries x keys an array has; 0: another shape. */
+static size_t matrices_of(const question *q, const mpsim_judge_array *m)
+{
+    const size_t n = m->rows / q->s.queries;
+    return m->columns != q->s.keys || m->rows % q->s.queries || n == 0 || q->s.heads % n ? 0 : n;
+}
+
+static mpsim_status fail_matrices(const question *q, const mpsim_judge_array *m)
+{
+    return judge_fail(q->list.w, MPSIM_EINVAL,
+                      "%s: expected %zu x %zu elements, for all heads or for each, found %zu x %zu", m->role,
+                      q->s.queries, q->s.keys, m->rows, m->columns);
+}
+
 static mpsim_status take_mask(question *q)
 {
     const mpsim_judge_array *m = q->list.w->of[MASK];
     if (!m)
         return MPSIM_OK;
-    const size_t n = m->rows * m->columns, masks = q->s.queries ? m->rows / q->s.queries : 0;
-    if (m->columns != q->s.keys || m->rows % q->s.queries || masks == 0 || q->s.heads % masks)
-        return judge_fail(q->list.w, MPSIM_EINVAL,
-                          "mask: expected %zu x %zu elements, for all heads or for each, found %zu x %zu", q->s.queries,
-                          q->s.keys, m->rows, m->columns);
+    const size_t n = m->rows * m->columns;
+    if (!(q->x.masks = matrices_of(q, m)))
+        return fail_matrices(q, m);
     q->x.mask = q->mask = want_memory(n + 1, 1);
-    q->x.masks = masks;
     for (size_t i = 0; i < n && q->mask; i++)
         if (mask_byte(&q->mask[i], m, i))
-            return judge_fail(q->list.w, MPSIM_EINVAL, "mask: expected bytes, or numbers 0 and -infinity, found %g",
+            return judge_fail(q->list.w, MPSIM_EINVAL,
+                              "mask: expected bytes, or numbers 0 and -infinity, found %g; a bias has the role 'bias'",
                               number(m, i));
     return q->mask ? MPSIM_OK : MPSIM_ENOMEM;
+}
+
+static mpsim_status take_bias(question *q)
+{
+    const mpsim_judge_array *b = q->list.w->of[BIAS];
+    if (!b)
+        return MPSIM_OK;
+    if (!(q->x.biases = matrices_of(q, b)))
+        return fail_matrices(q, b);
+    q->x.bias = q->bias = judge_numbers(b);
+    return q->bias ? MPSIM_OK : MPSIM_ENOMEM;
+}
+
+/* A number for each head; the heads of all batches have the same ones. */
+static mpsim_status take_of_heads(question *q, int role, const float **to)
+{
+    const mpsim_judge_array *x = q->list.w->of[role];
+    const size_t n = x ? x->rows * x->columns : 0, own = q->s.heads / q->s.batches;
+    if (!x)
+        return MPSIM_OK;
+    if (n != own && n != q->s.heads)
+        return judge_fail(q->list.w, MPSIM_EINVAL, "%s: expected %zu numbers, one for each head, found %zu", x->role,
+                          own, n);
+    float *numbers = q->heads[role - SLOPES] = want_memory(q->s.heads + 1, sizeof *numbers);
+    for (size_t i = 0; i < q->s.heads && numbers; i++)
+        numbers[i] = (float)number(x, i % n);
+    *to = numbers;
+    return numbers ? MPSIM_OK : MPSIM_ENOMEM;
 }
 
 static mpsim_status take_numbers(question *q)
@@ -123,33 +178,38 @@ static mpsim_status take_numbers(question *q)
 
 /* ---- which rows there are ---- */
 
-/* Which keys the queries see: of some results, the mask whose exact values are nearest. */
-static double distance(const question *q, attend_causal causal)
+/* How far some results are from the exact ones of a row. */
+static double distance(const question *q, const attend_row *row)
 {
-    const mpsim_judge_array *o = q->list.w->of[O];
-    attend_row row = {.causal = (uint8_t)causal};
+    const size_t output = q->list.w->of[O] ? 0 : 1;
+    const mpsim_judge_array *o = q->list.w->of[output ? LSE : O];
+    const size_t lines = q->s.heads * q->s.queries, columns = output ? 1 : o->columns;
     double sum = 0;
     for (size_t i = 0; i < 8; i++) {
-        const size_t line = (size_t)((double)i * (double)(o->rows - 1) / 7), c = i * (o->columns - 1) / 7;
-        const double y = judge_attend_exact(q->numbers, &row, 0, line, c).value,
-                     found = number(o, line * o->columns + c);
+        const size_t line = (size_t)((double)i * (double)(lines - 1) / 7), c = i * (columns - 1) / 7;
+        const double y = judge_attend_exact(q->numbers, row, 0, output, line, c).value,
+                     found = number(o, line * columns + c);
         sum += isfinite(found) ? fabs(found - y) : 0;
         q->numbers->of = NULL;
     }
     return sum;
 }
 
-static attend_causal causal_of(const question *q)
+/* Which keys the queries see, and the soft cap, one of those that models have: those whose exact values are nearest. */
+static attend_row guess(const question *q)
 {
-    double least = distance(q, ATTEND_ALL);
-    attend_causal best = ATTEND_ALL;
-    for (int c = ATTEND_LAST; c < ATTEND_CAUSALS - (q->s.queries == q->s.keys); c++) {
-        const double d = distance(q, (attend_causal)c);
-        if (d < 0.5 * least) {
-            least = d;
-            best = (attend_causal)c;
+    static const double caps[] = {0, 50, 30, 20};
+    attend_row best = {.causal = ATTEND_ALL};
+    double least = distance(q, &best);
+    for (int c = ATTEND_ALL; c < ATTEND_CAUSALS - (q->s.queries == q->s.keys); c++)
+        for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+            const attend_row row = {.causal = (uint8_t)c, .softcap = caps[i]};
+            const double d = distance(q, &row);
+            if (d < 0.5 * least) {
+                least = d;
+                best = row;
+            }
         }
-    }
     return best;
 }
 
@@ -165,10 +225,10 @@ static void add_tiles(question *q, const char *model, const char *p, const char 
 {
     char text[MPSIM_JUDGE_ROW];
     for (size_t tile = 16; tile <= 512; tile *= 2)
-        for (int flags = 0; flags < 4; flags++) {
+        for (int flags = 0; flags < (q->x.sinks ? 8 : 4); flags++) {
             *text = '\0';
-            (void)text_add(text, sizeof text, "flash:model=%s%s%s%s", model, p, flags & 1 ? ":exp2" : "",
-                           flags & 2 ? ":reciprocal" : "");
+            (void)text_add(text, sizeof text, "flash:model=%s%s%s%s%s", model, p, flags & 1 ? ":exp2" : "",
+                           flags & 2 ? ":reciprocal" : "", flags & 4 ? ":sink-first" : "");
             if (tile / 2 < q->s.keys || tile == 16)
                 (void)text_add(text, sizeof text, ":tile=%zu", tile), add_one(q, text, behind);
         }
@@ -206,12 +266,14 @@ static mpsim_status add(void *question_, void *like)
     mpsim_model m;
     if (row && !judge_attend_takes(row, &q->x))
         return judge_fail(q->list.w, MPSIM_ERANGE, "'%s' does not take %s", q->list.w->like, f->name);
-    q->causal = row ? (attend_causal)row->causal : causal_of(q);
-    (void)text_add(behind, sizeof behind, "%s%s", q->causal ? ":" : "", judge_attend_causals[q->causal]);
-    if (row && row->window)
-        (void)text_add(behind, sizeof behind, ":window=%zu", row->window);
-    if (row && row->scale > 0)
-        (void)text_add(behind, sizeof behind, ":scale=%.9g", row->scale);
+    const attend_row known = row ? *row : guess(q);
+    (void)text_add(behind, sizeof behind, "%s%s", known.causal ? ":" : "", judge_attend_causals[known.causal]);
+    if (known.window)
+        (void)text_add(behind, sizeof behind, ":window=%zu", known.window);
+    if (known.scale > 0)
+        (void)text_add(behind, sizeof behind, ":scale=%.9g", known.scale);
+    if (known.softcap > 0)
+        (void)text_add(behind, sizeof behind, ":softcap=%.9g", known.softcap);
     for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
         if (!m.block && m.result.format.mbits == 23)
             add_model(q, m.name, narrow, behind);
@@ -224,20 +286,23 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
 {
     const question *q = self;
     const attend_row *row = judge_list_at(q, which);
-    mpsim_status s = MPSIM_OK;
+    float *own = y[0] ? NULL : want_memory(u->n * q->s.size + 1, sizeof *own), *o = y[0] ? y[0] : own;
+    mpsim_status s = o ? MPSIM_OK : MPSIM_ENOMEM;
     for (size_t i = 0, n; i < u->n && s == MPSIM_OK; i += n) {
         const size_t line = judge_unit(u, i), query = line % q->s.queries, left = q->s.queries - query;
         n = u->at ? 1 : left < u->n - i ? left : u->n - i;
-        s = judge_attend_compute(row, &q->s, &q->x, line / q->s.queries, query, n, y[0] + i * q->s.size);
+        s = judge_attend_compute(row, &q->s, &q->x, line / q->s.queries, query, n, o + i * q->s.size,
+                                 y[1] ? y[1] + i : NULL);
     }
+    free(own);
     return s;
 }
 
 static judge_exact exact(const void *self, size_t which, size_t formula, size_t output, size_t at)
 {
     const question *q = self;
-    (void)output;
-    return judge_attend_exact(q->numbers, judge_list_at(q, which), formula, at / q->s.size, at % q->s.size);
+    const size_t columns = output ? 1 : q->s.size;
+    return judge_attend_exact(q->numbers, judge_list_at(q, which), formula, output, at / columns, at % columns);
 }
 
 /* ---- the answer ---- */
@@ -245,9 +310,11 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
 static mpsim_status answer(question *q)
 {
     const size_t cost = q->s.keys * (q->s.dim + q->s.size), rows = ((size_t)1 << 21) / (cost + 1);
-    judge_table t = {.found = {q->list.w->of[O]},
-                     .outputs = 1,
+    judge_table t = {.found = {q->list.w->of[O], q->list.w->of[LSE]},
+                     .outputs = 2,
                      .unit = q->s.size,
+                     .units = {0, 1},
+                     .plain = {0, 1},
                      .work = 512,
                      .sample = rows < 4 ? 4 : rows,
                      .compute = compute,
@@ -268,14 +335,21 @@ mpsim_status judge_attend(judge_case *c)
              .read = judge_attend_read,
              .texts =
                  "attention: eager or flash, :model=NAME, :s=FORMAT, :p=FORMAT, :scale=X, :scale-on=queries or both, "
-                 ":causal, :causal-first, :window=N, :upcast, and of flash :tile=N, :exp2, :reciprocal, :sum-rounded"},
-        .x = {c->of[Q], c->of[K], c->of[V], NULL, 1},
+                 ":causal, :causal-first, :window=N, :softcap=X, :upcast, and of flash :tile=N, :exp2, :reciprocal, "
+                 ":sum-rounded, :sink-first"},
+        .x = {.q = c->of[Q], .k = c->of[K], .v = c->of[V], .masks = 1, .biases = 1},
         .numbers = &numbers};
     mpsim_status s = take_shape(&q);
     s = s == MPSIM_OK ? take_mask(&q) : s;
+    s = s == MPSIM_OK ? take_bias(&q) : s;
+    s = s == MPSIM_OK ? take_of_heads(&q, SLOPES, &q.x.slopes) : s;
+    s = s == MPSIM_OK ? take_of_heads(&q, SINKS, &q.x.sinks) : s;
     s = s == MPSIM_OK ? take_numbers(&q) : s;
     s = s == MPSIM_OK ? answer(&q) : s;
     free(q.mask);
+    free(q.bias);
+    free(q.heads[0]);
+    free(q.heads[1]);
     free(numbers.q);
     free(numbers.k);
     free(numbers.v);

@@ -1,5 +1,6 @@
 /* attendformula.c -- see attendformula.h. */
 #include "attendformula.h"
+#include "attendscore.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,6 +19,35 @@ const judge_formula judge_attend_formulas[] = {
     {"mask", "scores that are masked are 0, not -infinity"},
     {"mask", "the window has one key more"},
     {"mask", "the window has one key less"},
+    {"mask", "the window is left out"},
+    {"softcap", "the soft cap is left out"},
+    {"softcap", "the soft cap comes after the mask: masked scores are minus the cap, not -infinity"},
+    {"softcap", "the soft cap comes after the bias or the slopes, not before them"},
+    {"softcap", "the soft cap comes before the scale, not after it"},
+    {"softcap", "scores are tanh(score / cap), not multiplied by the cap again"},
+    {"softcap", "scores are score tanh(score / cap), not cap tanh(score / cap)"},
+    {"bias", "the bias is left out"},
+    {"bias", "the bias is added before the scale: it is multiplied by the scale"},
+    {"bias", "the bias is subtracted, not added"},
+    {"bias", "the bias is added twice"},
+    {"bias", "the bias is taken as its transpose"},
+    {"bias", "all heads have the bias of the first head"},
+    {"slopes", "the slopes are left out"},
+    {"slopes", "the slopes have the other sign: far keys count more"},
+    {"slopes", "the slopes are multiplied by the scale"},
+    {"slopes", "all heads have the slope of the first head"},
+    {"slopes", "slopes are those of the head before: 2^(-8 h / n), not 2^(-8 (h + 1) / n)"},
+    {"slopes", "slopes are those of the next head"},
+    {"slopes", "slopes are 2^(-8 (h + 1) / n), though the heads are no power of two"},
+    {"sink", "the sink is left out"},
+    {"sink", "the sink is counted twice"},
+    {"sink", "a query has the sink of another head: that of its place among all queries, modulo the heads"},
+    {"sink", "all heads have the sink of the first head"},
+    {"sink", "the sink is multiplied by the scale"},
+    {"sink", "the sink is 0"},
+    {"lse", "the logarithm of the sum of powers is to base 2, not the natural one"},
+    {"lse", "the largest score is not added to the logarithm of the sum"},
+    {"lse", "the logarithm of the sum of distances from the largest score is to base 2; the largest score is not"},
     {"nan", "queries that see no key have NaN, not 0"},
     {"mask", "queries that see no key have the mean of all values, not 0"},
     {"scale", "the scale is left out"},
@@ -62,6 +92,35 @@ enum {
     OF_ZERO,
     OF_WIDER,
     OF_NARROWER,
+    OF_NO_WINDOW,
+    OF_NO_CAP,
+    OF_CAP_MASK,
+    OF_CAP_BIAS,
+    OF_CAP_SCALE,
+    OF_CAP_ONCE,
+    OF_CAP_TIMES,
+    OF_NO_BIAS,
+    OF_BIAS_SCALED,
+    OF_BIAS_MINUS,
+    OF_BIAS_TWICE,
+    OF_BIAS_TURNED,
+    OF_BIAS_FIRST,
+    OF_NO_SLOPES,
+    OF_SLOPES_MINUS,
+    OF_SLOPES_SCALED,
+    OF_SLOPES_FIRST,
+    OF_SLOPES_BEFORE,
+    OF_SLOPES_NEXT,
+    OF_SLOPES_EVEN,
+    OF_NO_SINK,
+    OF_SINK_TWICE,
+    OF_SINK_QUERY,
+    OF_SINK_FIRST,
+    OF_SINK_SCALED,
+    OF_SINK_ZERO,
+    OF_LSE_TWO,
+    OF_LSE_SUM,
+    OF_LSE_MIXED,
     OF_NAN,
     OF_MEAN,
     OF_NO_SCALE,
@@ -102,10 +161,50 @@ static size_t filled(const attend_shape *s, size_t formula)
     return (tile - s->keys % tile) % tile;
 }
 
+static size_t own_heads(const attend_numbers *n)
+{
+    return n->s.heads / n->s.batches;
+}
+
+/* Whether a formula of scores is one of this row and these arrays. */
+static int has_more(const attend_numbers *n, const attend_row *row, size_t formula)
+{
+    const size_t heads = own_heads(n);
+    if (formula == OF_CAP_MASK)
+        return row->softcap > 0 && (row->causal || n->x.mask || row->window);
+    if (formula == OF_CAP_BIAS)
+        return row->softcap > 0 && (n->x.bias || n->x.slopes);
+    if (formula < OF_NO_BIAS)
+        return row->softcap > 0;
+    if (formula < OF_NO_SLOPES)
+        return n->x.bias && (formula != OF_BIAS_FIRST || n->x.biases > 1) &&
+               (formula != OF_BIAS_TURNED || n->s.queries == n->s.keys);
+    if (formula < OF_NO_SINK)
+        return n->x.slopes && (formula < OF_SLOPES_FIRST || heads > 1) &&
+               (formula != OF_SLOPES_EVEN || (heads & (heads - 1)));
+    return n->x.sinks && (heads > 1 || (formula != OF_SINK_QUERY && formula != OF_SINK_FIRST));
+}
+
+static int is_of_lse(size_t formula)
+{
+    return formula >= OF_LSE_TWO && formula <= OF_LSE_MIXED;
+}
+
+/* Whether a formula of o is one of lse, too: it is about the scores that count. */
+static int is_of_both(size_t formula)
+{
+    return formula < OF_LSE_TWO || formula == OF_NAN || formula == OF_BF16 ||
+           (formula > OF_MEAN && formula <= OF_PLUS_ONE && formula != OF_VALUES && formula != OF_POWERS);
+}
+
 /* Whether a formula is one of this row and these arrays, and not the right one. */
-static int has(const attend_numbers *n, const attend_row *row, size_t formula)
+static int has(const attend_numbers *n, const attend_row *row, size_t formula, size_t output)
 {
     const attend_shape *s = &n->s;
+    if (output ? !is_of_lse(formula) && !is_of_both(formula) : is_of_lse(formula))
+        return 0;
+    if (formula >= OF_NO_CAP && formula <= OF_SINK_ZERO)
+        return has_more(n, row, formula);
     if (formula >= OF_TAIL && formula < OF_TILE)
         return s->keys % tile_of(formula, OF_TAIL) && s->keys > tile_of(formula, OF_TAIL);
     if (formula >= OF_TILE && formula < OF_FILLED)
@@ -132,6 +231,8 @@ static int has(const attend_numbers *n, const attend_row *row, size_t formula)
     case OF_WIDER:
     case OF_NARROWER:
         return row->window > 1;
+    case OF_NO_WINDOW:
+        return row->window > 0;
     case OF_MODULO:
     case OF_FIRST_HEAD:
         return s->kv_heads > 1 && (formula == OF_FIRST_HEAD || s->heads != s->kv_heads);
@@ -161,13 +262,16 @@ static attend_row masked(const attend_row *row, size_t formula)
         r.window++;
     if (formula == OF_NARROWER)
         r.window--;
+    if (formula == OF_NO_WINDOW)
+        r.window = 0;
     return r;
 }
 
 typedef struct line {
     size_t head, query, first, end; /* keys that the query sees */
     const uint8_t *mask;
-    int inverted, as_zero;
+    int inverted, all; /* all: masked scores count, as `masked` */
+    double masked;
 } line;
 
 static int sees(const line *l, size_t k)
@@ -179,7 +283,11 @@ static line line_of(const attend_numbers *n, const attend_row *row, size_t formu
 {
     const attend_row r = masked(row, formula);
     const attend_shape *s = &n->s;
-    line l = {.head = head, .query = query, .inverted = formula == OF_INVERTED, .as_zero = formula == OF_ZERO};
+    line l = {.head = head,
+              .query = query,
+              .inverted = formula == OF_INVERTED,
+              .all = formula == OF_ZERO || formula == OF_CAP_MASK,
+              .masked = formula == OF_CAP_MASK ? -row->softcap : 0};
     judge_attend_sees(&r, s, query, &l.first, &l.end);
     l.mask = formula == OF_NO_MASK ? NULL : judge_attend_mask(s, &n->x, head, query);
     if (formula == OF_MORE)
@@ -216,8 +324,8 @@ typedef struct score {
     double x, size; /* size: the sum of the magnitudes */
 } score;
 
-static score score_of(const attend_numbers *n, const attend_row *row, size_t formula, size_t head, size_t query,
-                      size_t key)
+/* The sum of products, not scaled. */
+static score product_of(const attend_numbers *n, size_t formula, size_t head, size_t query, size_t key)
 {
     const attend_shape *s = &n->s;
     const size_t kv = kv_of(s, formula, head) * s->keys;
@@ -233,8 +341,78 @@ static score score_of(const attend_numbers *n, const attend_row *row, size_t for
         t.x += p;
         t.size += fabs(p);
     }
-    const double by = scale_of(n, row, formula);
-    return (score){t.x * by, t.size * by};
+    return t;
+}
+
+static double capped(double x, double cap, size_t formula)
+{
+    const double t = tanh(x / cap);
+    return formula == OF_NO_CAP ? x : formula == OF_CAP_ONCE ? t : formula == OF_CAP_TIMES ? x * t : cap * t;
+}
+
+static double bias_of(const attend_numbers *n, size_t formula, size_t head, size_t query, size_t key, double scale)
+{
+    const int turned = formula == OF_BIAS_TURNED;
+    const float *bias = judge_attend_bias(&n->s, &n->x, formula == OF_BIAS_FIRST ? 0 : head, turned ? key : query);
+    const double by = formula == OF_NO_BIAS       ? 0
+                      : formula == OF_BIAS_SCALED ? scale
+                      : formula == OF_BIAS_MINUS  ? -1
+                      : formula == OF_BIAS_TWICE  ? 2
+                                                  : 1;
+    return bias && by != 0 ? by * (double)bias[turned ? query : key] : 0;
+}
+
+static double slope_of(const attend_numbers *n, size_t formula, size_t head, double scale)
+{
+    const float *slopes = n->x.slopes;
+    const size_t heads = own_heads(n), own = head % heads;
+    if (!slopes || formula == OF_NO_SLOPES)
+        return 0;
+    const double slope = (double)slopes[head], ratio = heads > 1 ? (double)slopes[1] / (double)slopes[0] : 1;
+    return formula == OF_SLOPES_MINUS    ? -slope
+           : formula == OF_SLOPES_SCALED ? slope * scale
+           : formula == OF_SLOPES_FIRST  ? (double)slopes[0]
+           : formula == OF_SLOPES_BEFORE ? (own ? (double)slopes[head - 1] : slope / ratio)
+           : formula == OF_SLOPES_NEXT   ? (own + 1 < heads ? (double)slopes[head + 1] : slope * ratio)
+           : formula == OF_SLOPES_EVEN   ? exp2(-8 * (double)(own + 1) / (double)heads)
+                                         : slope;
+}
+
+/* A score, and the sum of the magnitudes of what it is made of. */
+static score score_of(const attend_numbers *n, const attend_row *row, size_t formula, size_t head, size_t query,
+                      size_t key)
+{
+    const double by = scale_of(n, row, formula), cap = row->softcap;
+    score t = product_of(n, formula, head, query, key);
+    const double more = bias_of(n, formula, head, query, key, by) -
+                        slope_of(n, formula, head, by) * judge_attend_distance(row, &n->s, query, key);
+    const int late = formula == OF_CAP_MASK || formula == OF_CAP_BIAS;
+    t.size *= by;
+    if (formula == OF_CAP_SCALE)
+        t.x = by * capped(t.x, cap, formula);
+    else if (cap > 0)
+        t.x = capped(t.x * by + (late ? more : 0), cap, formula);
+    else
+        t.x *= by;
+    t.x += late ? 0 : more;
+    t.size += fabs(more);
+    return t;
+}
+
+/* The score of the sink of a query; -infinity: it has none. */
+static double sink_of(const attend_numbers *n, const attend_row *row, size_t formula, const line *l)
+{
+    const size_t heads = own_heads(n), own = l->head % heads;
+    if (!n->x.sinks || formula == OF_NO_SINK)
+        return -HUGE_VAL;
+    const size_t which = formula == OF_SINK_QUERY   ? (own * n->s.queries + l->query) % heads
+                         : formula == OF_SINK_FIRST ? 0
+                                                    : own;
+    const double x = (double)n->x.sinks[l->head - own + which];
+    return formula == OF_SINK_SCALED  ? x * scale_of(n, row, formula)
+           : formula == OF_SINK_TWICE ? x + log(2)
+           : formula == OF_SINK_ZERO  ? 0
+                                      : x;
 }
 
 /* A bound of the error of a sum of n numbers in binary32: errors of additions are taken as independent. */
@@ -263,10 +441,13 @@ static double most_known(const attend_numbers *n, size_t formula, size_t key, si
     return most;
 }
 
-static void take_powers(attend_numbers *n, size_t formula, const line *l, double most)
+static void take_powers(attend_numbers *n, size_t formula, const line *l, double most, double sink)
 {
     double known = most;
+    n->most = most;
     n->sum = formula == OF_PLUS_ONE;
+    if (sink > -HUGE_VAL)
+        n->sum += power(formula, sink - most);
     if (formula >= OF_FILLED && formula < OF_POWERS)
         n->sum += (double)filled(&n->s, formula) * power(formula, -most);
     for (size_t i = n->s.keys; i-- > 0;) { /* from the last: scores of the keys before are needed */
@@ -274,7 +455,7 @@ static void take_powers(attend_numbers *n, size_t formula, const line *l, double
         if (rescales && (i == n->s.keys - 1 || (i + 1) % tile_of(formula, OF_RESCALE) == 0))
             known = most_known(n, formula, i, n->s.keys);
         const double x = n->weight[i];
-        const int counts = sees(l, i) || l->as_zero;
+        const int counts = sees(l, i) || l->all;
         n->sum += counts ? power(formula, x - most) : 0;
         n->weight[i] = counts ? power(formula, x - (rescales ? known : most)) : 0;
     }
@@ -283,17 +464,21 @@ static void take_powers(attend_numbers *n, size_t formula, const line *l, double
 static void weigh(attend_numbers *n, const attend_row *row, size_t formula, const line *l)
 {
     const size_t keys = n->s.keys;
-    double most = -HUGE_VAL, error = 0;
+    const double sink = sink_of(n, row, formula, l);
+    const int steps = 3 * (row->softcap > 0) + (n->x.bias != NULL) + (n->x.slopes != NULL);
+    double most = sink, error = 0;
     const int bf16 = formula == OF_BF16;
     const double of_s = bf16 ? 0x1p-9 : unit_of(&row->s), of_p = bf16 ? 0x1p-9 : unit_of(&row->p);
     for (size_t k = 0; k < keys; k++) {
-        const score t = sees(l, k) ? score_of(n, row, formula, l->head, l->query, k) : (score){0, 0};
-        n->weight[k] = sees(l, k) || l->as_zero ? t.x : -HUGE_VAL;
-        most = isnan(t.x) ? t.x : sees(l, k) || l->as_zero ? fmax(most, t.x) : most;
+        const score t = sees(l, k) ? score_of(n, row, formula, l->head, l->query, k) : (score){l->masked, 0};
+        n->weight[k] = sees(l, k) || l->all ? t.x : -HUGE_VAL;
+        most = isnan(t.x) ? t.x : sees(l, k) || l->all ? fmax(most, t.x) : most;
         error = fmax(error, of_sum((double)n->s.dim) * t.size + (2 * of_s + 0x1p-22) * fabs(t.x) +
+                                steps * (of_s + 0x1p-23) * (fabs(t.x) + (steps ? t.size : 0)) +
                                 (row->scaled && !row->upcast ? unit_of(n->x.q->format) * 2 * t.size : 0));
     }
-    take_powers(n, formula, l, most);
+    take_powers(n, formula, l, most, sink);
+    n->of_lse = error + of_sum((double)keys) + 0x1p-20;
     n->error = 2 * error + of_sum((double)keys) + of_p + 0x1p-20;
 }
 
@@ -346,26 +531,42 @@ static double mean_of(const attend_numbers *n, size_t kv, size_t c)
 }
 
 /* What a query that sees no key has. */
-static judge_exact blind(const attend_numbers *n, size_t formula, size_t kv, size_t c)
+static judge_exact blind(const attend_numbers *n, size_t formula, size_t output, size_t kv, size_t c)
 {
+    if (output)
+        return (judge_exact){formula == OF_NAN ? (double)NAN : -HUGE_VAL, 0};
     const double mean = formula == OF_MEAN ? mean_of(n, kv, c) : 0;
     return (judge_exact){formula == OF_NAN ? (double)NAN : mean,
                          formula == OF_MEAN ? 0x1p-8 * fabs(mean) + 0x1p-20 : 0};
 }
 
-judge_exact judge_attend_exact(attend_numbers *n, const attend_row *row, size_t formula, size_t at, size_t c)
+/* The logarithm of the sum of powers. */
+static judge_exact lse_of(const attend_numbers *n, size_t formula)
+{
+    const double sum = log(n->sum), two = log(2);
+    const double y = formula == OF_LSE_TWO     ? (n->most + sum) / two
+                     : formula == OF_LSE_SUM   ? sum
+                     : formula == OF_LSE_MIXED ? n->most + sum / two
+                                               : n->most + sum;
+    return (judge_exact){y, 2 * n->of_lse + 0x1p-22 * (fabs(n->most) + fabs(sum) + fabs(y))};
+}
+
+judge_exact judge_attend_exact(attend_numbers *n, const attend_row *row, size_t formula, size_t output, size_t at,
+                               size_t c)
 {
     const attend_shape *s = &n->s;
     const size_t head = at / s->queries, kv = kv_of(s, formula, head) * s->keys;
     const line l = line_of(n, row, formula, head, at % s->queries);
     const float *v = formula == OF_VALUES ? n->k : n->v;
     const size_t most = 1u << 26; /* operations that the softmax along the queries may take for a result */
-    if (!has(n, row, formula) ||
+    if (!has(n, row, formula, output) ||
         (formula == OF_AXIS && (row->causal || n->x.mask || s->queries * s->keys * s->dim > most >> 4)))
         return (judge_exact){NAN, 0};
-    if (is_blind(&l) && !l.as_zero)
-        return blind(n, formula, kv, c);
+    if (is_blind(&l) && !l.all && !(output && n->x.sinks))
+        return blind(n, formula, output, kv, c);
     keep(n, row, formula, &l, at);
+    if (output)
+        return lse_of(n, formula);
     double y = 0, size = 0, largest = 0;
     for (size_t k = 0; k < s->keys; k++) {
         const double x = (double)v[(kv + k) * s->size + c];

@@ -1,11 +1,14 @@
 /* attendrow.c -- see attendrow.h. */
-#include "attendrow.h"
+#include "attendscore.h"
+#include "attendtile.h"
+#include "modelword.h"
 
 #include "../array/want.h"
 #include "../operand/element.h"
 #include "../text/option.h"
 
 #include <mpsim/attention.h>
+#include <mpsim/layer.h>
 #include <mpsim/transformer.h>
 
 #include <math.h>
@@ -26,7 +29,8 @@ static int set_switch(attend_row *row, const char *word)
     } switches[] = {{"upcast", offsetof(attend_row, upcast), 0},
                     {"exp2", offsetof(attend_row, exp2), 1},
                     {"reciprocal", offsetof(attend_row, reciprocal), 1},
-                    {"sum-rounded", offsetof(attend_row, sum_rounded), 1}};
+                    {"sum-rounded", offsetof(attend_row, sum_rounded), 1},
+                    {"sink-first", offsetof(attend_row, sink_first), 1}};
     for (uint8_t c = ATTEND_LAST; c < ATTEND_CAUSALS; c++)
         if (strcmp(word, judge_attend_causals[c]) == 0) {
             row->causal = c;
@@ -59,22 +63,21 @@ static int set_scaled(attend_row *row, const char *value)
     return -1;
 }
 
-static int set_word(void *context, const char *word, const char *value)
+static int set_number(double *to, const char *value)
 {
-    attend_row *row = context;
-    if (!value)
-        return set_switch(row, word);
-    if (strcmp(word, "model") == 0)
-        return mpsim_model_parse(&row->model, value) != MPSIM_OK || row->model.block ||
-                       row->model.result.format.mbits > 23
-                   ? -1
-                   : 0;
+    return parse_number(to, value) || !(*to > 0) ? -1 : 0;
+}
+
+static int set_value(attend_row *row, const char *word, const char *value)
+{
     if (strcmp(word, "s") == 0)
         return mpsim_format_parse(&row->s, value) == MPSIM_OK ? 0 : -1;
     if (strcmp(word, "p") == 0)
         return mpsim_format_parse(&row->p, value) == MPSIM_OK ? 0 : -1;
     if (strcmp(word, "scale") == 0)
-        return parse_number(&row->scale, value) || !(row->scale > 0) ? -1 : 0;
+        return set_number(&row->scale, value);
+    if (strcmp(word, "softcap") == 0)
+        return set_number(&row->softcap, value);
     if (strcmp(word, "scale-on") == 0)
         return set_scaled(row, value);
     return strcmp(word, "window") == 0               ? set_size(&row->window, value)
@@ -82,11 +85,28 @@ static int set_word(void *context, const char *word, const char *value)
                                                      : -1;
 }
 
+/* A row while it is read. */
+typedef struct reading {
+    attend_row *row;
+    judge_model_text model;
+} reading;
+
+static int set_word(void *context, const char *word, const char *value)
+{
+    reading *r = context;
+    if ((value ? set_value(r->row, word, value) : set_switch(r->row, word)) == 0) {
+        judge_model_close(&r->model);
+        return 0;
+    }
+    return judge_model_word(&r->model, word, value) ? 0 : -1;
+}
+
 int judge_attend_read(void *to, char *text)
 {
     attend_row *row = to;
+    reading r = {row, {"", 0}};
     row->tiled = strncmp(text, "flash", 5) == 0;
-    if (mpsim_model_parse(&row->model, "sequential") != MPSIM_OK || judge_words(text, set_word, row))
+    if (judge_words(text, set_word, &r) || judge_model_read(&row->model, &r.model, "sequential") || row->model.block)
         return -1;
     return strcmp(text, row->tiled ? "flash" : "eager") == 0 && !(row->tiled && row->scaled) ? 0 : -1;
 }
@@ -131,15 +151,6 @@ typedef struct operand {
     void *own; /* memory, or NULL */
 } operand;
 
-static void scale_lines(float *x, const mpsim_format *f, size_t n, float by)
-{
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t i = 0; i < n; i++)
-        x[i] *= by;
-    (void)mpsim_round_array_f32(f, &r, NULL, x, x, n, NULL);
-}
-
 static mpsim_status take(operand *to, const attend_row *row, const mpsim_judge_array *x, size_t first, size_t n,
                          float by)
 {
@@ -151,7 +162,7 @@ static mpsim_status take(operand *to, const attend_row *row, const mpsim_judge_a
     if (!numbers)
         return MPSIM_ENOMEM;
     (void)mpsim_decode_array_f32(x->format, numbers, to->codes, count);
-    scale_lines(numbers, operand_format(row, x), count, by);
+    judge_attend_scale(numbers, operand_format(row, x), count, by);
     if (!row->upcast) { /* numbers of the operand's format: codes again */
         mpsim_rounding r;
         mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
@@ -173,7 +184,7 @@ typedef struct work {
     operand q, k, v;
     size_t head, first, n, keys; /* queries, and the keys that the last of them sees */
     uint8_t *mask;               /* n x keys bytes, or NULL */
-    float *y;
+    float *y, *lse;              /* lse: or NULL */
 } work;
 
 static float scale_of(const attend_row *row, const attend_shape *s)
@@ -212,9 +223,9 @@ static mpsim_status score(work *w, float *x)
         s = mpsim_decode_array_f32(result, x, codes, count);
     free(codes);
     if (s == MPSIM_OK)
-        scale_lines(x, f, count, 1);
+        judge_attend_scale(x, f, count, 1);
     if (s == MPSIM_OK && w->row->scaled == ATTEND_SCORES)
-        scale_lines(x, f, count, scale_of(w->row, w->s));
+        judge_attend_scale(x, f, count, scale_of(w->row, w->s));
     return s;
 }
 
@@ -239,13 +250,58 @@ static mpsim_status combine(work *w, const float *p)
     return s;
 }
 
+/* Rows of `keys` numbers from rows of keys + 1, and back. */
+static void narrow_rows(float *to, const float *from, const work *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        memmove(to + i * w->keys, from + i * (w->keys + 1), w->keys * sizeof *to);
+}
+
+/* Rows of scores with the sink as one more, which every query sees. */
+static void widen_rows(float *to, uint8_t *seen, const float *from, const work *w)
+{
+    const size_t wide = w->keys + 1;
+    for (size_t i = 0; i < w->n; i++) {
+        memcpy(to + i * wide, from + i * w->keys, w->keys * sizeof *to);
+        memcpy(seen + i * wide, w->mask + i * w->keys, w->keys);
+        to[i * wide + w->keys] = w->x->sinks[w->head];
+        seen[i * wide + w->keys] = 1;
+    }
+}
+
+/* Probabilities of scores, in place. */
+static mpsim_status weigh(work *w, float *x)
+{
+    const size_t wide = w->keys + (w->x->sinks != NULL);
+    const mpsim_softmax c = {.rows = w->n, .cols = wide, .scale = 1};
+    float *own = w->x->sinks ? want_memory(w->n * wide + 1, sizeof *own) : NULL;
+    uint8_t *seen = w->x->sinks ? want_memory(w->n * wide + 1, 1) : NULL;
+    float *rows = own ? own : x;
+    const uint8_t *mask = seen ? seen : w->mask;
+    mpsim_status s = w->x->sinks && (!own || !seen) ? MPSIM_ENOMEM : MPSIM_OK;
+    if (s == MPSIM_OK && own)
+        widen_rows(own, seen, x, w);
+    for (size_t i = 0; i < w->n && w->lse && s == MPSIM_OK; i++)
+        w->lse[i] = judge_attend_lse(rows + i * wide, mask + i * wide, wide);
+    s = s == MPSIM_OK ? mpsim_softmax_rows(&c, rows, rows, mask) : s;
+    if (s == MPSIM_OK && own)
+        narrow_rows(x, own, w);
+    free(own);
+    free(seen);
+    return s;
+}
+
 static mpsim_status eager(work *w)
 {
-    const mpsim_softmax c = {.rows = w->n, .cols = w->keys, .scale = 1};
+    const mpsim_format *f = *w->row->s.name ? &w->row->s : binary32();
     float *x = want_memory(w->n * w->keys + 1, sizeof *x);
     mpsim_status s = x ? make_mask(w) : MPSIM_ENOMEM;
     s = s == MPSIM_OK ? score(w, x) : s;
-    s = s == MPSIM_OK ? mpsim_softmax_rows(&c, x, x, w->mask) : s;
+    for (size_t i = 0; i < w->n && s == MPSIM_OK; i++) {
+        const size_t at[3] = {w->head, w->first + i, 0};
+        judge_attend_adjust(w->row, w->s, w->x, f, at, w->keys, x + i * w->keys);
+    }
+    s = s == MPSIM_OK ? weigh(w, x) : s;
     s = s == MPSIM_OK ? combine(w, x) : s;
     free(x);
     return s;
@@ -282,11 +338,32 @@ static mpsim_status flash(work *w)
     const mpsim_attention_shape shape = {w->n, w->keys, w->s->dim, w->s->size};
     const mpsim_matrix q = {w->q.format, w->q.codes, w->s->dim, 0}, k = {w->k.format, w->k.codes, w->s->dim, 0},
                        v = {w->v.format, w->v.codes, w->s->size, 0};
-    return s == MPSIM_OK ? mpsim_attention_forward(&a, &shape, &q, &k, &v, w->y, NULL, NULL, NULL, NULL, NULL) : s;
+    return s == MPSIM_OK ? mpsim_attention_forward(&a, &shape, &q, &k, &v, w->y, w->lse, NULL, NULL, NULL, NULL) : s;
+}
+
+static mpsim_status tiled(work *w)
+{
+    if (!judge_attend_is_more(w->row, w->x))
+        return flash(w);
+    const mpsim_status s = make_mask(w);
+    const attend_tiles t = {.row = w->row,
+                            .s = w->s,
+                            .x = w->x,
+                            .q = {w->q.format, w->q.codes, w->s->dim, 0},
+                            .k = {w->k.format, w->k.codes, w->s->dim, 1},
+                            .v = {w->v.format, w->v.codes, w->s->size, 0},
+                            .p = p_format(w->row),
+                            .head = w->head,
+                            .first = w->first,
+                            .n = w->n,
+                            .keys = w->keys,
+                            .scale = scale_of(w->row, w->s),
+                            .seen = w->mask};
+    return s == MPSIM_OK ? judge_attend_tiles(&t, w->y, w->lse) : s;
 }
 
 mpsim_status judge_attend_compute(const attend_row *row, const attend_shape *s, const attend_arrays *x, size_t head,
-                                  size_t first, size_t n, float *y)
+                                  size_t first, size_t n, float *y, float *lse)
 {
     const float scale = scale_of(row, s), by = row->scaled == ATTEND_BOTH      ? sqrtf(scale)
                                                : row->scaled == ATTEND_QUERIES ? scale
@@ -294,12 +371,12 @@ mpsim_status judge_attend_compute(const attend_row *row, const attend_shape *s, 
     const size_t kv = judge_attend_kv(s, head) * s->keys;
     size_t begin, keys;
     judge_attend_sees(row, s, first + n - 1, &begin, &keys);
-    work w = {.row = row, .s = s, .x = x, .head = head, .first = first, .n = n, .keys = keys, .y = y};
+    work w = {.row = row, .s = s, .x = x, .head = head, .first = first, .n = n, .keys = keys, .y = y, .lse = lse};
     w.keys = keys = row->tiled ? keys : s->keys; /* zeros times infinities count in whole rows */
     mpsim_status status = take(&w.q, row, x->q, head * s->queries + first, n, by);
     status = status == MPSIM_OK ? take(&w.k, row, x->k, kv, keys, row->scaled == ATTEND_BOTH ? by : 1) : status;
     status = status == MPSIM_OK ? take(&w.v, row, x->v, kv, keys, 1) : status;
-    status = status == MPSIM_OK ? (row->tiled ? flash : eager)(&w) : status;
+    status = status == MPSIM_OK ? (row->tiled ? tiled : eager)(&w) : status;
     free(w.q.own);
     free(w.k.own);
     free(w.v.own);

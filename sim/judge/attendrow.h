@@ -18,16 +18,18 @@ typedef struct attend_row {
     double scale;      /* 0: 1 / sqrt(dim) */
     size_t tile;       /* keys of a tile; 0: all */
     size_t window;     /* keys that a query sees to its own; 0: all */
+    double softcap;    /* scores become softcap tanh(score / softcap); 0: they are kept */
     uint8_t tiled;     /* 1: online softmax, and the sum divides at the end */
     uint8_t causal, scaled;
     uint8_t upcast; /* 1: operands are binary32 */
     uint8_t exp2, reciprocal, sum_rounded;
+    uint8_t sink_first; /* 1: the sink is the first score of a row, not the last one */
 } attend_row;
 
 extern const char *const judge_attend_causals[ATTEND_CAUSALS], *const judge_attend_scaled[ATTEND_SCALED];
 
-/* judge_attend_read -- eager or flash[:model=NAME][:s=FORMAT][:p=FORMAT][:scale=X][:scale-on=queries, both][:causal, causal-first]
- * [:window=N][:upcast][:tile=N][:exp2][:reciprocal][:sum-rounded]; `read` of a judge_list. */
+/* judge_attend_read -- eager or flash[:model=NAME[:CHANGE]...][:s=FORMAT][:p=FORMAT][:scale=X][:scale-on=queries, both]
+ * [:causal, causal-first][:window=N][:softcap=X][:upcast][:tile=N][:exp2][:reciprocal][:sum-rounded][:sink-first]; `read` of a judge_list. */
 int judge_attend_read(void *row, char *text);
 
 /* Heads of queries and of keys and values, which several heads of queries may share. */
@@ -39,7 +41,16 @@ typedef struct attend_arrays {
     const mpsim_judge_array *q, *k, *v;
     const uint8_t *mask; /* masks x queries x keys bytes; NULL: none is masked */
     size_t masks;
+    const float *bias; /* biases x queries x keys numbers; NULL: none is added */
+    size_t biases;
+    const float *slopes, *sinks; /* a number for each head; NULL: none */
 } attend_arrays;
+
+/* Whether the scores of a row are more than products: then tiles are computed here. */
+static inline int judge_attend_is_more(const attend_row *row, const attend_arrays *x)
+{
+    return row->softcap > 0 || x->bias || x->slopes || x->sinks;
+}
 
 /* judge_attend_takes -- whether the model multiplies these. */
 int judge_attend_takes(const attend_row *row, const attend_arrays *x);
@@ -49,14 +60,25 @@ static inline size_t judge_attend_kv(const attend_shape *s, size_t head)
     return head / (s->heads / s->kv_heads);
 }
 
+/* Which of n matrices is that of a head: there is one for all, for each batch, for each head, or for each head of a batch. */
+static inline size_t judge_attend_which(const attend_shape *s, size_t n, size_t head)
+{
+    return n == s->heads / s->batches && n != s->batches ? head % n : head * n / s->heads;
+}
+
 static inline const uint8_t *judge_attend_mask(const attend_shape *s, const attend_arrays *x, size_t head, size_t query)
 {
-    return x->mask ? x->mask + (head * x->masks / s->heads * s->queries + query) * s->keys : NULL;
+    return x->mask ? x->mask + (judge_attend_which(s, x->masks, head) * s->queries + query) * s->keys : NULL;
+}
+
+static inline const float *judge_attend_bias(const attend_shape *s, const attend_arrays *x, size_t head, size_t query)
+{
+    return x->bias ? x->bias + (judge_attend_which(s, x->biases, head) * s->queries + query) * s->keys : NULL;
 }
 
 /* judge_attend_sees -- the keys [*first, *end) that a query sees, but for the mask. */
 void judge_attend_sees(const attend_row *row, const attend_shape *s, size_t query, size_t *first, size_t *end);
 
-/* judge_attend_compute -- n queries of a head from `first` on: n x size numbers. */
+/* judge_attend_compute -- n queries of a head from `first` on: n x size numbers; lse: n numbers, or NULL. */
 mpsim_status judge_attend_compute(const attend_row *row, const attend_shape *s, const attend_arrays *x, size_t head,
-                                  size_t first, size_t n, float *y);
+                                  size_t first, size_t n, float *y, float *lse);

@@ -1,5 +1,6 @@
 /* blockrow.c -- see blockrow.h. */
 #include "blockrow.h"
+#include "modelword.h"
 
 #include "../array/want.h"
 #include "../operand/element.h"
@@ -13,11 +14,14 @@
 
 const char *const judge_block_forms[BLOCK_FORMS] = {"dequant", "blocks", "native"};
 
-static int set_word(void *context, const char *word, const char *value)
+/* A row while it is read. */
+typedef struct reading {
+    block_row *row;
+    judge_model_text model;
+} reading;
+
+static int set_own(block_row *row, const char *word, const char *value)
 {
-    block_row *row = context;
-    if (value && strcmp(word, "model") == 0)
-        return mpsim_model_parse(&row->model, value) == MPSIM_OK && row->model.result.format.mbits <= 23 ? 0 : -1;
     if (value)
         return strcmp(word, "to") == 0 && row->form == BLOCK_DEQUANT && mpsim_format_parse(&row->to, value) == MPSIM_OK
                    ? 0
@@ -29,15 +33,26 @@ static int set_word(void *context, const char *word, const char *value)
     return row->form == BLOCK_SUMS && strcmp(word, "separate") == 0 ? (row->separate = 1) - 1 : -1;
 }
 
+static int set_word(void *context, const char *word, const char *value)
+{
+    reading *r = context;
+    if (set_own(r->row, word, value) == 0) {
+        judge_model_close(&r->model);
+        return 0;
+    }
+    return judge_model_word(&r->model, word, value) ? 0 : -1;
+}
+
 int judge_block_read(void *to, char *text)
 {
     block_row *row = to;
+    reading r = {row, {"", 0}};
     const size_t n = strcspn(text, ":");
     while (row->form < BLOCK_FORMS &&
            (strlen(judge_block_forms[row->form]) != n || strncmp(judge_block_forms[row->form], text, n) != 0))
         row->form++;
-    if (row->form == BLOCK_FORMS || mpsim_model_parse(&row->model, "sequential") != MPSIM_OK ||
-        judge_words(text, set_word, row))
+    if (row->form == BLOCK_FORMS || judge_words(text, set_word, &r) ||
+        judge_model_read(&row->model, &r.model, "sequential"))
         return -1;
     if (!*row->to.name)
         row->to = *mpsim_format_find("binary32");

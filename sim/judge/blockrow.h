@@ -32,7 +32,7 @@ typedef struct block_row {
 
 extern const char *const judge_block_forms[BLOCK_FORMS];
 
-/* judge_block_read -- dequant[:to=FORMAT], blocks[:fma][:separate] or native, [:model=NAME][:swizzled]; `read` of a judge_list. */
+/* judge_block_read -- dequant[:to=FORMAT], blocks[:fma][:separate] or native, [:model=NAME[:CHANGE]...][:swizzled]; `read` of a judge_list. */
 int judge_block_read(void *row, char *text);
 
 int judge_block_takes(const block_row *row, const block_operand *a, const block_operand *b);

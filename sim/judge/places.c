@@ -67,6 +67,10 @@ static const char *const causes[] = {"constant",
                                      "moments",
                                      "double-rounding",
                                      "heads",
+                                     "softcap",
+                                     "slopes",
+                                     "sink",
+                                     "lse",
                                      NULL};
 
 const char *const *judge_causes(void)

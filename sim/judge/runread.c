@@ -216,7 +216,7 @@ static const run_array *array_of(const run_operation *o, const char *role)
 /* Whether a role is one of results: digests are of these. */
 static int is_result(mpsim_judge_kind kind, const char *role)
 {
-    static const char *const results[] = {"y", "d", "o", "new_param", "new_m", "new_v", "new_vmax", NULL};
+    static const char *const results[] = {"y", "d", "o", "lse", "new_param", "new_m", "new_v", "new_vmax", NULL};
     return kind != MPSIM_JUDGE_QUANTISE && is_of(results, role);
 }
 

@@ -52,35 +52,37 @@ static void full_name(char out[MPSIM_JUDGE_ROW], const judge_table *t, size_t ro
 
 /* ---- results of a row ---- */
 
-static size_t count_of(const judge_table *t)
+/* Elements of a unit of an output, but for a short last one; of an output; of units together. */
+static size_t unit_of(const judge_table *t, size_t output)
 {
-    for (size_t o = 0; o < t->outputs; o++)
-        if (t->found[o])
-            return t->found[o]->rows * t->found[o]->columns;
-    return 0;
+    return t->units[output] ? t->units[output] : t->unit;
 }
 
-/* Elements of a unit, and of all units together. */
-static size_t length_of(const judge_table *t, size_t unit)
+static size_t count_of(const judge_table *t, size_t output)
 {
-    const size_t first = unit * t->unit, all = count_of(t);
-    return all - first < t->unit ? all - first : t->unit;
+    return t->found[output]->rows * t->found[output]->columns;
 }
 
-static size_t elements_of(const judge_table *t, const judge_units *u)
+static size_t length_of(const judge_table *t, size_t output, size_t unit)
+{
+    const size_t first = unit * unit_of(t, output), all = count_of(t, output);
+    return all - first < unit_of(t, output) ? all - first : unit_of(t, output);
+}
+
+static size_t elements_of(const judge_table *t, size_t output, const judge_units *u)
 {
     size_t n = 0;
     if (!u->at)
-        return u->n ? (u->n - 1) * t->unit + length_of(t, u->first + u->n - 1) : 0;
+        return u->n ? (u->n - 1) * unit_of(t, output) + length_of(t, output, u->first + u->n - 1) : 0;
     for (size_t i = 0; i < u->n; i++)
-        n += length_of(t, u->at[i]);
+        n += length_of(t, output, u->at[i]);
     return n;
 }
 
 typedef struct results {
     float *y[TABLE_OUTPUTS];
     void *codes;
-    size_t n;
+    size_t n[TABLE_OUTPUTS];
 } results;
 
 static void results_clear(results *r)
@@ -98,17 +100,17 @@ static size_t bytes_of(const judge_table *t, size_t output)
 
 static int results_room(results *r, const judge_table *t, const judge_units *u)
 {
-    size_t bytes = 1;
+    size_t most = 1;
     memset(r, 0, sizeof *r);
-    r->n = elements_of(t, u);
     for (size_t o = 0; o < t->outputs; o++)
         if (t->found[o]) {
-            bytes = mpsim_format_code_bytes(t->found[o]->format) > bytes ? mpsim_format_code_bytes(t->found[o]->format)
-                                                                         : bytes;
-            if (!(r->y[o] = want_memory(r->n + 1, bytes_of(t, o))))
+            const size_t bytes = mpsim_format_code_bytes(t->found[o]->format);
+            r->n[o] = elements_of(t, o, u);
+            if (!(r->y[o] = want_memory(r->n[o] + 1, bytes_of(t, o))))
                 return -1;
+            most = most > r->n[o] * (bytes > 4 ? bytes : 4) ? most : r->n[o] * (bytes > 4 ? bytes : 4);
         }
-    r->codes = want_memory(r->n + 1, bytes > 4 ? bytes : 4);
+    r->codes = want_memory(most + 1, 1);
     return r->codes ? 0 : -1;
 }
 
@@ -127,7 +129,7 @@ static void compute_piece(size_t piece, void *job)
     const judge_units u = {c->u->at ? c->u->at + first : NULL, c->u->first + first, left < c->step ? left : c->step};
     float *y[TABLE_OUTPUTS];
     for (size_t o = 0; o < TABLE_OUTPUTS; o++)
-        y[o] = c->to->y[o] ? (float *)((char *)c->to->y[o] + first * c->t->unit * bytes_of(c->t, o)) : NULL;
+        y[o] = c->to->y[o] ? (float *)((char *)c->to->y[o] + first * unit_of(c->t, o) * bytes_of(c->t, o)) : NULL;
     c->status[piece] = c->t->compute(c->t->self, c->row, &u, y);
 }
 
@@ -154,17 +156,17 @@ static void finish(results *to, const judge_table *t, const judge_ending *e, siz
     const mpsim_format *f = t->found[output]->format;
     mpsim_rounding r, exact;
     if (t->coded) {
-        memcpy(to->codes, to->y[output], to->n * bytes_of(t, output));
+        memcpy(to->codes, to->y[output], to->n[output] * bytes_of(t, output));
         return;
     }
-    mpsim_rounding_init(&r, (mpsim_round_mode)e->mode);
+    mpsim_rounding_init(&r, t->plain[output] ? MPSIM_ROUND_NEAREST_EVEN : (mpsim_round_mode)e->mode);
     mpsim_rounding_init(&exact, MPSIM_ROUND_NEAREST_EVEN);
-    if (!*e->format.name) {
-        (void)mpsim_encode_array_f32(f, &r, NULL, to->codes, to->y[output], to->n, NULL);
+    if (!*e->format.name || t->plain[output]) {
+        (void)mpsim_encode_array_f32(f, &r, NULL, to->codes, to->y[output], to->n[output], NULL);
         return;
     }
     const size_t bytes = mpsim_format_code_bytes(f);
-    for (size_t i = 0; i < to->n; i++) {
+    for (size_t i = 0; i < to->n[output]; i++) {
         const double x = mpsim_decode(&e->format, mpsim_encode_f32(&e->format, &r, to->y[output][i], 0, NULL));
         element_put_code(to->codes, bytes, i, mpsim_encode_f64(f, &exact, x, 0, NULL));
     }
@@ -181,8 +183,8 @@ static uint64_t count_units(results *r, const judge_table *t, const judge_ending
         const size_t bytes = mpsim_format_code_bytes(f);
         finish(r, t, e, o);
         for (size_t i = 0, at = 0; i < u->n; i++) {
-            const size_t unit = judge_unit(u, i), length = length_of(t, unit);
-            const char *found = (const char *)t->found[o]->codes + unit * t->unit * bytes;
+            const size_t unit = judge_unit(u, i), length = length_of(t, o, unit);
+            const char *found = (const char *)t->found[o]->codes + unit * unit_of(t, o) * bytes;
             const judge_pair p = {f, found, (char *)r->codes + at * bytes, 1, length, !t->coded};
             at += length;
             if (memcmp(p.found, p.expected, length * bytes) == 0)
@@ -196,7 +198,12 @@ static uint64_t count_units(results *r, const judge_table *t, const judge_ending
 
 static judge_units all_units(const judge_table *t)
 {
-    return (judge_units){NULL, 0, (count_of(t) + t->unit - 1) / t->unit};
+    size_t o = 0;
+    while (o + 1 < t->outputs && !t->found[o])
+        o++;
+    if (!t->found[o])
+        return (judge_units){NULL, 0, 0};
+    return (judge_units){NULL, 0, (count_of(t, o) + unit_of(t, o) - 1) / unit_of(t, o)};
 }
 
 /* ---- the search ---- */
@@ -232,11 +239,11 @@ static int holds(const search *s, const mpsim_format *f)
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_TOWARD_ZERO);
     for (size_t o = 0; o < t->outputs; o++)
-        for (size_t i = 0; t->found[o] && i < s->some.n; i++)
-            for (size_t k = 0; k < length_of(t, s->sample[i]); k++) {
+        for (size_t i = 0; t->found[o] && !t->plain[o] && i < s->some.n; i++)
+            for (size_t k = 0; k < length_of(t, o, s->sample[i]); k++) {
                 const mpsim_format *own = t->found[o]->format;
-                const double y = mpsim_decode(
-                    own, element_code(t->found[o]->codes, mpsim_format_code_bytes(own), s->sample[i] * t->unit + k));
+                const double y = mpsim_decode(own, element_code(t->found[o]->codes, mpsim_format_code_bytes(own),
+                                                                s->sample[i] * unit_of(t, o) + k));
                 unsigned flags = 0;
                 if (isfinite(y) &&
                     (mpsim_encode_f64(f, &r, y, 0, &flags), flags & (MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW)))
@@ -248,7 +255,7 @@ static int holds(const search *s, const mpsim_format *f)
 static int is_narrow(const judge_table *t)
 {
     for (size_t o = 0; o < t->outputs; o++)
-        if (t->found[o] && t->found[o]->format->mbits >= 23)
+        if (t->found[o] && !t->plain[o] && t->found[o]->format->mbits >= 23)
             return 0;
     return 1;
 }
@@ -385,7 +392,7 @@ static size_t worst_output(uint64_t differ[TABLE_OUTPUTS], results *r, const jud
     return worst;
 }
 
-static double unit_of(const mpsim_format *f, const judge_ending *e)
+static double last_unit(const mpsim_format *f, const judge_ending *e)
 {
     const unsigned bits = *e->format.name && e->format.mbits < f->mbits ? e->format.mbits : f->mbits;
     return ldexp(1, -(int)(bits < 23 ? bits : 23)); /* of a rounding that is not to nearest */
@@ -394,8 +401,11 @@ static double unit_of(const mpsim_format *f, const judge_ending *e)
 static void explain(const judge_table *t, const answer *a, const judge_pair *p, const judge_ending *e, int formulas)
 {
     mpsim_judgement *j = t->w->j;
+    static const judge_ending none = {.mode = MPSIM_ROUND_NEAREST_EVEN};
+    if (t->plain[a->output])
+        e = &none;
     const judge_formulas f = {
-        t->formulas, t->formulas_n, unit_of(p->format, e),       e->mode <= MPSIM_ROUND_NEAREST_AWAY && !t->stored,
+        t->formulas, t->formulas_n, last_unit(p->format, e),     e->mode <= MPSIM_ROUND_NEAREST_AWAY && !t->stored,
         a,           value_of,      t->origin ? origin_of : NULL};
     for (size_t i = 0; i < j->places; i++)
         j->place[i].exact = value_of(a, 0, j->place[i].row * p->columns + j->place[i].column).value;
@@ -416,6 +426,43 @@ static void take(const judge_table *t, results *r, const judge_ending *e)
     }
 }
 
+/* What is said of one output; formulas: whether they explain what differs. */
+static void say_output(const judge_table *t, size_t row, const judge_ending *e, int formulas, results *r, size_t output)
+{
+    mpsim_judgement *j = t->w->j;
+    const mpsim_judge_array *found = t->found[output];
+    const answer a = {t, row, output};
+    finish(r, t, e, output);
+    const judge_pair p = {found->format, found->codes, r->codes, found->rows, found->columns, !t->coded};
+    j->role = found->role;
+    j->format = *found->format;
+    j->rows = found->rows;
+    j->columns = found->columns;
+    judge_places(j, &p, JUDGE_ALL);
+    explain(t, &a, &p, e, formulas);
+}
+
+static int is_rounding(const mpsim_judgement *j)
+{
+    return j->findings == 1 && strcmp(j->finding[0].cause, "rounding") == 0;
+}
+
+/* Where only rounding is found in the output of which most results differ, another one may have a fault. */
+static void say_others(const judge_table *t, size_t row, const judge_ending *e, results *r,
+                       const uint64_t differ[TABLE_OUTPUTS], size_t worst)
+{
+    mpsim_judgement *j = t->w->j;
+    const mpsim_judgement kept = *j;
+    for (size_t o = 0; o < t->outputs && is_rounding(j); o++) {
+        if (o == worst || !t->found[o] || !differ[o])
+            continue;
+        memset(j, 0, sizeof *j);
+        say_output(t, row, e, 1, r, o);
+        if (is_rounding(j))
+            *j = kept;
+    }
+}
+
 /* formulas: whether they explain what differs. */
 static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e, int formulas)
 {
@@ -429,19 +476,12 @@ static mpsim_status say(const judge_table *t, size_t row, const judge_ending *e,
         take(t, &r, e);
     } else if (s == MPSIM_OK) {
         const size_t worst = worst_output(differ, &r, t, e);
-        const mpsim_judge_array *found = t->found[worst];
-        const answer a = {t, row, worst};
-        finish(&r, t, e, worst);
-        const judge_pair p = {found->format, found->codes, r.codes, found->rows, found->columns, !t->coded};
-        j->role = found->role;
-        j->format = *found->format;
-        j->rows = found->rows;
-        j->columns = found->columns;
+        say_output(t, row, e, formulas, &r, worst);
+        if (formulas)
+            say_others(t, row, e, &r, differ, worst);
         full_name(j->row, t, row, e);
-        judge_places(j, &p, JUDGE_ALL);
-        explain(t, &a, &p, e, formulas);
         for (size_t o = 0; o < t->outputs; o++) {
-            j->results += t->found[o] ? r.n : 0;
+            j->results += r.n[o];
             all += differ[o];
         }
         j->differ = j->differ == UINT64_MAX ? j->differ : all;
@@ -502,11 +542,11 @@ static int has_numbers(const search *s)
     const judge_table *t = s->t;
     size_t n = 0;
     for (size_t o = 0; o < t->outputs; o++)
-        for (size_t i = 0; t->found[o] && i < s->some.n; i++)
-            for (size_t k = 0; k < length_of(t, s->sample[i]); k++) {
+        for (size_t i = 0; t->found[o] && !t->plain[o] && i < s->some.n; i++)
+            for (size_t k = 0; k < length_of(t, o, s->sample[i]); k++) {
                 const mpsim_format *f = t->found[o]->format;
                 const double y = mpsim_decode(
-                    f, element_code(t->found[o]->codes, mpsim_format_code_bytes(f), s->sample[i] * t->unit + k));
+                    f, element_code(t->found[o]->codes, mpsim_format_code_bytes(f), s->sample[i] * unit_of(t, o) + k));
                 n += y != 0 && isfinite(y);
             }
     return n > 8;

@@ -32,18 +32,20 @@ static inline size_t judge_unit(const judge_units *u, size_t i)
 typedef struct judge_table {
     judge_case *w;
     const void *self;
-    const mpsim_judge_array *found[TABLE_OUTPUTS]; /* the results; NULL: not given. All have as many elements */
+    const mpsim_judge_array *found[TABLE_OUTPUTS]; /* the results; NULL: not given. All have as many units */
     size_t outputs;
-    size_t unit;   /* elements of a unit; the last unit may be short                 */
-    size_t work;   /* elements that a unit is computed from: how much a thread takes */
+    size_t unit;                 /* elements of a unit; the last unit may be short                 */
+    size_t units[TABLE_OUTPUTS]; /* elements of a unit of other outputs; 0: as many  */
+    size_t work;                 /* elements that a unit is computed from: how much a thread takes */
     size_t sample; /* units that rows are tried on; 0: as many as are quick for rows of a few operations a number */
     int whole;     /* 1: units are computed by one call, not by threads              */
     int coded; /* 1: compute gives codes of the results' formats, also of NaNs, in place of numbers: y[o] is memory for them */
-    int stored;          /* 1: the numbers of a row are those of the results' formats: nothing is rounded in the end */
-    int last;            /* 1: of units some can be computed only if they are the last ones */
-    size_t rows;         /* of the list                                                     */
-    int like;            /* 1: the row behind them is asked for                             */
-    judge_ending ending; /* of that one                                                     */
+    int stored; /* 1: the numbers of a row are those of the results' formats: nothing is rounded in the end */
+    uint8_t plain[TABLE_OUTPUTS]; /* 1: the end of a row is not that of this output: it is rounded to nearest even */
+    int last;                     /* 1: of units some can be computed only if they are the last ones */
+    size_t rows;                  /* of the list                                                     */
+    int like;                     /* 1: the row behind them is asked for                             */
+    judge_ending ending;          /* of that one                                                     */
     const char *(*name)(const void *self, size_t row);
     /* numbers of binary32 of these units, of each output that is given */
     mpsim_status (*compute)(const void *self, size_t row, const judge_units *u, float *const *y);

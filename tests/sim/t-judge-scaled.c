@@ -165,6 +165,17 @@ TEST(rows)
     ck_assert_int_eq((int)j.nearest_differ, 0);
 }
 
+/* Chunks of one product, which are added: the chain of additions. */
+TEST(a_model_with_changes)
+{
+    make_uneven();
+    by_blocks(plain_a, plain_b, GRID);
+    ck_assert_int_eq(ask_with("blocks:model=fma:chunk=1", NULL), MPSIM_OK);
+    ck_assert_int_eq((int)j.differ, 0);
+    ck_assert_int_eq(ask_with("blocks:model=fma:acc=bf16", NULL), MPSIM_OK);
+    ck_assert_int_ne((int)j.differ, 0);
+}
+
 TEST(hardware)
 {
     const mpsim_format *e = mpsim_format_find("e8m0"), *f = mpsim_format_find("e4m3");
@@ -243,6 +254,7 @@ TEST(refusals)
     make();
     ck_assert_int_eq(ask_with("blocks:to=bf16", NULL), MPSIM_ENOTFOUND);
     ck_assert_int_eq(ask_with("native:model=fma", NULL), MPSIM_ENOTFOUND);
+    ck_assert_int_eq(ask_with("blocks:model=fma:chunk=0.5", NULL), MPSIM_ENOTFOUND);
     ck_assert_int_eq(ask_with("native:model=blackwell-tcgen05-mxf8f6f4", NULL), MPSIM_ERANGE);
     const mpsim_judge_array wrong = {"bias", mpsim_format_find("binary32"), d, 1, 3};
     ck_assert_int_eq(ask_with("blocks", &wrong), MPSIM_EINVAL);

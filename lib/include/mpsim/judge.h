@@ -52,20 +52,25 @@ MPSIM_BEGIN
  *          NaN is equal to every NaN; :flush-inputs; :flush-results (subnormal results become zeros), :flush-tiny (those that are tiny after
  *          rounding with unbounded exponents: FTZ of x86) or :flush-before (tiny before rounding: FZ of Arm); :overflow=max; :separate (of fma: the
  *          product is rounded first); :reciprocal (of div: a times 1 / b, both rounded); :via=FORMAT (rounded to it first).
- *   ATTENTION  q: queries x dim, k: keys x dim, v: keys x size, o: queries x size, each for all heads, one below the other; heads: how
- *          many heads q has, how many k and v have, which several heads of q may share, and of how many batches these are (default: 1); mask: queries x keys, for all heads or
- *          for each, bytes that are not 0 or numbers 0: keys that are seen. A row is eager (P = softmax of whole rows of scores, then P V)
- *          or flash (mpsim/attention.h), then :model=NAME (of both products, without changes; default sequential); :s=FORMAT, :p=FORMAT:
- *          scores (before and after they are scaled) and P are rounded to it; :causal (the last query belongs to the last key),
- *          :causal-first (the first to the first); :window=N: keys that a query sees to its own; :scale=X (default 1 / sqrt(dim)). Of eager:
- *          :scale-on=queries, or both (queries and keys, by the root of the scale), rounded to their format; :upcast: to binary32. Of
- *          flash: :tile=N keys, :exp2, :reciprocal, :sum-rounded.
+ *   ATTENTION  q: queries x dim, k: keys x dim, v: keys x size, o: queries x size, each for all heads, one below the other; lse: for each query
+ *          the largest score plus the logarithm of the sum of powers; o or lse must be there. heads: how many heads q has, how many k and v
+ *          have, which several heads of q may share, and of how many batches these are (default: 1). mask and bias: queries x keys, for all
+ *          heads, for each batch, for each head, or for each head of a batch; mask: bytes that are not 0 or numbers 0: keys that are seen;
+ *          slopes, sinks: a number for each head. A score is scaled, capped, then the bias is added and the slope times the distance
+ *          of the key from the query's own is subtracted (ALiBi); a sink is one more score without a value. A row is eager
+ *          (P = softmax of whole rows of scores, then P V) or flash (mpsim/attention.h), then :model=NAME (of both products; changes as
+ *          of a product behind it: model=hopper-bf16-fp32:F=14; default sequential); :s=FORMAT, :p=FORMAT: scores (after each step) and P
+ *          are rounded to it; :causal (the last query belongs to the last key), :causal-first (the first to the first);
+ *          :window=N: keys that a query sees to its own; :scale=X (default 1 / sqrt(dim)); :softcap=X: scores become X tanh(score / X). Of
+ *          eager: :scale-on=queries, or both (queries and keys, by the root of the scale), rounded to their format; :upcast: to
+ *          binary32. Of flash: :tile=N keys, :exp2, :reciprocal, :sum-rounded, :sink-first (the sink is in front of the first tile, not behind
+ *          the last). lse is rounded to nearest even, once, whatever the end of the row is.
  *   SCALED_PRODUCT  a: rows x depth, b: columns x depth or depth x columns; bytes: two elements of e2m1 in each, the first in bits 0
  *          to 3; d: the results; scale_a, scale_b: one scale, one of each line, or a grid of those of blocks (1 x 32, 128 x 128, ...) in the
  *          order of the operand; bytes are e8m0, of blocks of 16 e4m3; tensor_a, tensor_b: one number each, and bias: of each column, that sums
  *          are multiplied by and that is added, in binary32. A row is dequant[:to=FORMAT] (elements times scales are rounded to a
  *          format, then multiplied), blocks (the sum of each block is multiplied by scale_a scale_b, and added, in binary32; :fma: in one rounding;
- *          :separate: by scale_a, then by scale_b) or native (models with scales), then :model=NAME (without changes; default
+ *          :separate: by scale_a, then by scale_b) or native (models with scales), then :model=NAME (changes may follow; default
  *          sequential); :swizzled: scales lie in the order of cuBLAS.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM to UPDATE give numbers of binary32, which are rounded to
