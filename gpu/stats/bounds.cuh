@@ -20,14 +20,16 @@
 namespace stats
 {
 
+enum : unsigned { FIRST = 0x800001u, LAST = 0x7fffffffu }; /* the first significand that loses something; above all */
+
 __device__ inline int is_larger(unsigned error, unsigned number, u64 ratio)
 {
     const u64 product = u64(number) * unsigned(ratio >> 32) + (u64(number) * unsigned(ratio) >> 32);
     return (u64(error) << 24) > product;
 }
 
-/* The thresholds of a bound r. A number so close to an integer is that integer, but for what rounding made of it. */
-__device__ inline void narrow(const cast &c, unsigned *above, unsigned *below, double r)
+/* The significands that a bound r leaves. A number so close to an integer is that integer, but for what rounding made of it. */
+__device__ inline void narrow(const cast &c, unsigned *thresholds, double r)
 {
     const double close = c.saturates ? -0x1p-20 : 0x1p-27;
     const double half = power(c.drop - 1), unit = 2 * half;
@@ -35,8 +37,8 @@ __device__ inline void narrow(const cast &c, unsigned *above, unsigned *below, d
         return;
     const double low = r < 0.5 ? r * 0x1p23 / (1 - r) : half;
     const double high = (unit - r * 0x1p23) / (1 + r);
-    atomicMax(above, low >= half ? 1u << 24 : unsigned(__double2ll_rd(low + close)));
-    atomicMin(below, high < 1 ? 0u : unsigned(__double2ll_ru(high - close)));
+    atomicMax(thresholds, FIRST + (low >= half ? 1u << 24 : unsigned(__double2ll_rd(low + close))));
+    atomicMin(thresholds + 1, high < 1 ? 0u : 0x800000u + unsigned(__double2ll_ru(high - close)));
 }
 
 /* error / number, if it is larger than what the block has. */
@@ -49,7 +51,7 @@ __device__ GPU_NOINLINE void raise(const job &j, int i, double error, double num
         return;
     const u64 ratio = u64(__double2ll_rd(r * 0x1p56));
     atomicMax(block_ratios() + i, c.saturates ? (ratio > 16 ? ratio - 16 : 0) : ratio + 16);
-    narrow(c, block_above() + i, block_below() + i, r);
+    narrow(c, block_thresholds() + 2 * i, r);
 }
 
 } // namespace stats

@@ -133,11 +133,12 @@ enum kind {
     SPREAD,
     TIES,
     SMALLEST,
+    NEARER,
     KINDS
 };
 const char *const kinds[KINDS] = {"bell",        "all exponents",  "all bits", "one number", "zeros",     "half zeros",
                                   "outliers",    "tiny",           "of bf16",  "thresholds", "too large", "moving",
-                                  "two numbers", "twenty binades", "ties",     "smallest"};
+                                  "two numbers", "twenty binades", "ties",     "smallest",   "nearer"};
 
 uint32_t word_of(int kind, uint64_t i)
 {
@@ -175,6 +176,10 @@ uint32_t word_of(int kind, uint64_t i)
     }
     case SMALLEST: /* subnormal ones, and the next */
         return uint32_t(r) & 0x80ffffffu & (0xffffffffu << uint32_t(r >> 32) % 24);
+    case NEARER: { /* half a unit of fp16 from below, of bf16 from above; later elements are nearer by one */
+        const uint32_t near = i / 512 >= 128;
+        return 0x3f800000u | (i & 1 ? 0x8014u - near : 0x0ffeu + near);
+    }
     default: /* rows of other sizes */
         return bits_of(bell(i) * ldexpf(1, int(mix(i / 700) % 60) - 40));
     }
@@ -487,7 +492,7 @@ void ask_all(session *s)
             q.set = (turn + 1) % 6;
             q.n = 3001;
             ask(s, &q);
-            q = {format, kind, 100000, wide ? 5u : 7u, 0, 0};
+            q = {format, kind, 100000, kind == NEARER ? 4u : wide ? 5u : 7u, 0, 0};
             if (kind == TWO) /* counters of 16 bits overflow */
                 q.n = width == 1 ? 600001 : 200001;
             ask(s, &q);

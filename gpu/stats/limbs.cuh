@@ -31,10 +31,10 @@ struct job {
     i64 stride;        /* bytes */
     u64 *states;
     unsigned words, replicas;
-    int base, histogram; /* base: the array, too */
-    unsigned first;      /* cast */
-    unsigned dropped;    /* bits that every cast drops */
-    stats::cast casts[CASTS];
+    int base, histogram;      /* base: the array, too */
+    unsigned dropped;         /* bits that every cast drops */
+    unsigned at[CASTS];       /* which casts of the caller's these are */
+    stats::cast casts[CASTS]; /* the first drops the fewest bits */
 };
 
 /* What counts a cast's elements, in shared memory. */
@@ -44,12 +44,12 @@ enum { COUNT_EXACT, COUNT_UNDER, COUNT_SMALL, COUNT_OVER, COUNTERS_OF_CAST };
 
 /* Words of shared memory: where each part begins. */
 enum {
-    AT_BOUNDS = 0,                     /* u64 of each cast: the largest relative error, the bits of a binary64 */
-    AT_RATIOS = AT_BOUNDS + 2 * CASTS, /* the same times 2^56, a little more or less: is_larger */
-    AT_ABOVE = AT_RATIOS + 2 * CASTS,  /* fractions between which a relative error may be larger (bounds.cuh) */
-    AT_BELOW = AT_ABOVE + CASTS,
-    AT_COUNTERS = AT_BELOW + CASTS,
-    AT_BINS = AT_COUNTERS + CASTS * COUNTERS_OF_CAST, /* by exponent */
+    AT_BOUNDS = 0,                         /* u64 of each cast: the largest relative error, the bits of a binary64 */
+    AT_RATIOS = AT_BOUNDS + 2 * CASTS,     /* the same times 2^56, a little more or less: is_larger */
+    AT_THRESHOLDS = AT_RATIOS + 2 * CASTS, /* from and end: significands between may have a larger one (bounds.cuh) */
+    AT_COUNTERS = AT_THRESHOLDS + 2 * CASTS,
+    AT_NO_NUMBERS = AT_COUNTERS + CASTS * COUNTERS_OF_CAST, /* infinities, NaNs */
+    AT_BINS = AT_NO_NUMBERS + 2,                            /* by exponent, the largest first */
     AT_LIMBS = AT_BINS + 256,
     AT_QUEUES = AT_LIMBS + SUMS * LIMBS,             /* a count and words of each warp */
     AT_LEFT = AT_QUEUES + THREADS / 32 * (1 + QUEUE) /* of each cast and thread what is left out, 96 bits */
@@ -71,17 +71,17 @@ __device__ __forceinline__ u64 *block_ratios()
 {
     return block_part<u64, AT_RATIOS>();
 }
-__device__ __forceinline__ unsigned *block_above()
+__device__ __forceinline__ unsigned *block_thresholds()
 {
-    return block_part<unsigned, AT_ABOVE>();
-}
-__device__ __forceinline__ unsigned *block_below()
-{
-    return block_part<unsigned, AT_BELOW>();
+    return block_part<unsigned, AT_THRESHOLDS>();
 }
 __device__ __forceinline__ unsigned *block_counters()
 {
     return block_part<unsigned, AT_COUNTERS>();
+}
+__device__ __forceinline__ unsigned *block_no_numbers()
+{
+    return block_part<unsigned, AT_NO_NUMBERS>();
 }
 __device__ __forceinline__ unsigned *block_bins()
 {
@@ -104,6 +104,16 @@ __device__ __forceinline__ unsigned *block_left()
 __device__ inline u64 *state_of(const job &j)
 {
     return j.states + u64(blockIdx.x % j.replicas) * j.words;
+}
+
+/* Adds 1 to a word of the block, n words behind another: one instruction for the place, one for the addition. */
+__device__ __forceinline__ void count_at(unsigned *words, unsigned n)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("red.shared.add.u32 [%0], 1;" : : "r"(unsigned(__cvta_generic_to_shared(words)) + 4 * n) : "memory");
+#else
+    atomicAdd(words + n, 1u);
+#endif
 }
 
 __device__ inline double power(int e)
@@ -178,7 +188,7 @@ __device__ inline void add_pieces(unsigned *limbs, unsigned low, unsigned mid, i
 /* Where a sum of the block is in the state. */
 __device__ inline u64 *sum_of(const job &j, u64 *state, unsigned sum)
 {
-    u64 *const cast = state + STATE_CASTS + (j.first + (sum - 2) / 2) * STATE_CAST;
+    u64 *const cast = state + STATE_CASTS + j.at[sum < 2 ? 0 : (sum - 2) / 2] * STATE_CAST;
     return sum == 0       ? state + STATE_SUM
            : sum == 1     ? state + STATE_SQUARES
            : sum % 2 == 0 ? cast + STATE_ERRORS

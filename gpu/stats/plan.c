@@ -18,6 +18,7 @@ int stats_plan(stats_cast *to, const mpsim_cast *cast)
                        .drop = t.drop,
                        .floor = t.floor,
                        .scale = t.drop > 0 ? 1u << (32 - t.drop) : 0,
+                       .shift = t.drop > 0 && t.drop <= STATS_MOST_DROPPED ? 2 * (STATS_MOST_DROPPED - t.drop) : 0,
                        .truncates = t.kind == MPSIM_CELL_TRUNCATED,
                        .flushes = t.cuts_zero,
                        .saturates = t.saturates,

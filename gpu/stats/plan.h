@@ -10,11 +10,14 @@
 extern "C" {
 #endif
 
+enum { STATS_MOST_DROPPED = 22 }; /* bits, of a cast that takes the short way (window.cuh) */
+
 /* A cast to nearest or toward zero with a power of two as a scale; what lib/stats/target.h says of it. */
 typedef struct stats_cast {
     unsigned least, normal, over;
     int drop, floor;
     unsigned scale; /* 2^(32 - drop): what brings the bits that are dropped to the top; 0: none are */
+    int shift;      /* the window's kernel has squares of errors times 2^shift */
     int truncates, flushes, saturates;
     int largest_exp; /* of the lowest bit of `largest` */
     double largest;

@@ -289,11 +289,15 @@ static void count_binary32(const mpsim_cuda *c, mpsim_cuda_counted *k, const voi
     j.histogram = (c->want & MPSIM_SUMMARY_HISTOGRAM) != 0;
     for (size_t first = 0; (first == 0 || first < c->n) && blocks; first += stats::CASTS, j.base = j.histogram = 0) {
         const size_t left = c->n - first, some = left < stats::CASTS ? left : +stats::CASTS;
-        j.first = unsigned(first);
         j.dropped = some ? ~0u : 0;
         for (size_t i = 0; i < some; i++) {
-            j.casts[i] = c->planned[first + i];
-            j.dropped &= j.casts[i].scale ? ~0u >> (32 - j.casts[i].drop) : 0;
+            const stats_cast *planned = &c->planned[first + i];
+            const size_t to = i && planned->drop < j.casts[0].drop ? 0 : i; /* the first moves behind the others */
+            j.casts[i] = j.casts[0];
+            j.at[i] = j.at[0];
+            j.casts[to] = *planned;
+            j.at[to] = unsigned(first + i);
+            j.dropped &= planned->scale ? ~0u >> (32 - planned->drop) : 0;
         }
         switch (some) {
         case 0:

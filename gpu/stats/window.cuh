@@ -2,7 +2,8 @@
  *
  * An element is X = significand * 2^k, k from 0 to 8, below 2^32. Its square is below 2^64, and sums of squares take 96 bits. To
  * nearest, a cast that drops d bits of every significand loses the lowest d + k bits of X, as a signed number: a product that
- * drops the others, and the high word of one with 2^(22 + k), which is the error times 2^(22 - d). A cast of the usual kind takes
+ * drops the others, and the high word of one with 2^(22 + k), which is the error times 2^(22 - d). That factor has the element's
+ * sign, for the sum of the array: squares of errors have none. A cast of the usual kind takes
  * 4 instructions an element (sm_90): two for the error, its square, and a minimum for the relative error (bounds.cuh), which alone is
  * of the integer unit. Where thresholds of a
  * cast are among the elements, or numbers become subnormal ones, or a cast truncates, it takes about 30.
@@ -16,11 +17,11 @@ namespace stats
 {
 
 enum {
-    LANE = 16,          /* elements of a thread in a chunk                              */
-    CHUNK = 32 * LANE,  /* of a warp                                                    */
-    WINDOW = 8,         /* binades below that of the largest number                     */
-    SLACK = 1,          /* binades that the largest number may fall before it moves     */
-    MOST_DROPPED = 22,  /* bits, of a usual cast                                        */
+    LANE = 16,         /* elements of a thread in a chunk                              */
+    CHUNK = 32 * LANE, /* of a warp                                                    */
+    WINDOW = 8,        /* binades below that of the largest number                     */
+    SLACK = 1,         /* binades that the largest number may fall before it moves     */
+    MOST_DROPPED = STATS_MOST_DROPPED,
     LOWEST = WINDOW + 1 /* the lowest window: the exponent of its highest binade, biased */
 };
 
@@ -44,6 +45,17 @@ __device__ inline int right(int x, unsigned n)
     return y;
 #else
     return x >> (n < 32 ? n : 31);
+#endif
+}
+
+__device__ inline unsigned right(unsigned x, unsigned n)
+{
+#ifdef __CUDA_ARCH__
+    unsigned y;
+    asm("shr.u32 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(n));
+    return y;
+#else
+    return n < 32 ? x >> n : 0;
 #endif
 }
 
@@ -82,7 +94,6 @@ template <int N>
 struct sums {
     i64 sum;
     wide squares, errors[N ? N : 1];
-    unsigned *column;     /* of `left` a wide, of each cast */
     int top;              /* of the window: the exponent of its highest binade, biased; 0: none yet */
     unsigned usual_below; /* magnitudes for which all casts are usual ones, in this window */
     __device__ int low() const
@@ -95,10 +106,11 @@ struct sums {
     }
 };
 
-/* A chunk: significands, and 2^(22 + k), k being the exponent above that of the window's lowest binade. What is not in the window has
- * significand 1 and the factor 0. */
+/* A chunk: significands, and 2^(22 + k) with the element's sign, k being the exponent above that of the window's lowest binade. What
+ * is not in the window has significand 1 and the factor 0. */
 struct elements {
-    unsigned sig[LANE], factor[LANE];
+    unsigned sig[LANE];
+    int factor[LANE];
 };
 
 __device__ inline int is_there(const elements &e, int m)
@@ -106,43 +118,48 @@ __device__ inline int is_there(const elements &e, int m)
     return e.factor[m] != 0;
 }
 
-/* The exponent of magnitude a, less `low`, in one instruction of a unit that has less to do than others. */
-__device__ inline unsigned place_of(unsigned a, int low)
+/* Magnitudes a as 0x7fffffff - a: what a thread asks of their exponents takes one instruction less. */
+enum : unsigned { ZERO = 0x7fffffffu, INFINITE = ZERO - 0x7f800000u };
+
+__device__ inline unsigned complement(unsigned u)
+{
+    return ~u & 0x7fffffffu;
+}
+
+/* Binades of the element of complement c below the window's highest one: 8 - k; in one instruction. */
+__device__ inline unsigned depth_of(unsigned c, int top)
 {
 #ifdef __CUDA_ARCH__
     unsigned y;
-    asm("mad.hi.u32 %0, %1, 512, %2;" : "=r"(y) : "r"(a), "r"(unsigned(-low)));
+    asm("mad.hi.u32 %0, %1, 512, %2;" : "=r"(y) : "r"(c), "r"(unsigned(top - 255)));
     return y;
 #else
-    return (a >> 23) - unsigned(low);
+    return (c >> 23) + unsigned(top - 255);
 #endif
 }
 
-/* (u & 0x7fffff) | hidden, in one instruction: a compiler that knows `hidden` takes two. */
-__device__ inline unsigned significand(unsigned u, unsigned hidden)
+/* (u & MASK) | bits, in one instruction: a compiler that knows `bits` takes two. */
+template <unsigned MASK>
+__device__ inline unsigned with(unsigned u, unsigned bits)
 {
 #ifdef __CUDA_ARCH__
     unsigned y;
-    asm("lop3.b32 %0, %1, 0x7fffff, %2, 0xea;" : "=r"(y) : "r"(u), "r"(hidden));
+    asm("lop3.b32 %0, %1, %3, %2, 0xea;" : "=r"(y) : "r"(u), "r"(bits), "n"(MASK));
     return y;
 #else
-    return (u & 0x7fffffu) | hidden;
+    return (u & MASK) | bits;
 #endif
 }
 
 /* ---- the array ---- */
 
-/* u: the elements as words, for their signs. */
 template <int N>
-__device__ __forceinline__ void add_array(const elements &e, const unsigned *u, sums<N> &s)
+__device__ __forceinline__ void take_back(const elements &e, int m, unsigned depth, sums<N> &s, i64 &sum)
 {
-    GPU_UNROLL for (int m = 0; m < LANE; m++)
-    {
-        const unsigned factor = e.factor[m] >> MOST_DROPPED;
-        const int sign = int(u[m]) >> 31 | 1;
-        s.sum += i64(int(e.sig[m])) * (sign * int(factor));
-        add_product(s.squares, e.sig[m] * factor);
-    }
+    const u64 x = right(e.sig[m] << WINDOW, depth);
+    sum -= i64(int(e.sig[m])) * e.factor[m];
+    add(s.squares, 0 - x * x);
+    s.squares.high -= x != 0;
 }
 
 /* ---- casts ---- */
@@ -157,31 +174,73 @@ __device__ GPU_NOINLINE void look_whether_larger(const job &j, int i, unsigned s
         raise(j, i, double(error), double(sig));
 }
 
-/* may_be_exact: whether an element may stay as it is. */
-template <int N>
-__device__ __forceinline__ void cast_usually(const job &j, int i, const elements &e, sums<N> &s, int may_be_exact)
+/* The thresholds of a cast, in one instruction. */
+struct thresholds {
+    unsigned from, end;
+};
+
+__device__ __forceinline__ thresholds read_thresholds(int i)
 {
-    const unsigned above = *(volatile unsigned *)(block_above() + i) + 1,
-                   below = *(volatile unsigned *)(block_below() + i);
-    const unsigned from = above + 0x800000u, scale = j.casts[i].scale;
+    thresholds t;
+#ifdef __CUDA_ARCH__
+    const unsigned at = unsigned(__cvta_generic_to_shared(block_thresholds() + 2 * i));
+    asm volatile("ld.volatile.shared.v2.u32 {%0, %1}, [%2];" : "=r"(t.from), "=r"(t.end) : "r"(at));
+#else
+    t.from = block_thresholds()[2 * i];
+    t.end = block_thresholds()[2 * i + 1];
+#endif
+    return t;
+}
+
+/* What a usual cast does to a chunk; least: of the bits that are dropped, the least word. Returns whether a relative error may be larger
+ * than the block's. */
+template <int N>
+__device__ __forceinline__ int cast_usually(const job &j, int i, const elements &e, sums<N> &s, unsigned &least)
+{
+    const thresholds t = read_thresholds(i);
+    const unsigned less = 0 - t.from, scale = j.casts[i].scale;
+    const int width = int(t.end + less);
     unsigned nearest = ~0u;
     u64 errors = 0;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const int error = __mulhi(int(e.sig[m] * scale), int(e.factor[m]));
-        const unsigned fraction = e.sig[m] - from;
+        const unsigned dropped = e.sig[m] * scale, fraction = e.sig[m] + less;
+        const int error = __mulhi(int(dropped), e.factor[m]);
         errors += u64(i64(error) * error);
         nearest = fraction < nearest ? fraction : nearest;
+        least = dropped < least ? dropped : least;
     }
-    add(s.errors[i], errors >> (scale ? 2 * (MOST_DROPPED - j.casts[i].drop) : 0));
-    if (may_be_exact) {
-        unsigned exact = 0;
-        GPU_UNROLL for (int m = 0; m < LANE; m++) exact += is_there(e, m) && e.sig[m] * scale == 0;
-        if (exact)
-            atomicAdd(block_counters() + i * COUNTERS_OF_CAST + COUNT_EXACT, exact);
-    }
-    if (below > above && nearest < below - above && errors)
-        GPU_UNROLL for (int m = 0; m < LANE; m++) if (is_there(e, m)) look_whether_larger(j, i, e.sig[m]);
+    add(s.errors[i], errors >> j.casts[i].shift);
+    return (nearest < unsigned(width > 0 ? width : 0)) & (errors != 0);
+}
+
+/* Those that stay as they are. */
+__device__ __forceinline__ void count_exact(const job &j, int i, const elements &e)
+{
+    unsigned exact = 0;
+    GPU_UNROLL for (int m = 0; m < LANE; m++) exact += is_there(e, m) && e.sig[m] * j.casts[i].scale == 0;
+    if (exact)
+        atomicAdd(block_counters() + i * COUNTERS_OF_CAST + COUNT_EXACT, exact);
+}
+
+__device__ __forceinline__ void look_at_errors(const job &j, int i, const elements &e)
+{
+    const thresholds t = read_thresholds(i);
+    GPU_UNROLL for (int m = 0; m < LANE; m++) if (is_there(e, m) && e.sig[m] >= t.from && e.sig[m] < t.end)
+        look_whether_larger(j, i, e.sig[m]);
+}
+
+/* All casts are usual ones. */
+template <int N>
+__device__ __forceinline__ void cast_all_usually(const job &j, const elements &e, sums<N> &s)
+{
+    unsigned least = ~0u, others = 0;
+    int larger = 0;
+    GPU_UNROLL for (int i = 0; i < N; i++) larger |= cast_usually<N>(j, i, e, s, i ? others : least) << i;
+    if (least == 0)
+        GPU_UNROLL for (int i = 0; i < N; i++) count_exact(j, i, e);
+    if (larger)
+        GPU_UNROLL for (int i = 0; i < N; i++) if (larger >> i & 1) look_at_errors(j, i, e);
 }
 
 /* What an element of the window loses in any cast: an integer of the window's unit; drop: bits of X. */
@@ -207,7 +266,7 @@ __device__ __forceinline__ void cast_rarely(const job &j, int i, const elements 
     wide *const left_out = reinterpret_cast<wide *>(block_left()) + i * THREADS;
     GPU_UNROLL for (int m = 0; m < LANE; m++)
     {
-        const unsigned k = unsigned(31 - MOST_DROPPED - __clz(int(e.factor[m]))), x = left(e.sig[m], k);
+        const unsigned k = unsigned(31 - MOST_DROPPED - __clz(abs(e.factor[m]))), x = left(e.sig[m], k);
         const unsigned a = (e.sig[m] & 0x7fffffu) | (unsigned(s.low()) + k) << 23;
         if (!is_there(e, m))
             continue;
@@ -283,17 +342,34 @@ __device__ __forceinline__ int has_exact(const job &j, const elements &e)
     return has;
 }
 
+/* Some casts may be usual ones. */
+template <int N>
+__device__ __forceinline__ void cast_each(const job &j, const elements &e, sums<N> &s, unsigned most)
+{
+    const int exact = has_exact(j, e);
+    unsigned least = 0;
+    GPU_UNROLL for (int i = 0; i < N; i++)
+    {
+        if (way_of(j.casts[i], most, s.low()) != USUALLY) {
+            cast_rarely<N>(j, i, e, s);
+            continue;
+        }
+        if (cast_usually<N>(j, i, e, s, least))
+            look_at_errors(j, i, e);
+        if (exact)
+            count_exact(j, i, e);
+    }
+}
+
 template <int N>
 __device__ __forceinline__ void cast_all(const job &j, const elements &e, sums<N> &s, unsigned most)
 {
-    const int usual = most < s.usual_below, exact = has_exact(j, e);
-    GPU_UNROLL for (int i = 0; i < N; i++)
-    {
-        if (usual || way_of(j.casts[i], most, s.low()) == USUALLY)
-            cast_usually<N>(j, i, e, s, exact);
-        else
-            cast_rarely<N>(j, i, e, s);
-    }
+    if (N == 0)
+        return;
+    if (most < s.usual_below)
+        cast_all_usually<N>(j, e, s);
+    else
+        cast_each<N>(j, e, s, most);
 }
 
 /* ---- the sums of a warp, into the block's ---- */

@@ -67,6 +67,7 @@ static const int warpSize = 32;
 #define __all_sync(mask, p) (gpu_host_ballot(__FILE__, __LINE__, mask, !(p)) == 0)
 #define __reduce_add_sync(mask, v) gpu_host_reduce_add(__FILE__, __LINE__, mask, v)
 #define __reduce_max_sync(mask, v) gpu_host_reduce_max(__FILE__, __LINE__, mask, v)
+#define __reduce_min_sync(mask, v) (~gpu_host_reduce_max(__FILE__, __LINE__, mask, ~(v)))
 #define __threadfence() ((void)0)
 #define __threadfence_block() ((void)0)
 

@@ -194,9 +194,10 @@ for f in gemm speed stats; do
     rounded "$f.cu: every operation is rounded to nearest, none is approximated" "$dir/$f.ptx"
 done
 none "stats.cu: sums are sums of integers, without a binary64 fma" "$(grep 'fma[a-z.]*f64' "$dir/stats.ptx")"
-# made FILE FLAG...: $dir/FILE, which the build keeps as gpu/library/FILE, or nvcc makes of the source of that name
+# made FILE FLAG...: $dir/FILE, which the build keeps in gpu/library or gpu/stats, or nvcc makes of the source of that name
 made() {
     kept=$built/library/$1
+    [ -f "$kept" ] || kept=$built/stats/$1
     name=$1
     shift
     if [ -f "$kept" ]; then
@@ -204,7 +205,7 @@ made() {
     else
         # shellcheck disable=SC2086 # flags
         "$NVCC" -std=c++17 -O2 -I"$MPSIM_SRCDIR/lib/include" -I"$MPSIM_SRCDIR/gpu/include" $MPSIM_NVCC_FLAGS "$@" -o "$dir/$name" \
-            "$MPSIM_SRCDIR/gpu/library/${name%%.*}.cu" >"$dir/out" 2>"$dir/err"
+            "$MPSIM_SRCDIR"/gpu/[ls]*/"${name%%.*}.cu" >"$dir/out" 2>"$dir/err"
     fi
     ok $? "$name of libmpsim-cuda"
 }
@@ -236,6 +237,15 @@ case $? in
     awk '{ most = /stochastic/ ? 41 : /to e2m1.*scaled/ ? 27 : /scaled|to e2m1, as/ ? 21 : 18 } !/ 0 bytes of stack/ || $(NF - 3) > most { bad = 1; print > "/dev/stderr" }
         END { exit bad || NR < 40 }' "$dir/out" 2>"$dir/err"
     ok $? "casts between usual formats: no stack, at most 18 instructions an element, 21 with a scale (27 to e2m1) and to e2m1 as a wider format, 41 with random bits"
+    ;;
+esac
+made stats.o -cubin -arch=sm_90
+sh "$MPSIM_SRCDIR/gpu/sassstats.sh" "$dir/stats.o" >"$dir/out" 2>"$dir/err"
+case $? in
+77) echo "# no cuobjdump: instructions of statistics are not counted" ;;
+*)
+    awk '$4 > 128 || $6 > 32 || $(NF - 3) > 22 + 5 * $2 { bad = 1; print > "/dev/stderr" } END { exit bad || NR != 5 }' "$dir/out" 2>"$dir/err"
+    ok $? "statistics of binary32: at most 22 instructions an element, and 5 more for each cast"
     ;;
 esac
 engine=$(dirname "$MPSIM")/gpu/kernels/engine.o
