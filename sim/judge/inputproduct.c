@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES = 53, MOST = 512 };
+enum { LINES = 53, CHUNK_MOST = 4096 };
 
 /* The first format of a model's operands; binary32 if it takes any. */
 static const mpsim_format *operand_of(const mpsim_model *m)
@@ -205,10 +205,20 @@ static size_t depth_of(const mpsim_format *f)
     return f->bits <= 8 ? 400 : f->bits <= 16 ? 392 : 389;
 }
 
+/* A row of long chunks: two more of them, so that they show. */
+static size_t more_of(const judge_inputs *w, size_t depth)
+{
+    product_row row;
+    if (!w->row || judge_product_row_parse(&row, w->row) != MPSIM_OK)
+        return 0;
+    const size_t chunk = row.mkl ? PRODUCT_MKL_BLOCK : row.chunk ? row.chunk : row.model.chunk;
+    return (row.mkl || chunk >= depth) && chunk <= CHUNK_MOST ? 2 * chunk : 0;
+}
+
 static mpsim_status make(judge_inputs *w)
 {
     mpsim_judge_set *set = w->set;
-    const size_t depth = depth_of(&set->format[0]);
+    const size_t least = depth_of(&set->format[0]), depth = least + more_of(w, least);
     void *a = judge_inputs_array(set, 0, "a", LINES, depth);
     void *b = a ? judge_inputs_array(set, 1, "b", depth, LINES) : NULL;
     if (!a || !b)
@@ -223,11 +233,11 @@ static mpsim_status make(judge_inputs *w)
 static mpsim_status rows(judge_inputs *w)
 {
     mpsim_judge_set *set = w->set;
-    product_row *list = want_memory(MOST, sizeof *list);
+    product_row *list = want_memory(PRODUCT_ROWS, sizeof *list);
     const product_rows_source from = {
         .a = &set->format[0], .b = &set->format[1], .d = &set->format[2], .depth = set->array[0].columns};
     int bad = !list;
-    const size_t n = list ? judge_product_rows(list, MOST, &from) : 0;
+    const size_t n = list ? judge_product_rows(list, PRODUCT_ROWS, &from) : 0;
     for (size_t i = 0; i < n && !bad; i++)
         bad = judge_inputs_name(set, list[i].name);
     if (w->row && !bad)

@@ -18,14 +18,14 @@
 const char *const judge_product_roles[] = {"a", "b", "d", NULL, "c", "bias", "scale_a", "scale_b", NULL};
 enum { A, B, D, C, BIAS, SCALE_A, SCALE_B, ROLES };
 
-enum { SIDE = 12, ROWS_MOST = 512 };
+enum { SIDE = 12 };
 
 typedef struct question {
     judge_case *w;
     size_t rows, columns, depth;
     int turned;     /* b is columns x depth */
     void *expected; /* of the row that is told about */
-    product_row rows_of[ROWS_MOST];
+    product_row rows_of[PRODUCT_ROWS];
     size_t n;
 } question;
 
@@ -152,7 +152,7 @@ static void add_rows(question *q)
     const mpsim_judge_array *a = q->w->of[A], *b = q->w->of[B];
     const product_rows_source from = {a->format, b->format, q->w->of[D]->format, q->depth,
                                       q->w->of[SCALE_A] && q->w->of[SCALE_B]};
-    q->n = judge_product_rows(q->rows_of, ROWS_MOST, &from);
+    q->n = judge_product_rows(q->rows_of, PRODUCT_ROWS, &from);
 }
 
 /* The row with the fewest other results, in the sample and then in all. */
@@ -524,7 +524,8 @@ mpsim_status judge_product(judge_case *c)
     if (status == MPSIM_OK && c->like && judge_product_row_parse(&like, c->like) != MPSIM_OK)
         status = judge_fail(
             c, MPSIM_ENOTFOUND,
-            "'%s' is not a row of a product: a model, +split=N, +operands=FORMAT, +scales=ORDER, +round=MODE", c->like);
+            "'%s' is not a row of a product: a model or mkl-fp32, +split=N, +operands=FORMAT, +scales=ORDER, +round=MODE",
+            c->like);
     if (status == MPSIM_OK)
         status = narrow(q, &as, &own);
     if (status == MPSIM_OK) {

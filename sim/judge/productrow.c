@@ -6,6 +6,8 @@
 #include "../text/option.h"
 #include "../text/words.h"
 
+#include <mpsim/torchmm.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +26,25 @@ static int set_order(product_row *row, const char *word)
     return -1;
 }
 
-static int set_word(product_row *row, const char *word)
+/* split=N and chunk=N are not for MKL's own order. */
+static int set_count(product_row *row, const char *word)
 {
     uint64_t n;
-    if (strncmp(word, "scales=", 7) == 0)
-        return set_order(row, word + 7);
-    if (strncmp(word, "split=", 6) == 0 && parse_count(&n, word + 6) == 0 && n >= 2 && n <= 1024) {
-        row->split = (size_t)n;
-        return 0;
-    }
+    const int splits = strncmp(word, "split=", 6) == 0;
+    if (row->mkl || parse_count(&n, word + 6) || n < 1 + (uint64_t)splits || n > (splits ? 1024 : 1 << 24))
+        return -1;
+    *(splits ? &row->split : &row->chunk) = (size_t)n;
+    return 0;
+}
+
+static int set_word(product_row *row, const char *word)
+{
     mpsim_round_mode mode;
     uint8_t bits;
+    if (strncmp(word, "scales=", 7) == 0)
+        return set_order(row, word + 7);
+    if (strncmp(word, "split=", 6) == 0 || strncmp(word, "chunk=", 6) == 0)
+        return set_count(row, word);
     if (strncmp(word, "round=", 6) == 0 && mpsim_round_mode_parse(&mode, &bits, word + 6) == MPSIM_OK &&
         mode < MPSIM_ROUND_STOCHASTIC_A) {
         row->mode = (uint8_t)mode;
@@ -45,16 +55,24 @@ static int set_word(product_row *row, const char *word)
     return strncmp(word, "operands=", 9) == 0 && mpsim_format_parse(&row->operands, word + 9) == MPSIM_OK ? 0 : -1;
 }
 
+/* The model of a row; MKL's kernel for AVX-512 is chains of fma. 0, or -1. */
+static int set_model(product_row *row, const char *word)
+{
+    const int halves = strcmp(word, "mkl-fp32:parts=2") == 0;
+    row->mkl = halves || strcmp(word, "mkl-fp32") == 0;
+    row->split = halves ? 2 : 1;
+    return mpsim_model_parse(&row->model, row->mkl ? "fma" : word) == MPSIM_OK ? 0 : -1;
+}
+
 mpsim_status judge_product_row_parse(product_row *row, const char *text)
 {
     char copy[MPSIM_JUDGE_ROW], *next;
     if (strlen(text) >= sizeof copy)
         return MPSIM_ENOTFOUND;
     memset(row, 0, sizeof *row);
-    row->split = 1;
     snprintf(copy, sizeof copy, "%s", text);
     const char *model = strtok_r(copy, "+", &next);
-    if (!model || mpsim_model_parse(&row->model, model) != MPSIM_OK)
+    if (!model || set_model(row, model))
         return MPSIM_ENOTFOUND;
     for (const char *word = strtok_r(NULL, "+", &next); word; word = strtok_r(NULL, "+", &next))
         if (set_word(row, word))
@@ -122,6 +140,35 @@ static void add_chains(row_list *l)
     }
 }
 
+/* torch's own products on a CPU (mpsim/torchmm.h): of binary32 those of MKL, of bf16 and fp16 those of oneDNN. Its rule for AMX depends on
+ * layout, threads and caches; nearly all of its chunks are a depth, or its half or quarter, in equal numbers of tiles. */
+static void add_torch(row_list *l)
+{
+    enum { TILE = 32, LEAST = 512, GROUPS = 32 }; /* products; what is cut; equal parts */
+    const size_t tiles = l->from->depth / TILE + (l->from->depth % TILE != 0);
+    if (l->from->depth > PRODUCT_MKL_BLOCK) {
+        add(l, "mkl-fp32");
+        add(l, "mkl-fp32:parts=2");
+    }
+    for (size_t split = 1; split <= 4 && l->from->depth >= LEAST; split *= 2) {
+        char words[32] = "", name[MPSIM_JUDGE_ROW];
+        if (split > 1)
+            snprintf(words, sizeof words, "+split=%zu", split);
+        for (int turned = 0; turned < 2; turned++) {
+            const size_t chunk = mpsim_torch_mm_chunk(l->from->depth, turned);
+            snprintf(name, sizeof name, "avx512-bf16-fp32:chunk=%zu%s", chunk, words);
+            add(l, name);
+            snprintf(name, sizeof name, "fma:chunk=%zu%s", chunk, words);
+            add(l, name);
+        }
+        for (size_t group = 2; group <= GROUPS; group++) {
+            const size_t part = (tiles + split - 1) / split;
+            snprintf(name, sizeof name, "amx-bf16-fp32+chunk=%zu%s", TILE * ((part + group - 1) / group), words);
+            add(l, name);
+        }
+    }
+}
+
 /* Parts whose sums are stored in the format of the results. */
 static void add_partials(row_list *l)
 {
@@ -140,6 +187,7 @@ size_t judge_product_rows(product_row *to, size_t most, const product_rows_sourc
     row_list l = {to, 0, most, from};
     add_models(&l, 1, "");
     add_chains(&l);
+    add_torch(&l);
     for (size_t i = 0; i < sizeof rounded / sizeof rounded[0] && from->a->mbits >= 23; i++)
         add_models(&l, 1, rounded[i]);
     for (int order = PRODUCT_SCALES_A_B; order < PRODUCT_SCALES && from->scales; order++)
@@ -209,8 +257,8 @@ static float kept(const product_row *row, float x)
     return (float)mpsim_decode(&row->partials, mpsim_encode_f32(&row->partials, &r, x, 0, NULL));
 }
 
-/* One part of the depth: added to the sums, or the first. */
-static mpsim_status add_part(product_work *w, size_t first, size_t end)
+/* One chunk of the depth: added to the sums, or the first. */
+static mpsim_status add_chunk(product_work *w, float *sums, size_t first, size_t end, int begins)
 {
     const size_t ba = mpsim_format_code_bytes(w->fa), bb = mpsim_format_code_bytes(w->fb);
     const mpsim_format *f = &w->row->model.result.format;
@@ -220,20 +268,43 @@ static mpsim_status add_part(product_work *w, size_t first, size_t end)
                                       w->o->pool);
     for (size_t i = 0; i < w->m * w->n && s == MPSIM_OK; i++) {
         const float x = kept(w->row, (float)mpsim_decode(f, element_code(w->part, mpsim_format_code_bytes(f), i)));
-        w->sums[i] = first ? kept(w->row, w->sums[i] + x) : x;
+        sums[i] = begins ? x : kept(w->row, sums[i] + x);
     }
     return s;
 }
 
-/* The parts: as equal as multiples of 32 allow, else as equal as can be. */
-static mpsim_status add_parts(product_work *w)
+/* How many products MKL adds up before it begins a new sum: the last two blocks are alike where less than two are left. */
+static size_t block_of(size_t left)
 {
-    const size_t unit = w->depth % 32 ? 1 : 32, steps = w->depth / unit, parts = w->row->split;
+    return left >= (size_t)2 * PRODUCT_MKL_BLOCK ? PRODUCT_MKL_BLOCK
+           : left > PRODUCT_MKL_BLOCK            ? left - left / 2
+                                                 : left;
+}
+
+/* The sum of a part of the depth: of its chunks in order. */
+static mpsim_status sum_part(product_work *w, float *sums, size_t first, size_t end)
+{
+    const size_t chunk = w->row->chunk ? w->row->chunk : w->depth + 1;
     mpsim_status s = MPSIM_OK;
-    for (size_t i = 0; i < parts && s == MPSIM_OK; i++) {
-        const size_t each = (steps + parts - 1) / parts;
-        const size_t first = i * each < steps ? i * each : steps, end = (i + 1) * each < steps ? (i + 1) * each : steps;
-        s = first < end || i == 0 ? add_part(w, first * unit, end * unit) : MPSIM_OK;
+    size_t at = first;
+    do {
+        const size_t left = end - at, next = at + (w->row->mkl ? block_of(left) : left < chunk ? left : chunk);
+        s = add_chunk(w, sums, at, next, at == first);
+        at = next;
+    } while (at < end && s == MPSIM_OK);
+    return s;
+}
+
+/* The parts: as equal as multiples of 32 allow, else as equal as can be; those of MKL's threads as equal as can be. */
+static mpsim_status add_parts(product_work *w, float *other)
+{
+    const size_t unit = w->depth % 32 || w->row->mkl ? 1 : 32, steps = w->depth / unit, parts = w->row->split;
+    const size_t each = (steps + parts - 1) / parts * unit;
+    mpsim_status s = sum_part(w, w->sums, 0, each < w->depth ? each : w->depth);
+    for (size_t at = each; at < w->depth && s == MPSIM_OK; at += each) {
+        s = sum_part(w, other, at, at + each < w->depth ? at + each : w->depth);
+        for (size_t i = 0; i < w->m * w->n && s == MPSIM_OK; i++)
+            w->sums[i] = kept(w->row, w->sums[i] + other[i]);
     }
     return s;
 }
@@ -280,12 +351,15 @@ static mpsim_status compute(void *codes, product_work *w, const mpsim_format *f)
 {
     const mpsim_format *own = &w->row->model.result.format;
     if (!is_wide(own)) {
-        const mpsim_status s = add_parts(w);
+        float *other = want_memory(w->m * w->n + 1, sizeof *other);
+        const mpsim_status s = other ? add_parts(w, other) : MPSIM_ENOMEM;
+        free(other);
         if (s == MPSIM_OK)
             finish(codes, w, f);
         return s;
     }
-    if (w->row->split > 1 || w->o->c || w->o->bias || w->o->scale_a || w->o->scale_b || !mpsim_format_same(own, f))
+    if (w->row->split > 1 || w->row->chunk || w->o->c || w->o->bias || w->o->scale_a || w->o->scale_b ||
+        !mpsim_format_same(own, f))
         return MPSIM_ERANGE;
     const mpsim_matrix a = {w->fa, w->a, w->depth, 0}, b = {w->fb, w->b, w->depth, 1};
     return mpsim_gemm(&w->row->model, w->m, w->n, w->depth, &a, &b, NULL, codes, w->n, NULL, w->o->pool);

@@ -3,10 +3,17 @@
 
 #include "judge.h"
 
+enum {
+    PRODUCT_ROWS = 640,     /* at most, of a search                                                    */
+    PRODUCT_MKL_BLOCK = 384 /* products after which MKL's kernel of binary32 for AVX-512 begins a new sum */
+};
+
 typedef struct product_row {
     char name[MPSIM_JUDGE_ROW];
     mpsim_model model;
     size_t split;          /* parts of the depth, whose sums are added in order in binary32; 1: none */
+    size_t chunk;          /* products of a part after which a new sum begins; 0: none            */
+    int mkl;               /* 1: chunks are those of MKL, parts those of its threads              */
     mpsim_format partials; /* of the sums of parts, and what they are added in; without a name: binary32 */
     mpsim_format operands; /* that operands are rounded to first, to nearest even; without a name: none */
     int scales;            /* how scales are multiplied: judge_product_scales */
@@ -21,7 +28,8 @@ typedef enum judge_product_scales {
     PRODUCT_SCALES
 } judge_product_scales;
 
-/* judge_product_row_parse -- MODEL[+split=N[+partials=FORMAT]][+operands=FORMAT][+scales=ORDER][+round=MODE]. MPSIM_ENOTFOUND. */
+/* judge_product_row_parse -- MODEL[+chunk=N][+split=N[+partials=FORMAT]][+operands=FORMAT][+scales=ORDER][+round=MODE]; or
+ * mkl-fp32[:parts=2] in place of the model, without chunk and split. MPSIM_ENOTFOUND. */
 mpsim_status judge_product_row_parse(product_row *row, const char *text);
 
 /* What decides which rows there are. */

@@ -217,6 +217,13 @@ static mpsim_status of_product(mpsim_judge_tolerance *t, const judge_inputs *w, 
         return MPSIM_ENOTFOUND;
     if (depth < 1)
         return judge_inputs_fail(w, MPSIM_EINVAL, "the bound of '%s' needs the depth K", w->row);
+    if (row.chunk && row.model.chunk)
+        return judge_inputs_fail(w, MPSIM_ERANGE, "no bound is known for '%s'", w->row);
+    if (row.mkl || row.chunk) {
+        row.model.chunk = (uint32_t)(row.mkl ? PRODUCT_MKL_BLOCK : row.chunk);
+        row.model.outer.format = *mpsim_format_find("binary32");
+        mpsim_rounding_init(&row.model.outer.rounding, MPSIM_ROUND_NEAREST_EVEN);
+    }
     if (row.model.block || bound_of(&b, &row.model, (depth + row.split - 1) / row.split) != MPSIM_OK)
         return judge_inputs_fail(w, MPSIM_ERANGE, "no bound is known for '%s'", w->row);
     add_row(&b, &row, to);

@@ -22,3 +22,16 @@ static inline int judged_in_class(const mpsim_judgement *j, const char *row)
             return 1;
     return 0;
 }
+
+/* judged_found -- whether there is a finding of this cause, a word of mpsim_judge_causes. */
+static inline int judged_found(const mpsim_judgement *j, const char *cause)
+{
+    const char *const *word = mpsim_judge_causes();
+    while (*word && strcmp(*word, cause) != 0)
+        word++;
+    ck_assert_msg(*word != NULL, "%s", cause);
+    for (size_t i = 0; i < j->findings; i++)
+        if (strcmp(j->finding[i].cause, cause) == 0)
+            return 1;
+    return 0;
+}

@@ -28,8 +28,9 @@ MPSIM_BEGIN
  *   PRODUCT  a: rows x depth; b: depth x columns, or columns x depth; d: the results; c, bias (a number for each column): added to the
  *          sums in binary32, before the rounding to the format of d, to nearest even; scale_a, scale_b: one number, or one for each row
  *          and each column, that sums are multiplied by in binary32 before that. A row is a model of mpsim_model_parse,
- *          then +split=N: N parts of the depth, whose sums are added in order in binary32, or stored and added in the
- *          format of +partials=FORMAT; +operands=FORMAT: operands are
+ *          or mkl-fp32[:parts=2] (MKL on AVX-512: chains of fma over blocks of 384 products, of one thread or of two), then +chunk=N:
+ *          a new sum begins after N products, and sums are added in order in binary32; +split=N: N parts of the depth, whose sums are
+ *          added in order in binary32, or stored and added in the format of +partials=FORMAT; +operands=FORMAT: operands are
  *          rounded first, to nearest even; +scales=first (the sum times the product of the scales), a-b (times scale_a, then
  *          scale_b) or b-a. Where all of d are numbers of bf16 or fp16, so is the result of the row.
  *   SUM      x: a matrix; y: the sum, or the mean, of each row, of each column, or of all numbers. A row is lanes:N[:math=FORMAT]
