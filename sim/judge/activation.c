@@ -6,6 +6,7 @@
 
 #include <mpsim/transformer.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +217,30 @@ static judge_exact exact(const void *self, size_t which, size_t formula, size_t 
                                 2 * mpsim_format_min_positive(&row->of.math)};
 }
 
+/* A function that cancels leaves an error as large as that of x, which makes zeros of a whole tail. */
+static void find_tail(const void *self, size_t which, const judge_pair *p, mpsim_judgement *j)
+{
+    const question *q = self;
+    const activation_row *row = judge_list_at(q, which);
+    const size_t bytes = mpsim_format_code_bytes(p->format);
+    double most = 0, at = 0;
+    uint64_t n = 0;
+    for (size_t i = 0; i < p->rows * p->columns && kinds[row->kind].cancels && !q->gated; i++) {
+        const double y = fabs(exact(self, which, 0, 0, i).value);
+        if (judge_pair_same(p, i) || mpsim_decode(p->format, element_code(p->found, bytes, i)) != 0 ||
+            !(y >= mpsim_format_min_normal(p->format)))
+            continue;
+        n++;
+        at = y > most ? number(q, i) : at;
+        most = fmax(most, y);
+    }
+    if (n)
+        judge_find(j, "zeros", n,
+                   "%" PRIu64
+                   " results of a tail are zero, and the exact ones are not: up to %.3g at x = %.4g; a sum cancels",
+                   n, most, at);
+}
+
 /* ---- the answer ---- */
 
 static mpsim_status check(question *q)
@@ -249,6 +274,7 @@ mpsim_status judge_activation(judge_case *c)
                      .compute = compute,
                      .formulas = formulas,
                      .formulas_n = sizeof formulas / sizeof formulas[0],
-                     .exact = exact};
+                     .exact = exact,
+                     .besides = find_tail};
     return s == MPSIM_OK ? judge_list_answer(&q.list, &t, add) : s;
 }

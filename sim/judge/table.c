@@ -426,6 +426,17 @@ static void take(const judge_table *t, results *r, const judge_ending *e)
     }
 }
 
+/* Whether rounding is found, and nothing else but signs of zeros. */
+static int is_rounding(const mpsim_judgement *j)
+{
+    size_t rounding = 0, zero = 0;
+    for (size_t i = 0; i < j->findings; i++) {
+        rounding += strcmp(j->finding[i].cause, "rounding") == 0;
+        zero += strcmp(j->finding[i].cause, "zero") == 0;
+    }
+    return rounding && rounding + zero == j->findings;
+}
+
 /* What is said of one output; formulas: whether they explain what differs. */
 static void say_output(const judge_table *t, size_t row, const judge_ending *e, int formulas, results *r, size_t output)
 {
@@ -440,11 +451,8 @@ static void say_output(const judge_table *t, size_t row, const judge_ending *e, 
     j->columns = found->columns;
     judge_places(j, &p, JUDGE_ALL);
     explain(t, &a, &p, e, formulas);
-}
-
-static int is_rounding(const mpsim_judgement *j)
-{
-    return j->findings == 1 && strcmp(j->finding[0].cause, "rounding") == 0;
+    if (t->besides && is_rounding(j))
+        t->besides(t->self, row, &p, j);
 }
 
 /* Where only rounding is found in the output of which most results differ, another one may have a fault. */

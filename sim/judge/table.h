@@ -57,6 +57,8 @@ typedef struct judge_table {
     double (*origin)(const void *self, size_t output, size_t element); /* what the results were before; NULL: nothing */
     /* what makes the results those of the nearest row, which explains so many, and not those of the row behind the list; NULL: math alone */
     void (*differs)(const void *self, size_t nearest, uint64_t explains);
+    /* what is to be said of an output besides that rounding explains what differs; NULL: nothing */
+    void (*besides)(const void *self, size_t row, const judge_pair *p, mpsim_judgement *j);
 } judge_table;
 
 /* judge_table_answer -- the judgement. Findings of formulas are about the output of which most results differ. */

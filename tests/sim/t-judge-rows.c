@@ -505,6 +505,21 @@ TEST(activations)
     judged_has(&j, "formula", "farther");
 }
 
+/* x / 2 tanh + x / 2 is zero in a tail; x / 2 (1 + tanh) in binary64 is not. */
+TEST(tails)
+{
+    for (int cancels = 0; cancels < 2; cancels++) {
+        for (size_t i = 0; i < N; i++) {
+            x[i] = (float)i / 100 - 12;
+            const double u = 0.7978845608028654 * ((double)x[i] + 0.044715 * pow((double)x[i], 3));
+            const volatile float half = x[i] / 2, product = half * (float)tanh(u);
+            y[i] = cancels ? product + half : (float)((double)x[i] / (1 + exp(-2 * u)));
+        }
+        ask(MPSIM_JUDGE_ACTIVATION, "gelu-tanh", ROWS, COLUMNS);
+        ck_assert(found("rounding") && found("zeros") == cancels);
+    }
+}
+
 TEST(gates)
 {
     make(0);
