@@ -1,6 +1,8 @@
 """mpsim.emulate on a device: libmpsim-cuda whose device is a CPU (tests/gpu/cuda_host.cc, MPSIM_TEST_CUDA) computes what tensors of the CPU hold, by the
 dispatch of a CUDA device, and every number equals that of libmpsim."""
+import ctypes
 import os
+import sys
 
 import pytest
 
@@ -11,8 +13,8 @@ from mpsim._product import View
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("mpsim.emulate._emulator")
-from mpsim import _windows  # noqa: E402
-from mpsim.emulate import _homes, _there  # noqa: E402
+from mpsim import _library, _windows  # noqa: E402
+from mpsim.emulate import _homes, _optimizer, _there  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
 PATH = os.environ.get("MPSIM_TEST_CUDA")
@@ -198,6 +200,121 @@ def test_overflows_are_skipped_and_norms_clip(on_device):
         assert e.report().steps[0]["skipped"] == f.report().steps[0]["skipped"]
 
 
+class Dropped(GPT):
+    """Dropout in attention and beside it."""
+
+    def forward(self, tokens):
+        x = functional.dropout(self.table(tokens) + self.places[: tokens.shape[1]], 0.1)
+        q, k, v = (z.unflatten(-1, (self.heads, -1)).transpose(1, 2) for z in self.qkv(self.norms[0](x)).chunk(3, -1))
+        y = functional.scaled_dot_product_attention(q, k, v, None, 0.2, True)
+        x = x + functional.dropout(self.out(y.transpose(1, 2).flatten(-2)), 0.1)
+        return self.head(x + self.down(functional.gelu(self.up(self.norms[1](x)))))
+
+
+@pytest.mark.parametrize("policy", ("te-mxfp8", "pytorch-amp-bf16"))
+def test_dropout(on_device, monkeypatch, policy):
+    """Attention with dropout arrives in parts, by torch's choice of that on a device."""
+    e, f = compare(on_device, Dropped, policy)
+    assert [p.as_dict() for p in e.audit()] == [p.as_dict() for p in f.audit()]
+    kernels, choose = [], torch.nn.attention.sdpa_kernel
+    monkeypatch.setattr(torch.nn.attention, "sdpa_kernel", lambda backend: kernels.append(backend) or choose(backend))
+    train(Dropped, policy, 1)
+    train(GPT, policy, 1)
+    assert kernels == [torch.nn.attention.SDPBackend.MATH]
+
+
+@pytest.mark.parametrize("what", ("product", "optimizer"))
+def test_graphs_capture_no_step(on_device, monkeypatch, what):
+    """A replay would repeat the numbers that the host has given: one line says so."""
+    on_device(played())
+    capturing = []
+    monkeypatch.setattr(_homes, "is_capturing", lambda: bool(capturing))
+    model = mlp()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with mpsim.emulate(model, "pytorch-amp-bf16"):
+        loss_of(model, 0).backward()
+        capturing.append(1)
+        with pytest.raises(mpsim.InputError, match="a CUDA graph captures this step") as error:
+            optimizer.step() if what == "optimizer" else model(torch.zeros(16, 32))
+        assert "\n" not in str(error.value)
+        capturing.clear()
+        optimizer.step()
+
+
+class Copies:
+    """What reads a tensor on the host while a step runs: calls by the function of mpsim that asks."""
+
+    READS = ("cpu", "item", "tolist", "numpy", "__bool__", "__float__", "__int__", "__index__", "__array__", "nonzero")
+
+    def __init__(self, monkeypatch):
+        self.found, self.on = {}, False
+        for name in self.READS:
+            self.watch(monkeypatch, torch.Tensor, name)
+        to = torch.Tensor.to
+        monkeypatch.setattr(torch.Tensor, "to", lambda x, *a, **how: (self.note("to") if "cpu" in map(str, (*a, *how.values())) else None, to(x, *a, **how))[1])
+        for name in ("mpsim_operand_enter", "mpsim_product_run", "mpsim_between_run", "mpsim_update_run", "mpsim_gradients_check", "mpsim_gradients_move",
+                     "mpsim_block_quantize"):  # what computes in memory
+            self.watch(monkeypatch, _library.lib, name)
+        self.watch(monkeypatch, _homes, "round_array")
+
+    def watch(self, monkeypatch, owner, name):
+        function = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args, **how: (self.note(name), function(*args, **how))[1])
+
+    def note(self, name):
+        frame = sys._getframe(1)
+        while self.on and frame is not None:
+            if "/mpsim/" in frame.f_code.co_filename:
+                key = f"{os.path.basename(frame.f_code.co_filename)[:-3]}.{frame.f_code.co_name}: {name}"
+                self.found[key] = self.found.get(key, 0) + 1
+                return
+            frame = frame.f_back
+
+
+COUNTERS = "_optimizer._taken: __int__"  # of steps, which the optimizer keeps in memory
+NORM = {"_there.norms: tolist": 1}  # clipping by the norm of all gradients
+SCALER = {"_there.check: tolist": 1}  # a loss scaler looks for overflows
+DELAYED = {"_delayed.settle: tolist": 1}  # largest magnitudes, of which the host makes the next step's scales
+LOSS = {"_device.between: tolist": 2, "_homes.mean: cpu": 1, "_layers.nll_loss_backward: __float__": 2}  # rows that count, the mean, its gradient
+READ = {"te-mxfp8": NORM, "te-nvfp4": NORM, "deepseek-v3-fp8": NORM, "deepseek-v3-fp8-ue8m0": NORM, "te-fp8-current": NORM, "te-fp8-delayed": NORM | DELAYED,
+        "pytorch-amp-bf16": {}, "bf16-stochastic": {}, "pytorch-amp-fp16": SCALER, "nemo-fp16-fp8-blockwise": SCALER, "muon-bf16": {}}
+
+
+def reads(copies, policy, make=GPT, **how):
+    """What the third step reads."""
+    torch.manual_seed(0)
+    model = make()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with mpsim.emulate(model, policy, report=False, **how) as e:
+        for step in range(3):
+            copies.on = step == 2
+            loss = loss_of(model, step)
+            e.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+        copies.on = False
+    copies.found.pop(COUNTERS, None)
+    return copies.found
+
+
+@pytest.mark.parametrize("policy,between", [*((policy, "native") for policy in READ), ("te-mxfp8", "mpsim"), ("pytorch-amp-fp16", "mpsim")])
+def test_what_a_step_reads_on_the_host(on_device, monkeypatch, policy, between):
+    """Products, casts, quantising and optimizers copy nothing and wait for nothing; what else does is named here."""
+    on_device(played())
+    assert reads(Copies(monkeypatch), policy, between=between) == READ[policy] | (LOSS if between == "mpsim" else {})
+
+
+def test_dropout_reads_nothing(on_device, monkeypatch):
+    on_device(played())
+    assert reads(Copies(monkeypatch), "pytorch-amp-bf16", Dropped) == {}
+
+
+def test_what_memory_computes_is_seen(on_device, monkeypatch):
+    on_device(None)
+    functions = {key.partition(": ")[2] for key in reads(Copies(monkeypatch), "te-mxfp8", between="mpsim")}
+    assert {"mpsim_operand_enter", "mpsim_product_run", "mpsim_between_run", "mpsim_update_run", "mpsim_gradients_check"} <= functions
+
+
 def test_a_run_goes_on(on_device):
     """Histories of delayed scaling that a device holds are in the state."""
     on_device(played())
@@ -348,6 +465,19 @@ def test_no_operator_of_cudnn(on_device):
     for each in undo:
         each()
     assert torch.backends.cudnn.enabled == before
+
+
+@pytest.mark.parametrize("scale", (1.0, 3.0, 65536.0))
+def test_gradients_are_unscaled_as_in_memory(scale):
+    """By each rule, and rounded to the parameter's format where the scale is 1, too."""
+    format, many = mpsim.formats["bf16"].c, torch.randn(3, 50, generator=torch.Generator().manual_seed(1))
+    for rule in (_there.RECIPROCAL, _there.DIVIDE, _there.ROUNDED):
+        here, there = many.clone(), many.clone()
+        c = (_optimizer.CGradient * 3)(*(_optimizer.CGradient(ctypes.pointer(format), x.data_ptr(), x.data_ptr(), 50) for x in here))
+        cause = ctypes.c_int64()
+        assert _library.lib.mpsim_gradients_check(c, 3, rule, 0, scale, None, ctypes.byref(cause)) == 0
+        _there.Gradients(type("Context", (), {"home": _homes.MEMORY}), list(there), [format] * 3).unscale(rule, scale)
+        assert torch.equal(here, there), (rule, scale)
 
 
 def test_norms_between_two_numbers(monkeypatch):

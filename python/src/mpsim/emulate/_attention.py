@@ -22,7 +22,7 @@ from ._roles import ACT, GRAD
 
 def autocast(core: Any) -> list[Callable[[], None]]:
     """scaled_dot_product_attention of operands whose dtypes differ, as those of rotary embeddings: under a policy as torch.autocast they are cast as
-    torch.autocast casts them. What is returned undoes that."""
+    torch.autocast casts them. On a device one with dropout arrives in parts, as it does on a CPU. What is returned undoes that."""
     functional = torch.nn.functional
     run = functional.scaled_dot_product_attention
 
@@ -32,7 +32,12 @@ def autocast(core: Any) -> list[Callable[[], None]]:
             dtype = DTYPES[core.plans.plan.compute.name]
             query, key, value = (x.to(dtype) for x in several[:3])
             attn_mask = attn_mask if len(several) == 3 else attn_mask.to(dtype)
-        return run(query, key, value, attn_mask, *args, **kwargs)
+        if core.home.device is None or not (args[0] if args else kwargs.get("dropout_p", 0.0)):
+            return run(query, key, value, attn_mask, *args, **kwargs)
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        with sdpa_kernel(SDPBackend.MATH):
+            return run(query, key, value, attn_mask, *args, **kwargs)
 
     functional.scaled_dot_product_attention = attention
     return [lambda: setattr(functional, "scaled_dot_product_attention", run)]

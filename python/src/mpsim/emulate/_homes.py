@@ -19,6 +19,7 @@ from .._error import InputError
 from .._formats import Format
 from .._product import Counts, enter, multiply
 from .._windows import convolve
+from ..record import is_capturing
 from ._products import DTYPES
 
 CONVOLUTIONS: dict[str, Any] = {"forward": forward, "input": backward_input, "weight": backward_weight}
@@ -93,11 +94,22 @@ class Tiles:
             to.copy_(made)
 
 
+def uncaptured(device: Device) -> Device:
+    """The device, of which a stream that captures a CUDA graph is an error."""
+    def stream() -> int:
+        if is_capturing():
+            raise InputError("emulate: a CUDA graph captures this step, and its replays would repeat this step's random words, rates, scales and number: "
+                             "run it without the graph")
+        return device.stream()
+    return Device(device.index, device.there, stream, device.empty)
+
+
 class OnDevice:
     """Tensors of a CUDA device; those of the CPU beside them are computed in memory."""
 
     def __init__(self, device: Device, kinds: tuple[str, ...] = ("cpu", "cuda")) -> None:
-        self.device, self.kinds = device, kinds
+        self.device, self.kinds = uncaptured(device), kinds
+        device = self.device
         self.enter, self.multiply, self.counts = device.enter, device.multiply, device.counts
         self.convolve = functools.partial(convolve, device)
         self.layer, self.tiles = Layers(device), Tiles(device)

@@ -370,7 +370,7 @@ class Optimizers:
         before: float = lib.mpsim_unscaling_of(byref(rules), scale).before
         if own and scaling.config.order == BEFORE_UNSCALE and before != 1:
             kept = [h.flat.clone() for h in held]  # the scale moves first: they are divided by the next one
-        cause = self._checks(held, rules, plan.scaler.check, before)
+        cause = self._checks(held, rules, plan.scaler.check, before, own)
         self._another_step()
         self.skipped = False
         unscale = scale
@@ -385,10 +385,10 @@ class Optimizers:
         self._give_back(held)
         self._checked = Checked(fresh, unscale, before)
 
-    def _checks(self, held: list[Held], rules: CRules, check: int, before: float) -> int:
-        """Gradients are unscaled; the number of the one that is to blame, or what mpsim_gradients_check says."""
+    def _checks(self, held: list[Held], rules: CRules, check: int, before: float, looks: bool) -> int:
+        """Gradients are unscaled; the number of the one that is to blame, or what mpsim_gradients_check says. looks: the policy's scaler asks for it."""
         if self.device is not None:
-            return int(self._there(held).check(rules.unscale, check, before))
+            return int(self._there(held).check(rules.unscale, check, before, looks))
         gradients, cause = self._gradients(held), c_int64()
         _check(lib.mpsim_gradients_check(gradients, len(held), rules.unscale, check, before, pool(), byref(cause)), "gradients")
         return int(cause.value)
