@@ -54,9 +54,10 @@ class Rope(nn.Module):
         return angles.cos(), angles.sin()
 
 
-def turn(x, table):
-    p, q = x.float().chunk(2, -1)
-    cos, sin = (t.float() for t in table)
+def turn(x, table, low=False):
+    to = x.dtype if low else torch.float32
+    p, q = x.to(to).chunk(2, -1)
+    cos, sin = (t.to(to) for t in table)
     return torch.cat((p * cos - q * sin, q * cos + p * sin), -1).to(x.dtype)
 
 
@@ -75,7 +76,8 @@ class Attention(nn.Module):
     def forward(self, x, table):
         b, n, _ = x.shape
         q, k, v = (getattr(self, name)(x).view(b, n, HEADS, -1).transpose(1, 2) for name in "qkv")
-        scores = turn(q, table) @ turn(k, table).transpose(-1, -2) * (WIDTH // HEADS) ** -0.5
+        q, k, scale = turn(q, table, self.how.get("turn")), turn(k, table, self.how.get("turn")), 0.3 if "scale" in self.how else (WIDTH // HEADS) ** -0.5
+        scores = (q * scale) @ k.transpose(-1, -2) if self.how.get("scale") == "queries" else q @ k.transpose(-1, -2) * scale
         scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -math.inf)
         if self.how.get("attention"):
             p = scores.softmax(-1, dtype=torch.float32).to(v.dtype) if self.how["attention"] == "wide" else scores.softmax(-1)
@@ -204,7 +206,7 @@ def misread():
 
 
 class Case:
-    """name, thread: a public one; a, b: options of the two models; stacks: what computes; batches: of both; expected: operation, module, class."""
+    """name, thread: where it was published; a, b: options of the two models; stacks: what computes; batches: of both; expected: operation, module, class."""
 
     def __init__(self, name, thread, expected, a, b, stacks=(None, None), batches=(2, 2), backward=False):
         self.name, self.thread, self.expected = name, thread, expected
@@ -237,6 +239,9 @@ CASES = [
     Case("RMSNorm in bf16", "meta-llama/llama 1048", ("aten.pow", "layers.0.norm1", "format"), {}, {"norm": "low"}),
     Case("compiled RMSNorm keeps fp32", "pytorch 158699, 168186", ("aten.mul", "layers.0.norm1", "format"), {}, {"norm": "fused"}),
     Case("RoPE's frequencies in bf16", "transformers 29496, gpt-neox 1003", ("aten.mul", "rope", "format"), {}, {"rope": "low"}),
+    Case("RoPE in bf16", "a common change", ("aten.mul", "layers.0.attn", "format"), {}, {"turn": True}),
+    Case("scale on the queries, not on the scores", "a common change", ("aten.bmm", "layers.0.attn", "formula"), {"scale": "scores"},
+         {"scale": "queries"}),
     Case("softmax without its upcast", "axlearn 18, tinygrad 12280", ("aten.sub", "layers.0.attn", "format"), {}, {"softmax": "low"}),
     Case("head in bf16, sampler in fp32", "prime-rl 2438, Megatron-LM 6252", ("aten.mm", "head", "format"), {"head": "high"}, {}),
     Case("residual stream in bf16", "Megatron-LM 3504", ("aten.add", "layers.0", "format"), {"residual": "high"}, {}),

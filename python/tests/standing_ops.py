@@ -236,20 +236,20 @@ def without_scale(n, func, a, b, scale_a, scale_b, *args, **kwargs):
 
 
 class Case:
-    """expected: operation, module, class; kernels: of the second run; dtype, training: of both; step: fused or foreach."""
+    """expected: operation, module, class; kernels: of the second run; dtype, backward: of both; step: fused or foreach; batches, threads: of each."""
 
-    def __init__(self, name, expected, dtype=BF16, backward=False, step=None, made=Model, **kernels):
-        self.name, self.expected, self.kernels = name, expected, kernels
+    def __init__(self, name, expected, dtype=BF16, backward=False, step=None, made=Model, batches=(2, 2), threads=(1, 1), **kernels):
+        self.name, self.expected, self.kernels, self.batches, self.threads = name, expected, kernels, batches, threads
         self.dtype, self.backward, self.step, self.made = dtype, backward or step is not None, step, made
 
-    def one(self, kernels, noise=False):
+    def one(self, kernels, noise=False, batch=2):
         m = self.made()
         m.to(self.dtype)
         if noise:  # what the operations before give differs
             with torch.no_grad():
                 for t in m.embed.parameters():
                     t.mul_(1 + 0.05 * torch.randn(t.shape, generator=torch.Generator().manual_seed(3)).to(t.dtype))
-        words = torch.arange(2 * LENGTH).reshape(2, LENGTH) * 31 % WORDS
+        words = torch.arange(batch * LENGTH).reshape(batch, LENGTH) * 31 % WORDS
         optimizer = torch.optim.AdamW(m.parameters(), lr=0.01, **{self.step: True}) if self.step else None
         with standing.Stack(**kernels), torch.set_grad_enabled(self.backward), testing.record(m) as run:
             y = m(words)
@@ -260,7 +260,12 @@ class Case:
         return run
 
     def judged(self, noise=False):
-        return testing.compare_runs(self.one({}), self.one(self.kernels, noise))
+        runs = []
+        for kernels, noisy, batch, threads in zip(({}, self.kernels), (False, noise), self.batches, self.threads):
+            torch.set_num_threads(threads)
+            runs.append(self.one(kernels, noisy, batch))
+        torch.set_num_threads(1)
+        return testing.compare_runs(*runs, leading=self.batches[0] != self.batches[1])
 
 
 F32 = torch.float32
@@ -307,8 +312,9 @@ def named(case, runs, noise):
     return any(kernel(case, g) for g in runs.guilty) if noise else runs.first is not None and kernel(case, runs.first)
 
 
-SOUND = [Case(f"{name} {str(dtype)[6:]}", None, dtype, step=step, backward=True)
-         for name, step in (("forward, backward, fused step", "fused"), ("forward, backward, foreach step", "foreach")) for dtype in (BF16, F32)]
+SOUND = [Case(f"{name} {str(dtype)[6:]}", None, dtype, **how) for name, how in (
+    ("forward, backward, fused step", {"step": "fused", "backward": True}), ("forward, backward, foreach step", {"step": "foreach", "backward": True}),
+    ("batch 1 beside 32", {"batches": (32, 1)}), ("threads 1 beside 2", {"threads": (1, 2)})) for dtype in (BF16, F32)]
 
 
 def sound(runs, noise):

@@ -52,7 +52,8 @@ def test_products_are_replayed(dtype, tmp_path):
         assert replayed.equal, str(replayed)
     run.save(str(tmp_path / "run"))
     again = testing.open_recording(str(tmp_path / "run"))
-    assert testing.replay_products(again).rows == replayed.rows and len(again) == len(run)
+    assert testing.replay_products(tmp_path / "run").rows == replayed.rows and len(again) == len(run)
+    assert testing.compare_runs(run, str(tmp_path / "run")).same
 
 
 def test_a_wrong_bit_is_not_replayed():
@@ -268,7 +269,7 @@ def test_an_operation_is_computed_another_way(case, noise):
         assert standing_ops.named(case, runs, noise), str(runs)
     else:
         assert standing_ops.sound(runs, noise), str(runs)
-        assert not noise or len(runs.inherited) > 50 and len(runs.unproven) < 0.1 * len(runs.inherited), str(runs)
+        assert not noise or len(runs.inherited) > 40 and len(runs.unproven) < 0.1 * len(runs.inherited), str(runs)
 
 
 def test_several_operations_beside_one():

@@ -393,6 +393,8 @@ class Judge:
         rows = one and one.row, other and other.row
         kind, run = (one and other and k == 0 and _verdict.own(one, other)) or (None, self._blame(p))
         known = of_results(p.a, x, y, right="" if not run else "a" if run == "b" else "b")
+        if kind is not None and (known.name == "dropped" or kind.name == "order" and known.name == "format"):  # what the rows did not say
+            kind = None
         return self._found(p, kind or known, run, rows)
 
     def _arguments(self, p: Pair) -> str:

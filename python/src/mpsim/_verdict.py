@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Optional
 
 from . import _judge
 from ._asked import Asked, asked, reshaped
-from ._classes import Kind, of_rows
+from ._classes import SUMMED, Kind, of_rows
 from ._error import Error
 from ._stand import CASTS, Op, Value
 
@@ -16,6 +16,7 @@ CLASS_OF = {**dict.fromkeys(("zeros",), "dropped"), **dict.fromkeys(("sum-order"
 NEAR_CAUSES = ("rounding", "sum-order")  # as near the exact results as rounding leaves them
 PATTERNS = ("one-code", "rows", "columns", "bits", "tail", *NEAR_CAUSES)  # which do not say what is wrong
 WEAK = ("factor", "offset")  # which roundings that lean to one side make, too
+ADDED = (*SUMMED, "softmax", "norm")  # kinds with sums inside
 CERTAIN = 14  # wrong results that are expected: e^-14 < 1e-6
 
 
@@ -111,6 +112,11 @@ def own(a: Verdict, b: Verdict) -> Optional[tuple[Kind, str]]:
     right, wrong, blamed, first = _blamed(a, b)
     if a.row and b.row:
         return _both(a, b, blamed)
+    if a.of in ADDED and not (a.kind or b.kind) and (right.row or a.near) and wrong.near:
+        if of_rows(a.nearest, b.nearest, a.of) == "format":
+            return Kind("format", f"as near as rounding leaves them to {a.nearest} in a, to {b.nearest} in b"), ""
+        same = f"{right.row} in {first}; in {'b' if first == 'a' else 'a'}" if right.row else "in both"
+        return Kind("order", f"{same} no known row, but results as near to the exact ones as rounding leaves them"), ""
     if not blamed or wrong.kind is None:
         return None
     lead = f"{right.row} in {first}" if right.row else f"as near to {right.nearest} in {first} as rounding leaves them"

@@ -17,6 +17,7 @@ Tensors may be on a device: judges run on the CPU, and tensors are copied to it.
 """
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._error import InputError
@@ -133,8 +134,12 @@ def open_recording(folder: str) -> Any:
     return _open_recording(folder)
 
 
+def _recording(x: Any) -> Any:
+    return open_recording(os.fspath(x)) if isinstance(x, (str, os.PathLike)) else x
+
+
 def compare_runs(a: Any, b: Any, *, leading: bool = False) -> Any:
-    """Which operation is the first whose difference is its own, of two recordings of a model that should agree: two stacks, two machines, eager and
+    """Which operation is the first whose difference is its own, of two recordings (or folders of `Recording.save`) of a model that should agree: two stacks, two machines, eager and
     fused, trainer and sampler, or (leading=True) two batches whose first sequences are the same.
 
     Operations are aligned by module and name; casts may be missing in one run. An operation whose inputs are equal and whose results differ is
@@ -149,11 +154,11 @@ def compare_runs(a: Any, b: Any, *, leading: bool = False) -> Any:
     """
     from ._guilty import compare
 
-    return compare(a, b, leading)
+    return compare(_recording(a), _recording(b), leading)
 
 
 def replay_products(recording: Any, rows: Sequence[str] = ()) -> Any:
-    """Compute the recorded products (mm, addmm, bmm, baddbmm) again on this CPU, and compare all bits: by the rows of torch on a CPU, by `rows`,
+    """Compute the products (mm, addmm, bmm, baddbmm) of a recording, or of its folder, again on this CPU, and compare all bits: by the rows of torch on a CPU, by `rows`,
     else by a row that the judge of products finds. Products of which no row is known are counted as such.
 
     Rows beside those of `judge`: mpsim.testing knows MKL's products of binary32, "mkl-fp32" (chains of FMAs over blocks of 384 of the
@@ -161,4 +166,4 @@ def replay_products(recording: Any, rows: Sequence[str] = ()) -> Any:
     """
     from ._replay import replay
 
-    return replay(recording, tuple(rows))
+    return replay(_recording(recording), tuple(rows))
