@@ -33,13 +33,13 @@ sim_libsim_a_SOURCES = \
   sim/input/steps.c sim/input/steps.h \
   sim/process/textfile.c sim/process/textfile.h \
   sim/process/world.c sim/process/world.h sim/commands.c sim/commands.h \
-  sim/diff/impl.h sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/bytes.c sim/diff/computed.c \
+  sim/diff/impl.h sim/diff/cmd.c sim/diff/compare.c sim/diff/compare.h sim/diff/axes.c sim/diff/bytes.c sim/diff/computed.c \
   sim/diff/constants.c sim/diff/diff.h sim/diff/dropout.c sim/diff/entry.c \
   sim/diff/fit.c sim/diff/fit.h sim/diff/line.c sim/diff/linematch.c sim/diff/lines.c sim/diff/moved.c \
   sim/diff/logcase.c sim/diff/logcase.h sim/diff/logjudge.c sim/diff/logjudge.h sim/diff/logplain.c sim/diff/logprob.c sim/diff/logprob.h sim/diff/logsampled.c sim/diff/parts.c sim/diff/match.c sim/diff/match.h sim/diff/measure.c \
   sim/diff/measure.h sim/diff/numbers.c sim/diff/order.c sim/diff/order.h \
   sim/diff/patterns.c sim/diff/ratios.c sim/diff/ratios.h sim/diff/ratiosreport.c sim/diff/ratiosreport.h sim/diff/places.c sim/diff/rearrange.c \
-  sim/diff/recipe.c sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c \
+  sim/diff/recipe.c sim/diff/remains.c sim/diff/report.c sim/diff/report.h sim/diff/sequence.c sim/diff/sequence.h sim/diff/shift.c \
   sim/diff/side.c sim/diff/side.h sim/diff/stale.c sim/diff/tolerance.c \
   sim/diff/tolerance.h sim/diff/verdict.c sim/diff/verdict.h sim/diff/walk.c sim/diff/walk.h \
   sim/dot/blocks.c sim/dot/blocks.h sim/dot/cmd.c sim/dot/distance.c sim/dot/distance.h sim/dot/distancereport.c sim/dot/distancereport.h sim/dot/error.c sim/dot/error.h sim/dot/like.c sim/dot/like.h sim/dot/models.c sim/dot/models.h sim/dot/operand.c \

@@ -23,7 +23,7 @@ static verdict_judge *const judges[] = {
     diff_pattern_codes,       diff_constants_scalar,   diff_constants_constant,
     diff_pattern_flipped_bit, diff_pattern_byte_order, diff_pattern_reinterpreted, diff_pattern_negated,  diff_numbers_rounded_own,
     diff_pattern_zeroed,      diff_pattern_clipped,    diff_numbers_scaled,     diff_line_offset,         diff_dropout_masks,
-    diff_numbers_rounded,     diff_pattern_flipped_bits, diff_places_moved,     diff_pattern_non_finite,  diff_moved_lines, diff_parts_moved,
+    diff_numbers_rounded,     diff_pattern_flipped_bits, diff_places_moved,     diff_pattern_non_finite,  diff_axes_near, diff_moved_lines, diff_parts_moved,
     diff_pattern_sum_order,   diff_line_fitted,        diff_lines_own,          diff_computed_widened,    diff_stale_a,
     diff_parts_corrupted,     diff_computed_operands,  diff_pattern_close,      diff_pattern_unrelated,
 };

@@ -53,6 +53,11 @@ static void add_special(fit *f, const fit_question *q, double x, double y)
     f->missed += !same;
 }
 
+static double ties_away(double x, double down, double up, double nearest)
+{
+    return x - down == up - x ? (x > 0 ? up : down) : nearest;
+}
+
 static void add_element(fit *f, const fit_question *q, double x, double y, double down, double up, double nearest)
 {
     const int beside = y == down || y == up || (isnan(y) && (isnan(up) || isnan(down)));
@@ -72,6 +77,7 @@ static void add_element(fit *f, const fit_question *q, double x, double y, doubl
             f->farthest = fmax(f->farthest, fabs(x * q->scale - y) / (up - down));
         f->kept += y != 0;
         f->nearest += y == nearest;
+        f->away += y == ties_away(x * q->scale, down, up, nearest);
         f->to_zero += y == (x > 0 ? down : up);
         f->up += y == up;
         f->down += y == down;
@@ -101,6 +107,7 @@ void diff_fit_merge(fit *to, const fit *from)
     to->missed += from->missed;
     to->inexact += from->inexact;
     to->nearest += from->nearest;
+    to->away += from->away;
     to->to_zero += from->to_zero;
     to->up += from->up;
     to->down += from->down;
@@ -117,6 +124,7 @@ const char *diff_fit_mode(const fit *f)
     if (f->missed || f->inexact + f->infinite + f->nan + f->saturated + f->flushed == 0)
         return NULL;
     return f->nearest == f->inexact   ? "nearest-even"
+           : f->away == f->inexact    ? "nearest-away"
            : f->to_zero == f->inexact ? "toward-zero"
            : f->up == f->inexact      ? "up"
            : f->down == f->inexact    ? "down"

@@ -3,6 +3,7 @@
 
 #include "../input/names.h"
 #include "../record/record.h"
+#include "fit.h"
 #include "sequence.h"
 #include "verdict.h"
 #include "walk.h"
@@ -154,7 +155,7 @@ verdict_judge diff_pattern_codes, diff_pattern_flipped_bit, diff_pattern_flipped
 /* diff_places_moved -- of as many elements. diff_places_resized -- of other counts: always says something. */
 verdict_judge diff_places_moved, diff_places_resized;
 
-/* ---- rearrange.c: the same elements in other places: axes, rows, shifts, parts that are missing. ---- */
+/* ---- axes.c: axes in another order, or backwards. ---- */
 
 enum { REARRANGE_RANK = 5 }; /* axes are looked at up to this rank */
 
@@ -162,6 +163,14 @@ enum { REARRANGE_RANK = 5 }; /* axes are looked at up to this rank */
  * `flip`, with some axes run through backwards (axes[k]: 1). *looked: how many elements were compared; all of them
  * where they are few. 1, 0, or -1 with *error. */
 int diff_rearrange_axes(walk *w, int flip, int axes[REARRANGE_RANK], uint64_t *looked, trace_error *error);
+
+/* diff_axes_near -- a verdict_judge: the same by correlation of some elements, which then differ by a rounding, a scale or a small error. */
+verdict_judge diff_axes_near;
+
+/* diff_axes_say -- "B is A with the axes (1, 0)", or with `flip` "B is A, backwards along axis 0". */
+void diff_axes_say(finding *f, int flip, const int *axes, size_t rank);
+
+/* ---- rearrange.c: the same elements in other places: rows, shifts, parts that are missing. ---- */
 
 /* What rows of one length have in common. */
 typedef struct rearrange_rows {
@@ -200,6 +209,21 @@ typedef struct line_match {
  * places and nineteen of twenty of these are found, 0, or -1 with *error; diff_line_match_clear in any case. */
 int diff_line_match(line_match *m, walk *w, uint64_t length, int columns, trace_error *error);
 void diff_line_match_clear(line_match *m);
+
+/* ---- remains.c: what differs once elements of A are where B has them. ---- */
+
+enum { REMAINS_FORMATS = 5 };
+
+typedef struct remains {
+    uint64_t n, equal;
+    double aa, bb, ab, apart;     /* A A, B B, A B, (A - B)^2 */
+    fit fits[2][REMAINS_FORMATS]; /* [the side that is rounded]  */
+} remains;
+
+void diff_remains_add(remains *r, const double *a, const double *b, size_t n);
+/* diff_remains_explain -- whether B is A times a number, but for a small part. diff_remains_say -- "; the rest is equal, in 512 elements looked at". */
+int diff_remains_explain(const remains *r);
+void diff_remains_say(finding *f, const remains *r);
 
 /* ---- moved.c: rows or columns that changed places, and were rounded or scaled too. A verdict_judge. ---- */
 

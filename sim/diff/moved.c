@@ -7,44 +7,14 @@
 #include "../array/need.h"
 #include "../record/cells.h"
 #include "../text/words.h"
-#include "fit.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LOOKED = 1 << 21, SAID = 12, SHORTEST = 16 };
-#define REMAINS 0.25 /* of B at most: what its lines are not A's times a number */
-
-static const char *const formats[] = {"bf16", "fp16", "tf32", "e4m3", "e5m2"};
-enum { FORMATS = sizeof formats / sizeof formats[0] };
-
-/* What remains once lines are where they belong. */
-typedef struct rest {
-    uint64_t n, equal;
-    double aa, bb, ab, apart; /* A A, B B, A B, (A - B)^2 */
-    fit fits[2][FORMATS];     /* [the side that is rounded]  */
-} rest;
 
 /* ---- reading ---- */
-
-static void add(rest *r, const double *a, const double *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        r->equal += a[i] == b[i];
-        r->aa += a[i] * a[i];
-        r->bb += b[i] * b[i];
-        r->ab += a[i] * b[i];
-        r->apart += (a[i] - b[i]) * (a[i] - b[i]);
-    }
-    r->n += n;
-    for (int from = 0; from < 2; from++)
-        for (int f = 0; f < FORMATS; f++) {
-            const fit_question q = {.format = *mpsim_format_find(formats[f]), .scale = 1};
-            if (!r->fits[from][f].missed)
-                diff_fit_add(&r->fits[from][f], &q, from ? b : a, from ? a : b, n);
-        }
-}
 
 static int all_finite(const double *x, size_t n)
 {
@@ -55,7 +25,7 @@ static int all_finite(const double *x, size_t n)
 }
 
 /* One row of B and what A has in its place. */
-static int add_row(rest *r, const line_match *m, walk *w, uint64_t row, double *const x[3], trace_error *error)
+static int add_row(remains *r, const line_match *m, walk *w, uint64_t row, double *const x[3], trace_error *error)
 {
     const uint64_t from = m->columns ? row : m->from[row], length = m->length;
     if (from == LINE_NONE)
@@ -74,11 +44,11 @@ static int add_row(rest *r, const line_match *m, walk *w, uint64_t row, double *
         x[1][n++] = x[1][i];
     }
     for (size_t at = 0; at < n; at += FIT_MOST)
-        add(r, x[2] + at, x[1] + at, n - at < FIT_MOST ? n - at : FIT_MOST);
+        diff_remains_add(r, x[2] + at, x[1] + at, n - at < FIT_MOST ? n - at : FIT_MOST);
     return 0;
 }
 
-static int read_rest(rest *r, const line_match *m, walk *w, trace_error *error)
+static int read_remains(remains *r, const line_match *m, walk *w, trace_error *error)
 {
     const uint64_t rows = w->of[1].tensor->count / m->length, most = LOOKED / m->length + 1;
     const uint64_t step = (rows - 1) / most + 1;
@@ -196,64 +166,19 @@ static void say_places(finding *f, const line_match *m)
         diff_finding_say(f, "; A has no match for %s other %s", text_count(d, m->moved - m->found), lines_word(m));
 }
 
-/* ---- what remains ---- */
-
-static int is_rounding(const fit *x)
-{
-    return !x->missed && x->inexact >= 16 && x->farthest >= 0.125 && diff_fit_mode(x);
-}
-
-static int say_rounding(finding *f, const rest *r)
-{
-    for (int from = 0; from < 2; from++)
-        for (int k = 0; k < FORMATS; k++) {
-            const fit *x = &r->fits[from][k];
-            if (!is_rounding(x))
-                continue;
-            snprintf(f->format, sizeof f->format, "%s", formats[k]);
-            f->mode = diff_fit_mode(x);
-            diff_finding_say(f, "%s is then %s rounded to %s (%s)", from ? "A" : "B", from ? "B" : "A", formats[k],
-                             f->mode);
-            return 1;
-        }
-    return 0;
-}
-
-static void say_rest(finding *f, const rest *r)
-{
-    const double scale = r->ab / r->aa, left = sqrt(fmax(0, 1 - r->ab * r->ab / (r->aa * r->bb)));
-    char a[32], b[32];
-    diff_finding_say(f, "; ");
-    if (r->equal == r->n)
-        diff_finding_say(f, "the rest is equal");
-    else if (!say_rounding(f, r)) {
-        if (fabs(scale - 1) > 4 * left / sqrt((double)r->n) + 1e-6) {
-            f->scale = scale;
-            diff_finding_say(f, "B is then A times %s, ", text_number(a, scale));
-        }
-        diff_finding_say(f, "the error is then %s of B (root mean squares)", text_number(b, left));
-    }
-    diff_finding_say(f, ", in %s elements looked at", text_count(a, r->n));
-}
-
-static int explains(const rest *r)
-{
-    return r->n && r->ab > 0 && r->aa * r->bb > 0 && 1 - r->ab * r->ab / (r->aa * r->bb) <= REMAINS * REMAINS;
-}
-
 /* ---- the judge ---- */
 
 static int try_lines(verdict_case *c, finding *f, uint64_t length, int columns, trace_error *error)
 {
     line_match m;
-    rest r = {0};
+    remains r = {0};
     int result = diff_line_match(&m, &c->walk, length, columns, error);
-    if (result > 0 && read_rest(&r, &m, &c->walk, error))
+    if (result > 0 && read_remains(&r, &m, &c->walk, error))
         result = -1;
-    if (result > 0 && (result = explains(&r))) {
+    if (result > 0 && (result = diff_remains_explain(&r))) {
         diff_finding_init(f, VERDICT_REARRANGED);
         say_places(f, &m);
-        say_rest(f, &r);
+        diff_remains_say(f, &r);
     }
     diff_line_match_clear(&m);
     return result;

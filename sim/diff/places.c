@@ -40,13 +40,8 @@ static int rearranged(verdict_case *c, finding *f, int flip, trace_error *error)
     if (found <= 0)
         return found;
     diff_finding_init(f, flip ? VERDICT_REVERSED : VERDICT_TRANSPOSED);
-    diff_finding_say(f, flip ? "B is A, backwards along axis" : "B is A with the axes (");
-    for (size_t k = 0, n = 0; k < c->tensors[0]->rank; k++)
-        if (!flip)
-            diff_finding_say(f, "%s%d", k ? ", " : "", axes[k]);
-        else if (axes[k])
-            diff_finding_say(f, "%s%zu", n++ ? ", " : " ", k);
-    diff_finding_say(f, "%s: the same codes, and %s of %s places looked at", flip ? "" : ")", text_count(a, looked),
+    diff_axes_say(f, flip, axes, c->tensors[0]->rank);
+    diff_finding_say(f, ": the same codes, and %s of %s places looked at", text_count(a, looked),
                      text_count(b, c->tensors[1]->count));
     return 1;
 }

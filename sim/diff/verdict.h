@@ -34,7 +34,7 @@
     V(VERDICT_REVERSED, "reversed", "an axis run through backwards") \
     V(VERDICT_SHIFTED, "shifted", "elements shifted") \
     V(VERDICT_PERMUTED, "permuted", "the same elements in another order") \
-    V(VERDICT_REARRANGED, "rearranged", "rows or columns in another order, and a rounding or a scale") \
+    V(VERDICT_REARRANGED, "rearranged", "axes, rows or columns in another order, and a rounding or a scale") \
     V(VERDICT_RESIZED, "resized", "another number of elements") \
     V(VERDICT_NON_FINITE, "non-finite", "NaN or Inf appear") \
     V(VERDICT_SUM_ORDER, "sum-order", "looks like sums in another order") \

@@ -261,6 +261,10 @@ TEST(fits)
     f = (fit){0};
     diff_fit_add(&f, &q, x, neither, 4);
     ck_assert(diff_fit_mode(&f) == NULL && f.missed == 1);
+    const double ties[4] = {1.0625, -1.0625, 1.1875, 1.07}, away[4] = {1.125, -1.125, 1.25, 1.125};
+    f = (fit){0};
+    diff_fit_add(&f, &q, ties, away, 4);
+    ck_assert_str_eq(diff_fit_mode(&f), "nearest-away");
 }
 
 TEST_MAIN("diff");

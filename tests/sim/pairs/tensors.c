@@ -92,6 +92,22 @@ static void transposed(pair_tensor *a, pair_tensor *b, uint64_t *random)
         b->x[i] = a->x[i % rows * columns + i / rows];
 }
 
+/* The other way, in bf16 of fewer bits: what a cast before the transposition leaves. */
+static void transposed_rounded(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    transposed(a, b, random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = ldexp(rint(ldexp(frexp(b->x[i], &(int){0}), 8)), -8) *
+                  (b->x[i] == 0 ? 0 : ldexp(1, ilogb(b->x[i]) + 1));
+}
+
+static void reversed_scaled(pair_tensor *a, pair_tensor *b, uint64_t *random)
+{
+    reversed_rows(a, b, random);
+    for (size_t i = 0; i < b->n; i++)
+        b->x[i] = b->x[i] * 0.3 + 1e-3 * a->x[i];
+}
+
 static void mixed(pair_tensor *a, pair_tensor *b, uint64_t *random)
 {
     (void)a;
@@ -405,6 +421,9 @@ const pair pairs_tensors[] = {
     ROW("four parts interleaved", "q, k, v and gate interleaved", "transposed permuted", "", pair_weight, interleaved),
     ROW("one row", "one row everywhere", "", "", pair_weight, one_row),
     ROW("transposed", "a matrix stored the other way", "transposed", "permuted", pair_weight, transposed),
+    ROW("transposed, rounded", "a matrix stored the other way, after a cast", "rearranged", "", pair_weight,
+        transposed_rounded),
+    ROW("reversed, scaled", "rows reversed, times 0.3, with noise", "rearranged", "", pair_weight, reversed_scaled),
     ROW("mixed", "elements shuffled", "permuted", "", pair_weight, mixed),
     ROW("one place", "read one element too far", "shifted", "permuted", pair_weight, one_place),
     ROW("flattened", "another shape", "reshaped", "", pair_weight, flattened),
