@@ -17,7 +17,7 @@ gpu_libfunctions_a_SOURCES = gpu/functions/cases.h gpu/functions/exact.h gpu/fun
   gpu/functions/pack.h gpu/functions/plan.c gpu/functions/record.c gpu/functions/session.h gpu/functions/tables.c
 EXTRA_DIST += $(cuda_functions_sources) gpu/functions/main.c gpu/functions/unit.cuh gpu/validation/checks/open.cuh
 
-EXTRA_DIST += gpu/library/chain.cuh gpu/library/fused.cuh gpu/library/fused_tile.cuh gpu/library/staged.cuh gpu/library/grouped.cuh gpu/library/fused.h gpu/library/tile.cuh gpu/library/flushed.cuh gpu/library/exact.cuh gpu/library/exact.h gpu/validation/speed/models.cuh
+EXTRA_DIST += gpu/library/chain.cuh gpu/library/chain_tree.cuh gpu/library/fused.cuh gpu/library/fused_tile.cuh gpu/library/staged.cuh gpu/library/grouped.cuh gpu/library/fused.h gpu/library/tile.cuh gpu/library/flushed.cuh gpu/library/exact.cuh gpu/library/exact.h gpu/validation/speed/models.cuh
 
 # What only nvcc compiles; the kernels of trainings a plain C++ compiler takes, too (tests/gpu/host.h).
 EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_library_sources) gpu/stats/check.cu gpu/stats/check.h gpu/stats/main.c \

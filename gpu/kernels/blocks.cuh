@@ -47,10 +47,10 @@ struct gpu_line {
             }
         } else { /* of both loads, in a word */
             const uint32_t a = gpu_group_both<IN>(g[0]), b = gpu_group_both<IN>(g[1]);
-            uint32_t both = gpu_larger_pair<IN>(__byte_perm(a, b, 0x5410), __byte_perm(a, b, 0x7632));
+            uint32_t both = gpu_extreme_pair<IN, GPU_LARGER>(__byte_perm(a, b, 0x5410), __byte_perm(a, b, 0x7632));
             GPU_UNROLL
             for (int h = 1; h < L; h *= 2)
-                both = gpu_larger_pair<IN>(both, __shfl_xor_sync(0xffffffffu, both, h));
+                both = gpu_extreme_pair<IN, GPU_LARGER>(both, __shfl_xor_sync(0xffffffffu, both, h));
             m[0] = fabsf(gpu_code_value<IN>(both & 0xffffu));
             m[1] = fabsf(gpu_code_value<IN>(both >> 16));
         }

@@ -78,41 +78,32 @@ static __device__ __forceinline__ float gpu_larger_or_nan(float a, float b)
 #endif
 }
 
-/* The larger magnitude of both halves, each, as codes: NaN if one is; the sign is any. */
-template <int IN>
-static __device__ __forceinline__ uint32_t gpu_larger_pair(uint32_t a, uint32_t b)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 860
-    uint32_t y;
-    if (IN == GPU_INPUT_BF16)
-        asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-    else
-        asm("max.NaN.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
-    return y;
-#else
-    const uint32_t u = a & 0x7fff7fffu, v = b & 0x7fff7fffu;
-    const uint32_t low = (u & 0xffff) > (v & 0xffff) ? u & 0xffff : v & 0xffff,
-                   high = u >> 16 > v >> 16 ? u >> 16 : v >> 16;
-    return high << 16 | low;
-#endif
-}
+enum gpu_extreme { GPU_LARGER, GPU_SMALLER };
 
-/* The smaller magnitudes, of numbers. */
-template <int IN>
-static __device__ __forceinline__ uint32_t gpu_smaller_pair(uint32_t a, uint32_t b)
+/* The larger or smaller magnitude of both halves, each, as codes: of the larger NaN if one is; the sign is any. */
+template <int IN, gpu_extreme WHICH>
+static __device__ __forceinline__ uint32_t gpu_extreme_pair(uint32_t a, uint32_t b)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 860
     uint32_t y;
-    if (IN == GPU_INPUT_BF16)
-        asm("min.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+#define GPU_PAIR(operation) asm(operation " %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b))
+    if (IN == GPU_INPUT_BF16 && WHICH == GPU_LARGER)
+        GPU_PAIR("max.NaN.xorsign.abs.bf16x2");
+    else if (IN == GPU_INPUT_BF16)
+        GPU_PAIR("min.xorsign.abs.bf16x2");
+    else if (WHICH == GPU_LARGER)
+        GPU_PAIR("max.NaN.xorsign.abs.f16x2");
     else
-        asm("min.xorsign.abs.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+        GPU_PAIR("min.xorsign.abs.f16x2");
+#undef GPU_PAIR
     return y;
 #else
-    const uint32_t u = a & 0x7fff7fffu, v = b & 0x7fff7fffu;
-    const uint32_t low = (u & 0xffff) < (v & 0xffff) ? u & 0xffff : v & 0xffff,
-                   high = u >> 16 < v >> 16 ? u >> 16 : v >> 16;
-    return high << 16 | low;
+    uint32_t both = 0;
+    for (uint32_t half = 0x7fffu; half; half = half == 0x7fffu ? 0x7fff0000u : 0) {
+        const uint32_t u = a & half, v = b & half;
+        both |= (u > v) == (WHICH == GPU_LARGER) ? u : v;
+    }
+    return both;
 #endif
 }
 
@@ -120,7 +111,8 @@ static __device__ __forceinline__ uint32_t gpu_smaller_pair(uint32_t a, uint32_t
 template <int IN>
 static __device__ __forceinline__ uint32_t gpu_group_both(const gpu_group<IN> &g)
 {
-    return gpu_larger_pair<IN>(gpu_larger_pair<IN>(g.u[0], g.u[1]), gpu_larger_pair<IN>(g.u[2], g.u[3]));
+    return gpu_extreme_pair<IN, GPU_LARGER>(gpu_extreme_pair<IN, GPU_LARGER>(g.u[0], g.u[1]),
+                                            gpu_extreme_pair<IN, GPU_LARGER>(g.u[2], g.u[3]));
 }
 
 /* Whether one of a group's numbers, no NaNs, is zero. */
@@ -132,8 +124,8 @@ static __device__ __forceinline__ int gpu_has_zero(const gpu_group<IN> &g)
                               fminf(fabsf(__uint_as_float(g.u[2])), fabsf(__uint_as_float(g.u[3]))));
         return v == 0;
     }
-    const uint32_t least = gpu_smaller_pair<IN>(gpu_smaller_pair<IN>(g.u[0], g.u[1]),
-                                                gpu_smaller_pair<IN>(g.u[2], g.u[3]));
+    const uint32_t least = gpu_extreme_pair<IN, GPU_SMALLER>(gpu_extreme_pair<IN, GPU_SMALLER>(g.u[0], g.u[1]),
+                                                             gpu_extreme_pair<IN, GPU_SMALLER>(g.u[2], g.u[3]));
     return (least & 0x7fffu) == 0 || (least & 0x7fff0000u) == 0;
 }
 
@@ -149,7 +141,7 @@ static __device__ __forceinline__ float gpu_group_most(const gpu_group<IN> &g)
         return m;
     }
     const uint32_t both = gpu_group_both<IN>(g);
-    const uint32_t one = gpu_larger_pair<IN>(both, both >> 16) & 0x7fffu;
+    const uint32_t one = gpu_extreme_pair<IN, GPU_LARGER>(both, both >> 16) & 0x7fffu;
     return IN == GPU_INPUT_BF16 ? __uint_as_float(one << 16) : gpu_half_value(one);
 }
 

@@ -1,5 +1,5 @@
 /* chain.cuh -- products added one after the other (mpsim/dot.h: FMA and MULADD, sequential, with chunks or without) whose roundings
- * are to nearest even in binary32, bf16 or fp16; some without subnormal numbers (flushed.cuh): tiles of 64 x 64 results, operands
+ * are to nearest even in binary32, bf16 or fp16; some without subnormal numbers (flushed.cuh), and trees (chain_tree.cuh): tiles of 64 x 64 results, operands
  * decoded once to shared memory, 4 x 4 results a thread.
  *
  * All values are binary32 numbers. binary32 itself is rounded by its instructions. For bf16 and fp16 an exact result is
@@ -10,7 +10,7 @@
  * A result that is no number is left to the reference (walk_filter), so that a NaN has its bits. */
 #pragma once
 
-#include "flushed.cuh"
+#include "chain_tree.cuh"
 
 #include <type_traits>
 
@@ -173,6 +173,17 @@ static __device__ __forceinline__ void chain_start(chain_sums &s, const product_
     __syncthreads();
 }
 
+struct chain_nothing { /* stands for what a way has no use for */
+    unsigned stages;
+};
+
+/* What stands for products that are not there: +0, or -0, which changes no sum. */
+template <int WAY>
+static __device__ __forceinline__ float chain_fill()
+{
+    return WAY == CHAIN_TREE || WAY == CHAIN_LANES || WAY == CHAIN_PAIRS || WAY == CHAIN_QUADS ? -0.0f : 0.0f;
+}
+
 template <int WAY, chain_kind KIND, int CHUNKED>
 GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     chain_kernel(GPU_CONSTANT(product_arguments) p, GPU_CONSTANT(chain_product) f, const unsigned char *entered_a,
@@ -184,27 +195,39 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
     const product_shape &g = p.shape;
     const tile_work w = tile_work_of(p, f.tiles, entered_a, entered_b);
     const int row = static_cast<int>(threadIdx.x) / 16 * TILE_SIDE, column = threadIdx.x % 16 * TILE_SIDE;
-    tile_reading read_a = tile_reading_of(p.a, WAY >= CHAIN_ODD_FIRST, p.model.traits),
-                 read_b = tile_reading_of(p.b, WAY >= CHAIN_ODD_FIRST, p.model.traits);
-    read_a.fill = WAY >= CHAIN_PAIRS ? -0.0f : 0.0f;
+    const int flush = WAY >= CHAIN_ODD_FIRST && p.model.traits & MPSIM_TRAIT_FLUSH_OPERANDS;
+    tile_reading read_a = tile_reading_of(p.a, flush, p.model.traits),
+                 read_b = tile_reading_of(p.b, flush, p.model.traits);
+    read_a.fill = chain_fill<WAY>();
     int *const lines = reinterpret_cast<int *>(&room[CHAIN_FACTORS]);
+    enum { IS_WHOLE = WAY == CHAIN_TREE || (WAY >= CHAIN_ODD_FIRST && WAY != CHAIN_LANES) };
+    typename std::conditional<WAY == CHAIN_TREE, tree_waiting, chain_nothing>::type waiting;
+    typename std::conditional<WAY == CHAIN_LANES, chain_sums, chain_nothing>::type odd = {};
     chain_sums s = {}, sums = {};
+    waiting.stages = 0;
     int left = f.chunk, q = 0;
     chain_start(CHUNKED ? sums : s, p, w.at, w.row0 + row, w.column0 + column, &room[row * TILE_LINES + column]);
     if (CHUNKED && f.blocks)
         chain_factor_lines(lines, f, g, w.at, w.row0, w.column0);
     for (int64_t k0 = 0; k0 < g.depth; k0 += TILE_DEEP) {
         const int deep = tile_stage(a, b, g, f.tiles, w, k0, read_a, read_b);
-        if constexpr (WAY >= CHAIN_ODD_FIRST)
+        if constexpr (WAY == CHAIN_TREE)
+            tree_stage(waiting, a, b, row, column);
+        else if constexpr (IS_WHOLE)
             flushed_stage<WAY>(s, a, b, deep, row, column);
-        for (int k = 0; WAY < CHAIN_ODD_FIRST && k < deep;) {
+        for (int k = 0; !IS_WHOLE && k < deep;) {
             const int end = CHUNKED && left < deep - k ? k + left : deep;
-            chain_add<WAY, KIND>(s, a, b, k, end, row, column);
+            if constexpr (WAY == CHAIN_LANES)
+                flushed_lanes(s, odd, a, b, k, end, row, column);
+            else
+                chain_add<WAY, KIND>(s, a, b, k, end, row, column);
             left -= end - k;
             k = end;
             if (CHUNKED && left == 0) {
                 left = f.chunk;
-                if (f.blocks)
+                if constexpr (WAY == CHAIN_LANES)
+                    flushed_outer(sums, s, odd);
+                else if (f.blocks)
                     chain_promote(sums, s, f, lines, row, column, q++);
                 else
                     chain_outer<KIND>(sums, s, f.outer_binary32);
@@ -212,7 +235,12 @@ GPU_KERNEL void __launch_bounds__(TILE_THREADS, 2)
         }
         __syncthreads();
     }
-    if (CHUNKED && left != f.chunk && f.blocks)
+    if constexpr (WAY == CHAIN_TREE) {
+        tree_end(s, waiting);
+    } else if constexpr (WAY == CHAIN_LANES) {
+        if (left != f.chunk)
+            flushed_outer(sums, s, odd);
+    } else if (CHUNKED && left != f.chunk && f.blocks)
         chain_promote(sums, s, f, lines, row, column, q);
     else if (CHUNKED && left != f.chunk)
         chain_outer<KIND>(sums, s, f.outer_binary32);
@@ -240,11 +268,12 @@ static inline chain_function *chain_kernel_of(const chain_product &f)
         {ROW(0, CHAIN_BINARY32), ROW(0, CHAIN_BF16), ROW(0, CHAIN_FP16)},
         {ROW(1, CHAIN_BINARY32), ROW(1, CHAIN_BF16), ROW(1, CHAIN_FP16)}};
 #undef ROW
-    static chain_function *const flushed[CHAIN_WAYS - CHAIN_ODD_FIRST] = {
-        chain_kernel<CHAIN_ODD_FIRST, CHAIN_BINARY32, 0>, chain_kernel<CHAIN_PAIRS, CHAIN_BINARY32, 0>,
-        chain_kernel<CHAIN_QUADS, CHAIN_BINARY32, 0>};
-    if (f.way >= CHAIN_ODD_FIRST)
-        return flushed[f.way - CHAIN_ODD_FIRST];
+    static chain_function *const others[CHAIN_WAYS - CHAIN_TREE] = {
+        chain_kernel<CHAIN_TREE, CHAIN_BINARY32, 0>,  chain_kernel<CHAIN_ODD_FIRST, CHAIN_BINARY32, 0>,
+        chain_kernel<CHAIN_LANES, CHAIN_BINARY32, 1>, chain_kernel<CHAIN_PAIRS, CHAIN_BINARY32, 0>,
+        chain_kernel<CHAIN_QUADS, CHAIN_BINARY32, 0>, chain_kernel<CHAIN_TO_ODD, CHAIN_BINARY32, 0>};
+    if (f.way >= CHAIN_TREE)
+        return others[f.way - CHAIN_TREE];
     return kernels[f.way][f.kind][f.chunk != 0];
 }
 
@@ -267,20 +296,52 @@ static inline int chain_kind_of(const mpsim_model &m, int starts)
     return is_chain_place(m.result, sums) || (!starts && is_chain_place(m.result, CHAIN_BINARY32)) ? k : -1;
 }
 
-/* Without subnormal numbers, in binary32, from +0; trees of exact products. -1: not these. */
-static inline int flushed_way_of(const mpsim_model &m, const product_arguments &p)
+/* Instructions that flush take operands below the normal numbers of binary32 for zeros. */
+static inline int has_flushed_products(const product_arguments &p)
+{
+    return p.a.multiplied.mbits + p.b.multiplied.mbits <= 20 && mpsim_emin(&p.a.multiplied) >= -126 &&
+           mpsim_emin(&p.b.multiplied) >= -126;
+}
+
+/* Arm's pairs: every rounding is to odd. */
+static inline int is_to_odd(const mpsim_model &m)
+{
+    enum { TRAITS = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS | MPSIM_TRAIT_FILLED | MPSIM_TRAIT_OVERFLOW };
+    const mpsim_rounded *const places[] = {&m.product, &m.accumulator, &m.outer};
+    for (const mpsim_rounded *x : places)
+        if (!is_place(*x, MPSIM_ROUND_TO_ODD, 8, 23))
+            return 0;
+    return m.addition == MPSIM_ADDITION_MULADD && m.order == MPSIM_ORDER_PAIRWISE && m.length == 0 && m.chunk == 2 &&
+           m.traits == TRAITS && is_chain_place(m.result, CHAIN_BINARY32);
+}
+
+/* Of binary32, but sequential. A tree of all products; without subnormal numbers, from +0: the others, trees of exact products. -1: not
+ * these. Traits without an effect: way_of. */
+static inline int other_way_of(const mpsim_model &m, const product_arguments &p)
 {
     enum { FLUSH = MPSIM_TRAIT_FLUSH_OPERANDS | MPSIM_TRAIT_FLUSH_SUMS };
     const unsigned traits = m.traits & ~unsigned(MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS);
-    if (m.chunk || p.start.codes || p.a.factors || chain_kind_of(m, 0) != CHAIN_BINARY32)
+    if (p.a.factors)
+        return -1;
+    if (is_to_odd(m))
+        return has_flushed_products(p) && !p.start.codes ? int(CHAIN_TO_ODD) : -1;
+    if (chain_kind_of(m, 0) != CHAIN_BINARY32 || !is_chain_place(m.result, CHAIN_BINARY32))
+        return -1;
+    if (m.addition == MPSIM_ADDITION_MULADD && m.order == MPSIM_ORDER_PAIRWISE && !m.length && !m.chunk && !traits)
+        return CHAIN_TREE;
+    if (p.start.codes)
+        return -1;
+    if (m.addition == MPSIM_ADDITION_FMA && m.order == MPSIM_ORDER_LANES)
+        return m.length == 2 && m.chunk && m.chunk % 2 == 0 && (traits | MPSIM_TRAIT_FLUSH_OPERANDS) == FLUSH
+                   ? int(CHAIN_LANES)
+                   : -1;
+    if (m.chunk)
         return -1;
     if (m.addition == MPSIM_ADDITION_FMA)
         return m.order == MPSIM_ORDER_ODD_FIRST && (traits == FLUSH || traits == (FLUSH | MPSIM_TRAIT_PLUS_ZERO))
                    ? int(CHAIN_ODD_FIRST)
                    : -1;
-    if (m.order != MPSIM_ORDER_PAIRWISE || traits != (FLUSH | MPSIM_TRAIT_PLUS_ZERO) ||
-        p.a.multiplied.mbits + p.b.multiplied.mbits > 20 || mpsim_emin(&p.a.multiplied) < -126 ||
-        mpsim_emin(&p.b.multiplied) < -126) /* instructions that flush take operands below these for zeros */
+    if (m.order != MPSIM_ORDER_PAIRWISE || traits != (FLUSH | MPSIM_TRAIT_PLUS_ZERO) || !has_flushed_products(p))
         return -1;
     return m.length == 4 ? int(CHAIN_QUADS) : m.length == 2 ? int(CHAIN_PAIRS) : -1;
 }
@@ -289,7 +350,7 @@ static inline int flushed_way_of(const mpsim_model &m, const product_arguments &
 static inline int way_of(const mpsim_model &m, const product_arguments &p)
 {
     if (m.order != MPSIM_ORDER_SEQUENTIAL)
-        return flushed_way_of(m, p);
+        return other_way_of(m, p);
     return m.traits & ~(MPSIM_TRAIT_OVERFLOW | MPSIM_TRAIT_NAN_MINUS) ? -1
            : m.addition == MPSIM_ADDITION_FMA                         ? int(CHAIN_FMA)
                                                                       : int(CHAIN_MULADD);
@@ -315,12 +376,13 @@ static inline int chain_of(chain_product *f, const product_arguments &p)
     memset(static_cast<void *>(f), 0, sizeof *f);
     if ((m.addition != MPSIM_ADDITION_FMA && m.addition != MPSIM_ADDITION_MULADD) || m.chunk > 0x7fffffff)
         return 0;
-    const int kind = chain_kind_of(m, p.start.codes != nullptr), way = way_of(m, p);
+    const int way = way_of(m, p);
+    const int kind = way >= CHAIN_TREE ? int(CHAIN_BINARY32) : chain_kind_of(m, p.start.codes != nullptr);
     if (kind < 0 || way < 0 || (p.a.factors && !set_chain_blocks(f, p)))
         return 0;
     f->kind = static_cast<chain_kind>(kind);
     f->way = static_cast<chain_way>(way);
-    f->chunk = f->blocks ? f->chunk : static_cast<int>(m.chunk);
+    f->chunk = f->blocks ? f->chunk : way == CHAIN_TO_ODD ? 0 : static_cast<int>(m.chunk);
     f->outer_binary32 = m.chunk && !is_chain_place(m.outer, kind);
     return set_tiles(&f->tiles, p);
 }

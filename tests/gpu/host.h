@@ -369,6 +369,14 @@ static inline float __fmaf_rz(float a, float b, float c)
     const float low = __fmaf_rd(a, b, c), high = __fmaf_ru(a, b, c);
     return low == 0 && high == 0 ? fmaf(a, b, c) : fabsf(low) < fabsf(high) ? low : high;
 }
+static inline float __fadd_ru(float a, float b)
+{
+    return __fmaf_ru(a, 1, b);
+}
+static inline float __fadd_rd(float a, float b)
+{
+    return __fmaf_rd(a, 1, b);
+}
 static inline float __fadd_rz(float a, float b)
 {
     return __fmaf_rz(a, 1, b);

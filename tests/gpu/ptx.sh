@@ -262,7 +262,10 @@ fi
 # The most instructions a product, for the first words of a kernel's name that are in the list.
 cat >"$dir/most" <<'X'
 fma, binary32 1.3
+fma, two lanes, flushed 3.7
 fma 8.3
+pairs to odd, flushed 5.8
+tree of all products 2.3
 sequential, binary32 2.3
 sequential 11.3
 fused, L = 16, staged, two sums 5.7

@@ -260,6 +260,8 @@ static void chains()
                 {"sequential:bf16:chunk=16:outer=binary32:result=binary32", 1},
                 {"sequential:product=binary32:acc=bf16", 0},
                 {"fma:bf16:round=toward-zero", 0},
+                {"pairwise", 1},
+                {"amx-bf16-fp32:chunk=6", 1},
                 {"fma:order=odd-first", 0},
                 {"fma:flush=all", 0},
                 {"chunked", 0}};
@@ -279,7 +281,7 @@ static void chains()
             t.how = i % 5 == 4 ? TEST_ANY_BITS : i % 3 == 1 ? TEST_SPREAD : TEST_BELL;
             t.batch = is_large ? 0 : i % 4;
             t.strange = i % 2;
-            t.start = i % 4 == 1 && !strstr(r.model, "result=");
+            t.start = i % 4 == 1 && !strstr(r.model, "result=") && !strstr(r.model, "amx");
             t.bias = i % 5 == 2 ? "bf16" : NULL;
             t.counts = i % 3 == 2;
             t.inverse = i % 6 == 5 ? 0.3f : 1;
@@ -352,6 +354,10 @@ static void many_results()
                 {"cdna2-bf16-fp32", "bf16", "binary32", 0},
                 {"cdna2-bf16-2-fp32", "bf16", "binary32", 0},
                 {"avx512-bf16-fp32", "bf16", "binary32", 0},
+                {"amx-bf16-fp32", "bf16", "binary32", 0},
+                {"amx-fp16-fp32", "fp16", "binary32", 0},
+                {"arm-bf16-fp32", "bf16", "binary32", 0},
+                {"pairwise", "bf16", "binary32", 0},
                 {"fma", "e4m3", "binary32", 16},
                 {"sequential:bf16:result=binary32", "bf16", "binary32", 7},
                 {"blackwell-tcgen05-mxf4", "e2m3", "binary64", 0}};
@@ -411,34 +417,68 @@ static void ends_of_ranges()
     }
 }
 
-/* Sums just below 2^-126 that binary32 rounds to it and a flush takes for zero, 2^-126 itself, and sums just below 2^128, in additions
- * of 4 and of 8 products, that round to an infinity, which stays; of both signs. */
+/* Sums of given products, a and b by turns, and those of -a; with starting values of any kind, where a model takes them. */
 static void known_sums()
 {
-    static const double below[] = {-0x1.8p-75, 0x1p-76, 0x1p-63, 0x1p-63}, least[] = {0x1p-63, 0x1p-63, 0, 0},
-                        above[] = {0x1p64, 0x1p64, -0x1p50, 0x1p50, -0x1p63, 0x1p63, -1, 1},
-                        above_8[] = {0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63,  0x1p63, 0x1p63,  0x1p63,
-                                     0,      1,      0,      1,      -0x1p50, 0x1p50, -0x1p50, 0x1p50,
-                                     0,      1,      0,      1,      -0x1p62, 0x1p63, -0x1p62, 0x1p63};
-    static const struct {
-        const double *at;
-        size_t n;
-    } sums[] = {{below, 2}, {least, 2}, {above, 4}, {above_8, 12}};
-    static const char *const models[] = {
-        "exact:L=2:flush=sums", "exact:chunk=2:flush=sums", "exact:L=4",       "cdna1-bf16-fp32",     "cdna2-bf16-fp32",
-        "avx512-bf16-fp32",     "hopper-bf16-fp32",         "cdna3-bf16-fp32", "cdna3-xf32-fp32:L=8", "exact"};
+    static const std::vector<double> sums[] = {
+        {-0x1.8p-75, 0x1p-76, 0x1p-63,
+         0x1p-63}, /* just below 2^-126: binary32 rounds to it, a flush takes it for zero */
+        {0x1p-63, 0x1p-63, 0, 0},
+        /* just below 2^128, in additions of 4 and of 8: an infinity, which stays */
+        {0x1p64, 0x1p64, -0x1p50, 0x1p50, -0x1p63, 0x1p63, -1, 1},
+        {0x1p63,  0x1p63, 0x1p63,  0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63, 0,       1,      0,       1,
+         -0x1p50, 0x1p50, -0x1p50, 0x1p50, 0,      1,      0,      1,      -0x1p62, 0x1p63, -0x1p62, 0x1p63},
+        /* a subnormal sum far below products that drop smaller ones */
+        {-0x1p-71, 0x1p-71, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0x1p-57, 0x1p-58},
+        /* a sum that is flushed to -0, and zeros behind it */
+        {0x1p-63, 0x1p-63, 0, 1, -0x1.8p-63, 0x1p-63, 0, 1, -0x1p-70, 0x1p-70},
+        {0x1p-63, 0x1p-63, 0, 1, -0x1.8p-63, 0x1p-63, 0, 1, -0.0, 1, -0.0, 1},
+        {-0.0, 1}};
+    static const char *const models[] = {"exact:L=2:flush=sums",
+                                         "exact:chunk=2:flush=sums",
+                                         "exact:L=4",
+                                         "exact",
+                                         "cdna1-bf16-fp32",
+                                         "cdna2-bf16-fp32",
+                                         "cdna2-bf16-2-fp32",
+                                         "avx512-bf16-fp32",
+                                         "amx-bf16-fp32",
+                                         "arm-bf16-fp32",
+                                         "arm-ebf16-fp32",
+                                         "pairwise",
+                                         "hopper-bf16-fp32",
+                                         "cdna3-bf16-fp32",
+                                         "cdna3-xf32-fp32:L=8"};
     for (const char *model : models) {
+        std::string by;
         failed_here = 0;
-        for (int i = 0; i < 8; i++) {
-            double numbers[24];
-            test_product t = product_of(model, "bf16", "bf16", "binary32", 4, 4, sums[i / 2].n);
-            for (size_t k = 0; k < 2 * t.depth; k++)
-                numbers[k] = (i % 2 && k % 2 ? -1 : 1) * sums[i / 2].at[k];
-            t.given = numbers;
+        for (size_t i = 0; i < 4 * (sizeof sums / sizeof *sums); i++) {
+            std::vector<double> numbers = sums[i / 4];
+            test_product t = product_of(model, "bf16", "bf16", "binary32", 4, 4, numbers.size() / 2);
+            for (size_t k = 0; i % 2 && k < numbers.size(); k += 2)
+                numbers[k] = -numbers[k];
+            t.given = numbers.data();
+            t.start = i % 4 > 1;
             run(t);
+            by = i ? by : kernel_here;
         }
-        OK(failed_here == 0, "%s: sums near 2^-126 and 2^128 by %s", model, kernel_here.c_str());
+        OK(failed_here == 0, "%s: sums of given products by %s", model, by.c_str());
     }
+}
+
+/* Blocks whose sums are infinities of both signs. */
+static void infinite_blocks()
+{
+    double numbers[64];
+    for (int k = 0; k < 64; k++) /* b of the second block is negative */
+        numbers[k] = k % 32 >= 16 ? k % 2 : k > 32 && k % 2 ? -0x1p63 : 0x1p63;
+    test_product t = product_of("hopper-bf16-fp32:F=26", "bf16", "bf16", "binary32", 4, 4, 32);
+    t.given = numbers;
+    t.factors = 16;
+    failed_here = 0;
+    run(t);
+    OK(failed_here == 0 && kernel_here == "binary64", "infinities of blocks with factors that cancel by %s",
+       kernel_here.c_str());
 }
 
 /* Formats whose normal numbers lie below those of binary32 or reach beyond its largest; scales of no use in binary64. */
@@ -457,6 +497,7 @@ static void far_formats()
                 {"exact:L=2:flush=operands", "e3m4:bias=133:ieee", "bf16", "binary64"},
                 {"exact:L=4", "e2m3:finite:bias=100", "e2m3:finite:bias=100", "binary64"},
                 {"exact", "e8m0", "e8m0", "binary64"},
+                {"amx-bf16-fp32:chunk=4", "e3m4:bias=133:ieee", "bf16", "binary32"},
                 {"fma:order=odd-first:flush=all", "e3m4:bias=133:ieee", "bf16", "binary32"},
                 {"cdna2-fp16-fp32", "e3m3:bias=140", "bf16", "one thread a result"},
                 {"cdna2-bf16-2-fp32", "e3m3:bias=126", "e7m4:bias=126", "binary32"},
@@ -510,6 +551,7 @@ int main()
     many_results();
     ends_of_ranges();
     known_sums();
+    infinite_blocks();
     far_formats();
     refused();
     return tap_end();
