@@ -306,14 +306,18 @@ def test_rows_and_places_are_said():
     assert first.a.outputs[0].tensor[index] == one and first.b.outputs[0].tensor[index] == other != one
 
 
-def test_what_no_row_judges_is_said():
-    """The inverse root has no row; without torch's answer nothing is known of it but that it inherits."""
+@pytest.mark.parametrize("number", [0, 1], ids=["bf16", "fp32"])
+def test_what_no_row_judges_is_said(number):
+    """The inverse root has no row; without torch's answer, as of another machine, nothing is known of it but that it inherits. Nothing is guilty: the
+    mean of fp32 is one result, which another row gives in each run."""
     import standing_ops
     from mpsim import _guilty
 
-    case = standing_ops.SOUND[0]
+    case = standing_ops.SOUND[number]
     judge = _guilty.Judge(case.one({}), case.one({}, True), False)
     judge._torch = lambda op, side: None
     runs = judge.run()
     assert "no row judges aten.rsqrt" in {p.why for p in runs.unproven} and "no row judges aten.rsqrt" in str(runs)
-    assert {p.a.name for p in runs.inherited if p.proven} >= {"add", "mul", "_to_copy", "native_layer_norm", "gelu", "silu", "addmm", "mm"}, str(runs)
+    assert standing_ops.sound(runs, True), str(runs)
+    proven = {"add", "mul", "_to_copy", "addmm", "mm"} | ({"native_layer_norm", "gelu", "silu"} if case.dtype == torch.bfloat16 else set())
+    assert {p.a.name for p in runs.inherited if p.proven} >= proven, str(runs)

@@ -12,6 +12,7 @@ DERIVED = ""  # the digest of an array that was not recorded as it is: a number 
 
 NUMBERS = (torch.float32, torch.bfloat16, torch.float16)
 NARROW = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float8_e4m3fn: "e4m3@pytorch", torch.float8_e5m2: "e5m2@pytorch"}
+CASTS = {**NARROW, torch.float32: "binary32:nan=cut"}
 ACTIVATIONS = {"gelu": "gelu", "silu": "silu", "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "exp": "exp"}
 
 
@@ -102,7 +103,7 @@ def _sum(op: Op) -> Optional[Asked]:
 
 def _cast(op: Op) -> Optional[Asked]:
     x, y = value(op, op.args[0]), op.outputs[0]
-    row = NARROW.get(y.dtype)
+    row = CASTS.get(y.dtype)
     return _asked("cast", {"x": x}, {"y": y}, row) if row and x is not None and x.dtype != y.dtype else None
 
 
@@ -199,7 +200,7 @@ def _scaled(op: Op) -> Optional[Asked]:
 def _asked(kind: str, arrays: dict[str, Optional[Value]], results: dict[str, Optional[Value]], like: Optional[str] = None) -> Optional[Asked]:
     given = {role: v for role, v in arrays.items() if v is not None}
     made = {role: v for role, v in results.items() if v is not None}
-    results_of = NUMBERS if kind != "cast" else tuple(NARROW)
+    results_of = NUMBERS if kind != "cast" else tuple(CASTS)
     if len(given) < 1 or any(v.dtype not in NUMBERS or 0 in v.shape or not v.shape for v in given.values()):
         return None
     return Asked(kind, given, made, like) if len(made) == len(results) and all(v.dtype in results_of for v in made.values()) else None

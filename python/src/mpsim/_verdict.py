@@ -129,10 +129,12 @@ def inherited(ops: tuple[Op, Op], a: Verdict, b: Verdict) -> Optional[tuple[Opti
         return None, a.row
     right, wrong, blamed, first = _blamed(a, b)
     if a.row and b.row:
-        for op, row in ((ops[1], a.row), (ops[0], b.row)):
-            same = of(op, row)[0]
-            if same is not None and not same.differ:
+        by_other = [of(op, row)[0] for op, row in ((ops[0], b.row), (ops[1], a.row))]
+        for v, row in zip(by_other, (b.row, a.row)):
+            if v is not None and not v.differ:
                 return None, row
+        if not all(v is not None and (v.exact or certain(v.differ, v.results, mine.results)) for v, mine in zip(by_other, (b, a))):
+            return None  # a search finds one of many rows for a few results
         return _both(a, b, blamed)
     if right.row:
         by = of(ops[first == "a"], right.row)[0]
