@@ -238,6 +238,22 @@ def test_attention_of_torch():
     assert testing.judge("attention", like="eager", q=q, k=k[:, :2], v=v[:, :2], o=o).found("heads")
 
 
+def attention(q, k, v, scale):
+    s = q @ k.T * np.float32(scale)
+    p = np.exp(s - s.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True) @ v, (s.max(axis=1) + np.log(p.sum(axis=1))).astype(np.float32)
+
+
+def test_a_kernel_of_attention():
+    made = testing.inputs("eager")
+    assert made.kind == "attention" and list(made) == ["q", "k", "v"] and len(made.classes) > 60
+    with pytest.raises(AssertionError, match="the scale is left out"):
+        testing.assert_bits(lambda q, k, v: attention(q, k, v, 1), like="eager")
+    o, lse = attention(*made.values(), made["q"].shape[1]**-0.5)
+    assert testing.judge("attention", like="eager", **made, o=o, lse=lse).found("rounding")
+    assert testing.judge("attention", like="eager", **made, lse=lse / np.float32(np.log(2))).found("lse")
+
+
 def test_a_scaled_product_of_torch():
     torch = pytest.importorskip("torch")
     torch.manual_seed(2)

@@ -1,9 +1,9 @@
 /* attend.c -- the judge of attention (mpsim/judge.h). */
 #include "attendformula.h"
+#include "attendsearch.h"
 
 #include "../array/want.h"
 #include "../operand/element.h"
-#include "../text/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -213,70 +213,19 @@ static attend_row guess(const question *q)
     return best;
 }
 
-/* A row, if its model takes the operands. */
-static void add_one(question *q, const char *text, const char *behind)
+static void add_one(void *list, const char *text)
 {
-    judge_list_add(&q->list, "%s%s", text, behind);
-    if (q->list.n && !judge_attend_takes(judge_list_at(q, q->list.n - 1), &q->x))
-        q->list.n--;
-}
-
-static void add_tiles(question *q, const char *model, const char *p, const char *behind)
-{
-    char text[MPSIM_JUDGE_ROW];
-    for (size_t tile = 16; tile <= 512; tile *= 2)
-        for (int flags = 0; flags < (q->x.sinks ? 8 : 4); flags++) {
-            *text = '\0';
-            (void)text_add(text, sizeof text, "flash:model=%s%s%s%s%s", model, p, flags & 1 ? ":exp2" : "",
-                           flags & 2 ? ":reciprocal" : "", flags & 4 ? ":sink-first" : "");
-            if (tile / 2 < q->s.keys || tile == 16)
-                (void)text_add(text, sizeof text, ":tile=%zu", tile), add_one(q, text, behind);
-        }
-}
-
-/* The rows of a model. narrow: the format of the operands, or NULL for binary32. */
-static void add_model(question *q, const char *model, const char *narrow, const char *behind)
-{
-    for (int p = 0; p < 1 + (narrow != NULL); p++) {
-        char text[MPSIM_JUDGE_ROW], of_p[48] = "";
-        if (p)
-            (void)text_add(of_p, sizeof of_p, ":p=%s", narrow);
-        for (int s = 0; s < 1 + (narrow != NULL); s++)
-            for (int on = 0; on < ATTEND_SCALED; on++) {
-                *text = '\0';
-                (void)text_add(text, sizeof text, "eager:model=%s%s", model, of_p);
-                if (s)
-                    (void)text_add(text, sizeof text, ":s=%s", narrow);
-                if (on)
-                    (void)text_add(text, sizeof text, ":scale-on=%s%s", judge_attend_scaled[on],
-                                   narrow && !p ? ":upcast" : "");
-                add_one(q, text, behind);
-            }
-        add_tiles(q, model, of_p, behind);
-    }
+    judge_list_add(list, "%s", text);
 }
 
 static mpsim_status add(void *question_, void *like)
 {
     question *q = question_;
-    const attend_row *row = like;
-    const mpsim_format *f = q->x.q->format;
-    const char *narrow = f->mbits < 23 ? f->name : NULL;
-    char behind[96] = "";
-    mpsim_model m;
+    const attend_row *row = like, known = row ? *row : guess(q);
+    const attend_search search = {&q->x, q->s.keys, &known, add_one, &q->list};
     if (row && !judge_attend_takes(row, &q->x))
-        return judge_fail(q->list.w, MPSIM_ERANGE, "'%s' does not take %s", q->list.w->like, f->name);
-    const attend_row known = row ? *row : guess(q);
-    (void)text_add(behind, sizeof behind, "%s%s", known.causal ? ":" : "", judge_attend_causals[known.causal]);
-    if (known.window)
-        (void)text_add(behind, sizeof behind, ":window=%zu", known.window);
-    if (known.scale > 0)
-        (void)text_add(behind, sizeof behind, ":scale=%.9g", known.scale);
-    if (known.softcap > 0)
-        (void)text_add(behind, sizeof behind, ":softcap=%.9g", known.softcap);
-    for (size_t i = 0; mpsim_model_at(&m, i) == MPSIM_OK; i++)
-        if (!m.block && m.result.format.mbits == 23)
-            add_model(q, m.name, narrow, behind);
+        return judge_fail(q->list.w, MPSIM_ERANGE, "'%s' does not take %s", q->list.w->like, q->x.q->format->name);
+    judge_attend_search(&search);
     return MPSIM_OK;
 }
 

@@ -53,7 +53,7 @@ static const char more[] =
     "From sum to activation, :math=FORMAT rounds every operation; results are rounded once to the format of y.\n"
     "\n"
     "--inputs ROW writes inputs that tell this row from all others of its kind, and prints which rows they do not tell\n"
-    "apart: a kernel that is called with these inputs once can be judged. ROW may be cast, quantise or product: all rows.\n"
+    "apart: a kernel that is called with these inputs once can be judged. ROW may be cast, quantise, product or attention: all rows.\n"
     "\n"
     "RUN is a stored run: a folder whose run.json lists operations, their rows and arrays (mpsim.testing.record of Python\n"
     "writes one). Each operation is judged from its own inputs; of results that were not kept the digests are compared.\n"

@@ -16,6 +16,7 @@ static const judge_inputs_kind *const kinds[] = {
     [MPSIM_JUDGE_CAST] = &judge_inputs_cast,
     [MPSIM_JUDGE_QUANTISE] = &judge_inputs_quantise,
     [MPSIM_JUDGE_PRODUCT] = &judge_inputs_product,
+    [MPSIM_JUDGE_ATTENTION] = &judge_inputs_attend,
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -41,13 +42,16 @@ static int is_product(const char *row)
     return judge_product_row_parse(&product, row) == MPSIM_OK;
 }
 
-static int (*const is_row[KINDS])(const char *row) = {is_cast, is_recipe, is_product};
+static int (*const is_row[KINDS])(const char *row) = {[MPSIM_JUDGE_CAST] = is_cast,
+                                                      [MPSIM_JUDGE_QUANTISE] = is_recipe,
+                                                      [MPSIM_JUDGE_PRODUCT] = is_product,
+                                                      [MPSIM_JUDGE_ATTENTION] = judge_inputs_is_attend};
 
 mpsim_status judge_inputs_open(judge_inputs *w, const char *row, const mpsim_format *from)
 {
     for (unsigned i = 0; i < KINDS; i++) {
         const int whole = strcasecmp(judge_kind_name(i), row) == 0;
-        if (!whole && !is_row[i](row))
+        if (!kinds[i] || (!whole && !is_row[i](row)))
             continue;
         w->row = whole ? NULL : row;
         w->set->kind = (mpsim_judge_kind)i;
@@ -55,7 +59,8 @@ mpsim_status judge_inputs_open(judge_inputs *w, const char *row, const mpsim_for
     }
     return judge_inputs_fail(
         w, MPSIM_ENOTFOUND,
-        "expected a cast, a block recipe, a model, or a kind of operation that has inputs, found '%s'", row);
+        "expected a cast, a block recipe, a model, a row of attention, or a kind of operation that has inputs, found '%s'",
+        row);
 }
 
 /* ---- arrays and rows ---- */

@@ -30,8 +30,8 @@ static int write_codes(trace_writer *w, const mpsim_judge_array *a, trace_error 
 static int write_file(const mpsim_judge_set *set, const char *row, const char *path)
 {
     const char *const metadata[][2] = {{"mpsim.judge.row", row}, {"mpsim.judge.kind", judge_kind_name(set->kind)}};
-    trace_tensor tensors[2] = {0};
-    uint64_t shapes[2][2];
+    trace_tensor tensors[MPSIM_JUDGE_SET_ARRAYS] = {0};
+    uint64_t shapes[MPSIM_JUDGE_SET_ARRAYS][2];
     trace_error error = {0};
     for (size_t i = 0; i < set->arrays; i++) {
         const mpsim_judge_array *a = &set->array[i];

@@ -255,6 +255,9 @@ mpsim_status judge_tolerance_run(mpsim_judge_tolerance *t, const char *row, cons
     if (!w.row)
         return judge_inputs_fail(&w, MPSIM_ENOTFOUND, "expected a row, found the kind '%s'", row);
     t->kind = set.kind;
+    if (set.kind == MPSIM_JUDGE_ATTENTION)
+        return judge_inputs_fail(&w, MPSIM_ERANGE,
+                                 "no bound is known for '%s': that of attention depends on the scores", row);
     return set.kind == MPSIM_JUDGE_CAST       ? of_cast(t, &w)
            : set.kind == MPSIM_JUDGE_QUANTISE ? of_quantiser(t, &w)
                                               : of_product(t, &w, to, depth);

@@ -42,6 +42,9 @@ static const struct {
     {"hopper-fp16-fp32", NULL, 178, 102, 102, PRODUCT},
     {"hopper-fp16-fp16", NULL, 178, 106, 106, PRODUCT},
     {"hopper-wgmma-fp8-fp32", NULL, 142, 91, 91, PRODUCT},
+    {"attention", NULL, 161, 92, 92, 10},
+    {"eager:model=hopper-bf16-fp32:p=bf16:causal", NULL, 584, 186, 65, 10},
+    {"flash:model=hopper-wgmma-fp8-fp32:p=e4m3", NULL, 429, 107, 76, 10},
 };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
@@ -65,6 +68,8 @@ static double number(mpsim_judge_kind kind, size_t line, uint64_t *state)
 {
     static const int lows[] = {-1, -2, -4, -8, -14, -20, -60, -127};
     const int far = 1 << test_random(state) % 8;
+    if (kind == MPSIM_JUDGE_ATTENTION)
+        return spread(state, lows[line % 3], lows[line % 3] + 2 + (int)(line % 4));
     if (kind == MPSIM_JUDGE_PRODUCT)
         return spread(state, lows[line % 8], line / 8 % 2 ? -lows[line % 4] : 1);
     return kind == MPSIM_JUDGE_CAST ? spread(state, -far, far)
@@ -84,9 +89,9 @@ static void fill(const mpsim_judge_set *set, size_t i, uint64_t *state, int infi
     for (size_t k = 0; k < a->rows * a->columns; k++) {
         const size_t line = i == 0 ? k / a->columns : k % a->columns;
         uint64_t code = mpsim_encode_f64(f, &r, number(set->kind, line, state), 0, NULL);
-        const int may = set->kind != MPSIM_JUDGE_PRODUCT || line % 16 == 15;
+        const int may = set->kind < MPSIM_JUDGE_PRODUCT || line % 16 == 15;
         if (may && test_random(state) % rare[set->kind == MPSIM_JUDGE_CAST      ? 0
-                                             : set->kind == MPSIM_JUDGE_PRODUCT ? 1
+                                             : set->kind >= MPSIM_JUDGE_PRODUCT ? 1
                                                                                 : 2] ==
                        0) {
             const uint64_t any = test_random(state) & mask;

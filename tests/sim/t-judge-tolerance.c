@@ -177,6 +177,8 @@ TEST(no_bound_and_bad_rows)
     char why[256];
     ck_assert(mpsim_judge_tolerance_of(&t, "cdna3-bf16-fp32", NULL, NULL, 64, why, sizeof why) == MPSIM_ERANGE &&
               strstr(why, "no bound"));
+    ck_assert(mpsim_judge_tolerance_of(&t, "flash:tile=64", NULL, NULL, 64, why, sizeof why) == MPSIM_ERANGE &&
+              strstr(why, "no bound"));
     ck_assert(mpsim_judge_tolerance_of(&t, "ms-amp", NULL, NULL, 0, why, sizeof why) == MPSIM_ERANGE);
     ck_assert(mpsim_judge_tolerance_of(&t, "nothing", NULL, NULL, 0, why, sizeof why) == MPSIM_ENOTFOUND);
     ck_assert(mpsim_judge_tolerance_of(&t, "cast", NULL, NULL, 0, why, sizeof why) == MPSIM_ENOTFOUND);

@@ -157,11 +157,11 @@ MPSIM_API mpsim_status mpsim_judge(mpsim_judgement *j, mpsim_judge_kind kind, co
 
 /* A small set of inputs for one call of a kernel, on which rows of a kind give different results wherever other inputs could tell them
  * apart; and the classes of rows that give the same results even here. */
-enum { MPSIM_JUDGE_SET_ARRAYS = 2, MPSIM_JUDGE_SET_FORMATS = 3 };
+enum { MPSIM_JUDGE_SET_ARRAYS = 3, MPSIM_JUDGE_SET_FORMATS = 3 };
 
 typedef struct mpsim_judge_set {
     mpsim_judge_kind kind;
-    mpsim_judge_array array[MPSIM_JUDGE_SET_ARRAYS]; /* of the kind's roles: x, or a and b */
+    mpsim_judge_array array[MPSIM_JUDGE_SET_ARRAYS]; /* of the kind's roles: x, a and b, or q, k and v */
     size_t arrays;
     size_t rows, classes;
     char (*row)[MPSIM_JUDGE_ROW]; /* the names of rows                                  */
@@ -170,7 +170,7 @@ typedef struct mpsim_judge_set {
 } mpsim_judge_set;
 
 /* mpsim_judge_inputs -- a set for a row (its kind follows from the row: a format is a cast, a recipe a quantiser, a model a product), or
- * for all rows of a kind, given by its name ("cast", "quantise", "product").
+ * for all rows of a kind, given by its name ("cast", "quantise", "product", "attention").
  *
  *   from  the format of the inputs; NULL: binary32, of a product what its model takes
  *
@@ -182,6 +182,9 @@ typedef struct mpsim_judge_set {
  * PRODUCT   a: rows x depth, b: depth x columns: ordinary lines, wide exponents, cancellation, halfway cases, tiny and huge numbers, and
  *           specials in lines of their own; the depth is no multiple of the chunks of models. Rows: all that take these formats.
  *
+ * ATTENTION  q: queries x dim, k: keys x dim, v: keys x size of one head: the largest scores grow from tile to tile and repeat, rows are flat
+ *           or sharp, values cancel; the keys fill no tile. Rows: all with the mask, window, scale and cap of the row; `from` is the format
+ *           of results, too, but bf16 of FP8.
  * MPSIM_ENOTFOUND if this is no row; MPSIM_ERANGE if the row does not take `from`; MPSIM_EINVAL; MPSIM_ENOMEM. *set is to be cleared after
  * MPSIM_OK only. One line in `error` says more. */
 MPSIM_API mpsim_status mpsim_judge_inputs(mpsim_judge_set *set, const char *row, const mpsim_format *from,

@@ -19,7 +19,7 @@ from ._open import LINE, _check
 
 
 class CSet(ctypes.Structure):
-    _fields_ = [("kind", c_int), ("array", CArray * 2), ("arrays", c_size_t), ("rows", c_size_t), ("classes", c_size_t),
+    _fields_ = [("kind", c_int), ("array", CArray * 3), ("arrays", c_size_t), ("rows", c_size_t), ("classes", c_size_t),
                 ("row", POINTER(c_char * ROW)), ("class_of", POINTER(c_size_t)), ("format", POINTER(CFormat))]
 
 
@@ -164,7 +164,7 @@ def _is_codes(x: Any) -> bool:
     return item == 1
 
 
-_ROLES = {"cast": ("y",), "product": ("d",)}
+_ROLES = {"cast": ("y",), "product": ("d",), "attention": ("o", "lse")}
 
 
 def results(kind: str, given: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def judge(kind: str, like: Optional[str] = None, **arrays: Any) -> Judgement:
 def inputs(row: str, like: Optional[str] = None, *, dtype: Any = None, array: Optional[str] = None, device: str = "cpu") -> Inputs:
     """A small set of inputs that tells a row from all others of its kind: a mapping from roles to arrays.
 
-    row: a row, whose kind follows from it, or a kind ("cast", "quantise", "product") of all rows. like: a row of the kind `row`.
+    row: a row, whose kind follows from it, or a kind ("cast", "quantise", "product", "attention") of all rows. like: a row of the kind `row`.
     dtype: of the inputs, or its name; the default is float32, of a product what its model takes. array: "numpy" (dtypes that NumPy
     does not have are of ml_dtypes) or "torch"; None: "torch" where `device`, a device of torch's, is not the CPU.
 
@@ -85,8 +85,8 @@ def assert_bits(kernel: Union[str, Callable[..., Any]], *, like: str, dtype: Any
     """Results or a kernel, as an assertion for tests: AssertionError with the whole judgement unless all results are those of `like`.
 
     kernel: a kind of operation, whose arrays are given by their roles; or what is called, once, with the arrays of
-    `inputs(like, dtype=dtype, array=array, device=device)`: kernel(x), of a product kernel(a, b). It returns the results: an
-    array (y, of a product d; codes if they have 8 bits), a tuple (codes, scales), or a dict by roles. device="cuda": the arrays are tensors
+    `inputs(like, dtype=dtype, array=array, device=device)`: kernel(x), of a product kernel(a, b), of attention kernel(q, k, v), one head. It returns the results: an
+    array (y, of a product d, of attention o; codes if they have 8 bits), a tuple (codes, scales; o, lse), or a dict by roles. device="cuda": the arrays are tensors
     there, and what the kernel returns is copied to the CPU, where the judge runs.
 
     >>> x = np.float32([1, 1.0625, 1.1875, 2])
