@@ -2,7 +2,9 @@
  * algorithms, stores, options and formats, bit for bit. */
 #include "tap.h"
 
+#include "../../gpu/library/norm.cu"
 #include "../../gpu/library/optimizer.cu"
+#include <mpsim/gradient.h>
 #include "support/extent.h"
 
 #include <string>
@@ -361,6 +363,70 @@ void ask_masters()
     (void)cudaFree(upper);
 }
 
+/* Norms of arrays of several sizes and magnitudes, each in a format of its own, beside mpsim_norm. */
+void ask_norms()
+{
+    enum { ARRAYS = 130 };
+    static const char *const names[] = {"binary32", "bf16", "fp16", "e5m2", "e4m3"};
+    static const size_t lengths[] = {1, 2, 77, 5000, 0};
+    static const float magnitudes[] = {1, 1e-30f, 1e-42f, 1e25f, 300};
+    std::vector<array> all(ARRAYS);
+    std::vector<mpsim_cuda_array> list;
+    std::vector<float> expected, got(ARRAYS);
+    for (size_t i = 0; i < ARRAYS; i++) {
+        const size_t n = lengths[i % 5];
+        const mpsim_format *f = mpsim_format_find(names[i / 5 % 5]);
+        all[i].set("binary32", numbers(n, i, magnitudes[i / 25 % 5], 0), 0);
+        if (i % 5 == 2 && i % 3 == 0) /* between two numbers of bf16: 1 + 2^-8 + a little, and less */
+            all[i].set("binary32", {256, 16, 16, i % 2 ? 0x1p-30f : 1}, 0);
+        if (i % 41 == 3)
+            all[i].set("binary32", {1, i % 2 ? NAN : INFINITY, 2}, 0);
+        expected.push_back(mpsim_norm(f, all[i].values.data(), all[i].values.size()));
+        list.push_back({static_cast<float *>(all[i].data()), all[i].values.size(), i % 25 < 5 ? NULL : f});
+    }
+    char why[256] = "";
+    float *norms = nullptr;
+    const workspace room(mpsim_cuda_norm_room(ARRAYS));
+    const mpsim_cuda_call call = {NULL, room.at, room.bytes, why, sizeof why};
+    (void)cudaMalloc(&norms, ARRAYS * sizeof *norms);
+    const uint64_t waits = gpu_host.waits;
+    size_t differs = mpsim_cuda_norm(norms, list.data(), ARRAYS, &call) != MPSIM_OK || gpu_host.waits != waits;
+    (void)cudaMemcpy(got.data(), norms, ARRAYS * sizeof *norms, cudaMemcpyDeviceToHost);
+    for (size_t i = 0; i < ARRAYS; i++)
+        differs += !(got[i] != got[i] && expected[i] != expected[i]) &&
+                   mpsim_bits_f32(got[i]) != mpsim_bits_f32(expected[i]);
+    OK(differs == 0, "norms of %d arrays are those of mpsim_norm: %zu differ %s", int(ARRAYS), differs, why);
+    list[1].x = NULL;
+    OK(mpsim_cuda_norm(norms, list.data(), ARRAYS, &call) == MPSIM_EINVAL && strstr(why, "array 1"), "%s", why);
+    const mpsim_cuda_call small = {NULL, room.at, 8, why, sizeof why};
+    list[1].x = norms;
+    OK(mpsim_cuda_norm(norms, list.data(), ARRAYS, &small) == MPSIM_ENOMEM && strstr(why, "workspace"), "%s", why);
+    (void)cudaFree(norms);
+}
+
+/* Roots of sums of limbs in binary64: any bits, few bits, ties. */
+void ask_roots()
+{
+    size_t differs = 0;
+    for (uint64_t k = 0; k < 20000; k++) {
+        gpu_word limb[GPU_SQUARES_LIMBS] = {};
+        const size_t low = drawn(k, 0) % 17, n = 1 + drawn(k, 1) % 3;
+        mpsim_sum sum;
+        mpsim_sum_init(&sum);
+        for (size_t i = low; i < low + n; i++)
+            limb[i] = (gpu_word)drawn(k, 2 * i + 2) << (k % 3 ? 0 : 24) >> drawn(k, 2 * i + 3) % 32;
+        if (k % 4 == 0) /* 53 bits, half a unit, and nothing or little below it */
+            limb[low] = k % 8 ? 0 : 1, limb[low + 1] = 0x80000000u, limb[low + 2] = 0,
+            limb[low + 3] = 1u << 20 | (k & 8 ? 1 : 0);
+        if (k % 4 == 0)
+            limb[low + 2] = drawn(k, 2) | (k & 16 ? 1 : 0);
+        for (int i = 0; i < GPU_SQUARES_LIMBS; i++)
+            mpsim_sum_add(&sum, ldexp(double(limb[i]), 32 * i + GPU_SQUARES_LOWEST));
+        differs += gpu_squares_root(limb, 0) != sqrt(mpsim_sum_value(&sum));
+    }
+    OK(differs == 0, "roots of 20,000 sums of squares in binary64: %zu differ", differs);
+}
+
 /* More tensors than a launch takes. */
 void ask_launches()
 {
@@ -428,6 +494,8 @@ int main()
 {
     ask_variants();
     ask_adafactors();
+    ask_norms();
+    ask_roots();
     ask_masters();
     ask_launches();
     ask_refusals();

@@ -8,6 +8,7 @@
 #include <mpsim/cudaenter.h>
 #include <mpsim/cudagemm.h>
 #include <mpsim/cudamuon.h>
+#include <mpsim/cudanorm.h>
 #include <mpsim/cudaoptim.h>
 #include <mpsim/cudaquantize.h>
 #include <mpsim/cudastats.h>

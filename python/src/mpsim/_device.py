@@ -48,12 +48,16 @@ class COptimThere(ctypes.Structure):
     _fields_ = [(name, c_void_p) for name in ("optim", "grad", "model", "grad_scale")]
 
 
+class CArray(ctypes.Structure):
+    _fields_ = [("x", c_void_p), ("n", c_uint64), ("format", c_void_p)]
+
+
 class CMatrix(ctypes.Structure):
     _fields_ = [("param", c_void_p), ("m", c_void_p), ("grad", c_void_p), ("rows", c_uint64), ("cols", c_uint64), ("grad_scale", c_double)]
 
 
 # by their names in C, for the test that compares them with the headers
-STRUCTURES = {"mpsim_cuda_matrix": CMatrix, "mpsim_cuda_parameter": CParameter, "mpsim_cuda_optim": COptimThere, "mpsim_cuda_call": CCall, "mpsim_cuda_operand": COperandThere, "mpsim_cuda_blocks": CBlocksThere}
+STRUCTURES = {"mpsim_cuda_array": CArray, "mpsim_cuda_matrix": CMatrix, "mpsim_cuda_parameter": CParameter, "mpsim_cuda_optim": COptimThere, "mpsim_cuda_call": CCall, "mpsim_cuda_operand": COperandThere, "mpsim_cuda_blocks": CBlocksThere}
 _STACK, _CALL, _RECIPE, _HOW = POINTER(CStack), POINTER(CCall), POINTER(CRecipe), c_void_p
 _OPERAND = POINTER(COperandThere)
 PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
@@ -66,6 +70,8 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "gemm": (c_int, [POINTER(CProduct), _OPERAND, _OPERAND, _CALL]),
     "optimizer_room": (c_size_t, [c_void_p, POINTER(CParameter), c_size_t]),
     "optimizer": (c_int, [POINTER(COptimThere), c_uint64, POINTER(CParameter), c_size_t, _CALL]),
+    "norm_room": (c_size_t, [c_size_t]),
+    "norm": (c_int, [c_void_p, POINTER(CArray), c_size_t, _CALL]),
     "muon_room": (c_size_t, [c_void_p, POINTER(CMatrix)]),
     "muon": (c_int, [c_void_p, POINTER(CMatrix), _CALL]),
     "between_room": (c_size_t, [c_void_p]),
@@ -255,6 +261,15 @@ class Device:
         n, several = len(parameters), (CParameter * len(parameters))(*parameters)
         call, _ = self.call(function("optimizer_room")(optim.optim, several, n))
         self.done(function("optimizer")(optim, step, several, n, call), what)
+
+    def norms(self, several: Sequence[tuple[Any, Optional[Format]]]) -> Any:
+        """The norm of each float32 tensor in its format, or in binary32, as mpsim_norm: a tensor of the device."""
+        n = len(several)
+        arrays = (CArray * n)(*(CArray(x.data_ptr(), x.numel(), address_of(format)) for x, format in several))
+        made = self.empty(4 * n).view(_float32())
+        call, _ = self.call(function("norm_room")(n))
+        self.done(function("norm")(made.data_ptr(), arrays, n, call), "norm")
+        return made
 
     def muon(self, muon: int, matrix: CMatrix, what: str) -> None:
         """A step of a matrix by the mpsim_muon that is there, as mpsim_update_run."""

@@ -13,9 +13,8 @@ import torch
 
 from .._cast import plan_of, round as round_array
 from .._device import CMatrix, COptimThere, CParameter, flat
-from .._error import InputError
 from .._formats import Format, address_of, find
-from .._library import CFormat, CRng, lib, text
+from .._library import CRng, lib, text
 from .._product import View
 from ._products import DTYPES
 
@@ -38,16 +37,10 @@ class CGradients(ctypes.Structure):
 
 
 STRUCTURES = {"mpsim_gradients": CGradients}
-for _name, _restype, _argtypes in (("norm", c_float, [POINTER(CFormat), c_void_p, c_size_t]), ("norm_overflows", c_int, [POINTER(c_float), c_size_t]),
+for _name, _restype, _argtypes in (("norm_overflows", c_int, [POINTER(c_float), c_size_t]),
                                    ("gradients_ready", c_int, [c_void_p, POINTER(CGradients), c_double, c_double, c_double, c_void_p])):
     _function = getattr(lib, "mpsim_" + _name)
     _function.restype, _function.argtypes = _restype, _argtypes
-
-
-def _rounded(x: float, format: Format) -> float:
-    """A binary64 number, rounded once."""
-    with numpy.errstate(over="ignore"):
-        return float(numpy.float32(x)) if format is BINARY32 else float(round_array(x, format))
 
 
 class Gradients:
@@ -82,19 +75,11 @@ class Gradients:
             self._rounded(x, format)
 
     def norms(self, own: bool) -> Any:
-        """Of each, in its format or in binary32, as mpsim_norm. A sum of squares in binary64 is within n 2^-53 of the exact one; where numbers
-        this near are rounded to two norms, the gradient is copied to memory, which has exact sums."""
+        """Of each, in its format or in binary32, as mpsim_norm."""
         made = (c_float * max(len(self.flat), 1))()
-        found = torch.stack([torch.linalg.vector_norm(x, dtype=torch.float64) for x in self.flat]).tolist() if self.flat else []
-        for i, (x, norm) in enumerate(zip(self.flat, found)):
-            near = (x.numel() + 8) * 2.0**-52
-            low, high = (_rounded(norm * factor, self.formats[i] if own else BINARY32) for factor in (1 - near, 1 + near))
-            made[i] = high if low == high or math.isnan(norm) else self._in_memory(i, own)
+        if self.flat:
+            made[:] = self.home.device.norms([(x, format if own else None) for x, format in zip(self.flat, self.formats)]).tolist()
         return made
-
-    def _in_memory(self, i: int, own: bool) -> float:
-        x = self.flat[i].cpu()
-        return float(lib.mpsim_norm(byref(self.c_formats[i]) if own else None, x.data_ptr(), x.numel()))
 
     def check(self, rule: int, check: int, scale: float, looks: bool = True) -> int:
         """As mpsim_gradients_check; the cause. looks: a loss scaler is to hear of it, for which the host waits."""
