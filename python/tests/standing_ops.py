@@ -1,8 +1,8 @@
 """Two runs that differ in how one operation is computed, for each kind of operation that the judge has rows for; and sound pairs.
 
 python tests/standing_ops.py prints the table: the operation, module and class that each case should be found to be, and what compare_runs finds.
-Each case is played twice: with equal weights, where the operation is the first guilty one; and with weights that differ before it, where its inputs differ already
-and it must be guilty beside the weight.
+Each case is played twice: with equal weights, where the operation is the first guilty one; and with weights that differ before it, where its
+inputs differ already and it must be guilty beside the weight. --each changes one number of each operation of a pass, one after the other.
 """
 import math
 import sys
@@ -11,8 +11,10 @@ import time
 import standing
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mpsim import testing
+from mpsim._stand import tensors
 
 WIDTH, HEADS, WORDS, LENGTH = 64, 4, 97, 16
 F, BF16 = nn.functional, torch.bfloat16
@@ -322,9 +324,54 @@ def sound(runs, noise):
     return {g.kind for g in runs.guilty} <= ({"weights"} if noise else set())
 
 
+# ---- one number of one operation ----
+
+
+class Change(TorchDispatchMode):
+    """Changes the largest number of the first result of operation k of a recording."""
+
+    def __init__(self, k):
+        super().__init__()
+        self.k, self.run, self.done = k, None, False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if self.run is not None and not self.done and len(self.run) == self.k:
+            x = out[0] if isinstance(out, (tuple, list)) else out
+            places = {t.untyped_storage()._cdata for t in tensors((args, list((kwargs or {}).values())), [])}
+            if x.is_floating_point() and x.numel() and x.untyped_storage()._cdata not in places:  # no view
+                self.done, flat = True, x.reshape(-1)
+                i = int(flat.float().abs().argmax())
+                flat[i] = (flat[i].float() * 1.25 + 0.125).to(x.dtype)
+        return out
+
+
+def changed(dtype, k):
+    m, mode = Model().to(dtype), Change(k)
+    words = torch.arange(2 * LENGTH).reshape(2, LENGTH) * 31 % WORDS
+    with mode, testing.record(m) as mode.run:
+        m(words).float().square().mean().backward()
+    return mode.run, mode.done
+
+
+def each(dtype):
+    """How many operations of a forward and backward pass are named as the first guilty one if a number of theirs changes, and how many there are."""
+    a, right, n = changed(dtype, -1)[0], 0, 0
+    for op in a:
+        b, done = changed(dtype, op.number)
+        if done and b.ops[op.number].outputs[0].digest != op.outputs[0].digest:
+            first = testing.compare_runs(a, b).first
+            right, n = right + (first is not None and first.a.number == op.number), n + 1
+    return right, n
+
+
 def main():
     right = {False: 0, True: 0}
     torch.set_num_threads(1)
+    if "--each" in sys.argv:
+        counts = [each(dtype) for dtype in (BF16, F32)]
+        print("; ".join(f"{right} of {n} single changes are named in {name}" for (right, n), name in zip(counts, ("bf16", "fp32"))))
+        return any(right != n for right, n in counts)
     for case in CASES + SOUND:
         for noise in (False, True):
             start = time.process_time()
