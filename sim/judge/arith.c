@@ -3,7 +3,6 @@
 
 #include "../array/want.h"
 #include "../operand/element.h"
-#include "../text/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 const char *const judge_arith_roles[] = {"a", "y", NULL, "b", "c", NULL};
 enum { A, Y, B, C };
 
-enum { ROWS_MOST = 2048, UNIT = 16 };
+enum { ROWS_MOST = 6144, UNIT = 16 };
 
 typedef struct question {
     judge_list list;
@@ -29,45 +28,9 @@ static int is_op_of(const question *q, mpsim_op op)
     return op != MPSIM_OP_CONVERT && (size_t)mpsim_op_operands(op) == q->n;
 }
 
-/* A NaN rule that results without NaN do not show is not searched. */
-static void add_nans(question *q, const char *text)
+static void add_one(void *list, const char *name)
 {
-    static const uint8_t rules[] = {MPSIM_NANS_POSITIVE, ARITH_X86,         ARITH_ARM,  MPSIM_NANS_PAYLOAD,
-                                    MPSIM_NANS_ONES,     MPSIM_NANS_SIGNED, ARITH_LAST, MPSIM_NANS_MINUS_ONES};
-    for (size_t i = 0; i < sizeof rules && q->nans; i++)
-        judge_list_add(&q->list, "%s:nan=%s", text, judge_arith_nans[rules[i]]);
-    judge_list_add(&q->list, "%s", text);
-}
-
-static void add_flushes(question *q, const char *text)
-{
-    for (int in = 0; in < 1 + q->tiny_operands; in++)
-        for (int out = 0; out < (q->tiny_results ? ARITH_FLUSHES : 1); out++)
-            for (int most = 0; most < 1 + q->large_results; most++) {
-                char name[MPSIM_JUDGE_ROW] = "";
-                (void)text_add(name, sizeof name, "%s%s%s%s%s", text, in ? ":flush-inputs" : "", out ? ":" : "",
-                               out ? judge_arith_flushes[out] : "", most ? ":overflow=max" : "");
-                add_nans(q, name);
-            }
-}
-
-/* One rounding; then those that take two. */
-static void add_ways(question *q, mpsim_op op, const char *text)
-{
-    const char *const wide[] = {"binary32", "binary64"};
-    char name[MPSIM_JUDGE_ROW] = "";
-    add_flushes(q, text);
-    if (op == MPSIM_OP_FMA || op == MPSIM_OP_DIV) {
-        *name = '\0';
-        (void)text_add(name, sizeof name, "%s:%s", text, op == MPSIM_OP_FMA ? "separate" : "reciprocal");
-        add_flushes(q, name);
-    }
-    for (size_t i = 0; i < sizeof wide / sizeof wide[0] && op == MPSIM_OP_FMA; i++)
-        if (mpsim_format_find(wide[i])->mbits > q->list.w->of[Y]->format->mbits) {
-            *name = '\0';
-            (void)text_add(name, sizeof name, "%s:via=%s", text, wide[i]);
-            add_flushes(q, name);
-        }
+    judge_list_add(list, "%s", name);
 }
 
 static mpsim_status add(void *question_, void *like)
@@ -77,14 +40,12 @@ static mpsim_status add(void *question_, void *like)
     if (row && !is_op_of(q, row->op))
         return judge_fail(q->list.w, MPSIM_EINVAL, "'%s': expected %d operand%s, found %zu", q->list.w->like,
                           mpsim_op_operands(row->op), mpsim_op_operands(row->op) == 1 ? "" : "s", q->n);
+    const arith_rows from = {q->list.w->of[Y]->format, q->nans, q->tiny_operands, q->tiny_results,
+                             q->large_results,         add_one, &q->list};
     for (int mode = 0; mode < MPSIM_ROUND_STOCHASTIC_A; mode++)
-        for (int op = 0; op < MPSIM_OPS; op++) {
-            char name[MPSIM_JUDGE_ROW] = "";
-            (void)text_add(name, sizeof name, "%s%s%s", mpsim_op_name((mpsim_op)op), mode ? ":" : "",
-                           mode ? mpsim_round_mode_name((mpsim_round_mode)mode) : "");
+        for (int op = 0; op < MPSIM_OPS; op++)
             if (is_op_of(q, (mpsim_op)op))
-                add_ways(q, (mpsim_op)op, name);
-        }
+                judge_arith_rows(&from, (mpsim_op)op, (mpsim_round_mode)mode);
     return MPSIM_OK;
 }
 

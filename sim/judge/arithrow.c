@@ -3,8 +3,10 @@
 
 #include "../array/want.h"
 #include "../operand/element.h"
+#include "../text/words.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +67,64 @@ int judge_arith_read(void *to, char *text)
     if (end)
         *end = ':';
     return judge_words(text, set_word, row);
+}
+
+int judge_arith_row_parse(arith_row *row, const char *text)
+{
+    char copy[MPSIM_JUDGE_ROW];
+    memset(row, 0, sizeof *row);
+    if (strlen(text) >= sizeof copy)
+        return -1;
+    snprintf(copy, sizeof copy, "%s", text);
+    return judge_arith_read(row, copy);
+}
+
+/* ---- which there are ---- */
+
+static void add_row(const arith_rows *r, const char *text, const char *word, const char *value)
+{
+    char name[MPSIM_JUDGE_ROW] = "";
+    if (text_add(name, sizeof name, "%s%s%s", text, word, value) == 0)
+        r->add(r->to, name);
+}
+
+/* A NaN rule that results without NaN do not show is not searched. */
+static void add_nans(const arith_rows *r, const char *text)
+{
+    static const uint8_t rules[] = {MPSIM_NANS_POSITIVE, ARITH_X86,         ARITH_ARM,  MPSIM_NANS_PAYLOAD,
+                                    MPSIM_NANS_ONES,     MPSIM_NANS_SIGNED, ARITH_LAST, MPSIM_NANS_MINUS_ONES};
+    for (size_t i = 0; i < sizeof rules && r->nans; i++)
+        add_row(r, text, ":nan=", judge_arith_nans[rules[i]]);
+    add_row(r, text, "", "");
+}
+
+static void add_flushes(const arith_rows *r, const char *text, const char *way)
+{
+    for (int in = 0; in < 1 + r->tiny_operands; in++)
+        for (int out = 0; out < (r->tiny_results ? ARITH_FLUSHES : 1); out++)
+            for (int most = 0; most < 1 + r->large_results; most++) {
+                char name[MPSIM_JUDGE_ROW] = "";
+                (void)text_add(name, sizeof name, "%s%s%s%s%s%s", text, way, in ? ":flush-inputs" : "", out ? ":" : "",
+                               out ? judge_arith_flushes[out] : "", most ? ":overflow=max" : "");
+                add_nans(r, name);
+            }
+}
+
+/* One rounding; then those that take two. */
+void judge_arith_rows(const arith_rows *r, mpsim_op op, mpsim_round_mode mode)
+{
+    const char *const wide[] = {"binary32", "binary64"};
+    char name[MPSIM_JUDGE_ROW] = "", way[48];
+    (void)text_add(name, sizeof name, "%s%s%s", mpsim_op_name(op), mode ? ":" : "",
+                   mode ? mpsim_round_mode_name(mode) : "");
+    add_flushes(r, name, "");
+    if (op == MPSIM_OP_FMA || op == MPSIM_OP_DIV)
+        add_flushes(r, name, op == MPSIM_OP_FMA ? ":separate" : ":reciprocal");
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0] && op == MPSIM_OP_FMA; i++)
+        if (mpsim_format_find(wide[i])->mbits > r->result->mbits) {
+            snprintf(way, sizeof way, ":via=%s", wide[i]);
+            add_flushes(r, name, way);
+        }
 }
 
 /* ---- NaNs ---- */

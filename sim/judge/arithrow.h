@@ -39,6 +39,19 @@ extern const char *const judge_arith_nans[ARITH_NANS], *const judge_arith_flushe
  * [:via=FORMAT]; `read` of a judge_list. */
 int judge_arith_read(void *row, char *text);
 
+/* judge_arith_row_parse -- the same of a text that stays. 0, or -1. */
+int judge_arith_row_parse(arith_row *row, const char *text);
+
+/* Rows of an operation: of what results show. */
+typedef struct arith_rows {
+    const mpsim_format *result;
+    int nans, tiny_operands, tiny_results, large_results; /* whether there are such; others are not told apart */
+    void (*add)(void *to, const char *name);
+    void *to;
+} arith_rows;
+
+void judge_arith_rows(const arith_rows *r, mpsim_op op, mpsim_round_mode mode);
+
 typedef struct arith_operand {
     const mpsim_format *format;
     const void *codes;

@@ -13,10 +13,9 @@
 #include <strings.h>
 
 static const judge_inputs_kind *const kinds[] = {
-    [MPSIM_JUDGE_CAST] = &judge_inputs_cast,
-    [MPSIM_JUDGE_QUANTISE] = &judge_inputs_quantise,
-    [MPSIM_JUDGE_PRODUCT] = &judge_inputs_product,
-    [MPSIM_JUDGE_ATTENTION] = &judge_inputs_attend,
+    [MPSIM_JUDGE_CAST] = &judge_inputs_cast,       [MPSIM_JUDGE_QUANTISE] = &judge_inputs_quantise,
+    [MPSIM_JUDGE_PRODUCT] = &judge_inputs_product, [MPSIM_JUDGE_ATTENTION] = &judge_inputs_attend,
+    [MPSIM_JUDGE_ARITH] = &judge_inputs_arith,
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -45,21 +44,25 @@ static int is_product(const char *row)
 static int (*const is_row[KINDS])(const char *row) = {[MPSIM_JUDGE_CAST] = is_cast,
                                                       [MPSIM_JUDGE_QUANTISE] = is_recipe,
                                                       [MPSIM_JUDGE_PRODUCT] = is_product,
-                                                      [MPSIM_JUDGE_ATTENTION] = judge_inputs_is_attend};
+                                                      [MPSIM_JUDGE_ATTENTION] = judge_inputs_is_attend,
+                                                      [MPSIM_JUDGE_ARITH] = judge_inputs_is_arith};
 
 mpsim_status judge_inputs_open(judge_inputs *w, const char *row, const mpsim_format *from)
 {
     for (unsigned i = 0; i < KINDS; i++) {
-        const int whole = strcasecmp(judge_kind_name(i), row) == 0;
-        if (!kinds[i] || (!whole && !is_row[i](row)))
+        const char *kind = judge_kind_name(i);
+        const size_t n = strlen(kind);
+        const int named = strncasecmp(kind, row, n) == 0, whole = named && !row[n];
+        const char *of = named && row[n] == ':' ? row + n + 1 : row;
+        if (!kinds[i] || (!whole && !is_row[i](of)))
             continue;
-        w->row = whole ? NULL : row;
+        w->row = whole ? NULL : of;
         w->set->kind = (mpsim_judge_kind)i;
         return kinds[i]->formats(w, from);
     }
     return judge_inputs_fail(
         w, MPSIM_ENOTFOUND,
-        "expected a cast, a block recipe, a model, a row of attention, or a kind of operation that has inputs, found '%s'",
+        "expected a cast, a block recipe, a model, arithmetic, attention, or a kind of operation that has inputs, found '%s'",
         row);
 }
 

@@ -22,9 +22,12 @@ typedef struct judge_inputs_kind {
     mpsim_status (*rows)(judge_inputs *w);
     mpsim_status (*sign)(const mpsim_judge_set *set, const char *row, uint64_t *hash);
 } judge_inputs_kind;
-extern const judge_inputs_kind judge_inputs_cast, judge_inputs_quantise, judge_inputs_product, judge_inputs_attend;
+extern const judge_inputs_kind judge_inputs_cast, judge_inputs_quantise, judge_inputs_product, judge_inputs_attend,
+    judge_inputs_arith;
 /* judge_inputs_is_attend -- whether this is a row of attention. */
 int judge_inputs_is_attend(const char *text);
+/* judge_inputs_is_arith -- whether this is a row of arithmetic. */
+int judge_inputs_is_arith(const char *name);
 
 /* judge_inputs_open -- the kind and the formats; judge_inputs_make -- the arrays; judge_inputs_rows -- the names of rows. */
 mpsim_status judge_inputs_open(judge_inputs *w, const char *row, const mpsim_format *from);

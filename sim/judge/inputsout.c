@@ -37,7 +37,7 @@ static int write_file(const mpsim_judge_set *set, const char *row, const char *p
         const mpsim_judge_array *a = &set->array[i];
         shapes[i][0] = a->rows;
         shapes[i][1] = a->columns;
-        const size_t rank = set->kind == MPSIM_JUDGE_CAST ? 1 : 2;
+        const size_t rank = set->kind == MPSIM_JUDGE_CAST || set->kind == MPSIM_JUDGE_ARITH ? 1 : 2;
         tensors[i] = (trace_tensor){.name = a->role,
                                     .format = a->format,
                                     .shape = shapes[i] + 2 - rank,

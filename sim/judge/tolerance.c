@@ -5,6 +5,7 @@
  * sum on the way, which is at most sum |a b|; n roundings by (1 + u)^n - 1. A tensor core cuts each of L products at 2^-F of
  * the largest term before it rounds. */
 #include "tolerance.h"
+#include "arithrow.h"
 #include "castrow.h"
 #include "inputs.h"
 #include "productrow.h"
@@ -235,6 +236,38 @@ static mpsim_status of_product(mpsim_judge_tolerance *t, const judge_inputs *w, 
     return MPSIM_OK;
 }
 
+/* ---- arithmetic ---- */
+
+static mpsim_status of_arith(mpsim_judge_tolerance *t, const judge_inputs *w, const mpsim_format *from)
+{
+    const mpsim_format *f = from ? from : mpsim_format_find("binary32");
+    arith_row row;
+    if (judge_arith_row_parse(&row, w->row))
+        return MPSIM_ENOTFOUND;
+    const double once = unit_of(f, row.mode), via = *row.via.name ? unit_of(&row.via, row.mode) : 0;
+    const int exact_tiny = row.op == MPSIM_OP_ADD || row.op == MPSIM_OP_SUB || row.op == MPSIM_OP_SQRT;
+    const int fused = row.op == MPSIM_OP_FMA, ends = *row.via.name != '\0';
+    t->relative = (1 + once) * (1 + (row.twice ? once : via)) - 1;
+    t->absolute = exact_tiny ? 0
+                             : tiny_of(f, row.mode) * (row.twice ? 2 : 1) + (ends ? tiny_of(&row.via, row.mode) : 0);
+    if (row.flush)
+        t->absolute += mpsim_format_min_normal(f) * (row.twice ? 2 : 1);
+    snprintf(t->of, sizeof t->of, "%s", fused && row.twice ? "|a b| + |c|" : "the exact result's magnitude");
+    (void)text_add(t->reason, sizeof t->reason, "%s between two numbers of %s is at most %g of the number",
+                   distance_of(row.mode), f->name, once);
+    if (row.twice)
+        (void)text_add(t->reason, sizeof t->reason, "; there are two roundings");
+    if (ends)
+        (void)text_add(t->reason, sizeof t->reason, "; a rounding to %s comes first (%g)", row.via.name, via);
+    if (t->absolute > 0)
+        (void)text_add(t->reason, sizeof t->reason, "; below %g a result errs by at most %g",
+                       mpsim_format_min_normal(f), t->absolute);
+    (void)text_add(t->reason, sizeof t->reason,
+                   ". For operands that are zero or normal numbers, and results that do not "
+                   "overflow");
+    return MPSIM_OK;
+}
+
 /* ---- the answer ---- */
 
 mpsim_status judge_tolerance_run(mpsim_judge_tolerance *t, const char *row, const mpsim_format *from,
@@ -260,5 +293,6 @@ mpsim_status judge_tolerance_run(mpsim_judge_tolerance *t, const char *row, cons
                                  "no bound is known for '%s': that of attention depends on the scores", row);
     return set.kind == MPSIM_JUDGE_CAST       ? of_cast(t, &w)
            : set.kind == MPSIM_JUDGE_QUANTISE ? of_quantiser(t, &w)
+           : set.kind == MPSIM_JUDGE_ARITH    ? of_arith(t, &w, from)
                                               : of_product(t, &w, to, depth);
 }

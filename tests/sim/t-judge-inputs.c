@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PRODUCT = 12 };
+enum { PRODUCT = 12, ARITH = 33 };
 
 /* rows and classes of the set, and the classes that a search of as many random sets as the column says has found: MPSIM_JUDGE_SEARCH. */
 static const struct {
@@ -45,6 +45,12 @@ static const struct {
     {"attention", NULL, 161, 92, 92, 10},
     {"eager:model=hopper-bf16-fp32:p=bf16:causal", NULL, 584, 186, 65, 10},
     {"flash:model=hopper-wgmma-fp8-fp32:p=e4m3", NULL, 429, 107, 76, 10},
+    {"add", NULL, 864, 360, 192, ARITH},
+    {"mul", NULL, 864, 648, 320, ARITH},
+    {"div", NULL, 1728, 908, 592, ARITH},
+    {"sqrt", NULL, 864, 56, 56, ARITH},
+    {"arith:fma", "bf16", 3456, 1782, 784, ARITH},
+    {"mul:up", "e4m3", 864, 436, 360, ARITH},
 };
 enum { KNOWN = sizeof known / sizeof known[0] };
 
@@ -72,6 +78,8 @@ static double number(mpsim_judge_kind kind, size_t line, uint64_t *state)
         return spread(state, lows[line % 3], lows[line % 3] + 2 + (int)(line % 4));
     if (kind == MPSIM_JUDGE_PRODUCT)
         return spread(state, lows[line % 8], line / 8 % 2 ? -lows[line % 4] : 1);
+    if (kind == MPSIM_JUDGE_ARITH)
+        return spread(state, -2 * far, far) * ldexp(1, lows[test_random(state) % 8]);
     return kind == MPSIM_JUDGE_CAST ? spread(state, -far, far)
                                     : spread(state, -8, 8) * ldexp(1, (int)(line * 7 % 37) - 18);
 }
@@ -82,18 +90,19 @@ static void fill(const mpsim_judge_set *set, size_t i, uint64_t *state, int infi
     const mpsim_format *f = a->format;
     const size_t bytes = mpsim_format_code_bytes(f);
     const uint64_t mask = f->bits == 64 ? UINT64_MAX : ((uint64_t)1 << f->bits) - 1;
-    static const uint64_t rare[] = {2, 100, 2000};
+    static const uint64_t rare[MPSIM_JUDGE_KINDS] = {[MPSIM_JUDGE_CAST] = 2,
+                                                     [MPSIM_JUDGE_PRODUCT] = 100,
+                                                     [MPSIM_JUDGE_QUANTISE] = 2000,
+                                                     [MPSIM_JUDGE_ARITH] = 6,
+                                                     [MPSIM_JUDGE_ATTENTION] = 100};
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     r.overflow = set->kind != MPSIM_JUDGE_CAST;
     for (size_t k = 0; k < a->rows * a->columns; k++) {
         const size_t line = i == 0 ? k / a->columns : k % a->columns;
         uint64_t code = mpsim_encode_f64(f, &r, number(set->kind, line, state), 0, NULL);
-        const int may = set->kind < MPSIM_JUDGE_PRODUCT || line % 16 == 15;
-        if (may && test_random(state) % rare[set->kind == MPSIM_JUDGE_CAST      ? 0
-                                             : set->kind >= MPSIM_JUDGE_PRODUCT ? 1
-                                                                                : 2] ==
-                       0) {
+        const int may = set->kind < MPSIM_JUDGE_PRODUCT || set->kind == MPSIM_JUDGE_ARITH || line % 16 == 15;
+        if (may && test_random(state) % rare[set->kind] == 0) {
             const uint64_t any = test_random(state) & mask;
             if (infinities && test_random(state) % 32 == 0)
                 code = mpsim_encode_f64(f, &r, test_random(state) % 2 ? INFINITY : -INFINITY, 0, NULL);
@@ -156,7 +165,7 @@ TESTS(a_set_separates_what_a_search_separates, KNOWN)
     mpsim_judge_set set;
     char why[256] = "";
     const char *asked = getenv("MPSIM_JUDGE_SEARCH");
-    if (known[_i].sets == PRODUCT && !asked && !test_in_whole_part((uint64_t)_i, 5))
+    if ((known[_i].sets == PRODUCT || known[_i].sets == ARITH) && !asked && !test_in_whole_part((uint64_t)_i, 5))
         return; /* a second or two each: one a day */
     ck_assert_msg(mpsim_judge_inputs(&set, known[_i].row, from_of((size_t)_i), NULL, why, sizeof why) == MPSIM_OK,
                   "%s: %s", known[_i].row, why);

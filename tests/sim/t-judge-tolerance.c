@@ -1,9 +1,11 @@
 /* t-judge-tolerance.c -- mpsim_judge_tolerance_of: no result of a row errs by more, and some result by more than half of it. */
 #include "support/support.h"
 
+#include <mpsim/arith.h>
 #include <mpsim/block.h>
 #include <mpsim/judge.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -169,6 +171,94 @@ TESTS(sums_are_within, sizeof products / sizeof products[0])
         ck_assert_msg(error <= t.relative * magnitudes + t.absolute, "%s: %g of %g", products[_i].row, error,
                       t.relative * magnitudes);
     }
+}
+
+/* ---- arithmetic: results are those of this machine, or cut here ---- */
+
+static float cut(double exact)
+{
+    const float y = (float)exact;
+    return fabs((double)y) > fabs(exact) ? nextafterf(y, 0) : y;
+}
+
+static float add(float a, float b, float c)
+{
+    return c == c || 1 ? a + b : 0;
+}
+static float cut_product(float a, float b, float c)
+{
+    return c == c || 1 ? cut((double)a * (double)b) : 0;
+}
+static float flushed_product(float a, float b, float c)
+{
+    const float y = a * b;
+    return (c == c || 1) && fabsf(y) >= 0x1p-126f ? y : copysignf(0, y);
+}
+static float by_reciprocal(float a, float b, float c)
+{
+    const volatile float r = 1 / b;
+    return c == c || 1 ? a * r : 0;
+}
+static float root(float a, float b, float c)
+{
+    return (b == b && c == c) || 1 ? sqrtf(a) : 0;
+}
+static float separate(float a, float b, float c)
+{
+    const volatile float p = a * b;
+    return p + c;
+}
+
+static double exact_of(mpsim_op op, double a, double b, double c)
+{
+    return op == MPSIM_OP_ADD   ? a + b
+           : op == MPSIM_OP_MUL ? a * b
+           : op == MPSIM_OP_DIV ? a / b
+           : op == MPSIM_OP_FMA ? fma(a, b, c)
+                                : sqrt(a);
+}
+
+static const struct {
+    const char *row;
+    float (*of)(float a, float b, float c);
+    mpsim_op op;
+} operations[] = {{"add", add, MPSIM_OP_ADD},
+                  {"mul:toward-zero", cut_product, MPSIM_OP_MUL},
+                  {"mul:flush-results", flushed_product, MPSIM_OP_MUL},
+                  {"div:reciprocal", by_reciprocal, MPSIM_OP_DIV},
+                  {"sqrt", root, MPSIM_OP_SQRT},
+                  {"fma:separate", separate, MPSIM_OP_FMA},
+                  {"arith:fma", fmaf, MPSIM_OP_FMA}};
+
+static int takes(float x)
+{
+    return x == 0 || isnormal(x);
+}
+
+TESTS(arithmetic_is_within, sizeof operations / sizeof operations[0])
+{
+    if (!test_in_whole_part((uint64_t)_i, 7))
+        return; /* the sets are compared with all rows: one a day */
+    const mpsim_judge_tolerance t = tolerance_of(operations[_i].row, 0);
+    mpsim_judge_set set = set_of(operations[_i].row);
+    const float *a = set.array[0].codes, *b = set.arrays > 1 ? set.array[1].codes : a,
+                *c = set.arrays > 2 ? set.array[2].codes : a;
+    double worst = 0;
+    for (size_t i = 0; i < set.array[0].columns; i++) {
+        const double exact = exact_of(operations[_i].op, (double)a[i], (double)b[i], (double)c[i]);
+        const float y = operations[_i].of(a[i], b[i], c[i]);
+        const double size = operations[_i].of == separate ? fabs((double)a[i] * (double)b[i]) + fabs((double)c[i])
+                                                          : fabs(exact);
+        if (!takes(a[i]) || !takes(b[i]) || !takes(c[i]) || !isfinite(y) || !(fabs(exact) <= (double)FLT_MAX) ||
+            (operations[_i].of == by_reciprocal && !(fabsf(b[i]) < 0x1p100f && fabsf(b[i]) > 0x1p-100f)))
+            continue;
+        const double share = fabs((double)y - exact) / (t.relative * size + t.absolute);
+        ck_assert_msg(!(share > 1 + 0x1p-20), "%s: %a %a %a gives %a", operations[_i].row, (double)a[i], (double)b[i],
+                      (double)c[i], (double)y);
+        worst = share > worst ? share : worst;
+    }
+    ck_assert_msg(worst >= 0.5, "%s: %g", operations[_i].row, worst);
+    mpsim_judge_set_clear(&set);
 }
 
 TEST(no_bound_and_bad_rows)

@@ -161,7 +161,7 @@ enum { MPSIM_JUDGE_SET_ARRAYS = 3, MPSIM_JUDGE_SET_FORMATS = 3 };
 
 typedef struct mpsim_judge_set {
     mpsim_judge_kind kind;
-    mpsim_judge_array array[MPSIM_JUDGE_SET_ARRAYS]; /* of the kind's roles: x, a and b, or q, k and v */
+    mpsim_judge_array array[MPSIM_JUDGE_SET_ARRAYS]; /* of the kind's roles: x, a and b, q, k and v, or a, b, c */
     size_t arrays;
     size_t rows, classes;
     char (*row)[MPSIM_JUDGE_ROW]; /* the names of rows                                  */
@@ -169,8 +169,9 @@ typedef struct mpsim_judge_set {
     mpsim_format *format;         /* of the arrays, and of the results of a product     */
 } mpsim_judge_set;
 
-/* mpsim_judge_inputs -- a set for a row (its kind follows from the row: a format is a cast, a recipe a quantiser, a model a product), or
- * for all rows of a kind, given by its name ("cast", "quantise", "product", "attention").
+/* mpsim_judge_inputs -- a set for a row (its kind follows from the row: a format is a cast, a recipe a quantiser, a model a product, an operation
+ * arithmetic), or for all rows of a kind, given by its name ("cast", "quantise", "product", "attention", "arith"). "arith:fma" is a row
+ * of a kind: without a kind, fma is a model.
  *
  *   from  the format of the inputs; NULL: binary32, of a product what its model takes
  *
@@ -185,6 +186,9 @@ typedef struct mpsim_judge_set {
  * ATTENTION  q: queries x dim, k: keys x dim, v: keys x size of one head: the largest scores grow from tile to tile and repeat, rows are flat
  *           or sharp, values cancel; the keys fill no tile. Rows: all with the mask, window, scale and cap of the row; `from` is the format
  *           of results, too, but bf16 of FP8.
+ * ARITH     a, b, c, or as many as the operation of a row has: specials with specials, NaNs of each operand beside those of the others,
+ *           ties, cancellation, results where the format begins and ends. Rows: of the operation, with every mode and every choice.
+ *
  * MPSIM_ENOTFOUND if this is no row; MPSIM_ERANGE if the row does not take `from`; MPSIM_EINVAL; MPSIM_ENOMEM. *set is to be cleared after
  * MPSIM_OK only. One line in `error` says more. */
 MPSIM_API mpsim_status mpsim_judge_inputs(mpsim_judge_set *set, const char *row, const mpsim_format *from,

@@ -144,7 +144,7 @@ def inputs(row: str, dtype: Any, array: Optional[str], device: str) -> Inputs:
     refuse(status, line)
     try:
         kind = kinds()[c.kind]
-        arrays = {text(c.array[i].role): _array(c.array[i], kind == "cast", array, device) for i in range(c.arrays)}
+        arrays = {text(c.array[i].role): _array(c.array[i], kind in ("cast", "arith"), array, device) for i in range(c.arrays)}
         return Inputs(kind, row, arrays, _classes(c))
     finally:
         loaded.mpsim_judge_set_clear(byref(c))

@@ -46,7 +46,8 @@ def judge(kind: str, like: Optional[str] = None, **arrays: Any) -> Judgement:
 def inputs(row: str, like: Optional[str] = None, *, dtype: Any = None, array: Optional[str] = None, device: str = "cpu") -> Inputs:
     """A small set of inputs that tells a row from all others of its kind: a mapping from roles to arrays.
 
-    row: a row, whose kind follows from it, or a kind ("cast", "quantise", "product", "attention") of all rows. like: a row of the kind `row`.
+    row: a row, whose kind follows from it, or a kind ("cast", "quantise", "product", "attention", "arith") of all rows. like: a row of the
+    kind `row`.
     dtype: of the inputs, or its name; the default is float32, of a product what its model takes. array: "numpy" (dtypes that NumPy
     does not have are of ml_dtypes) or "torch"; None: "torch" where `device`, a device of torch's, is not the CPU.
 
