@@ -39,7 +39,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/validation/speed/beside/updates.py gpu/validation/speed/shares.py
 EXTRA_DIST += gpu/include/mpsim/cudabetween.h gpu/library/between.cuh
 EXTRA_DIST += gpu/include/mpsim/cudamuon.h gpu/include/mpsim/cudanorm.h gpu/kernels/adafactor.cuh gpu/kernels/contract.cuh gpu/kernels/muon.cuh gpu/library/adafactor.cuh
-EXTRA_DIST += gpu/include/mpsim/cudaoptim.h gpu/include/mpsim/cudasum.h gpu/kernels/orders.cuh gpu/kernels/optimizer_ops.cuh gpu/kernels/optimizer_steps.cuh
+EXTRA_DIST += gpu/include/mpsim/cudaoptim.h gpu/include/mpsim/cudasum.h gpu/kernels/flat_loss.cuh gpu/kernels/orders.cuh gpu/kernels/optimizer_ops.cuh gpu/kernels/optimizer_steps.cuh
 EXTRA_DIST += gpu/sass.awk gpu/sass.sh gpu/sassproducts.sh gpu/sassrows.sh gpu/sassblocks.sh gpu/sassstats.sh gpu/include/mpsim/cudacast.h gpu/kernels/anycast.cuh
 # Libraries of NVIDIA, looked for at run time.
 speed_libraries = gpu/validation/speed/cublas.c gpu/validation/speed/cublas.h gpu/validation/speed/library.c gpu/validation/speed/library.h \

@@ -4,6 +4,7 @@
 
 #include "elements.cuh"
 #include "engine_lists.cuh"
+#include "flat_loss.cuh"
 #include "flat_norms.cuh"
 #include "layers.cuh"
 
@@ -211,8 +212,12 @@ static int cuda_softmax_xent(train_engine *e, train_tensor *dx, const train_tens
     gpu_word *score = slot_for(e, CUDA_SCORE, mean_loss, correct);
     if (failed || !score)
         return -1;
-    GPU_LAUNCH(softmax_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0, p, losses,
-               dx ? at_of(dx) : NULL, at_of(x), on_device, reinterpret_cast<unsigned *>(score + 1), slot);
+    if (is_flat(x) && (!dx || is_flat(dx)))
+        GPU_LAUNCH(flat_loss_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0, p, losses,
+                   dx ? at_of(dx) : NULL, at_of(x), on_device, reinterpret_cast<unsigned *>(score + 1), slot);
+    else
+        GPU_LAUNCH(softmax_kernel, blocks_of(x->rows, GPU_SOFTMAX_THREADS / 32), GPU_SOFTMAX_THREADS, 0, p, losses,
+                   dx ? at_of(dx) : NULL, at_of(x), on_device, reinterpret_cast<unsigned *>(score + 1), slot);
     GPU_LAUNCH(mean_kernel, 1, GPU_MEAN_THREADS, 0, losses, x->rows, (float)x->rows, reinterpret_cast<float *>(score));
     if (dx)
         dx->inverse = 1;

@@ -3,6 +3,7 @@
 
 #include "engine_layers.cuh"
 #include "engine_tokens.cuh"
+#include "flat_elements.cuh"
 #include "flat_norms.cuh"
 #include "rows.cuh"
 
@@ -169,6 +170,16 @@ static int cuda_rownorm_backward(train_engine *e, const mpsim_rownorm *r, train_
 
 /* ---- activations ---- */
 
+/* Whether the kernels of flat_elements.cuh compute it. */
+static int is_flat_gelu(mpsim_activation kind, const mpsim_format *math,
+                        std::initializer_list<const train_tensor *> tensors)
+{
+    int flat = kind != MPSIM_SWIGLU && is_binary32(math);
+    for (const train_tensor *t : tensors)
+        flat = flat && is_flat(t);
+    return flat;
+}
+
 /* y: the result of the forward pass, or its gradient. */
 static int activation_set(train_engine *e, const char *operation, gpu_activation *a, mpsim_activation kind,
                           const mpsim_format *math, const train_tensor *x, const train_tensor *y)
@@ -195,7 +206,13 @@ static int cuda_activate(train_engine *e, mpsim_activation kind, const mpsim_for
     gpu_word *slot = slot_of(e, counts, &failed);
     if (failed)
         return -1;
-    GPU_LAUNCH_BY_MATH(a.math, activate_kernel, blocks_of(a.n, 256), 256, a, at_of(y), at_of(x), slot);
+    const unsigned eights = blocks_of(a.n / 8, GPU_THREADS_ELEMENT);
+    if (!is_flat_gelu(kind, math, {x, y}))
+        GPU_LAUNCH_BY_MATH(a.math, activate_kernel, blocks_of(a.n, 256), 256, a, at_of(y), at_of(x), slot);
+    else if (a.n && kind == MPSIM_GELU)
+        GPU_LAUNCH(flat_gelu_kernel<MPSIM_GELU>, eights, GPU_THREADS_ELEMENT, 0, a, at_of(y), at_of(x), slot);
+    else if (a.n)
+        GPU_LAUNCH(flat_gelu_kernel<MPSIM_GELU_TANH>, eights, GPU_THREADS_ELEMENT, 0, a, at_of(y), at_of(x), slot);
     return wrote(e, "activate", y);
 }
 
@@ -211,7 +228,15 @@ static int cuda_activate_backward(train_engine *e, mpsim_activation kind, const 
     if (failed)
         return -1;
     a.dx = format_of(dx);
-    GPU_LAUNCH_BY_MATH(a.math, activate_backward_kernel, blocks_of(a.n, 256), 256, a, at_of(dx), at_of(dy), at_of(x),
-                       slot);
+    const unsigned eights = blocks_of(a.n / 8, GPU_THREADS_ELEMENT);
+    if (!is_flat_gelu(kind, math, {x, dy, dx}))
+        GPU_LAUNCH_BY_MATH(a.math, activate_backward_kernel, blocks_of(a.n, 256), 256, a, at_of(dx), at_of(dy),
+                           at_of(x), slot);
+    else if (a.n && kind == MPSIM_GELU)
+        GPU_LAUNCH(flat_gelu_backward_kernel<MPSIM_GELU>, eights, GPU_THREADS_ELEMENT, 0, a, at_of(dx), at_of(dy),
+                   at_of(x), slot);
+    else if (a.n)
+        GPU_LAUNCH(flat_gelu_backward_kernel<MPSIM_GELU_TANH>, eights, GPU_THREADS_ELEMENT, 0, a, at_of(dx), at_of(dy),
+                   at_of(x), slot);
     return wrote(e, name, dx);
 }

@@ -1,5 +1,5 @@
-/* flat_elements.cuh -- sums of two tensors and heads of attention as flat.cuh has tensors: eight elements at a time, with divisions of 32
- * bits for eight elements instead of 64 bits for one. The bits are those of tokens.cuh and attention.cuh. */
+/* flat_elements.cuh -- sums of two tensors, GELU and heads of attention as flat.cuh has tensors: eight elements at a time, with divisions of 32
+ * bits for eight elements instead of 64 bits for one. The bits are those of tokens.cuh, rows.cuh and attention.cuh. */
 #pragma once
 
 #include "flat_softmax.cuh"
@@ -26,6 +26,123 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
     }
     c.give(counts);
 }
+
+/* ---- GELU ----
+ *
+ * A warp has numbers on both sides of the place where tanh and erf change their polynomials, so that it would go both ways for each
+ * number. Of eight ordinary numbers both results are computed without a branch, and one is taken. */
+
+/* mpsim_tanh_f32 of eight. */
+static __device__ __forceinline__ void flat_tanh(float v[8])
+{
+    float most = 0;
+    GPU_UNROLL
+    for (int t = 0; t < 8; t++)
+        most = gpu_most_of(most, fabsf(v[t]));
+    if (!(most <= 9.02f)) {
+        GPU_UNROLL
+        for (int t = 0; t < 8; t++)
+            v[t] = mpsim_tanh_f32(v[t]);
+        return;
+    }
+    GPU_UNROLL
+    for (int t = 0; t < 8; t++) {
+        const float a = mpsim_magnitude(v[t]), near = mpsim_tanh_near_zero(a);
+        const float far = mpsim_tanh_far(a);
+        v[t] = a < 0x1p-12f ? v[t] : mpsim_signed_as(a < 0x1.194p-1f ? near : far, v[t]);
+    }
+}
+
+/* mpsim_erf_f32 of eight. */
+static __device__ __forceinline__ void flat_erf(float v[8])
+{
+    float most = 0, least = fabsf(v[0]);
+    GPU_UNROLL
+    for (int t = 0; t < 8; t++) {
+        most = gpu_most_of(most, fabsf(v[t]));
+        least = fminf(least, fabsf(v[t]));
+    }
+    if (!(most <= 3.92f && least >= 0x1p-64f)) {
+        GPU_UNROLL
+        for (int t = 0; t < 8; t++)
+            v[t] = mpsim_erf_f32(v[t]);
+        return;
+    }
+    GPU_UNROLL
+    for (int t = 0; t < 8; t++) {
+        const float a = mpsim_magnitude(v[t]), near = mpsim_erf_ordinary(a), far = mpsim_erf_far(a);
+        v[t] = mpsim_signed_as(a < 1.0f ? near : far, v[t]);
+    }
+}
+
+/* t: the tanh, the erf that y and dx need. */
+template <int KIND>
+static __device__ __forceinline__ void flat_gelu_t(const mpsim_math *m, const mpsim_gelu *g, const float v[8],
+                                                   float to[8])
+{
+    GPU_UNROLL
+    for (int t = 0; t < 8; t++)
+        to[t] = KIND == MPSIM_GELU ? mpsim_gelu_erf_u(m, g, v[t]) : mpsim_gelu_tanh_u(m, g, v[t]);
+    if (KIND == MPSIM_GELU)
+        flat_erf(to);
+    else
+        flat_tanh(to);
+}
+
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    flat_gelu_kernel(GPU_CONSTANT(gpu_activation) a, void *y, const void *x, gpu_word *counts)
+{
+    const mpsim_math math = gpu_math<MPSIM_MATH_BINARY32>(a.math), *const m = &math;
+    const gpu_flat_out out(a.y);
+    gpu_counter c;
+    GPU_FOR(i, a.n / 8)
+    {
+        float v[8], to[8];
+        gpu_flat_values(a.x, gpu_flat_load(a.x, x, i), v);
+        flat_gelu_t<KIND>(m, &a.gelu, v, to);
+        GPU_UNROLL
+        for (int t = 0; t < 8; t++)
+            to[t] = mpsim_gelu_y(m, v[t], to[t]);
+        out.put(y, i, to, &c);
+    }
+    c.give(counts);
+}
+
+template <int KIND>
+GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
+    flat_gelu_backward_kernel(GPU_CONSTANT(gpu_activation) a, void *dx, const void *dy, const void *x, gpu_word *counts)
+{
+    const mpsim_math math = gpu_math<MPSIM_MATH_BINARY32>(a.math), *const m = &math;
+    const gpu_flat_out out(a.dx);
+    gpu_counter c;
+    GPU_FOR(i, a.n / 8)
+    {
+        float v[8], d[8], to[8];
+        const gpu_eight of_x = gpu_flat_load(a.x, x, i), of_dy = gpu_flat_load(a.y, dy, i);
+        gpu_flat_values(a.x, of_x, v);
+        flat_gelu_t<KIND>(m, &a.gelu, v, to);
+        gpu_flat_values(a.y, of_dy, d);
+        if (KIND == MPSIM_GELU) {
+            float e[8];
+            GPU_UNROLL
+            for (int t = 0; t < 8; t++)
+                e[t] = mpsim_gelu_power(m, v[t]);
+            gpu_flat_exp(e, 0.0f);
+            GPU_UNROLL
+            for (int t = 0; t < 8; t++)
+                to[t] = mpsim_gelu_erf_slope(m, &a.gelu, d[t], v[t], to[t], e[t]);
+        } else {
+            GPU_UNROLL
+            for (int t = 0; t < 8; t++)
+                to[t] = mpsim_gelu_tanh_dx(m, &a.gelu, d[t], v[t], to[t]);
+        }
+        out.put(dx, i, to, &c);
+    }
+    c.give(counts);
+}
+
+/* ---- heads ---- */
 
 static __device__ __forceinline__ void flat_floats(const float *p, float v[8])
 {

@@ -22,19 +22,9 @@ static __device__ GPU_NOINLINE float softmax_exp(float x)
     return mpsim_exp_f32(x);
 }
 
-/* The largest logit of the row and where it is first, in every lane; NaN if there is one. */
-static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, const void *x, size_t row, unsigned lane,
-                                                        unsigned *where)
+/* The largest number of all lanes and where it is first, in every lane; NaN if there is one. */
+static __device__ __forceinline__ float softmax_larger_of_lanes(float most, unsigned at, unsigned *where)
 {
-    float most = __uint_as_float(0xff800000u);
-    unsigned at = 0xffffffffu;
-    for (size_t j = lane; j < p.classes; j += 32) {
-        const float v = gpu_value(p.from, x, row * p.classes + j);
-        if (at == 0xffffffffu || (most == most && (v > most || v != v))) {
-            most = v;
-            at = (unsigned)j;
-        }
-    }
     for (int h = 16; h > 0; h /= 2) {
         const float v = __shfl_xor_sync(0xffffffffu, most, h);
         const unsigned w = __shfl_xor_sync(0xffffffffu, at, h);
@@ -47,6 +37,40 @@ static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, co
     }
     *where = at;
     return most;
+}
+
+static __device__ __forceinline__ float softmax_sum_of_lanes(float sum)
+{
+    for (unsigned h = 16; h > 0; h /= 2)
+        sum = __fadd_rn(sum, __shfl_down_sync(0xffffffffu, sum, h));
+    return __shfl_sync(0xffffffffu, sum, 0);
+}
+
+/* The loss of a row, and whether its largest logit is that of the label. */
+static __device__ __forceinline__ void softmax_loss(const gpu_softmax &p, float *loss, const void *x, size_t row,
+                                                    uint32_t label, float most, unsigned where, float sum,
+                                                    unsigned *correct)
+{
+    const float logit = gpu_value(p.from, x, row * p.classes + label);
+    loss[row] = __fsub_rn(mpsim_log_f32(sum), __fsub_rn(logit, most));
+    if (most == most && where == label)
+        atomicAdd(correct, 1u);
+}
+
+/* The largest logit of the row. */
+static __device__ __forceinline__ float softmax_largest(const gpu_softmax &p, const void *x, size_t row, unsigned lane,
+                                                        unsigned *where)
+{
+    float most = __uint_as_float(0xff800000u);
+    unsigned at = 0xffffffffu;
+    for (size_t j = lane; j < p.classes; j += 32) {
+        const float v = gpu_value(p.from, x, row * p.classes + j);
+        if (at == 0xffffffffu || (most == most && (v > most || v != v))) {
+            most = v;
+            at = (unsigned)j;
+        }
+    }
+    return softmax_larger_of_lanes(most, at, where);
 }
 
 GPU_KERNEL void __launch_bounds__(GPU_SOFTMAX_THREADS)
@@ -63,15 +87,9 @@ GPU_KERNEL void __launch_bounds__(GPU_SOFTMAX_THREADS)
         float sum = 0;
         for (size_t j = lane; j < p.classes; j += 32)
             sum = __fadd_rn(sum, softmax_exp(__fsub_rn(gpu_value(p.from, x, row * p.classes + j), most)));
-        for (unsigned h = 16; h > 0; h /= 2)
-            sum = __fadd_rn(sum, __shfl_down_sync(0xffffffffu, sum, h));
-        sum = __shfl_sync(0xffffffffu, sum, 0);
-        if (lane == 0) {
-            const float logit = gpu_value(p.from, x, row * p.classes + label);
-            loss[row] = __fsub_rn(mpsim_log_f32(sum), __fsub_rn(logit, most));
-            if (most == most && where == label)
-                atomicAdd(correct, 1u);
-        }
+        sum = softmax_sum_of_lanes(sum);
+        if (lane == 0)
+            softmax_loss(p, loss, x, row, label, most, where, sum, correct);
         if (dx)
             for (size_t j = lane; j < p.classes; j += 32) {
                 const size_t at = row * p.classes + j;

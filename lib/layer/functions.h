@@ -81,7 +81,17 @@ static inline MPSIM_HD float mpsim_tanh_near_zero(float a)
     return mpsim_f32_add(s.hi, s.lo);
 }
 
-/* 1 - 2 / (e^2a + 1) where that is at least 1/2. */
+/* 1 - 2 / (e^2a + 1) for 0 <= a <= 9.02. */
+static inline MPSIM_HD float mpsim_tanh_far(float a)
+{
+    const mpsim_exp_argument e = mpsim_exp_reduce(mpsim_f32_mul(2.0f, a));
+    const mpsim_pair y = mpsim_pair_scale(mpsim_exp_reduced(e.r, e.tail), e.n);
+    mpsim_pair s = mpsim_pair_sum(y.hi, 1.0f);
+    s.lo = mpsim_f32_add(s.lo, y.lo);
+    return mpsim_one_minus(mpsim_pair_quotient(2.0f, 0.5f, s));
+}
+
+/* mpsim_tanh_far where that is at least 1/2. */
 static inline MPSIM_HD float mpsim_tanh_f32(float x)
 {
     const float a = mpsim_magnitude(x);
@@ -93,23 +103,14 @@ static inline MPSIM_HD float mpsim_tanh_f32(float x)
         return mpsim_f32_add(x, x);
     if (a > 9.02f)
         return mpsim_signed_as(1.0f, x);
-    const mpsim_exp_argument e = mpsim_exp_reduce(mpsim_f32_mul(2.0f, a));
-    const mpsim_pair y = mpsim_pair_scale(mpsim_exp_reduced(e.r, e.tail), e.n);
-    mpsim_pair s = mpsim_pair_sum(y.hi, 1.0f);
-    s.lo = mpsim_f32_add(s.lo, y.lo);
-    return mpsim_signed_as(mpsim_one_minus(mpsim_pair_quotient(2.0f, 0.5f, s)), x);
+    return mpsim_signed_as(mpsim_tanh_far(a), x);
 }
 
 /* ---- erf ---- */
 
-/* a p(a^2) for 0 <= a < 1, p of degree 7: 2^-34.7. */
-static inline MPSIM_HD float mpsim_erf_near_zero(float a)
+/* a p(a^2) for 2^-64 <= a < 1, p of degree 7: 2^-34.7. */
+static inline MPSIM_HD float mpsim_erf_ordinary(float a)
 {
-    if (a < 0x1p-64f) { /* only p(0) counts; the result may be subnormal */
-        const mpsim_pair c = {0x1.20dd76p+0f, -0x1.f7ff24p-25f};
-        const mpsim_pair y = mpsim_pair_mul(mpsim_f32_mul(a, 0x1p+64f), c);
-        return mpsim_exp_scale(mpsim_pair_sum(y.hi, y.lo), -64);
-    }
     const mpsim_pair z = mpsim_pair_square(a);
     float q = -0x1.438fe8p-17f;
     q = mpsim_f32_fma(q, z.hi, 0x1.d82b56p-14f);
@@ -122,6 +123,17 @@ static inline MPSIM_HD float mpsim_erf_near_zero(float a)
     s = mpsim_pair_horner_pair(0x1.20dd76p+0f, -0x1.f7ff24p-25f, z, s);
     s = mpsim_pair_mul(a, s);
     return mpsim_f32_add(s.hi, s.lo);
+}
+
+/* The same from 0 on. */
+static inline MPSIM_HD float mpsim_erf_near_zero(float a)
+{
+    if (a < 0x1p-64f) { /* only p(0) counts; the result may be subnormal */
+        const mpsim_pair c = {0x1.20dd76p+0f, -0x1.f7ff24p-25f};
+        const mpsim_pair y = mpsim_pair_mul(mpsim_f32_mul(a, 0x1p+64f), c);
+        return mpsim_exp_scale(mpsim_pair_sum(y.hi, y.lo), -64);
+    }
+    return mpsim_erf_ordinary(a);
 }
 
 /* ln(1 - erf(a)) for 1 <= a < 3.93, of degree 8: it moves erf(a) by 2^-35.4 of it. */
@@ -143,6 +155,15 @@ static inline MPSIM_HD mpsim_pair mpsim_erf_tail(float a)
     return s;
 }
 
+/* erf(a) for 1 <= a <= 3.92, and a number below. */
+static inline MPSIM_HD float mpsim_erf_far(float a)
+{
+    const mpsim_pair p = mpsim_erf_tail(a);
+    const mpsim_exp_argument e = mpsim_exp_reduce(p.hi);
+    const mpsim_pair y = mpsim_exp_reduced(e.r, mpsim_f32_add(e.tail, p.lo));
+    return mpsim_one_minus(mpsim_pair_scale(y, e.n));
+}
+
 static inline MPSIM_HD float mpsim_erf_f32(float x)
 {
     const float a = mpsim_magnitude(x);
@@ -152,10 +173,7 @@ static inline MPSIM_HD float mpsim_erf_f32(float x)
         return mpsim_f32_add(x, x);
     if (a > 3.92f)
         return mpsim_signed_as(1.0f, x);
-    const mpsim_pair p = mpsim_erf_tail(a);
-    const mpsim_exp_argument e = mpsim_exp_reduce(p.hi);
-    const mpsim_pair y = mpsim_exp_reduced(e.r, mpsim_f32_add(e.tail, p.lo));
-    return mpsim_signed_as(mpsim_one_minus(mpsim_pair_scale(y, e.n)), x);
+    return mpsim_signed_as(mpsim_erf_far(a), x);
 }
 
 /* ---- sigmoid ---- */
