@@ -426,15 +426,20 @@ static void known_sums()
         {0x1p-63, 0x1p-63, 0, 0},
         /* just below 2^128, in additions of 4 and of 8: an infinity, which stays */
         {0x1p64, 0x1p64, -0x1p50, 0x1p50, -0x1p63, 0x1p63, -1, 1},
-        {0x1p63,  0x1p63, 0x1p63,  0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63, 0,       1,      0,       1,
-         -0x1p50, 0x1p50, -0x1p50, 0x1p50, 0,      1,      0,      1,      -0x1p62, 0x1p63, -0x1p62, 0x1p63},
+        {0x1p63,  0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63, 0x1p63, 0,       1,      0,       1,
+         -0x1p51, 0x1p52, 0,      1,      0,      1,      0,      1,      -0x1p62, 0x1p63, -0x1p62, 0x1p63},
         /* a subnormal sum far below products that drop smaller ones */
         {-0x1p-71, 0x1p-71, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0x1p-57, 0x1p-58},
         /* a sum that is flushed to -0, and zeros behind it */
         {0x1p-63, 0x1p-63, 0, 1, -0x1.8p-63, 0x1p-63, 0, 1, -0x1p-70, 0x1p-70},
         {0x1p-63, 0x1p-63, 0, 1, -0x1.8p-63, 0x1p-63, 0, 1, -0.0, 1, -0.0, 1},
+        {0x1p-63, 0x1p-63, 0, 1, 0, 1, 0,        1,       -0x1.8p-63, 0x1p-63,
+         0,       1,       0, 1, 0, 1, -0x1p-70, 0x1p-70, -0x1p-70,   0x1p-70},
+        {0x1p-63, 0x1p-63, 0, 1, 0, 1,        0,       1,        -0x1.8p-63, 0x1p-63,  0,
+         1,       0,       1, 0, 1, -0x1p-70, 0x1p-70, -0x1p-70, 0x1p-70,    -0x1p-70, 0x1p-70},
         {-0.0, 1}};
-    static const char *const models[] = {"exact:L=2:flush=sums",
+    static const char *const models[] = {"amx-bf16-fp32:chunk=4",
+                                         "exact:L=2:flush=sums",
                                          "exact:chunk=2:flush=sums",
                                          "exact:L=4",
                                          "exact",
