@@ -42,7 +42,7 @@ typedef struct sequence {
 
 static int compare_names(const side_tensor *x, const side_tensor *y)
 {
-    const int c = strcmp(x->name, y->name);
+    const int c = strcmp(x->series, y->series);
     if (c)
         return c;
     return (x->file->said.rank > y->file->said.rank) - (x->file->said.rank < y->file->said.rank);

@@ -4,6 +4,7 @@
 #include "../array/need.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void close_step(diff_shift *s)
 {
@@ -63,6 +64,14 @@ static int compare(trace *t, size_t i, verdict_case *c, int *same, trace_error *
     return bad;
 }
 
+/* Where a step of A has A's tensor of this step: in file k. -1: not there. */
+static ptrdiff_t find(const diff_shift *s, const side_file *f, size_t k, const side_tensor *t)
+{
+    if (f->said.rank != t->file->said.rank)
+        return -1;
+    return t->series == t->name ? nameindex_find(&s->names[k], t->name) : strcmp(f->series, t->series) ? -1 : 0;
+}
+
 static int is_at(diff_shift *s, size_t step, verdict_case *c, int *same, trace_error *error)
 {
     *same = 0;
@@ -70,9 +79,8 @@ static int is_at(diff_shift *s, size_t step, verdict_case *c, int *same, trace_e
         return -1;
     const side_file *files = &s->a->files[s->a->steps[step].first];
     for (size_t k = 0; k < s->n && !*same; k++) {
-        const ptrdiff_t i = nameindex_find(&s->names[k], c->tensors[0]->name);
-        if (i >= 0 && files[k].said.rank == c->tensors[0]->file->said.rank &&
-            compare(s->traces[k], (size_t)i, c, same, error))
+        const ptrdiff_t i = find(s, &files[k], k, c->tensors[0]);
+        if (i >= 0 && compare(s->traces[k], (size_t)i, c, same, error))
             return -1;
     }
     return 0;

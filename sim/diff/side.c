@@ -49,6 +49,14 @@ trace *diff_side_trace(side *s, side_file *f, trace_error *error)
     return f->t;
 }
 
+static char *series(const char *path)
+{
+    const char *digits, *end;
+    if (trace_step_in_path(path, &digits, &end) < 0)
+        return need_text(path);
+    return need_format("%.*s%s", (int)(digits - path), path, end);
+}
+
 /* What can be read only once is opened now: only so is its step known, and whether it is there. */
 static int take_file(side *s, size_t i, const input_step *said, const char *operand)
 {
@@ -56,6 +64,7 @@ static int take_file(side *s, size_t i, const input_step *said, const char *oper
     trace_error error;
     f->path = s->in.tree.paths[i];
     f->below = below(operand, f->path);
+    f->series = series(f->below);
     f->said = *said;
     f->once = !input_is_file(f->path);
     s->n_files++;
@@ -94,8 +103,10 @@ int diff_side_open(side *s, const char *verb, const input_options *o, char *oper
 
 void diff_side_close(side *s)
 {
-    for (size_t i = 0; i < s->n_files; i++)
+    for (size_t i = 0; i < s->n_files; i++) {
         trace_close(s->files[i].t);
+        free(s->files[i].series);
+    }
     for (side_format *f = s->formats; f;) {
         side_format *next = f->next;
         free(f);
@@ -159,6 +170,7 @@ static void copy_tensor(side *s, side_tensor *to, side_file *f, const trace_tens
     to->name = put_text(&text, name);
     to->fqn = put_text(&text, fqn);
     to->dtype = put_text(&text, x->dtype);
+    to->series = x->name[0] ? to->name : f->series;
 }
 
 static void add_tensor(side_group *g, side_file *f, size_t index, const trace_tensor *x)

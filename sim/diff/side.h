@@ -9,6 +9,7 @@
 typedef struct side_file {
     const char *path;
     const char *below; /* the path below the operand; "" if the file is the operand */
+    char *series;      /* `below` without the number of the step                     */
     input_step said;
     trace *t;      /* NULL: not open                                            */
     uint64_t used; /* when it was used last                                */
@@ -43,6 +44,7 @@ typedef struct side_tensor {
     size_t index;           /* in its file                                                  */
     size_t place;           /* among all of the step, in the order of files and in them     */
     const char *name;       /* of the file where the tensor has none; "" if that is the operand */
+    const char *series;     /* the name in other steps, too: of a file without the number of its step */
     const char *kind, *fqn; /* kind: static, or NULL; fqn: the name without it              */
     const char *dtype;
     const mpsim_format *format; /* NULL: no floating-point numbers; lives as long as the side */

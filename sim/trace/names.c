@@ -60,7 +60,7 @@ static int same_letters(const char *s, const char *word, size_t n)
 }
 
 /* "step_000120", "rank0-step120.safetensors", "iter_7", "checkpoint-500": the number; else -1. */
-static int64_t step_of_component(const char *s, size_t n)
+static int64_t step_of_component(const char *s, size_t n, const char **first, const char **last)
 {
     static const char *const words[] = {"step", "iter", "checkpoint"};
     int64_t step = -1;
@@ -74,7 +74,7 @@ static int64_t step_of_component(const char *s, size_t n)
                 p++;
             const int64_t u = digits(p, &end);
             if (u >= 0 && (end == s + n || *end == '.'))
-                step = u;
+                step = u, *first = p, *last = end;
         }
     return step;
 }
@@ -101,13 +101,18 @@ int64_t trace_find_step(const trace *t)
 
 int64_t trace_step_of_path(const trace *t)
 {
-    const char *path = t->path;
+    const char *first, *last;
+    return trace_step_in_path(t->path, &first, &last);
+}
+
+int64_t trace_step_in_path(const char *path, const char **first, const char **last)
+{
     size_t n = strlen(path);
     while (n) {
         size_t begin = n;
         while (begin && path[begin - 1] != '/')
             begin--;
-        const int64_t step = step_of_component(path + begin, n - begin);
+        const int64_t step = step_of_component(path + begin, n - begin, first, last);
         if (step >= 0)
             return step;
         n = begin ? begin - 1 : 0;

@@ -280,6 +280,8 @@ int trace_scales(const trace *t, size_t i, trace_scale_stats *stats, trace_error
 int64_t trace_step(const trace *t);
 /* trace_step_of_path -- what its name or those of its folders say, or -1. */
 int64_t trace_step_of_path(const trace *t);
+/* trace_step_in_path -- the same of a path: *digits and *end are where its number is. */
+int64_t trace_step_in_path(const char *path, const char **digits, const char **end);
 
 /* What a tensor is in its file, for who copies it as it is: itself, or its codes and scales. */
 enum { TRACE_COPIES = 6 };

@@ -85,6 +85,23 @@ six d 1 "$old"
 run 1 diff --ndjson "$dir/c" "$dir/d" && has "${behind}B is what it was at step 1, .*: an update was skipped; A was the same there\""
 ok $? "a step skipped by one of two runs that were equal"
 rm -r "$dir/c" "$dir/d"
+# files whose path is the name of their tensor: the number of the step is no part of it
+for step in 3 4 5; do
+    "$MPSIM" cast -q -f fp32 -m 'weight:fc1.weight' --to npy -o "$dir/w$step.npy" "$adam/step_00001$step/$name"
+done
+for layout in w_step w/step_; do
+    rm -rf "$dir/c" "$dir/d" && mkdir -p "$dir/c/w" "$dir/d/w"
+    for step in 3 4 5; do
+        cp "$dir/w$step.npy" "$dir/c/$layout$step.npy" && cp "$dir/w$step.npy" "$dir/d/$layout$step.npy"
+    done
+    cp "$dir/w3.npy" "$dir/d/${layout}4.npy"
+    run 1 diff --ndjson "$dir/c" "$dir/d" && has "\"step\": 4, \"name\": \"${layout}4.npy\".*\"verdict\": \"step-skipped\".*B is what it was at step 3, in all bits"
+    ok $? "a step skipped: npy files $layout"
+    cp "$dir/w4.npy" "$dir/d/${layout}3.npy" && cp "$dir/w5.npy" "$dir/d/${layout}4.npy" && rm "$dir/d/${layout}5.npy"
+    run 1 diff --ndjson "$dir/c" "$dir/d" && has "\"step\": 3, .*\"verdict\": \"step-shifted\".*B is what A is at step 4"
+    ok $? "steps that are counted otherwise: npy files $layout"
+done
+rm -r "$dir/c" "$dir/d"
 fresh
 for step in 11 12 13 14 15 16 17 18; do
     cp "$adam/step_0000$((step + 1))/$name" "$dir/b/step_0000$step/$name"
