@@ -44,7 +44,7 @@ cuda_next_objects = $(cuda_next_sources:%=$(B)/%.o)
 objects = $(host:%.c=$(B)/%.o) $(B)/gpu/library/gemm.cu.o $(B)/gpu/library/fused.cu.o $(B)/gpu/library/exact.cu.o $(cuda_objects) $(cuda_wgmma_objects) $(cuda_next_objects)
 library_objects = $(B)/gpu/stats/plan.o $(cuda_library_sources:%=$(B)/%.o) $(cuda_library_kernels:%=$(B)/%.o)
 functions_objects = $(cuda_functions_sources:%=$(B)/%.o) $(patsubst %.c,$(B)/%.o,$(wildcard gpu/functions/*.c)) $(B)/gpu/validation/program/worker.o
-library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/block/% lib/dot/% lib/format/% lib/optim/% lib/round/% lib/stats/%,$(host)))
+library = $(patsubst %.c,$(B)/%.o,$(filter lib/base/% lib/block/% lib/dot/% lib/format/% lib/layer/% lib/optim/% lib/round/% lib/stats/%,$(host)))
 headers = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh gpu/*/*/*.h gpu/*/*/*.cuh gpu/include/mpsim/*.h lib/include/*/*.h lib/*/*.h lib/*/*/*.h data/digits/*.inc data/text/*.inc)
 
 record: build
@@ -67,7 +67,7 @@ $(B)/libmpsim.a: $(library)
 	rm -f $@
 	$(AR) cr $@ $(library)
 $(B)/libmpsim-cuda.so: $(library_objects) $(B)/libmpsim.a
-	$(NVCC) -shared -o $@ $(library_objects) $(B)/libmpsim.a -lm -Xlinker --exclude-libs,ALL -Xlinker -soname,libmpsim-cuda.so.0
+	$(NVCC) -shared -o $@ $(library_objects) $(B)/libmpsim.a -lm -Xlinker --exclude-libs,ALL -Xlinker -z,defs -Xlinker -soname,libmpsim-cuda.so.0
 $(B)/mpsim-gpu-statistics: $(library_objects) $(B)/gpu/stats/check.cu.o $(B)/gpu/stats/main.o $(B)/libmpsim.a
 	$(NVCC) -o $@ $^ -lm
 $(B)/mpsim-gpu-functions: $(functions_objects) $(B)/libmpsim.a
