@@ -174,7 +174,7 @@ sim_libjudge_a_CPPFLAGS = $(sim_cppflags)
 sim_libjudge_a_CFLAGS = $(product_cflags) $(PIC_CFLAGS)
 sim_libjudge_a_SOURCES = sim/judge/activation.c sim/judge/arith.c sim/judge/arithrow.c sim/judge/arithrow.h sim/judge/attend.c sim/judge/attendformula.c sim/judge/attendformula.h sim/judge/attendrow.c sim/judge/attendrow.h sim/judge/attendsearch.c sim/judge/attendsearch.h sim/judge/attendscore.c sim/judge/attendscore.h sim/judge/attendtile.c sim/judge/attendtile.h sim/judge/block.c sim/judge/blockrow.c sim/judge/blockrow.h sim/judge/cast.c sim/judge/castcode.c sim/judge/castrow.c sim/judge/castrow.h sim/judge/castsay.c sim/judge/castsearch.c sim/judge/castsearch.h sim/judge/formulas.c sim/judge/formulas.h sim/judge/impl.h \
   sim/judge/inputarith.c sim/judge/inputattend.c sim/judge/inputcast.c sim/judge/inputproduct.c sim/judge/inputquantise.c sim/judge/inputs.c sim/judge/inputs.h sim/judge/inputset.c sim/judge/judge.c sim/judge/judge.h sim/judge/list.c sim/judge/list.h sim/judge/modelword.c sim/judge/modelword.h \
-  sim/judge/norm.c sim/judge/places.c sim/judge/product.c sim/judge/productrow.c sim/judge/productrow.h sim/judge/quantise.c sim/judge/quantrow.c sim/judge/quantrow.h sim/judge/say.c \
+  sim/judge/narrow.c sim/judge/norm.c sim/judge/places.c sim/judge/product.c sim/judge/productrow.c sim/judge/productrow.h sim/judge/quantise.c sim/judge/quantrow.c sim/judge/quantrow.h sim/judge/say.c \
   sim/judge/scales.c sim/judge/scales.h sim/judge/softmax.c sim/judge/sum.c sim/judge/table.c sim/judge/table.h sim/judge/tolerance.c sim/judge/tolerance.h sim/judge/update.c
 
 # Policies: of the program, and of the same library.

@@ -135,7 +135,7 @@ mpfr_tests = \
   tests/layer/t-functions tests/layer/t-math \
   tests/optim/t-adafactor tests/optim/t-contract tests/optim/t-gradient tests/optim/t-gradient-clip \
   tests/optim/t-gradient-reduce tests/optim/t-kernels tests/optim/t-math tests/optim/t-optim tests/optim/t-stores \
-  tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny tests/sim/t-distance tests/sim/t-exact tests/sim/t-judge tests/sim/t-judge-arith tests/sim/t-judge-attention tests/sim/t-judge-inputs tests/sim/t-judge-products tests/sim/t-judge-quantise tests/sim/t-judge-rows tests/sim/t-judge-scaled tests/sim/t-judge-tolerance tests/sim/t-stat-rationals \
+  tests/round/t-arrays tests/round/t-round tests/round/t-round64 tests/round/t-tiny tests/sim/t-distance tests/sim/t-exact tests/sim/t-judge tests/sim/t-judge-arith tests/sim/t-judge-attention tests/sim/t-judge-inputs tests/sim/t-judge-narrow tests/sim/t-judge-products tests/sim/t-judge-quantise tests/sim/t-judge-rows tests/sim/t-judge-scaled tests/sim/t-judge-tolerance tests/sim/t-stat-rationals \
   tests/scaler/t-adaptive \
   tests/stats/t-stats tests/stats/t-sum tests/stats/t-summary-proof tests/train/t-decoder
 else

@@ -11,26 +11,97 @@
 const char *const judge_arith_roles[] = {"a", "y", NULL, "b", "c", NULL};
 enum { A, Y, B, C };
 
-enum { ROWS_MOST = 6144, UNIT = 16 };
+enum { ROWS_MOST = 11264, UNIT = 16, COMPARED = 1 << 16 };
 
 typedef struct question {
     judge_list list;
     const mpsim_judge_array *x[ARITH_OPERANDS]; /* a, b, c */
     size_t n;                                   /* operands, elements */
     size_t elements;
+    judge_table *t;
+    mpsim_format result;                                  /* of the rows: that of y, or a narrower one */
     int nans, tiny_operands, tiny_results, large_results; /* what there is */
 } question;
 
-/* ---- rows ---- */
+/* ---- what there is ---- */
 
 static int is_op_of(const question *q, mpsim_op op)
 {
     return op != MPSIM_OP_CONVERT && (size_t)mpsim_op_operands(op) == q->n;
 }
 
+static void look(question *q, const mpsim_judge_array *x)
+{
+    const size_t bytes = mpsim_format_code_bytes(x->format);
+    const int result = x == q->list.w->of[Y];
+    const double most = mpsim_format_max(&q->result), least = mpsim_format_min_normal(&q->result);
+    for (size_t i = 0; i < q->elements; i++) {
+        const uint64_t code = element_code(x->codes, bytes, i);
+        const mpsim_class is = mpsim_classify(x->format, code);
+        const double size = result ? fabs(mpsim_decode(x->format, code)) : 0;
+        q->nans |= is == MPSIM_CLASS_NAN;
+        q->tiny_operands |= !result && is == MPSIM_CLASS_SUBNORMAL;
+        q->tiny_results |= result && size < least;
+        q->large_results |= result && size >= most;
+    }
+}
+
+/* Whether an operation, rounded to nearest to the format of y, gives all results; of many the first ones. */
+static int is_plain(const question *q, mpsim_op op)
+{
+    const mpsim_judge_array *y = q->list.w->of[Y];
+    const arith_row row = {.op = op, .nans = ARITH_ANY};
+    const size_t n = q->elements < COMPARED ? q->elements : COMPARED;
+    arith_operand x[ARITH_OPERANDS] = {{NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
+    void *codes = want_memory(n + 1, mpsim_format_code_bytes(y->format));
+    for (size_t k = 0; k < q->n; k++)
+        x[k] = (arith_operand){q->x[k]->format, q->x[k]->codes};
+    const judge_pair p = {y->format, y->codes, codes, 1, n, 1};
+    size_t same = 0;
+    if (codes && judge_arith_compute(&row, y->format, x, n, codes) == MPSIM_OK)
+        while (same < n && judge_pair_same(&p, same))
+            same++;
+    free(codes);
+    return same == n;
+}
+
+/* The format of the results: of y; that of the row that is asked for; or a narrower one, whose numbers those of y are, unless an operation
+ * gives them as it is. */
+static mpsim_status take_result(question *q, const arith_row *like)
+{
+    const mpsim_judge_array *y = q->list.w->of[Y];
+    judge_ending *e = &q->t->ending;
+    int plain = 0;
+    if (like && e->mode != MPSIM_ROUND_NEAREST_EVEN)
+        return judge_fail(q->list.w, MPSIM_ENOTFOUND, "'%s': a mode of arithmetic is ':MODE', not '+round=MODE'",
+                          q->list.w->like);
+    const mpsim_format *f = like && *e->format.name ? &e->format : judge_narrow_of(&y, 1);
+    for (int op = 0; op < MPSIM_OPS && f && f != &e->format && !plain; op++)
+        plain = is_op_of(q, (mpsim_op)op) && (!like || op == (int)like->op) && is_plain(q, (mpsim_op)op);
+    if (f && f->mbits > y->format->mbits)
+        return judge_fail(q->list.w, MPSIM_ERANGE, "'%s': y has no room for %s", q->list.w->like, f->name);
+    q->result = f && !plain ? *f : *y->format;
+    q->t->narrow = f && !plain ? &q->result : NULL;
+    look(q, y);
+    for (size_t k = 0; k < q->n; k++)
+        look(q, q->x[k]);
+    return MPSIM_OK;
+}
+
+/* ---- rows ---- */
+
 static void add_one(void *list, const char *name)
 {
     judge_list_add(list, "%s", name);
+}
+
+/* The widest format of operands. */
+static const mpsim_format *widest(const question *q)
+{
+    const mpsim_format *f = q->x[0]->format;
+    for (size_t k = 1; k < q->n; k++)
+        f = q->x[k]->format->mbits > f->mbits ? q->x[k]->format : f;
+    return f;
 }
 
 static mpsim_status add(void *question_, void *like)
@@ -40,8 +111,11 @@ static mpsim_status add(void *question_, void *like)
     if (row && !is_op_of(q, row->op))
         return judge_fail(q->list.w, MPSIM_EINVAL, "'%s': expected %d operand%s, found %zu", q->list.w->like,
                           mpsim_op_operands(row->op), mpsim_op_operands(row->op) == 1 ? "" : "s", q->n);
-    const arith_rows from = {q->list.w->of[Y]->format, q->nans, q->tiny_operands, q->tiny_results,
-                             q->large_results,         add_one, &q->list};
+    const mpsim_status s = take_result(q, row);
+    if (s != MPSIM_OK)
+        return s;
+    const arith_rows from = {&q->result,      widest(q),        q->nans, q->tiny_operands,
+                             q->tiny_results, q->large_results, add_one, &q->list};
     for (int mode = 0; mode < MPSIM_ROUND_STOCHASTIC_A; mode++)
         for (int op = 0; op < MPSIM_OPS; op++)
             if (is_op_of(q, (mpsim_op)op))
@@ -84,6 +158,28 @@ static void take_nans(const question *q, const judge_units *u, void *codes, size
         }
 }
 
+/* Codes of the rows' format as those of y, which has all their numbers, and payloads of NaNs. */
+static mpsim_status widen(const question *q, void *to, const void *codes, size_t n)
+{
+    mpsim_arith o;
+    mpsim_arith_init(&o, MPSIM_OP_CONVERT, q->list.w->of[Y]->format, MPSIM_ROUND_NEAREST_EVEN);
+    o.operand[0] = q->result;
+    o.rounding.nan = MPSIM_NANS_PAYLOAD;
+    return mpsim_arith_array(&o, NULL, to, codes, NULL, NULL, n, NULL);
+}
+
+static mpsim_status results(const question *q, const arith_row *row, const arith_operand x[ARITH_OPERANDS], size_t n,
+                            void *y)
+{
+    if (!q->t->narrow)
+        return judge_arith_compute(row, &q->result, x, n, y);
+    void *codes = want_memory(n + 1, mpsim_format_code_bytes(&q->result));
+    mpsim_status s = codes ? judge_arith_compute(row, &q->result, x, n, codes) : MPSIM_ENOMEM;
+    s = s == MPSIM_OK ? widen(q, y, codes, n) : s;
+    free(codes);
+    return s;
+}
+
 static mpsim_status compute(const void *self, size_t which, const judge_units *u, float *const *y)
 {
     const question *q = self;
@@ -99,7 +195,7 @@ static mpsim_status compute(const void *self, size_t which, const judge_units *u
         x[k] = (arith_operand){q->x[k]->format, room[k]};
     }
     if (s == MPSIM_OK)
-        s = judge_arith_compute(row, q->list.w->of[Y]->format, x, n, y[0]);
+        s = results(q, row, x, n, y[0]);
     if (s == MPSIM_OK && row->nans == ARITH_ANY)
         take_nans(q, u, y[0], n);
     for (size_t k = 0; k < q->n; k++)
@@ -199,21 +295,6 @@ static void differs(const void *self, size_t nearest, uint64_t n)
 
 /* ---- the answer ---- */
 
-static void look(question *q, const mpsim_judge_array *x)
-{
-    const size_t bytes = mpsim_format_code_bytes(x->format);
-    const int result = x == q->list.w->of[Y];
-    const double most = mpsim_format_max(x->format);
-    for (size_t i = 0; i < q->elements; i++) {
-        const uint64_t code = element_code(x->codes, bytes, i);
-        const mpsim_class is = mpsim_classify(x->format, code);
-        q->nans |= is == MPSIM_CLASS_NAN;
-        q->tiny_operands |= !result && is == MPSIM_CLASS_SUBNORMAL;
-        q->tiny_results |= result && (is == MPSIM_CLASS_SUBNORMAL || is == MPSIM_CLASS_ZERO);
-        q->large_results |= result && (is == MPSIM_CLASS_INF || fabs(mpsim_decode(x->format, code)) == most);
-    }
-}
-
 static mpsim_status check(question *q)
 {
     const judge_case *w = q->list.w;
@@ -231,9 +312,6 @@ static mpsim_status check(question *q)
         if (x && x != y)
             q->x[q->n++] = x;
     }
-    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
-        if (given[i])
-            look(q, given[i]);
     return MPSIM_OK;
 }
 
@@ -257,5 +335,6 @@ mpsim_status judge_arith(judge_case *c)
                                                                                   : 0,
                      .exact = exact,
                      .differs = differs};
+    q.t = &t;
     return s == MPSIM_OK ? judge_list_answer(&q.list, &t, add) : s;
 }

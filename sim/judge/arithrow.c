@@ -110,6 +110,12 @@ static void add_flushes(const arith_rows *r, const char *text, const char *way)
             }
 }
 
+/* Whether a rounding to `way` before the last one can change results: of what is not fma, only where an operand is that wide. */
+static int shows_way(const arith_rows *r, mpsim_op op, const mpsim_format *way)
+{
+    return way->mbits > r->result->mbits && (op == MPSIM_OP_FMA || way->mbits == r->operand->mbits);
+}
+
 /* One rounding; then those that take two. */
 void judge_arith_rows(const arith_rows *r, mpsim_op op, mpsim_round_mode mode)
 {
@@ -120,8 +126,8 @@ void judge_arith_rows(const arith_rows *r, mpsim_op op, mpsim_round_mode mode)
     add_flushes(r, name, "");
     if (op == MPSIM_OP_FMA || op == MPSIM_OP_DIV)
         add_flushes(r, name, op == MPSIM_OP_FMA ? ":separate" : ":reciprocal");
-    for (size_t i = 0; i < sizeof wide / sizeof wide[0] && op == MPSIM_OP_FMA; i++)
-        if (mpsim_format_find(wide[i])->mbits > r->result->mbits) {
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
+        if (shows_way(r, op, mpsim_format_find(wide[i]))) {
             snprintf(way, sizeof way, ":via=%s", wide[i]);
             add_flushes(r, name, way);
         }

@@ -44,7 +44,7 @@ int judge_arith_row_parse(arith_row *row, const char *text);
 
 /* Rows of an operation: of what results show. */
 typedef struct arith_rows {
-    const mpsim_format *result;
+    const mpsim_format *result, *operand;                 /* operand: the widest one */
     int nans, tiny_operands, tiny_results, large_results; /* whether there are such; others are not told apart */
     void (*add)(void *to, const char *name);
     void *to;

@@ -40,6 +40,13 @@ void judge_in_pieces(const mpsim_pool *pool, size_t n, void (*task)(size_t i, vo
 /* judge_percent -- a share as people read it: "0.02 %", "all". */
 const char *judge_percent(char out[24], uint64_t part, uint64_t whole);
 
+/* ---- narrow.c ---- */
+
+/* judge_narrow_of -- bf16 or fp16, where all numbers of arrays of binary32 or wider formats are those of it, and not only a few of them any;
+ * NULL: they are not. An array may be NULL. judge_narrow_codes -- an array's numbers as codes of f, to be freed; NULL without memory. */
+const mpsim_format *judge_narrow_of(const mpsim_judge_array *const *arrays, size_t n);
+void *judge_narrow_codes(const mpsim_format *f, const mpsim_judge_array *x);
+
 /* ---- a file for each kind ---- */
 mpsim_status judge_cast(judge_case *c);
 mpsim_status judge_quantise(judge_case *c);

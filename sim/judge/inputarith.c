@@ -222,7 +222,7 @@ int judge_inputs_is_arith(const char *name)
 static mpsim_status rows(judge_inputs *w)
 {
     names to = {w->set, 0};
-    const arith_rows from = {&w->set->format[0], 1, 1, 1, 1, add_name, &to};
+    const arith_rows from = {&w->set->format[0], &w->set->format[0], 1, 1, 1, 1, add_name, &to};
     arith_row like;
     if (w->row && judge_arith_row_parse(&like, w->row))
         return MPSIM_ENOTFOUND;

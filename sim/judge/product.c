@@ -435,39 +435,17 @@ static mpsim_status say(question *q, const product_row *row)
     return MPSIM_OK;
 }
 
-/* Whether all results are numbers of f, and not only a few of them any; their codes. */
-static int are_numbers_of(const mpsim_format *f, const mpsim_judge_array *d, uint16_t *codes)
-{
-    const size_t n = d->rows * d->columns, bytes = mpsim_format_code_bytes(d->format);
-    size_t numbers = 0;
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    for (size_t i = 0; i < n; i++) {
-        unsigned flags = 0;
-        const double x = mpsim_decode(d->format, element_code(d->codes, bytes, i));
-        codes[i] = (uint16_t)mpsim_encode_f64(f, &r, x, 0, &flags);
-        if (flags & (MPSIM_FLAG_INEXACT | MPSIM_FLAG_OVERFLOW))
-            return 0;
-        numbers += x != 0 && isfinite(x);
-    }
-    return numbers > 8;
-}
-
 /* Where all results in an array of binary32 are numbers of bf16 or fp16, they are judged as such: *as, codes in *own. */
-static mpsim_status narrow(question *q, mpsim_judge_array *as, uint16_t **own)
+static mpsim_status narrow(question *q, mpsim_judge_array *as, void **own)
 {
-    static const char *const names[] = {"bf16", "fp16"};
     const mpsim_judge_array *d = q->w->of[D];
-    for (size_t k = 0; k < sizeof names / sizeof names[0] && d->format->mbits == 23; k++) {
-        const mpsim_format *f = mpsim_format_find(names[k]);
-        if (!*own && !(*own = want_memory(d->rows * d->columns + 1, sizeof **own)))
-            return MPSIM_ENOMEM;
-        if (are_numbers_of(f, d, *own)) {
-            *as = (mpsim_judge_array){d->role, f, *own, d->rows, d->columns};
-            q->w->of[D] = as;
-            return MPSIM_OK;
-        }
-    }
+    const mpsim_format *f = d->format->mbits == 23 ? judge_narrow_of(&d, 1) : NULL;
+    if (!f)
+        return MPSIM_OK;
+    if (!(*own = judge_narrow_codes(f, d)))
+        return MPSIM_ENOMEM;
+    *as = (mpsim_judge_array){d->role, f, *own, d->rows, d->columns};
+    q->w->of[D] = as;
     return MPSIM_OK;
 }
 
@@ -516,7 +494,7 @@ mpsim_status judge_product(judge_case *c)
     question *q = want_memory(1, sizeof *q);
     product_row like;
     mpsim_judge_array as;
-    uint16_t *own = NULL;
+    void *own = NULL;
     if (!q)
         return MPSIM_ENOMEM;
     q->w = c;

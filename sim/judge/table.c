@@ -273,7 +273,7 @@ static void add_ending(search *s, const mpsim_format *f, mpsim_round_mode mode)
 static void add_endings(search *s)
 {
     static const char *const narrow[] = {"bf16", "fp16", "tf32"};
-    add_ending(s, NULL, MPSIM_ROUND_NEAREST_EVEN);
+    add_ending(s, s->t->narrow, MPSIM_ROUND_NEAREST_EVEN);
     if (s->t->stored || s->t->coded)
         return;
     if (is_narrow(s->t))

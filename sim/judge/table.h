@@ -39,6 +39,8 @@ typedef struct judge_table {
     size_t work;                 /* elements that a unit is computed from: how much a thread takes */
     size_t sample; /* units that rows are tried on; 0: as many as are quick for rows of a few operations a number */
     int whole;     /* 1: units are computed by one call, not by threads              */
+    const mpsim_format
+        *narrow; /* coded or stored: the narrower format that results have, which compute knows; NULL: there is none */
     int coded; /* 1: compute gives codes of the results' formats, also of NaNs, in place of numbers: y[o] is memory for them */
     int stored; /* 1: the numbers of a row are those of the results' formats: nothing is rounded in the end */
     uint8_t plain[TABLE_OUTPUTS]; /* 1: the end of a row is not that of this output: it is rounded to nearest even */

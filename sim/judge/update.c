@@ -29,6 +29,7 @@ typedef struct question {
     judge_case *w;
     update_row row[ROWS_MOST + 1];
     size_t n, elements;
+    const mpsim_format *param, *state; /* whose numbers parameters and moments are: those of their arrays, or 16 bits */
 } question;
 
 /* The arrays that a step moves: before it, and after. */
@@ -84,13 +85,21 @@ static int parse(settings *s, const char *text)
     return judge_words(copy, set_word, s);
 }
 
-static const mpsim_format *state_of(const question *q)
+/* What an array's numbers are of: 16 bits in place of 32 where all have them, before and after the step. */
+static void take_formats(question *q)
 {
-    static const int roles[] = {NEW_M, NEW_V, M, V};
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        if (q->w->of[roles[i]])
-            return q->w->of[roles[i]]->format;
-    return q->w->of[PARAM]->format;
+    static const int states[] = {NEW_M, NEW_V, M, V, VMAX, NEW_VMAX};
+    enum { STATES = sizeof states / sizeof states[0] };
+    const mpsim_judge_array *params[2] = {q->w->of[PARAM], q->w->of[NEW_PARAM]}, *all[STATES];
+    const mpsim_format *narrow = judge_narrow_of(params, 2);
+    q->param = narrow ? narrow : params[0]->format;
+    q->state = NULL;
+    for (size_t i = 0; i < STATES; i++) {
+        all[i] = q->w->of[states[i]];
+        q->state = !q->state && all[i] ? all[i]->format : q->state;
+    }
+    narrow = q->state ? judge_narrow_of(all, STATES) : q->param;
+    q->state = narrow ? narrow : q->state;
 }
 
 /* The row of a variant; -1: it has no such algorithm, formats or settings. */
@@ -101,8 +110,8 @@ static int fill(const question *q, update_row *row, const settings *s, const mps
     for (int i = 0; i < MPSIM_OPTIM_SETTINGS; i++)
         if (s->said & 1u << i)
             mpsim_optim_set(o, (mpsim_optim_setting)i, s->x[i]);
-    o->param = *q->w->of[PARAM]->format;
-    o->state = *state_of(q);
+    o->param = *q->param;
+    o->state = *q->state;
     row->step = s->step;
     *row->name = '\0';
     if (text_add(row->name, sizeof row->name, "%s@%s%s", mpsim_optim_name(s->algorithm), v->name, s->text))
@@ -383,7 +392,7 @@ static double bound_of(const mpsim_optim *o, uint64_t step, const element_step *
 
 static double unit_of(const question *q)
 {
-    return fmax(judge_unit_of(q->w->of[PARAM]->format), judge_unit_of(state_of(q)));
+    return fmax(judge_unit_of(q->param), judge_unit_of(q->state));
 }
 
 static judge_exact exact(const void *self, size_t which, size_t formula, size_t output, size_t at)
@@ -423,7 +432,8 @@ static int row_fits(const question *q, size_t row)
             const size_t at = n < 2 ? 0 : (size_t)((double)i * ((double)(q->elements - 1) / (double)(n - 1)));
             const mpsim_judge_array *found = q->w->of[after[o]];
             const judge_exact e = exact(q, row, 0, o, at);
-            if (!(fabs(number(found, at) - e.value) <= e.bound + 2 * judge_unit_of(found->format) * fabs(e.value)))
+            if (!(fabs(number(found, at) - e.value) <=
+                  e.bound + 2 * judge_unit_of(o ? q->state : q->param) * fabs(e.value)))
                 return 0;
         }
     return 1;
@@ -490,6 +500,7 @@ static mpsim_status check(question *q)
     if (!mpsim_format_same(w->of[PARAM]->format, w->of[NEW_PARAM]->format))
         return judge_fail(w, MPSIM_EINVAL, "new_param: expected numbers of %s as in param, found %s",
                           w->of[PARAM]->format->name, w->of[NEW_PARAM]->format->name);
+    take_formats(q);
     return MPSIM_OK;
 }
 
@@ -515,6 +526,8 @@ static mpsim_status add_rows(question *q, judge_table *t)
             q->w, MPSIM_ENOTFOUND,
             "'%s' is not a row of an update: sgd, adam, adamw or lion, @VARIANT, settings as :lr=0.01, :step=N",
             q->w->like);
+    if (*t->ending.format.name)
+        t->narrow = q->param = &t->ending.format;
     add_variants(q, &s);
     t->rows = q->n;
     t->like = s.variant != NULL;
@@ -538,6 +551,8 @@ mpsim_status judge_update(judge_case *c)
                          .work = UNIT,
                          .whole = 1,
                          .stored = 1,
+                         .narrow = q->param == c->of[PARAM]->format ? NULL : q->param,
+                         .plain = {0, 1, 1, 1},
                          .name = name,
                          .compute = compute,
                          .formulas = formulas,

@@ -75,8 +75,9 @@ MPSIM_BEGIN
  *          sequential); :swizzled: scales lie in the order of cuBLAS.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM to UPDATE give numbers of binary32, which are rounded to
- * the format of y to nearest even, once; +round=MODE behind a row is another mode, +result=FORMAT a narrower format whose numbers those
- * of y are. */
+ * the format of y to nearest even, once; +round=MODE behind a row is another mode (not of ARITH, which has :MODE), +result=FORMAT a narrower
+ * format whose numbers those of y are (of UPDATE those of param and new_param). A row that is asked for without +result has it where all
+ * results are numbers of bf16 or fp16; of ARITH unless the operation gives them without it. */
 typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_CAST,
     MPSIM_JUDGE_QUANTISE,
