@@ -1,6 +1,7 @@
 /* account.c -- see account.h. */
 #include "account.h"
 
+#include "../base/counts.h"
 #include "../round/rng.h"
 
 #include <math.h>
@@ -49,6 +50,31 @@ void mpsim_block_sort(work *w, group *g, const span *s)
         left += g->left[k];
     }
     w->found.compared += (s->n - left) * s->h * s->width;
+}
+
+/* n elements of block k, from element `at` of the matrix on: a batch of the reference. */
+static void account_batch(work *w, group *g, size_t k, size_t at, size_t n)
+{
+    const mpsim_block_work *r = &w->reference;
+    const mpsim_blocks *out = r->out;
+    const float *x = r->x + at, *origin = out->origin ? out->origin + at : x;
+    uint32_t room[BATCH + MPSIM_RNG_ROOM];
+    float own[BATCH], *values = out->values ? out->values + at : own;
+    mpsim_counts counts = {0, 0, 0, 0, 0};
+    w->functions->careful(&w->kernel, out->codes ? out->codes + at : NULL, values, x, g->factor + k, g->inverse + k,
+                          r->rng ? mpsim_rng_words(room, r->rng, at, n) : NULL, n, 1, &counts);
+    if (out->counts)
+        mpsim_counts_add(out->counts, &counts);
+    mpsim_counts_add(&out->stats->casts.counts, &counts);
+    mpsim_cast_stats_add_values(&out->stats->casts, origin, values, n);
+    mpsim_block_see(out->stats, &g->seen[k], x, values, n, counts.overflow);
+}
+
+void mpsim_block_account_left(work *w, group *g, const span *s, size_t at)
+{
+    for (size_t k = 0; k < s->n; k++)
+        for (size_t i = 0; g->left[k] && i < s->width; i += BATCH)
+            account_batch(w, g, k, at + k * s->width + i, s->width - i < BATCH ? s->width - i : BATCH);
 }
 
 void mpsim_block_account(work *w, group *g, const span *s, size_t at)

@@ -1,5 +1,5 @@
 /* account.h -- a quantisation on its way, and the statistics of its blocks: which of them a kernel accounts for
- * (kernel/errors.h), which are left to the batches. */
+ * (kernel/errors.h), which are left to the careful cast. */
 #pragma once
 
 #include "kernel/kernel.h"
@@ -26,7 +26,7 @@ typedef struct mpsim_block_group {
     mpsim_block_seen seen[MPSIM_BLOCK_BATCH]; /* for statistics of blocks */
     uint8_t careful[MPSIM_BLOCK_BATCH];
     int any_careful;
-    uint8_t plain[MPSIM_BLOCK_BATCH], left[MPSIM_BLOCK_BATCH]; /* for `account`: to it, to the batches */
+    uint8_t plain[MPSIM_BLOCK_BATCH], left[MPSIM_BLOCK_BATCH]; /* for `account`: to it, to the careful cast */
     int16_t top[MPSIM_BLOCK_BATCH];
     int any_plain, any_left;
 } mpsim_block_group;
@@ -43,3 +43,6 @@ void mpsim_block_sort(mpsim_block_pass *w, mpsim_block_group *g, const mpsim_blo
 
 /* mpsim_block_account -- one row of the plain blocks, from element `at` of the matrix on. */
 void mpsim_block_account(mpsim_block_pass *w, mpsim_block_group *g, const mpsim_block_span *s, size_t at);
+
+/* mpsim_block_account_left -- the same of the blocks that are left: by the careful cast, their errors one by one. */
+void mpsim_block_account_left(mpsim_block_pass *w, mpsim_block_group *g, const mpsim_block_span *s, size_t at);

@@ -110,7 +110,12 @@ static void add_casts(const work *w, mpsim_cast_stats *to, const mpsim_counts *c
 static int overflows(const work *w, size_t i)
 {
     uint8_t code;
+    unsigned flags = 0;
     mpsim_counts one = {0, 0, 0, 0, 0};
+    if (!w->rng) { /* faster than preparing an array */
+        (void)mpsim_encode_f32(w->f, &w->rounding, w->y[i], 0, &flags);
+        return (flags & MPSIM_FLAG_OVERFLOW) != 0;
+    }
     encode(w, i, 1, &code, &one);
     return one.overflow > 0;
 }

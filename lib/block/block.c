@@ -170,13 +170,11 @@ static void store_scales(const mpsim_blocks *out, const group *g, const span *s)
         memcpy(out->amax + s->index, g->amax, s->n * sizeof *g->amax);
 }
 
-/* All blocks of a row at once, or those of `which` alone. */
-static void add_to_batch(work *w, group *g, const span *s, size_t at, const uint8_t *which)
+/* All blocks of a row at once. */
+static void add_to_batch(work *w, group *g, const span *s, size_t at)
 {
     mpsim_block_work *r = &w->reference;
     for (size_t k = 0; k < s->n; k++) {
-        if (which && !which[k])
-            continue;
         if (r->out->stats) { /* a batch for each block */
             mpsim_block_batch_flush(r);
             r->seen = &g->seen[k];
@@ -243,7 +241,7 @@ static void cast_span(work *w, group *g, const span *s)
         if (w->cast)
             cast_row(w, g, s, at);
         else
-            add_to_batch(w, g, s, at, NULL);
+            add_to_batch(w, g, s, at);
         if (w->reference.out->stats)
             mpsim_block_batch_flush(&w->reference);
     }
@@ -256,10 +254,8 @@ static void account_span(work *w, group *g, const span *s)
         const size_t at = i * w->reference.cols + s->left;
         if (g->any_plain)
             mpsim_block_account(w, g, s, at);
-        if (g->any_left) {
-            add_to_batch(w, g, s, at, g->left);
-            mpsim_block_batch_flush(&w->reference);
-        }
+        if (g->any_left)
+            mpsim_block_account_left(w, g, s, at);
     }
 }
 

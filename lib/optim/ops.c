@@ -191,10 +191,12 @@ static const float *from(const float *x, size_t i)
 void mpsim_op(mpsim_op_kind kind, float *y, const float *a, const float *b, float s, size_t n)
 {
     const mpsim_optim_kernels *k = mpsim_optim_kernels_active();
+    size_t most = k ? MPSIM_OPTIM_LEFT : n;
     for (size_t i = 0; i < n;) {
-        if (k)
-            i += k->op[kind](y + i, from(a, i), from(b, i), s, n - i);
-        const size_t m = !k || n - i < MPSIM_OPTIM_LEFT ? n - i : MPSIM_OPTIM_LEFT;
+        const size_t done = k ? k->op[kind](y + i, from(a, i), from(b, i), s, n - i) : 0;
+        i += done;
+        most = k && done > 0 ? MPSIM_OPTIM_LEFT : 2 * most;
+        const size_t m = n - i < most ? n - i : most;
         references[kind](y + i, from(a, i), from(b, i), s, m);
         i += m;
     }

@@ -181,7 +181,7 @@ static size_t run_kernel(const mpsim_optim_job *j, mpsim_step_function *kernel, 
 static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t begin, size_t end, int tail,
                 mpsim_step_function *kernel)
 {
-    const size_t most = kernel ? MPSIM_OPTIM_LEFT : MPSIM_OPTIM_BLOCK;
+    size_t most = kernel ? MPSIM_OPTIM_LEFT : MPSIM_OPTIM_BLOCK;
     mpsim_optim_block b = {.p = t->param + begin,
                            .g = t->grad + begin,
                            .m = from(t->m, begin),
@@ -196,6 +196,8 @@ static void run(const mpsim_optim_job *j, const mpsim_optim_tensor *t, size_t be
         advance(&b, done);
         if (b.n == 0 || done == MPSIM_OPTIM_BLOCK)
             continue;
+        if (kernel) /* where the kernel stops again and again, the reference does more at once */
+            most = done > 0 ? MPSIM_OPTIM_LEFT : most < MPSIM_OPTIM_BLOCK ? 2 * most : most;
         mpsim_optim_block left = b;
         left.n = b.n < most ? b.n : most;
         j->run->run(j, &left);

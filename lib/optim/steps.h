@@ -35,7 +35,8 @@ enum mpsim_held_in {
 /* f NULL: binary32. */
 mpsim_held mpsim_hold(const mpsim_format *f);
 
-/* Round n values in place: to nearest even, overflow to infinity. */
+/* Round n values to `to`, which may be x, or in place: to nearest even, overflow to infinity. */
+void mpsim_optim_store(const mpsim_held *h, float *to, const float *x, size_t n);
 void mpsim_hold_array(const mpsim_held *h, float *x, size_t n);
 float mpsim_hold_one(const mpsim_held *h, float x);
 

@@ -1,6 +1,8 @@
 /* store.c -- how a step stores what it computed: rounded to the formats of parameter and moments. */
 #include "steps.h"
 
+#include "../round/scalar.h"
+
 #include <mpsim/round.h>
 #include <string.h>
 
@@ -39,13 +41,41 @@ mpsim_held mpsim_hold(const mpsim_format *f)
     return h;
 }
 
+/* One number as kernel/held.h rounds it; of a NaN the canonical one with its sign. */
+static float rounded(const mpsim_held *h, float x)
+{
+    const uint32_t u = mpsim_bits_f32(x), sign = u & 0x80000000u, a = u ^ sign;
+    if (a > 0x7f800000u)
+        return mpsim_f32_bits(sign | 0x7fc00000u);
+    if (h->in == MPSIM_HELD_FLAT) {
+        const uint32_t even = (u >> h->drop & 1) + ((uint32_t)1 << (h->drop - 1)) - 1;
+        return mpsim_f32_bits((u + even) & ~(((uint32_t)1 << h->drop) - 1));
+    }
+    const uint32_t huge = h->last + ((uint32_t)1 << 24), b = a < huge ? a : huge;
+    const uint32_t top = b & 0x7f800000u;
+    const float much = mpsim_f32_bits((top > h->normal ? top : h->normal) + ((uint32_t)h->drop << 23));
+    const uint32_t sum = mpsim_bits_f32(mpsim_f32_bits(b) + much - much);
+    return mpsim_f32_bits(sign | (sum > h->last ? 0x7f800000u : sum));
+}
+
 void mpsim_hold_array(const mpsim_held *h, float *x, size_t n)
 {
-    if (h->exact)
-        return;
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    mpsim_round_array_f32(h->format, &r, NULL, x, x, n, NULL);
+    mpsim_optim_store(h, x, x, n);
+}
+
+void mpsim_optim_store(const mpsim_held *h, float *to, const float *x, size_t n)
+{
+    if (h->exact) {
+        if (x != to)
+            memcpy(to, x, n * sizeof *x);
+    } else if (n <= MPSIM_OPTIM_LEFT && h->in != MPSIM_HELD_ARRAY) { /* faster than preparing a cast */
+        for (size_t i = 0; i < n; i++)
+            to[i] = rounded(h, x[i]);
+    } else {
+        mpsim_rounding r;
+        mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+        mpsim_round_array_f32(h->format, &r, NULL, to, x, n, NULL);
+    }
 }
 
 float mpsim_hold_one(const mpsim_held *h, float x)
@@ -58,26 +88,18 @@ float mpsim_hold_one(const mpsim_held *h, float x)
 
 void mpsim_optim_store_param(const mpsim_optim_job *j, const mpsim_optim_block *b, const float *x)
 {
-    const int stochastic = j->o->store == MPSIM_STORE_STOCHASTIC && !j->param.exact;
-    mpsim_rounding r;
-    mpsim_rng rng = {0, 0, 0};
-    if (stochastic) {
-        rng = *j->rng;
-        rng.index += b->at;
+    if (j->o->store != MPSIM_STORE_STOCHASTIC || j->param.exact) {
+        mpsim_optim_store(&j->param, b->p, x, b->n);
+        return;
     }
-    mpsim_rounding_init(&r, stochastic ? MPSIM_ROUND_STOCHASTIC_A : MPSIM_ROUND_NEAREST_EVEN);
-    if (!j->param.exact)
-        mpsim_round_array_f32(j->param.format, &r, stochastic ? &rng : NULL, b->p, x, b->n, NULL);
-    else if (x != b->p)
-        memcpy(b->p, x, b->n * sizeof *x);
+    mpsim_rounding r;
+    mpsim_rng rng = *j->rng;
+    rng.index += b->at;
+    mpsim_rounding_init(&r, MPSIM_ROUND_STOCHASTIC_A);
+    mpsim_round_array_f32(j->param.format, &r, &rng, b->p, x, b->n, NULL);
 }
 
 void mpsim_optim_store_state(const mpsim_optim_job *j, float *to, const float *x, size_t n)
 {
-    mpsim_rounding r;
-    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
-    if (!j->state.exact)
-        mpsim_round_array_f32(j->state.format, &r, NULL, to, x, n, NULL);
-    else if (x != to)
-        memcpy(to, x, n * sizeof *x);
+    mpsim_optim_store(&j->state, to, x, n);
 }

@@ -122,6 +122,40 @@ TEST(stochastic_store_has_its_probabilities)
     ck_assert(fabs(chi - classes) < 6 * sqrt(2.0 * classes));
 }
 
+/* -0 - g with lr 1 is -g, rounded once. A NaN leaves some elements to the reference, a run of NaNs more and more of
+ * them. */
+TESTS(what_kernels_leave_is_rounded_once, 2)
+{
+    static const char *const names[] = {"bf16", "fp16"};
+    static const uint32_t low[] = {0, 1, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff};
+    enum { ALL = 1 << 16 };
+    static float p[ALL], g[ALL];
+    const mpsim_format *f = mpsim_format_find(names[_i]);
+    mpsim_rounding r;
+    mpsim_optim o;
+    size_t wrong = 0, nans = 0;
+    uint64_t random = test_seed() + 9;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    mpsim_optim_init(&o, MPSIM_OPTIM_SGD, mpsim_optim_variant_find("torch-foreach"));
+    o.lr = 1;
+    o.param = o.state = *f;
+    for (size_t i = 0; i < ALL; i++) {
+        const uint32_t u = (uint32_t)i << 16 | low[test_random(&random) % (sizeof low / sizeof *low)];
+        p[i] = -0.0f;
+        g[i] = i % 40 == 3 || i / 3000 % 5 == 1 ? NAN : f32_of_bits(u);
+    }
+    const mpsim_optim_tensor t = {p, g, NULL, NULL, NULL, NULL, ALL};
+    ck_assert_int_eq(mpsim_optim_step(&o, 1, &t, NULL), MPSIM_OK);
+    for (size_t i = 0; i < ALL; i++) {
+        const double want = mpsim_decode(f, mpsim_encode_f32(f, &r, -g[i], 0, NULL));
+        nans += isnan(g[i]) != 0;
+        wrong += isnan(g[i]) ? (bits_of_f32(p[i]) & 0x7fffffff) != 0x7fc00000
+                             : bits_of_f32(p[i]) != bits_of_f32((float)want);
+    }
+    ck_assert_msg(wrong == 0, "%s: %zu wrong", names[_i], wrong);
+    ck_assert(nans > ALL / 8 && nans < ALL / 2);
+}
+
 /* A sum of exactly 2^32 goes away: the word that completes the fraction. */
 TEST(stochastic_store_at_the_border)
 {
