@@ -197,31 +197,37 @@ static int find_zeros(const differing *d)
     return signs == d->n;
 }
 
-/* NaNs and infinities that should be numbers, and numbers that should be none: rounding makes none of them, so one is enough. */
+typedef enum special { NUMBER, INFINITE, NOT_A_NUMBER } special;
+
+static special special_at(const differing *d, const void *codes, size_t i)
+{
+    const mpsim_class c = mpsim_classify(d->p->format, code_at(d->p, codes, i));
+    return c == MPSIM_CLASS_NAN ? NOT_A_NUMBER : c == MPSIM_CLASS_INF ? INFINITE : NUMBER;
+}
+
+/* NaNs and infinities that should be others or numbers, and numbers that should be none: rounding makes none of them, so one is
+   enough. */
 static void find_specials(const differing *d)
 {
     static const struct {
-        mpsim_class of;
-        int found;
+        special found, expected;
         const char *cause, *text;
     } table[] = {
-        {MPSIM_CLASS_NAN, 1, "nan", "%" PRIu64 " of the results that differ are NaN, and should be numbers"},
-        {MPSIM_CLASS_NAN, 0, "nan", "%" PRIu64 " of the results that differ are numbers, and should be NaN"},
-        {MPSIM_CLASS_INF, 1, "overflow", "%" PRIu64 " of the results that differ are infinite, and should be numbers"},
-        {MPSIM_CLASS_INF, 0, "infinity", "%" PRIu64 " of the results that differ are numbers, and should be infinite"},
+        {NOT_A_NUMBER, NUMBER, "nan", "%" PRIu64 " of the results that differ are NaN, and should be numbers"},
+        {NUMBER, NOT_A_NUMBER, "nan", "%" PRIu64 " of the results that differ are numbers, and should be NaN"},
+        {NOT_A_NUMBER, INFINITE, "nan", "%" PRIu64 " of the results that differ are NaN, and should be infinite"},
+        {NOT_A_NUMBER, NOT_A_NUMBER, "nan", "%" PRIu64 " of the results that differ are NaNs with other bits"},
+        {INFINITE, NUMBER, "overflow", "%" PRIu64 " of the results that differ are infinite, and should be numbers"},
+        {INFINITE, NOT_A_NUMBER, "overflow", "%" PRIu64 " of the results that differ are infinite, and should be NaN"},
+        {NUMBER, INFINITE, "infinity", "%" PRIu64 " of the results that differ are numbers, and should be infinite"},
     };
+    uint64_t n[3][3] = {{0}};
+    for (size_t i = 0; i < d->n; i++)
+        n[special_at(d, d->p->found, d->at[i])][special_at(d, d->p->expected, d->at[i])]++;
     for (size_t t = 0; t < sizeof table / sizeof table[0]; t++) {
-        uint64_t n = 0;
-        for (size_t i = 0; i < d->n; i++) {
-            const int found = is_class(d, d->p->found, d->at[i], table[t].of);
-            const int expected = is_class(d, d->p->expected, d->at[i], table[t].of);
-            const int is_number =
-                !is_class(d, table[t].found ? d->p->expected : d->p->found, d->at[i], MPSIM_CLASS_NAN) &&
-                !is_class(d, table[t].found ? d->p->expected : d->p->found, d->at[i], MPSIM_CLASS_INF);
-            n += found == table[t].found && expected != found && is_number;
-        }
-        if (n)
-            judge_find(d->j, table[t].cause, n, table[t].text, n);
+        const uint64_t of = n[table[t].found][table[t].expected];
+        if (of)
+            judge_find(d->j, table[t].cause, of, table[t].text, of);
     }
 }
 

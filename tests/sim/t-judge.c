@@ -276,6 +276,35 @@ TEST(nans_that_stay_signalling)
     ck_assert_uint_eq(j.differ, 0);
 }
 
+TEST(nans_infinities_and_their_bits)
+{
+    static uint16_t half[N];
+    const mpsim_judge_array arrays[] = {{"x", mpsim_format_find("binary32"), x, ROWS, COLUMNS},
+                                        {"y", mpsim_format_find("fp16"), half, ROWS, COLUMNS}};
+    static const struct {
+        float x;
+        uint16_t y;
+        const char *cause, *text;
+    } cases[] = {{INFINITY, 0x7e00, "nan", "NaN, and should be infinite"},
+                 {NAN, 0x7c00, "overflow", "infinite, and should be NaN"},
+                 {NAN, 0x7e03, "nan", "NaNs with other bits"}};
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        make(0);
+        for (size_t i = 0; i < 3; i++)
+            x[i * 77 + 5] = cases[c].x;
+        ck_assert(mpsim_encode_array_f32(arrays[1].format, &r, NULL, half, x, N, NULL) == MPSIM_OK);
+        half[5] = cases[c].y;
+        ck_assert(mpsim_judge(&j, MPSIM_JUDGE_CAST, arrays, 2, "fp16", NULL, NULL, 0) == MPSIM_OK);
+        ck_assert_uint_eq(j.differ, 1);
+        const char *text = NULL;
+        for (unsigned i = 0; i < j.findings; i++)
+            text = strcmp(j.finding[i].cause, cases[c].cause) == 0 ? j.finding[i].text : text;
+        ck_assert_msg(text && strstr(text, cases[c].text), "case %zu: %s", c, text ? text : "no finding");
+    }
+}
+
 TEST(few_results_are_no_pattern)
 {
     make(0);
