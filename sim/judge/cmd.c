@@ -38,7 +38,7 @@ static const char more[] =
     "the fewest other results is searched. mpsim/judge.h describes the rows of each kind. Some examples:\n"
     "\n"
     "  cast        FORMAT[@PRESET][:WORD]..., as e4m3@pytorch:toward-zero\n"
-    "  quantise    a recipe (mpsim help recipes)\n"
+    "  quantise    a recipe (mpsim help recipes); e4m3/row:scale=bf16: scales of 16 bits\n"
     "  product     a model (mpsim help models), +split=N: N parts of the depth,\n"
     "              +chunk=N: a new sum after N products; mkl-fp32[:parts=2]\n"
     "  sum         lanes:32, or a model as sequential:bf16 or pairwise; :reverse, :columns, :mean\n"

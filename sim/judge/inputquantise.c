@@ -238,13 +238,15 @@ static int is_alike(const mpsim_block_recipe *a, const mpsim_block_recipe *b)
 
 static mpsim_status rows(judge_inputs *w)
 {
-    mpsim_block_recipe like, b;
+    mpsim_block_recipe like;
+    quantise_row row;
     unsigned transform;
     int bad = 0;
     if (w->row && mpsim_block_parse(&like, &transform, w->row, w->why, w->size) != MPSIM_OK)
         return MPSIM_ENOTFOUND;
-    for (size_t i = 0; judge_quantise_row_at(&b, i) == 0 && !bad; i++)
-        bad = !judge_quantise_is_random(&b) && (!w->row || is_alike(&like, &b)) && judge_inputs_name(w->set, b.name);
+    for (size_t i = 0; judge_quantise_row_at(&row, i) == 0 && !bad; i++)
+        bad = !row.kept && !judge_quantise_is_random(&row.of) && (!w->row || is_alike(&like, &row.of)) &&
+              judge_inputs_name(w->set, row.of.name);
     if (w->row && !bad)
         bad = judge_inputs_name(w->set, like.name);
     return bad ? MPSIM_ENOMEM : MPSIM_OK;

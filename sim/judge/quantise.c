@@ -23,7 +23,7 @@
 const char *const judge_quantise_roles[] = {"x", NULL, "codes", "scales", "y", NULL};
 enum { X, CODES, SCALES, VALUES };
 
-enum { SAMPLE = 1 << 18, CANDIDATES = 160 };
+enum { SAMPLE = 1 << 18, CANDIDATES = 192 };
 
 /* The arrays of a question, as a matrix. */
 typedef struct question {
@@ -31,15 +31,16 @@ typedef struct question {
     float *x;
     uint8_t *codes; /* a byte each; NULL: not given */
     size_t rows, columns;
-    float amax; /* of all of x, NaN dropped */
-    int packed; /* two codes in a byte  */
-    mpsim_block_recipe candidates[CANDIDATES];
+    float amax;                 /* of all of x, NaN dropped */
+    int packed;                 /* two codes in a byte  */
+    const mpsim_format *narrow; /* bf16 or fp16, whose numbers those of x are; or NULL */
+    quantise_row candidates[CANDIDATES];
     size_t n;
 } question;
 
 /* What a recipe makes of the first rows. */
 typedef struct made {
-    const mpsim_block_recipe *b;
+    const quantise_row *b;
     size_t rows, grid_rows, grid_columns;
     uint8_t *codes;
     float *values;
@@ -57,11 +58,11 @@ static void made_clear(made *m)
 }
 
 /* 0; or -1 without memory, or if the recipe needs what is not given. */
-static int make(made *m, const question *q, const mpsim_block_recipe *b, size_t rows)
+static int make(made *m, const question *q, const quantise_row *b, size_t rows)
 {
     float tensor;
     *m = (made){.b = b, .rows = rows};
-    mpsim_block_grid(b, rows, q->columns, &m->grid_rows, &m->grid_columns);
+    mpsim_block_grid(&b->of, rows, q->columns, &m->grid_rows, &m->grid_columns);
     const size_t n = rows * q->columns, blocks = m->grid_rows * m->grid_columns;
     m->codes = want_memory(n + 1, 1);
     m->values = want_memory(n + 1, sizeof(float));
@@ -75,7 +76,13 @@ static int make(made *m, const question *q, const mpsim_block_recipe *b, size_t 
                               .scale_codes = m->scale_codes,
                               .scales = m->scales,
                               .inverses = m->inverses};
-    return mpsim_block_quantize(b, q->x, rows, q->columns, q->amax, 1, NULL, &out, &tensor) == MPSIM_OK ? 0 : -1;
+    if (b->kept) {
+        const quantise_kept kept = {q->x,      rows,       q->columns, m->grid_rows, m->grid_columns,
+                                    out.codes, out.values, out.scales, out.inverses};
+        judge_quantise_kept(&kept, b);
+        return 0;
+    }
+    return mpsim_block_quantize(&b->of, q->x, rows, q->columns, q->amax, 1, NULL, &out, &tensor) == MPSIM_OK ? 0 : -1;
 }
 
 /* ---- the arrays ---- */
@@ -120,6 +127,7 @@ static mpsim_status take_arrays(question *q)
         return judge_fail(q->w, MPSIM_EINVAL, "y: expected %zu x %zu numbers", x->rows, x->columns);
     if (!(q->x = floats_of(x)))
         return judge_fail(q->w, MPSIM_ERANGE, "x: expected numbers of binary32, found %s", x->format->name);
+    q->narrow = x->format->bits == 16 ? mpsim_format_find(x->format->name) : judge_narrow_of(&x, 1);
     for (size_t i = 0; i < q->rows * q->columns; i++)
         q->amax = fabsf(q->x[i]) > q->amax ? fabsf(q->x[i]) : q->amax;
     return take_codes(q, q->w->of[CODES]);
@@ -128,12 +136,12 @@ static mpsim_status take_arrays(question *q)
 /* ---- rows ---- */
 
 /* Whether the sizes and formats of the arrays can be those of the recipe. */
-static int fits(const question *q, const mpsim_block_recipe *b)
+static int fits(const question *q, const quantise_row *b)
 {
     const mpsim_judge_array *codes = q->w->of[CODES], *scales = q->w->of[SCALES];
-    const mpsim_format *of = mpsim_format_find(b->element), *stored = mpsim_block_scale_format(b);
-    if (judge_quantise_is_random(b) || (codes && codes->format && !mpsim_format_same(codes->format, of)) ||
-        (q->packed && of->bits > 4))
+    const mpsim_format *of = mpsim_format_find(b->of.element), *stored = mpsim_block_scale_format(&b->of);
+    if (judge_quantise_is_random(&b->of) || (codes && codes->format && !mpsim_format_same(codes->format, of)) ||
+        (q->packed && of->bits > 4) || (b->kept && b->kept != q->narrow))
         return 0;
     if (!scales)
         return 1;
@@ -141,14 +149,14 @@ static int fits(const question *q, const mpsim_block_recipe *b)
                : !scales->format || scales->format->bits <= 8)
         return 0;
     size_t down, across;
-    mpsim_block_grid(b, q->rows, q->columns, &down, &across);
+    mpsim_block_grid(&b->of, q->rows, q->columns, &down, &across);
     return judge_scales_layout(scales->rows * scales->columns, down, across, 0) < JUDGE_LAYOUTS;
 }
 
-static void add_candidate(question *q, const mpsim_block_recipe *b)
+static void add_candidate(question *q, const quantise_row *b)
 {
     for (size_t i = 0; i < q->n; i++)
-        if (strcmp(q->candidates[i].name, b->name) == 0)
+        if (strcmp(q->candidates[i].of.name, b->of.name) == 0)
             return;
     if (q->n < CANDIDATES && fits(q, b))
         q->candidates[q->n++] = *b;
@@ -156,7 +164,7 @@ static void add_candidate(question *q, const mpsim_block_recipe *b)
 
 static void add_candidates(question *q)
 {
-    mpsim_block_recipe b;
+    quantise_row b;
     for (size_t i = 0; judge_quantise_row_at(&b, i) == 0; i++)
         add_candidate(q, &b);
 }
@@ -167,16 +175,16 @@ static void add_candidates(question *q)
 static int scales_of(judge_scales *s, const question *q, const made *m)
 {
     const judge_scales_source from = {
-        q->w->of[SCALES], mpsim_block_scale_format(m->b),       m->scale_codes, m->scales, m->inverses, m->grid_rows,
+        q->w->of[SCALES], mpsim_block_scale_format(&m->b->of),  m->scale_codes, m->scales, m->inverses, m->grid_rows,
         m->grid_columns,  m->rows == q->rows ? m->grid_rows : 0};
     size_t down, across;
-    mpsim_block_grid(m->b, q->rows, q->columns, &down, &across);
+    mpsim_block_grid(&m->b->of, q->rows, q->columns, &down, &across);
     return judge_scales_take(s, &from, down, across);
 }
 
 static uint64_t count_codes(const question *q, const made *m)
 {
-    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const mpsim_format *f = mpsim_format_find(m->b->of.element);
     const judge_pair p = {f, q->codes, m->codes, m->rows, q->columns, 0};
     uint64_t n = 0;
     if (memcmp(q->codes, m->codes, m->rows * q->columns) == 0)
@@ -213,7 +221,7 @@ static uint64_t count_values(const question *q, const made *m)
 
 /* All that differs of a recipe for the first rows; UINT64_MAX without memory. A block with another scale counts as much as one with other
  * elements, so that the rule of the scale decides. */
-static uint64_t count(const question *q, const mpsim_block_recipe *b, size_t rows)
+static uint64_t count(const question *q, const quantise_row *b, size_t rows)
 {
     made m;
     judge_scales s = {0};
@@ -235,13 +243,13 @@ static size_t sample_rows(const question *q)
 }
 
 /* The recipe with the fewest differences, and how many those are in all. */
-static const mpsim_block_recipe *find_row(const question *q, uint64_t *differ)
+static const quantise_row *find_row(const question *q, uint64_t *differ)
 {
-    const mpsim_block_recipe *best = NULL;
+    const quantise_row *best = NULL;
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < q->n && least; i++) {
         /* a block that is the whole matrix, or a column of it, has a scale of all rows */
-        const uint64_t n = count(q, &q->candidates[i], q->candidates[i].block_rows ? sample_rows(q) : q->rows);
+        const uint64_t n = count(q, &q->candidates[i], q->candidates[i].of.block_rows ? sample_rows(q) : q->rows);
         if (n < least) {
             least = n;
             best = &q->candidates[i];
@@ -251,15 +259,15 @@ static const mpsim_block_recipe *find_row(const question *q, uint64_t *differ)
     return best;
 }
 
-static void find_class(const question *q, const mpsim_block_recipe *row)
+static void find_class(const question *q, const quantise_row *row)
 {
     mpsim_judgement *j = q->w->j;
     for (size_t i = 0; i < q->n; i++) {
-        const mpsim_block_recipe *b = &q->candidates[i];
-        if (strcmp(b->name, row->name) != 0 && count(q, b, q->rows))
+        const quantise_row *b = &q->candidates[i];
+        if (strcmp(b->of.name, row->of.name) != 0 && count(q, b, q->rows))
             continue;
         if (j->same < MPSIM_JUDGE_ROWS)
-            snprintf(j->class_rows[j->same], MPSIM_JUDGE_ROW, "%s", b->name);
+            snprintf(j->class_rows[j->same], MPSIM_JUDGE_ROW, "%s", b->of.name);
         j->same++;
     }
 }
@@ -291,7 +299,7 @@ static float *scaled(const question *q, const made *m, const judge_scales *s)
 /* NaNs in place of numbers, beside scales that differ: with all of them in blocks whose scale is zero, that is why. */
 static void say_nans(const question *q, const made *m, const judge_scales *s)
 {
-    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const mpsim_format *f = mpsim_format_find(m->b->of.element);
     const size_t down = quant_up(m->rows, m->grid_rows), across = quant_up(q->columns, m->grid_columns);
     uint64_t nans = 0, under_zero = 0;
     for (size_t i = 0; i < m->rows * q->columns; i++)
@@ -316,7 +324,7 @@ static int is_told(const mpsim_judgement *j, const char *cause)
 /* The elements under the scales that were found: what a cast would have to be. */
 static mpsim_status judge_elements(const question *q, const made *m, const judge_scales *s, uint64_t wrong)
 {
-    const mpsim_format *f = mpsim_format_find(m->b->element), *binary32 = mpsim_format_find("binary32");
+    const mpsim_format *f = mpsim_format_find(m->b->of.element), *binary32 = mpsim_format_find("binary32");
     mpsim_judgement of;
     char like[96];
     float *x = scaled(q, m, s);
@@ -358,7 +366,7 @@ static void set_results(mpsim_judgement *j, const char *role, const judge_pair *
 
 static mpsim_status say_codes(const question *q, const made *m, const judge_scales *s)
 {
-    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const mpsim_format *f = mpsim_format_find(m->b->of.element);
     const uint64_t wrong = count_codes(q, m), scales_wrong = s->found ? judge_scales_differ(s) : 0;
     mpsim_judgement *j = q->w->j;
     const size_t before = j->findings;
@@ -387,7 +395,7 @@ static mpsim_status say_codes(const question *q, const made *m, const judge_scal
 static int say_missing(const question *q, const made *m)
 {
     const mpsim_judge_array *y = q->w->of[VALUES];
-    const mpsim_format *f = mpsim_format_find(m->b->element);
+    const mpsim_format *f = mpsim_format_find(m->b->of.element);
     const size_t bytes = mpsim_format_code_bytes(y->format), all = m->rows * q->columns;
     uint64_t n = 0;
     for (size_t i = 0; i < all; i++)
@@ -480,7 +488,7 @@ static int keep_part(question *to, const question *q, size_t across, size_t part
 }
 
 /* Whether the scales are those of a part of each block. */
-static void say_parts(const question *q, const mpsim_block_recipe *row, size_t across, uint64_t differ)
+static void say_parts(const question *q, const quantise_row *row, size_t across, uint64_t differ)
 {
     for (size_t i = 0; i < PARTS; i++) {
         question part;
@@ -498,7 +506,7 @@ static void say_parts(const question *q, const mpsim_block_recipe *row, size_t a
     }
 }
 
-static mpsim_status say(const question *q, const mpsim_block_recipe *row)
+static mpsim_status say(const question *q, const quantise_row *row)
 {
     made m;
     judge_scales s = {0};
@@ -525,20 +533,20 @@ static mpsim_status say(const question *q, const mpsim_block_recipe *row)
     return status;
 }
 
-static mpsim_status answer(question *q, const mpsim_block_recipe *like)
+static mpsim_status answer(question *q, const quantise_row *like)
 {
     mpsim_judgement *j = q->w->j;
     uint64_t differ = 0;
-    const mpsim_block_recipe *best = q->w->sink && like ? NULL : find_row(q, &differ);
-    const mpsim_block_recipe *row = like ? like : best;
+    const quantise_row *best = q->w->sink && like ? NULL : find_row(q, &differ);
+    const quantise_row *row = like ? like : best;
     if (!row)
         return judge_fail(q->w, MPSIM_ERANGE, "no recipe has these sizes and formats");
-    snprintf(j->row, sizeof j->row, "%s", row->name);
+    snprintf(j->row, sizeof j->row, "%s", row->of.name);
     const mpsim_status status = say(q, row);
     if (status != MPSIM_OK)
         return status;
-    if (like && best && j->differ && strcmp(best->name, like->name) != 0 && differ <= j->differ / 2) {
-        snprintf(j->nearest, sizeof j->nearest, "%s", best->name);
+    if (like && best && j->differ && strcmp(best->of.name, like->of.name) != 0 && differ <= j->differ / 2) {
+        snprintf(j->nearest, sizeof j->nearest, "%s", best->of.name);
         j->nearest_differ = differ;
     }
     if (j->differ == 0 && !q->w->sink)
@@ -549,19 +557,18 @@ static mpsim_status answer(question *q, const mpsim_block_recipe *like)
 mpsim_status judge_quantise(judge_case *c)
 {
     question *q = want_memory(1, sizeof *q);
-    mpsim_block_recipe like;
-    unsigned transform = 0;
+    quantise_row like;
     if (!q)
         return MPSIM_ENOMEM;
     q->w = c;
     mpsim_status status = MPSIM_OK;
-    if (c->like && (status = mpsim_block_parse(&like, &transform, c->like, c->why, c->size)) == MPSIM_ENOTFOUND)
+    if (c->like && (status = judge_quantise_row_parse(&like, c->like, c->why, c->size)) == MPSIM_ENOTFOUND)
         status = judge_fail(c, MPSIM_ENOTFOUND, "'%s' is not a block recipe", c->like);
     if (status == MPSIM_OK)
         status = take_arrays(q);
     if (status == MPSIM_OK && c->like && !fits(q, &like))
         status = judge_fail(c, MPSIM_ERANGE, "%s has other formats, or another number of scales, than these arrays",
-                            like.name);
+                            like.of.name);
     if (status == MPSIM_OK) {
         add_candidates(q);
         status = answer(q, c->like ? &like : NULL);

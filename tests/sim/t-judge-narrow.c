@@ -23,16 +23,7 @@ static void make(void)
     }
 }
 
-/* To nearest even; fp16 by a sum, for numbers that do not overflow. */
-static float bf16(float v)
-{
-    uint32_t u;
-    memcpy(&u, &v, sizeof u);
-    u = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u;
-    memcpy(&v, &u, sizeof u);
-    return v;
-}
-
+/* By a sum, for numbers that do not overflow. */
 static float fp16(float v)
 {
     const float large = v == 0 ? 0 : ldexpf(1.5f, (ilogbf(v) < -14 ? -14 : ilogbf(v)) + 13);
@@ -40,7 +31,7 @@ static float fp16(float v)
     return v == 0 ? v : sum - large;
 }
 
-static float (*const to[])(float) = {bf16, fp16};
+static float (*const to[])(float) = {judged_bf16, fp16};
 static const char *const ends[] = {"+result=bf16", "+result=fp16"};
 
 static mpsim_judge_array of(const char *role, const float *codes, size_t rows, size_t columns)
@@ -133,7 +124,7 @@ TEST(arithmetic_that_is_plain)
     make();
     memcpy(&x[5], &nan, sizeof nan);
     for (size_t i = 0; i < N; i++)
-        y[i] = i == 5 ? x[i] : bf16(x[i] + b[i]);
+        y[i] = i == 5 ? x[i] : judged_bf16(x[i] + b[i]);
     is(MPSIM_JUDGE_ARITH, arrays, 3, "add:via=binary32:nan=x86", "+result=bf16");
     ask(MPSIM_JUDGE_ARITH, arrays, 3, "add:via=binary32:nan=positive");
     ck_assert_int_eq((int)j.differ, 1);
@@ -194,7 +185,7 @@ TEST(scaled_products)
                      (float)mpsim_decode(e, of_b[i % ROWS * COLUMNS + k]);
             sum += s * x[i / ROWS * 4 + t];
         }
-        y[i] = bf16(sum);
+        y[i] = judged_bf16(sum);
     }
     is(MPSIM_JUDGE_SCALED_PRODUCT, arrays, 5, "blocks:model=sequential", ends[0]);
 }

@@ -252,6 +252,43 @@ TEST(elements_that_are_wrong)
     ck_assert_str_eq(j.role, "codes");
 }
 
+/* Scales, scaled elements and values in bf16, as torch has them for tensors of it; a row of zeros. */
+TEST(scales_in_bf16)
+{
+    static float kept[ROWS], values[N];
+    const mpsim_format *f = mpsim_format_find("binary32"), *e = mpsim_format_find("e4m3");
+    const mpsim_judge_array arrays[] = {{"x", f, x, ROWS, COLUMNS},
+                                        {"codes", NULL, codes, ROWS, COLUMNS},
+                                        {"scales", f, kept, ROWS, 1},
+                                        {"y", f, values, ROWS, COLUMNS}};
+    mpsim_rounding r;
+    mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
+    quantise_as("mxfp8");
+    for (size_t i = 0; i < ROWS; i++) {
+        float amax = 0;
+        for (size_t k = i * COLUMNS; k < (i + 1) * COLUMNS; k++) {
+            x[k] = i == 3 ? 0 : judged_bf16(x[k]);
+            amax = fmaxf(amax, fabsf(x[k]));
+        }
+        kept[i] = i == 3 ? 1 : judged_bf16(amax / 448);
+        for (size_t k = i * COLUMNS; k < (i + 1) * COLUMNS; k++) {
+            const float scaled = judged_bf16(x[k] / kept[i]);
+            codes[k] = (uint8_t)mpsim_encode_f32(e, &r, fmaxf(fminf(scaled, 448), -448), 0, NULL);
+            values[k] = judged_bf16((float)mpsim_decode(e, codes[k]) * kept[i]);
+        }
+    }
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, arrays, 4, NULL, NULL, NULL, 0) == MPSIM_OK);
+    ck_assert_msg(j.differ == 0 && strcmp(j.row, "e4m3/row:scale=bf16") == 0, "%s: %d", j.row, (int)j.differ);
+    const mpsim_judge_array of_values[] = {arrays[0], arrays[3]};
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, of_values, 2, "e4m3/row", NULL, NULL, 0) == MPSIM_OK);
+    ck_assert(j.differ > N / 8 && strcmp(j.nearest, "e4m3/row:scale=bf16") == 0 && j.nearest_differ == 0);
+    static const char *const bad[] = {"e4m3/row:scale=tf32", "mxfp8:scale=bf16", "e4m3/row:ue8m0:scale=bf16"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, arrays, 4, bad[i], NULL, NULL, 0) == MPSIM_ENOTFOUND);
+    x[5] = nextafterf(x[5], 0); /* a number that is not one of bf16 */
+    ck_assert(mpsim_judge(&j, MPSIM_JUDGE_QUANTISE, arrays, 4, "e4m3/row:scale=bf16", NULL, NULL, 0) == MPSIM_ERANGE);
+}
+
 /* ---- products: the sums are made here, by the machine's fma ---- */
 
 TEST(a_block_with_a_factor_of_its_own)

@@ -35,3 +35,13 @@ static inline int judged_found(const mpsim_judgement *j, const char *cause)
             return 1;
     return 0;
 }
+
+/* judged_bf16 -- a finite number, to nearest even. */
+static inline float judged_bf16(float v)
+{
+    uint32_t u;
+    memcpy(&u, &v, sizeof u);
+    u = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u;
+    memcpy(&v, &u, sizeof u);
+    return v;
+}

@@ -24,7 +24,9 @@ MPSIM_BEGIN
  *          scale=X.
  *   QUANTISE  x: the numbers, a matrix; codes: of the elements, a byte each, or two in a byte, the first in bits 0 to 3; scales: of the
  *          blocks, in the order of the grid, of its transpose, or that of cuBLAS (swizzled), codes or numbers; y: the numbers that codes
- *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse.
+ *          and scales stand for. codes or y must be there. A row is a recipe of mpsim_block_parse,
+ *          or ELEMENT/RxC, /row or /tensor with :scale=bf16 or fp16, for x whose numbers are of that format: amax / max, x over it and a code
+ *          times it are each rounded to the format, as torch does with such tensors; a scale of 0 counts as 1.
  *   PRODUCT  a: rows x depth; b: depth x columns, or columns x depth; d: the results; c, bias (a number for each column): added to the
  *          sums in binary32, before the rounding to the format of d, to nearest even; scale_a, scale_b: one number, or one for each row
  *          and each column, that sums are multiplied by in binary32 before that. A row is a model of mpsim_model_parse,
