@@ -4,6 +4,7 @@
 #include "../array/need.h"
 #include "../pass/elements.h"
 #include "../process/host.h"
+#include "../text/words.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -24,6 +25,20 @@ static const char *role_of(mpsim_judge_kind kind, const char *text, size_t n)
             if (is_word(*roles, text, n))
                 return *roles;
     return NULL;
+}
+
+int judge_arrays_check(const judge_arrays *a)
+{
+    for (size_t i = 0; a->as && i < a->as->count; i++) {
+        const char *word = a->as->items[i], *equals = strchr(word, '=');
+        char all[256];
+        if (!equals)
+            return fail(EXIT_USAGE, "judge: --role: expected ROLE=NAME, found '%s'", word);
+        if (!role_of(a->kind, word, (size_t)(equals - word)))
+            return fail(EXIT_USAGE, "judge: --role: '%.*s' is not a role of %s: %s", (int)(equals - word), word,
+                        judge_kind_name(a->kind), judge_roles_text(all, sizeof all, judge_roles(a->kind)));
+    }
+    return 0;
 }
 
 /* The role that --role gives a name. */
@@ -64,6 +79,9 @@ static const char *role_of_tensor(const judge_arrays *a, const trace *t, const t
     size_t n;
     const char *given = role_given(a, *x->name ? x->name : trace_path(t));
     const char *part = *x->name ? last_part(x->name, "./:", &n) : last_part(trace_path(t), "/", &n);
+    char *word = need_format("%.*s", (int)n, part);
+    given = given || *x->name ? given : role_given(a, word);
+    free(word);
     const char *role = role_of(a->kind, part, n);
     return given ? given : role && !is_given(a, role) ? role : NULL;
 }
@@ -130,6 +148,8 @@ static int visit(input *in, trace *t, void *context)
     for (size_t i = 0; i < trace_count(t) && !code; i++) {
         const trace_tensor *x = trace_at(t, i);
         const char *role = (x->format || is_bytes(t, i)) && input_selects(in, x) ? role_of_tensor(a, t, x) : NULL;
+        (void)text_add(a->found, sizeof a->found, "%s'%.80s'%s%s", *a->found ? ", " : "",
+                       *x->name ? x->name : trace_path(t), x->unread ? " of " : "", x->unread ? x->unread : "");
         code = role ? read_one(a, in, t, i, role) : 0;
     }
     return code;

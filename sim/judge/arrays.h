@@ -15,8 +15,11 @@ typedef struct judge_arrays {
     size_t matrices[ARRAYS_MOST], batches[ARRAYS_MOST]; /* [batch, heads, rows, columns]: batch x heads, batch */
     mpsim_judge_kind kind;
     const option_list *as; /* ROLE=NAME */
+    char found[200];       /* the names of the tensors in the files, for messages */
 } judge_arrays;
 
+/* judge_arrays_check -- whether each --role is ROLE=NAME with a role of the kind: 0, or an exit code after a message. */
+int judge_arrays_check(const judge_arrays *a);
 /* judge_arrays_read -- from all files. 0, or an exit code after a message; judge_arrays_clear in any case. */
 int judge_arrays_read(judge_arrays *a, input *in);
 /* judge_codes_read -- the codes of tensor i, one row after the other, or its bytes where it has no format: to be freed. NULL with *error. */

@@ -155,14 +155,17 @@ int judge_cast_row_parse(cast_row *row, const char *text, const mpsim_format *so
     snprintf(copy, sizeof copy, "%s", text);
     const mpsim_preset *preset = take_preset(copy);
     if (!preset)
-        return snprintf(why, size, "'%s': there is no such preset", text), -1;
+        return snprintf(why, size, "'%s': no such preset; see mpsim formats --presets", text), -1;
     char *rest = take_format(&f, copy), *next;
     if (!rest)
-        return snprintf(why, size, "'%s': expected a format first", text), -1;
+        return snprintf(why, size, "'%s' does not begin with a format; see mpsim formats", text), -1;
     judge_cast_row_of(row, &f, preset, source);
     for (char *word = strtok_r(rest, ":", &next); word; word = strtok_r(NULL, ":", &next))
         if (set_word(row, word))
-            return snprintf(why, size, "'%s': expected a mode or a choice of the cast, found '%s'", text, word), -1;
+            return snprintf(why, size,
+                            "'%s': '%s' is neither a rounding mode nor a choice of a cast; see mpsim calc --help=all",
+                            text, word),
+                   -1;
     if (!judge_cast_via_acts(row->via, source))
         row->via = CAST_DIRECT;
     return 0;

@@ -120,9 +120,12 @@ static int read_arrays(judge_arrays *a, input *in, char **files, int n)
 {
     const int code = judge_arrays_read(a, in);
     const char *missing = code ? NULL : judge_arrays_missing(a);
-    return missing ? fail(EXIT_DATA, "judge: %s%s: expected an array '%s', found none", files[0], n > 1 ? ", ..." : "",
-                          missing)
-                   : code;
+    return missing
+               ? fail(
+                     EXIT_DATA,
+                     "judge: %s%s: expected an array '%s', found none: the files have %s; --role %s=NAME gives one this role",
+                     files[0], n > 1 ? ", ..." : "", missing, *a->found ? a->found : "no tensors", missing)
+               : code;
 }
 
 static int judge(const options *o, const judge_arrays *a)
@@ -148,6 +151,17 @@ static int judge_stored(const options *o, const char *path)
             "judge: %s: a stored run takes no --like, no --role and no options of input: run.json has rows and arrays",
             path);
     return run_judge_command(path, &o->form);
+}
+
+/* One word, or none, that is not a stored run. */
+static int fail_few(const char *word)
+{
+    for (unsigned i = 0; word && judge_kind_name(i); i++)
+        if (strcasecmp(judge_kind_name(i), word) == 0)
+            return fail(EXIT_USAGE, "judge: %s: expected files of its arrays", word);
+    return word ? fail(EXIT_USAGE,
+                       "judge: %s: expected a folder with run.json, or KIND FILE...; see mpsim judge --help", word)
+                : fail(EXIT_USAGE, "judge: expected KIND FILE... or a folder with run.json; see mpsim judge --help");
 }
 
 int cmd_judge(const command *self, int argc, char **argv)
@@ -202,8 +216,9 @@ int cmd_judge(const command *self, int argc, char **argv)
     if (argc - first == 1 && run_is(argv[first]))
         return judge_stored(&o, argv[first]);
     if (argc - first < 2)
-        return fail(EXIT_USAGE, "judge: expected an operation and files of its arrays, or a stored run");
+        return fail_few(argc - first ? argv[first] : NULL);
     code = kind_of(&a.kind, argv[first]);
+    code = code ? code : judge_arrays_check(&a);
     if (code || (code = input_open(&in, "judge", &o.in, argv + first + 1, argc - first - 1)))
         return code;
     code = read_arrays(&a, &in, argv + first + 1, argc - first - 1);

@@ -1,6 +1,8 @@
 /* judge.c -- kinds of operations, and what is asked of each (mpsim/judge.h). */
 #include "impl.h"
 
+#include "../text/words.h"
+
 #include <string.h>
 
 static const struct {
@@ -44,15 +46,26 @@ static size_t role_of(const char *const *roles, const char *word, size_t *needed
     return found;
 }
 
+const char *judge_roles_text(char *text, size_t size, const char *const *roles)
+{
+    *text = 0;
+    for (int part = 0; part < 2; part++, roles++)
+        for (; *roles; roles++)
+            (void)text_add(text, size, "%s%s", *text ? ", " : "", *roles);
+    return text;
+}
+
 static mpsim_status place(judge_case *c, const char *const *roles, const mpsim_judge_array *arrays, size_t n)
 {
     size_t needed = 0;
+    char all[256];
     role_of(roles, "", &needed);
     for (size_t i = 0; i < n; i++) {
         const mpsim_judge_array *a = &arrays[i];
         const size_t at = role_of(roles, a->role, &needed);
         if (at == JUDGE_ROLES)
-            return judge_fail(c, MPSIM_EINVAL, "'%s' is not a role of this operation", a->role);
+            return judge_fail(c, MPSIM_EINVAL, "'%s' is not a role of this operation: %s", a->role,
+                              judge_roles_text(all, sizeof all, roles));
         if (c->of[at])
             return judge_fail(c, MPSIM_EINVAL, "two arrays have the role '%s'", a->role);
         if ((a->format && mpsim_format_check(a->format) != MPSIM_OK) || (!a->codes && a->rows && a->columns))

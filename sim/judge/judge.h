@@ -5,6 +5,8 @@
 
 const char *judge_kind_name(unsigned kind);
 const char *const *judge_roles(mpsim_judge_kind kind);
+/* judge_roles_text -- these roles, those that must be there first, as "x, y". Returns text. */
+const char *judge_roles_text(char *text, size_t size, const char *const *roles);
 const char *const *judge_causes(void);
 
 /* What gets results that are counted alone: of each array of results its role, how many are not the row's, and the row's codes. */

@@ -52,11 +52,19 @@ static int is_of(const char *const *words, const char *word)
     return 0;
 }
 
+static int unknown_key(const place *p, const char *const *keys, const char *key)
+{
+    char all[128] = "";
+    for (size_t i = 0; keys[i]; i++)
+        (void)text_add(all, sizeof all, "%s%s", i ? ", " : "", keys[i]);
+    return bad(p, "'%.60s' is not a key here: %s", key, all);
+}
+
 static int check_keys(const place *p, json_t *object, const char *const *keys)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(object, key, value) if (!is_of(keys, key)) return bad(p, "'%.60s' is not a key here", key);
+    json_object_foreach(object, key, value) if (!is_of(keys, key)) return unknown_key(p, keys, key);
     return 0;
 }
 

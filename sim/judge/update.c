@@ -518,13 +518,13 @@ static mpsim_status add_rows(question *q, judge_table *t)
                    ? MPSIM_OK
                    : judge_fail(
                          q->w, MPSIM_ERANGE,
-                         "no algorithm with usual settings makes these steps: say algorithm and settings, as adamw:lr=1e-3:step=7");
+                         "no algorithm with usual settings makes these steps: give the algorithm and its settings, as adamw:lr=1e-3:step=7");
     }
     snprintf(text, sizeof text, "%s", q->w->like);
     if (judge_ending_take(&t->ending, text) || parse(&s, text) || mpsim_optim_traits_of((int)s.algorithm)->factors)
         return judge_fail(
             q->w, MPSIM_ENOTFOUND,
-            "'%s' is not a row of an update: sgd, adam, adamw or lion, @VARIANT, settings as :lr=0.01, :step=N",
+            "'%s' is not a row of an update: sgd, adam, adamw or lion, @VARIANT, settings as :lr=0.01, :weight_decay=0.1, :beta1=0.9, :step=N",
             q->w->like);
     if (*t->ending.format.name)
         t->narrow = q->param = &t->ending.format;

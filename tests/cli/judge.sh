@@ -35,7 +35,8 @@ run 1 judge SUM "$x" "$y" --like sequential -o "$dir/report" && [ ! -s "$dir/out
 # ---- roles
 npy sums '<f4' 2, $three $five
 run 0 judge sum "$x" "$dir/sums.npy" --role 'y=*sums.npy'; ok $? "--role: a file of another name"
-run 3 judge sum "$x" && has "x.npy: expected an array 'y', found none" err; ok $? "a role is missing"
+run 0 judge sum "$x" "$dir/sums.npy" --role y=sums; ok $? "--role: the name of a file without its folder and ending"
+run 3 judge sum "$x" && has "x.npy: expected an array 'y', found none: the files have '$x'; --role y=NAME gives one this role" err; ok $? "a role is missing"
 run 3 judge sum "$x" "$y" "$dir/sums.npy" --role 'y=*sums.npy' --role 'y=*/y.npy' && has "two arrays have the role 'y'" err; ok $? "a role is there twice"
 run 0 judge sum "$x" "$y" "$dir/sums.npy" --role 'y=*sums.npy'; ok $? "--role decides, not the name"
 cp "$x" "$dir/a.npy" && npy b '<f4' 2,2 $one $one $one $one && npy d '<f4' 2,2 $three $three $five $five
@@ -97,7 +98,7 @@ run_refused() { # run_refused TEXT OPERATION
     run 3 judge "$run" && has "$1" err && [ "$(wc -l <"$dir/err")" -eq 1 ]
     ok $? "refused: $1"
 }
-run_refused "run.json: operation 1 (x): 'rwo' is not a key here" '{"name": "x", "rwo": "fma"}'
+run_refused "run.json: operation 1 (x): 'rwo' is not a key here: name, kind, row, try, arrays, about" '{"name": "x", "rwo": "fma"}'
 run_refused "run.json: operation 1 (no name): kind: 'conv' is not an operation that is judged" '{"kind": "conv"}'
 run_refused "operation 1 (x): array 'd': no file has a tensor 'e'" "$(product x '"fma"' '"e"')"
 run_refused "operation 1 (x): expected an array 'd', found none" '{"name": "x", "kind": "product", "arrays": {"a": "a", "b": "b"}}'

@@ -184,7 +184,8 @@ def _heads(arrays: dict[str, Any]) -> dict[str, Any]:
 def judge(kind: str, like: Optional[str], arrays: dict[str, Any]) -> Judgement:
     names = kinds()
     if kind not in names:
-        raise InputError(f"judge: expected an operation of {', '.join(names)}, found {kind!r}")
+        found = repr(kind) if isinstance(kind, str) else type(kind).__name__
+        raise InputError(f"judge: expected an operation ({', '.join(names)}), found {found}")
     if kind == "attention":
         arrays = _heads(arrays)
     sides = [Side(role, x) for role, x in arrays.items() if x is not None]

@@ -31,10 +31,12 @@ __all__ = ["Finding", "Inputs", "Invariance", "Judgement", "Place", "Tolerance",
 
 
 def judge(kind: str, like: Optional[str] = None, **arrays: Any) -> Judgement:
-    """Judge results of an operation: "cast" (x, y), "quantise" (x, and codes, scales or y), "product" (a, b, d).
+    """Find the row that gives the results of an operation, or what is wrong with them.
 
-    like: the row that should give the results; without one the row with the fewest other results is searched. All bits are
-    compared, those of NaNs and zeros, too, but for results that stand for codes of a narrower format.
+    kind: "cast" (x, y), "quantise" (x, and codes, scales or y), "product" (a, b, d), ...: `kinds()` lists all, `mpsim judge --help=all`
+    their arrays. A row is a definition with a name, as "e4m3@cuda", "mxfp8" or "rmsnorm:eps=1e-6".
+    like: the row that should give the results. Without it the judge searches the row with the fewest different results. All bits
+    are compared, those of NaNs and zeros, too, but for results in a wider format that stand for codes of a narrower one.
 
     >>> x = np.float32([1, 1.0625, 1.1875, 500])
     >>> mpsim.testing.judge("cast", x=x, y=mpsim.round(x, "e4m3", overflow="saturate"))
