@@ -62,11 +62,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ADAFACTOR_THREADS) adafactor_rows_kernel(G
     for (size_t row = blockIdx.x; row < a.n / a.cols; row += gridDim.x) {
         gpu_square_run run = {0, 0, 0, 0};
         unsigned own = 0;
-        if (threadIdx.x < GPU_ADAFACTOR_LIMBS)
-            limb[threadIdx.x] = 0;
-        if (threadIdx.x == 0)
-            found[0] = 0;
-        __syncthreads();
+        gpu_exact_begin(limb, GPU_ADAFACTOR_LIMBS, found);
         for (size_t i = threadIdx.x; i < a.cols; i += GPU_ADAFACTOR_THREADS)
             gpu_squares_add(limb, &run, &own, adafactor_gradient(a, x, row * a.cols + i));
         gpu_squares_give(limb, run);
@@ -128,11 +124,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ADAFACTOR_THREADS) adafactor_means_kernel(
     for (size_t matrix = blockIdx.x; matrix < a.n / a.each; matrix += gridDim.x) {
         gpu_exact_run run = {0, 0, 0};
         unsigned own = 0;
-        if (threadIdx.x < GPU_EXACT_LIMBS)
-            limb[threadIdx.x] = 0;
-        if (threadIdx.x == 0)
-            found[0] = 0;
-        __syncthreads();
+        gpu_exact_begin(limb, GPU_EXACT_LIMBS, found);
         for (size_t i = threadIdx.x; i < a.rows; i += GPU_ADAFACTOR_THREADS)
             gpu_exact_add(limb, &run, &own, gpu_value(a.o.state, a.t.m, matrix * a.rows + i));
         gpu_exact_give(limb, run);

@@ -262,6 +262,16 @@ static __device__ mpsim_number gpu_exact_sum(const gpu_word *limb, unsigned foun
     return x;
 }
 
+/* A block begins a sum of that many limbs. */
+static __device__ __forceinline__ void gpu_exact_begin(gpu_word *limb, unsigned limbs, unsigned *found)
+{
+    if (threadIdx.x < limbs)
+        limb[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        found[0] = 0;
+    __syncthreads();
+}
+
 /* A block a sum. Rounded once, to the format of y. */
 GPU_KERNEL void __launch_bounds__(GPU_ORDER_THREADS) exact_kernel(GPU_CONSTANT(gpu_lines) l)
 {
@@ -269,11 +279,7 @@ GPU_KERNEL void __launch_bounds__(GPU_ORDER_THREADS) exact_kernel(GPU_CONSTANT(g
     GPU_SHARED(unsigned, found, [1]);
     gpu_exact_run run = {0, 0, 0};
     unsigned own = 0;
-    if (threadIdx.x < GPU_EXACT_LIMBS)
-        limb[threadIdx.x] = 0;
-    if (threadIdx.x == 0)
-        found[0] = 0;
-    __syncthreads();
+    gpu_exact_begin(limb, GPU_EXACT_LIMBS, found);
     const int64_t first = gpu_line_of(l, blockIdx.x);
     for (uint64_t i = threadIdx.x; i < l.terms; i += GPU_ORDER_THREADS)
         gpu_exact_add(limb, &run, &own, gpu_value(l.from, l.x, (size_t)(first + (int64_t)i * l.stride)));

@@ -37,49 +37,27 @@ static __device__ __forceinline__ float flushed_zero(float x)
     return fabsf(x) < 0x1p-126f ? __uint_as_float(__float_as_uint(x) & 0x80000000u) : x;
 }
 
-static __device__ __forceinline__ float flushed_mul(float a, float b)
-{
+/* One instruction that takes numbers below 2^-126 for zeros, and gives zeros for them; on the host its intrinsic. */
 #if defined(__CUDA_ARCH__)
-    float y;
-    asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
+#define FLUSHED(name, instruction, host)                                    \
+    static __device__ __forceinline__ float name(float a, float b)          \
+    {                                                                       \
+        float y;                                                            \
+        asm(instruction ".ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); \
+        return y;                                                           \
+    }
 #else
-    return flushed_zero(__fmul_rn(flushed_zero(a), flushed_zero(b)));
+#define FLUSHED(name, instruction, host)                             \
+    static __device__ __forceinline__ float name(float a, float b)   \
+    {                                                                \
+        return flushed_zero(host(flushed_zero(a), flushed_zero(b))); \
+    }
 #endif
-}
-
-static __device__ __forceinline__ float flushed_add(float a, float b)
-{
-#if defined(__CUDA_ARCH__)
-    float y;
-    asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-#else
-    return flushed_zero(__fadd_rn(flushed_zero(a), flushed_zero(b)));
-#endif
-}
-
-static __device__ __forceinline__ float flushed_add_down(float a, float b)
-{
-#if defined(__CUDA_ARCH__)
-    float y;
-    asm("add.rm.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-#else
-    return flushed_zero(__fadd_rd(flushed_zero(a), flushed_zero(b)));
-#endif
-}
-
-static __device__ __forceinline__ float flushed_add_up(float a, float b)
-{
-#if defined(__CUDA_ARCH__)
-    float y;
-    asm("add.rp.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-#else
-    return flushed_zero(__fadd_ru(flushed_zero(a), flushed_zero(b)));
-#endif
-}
+FLUSHED(flushed_mul, "mul.rn", __fmul_rn)
+FLUSHED(flushed_add, "add.rn", __fadd_rn)
+FLUSHED(flushed_add_down, "add.rm", __fadd_rd)
+FLUSHED(flushed_add_up, "add.rp", __fadd_ru)
+#undef FLUSHED
 
 /* To odd; an exact zero is +0. */
 static __device__ __forceinline__ float flushed_add_odd(float a, float b)

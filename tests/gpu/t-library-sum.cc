@@ -75,7 +75,7 @@ float pairwise(const char *math, const std::vector<float> &line)
     return float(wide);
 }
 
-/* The exact sum, rounded once. */
+/* The exact sum, rounded once; +0 if it is 0, a sum that rounds to 0 keeps its sign. */
 float exact(const mpsim_format *f, const std::vector<float> &line)
 {
     mpsim_sum s;
@@ -90,7 +90,9 @@ float exact(const mpsim_format *f, const std::vector<float> &line)
     }
     /* binary64's rounding first: formats here have at most 24 bits; a tie that it makes shows in the remainder */
     double v = special ? found : mpsim_sum_value(&s);
-    if (!special && v != 0) {
+    if (!special && v == 0)
+        return 0;
+    if (!special) {
         mpsim_sum rest = s;
         mpsim_sum_add(&rest, -v);
         const double left = mpsim_sum_value(&rest);
@@ -101,7 +103,7 @@ float exact(const mpsim_format *f, const std::vector<float> &line)
     mpsim_rounding r;
     mpsim_rounding_init(&r, MPSIM_ROUND_NEAREST_EVEN);
     (void)mpsim_round_array_f64(f, &r, NULL, &v, &v, 1, NULL);
-    return v == 0 ? 0 : float(v);
+    return float(v);
 }
 
 /* What libmpsim says of a line. */
