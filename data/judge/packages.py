@@ -4,12 +4,14 @@
     python3 packages.py                judge all functions of the packages that are installed
     python3 packages.py gguf torchao   those of some packages
     python3 packages.py --full         print whole judgements, too
-    python3 packages.py --write        write packages.tsv
+    python3 packages.py --write        write packages.tsv; with names, the lines of these packages
+    python3 packages.py --count        count the lines of packages.tsv
 
 A cast is judged once, on inputs for its format. Of a quantiser, the row is searched on `plain` blocks; then the row is compared on `hard`
 blocks. Of a product, the row is searched.
 """
 import argparse
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -60,7 +62,8 @@ def nans(dtype):
 
 @functools.lru_cache(maxsize=None)
 def cast_inputs(format, source, special=True):
-    """All borders and numbers of a format (of one of 16 bits, some), with their neighbours; subnormal numbers, infinities, NaNs."""
+    """All borders and numbers of a format (of one of 16 bits, some), with their neighbours; subnormal numbers, infinities, NaNs. These
+    three come first and last, since the first numbers may go through vectors and the last ones through a scalar loop."""
     import ml_dtypes
     dtype = np.dtype(getattr(ml_dtypes, source) if source == "bfloat16" else source)
     f = mpsim.formats[format]
@@ -79,7 +82,8 @@ def cast_inputs(format, source, special=True):
     x = np.concatenate([x, -x]).astype(dtype)
     if special:
         tiny = around(np.ldexp(1.0, -np.arange(20, 150, 7)), dtype)
-        x = np.concatenate([x, tiny, -tiny, np.array([np.inf, -np.inf]).astype(dtype), nans(dtype)])
+        ends = np.concatenate([tiny, -tiny, np.array([np.inf, -np.inf]).astype(dtype), nans(dtype)])
+        x = np.concatenate([ends, x, ends])
     return x
 
 
@@ -584,6 +588,23 @@ for shape_ in ((16, 24, 96), (32, 32, 1024)):
     judged("jax", f"dot of bfloat16 to float32, {words_}", "product")(functools.partial(jax_product, "bfloat16", *shape_, np.float32))
 
 
+def torch_attention(backend, source, causal, tokens=160, size=64):
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    random = np.random.RandomState(13)
+    q, k, v = (torch.from_numpy(random.standard_normal((2, tokens, size))).to(getattr(torch, source)) for _ in range(3))
+    with sdpa_kernel(getattr(SDPBackend, backend)):
+        o = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=causal)[0]
+    return {"q": q, "k": k, "v": v, "o": o}
+
+
+for backend_ in ("MATH", "FLASH_ATTENTION"):
+    for source_ in ("float32", "bfloat16"):
+        for causal_ in (False, True):
+            judged("torch", f"scaled_dot_product_attention of {source_}, {backend_}{', causal' * causal_}", "attention")(
+                functools.partial(torch_attention, backend_, source_, causal_))
+
+
 # judgements
 
 
@@ -618,8 +639,28 @@ def nearest(kind, arrays, names):
     return best
 
 
+@contextlib.contextmanager
+def one_thread(package):
+    """torch cuts arrays and sums by the number of its threads."""
+    if package != "torch":
+        yield
+        return
+    import torch
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def judge_one(package, function, kind, like, only, arrays):
-    """Lines of the table with their judgements; None: the package cannot do this."""
+    """Lines of the table with their judgements."""
+    with one_thread(package):
+        return lines_of(package, function, kind, like, only, arrays)
+
+
+def lines_of(package, function, kind, like, only, arrays):
     if kind != "quantise":
         judgement = testing.judge(kind, like=like, **arrays())
         return [(line(package, function, kind, "all", judgement), judgement)]
@@ -638,12 +679,24 @@ def table():
     return [dict(zip(lines[0].split("\t"), text.split("\t"))) for text in lines[1:]]
 
 
+def count():
+    """Functions are counted without their inputs: a quantiser has a line for plain and one for hard blocks."""
+    for package in [*dict.fromkeys(row["package"] for row in table()), "all"]:
+        of = [row for row in table() if package in ("all", row["package"])]
+        functions = {(row["package"], row["function"]) for row in of}
+        differ = {(row["package"], row["function"]) for row in of if int(row["differ"])}
+        print(f"{package:18} {len(functions):4} functions, {len(functions) - len(differ):4} equal to a row, "
+              f"{sum(int(row['results']) for row in of):9} results, {sum(int(row['differ']) for row in of):7} differ")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("packages", nargs="*")
-    for name in ("full", "write"):
+    for name in ("full", "write", "count"):
         parser.add_argument("--" + name, action="store_true")
     given = parser.parse_args()
+    if given.count:
+        return count()
     warnings.filterwarnings("ignore")
     rows = []
     for entry in FUNCTIONS:
@@ -660,6 +713,10 @@ def main():
             if given.full and not judgement.equal:
                 print("    " + str(judgement).replace("\n", "\n    "))
     if given.write:
+        order = {entry[:2]: i for i, entry in enumerate(FUNCTIONS)}
+        done = {r["package"] for r in rows}
+        rows += [r for r in table() if r["package"] not in done and (r["package"], r["function"]) in order]
+        rows.sort(key=lambda r: order[r["package"], r["function"]])
         TABLE.write_text("\n".join("\t".join(map(str, row)) for row in [COLUMNS, *(r.values() for r in rows)]) + "\n")
 
 
