@@ -1,6 +1,7 @@
 /* exact.h -- the fast path of exact sums: products of numbers that binary32 has. Where binary64 holds every
  * sum of a row and the columns of a panel they are added there; where it holds those of a row that is cut in two, two
- * sums are, whose sum is rounded once; else the numbers are cut in slices.
+ * sums are, whose sum is rounded once; else the numbers are cut in slices. Where lines are too wide for slices, a sum in
+ * binary64 has bounds, and the code is known where both bounds have it (sums.c).
  *
  * The numbers of a line (a row or a column) are integers below 2^width in units of 2^unit.
  *

@@ -1,6 +1,8 @@
 /* sums.c -- the fast path of exact sums: rows of them; see exact.h. */
 #include "job.h"
 
+#include <math.h>
+
 /* The code of sum + c. A zero has no sign here yet: that of +0, and what is added to it, is known;
  * what else comes to zero depends on the signs of the products. */
 static int exact_code(const job *g, mpsim_number sum, mpsim_number c, uint64_t *code)
@@ -134,12 +136,73 @@ static unsigned finish_row(const job *g, int in_halves, const double *high, cons
     return redo;
 }
 
+/* ---- sums between bounds ----
+ *
+ * Products of binary32 numbers are exact in binary64, and none of their sums is subnormal there. A sum of n of them in any order is
+ * off by at most (n - 1) 2^-53 T, T the sum of their magnitudes, but for a factor of 1 + n 2^-53. Bounds that are (n + 2) 2^-52 T
+ * away, T a sum of the same kind, have room for that factor, for the error of T and for their own: n 2^-53 is small. Rounding is
+ * monotone: where both bounds have one sign and round to one code, that is the code of the exact sum. */
+
+/* Whether such bounds can be close enough. */
+static int has_bounds(const job *g)
+{
+    return g->exact.carry <= 20 && g->m->result.format.mbits <= 24;
+}
+
+/* Sums of the rows of panel p, and of the magnitudes of their terms. */
+static void add_magnitudes(const sums *w, size_t p, double *s, double *magnitudes)
+{
+    const mpsim_exact_lines *x = &w->x[p];
+    const job *g = w->g;
+    double a[ROWS * PART], b[PART * N];
+    for (size_t i = 0; i < x->rows * N; i++) {
+        s[i] = w->c[p][i / N][i % N];
+        magnitudes[i] = fabs(s[i]);
+    }
+    g->loops->exact(x->a, x->next, x->b, s, x->rows, g->depth);
+    for (size_t k = 0; k < g->depth; k += PART) {
+        const size_t n = g->depth - k < PART ? g->depth - k : PART;
+        for (size_t r = 0; r < x->rows; r++)
+            for (size_t i = 0; i < n; i++)
+                a[r * PART + i] = fabs(x->a[r * x->next + k + i]);
+        for (size_t i = 0; i < n * N; i++)
+            b[i] = fabs(x->b[k * N + i]);
+        g->loops->exact(a, PART, b, magnitudes, x->rows, n);
+    }
+}
+
+static uint64_t code_of(const job *g, double x)
+{
+    const mpsim_rounding *r = &g->m->result.rounding;
+    unsigned flags = 0;
+    return mpsim_scalar_encode(&g->m->result.format, r, r->mode, mpsim_number_f64(x), 0, &flags);
+}
+
+static int code_between(const job *g, double s, double magnitudes, uint64_t *code)
+{
+    const double off = ((double)g->depth + 3) * 0x1p-52 * magnitudes; /* with the addend */
+    *code = code_of(g, s - off);
+    return fabs(s) > off && *code == code_of(g, s + off);
+}
+
+/* The columns in wide[r] of the rows of panel p: redo |= those whose code is not known. */
+static void rows_between(const sums *w, size_t p, const unsigned *wide, uint64_t (*codes)[N], unsigned *redo)
+{
+    double s[ROWS * N], magnitudes[ROWS * N];
+    add_magnitudes(w, p, s, magnitudes);
+    for (size_t r = 0; r < w->rows; r++)
+        for (size_t j = 0; j < N; j++)
+            if (wide[r] >> j & 1 && !code_between(w->g, s[r * N + j], magnitudes[r * N + j], &codes[r][j]))
+                redo[r] |= 1u << j;
+}
+
 /* The rows of panel p that are in slices. */
 static void rows_in_slices(sums *w, size_t p, uint64_t (*codes)[N], unsigned *redo)
 {
     const job *g = w->g;
+    const unsigned all = (1u << N) - 1;
     mpsim_number total[ROWS][N];
-    unsigned left[ROWS], any = 0; /* what slices need not do, as bits */
+    unsigned left[ROWS], wide[ROWS], any = 0, any_wide = 0; /* left: what slices need not do, as bits */
     for (size_t r = 0; r < w->rows; r++) {
         left[r] = w->in_slices[p][r] ? redo[r] : ~0u;
         any |= ~left[r];
@@ -147,11 +210,16 @@ static void rows_in_slices(sums *w, size_t p, uint64_t (*codes)[N], unsigned *re
     if (any)
         mpsim_exact_slices(&g->exact, &w->x[p], g->loops->slice, g->loops->slices, left, total);
     for (size_t r = 0; r < w->rows; r++) {
-        redo[r] |= w->in_slices[p][r] ? left[r] : 0;
+        wide[r] = w->in_slices[p][r] ? left[r] & ~redo[r] & all : 0;
+        any_wide |= wide[r];
         for (int j = 0; w->in_slices[p][r] && j < N; j++)
-            if (!(redo[r] >> j & 1) && !exact_code(g, total[r][j], mpsim_number_f64(w->c[p][r][j]), &codes[r][j]))
+            if (!(left[r] >> j & 1) && !exact_code(g, total[r][j], mpsim_number_f64(w->c[p][r][j]), &codes[r][j]))
                 redo[r] |= 1u << j;
     }
+    if (any_wide && has_bounds(g))
+        rows_between(w, p, wide, codes, redo);
+    for (size_t r = 0; !has_bounds(g) && r < w->rows; r++)
+        redo[r] |= wide[r];
 }
 
 void mpsim_exact_rows(const job *g, size_t first, size_t n, size_t panel, results *to, unsigned *redo)

@@ -196,6 +196,49 @@ TEST(overflow)
     }
 }
 
+/* Any exponents, products of few bits: sums of lines that are wide, with ties and what is far below them, and differences. */
+static void strew_exponents(product_matrix *x, uint64_t *seed)
+{
+    const uint64_t exponents = ((uint64_t)1 << x->f.ebits) - 1, few = x->f.mbits < 3 ? x->f.mbits : 3;
+    const uint64_t apart = 1 + test_random(seed) % 9;
+    for (size_t k = 0; k < x->rows * x->columns; k++) {
+        const uint64_t u = test_random(seed);
+        const uint64_t field = (u >> 8) % apart ? x->f.bias - 2 + (u >> 16) % 4 : (u >> 24) % exponents;
+        const uint64_t trailing = u >> 40 & 1 ? (u >> 44) % (1u << few) << (x->f.mbits - few)
+                                              : (u >> 41) % (1u << x->f.mbits);
+        x->codes[k] = with_sign(&x->f, field << x->f.mbits | trailing, u & 1);
+    }
+}
+
+TEST(wide_sums)
+{
+    static const char *const models[] = {"exact",
+                                         "exact:bf16",
+                                         "exact:result=fp16",
+                                         "exact:result=e4m3",
+                                         "exact:result-round=down",
+                                         "exact:result-round=rz",
+                                         "exact:result-round=to-odd",
+                                         "exact:result-round=nearest-away",
+                                         "exact:binary64"};
+    static const char *const formats[] = {"bf16", "tf32", "binary32"};
+    uint64_t seed = test_part_seed() + 4;
+    for (size_t i = 0; i < test_scaled(6) * COUNT(models); i++) {
+        mpsim_model m;
+        ck_assert_msg(mpsim_model_parse(&m, models[i % COUNT(models)]) == MPSIM_OK, "%s", models[i % COUNT(models)]);
+        const uint64_t u = test_random(&seed);
+        const mpsim_format f = *mpsim_format_find(formats[(u >> 40) % COUNT(formats)]);
+        product p = product_new(&m, &f, &f, 1 + u % 9, 1 + (u >> 8) % 36, 1 + (u >> 16) % (u >> 46 & 1 ? 150 : 6),
+                                &seed);
+        product_fill(&p, KIND_NORMAL, 0, &seed);
+        strew_exponents(&p.a, &seed);
+        strew_exponents(&p.b, &seed);
+        product_lay_out(&p);
+        product_check(&p, &seed);
+        product_clear(&p);
+    }
+}
+
 /* Random models. */
 TEST(any_model)
 {
