@@ -1,6 +1,8 @@
 /* productrow.c -- see productrow.h. */
 #include "productrow.h"
 
+#include "impl.h"
+
 #include "../array/want.h"
 #include "../operand/element.h"
 #include "../text/option.h"
@@ -8,9 +10,12 @@
 
 #include <mpsim/torchmm.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { LANES = 64 };
 
 /* ---- names ---- */
 
@@ -55,12 +60,25 @@ static int set_word(product_row *row, const char *word)
     return strncmp(word, "operands=", 9) == 0 && mpsim_format_parse(&row->operands, word + 9) == MPSIM_OK ? 0 : -1;
 }
 
+/* Sums of lanes as add_chains has them: operations of binary32 to nearest. */
+static unsigned plain_lanes(const char *word)
+{
+    unsigned long chunk = 0, lanes = 0;
+    int n = 0;
+    const char *chain = strchr(word, ':');
+    if (!chain || (strncmp(word, "fma:", 4) != 0 && strncmp(word, "sequential:", 11) != 0) ||
+        sscanf(chain, ":chunk=%9lu:order=lanes:L=%3lu%n", &chunk, &lanes, &n) != 2 || chain[n] || lanes > LANES)
+        return 0;
+    return (unsigned)lanes;
+}
+
 /* The model of a row; MKL's kernel for AVX-512 is chains of fma. 0, or -1. */
 static int set_model(product_row *row, const char *word)
 {
     const int halves = strcmp(word, "mkl-fp32:parts=2") == 0;
     row->mkl = halves || strcmp(word, "mkl-fp32") == 0;
     row->split = halves ? 2 : 1;
+    row->lanes = plain_lanes(word);
     return mpsim_model_parse(&row->model, row->mkl ? "fma" : word) == MPSIM_OK ? 0 : -1;
 }
 
@@ -257,6 +275,78 @@ static float kept(const product_row *row, float x)
     return (float)mpsim_decode(&row->partials, mpsim_encode_f32(&row->partials, &r, x, 0, NULL));
 }
 
+/* Numbers that binary32 has not. Such results go straight to their codes: then nothing is split or added. */
+static int is_wide(const mpsim_format *f)
+{
+    return f->mbits > 23;
+}
+
+/* ---- sums of lanes, which lib/dot computes number by number ---- */
+
+typedef struct lanes_work {
+    const product_work *w;
+    float *a, *b, *to;
+    size_t n; /* products */
+} lanes_work;
+
+/* Neighbours are added, again and again, and the sum to 0. */
+static float sum_lanes(float *s, size_t lanes)
+{
+    for (; lanes > 1; lanes = lanes / 2 + lanes % 2) {
+        for (size_t i = 0; i < lanes / 2; i++)
+            s[i] = s[2 * i] + s[2 * i + 1];
+        if (lanes % 2)
+            s[lanes / 2] = s[lanes - 1];
+    }
+    return 0 + s[0];
+}
+
+static void lanes_of_line(size_t line, void *job)
+{
+    const lanes_work *l = job;
+    const size_t lanes = l->w->row->lanes;
+    const int fma = l->w->row->model.addition == MPSIM_ADDITION_FMA;
+    const float *a = l->a + line * l->n;
+    for (size_t c = 0; c < l->w->n; c++) {
+        const float *b = l->b + c * l->n;
+        float s[LANES] = {0};
+        for (size_t k = 0; k < l->n; k += lanes) {
+            const size_t some = l->n - k < lanes ? l->n - k : lanes;
+            for (size_t i = 0; i < some && fma; i++)
+                s[i] = fmaf(a[k + i], b[k + i], s[i]);
+            for (size_t i = 0; i < some && !fma; i++)
+                s[i] += a[k + i] * b[k + i];
+        }
+        l->to[line * l->w->n + c] = sum_lanes(s, lanes);
+    }
+}
+
+static float *floats_of(const void *codes, const mpsim_format *f, size_t lines, size_t depth, size_t first, size_t n)
+{
+    const size_t bytes = mpsim_format_code_bytes(f);
+    float *x = want_memory(lines * n + 1, sizeof *x);
+    for (size_t i = 0; i < lines && x; i++)
+        (void)mpsim_decode_array_f32(f, x + i * n, (const char *)codes + (i * depth + first) * bytes, n);
+    return x;
+}
+
+static mpsim_status add_lanes(product_work *w, float *sums, size_t first, size_t end, int begins)
+{
+    const size_t n = end - first;
+    lanes_work l = {w, floats_of(w->a, w->fa, w->m, w->depth, first, n),
+                    floats_of(w->b, w->fb, w->n, w->depth, first, n), w->part, n};
+    const mpsim_status s = l.a && l.b ? MPSIM_OK : MPSIM_ENOMEM;
+    if (s == MPSIM_OK)
+        judge_in_pieces(w->o->pool, w->m, lanes_of_line, &l);
+    for (size_t i = 0; i < w->m * w->n && s == MPSIM_OK; i++) {
+        const float x = kept(w->row, l.to[i]);
+        sums[i] = begins ? x : kept(w->row, sums[i] + x);
+    }
+    free(l.a);
+    free(l.b);
+    return s;
+}
+
 /* One chunk of the depth: added to the sums, or the first. */
 static mpsim_status add_chunk(product_work *w, float *sums, size_t first, size_t end, int begins)
 {
@@ -264,6 +354,8 @@ static mpsim_status add_chunk(product_work *w, float *sums, size_t first, size_t
     const mpsim_format *f = &w->row->model.result.format;
     const mpsim_matrix a = {w->fa, (char *)w->a + first * ba, w->depth, 0},
                        b = {w->fb, (char *)w->b + first * bb, w->depth, 1};
+    if (w->row->lanes && end - first <= w->row->model.chunk && !is_wide(w->fa) && !is_wide(w->fb))
+        return add_lanes(w, sums, first, end, begins);
     const mpsim_status s = mpsim_gemm(&w->row->model, w->m, w->n, end - first, &a, &b, NULL, w->part, w->n, NULL,
                                       w->o->pool);
     for (size_t i = 0; i < w->m * w->n && s == MPSIM_OK; i++) {
@@ -339,12 +431,6 @@ static void finish(void *codes, const product_work *w, const mpsim_format *f)
             s += number(o->bias, column);
         element_put_code(codes, bytes, i, mpsim_encode_f32(f, &r, s, 0, NULL));
     }
-}
-
-/* Results that are no numbers of binary32 go straight to their codes: then nothing is split or added. */
-static int is_wide(const mpsim_format *f)
-{
-    return f->mbits > 23;
 }
 
 static mpsim_status compute(void *codes, product_work *w, const mpsim_format *f)

@@ -11,9 +11,10 @@ enum {
 typedef struct product_row {
     char name[MPSIM_JUDGE_ROW];
     mpsim_model model;
-    size_t split;          /* parts of the depth, whose sums are added in order in binary32; 1: none */
-    size_t chunk;          /* products of a part after which a new sum begins; 0: none            */
-    int mkl;               /* 1: chunks are those of MKL, parts those of its threads              */
+    size_t split;   /* parts of the depth, whose sums are added in order in binary32; 1: none */
+    size_t chunk;   /* products of a part after which a new sum begins; 0: none            */
+    unsigned lanes; /* sums of so many lanes in plain binary32: computed here, not by the model; 0: they are not */
+    int mkl;        /* 1: chunks are those of MKL, parts those of its threads              */
     mpsim_format partials; /* of the sums of parts, and what they are added in; without a name: binary32 */
     mpsim_format operands; /* that operands are rounded to first, to nearest even; without a name: none */
     int scales;            /* how scales are multiplied: judge_product_scales */

@@ -438,6 +438,35 @@ TESTS(sums_of_onednn, sizeof onednn / sizeof onednn[0])
     ck_assert_msg(judged_in_class(&j, onednn[_i].row), "%s", j.class_rows[0]);
 }
 
+/* Lanes of the judge beside those of mpsim_gemm, with subnormal numbers, zeros and infinities; a chunk that ends before the depth. */
+static const struct {
+    const char *row;
+    size_t depth;
+} of_lanes[] = {{"fma:chunk=77:order=lanes:L=8", 77},
+                {"sequential:chunk=96:order=lanes:L=5", 83},
+                {"fma:chunk=64:order=lanes:L=64", 64},
+                {"sequential:chunk=40:order=lanes:L=4", 130}};
+
+TESTS(sums_of_lanes, sizeof of_lanes / sizeof of_lanes[0])
+{
+    const mpsim_format *f = mpsim_format_find("binary32");
+    const size_t depth = of_lanes[_i].depth;
+    const mpsim_matrix ma = {f, deep_a, depth, 0}, mb = {f, deep_b, TL, 0};
+    mpsim_model m;
+    make_deep();
+    for (size_t i = 0; i < TM * depth; i++)
+        deep_a[i] *= i < depth ? 1 : i % 3 ? 0x1p-140f : -0.0f;
+    deep_a[2 * depth + 5] = HUGE_VALF;
+    for (size_t k = 0; k < depth; k++)
+        deep_b[k * TL + 3] = k % 2 ? -0.0f : 0;
+    ck_assert(mpsim_model_parse(&m, of_lanes[_i].row) == MPSIM_OK);
+    ck_assert(mpsim_gemm(&m, TM, TL, depth, &ma, &mb, NULL, deep_d, TL, NULL, NULL) == MPSIM_OK);
+    const mpsim_judge_array arrays[] = {of("a", deep_a, TM, depth), of("b", deep_b, depth, TL),
+                                        of("d", deep_d, TM, TL)};
+    judge_arrays(of_lanes[_i].row, arrays, 3);
+    ck_assert_msg(j.differ == 0, "%s: %d", of_lanes[_i].row, (int)j.differ);
+}
+
 TEST(bad_rows_of_mkl)
 {
     static const char *const bad[] = {"mkl-fp32:parts=3", "mkl-fp32+split=2", "mkl",        "mkl-fp32:chunk=8",
