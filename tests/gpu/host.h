@@ -261,30 +261,54 @@ static inline double __fma_rn(double a, double b, double c)
 {
     return fma(a, b, c);
 }
-/* Rounded toward -infinity: the nearest number, or the one below it. The error of a sum is exact in binary64; so is that of a
- * product and of each sum on the way, whose total has the sign of the largest that is not zero. */
+/* Rounded toward -infinity: the nearest number, or the one below it; zero is -0 but for a sum of two that are not negative. The
+ * error of a sum is exact in binary64; so is that of a product and of each sum on the way, whose total has the sign of the
+ * largest that is not zero. */
 static inline double gpu_host_error(double a, double b, double sum)
 {
     const double part = sum - a;
     return (a - (sum - part)) + (b - part);
 }
+/* x, or the number below it: no branch, since that is at random. */
 static inline double gpu_host_below(double x, double error)
 {
-    return error < 0 ? nextafter(x, -HUGE_VAL) : x;
+    const uint64_t bits = gpu_host_bits<uint64_t>(x), step = error < 0;
+    return x == 0 ? (step ? -0x1p-1074 : x) : gpu_host_bits<double>(bits + step * (2 * (bits >> 63) - 1));
+}
+static inline float gpu_host_below(float x, bool is_above)
+{
+    const unsigned bits = gpu_host_bits<unsigned>(x), step = is_above;
+    return x == 0 ? (step ? -0x1p-149f : x) : gpu_host_bits<float>(bits + step * (2 * (bits >> 31) - 1));
 }
 static inline double __dadd_rd(double a, double b)
 {
     const double sum = a + b;
+    if (sum == 0)
+        return signbit(a) || signbit(b) ? -0.0 : 0.0;
     return gpu_host_below(sum, gpu_host_error(a, b, sum));
 }
-static inline double __fma_rd(double a, double b, double c)
+/* Of products above 2^-900. The exact sum is middle + rest + low: less than half a unit of `sum` away from it. */
+__attribute__((noinline, unused)) static double gpu_host_fma_below(double a, double b, double c)
 {
     const double sum = fma(a, b, c), product = a * b, low = fma(a, b, -product);
     const double middle = product + c, rest = gpu_host_error(product, c, middle);
-    /* the exact sum is middle + rest + low: less than half a unit of `sum` away from it */
     const double tail = rest + low, last = gpu_host_error(rest, low, tail), gap = middle - sum;
-    const double error = gap + tail;
-    return gpu_host_below(sum, error != 0 ? error : last);
+    const double error = gap + tail != 0 ? gap + tail : last;
+    return sum == 0 && error == 0 ? __dadd_rd(product, c) : gpu_host_below(sum, error);
+}
+/* Zeros at the end of a number's bits. */
+static inline int gpu_host_zeros(double x)
+{
+    return __builtin_ctzll(gpu_host_bits<uint64_t>(x) | uint64_t(1) << 63);
+}
+/* Products of numbers that have 53 bits together are exact. */
+static inline double __fma_rd(double a, double b, double c)
+{
+    const double product = a * b, magnitude = fabs(product);
+    if (gpu_host_zeros(a) + gpu_host_zeros(b) >= 53 &&
+        ((magnitude >= 0x1p-1022 && magnitude <= 0x1p1023) || a == 0 || b == 0))
+        return __dadd_rd(product, c);
+    return gpu_host_fma_below(a, b, c);
 }
 static inline double __fma_ru(double a, double b, double c)
 {
@@ -342,13 +366,13 @@ static inline float __fmul_rz(float a, float b)
 {
     const double exact = double(a) * double(b);
     const float nearest = float(exact);
-    return fabs(double(nearest)) > fabs(exact) ? nextafterf(nearest, 0) : nearest;
+    return fabs(double(nearest)) > fabs(exact) ? __uint_as_float(__float_as_uint(nearest) - 1) : nearest;
 }
 static inline float __fmul_rd(float a, float b)
 {
     const double exact = double(a) * double(b);
     const float nearest = float(exact);
-    return double(nearest) > exact ? nextafterf(nearest, -HUGE_VALF) : nearest;
+    return gpu_host_below(nearest, double(nearest) > exact);
 }
 static inline float __fmul_ru(float a, float b)
 {
@@ -358,7 +382,7 @@ static inline float __fmaf_ru(float a, float b, float c)
 {
     const double product = double(a) * double(b), sum = product + c, rest = gpu_host_error(product, c, sum);
     const float nearest = float(sum);
-    return nearest < sum || (nearest == sum && rest > 0) ? nextafterf(nearest, HUGE_VALF) : nearest;
+    return -gpu_host_below(-nearest, (nearest < sum) | ((nearest == sum) & (rest > 0)));
 }
 static inline float __fmaf_rd(float a, float b, float c)
 {

@@ -219,7 +219,7 @@ none "sum.cu: no fma" "$(arithmetic "$dir/sum.sm_90.ptx" | grep fma)"
 made optimizer.sm_90.ptx -ptx -arch=compute_90
 rounded "optimizer.cu: the same" "$dir/optimizer.sm_90.ptx"
 # Recipes of libraries whose kernels have fma ask for it, in binary32; others have none.
-awk '/\.entry/ { name = $2; seen[name]; if (name !~ /optim_kernel/) delete seen[name] } /[ \t]fma\./ { n[name] = $1 }
+awk '/\.entry/ { name = $2; seen[name]; if (name !~ /optim_kernel|adafactor_/) delete seen[name] } /[ \t]fma\./ { n[name] = $1 }
     END {
         for (k in n) { fused += k in seen; if (!(k in seen) || n[k] != "fma.rn.f32") print k, n[k] }
         for (k in seen) plain += !(k in n)
@@ -227,6 +227,14 @@ awk '/\.entry/ { name = $2; seen[name]; if (name !~ /optim_kernel/) delete seen[
     }' "$dir/optimizer.sm_90.ptx" >"$dir/out"
 [ ! -s "$dir/out" ]
 ok $? "optimizer.cu: fma in binary32, in kernels of optimizers, and not in all"
+for f in muon norm; do
+    made $f.sm_90.ptx -ptx -arch=compute_90
+    rounded "$f.cu: the same" "$dir/$f.sm_90.ptx"
+done
+awk '/\.entry/ { name = $2 } /[ \t]fma\./ && ($1 != "fma.rn.f32" || name !~ /muon_(apply|momentum)_kernel/) { print name, $1 }' \
+    "$dir/muon.sm_90.ptx" "$dir/norm.sm_90.ptx" | sort -u >"$dir/out"
+[ ! -s "$dir/out" ]
+ok $? "muon.cu and norm.cu: fma in binary32, where a variant contracts, and nowhere else"
 lists "cast.cu has every packed conversion" "$dir/cast.sm_90.ptx" cvt.rn.f16x2.f32 cvt.rn.bf16x2.f32 \
     cvt.rn.satfinite.e4m3x2.f32 cvt.rn.satfinite.e5m2x2.f32
 made cast.o -cubin -arch=sm_90

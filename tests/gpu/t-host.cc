@@ -4,6 +4,8 @@
 
 #include "tap.h"
 
+#include <fenv.h>
+
 #include "../../gpu/train.h"
 #include "../../gpu/validation/checks/open.cuh"
 
@@ -421,8 +423,52 @@ static void test_devices()
     gpu_host_driver_now.device = 0;
 }
 
+/* Directed operations beside those of this CPU, whose rounding is set: few bits and many, sums that cancel, ends of the ranges. */
+static void test_directed()
+{
+    uint64_t word = 1;
+    int differs = 0, zeros = 0;
+    const auto draw = [&word] { return (word = word * 6364136223846793005u + 1442695040888963407u) >> 11; };
+    const auto number = [&draw](int most) {
+        const uint64_t bits = draw(), how = draw() >> 3;
+        const double x = ldexp(double(how & 1 ? bits >> 28 : bits),
+                               how % 7 ? int(how >> 4 & 7) - 53 : int(bits % uint64_t(2 * most)) - most - 53);
+        return how >> 8 & 15 ? how & 2 ? -x : x : how & 2 ? -0.0 : 0.0;
+    };
+    const auto differing = [](double x, double y) {
+        return x == x || y == y ? int(gpu_host_bits<uint64_t>(x) != gpu_host_bits<uint64_t>(y)) : 0;
+    };
+    for (int i = 0; i < 20000; i++) {
+        volatile double a = number(430), b = number(430), c = number(1070);
+        volatile float u = float(number(70)), v = float(number(70)), w = float(number(140));
+        if (i % 5 == 0)
+            c = -(a * b), w = -(u * v);
+        const double got[] = {__fma_rd(a, b, c),  __fma_ru(a, b, c),  __dadd_rd(a, c),
+                              __fmaf_rd(u, v, w), __fmaf_ru(u, v, w), __fmaf_rz(u, v, w),
+                              __fmul_rd(u, v),    __fmul_ru(u, v),    __fmul_rz(u, v)};
+        double expected[9];
+        fesetround(FE_DOWNWARD);
+        expected[0] = fma(a, b, c), expected[2] = a + c, expected[3] = double(fmaf(u, v, w)),
+        expected[6] = double(u * v);
+        fesetround(FE_UPWARD);
+        expected[1] = fma(a, b, c), expected[4] = double(fmaf(u, v, w)), expected[7] = double(u * v);
+        fesetround(FE_TOWARDZERO);
+        expected[5] = double(fmaf(u, v, w)), expected[8] = double(u * v);
+        fesetround(FE_TONEAREST);
+        for (int k = 0; k < 9; k++) {
+            const int wrong = differing(got[k], expected[k]);
+            if (wrong && differs++ < 5)
+                printf("# operation %d of %a %a %a, %a %a %a: %a, not %a\n", k, a, b, c, double(u), double(v),
+                       double(w), got[k], expected[k]);
+            zeros += expected[k] == 0 && signbit(expected[k]);
+        }
+    }
+    OK(differs == 0 && zeros > 1000, "directed operations: %d differ, %d times -0", differs, zeros);
+}
+
 int main()
 {
+    test_directed();
     test_devices();
     cudaMalloc(&memory, 128 * sizeof *memory);
     cudaMemset(memory, 0, 65 * sizeof *memory);

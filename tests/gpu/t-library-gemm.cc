@@ -177,7 +177,7 @@ static void promoted_tiles()
         failed_here = 0;
         for (int i = 0; i < 6; i++) {
             test_product t = product_of(r.model, r.format, r.format, i % 2 ? "binary32" : "bf16", i ? 6 : 70,
-                                        i ? 5 : 66, 20 + random_below(i ? 300 : 60));
+                                        i == 1 ? 66 : 5, 20 + random_below(i > 1 ? 200 : 60));
             t.factors = r.block;
             t.batch = i % 4;
             t.strange = i % 2;
@@ -276,8 +276,9 @@ static void chains()
             (void)mpsim_model_parse(&m, r.model);
             const int is_large = i % 7 == 3;
             test_product t = product_of(r.model, formats[i % 7], formats[i / 7 % 2 ? (i + 3) % 7 : i % 7],
-                                        i % 3 ? "binary32" : m.result.format.name, is_large ? 70 : 1 + random_below(9),
-                                        is_large ? 67 : 1 + random_below(9), 1 + random_below(120));
+                                        i % 3 ? "binary32" : m.result.format.name,
+                                        is_large && i % 2 ? 70 : 1 + random_below(9),
+                                        is_large && i % 2 == 0 ? 67 : 1 + random_below(9), 1 + random_below(90));
             t.how = i % 5 == 4 ? TEST_ANY_BITS : i % 3 == 1 ? TEST_SPREAD : TEST_BELL;
             t.batch = is_large ? 0 : i % 4;
             t.strange = i % 2;
@@ -403,7 +404,7 @@ static void ends_of_ranges()
         std::string kernel;
         failed_here = 0;
         for (const auto &x : data) {
-            test_product t = product_of(r.model, r.format, r.format, "binary32", 32, 32, x.depth);
+            test_product t = product_of(r.model, r.format, r.format, "binary32", 24, 24, x.depth);
             t.how = TEST_TIES;
             t.center = x.center;
             t.far = x.far;
@@ -546,7 +547,7 @@ int main()
 {
     every_row();
     own_models();
-    any_call(300);
+    any_call(200);
     promoted();
     promoted_tiles();
     by_cores();
