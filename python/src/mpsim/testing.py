@@ -1,4 +1,4 @@
-"""A referee for kernels: whether results have the bits of a row, and what is wrong where they have not.
+"""A referee for kernels: do results have the bits of a row (a definition with a name, as "e4m3@cuda"), and if not, what is wrong?
 
     from mpsim import testing
 
@@ -121,8 +121,8 @@ def record(model: Any, *, limit: int = 1 << 30) -> Any:
 
     Record a model before torch.compile: torch runs a compiled one operation by operation while it is recorded, so it is refused.
 
-    Each tensor before and after an operation has a digest; its numbers are kept, once for equal ones, up to `limit` bytes. Of more only the
-    digests are kept, which `run.left_out` counts, and judgements that need the numbers say that they could not be made.
+    Each tensor before and after an operation has a digest. The numbers of equal tensors are kept once, up to `limit` bytes in all. Beyond
+    the limit only digests are kept; `run.left_out` counts them, and reports list the operations that could not be judged.
     `run.save(folder)` writes a recording, which `open_recording(folder)` reads on any machine.
     """
     from ._stand import Recording
@@ -146,8 +146,8 @@ def compare_runs(a: Any, b: Any, *, leading: bool = False) -> Any:
     fused, trainer and sampler, or (leading=True) two batches whose first sequences are the same.
 
     Operations are aligned by module and name; casts may be missing in one run. An operation whose inputs are equal and whose results differ is
-    guilty. One whose inputs differ already inherits that, unless its results are not those that its own inputs give: by the row of the other
-    run, where the judge has rows of this kind of operation, or by torch on this CPU. Of the guilty the class is told: "order" of sums, "split" of
+    guilty. One whose inputs differ already inherits that, unless its own inputs give other results: by the row of the other
+    run, where the judge has rows of this kind of operation, or by torch on this CPU. Each guilty operation has a class: "order" of sums, "split" of
     the depth, "format" (also a rounding mode), "formula" (also an argument, a factor, a permutation), "dropped" (zeros), "weights", "inputs",
     "random".
 
