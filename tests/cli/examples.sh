@@ -46,7 +46,8 @@ lm=$top/data/charlm/step_012000/rank_00000.safetensors
     echo '{"model_type":"llama","hidden_size":8,"num_attention_heads":2,"num_hidden_layers":2,"vocab_size":16}' >config.json
     mkdir model
     cp model.safetensors model/
-    tail -c 1280 "$lm" | npy h.npy '<f4' 10,32
+    for states in h residual; do tail -c 1280 "$lm" | npy $states.npy '<f4' 10,32; done
+    safetensors qkv.safetensors '{"q":{"dtype":"F32","shape":[10,32],"data_offsets":[0,1280]},"k":{"dtype":"F32","shape":[10,32],"data_offsets":[1280,2560]},"v":{"dtype":"F32","shape":[10,32],"data_offsets":[2560,3840]}}' 3840
     cp "$top/data/vectors/dot/volta.npz" dump.npz
     { for token in 0 1 2 3 4 5 6 7 10 11; do printf "%b" "\\0$token\\0\\0\\0\\0\\0\\0\\0"; done; } | npy t.npy '<i8' 10,
     mpsim cast -q -f binary32 --only -m act:blocks.0.fc1 -o sampler.safetensors "$lm"
