@@ -20,7 +20,9 @@ BEGIN {
           "flat_norm_gradients_kernel:norm, gradients of weight and bias:0 32 0 0 0|flat_column_sums_kernel:sums of columns:0 32 0 0|" \
           "flat_causal_kernel:softmax:32 0 8n 8q 0|flat_causal_backward_kernel:softmax, backward:32 0 8 0|" \
           "flat_tile_forward_kernel:tile of attention:32 0 8n 0 8q 0|flat_tile_kernelILi0:tile of attention, P again:0 8|" \
-          "flat_tile_kernelILi1:tile of attention, dS:0 8|flat_heads_kernel:heads of rows, turned:0 8|flat_add_kernel:sum of two:8", row, "|")
+          "flat_tile_kernelILi1:tile of attention, dS:0 8|flat_heads_kernel:heads of rows, turned:0 8|flat_add_kernel:sum of two:8|" \
+          "flat_gelu_kernelILi0:GELU by tanh:8|flat_gelu_kernelILi1:GELU by erf:8|flat_gelu_backward_kernelILi0:GELU by tanh, backward:8|" \
+          "flat_gelu_backward_kernelILi1:GELU by erf, backward:8|flat_loss_kernel:cross-entropy:8 8 8", row, "|")
     for (i in row) {
         split(row[i], part, ":")
         title[part[1]] = part[2]
@@ -32,7 +34,7 @@ function is_binary32(k) { return text[k] ~ / (FADD|FMUL|FFMA)[. ]/ }
 function longest(from, to,   k, run, most, begin, at, is_end) {
     for (k = from; k <= to; k++) is_end[target(k)] = 1
     for (k = from; k <= to; k++) {
-        if (target(k) >= 0 || k in is_end) { run = 0; begin = k }
+        if (target(k) >= 0 || k in is_end) { run = 0; begin = target(k) >= 0 ? k + 1 : k }
         run += is_binary32(k)
         if (run > most) { most = run; at = begin }
     }

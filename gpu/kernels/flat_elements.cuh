@@ -32,6 +32,52 @@ GPU_KERNEL void __launch_bounds__(GPU_THREADS_ELEMENT)
  * A warp has numbers on both sides of the place where tanh and erf change their polynomials, so that it would go both ways for each
  * number. Of eight ordinary numbers both results are computed without a branch, and one is taken. */
 
+/* x, which the compiler does not compute behind a branch. */
+static __device__ __forceinline__ float flat_computed(float x)
+{
+#if defined(__CUDA_ARCH__)
+    asm volatile("" : "+f"(x));
+#endif
+    return x;
+}
+
+/* 2 / d, correctly rounded, for d from 1 to 2^100, by a reciprocal whose relative error is at most 2^-22. Both additions to codes
+ * are for the d just below a power of two, where the last step has a tie else. All d of a binade and all their reciprocals have been
+ * tried; t-decoder tries some, and that one. */
+static __device__ __forceinline__ float flat_two_over_by(float d, float reciprocal)
+{
+    const float start = mpsim_f32_bits(mpsim_bits_f32(reciprocal) + 8);
+    const float y = mpsim_f32_fma(mpsim_f32_fma(-d, start, 1.0f), start, start), q = mpsim_f32_add(y, y);
+    return mpsim_f32_fma(mpsim_f32_fma(-d, q, 2.0f), mpsim_f32_bits(mpsim_bits_f32(y) + 1), q);
+}
+
+static __device__ __forceinline__ float flat_two_over(float d)
+{
+    float reciprocal;
+#if defined(__CUDA_ARCH__)
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(d)); /* error: a unit in the last place */
+#else
+    reciprocal = 1.0f / d;
+#endif
+    return flat_two_over_by(d, reciprocal);
+}
+
+/* mpsim_tanh_far. */
+static __device__ __forceinline__ float flat_tanh_far(float a)
+{
+    const mpsim_exp_argument e = mpsim_exp_reduce(mpsim_f32_mul(2.0f, a));
+    const mpsim_pair s = mpsim_tanh_divisor(mpsim_pair_scale(gpu_exp_reduced(e.r, e.tail), e.n));
+    return mpsim_one_minus(mpsim_pair_quotient_of(flat_two_over(s.hi), 2.0f, 0.5f, s));
+}
+
+/* mpsim_erf_far. */
+static __device__ __forceinline__ float flat_erf_far(float a)
+{
+    const mpsim_pair p = mpsim_erf_tail(a);
+    const mpsim_exp_argument e = mpsim_exp_reduce(p.hi);
+    return mpsim_one_minus(mpsim_pair_scale(gpu_exp_reduced(e.r, mpsim_f32_add(e.tail, p.lo)), e.n));
+}
+
 /* mpsim_tanh_f32 of eight. */
 static __device__ __forceinline__ void flat_tanh(float v[8])
 {
@@ -47,8 +93,8 @@ static __device__ __forceinline__ void flat_tanh(float v[8])
     }
     GPU_UNROLL
     for (int t = 0; t < 8; t++) {
-        const float a = mpsim_magnitude(v[t]), near = mpsim_tanh_near_zero(a);
-        const float far = mpsim_tanh_far(a);
+        const float a = mpsim_magnitude(v[t]), near = flat_computed(mpsim_tanh_near_zero(a));
+        const float far = flat_computed(flat_tanh_far(a));
         v[t] = a < 0x1p-12f ? v[t] : mpsim_signed_as(a < 0x1.194p-1f ? near : far, v[t]);
     }
 }
@@ -70,7 +116,8 @@ static __device__ __forceinline__ void flat_erf(float v[8])
     }
     GPU_UNROLL
     for (int t = 0; t < 8; t++) {
-        const float a = mpsim_magnitude(v[t]), near = mpsim_erf_ordinary(a), far = mpsim_erf_far(a);
+        const float a = mpsim_magnitude(v[t]);
+        const float near = flat_computed(mpsim_erf_ordinary(a)), far = flat_computed(flat_erf_far(a));
         v[t] = mpsim_signed_as(a < 1.0f ? near : far, v[t]);
     }
 }

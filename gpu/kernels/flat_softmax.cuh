@@ -7,26 +7,33 @@
 
 /* ---- exp and quotients ---- */
 
-/* mpsim_exp_f32 for |x| <= 87, without the additions of zero, which change no number but a zero's sign. */
-static __device__ __forceinline__ float gpu_exp_ordinary(float x)
+/* mpsim_exp_reduced without the additions of zero, which change no number but a zero's sign. */
+static __device__ __forceinline__ mpsim_pair gpu_exp_reduced(float r, float tail)
 {
-    const mpsim_exp_argument a = mpsim_exp_reduce(x);
     float q = 0x1.9dfbc6p-13f;
-    q = mpsim_f32_fma(q, a.r, 0x1.6d4cc2p-10f);
-    q = mpsim_f32_fma(q, a.r, 0x1.11130ep-7f);
-    q = mpsim_f32_fma(q, a.r, 0x1.5554e8p-5f);
-    q = mpsim_f32_fma(q, a.r, 0x1.555554p-3f);
-    float p = mpsim_f32_mul(a.r, q), rest = mpsim_f32_fma(a.r, q, -p);
+    q = mpsim_f32_fma(q, r, 0x1.6d4cc2p-10f);
+    q = mpsim_f32_fma(q, r, 0x1.11130ep-7f);
+    q = mpsim_f32_fma(q, r, 0x1.5554e8p-5f);
+    q = mpsim_f32_fma(q, r, 0x1.555554p-3f);
+    float p = mpsim_f32_mul(r, q), rest = mpsim_f32_fma(r, q, -p);
     mpsim_pair s = mpsim_pair_sum(0.5f, p);
     s.lo = mpsim_f32_add(s.lo, rest);
     GPU_UNROLL
     for (int k = 0; k < 2; k++) {
-        p = mpsim_f32_mul(a.r, s.hi);
-        rest = mpsim_f32_fma(a.r, s.lo, mpsim_f32_fma(a.r, s.hi, -p));
+        p = mpsim_f32_mul(r, s.hi);
+        rest = mpsim_f32_fma(r, s.lo, mpsim_f32_fma(r, s.hi, -p));
         s = mpsim_pair_sum(1.0f, p);
         s.lo = mpsim_f32_add(s.lo, rest);
     }
-    s.lo = mpsim_f32_fma(a.tail, s.hi, s.lo);
+    s.lo = mpsim_f32_fma(tail, s.hi, s.lo);
+    return s;
+}
+
+/* mpsim_exp_f32 for |x| <= 87. */
+static __device__ __forceinline__ float gpu_exp_ordinary(float x)
+{
+    const mpsim_exp_argument a = mpsim_exp_reduce(x);
+    const mpsim_pair s = gpu_exp_reduced(a.r, a.tail);
     return mpsim_f32_bits(mpsim_bits_f32(mpsim_f32_add(s.hi, s.lo)) + ((uint32_t)a.n << 23));
 }
 

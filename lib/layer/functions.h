@@ -27,14 +27,19 @@ static inline MPSIM_HD mpsim_pair mpsim_pair_horner_pair(float c, float c_lo, mp
     return s;
 }
 
-/* n / d for n = 1 or 2 and back = 1 / n. */
-static inline MPSIM_HD mpsim_pair mpsim_pair_quotient(float n, float back, mpsim_pair d)
+/* n / d for n = 1 or 2 and back = 1 / n; hi: n / d.hi. */
+static inline MPSIM_HD mpsim_pair mpsim_pair_quotient_of(float hi, float n, float back, mpsim_pair d)
 {
     mpsim_pair q;
-    q.hi = mpsim_f32_div(n, d.hi);
+    q.hi = hi;
     const float rest = mpsim_f32_fma(-q.hi, d.lo, mpsim_f32_fma(-q.hi, d.hi, n));
     q.lo = mpsim_f32_mul(rest, mpsim_f32_mul(q.hi, back));
     return q;
+}
+
+static inline MPSIM_HD mpsim_pair mpsim_pair_quotient(float n, float back, mpsim_pair d)
+{
+    return mpsim_pair_quotient_of(mpsim_f32_div(n, d.hi), n, back, d);
 }
 
 /* 1 - q, |q| <= 1, rounded once. */
@@ -81,13 +86,19 @@ static inline MPSIM_HD float mpsim_tanh_near_zero(float a)
     return mpsim_f32_add(s.hi, s.lo);
 }
 
+/* y + 1. */
+static inline MPSIM_HD mpsim_pair mpsim_tanh_divisor(mpsim_pair y)
+{
+    mpsim_pair s = mpsim_pair_sum(y.hi, 1.0f);
+    s.lo = mpsim_f32_add(s.lo, y.lo);
+    return s;
+}
+
 /* 1 - 2 / (e^2a + 1) for 0 <= a <= 9.02. */
 static inline MPSIM_HD float mpsim_tanh_far(float a)
 {
     const mpsim_exp_argument e = mpsim_exp_reduce(mpsim_f32_mul(2.0f, a));
-    const mpsim_pair y = mpsim_pair_scale(mpsim_exp_reduced(e.r, e.tail), e.n);
-    mpsim_pair s = mpsim_pair_sum(y.hi, 1.0f);
-    s.lo = mpsim_f32_add(s.lo, y.lo);
+    const mpsim_pair s = mpsim_tanh_divisor(mpsim_pair_scale(mpsim_exp_reduced(e.r, e.tail), e.n));
     return mpsim_one_minus(mpsim_pair_quotient(2.0f, 0.5f, s));
 }
 

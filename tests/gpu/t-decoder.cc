@@ -1,6 +1,6 @@
 /* t-decoder.cc -- the CUDA engine of training on a CPU: every operation of transformers, and products in
  * stacks, against the CPU engine, bit for bit. */
-#include "../../gpu/kernels/flat_softmax.cuh"
+#include "../../gpu/kernels/flat_elements.cuh"
 #include "pairs.h"
 
 #include <mpsim/dot.h>
@@ -425,6 +425,23 @@ static void test_functions()
         gpu_divisor(z).divide(v);
         same_quotient &= memcmp(v, want, sizeof v) == 0;
     }
+    int same_two = 1;
+    for (uint32_t m = 0; m < 1u << 23; m += m + 256 < 1u << 23 ? 1 + s.below(128) : 1) {
+        const float d = mpsim_f32_bits(0x3f800000u + m), back = 1.0f / d;
+        for (int k = -4; k <= 4; k++) {
+            const float start = mpsim_f32_bits(mpsim_bits_f32(back) + (uint32_t)k);
+            if (fabs((double)start * d - 1) <= 0x1p-22)
+                same_two &= mpsim_bits_f32(flat_two_over_by(d, start)) == mpsim_bits_f32(2.0f / d);
+        }
+    }
+    int same_far = 1;
+    for (uint32_t u = mpsim_bits_f32(0.25f); u <= mpsim_bits_f32(9.02f); u += 1 + s.below(512)) {
+        const float a = mpsim_f32_bits(u);
+        same_far &= mpsim_bits_f32(flat_tanh_far(a)) == mpsim_bits_f32(mpsim_tanh_far(a));
+        same_far &= a > 3.92f || mpsim_bits_f32(flat_erf_far(a)) == mpsim_bits_f32(mpsim_erf_far(a));
+    }
+    OK(same_two, "2 / d by a reciprocal of 2^-22 is the nearest number");
+    OK(same_far, "tanh and erf of the kernels of eights have the bits of mpsim_tanh_far and mpsim_erf_far");
     OK(same_exp, "exp of numbers up to 87 has the bits of mpsim_exp_f32");
     OK(same_quotient, "quotients by a rounded reciprocal are the nearest numbers");
 }
