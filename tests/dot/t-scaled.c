@@ -14,8 +14,18 @@ typedef struct matrix {
     mpsim_format f, fs;
     uint64_t codes[COLUMNS * DEPTH], packed[COLUMNS * DEPTH], turned[COLUMNS * DEPTH];
     uint8_t scales[COLUMNS * (BLOCKS + 3)];
-    size_t lines, stride;
+    size_t lines, stride, apart; /* apart: of infinities among the codes, by chance; 0: none are added */
 } matrix;
+
+/* Zeros are among them. */
+static void put_infinities(const matrix *x, uint64_t *codes, size_t n, uint64_t *seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t u = test_random(seed);
+        if (u % x->apart == 0)
+            codes[i] = (u >> 62 ? x->f.max_finite + 1 : 0) | (u >> 40 & 1) << (x->f.bits - 1);
+    }
+}
 
 static void set_up(matrix *x, const mpsim_model *m, size_t lines, size_t depth, int kind, int wide, uint64_t *seed)
 {
@@ -24,6 +34,8 @@ static void set_up(matrix *x, const mpsim_model *m, size_t lines, size_t depth, 
     x->stride = (depth ? (depth - 1) / m->block + 1 : 0) + test_random(seed) % 3;
     for (size_t i = 0; i < lines; i++)
         verify_kinds_fill(&x->f, x->codes + i * depth, &x->f, other, depth, &m->result.format, kind, seed);
+    if (x->apart)
+        put_infinities(x, x->codes, lines * depth, seed);
     dot_pack(&x->f, x->packed, 0, x->codes, lines * depth);
     for (size_t i = 0; i < lines; i++)
         for (size_t k = 0; k < depth; k++)
@@ -98,6 +110,28 @@ TEST(every_element)
             for (size_t k = 0; k < ROWS * COLUMNS; k++)
                 c[k] = (uint32_t)verify_kinds_addend(&m.result.format, kind, &seed);
             check(&m, &a, &b, depth, u >> 40 & 1 ? c : NULL, u >> 41 & 1);
+        }
+}
+
+TEST(infinities)
+{
+    static const size_t apart[] = {0, 2, 40, 300};
+    static matrix a, b;
+    uint64_t seed = test_seed() + 72;
+    mpsim_model m;
+    for (size_t turn = 0; turn < test_scaled(12); turn++)
+        for (size_t i = 0; next_model(&m, &i, &a.fs, (unsigned)turn);) {
+            const uint64_t u = test_random(&seed);
+            a.f = b.f = *mpsim_format_find("e5m2");
+            b.fs = a.fs;
+            if (!mpsim_model_accepts(&m, &a.f, &b.f))
+                continue;
+            const size_t depth = 1 + (u >> 16) % (DEPTH - 1);
+            a.apart = apart[u % 4];
+            b.apart = apart[(u >> 2) % 4];
+            set_up(&a, &m, 1 + (u >> 24) % ROWS, depth, (int)(turn % KINDS), turn % 3 == 2, &seed);
+            set_up(&b, &m, 1 + (u >> 32) % COLUMNS, depth, (int)(turn % KINDS), turn % 3 == 2, &seed);
+            check(&m, &a, &b, depth, NULL, u >> 41 & 1);
         }
 }
 

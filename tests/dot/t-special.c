@@ -203,7 +203,7 @@ static void strew_exponents(product_matrix *x, uint64_t *seed)
     const uint64_t apart = 1 + test_random(seed) % 9;
     for (size_t k = 0; k < x->rows * x->columns; k++) {
         const uint64_t u = test_random(seed);
-        const uint64_t field = (u >> 8) % apart ? x->f.bias - 2 + (u >> 16) % 4 : (u >> 24) % exponents;
+        const uint64_t field = (u >> 8) % apart ? (uint64_t)x->f.bias - 2 + (u >> 16) % 4 : (u >> 24) % exponents;
         const uint64_t trailing = u >> 40 & 1 ? (u >> 44) % (1u << few) << (x->f.mbits - few)
                                               : (u >> 41) % (1u << x->f.mbits);
         x->codes[k] = with_sign(&x->f, field << x->f.mbits | trailing, u & 1);
