@@ -185,8 +185,12 @@ static int exit_of(mpsim_status s)
 
 int judge_inputs_command(const char *row, const mpsim_format *from, const char *path, report_style style)
 {
+    static const char ending[] = ".safetensors";
     mpsim_judge_set set;
     char why[256] = "bad format";
+    const size_t n = path ? strlen(path) : 0;
+    if (path && (n < sizeof ending || strcmp(path + n + 1 - sizeof ending, ending) != 0))
+        return fail(EXIT_USAGE, "judge: --inputs: -o '%s' does not end in %s, the format of the inputs", path, ending);
     int code = path ? output_check(path) : 0;
     if (code)
         return code;
