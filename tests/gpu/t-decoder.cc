@@ -434,12 +434,32 @@ static void test_functions()
                 same_two &= mpsim_bits_f32(flat_two_over_by(d, start)) == mpsim_bits_f32(2.0f / d);
         }
     }
+    for (float d : {0x1.fc03fep+0f, 0x1.bd0d52p+0f, 0x1.30cf32p+0f}) /* where the start must be larger */
+        for (int k = -4; k <= 4; k++) {
+            const float start = mpsim_f32_bits(mpsim_bits_f32(1.0f / d) + (uint32_t)k);
+            if (fabs((double)start * d - 1) <= 0x1p-22)
+                same_two &= mpsim_bits_f32(flat_two_over_by(d, start)) == mpsim_bits_f32(2.0f / d);
+        }
     int same_far = 1;
     for (uint32_t u = mpsim_bits_f32(0.25f); u <= mpsim_bits_f32(9.02f); u += 1 + s.below(512)) {
         const float a = mpsim_f32_bits(u);
         same_far &= mpsim_bits_f32(flat_tanh_far(a)) == mpsim_bits_f32(mpsim_tanh_far(a));
         same_far &= a > 3.92f || mpsim_bits_f32(flat_erf_far(a)) == mpsim_bits_f32(mpsim_erf_far(a));
     }
+    int same_eights = 1;
+    for (int i = 0; i < 1 << 14; i++) {
+        float v[8], by_tanh[8], by_erf[8];
+        for (int t = 0; t < 8; t++) /* from 1/4 to 4 and of both signs, some of any size */
+            by_tanh[t] = by_erf[t] = v[t] = mpsim_f32_bits(
+                (s.below(999) ? 0x3e800000u + s.below(4 << 23) : s.below(0x7f800000u)) | s.below(2) << 31);
+        flat_tanh(by_tanh);
+        flat_erf(by_erf);
+        for (int t = 0; t < 8; t++) {
+            same_eights &= mpsim_bits_f32(by_tanh[t]) == mpsim_bits_f32(mpsim_tanh_f32(v[t]));
+            same_eights &= mpsim_bits_f32(by_erf[t]) == mpsim_bits_f32(mpsim_erf_f32(v[t]));
+        }
+    }
+    OK(same_eights, "tanh and erf of eights change their polynomials where mpsim_tanh_f32 and mpsim_erf_f32 do");
     OK(same_two, "2 / d by a reciprocal of 2^-22 is the nearest number");
     OK(same_far, "tanh and erf of the kernels of eights have the bits of mpsim_tanh_far and mpsim_erf_far");
     OK(same_exp, "exp of numbers up to 87 has the bits of mpsim_exp_f32");
