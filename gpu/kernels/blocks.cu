@@ -85,3 +85,31 @@ void gpu_blocks_launch_amax(const gpu_blocks_form &form, const gpu_recipe &q, co
     else
         GPU_BLOCKS_LAUNCH(blocks_amax_kernel<GPU_INPUT_F16>);
 }
+
+template <int IN, int VALUES>
+static void gpu_blocks_launch_both_of(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_both_list &list,
+                                      unsigned blocks, cudaStream_t stream)
+{
+    if (form.element == GPU_E4M3)
+        GPU_BLOCKS_LAUNCH(both_blocks_kernel<IN, GPU_E4M3, VALUES>);
+    else
+        GPU_BLOCKS_LAUNCH(both_blocks_kernel<IN, GPU_E5M2, VALUES>);
+}
+
+void gpu_blocks_launch_both(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_both_list &list,
+                            cudaStream_t stream)
+{
+    const unsigned blocks = list.n ? list.end[list.n - 1] : 0;
+    if (blocks == 0)
+        return;
+    if (form.input == GPU_INPUT_F32 && form.values)
+        gpu_blocks_launch_both_of<GPU_INPUT_F32, 1>(form, q, list, blocks, stream);
+    else if (form.input == GPU_INPUT_F32)
+        gpu_blocks_launch_both_of<GPU_INPUT_F32, 0>(form, q, list, blocks, stream);
+    else if (form.input == GPU_INPUT_BF16 && form.values)
+        gpu_blocks_launch_both_of<GPU_INPUT_BF16, 1>(form, q, list, blocks, stream);
+    else if (form.input == GPU_INPUT_BF16)
+        gpu_blocks_launch_both_of<GPU_INPUT_BF16, 0>(form, q, list, blocks, stream);
+    else
+        gpu_blocks_launch_both_of<GPU_INPUT_F16, 1>(form, q, list, blocks, stream);
+}

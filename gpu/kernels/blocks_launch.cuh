@@ -1,7 +1,7 @@
-/* blocks_launch.cuh -- which kernel of blocks.cuh and blocks_whole.cuh a recipe and a tensor have, and its launch (blocks.cu). */
+/* blocks_launch.cuh -- which kernel of blocks.cuh, blocks_both.cuh and blocks_whole.cuh a recipe and a tensor have, and its launch (blocks.cu). */
 #pragma once
 
-#include "blocks.cuh"
+#include "blocks_both.cuh"
 #include "blocks_whole.cuh"
 
 #include <mpsim/format.h>
@@ -215,4 +215,23 @@ void gpu_blocks_launch(const gpu_blocks_form &form, const gpu_recipe &q, const g
 
 /* The amax of each. */
 void gpu_blocks_launch_amax(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_blocked_list &list,
+                            cudaStream_t stream);
+
+/* ---- both directions ---- */
+
+/* Whether both_blocks_kernel has the form of a transpose, whose row is a column of x. */
+static inline int gpu_both_has(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_blocked &column)
+{
+    return form.way == GPU_WAY_LINE && q.block_cols == 32 && q.power.is && form.element <= GPU_E5M2 &&
+           column.rows % (form.input == GPU_INPUT_F32 ? 4 : 8) == 0 && column.rows * column.cols < (size_t)1 << 31;
+}
+
+static inline unsigned gpu_both_grid(const gpu_blocks_form &form, const gpu_both &b)
+{
+    const size_t wide = 2 * (form.input == GPU_INPUT_F32 ? 32 : 64);
+    const size_t blocks = (b.column.cols + 127) / 128 * ((b.column.rows + wide - 1) / wide);
+    return unsigned(blocks < GPU_BLOCKS_MOST ? blocks : size_t(GPU_BLOCKS_MOST));
+}
+
+void gpu_blocks_launch_both(const gpu_blocks_form &form, const gpu_recipe &q, const gpu_both_list &list,
                             cudaStream_t stream);

@@ -196,9 +196,7 @@ static __device__ GPU_NOINLINE gpu_counter gpu_group_reference(const gpu_recipe 
     enum { E = gpu_group<IN>::E };
     gpu_counter c;
     for (int k = 0; k < E; k++) {
-        const float v = IN == GPU_INPUT_F32 ? static_cast<const float *>(b.x)[i + (size_t)k]
-                                            : gpu_code_value<IN>(static_cast<const uint16_t *>(b.x)[i + (size_t)k]);
-        gpu_recipe_element(q, b.to, b.rng, i + (size_t)k, v, factor, inverse, &c);
+        gpu_recipe_element(q, b.to, b.rng, i + (size_t)k, gpu_number_at<IN>(b.x, i + (size_t)k), factor, inverse, &c);
     }
     return c;
 }

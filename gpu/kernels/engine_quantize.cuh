@@ -200,7 +200,7 @@ static int alike_quantized(const train_quantized *s, const train_quantized *t)
            a->block_cols == b->block_cols && a->amax_epsilon == b->amax_epsilon && a->scale_for_inf == b->scale_for_inf;
 }
 
-/* Tensors of fewer elements have a launch of quantize_kernel with those that are transposed, if no amax is waited for. */
+/* Tensors of fewer elements have a launch of quantize_kernel, in both directions, if no amax is waited for. */
 enum { USUAL_LEAST = 1 << 16 };
 
 /* What a tensor is for these kernels; form.way GPU_WAY_NONE: they have none. `amax`: where its largest magnitude goes. */
@@ -227,13 +227,60 @@ static void usual_set(usual_tensor *u, const train_quantized *t, unsigned *amax)
     u->tensor.to.factors = static_cast<float *>(at_of(t->how->blocks));
     u->tensor.to.found_amax = amax;
     u->form = gpu_blocks_form_of(u->recipe, t->x->format, u->tensor, whole);
-    if (t->how->transposed || (!codes && !mpsim_format_same(y->format, mpsim_format_find("bf16"))) ||
+    if ((!codes && !mpsim_format_same(y->format, mpsim_format_find("bf16"))) ||
         (whole && b->rule != MPSIM_SCALE_GIVEN && b->rule != MPSIM_SCALE_AMAX_TE))
         u->form.way = GPU_WAY_NONE;
     if (u->form.way == GPU_WAY_LINE && !u->recipe.has_tensor && size_of(y) < USUAL_LEAST)
         u->form.way = GPU_WAY_NONE;
     if (gpu_blocks_needs_amax(u->form, u->recipe))
         u->tensor.to.tensor_amax = reinterpret_cast<const float *>(amax);
+}
+
+/* Where counts and the largest magnitude of a tensor go; adds to *failed. */
+static void usual_results(train_engine *e, const train_quantized *t, gpu_blocked *b, int *failed)
+{
+    set_inverse(t, t->how->given);
+    b->to.counts = slot_of(e, t->counts, failed);
+    b->to.most = reinterpret_cast<int *>(t->amax ? slot_for(e, CUDA_AMAX, t->amax, NULL) : NULL);
+    *failed |= t->amax && !b->to.most;
+}
+
+/* Launches transposes that both_blocks_kernel has, each with the same of x itself if the list has it untaken. */
+static int quantize_both(train_engine *e, const train_quantized *list, size_t n, unsigned char *taken)
+{
+    unsigned char done[CUDA_SLOTS];
+    gpu_both_list now;
+    usual_tensor u;
+    size_t first = 0;
+    int failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        usual_set(&u, &list[i], NULL);
+        done[i] = taken[i] || !list[i].how->transposed || !gpu_both_has(u.form, u.recipe, u.tensor);
+    }
+    const auto alike = [&](size_t a, size_t b) { return alike_quantized(&list[a], &list[b]); };
+    const auto fill = [&](gpu_both *to, size_t i) {
+        usual_set(&u, &list[i], NULL);
+        to->column = u.tensor;
+        usual_results(e, &list[i], &to->column, &failed);
+        memset(static_cast<void *>(&to->row), 0, sizeof to->row);
+        taken[i] = 1;
+        for (size_t k = 0; k < n && !to->row.x; k++) {
+            usual_set(&u, &list[k], NULL);
+            if (taken[k] || list[k].how->transposed || list[k].x != list[i].x || !alike(i, k) ||
+                u.form.way != GPU_WAY_LINE)
+                continue;
+            to->row = u.tensor;
+            usual_results(e, &list[k], &to->row, &failed);
+            taken[k] = 1;
+        }
+        usual_set(&u, &list[i], NULL);
+        return gpu_both_grid(u.form, *to);
+    };
+    while (gpu_list_next(&now, done, n, &first, alike, fill) > 0 && !failed) {
+        usual_set(&u, &list[first], NULL);
+        gpu_blocks_launch_both(u.form, u.recipe, now, NULL);
+    }
+    return failed || cuda_launched(e, "quantize") ? -1 : 0;
 }
 
 /* Whether a launch takes both: formats, recipe; the extents where kernels take them from the recipe. */
@@ -275,7 +322,12 @@ static int quantize_usual(train_engine *e, const train_quantized *list, size_t n
     if (!amax)
         return -1;
     for (size_t i = 0; i < n; i++) {
+        needs[i] = 0;
+        if (taken[i])
+            continue;
         usual_set(&u, &list[i], amax + i);
+        if (list[i].how->transposed)
+            u.form.way = GPU_WAY_NONE;
         const int has_amax = u.form.way != GPU_WAY_NONE && gpu_blocks_needs_amax(u.form, u.recipe);
         taken[i] = u.form.way == GPU_WAY_NONE ? UNUSUAL : 0;
         needs[i] = has_amax && u.form.way == GPU_WAY_ONE;
@@ -288,10 +340,7 @@ static int quantize_usual(train_engine *e, const train_quantized *list, size_t n
     const auto fill = [&](gpu_blocked *to, size_t i) {
         usual_set(&u, &list[i], amax + i);
         *to = u.tensor;
-        set_inverse(&list[i], list[i].how->given);
-        to->to.counts = slot_of(e, list[i].counts, &failed);
-        to->to.most = reinterpret_cast<int *>(list[i].amax ? slot_for(e, CUDA_AMAX, list[i].amax, NULL) : NULL);
-        failed |= list[i].amax && !to->to.most;
+        usual_results(e, &list[i], to, &failed);
         return gpu_blocks_grid(u.form, u.recipe, u.tensor);
     };
     while (gpu_list_next(&now, taken, n, &first, alike, fill) > 0 && !failed) {
@@ -367,7 +416,7 @@ static int cuda_quantize_list(train_engine *e, const train_quantized *list, size
         if (check_recipe(e, list[i].how))
             return -1;
     unsigned char *taken = untaken(e, n);
-    if (!taken || reserve_slots(e, 2 * n) || quantize_usual(e, list, n, taken) ||
+    if (!taken || reserve_slots(e, 2 * n) || quantize_both(e, list, n, taken) || quantize_usual(e, list, n, taken) ||
         quantize_those_alone(e, list, n, taken))
         return -1;
     return quantize_at_once(e, list, n, taken);

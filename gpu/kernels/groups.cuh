@@ -145,6 +145,21 @@ static __device__ __forceinline__ float gpu_group_most(const gpu_group<IN> &g)
     return IN == GPU_INPUT_BF16 ? __uint_as_float(one << 16) : gpu_half_value(one);
 }
 
+/* Number i of a tensor; a number's magnitude as a rule sees NaNs: bits. */
+template <int IN>
+static __device__ __forceinline__ float gpu_number_at(const void *x, size_t i)
+{
+    return IN == GPU_INPUT_F32 ? static_cast<const float *>(x)[i]
+                               : gpu_code_value<IN>(static_cast<const uint16_t *>(x)[i]);
+}
+
+template <int IN>
+static __device__ __forceinline__ unsigned gpu_number_bits(float v, int keeps_nan)
+{
+    const unsigned quiet = v != v ? 0x400000u * (IN != GPU_INPUT_F32) : 0, a = gpu_magnitude(v, keeps_nan);
+    return a ? a | quiet : 0;
+}
+
 /* The bits of a group's largest magnitude, as a rule sees NaNs. */
 template <int IN>
 static __device__ GPU_NOINLINE unsigned gpu_group_bits(const void *x, size_t i, int keeps_nan)
@@ -154,9 +169,8 @@ static __device__ GPU_NOINLINE unsigned gpu_group_bits(const void *x, size_t i, 
     g.load(x, i);
     GPU_UNROLL
     for (int k = 0; k < gpu_group<IN>::E; k++) {
-        const float v = gpu_group_value<IN>(g, k);
-        const unsigned quiet = v != v ? 0x400000u * (IN != GPU_INPUT_F32) : 0, a = gpu_magnitude(v, keeps_nan);
-        most = (a ? a | quiet : 0) > most ? a | quiet : most;
+        const unsigned a = gpu_number_bits<IN>(gpu_group_value<IN>(g, k), keeps_nan);
+        most = a > most ? a : most;
     }
     return most;
 }

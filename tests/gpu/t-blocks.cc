@@ -70,6 +70,53 @@ static void test_large(source *s)
     OK(good, "quantising: large tensors, blocks in a row");
 }
 
+/* x and its transpose, by one launch that reads x once; more: as codes with factors. */
+static int quantize_both(source *s, const char *name, const char *from, size_t rows, size_t cols, input kind, int codes)
+{
+    const mpsim_block_recipe *b = mpsim_block_find(name);
+    const char *to = codes ? b->element : "bf16";
+    pair x(s, format(from), rows, cols, kind), y(format(to), rows, cols), z(format(to), cols, rows);
+    pair f(format("binary32"), rows, (cols + 31) / 32), h(format("binary32"), cols, (rows + 31) / 32);
+    counts n[2];
+    float amax[2][2] = {{0, 0}, {0, 0}};
+    train_quantize how[4];
+    memset(how, 0, sizeof how);
+    for (int i = 0; i < 4; i++) {
+        how[i].recipe = b;
+        how[i].transposed = i % 2;
+        how[i].blocks = !codes ? NULL : i == 0 ? &f.c : i == 1 ? &h.c : i == 2 ? &f.g : &h.g;
+    }
+    const train_quantized of_cpu[] = {{&y.c, &x.c, &how[0], &amax[0][0], &n[0].c},
+                                      {&z.c, &x.c, &how[1], &amax[0][1], &n[1].c}};
+    const train_quantized of_cuda[] = {{&y.g, &x.g, &how[2], &amax[1][0], &n[0].g},
+                                       {&z.g, &x.g, &how[3], &amax[1][1], &n[1].g}};
+    if (failed(cpu.ops->quantize_list(&cpu, of_cpu, 2)))
+        return 0;
+    const uint64_t before = gpu_host.launches;
+    if (failed(cuda.ops->quantize_list(&cuda, of_cuda, 2)) || gpu_host.launches != before + 1)
+        return 0;
+    return y.same(name) && z.same("transposed") && f.same("factors") && h.same("factors, transposed") &&
+           n[0].same(name) && n[1].same("transposed") && memcmp(amax[0], amax[1], sizeof amax[0]) == 0;
+}
+
+static void test_both(source *s)
+{
+    unsigned index = 0;
+    int good = 1;
+    for (const char *name : {"mxfp8", "mxfp8-e5m2", "mxfp8-floor", "mxfp8-rceil"})
+        for (const char *from : {"binary32", "bf16", "fp16"})
+            for (input kind : {ORDINARY, WIDE, CODES})
+                if (test_in_part(index++, 6))
+                    good = good && quantize_both(s, name, from, 288, 352, kind, kind != WIDE) &&
+                           quantize_both(s, name, from, 416, 160, kind, kind == WIDE);
+    OK(good, "quantising: x and its transpose by one launch");
+    good = 1;
+    for (const char *from : {"binary32", "bf16", "fp16"})
+        for (input kind : {ORDINARY, WIDE})
+            good = good && quantize_one(s, {mpsim_block_find("mxfp8"), 256, 264, kind, from, 1, kind == WIDE});
+    OK(good, "quantising: a large transpose alone");
+}
+
 /* Every distance between numbers of FP4, and every word's first bits, in blocks whose scale is 1. */
 static void test_random_bits(source *s)
 {
@@ -254,6 +301,7 @@ int main()
     if (open_engines())
         return 1;
     test_large(&s);
+    test_both(&s);
     test_quantize(&s);
     test_random_bits(&s);
     test_hadamard(&s);
