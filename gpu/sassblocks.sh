@@ -73,6 +73,7 @@ function names(mangled,   part, kind, word) {
     kind = mangled ~ /hadamard/ ? "Hadamard" : mangled ~ /amax/ ? "amax" : mangled ~ /one_/ ? "one scale" : mangled ~ /row_/ ? "a scale a row" : mangled ~ /tile_/ ? "tiles of 128 rows" : "blocks"
     split(mangled, part, /kernelILi|ELi|EE/)
     if (mangled ~ /tile_/ && part[5] == 1) kind = "tiles of 16 rows"
+    if (mangled ~ /both_/) kind = "1 x 32 in both directions"
     if (mangled ~ /[0-9]blocks_kernel/) kind = "1 x " part[5] ", " rule[part[6] + 1]
     word = input[part[2] + 1] (mangled ~ /hadamard|amax/ ? "" : " to " element[part[3] + 1] (part[4] ? ", values" : ""))
     kind = kind ", " word

@@ -49,10 +49,10 @@ struct gpu_both_tile {
                 uint32_t both = g[0].u[w];
                 GPU_UNROLL
                 for (int j = 1; j < R; j++)
-                    both = gpu_larger_pair<IN>(both, g[j].u[w]);
+                    both = gpu_extreme_pair<IN, GPU_LARGER>(both, g[j].u[w]);
                 GPU_UNROLL
                 for (int h = 8; h < 32; h *= 2)
-                    both = gpu_larger_pair<IN>(both, __shfl_xor_sync(0xffffffffu, both, h));
+                    both = gpu_extreme_pair<IN, GPU_LARGER>(both, __shfl_xor_sync(0xffffffffu, both, h));
                 m[2 * w] = fabsf(gpu_code_value<IN>(both & 0xffffu));
                 m[2 * w + 1] = fabsf(gpu_code_value<IN>(both >> 16));
             }
