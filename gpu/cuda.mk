@@ -11,7 +11,7 @@ cuda_library_kernels = gpu/kernels/blocks.cu gpu/kernels/gemm.cu gpu/kernels/gem
 cuda_functions_sources = gpu/functions/functions.cu
 # wgmma is an instruction of one target alone.
 cuda_wgmma_sources = gpu/validation/checks/variants.cu gpu/validation/checks/wgmma.cu gpu/validation/checks/wgmma_sparse.cu gpu/kernels/gemm_tma.cu gpu/kernels/gemm_wgmma.cu
-cuda_library_sources += gpu/library/optimizer.cu gpu/library/muon.cu gpu/library/norm.cu gpu/library/sum.cu gpu/library/between.cu
+cuda_library_sources += gpu/library/optimizer.cu gpu/library/muon.cu gpu/library/norm.cu gpu/library/sum.cu gpu/library/between.cu gpu/library/attention.cu
 # Instructions of Blackwell alone.
 cuda_next_sources = gpu/validation/checks/cvt_next.cu
 cuda_next_codes = -gencode arch=compute_100a,code=sm_100a -gencode arch=compute_120a,code=sm_120a

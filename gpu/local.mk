@@ -38,6 +38,7 @@ EXTRA_DIST += $(cuda_sources) $(cuda_wgmma_sources) $(cuda_next_sources) $(cuda_
   gpu/validation/speed/beside/heads.py gpu/validation/speed/beside/layers.py gpu/validation/speed/beside/multiply.py gpu/validation/speed/beside/timing.py \
   gpu/validation/speed/beside/updates.py gpu/validation/speed/shares.py
 EXTRA_DIST += gpu/include/mpsim/cudabetween.h gpu/library/between.cuh
+EXTRA_DIST += gpu/include/mpsim/cudaattention.h gpu/library/attention.cuh
 EXTRA_DIST += gpu/include/mpsim/cudamuon.h gpu/include/mpsim/cudanorm.h gpu/kernels/adafactor.cuh gpu/kernels/contract.cuh gpu/kernels/muon.cuh gpu/library/adafactor.cuh
 EXTRA_DIST += gpu/include/mpsim/cudaoptim.h gpu/include/mpsim/cudasum.h gpu/kernels/flat_loss.cuh gpu/kernels/orders.cuh gpu/kernels/optimizer_ops.cuh gpu/kernels/optimizer_steps.cuh
 EXTRA_DIST += gpu/sass.awk gpu/sass.sh gpu/sassproducts.sh gpu/sassrows.sh gpu/sassblocks.sh gpu/sassstats.sh gpu/include/mpsim/cudacast.h gpu/kernels/anycast.cuh
@@ -90,7 +91,7 @@ $(cuda_library): $(cuda_library_parts)
 	$(AM_V_CCLD)$(CC) $(AM_LDFLAGS) $(LDFLAGS) -shared -Wl,-soname,libmpsim-cuda.so.0 -Wl,--exclude-libs,ALL -o $@ \
 	  $(cuda_library_parts) $(CUDA_LDFLAGS) $(CUDA_LIBS) -lm
 mpsiminclude_HEADERS = gpu/include/mpsim/cuda.h gpu/include/mpsim/cudacall.h gpu/include/mpsim/cudagemm.h gpu/include/mpsim/cudastats.h gpu/include/mpsim/cudaenter.h gpu/include/mpsim/cudaquantize.h
-mpsiminclude_HEADERS += gpu/include/mpsim/cudabetween.h gpu/include/mpsim/cudacast.h gpu/include/mpsim/cudamuon.h gpu/include/mpsim/cudanorm.h gpu/include/mpsim/cudaoptim.h gpu/include/mpsim/cudasum.h
+mpsiminclude_HEADERS += gpu/include/mpsim/cudaattention.h gpu/include/mpsim/cudabetween.h gpu/include/mpsim/cudacast.h gpu/include/mpsim/cudamuon.h gpu/include/mpsim/cudanorm.h gpu/include/mpsim/cudaoptim.h gpu/include/mpsim/cudasum.h
 noinst_PROGRAMS = mpsim-gpu-statistics
 mpsim_gpu_statistics_SOURCES = gpu/stats/main.c gpu/stats/check.h
 mpsim_gpu_statistics_CPPFLAGS = $(public_cppflags)

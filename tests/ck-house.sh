@@ -90,7 +90,7 @@ cat >"$dir/borders" <<'TABLE'
 ^lib/dot/                 ^lib/include/mpsim/|^lib/(base|dot|round|simd|stats|arith)/|^config[.]h|^<(float|immintrin|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^lib/                     ^lib/include/mpsim/|^lib/(arith|base|block|digest|format|layer|optim|round|scaler|simd|stats)/|^config[.]h|^<(float|math|stdatomic|stddef|stdint|stdlib|string)[.]h>
 ^gpu/stats/plan[.]c        ^gpu/stats/|^lib/include/|^lib/stats/(target[.]h|loops/loops[.]h)|^<
-^gpu/library/             ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/optim/numbers[.]h|^lib/round/rng[.]h|^lib/block/scale[.]h|^lib/dot/(grouped|shape|stack|staged)[.]h|^<
+^gpu/library/             ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/optim/numbers[.]h|^lib/round/rng[.]h|^lib/block/scale[.]h|^lib/dot/(grouped|shape|stack|staged)[.]h|^lib/layer/seen[.]h|^<
 ^gpu/                     ^gpu/|^lib/include/|^lib/[a-z]+/scalar[.]h|^lib/block/scale[.]h|^lib/layer/(functions|transformer)[.]h|^lib/optim/numbers[.]h|^lib/round/rng[.]h|^tests/gpu/host|^<
 ^sim/array/               ^sim/array/|^<
 ^sim/text/                ^sim/(array|text)/|^<

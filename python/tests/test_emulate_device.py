@@ -13,7 +13,7 @@ from mpsim._product import View
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("mpsim.emulate._emulator")
-from mpsim import _library, _windows  # noqa: E402
+from mpsim import _attention as tiles, _library, _windows  # noqa: E402
 from mpsim.emulate import _homes, _optimizer, _there  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
@@ -435,9 +435,31 @@ def test_operations_between_products(on_device, monkeypatch, make, policy):
             Gated: {"layer_norm", "norm_backward", "norm_gradients", "activate", "softmax", "cross_entropy", "embedding"}}[make] <= set(called)
 
 
-def test_tiles_are_copied_to_memory(on_device):
-    _, f = compare(on_device, GPT, "pytorch-amp-bf16", 1, attention="tiled")
-    assert _homes.TILES_IN_MEMORY in f.notes
+@pytest.mark.parametrize("policy, attention", (("pytorch-amp-bf16", "tiled"), ("pytorch-amp-bf16", "tiled:5"), ("pytorch-amp-fp16", "tiled:16")))
+def test_tiles_of_attention(on_device, monkeypatch, policy, attention):
+    called = []
+    function = _device.function
+    monkeypatch.setattr(_device, "function", lambda name: called.append(name) or function(name))
+    _, f = compare(on_device, GPT, policy, 1, attention=attention)
+    assert {"attention_forward", "attention_backward"} <= set(called)
+    assert _homes.TILES_IN_MEMORY not in f.notes
+
+
+def test_tiles_without_kernels_are_copied_to_memory():
+    """A mask, a format without a dtype: the bits of memory, and it is said."""
+    bf16, e4m3 = mpsim.formats["bf16"], mpsim.formats["e4m3"]
+    q, k, v = torch.randn(3, 2, 9, 8).unbind()
+    seen = torch.rand(2, 9, 9) < 0.7
+    how = tiles.Settings("hopper-bf16-fp32", "hopper-bf16-fp32", 8, bf16, tile=4)
+    home, said = _homes.OnDevice(played(), ("cpu",)), []
+    home.tiles.note = said.append
+    for formats, mask, copied in (((bf16,) * 3, seen, 1), ((e4m3, bf16, bf16), None, 1), ((bf16,) * 3, None, 0)):
+        here, there = ((torch.empty(2, 9, 8), torch.empty(2, 9)) for _ in range(2))
+        said.clear()
+        tiles.forward(*here, q, k, v, how, formats, mask)
+        home.tiles.forward(*there, q, k, v, how, formats, mask)
+        assert all(torch.equal(a, b) for a, b in zip(here, there))
+        assert said == [_homes.TILES_IN_MEMORY] * copied
 
 
 def test_attention_of_a_device(on_device):

@@ -9,6 +9,7 @@
 #include "../../gpu/library/muon.cu"
 #include "../../gpu/library/norm.cu"
 #include "../../gpu/library/optimizer.cu"
+#include "../../gpu/library/attention.cu"
 #include "../../gpu/library/between.cu"
 #include "../../gpu/library/sum.cu"
 

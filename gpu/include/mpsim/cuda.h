@@ -2,6 +2,7 @@
 #ifndef MPSIM_CUDA_H
 #define MPSIM_CUDA_H
 
+#include <mpsim/cudaattention.h>
 #include <mpsim/cudabetween.h>
 #include <mpsim/cudacall.h>
 #include <mpsim/cudacast.h>

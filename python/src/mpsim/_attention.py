@@ -109,12 +109,13 @@ class _Masks:
         self.size = shape[-2] * shape[-1]
 
     def see(self, c: CAttention, number: int) -> None:
-        if self.mask is not None:
-            c.mask = self.address + number * self.size
+        c.mask = None if self.mask is None else self.address + number * self.size
 
 
-def forward(y: Any, lse: Any, q: Any, k: Any, v: Any, settings: Settings, formats: Sequence[Format], mask: Any = None) -> None:
-    """y and lse, of float32, of each head. formats: what q, k and v are read as."""
+def forward(y: Any, lse: Any, q: Any, k: Any, v: Any, settings: Settings, formats: Sequence[Format], mask: Any = None,
+            device: Any = None) -> None:
+    """y and lse, of float32, of each head. formats: what q, k and v are read as. device: all arrays are on it (Device of _device.py), q, k and v
+    in these formats."""
     shape, share = _shape(q, k, v)
     codes = [_Codes(x, f) for x, f in zip((q, k, v), formats)]
     masks = _Masks(mask, (*q.shape[:-1], k.shape[-2]))
@@ -122,13 +123,16 @@ def forward(y: Any, lse: Any, q: Any, k: Any, v: Any, settings: Settings, format
     for number, head in enumerate(_heads(q.shape)):
         masks.see(settings.c, number)
         mq, mk, mv = (c.matrix(h) for c, h in zip(codes, (head, *[_shared(head, share)] * 2)))
-        check(lib.mpsim_attention_forward(byref(settings.c), byref(shape), byref(mq), byref(mk), byref(mv), _at(out, head), _at(sums, head),
-                                          None, None, None, pool()), "attention")
+        matrices, results = (byref(mq), byref(mk), byref(mv)), (_at(out, head), _at(sums, head))
+        if device is not None:
+            device.attention("forward", (byref(settings.c), byref(shape), *matrices), results)
+        else:
+            check(lib.mpsim_attention_forward(byref(settings.c), byref(shape), *matrices, *results, None, None, None, pool()), "attention")
 
 
 def backward(dq: Any, dk: Any, dv: Any, dy: Any, q: Any, k: Any, v: Any, y: Any, lse: Any, settings: Settings, formats: Sequence[Format], *,
              models: Sequence[str], gradient: Format, p: Format, ds: Format, mask: Any = None, scale_last: bool = False,
-             result: Optional[Format] = None) -> None:
+             result: Optional[Format] = None, device: Any = None) -> None:
     """dq, dk and dv, of float32, one of each head of q: those of heads that share keys are to be added. models: of dP, dV, dK and dQ.
     gradient: what dy is read as. p, ds: the formats of P and dS in these products."""
     shape, share = _shape(q, k, v)
@@ -146,5 +150,9 @@ def backward(dq: Any, dk: Any, dv: Any, dy: Any, q: Any, k: Any, v: Any, y: Any,
     for number, head in enumerate(_heads(q.shape)):
         masks.see(settings.c, number)
         mq, mk, mv, m = (x.matrix(h) for x, h in zip(codes, (head, *[_shared(head, share)] * 2, head)))
-        check(lib.mpsim_attention_backward(byref(c), byref(shape), byref(mq), byref(mk), byref(mv), byref(m), _at(out, head), None,
-                                           _at(sums, head), *(_at(x, head) for x in to), None, pool()), "attention_backward")
+        matrices, results = (byref(mq), byref(mk), byref(mv), byref(m)), [_at(x, head) for x in to]
+        if device is not None:
+            device.attention("backward", (byref(c), byref(shape), *matrices), (_at(out, head), _at(sums, head), *results))
+        else:
+            check(lib.mpsim_attention_backward(byref(c), byref(shape), *matrices, _at(out, head), None, _at(sums, head), *results, None, pool()),
+                  "attention_backward")

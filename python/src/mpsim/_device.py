@@ -20,12 +20,16 @@ from . import _cuda, _product
 from ._dot import model_of
 from ._error import Error, InputError
 from ._formats import Format, address_of
-from ._library import COperand, CProduct, CRecipe, CRng, CStack, ENOMEM, check, lib, text
+from ._library import COperand, CProduct, CRecipe, CRng, CStack, ENOMEM, ERANGE, check, lib, text
 from ._product import Entering, Operand, Side, View
 
 ALIGNMENT = 256  # MPSIM_CUDA_ALIGNMENT
 LINE = 512
 MISSING = "arrays on a device need libmpsim-cuda, which is not installed: MPSIM_CUDA=FILE names one"
+
+
+class NoKernel(Error):
+    """libmpsim-cuda has no kernel for these settings."""
 
 
 class CCall(ctypes.Structure):
@@ -74,6 +78,10 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "norm": (c_int, [c_void_p, POINTER(CArray), c_size_t, _CALL]),
     "muon_room": (c_size_t, [c_void_p, POINTER(CMatrix)]),
     "muon": (c_int, [c_void_p, POINTER(CMatrix), _CALL]),
+    "attention_forward_room": (c_size_t, [c_void_p] * 5),
+    "attention_forward": (c_int, [c_void_p] * 7 + [_CALL]),
+    "attention_backward_room": (c_size_t, [c_void_p] * 6),
+    "attention_backward": (c_int, [c_void_p] * 11 + [_CALL]),
     "between_room": (c_size_t, [c_void_p]),
     "between": (c_int, [c_void_p, c_void_p, c_size_t, c_void_p, _CALL]),
 }
@@ -253,6 +261,16 @@ class Device:
         call, _ = self.call(function("between_room")(layer))
         self.done(function("between")(layer, arrays, n, None if found is None else found.data_ptr(), call), what)
         return tuple(found.tolist()) if found is not None else (0, 0)
+
+    # ---- attention ----
+
+    def attention(self, direction: str, read: Sequence[Any], arrays: Sequence[int]) -> None:
+        """A head, as mpsim_attention_forward or _backward. read: what the size of the workspace is found from, too."""
+        call, _ = self.call(function(f"attention_{direction}_room")(*read))
+        status = function(f"attention_{direction}")(*read, *arrays, call)
+        if status == ERANGE:
+            raise NoKernel(_own.why.value.decode(errors="replace"))
+        self.done(status, "attention")
 
     # ---- optimizers ----
 

@@ -18,7 +18,7 @@ from ._compare import Comparison, compare
 from ._core import Core
 from ._counting import Counting
 from ._doctor import Doctor, examine
-from ._homes import TILES_IN_MEMORY, home_of
+from ._homes import home_of
 from ._optimizer import Optimizers
 from ._plans import Architecture, Plans
 from ._products import DTYPES
@@ -86,7 +86,7 @@ class Emulator(contextlib.AbstractContextManager["Emulator"]):
         core.mode.operators.clear()
         core.mode.known.clear()
         if core.home.device is not None and core.tile is not None:
-            core.note(TILES_IN_MEMORY)
+            core.home.tiles.note = core.note
 
     def _judged(self) -> None:
         for name, path, why in _refusals.in_model(self.model):

@@ -14,7 +14,7 @@ import torch
 from .. import _attention as tiles, _layer as layer
 from .._cast import plan_of, round as round_array
 from .._convolution import backward_input, backward_weight, forward
-from .._device import Counts as CountsThere, Device, flat
+from .._device import Counts as CountsThere, Device, NoKernel, flat
 from .._error import InputError
 from .._formats import Format
 from .._product import Counts, enter, multiply
@@ -23,7 +23,7 @@ from ..record import is_capturing
 from ._products import DTYPES
 
 CONVOLUTIONS: dict[str, Any] = {"forward": forward, "input": backward_input, "weight": backward_weight}
-TILES_IN_MEMORY = "tiles of attention are computed in memory, from copies: libmpsim-cuda has no kernels for them"
+TILES_IN_MEMORY = "tiles of attention are computed in memory, from copies: libmpsim-cuda has no kernels for masks and some formats"
 PLAYED: Optional[Device] = None  # tests: this device is played by the CPU
 
 
@@ -75,16 +75,33 @@ class Layers:
 
 
 class Tiles:
-    """The functions of `_attention` on copies in memory: there are no kernels."""
+    """The functions of `_attention` on a device; on copies in memory where there are no kernels, which `note` is told."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
+        self.note: Callable[[str], None] = lambda text: None
 
-    def forward(self, *args: Any, **how: Any) -> None:
-        self._run(tiles.forward, 2, args, how)
+    def forward(self, y: Any, lse: Any, q: Any, k: Any, v: Any, how: Any, formats: Any, mask: Any = None) -> None:
+        if not self._there(tiles.forward, (y, lse), (q, k, v), formats, mask, how, formats):
+            self._run(tiles.forward, 2, (y, lse, q, k, v, how, formats, mask), {})
 
-    def backward(self, *args: Any, **how: Any) -> None:
-        self._run(tiles.backward, 3, args, how)
+    def backward(self, dq: Any, dk: Any, dv: Any, dy: Any, q: Any, k: Any, v: Any, y: Any, lse: Any, how: Any, formats: Any, *, gradient: Any,
+                 mask: Any = None, **more: Any) -> None:
+        if not self._there(tiles.backward, (dq, dk, dv), (dy, q, k, v), (gradient, *formats), mask, y, lse, how, formats, gradient=gradient, **more):
+            self._run(tiles.backward, 3, (dq, dk, dv, dy, q, k, v, y, lse, how, formats), {"gradient": gradient, "mask": mask, **more})
+
+    def _there(self, function: Any, results: Any, read: Any, formats: Any, mask: Any, *args: Any, **how: Any) -> bool:
+        """Whether kernels have computed it."""
+        dtypes = [DTYPES.get(f.name) for f in formats]
+        if mask is not None or None in dtypes or not all(self._device.there(x) for x in (*results, *read)):
+            self.note(TILES_IN_MEMORY)
+            return False
+        try:
+            function(*results, *(x.to(dtype).contiguous() for x, dtype in zip(read, dtypes)), *args, device=self._device, **how)
+        except NoKernel:
+            self.note(TILES_IN_MEMORY)
+            return False
+        return True
 
     @staticmethod
     def _run(function: Any, results: int, args: Any, how: Any) -> None:
