@@ -7,8 +7,8 @@
 
 MPSIM_BEGIN
 
-/* mpsim_cuda_attention_forward_room, ..._backward_room -- bytes of the workspace; 0 also for what is refused. The matrices are those of
- * the call. */
+/* mpsim_cuda_attention_forward_room, ..._backward_room -- bytes of the workspace of a call with these matrices; 0 also where the call is
+ * refused. */
 MPSIM_API size_t mpsim_cuda_attention_forward_room(const mpsim_attention *a, const mpsim_attention_shape *shape,
                                                    const mpsim_matrix *q, const mpsim_matrix *k, const mpsim_matrix *v);
 MPSIM_API size_t mpsim_cuda_attention_backward_room(const mpsim_attention_gradient *g,
@@ -16,9 +16,9 @@ MPSIM_API size_t mpsim_cuda_attention_backward_room(const mpsim_attention_gradie
                                                     const mpsim_matrix *k, const mpsim_matrix *v,
                                                     const mpsim_matrix *dy);
 
-/* mpsim_cuda_attention_forward, ..._backward -- as the functions without cuda_, with their bits: products are mpsim_cuda_gemm's. Codes
- * of matrices, y, lse, dq, dk and dv are memory of the device; structures are read before the functions return. Of NaNs only that
- * they are NaNs.
+/* mpsim_cuda_attention_forward, ..._backward -- as the functions without cuda_, with their bits; mpsim_cuda_gemm computes the
+ * products. Codes of matrices, y, lse, dq, dk and dv are memory of the device; structures are read before the functions return. A NaN
+ * may have another sign and payload.
  *
  * MPSIM_ERANGE as those, and for a mask, beta, a format of the softmax or of results, a model that rounds stochastically, a rounding of P
  * or dS other than mpsim_rounding_init's to nearest even, and a model whose results have no infinity. */

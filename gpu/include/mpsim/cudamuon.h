@@ -19,7 +19,7 @@ typedef struct mpsim_cuda_matrix {
 MPSIM_API size_t mpsim_cuda_muon_room(const mpsim_muon *o, const mpsim_cuda_matrix *t);
 
 /* mpsim_cuda_muon -- a step of one matrix, with the bits of mpsim_update_run: gradients divided and rounded to o->param, mpsim_muon_momentum,
- * mpsim_muon_orthogonalise, whose products are those of mpsim_cuda_gemm, and mpsim_muon_apply. Of NaNs only that they are NaNs.
+ * mpsim_muon_orthogonalise with products by mpsim_cuda_gemm, and mpsim_muon_apply. A NaN may have another sign and payload.
  *
  * MPSIM_EUNAVAILABLE for products of torch's own on a CPU (o->products) and for stochastic models; MPSIM_EINVAL and MPSIM_ERANGE as
  * mpsim_muon_check. */

@@ -18,7 +18,7 @@ typedef struct mpsim_cuda_array {
 MPSIM_API size_t mpsim_cuda_norm_room(size_t n);
 
 /* mpsim_cuda_norm -- norms[i], a binary32 number on the device, becomes the norm of array i with the bits of mpsim_norm (mpsim/gradient.h): the
- * exact sum of squares. Of NaNs only that they are NaNs.
+ * exact sum of squares. A NaN may have another sign and payload.
  *
  * MPSIM_EINVAL for a pointer that is NULL; MPSIM_EUNAVAILABLE for a format of more than 32 bits, or that has numbers that binary32 has not. */
 MPSIM_API mpsim_status mpsim_cuda_norm(float *norms, const mpsim_cuda_array *x, size_t n, const mpsim_cuda_call *call);

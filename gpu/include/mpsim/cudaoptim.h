@@ -39,7 +39,7 @@ MPSIM_API size_t mpsim_cuda_optimizer_room(const mpsim_optim *o, const mpsim_cud
 /* mpsim_cuda_optimizer -- step `step` of n tensors: the bits of mpsim_optim_step for each of them, but of NaNs, of which only that
  * they are NaNs. One launch takes 256 tensors; Adafactor has 5 or 7 launches for each tensor, of optim->rows x optim->cols matrices.
  *
- * All variants have kernels. Formats are those of at most 32 bits whose numbers are binary32 numbers; binary32 and bf16 are fast.
+ * All variants have kernels. A format has at most 32 bits, and binary32 has all of its numbers; binary32 and bf16 are fast.
  * Tensors must be whole for variants of which mpsim_optim_step says so.
  *
  * MPSIM_EUNAVAILABLE and a line that names the variant if it has no kernel, or an option that it lacks; MPSIM_EINVAL for invalid

@@ -77,9 +77,9 @@ MPSIM_BEGIN
  *          sequential); :swizzled: scales lie in the order of cuBLAS.
  *
  * math: what every operation is rounded to, binary32 where nothing is said. Rows from SUM to UPDATE give numbers of binary32, which are rounded to
- * the format of y to nearest even, once; +round=MODE behind a row is another mode (not of ARITH, which has :MODE), +result=FORMAT a narrower
- * format whose numbers those of y are (of UPDATE those of param and new_param). A row that is asked for without +result has it where all
- * results are numbers of bf16 or fp16; of ARITH unless the operation gives them without it. */
+ * the format of y to nearest even, once; +round=MODE behind a row is another mode (not of ARITH, which has :MODE). +result=FORMAT is a
+ * narrower format that has all numbers of y (of UPDATE: of param and new_param). A row without +result gets it where all results are
+ * numbers of bf16 or fp16. A row of ARITH does not get it where the operation gives such numbers by itself. */
 typedef enum mpsim_judge_kind {
     MPSIM_JUDGE_CAST,
     MPSIM_JUDGE_QUANTISE,
@@ -189,7 +189,7 @@ typedef struct mpsim_judge_set {
  * ATTENTION  q: queries x dim, k: keys x dim, v: keys x size of one head: the largest scores grow from tile to tile and repeat, rows are flat
  *           or sharp, values cancel; the keys fill no tile. Rows: all with the mask, window, scale and cap of the row; `from` is the format
  *           of results, too, but bf16 of FP8.
- * ARITH     a, b, c, or as many as the operation of a row has: specials with specials, NaNs of each operand beside those of the others,
+ * ARITH     a, b, c, or as many as the operation of a row has: specials with specials, NaNs of each operand with NaNs of the others,
  *           ties, cancellation, results where the format begins and ends. Rows: of the operation, with every mode and every choice.
  *
  * MPSIM_ENOTFOUND if this is no row; MPSIM_ERANGE if the row does not take `from`; MPSIM_EINVAL; MPSIM_ENOMEM. *set is to be cleared after
