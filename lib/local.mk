@@ -38,7 +38,7 @@ lib_libmpsim_a_SOURCES = \
   lib/block/stats.h lib/block/table.c lib/block/words.c lib/digest/blocks.c lib/digest/digest.c lib/digest/loops/digest_loop.h lib/digest/loops/generic.c \
   lib/digest/loops/loops.h lib/digest/scalar.h \
   lib/dot/binary32.h lib/dot/chain.c lib/dot/chain.h lib/dot/chains.c lib/dot/cpurows.h lib/dot/cut.h lib/dot/dot.c lib/dot/dot.h lib/dot/exact.c \
-  lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/groups.c lib/dot/groups.h lib/dot/grouped.h lib/dot/scaledgroups.c lib/dot/scaledgroups.h \
+  lib/dot/exact.h lib/dot/fused.c lib/dot/gemm.c lib/dot/matrix.c lib/dot/groups.c lib/dot/groups.h lib/dot/grouped.h lib/dot/scaledgroups.c lib/dot/scaledgroups.h \
   lib/dot/job.c lib/dot/job.h lib/dot/kinds.c lib/dot/kinds.h lib/dot/loops/kinds_loops.h lib/dot/lanes.c lib/dot/lanes.h lib/dot/loops/scaledgroups_loops.h \
   lib/dot/loops/lanes_loops.h \
   lib/dot/loops/all_loops.h lib/dot/loops/chain_portable.h lib/dot/loops/chain_vectors.h lib/dot/loops/cut_loops.h lib/dot/loops/staged_loops.h lib/dot/loops/wide_loops.h lib/dot/loops/wide_rows.h lib/dot/loops/decode_loops.h \
