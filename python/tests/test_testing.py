@@ -52,6 +52,8 @@ def test_a_quantiser():
     q = mpsim.quantize(x, "mxfp8-floor")
     j = testing.judge("quantise", x=x, codes=q.codes, scales=q.scale_codes)
     assert j.equal and "mxfp8-floor" in j.same
+    turned = testing.judge("quantise", x=x, codes=q.codes, scales=np.ascontiguousarray(q.scale_codes.reshape(64, -1).T))
+    assert turned.equal and str(turned).endswith("\n  the order of the scales is that of the transposed grid")
     j = testing.judge("quantise", like="mxfp8-rceil", x=x, codes=q.codes, scales=q.scale_codes)
     assert not j.equal and j.found("scale-factor") and j.nearest == "mxfp8-floor" and j.nearest_differ == 0
     assert j.places and j.places[0].found == j.places[0].expected / 2

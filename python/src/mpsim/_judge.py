@@ -94,7 +94,7 @@ class Judgement:
     results, differ: how many were compared, and how many are others. array: the one that places are of.
     same: rows that give the results of `row` for these inputs. nearest, nearest_differ: with `like`, another row that explains
     at least half of what differs; None where there is none.
-    findings: what results that differ have in common; places: the first of them.
+    findings: what results that differ have in common, or of equal ones the order of their scales; places: the first that differ.
     """
 
     __slots__ = ("kind", "array", "row", "results", "differ", "nearest", "nearest_differ", "same", "findings", "places", "shape")
@@ -121,7 +121,8 @@ class Judgement:
         if self.equal:
             also = [row for row in self.same if row != self.row]
             return f"{self.kind} {self.array}: {self.row}, equal in all {self.results:,} results" + \
-                (f"\nthe same results for these inputs: {', '.join(also)}" if also else "")
+                (f"\nthe same results for these inputs: {', '.join(also)}" if also else "") + \
+                "".join(f"\n  {f.text}" for f in self.findings)
         lines = [f"{self.kind} {self.array}: {self.differ:,} of {self.results:,} results are not those of {self.row}"]
         if self.nearest:
             lines.append(f"{self.nearest} gives all results" if not self.nearest_differ else
