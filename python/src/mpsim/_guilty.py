@@ -81,7 +81,7 @@ class Runs:
     """What `compare_runs` gives.
 
     guilty: operations with differences of their own, in the order of execution; first: the first of them, or None. pairs: operations that
-    both runs have; equal, inherited, unjudged: those of them; unproven: those that inherit, and no row is known that gives their results. only:
+    both runs have; equal, inherited, unjudged: lists of these pairs; unproven: the inherited ones whose results no known row gives. only:
     operations of one run alone, on which results of both depend, or which end it.
     same: whether no result differs, and nothing was left unjudged.
     """
